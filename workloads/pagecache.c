@@ -236,8 +236,9 @@ static void start_workers(void)
 static void read_options(int argc, char **argv)
 {
 	const struct program_help help = {
-		"pagecache", "records searched while threads map, fault and unmap memory",
-		"pagecache --threads 2 --records 2000 --memory file"
+		.name = "pagecache",
+		.summary = "records searched while threads map, fault and unmap memory",
+		.example = "pagecache --threads 2 --records 2000 --memory file",
 	};
 	const struct option_rule rules[] = {
 		{ .name = "threads", .count = &settings.threads, .min = 1, .max = THREADS_MAX,

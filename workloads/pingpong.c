@@ -219,8 +219,9 @@ static bool watch(void)
 static void read_options(int argc, char **argv, const struct cpus *cpus)
 {
 	const struct program_help help = {
-		"pingpong", "round trips between sleeping threads on different CPUs",
-		"pingpong --pairs 1 --operations 2000 --method futex"
+		.name = "pingpong",
+		.summary = "round trips between sleeping threads on different CPUs",
+		.example = "pingpong --pairs 1 --operations 2000 --method futex",
 	};
 	const struct option_rule rules[] = {
 		{ .name = "pairs", .count = &settings.pairs, .min = 1, .max = PAIRS_MAX,

@@ -230,8 +230,9 @@ static void start_targets(const struct cpus *cpus, pthread_t *threads)
 static void read_options(int argc, char **argv, const struct cpus *cpus)
 {
 	const struct program_help help = {
-		"shootdown", "latency of a TLB shootdown, seen by its initiator",
-		"shootdown --targets 1 --operations 2000 --method mprotect"
+		.name = "shootdown",
+		.summary = "latency of a TLB shootdown, seen by its initiator",
+		.example = "shootdown --targets 1 --operations 2000 --method mprotect",
 	};
 	const struct option_rule rules[] = {
 		{ .name = "targets", .count = &settings.targets, .min = 1, .max = CPUS_MAX - 1,

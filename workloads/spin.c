@@ -97,8 +97,9 @@ static bool wait_for_signal(const sigset_t *signals, uint64_t limit_ms)
 static void read_options(int argc, char **argv, const struct cpus *cpus)
 {
 	const struct program_help help = {
-		"spin", "arithmetic on every CPU until told to stop",
-		"spin --threads 2 --seconds 5"
+		.name = "spin",
+		.summary = "arithmetic on every CPU until told to stop",
+		.example = "spin --threads 2 --seconds 5",
 	};
 	const struct option_rule rules[] = {
 		{ .name = "threads", .count = &settings.threads, .min = 1, .max = THREADS_MAX,

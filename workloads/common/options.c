@@ -39,8 +39,9 @@ static void print_help(const struct program_help *help, const struct option_rule
 	}
 	printf("  --%-17s %s\n", "help", "this text");
 	printf("\nExample:\n  %s\n\n", help->example);
-	puts("Prints one line of JSON (schema steady.workload) on stdout; messages go to stderr.\n"
-	     "Exit code: 0 a result was printed, 1 the machine refused something, 2 wrong option.");
+	printf("Prints %s on stdout; messages go to stderr.\n"
+	       "Exit code: 0 done, 1 the machine refused something, 2 wrong option.\n",
+	       help->output ? help->output : "one line of JSON (schema steady.workload)");
 }
 
 static void store_count(const struct option_rule *rule, const char *value)

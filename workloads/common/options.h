@@ -29,6 +29,7 @@ struct program_help {
 	const char *name;
 	const char *summary; /* what it measures */
 	const char *example; /* one command line */
+	const char *output;  /* what it prints; NULL for the result line of report.h */
 };
 
 /*

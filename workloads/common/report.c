@@ -82,7 +82,7 @@ void report_work(const char *name, uint64_t operations, uint64_t time_ns)
 		rate = (uint64_t)((unsigned __int128)operations * ns_per_ks / time_ns);
 	report_part(name, "operations", "count", BETTER_NEUTRAL, operations);
 	report_metric("throughput", "ops/ks", BETTER_HIGHER, rate);
-	report_metric("time", "ns", BETTER_LOWER, time_ns);
+	report_part(name, "time", "ns", BETTER_LOWER, time_ns);
 }
 
 static void print_distribution(const struct distribution *distribution)

@@ -24,8 +24,9 @@ void report_metric(const char *name, const char *unit, enum better better, uint6
 void report_latency(const char *name, const struct histogram *histogram);
 
 /*
- * How many things were done in how long: the metrics NAME.operations,
- * "throughput" (per 1000 s, so that slow machines keep their digits) and "time".
+ * How many things were done in how long: the metrics NAME.operations, NAME.time
+ * and "throughput" (per 1000 s, so that slow machines keep their digits). The
+ * plain name "time" is left to whoever measures the whole process.
  */
 void report_work(const char *name, uint64_t operations, uint64_t time_ns);
 
