@@ -9,13 +9,17 @@
  * is being revoked. (madvise and munmap take the pages away: a target that read
  * them would fault, and those faults would shoot down in turn.)
  *
- * An operation: the initiator writes to the pages, then takes the right away
- * in one system call, and the call alone is timed. Between operations it works
- * in user mode for about --pause-us: an initiator that did nothing but wait
- * would meet its targets only while they run, and would never see the wait for
- * a preempted one as often as a program does. The pause is drawn at random
- * (seeded) from half to one and a half times its length, to keep clear of
- * lockstep with the timer tick.
+ * An operation: the initiator works in user mode for about --pause-us, writes
+ * to the pages, then takes the right away in one system call, and the call
+ * alone is timed. An initiator that did nothing but wait would meet its targets
+ * only while they run, and would not see the wait for a preempted one as often
+ * as a program does. The pause is drawn at random (seeded) from half to one and
+ * a half times its length, to keep clear of lockstep with the timer tick.
+ *
+ * Giving the right back (mprotect) shoots down as well, and that wait would
+ * leave every target running just before the timed call. So the region has 32
+ * times the pages: each operation takes the next part, and only after the last
+ * one is the whole given back, in one call, before the pause.
  *
  * Before the targets start, the same operations run alone in the address
  * space ("shootdown.local"): subtract that to have the price of the shootdown
@@ -44,6 +48,7 @@
 #define PAGE_BYTES 4096
 #define NS_PER_US UINT64_C(1000)
 #define COARSE_CLOCK_NS 1000
+#define PARTS 32
 
 enum method { METHOD_MPROTECT, METHOD_MADVISE, METHOD_MUNMAP };
 
@@ -62,7 +67,7 @@ static struct settings {
 	.seed = 1,
 };
 
-static unsigned char *region; /* NULL between operations of METHOD_MUNMAP */
+static unsigned char *region; /* PARTS parts; METHOD_MUNMAP: the latest mapping */
 static const volatile unsigned char *target_view; /* NULL: targets only spin */
 static atomic_uint targets_ready;
 static atomic_bool targets_stop;
@@ -76,7 +81,7 @@ static void *target_body(void *argument)
 	(void)argument;
 	atomic_fetch_add(&targets_ready, 1);
 	while (!atomic_load_explicit(&targets_stop, memory_order_relaxed))
-		for (uint64_t page = 0; view && page < settings.pages; page++)
+		for (uint64_t page = 0; view && page < PARTS * settings.pages; page++)
 			(void)view[page * PAGE_BYTES];
 	return NULL;
 }
@@ -94,9 +99,9 @@ static unsigned char *map_pages(uint64_t pages, int protection)
 	return start;
 }
 
-static void protect(int protection)
+static void protect(unsigned char *start, uint64_t pages, int protection)
 {
-	if (mprotect(region, settings.pages * PAGE_BYTES, protection))
+	if (mprotect(start, pages * PAGE_BYTES, protection))
 		fail(EXIT_FAULT, "mprotect: %s", strerror(errno));
 }
 
@@ -105,36 +110,55 @@ static void make_region(void)
 {
 	if (settings.method == METHOD_MUNMAP)
 		return;
-	region = map_pages(settings.pages + 2, PROT_NONE) + PAGE_BYTES;
-	protect(PROT_READ | PROT_WRITE);
+	region = map_pages(PARTS * settings.pages + 2, PROT_NONE) + PAGE_BYTES;
+	protect(region, PARTS * settings.pages, PROT_READ | PROT_WRITE);
 	if (settings.method == METHOD_MPROTECT)
 		target_view = region;
 }
 
-/* Gives the right back (which needs no flush) and loads the initiator's TLB. */
-static void arm(void)
+static void touch(unsigned char *start, uint64_t pages)
+{
+	for (uint64_t page = 0; page < pages; page++)
+		((volatile unsigned char *)start)[page * PAGE_BYTES] = 1;
+}
+
+static unsigned char *part_of(uint64_t operation)
+{
+	if (settings.method == METHOD_MUNMAP)
+		return region;
+	return region + operation % PARTS * settings.pages * PAGE_BYTES;
+}
+
+/* Before the pause: whatever may shoot down by itself. */
+static void give_back(uint64_t operation)
+{
+	if (settings.method != METHOD_MPROTECT || operation % PARTS)
+		return;
+	protect(region, PARTS * settings.pages, PROT_READ | PROT_WRITE);
+	touch(region, PARTS * settings.pages);
+}
+
+/* After the pause: loads the initiator's TLB, without a shootdown. */
+static void arm(uint64_t operation)
 {
 	if (settings.method == METHOD_MUNMAP)
 		region = map_pages(settings.pages, PROT_READ | PROT_WRITE);
-	else if (settings.method == METHOD_MPROTECT)
-		protect(PROT_READ | PROT_WRITE);
-	for (uint64_t page = 0; page < settings.pages; page++)
-		((volatile unsigned char *)region)[page * PAGE_BYTES] = 1;
+	touch(part_of(operation), settings.pages);
 }
 
 /* Takes the right away: the timed call. */
-static void revoke(void)
+static void revoke(unsigned char *part)
 {
 	switch ((enum method)settings.method) {
 	case METHOD_MPROTECT:
-		protect(PROT_READ);
+		protect(part, settings.pages, PROT_READ);
 		break;
 	case METHOD_MADVISE:
-		if (madvise(region, settings.pages * PAGE_BYTES, MADV_DONTNEED))
+		if (madvise(part, settings.pages * PAGE_BYTES, MADV_DONTNEED))
 			fail(EXIT_FAULT, "madvise(MADV_DONTNEED): %s", strerror(errno));
 		break;
 	case METHOD_MUNMAP:
-		if (munmap(region, settings.pages * PAGE_BYTES))
+		if (munmap(part, settings.pages * PAGE_BYTES))
 			fail(EXIT_FAULT, "munmap: %s", strerror(errno));
 		break;
 	}
@@ -154,31 +178,6 @@ static void work_in_user_mode(uint64_t *stream)
 			random_next(stream);
 		__asm__ volatile("" : : "r"(*stream) : "memory");
 	} while (clock_now_ns() < end_ns);
-}
-
-/* One operation after the other; returns how long the counted ones took together. */
-static uint64_t run_series(uint64_t operations, struct histogram *histogram)
-{
-	uint64_t stream = settings.seed, series_start_ns = clock_monotonic_ns();
-
-	for (uint64_t done = 0; done < settings.warmup + operations; done++) {
-		uint64_t start_ns, end_ns;
-
-		if (clock_monotonic_ns() >= deadline_ns) {
-			timed_out = true;
-			break;
-		}
-		if (done == settings.warmup)
-			series_start_ns = clock_monotonic_ns();
-		work_in_user_mode(&stream);
-		arm();
-		start_ns = clock_now_ns();
-		revoke();
-		end_ns = clock_now_ns();
-		if (done >= settings.warmup)
-			histogram_add(histogram, end_ns - start_ns);
-	}
-	return clock_monotonic_ns() - series_start_ns;
 }
 
 /* TLB interrupts taken so far, all CPUs together. */
@@ -213,6 +212,45 @@ static uint64_t count_tlb_interrupts(void)
 	return sum;
 }
 
+/* What a series gives beside its histogram; both without the warm-up. */
+struct series {
+	struct histogram histogram;
+	uint64_t time_ns;
+	uint64_t ipis;
+};
+
+/* One operation after the other. */
+static void run_series(uint64_t operations, struct series *series)
+{
+	uint64_t stream = settings.seed, series_start_ns = clock_monotonic_ns();
+	uint64_t ipis = count_tlb_interrupts();
+
+	for (uint64_t done = 0; done < settings.warmup + operations; done++) {
+		uint64_t start_ns, end_ns;
+		unsigned char *part;
+
+		if (clock_monotonic_ns() >= deadline_ns) {
+			timed_out = true;
+			break;
+		}
+		if (done == settings.warmup) {
+			ipis = count_tlb_interrupts();
+			series_start_ns = clock_monotonic_ns();
+		}
+		give_back(done);
+		work_in_user_mode(&stream);
+		arm(done);
+		part = part_of(done);
+		start_ns = clock_now_ns();
+		revoke(part);
+		end_ns = clock_now_ns();
+		if (done >= settings.warmup)
+			histogram_add(&series->histogram, end_ns - start_ns);
+	}
+	series->time_ns = clock_monotonic_ns() - series_start_ns;
+	series->ipis = count_tlb_interrupts() - ipis;
+}
+
 static void start_targets(const struct cpus *cpus, pthread_t *threads)
 {
 	for (uint64_t target = 0; target < settings.targets; target++)
@@ -243,7 +281,7 @@ static void read_options(int argc, char **argv, const struct cpus *cpus)
 		  .max = 100000000, .help = "control operations without targets" },
 		{ .name = "warmup", .count = &settings.warmup, .min = 0, .max = 1000000,
 		  .help = "operations before the timed ones" },
-		{ .name = "pages", .count = &settings.pages, .min = 1, .max = 1 << 20,
+		{ .name = "pages", .count = &settings.pages, .min = 1, .max = 512,
 		  .help = "pages revoked by each operation" },
 		{ .name = "method", .kind = OPTION_CHOICE, .count = &settings.method,
 		  .choices = method_choices, .help = "call that revokes" },
@@ -270,15 +308,14 @@ static void read_options(int argc, char **argv, const struct cpus *cpus)
 		     settings.targets, cpus->count, cpus->count - 1);
 }
 
-static void print_report(const struct histogram *latency, const struct histogram *local,
-			 uint64_t time_ns, uint64_t ipis, uint64_t local_ipis, uint64_t step_ns)
+static void print_report(const struct series *remote, const struct series *local, uint64_t step_ns)
 {
-	report_latency("shootdown.latency", latency);
+	report_latency("shootdown.latency", &remote->histogram);
 	if (settings.local_operations)
-		report_latency("shootdown.local", local);
-	report_work("shootdown", latency->count, time_ns);
-	report_metric("shootdown.ipis", "count", BETTER_NEUTRAL, ipis);
-	report_metric("shootdown.local_ipis", "count", BETTER_NEUTRAL, local_ipis);
+		report_latency("shootdown.local", &local->histogram);
+	report_work("shootdown", remote->histogram.count, remote->time_ns);
+	report_metric("shootdown.ipis", "count", BETTER_NEUTRAL, remote->ipis);
+	report_metric("shootdown.local_ipis", "count", BETTER_NEUTRAL, local->ipis);
 	report_metric("shootdown.targets", "count", BETTER_NEUTRAL, settings.targets);
 	report_metric("clock_step", "ns", BETTER_NEUTRAL, step_ns);
 	report_metric("timed_out", "count", BETTER_LOWER, timed_out);
@@ -287,10 +324,10 @@ static void print_report(const struct histogram *latency, const struct histogram
 
 int main(int argc, char **argv)
 {
-	static struct histogram latency, local;
+	static struct series remote, local;
 	static pthread_t threads[CPUS_MAX];
 	static struct cpus cpus;
-	uint64_t before, local_ipis, ipis, time_ns, step_ns;
+	uint64_t step_ns;
 
 	cpus_read(&cpus);
 	read_options(argc, argv, &cpus);
@@ -303,19 +340,14 @@ int main(int argc, char **argv)
 	deadline_ns = deadline_after_ms(settings.time_limit_ms);
 	make_region();
 
-	before = count_tlb_interrupts();
 	if (settings.local_operations)
 		run_series(settings.local_operations, &local);
-	local_ipis = count_tlb_interrupts() - before;
-
 	start_targets(&cpus, threads);
-	before = count_tlb_interrupts();
-	time_ns = run_series(settings.operations, &latency);
-	ipis = count_tlb_interrupts() - before;
+	run_series(settings.operations, &remote);
 	atomic_store(&targets_stop, true);
 	for (uint64_t target = 0; target < settings.targets; target++)
 		join(threads[target]);
 
-	print_report(&latency, &local, time_ns, ipis, local_ipis, step_ns);
+	print_report(&remote, &local, step_ns);
 	return EXIT_SUCCESS;
 }
