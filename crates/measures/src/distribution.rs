@@ -321,6 +321,12 @@ fn check(count: u64, sum: u64, min: u64, max: u64, buckets: &[Bucket]) -> Result
             ));
         }
         total += u128::from(held);
+        // Ends here if need be, because the products below fit 128 bits only up to 2^64 values.
+        if total > u128::from(count) {
+            return Err(format!(
+                "the buckets up to number {index} hold {total} values, but count is {count}"
+            ));
+        }
         least += u128::from(low.max(min)) * u128::from(held);
         greatest += u128::from(high.min(max)) * u128::from(held);
     }

@@ -188,6 +188,26 @@ fn every_contradiction_is_refused_with_its_figures() {
             "sum is 99, but values in these buckets add up to between 20 and 22",
         ),
         (refused(1, 0, 0, 0, "[]"), "no buckets, but count 1"),
+        (
+            refused(
+                u64::MAX,
+                10,
+                10,
+                10,
+                "[[10,18446744073709551615,18446744073709551615],[0,1,1]]",
+            ),
+            "bucket 1 begins at 0",
+        ),
+        (
+            refused(
+                u64::MAX,
+                u64::MAX,
+                0,
+                u64::MAX,
+                "[[0,1,18446744073709551615],[2,18446744073709551615,18446744073709551615]]",
+            ),
+            "hold 36893488147419103230 values, but count is 18446744073709551615",
+        ),
     ];
     for (error, expected) in cases {
         assert!(error.contains("distribution \"latency\""), "{error}");

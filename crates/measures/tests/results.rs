@@ -3,6 +3,7 @@
 mod common;
 
 use common::sample;
+use proptest::prelude::*;
 use steady_measures::{Error, RunResult, WorkloadReport, sha256_hex};
 
 /// The sample's file with one piece of text replaced, and the error that reading it gives.
@@ -234,4 +235,25 @@ fn a_workload_line_with_a_scope_of_its_own_is_refused() {
         error.to_string(),
         "VM vm0: metric \"time\" names a VM or a workload; a program leaves both out"
     );
+}
+
+proptest! {
+    #[test]
+    fn damaged_files_are_read_or_refused_but_never_panic(
+        damage in proptest::collection::vec((any::<usize>(), any::<u8>()), 1..4),
+    ) {
+        let mut bytes = sample().to_json();
+        for (at, byte) in damage {
+            let at = at % bytes.len();
+            bytes[at] = byte;
+        }
+        if let Ok(result) = RunResult::from_json("x", &bytes) {
+            prop_assert_eq!(result.digest_of_measures(), result.measures_digest);
+        }
+    }
+
+    #[test]
+    fn any_line_of_a_guest_is_read_or_refused_but_never_panics(line in "\\PC*") {
+        prop_assert!(WorkloadReport::from_line("VM vm0", &line).is_err());
+    }
 }
