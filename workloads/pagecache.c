@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -288,6 +289,8 @@ int main(int argc, char **argv)
 
 	cpus_read(&cpus);
 	read_options(argc, argv);
+	/* So that a record costs the same number of faults everywhere; no huge pages, no error. */
+	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 	gate_init(&gate, deadline_after_ms(settings.time_limit_ms));
 	make_chunks();
 	stop_ns = settings.seconds ? clock_monotonic_ns() + settings.seconds * NS_PER_S : UINT64_MAX;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a measured command leaves.
 
+/// What ends a line.
+const ENDS: [char; 2] = ['\n', '\r'];
+
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -37,11 +40,15 @@ pub struct Output<'a> {
 
 impl<'a> Output<'a> {
     /// The lines of both streams, standard output first. A carriage return ends a line too: that is
-    /// how progress is overwritten on a terminal.
+    /// how progress is overwritten on a terminal. An end without either is left out, because a
+    /// number in it may have lost digits.
     pub(crate) fn lines(&self) -> impl Iterator<Item = &'a str> + use<'a> {
-        self.stdout
-            .split(['\n', '\r'])
-            .chain(self.stderr.split(['\n', '\r']))
+        let whole = |text: &'a str| {
+            let end = text.rfind(ENDS).unwrap_or(0);
+            text[..end].split(ENDS)
+        };
+        whole(self.stdout)
+            .chain(whole(self.stderr))
             .map(str::trim)
             .filter(|line| !line.is_empty())
     }
@@ -49,7 +56,7 @@ impl<'a> Output<'a> {
     /// The last words of the command, for an error: standard error if there was any.
     pub(crate) fn last_line(&self) -> &'a str {
         let last = |text: &'a str| {
-            text.split(['\n', '\r'])
+            text.split(ENDS)
                 .map(str::trim)
                 .rfind(|line| !line.is_empty())
         };
