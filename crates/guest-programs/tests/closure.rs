@@ -63,9 +63,6 @@ fn programs_that_end_threads_bring_the_unwinder() {
 /// The check that counts: the loader of a root directory that holds nothing else starts it.
 #[test]
 fn programs_start_in_a_root_directory_that_holds_only_their_closure() {
-    if !common::is_root() {
-        panic!("this test needs root for chroot(8); run it as root");
-    }
     for (program, words) in [
         ("/usr/bin/vips", &["--version"][..]),
         ("/usr/bin/hackbench", &["--help"]),
@@ -81,12 +78,14 @@ fn programs_start_in_a_root_directory_that_holds_only_their_closure() {
             std::fs::create_dir_all(target.parent().expect("a parent")).expect("directories");
             std::fs::copy(&file.host, &target).expect("a copy");
         }
-        let output = Command::new("/usr/sbin/chroot")
+        // A user name space lets anyone change the root directory.
+        let output = Command::new("unshare")
+            .args(["--map-root-user", "/usr/sbin/chroot"])
             .arg(root.path())
             .arg(program)
             .args(words)
             .output()
-            .expect("chroot runs");
+            .expect("unshare runs: apt-get install util-linux");
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{program}: {stderr}");
     }

@@ -51,9 +51,3 @@ pub fn own_directory() -> &'static Path {
         directory
     })
 }
-
-/// Whether the test runs as root.
-pub fn is_root() -> bool {
-    let output = Command::new("id").arg("-u").output().expect("id runs");
-    output.stdout == b"0\n"
-}
