@@ -4,7 +4,8 @@
 //! exit is small and the same in all variants.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 
 use crate::system::{Doing, Failure};
 
@@ -19,7 +20,11 @@ pub type Counts = BTreeMap<(u32, u64), u64>;
 /// Switches the histograms on; `timer_tick` is the filter that keeps exits by host timer ticks.
 pub fn enable(exits: bool, rips: bool, timer_tick: &str) -> Result<(), Failure> {
     let trigger = format!("{EVENT}/trigger");
-    let write = |text: &str| fs::write(&trigger, text).doing(|| format!("write `{text}` to {trigger}"));
+    // Appended: the kernel takes an opening with truncation as the end of all earlier triggers.
+    let write = |text: &str| {
+        let file = OpenOptions::new().append(true).open(&trigger);
+        file.and_then(|mut file| file.write_all(text.as_bytes())).doing(|| format!("write `{text}` to {trigger}"))
+    };
     if exits {
         write(REASONS)?;
     }

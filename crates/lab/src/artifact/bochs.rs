@@ -25,7 +25,7 @@ const BUILD_LIMIT: Duration = Duration::from_secs(30 * 60);
 /// Lines that a build prints, for the progress bar only.
 const BUILD_LINES: u64 = 300;
 /// No debugger and no graphics; the instruction sets of the CPU models that the lab uses.
-const CONFIGURE: [&str; 12] = [
+const CONFIGURE: [&str; 13] = [
     "--enable-smp",
     "--enable-cpu-level=6",
     "--enable-x86-64",
@@ -33,6 +33,7 @@ const CONFIGURE: [&str; 12] = [
     "--enable-svm",
     "--enable-all-optimizations",
     "--enable-avx",
+    "--enable-evex",
     "--enable-memtype",
     "--enable-pci",
     "--enable-cdrom",
