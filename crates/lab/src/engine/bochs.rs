@@ -59,8 +59,8 @@ pub fn prepare(bochs: &Bochs, boot: &Boot<'_>) -> Result<Start, LabError> {
          port_e9_hack: enabled=1\n\
          log: {BOCHS_LOG}\n\
          panic: action=fatal\n\
-         error: action=report\n\
-         info: action=report\n\
+         error: action=ignore\n\
+         info: action=ignore\n\
          pci: enabled=1, chipset=i440fx\n",
         memory = boot.memory_mib,
         bios = BIOS.0,
