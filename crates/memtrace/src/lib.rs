@@ -11,6 +11,7 @@
 //! Left out: instruction addresses and the values read or written, which TLB coherence does not
 //! need; physical addresses, which are the simulator's to assign.
 
+pub mod capture;
 mod check;
 mod decode;
 mod encode;

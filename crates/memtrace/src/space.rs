@@ -53,6 +53,14 @@ impl AddressSpace {
         (at < *end).then_some((*start, *end, *prot))
     }
 
+    /// The first range with a byte in `start..end`, whole.
+    pub(crate) fn first_in(&self, start: u64, end: u64) -> Option<(u64, u64, Prot)> {
+        self.find(start).filter(|_| start < end).or_else(|| {
+            let (from, (to, prot)) = self.ranges.range(start..end.max(start)).next()?;
+            Some((*from, *to, *prot))
+        })
+    }
+
     /// The ranges in ascending order: start, end (exclusive), rights.
     pub fn ranges(&self) -> impl Iterator<Item = (u64, u64, Prot)> + '_ {
         self.ranges
