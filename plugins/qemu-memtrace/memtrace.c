@@ -14,7 +14,8 @@
  * counts are exact but for blocks that a fault leaves early.
  *
  * Options: socket=PATH (needed), skip=N (record after N instructions of all threads together),
- * wait-marker=on (record from the program's start marker), window=N (how many instructions a
+ * wait-marker=on (record between the program's start and stop markers, which are otherwise
+ * ignored), window=N (how many instructions a
  * thread may run ahead of the slowest running one; 0 for no limit).
  */
 #include <errno.h>
@@ -340,7 +341,7 @@ static void on_syscall(qemu_plugin_id_t id, unsigned int vcpu, int64_t num, uint
 	if (num == MARKER_SYSCALL) {
 		if (a1 == MARK_NAME)
 			send_marker(t, (uint32_t)a2);
-		else if (a1 == MARK_START || a1 == MARK_STOP)
+		else if (wait_marker && (a1 == MARK_START || a1 == MARK_STOP))
 			set_recording(t, a1 == MARK_START);
 		return;
 	}

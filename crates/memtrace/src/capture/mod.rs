@@ -33,7 +33,8 @@ pub enum Start {
     AtOnce,
     /// After this many instructions of all threads together.
     AfterInstructions(u64),
-    /// When the program makes the start-marker system call.
+    /// Between the start and the stop marker the program makes by system call; the other two ways
+    /// ignore those.
     AtMarker,
 }
 
