@@ -14,9 +14,9 @@
  * counts are exact but for blocks that a fault leaves early.
  *
  * Options: socket=PATH (needed), skip=N (record after N instructions of all threads together),
- * wait-marker=on (record between the program's start and stop markers, which are otherwise
- * ignored), window=N (how many instructions a
- * thread may run ahead of the slowest running one; 0 for no limit).
+ * wait-marker=on (record between the program's start and stop markers, which are ignored
+ * otherwise), window=N (how many instructions a thread may run ahead of the slowest running one;
+ * 0 for no limit).
  */
 #include <errno.h>
 #include <pthread.h>
