@@ -56,6 +56,10 @@ enum mapping_call {
 	CALL_PKEY_MPROTECT = 329,
 };
 
+/* These replace the program, and with it this plugin, without any return. */
+#define CALL_EXECVE 59
+#define CALL_EXECVEAT 322
+
 struct thread {
 	bool lock;	  /* guards buffer and count: the owner against flush_all() */
 	bool in_use;
@@ -346,6 +350,10 @@ static void on_syscall(qemu_plugin_id_t id, unsigned int vcpu, int64_t num, uint
 		return;
 	}
 	__atomic_store_n(&t->in_syscall, true, __ATOMIC_RELAXED);
+	if (num == CALL_EXECVE || num == CALL_EXECVEAT) {
+		flush_all();
+		send_locked(MSG_EXEC, t->slot, NULL, 0);
+	}
 	if (is_mapping_call(num)) {
 		pthread_mutex_lock(&mapping_lock);
 		memcpy(t->call_arg, args, sizeof(args));

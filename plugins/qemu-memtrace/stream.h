@@ -19,6 +19,7 @@ enum message_kind {
 	MSG_SYSCALL,	 /* body: struct syscall_body, a mapping call that has returned */
 	MSG_MARKER,	 /* body: struct marker_body */
 	MSG_END,	 /* no body: the program ended and all is flushed */
+	MSG_EXEC,	 /* no body: about to become another program; more follows if not */
 };
 
 struct message_head {

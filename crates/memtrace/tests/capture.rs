@@ -232,3 +232,32 @@ fn a_script_is_refused_by_its_first_bytes() {
         .to_string();
     assert!(message.contains("not an x86-64 ELF program"), "{message}");
 }
+
+#[test]
+fn a_program_that_closes_every_descriptor_is_told_from_one_that_replaces_itself() {
+    let Some(bench) = bench() else { return };
+    let run = |body: &str| {
+        let source = bench.folder.path().join("q.c");
+        let text = format!("#include <unistd.h>\nint main(void) {{ {body} return 0; }}\n");
+        std::fs::write(&source, text).unwrap();
+        let program = bench.folder.path().join("q");
+        assert!(works(
+            Command::new("cc").arg("-o").arg(&program).arg(&source)
+        ));
+        let mut options = bench.options(&[]);
+        options.command = vec![program.into()];
+        capture::run(&options, &AtomicBool::new(false))
+    };
+    let closes = run("for (int fd = 3; fd < 5000; fd++) close(fd);");
+    assert!(
+        matches!(closes, Err(CaptureError::StreamLost)),
+        "{closes:?}"
+    );
+    assert!(!bench.folder.path().join("out.smt").exists());
+    let replaced = run("execl(\"/bin/true\", \"true\", (char *)0);").unwrap();
+    assert_eq!(replaced.ending, Ending::Replaced);
+    let tried = run("execl(\"/no/such\", \"true\", (char *)0);").unwrap();
+    assert_eq!(tried.ending, Ending::Exited(0));
+    let killed = run("*(volatile char *)0 = 1;").unwrap();
+    assert_eq!(killed.ending, Ending::Killed(11));
+}

@@ -67,10 +67,14 @@ pub enum CaptureError {
     },
     /// The stream broke while the program ran on.
     #[error(
-        "the program ran on but its stream broke: it may close all its file descriptors; \
-         no trace was written"
+        "the stream broke while the program ran: it probably closes all its file descriptors, \
+         the plugin's among them; no trace was written. Limit the capture (--max-accesses) to \
+         what comes before that"
     )]
     StreamLost,
+    /// The program said that it ends and did not.
+    #[error("the program ended but the emulator did not exit; no trace was written")]
+    NoExit,
     /// The operating system refused.
     #[error("cannot {action}: {source}")]
     Io {

@@ -56,11 +56,14 @@ pub fn run(options: &Options, cancel: &AtomicBool) -> Result<Summary, CaptureErr
         Stopped::Limit => Ending::AccessLimit,
         Stopped::Asked if cancel.load(Ordering::Relaxed) => Ending::Interrupted,
         Stopped::Asked => Ending::TimeLimit,
-        Stopped::Ended => ending(wait_for_exit(&mut guard)?, Ending::Exited(0)),
-        Stopped::Cut => match wait_for_exit(&mut guard)? {
-            // A clean exit without the end message: another program made it.
-            Some(status) if status.code().is_some() => Ending::Replaced,
-            Some(status) => ending(Some(status), Ending::Replaced),
+        Stopped::Ended => match wait_for_exit(&mut guard)? {
+            Some(status) => ending(status),
+            None => return Err(CaptureError::NoExit),
+        },
+        Stopped::Replaced => Ending::Replaced,
+        Stopped::Cut => match wait_for_exit(&mut guard)?.and_then(|status| status.signal()) {
+            Some(signal) => Ending::Killed(signal),
+            // It ran on, or even to its end, and the plugin could not say so.
             None => return Err(CaptureError::StreamLost),
         },
     };
@@ -150,11 +153,10 @@ fn wait_for_exit(guard: &mut Guard) -> Result<Option<ExitStatus>, CaptureError> 
     }
 }
 
-fn ending(status: Option<ExitStatus>, otherwise: Ending) -> Ending {
-    match status.map(|status| (status.code(), status.signal())) {
-        Some((Some(code), _)) => Ending::Exited(code),
-        Some((None, Some(signal))) => Ending::Killed(signal),
-        _ => otherwise,
+fn ending(status: ExitStatus) -> Ending {
+    match status.code() {
+        Some(code) => Ending::Exited(code),
+        None => Ending::Killed(status.signal().unwrap_or(0)),
     }
 }
 
@@ -162,6 +164,8 @@ fn ending(status: Option<ExitStatus>, otherwise: Ending) -> Ending {
 enum Stopped {
     /// The program ended and everything arrived.
     Ended,
+    /// The program became another one; nothing follows.
+    Replaced,
     /// The stream closed without saying so.
     Cut,
     /// Enough accesses.
@@ -186,10 +190,11 @@ impl<W: Write> Session<'_, W> {
         mut stream: RawStream<UnixStream>,
         stop: impl Fn() -> bool,
     ) -> Result<Stopped, CaptureError> {
-        let mut greeted = false;
+        let (mut greeted, mut leaving) = (false, false);
         while !stop() {
             let message = match stream.next(&mut || !stop()) {
                 Ok(message) => message,
+                Err(Broken::Closed) if leaving => return Ok(Stopped::Replaced),
                 Err(Broken::Closed) => return Ok(Stopped::Cut),
                 Err(Broken::Stopped) => return Ok(Stopped::Asked),
                 Err(Broken::Io(source)) if source.kind() == ErrorKind::ConnectionReset => {
@@ -204,6 +209,7 @@ impl<W: Write> Session<'_, W> {
                     });
                 }
             };
+            leaving = message == Message::Exec;
             match message {
                 Message::Hello { .. } => greeted = true,
                 _ if !greeted => {
@@ -242,7 +248,7 @@ impl<W: Write> Session<'_, W> {
                     self.left -= 1;
                 }
             }
-            Message::Accesses { .. } | Message::Hello { .. } | Message::End => {}
+            Message::Accesses { .. } | Message::Hello { .. } | Message::End | Message::Exec => {}
         }
         Ok(())
     }

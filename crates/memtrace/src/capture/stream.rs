@@ -31,12 +31,29 @@ pub(super) struct Syscall {
 /// One message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Message<'a> {
-    Hello { page_size: u32 },
-    Region { start: u64, len: u64, prot: u64 },
-    Accesses { thread: u16, raw: RawAccesses<'a> },
-    Syscall { thread: u16, call: Syscall },
-    Marker { thread: u16, id: u32 },
+    Hello {
+        page_size: u32,
+    },
+    Region {
+        start: u64,
+        len: u64,
+        prot: u64,
+    },
+    Accesses {
+        thread: u16,
+        raw: RawAccesses<'a>,
+    },
+    Syscall {
+        thread: u16,
+        call: Syscall,
+    },
+    Marker {
+        thread: u16,
+        id: u32,
+    },
     End,
+    /// The program is about to become another one.
+    Exec,
 }
 
 /// The accesses of one message, decoded as they are taken.
@@ -132,6 +149,7 @@ impl<R: Read> RawStream<R> {
                 id: word(body, 0),
             },
             (6, 0) => Message::End,
+            (7, 0) => Message::Exec,
             _ => return nonsense("a known message", format!("kind {kind}, {len} bytes")),
         })
     }
