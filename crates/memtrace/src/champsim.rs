@@ -11,13 +11,14 @@
 //! The CloudSuite variant has longer records and is refused where its length shows it.
 
 use crate::error::{Place, TraceError};
-use crate::header::long;
+use crate::footer::{Digest, Totals};
+use crate::header::{Header, Origin, long};
 use crate::layout::BLOCK_RECORDS;
 use crate::record::Record;
-use crate::writer::io_error;
+use crate::writer::{FileWriter, io_error};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const INSTRUCTION_LEN: usize = 64;
 const STORES: std::ops::Range<usize> = 16..32;
@@ -147,5 +148,78 @@ impl ChampSimReader {
             record: None,
             offset: self.offset,
         })
+    }
+}
+
+/// One input of a conversion: its records not yet written and its clock.
+struct Input {
+    reader: ChampSimReader,
+    block: Vec<Record>,
+    next: usize,
+    instructions: u64,
+}
+
+impl Input {
+    /// The next record and the instruction it belongs to; `None` at the end.
+    fn peek(&mut self) -> Result<Option<(u64, Record)>, TraceError> {
+        if self.next == self.block.len() {
+            self.next = 0;
+            if !self.reader.next_block(&mut self.block)? {
+                return Ok(None);
+            }
+        }
+        let record = self.block[self.next];
+        let gap = match record {
+            Record::Access { instructions, .. } => instructions,
+            _ => 0,
+        };
+        Ok(Some((self.instructions + u64::from(gap), record)))
+    }
+}
+
+/// Converts traces into one, the first as thread 0 and so on, interleaved as if every thread
+/// retired one instruction a cycle; at a tie the lower thread goes first.
+///
+/// # Errors
+/// As [`ChampSimReader`] and [`FileWriter`]; [`TraceError::Unwritable`] for more than 65,536 inputs.
+pub fn convert(inputs: &[PathBuf], output: &Path) -> Result<(Totals, Digest), TraceError> {
+    let mut readers = Vec::new();
+    for (thread, path) in inputs.iter().enumerate() {
+        let thread = u16::try_from(thread).map_err(|_| TraceError::Unwritable {
+            file: output.display().to_string(),
+            what: format!("{} inputs, at most 65536 threads fit", inputs.len()),
+        })?;
+        readers.push(Input {
+            reader: ChampSimReader::open(path, thread)?,
+            block: Vec::new(),
+            next: 0,
+            instructions: 0,
+        });
+    }
+    let names = inputs.iter().filter_map(|path| path.file_name());
+    let names: Vec<_> = names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
+    let header = Header {
+        origin: Origin::ChampSim,
+        recorder: "converted from ChampSim".to_owned(),
+        ..Header::new(&names.join(" + "))
+    };
+    let mut file = FileWriter::create(output, &header)?;
+    loop {
+        let mut earliest: Option<(u64, usize, Record)> = None;
+        for (at, input) in readers.iter_mut().enumerate() {
+            if let Some((when, record)) = input.peek()? {
+                if earliest.is_none_or(|(soonest, ..)| when < soonest) {
+                    earliest = Some((when, at, record));
+                }
+            }
+        }
+        let Some((when, at, record)) = earliest else {
+            return file.finish();
+        };
+        readers[at].instructions = when;
+        readers[at].next += 1;
+        file.writer().push(&record)?;
     }
 }

@@ -15,8 +15,6 @@ pub enum Origin {
     Qemu,
     /// Converted from a ChampSim trace.
     ChampSim,
-    /// Converted from a DynamoRIO drmemtrace trace.
-    DynamoRio,
 }
 
 impl Origin {
@@ -25,7 +23,6 @@ impl Origin {
             Self::Generated => 0,
             Self::Qemu => 1,
             Self::ChampSim => 2,
-            Self::DynamoRio => 3,
         }
     }
 
@@ -34,7 +31,6 @@ impl Origin {
             0 => Self::Generated,
             1 => Self::Qemu,
             2 => Self::ChampSim,
-            3 => Self::DynamoRio,
             _ => return None,
         })
     }

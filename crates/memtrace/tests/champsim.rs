@@ -101,3 +101,38 @@ fn an_empty_or_missing_file_is_an_error() {
         Err(TraceError::Io { .. })
     ));
 }
+
+#[test]
+fn converted_threads_are_interleaved_by_instructions() {
+    let folder = tempfile::tempdir().unwrap();
+    let load = |address| instruction(0x400000, [0; 2], [address, 0, 0, 0]);
+    let idle = instruction(0x400000, [0; 2], [0; 4]);
+    // Thread 0 loads at its instructions 1 and 4, thread 1 at 1, 2 and 3.
+    let slow = [load(0x10), idle.clone(), idle, load(0x20)].concat();
+    let fast = [load(0x30), load(0x40), load(0x50)].concat();
+    let paths = [folder.path().join("a"), folder.path().join("b")];
+    std::fs::write(&paths[0], slow).unwrap();
+    std::fs::write(&paths[1], fast).unwrap();
+    let output = folder.path().join("out.smt");
+    let (totals, _) = steady_memtrace::champsim::convert(&paths, &output).unwrap();
+    assert_eq!((totals.threads, totals.instructions), (2, 7));
+    assert_eq!(
+        steady_memtrace::check(&output).unwrap().header.program,
+        "a + b"
+    );
+
+    let mut reader = steady_memtrace::Reader::open(&output).unwrap();
+    let mut block = Vec::new();
+    reader.next_block(&mut block).unwrap();
+    let order: Vec<(u16, u64)> = block
+        .iter()
+        .map(|record| match *record {
+            Record::Access { thread, vaddr, .. } => (thread, vaddr),
+            _ => panic!("only accesses"),
+        })
+        .collect();
+    assert_eq!(
+        order,
+        [(0, 0x10), (1, 0x30), (1, 0x40), (1, 0x50), (0, 0x20)]
+    );
+}
