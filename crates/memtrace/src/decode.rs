@@ -184,24 +184,14 @@ impl Decoder {
             let mut age = usize::from(low >> 4);
             let mut size = 1 << (low & 7);
             if low & 7 == SIZE_ESCAPE {
-                match low >> 4 {
-                    ESCAPE_ODD_SIZE => {
-                        age = 0;
-                        size = odd_size(extras, &mut cursor.extras)
-                            .ok_or_else(|| bad_extra(here(), "size of an access"))?;
-                    }
-                    ESCAPE_MAP if low & 8 == 0 && high == 0 => {
-                        *slot = map(thread, extras, &mut cursor.extras)
-                            .ok_or_else(|| bad_extra(here(), "mapping change"))?;
-                        continue;
-                    }
-                    ESCAPE_MARKER if low & 8 == 0 && high == 0 => {
-                        *slot = marker(thread, extras, &mut cursor.extras)
-                            .ok_or_else(|| bad_extra(here(), "marker"))?;
-                        continue;
-                    }
-                    _ => return Err(fault(here(), "tag", "a known kind", format!("{low:#04x}"))),
+                if low >> 4 != ESCAPE_ODD_SIZE {
+                    *slot = other(thread, low, high, extras, &mut cursor.extras)
+                        .ok_or_else(|| bad_extra(here(), "mapping change or marker"))?;
+                    continue;
                 }
+                age = 0;
+                size = odd_size(extras, &mut cursor.extras)
+                    .ok_or_else(|| bad_extra(here(), "size of an access"))?;
             }
             let Some(bytes) = column
                 .get(cursor.addresses..)
@@ -269,6 +259,15 @@ fn odd_size(extras: &[u8], at: &mut usize) -> Option<u8> {
     let size = *extras.get(*at)?;
     *at += 1;
     (size > 64 || size > 0 && !size.is_power_of_two()).then_some(size)
+}
+
+/// A record that is no access: its tag says nothing but which.
+fn other(thread: u16, low: u8, high: u8, extras: &[u8], at: &mut usize) -> Option<Record> {
+    match (low >> 3, high) {
+        (kind, 0) if kind == ESCAPE_MAP << 1 => map(thread, extras, at),
+        (kind, 0) if kind == ESCAPE_MARKER << 1 => marker(thread, extras, at),
+        _ => None,
+    }
 }
 
 fn map(thread: u16, extras: &[u8], at: &mut usize) -> Option<Record> {

@@ -123,8 +123,9 @@ impl<R: Read> Reader<R> {
         Ok(true)
     }
 
-    /// Makes the reader hash what it decompresses and compare the digest at the end. Costs about a
-    /// fifth of the speed, so [`crate::check`] asks for it and a simulation does not.
+    /// Makes the reader hash what it decompresses and compare the digest at the end. The
+    /// checksums already find damage; this finds a footer that names another trace, so
+    /// [`crate::check`] asks for it and a simulation saves the time.
     pub(crate) fn verify_digest(&mut self) {
         self.content = Some(Sha256::new());
     }
