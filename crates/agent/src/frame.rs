@@ -80,7 +80,11 @@ fn checksum(kind: u8, payload: &[u8]) -> u32 {
 /// # Panics
 /// If the payload is longer than [`PAYLOAD_MAX`].
 pub fn encode(kind: Kind, payload: &[u8]) -> Vec<u8> {
-    assert!(payload.len() <= PAYLOAD_MAX, "frame of {} bytes", payload.len());
+    assert!(
+        payload.len() <= PAYLOAD_MAX,
+        "frame of {} bytes",
+        payload.len()
+    );
     let kind = match kind {
         Kind::Event => 1,
         Kind::File => 2,
@@ -135,7 +139,9 @@ impl Decoder {
         let (kind, length, expected) = (self.pending[4], word(5) as usize, word(9));
         if length > PAYLOAD_MAX || !(1..=2).contains(&kind) {
             self.skip(MAGIC.len());
-            let what = format!("kind {kind}, length {length} (kinds are 1 and 2, length at most {PAYLOAD_MAX})");
+            let what = format!(
+                "kind {kind}, length {length} (kinds are 1 and 2, length at most {PAYLOAD_MAX})"
+            );
             return Err(FrameError::Header { offset, what });
         }
         if self.pending.len() < HEADER + length {
@@ -145,7 +151,11 @@ impl Decoder {
         let found = checksum(kind, &payload);
         if found != expected {
             self.skip(MAGIC.len());
-            return Err(FrameError::Checksum { offset, expected, found });
+            return Err(FrameError::Checksum {
+                offset,
+                expected,
+                found,
+            });
         }
         self.pending.drain(..HEADER + length);
         self.offset += (HEADER + length) as u64;
@@ -154,7 +164,10 @@ impl Decoder {
         }
         match serde_json::from_slice(&payload) {
             Ok(event) => Ok(Some(Frame::Event(Box::new(event)))),
-            Err(error) => Err(FrameError::Event { offset, what: error.to_string() }),
+            Err(error) => Err(FrameError::Event {
+                offset,
+                what: error.to_string(),
+            }),
         }
     }
 
@@ -164,7 +177,10 @@ impl Decoder {
     }
 
     fn seek_magic(&mut self) {
-        let found = self.pending.windows(MAGIC.len()).position(|window| window == MAGIC);
+        let found = self
+            .pending
+            .windows(MAGIC.len())
+            .position(|window| window == MAGIC);
         // Without the magic, its first bytes may still be the end of what is there.
         let keep_from = found.unwrap_or(self.pending.len().saturating_sub(MAGIC.len() - 1));
         if keep_from > 0 {

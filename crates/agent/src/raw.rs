@@ -14,13 +14,25 @@ use std::io;
 pub fn allow(port: u16, count: u16) -> io::Result<()> {
     // SAFETY: ioperm only changes this task's I/O permissions; it touches no memory of ours.
     let result = unsafe { libc::ioperm(port.into(), count.into(), 1) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Writes one byte; [`allow`] must have been called for `port`.
 pub fn write_byte(port: u16, byte: u8) {
     // SAFETY: OUT reads two registers; a port without permission raises SIGSEGV, not unsoundness.
-    unsafe { asm!("out dx, al", in("dx") port, in("al") byte, options(nostack, preserves_flags, nomem)) };
+    unsafe {
+        asm!("out dx, al", in("dx") port, in("al") byte, options(nostack, preserves_flags, nomem))
+    };
+}
+
+/// The time-stamp counter of this CPU.
+pub fn time_stamp() -> u64 {
+    // SAFETY: RDTSC reads a register; every x86-64 CPU has it.
+    unsafe { std::arch::x86_64::_rdtsc() }
 }
 
 /// Writes all bytes to one port with one string instruction.

@@ -55,14 +55,17 @@ pub fn mount_base() -> Result<(), Failure> {
     mount_one("sysfs", "/sys", None)?;
     mount_one("devtmpfs", "/dev", None)?;
     mount_one("tmpfs", "/dev/shm", None)?;
-    mount_one("devpts", "/dev/pts", None).or_else(|_| fs::create_dir_all("/dev/pts").doing(|| "make /dev/pts".into()))?;
+    mount_one("devpts", "/dev/pts", None)
+        .or_else(|_| fs::create_dir_all("/dev/pts").doing(|| "make /dev/pts".into()))?;
     mount_one("tmpfs", "/tmp", None)?;
     mount_one("tmpfs", "/run", None)
 }
 
 /// Time since boot, in nanoseconds.
 pub fn now_ns() -> u64 {
-    let time = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap_or_default();
+    let time = clock_gettime(ClockId::CLOCK_MONOTONIC)
+        .map(Duration::from)
+        .unwrap_or_default();
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -76,7 +79,10 @@ pub fn restart() -> ! {
 
 /// The contents of a small file without the blanks at its ends; empty if it cannot be read.
 pub fn read_trimmed(path: impl AsRef<Path>) -> String {
-    fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+    fs::read_to_string(path)
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
 }
 
 /// Kernel release.
@@ -92,22 +98,33 @@ pub fn clocksource() -> String {
 /// CPUs online.
 pub fn cpus_online() -> u32 {
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let count = stat.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count();
+    let count = stat
+        .lines()
+        .filter(|line| line.starts_with("cpu") && !line.starts_with("cpu "))
+        .count();
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 /// Interrupt counts by their letters (`irq.TLB`), summed over CPUs, and CPU ticks by class.
 pub fn counters() -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::new();
-    for line in fs::read_to_string("/proc/interrupts").unwrap_or_default().lines().skip(1) {
+    for line in fs::read_to_string("/proc/interrupts")
+        .unwrap_or_default()
+        .lines()
+        .skip(1)
+    {
         let mut words = line.split_whitespace();
-        let Some(name) = words.next().map(|word| word.trim_end_matches(':')) else { continue };
+        let Some(name) = words.next().map(|word| word.trim_end_matches(':')) else {
+            continue;
+        };
         let sum = words.map_while(|word| word.parse::<u64>().ok()).sum();
         if name.chars().all(|letter| letter.is_ascii_uppercase()) {
             counters.insert(format!("irq.{name}"), sum);
         }
     }
-    const CLASSES: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
+    const CLASSES: [&str; 8] = [
+        "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal",
+    ];
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
     if let Some(line) = stat.lines().find(|line| line.starts_with("cpu ")) {
         for (class, value) in CLASSES.iter().zip(line.split_whitespace().skip(1)) {
@@ -118,10 +135,18 @@ pub fn counters() -> BTreeMap<String, u64> {
 }
 
 /// What was added to the counters from `before` to `after`.
-pub fn added(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+pub fn added(
+    before: &BTreeMap<String, u64>,
+    after: &BTreeMap<String, u64>,
+) -> BTreeMap<String, u64> {
     after
         .iter()
-        .map(|(name, value)| (name.clone(), value.saturating_sub(before.get(name).copied().unwrap_or(0))))
+        .map(|(name, value)| {
+            (
+                name.clone(),
+                value.saturating_sub(before.get(name).copied().unwrap_or(0)),
+            )
+        })
         .collect()
 }
 

@@ -6,7 +6,10 @@ use steady_agent::event::Event;
 use steady_agent::frame::{Decoder, Frame, FrameError, Kind, encode};
 
 fn done(at_ns: u64) -> Vec<u8> {
-    encode(Kind::Event, &serde_json::to_vec(&Event::Done { at_ns }).unwrap())
+    encode(
+        Kind::Event,
+        &serde_json::to_vec(&Event::Done { at_ns }).unwrap(),
+    )
 }
 
 fn all_frames(decoder: &mut Decoder) -> Vec<Frame> {
@@ -20,10 +23,13 @@ fn words_of_the_emulator_between_frames_are_passed_over_and_kept() {
     decoder.push(&done(1));
     decoder.push(b"=====");
     decoder.push(&encode(Kind::File, b"bytes"));
-    assert_eq!(all_frames(&mut decoder), vec![
-        Frame::Event(Box::new(Event::Done { at_ns: 1 })),
-        Frame::File(b"bytes".to_vec()),
-    ]);
+    assert_eq!(
+        all_frames(&mut decoder),
+        vec![
+            Frame::Event(Box::new(Event::Done { at_ns: 1 })),
+            Frame::File(b"bytes".to_vec()),
+        ]
+    );
     assert_eq!(decoder.passed_over(), b"Bochs is starting\n=====");
 }
 
@@ -35,7 +41,10 @@ fn a_flipped_bit_is_an_error_that_says_where() {
     let mut decoder = Decoder::default();
     decoder.push(b"abc");
     decoder.push(&bytes);
-    assert!(matches!(decoder.next_frame(), Err(FrameError::Checksum { offset: 3, .. })));
+    assert!(matches!(
+        decoder.next_frame(),
+        Err(FrameError::Checksum { offset: 3, .. })
+    ));
 }
 
 #[test]
@@ -44,7 +53,10 @@ fn a_length_beyond_the_limit_is_an_error_and_not_an_allocation() {
     bytes[5..9].copy_from_slice(&u32::MAX.to_le_bytes());
     let mut decoder = Decoder::default();
     decoder.push(&bytes);
-    assert!(matches!(decoder.next_frame(), Err(FrameError::Header { offset: 0, .. })));
+    assert!(matches!(
+        decoder.next_frame(),
+        Err(FrameError::Header { offset: 0, .. })
+    ));
 }
 
 #[test]
@@ -60,7 +72,10 @@ fn a_truncated_frame_is_told_by_its_incomplete_bytes() {
 fn json_that_is_no_event_is_an_error() {
     let mut decoder = Decoder::default();
     decoder.push(&encode(Kind::Event, b"{\"Nothing\":1}"));
-    assert!(matches!(decoder.next_frame(), Err(FrameError::Event { offset: 0, .. })));
+    assert!(matches!(
+        decoder.next_frame(),
+        Err(FrameError::Event { offset: 0, .. })
+    ));
 }
 
 proptest! {

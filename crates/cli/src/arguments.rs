@@ -142,7 +142,9 @@ pub struct Doctor {
 
 /// `steady report`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  steady report out/two-vms/*/result.json\n  steady report out/two-vms/bochs/result.json --html page.html")]
+#[command(
+    after_help = "Examples:\n  steady report out/two-vms/*/result.json\n  steady report out/two-vms/bochs/result.json --html page.html"
+)]
 pub struct Report {
     /// Results.
     #[arg(required = true, value_name = "RESULT")]

@@ -38,8 +38,12 @@ impl Watcher for Show {
         }
         let mut works = self.works.lock().expect("no thread panics with the bars");
         let bar = works.entry(what.to_owned()).or_insert_with(|| {
-            let style = ProgressStyle::with_template("{msg:24} {bar:30} {percent:>3} %  {elapsed} of about {duration}, {eta} left");
-            let bar = self.bars.add(ProgressBar::new(total).with_message(what.to_owned()));
+            let style = ProgressStyle::with_template(
+                "{msg:24} {bar:30} {percent:>3} %  {elapsed} of about {duration}, {eta} left",
+            );
+            let bar = self
+                .bars
+                .add(ProgressBar::new(total).with_message(what.to_owned()));
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
@@ -48,7 +52,12 @@ impl Watcher for Show {
     }
 
     fn done(&self, what: &str) {
-        if let Some(bar) = self.works.lock().expect("no thread panics with the bars").remove(what) {
+        if let Some(bar) = self
+            .works
+            .lock()
+            .expect("no thread panics with the bars")
+            .remove(what)
+        {
             bar.finish_and_clear();
         }
     }

@@ -98,7 +98,7 @@ pub enum LabError {
         /// Which variant.
         variant: String,
         /// What happened.
-        fault: RunFault,
+        fault: Box<RunFault>,
         /// The folder of its logs.
         logs: PathBuf,
     },
@@ -113,7 +113,11 @@ pub enum LabError {
 impl LabError {
     /// An [`LabError::Io`].
     pub fn io(action: &'static str, path: &Path, error: io::Error) -> Self {
-        Self::Io { action, path: path.to_owned(), error }
+        Self::Io {
+            action,
+            path: path.to_owned(),
+            error,
+        }
     }
 
     /// Exit code of the command for this error, as `steady run --help` lists them.
@@ -149,7 +153,9 @@ pub enum RunFault {
         tail: String,
     },
     /// The emulator ended too early.
-    #[error("the emulator ended before the host was done: {status}, last step: {step} (read emulator.log and serial.log){disk}")]
+    #[error(
+        "the emulator ended before the host was done: {status}, last step: {step} (read emulator.log and serial.log){disk}"
+    )]
     EmulatorEnded {
         /// How it ended.
         status: String,
@@ -159,7 +165,9 @@ pub enum RunFault {
         disk: String,
     },
     /// Nothing happened within the limit.
-    #[error("no end within {limit:?}, last step: {step}; the emulator was killed (read serial.log)")]
+    #[error(
+        "no end within {limit:?}, last step: {step}; the emulator was killed (read serial.log)"
+    )]
     TimeLimit {
         /// The limit.
         limit: Duration,

@@ -23,10 +23,19 @@ impl Home {
     pub fn find() -> Result<Self, LabError> {
         let given = std::env::var_os("STEADY_HOME").map(PathBuf::from);
         let here = std::env::current_dir().unwrap_or_default();
-        let built = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).map(Path::to_path_buf);
-        let mut candidates = given.into_iter().chain(here.ancestors().map(Path::to_path_buf)).chain(built);
+        let built = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .ancestors()
+            .nth(2)
+            .map(Path::to_path_buf);
+        let mut candidates = given
+            .into_iter()
+            .chain(here.ancestors().map(Path::to_path_buf))
+            .chain(built);
         let project = candidates.find(|path| path.join("linux/config/lab.config").is_file());
-        Ok(Self { project: project.ok_or(LabError::NoProject { searched: here })?, cache: cache_root() })
+        Ok(Self {
+            project: project.ok_or(LabError::NoProject { searched: here })?,
+            cache: cache_root(),
+        })
     }
 
     /// Makes a folder inside the cache.
@@ -45,6 +54,7 @@ fn cache_root() -> PathBuf {
         return path.into();
     }
     let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_else(|| "/root".into())).join(".cache");
+    let home =
+        || PathBuf::from(std::env::var_os("HOME").unwrap_or_else(|| "/root".into())).join(".cache");
     base.unwrap_or_else(home).join("steady")
 }

@@ -23,7 +23,11 @@ pub fn interrupted() -> bool {
     static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
     let flag = FLAG.get_or_init(|| {
         let flag = Arc::new(AtomicBool::new(false));
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        for signal in [
+            signal_hook::consts::SIGINT,
+            signal_hook::consts::SIGTERM,
+            signal_hook::consts::SIGHUP,
+        ] {
             // Without a handler the signal ends us, and the children with us: still clean.
             let _ = signal_hook::flag::register(signal, Arc::clone(&flag));
         }
@@ -44,17 +48,40 @@ impl Supervised {
     ///
     /// # Errors
     /// [`LabError::Io`] if the log or the program cannot be opened.
-    pub fn start(program: &Path, arguments: &[impl AsRef<OsStr>], directory: &Path, stdout: &Path, stderr: &Path) -> Result<Self, LabError> {
-        let create = |path: &Path| File::create(path).map_err(|error| LabError::io("create", path, error));
+    pub fn start(
+        program: &Path,
+        arguments: &[impl AsRef<OsStr>],
+        directory: &Path,
+        stdout: &Path,
+        stderr: &Path,
+    ) -> Result<Self, LabError> {
+        let create =
+            |path: &Path| File::create(path).map_err(|error| LabError::io("create", path, error));
         // setpriv makes the kernel end the child should this process be killed outright.
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--"]).arg(program).args(arguments).current_dir(directory);
+        command
+            .args(["--pdeathsig", "KILL", "--"])
+            .arg(program)
+            .args(arguments)
+            .current_dir(directory);
         let log = create(stdout)?;
-        let errors = if stderr == stdout { log.try_clone().map_err(|error| LabError::io("share", stdout, error))? } else { create(stderr)? };
-        command.stdin(Stdio::null()).stdout(log).stderr(errors).process_group(0);
+        let errors = if stderr == stdout {
+            log.try_clone()
+                .map_err(|error| LabError::io("share", stdout, error))?
+        } else {
+            create(stderr)?
+        };
+        command
+            .stdin(Stdio::null())
+            .stdout(log)
+            .stderr(errors)
+            .process_group(0);
         interrupted();
-        let child = command.spawn().map_err(|error| LabError::io("start", program, error))?;
-        let group = Pid::from_raw(i32::try_from(child.id()).expect("a process id is a positive i32"));
+        let child = command
+            .spawn()
+            .map_err(|error| LabError::io("start", program, error))?;
+        let group =
+            Pid::from_raw(i32::try_from(child.id()).expect("a process id is a positive i32"));
         Ok(Self { child, group })
     }
 
@@ -63,7 +90,9 @@ impl Supervised {
     /// # Errors
     /// [`LabError::Io`] if the system cannot tell.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>, LabError> {
-        self.child.try_wait().map_err(|error| LabError::io("wait for", Path::new("a child process"), error))
+        self.child
+            .try_wait()
+            .map_err(|error| LabError::io("wait for", Path::new("a child process"), error))
     }
 
     /// Process id, for tests that end it from outside.
@@ -90,7 +119,14 @@ impl Drop for Supervised {
 ///
 /// # Errors
 /// [`LabError::Build`] if it fails or exceeds `limit`, [`LabError::Interrupted`].
-pub fn run_step(what: &str, command: &[&OsStr], directory: &Path, log: &Path, limit: Duration, mut watch: impl FnMut()) -> Result<(), LabError> {
+pub fn run_step(
+    what: &str,
+    command: &[&OsStr],
+    directory: &Path,
+    log: &Path,
+    limit: Duration,
+    mut watch: impl FnMut(),
+) -> Result<(), LabError> {
     let (program, arguments) = command.split_first().expect("a step has a program");
     let mut child = Supervised::start(Path::new(program), arguments, directory, log, log)?;
     let start = Instant::now();
@@ -105,7 +141,11 @@ pub fn run_step(what: &str, command: &[&OsStr], directory: &Path, log: &Path, li
             return Err(LabError::Interrupted);
         }
         if start.elapsed() > limit {
-            return Err(build_error(what, format!("no end within {} s", limit.as_secs()), log));
+            return Err(build_error(
+                what,
+                format!("no end within {} s", limit.as_secs()),
+                log,
+            ));
         }
         watch();
         std::thread::sleep(POLL);
@@ -113,10 +153,25 @@ pub fn run_step(what: &str, command: &[&OsStr], directory: &Path, log: &Path, li
 }
 
 fn build_error(what: &str, status: String, log: &Path) -> LabError {
-    let text = std::fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-    let telling: Vec<&str> = text.lines().filter(|line| line.contains("rror:") || line.contains("rror ") || line.contains("***")).take(5).collect();
-    let last = if telling.is_empty() { last_lines(&text, 5) } else { telling.join("\n") };
-    LabError::Build { what: what.to_owned(), status, log: log.to_owned(), last }
+    let text = std::fs::read(log)
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .unwrap_or_default();
+    let telling: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("rror:") || line.contains("rror ") || line.contains("***"))
+        .take(5)
+        .collect();
+    let last = if telling.is_empty() {
+        last_lines(&text, 5)
+    } else {
+        telling.join("\n")
+    };
+    LabError::Build {
+        what: what.to_owned(),
+        status,
+        log: log.to_owned(),
+        last,
+    }
 }
 
 /// The last `count` lines of a text.
@@ -129,5 +184,8 @@ pub fn last_lines(text: &str, count: usize) -> String {
 pub fn find_program(name: &str) -> Option<std::path::PathBuf> {
     let path = std::env::var_os("PATH")?;
     let extra = ["/usr/sbin", "/sbin"].map(std::path::PathBuf::from);
-    std::env::split_paths(&path).chain(extra).map(|directory| directory.join(name)).find(|path| path.is_file())
+    std::env::split_paths(&path)
+        .chain(extra)
+        .map(|directory| directory.join(name))
+        .find(|path| path.is_file())
 }

@@ -14,11 +14,14 @@ use std::time::{Duration, Instant};
 
 use steady_agent::event::Event;
 use steady_agent::plan::PLAN_PATH;
-use steady_measures::{EngineInfo, Phase, Repetition, RunResult, ScenarioInfo, VariantResult, sha256_hex};
+use steady_measures::{
+    EngineInfo, Phase, Repetition, RunResult, ScenarioInfo, VariantResult, sha256_hex,
+};
 use steady_scenario::{Scenario, Variant, Word};
 
 use crate::artifact::kernel::{self, Kernel};
 use crate::artifact::{bochs, programs};
+use crate::engine::qemu;
 use crate::engine::watch::{self, Failed, Transcript, free_bytes};
 use crate::engine::{Boot, Engine, EngineKind};
 use crate::error::{LabError, RunFault};
@@ -68,12 +71,19 @@ pub struct Race {
 ///
 /// # Errors
 /// [`LabError`], the first one; the others of a race are ended.
-pub fn race(home: &Home, scenario: &Scenario, options: &Options, watcher: &dyn Watcher) -> Result<Race, LabError> {
-    let variants = scenario.select(&options.variants).map_err(|error| LabError::Beyond {
-        scenario: scenario.name.clone(),
-        what: error.to_string(),
-        limit: "name one that it has with --variant".into(),
-    })?;
+pub fn race(
+    home: &Home,
+    scenario: &Scenario,
+    options: &Options,
+    watcher: &dyn Watcher,
+) -> Result<Race, LabError> {
+    let variants = scenario
+        .select(&options.variants)
+        .map_err(|error| LabError::Beyond {
+            scenario: scenario.name.clone(),
+            what: error.to_string(),
+            limit: "name one that it has with --variant".into(),
+        })?;
     translate::check(scenario, options.engine, &variants)?;
     let begun = Instant::now();
     let folder = options.out.join(&scenario.name);
@@ -84,17 +94,38 @@ pub fn race(home: &Home, scenario: &Scenario, options: &Options, watcher: &dyn W
     let place = folder.join(options.engine.name());
     let failed = folder.join(format!("{}.failed", options.engine.name()));
     fs::create_dir_all(&work).map_err(|error| LabError::io("make", &work, error))?;
-    let made = lab.run_all(&variants, &work).and_then(|runs| lab.result(&variants, runs, begun));
-    let saved = made.and_then(|result| result.save_atomic(&work.join("result.json")).map_err(unsound).map(|()| result));
+    let made = lab
+        .run_all(&variants, &work)
+        .and_then(|runs| lab.result(&variants, runs, begun));
+    let saved = made.and_then(|result| {
+        result
+            .save_atomic(&work.join("result.json"))
+            .map_err(unsound)
+            .map(|()| result)
+    });
     match saved {
         Ok(result) => {
             replace(&work, &place)?;
-            Ok(Race { result, directory: place })
+            Ok(Race {
+                result,
+                directory: place,
+            })
         }
-        Err(LabError::Run { variant, fault, logs }) => {
-            let rest = logs.strip_prefix(&work).map(Path::to_path_buf).unwrap_or_default();
+        Err(LabError::Run {
+            variant,
+            fault,
+            logs,
+        }) => {
+            let rest = logs
+                .strip_prefix(&work)
+                .map(Path::to_path_buf)
+                .unwrap_or_default();
             replace(&work, &failed)?;
-            Err(LabError::Run { variant, fault, logs: failed.join(rest) })
+            Err(LabError::Run {
+                variant,
+                fault,
+                logs: failed.join(rest),
+            })
         }
         Err(error) => {
             let _ = fs::remove_dir_all(&work);
@@ -106,7 +137,11 @@ pub fn race(home: &Home, scenario: &Scenario, options: &Options, watcher: &dyn W
 fn check_room(folder: &Path) -> Result<(), LabError> {
     let free_mib = free_bytes(folder).unwrap_or(u64::MAX) >> 20;
     if free_mib < NEED_MIB {
-        return Err(LabError::NoRoom { path: folder.to_owned(), free_mib, need_mib: NEED_MIB });
+        return Err(LabError::NoRoom {
+            path: folder.to_owned(),
+            free_mib,
+            need_mib: NEED_MIB,
+        });
     }
     Ok(())
 }
@@ -145,15 +180,37 @@ struct Run {
 }
 
 impl<'a> Lab<'a> {
-    fn ready(home: &Home, scenario: &'a Scenario, options: &'a Options, watcher: &'a dyn Watcher) -> Result<Self, LabError> {
-        let (engine, engine_version) = engine(home, options.engine, watcher)?;
+    fn ready(
+        home: &Home,
+        scenario: &'a Scenario,
+        options: &'a Options,
+        watcher: &'a dyn Watcher,
+    ) -> Result<Self, LabError> {
+        let (mut engine, engine_version) = engine(home, options.engine, watcher)?;
         let wanted = translate::programs(scenario)?;
         let kernel = kernel::ensure(home, watcher)?;
         let ours = programs::ensure(home)?;
+        if let Engine::Qemu { tsc_khz, .. } = &mut engine {
+            *tsc_khz = qemu::tsc_khz(&ours.agent)?;
+        }
         let guest = tree::guest(&ours, &wanted)?;
-        let host_archive = tree::host(&ours, &kernel, &guest, translate::host_needs(scenario, options.trace))?;
+        let host_archive = tree::host(
+            &ours,
+            &kernel,
+            &guest,
+            translate::host_needs(scenario, options.trace),
+        )?;
         let symbols = Symbols::load(&kernel.system_map)?;
-        Ok(Self { scenario, options, watcher, engine, engine_version, kernel, symbols, host_archive })
+        Ok(Self {
+            scenario,
+            options,
+            watcher,
+            engine,
+            engine_version,
+            kernel,
+            symbols,
+            host_archive,
+        })
     }
 
     /// How many emulators run beside each other: TCG already uses a thread for each pCPU and its
@@ -166,17 +223,22 @@ impl<'a> Lab<'a> {
     }
 
     fn run_all(&self, variants: &[&Variant], work: &Path) -> Result<Vec<Run>, LabError> {
-        let tasks: Vec<(usize, u32)> = (0..self.scenario.repetitions).flat_map(|repetition| (0..variants.len()).map(move |variant| (variant, repetition))).collect();
+        let tasks: Vec<(usize, u32)> = (0..self.scenario.repetitions)
+            .flat_map(|repetition| (0..variants.len()).map(move |variant| (variant, repetition)))
+            .collect();
         let next = AtomicUsize::new(0);
         let ended = AtomicUsize::new(0);
-        let slots: Vec<Mutex<Option<Result<Run, LabError>>>> = tasks.iter().map(|_| Mutex::new(None)).collect();
+        let slots: Vec<Mutex<Option<Result<Run, LabError>>>> =
+            tasks.iter().map(|_| Mutex::new(None)).collect();
         let what = format!("{} on {}", self.scenario.name, self.options.engine.name());
         std::thread::scope(|scope| {
             for _ in 0..self.beside().min(tasks.len()) {
                 scope.spawn(|| {
                     loop {
                         let at = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(&(variant, repetition)) = tasks.get(at) else { return };
+                        let Some(&(variant, repetition)) = tasks.get(at) else {
+                            return;
+                        };
                         let run = self.run_one(variants[variant], repetition, work);
                         if run.is_err() {
                             // The race is lost; let no further run begin.
@@ -184,7 +246,8 @@ impl<'a> Lab<'a> {
                         }
                         *slots[at].lock().expect("no thread panics with a slot") = Some(run);
                         let done = ended.fetch_add(1, Ordering::Relaxed) + 1;
-                        self.watcher.progress(&what, done as u64, tasks.len() as u64);
+                        self.watcher
+                            .progress(&what, done as u64, tasks.len() as u64);
                     }
                 });
             }
@@ -199,7 +262,11 @@ impl<'a> Lab<'a> {
         if interrupted() {
             return Err(LabError::Interrupted);
         }
-        assert_eq!(runs.len(), tasks.len(), "every run ended or the race failed");
+        assert_eq!(
+            runs.len(),
+            tasks.len(),
+            "every run ended or the race failed"
+        );
         Ok(runs)
     }
 
@@ -208,31 +275,55 @@ impl<'a> Lab<'a> {
         fs::create_dir_all(&directory).map_err(|error| LabError::io("make", &directory, error))?;
         let name = format!("{} r{index}", variant.name);
         let step = |text: &str| self.watcher.say(&format!("{name}: {text}"));
-        let transcript = self.emulate(variant, &directory, &step).map_err(|failed| self.failed(variant, &directory, failed))?;
+        let transcript = self
+            .emulate(variant, &directory, &step)
+            .map_err(|failed| self.failed(variant, &directory, failed))?;
         let context = assemble::Context {
             scenario: self.scenario,
             symbols: &self.symbols,
             result_directory: work,
             run_directory: &directory,
         };
-        let repetition = assemble::repetition(context, index, &transcript).map_err(|fault| self.failed(variant, &directory, fault.into()))?;
+        let repetition = assemble::repetition(context, index, &transcript)
+            .map_err(|fault| self.failed(variant, &directory, fault.into()))?;
         let phases = phases(&variant.name, index, &transcript);
-        Ok(Run { repetition, phases, host: host_facts(&transcript) })
+        Ok(Run {
+            repetition,
+            phases,
+            host: host_facts(&transcript),
+        })
     }
 
     fn failed(&self, variant: &Variant, directory: &Path, failed: Failed) -> LabError {
         match failed {
-            Failed::Run(fault) => LabError::Run { variant: variant.name.clone(), fault, logs: directory.to_owned() },
+            Failed::Run(fault) => LabError::Run {
+                variant: variant.name.clone(),
+                fault: Box::new(fault),
+                logs: directory.to_owned(),
+            },
             // A folder that cannot be written is the run's own misfortune: keep what there is.
-            Failed::Lab(LabError::Io { action, path, error }) if path.starts_with(directory) => {
+            Failed::Lab(LabError::Io {
+                action,
+                path,
+                error,
+            }) if path.starts_with(directory) => {
                 let fault = RunFault::Files(LabError::io(action, &path, error).to_string());
-                LabError::Run { variant: variant.name.clone(), fault, logs: directory.to_owned() }
+                LabError::Run {
+                    variant: variant.name.clone(),
+                    fault: Box::new(fault),
+                    logs: directory.to_owned(),
+                }
             }
             Failed::Lab(error) => error,
         }
     }
 
-    fn emulate(&self, variant: &Variant, directory: &Path, step: &dyn Fn(&str)) -> Result<Transcript, Failed> {
+    fn emulate(
+        &self,
+        variant: &Variant,
+        directory: &Path,
+        step: &dyn Fn(&str),
+    ) -> Result<Transcript, Failed> {
         let plan = translate::plan(self.scenario, variant, self.options.trace)?;
         let json = serde_json::to_vec(&plan).expect("a plan is plain data");
         let plan = tree::single(PLAN_PATH.trim_start_matches('/'), &json);
@@ -246,7 +337,10 @@ impl<'a> Lab<'a> {
             directory,
         };
         let start = self.engine.prepare(&boot)?;
-        let limit = self.options.wall_limit.unwrap_or(WALL_FIXED + Duration::from_secs(self.scenario.host.time_limit_s.into()) * WALL_PER_LIMIT);
+        let limit = self.options.wall_limit.unwrap_or(
+            WALL_FIXED
+                + Duration::from_secs(self.scenario.host.time_limit_s.into()) * WALL_PER_LIMIT,
+        );
         let ended = watch::run(self.options.engine, &start, directory, limit, step);
         // Boot media are large and can be made again at any time; the logs are what is kept.
         for path in &start.scratch {
@@ -255,7 +349,12 @@ impl<'a> Lab<'a> {
         ended
     }
 
-    fn result(&self, variants: &[&Variant], runs: Vec<Run>, begun: Instant) -> Result<RunResult, LabError> {
+    fn result(
+        &self,
+        variants: &[&Variant],
+        runs: Vec<Run>,
+        begun: Instant,
+    ) -> Result<RunResult, LabError> {
         let scenario = ScenarioInfo {
             name: self.scenario.name.clone(),
             title: self.scenario.title.clone(),
@@ -274,7 +373,9 @@ impl<'a> Lab<'a> {
         for (at, run) in runs.into_iter().enumerate() {
             result.config.extend(run.host);
             result.run.phases.extend(run.phases);
-            result.variants[at % variants.len()].repetitions.push(run.repetition);
+            result.variants[at % variants.len()]
+                .repetitions
+                .push(run.repetition);
         }
         result.run.started.clone_from(&self.options.started);
         result.run.command.clone_from(&self.options.command);
@@ -287,12 +388,22 @@ impl<'a> Lab<'a> {
     }
 
     fn config(&self) -> Result<BTreeMap<String, String>, LabError> {
-        let digest = |path: &Path| fs::read(path).map(|bytes| sha256_hex(&bytes)).map_err(|error| LabError::io("read", path, error));
+        let digest = |path: &Path| {
+            fs::read(path)
+                .map(|bytes| sha256_hex(&bytes))
+                .map_err(|error| LabError::io("read", path, error))
+        };
         let host = &self.scenario.host;
         Ok(BTreeMap::from([
             ("kernel.release".to_owned(), self.kernel.release.clone()),
-            ("kernel.image_sha256".to_owned(), digest(&self.kernel.image)?),
-            ("kernel.config_sha256".to_owned(), digest(&self.kernel.config)?),
+            (
+                "kernel.image_sha256".to_owned(),
+                digest(&self.kernel.image)?,
+            ),
+            (
+                "kernel.config_sha256".to_owned(),
+                digest(&self.kernel.config)?,
+            ),
             ("image_sha256".to_owned(), sha256_hex(&self.host_archive)),
             ("vmm".to_owned(), host.vmm.name().to_owned()),
             ("pcpus".to_owned(), host.pcpus.to_string()),
@@ -302,17 +413,36 @@ impl<'a> Lab<'a> {
     }
 }
 
-fn engine(home: &Home, kind: EngineKind, watcher: &dyn Watcher) -> Result<(Engine, String), LabError> {
+fn engine(
+    home: &Home,
+    kind: EngineKind,
+    watcher: &dyn Watcher,
+) -> Result<(Engine, String), LabError> {
     match kind {
         EngineKind::Qemu => {
-            let missing = || LabError::Missing { program: "qemu-system-x86_64".into(), why: "the engine `qemu` runs in it", package: "qemu-system-x86" };
+            let missing = || LabError::Missing {
+                program: "qemu-system-x86_64".into(),
+                why: "the engine `qemu` runs in it",
+                package: "qemu-system-x86",
+            };
             let program = find_program("qemu-system-x86_64").ok_or_else(missing)?;
             let version = qemu_version(&program);
-            Ok((Engine::Qemu(program), version))
+            // Measured when our programs are built.
+            Ok((
+                Engine::Qemu {
+                    program,
+                    tsc_khz: 0,
+                },
+                version,
+            ))
         }
         EngineKind::Bochs => {
             let bochs = bochs::ensure(home, watcher)?;
-            let kind = if bochs.compiled { "compiled" } else { "packaged" };
+            let kind = if bochs.compiled {
+                "compiled"
+            } else {
+                "packaged"
+            };
             let version = format!("{} ({kind})", bochs.version);
             Ok((Engine::Bochs(bochs), version))
         }
@@ -321,28 +451,50 @@ fn engine(home: &Home, kind: EngineKind, watcher: &dyn Watcher) -> Result<(Engin
 
 /// QEMU's own version, such as `7.2.22`.
 pub fn qemu_version(program: &Path) -> String {
-    let output = std::process::Command::new(program).arg("--version").output();
+    let output = std::process::Command::new(program)
+        .arg("--version")
+        .output();
     let text = output.map(|output| output.stdout).unwrap_or_default();
     let text = String::from_utf8_lossy(&text).into_owned();
-    text.split_whitespace().nth(3).unwrap_or("unknown").to_owned()
+    text.split_whitespace()
+        .nth(3)
+        .unwrap_or("unknown")
+        .to_owned()
 }
 
 fn describe(kind: EngineKind) -> &'static str {
     match kind {
-        EngineKind::Qemu => "real Linux/KVM on an emulated AMD host (QEMU TCG, SVM, no pause filter); its clock is the wall, so runs differ",
-        EngineKind::Bochs => "real Linux/KVM on an emulated Intel host (Bochs, VMX with EPT, VPID and pause-loop exiting); its clock is instructions, so runs repeat exactly",
+        EngineKind::Qemu => {
+            "real Linux/KVM on an emulated AMD host (QEMU TCG, SVM, no pause filter); its clock is the wall, so runs differ"
+        }
+        EngineKind::Bochs => {
+            "real Linux/KVM on an emulated Intel host (Bochs, VMX with EPT, VPID and pause-loop exiting); its clock is instructions, so runs repeat exactly"
+        }
     }
 }
 
 fn empty(variant: &Variant) -> VariantResult {
-    let mut remedies: Vec<String> = variant.remedies.iter().map(|remedy| remedy.name().to_owned()).collect();
-    remedies.extend(variant.pv.iter().filter(|&(_, on)| !on).map(|(feature, _)| format!("pv.{}=off", feature.name())));
+    let mut remedies: Vec<String> = variant
+        .remedies
+        .iter()
+        .map(|remedy| remedy.name().to_owned())
+        .collect();
+    remedies.extend(
+        variant
+            .pv
+            .iter()
+            .filter(|&(_, on)| !on)
+            .map(|(feature, _)| format!("pv.{}=off", feature.name())),
+    );
     if !variant.switches.ple {
         remedies.push("ple=off".to_owned());
     }
     VariantResult {
         name: variant.name.clone(),
-        title: variant.title.clone().unwrap_or_else(|| variant.name.clone()),
+        title: variant
+            .title
+            .clone()
+            .unwrap_or_else(|| variant.name.clone()),
         remedies,
         repetitions: Vec::new(),
     }
@@ -352,11 +504,15 @@ fn host_facts(transcript: &Transcript) -> BTreeMap<String, String> {
     let mut facts = BTreeMap::new();
     for (_, event) in &transcript.events {
         match event {
-            Event::Up { isa, clocksource, .. } => {
+            Event::Up {
+                isa, clocksource, ..
+            } => {
                 facts.insert("host.isa".to_owned(), isa.clone());
                 facts.insert("host.clocksource".to_owned(), clocksource.clone());
             }
-            Event::GuestUp { vm, clocksource, .. } => {
+            Event::GuestUp {
+                vm, clocksource, ..
+            } => {
                 facts.insert(format!("guest.{vm}.clocksource"), clocksource.clone());
             }
             _ => {}
@@ -367,18 +523,36 @@ fn host_facts(transcript: &Transcript) -> BTreeMap<String, String> {
 
 /// Wall time of the phases of a run, from the moments at which its events were seen.
 fn phases(variant: &str, repetition: u32, transcript: &Transcript) -> Vec<Phase> {
-    let seen = |wanted: fn(&Event) -> bool| transcript.events.iter().rev().find(|(_, event)| wanted(event)).map(|&(at, _)| at);
+    let seen = |wanted: fn(&Event) -> bool| {
+        transcript
+            .events
+            .iter()
+            .rev()
+            .find(|(_, event)| wanted(event))
+            .map(|&(at, _)| at)
+    };
     let marks = [
         ("boot", seen(|event| matches!(event, Event::Up { .. }))),
-        ("guests-up", seen(|event| matches!(event, Event::GuestUp { .. }))),
-        ("workloads", seen(|event| matches!(event, Event::End(end) if end.window.is_some()))),
+        (
+            "guests-up",
+            seen(|event| matches!(event, Event::GuestUp { .. })),
+        ),
+        (
+            "workloads",
+            seen(|event| matches!(event, Event::End(end) if end.window.is_some())),
+        ),
         ("collect", Some(transcript.length)),
     ];
     let mut from = Duration::ZERO;
     let mut phases = Vec::new();
     for (phase, at) in marks {
         let Some(at) = at else { continue };
-        phases.push(Phase { variant: variant.to_owned(), repetition, phase: phase.to_owned(), wall_ms: millis(at.saturating_sub(from)) });
+        phases.push(Phase {
+            variant: variant.to_owned(),
+            repetition,
+            phase: phase.to_owned(),
+            wall_ms: millis(at.saturating_sub(from)),
+        });
         from = at;
     }
     phases
@@ -390,7 +564,12 @@ fn millis(duration: Duration) -> u64 {
 
 fn machine() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    let model = text
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    format!("{cpus} CPUs, {}", model.map_or("unknown processor", |(_, name)| name.trim()))
+    format!(
+        "{cpus} CPUs, {}",
+        model.map_or("unknown processor", |(_, name)| name.trim())
+    )
 }

@@ -11,8 +11,15 @@ use crate::image::tree::HostNeeds;
 
 /// Events that `--trace` records: what a diagnosis of stalls reads.
 const TRACE_EVENTS: [&str; 9] = [
-    "kvm", "sched:sched_switch", "sched:sched_wakeup", "sched:sched_waking", "sched:sched_migrate_task", "ipi",
-    "irq_vectors", "timer:hrtimer_expire_entry", "timer:hrtimer_start",
+    "kvm",
+    "sched:sched_switch",
+    "sched:sched_wakeup",
+    "sched:sched_waking",
+    "sched:sched_migrate_task",
+    "ipi",
+    "irq_vectors",
+    "timer:hrtimer_expire_entry",
+    "timer:hrtimer_start",
 ];
 /// trace-cmd's buffer for each pCPU, in KiB.
 const TRACE_BUFFER_KIB: u32 = 8 << 10;
@@ -24,16 +31,28 @@ const PLAN_SLACK_S: u64 = 5;
 /// # Errors
 /// [`LabError::Beyond`].
 pub fn check(scenario: &Scenario, kind: EngineKind, variants: &[&Variant]) -> Result<(), LabError> {
-    let beyond = |what: String, limit: String| Err(LabError::Beyond { scenario: scenario.name.clone(), what, limit });
+    let beyond = |what: String, limit: String| {
+        Err(LabError::Beyond {
+            scenario: scenario.name.clone(),
+            what,
+            limit,
+        })
+    };
     let most = kind.most_pcpus();
     if scenario.host.pcpus > most {
-        let limit = format!("the engine {} gives at most {most}; lower host.pcpus", kind.name());
+        let limit = format!(
+            "the engine {} gives at most {most}; lower host.pcpus",
+            kind.name()
+        );
         return beyond(format!("{} pCPUs", scenario.host.pcpus), limit);
     }
     for variant in variants {
         if let Some(remedy) = variant.remedies.first() {
             let limit = "this kernel series does not have it yet".to_owned();
-            return beyond(format!("variant {} needs the remedy {remedy}", variant.name), limit);
+            return beyond(
+                format!("variant {} needs the remedy {remedy}", variant.name),
+                limit,
+            );
         }
     }
     Ok(())
@@ -56,7 +75,10 @@ pub fn programs(scenario: &Scenario) -> Result<Vec<&'static Program>, LabError> 
 
 fn known(workload: &scenario::Workload) -> Result<&'static Program, LabError> {
     let name = workload.program.name;
-    guest_programs::find(name).map_err(|error| LabError::Program { program: name.to_owned(), what: error.to_string() })
+    guest_programs::find(name).map_err(|error| LabError::Program {
+        program: name.to_owned(),
+        what: error.to_string(),
+    })
 }
 
 /// What the host's image needs.
@@ -74,7 +96,8 @@ pub fn host_needs(scenario: &Scenario, trace: bool) -> HostNeeds {
 /// [`LabError::Program`] for arguments that a program does not take.
 pub fn plan(scenario: &Scenario, variant: &Variant, trace: bool) -> Result<HostPlan, LabError> {
     let collects = |what| scenario.measure.collect.contains(&what);
-    let vms: Result<Vec<VmPlan>, LabError> = scenario.vms.iter().map(|each| vm(each, variant)).collect();
+    let vms: Result<Vec<VmPlan>, LabError> =
+        scenario.vms.iter().map(|each| vm(each, variant)).collect();
     Ok(HostPlan {
         vmm: match scenario.host.vmm {
             scenario::Vmm::Steady => Vmm::Steady,
@@ -97,7 +120,11 @@ pub fn plan(scenario: &Scenario, variant: &Variant, trace: bool) -> Result<HostP
 
 fn vm(vm: &Vm, variant: &Variant) -> Result<VmPlan, LabError> {
     let words = [vm.guest_cmdline.as_str(), variant.guest_cmdline.as_str()];
-    let workloads: Result<Vec<WorkloadPlan>, LabError> = vm.workloads.iter().map(|each| workload(each, vm.vcpus)).collect();
+    let workloads: Result<Vec<WorkloadPlan>, LabError> = vm
+        .workloads
+        .iter()
+        .map(|each| workload(each, vm.vcpus))
+        .collect();
     Ok(VmPlan {
         name: vm.name.clone(),
         vcpus: vm.vcpus,
@@ -112,28 +139,44 @@ fn vm(vm: &Vm, variant: &Variant) -> Result<VmPlan, LabError> {
         disk_mib: vm.disk_mib,
         cmdline: words.join(" ").trim().to_owned(),
         background: vm.background,
-        pv: variant.pv.iter().map(|(feature, on)| (feature.name().to_owned(), on)).collect(),
+        pv: variant
+            .pv
+            .iter()
+            .map(|(feature, on)| (feature.name().to_owned(), on))
+            .collect(),
         workloads: workloads?,
     })
 }
 
 fn workload(workload: &scenario::Workload, vcpus: u32) -> Result<WorkloadPlan, LabError> {
     let program = known(workload)?;
-    let setting = Setting { args: &workload.args, cpus: vcpus, scratch: SCRATCH };
-    let wrong = |error: guest_programs::ArgumentError| LabError::Program { program: program.name.to_owned(), what: error.to_string() };
+    let setting = Setting {
+        args: &workload.args,
+        cpus: vcpus,
+        scratch: SCRATCH,
+    };
+    let wrong = |error: guest_programs::ArgumentError| LabError::Program {
+        program: program.name.to_owned(),
+        what: error.to_string(),
+    };
     Ok(WorkloadPlan {
         program: program.name.to_owned(),
         setup: program.prepare(&setting).map_err(wrong)?,
         argv: program.command(&setting).map_err(wrong)?,
         env: program.environment(&setting),
         // A background program is bounded by the plan as a whole.
-        time_limit_ms: workload.time_limit_s.map_or(0, |limit_s| u64::from(limit_s) * 1000),
+        time_limit_ms: workload
+            .time_limit_s
+            .map_or(0, |limit_s| u64::from(limit_s) * 1000),
     })
 }
 
 /// The command line of the host's kernel.
 pub fn host_cmdline(engine: &Engine, variant: &Variant) -> String {
-    let mut words = vec!["console=ttyS0 quiet steady.role=host no_timer_check".to_owned(), engine.host_words().to_owned()];
+    let mut words = vec![
+        "console=ttyS0 quiet steady.role=host no_timer_check".to_owned(),
+        engine.host_words(),
+    ];
     if !variant.switches.ple {
         words.push("kvm_intel.ple_gap=0 kvm_amd.pause_filter_count=0".to_owned());
     }

@@ -28,7 +28,11 @@ pub fn run() {
 
 fn open_channel() -> Result<File, Failure> {
     let path = "/dev/ttyS1";
-    let line = OpenOptions::new().read(true).write(true).open(path).doing(|| format!("open {path}"))?;
+    let line = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .doing(|| format!("open {path}"))?;
     let mut settings = tcgetattr(&line).doing(|| format!("read the settings of {path}"))?;
     cfmakeraw(&mut settings);
     tcsetattr(&line, SetArg::TCSANOW, &settings).doing(|| format!("make {path} raw"))?;
@@ -45,23 +49,35 @@ fn serve() -> Result<(), Failure> {
     prepare_machine()?;
     let mut line = open_channel()?;
     let mut words = BufReader::new(line.try_clone().doing(|| "share the channel".into())?);
-    say(&mut line, &FromGuest::Hello {
-        release: system::release(),
-        cpus: system::cpus_online(),
-        uptime_ns: system::now_ns(),
-        clocksource: system::clocksource(),
-    })?;
+    say(
+        &mut line,
+        &FromGuest::Hello {
+            release: system::release(),
+            cpus: system::cpus_online(),
+            uptime_ns: system::now_ns(),
+            clocksource: system::clocksource(),
+        },
+    )?;
     let mut running: Option<Running> = None;
     let mut text = String::new();
     loop {
         text.clear();
-        if words.read_line(&mut text).doing(|| "read from the host".into())? == 0 {
+        if words
+            .read_line(&mut text)
+            .doing(|| "read from the host".into())?
+            == 0
+        {
             return Err(Failure::new("the channel to the host was closed"));
         }
         let word: ToGuest = match serde_json::from_str(&text) {
             Ok(word) => word,
             Err(error) => {
-                say(&mut line, &FromGuest::Fault { text: format!("not a word of the host: {error}") })?;
+                say(
+                    &mut line,
+                    &FromGuest::Fault {
+                        text: format!("not a word of the host: {error}"),
+                    },
+                )?;
                 continue;
             }
         };
@@ -69,19 +85,29 @@ fn serve() -> Result<(), Failure> {
         match obey(word, &mut running, &mut line) {
             Ok(()) if stop => return say(&mut line, &FromGuest::Bye),
             Ok(()) => {}
-            Err(failure) => say(&mut line, &FromGuest::Fault { text: failure.to_string() })?,
+            Err(failure) => say(
+                &mut line,
+                &FromGuest::Fault {
+                    text: failure.to_string(),
+                },
+            )?,
         }
     }
 }
 
 fn obey(word: ToGuest, running: &mut Option<Running>, line: &mut File) -> Result<(), Failure> {
     match word {
-        ToGuest::Prepare { workload, background } => {
+        ToGuest::Prepare {
+            workload,
+            background,
+        } => {
             *running = Some(Running::prepare(workload, background)?);
             say(line, &FromGuest::Prepared)
         }
         ToGuest::Go => {
-            let current = running.as_mut().ok_or_else(|| Failure::new("told to go with nothing prepared"))?;
+            let current = running
+                .as_mut()
+                .ok_or_else(|| Failure::new("told to go with nothing prepared"))?;
             current.start()?;
             if current.is_background() {
                 return say(line, &FromGuest::Started);
@@ -90,7 +116,9 @@ fn obey(word: ToGuest, running: &mut Option<Running>, line: &mut File) -> Result
             say(line, &FromGuest::End)
         }
         ToGuest::Report => {
-            let current = running.take().ok_or_else(|| Failure::new("told to report with nothing run"))?;
+            let current = running
+                .take()
+                .ok_or_else(|| Failure::new("told to report with nothing run"))?;
             say(line, &FromGuest::Output(Box::new(current.into_output()?)))
         }
         ToGuest::Stop => match running.take() {
@@ -106,8 +134,14 @@ fn obey(word: ToGuest, running: &mut Option<Running>, line: &mut File) -> Result
 fn prepare_machine() -> Result<(), Failure> {
     if std::path::Path::new("/dev/vda").exists() {
         std::fs::create_dir_all("/data").doing(|| "make /data".into())?;
-        nix::mount::mount(Some("/dev/vda"), "/data", Some("ext4"), nix::mount::MsFlags::empty(), None::<&str>)
-            .doing(|| "mount /dev/vda on /data".into())?;
+        nix::mount::mount(
+            Some("/dev/vda"),
+            "/data",
+            Some("ext4"),
+            nix::mount::MsFlags::empty(),
+            None::<&str>,
+        )
+        .doing(|| "mount /dev/vda on /data".into())?;
     } else {
         system::mount_one("tmpfs", "/data", None)?;
     }

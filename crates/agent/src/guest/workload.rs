@@ -47,12 +47,29 @@ impl Running {
             let mut child = spawn(argv, &plan.env)?;
             let status = wait_limited(&mut child, plan.time_limit_ms)?;
             if !status.is_some_and(|status| status.success()) {
-                let said = system::tail(&fs::read_to_string(STDERR).unwrap_or_default(), STDERR_LIMIT).to_owned();
-                let how = status.map_or("ran into its time limit".to_owned(), |status| status.to_string());
-                return Err(Failure::new(format!("set-up `{}` of {}: {how}; {said}", argv.join(" "), plan.program)));
+                let said = system::tail(
+                    &fs::read_to_string(STDERR).unwrap_or_default(),
+                    STDERR_LIMIT,
+                )
+                .to_owned();
+                let how = status.map_or("ran into its time limit".to_owned(), |status| {
+                    status.to_string()
+                });
+                return Err(Failure::new(format!(
+                    "set-up `{}` of {}: {how}; {said}",
+                    argv.join(" "),
+                    plan.program
+                )));
             }
         }
-        Ok(Self { plan, background, child: None, started_ns: 0, before: BTreeMap::new(), output: Output::default() })
+        Ok(Self {
+            plan,
+            background,
+            child: None,
+            started_ns: 0,
+            before: BTreeMap::new(),
+            output: Output::default(),
+        })
     }
 
     /// Whether it runs until it is terminated.
@@ -71,7 +88,10 @@ impl Running {
     /// Waits for its end or ends it at its limit.
     pub fn wait(&mut self) -> Result<(), Failure> {
         let limit_ms = self.plan.time_limit_ms;
-        let child = self.child.as_mut().ok_or_else(|| Failure::new("nothing runs"))?;
+        let child = self
+            .child
+            .as_mut()
+            .ok_or_else(|| Failure::new("nothing runs"))?;
         let status = wait_limited(child, limit_ms)?;
         self.output.timed_out = status.is_none();
         self.finish(status)
@@ -79,7 +99,9 @@ impl Running {
 
     /// Asks a background program to end and waits for it.
     pub fn terminate(&mut self) -> Result<(), Failure> {
-        let Some(child) = self.child.as_mut() else { return Ok(()) };
+        let Some(child) = self.child.as_mut() else {
+            return Ok(());
+        };
         if self.output.wall_ns != 0 {
             return Ok(());
         }
@@ -102,18 +124,25 @@ impl Running {
     pub fn into_output(mut self) -> Result<Output, Failure> {
         let stdout = fs::read(STDOUT).doing(|| format!("read {STDOUT}"))?;
         if stdout.len() > STDOUT_LIMIT {
-            let text = format!("{} wrote {} bytes of output; at most {STDOUT_LIMIT} are carried", self.plan.program, stdout.len());
+            let text = format!(
+                "{} wrote {} bytes of output; at most {STDOUT_LIMIT} are carried",
+                self.plan.program,
+                stdout.len()
+            );
             return Err(Failure::new(text));
         }
         self.output.stdout = String::from_utf8_lossy(&stdout).into_owned();
         let stderr = fs::read(STDERR).doing(|| format!("read {STDERR}"))?;
-        self.output.stderr = system::tail(&String::from_utf8_lossy(&stderr), STDERR_LIMIT).to_owned();
+        self.output.stderr =
+            system::tail(&String::from_utf8_lossy(&stderr), STDERR_LIMIT).to_owned();
         Ok(self.output)
     }
 }
 
 fn spawn(argv: &[String], env: &BTreeMap<String, String>) -> Result<Child, Failure> {
-    let (program, arguments) = argv.split_first().ok_or_else(|| Failure::new("an empty command"))?;
+    let (program, arguments) = argv
+        .split_first()
+        .ok_or_else(|| Failure::new("an empty command"))?;
     let create = |path: &str| File::create(path).doing(|| format!("create {path}"));
     Command::new(program)
         .args(arguments)

@@ -49,9 +49,15 @@ pub fn split(plan: &VmPlan, threads: &Threads) -> Result<(), Failure> {
     }
     put(group.join("cgroup.subtree_control"), "+cpu")?;
     let tasks = format!("/proc/{}/task", threads.pid);
-    for entry in fs::read_dir(&tasks).doing(|| format!("read {tasks}"))?.flatten() {
+    for entry in fs::read_dir(&tasks)
+        .doing(|| format!("read {tasks}"))?
+        .flatten()
+    {
         let tid = entry.file_name().to_string_lossy().into_owned();
-        let vcpu = threads.vcpus.iter().position(|vcpu| vcpu.to_string() == tid);
+        let vcpu = threads
+            .vcpus
+            .iter()
+            .position(|vcpu| vcpu.to_string() == tid);
         let name = vcpu.map_or("emulator".to_owned(), |index| format!("vcpu{index}"));
         put(group.join(name).join("cgroup.threads"), &tid)?;
     }

@@ -26,22 +26,34 @@ impl Threads {
         let mut found = BTreeMap::new();
         for tid in thread_ids(pid)? {
             let name = system::read_trimmed(format!("/proc/{pid}/task/{tid}/comm"));
-            let index = name.strip_prefix("CPU ").and_then(|rest| rest.split('/').next()?.parse::<u32>().ok());
+            let index = name
+                .strip_prefix("CPU ")
+                .and_then(|rest| rest.split('/').next()?.parse::<u32>().ok());
             if let Some(index) = index {
                 found.insert(index, tid);
             }
         }
         if !found.keys().copied().eq(0..vcpus) {
-            return Err(Failure::new(format!("process {pid} has the vCPU threads {:?} instead of 0 to {}", found.keys(), vcpus - 1)));
+            return Err(Failure::new(format!(
+                "process {pid} has the vCPU threads {:?} instead of 0 to {}",
+                found.keys(),
+                vcpus - 1
+            )));
         }
-        Ok(Self { pid, vcpus: found.into_values().collect() })
+        Ok(Self {
+            pid,
+            vcpus: found.into_values().collect(),
+        })
     }
 }
 
 fn thread_ids(pid: u32) -> Result<Vec<u32>, Failure> {
     let path = format!("/proc/{pid}/task");
     let entries = fs::read_dir(&path).doing(|| format!("read {path}"))?;
-    Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+    Ok(entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect())
 }
 
 /// All counters at one moment.
@@ -62,7 +74,11 @@ struct VmSnapshot {
 
 /// Takes a snapshot.
 pub fn snapshot(collect: Collect, vms: &BTreeMap<String, Threads>) -> Result<Snapshot, Failure> {
-    let histograms = if collect.exits || collect.guest_time { hist::read()? } else { Histograms::default() };
+    let histograms = if collect.exits || collect.guest_time {
+        hist::read()?
+    } else {
+        Histograms::default()
+    };
     let mut snapshots = BTreeMap::new();
     for (name, threads) in vms {
         let mut vm = VmSnapshot::default();
@@ -82,14 +98,20 @@ pub fn snapshot(collect: Collect, vms: &BTreeMap<String, Threads>) -> Result<Sna
         }
         snapshots.insert(name.clone(), vm);
     }
-    Ok(Snapshot { at_ns: system::now_ns(), histograms, vms: snapshots })
+    Ok(Snapshot {
+        at_ns: system::now_ns(),
+        histograms,
+        vms: snapshots,
+    })
 }
 
 /// `schedstat` of a thread: time on a CPU and time waiting on a run queue
 /// (Documentation/scheduler/sched-stats.rst). A thread that has just ended counts nothing.
 fn sched_times(pid: u32, tid: u32) -> (u64, u64) {
     let text = system::read_trimmed(format!("/proc/{pid}/task/{tid}/schedstat"));
-    let mut words = text.split_whitespace().map(|word| word.parse().unwrap_or(0));
+    let mut words = text
+        .split_whitespace()
+        .map(|word| word.parse().unwrap_or(0));
     (words.next().unwrap_or(0), words.next().unwrap_or(0))
 }
 
@@ -111,8 +133,13 @@ fn kvm_directory(pid: u32) -> Result<PathBuf, Failure> {
     let root = "/sys/kernel/debug/kvm";
     let prefix = format!("{pid}-");
     let entries = fs::read_dir(root).doing(|| format!("read {root}"))?;
-    let mut directories = entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
-    directories.next().map(|entry| entry.path()).ok_or_else(|| Failure::new(format!("{root} has no VM of process {pid}")))
+    let mut directories = entries
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
+    directories
+        .next()
+        .map(|entry| entry.path())
+        .ok_or_else(|| Failure::new(format!("{root} has no VM of process {pid}")))
 }
 
 /// What was added from one snapshot to the next.
@@ -123,22 +150,34 @@ pub fn window(before: &Snapshot, after: &Snapshot, vms: &BTreeMap<String, Thread
         ..Window::default()
     };
     for (name, threads) in vms {
-        let (Some(old), Some(new)) = (before.vms.get(name), after.vms.get(name)) else { continue };
-        window.vms.insert(name.clone(), VmWindow {
-            exits: of_threads(&before.histograms.reasons, &after.histograms.reasons, threads),
-            rips: of_threads(&before.histograms.rips, &after.histograms.rips, threads),
-            stats: system::added(&old.stats, &new.stats),
-            vcpu_run_ns: new.vcpu_run_ns - old.vcpu_run_ns,
-            vcpu_wait_ns: new.vcpu_wait_ns - old.vcpu_wait_ns,
-            vmm_run_ns: new.vmm_run_ns.saturating_sub(old.vmm_run_ns),
-        });
+        let (Some(old), Some(new)) = (before.vms.get(name), after.vms.get(name)) else {
+            continue;
+        };
+        window.vms.insert(
+            name.clone(),
+            VmWindow {
+                exits: of_threads(
+                    &before.histograms.reasons,
+                    &after.histograms.reasons,
+                    threads,
+                ),
+                rips: of_threads(&before.histograms.rips, &after.histograms.rips, threads),
+                stats: system::added(&old.stats, &new.stats),
+                vcpu_run_ns: new.vcpu_run_ns - old.vcpu_run_ns,
+                vcpu_wait_ns: new.vcpu_wait_ns - old.vcpu_wait_ns,
+                vmm_run_ns: new.vmm_run_ns.saturating_sub(old.vmm_run_ns),
+            },
+        );
     }
     window
 }
 
 fn of_threads(before: &Counts, after: &Counts, threads: &Threads) -> BTreeMap<u64, u64> {
     let mut sums = BTreeMap::new();
-    for (key, count) in after.iter().filter(|((pid, _), _)| threads.vcpus.contains(pid)) {
+    for (key, count) in after
+        .iter()
+        .filter(|((pid, _), _)| threads.vcpus.contains(pid))
+    {
         let added = count - before.get(key).copied().unwrap_or(0);
         if added > 0 {
             *sums.entry(key.1).or_default() += added;

@@ -23,7 +23,8 @@ pub fn enable(exits: bool, rips: bool, timer_tick: &str) -> Result<(), Failure> 
     // Appended: the kernel takes an opening with truncation as the end of all earlier triggers.
     let write = |text: &str| {
         let file = OpenOptions::new().append(true).open(&trigger);
-        file.and_then(|mut file| file.write_all(text.as_bytes())).doing(|| format!("write `{text}` to {trigger}"))
+        file.and_then(|mut file| file.write_all(text.as_bytes()))
+            .doing(|| format!("write `{text}` to {trigger}"))
     };
     if exits {
         write(REASONS)?;
@@ -56,10 +57,18 @@ fn parse(text: &str) -> Result<Histograms, Failure> {
     let mut histograms = Histograms::default();
     for line in text.lines() {
         if let Some(count) = line.trim().strip_prefix("Dropped: ") {
-            histograms.dropped += count.parse::<u64>().doing(|| format!("histogram line `{line}`"))?;
+            histograms.dropped += count
+                .parse::<u64>()
+                .doing(|| format!("histogram line `{line}`"))?;
         } else if line.starts_with('{') {
-            let entry = Entry::parse(line).ok_or_else(|| Failure::new(format!("histogram line `{line}` is not understood")))?;
-            let counts = if entry.is_rip { &mut histograms.rips } else { &mut histograms.reasons };
+            let entry = Entry::parse(line).ok_or_else(|| {
+                Failure::new(format!("histogram line `{line}` is not understood"))
+            })?;
+            let counts = if entry.is_rip {
+                &mut histograms.rips
+            } else {
+                &mut histograms.reasons
+            };
             *counts.entry((entry.pid, entry.key)).or_default() += entry.count;
         }
     }
@@ -77,19 +86,35 @@ impl Entry {
     /// `{ common_pid:  71, exit_reason:  12 } hitcount:  5`, or `guest_rip: ffffffff81000000`.
     fn parse(line: &str) -> Option<Self> {
         let (keys, values) = line.strip_prefix('{')?.split_once('}')?;
-        let count = values.split_once("hitcount:")?.1.split_whitespace().next()?.parse().ok()?;
+        let count = values
+            .split_once("hitcount:")?
+            .1
+            .split_whitespace()
+            .next()?
+            .parse()
+            .ok()?;
         let (mut pid, mut key) = (None, None);
         for part in keys.split(',') {
             let (name, value) = part.split_once(':')?;
             match name.trim() {
                 "common_pid" => pid = Some(value.trim().parse().ok()?),
                 "exit_reason" => key = Some((value.trim().parse().ok()?, false)),
-                "guest_rip" => key = Some((u64::from_str_radix(value.trim().trim_start_matches("0x"), 16).ok()?, true)),
+                "guest_rip" => {
+                    key = Some((
+                        u64::from_str_radix(value.trim().trim_start_matches("0x"), 16).ok()?,
+                        true,
+                    ))
+                }
                 _ => return None,
             }
         }
         let (key, is_rip) = key?;
-        Some(Self { pid: pid?, key, is_rip, count })
+        Some(Self {
+            pid: pid?,
+            key,
+            is_rip,
+            count,
+        })
     }
 }
 
@@ -106,7 +131,10 @@ mod tests {
             { common_pid:        124, guest_rip: ffffffff8110c0de } hitcount:          7\n\n\
             Totals:\n    Hits: 7\n    Entries: 1\n    Dropped: 3\n";
         let read = parse(text).unwrap();
-        assert_eq!(read.reasons, Counts::from([((123, 12), 5), ((123, 40), 578)]));
+        assert_eq!(
+            read.reasons,
+            Counts::from([((123, 12), 5), ((123, 40), 578)])
+        );
         assert_eq!(read.rips, Counts::from([((124, 0xffff_ffff_8110_c0de), 7)]));
         assert_eq!(read.dropped, 3);
     }

@@ -54,7 +54,11 @@ pub fn run() {
 fn finish(out: &Out, vms: &[Vm], fault: Option<Box<Fault>>) -> Result<(), Failure> {
     for vm in vms {
         let files = vm.files();
-        for (path, end) in [(&files.console, "console.log"), (&files.report, "vmm.json"), (&files.said, "vmm.log")] {
+        for (path, end) in [
+            (&files.console, "console.log"),
+            (&files.report, "vmm.json"),
+            (&files.said, "vmm.log"),
+        ] {
             if fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0) {
                 out.file(&format!("{}.{end}", vm.plan.name), path)?;
             }
@@ -63,11 +67,18 @@ fn finish(out: &Out, vms: &[Vm], fault: Option<Box<Fault>>) -> Result<(), Failur
     if let Some(fault) = fault {
         out.event(&Event::Fault(*fault))?;
     }
-    out.event(&Event::Done { at_ns: system::now_ns() })
+    out.event(&Event::Done {
+        at_ns: system::now_ns(),
+    })
 }
 
 fn host_fault(failure: Failure) -> Box<Fault> {
-    Box::new(Fault { kind: FaultKind::Host, vm: None, text: failure.to_string(), console_tail: String::new() })
+    Box::new(Fault {
+        kind: FaultKind::Host,
+        vm: None,
+        text: failure.to_string(),
+        console_tail: String::new(),
+    })
 }
 
 fn run_plan(out: &Out, vms: &mut Vec<Vm>) -> Result<(), Box<Fault>> {
@@ -84,13 +95,23 @@ fn run_plan(out: &Out, vms: &mut Vec<Vm>) -> Result<(), Box<Fault>> {
     for vm in vms.iter_mut().filter(|vm| vm.plan.background) {
         prepare_workload(vm, 0, deadline_ns)?;
         vm.say(&ToGuest::Go)?;
-        expect(vm, deadline_ns, "its background workload to start", |word| matches!(word, FromGuest::Started).then_some(()))?;
+        expect(
+            vm,
+            deadline_ns,
+            "its background workload to start",
+            |word| matches!(word, FromGuest::Started).then_some(()),
+        )?;
     }
     let recording = match &plan.trace {
         Some(trace) => Some(trace::start(trace).map_err(host_fault)?),
         None => None,
     };
-    let race = Race { out, plan: &plan, threads: &threads, deadline_ns };
+    let race = Race {
+        out,
+        plan: &plan,
+        threads: &threads,
+        deadline_ns,
+    };
     race.measured(vms)?;
     if let Some(recording) = recording {
         let file = recording.stop().map_err(host_fault)?;
@@ -103,7 +124,13 @@ fn prepare(out: &Out) -> Result<HostPlan, Failure> {
     system::mount_one("debugfs", "/sys/kernel/debug", None)?;
     system::mount_one("tracefs", "/sys/kernel/tracing", None)?;
     cgroup::prepare()?;
-    let isa = if fs::exists("/sys/module/kvm_intel/parameters/nested").unwrap_or(false) && cpu_has("vmx") { "vmx" } else { "svm" };
+    let isa = if fs::exists("/sys/module/kvm_intel/parameters/nested").unwrap_or(false)
+        && cpu_has("vmx")
+    {
+        "vmx"
+    } else {
+        "svm"
+    };
     out.event(&Event::Up {
         release: system::release(),
         cpus: system::cpus_online(),
@@ -113,7 +140,9 @@ fn prepare(out: &Out) -> Result<HostPlan, Failure> {
         parameters: parameters(),
     })?;
     if !fs::exists("/dev/kvm").unwrap_or(false) {
-        return Err(Failure::new("the host has no /dev/kvm: the emulated CPU offers neither VMX nor SVM"));
+        return Err(Failure::new(
+            "the host has no /dev/kvm: the emulated CPU offers neither VMX nor SVM",
+        ));
     }
     let text = fs::read_to_string(PLAN_PATH).doing(|| format!("read {PLAN_PATH}"))?;
     let plan: HostPlan = serde_json::from_str(&text).doing(|| format!("read {PLAN_PATH}"))?;
@@ -124,35 +153,62 @@ fn prepare(out: &Out) -> Result<HostPlan, Failure> {
 
 fn cpu_has(flag: &str) -> bool {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    text.lines().find(|line| line.starts_with("flags")).is_some_and(|line| line.split_whitespace().any(|word| word == flag))
+    text.lines()
+        .find(|line| line.starts_with("flags"))
+        .is_some_and(|line| line.split_whitespace().any(|word| word == flag))
 }
 
 /// Parameters of the KVM modules that say what the host does with a spinning or idle vCPU.
 fn parameters() -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for module in ["kvm", "kvm_intel", "kvm_amd"] {
-        let Ok(entries) = fs::read_dir(format!("/sys/module/{module}/parameters")) else { continue };
+        let Ok(entries) = fs::read_dir(format!("/sys/module/{module}/parameters")) else {
+            continue;
+        };
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            found.insert(format!("{module}.{name}"), system::read_trimmed(entry.path()));
+            found.insert(
+                format!("{module}.{name}"),
+                system::read_trimmed(entry.path()),
+            );
         }
     }
     found
 }
 
 /// Waits for the guest's next word and takes it if it is the one expected.
-fn expect<T>(vm: &mut Vm, deadline_ns: u64, waiting_for: &str, take: impl FnOnce(FromGuest) -> Option<T>) -> Result<T, Box<Fault>> {
+fn expect<T>(
+    vm: &mut Vm,
+    deadline_ns: u64,
+    waiting_for: &str,
+    take: impl FnOnce(FromGuest) -> Option<T>,
+) -> Result<T, Box<Fault>> {
     let word = vm.hear(deadline_ns, waiting_for)?;
     let said = format!("{word:?}");
-    take(word).ok_or_else(|| vm.fault(FaultKind::Host, format!("it said {said} instead of what was waited for: {waiting_for}")))
+    take(word).ok_or_else(|| {
+        vm.fault(
+            FaultKind::Host,
+            format!("it said {said} instead of what was waited for: {waiting_for}"),
+        )
+    })
 }
 
 fn greet(out: &Out, vm: &mut Vm, deadline_ns: u64) -> Result<(), Box<Fault>> {
     let name = vm.plan.name.clone();
     let event = expect(vm, deadline_ns, "the guest to boot", |word| match word {
-        FromGuest::Hello { release, cpus, uptime_ns, clocksource } => {
-            Some(Event::GuestUp { vm: name, release, cpus, uptime_ns, clocksource, at_ns: system::now_ns() })
-        }
+        FromGuest::Hello {
+            release,
+            cpus,
+            uptime_ns,
+            clocksource,
+        } => Some(Event::GuestUp {
+            vm: name,
+            release,
+            cpus,
+            uptime_ns,
+            clocksource,
+            at_ns: system::now_ns(),
+        }),
         _ => None,
     })?;
     out.event(&event).map_err(host_fault)
@@ -162,8 +218,13 @@ fn prepare_workload(vm: &mut Vm, index: usize, deadline_ns: u64) -> Result<(), B
     let workload = vm.plan.workloads[index].clone();
     let waiting_for = format!("the set-up of {}", workload.program);
     let background = vm.plan.background;
-    vm.say(&ToGuest::Prepare { workload, background })?;
-    expect(vm, deadline_ns, &waiting_for, |word| matches!(word, FromGuest::Prepared).then_some(()))
+    vm.say(&ToGuest::Prepare {
+        workload,
+        background,
+    })?;
+    expect(vm, deadline_ns, &waiting_for, |word| {
+        matches!(word, FromGuest::Prepared).then_some(())
+    })
 }
 
 /// What the VMs of one run share.
@@ -179,9 +240,15 @@ impl Race<'_> {
     fn measured(&self, vms: &mut [Vm]) -> Result<(), Box<Fault>> {
         std::thread::scope(|scope| {
             let measured = vms.iter_mut().filter(|vm| !vm.plan.background);
-            let runs: Vec<_> = measured.map(|vm| scope.spawn(|| self.workloads(vm))).collect();
+            let runs: Vec<_> = measured
+                .map(|vm| scope.spawn(|| self.workloads(vm)))
+                .collect();
             runs.into_iter().try_for_each(|run| {
-                run.join().unwrap_or_else(|_| Err(host_fault(Failure::new("a thread of the host's init panicked"))))
+                run.join().unwrap_or_else(|_| {
+                    Err(host_fault(Failure::new(
+                        "a thread of the host's init panicked",
+                    )))
+                })
             })
         })
     }
@@ -198,23 +265,46 @@ impl Race<'_> {
         let name = vm.plan.name.clone();
         let number = u32::try_from(index).unwrap_or(u32::MAX);
         prepare_workload(vm, index, self.deadline_ns)?;
-        self.out.event(&Event::Begin { vm: name.clone(), index: number, at_ns: system::now_ns() }).map_err(host_fault)?;
+        self.out
+            .event(&Event::Begin {
+                vm: name.clone(),
+                index: number,
+                at_ns: system::now_ns(),
+            })
+            .map_err(host_fault)?;
         let before = counters::snapshot(self.plan.collect, self.threads).map_err(host_fault)?;
         vm.say(&ToGuest::Go)?;
-        expect(vm, self.deadline_ns, &format!("the end of {program}"), |word| matches!(word, FromGuest::End).then_some(()))?;
+        expect(
+            vm,
+            self.deadline_ns,
+            &format!("the end of {program}"),
+            |word| matches!(word, FromGuest::End).then_some(()),
+        )?;
         let after = counters::snapshot(self.plan.collect, self.threads).map_err(host_fault)?;
         vm.say(&ToGuest::Report)?;
         let output = self.output(vm, &program)?;
         let window = Some(counters::window(&before, &after, self.threads));
-        self.out.event(&Event::End(Box::new(WorkloadEnd { vm: name, index: number, output, window }))).map_err(host_fault)
+        self.out
+            .event(&Event::End(Box::new(WorkloadEnd {
+                vm: name,
+                index: number,
+                output,
+                window,
+            })))
+            .map_err(host_fault)
     }
 
     fn output(&self, vm: &mut Vm, program: &str) -> Result<Output, Box<Fault>> {
         let deadline_ns = system::now_ns() + ANSWER_LIMIT_NS;
-        let output = expect(vm, deadline_ns, &format!("the output of {program}"), |word| match word {
-            FromGuest::Output(output) => Some(*output),
-            _ => None,
-        })?;
+        let output = expect(
+            vm,
+            deadline_ns,
+            &format!("the output of {program}"),
+            |word| match word {
+                FromGuest::Output(output) => Some(*output),
+                _ => None,
+            },
+        )?;
         check(vm, program, &output)?;
         Ok(output)
     }
@@ -225,8 +315,15 @@ impl Race<'_> {
             if let Some(FromGuest::Output(output)) = vm.stop(deadline_ns)? {
                 let program = vm.plan.workloads[0].program.clone();
                 check(vm, &program, &output)?;
-                let end = WorkloadEnd { vm: vm.plan.name.clone(), index: 0, output: *output, window: None };
-                self.out.event(&Event::End(Box::new(end))).map_err(host_fault)?;
+                let end = WorkloadEnd {
+                    vm: vm.plan.name.clone(),
+                    index: 0,
+                    output: *output,
+                    window: None,
+                };
+                self.out
+                    .event(&Event::End(Box::new(end)))
+                    .map_err(host_fault)?;
             }
         }
         Ok(())
@@ -243,5 +340,8 @@ fn check(vm: &Vm, program: &str, output: &Output) -> Result<(), Box<Fault>> {
         (false, None, None) => "ended, nobody knows how".to_owned(),
     };
     let said = system::tail(output.stderr.trim(), 500);
-    Err(vm.fault(FaultKind::Workload, format!("{program} {how}; it said: {said}")))
+    Err(vm.fault(
+        FaultKind::Workload,
+        format!("{program} {how}; it said: {said}"),
+    ))
 }

@@ -43,7 +43,10 @@ impl Out {
         let what = || format!("send {}", path.display());
         let mut file = File::open(path).doing(what)?;
         let bytes = file.metadata().doing(what)?.len();
-        self.event(&Event::File { name: name.to_owned(), bytes })?;
+        self.event(&Event::File {
+            name: name.to_owned(),
+            bytes,
+        })?;
         let mut left = bytes;
         let mut chunk = vec![0; FILE_CHUNK];
         while left > 0 {

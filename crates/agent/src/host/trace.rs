@@ -24,18 +24,32 @@ pub struct Recording(Child);
 pub fn start(plan: &TracePlan) -> Result<Recording, Failure> {
     let said = std::fs::File::create(SAID).doing(|| format!("create {SAID}"))?;
     let mut command = Command::new("/usr/bin/trace-cmd");
-    command.args(["record", "-q", "-o", TRACE_FILE, "-b", &plan.buffer_kib.to_string()]);
+    command.args([
+        "record",
+        "-q",
+        "-o",
+        TRACE_FILE,
+        "-b",
+        &plan.buffer_kib.to_string(),
+    ]);
     for event in &plan.events {
         command.args(["-e", event]);
     }
-    command.current_dir("/tmp").stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
+    command
+        .current_dir("/tmp")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(said);
     let mut child = command.spawn().doing(|| "start trace-cmd".into())?;
     let deadline_ns = system::now_ns() + LIMIT_NS;
     // trace-cmd enables its events last, so an enabled event means that it records.
     while !events_enabled() {
         let ended = child.try_wait().doing(|| "wait for trace-cmd".into())?;
         if ended.is_some() || system::now_ns() > deadline_ns {
-            return Err(Failure::new(format!("trace-cmd does not record: {}", said_at_the_end())));
+            return Err(Failure::new(format!(
+                "trace-cmd does not record: {}",
+                said_at_the_end()
+            )));
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
@@ -60,7 +74,12 @@ impl Recording {
         loop {
             match self.0.try_wait().doing(|| "wait for trace-cmd".into())? {
                 Some(status) if status.success() => return Ok(Path::new(TRACE_FILE)),
-                Some(status) => return Err(Failure::new(format!("trace-cmd: {status}; {}", said_at_the_end()))),
+                Some(status) => {
+                    return Err(Failure::new(format!(
+                        "trace-cmd: {status}; {}",
+                        said_at_the_end()
+                    )));
+                }
                 None if system::now_ns() > deadline_ns => {
                     let _ = self.0.kill();
                     return Err(Failure::new("trace-cmd did not write its file within 60 s"));

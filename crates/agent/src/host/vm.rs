@@ -53,7 +53,13 @@ pub struct Files {
 impl Files {
     fn of(name: &str) -> Self {
         let path = |end: &str| PathBuf::from(format!("/run/{name}.{end}"));
-        Self { console: path("console"), channel: path("channel"), report: path("report"), said: path("vmm"), disk: path("disk") }
+        Self {
+            console: path("console"),
+            channel: path("channel"),
+            report: path("report"),
+            said: path("vmm"),
+            disk: path("disk"),
+        }
     }
 }
 
@@ -65,14 +71,27 @@ impl Vm {
             make_disk(&files, size_mib)?;
         }
         let (program, arguments) = vmm::command(vmm, plan, &files);
-        let said = fs::File::create(&files.said).doing(|| format!("create {}", files.said.display()))?;
+        let said =
+            fs::File::create(&files.said).doing(|| format!("create {}", files.said.display()))?;
         let mut command = Command::new(program);
-        command.args(&arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
+        command
+            .args(&arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(said);
         let child = command.spawn().doing(|| format!("start {program}"))?;
         cgroup::enter(plan, child.id())?;
         let stream = connect(&files, deadline_ns)?;
-        stream.set_read_timeout(Some(POLL)).doing(|| "set a time limit on the channel".into())?;
-        Ok(Self { plan: plan.clone(), child, stream, buffer: Vec::new(), files })
+        stream
+            .set_read_timeout(Some(POLL))
+            .doing(|| "set a time limit on the channel".into())?;
+        Ok(Self {
+            plan: plan.clone(),
+            child,
+            stream,
+            buffer: Vec::new(),
+            files,
+        })
     }
 
     /// The VMM's threads; the guest must be up.
@@ -84,9 +103,12 @@ impl Vm {
 
     /// Says a word to the guest.
     pub fn say(&mut self, word: &ToGuest) -> Result<(), Box<Fault>> {
-        let mut text = serde_json::to_vec(word).map_err(|error| self.fault(FaultKind::Host, error.to_string()))?;
+        let mut text = serde_json::to_vec(word)
+            .map_err(|error| self.fault(FaultKind::Host, error.to_string()))?;
         text.push(b'\n');
-        self.stream.write_all(&text).map_err(|error| self.gone(&format!("write to its channel: {error}")))
+        self.stream
+            .write_all(&text)
+            .map_err(|error| self.gone(&format!("write to its channel: {error}")))
     }
 
     /// The guest's next word, or a fault when it does not come by `deadline_ns` or the VM ends.
@@ -97,26 +119,42 @@ impl Vm {
                 return match serde_json::from_slice(&line) {
                     Ok(FromGuest::Fault { text }) => Err(self.fault(FaultKind::Workload, text)),
                     Ok(word) => Ok(word),
-                    Err(error) => Err(self.fault(FaultKind::GuestSilent, format!("its channel brought something else than a word: {error}"))),
+                    Err(error) => Err(self.fault(
+                        FaultKind::GuestSilent,
+                        format!("its channel brought something else than a word: {error}"),
+                    )),
                 };
             }
             let mut piece = [0; 16 << 10];
             match self.stream.read(&mut piece) {
                 Ok(0) => return Err(self.gone("its channel was closed")),
                 Ok(count) => self.buffer.extend_from_slice(&piece[..count]),
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => {}
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+                    ) => {}
                 Err(error) => return Err(self.gone(&format!("its channel: {error}"))),
             }
             if self.buffer.is_empty() && system::now_ns() > deadline_ns {
-                return Err(self.fault(FaultKind::GuestSilent, format!("no answer in time while waiting for {waiting_for}")));
+                return Err(self.fault(
+                    FaultKind::GuestSilent,
+                    format!("no answer in time while waiting for {waiting_for}"),
+                ));
             }
         }
     }
 
     /// A fault of this VM with the end of its console.
     pub fn fault(&self, kind: FaultKind, text: String) -> Box<Fault> {
-        let console = String::from_utf8_lossy(&fs::read(&self.files.console).unwrap_or_default()).into_owned();
-        Box::new(Fault { kind, vm: Some(self.plan.name.clone()), text, console_tail: system::tail(&console, 2000).to_owned() })
+        let console = String::from_utf8_lossy(&fs::read(&self.files.console).unwrap_or_default())
+            .into_owned();
+        Box::new(Fault {
+            kind,
+            vm: Some(self.plan.name.clone()),
+            text,
+            console_tail: system::tail(&console, 2000).to_owned(),
+        })
     }
 
     /// The VM has gone: finds out how.
@@ -125,7 +163,8 @@ impl Vm {
             Ok(status) => status,
             Err(failure) => failure.to_string(),
         };
-        let console = String::from_utf8_lossy(&fs::read(&self.files.console).unwrap_or_default()).into_owned();
+        let console = String::from_utf8_lossy(&fs::read(&self.files.console).unwrap_or_default())
+            .into_owned();
         let report = fs::read_to_string(&self.files.report).unwrap_or_default();
         let (kind, text) = vmm::diagnose(&report, &console);
         let said = system::read_trimmed(&self.files.said);
@@ -159,7 +198,8 @@ impl Vm {
                 word => output = Some(word),
             }
         }
-        self.wait_end(END_LIMIT_NS).map_err(|failure| self.fault(FaultKind::Vmm, failure.to_string()))?;
+        self.wait_end(END_LIMIT_NS)
+            .map_err(|failure| self.fault(FaultKind::Vmm, failure.to_string()))?;
         Ok(output)
     }
 
@@ -190,7 +230,10 @@ fn connect(files: &Files, deadline_ns: u64) -> Result<UnixStream, Failure> {
             Ok(stream) => return Ok(stream),
             Err(error) if system::now_ns() > deadline_ns => {
                 let said = system::read_trimmed(&files.said);
-                return Err(Failure::new(format!("the VMM opened no channel ({error}); it said: {}", system::tail(&said, 500))));
+                return Err(Failure::new(format!(
+                    "the VMM opened no channel ({error}); it said: {}",
+                    system::tail(&said, 500)
+                )));
             }
             Err(_) => std::thread::sleep(Duration::from_millis(5)),
         }
@@ -204,12 +247,25 @@ fn make_disk(files: &Files, size_mib: u32) -> Result<(), Failure> {
     // Fixed identifiers: the same plan makes the same bytes.
     let options = "lazy_itable_init=1,hash_seed=00000000-0000-4000-8000-000000000002";
     let made = Command::new("/usr/sbin/mke2fs")
-        .args(["-q", "-F", "-t", "ext4", "-U", "00000000-0000-4000-8000-000000000001", "-E", options])
+        .args([
+            "-q",
+            "-F",
+            "-t",
+            "ext4",
+            "-U",
+            "00000000-0000-4000-8000-000000000001",
+            "-E",
+            options,
+        ])
         .arg(&files.disk)
         .output()
         .doing(|| "start mke2fs".into())?;
     if made.status.success() {
         return Ok(());
     }
-    Err(Failure::new(format!("mke2fs: {}; {}", made.status, String::from_utf8_lossy(&made.stderr))))
+    Err(Failure::new(format!(
+        "mke2fs: {}; {}",
+        made.status,
+        String::from_utf8_lossy(&made.stderr)
+    )))
 }

@@ -17,7 +17,10 @@ pub fn command(vmm: Vmm, plan: &VmPlan, files: &Files) -> (&'static str, Vec<Str
         Vmm::Steady => "reboot=k",
         Vmm::Qemu => "reboot=t",
     };
-    let cmdline = format!("console=ttyS0 quiet panic=-1 {reboot} tsc=reliable no_timer_check {}", plan.cmdline);
+    let cmdline = format!(
+        "console=ttyS0 quiet panic=-1 {reboot} tsc=reliable no_timer_check {}",
+        plan.cmdline
+    );
     let mut arguments = match vmm {
         Vmm::Steady => steady(plan, files),
         Vmm::Qemu => qemu(plan, files),
@@ -26,7 +29,11 @@ pub fn command(vmm: Vmm, plan: &VmPlan, files: &Files) -> (&'static str, Vec<Str
         Vmm::Steady => format!("--{name}"),
         Vmm::Qemu => format!("-{}", if name == "cmdline" { "append" } else { name }),
     };
-    for (name, value) in [("kernel", KERNEL), ("initrd", INITRD), ("cmdline", cmdline.trim())] {
+    for (name, value) in [
+        ("kernel", KERNEL),
+        ("initrd", INITRD),
+        ("cmdline", cmdline.trim()),
+    ] {
         arguments.extend([word(name), value.to_owned()]);
     }
     let program = match vmm {
@@ -37,14 +44,35 @@ pub fn command(vmm: Vmm, plan: &VmPlan, files: &Files) -> (&'static str, Vec<Str
 }
 
 fn steady(plan: &VmPlan, files: &Files) -> Vec<String> {
-    let mut arguments = strings(["--name", &plan.name, "--cpus", &plan.vcpus.to_string(), "--memory-mib", &plan.memory_mib.to_string()]);
+    let mut arguments = strings([
+        "--name",
+        &plan.name,
+        "--cpus",
+        &plan.vcpus.to_string(),
+        "--memory-mib",
+        &plan.memory_mib.to_string(),
+    ]);
     let path = |path: &std::path::Path| path.display().to_string();
-    arguments.extend(strings(["--console", &path(&files.console), "--channel", &path(&files.channel), "--report", &path(&files.report)]));
+    arguments.extend(strings([
+        "--console",
+        &path(&files.console),
+        "--channel",
+        &path(&files.channel),
+        "--report",
+        &path(&files.report),
+    ]));
     if let Some(pin) = &plan.pin {
         arguments.extend(["--pin".to_owned(), join(pin.iter().map(u32::to_string))]);
     }
     if !plan.pv.is_empty() {
-        arguments.extend(["--pv".to_owned(), join(plan.pv.iter().map(|(name, &on)| format!("{}={}", steady_feature(name), switch(on))))]);
+        arguments.extend([
+            "--pv".to_owned(),
+            join(
+                plan.pv
+                    .iter()
+                    .map(|(name, &on)| format!("{}={}", steady_feature(name), switch(on))),
+            ),
+        ]);
     }
     if plan.disk_mib.is_some() {
         arguments.extend(["--disk".to_owned(), path(&files.disk)]);
@@ -58,18 +86,38 @@ fn qemu(plan: &VmPlan, files: &Files) -> Vec<String> {
         cpu.push_str(&format!(",{}={}", qemu_feature(name), switch(on)));
     }
     let mut arguments = strings([
-        "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
-        "-M", "microvm,accel=kvm,acpi=off,pit=on,pic=on,isa-serial=on,rtc=off",
-        "-name", &format!("{},debug-threads=on", plan.name),
-        "-smp", &plan.vcpus.to_string(),
-        "-m", &format!("{}M", plan.memory_mib),
-        "-cpu", &cpu,
-        "-serial", &format!("file:{}", files.console.display()),
-        "-chardev", &format!("socket,id=channel,path={},server=on,wait=off", files.channel.display()),
-        "-device", "isa-serial,chardev=channel,iobase=0x2f8,irq=3,index=1",
+        "-nodefaults",
+        "-no-user-config",
+        "-no-reboot",
+        "-display",
+        "none",
+        "-M",
+        "microvm,accel=kvm,acpi=off,pit=on,pic=on,isa-serial=on,rtc=off",
+        "-name",
+        &format!("{},debug-threads=on", plan.name),
+        "-smp",
+        &plan.vcpus.to_string(),
+        "-m",
+        &format!("{}M", plan.memory_mib),
+        "-cpu",
+        &cpu,
+        "-serial",
+        &format!("file:{}", files.console.display()),
+        "-chardev",
+        &format!(
+            "socket,id=channel,path={},server=on,wait=off",
+            files.channel.display()
+        ),
+        "-device",
+        "isa-serial,chardev=channel,iobase=0x2f8,irq=3,index=1",
     ]);
     if plan.disk_mib.is_some() {
-        arguments.extend(strings(["-drive", &format!("file={},format=raw,if=none,id=disk", files.disk.display()), "-device", "virtio-blk-device,drive=disk"]));
+        arguments.extend(strings([
+            "-drive",
+            &format!("file={},format=raw,if=none,id=disk", files.disk.display()),
+            "-device",
+            "virtio-blk-device,drive=disk",
+        ]));
     }
     arguments
 }
@@ -106,14 +154,27 @@ fn qemu_feature(name: &str) -> String {
 
 /// What a VM's end means, from `steady-vmm`'s report and the guest's console.
 pub fn diagnose(report: &str, console: &str) -> (FaultKind, Option<String>) {
-    let panic = console.lines().find(|line| line.contains("Kernel panic - not syncing"));
+    let panic = console
+        .lines()
+        .find(|line| line.contains("Kernel panic - not syncing"));
     let outcome = serde_json::from_str::<serde_json::Value>(report).ok();
-    let outcome = outcome.as_ref().and_then(|report| report.get("outcome")?.as_str().map(str::to_owned));
+    let outcome = outcome
+        .as_ref()
+        .and_then(|report| report.get("outcome")?.as_str().map(str::to_owned));
     match (panic, outcome.as_deref()) {
         (Some(line), _) => (FaultKind::GuestPanic, Some(line.trim().to_owned())),
-        (None, Some("triple-fault")) => (FaultKind::GuestTripleFault, Some("the guest triple-faulted".to_owned())),
-        (None, Some("guest-reset")) => (FaultKind::GuestReset, Some("the guest reset itself".to_owned())),
-        (None, Some("clean-stop")) => (FaultKind::GuestReset, Some("the guest stopped without being asked".to_owned())),
+        (None, Some("triple-fault")) => (
+            FaultKind::GuestTripleFault,
+            Some("the guest triple-faulted".to_owned()),
+        ),
+        (None, Some("guest-reset")) => (
+            FaultKind::GuestReset,
+            Some("the guest reset itself".to_owned()),
+        ),
+        (None, Some("clean-stop")) => (
+            FaultKind::GuestReset,
+            Some("the guest stopped without being asked".to_owned()),
+        ),
         (None, _) => (FaultKind::Vmm, None),
     }
 }
@@ -124,7 +185,10 @@ mod tests {
 
     #[test]
     fn a_panic_on_the_console_is_a_panic_whatever_the_report_says() {
-        let (kind, text) = diagnose(r#"{"outcome":"guest-reset"}"#, "x\n[    1.0] Kernel panic - not syncing: Attempted to kill init!\n");
+        let (kind, text) = diagnose(
+            r#"{"outcome":"guest-reset"}"#,
+            "x\n[    1.0] Kernel panic - not syncing: Attempted to kill init!\n",
+        );
         assert_eq!(kind, FaultKind::GuestPanic);
         assert!(text.unwrap().contains("Attempted to kill init"));
     }
@@ -147,7 +211,13 @@ mod tests {
             ("poll_control", "poll-control", "kvm-poll-control"),
             ("clocksource", "clocksource", "kvmclock"),
         ] {
-            assert_eq!((steady_feature(scenario).as_str(), qemu_feature(scenario).as_str()), (steady, qemu));
+            assert_eq!(
+                (
+                    steady_feature(scenario).as_str(),
+                    qemu_feature(scenario).as_str()
+                ),
+                (steady, qemu)
+            );
         }
     }
 }

@@ -16,15 +16,28 @@ pub fn build(arguments: &Build) -> anyhow::Result<ExitCode> {
     let wants = |artifact| arguments.what.is_empty() || arguments.what.contains(&artifact);
     if wants(Artifact::Kernel) {
         let kernel = kernel::ensure(&home, &show)?;
-        show.say(&format!("kernel {}: {}", kernel.release, kernel.image.display()));
+        show.say(&format!(
+            "kernel {}: {}",
+            kernel.release,
+            kernel.image.display()
+        ));
     }
     if wants(Artifact::Bochs) {
         let bochs = bochs::ensure(&home, &show)?;
-        show.say(&format!("Bochs {}: {}", bochs.version, bochs.program.display()));
+        show.say(&format!(
+            "Bochs {}: {}",
+            bochs.version,
+            bochs.program.display()
+        ));
     }
     if wants(Artifact::Programs) {
         let programs = programs::ensure(&home)?;
-        show.say(&format!("programs: {}, {}, {}", programs.agent.display(), programs.vmm.display(), programs.workloads.display()));
+        show.say(&format!(
+            "programs: {}, {}, {}",
+            programs.agent.display(),
+            programs.vmm.display(),
+            programs.workloads.display()
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }

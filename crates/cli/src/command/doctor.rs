@@ -27,13 +27,25 @@ pub fn doctor(arguments: &Doctor) -> anyhow::Result<ExitCode> {
                 State::Slow => "slow",
                 State::Missing => "MISSING",
             };
-            writeln!(out, "{state:8} {:44} for {:26} {}", check.name, check.needed_for, check.found)?;
+            writeln!(
+                out,
+                "{state:8} {:44} for {:26} {}",
+                check.name, check.needed_for, check.found
+            )?;
             if let Some(mend) = &check.mend {
                 writeln!(out, "{:8} mend: {mend}", "")?;
             }
         }
-        let verdict = if missing { "something is missing; `make setup` installs all of it" } else { "this machine can run everything" };
+        let verdict = if missing {
+            "something is missing; `make setup` installs all of it"
+        } else {
+            "this machine can run everything"
+        };
         writeln!(out, "{verdict}")?;
     }
-    Ok(if missing { ExitCode::from(3) } else { ExitCode::SUCCESS })
+    Ok(if missing {
+        ExitCode::from(3)
+    } else {
+        ExitCode::SUCCESS
+    })
 }

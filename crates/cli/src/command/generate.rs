@@ -20,7 +20,9 @@ pub fn completions(shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {
 
 /// Writes `steady.1` and a page for each command.
 pub fn man(directory: &Path) -> anyhow::Result<ExitCode> {
-    std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
-    clap_mangen::generate_to(Arguments::command(), directory).with_context(|| format!("cannot write to {}", directory.display()))?;
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("cannot make {}", directory.display()))?;
+    clap_mangen::generate_to(Arguments::command(), directory)
+        .with_context(|| format!("cannot write to {}", directory.display()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -15,11 +15,16 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
     if let Some(error) = error.downcast_ref::<LabError>() {
         return error.exit_code();
     }
-    if error.downcast_ref::<LoadError>().is_some() { 2 } else { 1 }
+    if error.downcast_ref::<LoadError>().is_some() {
+        2
+    } else {
+        1
+    }
 }
 
 /// Whether standard output may be coloured.
 pub fn colour() -> bool {
     use std::io::IsTerminal;
-    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    std::io::stdout().is_terminal()
+        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

@@ -22,12 +22,19 @@ pub fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
 }
 
 fn load(paths: &[PathBuf]) -> anyhow::Result<Vec<RunResult>> {
-    Ok(paths.iter().map(|path| RunResult::load(path)).collect::<Result<_, _>>()?)
+    Ok(paths
+        .iter()
+        .map(|path| RunResult::load(path))
+        .collect::<Result<_, _>>()?)
 }
 
 /// Prints the table of some results.
 pub fn table(results: &[RunResult], verbose: bool) -> anyhow::Result<()> {
-    let options = terminal::Options { colour: colour(), verbose, ..terminal::Options::default() };
+    let options = terminal::Options {
+        colour: colour(),
+        verbose,
+        ..terminal::Options::default()
+    };
     let text = terminal::table(results, &options)?;
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(())

@@ -28,8 +28,14 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     for scenario in &scenarios {
         for &engine in &arguments.engine {
             let raced = race(&home, scenario, &options(arguments, engine.into()), &show)?;
-            let page = report::page_of_scenario(raced.directory.parent().unwrap_or(&arguments.out))?;
-            show.say(&format!("{}: {} and {}", scenario.name, raced.directory.join("result.json").display(), page.display()));
+            let page =
+                report::page_of_scenario(raced.directory.parent().unwrap_or(&arguments.out))?;
+            show.say(&format!(
+                "{}: {} and {}",
+                scenario.name,
+                raced.directory.join("result.json").display(),
+                page.display()
+            ));
             results.push(raced.result);
         }
     }
@@ -49,7 +55,12 @@ fn load(arguments: &Run) -> Result<Vec<Scenario>, ExitCode> {
         match Scenario::load(path) {
             Ok(scenario) => {
                 if arguments.check {
-                    eprintln!("{}: ok, {} variants, digest {}", path.display(), scenario.variants.len(), scenario.digest());
+                    eprintln!(
+                        "{}: ok, {} variants, digest {}",
+                        path.display(),
+                        scenario.variants.len(),
+                        scenario.digest()
+                    );
                 }
                 scenarios.push(scenario);
             }
@@ -59,7 +70,11 @@ fn load(arguments: &Run) -> Result<Vec<Scenario>, ExitCode> {
             }
         }
     }
-    if failed { Err(ExitCode::from(2)) } else { Ok(scenarios) }
+    if failed {
+        Err(ExitCode::from(2))
+    } else {
+        Ok(scenarios)
+    }
 }
 
 fn options(arguments: &Run, engine: steady_lab::engine::EngineKind) -> Options {

@@ -9,10 +9,16 @@ use crate::support::{ONE_VM, Place, fails_with, steady};
 /// Runs the scenario, which must fail in a run, and returns what was said.
 fn fails_in_a_run(place: &Place, scenario: &Path, log: &str) -> String {
     let said = fails_with(5, &place.run(scenario, &[]).output().unwrap());
-    assert!(!place.path("out/test/qemu/result.json").exists(), "a failed race leaves no result");
+    assert!(
+        !place.path("out/test/qemu/result.json").exists(),
+        "a failed race leaves no result"
+    );
     let log = place.path("out/test/qemu.failed/plain-r0").join(log);
     assert!(log.is_file(), "{} is kept: {said}", log.display());
-    assert!(said.contains(log.parent().unwrap().to_str().unwrap()), "the logs are named: {said}");
+    assert!(
+        said.contains(log.parent().unwrap().to_str().unwrap()),
+        "the logs are named: {said}"
+    );
     said
 }
 
@@ -21,7 +27,10 @@ fn a_panicking_host_is_told_by_the_kernels_own_words() {
     let place = Place::new();
     let scenario = place.scenario(ONE_VM, "host_cmdline = \"rdinit=/none init=/none\"");
     let said = fails_in_a_run(&place, &scenario, "serial.log");
-    assert!(said.contains("the emulated host panicked") && said.contains("Kernel panic - not syncing"), "{said}");
+    assert!(
+        said.contains("the emulated host panicked") && said.contains("Kernel panic - not syncing"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -29,7 +38,11 @@ fn a_panicking_guest_is_told_by_name_with_its_last_words() {
     let place = Place::new();
     let scenario = place.scenario(ONE_VM, "guest_cmdline = \"rdinit=/none init=/none\"");
     let said = fails_in_a_run(&place, &scenario, "guest.console.log");
-    assert!(said.contains("VM guest: its kernel panicked") && said.contains("Kernel panic - not syncing"), "{said}");
+    assert!(
+        said.contains("VM guest: its kernel panicked")
+            && said.contains("Kernel panic - not syncing"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -38,7 +51,10 @@ fn a_crashing_workload_is_told_with_its_exit_code_and_words() {
     let vm = ONE_VM.replace("\"50\"", "\"no-number\"");
     let scenario = place.scenario(&vm, "");
     let said = fails_in_a_run(&place, &scenario, "guest.console.log");
-    assert!(said.contains("shootdown ended with exit code 2") && said.contains("no-number"), "{said}");
+    assert!(
+        said.contains("shootdown ended with exit code 2") && said.contains("no-number"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -54,8 +70,17 @@ fn a_hanging_workload_is_ended_at_its_limit() {
 fn an_emulator_without_an_end_is_killed_at_the_wall_limit() {
     let place = Place::new();
     let scenario = place.scenario(ONE_VM, "");
-    let said = fails_with(5, &place.run(&scenario, &["--wall-limit", "1"]).output().unwrap());
-    assert!(said.contains("no end within 1s, last step: the emulator was started"), "{said}");
+    let said = fails_with(
+        5,
+        &place
+            .run(&scenario, &["--wall-limit", "1"])
+            .output()
+            .unwrap(),
+    );
+    assert!(
+        said.contains("no end within 1s, last step: the emulator was started"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -70,17 +95,34 @@ fn too_little_memory_for_a_guest_ends_with_an_error() {
 fn more_pcpus_than_the_engine_gives_are_refused_before_anything_is_built() {
     let place = Place::new();
     let scenario = place.scenario(ONE_VM, "");
-    let text = std::fs::read_to_string(&scenario).unwrap().replace("pcpus = 2", "pcpus = 48");
+    let text = std::fs::read_to_string(&scenario)
+        .unwrap()
+        .replace("pcpus = 2", "pcpus = 48");
     std::fs::write(&scenario, text).unwrap();
-    let said = fails_with(2, &place.run(&scenario, &["--engine", "bochs"]).output().unwrap());
-    assert!(said.contains("48 pCPUs; the engine bochs gives at most 8; lower host.pcpus"), "{said}");
+    let said = fails_with(
+        2,
+        &place
+            .run(&scenario, &["--engine", "bochs"])
+            .output()
+            .unwrap(),
+    );
+    assert!(
+        said.contains("48 pCPUs; the engine bochs gives at most 8; lower host.pcpus"),
+        "{said}"
+    );
 }
 
 #[test]
 fn an_unknown_variant_is_answered_with_the_nearest_one() {
     let place = Place::new();
     let scenario = place.scenario(ONE_VM, "");
-    let said = fails_with(2, &place.run(&scenario, &["--variant", "plane"]).output().unwrap());
+    let said = fails_with(
+        2,
+        &place
+            .run(&scenario, &["--variant", "plane"])
+            .output()
+            .unwrap(),
+    );
     assert!(said.contains("did you mean `plain`?"), "{said}");
 }
 
@@ -88,8 +130,19 @@ fn an_unknown_variant_is_answered_with_the_nearest_one() {
 fn a_missing_emulator_is_told_with_its_package() {
     let place = Place::new();
     let scenario = place.scenario(ONE_VM, "");
-    let said = fails_with(3, &place.run(&scenario, &[]).env("PATH", place.folder.path()).output().unwrap());
-    assert!(said.contains("qemu-system-x86_64 is not installed") && said.contains("apt-get install qemu-system-x86"), "{said}");
+    let said = fails_with(
+        3,
+        &place
+            .run(&scenario, &[])
+            .env("PATH", place.folder.path())
+            .output()
+            .unwrap(),
+    );
+    assert!(
+        said.contains("qemu-system-x86_64 is not installed")
+            && said.contains("apt-get install qemu-system-x86"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -98,10 +151,25 @@ fn a_kernel_that_does_not_build_is_told_with_its_log() {
     let scenario = place.scenario(ONE_VM, "");
     let tree = place.path("linux");
     std::fs::create_dir_all(tree.join("arch/x86/kvm")).unwrap();
-    std::fs::write(tree.join("Makefile"), "VERSION = 6\nPATCHLEVEL = 12\n\ntinyconfig:\n\t@echo 'main.c:1: error: broken'; exit 1\n").unwrap();
+    std::fs::write(
+        tree.join("Makefile"),
+        "VERSION = 6\nPATCHLEVEL = 12\n\ntinyconfig:\n\t@echo 'main.c:1: error: broken'; exit 1\n",
+    )
+    .unwrap();
     let cache = place.path("cache");
-    let said = fails_with(4, &place.run(&scenario, &[]).env("LINUX_SOURCE", &tree).env("STEADY_CACHE", &cache).output().unwrap());
-    assert!(said.contains("linux/configure failed") && said.contains("error: broken"), "{said}");
+    let said = fails_with(
+        4,
+        &place
+            .run(&scenario, &[])
+            .env("LINUX_SOURCE", &tree)
+            .env("STEADY_CACHE", &cache)
+            .output()
+            .unwrap(),
+    );
+    assert!(
+        said.contains("linux/configure failed") && said.contains("error: broken"),
+        "{said}"
+    );
     let log = said.split("log: ").nth(1).unwrap().lines().next().unwrap();
     assert!(Path::new(log).is_file(), "the log {log} is kept");
 }
@@ -114,8 +182,19 @@ fn a_kernel_source_of_another_version_is_refused() {
     std::fs::create_dir_all(tree.join("arch/x86/kvm")).unwrap();
     std::fs::write(tree.join("Makefile"), "VERSION = 5\nPATCHLEVEL = 4\n").unwrap();
     let cache = place.path("cache");
-    let said = fails_with(4, &place.run(&scenario, &[]).env("LINUX_SOURCE", &tree).env("STEADY_CACHE", &cache).output().unwrap());
-    assert!(said.contains("is Linux 5.4; the hooks are for 6.12"), "{said}");
+    let said = fails_with(
+        4,
+        &place
+            .run(&scenario, &[])
+            .env("LINUX_SOURCE", &tree)
+            .env("STEADY_CACHE", &cache)
+            .output()
+            .unwrap(),
+    );
+    assert!(
+        said.contains("is Linux 5.4; the hooks are for 6.12"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -124,12 +203,26 @@ fn a_kernel_missing_from_the_cache_folder_is_told_with_how_to_mend_it() {
     let scenario = place.scenario(ONE_VM, "");
     let cache = place.path("cache");
     let real = steady_cache();
-    let kernel = std::fs::read_dir(&real).unwrap().flatten().find(|entry| is_kernel(&entry.file_name().to_string_lossy())).expect("the kernel is built");
+    let kernel = std::fs::read_dir(&real)
+        .unwrap()
+        .flatten()
+        .find(|entry| is_kernel(&entry.file_name().to_string_lossy()))
+        .expect("the kernel is built");
     let copy = cache.join(kernel.file_name());
     std::fs::create_dir_all(&copy).unwrap();
     std::fs::copy(kernel.path().join("release"), copy.join("release")).unwrap();
-    let said = fails_with(1, &place.run(&scenario, &[]).env("STEADY_CACHE", &cache).output().unwrap());
-    assert!(said.contains("bzImage") && said.contains("remove"), "{said}");
+    let said = fails_with(
+        1,
+        &place
+            .run(&scenario, &[])
+            .env("STEADY_CACHE", &cache)
+            .output()
+            .unwrap(),
+    );
+    assert!(
+        said.contains("bzImage") && said.contains("remove"),
+        "{said}"
+    );
 }
 
 fn is_kernel(name: &str) -> bool {
@@ -138,7 +231,8 @@ fn is_kernel(name: &str) -> bool {
 
 fn steady_cache() -> std::path::PathBuf {
     let home = std::env::var_os("HOME").unwrap_or_else(|| "/root".into());
-    std::env::var_os("STEADY_CACHE").map_or_else(|| Path::new(&home).join(".cache/steady"), Into::into)
+    std::env::var_os("STEADY_CACHE")
+        .map_or_else(|| Path::new(&home).join(".cache/steady"), Into::into)
 }
 
 #[test]
@@ -146,7 +240,13 @@ fn a_place_without_room_is_refused_with_figures() {
     let place = Place::new();
     let disk = SmallDisk::mount(&place.path("small"), "4m");
     let scenario = place.scenario(ONE_VM, "");
-    let output = steady().arg("run").arg(&scenario).arg("-o").arg(&disk.0).output().unwrap();
+    let output = steady()
+        .arg("run")
+        .arg(&scenario)
+        .arg("-o")
+        .arg(&disk.0)
+        .output()
+        .unwrap();
     let said = fails_with(1, &output);
     assert!(said.contains("at least 256 are needed"), "{said}");
 }
@@ -157,7 +257,12 @@ fn a_disk_that_fills_up_during_a_run_is_told_to_be_full() {
     let disk = SmallDisk::mount(&place.path("small"), "300m");
     let scenario = place.scenario(ONE_VM, "");
     let mut command = steady();
-    command.arg("run").arg(&scenario).arg("-o").arg(&disk.0).stderr(std::process::Stdio::piped());
+    command
+        .arg("run")
+        .arg(&scenario)
+        .arg("-o")
+        .arg(&disk.0)
+        .stderr(std::process::Stdio::piped());
     let child = command.spawn().unwrap();
     let run = disk.0.join("test");
     // As soon as the run has its folder, nothing is left for its files.
@@ -167,15 +272,25 @@ fn a_disk_that_fills_up_during_a_run_is_told_to_be_full() {
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    let _ = Command::new("dd").args(["if=/dev/zero", "bs=64k"]).arg(format!("of={}", disk.0.join("filler").display())).output();
+    let _ = Command::new("dd")
+        .args(["if=/dev/zero", "bs=64k"])
+        .arg(format!("of={}", disk.0.join("filler").display()))
+        .output();
     let said = fails_with(5, &child.wait_with_output().unwrap());
-    assert!(said.contains("No space left on device") || said.contains("the disk is full"), "{said}");
+    assert!(
+        said.contains("No space left on device") || said.contains("the disk is full"),
+        "{said}"
+    );
     assert!(!disk.0.join("test/qemu/result.json").exists());
 }
 
 fn find_stream(folder: &Path) -> bool {
-    let Ok(entries) = std::fs::read_dir(folder) else { return false };
-    entries.flatten().any(|entry| entry.path().join("plain-r0/stream.bin").is_file())
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return false;
+    };
+    entries
+        .flatten()
+        .any(|entry| entry.path().join("plain-r0/stream.bin").is_file())
 }
 
 /// A small file system; mounting one takes root, which the lab's set-up needs anyway.
@@ -184,7 +299,11 @@ struct SmallDisk(std::path::PathBuf);
 impl SmallDisk {
     fn mount(at: &Path, size: &str) -> Self {
         std::fs::create_dir_all(at).unwrap();
-        let status = Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(at).status().unwrap();
+        let status = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
+            .arg(at)
+            .status()
+            .unwrap();
         assert!(status.success(), "mounting a small tmpfs needs root");
         Self(at.to_owned())
     }

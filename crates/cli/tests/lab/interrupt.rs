@@ -17,14 +17,23 @@ fn pid(child: &Child) -> Pid {
 /// Emulators whose working folder is below `folder`.
 fn emulators(folder: &Path) -> Vec<Pid> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let below = processes.filter(|entry| std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(folder)));
-    below.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid::from_raw)).collect()
+    let below = processes.filter(|entry| {
+        std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(folder))
+    });
+    below
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid::from_raw))
+        .collect()
 }
 
 /// Starts a race and waits until its emulator runs.
 fn start(place: &Place) -> (Child, Vec<Pid>) {
     let scenario = place.scenario(ONE_VM, "");
-    let child = place.run(&scenario, &[]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = place
+        .run(&scenario, &[])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     for _ in 0..1500 {
         let found = emulators(&place.path("out"));
         if !found.is_empty() {
@@ -48,9 +57,16 @@ fn ctrl_c_ends_the_emulator_and_leaves_nothing_half_written() {
     let (child, _) = start(&place);
     kill(pid(&child), Signal::SIGINT).unwrap();
     let said = fails_with(130, &child.wait_with_output().unwrap());
-    assert!(said.contains("interrupted; every emulator was ended"), "{said}");
+    assert!(
+        said.contains("interrupted; every emulator was ended"),
+        "{said}"
+    );
     assert!(all_gone(&place));
-    assert_eq!(std::fs::read_dir(place.path("out/test")).unwrap().count(), 0, "nothing is left");
+    assert_eq!(
+        std::fs::read_dir(place.path("out/test")).unwrap().count(),
+        0,
+        "nothing is left"
+    );
 }
 
 #[test]
@@ -70,6 +86,9 @@ fn a_killed_emulator_is_told_with_its_signal_and_last_step() {
         let _ = kill(emulator, Signal::SIGKILL);
     }
     let said = fails_with(5, &child.wait_with_output().unwrap());
-    assert!(said.contains("the emulator ended before the host was done: signal: 9"), "{said}");
+    assert!(
+        said.contains("the emulator ended before the host was done: signal: 9"),
+        "{said}"
+    );
     assert!(said.contains("last step:"), "{said}");
 }

@@ -4,6 +4,8 @@
 //! These tests boot kernels. They take the machine one after another (a lock), since QEMU's clock
 //! is the wall; Bochs runs use both CPUs by themselves.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
 mod fault;
 mod interrupt;
 mod race;

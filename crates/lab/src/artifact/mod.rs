@@ -37,7 +37,11 @@ impl Key {
     pub fn add_tree(&mut self, root: &Path) -> Result<&mut Self, LabError> {
         for path in files_below(root)? {
             let bytes = fs::read(&path).map_err(|error| LabError::io("read", &path, error))?;
-            let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
+            let name = path
+                .strip_prefix(root)
+                .unwrap_or(&path)
+                .to_string_lossy()
+                .into_owned();
             self.add(&name, &bytes);
         }
         Ok(self)
@@ -54,7 +58,10 @@ impl Key {
     /// The key: 16 hexadecimal digits.
     pub fn finish(&self) -> String {
         let digest = self.0.clone().finalize();
-        digest[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+        digest[..8]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
     }
 }
 
@@ -69,10 +76,15 @@ pub fn files_below(root: &Path) -> Result<Vec<PathBuf>, LabError> {
         if !folder.is_dir() {
             continue;
         }
-        let entries = fs::read_dir(&folder).map_err(|error| LabError::io("read", &folder, error))?;
+        let entries =
+            fs::read_dir(&folder).map_err(|error| LabError::io("read", &folder, error))?;
         for entry in entries.flatten() {
             let path = entry.path();
-            if path.is_dir() { folders.push(path) } else { files.push(path) }
+            if path.is_dir() {
+                folders.push(path)
+            } else {
+                files.push(path)
+            }
         }
     }
     files.sort();
@@ -83,20 +95,28 @@ pub fn files_below(root: &Path) -> Result<Vec<PathBuf>, LabError> {
 ///
 /// # Errors
 /// What `build` returns; its folder is then kept as `name.failed`, so that its logs can be read.
-pub fn cached(cache: &Path, name: &str, build: impl FnOnce(&Path) -> Result<(), LabError>) -> Result<PathBuf, LabError> {
+pub fn cached(
+    cache: &Path,
+    name: &str,
+    build: impl FnOnce(&Path) -> Result<(), LabError>,
+) -> Result<PathBuf, LabError> {
     let place = cache.join(name);
     if place.is_dir() {
         return Ok(place);
     }
     fs::create_dir_all(cache).map_err(|error| LabError::io("make", cache, error))?;
     let failed = cache.join(format!("{name}.failed"));
-    let work = tempfile::Builder::new().prefix(&format!("{name}.")).tempdir_in(cache).map_err(|error| LabError::io("make a folder in", cache, error))?;
+    let work = tempfile::Builder::new()
+        .prefix(&format!("{name}."))
+        .tempdir_in(cache)
+        .map_err(|error| LabError::io("make a folder in", cache, error))?;
     match build(work.path()) {
         Ok(()) => {
             let made = work.keep();
             // Somebody else may have built the same in the meantime; theirs is as good.
             match fs::rename(&made, &place) {
-                Err(_) if place.is_dir() => fs::remove_dir_all(&made).map_err(|error| LabError::io("remove", &made, error))?,
+                Err(_) if place.is_dir() => fs::remove_dir_all(&made)
+                    .map_err(|error| LabError::io("remove", &made, error))?,
                 result => result.map_err(|error| LabError::io("rename", &made, error))?,
             }
             Ok(place)
@@ -113,9 +133,22 @@ pub fn cached(cache: &Path, name: &str, build: impl FnOnce(&Path) -> Result<(), 
 /// The error with its log at the place where it is kept.
 fn moved(error: LabError, from: &Path, to: &Path) -> LabError {
     match error {
-        LabError::Build { what, status, log, last } => {
-            let log = log.strip_prefix(from).map(|rest| to.join(rest)).unwrap_or(log);
-            LabError::Build { what, status, log, last }
+        LabError::Build {
+            what,
+            status,
+            log,
+            last,
+        } => {
+            let log = log
+                .strip_prefix(from)
+                .map(|rest| to.join(rest))
+                .unwrap_or(log);
+            LabError::Build {
+                what,
+                status,
+                log,
+                last,
+            }
         }
         other => other,
     }

@@ -37,10 +37,26 @@ pub fn ensure(home: &Home) -> Result<Programs, LabError> {
     let workloads = home.project.join("target/workloads");
     let folder = home.project.join("workloads");
     let out = format!("OUT={}", workloads.display());
-    let command = [OsStr::new("make"), OsStr::new("-C"), folder.as_os_str(), OsStr::new(&out)];
-    run_step("building the C workloads", &command, &home.project, &logs.join("workloads.log"), LIMIT, || {})?;
+    let command = [
+        OsStr::new("make"),
+        OsStr::new("-C"),
+        folder.as_os_str(),
+        OsStr::new(&out),
+    ];
+    run_step(
+        "building the C workloads",
+        &command,
+        &home.project,
+        &logs.join("workloads.log"),
+        LIMIT,
+        || {},
+    )?;
     let made = target.join(TARGET).join("static");
-    Ok(Programs { agent: made.join("steady-agent"), vmm: made.join("steady-vmm"), workloads })
+    Ok(Programs {
+        agent: made.join("steady-agent"),
+        vmm: made.join("steady-vmm"),
+        workloads,
+    })
 }
 
 fn cargo(home: &Home, target: &Path, log: &Path) -> Result<(), LabError> {
@@ -63,5 +79,12 @@ fn cargo(home: &Home, target: &Path, log: &Path) -> Result<(), LabError> {
         os("-p"),
         os("steady-vmm"),
     ];
-    run_step("building the lab's static programs", &command, &home.project, log, LIMIT, || {})
+    run_step(
+        "building the lab's static programs",
+        &command,
+        &home.project,
+        log,
+        LIMIT,
+        || {},
+    )
 }

@@ -32,7 +32,11 @@ const BOCHS_LOG: &str = "bochs.log";
 pub fn prepare(bochs: &Bochs, boot: &Boot<'_>) -> Result<Start, LabError> {
     for (path, package) in [BIOS, VGA_BIOS] {
         if !Path::new(path).is_file() {
-            return Err(LabError::Missing { program: path.into(), why: "Bochs boots with it", package });
+            return Err(LabError::Missing {
+                program: path.into(),
+                why: "Bochs boots with it",
+                package,
+            });
         }
     }
     let cd = iso::make(boot.directory, boot.kernel, boot.archives, boot.cmdline)?;
@@ -74,7 +78,11 @@ pub fn prepare(bochs: &Bochs, boot: &Boot<'_>) -> Result<Start, LabError> {
     if !bochs.compiled {
         arguments.extend(["-rc".to_owned(), "start.rc".to_owned()]);
     }
-    Ok(Start { program: bochs.program.clone(), arguments, scratch: vec![cd] })
+    Ok(Start {
+        program: bochs.program.clone(),
+        arguments,
+        scratch: vec![cd],
+    })
 }
 
 fn write(directory: &Path, name: &str, text: &str) -> Result<(), LabError> {

@@ -43,7 +43,9 @@ impl EngineKind {
     pub fn clock(self) -> Clock {
         match self {
             Self::Qemu => Clock::Wall,
-            Self::Bochs => Clock::Instructions { per_second: bochs::INSTRUCTIONS_PER_SECOND },
+            Self::Bochs => Clock::Instructions {
+                per_second: bochs::INSTRUCTIONS_PER_SECOND,
+            },
         }
     }
 }
@@ -52,7 +54,12 @@ impl EngineKind {
 #[derive(Debug, Clone)]
 pub enum Engine {
     /// QEMU, by its program.
-    Qemu(PathBuf),
+    Qemu {
+        /// The program.
+        program: PathBuf,
+        /// Frequency of this machine's time-stamp counter, which is the guest's under TCG.
+        tsc_khz: u64,
+    },
     /// Bochs.
     Bochs(Bochs),
 }
@@ -96,16 +103,16 @@ impl Engine {
     /// Which engine it is.
     pub fn kind(&self) -> EngineKind {
         match self {
-            Self::Qemu(_) => EngineKind::Qemu,
+            Self::Qemu { .. } => EngineKind::Qemu,
             Self::Bochs(_) => EngineKind::Bochs,
         }
     }
 
     /// Words that every host of this engine needs on its kernel's command line.
-    pub fn host_words(&self) -> &'static str {
+    pub fn host_words(&self) -> String {
         match self {
-            Self::Qemu(_) => qemu::HOST_WORDS,
-            Self::Bochs(_) => bochs::HOST_WORDS,
+            Self::Qemu { tsc_khz, .. } => format!("{} tsc_early_khz={tsc_khz}", qemu::HOST_WORDS),
+            Self::Bochs(_) => bochs::HOST_WORDS.to_owned(),
         }
     }
 
@@ -115,7 +122,7 @@ impl Engine {
     /// [`LabError::Io`], and what making the boot medium can fail with.
     pub fn prepare(&self, boot: &Boot<'_>) -> Result<Start, LabError> {
         match self {
-            Self::Qemu(program) => qemu::prepare(program, boot),
+            Self::Qemu { program, .. } => qemu::prepare(program, boot),
             Self::Bochs(bochs) => bochs::prepare(bochs, boot),
         }
     }

@@ -7,14 +7,38 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use crate::engine::{Boot, EMULATOR_LOG, SERIAL, STREAM, Start};
 use crate::error::LabError;
 
 /// TCG's time-stamp counter is steady but not said to be; without the word the host's clock is
-/// coarse.
+/// coarse. Its frequency is given beside these words, since calibrating it under emulation on a busy
+/// machine can be wrong by a factor of ten.
 /// The restart of a panicked host is a triple fault, which `-no-reboot` turns into an end.
 pub const HOST_WORDS: &str = "tsc=reliable reboot=t panic=-1";
+
+/// Asks our init program for the frequency of the time-stamp counter, in kHz.
+///
+/// # Errors
+/// [`LabError::Io`] if it cannot be run or says something else.
+pub fn tsc_khz(agent: &Path) -> Result<u64, LabError> {
+    let failed = |error| LabError::io("run", agent, error);
+    let output = Command::new(agent)
+        .arg("--tsc-khz")
+        .output()
+        .map_err(failed)?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let wrong = |_| {
+        std::io::Error::other(format!(
+            "it printed `{}` instead of a frequency",
+            text.trim()
+        ))
+    };
+    text.trim()
+        .parse()
+        .map_err(|error: std::num::ParseIntError| failed(wrong(error)))
+}
 
 /// Writes the initramfs and says how to start QEMU.
 ///
@@ -22,7 +46,8 @@ pub const HOST_WORDS: &str = "tsc=reliable reboot=t panic=-1";
 /// [`LabError::Io`].
 pub fn prepare(program: &Path, boot: &Boot<'_>) -> Result<Start, LabError> {
     let initrd = boot.directory.join("initrd");
-    fs::write(&initrd, boot.archives.concat()).map_err(|error| LabError::io("write", &initrd, error))?;
+    fs::write(&initrd, boot.archives.concat())
+        .map_err(|error| LabError::io("write", &initrd, error))?;
     let arguments = [
         "-nodefaults",
         "-no-user-config",
@@ -35,7 +60,8 @@ pub fn prepare(program: &Path, boot: &Boot<'_>) -> Result<Start, LabError> {
         "-cpu",
         "EPYC-Rome,+svm,+npt,-nrip-save,-xsaves",
         "-smp",
-        &boot.pcpus.to_string(),
+        // The BIOS's table of processors has one for each socket.
+        &format!("{0},sockets={0},cores=1,threads=1", boot.pcpus),
         "-m",
         &format!("{}M", boot.memory_mib),
         "-kernel",
@@ -56,5 +82,9 @@ pub fn prepare(program: &Path, boot: &Boot<'_>) -> Result<Start, LabError> {
         EMULATOR_LOG,
     ];
     let arguments = arguments.map(str::to_owned).into();
-    Ok(Start { program: program.to_owned(), arguments, scratch: vec![initrd] })
+    Ok(Start {
+        program: program.to_owned(),
+        arguments,
+        scratch: vec![initrd],
+    })
 }

@@ -57,17 +57,32 @@ impl From<RunFault> for Failed {
 ///
 /// # Errors
 /// [`Failed`] with the first thing that went wrong.
-pub fn run(kind: EngineKind, start: &Start, directory: &Path, limit: Duration, step: &dyn Fn(&str)) -> Result<Transcript, Failed> {
+pub fn run(
+    kind: EngineKind,
+    start: &Start,
+    directory: &Path,
+    limit: Duration,
+    step: &dyn Fn(&str),
+) -> Result<Transcript, Failed> {
     // Bochs prints the debug port's bytes among its own words; QEMU has a file for them.
     let (stdout, stderr) = match kind {
         EngineKind::Bochs => (directory.join(STREAM), directory.join(EMULATOR_LOG)),
-        EngineKind::Qemu => (directory.join("emulator.out"), directory.join("emulator.out")),
+        EngineKind::Qemu => (
+            directory.join("emulator.out"),
+            directory.join("emulator.out"),
+        ),
     };
     for name in [STREAM, SERIAL] {
         let path = directory.join(name);
         File::create(&path).map_err(|error| LabError::io("create", &path, error))?;
     }
-    let child = Supervised::start(&start.program, &start.arguments, directory, &stdout, &stderr)?;
+    let child = Supervised::start(
+        &start.program,
+        &start.arguments,
+        directory,
+        &stdout,
+        &stderr,
+    )?;
     let stream = directory.join(STREAM);
     let stream = File::open(&stream).map_err(|error| LabError::io("open", &stream, error))?;
     let mut watch = Watch {
@@ -81,7 +96,7 @@ pub fn run(kind: EngineKind, start: &Start, directory: &Path, limit: Duration, s
         step,
         last_step: "the emulator was started".to_owned(),
     };
-    watch.to_the_end(limit)?;
+    watch.follow(limit)?;
     watch.transcript.length = watch.begun.elapsed();
     Ok(watch.transcript)
 }
@@ -99,7 +114,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    fn to_the_end(&mut self, limit: Duration) -> Result<(), Failed> {
+    fn follow(&mut self, limit: Duration) -> Result<(), Failed> {
         loop {
             let ended = self.child.ended()?;
             self.take_frames()?;
@@ -119,7 +134,11 @@ impl Watch<'_> {
             }
             if self.begun.elapsed() > limit {
                 self.child.kill();
-                return Err(RunFault::TimeLimit { limit, step: self.last_step.clone() }.into());
+                return Err(RunFault::TimeLimit {
+                    limit,
+                    step: self.last_step.clone(),
+                }
+                .into());
             }
             std::thread::sleep(POLL);
         }
@@ -139,10 +158,14 @@ impl Watch<'_> {
         if ended.is_none() {
             self.child.kill();
         }
-        let fault = self.transcript.events.iter().find_map(|(_, event)| match event {
-            Event::Fault(fault) => Some(fault),
-            _ => None,
-        });
+        let fault = self
+            .transcript
+            .events
+            .iter()
+            .find_map(|(_, event)| match event {
+                Event::Fault(fault) => Some(fault),
+                _ => None,
+            });
         fault.map_or(Ok(()), |fault| Err(inside(fault).into()))
     }
 
@@ -195,9 +218,15 @@ impl Watch<'_> {
         match &mut self.receiving {
             Some((file, left)) if *left >= length => {
                 *left -= length;
-                file.write_all(bytes).map_err(|error| LabError::io("write a file below", &self.directory, error).into())
+                file.write_all(bytes).map_err(|error| {
+                    LabError::io("write a file below", &self.directory, error).into()
+                })
             }
-            _ => Err(RunFault::Stream("bytes of a file came that was not announced".into(), String::new()).into()),
+            _ => Err(RunFault::Stream(
+                "bytes of a file came that was not announced".into(),
+                String::new(),
+            )
+            .into()),
         }
     }
 
@@ -207,24 +236,37 @@ impl Watch<'_> {
         }
         let said = fs::read(self.directory.join("emulator.out")).unwrap_or_default();
         let said = last_lines(&String::from_utf8_lossy(&said), 2);
-        let status = if said.is_empty() { status.to_string() } else { format!("{status}, it said `{said}`") };
+        let status = if said.is_empty() {
+            status.to_string()
+        } else {
+            format!("{status}, it said `{said}`")
+        };
         let torn = match self.decoder.incomplete() {
             0..4 => String::new(),
             bytes => format!("; {bytes} bytes of an unfinished frame"),
         };
-        RunFault::EmulatorEnded { status: status + &torn, step: self.last_step.clone(), disk: self.disk_note() }
+        RunFault::EmulatorEnded {
+            status: status + &torn,
+            step: self.last_step.clone(),
+            disk: self.disk_note(),
+        }
     }
 
     fn host_panic(&self) -> Option<String> {
         let serial = fs::read(self.directory.join(SERIAL)).unwrap_or_default();
         let text = String::from_utf8_lossy(&serial);
-        let line = text.lines().find(|line| line.contains("Kernel panic - not syncing"))?;
+        let line = text
+            .lines()
+            .find(|line| line.contains("Kernel panic - not syncing"))?;
         Some(line.trim().to_owned())
     }
 
     fn disk_note(&self) -> String {
         match free_bytes(&self.directory) {
-            Some(free) if free < FULL_BELOW => format!("; the disk is full: {free} bytes are free at {}; make room", self.directory.display()),
+            Some(free) if free < FULL_BELOW => format!(
+                "; the disk is full: {free} bytes are free at {}; make room",
+                self.directory.display()
+            ),
             _ => String::new(),
         }
     }
@@ -233,11 +275,18 @@ impl Watch<'_> {
 /// Room left for files at a path, in bytes.
 pub fn free_bytes(path: &Path) -> Option<u64> {
     let numbers = nix::sys::statvfs::statvfs(path).ok()?;
-    Some(numbers.blocks_available().saturating_mul(numbers.fragment_size()))
+    Some(
+        numbers
+            .blocks_available()
+            .saturating_mul(numbers.fragment_size()),
+    )
 }
 
 fn inside(fault: &Fault) -> RunFault {
-    let place = fault.vm.as_ref().map_or("emulated host".to_owned(), |vm| format!("VM {vm}"));
+    let place = fault
+        .vm
+        .as_ref()
+        .map_or("emulated host".to_owned(), |vm| format!("VM {vm}"));
     let what = match fault.kind {
         FaultKind::GuestPanic => "its kernel panicked",
         FaultKind::GuestTripleFault => "triple fault",
@@ -247,12 +296,19 @@ fn inside(fault: &Fault) -> RunFault {
         FaultKind::Workload => "workload failed",
         FaultKind::Host => "cannot go on",
     };
-    let file = fault.vm.as_ref().map_or(SERIAL.to_owned(), |vm| format!("{vm}.console.log"));
+    let file = fault
+        .vm
+        .as_ref()
+        .map_or(SERIAL.to_owned(), |vm| format!("{vm}.console.log"));
     let tail = match last_lines(fault.console_tail.trim(), 4) {
         words if words.is_empty() => String::new(),
         words => format!("\nlast words of its console:\n{words}"),
     };
-    RunFault::Inside { what: format!("{place}: {what}: {}", fault.text), file, tail }
+    RunFault::Inside {
+        what: format!("{place}: {what}: {}", fault.text),
+        file,
+        tail,
+    }
 }
 
 /// One event in a few words, for progress and for "last step".

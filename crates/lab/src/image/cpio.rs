@@ -52,7 +52,10 @@ impl Archive {
     }
 
     fn parents(&mut self, path: &str) {
-        assert!(!path.starts_with('/') && !path.is_empty(), "`{path}` is not relative");
+        assert!(
+            !path.starts_with('/') && !path.is_empty(),
+            "`{path}` is not relative"
+        );
         for (end, _) in path.match_indices('/') {
             if self.directories.insert(path[..end].to_owned()) {
                 self.entry(&path[..end], DIRECTORY | 0o755, &[]);
@@ -65,10 +68,13 @@ impl Archive {
         let size = u32::try_from(contents.len()).expect("an entry is below 4 GiB");
         let name_size = u32::try_from(name.len() + 1).expect("a path is short");
         let links = if mode & DIRECTORY == DIRECTORY { 2 } else { 1 };
-        let fields = [self.inode, mode, 0, 0, links, TIME, size, 0, 0, 0, 0, name_size, 0];
+        let fields = [
+            self.inode, mode, 0, 0, links, TIME, size, 0, 0, 0, 0, name_size, 0,
+        ];
         self.bytes.extend_from_slice(b"070701");
         for field in fields {
-            self.bytes.extend_from_slice(format!("{field:08X}").as_bytes());
+            self.bytes
+                .extend_from_slice(format!("{field:08X}").as_bytes());
         }
         self.bytes.extend_from_slice(name.as_bytes());
         self.bytes.push(0);
@@ -112,9 +118,20 @@ mod tests {
         archive.directory("dev");
         let (directory, said) = unpack(&archive.finish());
         assert_eq!(said, "");
-        assert_eq!(std::fs::read(directory.path().join("usr/bin/tool")).unwrap(), b"#!/bin/sh\n");
-        assert_eq!(std::fs::read(directory.path().join("odd")).unwrap(), b"12345");
-        assert_eq!(std::fs::read_link(directory.path().join("bin")).unwrap().to_str(), Some("usr/bin"));
+        assert_eq!(
+            std::fs::read(directory.path().join("usr/bin/tool")).unwrap(),
+            b"#!/bin/sh\n"
+        );
+        assert_eq!(
+            std::fs::read(directory.path().join("odd")).unwrap(),
+            b"12345"
+        );
+        assert_eq!(
+            std::fs::read_link(directory.path().join("bin"))
+                .unwrap()
+                .to_str(),
+            Some("usr/bin")
+        );
         assert!(directory.path().join("dev").is_dir());
     }
 

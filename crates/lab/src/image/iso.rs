@@ -17,7 +17,11 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Where Debian's isolinux and syslinux-common put what makes a CD boot.
 const BOOT_FILES: [(&str, &str, &str); 2] = [
     ("isolinux.bin", "/usr/lib/ISOLINUX/isolinux.bin", "isolinux"),
-    ("ldlinux.c32", "/usr/lib/syslinux/modules/bios/ldlinux.c32", "syslinux-common"),
+    (
+        "ldlinux.c32",
+        "/usr/lib/syslinux/modules/bios/ldlinux.c32",
+        "syslinux-common",
+    ),
 ];
 
 /// Makes `host.iso` in `directory` from a kernel, archives to load one behind the other, and the
@@ -25,13 +29,22 @@ const BOOT_FILES: [(&str, &str, &str); 2] = [
 ///
 /// # Errors
 /// [`LabError::Missing`] without xorriso or isolinux, [`LabError::Build`], [`LabError::Io`].
-pub fn make(directory: &Path, kernel: &Path, archives: &[&[u8]], cmdline: &str) -> Result<PathBuf, LabError> {
+pub fn make(
+    directory: &Path,
+    kernel: &Path,
+    archives: &[&[u8]],
+    cmdline: &str,
+) -> Result<PathBuf, LabError> {
     let root = directory.join("cd");
     let boot = root.join("isolinux");
     fs::create_dir_all(&boot).map_err(|error| LabError::io("make", &boot, error))?;
     for (name, path, package) in BOOT_FILES {
         if !Path::new(path).is_file() {
-            return Err(LabError::Missing { program: path.to_owned(), why: "Bochs boots from a CD", package });
+            return Err(LabError::Missing {
+                program: path.to_owned(),
+                why: "Bochs boots from a CD",
+                package,
+            });
         }
         copy(Path::new(path), &boot.join(name))?;
     }
@@ -39,21 +52,52 @@ pub fn make(directory: &Path, kernel: &Path, archives: &[&[u8]], cmdline: &str) 
     let initrd = root.join("initrd");
     fs::write(&initrd, archives.concat()).map_err(|error| LabError::io("write", &initrd, error))?;
     let config = boot.join("isolinux.cfg");
-    let text = format!("DEFAULT lab\nPROMPT 0\nTIMEOUT 0\nLABEL lab\n KERNEL /kernel\n APPEND initrd=/initrd {cmdline}\n");
+    let text = format!(
+        "DEFAULT lab\nPROMPT 0\nTIMEOUT 0\nLABEL lab\n KERNEL /kernel\n APPEND initrd=/initrd {cmdline}\n"
+    );
     fs::write(&config, text).map_err(|error| LabError::io("write", &config, error))?;
     let iso = directory.join("host.iso");
-    let missing = || LabError::Missing { program: "xorriso".into(), why: "Bochs boots from a CD", package: "xorriso" };
+    let missing = || LabError::Missing {
+        program: "xorriso".into(),
+        why: "Bochs boots from a CD",
+        package: "xorriso",
+    };
     let xorriso = find_program("xorriso").ok_or_else(missing)?;
-    let words = ["-as", "mkisofs", "-quiet", "--modification-date=2000010100000000", "--set_all_file_dates", "2000010100000000"];
-    let boot_words = ["-b", "isolinux/isolinux.bin", "-c", "isolinux/boot.cat", "-no-emul-boot", "-boot-load-size", "4", "-boot-info-table"];
+    let words = [
+        "-as",
+        "mkisofs",
+        "-quiet",
+        "--modification-date=2000010100000000",
+        "--set_all_file_dates",
+        "2000010100000000",
+    ];
+    let boot_words = [
+        "-b",
+        "isolinux/isolinux.bin",
+        "-c",
+        "isolinux/boot.cat",
+        "-no-emul-boot",
+        "-boot-load-size",
+        "4",
+        "-boot-info-table",
+    ];
     let mut command: Vec<&OsStr> = vec![xorriso.as_os_str()];
     command.extend(words.iter().chain(&boot_words).map(OsStr::new));
     command.extend([OsStr::new("-o"), iso.as_os_str(), root.as_os_str()]);
-    run_step("making the boot CD", &command, directory, &directory.join("iso.log"), LIMIT, || {})?;
+    run_step(
+        "making the boot CD",
+        &command,
+        directory,
+        &directory.join("iso.log"),
+        LIMIT,
+        || {},
+    )?;
     fs::remove_dir_all(&root).map_err(|error| LabError::io("remove", &root, error))?;
     Ok(iso)
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), LabError> {
-    fs::copy(from, to).map(drop).map_err(|error| LabError::io("copy", from, error))
+    fs::copy(from, to)
+        .map(drop)
+        .map_err(|error| LabError::io("copy", from, error))
 }

@@ -37,7 +37,10 @@ pub fn guest(programs: &Programs, wanted: &[&'static Program]) -> Result<Vec<u8>
     let mut files = Files::new();
     for program in wanted {
         for own in program.own_binaries {
-            files.insert(inside(&format!("{OWN_DIRECTORY}/{own}")), programs.workloads.join(own));
+            files.insert(
+                inside(&format!("{OWN_DIRECTORY}/{own}")),
+                programs.workloads.join(own),
+            );
         }
         for path in program.binaries {
             add_program(&mut files, program.name, Path::new(path), program.package)?;
@@ -56,11 +59,21 @@ pub fn guest(programs: &Programs, wanted: &[&'static Program]) -> Result<Vec<u8>
 ///
 /// # Errors
 /// As [`guest`].
-pub fn host(programs: &Programs, kernel: &Kernel, guest: &[u8], needs: HostNeeds) -> Result<Vec<u8>, LabError> {
+pub fn host(
+    programs: &Programs,
+    kernel: &Kernel,
+    guest: &[u8],
+    needs: HostNeeds,
+) -> Result<Vec<u8>, LabError> {
     let mut files = Files::new();
     files.insert("lab/bzImage".into(), kernel.image.clone());
     if needs.qemu {
-        add_program(&mut files, "vmm = \"qemu\"", Path::new("/usr/bin/qemu-system-x86_64"), Some("qemu-system-x86"))?;
+        add_program(
+            &mut files,
+            "vmm = \"qemu\"",
+            Path::new("/usr/bin/qemu-system-x86_64"),
+            Some("qemu-system-x86"),
+        )?;
         for (path, package) in QEMU_FIRMWARE {
             if !Path::new(path).is_file() {
                 return Err(missing("vmm = \"qemu\"", path, Some(package)));
@@ -71,10 +84,20 @@ pub fn host(programs: &Programs, kernel: &Kernel, guest: &[u8], needs: HostNeeds
         files.insert("usr/bin/steady-vmm".into(), programs.vmm.clone());
     }
     if needs.trace {
-        add_program(&mut files, "--trace", Path::new("/usr/bin/trace-cmd"), Some("trace-cmd"))?;
+        add_program(
+            &mut files,
+            "--trace",
+            Path::new("/usr/bin/trace-cmd"),
+            Some("trace-cmd"),
+        )?;
     }
     if needs.disk {
-        add_program(&mut files, "disk_mib", Path::new("/usr/sbin/mke2fs"), Some("e2fsprogs"))?;
+        add_program(
+            &mut files,
+            "disk_mib",
+            Path::new("/usr/sbin/mke2fs"),
+            Some("e2fsprogs"),
+        )?;
     }
     let mut bytes = pack(&files, &programs.agent)?;
     let mut archive = Archive::default();
@@ -101,15 +124,28 @@ fn inside(path: &str) -> String {
 }
 
 fn missing(program: &str, path: &str, package: Option<&str>) -> LabError {
-    let mend = package.map_or("make -C workloads".to_owned(), |package| format!("apt-get install {package}"));
-    LabError::Program { program: program.to_owned(), what: format!("{path} is not installed; mend: {mend}") }
+    let mend = package.map_or("make -C workloads".to_owned(), |package| {
+        format!("apt-get install {package}")
+    });
+    LabError::Program {
+        program: program.to_owned(),
+        what: format!("{path} is not installed; mend: {mend}"),
+    }
 }
 
-fn add_program(files: &mut Files, name: &str, path: &Path, package: Option<&str>) -> Result<(), LabError> {
+fn add_program(
+    files: &mut Files,
+    name: &str,
+    path: &Path,
+    package: Option<&str>,
+) -> Result<(), LabError> {
     if !path.is_file() {
         return Err(missing(name, &path.to_string_lossy(), package));
     }
-    let closure = image::closure(&[path]).map_err(|error| LabError::Program { program: name.to_owned(), what: error.to_string() })?;
+    let closure = image::closure(&[path]).map_err(|error| LabError::Program {
+        program: name.to_owned(),
+        what: error.to_string(),
+    })?;
     for file in closure {
         files.insert(inside(&file.image.to_string_lossy()), file.host);
     }
@@ -123,7 +159,12 @@ fn pack(files: &Files, agent: &Path) -> Result<Vec<u8>, LabError> {
         archive.directory(directory);
     }
     // Debian's merged /usr: whatever path a program was linked with is found.
-    for (link, target) in [("bin", "usr/bin"), ("sbin", "usr/sbin"), ("lib", "usr/lib"), ("lib64", "usr/lib64")] {
+    for (link, target) in [
+        ("bin", "usr/bin"),
+        ("sbin", "usr/sbin"),
+        ("lib", "usr/lib"),
+        ("lib64", "usr/lib64"),
+    ] {
         archive.directory(target);
         archive.link(link, target);
     }
@@ -136,6 +177,12 @@ fn pack(files: &Files, agent: &Path) -> Result<Vec<u8>, LabError> {
 
 /// The path under `/usr` for one that goes through the links of the merged layout.
 fn merged(path: &str) -> String {
-    let through_link = ["bin/", "sbin/", "lib/", "lib64/"].iter().any(|link| path.starts_with(link));
-    if through_link { format!("usr/{path}") } else { path.to_owned() }
+    let through_link = ["bin/", "sbin/", "lib/", "lib64/"]
+        .iter()
+        .any(|link| path.starts_with(link));
+    if through_link {
+        format!("usr/{path}")
+    } else {
+        path.to_owned()
+    }
 }

@@ -34,46 +34,90 @@ pub struct Context<'a> {
 ///
 /// # Errors
 /// [`RunFault::Output`] if a program's output cannot be read, [`RunFault::Files`].
-pub fn repetition(context: Context<'_>, index: u32, transcript: &Transcript) -> Result<Repetition, RunFault> {
-    let mut made = Repetition { index, ..Repetition::default() };
+pub fn repetition(
+    context: Context<'_>,
+    index: u32,
+    transcript: &Transcript,
+) -> Result<Repetition, RunFault> {
+    let mut made = Repetition {
+        index,
+        ..Repetition::default()
+    };
     let mut isa = Isa::Vmx;
     for (_, event) in &transcript.events {
         match event {
             Event::Up { isa: word, .. } => {
-                isa = Isa::from_word(word).ok_or_else(|| RunFault::Files(format!("the host names the ISA `{word}`; vmx or svm was expected")))?;
+                isa = Isa::from_word(word).ok_or_else(|| {
+                    RunFault::Files(format!(
+                        "the host names the ISA `{word}`; vmx or svm was expected"
+                    ))
+                })?;
             }
             Event::End(end) => workload(context, isa, end, &mut made)?,
             _ => {}
         }
     }
     if transcript.files.iter().any(|name| name == "trace.dat") {
-        made.artifacts.push(artifact(context, "trace.dat", "trace")?);
+        made.artifacts
+            .push(artifact(context, "trace.dat", "trace")?);
     }
     Ok(made)
 }
 
 fn artifact(context: Context<'_>, file: &str, name: &str) -> Result<Artifact, RunFault> {
     let path = context.run_directory.join(file);
-    let relative = path.strip_prefix(context.result_directory).unwrap_or(&path).to_string_lossy().into_owned();
+    let relative = path
+        .strip_prefix(context.result_directory)
+        .unwrap_or(&path)
+        .to_string_lossy()
+        .into_owned();
     let described = Artifact::of_file(context.result_directory, &relative, name);
     described.map_err(|error| RunFault::Files(format!("cannot read {}: {error}", path.display())))
 }
 
-fn workload(context: Context<'_>, isa: Isa, end: &WorkloadEnd, made: &mut Repetition) -> Result<(), RunFault> {
+fn workload(
+    context: Context<'_>,
+    isa: Isa,
+    end: &WorkloadEnd,
+    made: &mut Repetition,
+) -> Result<(), RunFault> {
     let vms = &context.scenario.vms;
-    let unknown = || RunFault::Files(format!("the host reports on VM {} workload {}, which the scenario has not", end.vm, end.index));
-    let vm = vms.iter().find(|vm| vm.name == end.vm).ok_or_else(unknown)?;
+    let unknown = || {
+        RunFault::Files(format!(
+            "the host reports on VM {} workload {}, which the scenario has not",
+            end.vm, end.index
+        ))
+    };
+    let vm = vms
+        .iter()
+        .find(|vm| vm.name == end.vm)
+        .ok_or_else(unknown)?;
     let named = vm.workloads.get(end.index as usize).ok_or_else(unknown)?;
     let workload = workload_name(vm, end.index as usize);
-    let program = guest_programs::find(named.program.name).map_err(|error| RunFault::Files(error.to_string()))?;
-    let fault = |what: String| RunFault::Output { vm: end.vm.clone(), program: program.name.to_owned(), what };
-    let report = program.parse(&program_output(&end.output)).map_err(|error| fault(error.to_string()))?;
-    let (metrics, distributions) = report.scoped(&end.vm, &workload).map_err(|error| fault(error.to_string()))?;
+    let program = guest_programs::find(named.program.name)
+        .map_err(|error| RunFault::Files(error.to_string()))?;
+    let fault = |what: String| RunFault::Output {
+        vm: end.vm.clone(),
+        program: program.name.to_owned(),
+        what,
+    };
+    let report = program
+        .parse(&program_output(&end.output))
+        .map_err(|error| fault(error.to_string()))?;
+    let (metrics, distributions) = report
+        .scoped(&end.vm, &workload)
+        .map_err(|error| fault(error.to_string()))?;
     made.metrics.extend(metrics);
     made.distributions.extend(distributions);
     for (name, &count) in &end.output.counters {
-        let metric = Metric::new(format!("guest.{name}"), Unit::Count, Better::Neutral, integer(count));
-        made.metrics.push(metric.in_vm(&end.vm).of_workload(&workload));
+        let metric = Metric::new(
+            format!("guest.{name}"),
+            Unit::Count,
+            Better::Neutral,
+            integer(count),
+        );
+        made.metrics
+            .push(metric.in_vm(&end.vm).of_workload(&workload));
     }
     if let Some(window) = &end.window {
         of_window(context, isa, window, (&end.vm, &workload), made);
@@ -84,8 +128,15 @@ fn workload(context: Context<'_>, isa: Isa, end: &WorkloadEnd, made: &mut Repeti
 /// Name of a workload in the results: its program, with a number if the VM runs it twice.
 fn workload_name(vm: &Vm, index: usize) -> String {
     let program = vm.workloads[index].program.name;
-    let earlier = vm.workloads[..index].iter().filter(|workload| workload.program.name == program).count();
-    if earlier == 0 { program.to_owned() } else { format!("{program}-{}", earlier + 1) }
+    let earlier = vm.workloads[..index]
+        .iter()
+        .filter(|workload| workload.program.name == program)
+        .count();
+    if earlier == 0 {
+        program.to_owned()
+    } else {
+        format!("{program}-{}", earlier + 1)
+    }
 }
 
 fn program_output(output: &Output) -> guest_programs::Output<'_> {
@@ -94,17 +145,36 @@ fn program_output(output: &Output) -> guest_programs::Output<'_> {
         (false, Some(code), _) => guest_programs::Exit::Code(code),
         (false, None, signal) => guest_programs::Exit::Signal(signal.unwrap_or(0)),
     };
-    guest_programs::Output { stdout: &output.stdout, stderr: &output.stderr, wall_ns: output.wall_ns, exit }
+    guest_programs::Output {
+        stdout: &output.stdout,
+        stderr: &output.stderr,
+        wall_ns: output.wall_ns,
+        exit,
+    }
 }
 
-fn of_window(context: Context<'_>, isa: Isa, window: &Window, measured: (&str, &str), made: &mut Repetition) {
+fn of_window(
+    context: Context<'_>,
+    isa: Isa,
+    window: &Window,
+    measured: (&str, &str),
+    made: &mut Repetition,
+) {
     let (measured_vm, workload) = measured;
     if window.dropped > 0 {
-        let text = format!("{} VM exits of {measured_vm}, {workload}, had no room in the kernel's histogram; exit counts and guest time are lower bounds", window.dropped);
-        made.warnings.push(Warning { code: "events-lost".to_owned(), text });
+        let text = format!(
+            "{} VM exits of {measured_vm}, {workload}, had no room in the kernel's histogram; exit counts and guest time are lower bounds",
+            window.dropped
+        );
+        made.warnings.push(Warning {
+            code: "events-lost".to_owned(),
+            text,
+        });
     }
     for vm in &context.scenario.vms {
-        let Some(counted) = window.vms.get(&vm.name) else { continue };
+        let Some(counted) = window.vms.get(&vm.name) else {
+            continue;
+        };
         let scope = if vm.name == measured_vm {
             workload.to_owned()
         } else if vm.background {
@@ -114,37 +184,73 @@ fn of_window(context: Context<'_>, isa: Isa, window: &Window, measured: (&str, &
             continue;
         };
         let metrics = of_vm(context, isa, counted, window.length_ns);
-        made.metrics.extend(metrics.into_iter().map(|metric| metric.in_vm(&vm.name).of_workload(&scope)));
+        made.metrics.extend(
+            metrics
+                .into_iter()
+                .map(|metric| metric.in_vm(&vm.name).of_workload(&scope)),
+        );
     }
 }
 
 fn of_vm(context: Context<'_>, isa: Isa, counted: &VmWindow, length_ns: u64) -> Vec<Metric> {
     let collects = |what| context.scenario.measure.collect.contains(&what);
-    let lower = |name: &str, unit, value: u64| Metric::new(name, unit, Better::Lower, integer(value));
-    let neutral = |name: String, unit, value: u64| Metric::new(name, unit, Better::Neutral, integer(value));
+    let lower =
+        |name: &str, unit, value: u64| Metric::new(name, unit, Better::Lower, integer(value));
+    let neutral =
+        |name: String, unit, value: u64| Metric::new(name, unit, Better::Neutral, integer(value));
     let mut metrics = vec![neutral("window".to_owned(), Unit::Ns, length_ns)];
     if collects(Collect::CpuTime) {
-        metrics.push(lower(names::CPU_TIME, Unit::Ns, counted.vcpu_run_ns + counted.vmm_run_ns));
-        metrics.push(neutral("cpu_time.vcpus".to_owned(), Unit::Ns, counted.vcpu_run_ns));
-        metrics.push(neutral("cpu_wait.vcpus".to_owned(), Unit::Ns, counted.vcpu_wait_ns));
+        metrics.push(lower(
+            names::CPU_TIME,
+            Unit::Ns,
+            counted.vcpu_run_ns + counted.vmm_run_ns,
+        ));
+        metrics.push(neutral(
+            "cpu_time.vcpus".to_owned(),
+            Unit::Ns,
+            counted.vcpu_run_ns,
+        ));
+        metrics.push(neutral(
+            "cpu_wait.vcpus".to_owned(),
+            Unit::Ns,
+            counted.vcpu_wait_ns,
+        ));
     }
     if collects(Collect::Exits) {
-        metrics.push(lower(names::EXITS_TOTAL, Unit::Count, counted.exits.values().sum()));
+        metrics.push(lower(
+            names::EXITS_TOTAL,
+            Unit::Count,
+            counted.exits.values().sum(),
+        ));
         for (&reason, &count) in &counted.exits {
             let name = format!("{}{}", names::EXITS_PREFIX, isa.exit_name(reason));
             // Two raw VMX reasons that differ in their flags alone have one name.
             match metrics.iter_mut().find(|metric| metric.name == name) {
                 Some(metric) => metric.value += integer(count),
-                None => metrics.push(Metric::new(name, Unit::Count, Better::Lower, integer(count))),
+                None => metrics.push(Metric::new(
+                    name,
+                    Unit::Count,
+                    Better::Lower,
+                    integer(count),
+                )),
             }
         }
     }
     if collects(Collect::KvmStats) {
-        let always = [names::HALTS, names::HYPERCALLS, names::DIRECTED_YIELDS_ATTEMPTED, names::DIRECTED_YIELDS_SUCCESSFUL];
+        let always = [
+            names::HALTS,
+            names::HYPERCALLS,
+            names::DIRECTED_YIELDS_ATTEMPTED,
+            names::DIRECTED_YIELDS_SUCCESSFUL,
+        ];
         for (stat, &value) in &counted.stats {
             let name = format!("{}{stat}", names::STAT_PREFIX);
             if value > 0 || always.contains(&name.as_str()) {
-                let unit = if stat.ends_with("_ns") { Unit::Ns } else { Unit::Count };
+                let unit = if stat.ends_with("_ns") {
+                    Unit::Ns
+                } else {
+                    Unit::Count
+                };
                 metrics.push(neutral(name, unit, value));
             }
         }
@@ -158,7 +264,12 @@ fn of_vm(context: Context<'_>, isa: Isa, counted: &VmWindow, length_ns: u64) -> 
 /// vCPU time by class, in the shares of the sampled RIPs.
 fn guest_time(symbols: &Symbols, counted: &VmWindow) -> Vec<Metric> {
     let samples: u64 = counted.rips.values().sum();
-    let mut metrics = vec![Metric::new("guest_samples", Unit::Count, Better::Neutral, integer(samples))];
+    let mut metrics = vec![Metric::new(
+        "guest_samples",
+        Unit::Count,
+        Better::Neutral,
+        integer(samples),
+    )];
     if samples == 0 {
         return metrics;
     }
@@ -166,9 +277,14 @@ fn guest_time(symbols: &Symbols, counted: &VmWindow) -> Vec<Metric> {
     for (&rip, &count) in &counted.rips {
         counts[symbols.class(rip) as usize] += count;
     }
-    assert_eq!(counts.iter().sum::<u64>(), samples, "each sample has one class");
+    assert_eq!(
+        counts.iter().sum::<u64>(),
+        samples,
+        "each sample has one class"
+    );
     for class in Class::ALL {
-        let share = u128::from(counted.vcpu_run_ns) * u128::from(counts[class as usize]) / u128::from(samples);
+        let share = u128::from(counted.vcpu_run_ns) * u128::from(counts[class as usize])
+            / u128::from(samples);
         let value = i64::try_from(share).expect("a share of an i64 is one");
         let name = format!("{}{}", names::GUEST_TIME_PREFIX, class.word());
         metrics.push(Metric::new(name, Unit::Ns, Better::Neutral, value));

@@ -26,7 +26,13 @@ pub enum Class {
 
 impl Class {
     /// All classes.
-    pub const ALL: [Self; 5] = [Self::Shootdown, Self::Lock, Self::Other, Self::User, Self::Idle];
+    pub const ALL: [Self; 5] = [
+        Self::Shootdown,
+        Self::Lock,
+        Self::Other,
+        Self::User,
+        Self::Idle,
+    ];
 
     /// The word of the metric's name.
     pub fn word(self) -> &'static str {
@@ -48,25 +54,70 @@ const BEGINNINGS: [(Class, &[&str]); 3] = [
     (
         Class::Shootdown,
         &[
-            "smp_call_function", "generic_smp_call_function", "__flush_smp_call_function", "flush_smp_call_function",
-            "__sysvec_call_function", "sysvec_call_function", "asm_sysvec_call_function", "native_send_call_func",
-            "arch_send_call_function", "flush_tlb", "native_flush_tlb", "kvm_flush_tlb", "arch_tlbbatch_flush",
-            "tlb_", "should_flush_tlb", "kvm_smp_send_call_func", "kvm_send_ipi", "__send_ipi_mask",
-            "__x2apic_send_IPI", "x2apic_send_IPI", "on_each_cpu",
+            "smp_call_function",
+            "generic_smp_call_function",
+            "__flush_smp_call_function",
+            "flush_smp_call_function",
+            "__sysvec_call_function",
+            "sysvec_call_function",
+            "asm_sysvec_call_function",
+            "native_send_call_func",
+            "arch_send_call_function",
+            "flush_tlb",
+            "native_flush_tlb",
+            "kvm_flush_tlb",
+            "arch_tlbbatch_flush",
+            "tlb_",
+            "should_flush_tlb",
+            "kvm_smp_send_call_func",
+            "kvm_send_ipi",
+            "__send_ipi_mask",
+            "__x2apic_send_IPI",
+            "x2apic_send_IPI",
+            "on_each_cpu",
         ],
     ),
     (
         Class::Lock,
         &[
-            "native_queued_spin_lock", "__pv_queued_spin_lock", "pv_wait", "pv_kick", "kvm_wait", "kvm_kick",
-            "queued_read_lock", "queued_write_lock", "osq_", "mutex_spin", "__mutex", "mutex_lock", "mutex_unlock",
-            "rwsem_", "down_read", "down_write", "up_read", "up_write", "_raw_spin_lock", "_raw_read_lock",
-            "_raw_write_lock", "__down", "rtmutex", "rt_mutex",
+            "native_queued_spin_lock",
+            "__pv_queued_spin_lock",
+            "pv_wait",
+            "pv_kick",
+            "kvm_wait",
+            "kvm_kick",
+            "queued_read_lock",
+            "queued_write_lock",
+            "osq_",
+            "mutex_spin",
+            "__mutex",
+            "mutex_lock",
+            "mutex_unlock",
+            "rwsem_",
+            "down_read",
+            "down_write",
+            "up_read",
+            "up_write",
+            "_raw_spin_lock",
+            "_raw_read_lock",
+            "_raw_write_lock",
+            "__down",
+            "rtmutex",
+            "rt_mutex",
         ],
     ),
     (
         Class::Idle,
-        &["default_idle", "pv_native_safe_halt", "native_safe_halt", "cpu_idle", "do_idle", "cpuidle_", "default_enter_idle", "poll_idle"],
+        &[
+            "default_idle",
+            "pv_native_safe_halt",
+            "native_safe_halt",
+            "cpu_idle",
+            "do_idle",
+            "cpuidle_",
+            "default_enter_idle",
+            "poll_idle",
+        ],
     ),
 ];
 
@@ -80,10 +131,14 @@ impl Symbols {
     /// # Errors
     /// [`LabError::Io`] if it cannot be read or holds no text symbols.
     pub fn load(path: &Path) -> Result<Self, LabError> {
-        let text = std::fs::read_to_string(path).map_err(|error| LabError::io("read", path, error))?;
+        let text =
+            std::fs::read_to_string(path).map_err(|error| LabError::io("read", path, error))?;
         let symbols = Self::parse(&text);
         if symbols.0.is_empty() {
-            let error = std::io::Error::new(std::io::ErrorKind::InvalidData, "it holds no text symbols; expected lines like `ffffffff81000000 T _text`");
+            let error = std::io::Error::new(
+                std::io::ErrorKind::InvalidData,
+                "it holds no text symbols; expected lines like `ffffffff81000000 T _text`",
+            );
             return Err(LabError::io("use", path, error));
         }
         Ok(symbols)
@@ -115,8 +170,15 @@ impl Symbols {
             return Class::User;
         }
         let name = self.name(rip).unwrap_or_default();
-        let fits = |beginnings: &[&str]| beginnings.iter().any(|beginning| name.starts_with(beginning));
-        BEGINNINGS.iter().find(|(_, beginnings)| fits(beginnings)).map_or(Class::Other, |&(class, _)| class)
+        let fits = |beginnings: &[&str]| {
+            beginnings
+                .iter()
+                .any(|beginning| name.starts_with(beginning))
+        };
+        BEGINNINGS
+            .iter()
+            .find(|(_, beginnings)| fits(beginnings))
+            .map_or(Class::Other, |&(class, _)| class)
     }
 }
 
@@ -138,8 +200,14 @@ mod tests {
 
     #[test]
     fn an_address_belongs_to_the_function_that_starts_at_or_below_it() {
-        assert_eq!(symbols().name(0xffff_ffff_8110_0000), Some("smp_call_function_many_cond"));
-        assert_eq!(symbols().name(0xffff_ffff_8110_07ff), Some("smp_call_function_many_cond"));
+        assert_eq!(
+            symbols().name(0xffff_ffff_8110_0000),
+            Some("smp_call_function_many_cond")
+        );
+        assert_eq!(
+            symbols().name(0xffff_ffff_8110_07ff),
+            Some("smp_call_function_many_cond")
+        );
         assert_eq!(symbols().name(0xffff_ffff_80ff_ffff), None);
     }
 
