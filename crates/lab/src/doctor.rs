@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::artifact::bochs;
 use crate::artifact::kernel::Source;
-use crate::engine::watch::free_bytes;
+use crate::engine::machine::free_bytes;
 use crate::home::Home;
 use crate::process::find_program;
 use crate::race::qemu_version;

@@ -21,8 +21,9 @@ use steady_scenario::{Scenario, Variant, Word};
 
 use crate::artifact::kernel::{self, Kernel};
 use crate::artifact::{bochs, programs};
+use crate::engine::machine::free_bytes;
 use crate::engine::qemu;
-use crate::engine::watch::{self, Failed, Transcript, free_bytes};
+use crate::engine::watch::{self, Failed, Transcript};
 use crate::engine::{Boot, Engine, EngineKind};
 use crate::error::{LabError, RunFault};
 use crate::home::Home;
@@ -281,6 +282,7 @@ impl<'a> Lab<'a> {
         let context = assemble::Context {
             scenario: self.scenario,
             symbols: &self.symbols,
+            wall_clock: self.options.engine == EngineKind::Qemu,
             result_directory: work,
             run_directory: &directory,
         };

@@ -26,6 +26,10 @@ fn emulators(folder: &Path) -> Vec<Pid> {
 }
 
 /// Starts a race and waits until its emulator runs.
+#[expect(
+    clippy::zombie_processes,
+    reason = "every caller waits for what it is given"
+)]
 fn start(place: &Place) -> (Child, Vec<Pid>) {
     let scenario = place.scenario(ONE_VM, "");
     let child = place

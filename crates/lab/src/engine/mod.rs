@@ -2,6 +2,7 @@
 //! The emulated hosts: how each emulator is started, and how its run is watched to the end.
 
 pub mod bochs;
+pub mod machine;
 pub mod qemu;
 pub mod watch;
 
@@ -112,7 +113,8 @@ impl Engine {
     pub fn host_words(&self) -> String {
         match self {
             Self::Qemu { tsc_khz, .. } => format!("{} tsc_early_khz={tsc_khz}", qemu::HOST_WORDS),
-            Self::Bochs(_) => bochs::HOST_WORDS.to_owned(),
+            Self::Bochs(bochs) if bochs.compiled => bochs::HOST_WORDS.to_owned(),
+            Self::Bochs(_) => bochs::HOST_WORDS_PACKAGED.to_owned(),
         }
     }
 

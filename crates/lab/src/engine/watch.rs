@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use steady_agent::event::{Event, Fault, FaultKind};
 use steady_agent::frame::{Decoder, Frame};
 
+use super::machine::{CpuTime, free_bytes};
 use crate::engine::{EMULATOR_LOG, EngineKind, SERIAL, STREAM, Start};
 use crate::error::{LabError, RunFault};
 use crate::process::{Supervised, interrupted, last_lines};
@@ -30,6 +31,8 @@ pub struct Transcript {
     pub files: Vec<String>,
     /// From start to end.
     pub length: Duration,
+    /// CPU time of this machine that went to others meanwhile, in percent of all.
+    pub others_percent: u64,
 }
 
 /// Why a run did not come to its end.
@@ -76,6 +79,7 @@ pub fn run(
         let path = directory.join(name);
         File::create(&path).map_err(|error| LabError::io("create", &path, error))?;
     }
+    let before = CpuTime::now(None);
     let child = Supervised::start(
         &start.program,
         &start.arguments,
@@ -93,6 +97,7 @@ pub fn run(
         transcript: Transcript::default(),
         receiving: None,
         begun: Instant::now(),
+        before,
         step,
         last_step: "the emulator was started".to_owned(),
     };
@@ -109,6 +114,7 @@ struct Watch<'a> {
     transcript: Transcript,
     receiving: Option<(File, u64)>,
     begun: Instant,
+    before: CpuTime,
     step: &'a dyn Fn(&str),
     last_step: String,
 }
@@ -149,6 +155,9 @@ impl Watch<'_> {
     }
 
     fn let_it_end(&mut self, mut ended: Option<ExitStatus>) -> Result<(), Failed> {
+        self.transcript.others_percent = self
+            .before
+            .others_percent(&CpuTime::now(Some(self.child.id())));
         let deadline = Instant::now() + END_LIMIT;
         while ended.is_none() && Instant::now() < deadline && !interrupted() {
             std::thread::sleep(POLL);
@@ -270,16 +279,6 @@ impl Watch<'_> {
             _ => String::new(),
         }
     }
-}
-
-/// Room left for files at a path, in bytes.
-pub fn free_bytes(path: &Path) -> Option<u64> {
-    let numbers = nix::sys::statvfs::statvfs(path).ok()?;
-    Some(
-        numbers
-            .blocks_available()
-            .saturating_mul(numbers.fragment_size()),
-    )
 }
 
 fn inside(fault: &Fault) -> RunFault {

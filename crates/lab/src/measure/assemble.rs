@@ -17,6 +17,9 @@ use super::symbol::{Class, Symbols};
 use crate::engine::watch::Transcript;
 use crate::error::{LabError, RunFault};
 
+/// From this share of CPU time on, others disturb a wall clock enough to say so, in percent.
+const BUSY_PERCENT: u64 = 10;
+
 /// What is known before the run.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
@@ -24,6 +27,8 @@ pub struct Context<'a> {
     pub scenario: &'a Scenario,
     /// The guest kernel's symbols.
     pub symbols: &'a Symbols,
+    /// Whether the engine's clock is the wall.
+    pub wall_clock: bool,
     /// Folder of the result; artifacts are named relative to it.
     pub result_directory: &'a Path,
     /// Folder of this run, below it.
@@ -56,6 +61,16 @@ pub fn repetition(
             Event::End(end) => workload(context, isa, end, &mut made)?,
             _ => {}
         }
+    }
+    if context.wall_clock && transcript.others_percent > BUSY_PERCENT {
+        let text = format!(
+            "{} % of this machine's CPU time went to others during the run, and this engine's clock is the wall: its latencies are too high; repeat it on a quiet machine",
+            transcript.others_percent
+        );
+        made.warnings.push(Warning {
+            code: "machine-busy".to_owned(),
+            text,
+        });
     }
     if transcript.files.iter().any(|name| name == "trace.dat") {
         made.artifacts
