@@ -8,7 +8,7 @@ use steady_agent::frame::{Decoder, Frame, FrameError, Kind, encode};
 fn done(at_ns: u64) -> Vec<u8> {
     encode(
         Kind::Event,
-        &serde_json::to_vec(&Event::Done { at_ns }).unwrap(),
+        &serde_json::to_vec(&Event::Done { at_ns }).expect("plain data"),
     )
 }
 

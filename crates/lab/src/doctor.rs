@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use crate::artifact::bochs;
 use crate::artifact::kernel::Source;
+use crate::describe::qemu_version;
 use crate::engine::machine::free_bytes;
 use crate::home::Home;
 use crate::process::find_program;
-use crate::race::qemu_version;
 
 /// How a check ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod artifact;
+mod describe;
 pub mod doctor;
 pub mod engine;
 pub mod error;

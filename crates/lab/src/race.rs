@@ -12,15 +12,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use steady_agent::event::Event;
 use steady_agent::plan::PLAN_PATH;
-use steady_measures::{
-    EngineInfo, Phase, Repetition, RunResult, ScenarioInfo, VariantResult, sha256_hex,
-};
+use steady_measures::{EngineInfo, Phase, Repetition, RunResult, ScenarioInfo, sha256_hex};
 use steady_scenario::{Scenario, Variant, Word};
 
 use crate::artifact::kernel::{self, Kernel};
 use crate::artifact::{bochs, programs};
+use crate::describe::{describe, empty, host_facts, machine, millis, phases, qemu_version};
 use crate::engine::machine::free_bytes;
 use crate::engine::qemu;
 use crate::engine::watch::{self, Failed, Transcript};
@@ -201,6 +199,7 @@ impl<'a> Lab<'a> {
             &guest,
             translate::host_needs(scenario, options.trace),
         )?;
+        translate::check_memory(scenario, guest.len(), host_archive.len())?;
         let symbols = Symbols::load(&kernel.system_map)?;
         Ok(Self {
             scenario,
@@ -449,129 +448,4 @@ fn engine(
             Ok((Engine::Bochs(bochs), version))
         }
     }
-}
-
-/// QEMU's own version, such as `7.2.22`.
-pub fn qemu_version(program: &Path) -> String {
-    let output = std::process::Command::new(program)
-        .arg("--version")
-        .output();
-    let text = output.map(|output| output.stdout).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text).into_owned();
-    text.split_whitespace()
-        .nth(3)
-        .unwrap_or("unknown")
-        .to_owned()
-}
-
-fn describe(kind: EngineKind) -> &'static str {
-    match kind {
-        EngineKind::Qemu => {
-            "real Linux/KVM on an emulated AMD host (QEMU TCG, SVM, no pause filter); its clock is the wall, so runs differ"
-        }
-        EngineKind::Bochs => {
-            "real Linux/KVM on an emulated Intel host (Bochs, VMX with EPT, VPID and pause-loop exiting); its clock is instructions, so runs repeat exactly"
-        }
-    }
-}
-
-fn empty(variant: &Variant) -> VariantResult {
-    let mut remedies: Vec<String> = variant
-        .remedies
-        .iter()
-        .map(|remedy| remedy.name().to_owned())
-        .collect();
-    remedies.extend(
-        variant
-            .pv
-            .iter()
-            .filter(|&(_, on)| !on)
-            .map(|(feature, _)| format!("pv.{}=off", feature.name())),
-    );
-    if !variant.switches.ple {
-        remedies.push("ple=off".to_owned());
-    }
-    VariantResult {
-        name: variant.name.clone(),
-        title: variant
-            .title
-            .clone()
-            .unwrap_or_else(|| variant.name.clone()),
-        remedies,
-        repetitions: Vec::new(),
-    }
-}
-
-fn host_facts(transcript: &Transcript) -> BTreeMap<String, String> {
-    let mut facts = BTreeMap::new();
-    for (_, event) in &transcript.events {
-        match event {
-            Event::Up {
-                isa, clocksource, ..
-            } => {
-                facts.insert("host.isa".to_owned(), isa.clone());
-                facts.insert("host.clocksource".to_owned(), clocksource.clone());
-            }
-            Event::GuestUp {
-                vm, clocksource, ..
-            } => {
-                facts.insert(format!("guest.{vm}.clocksource"), clocksource.clone());
-            }
-            _ => {}
-        }
-    }
-    facts
-}
-
-/// Wall time of the phases of a run, from the moments at which its events were seen.
-fn phases(variant: &str, repetition: u32, transcript: &Transcript) -> Vec<Phase> {
-    let seen = |wanted: fn(&Event) -> bool| {
-        transcript
-            .events
-            .iter()
-            .rev()
-            .find(|(_, event)| wanted(event))
-            .map(|&(at, _)| at)
-    };
-    let marks = [
-        ("boot", seen(|event| matches!(event, Event::Up { .. }))),
-        (
-            "guests-up",
-            seen(|event| matches!(event, Event::GuestUp { .. })),
-        ),
-        (
-            "workloads",
-            seen(|event| matches!(event, Event::End(end) if end.window.is_some())),
-        ),
-        ("collect", Some(transcript.length)),
-    ];
-    let mut from = Duration::ZERO;
-    let mut phases = Vec::new();
-    for (phase, at) in marks {
-        let Some(at) = at else { continue };
-        phases.push(Phase {
-            variant: variant.to_owned(),
-            repetition,
-            phase: phase.to_owned(),
-            wall_ms: millis(at.saturating_sub(from)),
-        });
-        from = at;
-    }
-    phases
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn machine() -> String {
-    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = text
-        .lines()
-        .find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    format!(
-        "{cpus} CPUs, {}",
-        model.map_or("unknown processor", |(_, name)| name.trim())
-    )
 }

@@ -58,6 +58,44 @@ pub fn check(scenario: &Scenario, kind: EngineKind, variants: &[&Variant]) -> Re
     Ok(())
 }
 
+/// What a kernel needs for itself while it boots, in MiB.
+const KERNEL_MIB: u64 = 48;
+
+/// Refuses machines whose memory does not hold their images: an initramfs is there twice while it
+/// is unpacked, and the host holds the guests beside its own.
+///
+/// # Errors
+/// [`LabError::Beyond`] with what is needed at least.
+pub fn check_memory(
+    scenario: &Scenario,
+    guest_bytes: usize,
+    host_bytes: usize,
+) -> Result<(), LabError> {
+    let mib = |bytes: usize| (bytes as u64).div_ceil(1 << 20);
+    let (guest_mib, host_mib) = (mib(guest_bytes), mib(host_bytes));
+    let beyond = |who: String, has_mib: u32, image_mib: u64, need_mib: u64| LabError::Beyond {
+        scenario: scenario.name.clone(),
+        what: format!("{who} has {has_mib} MiB of memory"),
+        limit: format!(
+            "its image with all programs takes {image_mib} MiB, so it needs at least {need_mib}; raise memory_mib"
+        ),
+    };
+    for vm in &scenario.vms {
+        let need_mib = KERNEL_MIB + 2 * guest_mib;
+        if u64::from(vm.memory_mib) < need_mib {
+            let who = format!("VM {}", vm.name);
+            return Err(beyond(who, vm.memory_mib, guest_mib, need_mib));
+        }
+    }
+    let guests_mib: u64 = scenario.vms.iter().map(|vm| u64::from(vm.memory_mib)).sum();
+    let need_mib = KERNEL_MIB + host_mib + host_mib.max(guests_mib);
+    if u64::from(scenario.host.memory_mib) < need_mib {
+        let host = scenario.host.memory_mib;
+        return Err(beyond("the host".to_owned(), host, host_mib, need_mib));
+    }
+    Ok(())
+}
+
 /// The programs that the guests need, each once.
 ///
 /// # Errors

@@ -82,7 +82,24 @@ pub(crate) fn headline<'a>(rows: &[&'a Row]) -> Vec<&'a Row> {
     rows.iter().copied().filter(|row| wanted(row)).collect()
 }
 
+/// A workload's own rows, then what the host counted while it ran.
 fn of_workload<'a>(rows: &[&'a Row]) -> Vec<&'a Row> {
+    let (host, own): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| is_of_host(row));
+    let mut chosen = of_program(&own);
+    chosen.extend(of_vm(&host));
+    chosen
+}
+
+/// Whether a row counts what the host saw of a VM.
+fn is_of_host(row: &Row) -> bool {
+    let name = row.key.name.as_str();
+    name.starts_with(names::EXITS_PREFIX)
+        || name.starts_with(names::STAT_PREFIX)
+        || name.starts_with(names::GUEST_TIME_PREFIX)
+        || name == names::CPU_TIME
+}
+
+fn of_program<'a>(rows: &[&'a Row]) -> Vec<&'a Row> {
     let first = rows
         .iter()
         .find_map(|row| row.key.name.strip_suffix(".mean"));

@@ -19,7 +19,7 @@ use std::fs;
 
 use steady_agent::channel::{FromGuest, Output, ToGuest};
 use steady_agent::event::{Event, Fault, FaultKind, WorkloadEnd};
-use steady_agent::plan::{HostPlan, PLAN_PATH};
+use steady_agent::plan::{HostPlan, PLAN_PATH, VmPlan};
 
 use crate::system::{self, Doing, Failure};
 use counters::Threads;
@@ -81,11 +81,20 @@ fn host_fault(failure: Failure) -> Box<Fault> {
     })
 }
 
+fn vmm_fault(vm: &VmPlan, failure: Failure) -> Box<Fault> {
+    Box::new(Fault {
+        kind: FaultKind::Vmm,
+        vm: Some(vm.name.clone()),
+        text: failure.to_string(),
+        console_tail: String::new(),
+    })
+}
+
 fn run_plan(out: &Out, vms: &mut Vec<Vm>) -> Result<(), Box<Fault>> {
     let plan = prepare(out).map_err(host_fault)?;
     let deadline_ns = system::now_ns() + plan.time_limit_ms * 1_000_000;
     for vm in &plan.vms {
-        vms.push(Vm::start(plan.vmm, vm, deadline_ns).map_err(host_fault)?);
+        vms.push(Vm::start(plan.vmm, vm, deadline_ns).map_err(|failure| vmm_fault(vm, failure))?);
     }
     let mut threads = BTreeMap::new();
     for vm in vms.iter_mut() {

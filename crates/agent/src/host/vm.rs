@@ -79,9 +79,9 @@ impl Vm {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(said);
-        let child = command.spawn().doing(|| format!("start {program}"))?;
+        let mut child = command.spawn().doing(|| format!("start {program}"))?;
         cgroup::enter(plan, child.id())?;
-        let stream = connect(&files, deadline_ns)?;
+        let stream = connect(&mut child, &files, deadline_ns)?;
         stream
             .set_read_timeout(Some(POLL))
             .doing(|| "set a time limit on the channel".into())?;
@@ -224,19 +224,23 @@ impl Vm {
     }
 }
 
-fn connect(files: &Files, deadline_ns: u64) -> Result<UnixStream, Failure> {
+/// Connects to the channel, which the VMM opens when the VM is made.
+fn connect(child: &mut Child, files: &Files, deadline_ns: u64) -> Result<UnixStream, Failure> {
     loop {
-        match UnixStream::connect(&files.channel) {
+        let error = match UnixStream::connect(&files.channel) {
             Ok(stream) => return Ok(stream),
-            Err(error) if system::now_ns() > deadline_ns => {
-                let said = system::read_trimmed(&files.said);
-                return Err(Failure::new(format!(
-                    "the VMM opened no channel ({error}); it said: {}",
-                    system::tail(&said, 500)
-                )));
-            }
-            Err(_) => std::thread::sleep(Duration::from_millis(5)),
+            Err(error) => error,
+        };
+        let ended = child.try_wait().doing(|| "wait for the VMM".into())?;
+        if ended.is_some() || system::now_ns() > deadline_ns {
+            let how = ended.map_or("still runs".to_owned(), |status| status.to_string());
+            let said = system::read_trimmed(&files.said);
+            let said = system::tail(&said, 500);
+            return Err(Failure::new(format!(
+                "it opened no channel ({error}; {how}); it said: {said}"
+            )));
         }
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -62,6 +62,8 @@ pub fn prepare(bochs: &Bochs, boot: &Boot<'_>) -> Result<Start, LabError> {
          ata0-master: type=cdrom, path=host.iso, status=inserted\n\
          cpu: model={model}, count={pcpus}, ips={ips}, reset_on_triple_fault=0, ignore_bad_msrs=1\n\
          clock: sync=none, time0=946684800\n\
+         vga: extension=vbe, update_freq=1, realtime=0\n\
+         speaker: enabled=0\n\
          com1: enabled=1, mode=file, dev={SERIAL}\n\
          port_e9_hack: enabled=1\n\
          log: {BOCHS_LOG}\n\
@@ -75,6 +77,8 @@ pub fn prepare(bochs: &Bochs, boot: &Boot<'_>) -> Result<Start, LabError> {
         pcpus = boot.pcpus,
         ips = INSTRUCTIONS_PER_SECOND,
     );
+    // By default the display is refreshed by the wall clock, which would cut the processors' turns
+    // at other instructions in each run.
     write(boot.directory, "machine.bochsrc", &text)?;
     write(boot.directory, "start.rc", "c\n")?;
     let mut arguments: Vec<String> = ["-q", "-f", "machine.bochsrc"].map(str::to_owned).into();

@@ -115,7 +115,7 @@ pub fn single(path: &str, contents: &[u8]) -> Vec<u8> {
 
 /// Firmware that QEMU's `microvm` boots a bzImage with.
 const QEMU_FIRMWARE: [(&str, &str); 2] = [
-    ("/usr/share/seabios/bios-microvm.bin", "seabios"),
+    ("/usr/share/qemu/qboot.rom", "qemu-system-data"),
     ("/usr/share/qemu/linuxboot_dma.bin", "qemu-system-data"),
 ];
 
