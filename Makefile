@@ -25,7 +25,7 @@ evaluate: build
 
 test: build
 	@$(STEADY) build
-	@cargo test --workspace --locked --quiet -- --show-output
+	@cargo test --workspace --locked
 
 lint: setup
 	@lint/run
