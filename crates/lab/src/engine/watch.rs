@@ -122,6 +122,9 @@ struct Watch<'a> {
 impl Watch<'_> {
     fn follow(&mut self, limit: Duration) -> Result<(), Failed> {
         loop {
+            // Read while the process is there: once waited for, its time is gone.
+            let now = CpuTime::now(Some(self.child.id()));
+            self.transcript.others_percent = self.before.others_percent(&now);
             let ended = self.child.ended()?;
             self.take_frames()?;
             if self.is_done() {
@@ -155,9 +158,6 @@ impl Watch<'_> {
     }
 
     fn let_it_end(&mut self, mut ended: Option<ExitStatus>) -> Result<(), Failed> {
-        self.transcript.others_percent = self
-            .before
-            .others_percent(&CpuTime::now(Some(self.child.id())));
         let deadline = Instant::now() + END_LIMIT;
         while ended.is_none() && Instant::now() < deadline && !interrupted() {
             std::thread::sleep(POLL);
