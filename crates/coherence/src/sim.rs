@@ -8,7 +8,7 @@
 
 use crate::Error;
 use crate::block::{Block, Call, Kind, Packed};
-use crate::config::MachineConfig;
+use crate::config::{MachineConfig, Start};
 use crate::counts::Counts;
 use crate::front::Front;
 use crate::layout::PAGE_SHIFT;
@@ -75,7 +75,10 @@ struct Thread {
 struct Core {
     front: Front,
     thread: Option<usize>,
-    slice_end: u64,
+    /// Records left in the turn of its thread.
+    slice_left: u32,
+    /// Cycle at which the turn began.
+    slice_begun: u64,
     /// Cycle since which the core's time counts as used.
     since: u64,
 }
@@ -102,6 +105,8 @@ pub struct Sim {
     blocks: VecDeque<Arc<Block>>,
     first_block: u64,
     ended: bool,
+    slice_records: u32,
+    /// How long the last turn took: what a vCPU that waits must expect.
     slice_cycles: u64,
     lead_cycles: u64,
     serialize: bool,
@@ -130,7 +135,8 @@ impl Sim {
             .map(|_| Core {
                 front: Front::new(c.width, c.rob_entries),
                 thread: None,
-                slice_end: 0,
+                slice_left: 0,
+                slice_begun: 0,
                 since: 0,
             })
             .collect();
@@ -145,7 +151,8 @@ impl Sim {
             blocks: VecDeque::new(),
             first_block: 0,
             ended: false,
-            slice_cycles: config.cycles(c.slice_us),
+            slice_records: c.slice_records,
+            slice_cycles: 0,
             lead_cycles: c.lead_cycles.into(),
             serialize: config.shootdown.serialize,
             lock_until: 0,
@@ -177,7 +184,16 @@ impl Sim {
     /// Maps the pages a workload begins with.
     pub fn populate(&mut self, residents: &[Resident]) {
         for resident in residents {
-            self.machine.os.populate(resident);
+            for key in self.machine.os.populate(resident) {
+                let mapping = self.machine.os.peek(key).expect("it was mapped just now");
+                if let Some(oracle) = &mut self.machine.oracle {
+                    oracle.walked(&mapping);
+                }
+                let config = &self.machine.config;
+                if config.hybrid.start == Start::Steady && config.attc.warm {
+                    self.scheme.warm(&self.machine, &mapping);
+                }
+            }
         }
     }
 
@@ -231,8 +247,10 @@ impl Sim {
                 Stop::Ahead => {}
                 Stop::SliceOver => {
                     let cycle = self.cores[core].front.cycle();
+                    self.slice_cycles = cycle - self.cores[core].slice_begun;
                     if self.queue.is_empty() {
-                        self.cores[core].slice_end = cycle + self.slice_cycles;
+                        self.cores[core].slice_left = self.slice_records;
+                        self.cores[core].slice_begun = cycle;
                     } else {
                         let thread = self.take_off(core);
                         self.queue.push_back(thread);
@@ -284,7 +302,8 @@ impl Sim {
             let core = &mut self.cores[at];
             core.front.sleep_until(now.unwrap_or(0));
             core.since = core.front.cycle();
-            core.slice_end = core.since + self.slice_cycles;
+            core.slice_left = self.slice_records;
+            core.slice_begun = core.since;
             core.thread = Some(thread);
             self.machine.running[at] = Some(self.threads[thread].vm);
         }
@@ -347,9 +366,11 @@ impl Sim {
                     }
                     Kind::Marker => self.mark(core, record.vaddr),
                 };
-                if cycle > limit || cycle > self.cores[core].slice_end {
+                self.cores[core].slice_left -= 1;
+                let over = self.cores[core].slice_left == 0;
+                if cycle > limit || over {
                     self.threads[thread].at = at + done + 1;
-                    return if cycle > limit { Stop::Ahead } else { Stop::SliceOver };
+                    return if over { Stop::SliceOver } else { Stop::Ahead };
                 }
             }
             self.threads[thread].block += 1;

@@ -76,7 +76,7 @@ impl MachineConfig {
         }
         range("core.misses_in_flight", c.misses_in_flight, 1, 64)?;
         range("core.cache_to_cache_cycles", c.cache_to_cache_cycles, 0, 10_000)?;
-        range("core.slice_us", c.slice_us, 1, 1_000_000)?;
+        range("core.slice_records", c.slice_records, 1, 1_000_000)?;
         range("core.lead_cycles", c.lead_cycles, 0, 100_000)
     }
 
@@ -90,6 +90,7 @@ impl MachineConfig {
         range("mmu.nested_tlb_entries", m.nested_tlb_entries, 4, 4096)?;
         sets("mmu.nested_tlb_entries", m.nested_tlb_entries.into(), 4)?;
         range("mmu.walkers", m.walkers, 1, 16)?;
+        range("mmu.walk_cycles", m.walk_cycles, 0, 100_000)?;
         range("mmu.large_page_percent", m.large_page_percent, 0, 100)
     }
 
@@ -121,7 +122,7 @@ impl MachineConfig {
     fn validate_schemes(&self) -> Result<(), Error> {
         let a = &self.attc;
         range("attc.atlb_kib", a.atlb_kib, 1024, 1 << 20)?;
-        range("attc.large_atlb_kib", a.large_atlb_kib, 1, 1 << 20)?;
+        range("attc.large_atlb_kib", a.large_atlb_kib, 1024, 1 << 20)?;
         range("attc.invtbl_kib", a.invtbl_kib, 1, 1 << 20)?;
         for (key, kib) in [
             ("attc.atlb_kib", a.atlb_kib),

@@ -285,6 +285,22 @@ impl Os {
         self.blocks[block as usize].synonyms.push(alias);
     }
 
+    /// The mapping of `key` as it is, untouched.
+    #[must_use]
+    pub fn peek(&self, key: Key) -> Option<Mapping> {
+        let page = self.page(self.known_page(key)?);
+        (page.block != NONE).then(|| {
+            let block = self.block(page.block);
+            Mapping {
+                key,
+                gpn: block.gpn,
+                spn: block.spn,
+                writable: page.writable,
+                dirty: page.dirty,
+            }
+        })
+    }
+
     /// Frame and write permission of a page now, if it is mapped.
     #[must_use]
     pub fn current(&self, key: Key) -> Option<(u64, bool)> {
@@ -298,20 +314,27 @@ impl Os {
         self.pages[id as usize].dirty = true;
     }
 
-    /// Maps what a workload has before its first record.
-    pub fn populate(&mut self, resident: &Resident) {
+    /// Maps what a workload has before its first record; returns the pages.
+    pub fn populate(&mut self, resident: &Resident) -> Vec<Key> {
         let first = resident.start >> 12;
+        let mut keys = Vec::new();
         let mut vpn = first;
         while vpn < first + resident.pages {
             let key = self.key_of(resident.vm, vpn);
+            keys.push(key);
+            vpn = key.first_vpn() + key.small_pages();
+        }
+        keys.retain(|&key| {
             let id = self.page_of(key);
-            if self.pages[id as usize].block == NONE {
+            let new = self.pages[id as usize].block == NONE;
+            if new {
                 let warm = self.hybrid.start == Start::Steady
                     && key.first_vpn() >= first + resident.cold_pages;
                 self.map(id, warm);
             }
-            vpn = key.first_vpn() + key.small_pages();
-        }
+            new
+        });
+        keys
     }
 
     /// Entries a walk of the guest (or native) table reads for `key`, root first.

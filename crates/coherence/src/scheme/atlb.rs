@@ -11,6 +11,7 @@ use crate::layout::{ATLB_BASE, Key, LARGE_ATLB_BASE, LINE_SHIFT};
 use crate::machine::{Fault, Machine, Walk};
 use crate::mmu::TlbEntry;
 use crate::num::{ix, low16};
+use crate::os::Mapping;
 use crate::table::Table;
 
 /// Bits by which Equation 1 shifts the VM id.
@@ -68,6 +69,17 @@ impl Packed {
             writable: self.0 & Self::WRITABLE != 0,
             dirty: self.0 & Self::DIRTY != 0,
         }
+    }
+}
+
+/// What a walk that found `mapping` puts into a TLB.
+const fn entry_of(mapping: &Mapping) -> TlbEntry {
+    TlbEntry {
+        spn: mapping.spn,
+        tag: 0,
+        expires: u64::MAX,
+        writable: mapping.writable,
+        dirty: mapping.dirty,
     }
 }
 
@@ -155,13 +167,7 @@ impl Atlb {
         }
         let (mapping, end) = m.walk_tables(core, key, read);
         m.mmu[core].hold_walker(walker, end);
-        let entry = TlbEntry {
-            spn: mapping.spn,
-            tag: 0,
-            expires: u64::MAX,
-            writable: mapping.writable,
-            dirty: mapping.dirty,
-        };
+        let entry = entry_of(&mapping);
         self.insert(key, &entry);
         // Posted: the access waits for the walk only.
         m.caches.access(core, line, true, Entry::L2, end, &mut m.memory);
@@ -192,6 +198,11 @@ impl Atlb {
                 Key::small(vm, key.page())
             })
         })
+    }
+
+    /// Takes in a translation that was used before the run.
+    pub fn warm(&mut self, mapping: &Mapping) {
+        self.insert(mapping.key, &entry_of(mapping));
     }
 
     fn insert(&mut self, key: Key, entry: &TlbEntry) {

@@ -7,7 +7,7 @@ use super::{Atlb, Scheme};
 use crate::config::MachineConfig;
 use crate::layout::Key;
 use crate::machine::{Machine, Walk};
-use crate::os::Remap;
+use crate::os::{Mapping, Remap};
 
 /// The bound.
 #[derive(Debug)]
@@ -27,6 +27,12 @@ impl Ideal {
 }
 
 impl Scheme for Ideal {
+    fn warm(&mut self, _m: &Machine, mapping: &Mapping) {
+        if let Some(atlb) = &mut self.atlb {
+            atlb.warm(mapping);
+        }
+    }
+
     fn miss(&mut self, m: &mut Machine, core: usize, key: Key, now: u64, _issued: u64) -> Walk {
         match &mut self.atlb {
             Some(atlb) => atlb.serve(m, core, key, now).walk,

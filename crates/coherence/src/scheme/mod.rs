@@ -16,7 +16,7 @@ use crate::Error;
 use crate::config::{MachineConfig, Mode};
 use crate::layout::Key;
 use crate::machine::{Machine, Walk};
-use crate::os::Remap;
+use crate::os::{Mapping, Remap};
 use std::collections::BTreeMap;
 
 /// How translations are kept coherent.
@@ -25,6 +25,11 @@ pub trait Scheme: core::fmt::Debug + Send {
     fn miss(&mut self, m: &mut Machine, core: usize, key: Key, now: u64, issued: u64) -> Walk {
         let _ = issued;
         m.walk(core, key, now).0
+    }
+
+    /// The page was in use before the run began; large structures in memory know it.
+    fn warm(&mut self, m: &Machine, mapping: &Mapping) {
+        let _ = (m, mapping);
     }
 
     /// A core's TLBs have just been filled with `key`.

@@ -5,7 +5,7 @@ use super::{Atlb, Scheme, software};
 use crate::config::MachineConfig;
 use crate::layout::Key;
 use crate::machine::{Machine, Walk};
-use crate::os::{Agent, Remap};
+use crate::os::{Agent, Mapping, Remap};
 
 /// POM-TLB.
 #[derive(Debug)]
@@ -24,6 +24,10 @@ impl PomTlb {
 }
 
 impl Scheme for PomTlb {
+    fn warm(&mut self, _m: &Machine, mapping: &Mapping) {
+        self.atlb.warm(mapping);
+    }
+
     fn miss(&mut self, m: &mut Machine, core: usize, key: Key, now: u64, _issued: u64) -> Walk {
         self.atlb.serve(m, core, key, now).walk
     }

@@ -20,7 +20,7 @@ const STACKS: u64 = 0x7000_0000_0000;
 const STACK_STRIDE: u64 = 1 << 20;
 const STACK_BYTES: u32 = 16 << 10;
 const NEAR_AT: u64 = 64 << 10;
-const NEAR_BYTES: u32 = 192 << 10;
+const NEAR_BYTES: u32 = 64 << 10;
 const TOGGLED_AT: u64 = 512 << 10;
 const TOGGLED_PAGES: u32 = 64;
 /// Lines touched in a swept page; more than any usual migration threshold.
@@ -171,7 +171,7 @@ impl Generator {
             let line = u64::from(thread.sweeping) * (64 / u64::from(SWEEP_LINES));
             (FOOTPRINT + (thread.sweep_page << 12) + (line << 6), write)
         } else if draw < p.random_per_1000 {
-            (set + (u64::from(thread.random.below(lines)) << 6), write)
+            (set + (skewed(&mut thread.random, self.set_pages) << 6), write)
         } else if draw < p.random_per_1000 + p.stream_per_1000 {
             // Eight-byte elements in order.
             thread.stream_at = (thread.stream_at + 1) % (u64::from(lines) * 8);
@@ -186,6 +186,20 @@ impl Generator {
         out.push(access(id, vaddr, write, instructions));
         self.left = self.left.saturating_sub(1);
     }
+}
+
+/// A line of the working set: some pages are far more popular than others. The product of three
+/// uniform numbers gives half of the draws to the most popular tenth of the pages; where those
+/// lie is scattered.
+fn skewed(random: &mut Stream, pages: u64) -> u64 {
+    let wide = u64::from(random.next_u32());
+    let narrow = u64::from(random.next_u32());
+    let product = (wide * (narrow >> 16)) >> 16;
+    let product = product * (narrow & 0xFFFF) >> 16;
+    let rank = (product * pages) >> 32;
+    // A multiplier prime to every footprint that is not a multiple of it.
+    let page = rank * 1_000_003 % pages;
+    (page << 6) | (wide & 63)
 }
 
 /// Instructions of a thread between its events, when all threads of a VM together make `per_giga` of

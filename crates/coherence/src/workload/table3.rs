@@ -10,7 +10,7 @@ pub struct Pattern {
     pub memory_per_1000: u32,
     /// Stores per 1000 accesses.
     pub stores_per_1000: u32,
-    /// To 192 KiB of the thread's own (fits its L2).
+    /// To 64 KiB of the thread's own (fits its L2).
     pub near_per_1000: u32,
     /// Reads in order through the thread's part of the working set.
     pub stream_per_1000: u32,

@@ -24,7 +24,7 @@ use crate::config::{Flush, MachineConfig, Mode};
 use crate::layout::Key;
 use crate::machine::{Fault, Machine, Walk};
 use crate::mmu::TlbEntry;
-use crate::os::{Agent, Remap};
+use crate::os::{Agent, Mapping, Remap};
 use std::collections::BTreeMap;
 
 /// ATTC.
@@ -247,6 +247,21 @@ impl Attc {
 }
 
 impl Scheme for Attc {
+    fn warm(&mut self, m: &Machine, mapping: &Mapping) {
+        let pointer = Pointer {
+            set: self.atlb.index(mapping.key),
+            large: mapping.key.is_large(),
+        };
+        if let Some(table) = self.invtbl.as_mut() {
+            if m.fault == Some(Fault::PointerLost) {
+                // The planted fault: an entry without its pointer.
+            } else if let Some((old_spn, old)) = table.insert(mapping.spn, pointer) {
+                self.atlb.clear_set(old.set, old.large, |_, spn| spn == old_spn);
+            }
+        }
+        self.atlb.warm(mapping);
+    }
+
     fn miss(&mut self, m: &mut Machine, core: usize, key: Key, now: u64, _issued: u64) -> Walk {
         let served = self.atlb.serve(m, core, key, now);
         if served.inserted {
