@@ -12,7 +12,11 @@ struct Args {
     /// A workload of the paper's Table 3.
     workload: String,
     /// Schemes, by commas.
-    #[arg(long, default_value = "kvmtlb,pom-tlb,hatric,attc,ideal,ideal-atlb", value_delimiter = ',')]
+    #[arg(
+        long,
+        default_value = "kvmtlb,pom-tlb,hatric,attc,ideal,ideal-atlb",
+        value_delimiter = ','
+    )]
     schemes: Vec<String>,
     /// A machine (TOML).
     #[arg(long)]
@@ -24,7 +28,7 @@ struct Args {
     #[arg(long, default_value_t = 1_000_000)]
     warmup: u64,
     /// Shootdown rate.
-    #[arg(long, default_value_t = 13)]
+    #[arg(long, default_value_t = steady_coherence::experiments::CALIBRATED_RATE)]
     rate: u32,
     /// VMs.
     #[arg(long, default_value_t = 1)]
@@ -50,7 +54,11 @@ fn main() -> Result<()> {
         }
         None => config::load("", "default")?,
     };
-    let schemes = args.schemes.iter().map(|name| SchemeKind::parse(name)).collect::<Result<Vec<_>, _>>()?;
+    let schemes = args
+        .schemes
+        .iter()
+        .map(|name| SchemeKind::parse(name))
+        .collect::<Result<Vec<_>, _>>()?;
     let workload = find(&args.workload)?;
     let source = Generator::new(
         workload,
@@ -70,14 +78,22 @@ fn main() -> Result<()> {
         ..Options::default()
     };
     let begun = std::time::Instant::now();
-    let all = compare(source, args.accesses, &jobs(&machine, &schemes), &options, args.threads)?;
+    let all = compare(
+        source,
+        args.accesses,
+        &jobs(&machine, &schemes),
+        &options,
+        args.threads,
+    )?;
     let spent = begun.elapsed();
     if args.json {
         println!("{}", serde_json::to_string_pretty(&all)?);
         return Ok(());
     }
     let base = &all.outcomes[0];
-    println!("scheme       IPC/1e6   gain bp  shootdowns  victims  walks    miss cyc/1k  false  violations");
+    println!(
+        "scheme       IPC/1e6   gain bp  shootdowns  victims  walks    miss cyc/1k  false  violations"
+    );
     for o in &all.outcomes {
         let c = &o.counts;
         println!(
@@ -98,6 +114,10 @@ fn main() -> Result<()> {
         }
     }
     let done = args.accesses * all.outcomes.len() as u64;
-    eprintln!("{} accesses/s per scheme-stream; {:?}", done * 1000 / u64::try_from(spent.as_millis())?.max(1), spent);
+    eprintln!(
+        "{} accesses/s per scheme-stream; {:?}",
+        done * 1000 / u64::try_from(spent.as_millis())?.max(1),
+        spent
+    );
     Ok(())
 }

@@ -9,13 +9,19 @@ fn main() -> Result<()> {
     let begun = std::time::Instant::now();
     match what.as_str() {
         "" | "short" => {
-            let settings = if what.is_empty() { Settings::full() } else { Settings::short() };
+            let settings = if what.is_empty() {
+                Settings::full()
+            } else {
+                Settings::short()
+            };
             let done = |at, of| eprintln!("{at} of {of} workloads, {:?}", begun.elapsed());
             print!("{}", reproduce(&settings, &done)?.render());
         }
         "calibrate" => println!("{:#?}", calibrate(&Settings::full())?),
         "beyond" => {
-            beyond(&Settings::short(), &mut |line| println!("{}", line.render()))?;
+            beyond(&Settings::short(), &mut |line| {
+                println!("{}", line.render())
+            })?;
         }
         other => bail!("no experiment `{other}`; there are: short, calibrate, beyond"),
     }

@@ -137,7 +137,9 @@ impl<S: Source> Decoder<S> {
 }
 
 fn check_range(index: u64, start: u64, len: u64) -> Result<(), Error> {
-    let end = start.checked_add(len).filter(|end| *end <= 1 << ADDRESS_BITS);
+    let end = start
+        .checked_add(len)
+        .filter(|end| *end <= 1 << ADDRESS_BITS);
     if end.is_some() {
         return Ok(());
     }

@@ -177,7 +177,10 @@ impl Caches {
         let mut cycles = self.l3_cycles;
         if let Some(slot) = self.l3.find(ix(line & self.l3_mask), line | VALID) {
             let mut entry = *self.l3.value(slot);
-            debug_assert!(entry.sharers & me == 0, "L2 missed, so this core shares nothing");
+            debug_assert!(
+                entry.sharers & me == 0,
+                "L2 missed, so this core shares nothing"
+            );
             let state = if write {
                 if entry.sharers != 0 {
                     cycles += self.transfer_cycles;
@@ -200,7 +203,13 @@ impl Caches {
                 SHARED
             };
             *self.l3.value_mut(slot) = entry;
-            return (state, Reply { cycles, from_memory: false });
+            return (
+                state,
+                Reply {
+                    cycles,
+                    from_memory: false,
+                },
+            );
         }
         self.counts.l3_misses += 1;
         cycles += memory.access(line, false, now + cycles);
@@ -217,7 +226,13 @@ impl Caches {
             }
         }
         let state = if write { MODIFIED } else { EXCLUSIVE };
-        (state, Reply { cycles, from_memory: true })
+        (
+            state,
+            Reply {
+                cycles,
+                from_memory: true,
+            },
+        )
     }
 
     /// Makes `core` the only holder of a line it shares; returns the cycles.
@@ -297,7 +312,9 @@ impl Caches {
             self.l1[core].remove(slot);
         }
         let slot = self.l3.peek(ix(victim & self.l3_mask), key);
-        let entry = self.l3.value_mut(slot.expect("the L3 includes every private line"));
+        let entry = self
+            .l3
+            .value_mut(slot.expect("the L3 includes every private line"));
         entry.sharers &= !(1_u128 << core);
         entry.exclusive = false;
         entry.dirty |= dirty;
@@ -316,6 +333,8 @@ impl Caches {
     /// Whether some cache holds the line.
     #[must_use]
     pub fn holds(&self, line: u64) -> bool {
-        self.l3.peek(ix(line & self.l3_mask), line | VALID).is_some()
+        self.l3
+            .peek(ix(line & self.l3_mask), line | VALID)
+            .is_some()
     }
 }

@@ -4,6 +4,7 @@
 //! Each simulation is independent and sees the same blocks in the same order, so the results do
 //! not depend on the number of threads.
 
+use crate::Error;
 use crate::block::{Block, Decoder};
 use crate::config::MachineConfig;
 use crate::counts::Counts;
@@ -13,7 +14,6 @@ use crate::oracle::Violation;
 use crate::record::Source;
 use crate::scheme::SchemeKind;
 use crate::sim::{Options, Sim};
-use crate::Error;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -87,7 +87,9 @@ impl Outcome {
             own,
             memory: sim.machine.memory.counts(),
             violations: oracle.map(|oracle| oracle.violations),
-            first_violations: oracle.map(|oracle| oracle.first.clone()).unwrap_or_default(),
+            first_violations: oracle
+                .map(|oracle| oracle.first.clone())
+                .unwrap_or_default(),
             broken: oracle.and_then(|_| sim.scheme().check(&sim.machine).err()),
         }
     }
@@ -118,7 +120,10 @@ impl Comparison {
 
 fn digest(value: &impl serde::Serialize) -> String {
     let bytes = serde_json::to_vec(value).expect("plain data has a JSON form");
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// Jobs for some schemes on one machine.
@@ -169,9 +174,15 @@ pub fn compare<S: Source>(
             Some(marker) => format!("has no marker {marker}"),
             None => format!("has {seen} accesses, the warm-up needs {}", options.warmup),
         };
-        return Err(Error::Config(format!("the trace {want}; give a longer trace or less warm-up")));
+        return Err(Error::Config(format!(
+            "the trace {want}; give a longer trace or less warm-up"
+        )));
     }
-    let outcomes: Vec<Outcome> = jobs.iter().zip(&sims).map(|(job, sim)| Outcome::of(job, sim)).collect();
+    let outcomes: Vec<Outcome> = jobs
+        .iter()
+        .zip(&sims)
+        .map(|(job, sim)| Outcome::of(job, sim))
+        .collect();
     let machines: Vec<&MachineConfig> = jobs.iter().map(|job| &job.machine).collect();
     Ok(Comparison {
         version: 1,

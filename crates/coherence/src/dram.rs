@@ -184,7 +184,11 @@ mod tests {
         let mut memory = Memory::new(&MachineConfig::default());
         let dram = memory.access(0, false, 0);
         let nvm = memory.access(NVM_LINE, false, 0);
-        assert_eq!(nvm, 2 * 105 + 31, "28 clocks are 105 cycles, 8 are 30.007");
+        assert_eq!(
+            nvm,
+            2 * 106 + 31,
+            "28 clocks are 105.02 cycles, 8 are 30.005, rounded up"
+        );
         assert!(nvm.abs_diff(2 * dram) <= 3, "rounding up only");
     }
 

@@ -72,7 +72,10 @@ impl Front {
         let mask = self.ring.len() - 1;
         self.ring[self.tail & mask] = (self.index, self.retired);
         self.tail += 1;
-        debug_assert!(self.tail - self.head <= self.ring.len(), "more in flight than the buffer");
+        debug_assert!(
+            self.tail - self.head <= self.ring.len(),
+            "more in flight than the buffer"
+        );
     }
 
     /// Waits until the buffer is empty; returns the cycle.

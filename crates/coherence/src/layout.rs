@@ -136,5 +136,4 @@ impl core::hash::Hasher for PageHasher {
 }
 
 /// A map from page numbers or keys.
-pub type PageMap<V> =
-    std::collections::HashMap<u64, V, core::hash::BuildHasherDefault<PageHasher>>;
+pub type PageMap<V> = std::collections::HashMap<u64, V, core::hash::BuildHasherDefault<PageHasher>>;

@@ -122,15 +122,24 @@ impl Machine {
                 self.mmu[core].invalidate(key);
             } else if write && !entry.writable {
                 self.write_fault(core, key);
+                scheme.forget(key);
             } else if write && !entry.dirty {
                 cycles += self.set_dirty(core, key, now + cycles);
-                let entry = TlbEntry { dirty: true, ..entry };
+                let entry = TlbEntry {
+                    dirty: true,
+                    ..entry
+                };
                 return (entry, cycles);
             } else {
                 return (entry, cycles);
             }
         }
-        unreachable!("a fresh translation is neither expired nor without the right asked for")
+        assert!(
+            self.fault.is_some(),
+            "a fresh translation has the right asked for and a life"
+        );
+        let (entry, _) = self.look_up(scheme, core, key, now, now + cycles);
+        (entry, cycles)
     }
 
     /// One pass through the TLBs; `issued` is when the access was, `now` how far it has come.
@@ -147,7 +156,11 @@ impl Machine {
         }
         self.counts.l1_tlb_misses += 1;
         let mmu = &self.config.mmu;
-        let l1 = if key.is_large() { &mmu.l1_2m } else { &mmu.l1_4k };
+        let l1 = if key.is_large() {
+            &mmu.l1_2m
+        } else {
+            &mmu.l1_4k
+        };
         let mut cycles = u64::from(l1.miss_cycles);
         if let Some(entry) = self.mmu[core].l2_entry(key) {
             return (entry, cycles);
@@ -264,13 +277,28 @@ impl Machine {
     fn read_entry(&mut self, core: usize, address: u64, now: u64) -> u64 {
         self.counts.walk_reads += 1;
         self.caches
-            .access(core, address >> LINE_SHIFT, false, Entry::L1, now, &mut self.memory)
+            .access(
+                core,
+                address >> LINE_SHIFT,
+                false,
+                Entry::L1,
+                now,
+                &mut self.memory,
+            )
             .cycles
     }
 
     /// Reads or writes data at `vaddr` in the page that `entry` translates; returns the cycles.
     #[inline]
-    pub fn data(&mut self, core: usize, key: Key, spn: u64, vaddr: u64, write: bool, now: u64) -> u64 {
+    pub fn data(
+        &mut self,
+        core: usize,
+        key: Key,
+        spn: u64,
+        vaddr: u64,
+        write: bool,
+        now: u64,
+    ) -> u64 {
         let frame = spn + ((vaddr >> PAGE_SHIFT) & (key.small_pages() - 1));
         let line = (frame << (PAGE_SHIFT - LINE_SHIFT)) | ((vaddr >> LINE_SHIFT) & 63);
         match self.caches.l1_hit(core, line, write) {
@@ -308,7 +336,14 @@ impl Machine {
             };
             cycles += self
                 .caches
-                .access(core, address >> LINE_SHIFT, true, Entry::L1, now + cycles, &mut self.memory)
+                .access(
+                    core,
+                    address >> LINE_SHIFT,
+                    true,
+                    Entry::L1,
+                    now + cycles,
+                    &mut self.memory,
+                )
                 .cycles;
         }
         cycles
@@ -336,7 +371,10 @@ impl Machine {
             if self.is_skipped(core) {
                 continue;
             }
-            let held = revoked.iter().filter(|&&key| self.mmu[core].holds(key)).count() as u64;
+            let held = revoked
+                .iter()
+                .filter(|&&key| self.mmu[core].holds(key))
+                .count() as u64;
             let gone = self.mmu[core].flush_vm(remap.vm);
             self.counts.full_flushes += 1;
             self.counts.true_invalidations += held;

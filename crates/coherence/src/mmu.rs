@@ -49,7 +49,11 @@ impl Tlb {
     #[inline]
     #[must_use]
     pub fn set_of(&self, page: u64) -> usize {
-        let folded = if self.fold == 0 { page } else { page ^ (page >> self.fold) };
+        let folded = if self.fold == 0 {
+            page
+        } else {
+            page ^ (page >> self.fold)
+        };
         ix(folded & self.mask)
     }
 
@@ -164,7 +168,11 @@ impl Mmu {
     /// The L1 TLB for the key's page size.
     #[inline]
     pub fn l1(&mut self, key: Key) -> &mut Tlb {
-        if key.is_large() { &mut self.l1_2m } else { &mut self.l1_4k }
+        if key.is_large() {
+            &mut self.l1_2m
+        } else {
+            &mut self.l1_4k
+        }
     }
 
     /// Looks in L1 only.

@@ -2,7 +2,10 @@
 //! Number conversions that cannot lose bits in this crate, kept in one place.
 
 /// A `u64` used as an index. Every caller has masked or bounded it first.
-#[expect(clippy::cast_possible_truncation, reason = "callers pass bounded indices")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "callers pass bounded indices"
+)]
 #[inline]
 pub(crate) const fn ix(value: u64) -> usize {
     value as usize

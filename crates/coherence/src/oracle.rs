@@ -9,13 +9,14 @@ use crate::mmu::TlbEntry;
 use crate::os::Mapping;
 
 /// A mapping as the page tables have it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Truth {
     spn: u64,
     writable: bool,
     mapped: bool,
-    /// What was true before, and the cycle before which it may still be used.
-    grace: Option<(u64, bool, u64)>,
+    /// What was true before, and the cycle before which it may still be used: one for each update
+    /// under way.
+    grace: Vec<(u64, bool, u64)>,
 }
 
 /// A use of a translation that was no longer true.
@@ -54,6 +55,9 @@ impl core::fmt::Display for Violation {
     }
 }
 
+/// More cycles than the clocks of two cores are ever apart.
+const SLACK: u64 = 10_000_000;
+
 /// Violations kept in full; the rest are only counted.
 const KEPT: usize = 16;
 
@@ -74,12 +78,15 @@ impl Oracle {
             spn: mapping.spn,
             writable: mapping.writable,
             mapped: true,
-            grace: None,
+            grace: Vec::new(),
         });
         if !entry.mapped {
             (entry.spn, entry.mapped) = (mapping.spn, true);
         }
-        assert!(entry.spn == mapping.spn, "the page tables changed without an update");
+        assert!(
+            entry.spn == mapping.spn,
+            "the page tables changed without an update"
+        );
         // More rights need no update.
         entry.writable = mapping.writable;
     }
@@ -87,7 +94,11 @@ impl Oracle {
     /// An update of `key` took effect; the old translation may be used before cycle `until`.
     pub fn updated(&mut self, key: Key, now_maps: Option<(u64, bool)>, until: u64) {
         if let Some(entry) = self.truth.get_mut(&key.raw()) {
-            entry.grace = (until > 0).then_some((entry.spn, entry.writable, until));
+            // An update that ended long before this one is over on every core's clock.
+            entry.grace.retain(|&(_, _, end)| end + SLACK > until);
+            if until > 0 {
+                entry.grace.push((entry.spn, entry.writable, until));
+            }
             entry.mapped = now_maps.is_some();
             if let Some((spn, writable)) = now_maps {
                 (entry.spn, entry.writable) = (spn, writable);
@@ -106,10 +117,10 @@ impl Oracle {
         if truth.mapped && fits(truth.spn, truth.writable) {
             return;
         }
-        if let Some((spn, writable, until)) = truth.grace {
-            if cycle < until && fits(spn, writable) {
-                return;
-            }
+        let in_grace =
+            |&(spn, writable, until): &(u64, bool, u64)| cycle < until && fits(spn, writable);
+        if truth.grace.iter().any(in_grace) {
+            return;
         }
         let spn = truth.mapped.then_some(truth.spn);
         self.report(core, key, used, write, cycle, spn);

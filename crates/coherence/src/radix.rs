@@ -102,7 +102,11 @@ mod tests {
         assert_eq!(a[..3], b[..3]);
         assert_eq!(b[3].address - a[3].address, 8);
         assert_eq!(a[0].frame, 100, "the root was made first");
-        assert_eq!(a[0].address >> 12, 1100, "entries are where the page is backed");
+        assert_eq!(
+            a[0].address >> 12,
+            1100,
+            "entries are where the page is backed"
+        );
         let far = table.path(0x1234 + (1 << 27), 4, &mut frame);
         assert_ne!(far[1].address >> 12, a[1].address >> 12);
     }

@@ -72,9 +72,9 @@ impl Record {
     #[must_use]
     pub const fn thread(&self) -> u16 {
         match self {
-            Self::Access { thread, .. } | Self::Map { thread, .. } | Self::Marker { thread, .. } => {
-                *thread
-            }
+            Self::Access { thread, .. }
+            | Self::Map { thread, .. }
+            | Self::Marker { thread, .. } => *thread,
         }
     }
 }

@@ -313,7 +313,10 @@ impl Sim {
         self.cores[core].front.drain();
         self.settle(core);
         self.machine.running[core] = None;
-        self.cores[core].thread.take().expect("a thread was running")
+        self.cores[core]
+            .thread
+            .take()
+            .expect("a thread was running")
     }
 
     /// Counts the core's time up to now.
@@ -408,7 +411,9 @@ impl Sim {
     }
 
     fn maybe_begin(&mut self) {
-        if self.options.start_marker.is_none() && self.machine.counts.accesses >= self.options.warmup {
+        if self.options.start_marker.is_none()
+            && self.machine.counts.accesses >= self.options.warmup
+        {
             self.begin();
         }
     }
@@ -489,7 +494,10 @@ impl Sim {
     /// Makes an update, which the page tables hold already, visible to every core.
     fn revoke(&mut self, core: usize, remap: &Remap, now: u64, ready: u64) {
         let m = &mut self.machine;
-        let until = if self.scheme.expires() { ready } else { 0 };
+        let free = if self.serialize { self.lock_until } else { 0 };
+        // The initiator waits for the lock and for leases; what is left after that is revoked.
+        let begin = ready.max(now).max(free);
+        let until = if self.scheme.expires() { begin } else { 0 };
         if let Some(oracle) = &mut m.oracle {
             for change in &remap.changes {
                 oracle.updated(change.key, m.os.current(change.key), until);
@@ -503,19 +511,24 @@ impl Sim {
         m.counts.pages_revoked += remap.changes.len() as u64;
         // A waiting vCPU runs after those before it in the queue have had their slices.
         let threads = &self.threads;
-        let waiting = self.queue.iter().rposition(|&at| threads[at].vm == remap.vm);
+        let waiting = self
+            .queue
+            .iter()
+            .rposition(|&at| threads[at].vm == remap.vm);
         let rounds = waiting.map_or(0, |place| (place / self.cores.len()) as u64 + 1);
-        let wait = if self.options.vms > 1 { rounds * self.slice_cycles } else { 0 };
+        let wait = if self.options.vms > 1 {
+            rounds * self.slice_cycles
+        } else {
+            0
+        };
         m.preempted_wait[usize::from(remap.vm)] = wait;
-        let locked = if self.serialize { self.lock_until.saturating_sub(now) } else { 0 };
-        let mut cycles = locked + m.write_entries(core, remap, now + locked);
+        let mut cycles = begin - now + m.write_entries(core, remap, begin);
         if remap.intermediate {
             for mmu in &mut m.mmu {
                 mmu.flush_walk_caches(remap.vm);
             }
         }
-        cycles += ready - now;
-        cycles += self.scheme.revoke(m, remap, core, now + cycles);
+        cycles += self.scheme.revoke(m, remap, core, begin);
         m.counts.initiator_cycles += cycles;
         self.lock_until = now + cycles;
         self.cores[core].front.stall(cycles);
@@ -530,7 +543,9 @@ impl Sim {
             Some((base, base_own)) => {
                 let diff = own
                     .iter()
-                    .map(|(name, value)| (*name, value - base_own.get(name).unwrap_or(&0).min(value)))
+                    .map(|(name, value)| {
+                        (*name, value - base_own.get(name).unwrap_or(&0).min(value))
+                    })
                     .collect();
                 (self.machine.counts.since(base), diff)
             }

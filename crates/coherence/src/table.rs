@@ -61,7 +61,10 @@ impl<V: Copy + Default> Table<V> {
     /// An empty table. `sets` must be a power of two and `ways` 1..=16 (configuration checks it).
     #[must_use]
     pub fn new(sets: usize, ways: usize) -> Self {
-        assert!(sets.is_power_of_two(), "the number of sets is a power of two");
+        assert!(
+            sets.is_power_of_two(),
+            "the number of sets is a power of two"
+        );
         assert!((1..=MAX_WAYS).contains(&ways), "1 to 16 ways");
         Self {
             keys: vec![0; sets * ways],
@@ -89,7 +92,9 @@ impl<V: Copy + Default> Table<V> {
     pub fn peek(&self, set: usize, key: u64) -> Option<usize> {
         let base = set * self.ways;
         let row = &self.keys[base..base + self.ways];
-        row.iter().position(|&held| held == key).map(|way| base + way)
+        row.iter()
+            .position(|&held| held == key)
+            .map(|way| base + way)
     }
 
     /// The slot of `key` in `set`, made most recent.
@@ -169,7 +174,11 @@ impl<V: Copy + Default> Table<V> {
 
     /// Every occupied slot's key and value, in slot order.
     pub fn entries(&self) -> impl Iterator<Item = (u64, &V)> {
-        self.keys.iter().copied().zip(&self.values).filter(|(key, _)| *key != 0)
+        self.keys
+            .iter()
+            .copied()
+            .zip(&self.values)
+            .filter(|(key, _)| *key != 0)
     }
 }
 

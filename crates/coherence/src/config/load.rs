@@ -77,5 +77,8 @@ fn explain(error: &toml::de::Error) -> String {
             millionths
         })
         .filter(|_| error.message().starts_with("unknown"));
-    nearest.map_or_else(|| text.to_owned(), |name| format!("{text}\ndid you mean `{name}`?"))
+    nearest.map_or_else(
+        || text.to_owned(),
+        |name| format!("{text}\ndid you mean `{name}`?"),
+    )
 }

@@ -57,7 +57,10 @@ impl MachineConfig {
             return Err(bad("l3.kib", self.l3.kib.into(), &want));
         }
         if !(self.l1d.cycles < self.l2.cycles && self.l2.cycles < self.l3.cycles) {
-            let want = format!("more than l2.cycles ({}) and that than l1d.cycles", self.l2.cycles);
+            let want = format!(
+                "more than l2.cycles ({}) and that than l1d.cycles",
+                self.l2.cycles
+            );
             return Err(bad("l3.cycles", self.l3.cycles.into(), &want));
         }
         self.validate_mmu()?;
@@ -75,7 +78,12 @@ impl MachineConfig {
             return Err(bad("core.width", c.width.into(), "a power of two"));
         }
         range("core.misses_in_flight", c.misses_in_flight, 1, 64)?;
-        range("core.cache_to_cache_cycles", c.cache_to_cache_cycles, 0, 10_000)?;
+        range(
+            "core.cache_to_cache_cycles",
+            c.cache_to_cache_cycles,
+            0,
+            10_000,
+        )?;
         range("core.slice_records", c.slice_records, 1, 1_000_000)?;
         range("core.lead_cycles", c.lead_cycles, 0, 100_000)
     }
@@ -113,7 +121,12 @@ impl MachineConfig {
         }
         range("dram.row_bytes", d.row_bytes, 64, 65_536)?;
         let h = &self.hybrid;
-        range("hybrid.nvm_latency_percent", h.nvm_latency_percent, 100, 10_000)?;
+        range(
+            "hybrid.nvm_latency_percent",
+            h.nvm_latency_percent,
+            100,
+            10_000,
+        )?;
         range("hybrid.threshold", h.threshold, 1, 60_000)?;
         range("hybrid.dram_percent", h.dram_percent, 1, 100)?;
         range("hybrid.guest_percent", h.guest_percent, 0, 100)
@@ -152,8 +165,17 @@ impl MachineConfig {
             return Err(bad("mmu.l2 sets", l2_sets.into(), want));
         }
         let r = &self.rivals;
-        range("rivals.didi_directory_entries", r.didi_directory_entries, 16, 1 << 22)?;
-        sets("rivals.didi_directory_entries", r.didi_directory_entries.into(), 16)?;
+        range(
+            "rivals.didi_directory_entries",
+            r.didi_directory_entries,
+            16,
+            1 << 22,
+        )?;
+        sets(
+            "rivals.didi_directory_entries",
+            r.didi_directory_entries.into(),
+            16,
+        )?;
         range("rivals.site_lease_us", r.site_lease_us, 1, 10_000_000)
     }
 }

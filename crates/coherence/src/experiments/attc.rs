@@ -188,7 +188,10 @@ fn rows(all: &[WorkloadResults]) -> Vec<Row> {
         Row::at_least("Section 2.5", "initiator cost, kvmtlb over ATTC (10x)", 100_000, cost_ratio(all)),
     ];
     let dram = mean(all, |w| w.gain("ideal-atlb@dram", "kvmtlb@dram"));
-    for row in rows.iter_mut().filter(|row| !row.agrees && row.explained_by.is_none()) {
+    for row in rows
+        .iter_mut()
+        .filter(|row| !row.agrees && row.explained_by.is_none())
+    {
         row.explained_by = Some(explain(row.source, &row.what, all, dram));
     }
     rows
@@ -240,7 +243,8 @@ fn explain(source: &str, what: &str, all: &[WorkloadResults], dram: i64) -> Stri
 
 /// Slots dropped without need, of those the messages could have dropped, basis points.
 fn false_rate(all: &[WorkloadResults]) -> i64 {
-    let slots = u64::from(MachineConfig::default().mmu.l1_4k.ways + MachineConfig::default().mmu.l2.ways);
+    let slots =
+        u64::from(MachineConfig::default().mmu.l1_4k.ways + MachineConfig::default().mmu.l2.ways);
     let sum = |of: fn(&crate::counts::Counts) -> u64| {
         all.iter().map(|w| of(&w.get("attc").counts)).sum::<u64>()
     };
@@ -253,7 +257,10 @@ fn false_rate(all: &[WorkloadResults]) -> i64 {
 /// Initiator cycles of an update under kvmtlb over those under ATTC, basis points (1x = 10,000).
 fn cost_ratio(all: &[WorkloadResults]) -> i64 {
     let per_update = |label: &str| {
-        let cycles: u64 = all.iter().map(|w| w.get(label).counts.initiator_cycles).sum();
+        let cycles: u64 = all
+            .iter()
+            .map(|w| w.get(label).counts.initiator_cycles)
+            .sum();
         let count: u64 = all.iter().map(|w| updates(w, label)).sum();
         cycles / count.max(1)
     };
@@ -266,9 +273,18 @@ fn gains(
     what: &'static str,
     pairs: &[(&str, &str)],
 ) -> Figure {
-    figure(all, name, what, &pairs.iter().map(|(label, _)| *label).collect::<Vec<_>>(), |w| {
-        pairs.iter().map(|(label, base)| w.gain(label, base)).collect()
-    })
+    figure(
+        all,
+        name,
+        what,
+        &pairs.iter().map(|(label, _)| *label).collect::<Vec<_>>(),
+        |w| {
+            pairs
+                .iter()
+                .map(|(label, base)| w.gain(label, base))
+                .collect()
+        },
+    )
 }
 
 fn figure(
@@ -289,17 +305,24 @@ fn figure(
 fn figures(all: &[WorkloadResults]) -> Vec<Figure> {
     let kvm = |label| (label, "kvmtlb");
     vec![
-        gains(all, "Figure 1", "overhead of shootdowns", &[
-            ("ideal@native", "ipi@native"),
-            kvm("ideal"),
-        ]),
-        gains(all, "Figure 8", "gain over kvmtlb, virtualized", &[
-            kvm("pom-tlb"),
-            kvm("hatric"),
-            kvm("attc"),
-            kvm("ideal"),
-            kvm("ideal-atlb"),
-        ]),
+        gains(
+            all,
+            "Figure 1",
+            "overhead of shootdowns",
+            &[("ideal@native", "ipi@native"), kvm("ideal")],
+        ),
+        gains(
+            all,
+            "Figure 8",
+            "gain over kvmtlb, virtualized",
+            &[
+                kvm("pom-tlb"),
+                kvm("hatric"),
+                kvm("attc"),
+                kvm("ideal"),
+                kvm("ideal-atlb"),
+            ],
+        ),
         figure(
             all,
             "Figure 9",
@@ -311,29 +334,58 @@ fn figures(all: &[WorkloadResults]) -> Vec<Figure> {
                 vec![guest_share(w, "kvmtlb"), signed(rate)]
             },
         ),
-        gains(all, "Figure 10", "gain over kvmtlb by ATTC's cycles per page", &[
-            kvm("attc"),
-            kvm("attc@1000"),
-            kvm("attc@2000"),
-            kvm("attc@5000"),
-        ]),
-        figure(all, "Figure 11", "ATLB hit ratio", &["from empty", "steady"], |w| {
-            vec![hit_ratio(w, "attc@cold"), hit_ratio(w, "attc")]
-        }),
-        gains(all, "Figure 12", "gain over kvmtlb, DRAM only", &[("attc@dram", "kvmtlb@dram")]),
-        gains(all, "Figure 13", "gain over IPIs, native", &[
-            ("pom-tlb@native", "ipi@native"),
-            ("hatric@native", "ipi@native"),
-            ("unitd@native", "ipi@native"),
-            ("attc@native", "ipi@native"),
-            ("ideal@native", "ipi@native"),
-        ]),
-        gains(all, "Figure 14", "ATTC over HATRIC by the guest's share of migrations", &[
-            ("attc@guest-0", "hatric@guest-0"),
-            ("attc", "hatric"),
-            ("attc@guest-50", "hatric@guest-50"),
-        ]),
-        gains(all, "Beyond", "gain over kvmtlb, Shoot4U and ATTC", &[kvm("shoot4u"), kvm("attc")]),
+        gains(
+            all,
+            "Figure 10",
+            "gain over kvmtlb by ATTC's cycles per page",
+            &[
+                kvm("attc"),
+                kvm("attc@1000"),
+                kvm("attc@2000"),
+                kvm("attc@5000"),
+            ],
+        ),
+        figure(
+            all,
+            "Figure 11",
+            "ATLB hit ratio",
+            &["from empty", "steady"],
+            |w| vec![hit_ratio(w, "attc@cold"), hit_ratio(w, "attc")],
+        ),
+        gains(
+            all,
+            "Figure 12",
+            "gain over kvmtlb, DRAM only",
+            &[("attc@dram", "kvmtlb@dram")],
+        ),
+        gains(
+            all,
+            "Figure 13",
+            "gain over IPIs, native",
+            &[
+                ("pom-tlb@native", "ipi@native"),
+                ("hatric@native", "ipi@native"),
+                ("unitd@native", "ipi@native"),
+                ("attc@native", "ipi@native"),
+                ("ideal@native", "ipi@native"),
+            ],
+        ),
+        gains(
+            all,
+            "Figure 14",
+            "ATTC over HATRIC by the guest's share of migrations",
+            &[
+                ("attc@guest-0", "hatric@guest-0"),
+                ("attc", "hatric"),
+                ("attc@guest-50", "hatric@guest-50"),
+            ],
+        ),
+        gains(
+            all,
+            "Beyond",
+            "gain over kvmtlb, Shoot4U and ATTC",
+            &[kvm("shoot4u"), kvm("attc")],
+        ),
     ]
 }
 
@@ -349,7 +401,11 @@ impl Reproduction {
             "ATTC: paper beside measured. Seed {}, {} accesses a run ({} before counting), rate {}.\n",
             s.seed, s.accesses, s.warmup, s.rate
         );
-        let _ = writeln!(text, "{:<12} {:<72} {:>9} {:>9}  basis", "source", "number", "paper", "measured");
+        let _ = writeln!(
+            text,
+            "{:<12} {:<72} {:>9} {:>9}  basis",
+            "source", "number", "paper", "measured"
+        );
         for row in &self.rows {
             let basis = match row.basis {
                 Basis::Calibrated => "calibrated",
@@ -358,7 +414,11 @@ impl Reproduction {
             };
             let mark = if row.agrees { "" } else { "  off" };
             let (paper, measured) = (percent(row.paper_bp), percent(row.measured_bp));
-            let _ = writeln!(text, "{:<12} {:<72} {paper:>9} {measured:>9}  {basis}{mark}", row.source, row.what);
+            let _ = writeln!(
+                text,
+                "{:<12} {:<72} {paper:>9} {measured:>9}  {basis}{mark}",
+                row.source, row.what
+            );
             if let Some(why) = &row.explained_by {
                 let _ = writeln!(text, "{:<12}   why: {why}", "");
             }
@@ -373,7 +433,11 @@ impl Reproduction {
             for (workload, values) in &figure.lines {
                 let _ = write!(text, "{workload:<14}");
                 for (column, value) in figure.columns.iter().zip(values) {
-                    let shown = if column.starts_with("per") { value.to_string() } else { percent(*value) };
+                    let shown = if column.starts_with("per") {
+                        value.to_string()
+                    } else {
+                        percent(*value)
+                    };
                     let _ = write!(text, "{shown:>23}");
                 }
                 text.push('\n');

@@ -29,7 +29,12 @@ impl Beyond {
             .iter()
             .map(|(scheme, bp)| format!("{scheme} {}", percent(*bp)))
             .collect();
-        format!("{:<24} {:<22} {}", self.question, self.setting, gains.join("  "))
+        format!(
+            "{:<24} {:<22} {}",
+            self.question,
+            self.setting,
+            gains.join("  ")
+        )
     }
 }
 
@@ -43,7 +48,10 @@ fn line(
     vms: u16,
     machine: &MachineConfig,
 ) -> Result<Beyond, Error> {
-    let jobs: Vec<Job> = SCHEMES.iter().map(|&scheme| job(scheme, "", machine)).collect();
+    let jobs: Vec<Job> = SCHEMES
+        .iter()
+        .map(|&scheme| job(scheme, "", machine))
+        .collect();
     let results = WorkloadResults {
         workload: workload.name,
         outcomes: run_jobs(settings, workload, vms, &jobs)?,
@@ -82,21 +90,52 @@ pub fn beyond(settings: &Settings, done: &mut dyn FnMut(&Beyond)) -> Result<Vec<
             threads: cores,
             ..base
         };
-        add(line(settings, "cores", format!("{cores} cores"), workload, 1, &machine))?;
+        add(line(
+            settings,
+            "cores",
+            format!("{cores} cores"),
+            workload,
+            1,
+            &machine,
+        ))?;
     }
     let eight = Workload { threads: 8, ..base };
     for vms in [1, 2, 4] {
         let machine = MachineConfig::default();
-        add(line(settings, "VMs on 8 cores", format!("{vms} x 8 vCPUs"), eight, vms, &machine))?;
+        add(line(
+            settings,
+            "VMs on 8 cores",
+            format!("{vms} x 8 vCPUs"),
+            eight,
+            vms,
+            &machine,
+        ))?;
     }
     for percent in [0, 50, 100] {
         let mut machine = MachineConfig::default();
         machine.mmu.large_page_percent = percent;
-        add(line(settings, "2 MiB pages", format!("{percent} % of memory"), eight, 1, &machine))?;
+        add(line(
+            settings,
+            "2 MiB pages",
+            format!("{percent} % of memory"),
+            eight,
+            1,
+            &machine,
+        ))?;
     }
     let server = config::load("preset = \"server\"", "server")?;
-    let wide = Workload { threads: 32, ..base };
-    add(line(settings, "TLB reach", "server preset, 32 cores".to_owned(), wide, 1, &server))?;
+    let wide = Workload {
+        threads: 32,
+        ..base
+    };
+    add(line(
+        settings,
+        "TLB reach",
+        "server preset, 32 cores".to_owned(),
+        wide,
+        1,
+        &server,
+    ))?;
     for mib in [1_u32, 4, 16, 64] {
         let mut machine = MachineConfig::default();
         machine.attc.atlb_kib = mib * 1024;

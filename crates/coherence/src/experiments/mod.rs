@@ -49,8 +49,8 @@ impl Settings {
     pub const fn full() -> Self {
         Self {
             seed: 1,
-            accesses: 6_000_000,
-            warmup: 1_500_000,
+            accesses: 12_000_000,
+            warmup: 4_000_000,
             rate: CALIBRATED_RATE,
             threads: 2,
             check: false,
@@ -61,8 +61,8 @@ impl Settings {
     #[must_use]
     pub const fn short() -> Self {
         Self {
-            accesses: 1_500_000,
-            warmup: 500_000,
+            accesses: 1_200_000,
+            warmup: 400_000,
             ..Self::full()
         }
     }

@@ -47,7 +47,12 @@ impl Row {
     }
 
     /// A row for an upper bound.
-    pub(super) fn at_most(source: &'static str, what: &str, paper_bp: i64, measured_bp: i64) -> Self {
+    pub(super) fn at_most(
+        source: &'static str,
+        what: &str,
+        paper_bp: i64,
+        measured_bp: i64,
+    ) -> Self {
         Self {
             agrees: measured_bp <= paper_bp,
             ..Self::value(source, what, paper_bp, measured_bp)
@@ -55,7 +60,12 @@ impl Row {
     }
 
     /// A row for a lower bound.
-    pub(super) fn at_least(source: &'static str, what: &str, paper_bp: i64, measured_bp: i64) -> Self {
+    pub(super) fn at_least(
+        source: &'static str,
+        what: &str,
+        paper_bp: i64,
+        measured_bp: i64,
+    ) -> Self {
         Self {
             agrees: measured_bp >= paper_bp,
             ..Self::value(source, what, paper_bp, measured_bp)

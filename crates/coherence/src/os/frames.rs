@@ -2,9 +2,7 @@
 //! Frames of one page size: who owns each, which are free, and CLOCK's hand over those in DRAM.
 
 use super::NONE;
-use crate::layout::{
-    DRAM_FRAMES, DRAM_LARGE_FRAMES, LARGE_SHIFT, NVM_FRAMES, NVM_LARGE_FRAMES,
-};
+use crate::layout::{DRAM_FRAMES, DRAM_LARGE_FRAMES, LARGE_SHIFT, NVM_FRAMES, NVM_LARGE_FRAMES};
 use crate::num::{id32, ix};
 
 #[derive(Debug, Clone, Default)]
@@ -39,7 +37,10 @@ impl Region {
             self.owner.push(NONE);
             id32(self.owner.len() - 1)
         });
-        assert!(self.owner[frame as usize] == NONE, "a free frame has no owner");
+        assert!(
+            self.owner[frame as usize] == NONE,
+            "a free frame has no owner"
+        );
         self.owner[frame as usize] = block;
         self.base + (u64::from(frame) << shift)
     }
@@ -115,7 +116,11 @@ impl Pool {
     /// The block in frame `spn`, if the frame is of this pool.
     pub(crate) fn owner(&self, spn: u64) -> Option<u32> {
         let small_end = self.dram.base + ((self.dram.owner.len() as u64) << self.shift);
-        let region = if spn < small_end { &self.dram } else { &self.nvm };
+        let region = if spn < small_end {
+            &self.dram
+        } else {
+            &self.nvm
+        };
         let slot = region.slot(spn, self.shift)?;
         Some(region.owner[slot]).filter(|&block| block != NONE)
     }

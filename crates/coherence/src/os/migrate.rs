@@ -39,7 +39,11 @@ impl Os {
         let hot = self.block_at(spn)?;
         let size = usize::from(self.block(hot).large);
         let guest = self.draws.below(100) < self.hybrid.guest_percent;
-        let agent = if guest || self.mode == Mode::Native { Agent::Guest } else { Agent::Host };
+        let agent = if guest || self.mode == Mode::Native {
+            Agent::Guest
+        } else {
+            Agent::Host
+        };
         let vm = self.block(hot).vm;
         let cold = if self.pools[size].has_room(self.hybrid.dram_percent) {
             NONE

@@ -13,7 +13,7 @@ mod remap;
 
 pub use frames::Pool;
 pub use migrate::Migration;
-pub use remap::{Agent, Change, Cause, Remap};
+pub use remap::{Agent, Cause, Change, Remap};
 
 use crate::config::{MachineConfig, Mode, Start};
 use crate::layout::{Key, LARGE_SHIFT, PageMap, TABLE_FRAMES};
@@ -231,7 +231,11 @@ impl Os {
         let pool = &mut self.pools[usize::from(large)];
         pool.mapped += 1;
         let dram = !self.hybrid.enabled || (in_dram && pool.has_room(self.hybrid.dram_percent));
-        let spn = if dram { pool.take_dram(block) } else { pool.take_nvm(block) };
+        let spn = if dram {
+            pool.take_dram(block)
+        } else {
+            pool.take_nvm(block)
+        };
         self.blocks[block as usize] = Block {
             vm: key.vm(),
             large,
@@ -280,7 +284,10 @@ impl Os {
         if alias == target || self.pages[alias as usize].block == block {
             return;
         }
-        assert!(self.pages[alias as usize].block == NONE, "an alias is a page not mapped yet");
+        assert!(
+            self.pages[alias as usize].block == NONE,
+            "an alias is a page not mapped yet"
+        );
         self.pages[alias as usize].block = block;
         self.blocks[block as usize].synonyms.push(alias);
     }

@@ -141,7 +141,10 @@ impl Os {
             }
         }
         let vm = changes.first()?.key.vm();
-        assert!(changes.iter().all(|change| change.key.vm() == vm), "one VM cleans its own pages");
+        assert!(
+            changes.iter().all(|change| change.key.vm() == vm),
+            "one VM cleans its own pages"
+        );
         Some(Remap {
             vm,
             agent: Agent::Guest,

@@ -147,7 +147,9 @@ impl Atlb {
         let line = Self::line(index, key.is_large());
         let (walker, start) = m.mmu[core].walker(now);
         m.counts.atlb_lookups += 1;
-        let reply = m.caches.access(core, line, false, Entry::L2, start, &mut m.memory);
+        let reply = m
+            .caches
+            .access(core, line, false, Entry::L2, start, &mut m.memory);
         let read = start + reply.cycles;
         let found = match m.fault {
             Some(Fault::VmIdIgnored) => self.get_any_vm(key, m.os.vms()),
@@ -170,7 +172,8 @@ impl Atlb {
         let entry = entry_of(&mapping);
         self.insert(key, &entry);
         // Posted: the access waits for the walk only.
-        m.caches.access(core, line, true, Entry::L2, end, &mut m.memory);
+        m.caches
+            .access(core, line, true, Entry::L2, end, &mut m.memory);
         Served {
             walk: Walk {
                 entry,
@@ -186,7 +189,8 @@ impl Atlb {
         let table = &mut self.tables[usize::from(key.is_large())];
         let slot = table.find(set, key.raw())?;
         let value = *table.value(slot);
-        self.is_live(key.raw(), value).then(|| Packed(value).entry())
+        self.is_live(key.raw(), value)
+            .then(|| Packed(value).entry())
     }
 
     /// The planted fault: the VM id is neither hashed nor compared.

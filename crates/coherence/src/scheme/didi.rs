@@ -67,6 +67,10 @@ impl Scheme for Didi {
                 m.counts.true_invalidations += Self::drop_from(m, holders, change.key);
             }
         }
-        if others == 0 { 0 } else { self.initiator_cycles }
+        if others == 0 {
+            0
+        } else {
+            self.initiator_cycles
+        }
     }
 }

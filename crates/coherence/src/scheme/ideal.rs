@@ -27,6 +27,12 @@ impl Ideal {
 }
 
 impl Scheme for Ideal {
+    fn forget(&mut self, key: Key) {
+        if let Some(atlb) = &mut self.atlb {
+            atlb.remove(key);
+        }
+    }
+
     fn warm(&mut self, _m: &Machine, mapping: &Mapping) {
         if let Some(atlb) = &mut self.atlb {
             atlb.warm(mapping);

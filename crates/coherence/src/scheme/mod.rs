@@ -32,6 +32,12 @@ pub trait Scheme: core::fmt::Debug + Send {
         let _ = (m, mapping);
     }
 
+    /// A store met a read-only translation and the page may be written now: what is cached of the
+    /// page beyond the TLBs must not serve the retry.
+    fn forget(&mut self, key: Key) {
+        let _ = key;
+    }
+
     /// A core's TLBs have just been filled with `key`.
     fn filled(&mut self, m: &mut Machine, core: usize, key: Key) {
         let _ = (m, core, key);
@@ -140,7 +146,9 @@ impl SchemeKind {
             .into_iter()
             .min_by_key(|kind| strsim::damerau_levenshtein(kind.name(), name))
             .map_or("", Self::name);
-        Err(Error::Config(format!("no scheme `{name}`; did you mean `{near}`?")))
+        Err(Error::Config(format!(
+            "no scheme `{name}`; did you mean `{near}`?"
+        )))
     }
 
     /// Why the scheme cannot run in `mode`, if it cannot (paper Table 1).

@@ -24,6 +24,10 @@ impl PomTlb {
 }
 
 impl Scheme for PomTlb {
+    fn forget(&mut self, key: Key) {
+        self.atlb.remove(key);
+    }
+
     fn warm(&mut self, _m: &Machine, mapping: &Mapping) {
         self.atlb.warm(mapping);
     }

@@ -33,7 +33,9 @@ impl Software {
         Self { kind: Kind::Kvmtlb }
     }
     pub(super) const fn shoot4u() -> Self {
-        Self { kind: Kind::Shoot4u }
+        Self {
+            kind: Kind::Shoot4u,
+        }
     }
 }
 
@@ -78,8 +80,10 @@ impl Scheme for Software {
             }
             Kind::Shoot4u if remap.agent == Agent::Guest => {
                 let rivals = &m.config.rivals;
-                let (initiator, victim) =
-                    (rivals.shoot4u_initiator_cycles, rivals.shoot4u_victim_cycles);
+                let (initiator, victim) = (
+                    rivals.shoot4u_initiator_cycles,
+                    rivals.shoot4u_victim_cycles,
+                );
                 shoot_down_at(m, remap, core, initiator.into(), victim.into())
             }
             Kind::Shoot4u => shoot_down(m, remap, core),

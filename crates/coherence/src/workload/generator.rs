@@ -35,7 +35,7 @@ const BLOCK: usize = 1 << 15;
 pub struct GeneratorOptions {
     /// The run's seed.
     pub seed: u64,
-    /// Pages swept per thousand million instructions of the VM, for each MiB of footprint: the
+    /// Pages swept per 10^11 instructions of the VM, for each MiB of footprint: the
     /// calibrated shootdown rate.
     pub sweep_rate: u32,
     /// Copies of the workload, each in its own VM.
@@ -93,8 +93,8 @@ impl Generator {
         let set_pages = pages * u64::from(workload.pattern.working_set_percent) / 100;
         let threads = u64::from(workload.threads);
         // One page every so many instructions of each thread.
-        let per_giga = u64::from(options.sweep_rate) * u64::from(workload.footprint_mib);
-        let sweep_gap = gap(per_giga);
+        let rate = u64::from(options.sweep_rate) * u64::from(workload.footprint_mib);
+        let sweep_gap = gap(rate);
         // Of the sweeps 25 % are the guest's; u updates per sweep make the share
         // (0.25 + u) / (1 + u) of the whole, so u = (share - 25) / (100 - share).
         let share = u64::from(workload.guest_share_percent);
@@ -171,7 +171,10 @@ impl Generator {
             let line = u64::from(thread.sweeping) * (64 / u64::from(SWEEP_LINES));
             (FOOTPRINT + (thread.sweep_page << 12) + (line << 6), write)
         } else if draw < p.random_per_1000 {
-            (set + (skewed(&mut thread.random, self.set_pages) << 6), write)
+            (
+                set + (skewed(&mut thread.random, self.set_pages) << 6),
+                write,
+            )
         } else if draw < p.random_per_1000 + p.stream_per_1000 {
             // Eight-byte elements in order.
             thread.stream_at = (thread.stream_at + 1) % (u64::from(lines) * 8);
@@ -202,10 +205,12 @@ fn skewed(random: &mut Stream, pages: u64) -> u64 {
     (page << 6) | (wide & 63)
 }
 
-/// Instructions of a thread between its events, when all threads of a VM together make `per_giga` of
-/// them in 10^9 instructions of the VM.
-fn gap(per_giga: u64) -> u64 {
-    1_000_000_000_u64.checked_div(per_giga).map_or(u64::MAX, |gap| gap.max(1))
+/// Instructions of a thread between its events, when all threads of a VM together make `rate` of
+/// them in 10^11 instructions of the VM.
+fn gap(rate: u64) -> u64 {
+    100_000_000_000_u64
+        .checked_div(rate)
+        .map_or(u64::MAX, |gap| gap.max(1))
 }
 
 fn first(random: &mut Stream, gap: u64) -> u64 {
@@ -282,7 +287,10 @@ impl Source for Generator {
                 cold_pages: 0,
             });
         }
-        debug_assert!(FOOTPRINT % (1 << (12 + LARGE_SHIFT)) == 0, "large pages need alignment");
+        debug_assert!(
+            FOOTPRINT % (1 << (12 + LARGE_SHIFT)) == 0,
+            "large pages need alignment"
+        );
         all
     }
 }

@@ -77,7 +77,14 @@ pub const TABLE_3: [Workload; 11] = [
     // Image tiles in order.
     workload("vips", "PARSEC", 12, 32, 25, pattern(150, 40, 2, 50)),
     // Arrays of options in order, once per round.
-    workload("blackscholes", "PARSEC", 8, 204, 25, pattern(100, 30, 1, 50)),
+    workload(
+        "blackscholes",
+        "PARSEC",
+        8,
+        204,
+        25,
+        pattern(100, 30, 1, 50),
+    ),
     // Small model, image look-ups.
     workload("bodytrack", "PARSEC", 12, 11, 25, pattern(200, 10, 4, 50)),
     // Walks of large prefix trees.
@@ -85,7 +92,14 @@ pub const TABLE_3: [Workload; 11] = [
     // Similarity search in tables.
     workload("ferret", "PARSEC", 12, 93, 25, pattern(150, 20, 8, 50)),
     // Cells of a grid with neighbours.
-    workload("fluidanimate", "PARSEC", 12, 375, 25, pattern(150, 40, 3, 20)),
+    workload(
+        "fluidanimate",
+        "PARSEC",
+        12,
+        375,
+        25,
+        pattern(150, 40, 3, 20),
+    ),
     // Transposes: long strides over a cube.
     workload("ft", "NAS", 12, 583, 25, pattern(100, 60, 6, 10)),
     // Unstructured adaptive mesh.
@@ -106,5 +120,7 @@ pub fn find(name: &str) -> Result<Workload, Error> {
         .iter()
         .min_by_key(|workload| strsim::damerau_levenshtein(workload.name, name))
         .map_or("", |workload| workload.name);
-    Err(Error::Config(format!("no workload `{name}`; did you mean `{near}`?")))
+    Err(Error::Config(format!(
+        "no workload `{name}`; did you mean `{near}`?"
+    )))
 }

@@ -114,7 +114,11 @@ mod tests {
     fn four_mib_of_four_byte_entries_are_2_to_the_18_sets_of_16_bytes() {
         let table = Invtbl::new(&MachineConfig::default());
         assert_eq!(table.table.sets(), 1 << 18);
-        assert_eq!(table.line(4, false), table.line(0, false) + 1, "four sets a line");
+        assert_eq!(
+            table.line(4, false),
+            table.line(0, false) + 1,
+            "four sets a line"
+        );
     }
 
     #[test]
@@ -132,7 +136,10 @@ mod tests {
     #[test]
     fn large_and_small_pointers_of_one_frame_are_told_apart_by_the_extra_bit() {
         let mut table = Invtbl::new(&MachineConfig::default());
-        let large = Pointer { set: 9, large: true };
+        let large = Pointer {
+            set: 9,
+            large: true,
+        };
         table.insert(0, pointer(9));
         table.insert(0, large);
         assert_eq!(table.take(0, true), vec![large]);

@@ -84,7 +84,8 @@ impl Attc {
         let table = self.invtbl.as_mut().expect("checked above");
         let line = table.line(spn, pointer.large);
         let evicted = table.insert(spn, pointer);
-        m.caches.access(core, line, true, Entry::L2, now, &mut m.memory);
+        m.caches
+            .access(core, line, true, Entry::L2, now, &mut m.memory);
         if let Some((old_spn, old)) = evicted {
             self.pointer_evictions += 1;
             // The entries that the lost pointer stood for go with it, from ATLB and TLBs.
@@ -104,12 +105,13 @@ impl Attc {
         now: u64,
     ) -> u64 {
         let line = Atlb::line(pointer.set, pointer.large);
-        let read = m.caches.access(core, line, false, Entry::L2, now, &mut m.memory).cycles;
-        self.bystanders += self
-            .atlb
-            .clear_set(pointer.set, pointer.large, |key, spn| {
-                doomed(key, spn) && !revoked.contains(&key)
-            });
+        let read = m
+            .caches
+            .access(core, line, false, Entry::L2, now, &mut m.memory)
+            .cycles;
+        self.bystanders += self.atlb.clear_set(pointer.set, pointer.large, |key, spn| {
+            doomed(key, spn) && !revoked.contains(&key)
+        });
         self.atlb.clear_set(pointer.set, pointer.large, doomed);
         let write = m
             .caches
@@ -131,7 +133,11 @@ impl Attc {
             }
             let skip_l2 = m.fault == Some(Fault::SetMissed);
             let mmu = &mut m.mmu[core];
-            let l1 = if pointer.large { &mut mmu.l1_2m } else { &mut mmu.l1_4k };
+            let l1 = if pointer.large {
+                &mut mmu.l1_2m
+            } else {
+                &mut mmu.l1_4k
+            };
             let levels = [Some(l1), (!skip_l2).then_some(&mut mmu.l2)];
             for tlb in levels.into_iter().flatten() {
                 // The low 14 bits of the set's index are the page's: enough for either TLB.
@@ -166,8 +172,13 @@ impl Attc {
         let revoked: Vec<Key> = remap.changes.iter().map(|change| change.key).collect();
         let mut cycles = 0;
         for change in &remap.changes {
-            let decision = self.gate.attempt(Actor::GuestOs, Target::Atlb, Operation::Write);
-            assert!(decision == Decision::Filtered, "the walker intercepts a guest's write");
+            let decision = self
+                .gate
+                .attempt(Actor::GuestOs, Target::Atlb, Operation::Write);
+            assert!(
+                decision == Decision::Filtered,
+                "the walker intercepts a guest's write"
+            );
             let pointer = Pointer {
                 set: self.atlb.index(change.key),
                 large: change.key.is_large(),
@@ -194,8 +205,12 @@ impl Attc {
         frames.dedup();
         let mut cycles = 0;
         for &(spn, large) in &frames {
-            let table = self.invtbl.as_mut().expect("only a virtualized machine has host updates");
-            self.gate.attempt(Actor::Hypervisor, Target::Invtbl, Operation::Write);
+            let table = self
+                .invtbl
+                .as_mut()
+                .expect("only a virtualized machine has host updates");
+            self.gate
+                .attempt(Actor::Hypervisor, Target::Invtbl, Operation::Write);
             let line = table.line(spn, large);
             let pointers = table.take(spn, large);
             self.most_pointers = self.most_pointers.max(pointers.len() as u64);
@@ -242,11 +257,17 @@ impl Attc {
         m.flush_everywhere(remap);
         // One write starts it; the rest is in the background.
         let line = Atlb::line(0, false);
-        m.caches.access(core, line, true, Entry::L2, now, &mut m.memory).cycles
+        m.caches
+            .access(core, line, true, Entry::L2, now, &mut m.memory)
+            .cycles
     }
 }
 
 impl Scheme for Attc {
+    fn forget(&mut self, key: Key) {
+        self.atlb.remove(key);
+    }
+
     fn warm(&mut self, m: &Machine, mapping: &Mapping) {
         let pointer = Pointer {
             set: self.atlb.index(mapping.key),
@@ -256,7 +277,8 @@ impl Scheme for Attc {
             if m.fault == Some(Fault::PointerLost) {
                 // The planted fault: an entry without its pointer.
             } else if let Some((old_spn, old)) = table.insert(mapping.spn, pointer) {
-                self.atlb.clear_set(old.set, old.large, |_, spn| spn == old_spn);
+                self.atlb
+                    .clear_set(old.set, old.large, |_, spn| spn == old_spn);
             }
         }
         self.atlb.warm(mapping);
@@ -296,7 +318,10 @@ impl Scheme for Attc {
         };
         let missing = |what: &str, key: Key, spn: u64| {
             let vpn = key.first_vpn();
-            format!("{what} of VM {} page {vpn:#x} -> frame {spn:#x} has no pointer", key.vm())
+            format!(
+                "{what} of VM {} page {vpn:#x} -> frame {spn:#x} has no pointer",
+                key.vm()
+            )
         };
         let points = |key: Key, spn: u64| {
             let pointer = Pointer {
