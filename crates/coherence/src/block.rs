@@ -71,7 +71,7 @@ impl<S: Source> Decoder<S> {
     /// # Errors
     /// What the source reports, and [`Error::Record`] for an address beyond 48 bits or a range that
     /// wraps.
-    pub fn next(&mut self) -> Result<Option<Block>, Error> {
+    pub fn next_block(&mut self) -> Result<Option<Block>, Error> {
         if self.left == 0 {
             return Ok(None);
         }

@@ -156,7 +156,7 @@ impl Caches {
             return hit(cycles);
         }
         self.counts.l2_misses += 1;
-        let (state, reply) = self.from_l3(core, line, write, now, memory);
+        let (state, reply) = self.fetch_l3(core, line, write, now, memory);
         self.fill_l2(core, line, state);
         if entry == Entry::L1 {
             self.fill_l1(core, line, state);
@@ -165,7 +165,7 @@ impl Caches {
     }
 
     /// Serves a miss of `core`'s L2; returns the state it may hold.
-    fn from_l3(
+    fn fetch_l3(
         &mut self,
         core: usize,
         line: u64,

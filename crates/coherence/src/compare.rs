@@ -158,7 +158,7 @@ pub fn compare<S: Source>(
     let mut decoder = Decoder::new(source, limit);
     let workers = threads.clamp(1, sims.len().max(1));
     if workers == 1 {
-        while let Some(block) = decoder.next()? {
+        while let Some(block) = decoder.next_block()? {
             let block = Arc::new(block);
             for sim in &mut sims {
                 sim.feed(Arc::clone(&block));
@@ -214,7 +214,7 @@ fn run_parallel<S: Source>(
                 mine.iter_mut().for_each(Sim::finish);
             });
         }
-        while let Some(block) = decoder.next()? {
+        while let Some(block) = decoder.next_block()? {
             let block = Arc::new(block);
             for sender in &senders {
                 if sender.send(Arc::clone(&block)).is_err() {

@@ -11,7 +11,11 @@ use steady_coherence::machine::Fault;
 use steady_coherence::{SchemeKind, sim::Sim};
 
 fn assert_sound(sim: &Sim, what: &str) {
-    let oracle = sim.machine.oracle.as_ref().unwrap();
+    let oracle = sim
+        .machine
+        .oracle
+        .as_ref()
+        .expect("checked runs have an oracle");
     let first = oracle.first.first().map(ToString::to_string);
     assert_eq!(oracle.violations, 0, "{what}: {first:?}");
     assert_eq!(sim.scheme().check(&sim.machine), Ok(()), "{what}");

@@ -38,7 +38,7 @@ pub fn busy_trace(seed: u64, threads: u16, pages: u32, length: u32) -> Vec<Recor
     };
     let mut records = Vec::new();
     for _ in 0..length {
-        let thread = u16::try_from(random.below(threads.into())).unwrap();
+        let thread = u16::try_from(random.below(threads.into())).expect("a thread number");
         let page = random.below(pages);
         let start = BASE + (u64::from(page) << 12);
         let kind = match random.below(200) {
@@ -86,10 +86,10 @@ pub fn run_checked(
         threads_per_vm,
         ..Options::default()
     };
-    let mut sim = Sim::new(machine, scheme, &options).unwrap();
+    let mut sim = Sim::new(machine, scheme, &options).expect("a valid machine");
     prepare(&mut sim);
     let mut decoder = Decoder::new(Memory::new(records, 1000), u64::MAX);
-    while let Some(block) = decoder.next().unwrap() {
+    while let Some(block) = decoder.next_block().expect("a valid trace") {
         sim.feed(Arc::new(block));
     }
     sim.finish();
@@ -98,7 +98,11 @@ pub fn run_checked(
 
 /// Violations the oracle found.
 pub fn violations(sim: &Sim) -> u64 {
-    sim.machine.oracle.as_ref().unwrap().violations
+    sim.machine
+        .oracle
+        .as_ref()
+        .expect("checked runs have an oracle")
+        .violations
 }
 
 /// Runs the busy trace with a planted fault and returns the violations.
