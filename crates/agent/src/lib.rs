@@ -1,2 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Placeholder until the room is built.
+//! What the lab, the init of the emulated host and the init of a guest say to each other.
+//!
+//! [`plan`] goes into the emulated host, [`event`] comes out of it as [`frame`]s over a debug
+//! port, and [`channel`] is spoken between host and guest over the guest's second serial line.
+//! The program of this package is both inits; this library leaves out everything that it does.
+
+#![forbid(unsafe_code)]
+
+pub mod channel;
+pub mod event;
+pub mod frame;
+pub mod plan;

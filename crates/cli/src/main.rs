@@ -1,3 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Placeholder until the room is built.
-fn main() {}
+//! The `steady` command. Thin: it reads the command line, calls the rooms below, and shows.
+//!
+//! Data goes to standard output, talk to standard error. Exit codes are in `steady --help`.
+
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod command;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::{Arguments, Command};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let outcome = match arguments.command {
+        Command::Run(run) => command::run::run(&run),
+        Command::Build(build) => command::build::build(&build),
+        Command::Doctor(doctor) => command::doctor::doctor(&doctor),
+        Command::Report(report) => command::report::report(&report),
+        Command::Completions { shell } => command::generate::completions(shell),
+        Command::Man { directory } => command::generate::man(&directory),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("steady: {error:#}");
+            ExitCode::from(command::exit_code(&error))
+        }
+    }
+}
+
+/// A reader that has had enough, such as `head`, is no error.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}

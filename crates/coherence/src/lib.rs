@@ -9,6 +9,7 @@
 
 pub mod block;
 pub mod cache;
+pub mod captured;
 pub mod compare;
 pub mod config;
 pub mod counts;
@@ -24,6 +25,7 @@ pub mod oracle;
 pub mod os;
 pub mod radix;
 pub mod record;
+pub mod result;
 pub mod rng;
 pub mod scheme;
 pub mod sim;

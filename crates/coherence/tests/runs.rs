@@ -41,6 +41,49 @@ fn one_thread_or_many_give_the_same_bytes() {
 }
 
 #[test]
+fn a_comparison_is_a_valid_result_of_the_shared_schema() {
+    let jobs = jobs(
+        &MachineConfig::default(),
+        &[SchemeKind::Kvmtlb, SchemeKind::Attc],
+    );
+    let all = compare(
+        generator("bodytrack", 50_000),
+        50_000,
+        &jobs,
+        &Options::default(),
+        1,
+    )
+    .unwrap();
+    let result = steady_coherence::result::run_result(&all, "bodytrack", "Which is faster?");
+    let read = steady_measures::RunResult::from_json("test", &result.to_json()).unwrap();
+    assert_eq!(read.variants[1].name, "attc");
+}
+
+#[test]
+fn a_captured_trace_gives_its_records_to_the_simulator() {
+    use steady_memtrace as trace;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t.trace");
+    let mut writer = trace::FileWriter::create(&path, &trace::Header::new("test")).unwrap();
+    writer
+        .writer()
+        .push(&trace::Record::Access {
+            thread: 0,
+            vaddr: BASE,
+            size: 8,
+            write: true,
+            instructions: 5,
+        })
+        .unwrap();
+    writer.finish().unwrap();
+    let jobs = jobs(&MachineConfig::default(), &[SchemeKind::Ideal]);
+    let source = steady_coherence::captured::open(&path).unwrap();
+    let all = compare(source, u64::MAX, &jobs, &Options::default(), 1).unwrap();
+    let counts = &all.outcomes[0].counts;
+    assert_eq!((counts.accesses, counts.instructions), (1, 5));
+}
+
+#[test]
 fn a_scheme_gets_the_same_result_alone_as_in_company() {
     let run = |schemes: &[SchemeKind]| {
         let jobs = jobs(&busy_machine(), schemes);

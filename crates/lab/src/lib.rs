@@ -1,2 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Placeholder until the room is built.
+//! The lab: real Linux/KVM hosts with real nested guests, emulated, so that no virtualization
+//! hardware is needed.
+//!
+//! [`race::race`] takes a scenario and an engine. It builds what is missing ([`artifact`]), makes
+//! the images ([`image`]), boots one emulated host for each run ([`engine`]), and turns what the
+//! host's init reports into measures ([`measure`]). What happens inside the emulated host is in
+//! the package `steady-agent`. Left out: how a result is shown.
+
+#![forbid(unsafe_code)]
+
+pub mod artifact;
+pub mod doctor;
+pub mod engine;
+pub mod error;
+pub mod home;
+pub mod image;
+pub mod measure;
+pub mod process;
+pub mod race;
+pub mod translate;
+pub mod watcher;
+
+pub use error::{LabError, RunFault};
+pub use home::Home;
+pub use race::{Options, Race, race};
+pub use watcher::{Silent, Watcher};

@@ -1,2 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Placeholder until the room is built.
+//! Shows results: a table for the terminal, a page of HTML that needs nothing beside it.
+//!
+//! It computes nothing but layout. Medians, ratios and quantiles come from `steady_measures`; what
+//! is chosen here is which measures are shown first, how a number is written, and where ink goes.
+//! Several results of one scenario are shown one after the other, each with ratios of its own:
+//! engines have different clocks, so nothing is ever divided across them.
+//!
+//! All layout is in integers, so that the same results give the same bytes everywhere.
+#![forbid(unsafe_code)]
+
+pub mod html;
+pub mod humane;
+mod pick;
+pub mod svg;
+pub mod terminal;

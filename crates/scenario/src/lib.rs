@@ -1,2 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Placeholder until the room is built.
+//! Scenario files: what is run, for every engine alike.
+//!
+//! A scenario names the emulated host, the VMs and their workloads, the variants to race and what
+//! to measure. It is written in TOML (`docs/formats/scenario.md` is the reference) and means the
+//! same to the simulator, to QEMU and to Bochs; an engine that cannot honour a key says so when it
+//! runs, this crate does not.
+//!
+//! Reading reports every problem of a file at once, each with its line, column, the offending
+//! source line, what was expected and the nearest right name:
+//!
+//! ```
+//! let text = "schema = 1\nname = \"x\"\ntitel = \"t\"\n";
+//! let problems = steady_scenario::Scenario::parse(text, "x.toml").unwrap_err();
+//! let unknown = problems.iter().last().unwrap();
+//! assert_eq!((unknown.line, unknown.column), (3, 1));
+//! assert_eq!(unknown.message, "unknown key `titel` at the top level");
+//! assert_eq!(unknown.label, "did you mean `title`?");
+//! ```
+//!
+//! Left out: running anything, and checking a program's arguments, which are the program's own.
+#![forbid(unsafe_code)]
+
+mod diagnostic;
+mod limits;
+mod load;
+mod model;
+mod nearest;
+mod program;
+mod read;
+mod words;
+
+pub use diagnostic::{Diagnostic, Diagnostics};
+pub use limits::{HOST_RESERVE_MIB, MAX_FILE_BYTES, SCHEMA};
+pub use load::LoadError;
+pub use model::{Host, Measure, Pv, Scenario, Switches, UnknownVariant, Variant, Vm, Workload};
+pub use nearest::nearest;
+pub use program::{Origin, PROGRAMS, Program};
+pub use words::{Cgroup, Collect, PvFeature, Remedy, Vmm, Word};

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The init of a guest: takes workloads from the host over `ttyS1`, runs them, reports.
+
+mod workload;
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+
+use nix::sys::termios::{SetArg, cfmakeraw, tcgetattr, tcsetattr};
+use steady_agent::channel::{FromGuest, STOP_BYTE, STOP_PORT, ToGuest};
+
+use crate::raw;
+use crate::system::{self, Doing, Failure};
+use workload::Running;
+
+/// Serves the host until it says stop, then powers off.
+pub fn run() {
+    if let Err(failure) = serve() {
+        // The console is all that is left to speak on.
+        eprintln!("steady-agent: guest: {failure}");
+        return;
+    }
+    // QEMU has no such port; there the restart that follows ends the VM.
+    if raw::allow(STOP_PORT, 1).is_ok() {
+        raw::write_byte(STOP_PORT, STOP_BYTE);
+    }
+}
+
+fn open_channel() -> Result<File, Failure> {
+    let path = "/dev/ttyS1";
+    let line = OpenOptions::new().read(true).write(true).open(path).doing(|| format!("open {path}"))?;
+    let mut settings = tcgetattr(&line).doing(|| format!("read the settings of {path}"))?;
+    cfmakeraw(&mut settings);
+    tcsetattr(&line, SetArg::TCSANOW, &settings).doing(|| format!("make {path} raw"))?;
+    Ok(line)
+}
+
+fn say(line: &mut File, word: &FromGuest) -> Result<(), Failure> {
+    let mut text = serde_json::to_vec(word).doing(|| "encode a word to the host".into())?;
+    text.push(b'\n');
+    line.write_all(&text).doing(|| "write to the host".into())
+}
+
+fn serve() -> Result<(), Failure> {
+    prepare_machine()?;
+    let mut line = open_channel()?;
+    let mut words = BufReader::new(line.try_clone().doing(|| "share the channel".into())?);
+    say(&mut line, &FromGuest::Hello {
+        release: system::release(),
+        cpus: system::cpus_online(),
+        uptime_ns: system::now_ns(),
+        clocksource: system::clocksource(),
+    })?;
+    let mut running: Option<Running> = None;
+    let mut text = String::new();
+    loop {
+        text.clear();
+        if words.read_line(&mut text).doing(|| "read from the host".into())? == 0 {
+            return Err(Failure::new("the channel to the host was closed"));
+        }
+        let word: ToGuest = match serde_json::from_str(&text) {
+            Ok(word) => word,
+            Err(error) => {
+                say(&mut line, &FromGuest::Fault { text: format!("not a word of the host: {error}") })?;
+                continue;
+            }
+        };
+        let stop = word == ToGuest::Stop;
+        match obey(word, &mut running, &mut line) {
+            Ok(()) if stop => return say(&mut line, &FromGuest::Bye),
+            Ok(()) => {}
+            Err(failure) => say(&mut line, &FromGuest::Fault { text: failure.to_string() })?,
+        }
+    }
+}
+
+fn obey(word: ToGuest, running: &mut Option<Running>, line: &mut File) -> Result<(), Failure> {
+    match word {
+        ToGuest::Prepare { workload, background } => {
+            *running = Some(Running::prepare(workload, background)?);
+            say(line, &FromGuest::Prepared)
+        }
+        ToGuest::Go => {
+            let current = running.as_mut().ok_or_else(|| Failure::new("told to go with nothing prepared"))?;
+            current.start()?;
+            if current.is_background() {
+                return say(line, &FromGuest::Started);
+            }
+            current.wait()?;
+            say(line, &FromGuest::End)
+        }
+        ToGuest::Report => {
+            let current = running.take().ok_or_else(|| Failure::new("told to report with nothing run"))?;
+            say(line, &FromGuest::Output(Box::new(current.into_output()?)))
+        }
+        ToGuest::Stop => match running.take() {
+            Some(mut current) => {
+                current.terminate()?;
+                say(line, &FromGuest::Output(Box::new(current.into_output()?)))
+            }
+            None => Ok(()),
+        },
+    }
+}
+
+fn prepare_machine() -> Result<(), Failure> {
+    if std::path::Path::new("/dev/vda").exists() {
+        std::fs::create_dir_all("/data").doing(|| "make /data".into())?;
+        nix::mount::mount(Some("/dev/vda"), "/data", Some("ext4"), nix::mount::MsFlags::empty(), None::<&str>)
+            .doing(|| "mount /dev/vda on /data".into())?;
+    } else {
+        system::mount_one("tmpfs", "/data", None)?;
+    }
+    // Loopback has no driver here; hostnames are what some programs insist on.
+    nix::unistd::sethostname("guest").doing(|| "set the host name".into())
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! One workload of a guest: its set-up, its run under a time limit, what it leaves.
+//!
+//! Output goes to files on tmpfs, not to pipes: nothing has to drain them while the program runs,
+//! so this init sleeps and costs the measured program nothing.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::unistd::Pid;
+use steady_agent::channel::Output;
+use steady_agent::plan::WorkloadPlan;
+
+use crate::system::{self, Doing, Failure};
+
+const STDOUT: &str = "/run/workload.out";
+const STDERR: &str = "/run/workload.err";
+/// Longest output that travels to the host, in bytes.
+const STDOUT_LIMIT: usize = 1 << 20;
+const STDERR_LIMIT: usize = 4 << 10;
+/// How long a background program has to end after SIGTERM.
+const STOP_LIMIT_NS: u64 = 3_000_000_000;
+
+/// A workload from its set-up to its output.
+#[derive(Debug)]
+pub struct Running {
+    plan: WorkloadPlan,
+    background: bool,
+    child: Option<Child>,
+    started_ns: u64,
+    before: BTreeMap<String, u64>,
+    output: Output,
+}
+
+impl Running {
+    /// Runs the set-up commands.
+    pub fn prepare(plan: WorkloadPlan, background: bool) -> Result<Self, Failure> {
+        // SIGCHLD is waited for with a limit, so it must be blocked before the first child.
+        let mut signals = SigSet::empty();
+        signals.add(Signal::SIGCHLD);
+        signals.thread_block().doing(|| "block SIGCHLD".into())?;
+        for argv in &plan.setup {
+            let mut child = spawn(argv, &plan.env)?;
+            let status = wait_limited(&mut child, plan.time_limit_ms)?;
+            if !status.is_some_and(|status| status.success()) {
+                let said = system::tail(&fs::read_to_string(STDERR).unwrap_or_default(), STDERR_LIMIT).to_owned();
+                let how = status.map_or("ran into its time limit".to_owned(), |status| status.to_string());
+                return Err(Failure::new(format!("set-up `{}` of {}: {how}; {said}", argv.join(" "), plan.program)));
+            }
+        }
+        Ok(Self { plan, background, child: None, started_ns: 0, before: BTreeMap::new(), output: Output::default() })
+    }
+
+    /// Whether it runs until it is terminated.
+    pub fn is_background(&self) -> bool {
+        self.background
+    }
+
+    /// Starts the program.
+    pub fn start(&mut self) -> Result<(), Failure> {
+        self.before = system::counters();
+        self.started_ns = system::now_ns();
+        self.child = Some(spawn(&self.plan.argv, &self.plan.env)?);
+        Ok(())
+    }
+
+    /// Waits for its end or ends it at its limit.
+    pub fn wait(&mut self) -> Result<(), Failure> {
+        let limit_ms = self.plan.time_limit_ms;
+        let child = self.child.as_mut().ok_or_else(|| Failure::new("nothing runs"))?;
+        let status = wait_limited(child, limit_ms)?;
+        self.output.timed_out = status.is_none();
+        self.finish(status)
+    }
+
+    /// Asks a background program to end and waits for it.
+    pub fn terminate(&mut self) -> Result<(), Failure> {
+        let Some(child) = self.child.as_mut() else { return Ok(()) };
+        if self.output.wall_ns != 0 {
+            return Ok(());
+        }
+        let pid = Pid::from_raw(i32::try_from(child.id()).doing(|| "process id".into())?);
+        // It may have ended by itself; its status tells.
+        let _ = kill(pid, Signal::SIGTERM);
+        let status = wait_limited(child, STOP_LIMIT_NS / 1_000_000)?;
+        self.finish(status)
+    }
+
+    fn finish(&mut self, status: Option<ExitStatus>) -> Result<(), Failure> {
+        self.output.wall_ns = system::now_ns() - self.started_ns;
+        self.output.counters = system::added(&self.before, &system::counters());
+        self.output.exit_code = status.and_then(|status| status.code());
+        self.output.signal = status.and_then(|status| status.signal());
+        Ok(())
+    }
+
+    /// What it left.
+    pub fn into_output(mut self) -> Result<Output, Failure> {
+        let stdout = fs::read(STDOUT).doing(|| format!("read {STDOUT}"))?;
+        if stdout.len() > STDOUT_LIMIT {
+            let text = format!("{} wrote {} bytes of output; at most {STDOUT_LIMIT} are carried", self.plan.program, stdout.len());
+            return Err(Failure::new(text));
+        }
+        self.output.stdout = String::from_utf8_lossy(&stdout).into_owned();
+        let stderr = fs::read(STDERR).doing(|| format!("read {STDERR}"))?;
+        self.output.stderr = system::tail(&String::from_utf8_lossy(&stderr), STDERR_LIMIT).to_owned();
+        Ok(self.output)
+    }
+}
+
+fn spawn(argv: &[String], env: &BTreeMap<String, String>) -> Result<Child, Failure> {
+    let (program, arguments) = argv.split_first().ok_or_else(|| Failure::new("an empty command"))?;
+    let create = |path: &str| File::create(path).doing(|| format!("create {path}"));
+    Command::new(program)
+        .args(arguments)
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
+        .env("HOME", "/data")
+        .env("TMPDIR", "/data")
+        .envs(env)
+        .current_dir("/data")
+        .stdin(Stdio::null())
+        .stdout(create(STDOUT)?)
+        .stderr(create(STDERR)?)
+        .spawn()
+        .doing(|| format!("start `{program}`"))
+}
+
+/// Waits for a child; `None` if it had to be killed at the limit.
+fn wait_limited(child: &mut Child, limit_ms: u64) -> Result<Option<ExitStatus>, Failure> {
+    let deadline_ns = system::now_ns() + limit_ms * 1_000_000;
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGCHLD);
+    loop {
+        if let Some(status) = child.try_wait().doing(|| "wait for a program".into())? {
+            return Ok(Some(status));
+        }
+        let now_ns = system::now_ns();
+        if now_ns >= deadline_ns {
+            let _ = child.kill();
+            child.wait().doing(|| "wait for a killed program".into())?;
+            return Ok(None);
+        }
+        sleep_until_child(&signals, Duration::from_nanos(deadline_ns - now_ns));
+    }
+}
+
+fn sleep_until_child(signals: &SigSet, limit: Duration) {
+    let limit = libc::timespec {
+        tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(limit.subsec_nanos()),
+    };
+    crate::raw::wait_signal(signals, &limit);
+}

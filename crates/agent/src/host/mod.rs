@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The init of the emulated host: starts the VMs of the plan, runs their workloads, counts, and
+//! sends what it saw to the lab.
+//!
+//! Order: all guests up; background workloads started; the measured VMs run their workloads one
+//! after another (VMs beside each other), each in a window of the host's counters; all stopped.
+//! The first fault ends the run: everything is killed and the consoles are sent.
+
+mod cgroup;
+mod counters;
+mod hist;
+mod out;
+mod trace;
+mod vm;
+mod vmm;
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use steady_agent::channel::{FromGuest, Output, ToGuest};
+use steady_agent::event::{Event, Fault, FaultKind, WorkloadEnd};
+use steady_agent::plan::{HostPlan, PLAN_PATH};
+
+use crate::system::{self, Doing, Failure};
+use counters::Threads;
+use out::Out;
+use vm::Vm;
+
+/// Bound on the answers that need no workload: set-up words, output, goodbye.
+const ANSWER_LIMIT_NS: u64 = 30_000_000_000;
+/// Exits by a host timer tick, as a filter on `kvm_exit`. VMX: basic reason 1 (Intel SDM volume 3,
+/// appendix C) with the kernel's LOCAL_TIMER_VECTOR. SVM (`SVM_EXIT_INTR`, AMD APM volume 2,
+/// appendix C) does not tell the vector, so all host interrupts count.
+const VMX_TICK: &str = "exit_reason==1 && intr_info==0x800000ec";
+const SVM_TICK: &str = "exit_reason==0x60";
+
+/// Runs the plan, reports, and switches the emulator off.
+pub fn run() {
+    let out = match Out::open() {
+        Ok(out) => out,
+        Err(failure) => return eprintln!("steady-agent: host: {failure}"),
+    };
+    let mut vms = Vec::new();
+    let fault = run_plan(&out, &mut vms).err();
+    for vm in &mut vms {
+        vm.kill();
+    }
+    if let Err(failure) = finish(&out, &vms, fault) {
+        eprintln!("steady-agent: host: {failure}");
+    }
+    out::power_off();
+}
+
+fn finish(out: &Out, vms: &[Vm], fault: Option<Box<Fault>>) -> Result<(), Failure> {
+    for vm in vms {
+        let files = vm.files();
+        for (path, end) in [(&files.console, "console.log"), (&files.report, "vmm.json"), (&files.said, "vmm.log")] {
+            if fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0) {
+                out.file(&format!("{}.{end}", vm.plan.name), path)?;
+            }
+        }
+    }
+    if let Some(fault) = fault {
+        out.event(&Event::Fault(*fault))?;
+    }
+    out.event(&Event::Done { at_ns: system::now_ns() })
+}
+
+fn host_fault(failure: Failure) -> Box<Fault> {
+    Box::new(Fault { kind: FaultKind::Host, vm: None, text: failure.to_string(), console_tail: String::new() })
+}
+
+fn run_plan(out: &Out, vms: &mut Vec<Vm>) -> Result<(), Box<Fault>> {
+    let plan = prepare(out).map_err(host_fault)?;
+    let deadline_ns = system::now_ns() + plan.time_limit_ms * 1_000_000;
+    for vm in &plan.vms {
+        vms.push(Vm::start(plan.vmm, vm, deadline_ns).map_err(host_fault)?);
+    }
+    let mut threads = BTreeMap::new();
+    for vm in vms.iter_mut() {
+        greet(out, vm, deadline_ns)?;
+        threads.insert(vm.plan.name.clone(), vm.threads().map_err(host_fault)?);
+    }
+    for vm in vms.iter_mut().filter(|vm| vm.plan.background) {
+        prepare_workload(vm, 0, deadline_ns)?;
+        vm.say(&ToGuest::Go)?;
+        expect(vm, deadline_ns, "its background workload to start", |word| matches!(word, FromGuest::Started).then_some(()))?;
+    }
+    let recording = match &plan.trace {
+        Some(trace) => Some(trace::start(trace).map_err(host_fault)?),
+        None => None,
+    };
+    let race = Race { out, plan: &plan, threads: &threads, deadline_ns };
+    race.measured(vms)?;
+    if let Some(recording) = recording {
+        let file = recording.stop().map_err(host_fault)?;
+        out.file("trace.dat", file).map_err(host_fault)?;
+    }
+    race.stop_all(vms)
+}
+
+fn prepare(out: &Out) -> Result<HostPlan, Failure> {
+    system::mount_one("debugfs", "/sys/kernel/debug", None)?;
+    system::mount_one("tracefs", "/sys/kernel/tracing", None)?;
+    cgroup::prepare()?;
+    let isa = if fs::exists("/sys/module/kvm_intel/parameters/nested").unwrap_or(false) && cpu_has("vmx") { "vmx" } else { "svm" };
+    out.event(&Event::Up {
+        release: system::release(),
+        cpus: system::cpus_online(),
+        uptime_ns: system::now_ns(),
+        clocksource: system::clocksource(),
+        isa: isa.to_owned(),
+        parameters: parameters(),
+    })?;
+    if !fs::exists("/dev/kvm").unwrap_or(false) {
+        return Err(Failure::new("the host has no /dev/kvm: the emulated CPU offers neither VMX nor SVM"));
+    }
+    let text = fs::read_to_string(PLAN_PATH).doing(|| format!("read {PLAN_PATH}"))?;
+    let plan: HostPlan = serde_json::from_str(&text).doing(|| format!("read {PLAN_PATH}"))?;
+    let tick = if isa == "vmx" { VMX_TICK } else { SVM_TICK };
+    hist::enable(plan.collect.exits, plan.collect.guest_time, tick)?;
+    Ok(plan)
+}
+
+fn cpu_has(flag: &str) -> bool {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    text.lines().find(|line| line.starts_with("flags")).is_some_and(|line| line.split_whitespace().any(|word| word == flag))
+}
+
+/// Parameters of the KVM modules that say what the host does with a spinning or idle vCPU.
+fn parameters() -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for module in ["kvm", "kvm_intel", "kvm_amd"] {
+        let Ok(entries) = fs::read_dir(format!("/sys/module/{module}/parameters")) else { continue };
+        for entry in entries.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            found.insert(format!("{module}.{name}"), system::read_trimmed(entry.path()));
+        }
+    }
+    found
+}
+
+/// Waits for the guest's next word and takes it if it is the one expected.
+fn expect<T>(vm: &mut Vm, deadline_ns: u64, waiting_for: &str, take: impl FnOnce(FromGuest) -> Option<T>) -> Result<T, Box<Fault>> {
+    let word = vm.hear(deadline_ns, waiting_for)?;
+    let said = format!("{word:?}");
+    take(word).ok_or_else(|| vm.fault(FaultKind::Host, format!("it said {said} instead of what was waited for: {waiting_for}")))
+}
+
+fn greet(out: &Out, vm: &mut Vm, deadline_ns: u64) -> Result<(), Box<Fault>> {
+    let name = vm.plan.name.clone();
+    let event = expect(vm, deadline_ns, "the guest to boot", |word| match word {
+        FromGuest::Hello { release, cpus, uptime_ns, clocksource } => {
+            Some(Event::GuestUp { vm: name, release, cpus, uptime_ns, clocksource, at_ns: system::now_ns() })
+        }
+        _ => None,
+    })?;
+    out.event(&event).map_err(host_fault)
+}
+
+fn prepare_workload(vm: &mut Vm, index: usize, deadline_ns: u64) -> Result<(), Box<Fault>> {
+    let workload = vm.plan.workloads[index].clone();
+    let waiting_for = format!("the set-up of {}", workload.program);
+    let background = vm.plan.background;
+    vm.say(&ToGuest::Prepare { workload, background })?;
+    expect(vm, deadline_ns, &waiting_for, |word| matches!(word, FromGuest::Prepared).then_some(()))
+}
+
+/// What the VMs of one run share.
+struct Race<'a> {
+    out: &'a Out,
+    plan: &'a HostPlan,
+    threads: &'a BTreeMap<String, Threads>,
+    deadline_ns: u64,
+}
+
+impl Race<'_> {
+    /// Runs all measured VMs beside each other; the first fault is returned when all have ended.
+    fn measured(&self, vms: &mut [Vm]) -> Result<(), Box<Fault>> {
+        std::thread::scope(|scope| {
+            let measured = vms.iter_mut().filter(|vm| !vm.plan.background);
+            let runs: Vec<_> = measured.map(|vm| scope.spawn(|| self.workloads(vm))).collect();
+            runs.into_iter().try_for_each(|run| {
+                run.join().unwrap_or_else(|_| Err(host_fault(Failure::new("a thread of the host's init panicked"))))
+            })
+        })
+    }
+
+    fn workloads(&self, vm: &mut Vm) -> Result<(), Box<Fault>> {
+        for index in 0..vm.plan.workloads.len() {
+            self.workload(vm, index)?;
+        }
+        Ok(())
+    }
+
+    fn workload(&self, vm: &mut Vm, index: usize) -> Result<(), Box<Fault>> {
+        let program = vm.plan.workloads[index].program.clone();
+        let name = vm.plan.name.clone();
+        let number = u32::try_from(index).unwrap_or(u32::MAX);
+        prepare_workload(vm, index, self.deadline_ns)?;
+        self.out.event(&Event::Begin { vm: name.clone(), index: number, at_ns: system::now_ns() }).map_err(host_fault)?;
+        let before = counters::snapshot(self.plan.collect, self.threads).map_err(host_fault)?;
+        vm.say(&ToGuest::Go)?;
+        expect(vm, self.deadline_ns, &format!("the end of {program}"), |word| matches!(word, FromGuest::End).then_some(()))?;
+        let after = counters::snapshot(self.plan.collect, self.threads).map_err(host_fault)?;
+        vm.say(&ToGuest::Report)?;
+        let output = self.output(vm, &program)?;
+        let window = Some(counters::window(&before, &after, self.threads));
+        self.out.event(&Event::End(Box::new(WorkloadEnd { vm: name, index: number, output, window }))).map_err(host_fault)
+    }
+
+    fn output(&self, vm: &mut Vm, program: &str) -> Result<Output, Box<Fault>> {
+        let deadline_ns = system::now_ns() + ANSWER_LIMIT_NS;
+        let output = expect(vm, deadline_ns, &format!("the output of {program}"), |word| match word {
+            FromGuest::Output(output) => Some(*output),
+            _ => None,
+        })?;
+        check(vm, program, &output)?;
+        Ok(output)
+    }
+
+    fn stop_all(&self, vms: &mut [Vm]) -> Result<(), Box<Fault>> {
+        for vm in vms {
+            let deadline_ns = system::now_ns() + ANSWER_LIMIT_NS;
+            if let Some(FromGuest::Output(output)) = vm.stop(deadline_ns)? {
+                let program = vm.plan.workloads[0].program.clone();
+                check(vm, &program, &output)?;
+                let end = WorkloadEnd { vm: vm.plan.name.clone(), index: 0, output: *output, window: None };
+                self.out.event(&Event::End(Box::new(end))).map_err(host_fault)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A workload that failed must not be told as a measure.
+fn check(vm: &Vm, program: &str, output: &Output) -> Result<(), Box<Fault>> {
+    let how = match (output.timed_out, output.exit_code, output.signal) {
+        (true, ..) => "ran into its time limit".to_owned(),
+        (false, Some(0), _) => return Ok(()),
+        (false, Some(code), _) => format!("ended with exit code {code}"),
+        (false, None, Some(signal)) => format!("was ended by signal {signal}"),
+        (false, None, None) => "ended, nobody knows how".to_owned(),
+    };
+    let said = system::tail(output.stderr.trim(), 500);
+    Err(vm.fault(FaultKind::Workload, format!("{program} {how}; it said: {said}")))
+}

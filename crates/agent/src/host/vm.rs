@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! One VM of the emulated host: its VMM process, the channel to its guest, how it ended.
+
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use steady_agent::channel::{FromGuest, ToGuest};
+use steady_agent::event::{Fault, FaultKind};
+use steady_agent::plan::{VmPlan, Vmm};
+
+use super::cgroup;
+use super::counters::Threads;
+use super::vmm;
+use crate::system::{self, Doing, Failure};
+
+/// How often a wait looks whether its time is over.
+const POLL: Duration = Duration::from_millis(250);
+/// How long a VMM may take to end once its guest has said goodbye.
+const END_LIMIT_NS: u64 = 10_000_000_000;
+
+/// A running VM.
+#[derive(Debug)]
+pub struct Vm {
+    /// What was asked for.
+    pub plan: VmPlan,
+    child: Child,
+    stream: UnixStream,
+    buffer: Vec<u8>,
+    files: Files,
+}
+
+/// The files of one VM.
+#[derive(Debug, Clone)]
+pub struct Files {
+    /// The guest's console.
+    pub console: PathBuf,
+    /// The socket of the guest's `ttyS1`.
+    pub channel: PathBuf,
+    /// What `steady-vmm` reports at its end.
+    pub report: PathBuf,
+    /// What the VMM says.
+    pub said: PathBuf,
+    /// The disk image.
+    pub disk: PathBuf,
+}
+
+impl Files {
+    fn of(name: &str) -> Self {
+        let path = |end: &str| PathBuf::from(format!("/run/{name}.{end}"));
+        Self { console: path("console"), channel: path("channel"), report: path("report"), said: path("vmm"), disk: path("disk") }
+    }
+}
+
+impl Vm {
+    /// Starts the VMM and connects to its guest's channel.
+    pub fn start(vmm: Vmm, plan: &VmPlan, deadline_ns: u64) -> Result<Self, Failure> {
+        let files = Files::of(&plan.name);
+        if let Some(size_mib) = plan.disk_mib {
+            make_disk(&files, size_mib)?;
+        }
+        let (program, arguments) = vmm::command(vmm, plan, &files);
+        let said = fs::File::create(&files.said).doing(|| format!("create {}", files.said.display()))?;
+        let mut command = Command::new(program);
+        command.args(&arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
+        let child = command.spawn().doing(|| format!("start {program}"))?;
+        cgroup::enter(plan, child.id())?;
+        let stream = connect(&files, deadline_ns)?;
+        stream.set_read_timeout(Some(POLL)).doing(|| "set a time limit on the channel".into())?;
+        Ok(Self { plan: plan.clone(), child, stream, buffer: Vec::new(), files })
+    }
+
+    /// The VMM's threads; the guest must be up.
+    pub fn threads(&self) -> Result<Threads, Failure> {
+        let threads = Threads::find(self.child.id(), self.plan.vcpus)?;
+        cgroup::split(&self.plan, &threads)?;
+        Ok(threads)
+    }
+
+    /// Says a word to the guest.
+    pub fn say(&mut self, word: &ToGuest) -> Result<(), Box<Fault>> {
+        let mut text = serde_json::to_vec(word).map_err(|error| self.fault(FaultKind::Host, error.to_string()))?;
+        text.push(b'\n');
+        self.stream.write_all(&text).map_err(|error| self.gone(&format!("write to its channel: {error}")))
+    }
+
+    /// The guest's next word, or a fault when it does not come by `deadline_ns` or the VM ends.
+    pub fn hear(&mut self, deadline_ns: u64, waiting_for: &str) -> Result<FromGuest, Box<Fault>> {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|&byte| byte == b'\n') {
+                let line: Vec<u8> = self.buffer.drain(..=end).collect();
+                return match serde_json::from_slice(&line) {
+                    Ok(FromGuest::Fault { text }) => Err(self.fault(FaultKind::Workload, text)),
+                    Ok(word) => Ok(word),
+                    Err(error) => Err(self.fault(FaultKind::GuestSilent, format!("its channel brought something else than a word: {error}"))),
+                };
+            }
+            let mut piece = [0; 16 << 10];
+            match self.stream.read(&mut piece) {
+                Ok(0) => return Err(self.gone("its channel was closed")),
+                Ok(count) => self.buffer.extend_from_slice(&piece[..count]),
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => {}
+                Err(error) => return Err(self.gone(&format!("its channel: {error}"))),
+            }
+            if self.buffer.is_empty() && system::now_ns() > deadline_ns {
+                return Err(self.fault(FaultKind::GuestSilent, format!("no answer in time while waiting for {waiting_for}")));
+            }
+        }
+    }
+
+    /// A fault of this VM with the end of its console.
+    pub fn fault(&self, kind: FaultKind, text: String) -> Box<Fault> {
+        let console = String::from_utf8_lossy(&fs::read(&self.files.console).unwrap_or_default()).into_owned();
+        Box::new(Fault { kind, vm: Some(self.plan.name.clone()), text, console_tail: system::tail(&console, 2000).to_owned() })
+    }
+
+    /// The VM has gone: finds out how.
+    fn gone(&mut self, seen: &str) -> Box<Fault> {
+        let status = match self.wait_end(END_LIMIT_NS) {
+            Ok(status) => status,
+            Err(failure) => failure.to_string(),
+        };
+        let console = String::from_utf8_lossy(&fs::read(&self.files.console).unwrap_or_default()).into_owned();
+        let report = fs::read_to_string(&self.files.report).unwrap_or_default();
+        let (kind, text) = vmm::diagnose(&report, &console);
+        let said = system::read_trimmed(&self.files.said);
+        let said = system::tail(&said, 500);
+        let text = text.unwrap_or_else(|| format!("{seen}; VMM: {status}; {said}"));
+        self.fault(kind, text)
+    }
+
+    /// Waits for the VMM to end after the guest's goodbye; tells its exit status.
+    pub fn wait_end(&mut self, limit_ns: u64) -> Result<String, Failure> {
+        let deadline_ns = system::now_ns() + limit_ns;
+        loop {
+            if let Some(status) = self.child.try_wait().doing(|| "wait for the VMM".into())? {
+                return Ok(status.to_string());
+            }
+            if system::now_ns() > deadline_ns {
+                self.kill();
+                return Err(Failure::new("the VMM did not end and was killed"));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Lets the guest stop and the VMM end; the rest of the limit is killed.
+    pub fn stop(&mut self, deadline_ns: u64) -> Result<Option<FromGuest>, Box<Fault>> {
+        self.say(&ToGuest::Stop)?;
+        let mut output = None;
+        loop {
+            match self.hear(deadline_ns, "its goodbye")? {
+                FromGuest::Bye => break,
+                word => output = Some(word),
+            }
+        }
+        self.wait_end(END_LIMIT_NS).map_err(|failure| self.fault(FaultKind::Vmm, failure.to_string()))?;
+        Ok(output)
+    }
+
+    /// Ends the VMM now: first politely, so that it writes its report.
+    pub fn kill(&mut self) {
+        if let Ok(pid) = i32::try_from(self.child.id()) {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+        }
+        for _ in 0..50 {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Its files, for those that are sent to the lab.
+    pub fn files(&self) -> &Files {
+        &self.files
+    }
+}
+
+fn connect(files: &Files, deadline_ns: u64) -> Result<UnixStream, Failure> {
+    loop {
+        match UnixStream::connect(&files.channel) {
+            Ok(stream) => return Ok(stream),
+            Err(error) if system::now_ns() > deadline_ns => {
+                let said = system::read_trimmed(&files.said);
+                return Err(Failure::new(format!("the VMM opened no channel ({error}); it said: {}", system::tail(&said, 500))));
+            }
+            Err(_) => std::thread::sleep(Duration::from_millis(5)),
+        }
+    }
+}
+
+fn make_disk(files: &Files, size_mib: u32) -> Result<(), Failure> {
+    let what = || format!("make {}", files.disk.display());
+    let disk = fs::File::create(&files.disk).doing(what)?;
+    disk.set_len(u64::from(size_mib) << 20).doing(what)?;
+    // Fixed identifiers: the same plan makes the same bytes.
+    let options = "lazy_itable_init=1,hash_seed=00000000-0000-4000-8000-000000000002";
+    let made = Command::new("/usr/sbin/mke2fs")
+        .args(["-q", "-F", "-t", "ext4", "-U", "00000000-0000-4000-8000-000000000001", "-E", options])
+        .arg(&files.disk)
+        .output()
+        .doing(|| "start mke2fs".into())?;
+    if made.status.success() {
+        return Ok(());
+    }
+    Err(Failure::new(format!("mke2fs: {}; {}", made.status, String::from_utf8_lossy(&made.stderr))))
+}

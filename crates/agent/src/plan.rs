@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The plan of one variant: what the emulated host has to run and to measure.
+//!
+//! The lab writes it as `/plan.json` into the host's initramfs. It is already resolved: no
+//! defaults, no names of remedies, only what the host's init has to do.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Where the host's init finds its plan.
+pub const PLAN_PATH: &str = "/plan.json";
+
+/// The program that runs a VM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Vmm {
+    /// `steady-vmm`, of this project.
+    Steady,
+    /// The distribution's `qemu-system-x86_64`, machine `microvm`.
+    Qemu,
+}
+
+/// How the vCPU threads of a VM are grouped for the host's scheduler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grouping {
+    /// One cgroup per VM.
+    Vm,
+    /// One cgroup per VM, and inside it one per vCPU, as libvirt makes them.
+    Vcpu,
+    /// No cgroup of its own.
+    None,
+}
+
+/// One run of one variant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostPlan {
+    /// The program that runs the VMs.
+    pub vmm: Vmm,
+    /// The VMs, in the order of the scenario.
+    pub vms: Vec<VmPlan>,
+    /// What is counted in the host during each workload.
+    pub collect: Collect,
+    /// Events to record with trace-cmd, if a trace is wanted.
+    pub trace: Option<TracePlan>,
+    /// Bound on the whole run by the host's clock, in milliseconds.
+    pub time_limit_ms: u64,
+}
+
+/// One VM of the plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VmPlan {
+    /// Name of the VM.
+    pub name: String,
+    /// Number of vCPUs.
+    pub vcpus: u32,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// pCPU of each vCPU, if they are pinned.
+    pub pin: Option<Vec<u32>>,
+    /// Weight in cgroup v2's `cpu.weight`, 1 to 10000.
+    pub cpu_weight: u32,
+    /// Grouping of the vCPU threads.
+    pub cgroup: Grouping,
+    /// Size of the virtio disk in MiB, if there is one.
+    pub disk_mib: Option<u32>,
+    /// Words added to the guest kernel's command line.
+    pub cmdline: String,
+    /// Whether its workload runs until the measured VMs are done.
+    pub background: bool,
+    /// KVM PV features by their name in the VMM, and whether the guest is offered them.
+    pub pv: BTreeMap<String, bool>,
+    /// Workloads, one after another.
+    pub workloads: Vec<WorkloadPlan>,
+}
+
+/// One program that a guest runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkloadPlan {
+    /// Name of the workload in the results.
+    pub program: String,
+    /// Commands that run before the measured window.
+    pub setup: Vec<Vec<String>>,
+    /// The measured command.
+    pub argv: Vec<String>,
+    /// Its environment.
+    pub env: BTreeMap<String, String>,
+    /// Bound by the guest's clock, in milliseconds.
+    pub time_limit_ms: u64,
+}
+
+/// What is counted in the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Collect {
+    /// VM exits by reason.
+    pub exits: bool,
+    /// Guest RIP at host interrupts: where guest time goes.
+    pub guest_time: bool,
+    /// KVM's own statistics.
+    pub kvm_stats: bool,
+    /// CPU time and run-queue wait of the vCPU threads.
+    pub cpu_time: bool,
+}
+
+/// What trace-cmd records.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TracePlan {
+    /// Event systems or single events, as `trace-cmd record -e` takes them.
+    pub events: Vec<String>,
+    /// Buffer of each pCPU, in KiB.
+    pub buffer_kib: u32,
+}

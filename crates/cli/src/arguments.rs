@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The command line: every command and flag with its help.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use steady_lab::engine::EngineKind;
+
+const AFTER_HELP: &str = "\
+Exit codes:
+  0    done
+  1    a file could not be read or written
+  2    the command line or the scenario asks for what cannot be
+  3    something is not installed (steady doctor says what, and how to mend it)
+  4    a build failed; the error names its log
+  5    a run failed; the error names its logs
+  130  interrupted
+
+Environment:
+  STEADY_CACHE   where kernels and Bochs are kept (default ~/.cache/steady)
+  STEADY_HOME    the project's tree (default: found from the current folder upwards)
+  STEADY_BOCHS   `packaged` takes the distribution's Bochs instead of the compiled one
+  LINUX_SOURCE   a Linux 6.12 tree or tarball instead of the distribution's
+  NO_COLOR       no colour, whatever the terminal";
+
+/// Keeps the guests of an overcommitted KVM host steady.
+#[derive(Debug, Parser)]
+#[command(name = "steady", version, after_long_help = AFTER_HELP)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Race a scenario's variants on real nested KVM in an emulated host.
+    Run(Run),
+    /// Build what races need: the kernel, Bochs, the programs of the images.
+    Build(Build),
+    /// Say what this machine can run, what is missing, and the command that mends it.
+    Doctor(Doctor),
+    /// Show results that were written before.
+    Report(Report),
+    /// Print a completion script.
+    Completions {
+        /// For which shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages.
+    Man {
+        /// Into which folder.
+        directory: PathBuf,
+    },
+}
+
+/// An engine, as `--engine` takes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EngineName {
+    /// QEMU TCG, AMD SVM: seconds a variant; its clock is the wall.
+    Qemu,
+    /// Bochs, Intel VMX with pause-loop exiting: repeats to the last digit.
+    Bochs,
+}
+
+impl From<EngineName> for EngineKind {
+    fn from(name: EngineName) -> Self {
+        match name {
+            EngineName::Qemu => Self::Qemu,
+            EngineName::Bochs => Self::Bochs,
+        }
+    }
+}
+
+/// `steady run`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  steady run scenarios/two-vms.toml
+  steady run scenarios/two-vms.toml --engine bochs --variant kvm-pv
+  steady run scenarios/two-vms.toml --engine bochs --trace
+  steady run --check scenarios/*.toml
+  steady run scenarios/solo.toml --json | jq .measures_digest")]
+pub struct Run {
+    /// Scenario files.
+    #[arg(required = true, value_name = "SCENARIO")]
+    pub scenarios: Vec<PathBuf>,
+    /// Engine to run on; may be given more than once.
+    #[arg(long, value_enum, default_value = "qemu")]
+    pub engine: Vec<EngineName>,
+    /// Only this variant; may be given more than once.
+    #[arg(long, value_name = "NAME")]
+    pub variant: Vec<String>,
+    /// Only read and check the scenarios.
+    #[arg(long)]
+    pub check: bool,
+    /// Keep a trace.dat of each run, recorded by trace-cmd in the emulated host.
+    #[arg(long)]
+    pub trace: bool,
+    /// Folder for results.
+    #[arg(short, long, value_name = "FOLDER", default_value = "out")]
+    pub out: PathBuf,
+    /// Bound on each run by the wall clock, in seconds.
+    #[arg(long, value_name = "SECONDS")]
+    pub wall_limit: Option<u64>,
+    /// Print the results as JSON instead of tables.
+    #[arg(long)]
+    pub json: bool,
+    /// Show every measure.
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+/// `steady build`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  steady build kernel bochs")]
+pub struct Build {
+    /// What to build; all if none is named.
+    #[arg(value_enum)]
+    pub what: Vec<Artifact>,
+}
+
+/// What can be built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Artifact {
+    /// The kernel of host and guests.
+    Kernel,
+    /// Bochs 3.0 from Debian 13's source package.
+    Bochs,
+    /// The inits, the VMM and the C workloads.
+    Programs,
+}
+
+/// `steady doctor`.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Print the checks as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `steady report`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  steady report out/two-vms/*/result.json\n  steady report out/two-vms/bochs/result.json --html page.html")]
+pub struct Report {
+    /// Results.
+    #[arg(required = true, value_name = "RESULT")]
+    pub results: Vec<PathBuf>,
+    /// Write a self-contained page instead of a table.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Show every measure.
+    #[arg(short, long)]
+    pub verbose: bool,
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `steady build`: makes what races need, so that the first race does not have to.
+
+use std::process::ExitCode;
+
+use steady_lab::artifact::{bochs, kernel, programs};
+use steady_lab::{Home, Watcher};
+
+use crate::arguments::{Artifact, Build};
+use crate::progress::Show;
+
+/// Builds what was named, or everything.
+pub fn build(arguments: &Build) -> anyhow::Result<ExitCode> {
+    let home = Home::find()?;
+    let show = Show::new();
+    let wants = |artifact| arguments.what.is_empty() || arguments.what.contains(&artifact);
+    if wants(Artifact::Kernel) {
+        let kernel = kernel::ensure(&home, &show)?;
+        show.say(&format!("kernel {}: {}", kernel.release, kernel.image.display()));
+    }
+    if wants(Artifact::Bochs) {
+        let bochs = bochs::ensure(&home, &show)?;
+        show.say(&format!("Bochs {}: {}", bochs.version, bochs.program.display()));
+    }
+    if wants(Artifact::Programs) {
+        let programs = programs::ensure(&home)?;
+        show.say(&format!("programs: {}, {}, {}", programs.agent.display(), programs.vmm.display(), programs.workloads.display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}

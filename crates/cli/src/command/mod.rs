@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! One module for each command.
+
+pub mod build;
+pub mod doctor;
+pub mod generate;
+pub mod report;
+pub mod run;
+
+use steady_lab::LabError;
+use steady_scenario::LoadError;
+
+/// The exit code for an error, as `steady --help` lists them.
+pub fn exit_code(error: &anyhow::Error) -> u8 {
+    if let Some(error) = error.downcast_ref::<LabError>() {
+        return error.exit_code();
+    }
+    if error.downcast_ref::<LoadError>().is_some() { 2 } else { 1 }
+}
+
+/// Whether standard output may be coloured.
+pub fn colour() -> bool {
+    use std::io::IsTerminal;
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}

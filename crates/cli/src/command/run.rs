@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `steady run`: races scenarios and shows the results.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+use steady_lab::{Home, Options, Watcher, race};
+use steady_measures::RunResult;
+use steady_scenario::{LoadError, Scenario};
+
+use crate::arguments::Run;
+use crate::command::{colour, report};
+use crate::progress::Show;
+
+/// Races every scenario on every engine asked for; stops at the first error.
+pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
+    let scenarios = match load(arguments) {
+        Ok(scenarios) => scenarios,
+        Err(code) => return Ok(code),
+    };
+    if arguments.check {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let home = Home::find()?;
+    let show = Show::new();
+    let mut results = Vec::new();
+    for scenario in &scenarios {
+        for &engine in &arguments.engine {
+            let raced = race(&home, scenario, &options(arguments, engine.into()), &show)?;
+            let page = report::page_of_scenario(raced.directory.parent().unwrap_or(&arguments.out))?;
+            show.say(&format!("{}: {} and {}", scenario.name, raced.directory.join("result.json").display(), page.display()));
+            results.push(raced.result);
+        }
+    }
+    if arguments.json {
+        print_json(&results)?;
+    } else {
+        report::table(&results, arguments.verbose)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Loads all scenarios, so that each one's errors are told, not only the first's.
+fn load(arguments: &Run) -> Result<Vec<Scenario>, ExitCode> {
+    let mut scenarios = Vec::new();
+    let mut failed = false;
+    for path in &arguments.scenarios {
+        match Scenario::load(path) {
+            Ok(scenario) => {
+                if arguments.check {
+                    eprintln!("{}: ok, {} variants, digest {}", path.display(), scenario.variants.len(), scenario.digest());
+                }
+                scenarios.push(scenario);
+            }
+            Err(error) => {
+                failed = true;
+                eprintln!("{}", words(&error));
+            }
+        }
+    }
+    if failed { Err(ExitCode::from(2)) } else { Ok(scenarios) }
+}
+
+fn options(arguments: &Run, engine: steady_lab::engine::EngineKind) -> Options {
+    Options {
+        engine,
+        variants: arguments.variant.clone(),
+        trace: arguments.trace,
+        out: arguments.out.clone(),
+        wall_limit: arguments.wall_limit.map(Duration::from_secs),
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+        started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+    }
+}
+
+fn print_json(results: &[RunResult]) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    for result in results {
+        out.write_all(&result.to_json())?;
+    }
+    Ok(())
+}
+
+fn words(error: &LoadError) -> String {
+    match error {
+        LoadError::Invalid(diagnostics) => diagnostics.render(colour()),
+        other => format!("steady: {other}"),
+    }
+}

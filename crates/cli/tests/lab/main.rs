@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The lab for real: emulated hosts, nested guests, and every fault that a test can provoke.
+//!
+//! These tests boot kernels. They take the machine one after another (a lock), since QEMU's clock
+//! is the wall; Bochs runs use both CPUs by themselves.
+
+mod fault;
+mod interrupt;
+mod race;
+mod support;

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Do races measure what they say, and does Bochs repeat them to the byte?
+
+use std::process::{Command, Stdio};
+
+use crate::support::{ONE_VM, Place, ends_well, metric, project, steady};
+
+#[test]
+fn sharing_pcpus_makes_the_mean_or_the_tail_of_ipi_shootdowns_ten_times_longer() {
+    let place = Place::new();
+    for name in ["solo", "two-vms"] {
+        let scenario = project().join(format!("scenarios/{name}.toml"));
+        ends_well(&place.run(&scenario, &["--variant", "ipi", "--engine", "bochs"]).output().unwrap());
+    }
+    let latency = |scenario, point: &str| {
+        let result = place.result(scenario, "bochs");
+        metric(&result, "ipi", "shootdown", &format!("shootdown.latency.{point}"))
+    };
+    let longer = |point| latency("two-vms", point) / latency("solo", point).max(1);
+    assert!(longer("mean") >= 10 || longer("p99") >= 10, "mean ×{}, p99 ×{}", longer("mean"), longer("p99"));
+}
+
+#[test]
+fn the_same_scenario_twice_in_bochs_gives_the_same_measures_to_the_byte() {
+    let place = Place::new();
+    let scenario = project().join("scenarios/two-vms.toml");
+    let start = |out: &str| {
+        let words = ["--variant", "ipi", "--engine", "bochs", "-o"];
+        let mut command = steady();
+        command.arg("run").arg(&scenario).args(words).arg(place.path(out)).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    // Beside each other, which also shows that a busy machine does not change a digit.
+    let (first, second) = (start("a"), start("b"));
+    ends_well(&first.wait_with_output().unwrap());
+    ends_well(&second.wait_with_output().unwrap());
+    let measures = |out: &str| {
+        let text = std::fs::read_to_string(place.path(out).join("two-vms/bochs/result.json")).unwrap();
+        let from = text.find("\"variants\"").unwrap();
+        text[from..text.find("\"run\"").unwrap()].to_owned()
+    };
+    assert_eq!(measures("a"), measures("b"));
+}
+
+#[test]
+fn the_kept_trace_opens_with_trace_cmd_report() {
+    let place = Place::new();
+    let scenario = place.scenario(ONE_VM, "");
+    ends_well(&place.run(&scenario, &["--trace"]).output().unwrap());
+    let trace = place.path("out/test/qemu/plain-r0/trace.dat");
+    let report = Command::new("trace-cmd").arg("report").arg(&trace).output().unwrap();
+    ends_well(&report);
+    let text = String::from_utf8_lossy(&report.stdout);
+    for event in ["kvm_exit:", "kvm_entry:", "sched_switch:"] {
+        assert!(text.contains(event), "no {event} among {} lines", text.lines().count());
+    }
+    assert!(text.contains("CPU 0/KVM"), "the vCPU threads are named as QEMU names them");
+}
+
+#[test]
+fn the_distributions_qemu_runs_the_same_scenario_in_place_of_our_vmm() {
+    let place = Place::new();
+    let scenario = place.scenario(ONE_VM, "");
+    let text = std::fs::read_to_string(&scenario).unwrap().replace("memory_mib = 384", "memory_mib = 768\nvmm = \"qemu\"");
+    std::fs::write(&scenario, text).unwrap();
+    ends_well(&place.run(&scenario, &[]).output().unwrap());
+    let result = place.result("test", "qemu");
+    assert_eq!(result["config"]["vmm"], "qemu");
+    assert_eq!(metric(&result, "plain", "shootdown", "shootdown.latency.count"), 50);
+    assert!(metric(&result, "plain", "shootdown", "exits.total") > 0);
+}
+
+#[test]
+fn a_disk_workload_finds_its_disk_and_debians_programs_their_libraries() {
+    let place = Place::new();
+    let vm = ONE_VM.replace("[[vm.workload]]", "disk_mib = 32\n[[vm.workload]]\nprogram = \"fio\"\n[[vm.workload]]");
+    let scenario = place.scenario(&vm, "");
+    ends_well(&place.run(&scenario, &[]).output().unwrap());
+    let result = place.result("test", "qemu");
+    assert!(metric(&result, "plain", "fio", "time") > 0);
+    assert!(metric(&result, "plain", "fio", "exits.total") > 0);
+}
+
+#[test]
+fn turning_pv_tlb_flush_off_is_seen_by_the_guest() {
+    let place = Place::new();
+    let variant = "[variant.pv]\ntlb_flush = false\nipi = false\n[[variant]]\nname = \"pv\"";
+    // With one target a shootdown is a single IPI, which needs no PV IPI; three make a mask.
+    let vm = ONE_VM.replace("vcpus = 2", "vcpus = 4").replace("[0, 1]", "[0, 1, 0, 1]").replace("\"1\", \"--op", "\"3\", \"--op");
+    let scenario = place.scenario(&vm, variant);
+    ends_well(&place.run(&scenario, &[]).output().unwrap());
+    let result = place.result("test", "qemu");
+    // PV IPIs are hypercalls; without them an IPI is a write to the APIC.
+    let hypercalls = |variant| metric(&result, variant, "shootdown", "stat.hypercalls");
+    assert!(hypercalls("plain") < hypercalls("pv"), "{} and {}", hypercalls("plain"), hypercalls("pv"));
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Starts the `steady` command in a folder of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard};
+
+use serde_json::Value;
+
+static MACHINE: Mutex<()> = Mutex::new(());
+
+/// A place for one test.
+pub struct Place {
+    pub folder: tempfile::TempDir,
+    _machine: MutexGuard<'static, ()>,
+}
+
+/// A VM that runs one short workload, as the text of a scenario's part.
+pub const ONE_VM: &str = r#"
+[[vm]]
+name = "guest"
+vcpus = 2
+memory_mib = 96
+pin = [0, 1]
+[[vm.workload]]
+program = "shootdown"
+args = ["--targets", "1", "--operations", "50"]
+"#;
+
+impl Place {
+    /// Waits for the machine and makes a folder.
+    pub fn new() -> Self {
+        let machine = MACHINE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        Self { folder: tempfile::tempdir().unwrap(), _machine: machine }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Writes a scenario with one plain variant, after `change` has changed its text.
+    pub fn scenario(&self, vm: &str, variant: &str) -> PathBuf {
+        let text = format!(
+            "schema = 1\nname = \"test\"\ntitle = \"t\"\nquestion = \"q\"\n\
+             [host]\npcpus = 2\nmemory_mib = 384\ntime_limit_s = 30\n{vm}\n[[variant]]\nname = \"plain\"\n{variant}\n"
+        );
+        let path = self.path("test.toml");
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// `steady run` of a scenario, results in this place.
+    pub fn run(&self, scenario: &Path, words: &[&str]) -> Command {
+        let mut command = steady();
+        command.arg("run").arg(scenario).arg("-o").arg(self.path("out")).args(words);
+        command
+    }
+
+    /// The value at `out/<scenario>/<engine>/result.json`.
+    pub fn result(&self, scenario: &str, engine: &str) -> Value {
+        let path = self.path("out").join(scenario).join(engine).join("result.json");
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+/// The command, with the project's tree as its home.
+pub fn steady() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steady"));
+    command.env("STEADY_HOME", project()).env("NO_COLOR", "1").env_remove("LINUX_SOURCE");
+    command
+}
+
+/// The project's tree.
+pub fn project() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
+}
+
+/// Standard error of a command that must end with `code`.
+pub fn fails_with(code: i32, output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    said
+}
+
+/// Asserts that a command ended well.
+pub fn ends_well(output: &Output) {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Value of a metric of the first repetition of a variant.
+pub fn metric(result: &Value, variant: &str, workload: &str, name: &str) -> i64 {
+    let variants = result["variants"].as_array().unwrap();
+    let variant = variants.iter().find(|found| found["name"] == variant).expect("the variant was raced");
+    let metrics = variant["repetitions"][0]["metrics"].as_array().unwrap();
+    let found = metrics.iter().find(|metric| metric["name"] == name && metric["workload"] == workload);
+    found.unwrap_or_else(|| panic!("no {name} of {workload}"))["value"].as_i64().unwrap()
+}

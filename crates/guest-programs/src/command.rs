@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The commands that prepare a run and the one that is measured.
+//!
+//! A scenario's arguments take the place of the defaults, behind the options that fix the form of
+//! the output. The defaults are small: a machine that is emulated inside an emulated machine does
+//! some 50 million instructions a second, and a run should last a second or two there.
+//!
+//! pbzip2 and vips work on an input that [`Program::prepare`] makes in the guest. Its size is an
+//! argument of our own, which the program does not see: `input-kib=N` (default 512) for pbzip2,
+//! `input-pixels=N` (side of the image, default 256) for vips.
+use crate::error::ArgumentError;
+use crate::program::{Kind, OWN_DIRECTORY, Program};
+use std::collections::BTreeMap;
+
+/// Seed of every generated input: the same bytes in every run.
+const INPUT_SEED: &str = "1";
+
+/// What a command depends on.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting<'a> {
+    /// The arguments in the scenario; empty for the defaults.
+    pub args: &'a [String],
+    /// CPUs of the guest.
+    pub cpus: u32,
+    /// A directory with room for files: [`crate::SCRATCH`] in a guest.
+    pub scratch: &'a str,
+}
+
+/// An argument of our own: its name, default and bounds.
+struct InputSize {
+    prefix: &'static str,
+    default: u32,
+    max: u32,
+    expected: &'static str,
+}
+
+const TEXT_SIZE: InputSize = InputSize {
+    prefix: "input-kib=",
+    default: 512,
+    max: 1 << 20,
+    expected: "input-kib=N with N from 1 to 1048576, the size of the text in KiB",
+};
+
+const IMAGE_SIZE: InputSize = InputSize {
+    prefix: "input-pixels=",
+    default: 256,
+    max: 65_535,
+    expected: "input-pixels=N with N from 1 to 65535, the side of the image in pixels",
+};
+
+impl Program {
+    /// Commands to run before the measured one, in order.
+    ///
+    /// # Errors
+    /// If the size of the input is no number in range.
+    pub fn prepare(&self, setting: &Setting<'_>) -> Result<Vec<Vec<String>>, ArgumentError> {
+        let words = match self.kind {
+            Kind::Pbzip2 => {
+                let kib = self.input_size(&TEXT_SIZE, setting)?.to_string();
+                ["--kind", "text", "--kib", &kib]
+                    .map(str::to_owned)
+                    .to_vec()
+            }
+            Kind::Vips => {
+                let side = self.input_size(&IMAGE_SIZE, setting)?.to_string();
+                ["--kind", "image", "--width", &side, "--height", &side]
+                    .map(str::to_owned)
+                    .to_vec()
+            }
+            _ => return Ok(Vec::new()),
+        };
+        let mut argv = vec![format!("{OWN_DIRECTORY}/make-input")];
+        argv.extend(words);
+        argv.extend(["--seed", INPUT_SEED, "--output"].map(str::to_owned));
+        argv.push(self.input(setting));
+        Ok(vec![argv])
+    }
+
+    /// The measured command: path of the program in the image, then its arguments.
+    ///
+    /// # Errors
+    /// As [`Program::prepare`].
+    pub fn command(&self, setting: &Setting<'_>) -> Result<Vec<String>, ArgumentError> {
+        let cpus = setting.cpus;
+        let scratch = setting.scratch;
+        let given = self.own_words(setting)?;
+        let or = |defaults: Vec<String>| {
+            if given.is_empty() {
+                defaults
+            } else {
+                given.clone()
+            }
+        };
+        let words = match self.kind {
+            Kind::Own => or(self.own_defaults()),
+            Kind::StressNg => joined(
+                &["--metrics-brief", "--temp-path", scratch],
+                or(words(&format!(
+                    "--tlb-shootdown {cpus} --tlb-shootdown-ops 200"
+                ))),
+            ),
+            Kind::Hackbench => or(words("-g 1 -l 50")),
+            Kind::Sysbench => or(words(&format!(
+                "cpu --cpu-max-prime=200 --time=0 --events=200 --threads={cpus} run"
+            ))),
+            // -v prints the time, -k keeps the input, -f overwrites what an earlier run left; the
+            // blocks of 100 kB make several of a small input, so that threads have work.
+            Kind::Pbzip2 => {
+                let mut all = joined(&["-v", "-k", "-f"], or(words(&format!("-b1 -p{cpus}"))));
+                all.push(self.input(setting));
+                all
+            }
+            Kind::Dbench => joined(&["-c", self.data[0], "-D", scratch], or(words("-t 2 2"))),
+            // One summary however many processes, and nothing but it on standard output.
+            Kind::Fio => {
+                let directory = format!("--directory={scratch}");
+                joined(
+                    &[
+                        "--output-format=json",
+                        "--eta=never",
+                        "--group_reporting",
+                        &directory,
+                    ],
+                    or(words(
+                        "--name=mixed --rw=randrw --bs=4k --size=4M --ioengine=psync",
+                    )),
+                )
+            }
+            Kind::Vips => {
+                let mut all = or(words("gaussblur 3"));
+                let files = [self.input(setting), format!("{scratch}/vips.output.v")];
+                // "vips OPERATION INPUT OUTPUT PARAMETERS".
+                all.splice(1..1, files);
+                all
+            }
+        };
+        let path = match self.binaries.first() {
+            Some(path) => (*path).to_owned(),
+            None => format!("{OWN_DIRECTORY}/{}", self.own_binaries[0]),
+        };
+        Ok(std::iter::once(path).chain(words).collect())
+    }
+
+    /// Environment of the measured command, beside what every program gets.
+    #[must_use]
+    pub fn environment(&self, setting: &Setting<'_>) -> BTreeMap<String, String> {
+        let mut environment = BTreeMap::new();
+        if self.kind == Kind::Vips {
+            environment.insert("VIPS_CONCURRENCY".to_owned(), setting.cpus.to_string());
+        }
+        environment
+    }
+
+    fn own_defaults(&self) -> Vec<String> {
+        match self.name {
+            "shootdown" => words("--operations 500 --time-limit-ms 20000"),
+            "pagecache" => words("--records 500 --time-limit-ms 20000"),
+            "pingpong" => words("--operations 500 --time-limit-ms 20000"),
+            // spin: until it is told to stop.
+            _ => Vec::new(),
+        }
+    }
+
+    /// Path of the generated input.
+    fn input(&self, setting: &Setting<'_>) -> String {
+        let suffix = if self.kind == Kind::Vips { ".ppm" } else { "" };
+        format!("{}/{}.input{suffix}", setting.scratch, self.name)
+    }
+
+    fn size_rule(&self) -> Option<&'static InputSize> {
+        match self.kind {
+            Kind::Pbzip2 => Some(&TEXT_SIZE),
+            Kind::Vips => Some(&IMAGE_SIZE),
+            _ => None,
+        }
+    }
+
+    /// The scenario's arguments without those of our own, which are checked on the way.
+    fn own_words(&self, setting: &Setting<'_>) -> Result<Vec<String>, ArgumentError> {
+        let Some(rule) = self.size_rule() else {
+            return Ok(setting.args.to_vec());
+        };
+        self.input_size(rule, setting)?;
+        let kept = setting
+            .args
+            .iter()
+            .filter(|word| !word.starts_with(rule.prefix));
+        Ok(kept.cloned().collect())
+    }
+
+    fn input_size(&self, rule: &InputSize, setting: &Setting<'_>) -> Result<u32, ArgumentError> {
+        let mut size = rule.default;
+        for word in setting.args {
+            let Some(number) = word.strip_prefix(rule.prefix) else {
+                continue;
+            };
+            size = number
+                .parse()
+                .ok()
+                .filter(|size| (1..=rule.max).contains(size))
+                .ok_or_else(|| ArgumentError {
+                    program: self.name,
+                    argument: word.clone(),
+                    expected: rule.expected,
+                })?;
+        }
+        Ok(size)
+    }
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+fn joined(first: &[&str], rest: Vec<String>) -> Vec<String> {
+    first
+        .iter()
+        .map(|&word| word.to_owned())
+        .chain(rest)
+        .collect()
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Are the commands what a scenario's arguments ask for?
+use std::collections::BTreeSet;
+use steady_guest_programs::{OWN_DIRECTORY, PROGRAMS, SCRATCH, Setting, find};
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+fn command(name: &str, args: &str, cpus: u32) -> String {
+    let args = words(args);
+    let setting = Setting {
+        args: &args,
+        cpus,
+        scratch: SCRATCH,
+    };
+    let program = find(name).expect("a known program");
+    program
+        .command(&setting)
+        .expect("sound arguments")
+        .join(" ")
+}
+
+fn preparation(name: &str, args: &str) -> Result<Vec<String>, String> {
+    let args = words(args);
+    let setting = Setting {
+        args: &args,
+        cpus: 2,
+        scratch: SCRATCH,
+    };
+    let program = find(name).expect("a known program");
+    let steps = program
+        .prepare(&setting)
+        .map_err(|error| error.to_string())?;
+    // The measured command must agree on what is sound.
+    assert!(program.command(&setting).is_ok());
+    Ok(steps.iter().map(|argv| argv.join(" ")).collect())
+}
+
+#[test]
+fn arguments_take_the_place_of_the_defaults() {
+    assert_eq!(command("hackbench", "", 2), "/usr/bin/hackbench -g 1 -l 50");
+    assert_eq!(
+        command("hackbench", "-g 2 -T", 2),
+        "/usr/bin/hackbench -g 2 -T"
+    );
+    assert_eq!(command("spin", "", 2), "/usr/bin/spin");
+    assert_eq!(
+        command("shootdown", "--targets 3", 4),
+        "/usr/bin/shootdown --targets 3"
+    );
+}
+
+#[test]
+fn options_that_fix_the_output_stay_with_any_arguments() {
+    let stress_ng = command("stress-ng", "--mmap 1 --mmap-ops 3", 2);
+    assert_eq!(
+        stress_ng,
+        "/usr/bin/stress-ng --metrics-brief --temp-path /data --mmap 1 --mmap-ops 3"
+    );
+    let fio = command("fio", "--name=a --rw=read", 2);
+    assert!(
+        fio.contains("--output-format=json") && fio.ends_with("--name=a --rw=read"),
+        "{fio}"
+    );
+}
+
+#[test]
+fn defaults_use_the_cpus_of_the_guest() {
+    assert!(command("stress-ng", "", 3).ends_with("--tlb-shootdown 3 --tlb-shootdown-ops 200"));
+    assert!(command("sysbench", "", 5).contains("--threads=5"));
+    assert!(command("pbzip2", "", 7).contains("-p7"));
+    let setting = Setting {
+        args: &[],
+        cpus: 6,
+        scratch: SCRATCH,
+    };
+    let vips = find("vips").expect("vips is known");
+    assert_eq!(
+        vips.environment(&setting)
+            .get("VIPS_CONCURRENCY")
+            .map(String::as_str),
+        Some("6")
+    );
+}
+
+#[test]
+fn the_size_of_an_input_goes_to_its_maker_and_not_to_the_program() {
+    assert_eq!(
+        preparation("pbzip2", "input-kib=64 -p4"),
+        Ok(vec![
+            "/usr/bin/make-input --kind text --kib 64 --seed 1 --output /data/pbzip2.input"
+                .to_owned()
+        ])
+    );
+    assert_eq!(
+        command("pbzip2", "input-kib=64 -p4", 2),
+        "/usr/bin/pbzip2 -v -k -f -p4 /data/pbzip2.input"
+    );
+    // With nothing but a size, the defaults of the program stay.
+    assert_eq!(
+        command("pbzip2", "input-kib=64", 2),
+        "/usr/bin/pbzip2 -v -k -f -b1 -p2 /data/pbzip2.input"
+    );
+    assert_eq!(
+        command("vips", "input-pixels=64 gaussblur 5", 2),
+        "/usr/bin/vips gaussblur /data/vips.input.ppm /data/vips.output.v 5"
+    );
+}
+
+#[test]
+fn a_size_out_of_range_is_named_with_the_range() {
+    for (name, args) in [
+        ("pbzip2", "input-kib=0"),
+        ("pbzip2", "input-kib=1048577"),
+        ("pbzip2", "input-kib=-1"),
+        ("vips", "input-pixels="),
+        ("vips", "input-pixels=70000"),
+    ] {
+        let error = preparation(name, args).expect_err(args);
+        assert!(
+            error.contains(args) && error.contains("with N from 1 to"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_program_without_input_needs_no_preparation() {
+    assert_eq!(preparation("hackbench", "input-kib=3"), Ok(vec![]));
+}
+
+#[test]
+fn this_table_and_that_of_the_scenarios_agree() {
+    let ours = PROGRAMS
+        .iter()
+        .map(|program| (program.name, program.package, program.needs_disk));
+    let theirs = steady_scenario::PROGRAMS.iter().map(|program| {
+        let package = match program.origin {
+            steady_scenario::Origin::Own => None,
+            steady_scenario::Origin::Debian(package) => Some(package),
+        };
+        (program.name, package, program.needs_disk)
+    });
+    assert!(ours.eq(theirs));
+}
+
+#[test]
+fn an_unknown_program_names_the_nearest_known_one() {
+    let error = find("hackbensh").expect_err("a typing error");
+    assert_eq!(error.nearest, "hackbench");
+    assert!(
+        error.to_string().contains("did you mean \"hackbench\"?"),
+        "{error}"
+    );
+}
+
+#[test]
+fn commands_run_only_programs_that_the_image_holds() {
+    for program in PROGRAMS {
+        let own = program
+            .own_binaries
+            .iter()
+            .map(|name| format!("{OWN_DIRECTORY}/{name}"));
+        let held: BTreeSet<String> = own
+            .chain(program.binaries.iter().map(|&path| path.to_owned()))
+            .collect();
+        let setting = Setting {
+            args: &[],
+            cpus: 2,
+            scratch: SCRATCH,
+        };
+        let mut argvs = program.prepare(&setting).expect("no arguments");
+        argvs.push(program.command(&setting).expect("no arguments"));
+        for argv in argvs {
+            assert!(held.contains(&argv[0]), "{}: {argv:?}", program.name);
+        }
+        assert_eq!(
+            program.package.is_none(),
+            program.binaries.is_empty(),
+            "{}",
+            program.name
+        );
+    }
+}

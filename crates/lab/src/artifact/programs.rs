@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Our own static programs that go into the images: the two inits, the VMM, the C workloads.
+//!
+//! cargo and make know best what is up to date, so they are asked each time.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::error::LabError;
+use crate::home::Home;
+use crate::process::run_step;
+
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+const LIMIT: Duration = Duration::from_secs(20 * 60);
+
+/// Where the programs are.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    /// The init of host and guests.
+    pub agent: PathBuf,
+    /// The VMM.
+    pub vmm: PathBuf,
+    /// Folder of the C workloads.
+    pub workloads: PathBuf,
+}
+
+/// Builds what is not up to date.
+///
+/// # Errors
+/// [`LabError::Build`] with the compiler's words, [`LabError::Io`], [`LabError::Interrupted`].
+pub fn ensure(home: &Home) -> Result<Programs, LabError> {
+    let target = home.project.join("target/lab");
+    let logs = home.project.join("target/lab-logs");
+    std::fs::create_dir_all(&logs).map_err(|error| LabError::io("make", &logs, error))?;
+    cargo(home, &target, &logs.join("static-programs.log"))?;
+    let workloads = home.project.join("target/workloads");
+    let folder = home.project.join("workloads");
+    let out = format!("OUT={}", workloads.display());
+    let command = [OsStr::new("make"), OsStr::new("-C"), folder.as_os_str(), OsStr::new(&out)];
+    run_step("building the C workloads", &command, &home.project, &logs.join("workloads.log"), LIMIT, || {})?;
+    let made = target.join(TARGET).join("static");
+    Ok(Programs { agent: made.join("steady-agent"), vmm: made.join("steady-vmm"), workloads })
+}
+
+fn cargo(home: &Home, target: &Path, log: &Path) -> Result<(), LabError> {
+    let os = OsStr::new;
+    // crt-static needs an explicit target, or the build scripts would be static too and fail.
+    let command = [
+        os("env"),
+        os("RUSTFLAGS=-C target-feature=+crt-static -C relocation-model=static"),
+        os("cargo"),
+        os("build"),
+        os("--quiet"),
+        os("--locked"),
+        os("--profile=static"),
+        os("--target"),
+        os(TARGET),
+        os("--target-dir"),
+        target.as_os_str(),
+        os("-p"),
+        os("steady-agent"),
+        os("-p"),
+        os("steady-vmm"),
+    ];
+    run_step("building the lab's static programs", &command, &home.project, log, LIMIT, || {})
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The host in Bochs: Intel VMX with EPT, VPID and pause-loop exiting.
+//!
+//! Its clock counts instructions, so a run repeats to the last digit. The preemption timer is off
+//! on the compiled 3.0: guests hang with it.
+
+use std::fs;
+use std::path::Path;
+
+use crate::artifact::bochs::Bochs;
+use crate::engine::{Boot, SERIAL, Start};
+use crate::error::LabError;
+use crate::image::iso;
+
+/// Instructions of one emulated second. It is near what the compiled Bochs executes, so the
+/// emulated clock keeps about the pace of the wall.
+pub const INSTRUCTIONS_PER_SECOND: u64 = 200_000_000;
+
+/// Words for every host in Bochs. A host that panics restarts by a triple fault, at which Bochs
+/// ends.
+pub const HOST_WORDS: &str = "kvm_intel.preemption_timer=0 reboot=t panic=-1";
+
+const BIOS: (&str, &str) = ("/usr/share/bochs/BIOS-bochs-latest", "bochsbios");
+const VGA_BIOS: (&str, &str) = ("/usr/share/vgabios/vgabios.bin", "vgabios");
+/// What Bochs itself logs, besides what it prints.
+const BOCHS_LOG: &str = "bochs.log";
+
+/// Makes the boot CD and the configuration, and says how to start Bochs.
+///
+/// # Errors
+/// [`LabError::Missing`], [`LabError::Io`], [`LabError::Build`] of the CD.
+pub fn prepare(bochs: &Bochs, boot: &Boot<'_>) -> Result<Start, LabError> {
+    for (path, package) in [BIOS, VGA_BIOS] {
+        if !Path::new(path).is_file() {
+            return Err(LabError::Missing { program: path.into(), why: "Bochs boots with it", package });
+        }
+    }
+    let cd = iso::make(boot.directory, boot.kernel, boot.archives, boot.cmdline)?;
+    // The packaged build has posted interrupts of the newer model right, and a debugger that has
+    // to be told to go on; the compiled one has neither.
+    let (model, display) = if bochs.compiled {
+        ("corei7_haswell_4770", "nogui")
+    } else {
+        ("corei7_skylake_x", "rfb, options=\"timeout=0\"")
+    };
+    let text = format!(
+        "config_interface: textconfig\n\
+         display_library: {display}\n\
+         memory: guest={memory}, host={memory}\n\
+         romimage: file={bios}\n\
+         vgaromimage: file={vga}\n\
+         boot: cdrom\n\
+         ata0: enabled=1, ioaddr1=0x1f0, ioaddr2=0x3f0, irq=14\n\
+         ata1: enabled=0\n\
+         ata0-master: type=cdrom, path=host.iso, status=inserted\n\
+         cpu: model={model}, count={pcpus}, ips={ips}, reset_on_triple_fault=0, ignore_bad_msrs=1\n\
+         clock: sync=none, time0=946684800\n\
+         com1: enabled=1, mode=file, dev={SERIAL}\n\
+         port_e9_hack: enabled=1\n\
+         log: {BOCHS_LOG}\n\
+         panic: action=fatal\n\
+         error: action=ignore\n\
+         info: action=ignore\n\
+         pci: enabled=1, chipset=i440fx\n",
+        memory = boot.memory_mib,
+        bios = BIOS.0,
+        vga = VGA_BIOS.0,
+        pcpus = boot.pcpus,
+        ips = INSTRUCTIONS_PER_SECOND,
+    );
+    write(boot.directory, "machine.bochsrc", &text)?;
+    write(boot.directory, "start.rc", "c\n")?;
+    let mut arguments: Vec<String> = ["-q", "-f", "machine.bochsrc"].map(str::to_owned).into();
+    if !bochs.compiled {
+        arguments.extend(["-rc".to_owned(), "start.rc".to_owned()]);
+    }
+    Ok(Start { program: bochs.program.clone(), arguments, scratch: vec![cd] })
+}
+
+fn write(directory: &Path, name: &str, text: &str) -> Result<(), LabError> {
+    let path = directory.join(name);
+    fs::write(&path, text).map_err(|error| LabError::io("write", &path, error))
+}

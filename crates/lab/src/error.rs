@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What can go wrong in the lab. Each text says what, where to read more, and how to mend it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// An error of the lab.
+#[derive(Debug, Error)]
+pub enum LabError {
+    /// The project's own files are not there.
+    #[error("no Steady tree at or above {}: run from a checkout, or set STEADY_HOME to one", searched.display())]
+    NoProject {
+        /// Where the search began.
+        searched: PathBuf,
+    },
+    /// A file could not be read or written.
+    #[error("cannot {action} {}: {error}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A program that is needed is not installed.
+    #[error("{program} is not installed: {why}; mend: apt-get install {package}")]
+    Missing {
+        /// The program or file.
+        program: String,
+        /// What it is needed for.
+        why: &'static str,
+        /// Debian package that has it.
+        package: &'static str,
+    },
+    /// A step of a build failed.
+    #[error("{what} failed ({status}); log: {}\n{last}", log.display())]
+    Build {
+        /// What was being built.
+        what: String,
+        /// How it ended.
+        status: String,
+        /// The whole output.
+        log: PathBuf,
+        /// Its telling lines.
+        last: String,
+    },
+    /// Something in the cache is not whole.
+    #[error("{} is missing; mend: remove {} and run again, it is then built anew", missing.display(), folder.display())]
+    Damaged {
+        /// The file that is not there.
+        missing: PathBuf,
+        /// What to remove.
+        folder: PathBuf,
+    },
+    /// The kernel sources are not usable.
+    #[error("no kernel source: {what}; mend: {mend}")]
+    KernelSource {
+        /// What is wrong.
+        what: String,
+        /// How to get one.
+        mend: String,
+    },
+    /// The scenario asks for what the engine cannot give.
+    #[error("scenario {scenario}: {what}; {limit}")]
+    Beyond {
+        /// Name of the scenario.
+        scenario: String,
+        /// What it asks for.
+        what: String,
+        /// What the engine gives, and how to mend it.
+        limit: String,
+    },
+    /// A program of the scenario cannot be put in the image.
+    #[error("workload {program}: {what}")]
+    Program {
+        /// The program.
+        program: String,
+        /// What is wrong, and how to mend it.
+        what: String,
+    },
+    /// There is not enough room.
+    #[error("only {free_mib} MiB free at {}, at least {need_mib} are needed: make room, or set another place with -o", path.display())]
+    NoRoom {
+        /// Where.
+        path: PathBuf,
+        /// What is there, in MiB.
+        free_mib: u64,
+        /// What is needed, in MiB.
+        need_mib: u64,
+    },
+    /// A run of a variant failed.
+    #[error("variant {variant}: {fault}\nlogs: {}", logs.display())]
+    Run {
+        /// Which variant.
+        variant: String,
+        /// What happened.
+        fault: RunFault,
+        /// The folder of its logs.
+        logs: PathBuf,
+    },
+    /// The result would break the rules of its own schema: an error of this program.
+    #[error("the result is not sound: {0}")]
+    Unsound(String),
+    /// The user asked to stop.
+    #[error("interrupted; every emulator was ended")]
+    Interrupted,
+}
+
+impl LabError {
+    /// An [`LabError::Io`].
+    pub fn io(action: &'static str, path: &Path, error: io::Error) -> Self {
+        Self::Io { action, path: path.to_owned(), error }
+    }
+
+    /// Exit code of the command for this error, as `steady run --help` lists them.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Beyond { .. } | Self::Program { .. } => 2,
+            Self::Missing { .. } | Self::KernelSource { .. } | Self::NoProject { .. } => 3,
+            Self::Build { .. } => 4,
+            Self::Run { .. } => 5,
+            Self::Io { .. } | Self::Damaged { .. } | Self::NoRoom { .. } | Self::Unsound(_) => 1,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
+/// How a run of a variant failed.
+#[derive(Debug, Error)]
+pub enum RunFault {
+    /// The emulated host's kernel panicked.
+    #[error("the emulated host panicked: {line} (read serial.log)")]
+    HostPanic {
+        /// The kernel's words.
+        line: String,
+    },
+    /// Something inside the emulated host failed.
+    #[error("{what} (read {file}){tail}")]
+    Inside {
+        /// Which VM and what happened.
+        what: String,
+        /// The log that tells more.
+        file: String,
+        /// The last words of the guest's console.
+        tail: String,
+    },
+    /// The emulator ended too early.
+    #[error("the emulator ended before the host was done: {status}, last step: {step} (read emulator.log and serial.log){disk}")]
+    EmulatorEnded {
+        /// How it ended.
+        status: String,
+        /// The last thing that the host reported.
+        step: String,
+        /// A note if the disk is full.
+        disk: String,
+    },
+    /// Nothing happened within the limit.
+    #[error("no end within {limit:?}, last step: {step}; the emulator was killed (read serial.log)")]
+    TimeLimit {
+        /// The limit.
+        limit: Duration,
+        /// The last thing that the host reported.
+        step: String,
+    },
+    /// What the host sent is damaged.
+    #[error("the stream from the host is damaged: {0} (read stream.bin){1}")]
+    Stream(String, String),
+    /// What a program printed cannot be read.
+    #[error("VM {vm}, {program}: {what}")]
+    Output {
+        /// The VM.
+        vm: String,
+        /// The program.
+        program: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// The run's files could not be written.
+    #[error("{0}")]
+    Files(String),
+}

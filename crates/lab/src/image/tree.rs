@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The contents of the initramfs archives of guest and host.
+//!
+//! Only what the scenario needs goes in: an emulated machine copies every byte once or twice
+//! before it is up.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use steady_guest_programs::{OWN_DIRECTORY, Program, image};
+
+use crate::artifact::kernel::Kernel;
+use crate::artifact::programs::Programs;
+use crate::error::LabError;
+use crate::image::cpio::Archive;
+
+/// Files by their path in the image, from their path here.
+type Files = BTreeMap<String, PathBuf>;
+
+/// What a host's image holds besides the init and the VMM.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HostNeeds {
+    /// The distribution's QEMU instead of `steady-vmm`.
+    pub qemu: bool,
+    /// trace-cmd.
+    pub trace: bool,
+    /// mke2fs, for VMs with a disk.
+    pub disk: bool,
+}
+
+/// The archive of a guest that can run `wanted`.
+///
+/// # Errors
+/// [`LabError::Program`] naming what is not installed, [`LabError::Io`].
+pub fn guest(programs: &Programs, wanted: &[&'static Program]) -> Result<Vec<u8>, LabError> {
+    let mut files = Files::new();
+    for program in wanted {
+        for own in program.own_binaries {
+            files.insert(inside(&format!("{OWN_DIRECTORY}/{own}")), programs.workloads.join(own));
+        }
+        for path in program.binaries {
+            add_program(&mut files, program.name, Path::new(path), program.package)?;
+        }
+        for path in program.data {
+            if !Path::new(path).is_file() {
+                return Err(missing(program.name, path, program.package));
+            }
+            files.insert(inside(path), PathBuf::from(path));
+        }
+    }
+    pack(&files, &programs.agent)
+}
+
+/// The archive of the emulated host; the kernel and the guests' archive are in it for the VMMs.
+///
+/// # Errors
+/// As [`guest`].
+pub fn host(programs: &Programs, kernel: &Kernel, guest: &[u8], needs: HostNeeds) -> Result<Vec<u8>, LabError> {
+    let mut files = Files::new();
+    files.insert("lab/bzImage".into(), kernel.image.clone());
+    if needs.qemu {
+        add_program(&mut files, "vmm = \"qemu\"", Path::new("/usr/bin/qemu-system-x86_64"), Some("qemu-system-x86"))?;
+        for (path, package) in QEMU_FIRMWARE {
+            if !Path::new(path).is_file() {
+                return Err(missing("vmm = \"qemu\"", path, Some(package)));
+            }
+            files.insert(inside(path), PathBuf::from(path));
+        }
+    } else {
+        files.insert("usr/bin/steady-vmm".into(), programs.vmm.clone());
+    }
+    if needs.trace {
+        add_program(&mut files, "--trace", Path::new("/usr/bin/trace-cmd"), Some("trace-cmd"))?;
+    }
+    if needs.disk {
+        add_program(&mut files, "disk_mib", Path::new("/usr/sbin/mke2fs"), Some("e2fsprogs"))?;
+    }
+    let mut bytes = pack(&files, &programs.agent)?;
+    let mut archive = Archive::default();
+    archive.file("lab/guest.cpio", 0o644, guest);
+    bytes.extend(archive.finish());
+    Ok(bytes)
+}
+
+/// An archive with one file, to be put behind another archive.
+pub fn single(path: &str, contents: &[u8]) -> Vec<u8> {
+    let mut archive = Archive::default();
+    archive.file(path, 0o644, contents);
+    archive.finish()
+}
+
+/// Firmware that QEMU's `microvm` boots a bzImage with.
+const QEMU_FIRMWARE: [(&str, &str); 2] = [
+    ("/usr/share/seabios/bios-microvm.bin", "seabios"),
+    ("/usr/share/qemu/linuxboot_dma.bin", "qemu-system-data"),
+];
+
+fn inside(path: &str) -> String {
+    path.trim_start_matches('/').to_owned()
+}
+
+fn missing(program: &str, path: &str, package: Option<&str>) -> LabError {
+    let mend = package.map_or("make -C workloads".to_owned(), |package| format!("apt-get install {package}"));
+    LabError::Program { program: program.to_owned(), what: format!("{path} is not installed; mend: {mend}") }
+}
+
+fn add_program(files: &mut Files, name: &str, path: &Path, package: Option<&str>) -> Result<(), LabError> {
+    if !path.is_file() {
+        return Err(missing(name, &path.to_string_lossy(), package));
+    }
+    let closure = image::closure(&[path]).map_err(|error| LabError::Program { program: name.to_owned(), what: error.to_string() })?;
+    for file in closure {
+        files.insert(inside(&file.image.to_string_lossy()), file.host);
+    }
+    Ok(())
+}
+
+fn pack(files: &Files, agent: &Path) -> Result<Vec<u8>, LabError> {
+    let read = |path: &Path| fs::read(path).map_err(|error| LabError::io("read", path, error));
+    let mut archive = Archive::default();
+    for directory in ["dev", "proc", "sys", "tmp", "run", "data", "var/lib"] {
+        archive.directory(directory);
+    }
+    // Debian's merged /usr: whatever path a program was linked with is found.
+    for (link, target) in [("bin", "usr/bin"), ("sbin", "usr/sbin"), ("lib", "usr/lib"), ("lib64", "usr/lib64")] {
+        archive.directory(target);
+        archive.link(link, target);
+    }
+    archive.file("init", 0o755, &read(agent)?);
+    for (path, from) in files {
+        archive.file(&merged(path), 0o755, &read(from)?);
+    }
+    Ok(archive.finish())
+}
+
+/// The path under `/usr` for one that goes through the links of the merged layout.
+fn merged(path: &str) -> String {
+    let through_link = ["bin/", "sbin/", "lib/", "lib64/"].iter().any(|link| path.starts_with(link));
+    if through_link { format!("usr/{path}") } else { path.to_owned() }
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! One run's events as one repetition of the result.
+//!
+//! Numbers of a measured workload are of its own window. A background VM is seen through the
+//! windows of the others, so its workload is named `spin@shootdown`: spin, while shootdown ran.
+
+use std::path::Path;
+
+use steady_agent::channel::Output;
+use steady_agent::event::{Event, VmWindow, Window, WorkloadEnd};
+use steady_guest_programs as guest_programs;
+use steady_measures::{Artifact, Better, Metric, Repetition, Unit, Warning, names};
+use steady_scenario::{Collect, Scenario, Vm};
+
+use super::reason::Isa;
+use super::symbol::{Class, Symbols};
+use crate::engine::watch::Transcript;
+use crate::error::{LabError, RunFault};
+
+/// What is known before the run.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// The scenario.
+    pub scenario: &'a Scenario,
+    /// The guest kernel's symbols.
+    pub symbols: &'a Symbols,
+    /// Folder of the result; artifacts are named relative to it.
+    pub result_directory: &'a Path,
+    /// Folder of this run, below it.
+    pub run_directory: &'a Path,
+}
+
+/// The repetition that a transcript tells of.
+///
+/// # Errors
+/// [`RunFault::Output`] if a program's output cannot be read, [`RunFault::Files`].
+pub fn repetition(context: Context<'_>, index: u32, transcript: &Transcript) -> Result<Repetition, RunFault> {
+    let mut made = Repetition { index, ..Repetition::default() };
+    let mut isa = Isa::Vmx;
+    for (_, event) in &transcript.events {
+        match event {
+            Event::Up { isa: word, .. } => {
+                isa = Isa::from_word(word).ok_or_else(|| RunFault::Files(format!("the host names the ISA `{word}`; vmx or svm was expected")))?;
+            }
+            Event::End(end) => workload(context, isa, end, &mut made)?,
+            _ => {}
+        }
+    }
+    if transcript.files.iter().any(|name| name == "trace.dat") {
+        made.artifacts.push(artifact(context, "trace.dat", "trace")?);
+    }
+    Ok(made)
+}
+
+fn artifact(context: Context<'_>, file: &str, name: &str) -> Result<Artifact, RunFault> {
+    let path = context.run_directory.join(file);
+    let relative = path.strip_prefix(context.result_directory).unwrap_or(&path).to_string_lossy().into_owned();
+    let described = Artifact::of_file(context.result_directory, &relative, name);
+    described.map_err(|error| RunFault::Files(format!("cannot read {}: {error}", path.display())))
+}
+
+fn workload(context: Context<'_>, isa: Isa, end: &WorkloadEnd, made: &mut Repetition) -> Result<(), RunFault> {
+    let vms = &context.scenario.vms;
+    let unknown = || RunFault::Files(format!("the host reports on VM {} workload {}, which the scenario has not", end.vm, end.index));
+    let vm = vms.iter().find(|vm| vm.name == end.vm).ok_or_else(unknown)?;
+    let named = vm.workloads.get(end.index as usize).ok_or_else(unknown)?;
+    let workload = workload_name(vm, end.index as usize);
+    let program = guest_programs::find(named.program.name).map_err(|error| RunFault::Files(error.to_string()))?;
+    let fault = |what: String| RunFault::Output { vm: end.vm.clone(), program: program.name.to_owned(), what };
+    let report = program.parse(&program_output(&end.output)).map_err(|error| fault(error.to_string()))?;
+    let (metrics, distributions) = report.scoped(&end.vm, &workload).map_err(|error| fault(error.to_string()))?;
+    made.metrics.extend(metrics);
+    made.distributions.extend(distributions);
+    for (name, &count) in &end.output.counters {
+        let metric = Metric::new(format!("guest.{name}"), Unit::Count, Better::Neutral, integer(count));
+        made.metrics.push(metric.in_vm(&end.vm).of_workload(&workload));
+    }
+    if let Some(window) = &end.window {
+        of_window(context, isa, window, (&end.vm, &workload), made);
+    }
+    Ok(())
+}
+
+/// Name of a workload in the results: its program, with a number if the VM runs it twice.
+fn workload_name(vm: &Vm, index: usize) -> String {
+    let program = vm.workloads[index].program.name;
+    let earlier = vm.workloads[..index].iter().filter(|workload| workload.program.name == program).count();
+    if earlier == 0 { program.to_owned() } else { format!("{program}-{}", earlier + 1) }
+}
+
+fn program_output(output: &Output) -> guest_programs::Output<'_> {
+    let exit = match (output.timed_out, output.exit_code, output.signal) {
+        (true, ..) => guest_programs::Exit::TimeLimit,
+        (false, Some(code), _) => guest_programs::Exit::Code(code),
+        (false, None, signal) => guest_programs::Exit::Signal(signal.unwrap_or(0)),
+    };
+    guest_programs::Output { stdout: &output.stdout, stderr: &output.stderr, wall_ns: output.wall_ns, exit }
+}
+
+fn of_window(context: Context<'_>, isa: Isa, window: &Window, measured: (&str, &str), made: &mut Repetition) {
+    let (measured_vm, workload) = measured;
+    if window.dropped > 0 {
+        let text = format!("{} VM exits of {measured_vm}, {workload}, had no room in the kernel's histogram; exit counts and guest time are lower bounds", window.dropped);
+        made.warnings.push(Warning { code: "events-lost".to_owned(), text });
+    }
+    for vm in &context.scenario.vms {
+        let Some(counted) = window.vms.get(&vm.name) else { continue };
+        let scope = if vm.name == measured_vm {
+            workload.to_owned()
+        } else if vm.background {
+            format!("{}@{workload}", workload_name(vm, 0))
+        } else {
+            // Another measured VM has windows of its own.
+            continue;
+        };
+        let metrics = of_vm(context, isa, counted, window.length_ns);
+        made.metrics.extend(metrics.into_iter().map(|metric| metric.in_vm(&vm.name).of_workload(&scope)));
+    }
+}
+
+fn of_vm(context: Context<'_>, isa: Isa, counted: &VmWindow, length_ns: u64) -> Vec<Metric> {
+    let collects = |what| context.scenario.measure.collect.contains(&what);
+    let lower = |name: &str, unit, value: u64| Metric::new(name, unit, Better::Lower, integer(value));
+    let neutral = |name: String, unit, value: u64| Metric::new(name, unit, Better::Neutral, integer(value));
+    let mut metrics = vec![neutral("window".to_owned(), Unit::Ns, length_ns)];
+    if collects(Collect::CpuTime) {
+        metrics.push(lower(names::CPU_TIME, Unit::Ns, counted.vcpu_run_ns + counted.vmm_run_ns));
+        metrics.push(neutral("cpu_time.vcpus".to_owned(), Unit::Ns, counted.vcpu_run_ns));
+        metrics.push(neutral("cpu_wait.vcpus".to_owned(), Unit::Ns, counted.vcpu_wait_ns));
+    }
+    if collects(Collect::Exits) {
+        metrics.push(lower(names::EXITS_TOTAL, Unit::Count, counted.exits.values().sum()));
+        for (&reason, &count) in &counted.exits {
+            let name = format!("{}{}", names::EXITS_PREFIX, isa.exit_name(reason));
+            // Two raw VMX reasons that differ in their flags alone have one name.
+            match metrics.iter_mut().find(|metric| metric.name == name) {
+                Some(metric) => metric.value += integer(count),
+                None => metrics.push(Metric::new(name, Unit::Count, Better::Lower, integer(count))),
+            }
+        }
+    }
+    if collects(Collect::KvmStats) {
+        let always = [names::HALTS, names::HYPERCALLS, names::DIRECTED_YIELDS_ATTEMPTED, names::DIRECTED_YIELDS_SUCCESSFUL];
+        for (stat, &value) in &counted.stats {
+            let name = format!("{}{stat}", names::STAT_PREFIX);
+            if value > 0 || always.contains(&name.as_str()) {
+                let unit = if stat.ends_with("_ns") { Unit::Ns } else { Unit::Count };
+                metrics.push(neutral(name, unit, value));
+            }
+        }
+    }
+    if collects(Collect::GuestTime) {
+        metrics.extend(guest_time(context.symbols, counted));
+    }
+    metrics
+}
+
+/// vCPU time by class, in the shares of the sampled RIPs.
+fn guest_time(symbols: &Symbols, counted: &VmWindow) -> Vec<Metric> {
+    let samples: u64 = counted.rips.values().sum();
+    let mut metrics = vec![Metric::new("guest_samples", Unit::Count, Better::Neutral, integer(samples))];
+    if samples == 0 {
+        return metrics;
+    }
+    let mut counts = [0_u64; Class::ALL.len()];
+    for (&rip, &count) in &counted.rips {
+        counts[symbols.class(rip) as usize] += count;
+    }
+    assert_eq!(counts.iter().sum::<u64>(), samples, "each sample has one class");
+    for class in Class::ALL {
+        let share = u128::from(counted.vcpu_run_ns) * u128::from(counts[class as usize]) / u128::from(samples);
+        let value = i64::try_from(share).expect("a share of an i64 is one");
+        let name = format!("{}{}", names::GUEST_TIME_PREFIX, class.word());
+        metrics.push(Metric::new(name, Unit::Ns, Better::Neutral, value));
+    }
+    metrics
+}
+
+fn integer(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// The error of the lab for a result that its own schema refuses.
+pub fn unsound(error: impl std::fmt::Display) -> LabError {
+    LabError::Unsound(error.to_string())
+}

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! From what the emulated host counted to the measures of a repetition.
+
+pub mod assemble;
+pub mod reason;
+pub mod symbol;

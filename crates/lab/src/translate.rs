@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! From a variant of a scenario to the plan of an emulated host and its kernel's command line.
+
+use steady_agent::plan::{Collect, Grouping, HostPlan, TracePlan, VmPlan, Vmm, WorkloadPlan};
+use steady_guest_programs::{self as guest_programs, Program, SCRATCH, Setting};
+use steady_scenario::{self as scenario, Scenario, Variant, Vm, Word};
+
+use crate::engine::{Engine, EngineKind};
+use crate::error::LabError;
+use crate::image::tree::HostNeeds;
+
+/// Events that `--trace` records: what a diagnosis of stalls reads.
+const TRACE_EVENTS: [&str; 9] = [
+    "kvm", "sched:sched_switch", "sched:sched_wakeup", "sched:sched_waking", "sched:sched_migrate_task", "ipi",
+    "irq_vectors", "timer:hrtimer_expire_entry", "timer:hrtimer_start",
+];
+/// trace-cmd's buffer for each pCPU, in KiB.
+const TRACE_BUFFER_KIB: u32 = 8 << 10;
+/// Added to the limit of a scenario for what surrounds the workloads, in seconds of the host.
+const PLAN_SLACK_S: u64 = 5;
+
+/// Refuses what the engine cannot give.
+///
+/// # Errors
+/// [`LabError::Beyond`].
+pub fn check(scenario: &Scenario, kind: EngineKind, variants: &[&Variant]) -> Result<(), LabError> {
+    let beyond = |what: String, limit: String| Err(LabError::Beyond { scenario: scenario.name.clone(), what, limit });
+    let most = kind.most_pcpus();
+    if scenario.host.pcpus > most {
+        let limit = format!("the engine {} gives at most {most}; lower host.pcpus", kind.name());
+        return beyond(format!("{} pCPUs", scenario.host.pcpus), limit);
+    }
+    for variant in variants {
+        if let Some(remedy) = variant.remedies.first() {
+            let limit = "this kernel series does not have it yet".to_owned();
+            return beyond(format!("variant {} needs the remedy {remedy}", variant.name), limit);
+        }
+    }
+    Ok(())
+}
+
+/// The programs that the guests need, each once.
+///
+/// # Errors
+/// [`LabError::Program`] for a program that the images do not know.
+pub fn programs(scenario: &Scenario) -> Result<Vec<&'static Program>, LabError> {
+    let mut wanted: Vec<&'static Program> = Vec::new();
+    for workload in scenario.vms.iter().flat_map(|vm| &vm.workloads) {
+        let program = known(workload)?;
+        if wanted.iter().all(|other| other.name != program.name) {
+            wanted.push(program);
+        }
+    }
+    Ok(wanted)
+}
+
+fn known(workload: &scenario::Workload) -> Result<&'static Program, LabError> {
+    let name = workload.program.name;
+    guest_programs::find(name).map_err(|error| LabError::Program { program: name.to_owned(), what: error.to_string() })
+}
+
+/// What the host's image needs.
+pub fn host_needs(scenario: &Scenario, trace: bool) -> HostNeeds {
+    HostNeeds {
+        qemu: scenario.host.vmm == scenario::Vmm::Qemu,
+        trace,
+        disk: scenario.vms.iter().any(|vm| vm.disk_mib.is_some()),
+    }
+}
+
+/// The plan of one variant.
+///
+/// # Errors
+/// [`LabError::Program`] for arguments that a program does not take.
+pub fn plan(scenario: &Scenario, variant: &Variant, trace: bool) -> Result<HostPlan, LabError> {
+    let collects = |what| scenario.measure.collect.contains(&what);
+    let vms: Result<Vec<VmPlan>, LabError> = scenario.vms.iter().map(|each| vm(each, variant)).collect();
+    Ok(HostPlan {
+        vmm: match scenario.host.vmm {
+            scenario::Vmm::Steady => Vmm::Steady,
+            scenario::Vmm::Qemu => Vmm::Qemu,
+        },
+        vms: vms?,
+        collect: Collect {
+            exits: collects(scenario::Collect::Exits),
+            guest_time: collects(scenario::Collect::GuestTime),
+            kvm_stats: collects(scenario::Collect::KvmStats),
+            cpu_time: collects(scenario::Collect::CpuTime),
+        },
+        trace: trace.then(|| TracePlan {
+            events: TRACE_EVENTS.map(str::to_owned).into(),
+            buffer_kib: TRACE_BUFFER_KIB,
+        }),
+        time_limit_ms: (u64::from(scenario.host.time_limit_s) + PLAN_SLACK_S) * 1000,
+    })
+}
+
+fn vm(vm: &Vm, variant: &Variant) -> Result<VmPlan, LabError> {
+    let words = [vm.guest_cmdline.as_str(), variant.guest_cmdline.as_str()];
+    let workloads: Result<Vec<WorkloadPlan>, LabError> = vm.workloads.iter().map(|each| workload(each, vm.vcpus)).collect();
+    Ok(VmPlan {
+        name: vm.name.clone(),
+        vcpus: vm.vcpus,
+        memory_mib: vm.memory_mib,
+        pin: vm.pin.clone(),
+        cpu_weight: vm.cpu_weight,
+        cgroup: match vm.cgroup {
+            scenario::Cgroup::Vm => Grouping::Vm,
+            scenario::Cgroup::Vcpu => Grouping::Vcpu,
+            scenario::Cgroup::None => Grouping::None,
+        },
+        disk_mib: vm.disk_mib,
+        cmdline: words.join(" ").trim().to_owned(),
+        background: vm.background,
+        pv: variant.pv.iter().map(|(feature, on)| (feature.name().to_owned(), on)).collect(),
+        workloads: workloads?,
+    })
+}
+
+fn workload(workload: &scenario::Workload, vcpus: u32) -> Result<WorkloadPlan, LabError> {
+    let program = known(workload)?;
+    let setting = Setting { args: &workload.args, cpus: vcpus, scratch: SCRATCH };
+    let wrong = |error: guest_programs::ArgumentError| LabError::Program { program: program.name.to_owned(), what: error.to_string() };
+    Ok(WorkloadPlan {
+        program: program.name.to_owned(),
+        setup: program.prepare(&setting).map_err(wrong)?,
+        argv: program.command(&setting).map_err(wrong)?,
+        env: program.environment(&setting),
+        // A background program is bounded by the plan as a whole.
+        time_limit_ms: workload.time_limit_s.map_or(0, |limit_s| u64::from(limit_s) * 1000),
+    })
+}
+
+/// The command line of the host's kernel.
+pub fn host_cmdline(engine: &Engine, variant: &Variant) -> String {
+    let mut words = vec!["console=ttyS0 quiet steady.role=host no_timer_check".to_owned(), engine.host_words().to_owned()];
+    if !variant.switches.ple {
+        words.push("kvm_intel.ple_gap=0 kvm_amd.pause_filter_count=0".to_owned());
+    }
+    if let Some(poll_ns) = variant.switches.halt_poll_ns {
+        words.push(format!("kvm.halt_poll_ns={poll_ns}"));
+    }
+    if !variant.host_cmdline.is_empty() {
+        words.push(variant.host_cmdline.clone());
+    }
+    words.join(" ")
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Who is told how far a long work has come. The lab only speaks; how it is shown is the caller's.
+
+/// Told of the progress of long works. Called from several threads.
+pub trait Watcher: Sync {
+    /// `done` of `total` steps of the work `what` are done; both count the same thing.
+    fn progress(&self, what: &str, done: u64, total: u64);
+    /// The work `what` has ended.
+    fn done(&self, what: &str);
+    /// Something that a person may want to know.
+    fn say(&self, text: &str);
+}
+
+/// Tells nobody.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Watcher for Silent {
+    fn progress(&self, _what: &str, _done: u64, _total: u64) {}
+    fn done(&self, _what: &str) {}
+    fn say(&self, _text: &str) {}
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The variants of one result side by side.
+//!
+//! Each metric is summarised over the repetitions of a variant and set against the same metric of
+//! one variant, the baseline. Results of different engines are never set against each other: their
+//! clocks measure different things.
+use crate::error::Error;
+use crate::metric::{Better, Metric, Unit};
+use crate::result::{RunResult, VariantResult};
+use std::collections::BTreeMap;
+
+/// What a metric is of, and its name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    /// The VM; `None` for the whole host.
+    pub vm: Option<String>,
+    /// The workload; `None` for the VM as a whole.
+    pub workload: Option<String>,
+    /// The metric's name.
+    pub name: String,
+}
+
+/// One metric of one variant, over its repetitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cell {
+    /// The median, see [`median`].
+    pub median: i64,
+    /// The least.
+    pub min: i64,
+    /// The greatest.
+    pub max: i64,
+    /// In how many repetitions it was measured; at least 1.
+    pub repetitions: usize,
+    /// The median in thousandths of the baseline's median, rounded to the nearest, halves up.
+    /// `None` if the baseline lacks the metric or has a median below 1, or this median is negative.
+    pub ratio_permille: Option<i64>,
+}
+
+/// One metric over all variants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// What it is of, and its name.
+    pub key: Key,
+    /// Unit of all cells.
+    pub unit: Unit,
+    /// Which way is better.
+    pub better: Better,
+    /// One cell per variant, in the order of the result; `None` where the variant lacks the metric.
+    pub cells: Vec<Option<Cell>>,
+}
+
+/// All metrics of one result, one row each, in the order in which they first appear.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Comparison {
+    /// Index of the variant that ratios refer to.
+    pub baseline: usize,
+    /// The rows.
+    pub rows: Vec<Row>,
+}
+
+impl Comparison {
+    /// Compares the variants of `result` against the one named `baseline`, or the first.
+    ///
+    /// Where variants disagree on the unit of a metric, each unit gets a row of its own.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchVariant`] if there is no such variant, or none at all.
+    pub fn new(result: &RunResult, baseline: Option<&str>) -> Result<Self, Error> {
+        let found = match baseline {
+            None => (!result.variants.is_empty()).then_some(0),
+            Some(name) => result.variants.iter().position(|v| v.name == name),
+        };
+        let baseline = found.ok_or_else(|| Error::NoSuchVariant {
+            name: baseline.unwrap_or("(the first)").to_owned(),
+            known: result.variants.iter().map(|v| v.name.clone()).collect(),
+        })?;
+        let mut rows: Vec<Row> = Vec::new();
+        let mut row_of: BTreeMap<(Key, Unit), usize> = BTreeMap::new();
+        for (at, variant) in result.variants.iter().enumerate() {
+            for (key, metric, values) in values_of(variant) {
+                let row = *row_of.entry((key.clone(), metric.unit)).or_insert_with(|| {
+                    rows.push(Row {
+                        key,
+                        unit: metric.unit,
+                        better: metric.better,
+                        cells: vec![None; result.variants.len()],
+                    });
+                    rows.len() - 1
+                });
+                rows[row].cells[at] = summarise(values);
+            }
+        }
+        for row in &mut rows {
+            let base = row.cells[baseline].map(|cell| cell.median);
+            for cell in row.cells.iter_mut().flatten() {
+                cell.ratio_permille = base.and_then(|base| permille(cell.median, base));
+            }
+        }
+        Ok(Self { baseline, rows })
+    }
+}
+
+/// The values of each metric over the repetitions, in the order of first appearance.
+fn values_of(variant: &VariantResult) -> Vec<(Key, &Metric, Vec<i64>)> {
+    let mut found: Vec<(Key, &Metric, Vec<i64>)> = Vec::new();
+    let mut place: BTreeMap<(Key, Unit), usize> = BTreeMap::new();
+    for metric in variant.repetitions.iter().flat_map(|r| &r.metrics) {
+        let key = Key {
+            vm: metric.vm.clone(),
+            workload: metric.workload.clone(),
+            name: metric.name.clone(),
+        };
+        let at = *place.entry((key.clone(), metric.unit)).or_insert_with(|| {
+            found.push((key, metric, Vec::new()));
+            found.len() - 1
+        });
+        found[at].2.push(metric.value);
+    }
+    found
+}
+
+fn summarise(mut values: Vec<i64>) -> Option<Cell> {
+    values.sort_unstable();
+    Some(Cell {
+        median: median(&values)?,
+        min: *values.first()?,
+        max: *values.last()?,
+        repetitions: values.len(),
+        ratio_permille: None,
+    })
+}
+
+/// The middle of ascending values; of an even number, the mean of the two in the middle, rounded
+/// down. `None` without values.
+#[must_use]
+pub fn median(ascending: &[i64]) -> Option<i64> {
+    debug_assert!(ascending.is_sorted(), "median of unsorted values");
+    let upper = *ascending.get(ascending.len() / 2)?;
+    if ascending.len() % 2 == 1 {
+        return Some(upper);
+    }
+    let lower = ascending[ascending.len() / 2 - 1];
+    let sum = i128::from(lower) + i128::from(upper);
+    i64::try_from(sum.div_euclid(2)).ok()
+}
+
+fn permille(value: i64, base: i64) -> Option<i64> {
+    if value < 0 || base < 1 {
+        return None;
+    }
+    let (value, base) = (i128::from(value), i128::from(base));
+    i64::try_from((value * 1000 + base / 2) / base).ok()
+}

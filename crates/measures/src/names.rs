@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The names of metrics that every engine shares.
+//!
+//! An engine may add others; a reader finds these by name. Where KVM has a statistic, the name is
+//! KVM's own behind `stat.`, also when a simulator counted it. Exit reasons keep the names of the
+//! processor's manual as KVM prints them: upper case for VMX, lower case for SVM.
+
+/// All VM exits of a VM.
+pub const EXITS_TOTAL: &str = "exits.total";
+/// Before an exit reason: `exits.EPT_VIOLATION`, `exits.npf`.
+pub const EXITS_PREFIX: &str = "exits.";
+/// Exits of a pause loop, as VMX and as SVM name the reason.
+pub const PLE_EXITS: [&str; 2] = ["exits.PAUSE_INSTRUCTION", "exits.pause"];
+/// Before a statistic of KVM, summed over the vCPUs of a VM.
+pub const STAT_PREFIX: &str = "stat.";
+/// Exits because a vCPU halted.
+pub const HALTS: &str = "stat.halt_exits";
+/// Hypercalls that a VM made.
+pub const HYPERCALLS: &str = "stat.hypercalls";
+/// Directed yields that KVM tried.
+pub const DIRECTED_YIELDS_ATTEMPTED: &str = "stat.directed_yield_attempted";
+/// Directed yields that the host scheduler accepted.
+pub const DIRECTED_YIELDS_SUCCESSFUL: &str = "stat.directed_yield_successful";
+/// CPU time that the threads of a VM used on the host, in ns.
+pub const CPU_TIME: &str = "cpu_time";
+/// Before a class of time inside the guest, in ns.
+pub const GUEST_TIME_PREFIX: &str = "guest_time.";
+/// The classes of guest time, in the order in which they are shown.
+pub const GUEST_TIME_CLASSES: [&str; 5] = ["shootdown", "lock", "other", "user", "idle"];
+/// A TLB shootdown seen from its initiator: a distribution, in ns.
+pub const SHOOTDOWN_LATENCY: &str = "shootdown.latency";
+/// Time of a workload's process from start to end, in ns.
+pub const TIME: &str = "time";
+/// Operations of a workload, in `ops/ks`.
+pub const THROUGHPUT: &str = "throughput";

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Medians, ranges and ratios between the variants of a result.
+mod common;
+
+use common::sample;
+use proptest::prelude::*;
+use steady_measures::{Better, Comparison, Metric, RunResult, Unit, median};
+
+/// The sample with its metrics replaced: one `time` per repetition.
+fn with_times(times: &[&[i64]]) -> RunResult {
+    let mut result = sample();
+    for (variant, times) in result.variants.iter_mut().zip(times) {
+        let mut repetition = variant.repetitions[0].clone();
+        variant.repetitions.clear();
+        for (index, &time) in (0..).zip(*times) {
+            repetition.index = index;
+            repetition.metrics = vec![Metric::new("time", Unit::Ns, Better::Lower, time)];
+            variant.repetitions.push(repetition.clone());
+        }
+    }
+    result
+}
+
+#[test]
+fn a_cell_has_median_range_and_ratio_to_the_first_variant() {
+    let result = with_times(&[&[300, 100, 200], &[11, 13]]);
+    let comparison = Comparison::new(&result, None).unwrap();
+    assert_eq!(comparison.rows.len(), 1);
+    let base = comparison.rows[0].cells[0].unwrap();
+    assert_eq!(
+        (base.median, base.min, base.max, base.repetitions),
+        (200, 100, 300, 3)
+    );
+    assert_eq!(base.ratio_permille, Some(1000));
+    let other = comparison.rows[0].cells[1].unwrap();
+    assert_eq!((other.median, other.ratio_permille), (12, Some(60)));
+}
+
+#[test]
+fn any_variant_can_be_the_baseline() {
+    let result = with_times(&[&[200], &[10]]);
+    let comparison = Comparison::new(&result, Some("kvm-pv")).unwrap();
+    assert_eq!(comparison.baseline, 1);
+    assert_eq!(
+        comparison.rows[0].cells[0].unwrap().ratio_permille,
+        Some(20_000)
+    );
+}
+
+#[test]
+fn an_unknown_baseline_is_answered_with_the_known_ones() {
+    let error = Comparison::new(&sample(), Some("kvm_pv")).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "no variant \"kvm_pv\" to compare against; the result has ipi, kvm-pv"
+    );
+}
+
+#[test]
+fn there_is_no_ratio_to_zero_or_to_nothing() {
+    let zero = Comparison::new(&with_times(&[&[0], &[10]]), None).unwrap();
+    assert_eq!(zero.rows[0].cells[1].unwrap().ratio_permille, None);
+    let none = Comparison::new(&with_times(&[&[], &[10]]), None).unwrap();
+    assert_eq!(none.rows[0].cells[0], None);
+    assert_eq!(none.rows[0].cells[1].unwrap().ratio_permille, None);
+}
+
+#[test]
+fn rows_keep_the_order_of_first_appearance() {
+    let comparison = Comparison::new(&sample(), None).unwrap();
+    let names: Vec<&str> = comparison
+        .rows
+        .iter()
+        .map(|row| row.key.name.as_str())
+        .collect();
+    assert_eq!(names[0], "shootdown.latency.mean");
+    assert_eq!(names.last(), Some(&"exits.EXTERNAL_INTERRUPT"));
+}
+
+#[test]
+fn pooled_distributions_hold_the_values_of_all_repetitions() {
+    let pooled = sample().variants[0].pooled_distributions().unwrap();
+    assert_eq!(pooled.len(), 1);
+    assert_eq!(pooled[0].count(), 100);
+    assert_eq!(
+        (pooled[0].min(), pooled[0].max()),
+        (Some(400_000), Some(449_001))
+    );
+}
+
+proptest! {
+    #[test]
+    fn half_of_the_values_lie_on_either_side_of_the_median(
+        mut values in proptest::collection::vec(any::<i64>(), 1..40),
+    ) {
+        values.sort_unstable();
+        let middle = median(&values).unwrap();
+        let below = values.iter().filter(|&&value| value < middle).count();
+        let above = values.iter().filter(|&&value| value > middle).count();
+        prop_assert!(below * 2 <= values.len() && above * 2 <= values.len());
+    }
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Numbers as people read them: three significant digits, a unit that fits.
+use steady_measures::{Clock, Unit};
+
+/// Divisors and the unit that each gives, ascending.
+type Steps = &'static [(u64, &'static str)];
+
+const TIME: Steps = &[
+    (1, " ns"),
+    (1_000, " µs"),
+    (1_000_000, " ms"),
+    (1_000_000_000, " s"),
+];
+const BYTES: Steps = &[
+    (1, " B"),
+    (1 << 10, " KiB"),
+    (1 << 20, " MiB"),
+    (1 << 30, " GiB"),
+];
+const BYTES_PER_SECOND: Steps = &[
+    (1, " B/s"),
+    (1_000, " kB/s"),
+    (1_000_000, " MB/s"),
+    (1_000_000_000, " GB/s"),
+];
+/// Of operations per 1000 seconds.
+const RATE: Steps = &[(1_000, " /s"), (1_000_000, " k/s"), (1_000_000_000, " M/s")];
+const LARGE: Steps = &[
+    (1_000, " k"),
+    (1_000_000, " M"),
+    (1_000_000_000, " G"),
+    (1_000_000_000_000, " T"),
+];
+/// Counts below this are written out.
+const WRITTEN_OUT_BELOW: u64 = 10_000;
+
+/// A value in the unit that gives it one to three digits before the point: `48.1 µs`, `1,204`,
+/// `12.3 k`, `40.0 k/s`, `3.70 %`.
+#[must_use]
+pub fn quantity(unit: Unit, value: i64) -> String {
+    let sign = if value < 0 { "−" } else { "" };
+    format!("{sign}{}", positive(unit, value.unsigned_abs()))
+}
+
+/// The same of a value that cannot be negative.
+#[must_use]
+pub fn positive(unit: Unit, value: u64) -> String {
+    match unit {
+        Unit::Ns => scaled(value, TIME),
+        Unit::Bytes => scaled(value, BYTES),
+        Unit::BytesPerSecond => scaled(value, BYTES_PER_SECOND),
+        Unit::OpsPerKs => scaled(value, RATE),
+        Unit::Ppm if value > 0 && value < 100 => format!("{value} ppm"),
+        Unit::Ppm => scaled(value, &[(10_000, " %")]),
+        Unit::Cycles => large(value) + " cycles",
+        Unit::Instructions => large(value) + " instructions",
+        _ => large(value),
+    }
+}
+
+/// The value with all its digits and the unit of the result file: `48,120 ns`.
+#[must_use]
+pub fn exact(unit: Unit, value: i64) -> String {
+    let sign = if value < 0 { "−" } else { "" };
+    let digits = grouped(value.unsigned_abs());
+    match unit {
+        Unit::Count => format!("{sign}{digits}"),
+        _ => format!("{sign}{digits} {unit}"),
+    }
+}
+
+/// A ratio given in thousandths: `×12.3`, `×1.05`, `×0.94`, `×0.062`, `×<0.001`.
+///
+/// `value` is what the ratio is of; it tells a true zero from one too small for thousandths.
+#[must_use]
+pub fn ratio(permille: i64, value: i64) -> String {
+    let permille = permille.unsigned_abs();
+    match permille {
+        0 if value == 0 => "×0".to_owned(),
+        0 => "×<0.001".to_owned(),
+        1..100 => format!("×0.{permille:03}"),
+        _ => format!("×{}", digits(permille, 1_000)),
+    }
+}
+
+/// An engine's clock in words.
+#[must_use]
+pub fn clock(clock: Clock) -> String {
+    match clock {
+        Clock::Wall => "wall clock".to_owned(),
+        Clock::Simulated => "simulated time".to_owned(),
+        Clock::Instructions { per_second } => {
+            format!("one second is {} instructions", large(per_second))
+        }
+    }
+}
+
+/// A wall time of a phase: `9.20 s`, `850 ms`.
+#[must_use]
+pub fn milliseconds(ms: u64) -> String {
+    scaled(ms, &[(1, " ms"), (1_000, " s")])
+}
+
+/// With commas between groups of three digits.
+#[must_use]
+pub fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn large(value: u64) -> String {
+    if value < WRITTEN_OUT_BELOW {
+        grouped(value)
+    } else {
+        scaled(value, LARGE)
+    }
+}
+
+/// The smallest step in which the value, rounded, stays below 1000.
+fn scaled(value: u64, steps: Steps) -> String {
+    let fits = |&&(divisor, _): &&(u64, &str)| rounded(value, divisor, 1) < 1_000;
+    let &(divisor, unit) = steps
+        .iter()
+        .find(fits)
+        .or(steps.last())
+        .expect("steps are not empty");
+    let number = if divisor == 1 || value == 0 {
+        value.to_string()
+    } else {
+        digits(value, divisor)
+    };
+    number + unit
+}
+
+/// `value / divisor` with three significant digits, two decimals at most.
+fn digits(value: u64, divisor: u64) -> String {
+    let hundredths = rounded(value, divisor, 100);
+    let tenths = rounded(value, divisor, 10);
+    if hundredths < 1_000 {
+        format!("{}.{:02}", hundredths / 100, hundredths % 100)
+    } else if tenths < 1_000 {
+        format!("{}.{}", tenths / 10, tenths % 10)
+    } else {
+        rounded(value, divisor, 1).to_string()
+    }
+}
+
+/// `value * scale / divisor`, halves up.
+fn rounded(value: u64, divisor: u64, scale: u64) -> u128 {
+    let (value, divisor) = (u128::from(value), u128::from(divisor));
+    (value * u128::from(scale) + divisor / 2) / divisor
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_have_three_digits_and_a_unit_that_fits() {
+        let cases = [
+            (Unit::Ns, 0, "0 ns"),
+            (Unit::Ns, 999, "999 ns"),
+            (Unit::Ns, 48_149, "48.1 µs"),
+            (Unit::Ns, 999_499, "999 µs"),
+            (Unit::Ns, 999_500, "1.00 ms"),
+            (Unit::Ns, 7_200_000_000_000, "7200 s"),
+            (Unit::Ns, -1_500, "−1.50 µs"),
+            (Unit::Count, 9_999, "9,999"),
+            (Unit::Count, 12_345, "12.3 k"),
+            (Unit::Bytes, 1_023, "1.00 KiB"),
+            (Unit::Bytes, 1_048_576, "1.00 MiB"),
+            (Unit::Ppm, 37_000, "3.70 %"),
+            (Unit::Ppm, 12, "12 ppm"),
+            (Unit::Ppm, 0, "0 %"),
+            (Unit::OpsPerKs, 123, "0.12 /s"),
+            (Unit::OpsPerKs, 40_000_000, "40.0 k/s"),
+            (Unit::Cycles, 1_204, "1,204 cycles"),
+        ];
+        for (unit, value, expected) in cases {
+            assert_eq!(quantity(unit, value), expected, "{value} {unit}");
+        }
+    }
+
+    #[test]
+    fn ratios_keep_two_to_three_digits() {
+        let cases = [
+            (0, 0, "×0"),
+            (0, 1, "×<0.001"),
+            (2, 1, "×0.002"),
+            (62, 1, "×0.062"),
+            (944, 1, "×0.94"),
+            (1_000, 1, "×1.00"),
+            (9_996, 1, "×10.0"),
+            (12_345, 1, "×12.3"),
+            (123_456, 1, "×123"),
+        ];
+        for (permille, value, expected) in cases {
+            assert_eq!(ratio(permille, value), expected);
+        }
+    }
+
+    #[test]
+    fn exact_numbers_are_grouped() {
+        assert_eq!(exact(Unit::Ns, 1_048_120), "1,048,120 ns");
+        assert_eq!(exact(Unit::Count, -12), "−12");
+    }
+}

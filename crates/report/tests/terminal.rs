@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The table on the terminal.
+mod common;
+
+use steady_report::terminal::{Options, table};
+
+fn plain(width: usize) -> Options {
+    Options {
+        width,
+        ..Options::default()
+    }
+}
+
+#[test]
+fn a_table_looks_like_this() {
+    insta::assert_snapshot!(table(&[common::bochs()], &Options::default()).unwrap());
+}
+
+#[test]
+fn a_narrow_table_continues_below() {
+    let mut result = common::qemu();
+    for variant in &mut result.variants {
+        for repetition in &mut variant.repetitions {
+            repetition.metrics.truncate(8);
+        }
+    }
+    insta::assert_snapshot!(table(&[result], &plain(64)).unwrap());
+}
+
+#[test]
+fn no_line_is_wider_than_asked() {
+    for width in [60, 80, 100, 140] {
+        let text = table(&[common::bochs(), common::qemu()], &plain(width)).unwrap();
+        for line in text.lines() {
+            assert!(line.chars().count() <= width, "{line}");
+            assert_eq!(line, line.trim_end());
+        }
+    }
+}
+
+#[test]
+fn verbose_shows_every_metric_and_the_range_over_repetitions() {
+    let result = common::bochs();
+    let options = Options {
+        verbose: true,
+        ..plain(200)
+    };
+    let text = table(std::slice::from_ref(&result), &options).unwrap();
+    for metric in &result.variants[0].repetitions[0].metrics {
+        assert!(text.contains(&metric.name), "{}", metric.name);
+    }
+    let line = text
+        .lines()
+        .find(|line| line.contains("shootdown.latency.p99"))
+        .unwrap();
+    assert!(
+        line.contains("2.42 ms (2.") && line.contains(" to 2.4"),
+        "{line}"
+    );
+}
+
+#[test]
+fn colour_only_where_asked_and_without_changing_the_text() {
+    let without = table(&[common::bochs()], &Options::default()).unwrap();
+    let options = Options {
+        colour: true,
+        ..Options::default()
+    };
+    let with = table(&[common::bochs()], &options).unwrap();
+    assert!(!without.contains('\x1b'));
+    let mut stripped = with.clone();
+    for code in ["0", "1", "2", "31", "32"] {
+        stripped = stripped.replace(&format!("\x1b[{code}m"), "");
+    }
+    let trimmed: Vec<&str> = stripped.lines().map(str::trim_end).collect();
+    assert_eq!(trimmed, without.lines().collect::<Vec<_>>());
+    assert!(with.contains("\x1b[32m ×0.14\x1b[0m"));
+}
+
+#[test]
+fn a_name_cannot_command_the_terminal() {
+    let mut result = common::bochs();
+    result.variants[1].name = "\x1b]0;owned\x07".to_owned();
+    result.scenario.title = "a\nb\u{9b}2J".to_owned();
+    let text = table(&[result], &Options::default()).unwrap();
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()));
+}
+
+#[test]
+fn a_scenario_on_two_engines_is_introduced_once() {
+    let text = table(&[common::bochs(), common::qemu()], &Options::default()).unwrap();
+    assert_eq!(text.matches("two-vms: Two VMs").count(), 1);
+    assert_eq!(text.matches("× is the ratio to ipi.").count(), 2);
+}

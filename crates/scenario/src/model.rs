@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A scenario as read: every default filled in, every rule of the format kept.
+
+use crate::nearest::nearest;
+use crate::program::Program;
+use crate::words::{Cgroup, Collect, PvFeature, Remedy, Vmm, Word};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+
+/// What is run and what is measured.
+///
+/// Field order is the order of the canonical form, so that moving a field changes every digest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Scenario {
+    /// Version of the format, [`crate::SCHEMA`].
+    pub schema: u32,
+    /// Lower-case letters, digits and hyphens; equals the stem of the file's name.
+    pub name: String,
+    /// One line for tables.
+    pub title: String,
+    /// What the race answers.
+    pub question: String,
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// How often each variant is run, 1 to 100.
+    pub repetitions: u32,
+    /// The emulated host.
+    pub host: Host,
+    /// The VMs; at least one is measured.
+    #[serde(rename = "vm")]
+    pub vms: Vec<Vm>,
+    /// The variants to race, at least one.
+    #[serde(rename = "variant")]
+    pub variants: Vec<Variant>,
+    /// What is measured.
+    pub measure: Measure,
+}
+
+/// The emulated host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Host {
+    /// Physical CPUs, 1 to 64.
+    pub pcpus: u32,
+    /// Memory in MiB; exceeds the VMs' by at least [`crate::HOST_RESERVE_MIB`].
+    pub memory_mib: u32,
+    /// The program that runs the VMs.
+    pub vmm: Vmm,
+    /// Bound on one variant, in seconds of the emulated host's own clock.
+    pub time_limit_s: u32,
+}
+
+/// A virtual machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Vm {
+    /// Lower-case letters, digits and hyphens; unique in the scenario.
+    pub name: String,
+    /// Virtual CPUs, 1 to 1024.
+    pub vcpus: u32,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// vCPU `i` runs on pCPU `pin[i]` only; `None`: the host's scheduler places them.
+    pub pin: Option<Vec<u32>>,
+    /// `cpu.weight` of the VM's cgroup, 1 to 10000; 100 where there is no cgroup.
+    pub cpu_weight: u32,
+    /// How the VM's threads are grouped.
+    pub cgroup: Cgroup,
+    /// Size of the virtio disk in MiB, ext4 on `/data`; `None`: no disk.
+    pub disk_mib: Option<u32>,
+    /// Words added to the guest kernel's command line; may be empty.
+    pub guest_cmdline: String,
+    /// Whether the VM is load only: its one workload runs until the measured VMs are done.
+    pub background: bool,
+    /// What it runs, one after another; at least one, and exactly one in a background VM.
+    #[serde(rename = "workload")]
+    pub workloads: Vec<Workload>,
+}
+
+/// A run of one guest program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Workload {
+    /// The program.
+    pub program: &'static Program,
+    /// Its arguments, as the program takes them.
+    pub args: Vec<String>,
+    /// Bound on the run, in seconds of the guest's clock; `None` in a background VM, whose
+    /// workload runs until the measured VMs are done.
+    pub time_limit_s: Option<u32>,
+}
+
+/// A named set of remedies and switches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Variant {
+    /// Lower-case letters, digits and hyphens; unique in the scenario.
+    pub name: String,
+    /// One line for tables; `None`: the name serves.
+    pub title: Option<String>,
+    /// The remedies that are on, in the order of [`Remedy`].
+    pub remedies: Vec<Remedy>,
+    /// Words added to every guest kernel's command line, after the VM's own; may be empty.
+    pub guest_cmdline: String,
+    /// Words added to the host kernel's command line, module parameters among them; may be empty.
+    pub host_cmdline: String,
+    /// KVM's paravirtual features that the guests are offered.
+    pub pv: Pv,
+    /// Switches of the host.
+    pub switches: Switches,
+}
+
+/// KVM's paravirtual features that a guest is offered; see [`PvFeature`] for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[expect(
+    missing_docs,
+    reason = "each field is the feature of the same name in PvFeature"
+)]
+#[expect(clippy::struct_excessive_bools, reason = "nine independent CPUID bits")]
+pub struct Pv {
+    pub tlb_flush: bool,
+    pub ipi: bool,
+    pub sched_yield: bool,
+    pub unhalt: bool,
+    pub eoi: bool,
+    pub steal_time: bool,
+    pub async_pf: bool,
+    pub poll_control: bool,
+    pub clocksource: bool,
+}
+
+/// Switches of the host that are not remedies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Switches {
+    /// Pause-loop exiting, where the engine has it.
+    pub ple: bool,
+    /// KVM's `halt_poll_ns` in nanoseconds; `None`: KVM's own default.
+    pub halt_poll_ns: Option<u32>,
+}
+
+/// What is measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Measure {
+    /// Groups of measures, in the order of [`Collect`]. The workloads' own results are always
+    /// brought back, so this may be empty.
+    pub collect: Vec<Collect>,
+}
+
+impl Default for Pv {
+    /// All that stock KVM offers.
+    fn default() -> Self {
+        Self {
+            tlb_flush: true,
+            ipi: true,
+            sched_yield: true,
+            unhalt: true,
+            eoi: true,
+            steal_time: true,
+            async_pf: true,
+            poll_control: true,
+            clocksource: true,
+        }
+    }
+}
+
+impl Default for Switches {
+    fn default() -> Self {
+        Self {
+            ple: true,
+            halt_poll_ns: None,
+        }
+    }
+}
+
+impl Default for Measure {
+    /// Everything.
+    fn default() -> Self {
+        Self {
+            collect: Collect::ALL.to_vec(),
+        }
+    }
+}
+
+impl Pv {
+    /// Whether `feature` is offered.
+    pub fn offers(mut self, feature: PvFeature) -> bool {
+        *self.slot(feature)
+    }
+
+    /// Every feature with whether it is offered, in the order of [`PvFeature`].
+    pub fn iter(self) -> impl Iterator<Item = (PvFeature, bool)> {
+        PvFeature::ALL
+            .iter()
+            .map(move |&feature| (feature, self.offers(feature)))
+    }
+
+    pub(crate) fn slot(&mut self, feature: PvFeature) -> &mut bool {
+        match feature {
+            PvFeature::TlbFlush => &mut self.tlb_flush,
+            PvFeature::Ipi => &mut self.ipi,
+            PvFeature::SchedYield => &mut self.sched_yield,
+            PvFeature::Unhalt => &mut self.unhalt,
+            PvFeature::Eoi => &mut self.eoi,
+            PvFeature::StealTime => &mut self.steal_time,
+            PvFeature::AsyncPf => &mut self.async_pf,
+            PvFeature::PollControl => &mut self.poll_control,
+            PvFeature::Clocksource => &mut self.clocksource,
+        }
+    }
+}
+
+/// A variant was asked for that the scenario does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no variant `{wanted}` in scenario `{scenario}`{}; it has: {}",
+    nearest.as_deref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default(),
+    known.join(", "))]
+pub struct UnknownVariant {
+    /// The name asked for.
+    pub wanted: String,
+    /// The scenario's name.
+    pub scenario: String,
+    /// The variant that was probably meant.
+    pub nearest: Option<String>,
+    /// Every variant of the scenario, in the file's order.
+    pub known: Vec<String>,
+}
+
+impl Scenario {
+    /// SHA-256, in lower-case hexadecimal, of the resolved content.
+    ///
+    /// What is hashed is the compact JSON of this structure, fields in the order declared here.
+    /// Comments, the order of keys and whether a default was written out do not change it; the
+    /// order of VMs, workloads and variants does.
+    pub fn digest(&self) -> String {
+        let json = serde_json::to_vec(self).unwrap_or_else(|e| unreachable!("plain data: {e}"));
+        let mut hex = String::with_capacity(64);
+        for byte in Sha256::digest(json) {
+            let _ = write!(hex, "{byte:02x}");
+        }
+        hex
+    }
+
+    /// The scenario as TOML, every default written out. Reading it gives an equal scenario.
+    pub fn to_toml_resolved(&self) -> String {
+        toml::to_string(self).unwrap_or_else(|e| unreachable!("plain data: {e}"))
+    }
+
+    /// The variant of this name.
+    ///
+    /// # Errors
+    /// [`UnknownVariant`], with the nearest name, when there is none.
+    pub fn variant(&self, name: &str) -> Result<&Variant, UnknownVariant> {
+        self.variants
+            .iter()
+            .find(|variant| variant.name == name)
+            .ok_or_else(|| {
+                let known: Vec<String> = self.variants.iter().map(|v| v.name.clone()).collect();
+                UnknownVariant {
+                    wanted: name.escape_debug().to_string(),
+                    scenario: self.name.clone(),
+                    nearest: nearest(name, known.iter().map(String::as_str)).map(str::to_owned),
+                    known,
+                }
+            })
+    }
+
+    /// The variants of these names, each once and in the file's order; all when none is named.
+    ///
+    /// # Errors
+    /// [`UnknownVariant`] for the first name that the scenario does not have.
+    pub fn select(&self, names: &[String]) -> Result<Vec<&Variant>, UnknownVariant> {
+        for name in names {
+            self.variant(name)?;
+        }
+        let wanted = |variant: &&Variant| names.is_empty() || names.contains(&variant.name);
+        Ok(self.variants.iter().filter(wanted).collect())
+    }
+}

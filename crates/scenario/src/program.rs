@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The guest programs that a workload may name: the one table of them.
+
+use serde::Serialize;
+
+/// Where a guest program comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// C source in `workloads/`.
+    Own,
+    /// The named Debian package.
+    Debian(&'static str),
+}
+
+/// A guest program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Program {
+    /// The name in a scenario, and of the executable in the guest.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub about: &'static str,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Whether it works on files in `/data`, so that the VM needs `disk_mib`.
+    pub needs_disk: bool,
+    /// Whether it can run until it is stopped, so that a background VM may have it.
+    pub background: bool,
+}
+
+/// Every known guest program: our own first, then Debian's.
+pub const PROGRAMS: &[Program] = &[
+    own(
+        "shootdown",
+        "TLB shootdown latency seen by the initiator, 1 to n targets",
+    ),
+    own(
+        "pagecache",
+        "page-cache and mmap_lock contention, in the manner of ebizzy",
+    ),
+    own("pingpong", "wake-up latency between two threads"),
+    own("spin", "computes on every vCPU and never sleeps").endless(),
+    debian(
+        "stress-ng",
+        "stress-ng",
+        "stressors: tlb-shootdown, mmap, futex and others",
+    )
+    .endless(),
+    debian(
+        "hackbench",
+        "rt-tests",
+        "groups of tasks that message each other",
+    ),
+    debian(
+        "sysbench",
+        "sysbench",
+        "threads, mutex, memory and CPU tests",
+    )
+    .endless(),
+    debian(
+        "pbzip2",
+        "pbzip2",
+        "parallel compression, in place of the PARSEC program dedup",
+    ),
+    debian(
+        "dbench",
+        "dbench",
+        "file server load on a local file system",
+    )
+    .endless()
+    .on_disk(),
+    debian("fio", "fio", "block and file I/O")
+        .endless()
+        .on_disk(),
+    debian(
+        "vips",
+        "libvips-tools",
+        "parallel image processing, as in the PARSEC program vips",
+    ),
+];
+
+const fn own(name: &'static str, about: &'static str) -> Program {
+    Program {
+        name,
+        about,
+        origin: Origin::Own,
+        needs_disk: false,
+        background: false,
+    }
+}
+
+const fn debian(name: &'static str, package: &'static str, about: &'static str) -> Program {
+    Program {
+        name,
+        about,
+        origin: Origin::Debian(package),
+        needs_disk: false,
+        background: false,
+    }
+}
+
+impl Program {
+    const fn endless(self) -> Self {
+        Self {
+            background: true,
+            ..self
+        }
+    }
+
+    const fn on_disk(self) -> Self {
+        Self {
+            needs_disk: true,
+            ..self
+        }
+    }
+
+    /// The program of this name, if there is one.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        PROGRAMS.iter().find(|program| program.name == name)
+    }
+}
+
+/// A program is written as its name.
+impl Serialize for Program {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.name)
+    }
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Reads `[[vm]]` and `[[vm.workload]]`, and checks what ties their keys together.
+
+use super::table::{Field, Reader};
+use super::value::{Placed, Problems, Span, Text};
+use super::{CMDLINE, NAME, check_unique, keys};
+use crate::limits::*;
+use crate::model::{Vm, Workload};
+use crate::program::{PROGRAMS, Program};
+use crate::words::Cgroup;
+
+const ARG: Text = Text {
+    expected: "a string without control characters",
+    most_chars: ARG_BYTES,
+    holds: |text| !text.chars().any(char::is_control),
+};
+
+/// The VMs, and what can be said of them even if some are wrong.
+#[derive(Debug)]
+pub(super) struct Vms {
+    /// Memory of all VMs whose size could be read, in MiB.
+    pub memory_mib: u64,
+    /// The VMs, if all are right.
+    pub vms: Option<Vec<Vm>>,
+}
+
+/// Reads every VM. `pcpus`: the host's, where they could be read.
+pub(super) fn vms(tables: &[Reader<'_>], pcpus: Option<u32>, problems: &Problems) -> Vms {
+    let read: Vec<VmRead> = tables
+        .iter()
+        .map(|table| VmRead::of(table, pcpus))
+        .collect();
+    check_unique("VM", read.iter().map(|vm| vm.name.as_ref()), problems);
+    let background = |vm: &VmRead| vm.background.as_ref().is_some_and(|yes| *yes.get_ref());
+    if let Some(first) = read.first().filter(|_| read.iter().all(background)) {
+        let span = first.background.as_ref().map_or(0..0, Placed::span);
+        let label = "expected at least one VM that is measured: `background = false`";
+        problems.add(span, "every VM is a background VM", label);
+    }
+    let memory = read
+        .iter()
+        .filter_map(|vm| Some(u64::from(*vm.memory_mib.as_ref()?.get_ref())));
+    Vms {
+        memory_mib: memory.sum(),
+        vms: read.into_iter().map(VmRead::finish).collect(),
+    }
+}
+
+/// A VM as far as it could be read.
+#[derive(Debug)]
+struct VmRead {
+    name: Option<Placed<String>>,
+    vcpus: Option<Placed<u32>>,
+    memory_mib: Option<Placed<u32>>,
+    pin: Option<Option<Placed<Vec<u32>>>>,
+    cpu_weight: Option<Placed<u32>>,
+    cgroup: Option<Placed<Cgroup>>,
+    disk_mib: Option<Option<Placed<u32>>>,
+    guest_cmdline: Option<Placed<String>>,
+    background: Option<Placed<bool>>,
+    workloads: Option<Vec<WorkloadRead>>,
+}
+
+impl VmRead {
+    fn of(table: &Reader<'_>, pcpus: Option<u32>) -> Self {
+        let workloads = table.tables("workload", &keys::WORKLOAD, LIST_ITEMS);
+        let workloads = table.need(workloads);
+        let vm = Self {
+            name: table.need(table.string("name", &NAME)),
+            vcpus: table.need(table.integer("vcpus", VCPUS)),
+            memory_mib: table.need(table.integer("memory_mib", VM_MEMORY_MIB)),
+            pin: Reader::optional(pins(table, pcpus)),
+            cpu_weight: table.or(table.integer("cpu_weight", CPU_WEIGHT), DEFAULT_CPU_WEIGHT),
+            cgroup: table.or(table.word("cgroup"), Cgroup::Vm),
+            disk_mib: Reader::optional(table.integer("disk_mib", DISK_MIB)),
+            guest_cmdline: table.or(table.string("guest_cmdline", &CMDLINE), String::new()),
+            background: table.or(table.boolean("background"), false),
+            workloads: workloads
+                .map(|tables| tables.get_ref().iter().map(WorkloadRead::of).collect()),
+        };
+        vm.check_placement(table.problems);
+        vm.check_programs(table.problems);
+        vm
+    }
+
+    fn check_placement(&self, problems: &Problems) {
+        if let (Some(vcpus), Some(Some(pin))) = (&self.vcpus, &self.pin) {
+            let pinned = pin.get_ref().len();
+            if u32::try_from(pinned) != Ok(*vcpus.get_ref()) {
+                let message = format!("`pin` names {pinned} pCPUs for {} vCPUs", vcpus.get_ref());
+                problems.add(pin.span(), message, "expected one pCPU for each vCPU");
+            }
+        }
+        if let (Some(weight), Some(cgroup)) = (&self.cpu_weight, &self.cgroup) {
+            if *cgroup.get_ref() == Cgroup::None && *weight.get_ref() != DEFAULT_CPU_WEIGHT {
+                let message = "`cpu_weight` has no effect with `cgroup = \"none\"`";
+                problems.add(
+                    weight.span(),
+                    message,
+                    "remove it, or choose \"vm\" or \"vcpu\"",
+                );
+            }
+        }
+    }
+
+    fn check_programs(&self, problems: &Problems) {
+        let Some(workloads) = &self.workloads else {
+            return;
+        };
+        let programs = workloads
+            .iter()
+            .filter_map(|workload| workload.program.as_ref());
+        let without_disk = matches!(self.disk_mib, Some(None));
+        for program in programs.filter(|program| without_disk && program.get_ref().needs_disk) {
+            let message = format!(
+                "`{}` works on a disk, the VM has none",
+                program.get_ref().name
+            );
+            problems.add(program.span(), message, "add `disk_mib` to the VM");
+        }
+        if self
+            .background
+            .as_ref()
+            .is_some_and(|background| *background.get_ref())
+        {
+            check_background(workloads, problems);
+        }
+    }
+
+    fn finish(self) -> Option<Vm> {
+        let background = self.background?.into_inner();
+        let workloads = self
+            .workloads?
+            .into_iter()
+            .map(|workload| workload.finish(background));
+        Some(Vm {
+            name: self.name?.into_inner(),
+            vcpus: self.vcpus?.into_inner(),
+            memory_mib: self.memory_mib?.into_inner(),
+            pin: self.pin?.map(Placed::into_inner),
+            cpu_weight: self.cpu_weight?.into_inner(),
+            cgroup: self.cgroup?.into_inner(),
+            disk_mib: self.disk_mib?.map(Placed::into_inner),
+            guest_cmdline: self.guest_cmdline?.into_inner(),
+            background,
+            workloads: workloads.collect::<Option<_>>()?,
+        })
+    }
+}
+
+/// A background VM is load: one program that runs until it is stopped.
+fn check_background(workloads: &[WorkloadRead], problems: &Problems) {
+    if let Some(second) = workloads.get(1) {
+        let message =
+            "a background VM has one workload, which runs until the measured VMs are done";
+        problems.add(
+            second.span.clone(),
+            message,
+            "remove the workloads after the first",
+        );
+    }
+    let Some(first) = workloads.first() else {
+        return;
+    };
+    if let Some(program) = first
+        .program
+        .as_ref()
+        .filter(|program| !program.get_ref().background)
+    {
+        let endless = PROGRAMS.iter().filter(|program| program.background);
+        let names: Vec<&str> = endless.map(|program| program.name).collect();
+        let message = format!("`{}` ends by itself", program.get_ref().name);
+        let label = "expected a program that runs until it is stopped".to_owned();
+        let note = format!("such programs: {}", names.join(", "));
+        problems.push(program.span(), message, label, Some(note));
+    }
+    if let Some(Some(limit)) = &first.time_limit_s {
+        let message = "a background VM's workload takes no time limit";
+        problems.add(
+            limit.span(),
+            message,
+            "remove it: the measured VMs bound the run",
+        );
+    }
+}
+
+/// `pin`, each element checked against the host's pCPUs.
+fn pins(table: &Reader<'_>, pcpus: Option<u32>) -> Field<Vec<u32>> {
+    let last = pcpus.unwrap_or(*PCPUS.end()) - 1;
+    table.list("pin", "an array of pCPU numbers", |list| {
+        let pin = |(vcpu, value)| table.number(&format!("`pin[{vcpu}]`"), value, &(0..=last));
+        // Collected before the verdict, so that every wrong element is reported.
+        let pins: Vec<Option<u32>> = list.iter().enumerate().map(pin).collect();
+        pins.into_iter().collect()
+    })
+}
+
+/// A workload as far as it could be read.
+#[derive(Debug)]
+struct WorkloadRead {
+    span: Span,
+    program: Option<Placed<&'static Program>>,
+    args: Option<Placed<Vec<String>>>,
+    time_limit_s: Option<Option<Placed<u32>>>,
+}
+
+impl WorkloadRead {
+    fn of(table: &Reader<'_>) -> Self {
+        let args = table.list("args", "an array of strings", |list| {
+            if list.len() > LIST_ITEMS {
+                let message = format!("`args` has {} elements", list.len());
+                let span = list.get(LIST_ITEMS).map_or(0..0, |element| element.span());
+                table
+                    .problems
+                    .add(span, message, format!("expected at most {LIST_ITEMS}"));
+                return None;
+            }
+            let arg = |(i, value)| table.text(&format!("args[{i}]"), value, &ARG);
+            let args: Vec<Option<String>> = list.iter().enumerate().map(arg).collect();
+            args.into_iter().collect()
+        });
+        let names = PROGRAMS.iter().map(|program| program.name);
+        let program = table.named("program", "program", Program::find, names);
+        Self {
+            span: table.span.clone(),
+            program: table.need(program),
+            args: table.or(args, Vec::new()),
+            time_limit_s: Reader::optional(table.integer("time_limit_s", TIME_LIMIT_S)),
+        }
+    }
+
+    fn finish(self, background: bool) -> Option<Workload> {
+        let time_limit_s = self.time_limit_s?.map(Placed::into_inner);
+        let time_limit_s = time_limit_s.or(Some(DEFAULT_WORKLOAD_TIME_LIMIT_S));
+        Some(Workload {
+            program: self.program?.into_inner(),
+            args: self.args?.into_inner(),
+            time_limit_s: time_limit_s.filter(|_| !background),
+        })
+    }
+}

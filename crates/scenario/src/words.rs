@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The closed sets of words that a scenario may use. A word has one spelling everywhere: in the
+//! scenario, the kernel's module parameter, the simulator's module and the report.
+
+use std::fmt;
+
+/// A closed set of words.
+pub trait Word: Copy + Eq + Ord + fmt::Debug + 'static {
+    /// What one word of the set is called in messages.
+    const WHAT: &'static str;
+    /// Every word, in the order in which they are listed and stored.
+    const ALL: &'static [Self];
+    /// The word's spelling.
+    fn name(self) -> &'static str;
+    /// The word so spelt, if there is one.
+    fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|word| word.name() == name)
+    }
+}
+
+macro_rules! words {
+    ($(#[$doc:meta])* $set:ident, $what:literal;
+     $($(#[$word_doc:meta])* $word:ident = $name:literal,)+) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $set { $($(#[$word_doc])* $word,)+ }
+
+        impl Word for $set {
+            const WHAT: &'static str = $what;
+            const ALL: &'static [Self] = &[$(Self::$word,)+];
+            fn name(self) -> &'static str {
+                match self { $(Self::$word => $name,)+ }
+            }
+        }
+
+        impl fmt::Display for $set {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl serde::Serialize for $set {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.serialize_str(self.name())
+            }
+        }
+    };
+}
+
+words! {
+    /// A remedy that a variant switches on in host and guest.
+    Remedy, "remedy";
+    /// The guest asks the host to invalidate; no preempted vCPU is waited for.
+    Shoot4u = "shoot4u",
+    /// The host injects scheduler ticks at VM entry; the guest programs none.
+    Paratick = "paratick",
+    /// After a pause-loop exit the vCPU that is waited for is boosted.
+    StrictBoost = "strict-boost",
+    /// The host scheduler obeys a directed yield.
+    Debooster = "debooster",
+}
+
+words! {
+    /// The program that runs the VMs on the emulated host.
+    Vmm, "vmm";
+    /// This project's own small VMM.
+    Steady = "steady",
+    /// The distribution's QEMU: slower to start, to show that nothing depends on ours.
+    Qemu = "qemu",
+}
+
+words! {
+    /// How the threads of a VM are grouped by cgroup v2 on the host.
+    Cgroup, "cgroup";
+    /// One group for the VM.
+    Vm = "vm",
+    /// One group for each vCPU inside the VM's, as libvirt does it.
+    Vcpu = "vcpu",
+    /// No group: every vCPU thread is in the root group.
+    None = "none",
+}
+
+words! {
+    /// A paravirtual feature of KVM that a guest is offered (`KVM_CPUID_FEATURES`).
+    PvFeature, "PV feature";
+    /// `KVM_FEATURE_PV_TLB_FLUSH`: a preempted vCPU flushes when it next enters.
+    TlbFlush = "tlb_flush",
+    /// `KVM_FEATURE_PV_SEND_IPI`: one hypercall for many IPIs.
+    Ipi = "ipi",
+    /// `KVM_FEATURE_PV_SCHED_YIELD`: yield to a preempted IPI target.
+    SchedYield = "sched_yield",
+    /// `KVM_FEATURE_PV_UNHALT`: paravirtual spinlocks.
+    Unhalt = "unhalt",
+    /// `KVM_FEATURE_PV_EOI`: end of interrupt without an exit.
+    Eoi = "eoi",
+    /// `KVM_FEATURE_STEAL_TIME`: also carries the preempted flag that `tlb_flush`,
+    /// `sched_yield` and `unhalt` read.
+    StealTime = "steal_time",
+    /// `KVM_FEATURE_ASYNC_PF` and its companions.
+    AsyncPf = "async_pf",
+    /// `KVM_FEATURE_POLL_CONTROL`: the guest may switch off halt polling in the host.
+    PollControl = "poll_control",
+    /// `KVM_FEATURE_CLOCKSOURCE` and its companions: kvmclock.
+    Clocksource = "clocksource",
+}
+
+words! {
+    /// A group of measures that an engine is asked to bring back.
+    Collect, "measure";
+    /// VM exits by reason.
+    Exits = "exits",
+    /// Latency distributions, such as of shootdowns.
+    Latency = "latency",
+    /// CPU time for each VM.
+    CpuTime = "cpu-time",
+    /// KVM's own statistics: halts, pause-loop exits, directed yields, hypercalls.
+    KvmStats = "kvm-stats",
+    /// Guest kernel time by class: shootdown, lock, other, user.
+    GuestTime = "guest-time",
+}

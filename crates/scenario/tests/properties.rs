@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Properties of every valid scenario, and of texts that are none.
+
+mod common;
+
+use common::BASE;
+use proptest::collection::vec;
+use proptest::option::of;
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+use steady_scenario::{
+    Cgroup, Collect, HOST_RESERVE_MIB, Host, Measure, PROGRAMS, Program, Pv, Remedy, SCHEMA,
+    Scenario, Switches, Variant, Vm, Vmm, Word, Workload,
+};
+
+fn line(most: usize) -> impl Strategy<Value = String> {
+    // Quotes, backslashes and other scripts are what a writer of TOML has to get right.
+    let chars: Vec<char> = "aZ09 \"'\\#=[]{}.,é日".chars().collect();
+    vec(select(chars), 1..=most)
+        .prop_map(String::from_iter)
+        .prop_filter("blank", |text| !text.trim().is_empty())
+}
+
+fn cmdline() -> impl Strategy<Value = String> {
+    "[ -~]{0,40}"
+}
+
+fn workload(background: bool) -> impl Strategy<Value = Workload> {
+    let usable = |program: &&Program| program.background || !background;
+    let programs: Vec<&'static Program> = PROGRAMS.iter().filter(usable).collect();
+    (
+        select(programs),
+        vec("[^\\p{Cc}]{0,12}", 0..4),
+        1_u32..=86_400,
+    )
+        .prop_map(move |(program, args, limit)| Workload {
+            program,
+            args,
+            time_limit_s: (!background).then_some(limit),
+        })
+}
+
+fn vm(name: String, pcpus: u32, background: bool) -> impl Strategy<Value = Vm> {
+    let workloads = vec(workload(background), 1..if background { 2 } else { 4 });
+    let pins = of(vec(0..pcpus, 1..9));
+    let sizes = (1_u32..=1024, 16_u32..=4096, 8_u32..=65_536, any::<bool>());
+    let placement = (select(Cgroup::ALL), 1_u32..=10_000, pins);
+    (sizes, placement, cmdline(), workloads).prop_map(
+        move |((vcpus, memory_mib, disk_mib, disk), (cgroup, weight, pin), words, workloads)| {
+            let disk = disk || workloads.iter().any(|workload| workload.program.needs_disk);
+            let pinned = pin.as_ref().and_then(|pin| u32::try_from(pin.len()).ok());
+            Vm {
+                name: name.clone(),
+                vcpus: pinned.unwrap_or(vcpus),
+                memory_mib,
+                pin,
+                cpu_weight: if cgroup == Cgroup::None { 100 } else { weight },
+                cgroup,
+                disk_mib: disk.then_some(disk_mib),
+                guest_cmdline: words,
+                background,
+                workloads,
+            }
+        },
+    )
+}
+
+fn variant(name: String) -> impl Strategy<Value = Variant> {
+    let remedies = subsequence(Remedy::ALL.to_vec(), 0..=Remedy::ALL.len());
+    let switches = (any::<bool>(), of(0_u32..=1_000_000_000));
+    (
+        of(line(20)),
+        remedies,
+        cmdline(),
+        cmdline(),
+        any::<[bool; 9]>(),
+        switches,
+    )
+        .prop_map(
+            move |(title, remedies, guest_cmdline, host_cmdline, pv, (ple, halt_poll_ns))| {
+                Variant {
+                    name: name.clone(),
+                    title,
+                    remedies,
+                    guest_cmdline,
+                    host_cmdline,
+                    pv: Pv {
+                        tlb_flush: pv[0],
+                        ipi: pv[1],
+                        sched_yield: pv[2],
+                        unhalt: pv[3],
+                        eoi: pv[4],
+                        steal_time: pv[5],
+                        async_pf: pv[6],
+                        poll_control: pv[7],
+                        clocksource: pv[8],
+                    },
+                    switches: Switches { ple, halt_poll_ns },
+                }
+            },
+        )
+}
+
+fn scenario() -> impl Strategy<Value = Scenario> {
+    let shape = (1_u32..=64, vec(any::<bool>(), 0..3), 1_usize..4);
+    shape.prop_flat_map(|(pcpus, background, variants)| {
+        // The first VM is measured, the others as it comes.
+        let kinds = std::iter::once(false).chain(background).enumerate();
+        let vms: Vec<_> = kinds
+            .map(|(i, b)| vm(format!("vm-{i}"), pcpus, b))
+            .collect();
+        let variants: Vec<_> = (0..variants)
+            .map(|i| variant(format!("{i}-variant")))
+            .collect();
+        let collect = subsequence(Collect::ALL.to_vec(), 0..=Collect::ALL.len());
+        let numbers = (any::<u64>(), 1_u32..=100, 1_u32..=86_400, 0_u32..1000);
+        (
+            line(80),
+            line(200),
+            numbers,
+            select(Vmm::ALL),
+            vms,
+            variants,
+            collect,
+        )
+            .prop_map(
+                move |(
+                    title,
+                    question,
+                    (seed, repetitions, limit, spare),
+                    vmm,
+                    vms,
+                    variants,
+                    collect,
+                )| {
+                    let vms_mib: u32 = vms.iter().map(|vm| vm.memory_mib).sum();
+                    let memory_mib = vms_mib + HOST_RESERVE_MIB + spare;
+                    Scenario {
+                        schema: SCHEMA,
+                        name: "generated".to_owned(),
+                        title,
+                        question,
+                        seed,
+                        repetitions,
+                        host: Host {
+                            pcpus,
+                            memory_mib,
+                            vmm,
+                            time_limit_s: limit,
+                        },
+                        vms,
+                        variants,
+                        measure: Measure { collect },
+                    }
+                },
+            )
+    })
+}
+
+/// A valid text with a few of its bytes cut, copied or overwritten.
+fn mutated() -> impl Strategy<Value = String> {
+    let edit = (
+        any::<prop::sample::Index>(),
+        0_usize..20,
+        "[ -~\\n\\t\"'\\[\\]{}=,.#é日\\PC]{0,6}",
+    );
+    vec(edit, 1..6).prop_map(|edits| {
+        let mut chars: Vec<char> = BASE.chars().collect();
+        for (at, cut, insert) in edits {
+            let start = at.index(chars.len());
+            let end = (start + cut).min(chars.len());
+            chars.splice(start..end, insert.chars());
+            if chars.is_empty() {
+                break;
+            }
+        }
+        chars.into_iter().collect()
+    })
+}
+
+/// Reading `text` either works or gives problems that lie inside it, in order, with words.
+fn assert_read_or_refused(text: &str) {
+    let Err(problems) = Scenario::parse(text, "fuzz.toml") else {
+        return;
+    };
+    let lines = text.split('\n').count();
+    let mut last = (0, 0);
+    for problem in problems.iter() {
+        assert!(
+            (1..=lines).contains(&problem.line) && problem.column >= 1,
+            "{problem:?}"
+        );
+        assert!(
+            last <= (problem.line, problem.column),
+            "{problem:?} after {last:?}"
+        );
+        assert!(
+            !problem.message.is_empty() && !problem.label.is_empty(),
+            "{problem:?}"
+        );
+        last = (problem.line, problem.column);
+    }
+    assert!(problems.iter().count() >= 1);
+    assert!(problems.to_string().starts_with("error: "));
+    assert!(problems.render(true).len() >= problems.render(false).len());
+}
+
+proptest! {
+    #[test]
+    fn resolved_form_reads_back_equal_with_the_same_digest(scenario in scenario()) {
+        let text = scenario.to_toml_resolved();
+        let read = Scenario::parse(&text, "generated.toml");
+        let read = read.unwrap_or_else(|problems| panic!("{problems}\n{text}"));
+        prop_assert_eq!(read.digest(), scenario.digest());
+        prop_assert_eq!(read, scenario);
+    }
+
+    #[test]
+    fn mutated_scenarios_are_read_or_refused(text in mutated()) {
+        assert_read_or_refused(&text);
+    }
+
+    #[test]
+    fn arbitrary_text_is_read_or_refused(text in "\\PC{0,200}|[\\x00-\\x7f]{0,200}") {
+        assert_read_or_refused(&text);
+    }
+
+    #[test]
+    fn arbitrary_values_of_every_key_are_read_or_refused(
+        table in select(vec!["", "[host]", "[[vm]]", "[[vm]]\n[[vm.workload]]", "[[variant]]",
+            "[[variant]]\n[variant.pv]", "[variant]", "[vm]", "[measure]"]),
+        key in select(vec!["schema", "name", "seed", "host", "vm", "variant", "measure", "pcpus",
+            "memory_mib", "pin", "workload", "program", "args", "remedies", "pv", "tlb_flush",
+            "switches", "ple", "collect", "cgroup"]),
+        value in select(vec!["1", "-1", "1e400", "nan", "0x1F", "\"\"", "'''\nx\n'''", "true",
+            "[]", "[[]]", "[1, 'a', {}]", "{}", "{a.b = 1}", "[{}]", "1979-05-27", "07:32:00",
+            "99999999999999999999", "'spin'", "{ name = 3, vm = [] }"]),
+    ) {
+        assert_read_or_refused(&format!("{table}\n{key} = {value}\n"));
+        assert_read_or_refused(&format!("{BASE}\n{table}\n{key} = {value}\n"));
+    }
+
+    #[test]
+    fn arbitrary_bytes_load_or_are_refused(bytes in vec(any::<u8>(), 0..300)) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("fuzz.toml");
+        std::fs::write(&path, bytes).unwrap();
+        if let Err(error) = Scenario::load(&path) {
+            prop_assert!(error.to_string().contains("fuzz.toml"));
+        }
+    }
+}
