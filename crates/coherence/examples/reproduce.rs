@@ -19,9 +19,12 @@ fn main() -> Result<()> {
         }
         "calibrate" => println!("{:#?}", calibrate(&Settings::full())?),
         "beyond" => {
-            beyond(&Settings::short(), &mut |line| {
-                println!("{}", line.render())
-            })?;
+            let settings = Settings {
+                accesses: 4_000_000,
+                warmup: 1_000_000,
+                ..Settings::full()
+            };
+            beyond(&settings, &mut |line| println!("{}", line.render()))?;
         }
         other => bail!("no experiment `{other}`; there are: short, calibrate, beyond"),
     }

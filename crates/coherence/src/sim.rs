@@ -352,9 +352,11 @@ impl Sim {
             self.cores[core].front.stall(owed);
         }
         let thread = self.cores[core].thread.expect("only a busy core runs");
+        let mut left = self.cores[core].slice_left;
         loop {
             let Thread { vm, block, at, .. } = self.threads[thread];
             let Some(held) = self.blocks.get(crate::num::ix(block - self.first_block)) else {
+                self.cores[core].slice_left = left;
                 return Stop::Dry;
             };
             let held = Arc::clone(held);
@@ -369,9 +371,10 @@ impl Sim {
                     }
                     Kind::Marker => self.mark(core, record.vaddr),
                 };
-                self.cores[core].slice_left -= 1;
-                let over = self.cores[core].slice_left == 0;
+                left -= 1;
+                let over = left == 0;
                 if cycle > limit || over {
+                    self.cores[core].slice_left = left;
                     self.threads[thread].at = at + done + 1;
                     return if over { Stop::SliceOver } else { Stop::Ahead };
                 }

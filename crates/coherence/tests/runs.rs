@@ -211,9 +211,10 @@ fn coherence_costs_order_the_schemes() {
             let counts = &all.outcomes[at].counts;
             counts.initiator_cycles + counts.victim_cycles
         };
+        assert!(cost(0) > cost(1) && cost(1) > cost(2), "{mode:?}");
         assert!(
-            cost(0) > cost(1) && cost(1) > cost(2) && cost(2) >= cost(3),
-            "{mode:?}"
+            cost(3) * 2 < cost(1),
+            "{mode:?}: only the entries themselves are written"
         );
     }
 }
