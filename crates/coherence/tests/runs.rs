@@ -18,7 +18,7 @@ fn generator(name: &str, accesses: u64) -> Generator {
         accesses,
         dram_percent: 95,
     };
-    Generator::new(find(name).unwrap(), &options).unwrap()
+    Generator::new(find(name).expect("a workload"), &options).expect("valid options")
 }
 
 #[test]
@@ -196,8 +196,10 @@ fn coherence_costs_order_the_schemes() {
             ],
         ),
     ] {
-        let mut machine = MachineConfig::default();
-        machine.mode = mode;
+        let machine = MachineConfig {
+            mode,
+            ..MachineConfig::default()
+        };
         let source = generator("freqmine", 600_000);
         let all = compare(
             source,
