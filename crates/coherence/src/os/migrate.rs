@@ -64,13 +64,15 @@ impl Os {
         if hot.page == NONE || hot.spn < NVM_FRAMES {
             return None;
         }
-        let vm = hot.vm;
+        let (vm, large) = (hot.vm, hot.large);
         let mut changes = Vec::new();
         for block in [plan.hot, plan.cold] {
             if block == NONE {
                 continue;
             }
-            if self.block(block).page == NONE || self.block(block).vm != vm {
+            // A plan that waited may find its pages gone and their records reused.
+            let now = self.block(block);
+            if now.page == NONE || now.vm != vm || now.large != large {
                 return None;
             }
             let pages: Vec<u32> = core::iter::once(self.block(block).page)

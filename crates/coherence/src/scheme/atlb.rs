@@ -286,7 +286,7 @@ mod tests {
         let gva = 0x7FAB_CDEF_1234_u64;
         let index = set_index(gva >> 12, 0, SETS);
         assert_eq!(index, (gva >> 12) & 0x3_FFFF);
-        assert_eq!(index, 0x3_CDEF_1 & 0x3_FFFF);
+        assert_eq!(index, 0xDEF1, "bits 29:12 of the address");
         assert_eq!(set_address(0x1000_0000, index), 0x1000_0000 + 64 * index);
     }
 
