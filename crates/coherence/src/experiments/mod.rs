@@ -57,7 +57,8 @@ impl Settings {
         }
     }
 
-    /// The short form, under a minute; its numbers are noisier.
+    /// The short form, about a minute: caches and tables stay cold, so it shows that everything runs
+    /// and not how well it agrees.
     #[must_use]
     pub const fn short() -> Self {
         Self {
