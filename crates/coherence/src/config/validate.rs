@@ -18,7 +18,7 @@ fn range(key: &str, value: u32, low: u32, high: u32) -> Result<(), Error> {
 fn sets(key: &str, entries: u64, ways: u32) -> Result<(), Error> {
     range(&format!("{key}.ways"), ways, 1, 16)?;
     let ways = u64::from(ways);
-    if entries == 0 || entries % ways != 0 || !(entries / ways).is_power_of_two() {
+    if entries == 0 || !entries.is_multiple_of(ways) || !(entries / ways).is_power_of_two() {
         let want = format!("entries that {ways} ways divide into a power of two of sets");
         return Err(bad(key, entries, &want));
     }
