@@ -39,13 +39,17 @@ pub fn capture(arguments: &Capture) -> anyhow::Result<ExitCode> {
     let bytes = std::fs::metadata(&options.output)
         .with_context(|| format!("cannot read {}", options.output.display()))?
         .len();
-    let mut out = std::io::stdout().lock();
+    // Standard output is the program's own.
+    let mut out = std::io::stderr().lock();
     writeln!(out, "{}: {}", options.output.display(), summary.ending)?;
     totals(&mut out, &summary.totals, summary.digest)?;
     let per_1000 = bytes * 1000 / summary.totals.accesses().max(1);
     writeln!(out, "  {bytes} bytes, {per_1000} for 1000 accesses")?;
     if summary.totals.accesses() == 0 {
-        eprintln!("steady: nothing was recorded; did the program reach the point where it begins?");
+        writeln!(
+            out,
+            "steady: nothing was recorded; did the program reach the point where it begins?"
+        )?;
     }
     Ok(match summary.ending {
         Ending::Interrupted => ExitCode::from(130),
