@@ -8,7 +8,7 @@
 
 use anyhow::Result;
 use std::hint::black_box;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 use steady_coherence::compare::{compare, jobs};
 use steady_coherence::record::{Record, Source};
@@ -83,6 +83,9 @@ fn cachegrind() -> Result<Option<u64>> {
             ])
             .arg(&program)
             .args(["walk", &count.to_string()])
+            // Valgrind warns of caches that it must round.
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
             .status();
         status
             .is_ok_and(|status| status.success())
