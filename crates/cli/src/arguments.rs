@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The command line: every command and flag with its help.
 
+pub mod coherence;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -10,7 +12,7 @@ const AFTER_HELP: &str = "\
 Exit codes:
   0    done
   1    a file could not be read or written
-  2    the command line or the scenario asks for what cannot be
+  2    the command line, a scenario or a machine asks for what cannot be, or a trace is damaged
   3    something is not installed (steady doctor says what, and how to mend it)
   4    a build failed; the error names its log
   5    a run failed; the error names its logs
@@ -43,6 +45,11 @@ pub enum Command {
     Doctor(Doctor),
     /// Show results that were written before.
     Report(Report),
+    /// Simulate TLB coherence in hardware and software, on generated or captured accesses.
+    #[command(subcommand)]
+    Coherence(coherence::Coherence),
+    /// Repeat a paper's experiments: its numbers beside those measured here.
+    Reproduce(coherence::Reproduce),
     /// Print a completion script.
     Completions {
         /// For which shell.

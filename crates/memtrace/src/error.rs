@@ -35,14 +35,14 @@ impl fmt::Display for Place {
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The operating system refused.
-    #[error("{file}: cannot {action}: {source}")]
+    #[error("{file}: cannot {action}: {error}")]
     Io {
         /// The file's path or the stream's name.
         file: String,
         /// What was tried, as a verb phrase: "read", "create".
         action: &'static str,
         /// The system's reason.
-        source: io::Error,
+        error: io::Error,
     },
     /// The file is empty.
     #[error("{file}: the file is empty; expected a trace. Capture it again")]

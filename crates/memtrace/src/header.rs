@@ -214,10 +214,10 @@ pub(crate) fn read_up_to(
     let limit = u64::try_from(len).unwrap_or(u64::MAX);
     from.take(limit)
         .read_to_end(&mut bytes)
-        .map_err(|source| TraceError::Io {
+        .map_err(|error| TraceError::Io {
             file: file.to_owned(),
             action: "read",
-            source,
+            error,
         })?;
     Ok(bytes)
 }

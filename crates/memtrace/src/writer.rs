@@ -188,10 +188,10 @@ fn len32(bytes: &[u8]) -> u32 {
 
 pub(crate) fn io_error(file: &str, action: &'static str) -> impl FnOnce(io::Error) -> TraceError {
     let file = file.to_owned();
-    move |source| TraceError::Io {
+    move |error| TraceError::Io {
         file,
         action,
-        source,
+        error,
     }
 }
 

@@ -2,9 +2,11 @@
 //! One module for each command.
 
 pub mod build;
+pub mod coherence;
 pub mod doctor;
 pub mod generate;
 pub mod report;
+pub mod reproduce;
 pub mod run;
 
 use steady_lab::LabError;
@@ -14,6 +16,9 @@ use steady_scenario::LoadError;
 pub fn exit_code(error: &anyhow::Error) -> u8 {
     if let Some(error) = error.downcast_ref::<LabError>() {
         return error.exit_code();
+    }
+    if let Some(code) = coherence::exit_code(error) {
+        return code;
     }
     if error.downcast_ref::<LoadError>().is_some() {
         2

@@ -76,12 +76,12 @@ pub enum CaptureError {
     #[error("the program ended but the emulator did not exit; no trace was written")]
     NoExit,
     /// The operating system refused.
-    #[error("cannot {action}: {source}")]
+    #[error("cannot {action}: {error}")]
     Io {
         /// What was tried, as a verb phrase.
         action: &'static str,
         /// The system's reason.
-        source: io::Error,
+        error: io::Error,
     },
     /// The trace could not be written.
     #[error(transparent)]
@@ -89,5 +89,5 @@ pub enum CaptureError {
 }
 
 pub(super) fn io_error(action: &'static str) -> impl FnOnce(io::Error) -> CaptureError {
-    move |source| CaptureError::Io { action, source }
+    move |error| CaptureError::Io { action, error }
 }

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The command line of `steady coherence` and `steady reproduce`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// `steady coherence`.
+#[derive(Debug, Subcommand)]
+pub enum Coherence {
+    /// Simulate one scheme on a workload or a captured trace.
+    Run(SimulateOne),
+    /// Simulate several schemes on the same accesses; the first is the baseline.
+    Compare(SimulateMany),
+    /// Record the memory accesses of a real program.
+    Capture(Capture),
+    /// Verify captured traces: checksums, index, totals, every access inside a mapping.
+    Check(Check),
+}
+
+/// What every simulation takes.
+#[derive(Debug, Args)]
+pub struct Simulate {
+    /// A workload of the ATTC paper's Table 3, such as dedup, or a captured trace.
+    #[arg(value_name = "WORKLOAD|TRACE")]
+    pub source: PathBuf,
+    /// Machine: `paper`, `server` or a TOML file.
+    #[arg(long, value_name = "PRESET|FILE", default_value = "paper")]
+    pub machine: PathBuf,
+    /// Accesses to simulate; 4,000,000 of a workload and the whole of a trace, if not given.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub accesses: Option<u64>,
+    /// Accesses before counting begins; a quarter of all, if not given.
+    #[arg(long, value_name = "COUNT")]
+    pub warmup: Option<u64>,
+    /// Seed of every random choice.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Virtual machines, each with a copy of the workload (not for traces).
+    #[arg(long, value_name = "COUNT")]
+    pub vms: Option<u16>,
+    /// Pages swept per 10^11 instructions and MiB: the shootdown rate (not for traces).
+    #[arg(long, value_name = "PAGES")]
+    pub rate: Option<u32>,
+    /// Let the oracle check every access.
+    #[arg(long)]
+    pub check: bool,
+    /// Write FOLDER/tlb-NAME/coherence/result.json and FOLDER/tlb-NAME/report.html.
+    #[arg(short, long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+    /// Print the result as JSON instead of a table.
+    #[arg(long)]
+    pub json: bool,
+    /// Show every measure.
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+/// `steady coherence run`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  steady coherence run dedup
+  steady coherence run dedup --scheme hatric --machine server --check
+  steady coherence run words.smt --scheme kvmtlb --json | jq .variants")]
+pub struct SimulateOne {
+    /// What to simulate.
+    #[command(flatten)]
+    pub simulate: Simulate,
+    /// The scheme: ipi, kvmtlb, shoot4u, pom-tlb, hatric, attc, ideal, ideal-atlb; on native
+    /// machines also unitd, didi, site.
+    #[arg(long, value_name = "NAME", default_value = "attc")]
+    pub scheme: String,
+}
+
+/// `steady coherence compare`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  steady coherence compare dedup
+  steady coherence compare words.smt --check -o out
+  steady coherence compare ft --schemes kvmtlb,shoot4u,attc --machine my-machine.toml")]
+pub struct SimulateMany {
+    /// What to simulate.
+    #[command(flatten)]
+    pub simulate: Simulate,
+    /// The schemes, by commas; kvmtlb, shoot4u, hatric, attc and ideal, if not given (on native
+    /// machines ipi, unitd, didi, hatric, attc and ideal).
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub schemes: Vec<String>,
+    /// Threads of the simulator; results do not depend on it.
+    #[arg(long, value_name = "COUNT", default_value_t = 2)]
+    pub threads: usize,
+}
+
+/// `steady coherence capture`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  steady coherence capture -o bzip.smt -- pbzip2 -p4 -kc big.tar
+  steady coherence capture -o words.smt --wait-marker --max-accesses 20000000 -- ./wordcount 8 16
+  steady coherence check bzip.smt && steady coherence compare bzip.smt
+
+The program runs under qemu-x86_64 (Debian package qemu-user). Its output stays its own; the
+summary goes to standard error. With --wait-marker the program says itself where recording starts,
+by syscall(0x53544459, 1, 0).")]
+pub struct Capture {
+    /// Trace to write; it takes its name when it is whole.
+    #[arg(short, long, value_name = "TRACE")]
+    pub output: PathBuf,
+    /// Record after this many instructions of all threads.
+    #[arg(long, value_name = "COUNT", conflicts_with = "wait_marker")]
+    pub skip_instructions: Option<u64>,
+    /// Record from the start marker that the program makes.
+    #[arg(long)]
+    pub wait_marker: bool,
+    /// Stop the program after this many accesses.
+    #[arg(long, value_name = "COUNT")]
+    pub max_accesses: Option<u64>,
+    /// Stop the program after this many seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub time_limit: u64,
+    /// Instructions a thread may run ahead of the slowest running one; 0 for no limit.
+    #[arg(long, value_name = "COUNT", default_value_t = 20_000)]
+    pub window: u64,
+    /// The plugin, if not the one in this tree, which is built when it is needed.
+    #[arg(long, value_name = "FILE")]
+    pub plugin: Option<PathBuf>,
+    /// The program and its arguments.
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub command: Vec<OsString>,
+}
+
+/// `steady coherence check`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  steady coherence check bzip.smt")]
+pub struct Check {
+    /// Traces.
+    #[arg(required = true, value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
+}
+
+/// A paper whose experiments can be repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Paper {
+    /// ATTC: addressable-TLB-based translation coherence.
+    Attc,
+}
+
+/// `steady reproduce`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  steady reproduce attc            # every number and figure; about ten minutes on two cores
+  steady reproduce attc --short    # that everything runs; about a minute
+  steady reproduce attc --beyond   # more cores, more VMs, large pages, other table sizes")]
+pub struct Reproduce {
+    /// The paper.
+    #[arg(value_enum)]
+    pub paper: Paper,
+    /// Short runs: tables and caches stay cold, so the figures agree less.
+    #[arg(long)]
+    pub short: bool,
+    /// Experiments that the paper does not have.
+    #[arg(long, conflicts_with = "short")]
+    pub beyond: bool,
+    /// Find the one calibrated number, the shootdown rate, again.
+    #[arg(long, conflicts_with_all = ["short", "beyond"])]
+    pub calibrate: bool,
+    /// Let the oracle check every access.
+    #[arg(long)]
+    pub check: bool,
+    /// Threads of the simulator; results do not depend on it.
+    #[arg(long, value_name = "COUNT", default_value_t = 2)]
+    pub threads: usize,
+    /// Print everything as JSON.
+    #[arg(long)]
+    pub json: bool,
+}

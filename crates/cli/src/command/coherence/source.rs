@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a simulation runs on: a generated workload, or a captured trace.
+
+use std::fs::File;
+use std::path::Path;
+
+use steady_coherence::captured::Captured;
+use steady_coherence::config::{self, MachineConfig, preset_names};
+use steady_coherence::experiments::CALIBRATED_RATE;
+use steady_coherence::record::{Record, Resident, Source};
+use steady_coherence::workload::{Generator, GeneratorOptions, TABLE_3, Workload, find};
+use steady_coherence::{Error, Options};
+use steady_lab::Watcher;
+use steady_memtrace::Reader;
+
+use crate::arguments::coherence::Simulate;
+use crate::progress::Show;
+
+/// Accesses of a workload that none are given for.
+const ACCESSES: u64 = 4_000_000;
+
+/// Records to simulate, with what a result says of them.
+pub struct Input {
+    /// The records.
+    pub source: Box<dyn Source>,
+    /// Name of the result and of its folder.
+    pub name: String,
+    /// Where the records come from, in a sentence for the report.
+    pub origin: String,
+    /// Accesses to simulate.
+    pub accesses: u64,
+    /// Options of the simulation.
+    pub options: Options,
+}
+
+/// Reads the machine: a preset's name or a file.
+pub fn machine(given: &Path) -> anyhow::Result<MachineConfig> {
+    if let Some(preset) = preset_names()
+        .into_iter()
+        .find(|name| given == Path::new(name))
+    {
+        return Ok(config::load(&format!("preset = \"{preset}\""), preset)?);
+    }
+    let text = std::fs::read_to_string(given).map_err(|error| {
+        Error::Config(format!(
+            "cannot read machine {}: {error}; expected a TOML file or one of: {}",
+            given.display(),
+            preset_names().join(", ")
+        ))
+    })?;
+    Ok(config::load(&text, &given.display().to_string())?)
+}
+
+/// Opens what was named.
+pub fn open(arguments: &Simulate, machine: &MachineConfig) -> anyhow::Result<Input> {
+    let name = arguments.source.to_string_lossy();
+    let known = TABLE_3.iter().any(|workload| workload.name == name);
+    if known {
+        return Ok(generated(arguments, find(&name)?, machine)?);
+    }
+    if arguments.source.exists() || name.contains(['/', '.']) {
+        return captured(arguments);
+    }
+    match find(&name) {
+        Ok(workload) => Ok(generated(arguments, workload, machine)?),
+        Err(error) => {
+            Err(Error::Config(format!("{error} There is no trace of that name either.")).into())
+        }
+    }
+}
+
+fn options(arguments: &Simulate, accesses: u64) -> Options {
+    Options {
+        seed: arguments.seed,
+        check: arguments.check,
+        warmup: arguments.warmup.unwrap_or(accesses / 4),
+        ..Options::default()
+    }
+}
+
+fn generated(
+    arguments: &Simulate,
+    workload: Workload,
+    machine: &MachineConfig,
+) -> Result<Input, Error> {
+    let accesses = arguments.accesses.unwrap_or(ACCESSES);
+    let vms = arguments.vms.unwrap_or(1);
+    let rate = arguments.rate.unwrap_or(CALIBRATED_RATE);
+    let generator = Generator::new(
+        workload,
+        &GeneratorOptions {
+            seed: arguments.seed,
+            sweep_rate: rate,
+            vms,
+            accesses,
+            dram_percent: machine.hybrid.dram_percent,
+        },
+    )?;
+    Ok(Input {
+        source: Box::new(generator),
+        name: format!("tlb-{}", workload.name),
+        origin: format!(
+            "Accesses generated in place of {}'s {}: {} threads, {} MiB, {vms} VM(s), rate {rate}.",
+            workload.suite, workload.name, workload.threads, workload.footprint_mib
+        ),
+        accesses,
+        options: Options {
+            vms,
+            threads_per_vm: workload.threads,
+            ..options(arguments, accesses)
+        },
+    })
+}
+
+fn captured(arguments: &Simulate) -> anyhow::Result<Input> {
+    let path = &arguments.source;
+    if arguments.vms.is_some() || arguments.rate.is_some() {
+        return Err(Error::Config(format!(
+            "{}: a trace has its own threads and updates; leave --vms and --rate out",
+            path.display()
+        ))
+        .into());
+    }
+    let reader: Reader<std::io::BufReader<File>> = Reader::open(path)?;
+    let header = reader.header();
+    let held = reader.totals().map_or(u64::MAX, |totals| totals.accesses());
+    let threads = reader.totals().map_or(0, |totals| totals.threads);
+    let accesses = arguments.accesses.map_or(held, |limit| limit.min(held));
+    let command = match header.command.as_slice() {
+        [] => header.program.clone(),
+        words => words.join(" "),
+    };
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    Ok(Input {
+        name: format!("tlb-{}", plain(&name)),
+        origin: format!("Accesses of a real program, {threads} threads: {command}"),
+        accesses,
+        options: options(arguments, accesses),
+        source: Box::new(Captured::new(reader)),
+    })
+}
+
+/// The name with what may trouble a folder's name or a shell replaced.
+fn plain(name: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    name.chars()
+        .map(|c| if fits(c) { c } else { '-' })
+        .collect()
+}
+
+/// Shows how far a source has been read.
+pub struct Shown<'a> {
+    source: Box<dyn Source>,
+    show: &'a Show,
+    name: &'a str,
+    read: u64,
+    total: u64,
+}
+
+impl<'a> Shown<'a> {
+    /// Shows `source`, of which `total` accesses will be read, under `name`.
+    pub fn new(source: Box<dyn Source>, show: &'a Show, name: &'a str, total: u64) -> Self {
+        Self {
+            source,
+            show,
+            name,
+            read: 0,
+            total,
+        }
+    }
+}
+
+impl Source for Shown<'_> {
+    fn next_block(&mut self, out: &mut Vec<Record>) -> Result<bool, Error> {
+        let before = out.len();
+        let more = self.source.next_block(out)?;
+        let accesses = out[before..]
+            .iter()
+            .filter(|record| matches!(record, Record::Access { .. }));
+        self.read += accesses.count() as u64;
+        self.show
+            .progress(self.name, self.read.min(self.total), self.total);
+        Ok(more)
+    }
+
+    fn residents(&self) -> Vec<Resident> {
+        self.source.residents()
+    }
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Does a real program go through capture, check, compare and report; is bad input answered with
+//! one clear line? Needs qemu-x86_64, a C compiler and make, all of which setup/install installs.
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// A folder of its own in which the command is run.
+struct Place(tempfile::TempDir);
+
+fn project() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.ancestors().nth(2).unwrap().to_path_buf()
+}
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    fn steady(&self, words: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_steady"))
+            .current_dir(self.0.path())
+            .env("STEADY_HOME", project())
+            .env("NO_COLOR", "1")
+            .args(words)
+            .output()
+            .unwrap()
+    }
+
+    /// Standard output of a command that must end well.
+    fn prints(&self, words: &[&str]) -> String {
+        let output = self.steady(words);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "steady {words:?}: {said}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The one line on standard error of a command that must end with code 2 and print nothing.
+    fn refuses(&self, words: &[&str]) -> String {
+        let output = self.steady(words);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "steady {words:?}: {said}");
+        assert!(output.stdout.is_empty(), "nothing is printed");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        said
+    }
+
+    /// Captures the word count with two threads into `words.smt`; returns what was said.
+    fn capture(&self) -> String {
+        let found = Command::new("qemu-x86_64").arg("--version").output();
+        assert!(
+            found.is_ok(),
+            "qemu-x86_64 is not installed; run setup/install (Debian package qemu-user)"
+        );
+        let built = Command::new("make")
+            .args(["-s", "-C"])
+            .arg(project().join("workloads/kernels"))
+            .arg(format!("BUILD={}", self.0.path().display()))
+            .arg(self.path("wordcount"))
+            .status()
+            .unwrap();
+        assert!(built.success(), "the word count builds");
+        let output = self.steady(&[
+            "coherence",
+            "capture",
+            "-o",
+            "words.smt",
+            "--wait-marker",
+            "--max-accesses",
+            "100000",
+            "--",
+            "./wordcount",
+            "2",
+            "1",
+        ]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        said
+    }
+}
+
+fn metric(result: &Value, variant: &str, name: &str) -> i64 {
+    let variants = result["variants"].as_array().unwrap();
+    let variant = variants.iter().find(|one| one["name"] == variant).unwrap();
+    let metrics = variant["repetitions"][0]["metrics"].as_array().unwrap();
+    let metric = metrics.iter().find(|one| one["name"] == name).unwrap();
+    metric["value"].as_i64().unwrap()
+}
+
+#[test]
+fn a_real_program_goes_through_capture_check_compare_and_report() {
+    let place = Place::new();
+    let said = place.capture();
+    assert!(said.contains("stopped at the limit on accesses"), "{said}");
+
+    let checked = place.prints(&["coherence", "check", "words.smt"]);
+    assert!(checked.contains("words.smt: sound"), "{checked}");
+    assert!(checked.contains("command: ./wordcount 2 1"), "{checked}");
+    let digest = |text: &str| {
+        let line = text.lines().find(|line| line.contains("digest"));
+        line.unwrap().to_owned()
+    };
+    assert_eq!(digest(&said), digest(&checked));
+
+    let table = place.prints(&["coherence", "compare", "words.smt", "--check", "-o", "out"]);
+    assert!(
+        table.contains("kvmtlb") && table.contains("attc"),
+        "{table}"
+    );
+    assert!(place.path("out/tlb-words/report.html").is_file());
+
+    let written = "out/tlb-words/coherence/result.json";
+    assert_eq!(place.prints(&["report", written]), table);
+    let text = std::fs::read_to_string(place.path(written)).unwrap();
+    let result: Value = serde_json::from_str(&text).unwrap();
+    // A quarter of the 100,000 accesses warms up; the program's own updates reach every scheme.
+    for scheme in ["kvmtlb", "shoot4u", "hatric", "attc", "ideal"] {
+        assert_eq!(metric(&result, scheme, "accesses"), 75_000, "{scheme}");
+    }
+    assert_eq!(metric(&result, "attc", "shootdown.ipi"), 0);
+}
+
+#[test]
+fn the_number_of_threads_does_not_change_a_result() {
+    let place = Place::new();
+    let with = |threads: &str| {
+        let text = place.prints(&[
+            "coherence",
+            "compare",
+            "bodytrack",
+            "--accesses",
+            "60000",
+            "--threads",
+            threads,
+            "--json",
+        ]);
+        let result: Value = serde_json::from_str(&text).unwrap();
+        result["measures_digest"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(with("1"), with("3"));
+}
+
+#[test]
+fn a_damaged_trace_is_refused_with_its_place() {
+    let place = Place::new();
+    place.capture();
+    let mut bytes = std::fs::read(place.path("words.smt")).unwrap();
+    bytes[5000] ^= 0x10;
+    std::fs::write(place.path("words.smt"), bytes).unwrap();
+    for command in ["check", "compare", "run"] {
+        let said = place.refuses(&["coherence", command, "words.smt"]);
+        let place_and_kind = ["words.smt: chunk 0, byte ", "damaged: checksum of a chunk"];
+        assert!(
+            place_and_kind.iter().all(|part| said.contains(part)),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn an_unknown_scheme_names_the_nearest_right_one() {
+    let said = Place::new().refuses(&["coherence", "compare", "dedup", "--schemes", "kvmtlb,atc"]);
+    assert!(
+        said.contains("no scheme `atc`; did you mean `attc`?"),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_unknown_workload_names_the_nearest_right_one() {
+    let said = Place::new().refuses(&["coherence", "run", "dedupe"]);
+    assert!(
+        said.contains("no workload `dedupe`; did you mean `dedup`?"),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_impossible_machine_is_refused_with_key_and_bound() {
+    let place = Place::new();
+    place.write("machine.toml", "[l2]\nkib = 16\n");
+    let said = place.refuses(&["coherence", "run", "dedup", "--machine", "machine.toml"]);
+    assert!(
+        said.contains("machine.toml: `l2.kib` is 16: expected at least l1d.kib (32)"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_scheme_for_native_systems_is_refused_on_a_virtualized_machine() {
+    let said = Place::new().refuses(&["coherence", "run", "dedup", "--scheme", "unitd"]);
+    assert!(
+        said.contains("`unitd` handles native systems only"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_script_cannot_be_captured_and_leaves_no_trace() {
+    let place = Place::new();
+    place.write("script", "#!/bin/sh\n");
+    let mut mode = std::fs::metadata(place.path("script"))
+        .unwrap()
+        .permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut mode, 0o755);
+    std::fs::set_permissions(place.path("script"), mode).unwrap();
+    let said = place.refuses(&["coherence", "capture", "-o", "x.smt", "--", "./script"]);
+    assert!(said.contains("not an x86-64 ELF program"), "{said}");
+    assert!(!place.path("x.smt").exists());
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! One decoded block of a trace, split by thread: what all simulations of a comparison share.
+
+use crate::Error;
+use crate::record::{MapKind, Prot, Record, Source};
+
+/// Addresses must fit the four-level page tables.
+const ADDRESS_BITS: u32 = 48;
+
+/// What a packed record is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Load,
+    Store,
+    Map,
+    Marker,
+}
+
+/// A record in 16 bytes. For `Map` the address is an index into the block's calls, for `Marker`
+/// the mark's number.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Packed {
+    pub vaddr: u64,
+    pub instructions: u32,
+    pub kind: Kind,
+}
+
+/// A mapping call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Call {
+    pub start: u64,
+    pub len: u64,
+    pub prot: Prot,
+    pub kind: MapKind,
+}
+
+/// A decoded block.
+#[derive(Debug, Default)]
+pub struct Block {
+    pub(crate) threads: Vec<Vec<Packed>>,
+    pub(crate) calls: Vec<Call>,
+}
+
+/// Reads a source block by block.
+#[derive(Debug)]
+pub struct Decoder<S> {
+    source: S,
+    raw: Vec<Record>,
+    read: u64,
+    left: u64,
+}
+
+impl<S: Source> Decoder<S> {
+    /// Reads at most `limit` accesses of `source`.
+    pub const fn new(source: S, limit: u64) -> Self {
+        Self {
+            source,
+            raw: Vec::new(),
+            read: 0,
+            left: limit,
+        }
+    }
+
+    /// The source.
+    pub const fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// The next block; `None` at the end.
+    ///
+    /// # Errors
+    /// What the source reports, and [`Error::Record`] for an address beyond 48 bits or a range that
+    /// wraps.
+    pub fn next_block(&mut self) -> Result<Option<Block>, Error> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.raw.clear();
+        if !self.source.next_block(&mut self.raw)? {
+            return Ok(None);
+        }
+        let mut block = Block::default();
+        for record in &self.raw {
+            if self.left == 0 {
+                break;
+            }
+            let thread = usize::from(record.thread());
+            if block.threads.len() <= thread {
+                block.threads.resize_with(thread + 1, Vec::new);
+            }
+            let packed = match *record {
+                Record::Access {
+                    vaddr,
+                    write,
+                    instructions,
+                    ..
+                } => {
+                    check_range(self.read, vaddr, 1)?;
+                    self.left -= 1;
+                    Packed {
+                        vaddr,
+                        instructions,
+                        kind: if write { Kind::Store } else { Kind::Load },
+                    }
+                }
+                Record::Map {
+                    start,
+                    len,
+                    prot,
+                    kind,
+                    ..
+                } => {
+                    check_range(self.read, start, len)?;
+                    block.calls.push(Call {
+                        start,
+                        len,
+                        prot,
+                        kind,
+                    });
+                    Packed {
+                        vaddr: block.calls.len() as u64 - 1,
+                        instructions: 0,
+                        kind: Kind::Map,
+                    }
+                }
+                Record::Marker { id, .. } => Packed {
+                    vaddr: id.into(),
+                    instructions: 0,
+                    kind: Kind::Marker,
+                },
+            };
+            block.threads[thread].push(packed);
+            self.read += 1;
+        }
+        Ok(Some(block))
+    }
+}
+
+fn check_range(index: u64, start: u64, len: u64) -> Result<(), Error> {
+    let end = start
+        .checked_add(len)
+        .filter(|end| *end <= 1 << ADDRESS_BITS);
+    if end.is_some() {
+        return Ok(());
+    }
+    Err(Error::Record {
+        index,
+        what: format!(
+            "{len} bytes at {start:#x} leave the {ADDRESS_BITS}-bit address space; \
+             expected user addresses"
+        ),
+    })
+}

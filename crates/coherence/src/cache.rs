@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The data caches: private L1 and L2 per core, a shared L3, and MESI coherence by a directory.
+//!
+//! Inclusive at each level: an L2 holds its L1, the L3 holds every L2 and knows the sharers of each
+//! of its lines. Lines of page tables, ATLB and inverse table are lines like others. Latencies are
+//! load-to-use totals. Left out: prefetchers, bandwidth of the on-chip network.
+
+use crate::config::{CacheConfig, MachineConfig};
+use crate::dram::Memory;
+use crate::num::ix;
+use crate::table::Table;
+
+const SHARED: u8 = 1;
+const EXCLUSIVE: u8 = 2;
+const MODIFIED: u8 = 3;
+
+/// Set in every key, since key 0 means an empty way.
+const VALID: u64 = 1 << 63;
+
+/// What the L3 knows of a line.
+#[derive(Debug, Clone, Copy, Default)]
+struct Directory {
+    sharers: u128,
+    /// The only sharer may write (E or M in its caches).
+    exclusive: bool,
+    dirty: bool,
+}
+
+/// Where a request enters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// Loads, stores and page walks.
+    L1,
+    /// ATLB and inverse-table requests, which the L2 controller handles (paper Figure 3).
+    L2,
+}
+
+/// Outcome of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reply {
+    /// Cycles until the data.
+    pub cycles: u64,
+    /// Main memory served it.
+    pub from_memory: bool,
+}
+
+/// Hits by level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct CacheCounts {
+    /// Requests that entered at L1 and missed there.
+    pub l1_misses: u64,
+    /// Requests that missed in L2.
+    pub l2_misses: u64,
+    /// Requests that missed in L3.
+    pub l3_misses: u64,
+    /// Copies in other cores' caches invalidated by a write.
+    pub copies_invalidated: u64,
+}
+
+/// Every cache of the machine.
+#[derive(Debug, Clone)]
+pub struct Caches {
+    l1: Vec<Table<u8>>,
+    l2: Vec<Table<u8>>,
+    l3: Table<Directory>,
+    l1_mask: u64,
+    l2_mask: u64,
+    l3_mask: u64,
+    l1_cycles: u64,
+    l2_cycles: u64,
+    l3_cycles: u64,
+    transfer_cycles: u64,
+    /// What was served where.
+    pub counts: CacheCounts,
+}
+
+fn sets(config: &CacheConfig) -> usize {
+    (config.kib * 16 / config.ways) as usize
+}
+
+impl Caches {
+    /// Empty caches.
+    #[must_use]
+    pub fn new(config: &MachineConfig) -> Self {
+        let cores = config.core.count as usize;
+        let table = |c: &CacheConfig| Table::new(sets(c), c.ways as usize);
+        Self {
+            l1: vec![table(&config.l1d); cores],
+            l2: vec![table(&config.l2); cores],
+            l3: Table::new(sets(&config.l3), config.l3.ways as usize),
+            l1_mask: sets(&config.l1d) as u64 - 1,
+            l2_mask: sets(&config.l2) as u64 - 1,
+            l3_mask: sets(&config.l3) as u64 - 1,
+            l1_cycles: config.l1d.cycles.into(),
+            l2_cycles: config.l2.cycles.into(),
+            l3_cycles: config.l3.cycles.into(),
+            transfer_cycles: config.core.cache_to_cache_cycles.into(),
+            counts: CacheCounts::default(),
+        }
+    }
+
+    /// An L1 hit that needs no coherence action; `None` must go through [`Caches::access`].
+    #[inline]
+    pub fn l1_hit(&mut self, core: usize, line: u64, write: bool) -> Option<u64> {
+        let l1 = &mut self.l1[core];
+        let slot = l1.find(ix(line & self.l1_mask), line | VALID)?;
+        if write {
+            let state = l1.value_mut(slot);
+            if *state == SHARED {
+                return None;
+            }
+            *state = MODIFIED;
+        }
+        Some(self.l1_cycles)
+    }
+
+    /// Reads or writes `line` from `core` at cycle `now`.
+    pub fn access(
+        &mut self,
+        core: usize,
+        line: u64,
+        write: bool,
+        entry: Entry,
+        now: u64,
+        memory: &mut Memory,
+    ) -> Reply {
+        let hit = |cycles| Reply {
+            cycles,
+            from_memory: false,
+        };
+        let key = line | VALID;
+        if entry == Entry::L1 {
+            if let Some(cycles) = self.l1_hit(core, line, write) {
+                return hit(cycles);
+            }
+            if let Some(slot) = self.l1[core].peek(ix(line & self.l1_mask), key) {
+                let cycles = self.take_ownership(core, line);
+                *self.l1[core].value_mut(slot) = MODIFIED;
+                return hit(cycles);
+            }
+            self.counts.l1_misses += 1;
+        }
+        if let Some(slot) = self.l2[core].find(ix(line & self.l2_mask), key) {
+            let mut cycles = self.l2_cycles;
+            let mut state = *self.l2[core].value(slot);
+            if write {
+                if state == SHARED {
+                    cycles = self.take_ownership(core, line);
+                }
+                state = MODIFIED;
+                *self.l2[core].value_mut(slot) = state;
+            }
+            if entry == Entry::L1 {
+                self.fill_l1(core, line, state);
+            }
+            return hit(cycles);
+        }
+        self.counts.l2_misses += 1;
+        let (state, reply) = self.fetch_l3(core, line, write, now, memory);
+        self.fill_l2(core, line, state);
+        if entry == Entry::L1 {
+            self.fill_l1(core, line, state);
+        }
+        reply
+    }
+
+    /// Serves a miss of `core`'s L2; returns the state it may hold.
+    fn fetch_l3(
+        &mut self,
+        core: usize,
+        line: u64,
+        write: bool,
+        now: u64,
+        memory: &mut Memory,
+    ) -> (u8, Reply) {
+        let me = 1_u128 << core;
+        let mut cycles = self.l3_cycles;
+        if let Some(slot) = self.l3.find(ix(line & self.l3_mask), line | VALID) {
+            let mut entry = *self.l3.value(slot);
+            debug_assert!(
+                entry.sharers & me == 0,
+                "L2 missed, so this core shares nothing"
+            );
+            let state = if write {
+                if entry.sharers != 0 {
+                    cycles += self.transfer_cycles;
+                    entry.dirty |= self.drop_copies(entry.sharers, line);
+                }
+                entry.sharers = me;
+                entry.exclusive = true;
+                MODIFIED
+            } else if entry.sharers == 0 {
+                entry.sharers = me;
+                entry.exclusive = true;
+                EXCLUSIVE
+            } else {
+                if entry.exclusive {
+                    cycles += self.transfer_cycles;
+                    entry.dirty |= self.downgrade(entry.sharers, line);
+                    entry.exclusive = false;
+                }
+                entry.sharers |= me;
+                SHARED
+            };
+            *self.l3.value_mut(slot) = entry;
+            return (
+                state,
+                Reply {
+                    cycles,
+                    from_memory: false,
+                },
+            );
+        }
+        self.counts.l3_misses += 1;
+        cycles += memory.access(line, false, now + cycles);
+        let entry = Directory {
+            sharers: me,
+            exclusive: true,
+            dirty: false,
+        };
+        if let Some((key, old)) = self.l3.insert(ix(line & self.l3_mask), line | VALID, entry) {
+            let victim = key & !VALID;
+            let dirty = old.dirty | self.drop_copies(old.sharers, victim);
+            if dirty {
+                memory.access(victim, true, now);
+            }
+        }
+        let state = if write { MODIFIED } else { EXCLUSIVE };
+        (
+            state,
+            Reply {
+                cycles,
+                from_memory: true,
+            },
+        )
+    }
+
+    /// Makes `core` the only holder of a line it shares; returns the cycles.
+    fn take_ownership(&mut self, core: usize, line: u64) -> u64 {
+        let me = 1_u128 << core;
+        let mut cycles = self.l3_cycles;
+        let slot = self
+            .l3
+            .find(ix(line & self.l3_mask), line | VALID)
+            .expect("the L3 includes every private line");
+        let mut entry = *self.l3.value(slot);
+        let others = entry.sharers & !me;
+        if others != 0 {
+            cycles += self.transfer_cycles;
+            self.counts.copies_invalidated += u64::from(others.count_ones());
+            entry.dirty |= self.drop_copies(others, line);
+        }
+        entry.sharers = me;
+        entry.exclusive = true;
+        *self.l3.value_mut(slot) = entry;
+        let l2_slot = self.l2[core].peek(ix(line & self.l2_mask), line | VALID);
+        *self.l2[core].value_mut(l2_slot.expect("the L2 includes the L1")) = MODIFIED;
+        cycles
+    }
+
+    /// Removes a line from the private caches in `sharers`; true where a copy was modified.
+    fn drop_copies(&mut self, mut sharers: u128, line: u64) -> bool {
+        let mut dirty = false;
+        while sharers != 0 {
+            let core = sharers.trailing_zeros() as usize;
+            sharers &= sharers - 1;
+            if let Some(slot) = self.l2[core].peek(ix(line & self.l2_mask), line | VALID) {
+                dirty |= *self.l2[core].value(slot) == MODIFIED;
+                self.l2[core].remove(slot);
+            }
+            if let Some(slot) = self.l1[core].peek(ix(line & self.l1_mask), line | VALID) {
+                dirty |= *self.l1[core].value(slot) == MODIFIED;
+                self.l1[core].remove(slot);
+            }
+        }
+        dirty
+    }
+
+    /// Makes the owner's copies shared; true where they were modified.
+    fn downgrade(&mut self, owner: u128, line: u64) -> bool {
+        let core = owner.trailing_zeros() as usize;
+        let mut dirty = false;
+        if let Some(slot) = self.l2[core].peek(ix(line & self.l2_mask), line | VALID) {
+            dirty |= *self.l2[core].value(slot) == MODIFIED;
+            *self.l2[core].value_mut(slot) = SHARED;
+        }
+        if let Some(slot) = self.l1[core].peek(ix(line & self.l1_mask), line | VALID) {
+            dirty |= *self.l1[core].value(slot) == MODIFIED;
+            *self.l1[core].value_mut(slot) = SHARED;
+        }
+        dirty
+    }
+
+    fn fill_l1(&mut self, core: usize, line: u64, state: u8) {
+        let old = self.l1[core].insert(ix(line & self.l1_mask), line | VALID, state);
+        if let Some((key, MODIFIED)) = old {
+            let victim = key & !VALID;
+            let slot = self.l2[core].peek(ix(victim & self.l2_mask), key);
+            *self.l2[core].value_mut(slot.expect("the L2 includes the L1")) = MODIFIED;
+        }
+    }
+
+    fn fill_l2(&mut self, core: usize, line: u64, state: u8) {
+        let Some((key, held)) = self.l2[core].insert(ix(line & self.l2_mask), line | VALID, state)
+        else {
+            return;
+        };
+        let victim = key & !VALID;
+        let mut dirty = held == MODIFIED;
+        if let Some(slot) = self.l1[core].peek(ix(victim & self.l1_mask), key) {
+            dirty |= *self.l1[core].value(slot) == MODIFIED;
+            self.l1[core].remove(slot);
+        }
+        let slot = self.l3.peek(ix(victim & self.l3_mask), key);
+        let entry = self
+            .l3
+            .value_mut(slot.expect("the L3 includes every private line"));
+        entry.sharers &= !(1_u128 << core);
+        entry.exclusive = false;
+        entry.dirty |= dirty;
+    }
+
+    /// Removes a line from every cache, as when its frame is moved by DMA.
+    pub fn purge(&mut self, line: u64) {
+        let Some(slot) = self.l3.peek(ix(line & self.l3_mask), line | VALID) else {
+            return;
+        };
+        let sharers = self.l3.value(slot).sharers;
+        self.drop_copies(sharers, line);
+        self.l3.remove(slot);
+    }
+
+    /// Whether some cache holds the line.
+    #[must_use]
+    pub fn holds(&self, line: u64) -> bool {
+        self.l3
+            .peek(ix(line & self.l3_mask), line | VALID)
+            .is_some()
+    }
+}

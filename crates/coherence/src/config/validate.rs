@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Refuses machines that cannot exist, each with the key, the value and what is possible.
+
+use super::{CacheConfig, MachineConfig, TlbConfig};
+use crate::Error;
+
+fn bad(key: &str, value: u64, want: &str) -> Error {
+    Error::Config(format!("`{key}` is {value}: expected {want}"))
+}
+
+fn range(key: &str, value: u32, low: u32, high: u32) -> Result<(), Error> {
+    if (low..=high).contains(&value) {
+        return Ok(());
+    }
+    Err(bad(key, value.into(), &format!("{low} to {high}")))
+}
+
+fn sets(key: &str, entries: u64, ways: u32) -> Result<(), Error> {
+    range(&format!("{key}.ways"), ways, 1, 16)?;
+    let ways = u64::from(ways);
+    if entries == 0 || !entries.is_multiple_of(ways) || !(entries / ways).is_power_of_two() {
+        let want = format!("entries that {ways} ways divide into a power of two of sets");
+        return Err(bad(key, entries, &want));
+    }
+    Ok(())
+}
+
+fn cache(key: &str, c: &CacheConfig) -> Result<(), Error> {
+    range(&format!("{key}.kib"), c.kib, 1, 1 << 20)?;
+    range(&format!("{key}.cycles"), c.cycles, 1, 10_000)?;
+    sets(key, u64::from(c.kib) * 16, c.ways)
+}
+
+fn tlb(key: &str, t: &TlbConfig) -> Result<(), Error> {
+    range(&format!("{key}.entries"), t.entries, 1, 1 << 20)?;
+    range(&format!("{key}.miss_cycles"), t.miss_cycles, 0, 10_000)?;
+    sets(key, t.entries.into(), t.ways)
+}
+
+impl MachineConfig {
+    /// Checks every value and the relations between them.
+    ///
+    /// # Errors
+    /// [`Error::Config`] names the first key that is impossible and what would be possible.
+    pub fn validate(&self) -> Result<(), Error> {
+        self.validate_core()?;
+        cache("l1d", &self.l1d)?;
+        cache("l2", &self.l2)?;
+        cache("l3", &self.l3)?;
+        if self.l2.kib < self.l1d.kib {
+            let want = format!("at least l1d.kib ({}): L2 includes L1", self.l1d.kib);
+            return Err(bad("l2.kib", self.l2.kib.into(), &want));
+        }
+        let private = u64::from(self.l2.kib) * u64::from(self.core.count);
+        if u64::from(self.l3.kib) < private {
+            let want = format!("at least {private}: L3 includes the L2 of every core");
+            return Err(bad("l3.kib", self.l3.kib.into(), &want));
+        }
+        if !(self.l1d.cycles < self.l2.cycles && self.l2.cycles < self.l3.cycles) {
+            let want = format!(
+                "more than l2.cycles ({}) and that than l1d.cycles",
+                self.l2.cycles
+            );
+            return Err(bad("l3.cycles", self.l3.cycles.into(), &want));
+        }
+        self.validate_mmu()?;
+        self.validate_memory()?;
+        self.validate_schemes()
+    }
+
+    fn validate_core(&self) -> Result<(), Error> {
+        let c = &self.core;
+        range("core.count", c.count, 1, 128)?;
+        range("core.mhz", c.mhz, 100, 100_000)?;
+        range("core.rob_entries", c.rob_entries, 1, 4096)?;
+        range("core.width", c.width, 1, 16)?;
+        if !c.width.is_power_of_two() {
+            return Err(bad("core.width", c.width.into(), "a power of two"));
+        }
+        range("core.misses_in_flight", c.misses_in_flight, 1, 64)?;
+        range(
+            "core.cache_to_cache_cycles",
+            c.cache_to_cache_cycles,
+            0,
+            10_000,
+        )?;
+        range("core.slice_records", c.slice_records, 1, 1_000_000)?;
+        range("core.lead_cycles", c.lead_cycles, 0, 100_000)
+    }
+
+    fn validate_mmu(&self) -> Result<(), Error> {
+        let m = &self.mmu;
+        tlb("mmu.l1_4k", &m.l1_4k)?;
+        tlb("mmu.l1_2m", &m.l1_2m)?;
+        tlb("mmu.l2", &m.l2)?;
+        range("mmu.walk_cache_entries", m.walk_cache_entries, 4, 4096)?;
+        sets("mmu.walk_cache_entries", m.walk_cache_entries.into(), 4)?;
+        range("mmu.nested_tlb_entries", m.nested_tlb_entries, 4, 4096)?;
+        sets("mmu.nested_tlb_entries", m.nested_tlb_entries.into(), 4)?;
+        range("mmu.walkers", m.walkers, 1, 16)?;
+        range("mmu.walk_cycles", m.walk_cycles, 0, 100_000)?;
+        range("mmu.large_page_percent", m.large_page_percent, 0, 100)
+    }
+
+    fn validate_memory(&self) -> Result<(), Error> {
+        let d = &self.dram;
+        range("dram.mts", d.mts, 200, 20_000)?;
+        range("dram.cas", d.cas, 1, 200)?;
+        range("dram.rcd", d.rcd, 1, 200)?;
+        range("dram.rp", d.rp, 1, 200)?;
+        range("dram.burst_clocks", d.burst_clocks, 1, 64)?;
+        for (key, value, high) in [
+            ("dram.channels", d.channels, 16),
+            ("dram.banks", d.banks, 256),
+            ("dram.row_bytes", d.row_bytes, 65_536),
+        ] {
+            range(key, value, 1, high)?;
+            if !value.is_power_of_two() {
+                return Err(bad(key, value.into(), "a power of two"));
+            }
+        }
+        range("dram.row_bytes", d.row_bytes, 64, 65_536)?;
+        let h = &self.hybrid;
+        range(
+            "hybrid.nvm_latency_percent",
+            h.nvm_latency_percent,
+            100,
+            10_000,
+        )?;
+        range("hybrid.threshold", h.threshold, 1, 60_000)?;
+        range("hybrid.dram_percent", h.dram_percent, 1, 100)?;
+        range("hybrid.guest_percent", h.guest_percent, 0, 100)
+    }
+
+    fn validate_schemes(&self) -> Result<(), Error> {
+        let a = &self.attc;
+        range("attc.atlb_kib", a.atlb_kib, 1024, 1 << 20)?;
+        range("attc.large_atlb_kib", a.large_atlb_kib, 1024, 1 << 20)?;
+        range("attc.invtbl_kib", a.invtbl_kib, 1, 1 << 20)?;
+        for (key, kib) in [
+            ("attc.atlb_kib", a.atlb_kib),
+            ("attc.large_atlb_kib", a.large_atlb_kib),
+        ] {
+            if !kib.is_power_of_two() {
+                return Err(bad(key, kib.into(), "a power of two"));
+            }
+        }
+        if a.atlb_ways != 4 {
+            let want = "4: a set is one 64-byte line of four 16-byte entries";
+            return Err(bad("attc.atlb_ways", a.atlb_ways.into(), want));
+        }
+        sets("attc.invtbl", u64::from(a.invtbl_kib) * 256, a.invtbl_ways)?;
+        let index_bits = self.atlb_sets().trailing_zeros();
+        if a.match_bits > index_bits {
+            let want = format!("0 to {index_bits}, the bits of the ATLB's set index");
+            return Err(bad("attc.match_bits", a.match_bits.into(), &want));
+        }
+        if (1..14).contains(&a.match_bits) {
+            let want = "0 (all) or at least 14: fewer bits do not give the L2 TLB's set";
+            return Err(bad("attc.match_bits", a.match_bits.into(), want));
+        }
+        let l2_sets = self.mmu.l2.entries / self.mmu.l2.ways;
+        if l2_sets > 128 {
+            let want = "at most 128 sets: a larger index is not in gVA bits 25:12";
+            return Err(bad("mmu.l2 sets", l2_sets.into(), want));
+        }
+        let r = &self.rivals;
+        range(
+            "rivals.didi_directory_entries",
+            r.didi_directory_entries,
+            16,
+            1 << 22,
+        )?;
+        sets(
+            "rivals.didi_directory_entries",
+            r.didi_directory_entries.into(),
+            16,
+        )?;
+        range("rivals.site_lease_us", r.site_lease_us, 1, 10_000_000)
+    }
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Beyond the paper: more cores, more VMs, large pages, a current part, other table sizes.
+
+use super::table::percent;
+use super::{Settings, WorkloadResults, job, run_jobs};
+use crate::compare::Job;
+use crate::config::{self, MachineConfig};
+use crate::workload::{Workload, find};
+use crate::{Error, SchemeKind};
+use SchemeKind::{Attc, Hatric, IdealAtlb, Ipi, Kvmtlb, Shoot4u};
+
+/// One line: gains over kvmtlb in one setting.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Beyond {
+    /// The question.
+    pub question: &'static str,
+    /// The setting.
+    pub setting: String,
+    /// Scheme and gain over kvmtlb, basis points.
+    pub gains_bp: Vec<(String, i64)>,
+}
+
+impl Beyond {
+    /// One line of text.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let gains: Vec<String> = self
+            .gains_bp
+            .iter()
+            .map(|(scheme, bp)| format!("{scheme} {}", percent(*bp)))
+            .collect();
+        format!(
+            "{:<24} {:<22} {}",
+            self.question,
+            self.setting,
+            gains.join("  ")
+        )
+    }
+}
+
+const SCHEMES: [SchemeKind; 6] = [Kvmtlb, Ipi, Shoot4u, Hatric, Attc, IdealAtlb];
+
+fn line(
+    settings: &Settings,
+    question: &'static str,
+    setting: String,
+    workload: Workload,
+    vms: u16,
+    machine: &MachineConfig,
+) -> Result<Beyond, Error> {
+    let jobs: Vec<Job> = SCHEMES
+        .iter()
+        .map(|&scheme| job(scheme, "", machine))
+        .collect();
+    let results = WorkloadResults {
+        workload: workload.name,
+        outcomes: run_jobs(settings, workload, vms, &jobs)?,
+    };
+    let gain = |scheme: &SchemeKind| {
+        let name = scheme.name().to_owned();
+        let gain = results.gain(&name, "kvmtlb");
+        (name, gain)
+    };
+    Ok(Beyond {
+        question,
+        setting,
+        gains_bp: SCHEMES[1..].iter().map(gain).collect(),
+    })
+}
+
+/// Runs every question on dedup; `done` hears of each finished line.
+///
+/// # Errors
+/// As the simulations.
+pub fn beyond(settings: &Settings, done: &mut dyn FnMut(&Beyond)) -> Result<Vec<Beyond>, Error> {
+    let base = find("dedup")?;
+    let mut lines = Vec::new();
+    let mut add = |result: Result<Beyond, Error>| -> Result<(), Error> {
+        let line = result?;
+        done(&line);
+        lines.push(line);
+        Ok(())
+    };
+    for cores in [8_u16, 16, 32, 64, 128] {
+        let mut machine = MachineConfig::default();
+        machine.core.count = cores.into();
+        machine.l3.kib = 1024 * u32::from(cores);
+        machine.dram.channels = 2.max(u32::from(cores) / 8).min(16);
+        let workload = Workload {
+            threads: cores,
+            ..base
+        };
+        add(line(
+            settings,
+            "cores",
+            format!("{cores} cores"),
+            workload,
+            1,
+            &machine,
+        ))?;
+    }
+    let eight = Workload { threads: 8, ..base };
+    for vms in [1, 2, 4] {
+        let machine = MachineConfig::default();
+        add(line(
+            settings,
+            "VMs on 8 cores",
+            format!("{vms} x 8 vCPUs"),
+            eight,
+            vms,
+            &machine,
+        ))?;
+    }
+    for percent in [0, 50, 100] {
+        let mut machine = MachineConfig::default();
+        machine.mmu.large_page_percent = percent;
+        add(line(
+            settings,
+            "2 MiB pages",
+            format!("{percent} % of memory"),
+            eight,
+            1,
+            &machine,
+        ))?;
+    }
+    let server = config::load("preset = \"server\"", "server")?;
+    let wide = Workload {
+        threads: 32,
+        ..base
+    };
+    add(line(
+        settings,
+        "TLB reach",
+        "server preset, 32 cores".to_owned(),
+        wide,
+        1,
+        &server,
+    ))?;
+    for mib in [1_u32, 4, 16, 64] {
+        let mut machine = MachineConfig::default();
+        machine.attc.atlb_kib = mib * 1024;
+        machine.attc.invtbl_kib = mib * 256;
+        let tables = format!("ATLB {mib} MiB, 1/4 INVTBL");
+        add(line(settings, "table sizes", tables, base, 1, &machine))?;
+    }
+    Ok(lines)
+}

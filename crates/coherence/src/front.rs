@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The front end of a core: a reorder buffer in which every instruction but loads and stores
+//! retires on a fixed schedule (paper section 3.3).
+//!
+//! Time is counted in slots, `width` to a cycle. Instruction `i` dispatches one slot after `i - 1`,
+//! and not before instruction `i - rob` has retired; it retires one slot after `i - 1`, and, when it
+//! is a load, not before its data is there. Branch misses and instruction fetch are left out.
+
+/// One core's front end.
+#[derive(Debug, Clone)]
+pub struct Front {
+    shift: u32,
+    rob: u64,
+    /// Slot of the last dispatch, and of the last retirement.
+    dispatched: u64,
+    retired: u64,
+    index: u64,
+    /// Loads and stores in the buffer: their index and retirement slot.
+    ring: Box<[(u64, u64)]>,
+    head: usize,
+    tail: usize,
+}
+
+impl Front {
+    /// A front end at cycle 0. `width` is a power of two.
+    #[must_use]
+    pub fn new(width: u32, rob: u32) -> Self {
+        let size = (rob as usize + 1).next_power_of_two();
+        Self {
+            shift: width.trailing_zeros(),
+            rob: rob.into(),
+            dispatched: 0,
+            retired: 0,
+            index: 0,
+            ring: vec![(0, 0); size].into_boxed_slice(),
+            head: 0,
+            tail: 0,
+        }
+    }
+
+    /// The cycle of the last dispatch.
+    #[inline]
+    #[must_use]
+    pub const fn cycle(&self) -> u64 {
+        self.dispatched >> self.shift
+    }
+
+    /// Dispatches `others` instructions and then a load or store; returns its cycle.
+    #[inline]
+    pub fn dispatch(&mut self, others: u32) -> u64 {
+        let step = u64::from(others) + 1;
+        self.index += step;
+        let mut at = self.dispatched + step;
+        let mask = self.ring.len() - 1;
+        while self.head != self.tail {
+            let (index, retired) = self.ring[self.head & mask];
+            if index + self.rob > self.index {
+                break;
+            }
+            at = at.max(retired + (self.index - self.rob - index));
+            self.head += 1;
+        }
+        self.dispatched = at;
+        at >> self.shift
+    }
+
+    /// Ends the instruction just dispatched `cycles` after its dispatch.
+    #[inline]
+    pub fn complete(&mut self, others: u32, cycles: u64) {
+        let done = self.dispatched + (cycles << self.shift);
+        self.retired = (self.retired + u64::from(others) + 1).max(done);
+        let mask = self.ring.len() - 1;
+        self.ring[self.tail & mask] = (self.index, self.retired);
+        self.tail += 1;
+        debug_assert!(
+            self.tail - self.head <= self.ring.len(),
+            "more in flight than the buffer"
+        );
+    }
+
+    /// Waits until the buffer is empty; returns the cycle.
+    pub fn drain(&mut self) -> u64 {
+        self.dispatched = self.dispatched.max(self.retired);
+        self.head = self.tail;
+        self.cycle()
+    }
+
+    /// Drains and then does nothing for `cycles`.
+    pub fn stall(&mut self, cycles: u64) {
+        self.drain();
+        self.dispatched += cycles << self.shift;
+        self.retired = self.dispatched;
+    }
+
+    /// Sleeps until `cycle`, if that is later.
+    pub fn sleep_until(&mut self, cycle: u64) {
+        let now = self.drain();
+        self.stall(cycle.saturating_sub(now));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Front;
+
+    #[test]
+    fn four_instructions_a_cycle_without_long_loads() {
+        let mut front = Front::new(4, 224);
+        for _ in 0..100 {
+            front.dispatch(3);
+            front.complete(3, 1);
+        }
+        assert_eq!(front.cycle(), 100);
+    }
+
+    #[test]
+    fn a_long_load_stops_dispatch_a_buffer_later_and_not_before() {
+        let mut front = Front::new(4, 8);
+        assert_eq!(front.dispatch(0), 0);
+        front.complete(0, 100);
+        // Indices 2 to 8 fit beside the load; 9 waits for it.
+        for _ in 0..7 {
+            assert!(front.dispatch(0) <= 2);
+            front.complete(0, 1);
+        }
+        assert_eq!(front.dispatch(0), 100);
+    }
+
+    #[test]
+    fn two_long_loads_in_one_window_overlap() {
+        let mut front = Front::new(4, 224);
+        for _ in 0..2 {
+            front.dispatch(0);
+            front.complete(0, 300);
+        }
+        assert_eq!(front.drain(), 300);
+    }
+}

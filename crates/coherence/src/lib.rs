@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#![forbid(unsafe_code)]
+//! Trace-driven, cycle-level simulator of TLB coherence on a multi-core machine.
+//!
+//! One machine, eleven schemes behind one trait ([`scheme::Scheme`]), an oracle that checks every
+//! access ([`oracle`]), and the experiments of the ATTC paper ([`experiments`]). A run takes records
+//! from a [`record::Source`], a workload generator or a trace; [`compare()`] runs several schemes
+//! over one decoded stream. Model, parameters and limits: `docs/COHERENCE.md`.
+
+pub mod block;
+pub mod cache;
+pub mod captured;
+pub mod compare;
+pub mod config;
+pub mod counts;
+pub mod dram;
+mod error;
+pub mod experiments;
+pub mod front;
+pub mod layout;
+pub mod machine;
+pub mod mmu;
+pub mod num;
+pub mod oracle;
+pub mod os;
+pub mod radix;
+pub mod record;
+pub mod result;
+pub mod rng;
+pub mod scheme;
+pub mod sim;
+pub mod table;
+pub mod workload;
+
+pub use compare::{Comparison, Outcome, compare};
+pub use config::MachineConfig;
+pub use error::Error;
+pub use scheme::SchemeKind;
+pub use sim::Options;

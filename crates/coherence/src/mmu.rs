@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The translation hardware of one core: TLBs, page-walk caches, nested TLB, walkers.
+//!
+//! L1 TLBs are indexed by the low bits of the page number, the L2 by the fold that Skylake uses
+//! (for 128 sets: page bits 6:0 XOR bits 13:7, "XOR-7"). All entries carry their VM, so a switch
+//! between VMs flushes nothing. The nested TLB holds guest page-table pages only: they never
+//! migrate, so it needs no coherence of its own.
+
+use crate::config::{MachineConfig, TlbConfig};
+use crate::layout::Key;
+use crate::num::ix;
+use crate::table::Table;
+
+/// A cached translation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TlbEntry {
+    /// Frame of the page's start.
+    pub spn: u64,
+    /// What a scheme's hardware compares with coherence messages (HATRIC, UNITD); else 0.
+    pub tag: u64,
+    /// Cycle from which the entry is void (SITE); `u64::MAX` otherwise.
+    pub expires: u64,
+    /// Stores allowed.
+    pub writable: bool,
+    /// The dirty bit was set when this was read, or since by this core.
+    pub dirty: bool,
+}
+
+/// One TLB.
+#[derive(Debug, Clone)]
+pub struct Tlb {
+    pub(crate) table: Table<TlbEntry>,
+    mask: u64,
+    /// Bits of a set index when it is folded; 0 when it is the low bits.
+    fold: u32,
+}
+
+impl Tlb {
+    fn new(config: &TlbConfig, folded: bool) -> Self {
+        let sets = u64::from(config.entries / config.ways);
+        Self {
+            table: Table::new(ix(sets), config.ways as usize),
+            mask: sets - 1,
+            fold: if folded { sets.trailing_zeros() } else { 0 },
+        }
+    }
+
+    /// The set of a page, from its number or from any number with the same low 14 bits.
+    #[inline]
+    #[must_use]
+    pub fn set_of(&self, page: u64) -> usize {
+        let folded = if self.fold == 0 {
+            page
+        } else {
+            page ^ (page >> self.fold)
+        };
+        ix(folded & self.mask)
+    }
+
+    #[inline]
+    pub(crate) fn find(&mut self, key: Key) -> Option<usize> {
+        self.table.find(self.set_of(key.page()), key.raw())
+    }
+
+    fn insert(&mut self, key: Key, entry: TlbEntry) {
+        let set = self.set_of(key.page());
+        match self.table.peek(set, key.raw()) {
+            Some(slot) => *self.table.value_mut(slot) = entry,
+            None => {
+                self.table.insert(set, key.raw(), entry);
+            }
+        }
+    }
+
+    fn invalidate(&mut self, key: Key) -> bool {
+        let slot = self.table.peek(self.set_of(key.page()), key.raw());
+        if let Some(slot) = slot {
+            self.table.remove(slot);
+        }
+        slot.is_some()
+    }
+}
+
+/// Page-walk caches of one dimension: the entries of the three upper levels.
+#[derive(Debug, Clone)]
+struct WalkCache {
+    levels: [Table<()>; 3],
+}
+
+impl WalkCache {
+    fn new(entries: u32) -> Self {
+        let table = Table::new((entries / 4) as usize, 4);
+        Self {
+            levels: [table.clone(), table.clone(), table],
+        }
+    }
+
+    fn place(&self, level: usize, vm: u16, page: u64) -> (usize, u64) {
+        let prefix = page >> (9 * (3 - level));
+        let set = ix(prefix & (self.levels[level].sets() as u64 - 1));
+        (set, Key::small(vm, prefix).raw())
+    }
+
+    /// The first level that must be read in a walk `depth` deep.
+    fn start(&mut self, vm: u16, page: u64, depth: usize) -> usize {
+        for level in (0..depth - 1).rev() {
+            let (set, key) = self.place(level, vm, page);
+            if self.levels[level].find(set, key).is_some() {
+                return level + 1;
+            }
+        }
+        0
+    }
+
+    fn insert(&mut self, level: usize, vm: u16, page: u64) {
+        let (set, key) = self.place(level, vm, page);
+        if self.levels[level].peek(set, key).is_none() {
+            self.levels[level].insert(set, key, ());
+        }
+    }
+
+    fn flush(&mut self, vm: u16) {
+        for table in &mut self.levels {
+            table.retain_not(|key, ()| Key::from_raw(key).vm() == vm);
+        }
+    }
+}
+
+/// Which page table a walk cache is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dimension {
+    /// The guest's (natively: the only one).
+    Guest,
+    /// The nested one.
+    Host,
+}
+
+/// The translation hardware of one core.
+#[derive(Debug, Clone)]
+pub struct Mmu {
+    /// L1 for 4 KiB pages.
+    pub l1_4k: Tlb,
+    /// L1 for 2 MiB pages.
+    pub l1_2m: Tlb,
+    /// Unified L2.
+    pub l2: Tlb,
+    caches: [WalkCache; 2],
+    nested: Table<()>,
+    walker_free: Vec<u64>,
+}
+
+impl Mmu {
+    /// Empty hardware.
+    #[must_use]
+    pub fn new(config: &MachineConfig) -> Self {
+        let m = &config.mmu;
+        let cache = WalkCache::new(m.walk_cache_entries);
+        Self {
+            l1_4k: Tlb::new(&m.l1_4k, false),
+            l1_2m: Tlb::new(&m.l1_2m, false),
+            l2: Tlb::new(&m.l2, true),
+            caches: [cache.clone(), cache],
+            nested: Table::new((m.nested_tlb_entries / 4) as usize, 4),
+            walker_free: vec![0; m.walkers as usize],
+        }
+    }
+
+    /// The L1 TLB for the key's page size.
+    #[inline]
+    pub fn l1(&mut self, key: Key) -> &mut Tlb {
+        if key.is_large() {
+            &mut self.l1_2m
+        } else {
+            &mut self.l1_4k
+        }
+    }
+
+    /// Looks in L1 only.
+    #[inline]
+    pub fn l1_entry(&mut self, key: Key) -> Option<TlbEntry> {
+        let tlb = self.l1(key);
+        let slot = tlb.find(key)?;
+        Some(*tlb.table.value(slot))
+    }
+
+    /// Looks in L2, and brings what it finds to L1.
+    pub fn l2_entry(&mut self, key: Key) -> Option<TlbEntry> {
+        let slot = self.l2.find(key)?;
+        let entry = *self.l2.table.value(slot);
+        self.l1(key).insert(key, entry);
+        Some(entry)
+    }
+
+    /// Installs a translation in both levels.
+    pub fn fill(&mut self, key: Key, entry: TlbEntry) {
+        self.l1(key).insert(key, entry);
+        self.l2.insert(key, entry);
+    }
+
+    /// Notes that the page's dirty bit is set, where the translation is cached.
+    pub fn mark_dirty(&mut self, key: Key) {
+        let set = self.l2.set_of(key.page());
+        if let Some(slot) = self.l2.table.peek(set, key.raw()) {
+            self.l2.table.value_mut(slot).dirty = true;
+        }
+        let l1 = self.l1(key);
+        if let Some(slot) = l1.table.peek(l1.set_of(key.page()), key.raw()) {
+            l1.table.value_mut(slot).dirty = true;
+        }
+    }
+
+    /// Drops one translation; true when it was held.
+    pub fn invalidate(&mut self, key: Key) -> bool {
+        let in_l1 = self.l1(key).invalidate(key);
+        self.l2.invalidate(key) | in_l1
+    }
+
+    /// Drops every translation and walk-cache entry of a VM.
+    pub fn flush_vm(&mut self, vm: u16) -> u64 {
+        self.flush_walk_caches(vm);
+        self.invalidate_where(|key, _| key.vm() == vm)
+    }
+
+    /// Drops the walk-cache entries of a VM.
+    pub fn flush_walk_caches(&mut self, vm: u16) {
+        for cache in &mut self.caches {
+            cache.flush(vm);
+        }
+    }
+
+    /// Drops the translations that satisfy `doomed`; returns how many L2 and L1 slots that were.
+    pub fn invalidate_where(&mut self, mut doomed: impl FnMut(Key, &TlbEntry) -> bool) -> u64 {
+        let mut gone = 0;
+        for tlb in [&mut self.l1_4k, &mut self.l1_2m, &mut self.l2] {
+            gone += tlb
+                .table
+                .retain_not(|key, entry| doomed(Key::from_raw(key), entry));
+        }
+        gone
+    }
+
+    /// Whether some level holds the translation.
+    #[must_use]
+    pub fn holds(&self, key: Key) -> bool {
+        [&self.l1_4k, &self.l1_2m, &self.l2]
+            .iter()
+            .any(|tlb| tlb.table.peek(tlb.set_of(key.page()), key.raw()).is_some())
+    }
+
+    /// Every translation held, in slot order; L1 before L2.
+    pub fn entries(&self) -> impl Iterator<Item = (Key, &TlbEntry)> {
+        [&self.l1_4k, &self.l1_2m, &self.l2]
+            .into_iter()
+            .flat_map(|tlb| tlb.table.entries())
+            .map(|(raw, entry)| (Key::from_raw(raw), entry))
+    }
+
+    /// The walker that is free first, and the cycle it can begin a request made at `now`.
+    pub fn walker(&self, now: u64) -> (usize, u64) {
+        let (at, &free) = self
+            .walker_free
+            .iter()
+            .enumerate()
+            .min_by_key(|&(_, &free)| free)
+            .expect("a core has a walker");
+        (at, free.max(now))
+    }
+
+    /// Keeps a walker until `end`.
+    pub fn hold_walker(&mut self, walker: usize, end: u64) {
+        self.walker_free[walker] = end;
+    }
+
+    /// First level to read of a walk, by the walk caches.
+    pub fn walk_start(&mut self, dim: Dimension, vm: u16, page: u64, depth: usize) -> usize {
+        self.caches[dim as usize].start(vm, page, depth)
+    }
+
+    /// Remembers an upper-level entry.
+    pub fn walk_insert(&mut self, dim: Dimension, level: usize, vm: u16, page: u64) {
+        self.caches[dim as usize].insert(level, vm, page);
+    }
+
+    /// True when the nested TLB knows guest table page `gpn`; else it learns it.
+    pub fn nested_hit(&mut self, vm: u16, gpn: u64) -> bool {
+        let set = ix(gpn & (self.nested.sets() as u64 - 1));
+        let key = Key::small(vm, gpn).raw();
+        let hit = self.nested.find(set, key).is_some();
+        if !hit {
+            self.nested.insert(set, key, ());
+        }
+        hit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Mmu;
+    use crate::config::MachineConfig;
+
+    #[test]
+    fn skylake_l2_set_is_bits_6_0_xor_13_7_and_l1_set_the_low_4() {
+        let mmu = Mmu::new(&MachineConfig::default());
+        let page = 0b10_1100_1010_1101_0110_u64;
+        assert_eq!(mmu.l1_4k.set_of(page), (page & 15) as usize);
+        assert_eq!(mmu.l2.set_of(page), ((page ^ (page >> 7)) & 127) as usize);
+    }
+
+    #[test]
+    fn bits_above_13_do_not_move_a_page_between_sets() {
+        let mmu = Mmu::new(&MachineConfig::default());
+        for page in [0_u64, 0x3FFF, 0x1555, 0x2AAA] {
+            let far = page | (0x2B << 14);
+            assert_eq!(mmu.l2.set_of(page), mmu.l2.set_of(far));
+            assert_eq!(mmu.l1_4k.set_of(page), mmu.l1_4k.set_of(far));
+        }
+    }
+}

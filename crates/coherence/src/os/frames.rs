@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Frames of one page size: who owns each, which are free, and CLOCK's hand over those in DRAM.
+
+use super::NONE;
+use crate::layout::{DRAM_FRAMES, DRAM_LARGE_FRAMES, LARGE_SHIFT, NVM_FRAMES, NVM_LARGE_FRAMES};
+use crate::num::{id32, ix};
+
+#[derive(Debug, Clone, Default)]
+struct Region {
+    base: u64,
+    /// Block in each frame ever used.
+    owner: Vec<u32>,
+    free: Vec<u32>,
+}
+
+/// Frames of one size in both tiers.
+#[derive(Debug, Clone)]
+pub struct Pool {
+    shift: u32,
+    dram: Region,
+    nvm: Region,
+    hand: usize,
+    /// Pages mapped; DRAM's capacity is a share of it.
+    pub(crate) mapped: u32,
+}
+
+impl Region {
+    fn at(base: u64) -> Self {
+        Self {
+            base,
+            ..Self::default()
+        }
+    }
+
+    fn take(&mut self, block: u32, shift: u32) -> u64 {
+        let frame = self.free.pop().unwrap_or_else(|| {
+            self.owner.push(NONE);
+            id32(self.owner.len() - 1)
+        });
+        assert!(
+            self.owner[frame as usize] == NONE,
+            "a free frame has no owner"
+        );
+        self.owner[frame as usize] = block;
+        self.base + (u64::from(frame) << shift)
+    }
+
+    fn slot(&self, spn: u64, shift: u32) -> Option<usize> {
+        let frame = ix(spn.checked_sub(self.base)? >> shift);
+        (frame < self.owner.len()).then_some(frame)
+    }
+
+    fn used(&self) -> usize {
+        self.owner.len() - self.free.len()
+    }
+}
+
+impl Pool {
+    pub(crate) fn small() -> Self {
+        Self::at(0, DRAM_FRAMES, NVM_FRAMES)
+    }
+
+    pub(crate) fn large() -> Self {
+        Self::at(LARGE_SHIFT, DRAM_LARGE_FRAMES, NVM_LARGE_FRAMES)
+    }
+
+    fn at(shift: u32, dram: u64, nvm: u64) -> Self {
+        Self {
+            shift,
+            dram: Region::at(dram),
+            nvm: Region::at(nvm),
+            hand: 0,
+            mapped: 0,
+        }
+    }
+
+    /// Whether DRAM, `percent` of what is mapped, has a frame left.
+    #[must_use]
+    pub fn has_room(&self, percent: u32) -> bool {
+        let capacity = u64::from(self.mapped) * u64::from(percent) / 100;
+        (self.dram.used() as u64) < capacity.max(1)
+    }
+
+    pub(crate) fn take_dram(&mut self, block: u32) -> u64 {
+        self.dram.take(block, self.shift)
+    }
+
+    pub(crate) fn take_nvm(&mut self, block: u32) -> u64 {
+        self.nvm.take(block, self.shift)
+    }
+
+    fn region(&mut self, spn: u64) -> &mut Region {
+        if spn >= self.nvm.base {
+            &mut self.nvm
+        } else {
+            &mut self.dram
+        }
+    }
+
+    pub(crate) fn release(&mut self, spn: u64) {
+        let shift = self.shift;
+        let region = self.region(spn);
+        let slot = region.slot(spn, shift).expect("a released frame was taken");
+        assert!(region.owner[slot] != NONE, "a frame is released once");
+        region.owner[slot] = NONE;
+        region.free.push(id32(slot));
+    }
+
+    pub(crate) fn set_owner(&mut self, spn: u64, block: u32) {
+        let shift = self.shift;
+        let region = self.region(spn);
+        let slot = region.slot(spn, shift).expect("an owned frame was taken");
+        region.owner[slot] = block;
+    }
+
+    /// The block in frame `spn`, if the frame is of this pool.
+    pub(crate) fn owner(&self, spn: u64) -> Option<u32> {
+        let small_end = self.dram.base + ((self.dram.owner.len() as u64) << self.shift);
+        let region = if spn < small_end {
+            &self.dram
+        } else {
+            &self.nvm
+        };
+        let slot = region.slot(spn, self.shift)?;
+        Some(region.owner[slot]).filter(|&block| block != NONE)
+    }
+
+    /// CLOCK: the next block in DRAM whose reference bit is clear; bits passed are cleared.
+    pub(crate) fn clock(&mut self, mut referenced: impl FnMut(u32) -> bool) -> Option<u32> {
+        let frames = self.dram.owner.len();
+        // Two rounds suffice: the first clears every bit it passes.
+        for _ in 0..2 * frames {
+            let owner = self.dram.owner[self.hand];
+            self.hand = (self.hand + 1) % frames;
+            if owner != NONE && !referenced(owner) {
+                return Some(owner);
+            }
+        }
+        None
+    }
+}

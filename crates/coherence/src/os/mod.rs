@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Guests and hypervisor: which page is mapped where, and what changes.
+//!
+//! Pages begin in NVM, move to DRAM once enough accesses reached memory, and change places with a
+//! page that CLOCK picks when DRAM is full (paper section 3.4). A guest's migration changes its own
+//! page table, the host's the nested one. Every change comes out as a [`Remap`], which a scheme
+//! must make visible to every core. Guest page-table pages stay in DRAM. Left out: the time the
+//! system software itself takes and the copying of pages, which the paper does not model either.
+
+mod frames;
+mod migrate;
+mod remap;
+
+pub use frames::Pool;
+pub use migrate::Migration;
+pub use remap::{Agent, Cause, Change, Remap};
+
+use crate::config::{MachineConfig, Mode, Start};
+use crate::layout::{Key, LARGE_SHIFT, PageMap, TABLE_FRAMES};
+use crate::num::{id32, ix};
+use crate::radix::{Radix, Step};
+use crate::record::Resident;
+use crate::rng::{Stream, mix};
+
+/// "No block": the page is not mapped.
+pub(crate) const NONE: u32 = u32::MAX;
+/// Guest-physical frames for guest page tables start here, out of the way of data.
+const GUEST_TABLES: u64 = 1 << 34;
+
+/// A virtual page.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Page {
+    pub key: Key,
+    /// What it maps, or [`NONE`].
+    pub block: u32,
+    pub writable: bool,
+    pub dirty: bool,
+}
+
+/// A guest-physical page with the frame behind it; natively the two are one.
+#[derive(Debug, Clone)]
+pub(crate) struct Block {
+    pub vm: u16,
+    pub large: bool,
+    pub gpn: u64,
+    pub spn: u64,
+    /// CLOCK's reference bit.
+    pub referenced: bool,
+    /// Accesses that reached NVM since the page came there.
+    pub hits: u32,
+    /// Pages that map it: the first, and its synonyms.
+    pub page: u32,
+    pub synonyms: Vec<u32>,
+}
+
+/// Page tables of one VM (natively: of one process; the host table is unused).
+#[derive(Debug, Clone)]
+struct Space {
+    guest: Radix,
+    host: Radix,
+    next_guest_table: u64,
+    next_gpn: u64,
+    next_large_gpn: u64,
+}
+
+/// What a walk needs to know of the page it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mapping {
+    /// The translation's name; its size says whether the page is large.
+    pub key: Key,
+    /// Guest-physical frame of the page's start.
+    pub gpn: u64,
+    /// System-physical frame of the page's start.
+    pub spn: u64,
+    /// Stores allowed.
+    pub writable: bool,
+    /// The dirty bit.
+    pub dirty: bool,
+}
+
+/// All system software of the machine.
+#[derive(Debug, Clone)]
+pub struct Os {
+    pub(crate) mode: Mode,
+    spaces: Vec<Space>,
+    pages: Vec<Page>,
+    pub(crate) blocks: Vec<Block>,
+    free_blocks: Vec<u32>,
+    by_key: PageMap<u32>,
+    pub(crate) pools: [Pool; 2],
+    next_table: u64,
+    seed: u64,
+    large_percent: u64,
+    pub(crate) hybrid: crate::config::HybridConfig,
+    pub(crate) draws: Stream,
+}
+
+impl Os {
+    /// No page mapped.
+    #[must_use]
+    pub fn new(config: &MachineConfig, vms: u16, seed: u64) -> Self {
+        let mut next_table = TABLE_FRAMES;
+        let mut table = || {
+            next_table += 1;
+            next_table
+        };
+        let spaces = (0..vms)
+            .map(|_| Space {
+                guest: Radix::new(|| (GUEST_TABLES, table())),
+                host: Radix::new(|| {
+                    let frame = table();
+                    (frame, frame)
+                }),
+                next_guest_table: GUEST_TABLES,
+                next_gpn: 1 << 18,
+                next_large_gpn: 1 << 30,
+            })
+            .collect();
+        Self {
+            mode: config.mode,
+            spaces,
+            pages: Vec::new(),
+            blocks: Vec::new(),
+            free_blocks: Vec::new(),
+            by_key: PageMap::default(),
+            pools: [Pool::small(), Pool::large()],
+            next_table,
+            seed,
+            large_percent: config.mmu.large_page_percent.into(),
+            hybrid: config.hybrid.clone(),
+            draws: Stream::new(seed, 0x05),
+        }
+    }
+
+    /// Address spaces.
+    #[must_use]
+    pub fn vms(&self) -> u16 {
+        crate::num::low16(self.spaces.len() as u64)
+    }
+
+    /// The translation that covers 4 KiB page `vpn`: the chunk it lies in decides the size.
+    #[inline]
+    #[must_use]
+    pub fn key_of(&self, vm: u16, vpn: u64) -> Key {
+        if self.large_percent == 0 {
+            return Key::small(vm, vpn);
+        }
+        let number = vpn >> LARGE_SHIFT;
+        if mix(self.seed, number ^ (u64::from(vm) << 32)) % 100 < self.large_percent {
+            Key::large(vm, number)
+        } else {
+            Key::small(vm, vpn)
+        }
+    }
+
+    /// The mapping of `key`; a page touched for the first time is mapped now.
+    pub fn resolve(&mut self, key: Key) -> Mapping {
+        let id = self.page_of(key);
+        if self.pages[id as usize].block == NONE {
+            self.map(id, false);
+        }
+        let page = self.pages[id as usize];
+        let block = &mut self.blocks[page.block as usize];
+        block.referenced = true;
+        Mapping {
+            key,
+            gpn: block.gpn,
+            spn: block.spn,
+            writable: page.writable,
+            dirty: page.dirty,
+        }
+    }
+
+    /// The page of a key, made when it is new.
+    pub(crate) fn page_of(&mut self, key: Key) -> u32 {
+        if let Some(&id) = self.by_key.get(&key.raw()) {
+            return id;
+        }
+        let id = id32(self.pages.len());
+        self.pages.push(Page {
+            key,
+            block: NONE,
+            writable: true,
+            dirty: false,
+        });
+        self.by_key.insert(key.raw(), id);
+        id
+    }
+
+    /// The page of a key that has been seen.
+    pub(crate) fn known_page(&self, key: Key) -> Option<u32> {
+        self.by_key.get(&key.raw()).copied()
+    }
+
+    pub(crate) fn page(&self, id: u32) -> &Page {
+        &self.pages[id as usize]
+    }
+
+    pub(crate) fn page_mut(&mut self, id: u32) -> &mut Page {
+        &mut self.pages[id as usize]
+    }
+
+    /// Gives a page memory: DRAM where there is only DRAM or where a steady start puts it.
+    pub(crate) fn map(&mut self, id: u32, in_dram: bool) {
+        let key = self.pages[id as usize].key;
+        let space = &mut self.spaces[usize::from(key.vm())];
+        let large = key.is_large();
+        let gpn = if large {
+            space.next_large_gpn += 1 << LARGE_SHIFT;
+            space.next_large_gpn
+        } else {
+            space.next_gpn += 1;
+            space.next_gpn
+        };
+        let block = match self.free_blocks.pop() {
+            Some(block) => block,
+            None => {
+                self.blocks.push(Block {
+                    vm: 0,
+                    large: false,
+                    gpn: 0,
+                    spn: 0,
+                    referenced: false,
+                    hits: 0,
+                    page: NONE,
+                    synonyms: Vec::new(),
+                });
+                id32(self.blocks.len() - 1)
+            }
+        };
+        let pool = &mut self.pools[usize::from(large)];
+        pool.mapped += 1;
+        let dram = !self.hybrid.enabled || (in_dram && pool.has_room(self.hybrid.dram_percent));
+        let spn = if dram {
+            pool.take_dram(block)
+        } else {
+            pool.take_nvm(block)
+        };
+        self.blocks[block as usize] = Block {
+            vm: key.vm(),
+            large,
+            gpn,
+            spn,
+            referenced: dram,
+            hits: 0,
+            page: id,
+            synonyms: Vec::new(),
+        };
+        self.pages[id as usize].block = block;
+    }
+
+    /// Drops a page's mapping and, with the last mapping, its memory.
+    pub(crate) fn unmap(&mut self, id: u32) {
+        let at = core::mem::replace(&mut self.pages[id as usize].block, NONE);
+        assert!(at != NONE, "only a mapped page is unmapped");
+        self.pages[id as usize].dirty = false;
+        let block = &mut self.blocks[at as usize];
+        if block.page == id {
+            match block.synonyms.pop() {
+                Some(other) => block.page = other,
+                None => {
+                    block.page = NONE;
+                    let (large, spn) = (block.large, block.spn);
+                    let pool = &mut self.pools[usize::from(large)];
+                    pool.mapped -= 1;
+                    pool.release(spn);
+                    self.free_blocks.push(at);
+                }
+            }
+        } else {
+            block.synonyms.retain(|&other| other != id);
+        }
+    }
+
+    /// Makes `alias` a synonym of `target`: two virtual pages of one VM, one frame.
+    pub fn alias(&mut self, alias: Key, target: Key) {
+        assert!(alias.vm() == target.vm() && alias.is_large() == target.is_large());
+        let target = self.page_of(target);
+        if self.pages[target as usize].block == NONE {
+            self.map(target, false);
+        }
+        let block = self.pages[target as usize].block;
+        let alias = self.page_of(alias);
+        if alias == target || self.pages[alias as usize].block == block {
+            return;
+        }
+        assert!(
+            self.pages[alias as usize].block == NONE,
+            "an alias is a page not mapped yet"
+        );
+        self.pages[alias as usize].block = block;
+        self.blocks[block as usize].synonyms.push(alias);
+    }
+
+    /// The mapping of `key` as it is, untouched.
+    #[must_use]
+    pub fn peek(&self, key: Key) -> Option<Mapping> {
+        let page = self.page(self.known_page(key)?);
+        (page.block != NONE).then(|| {
+            let block = self.block(page.block);
+            Mapping {
+                key,
+                gpn: block.gpn,
+                spn: block.spn,
+                writable: page.writable,
+                dirty: page.dirty,
+            }
+        })
+    }
+
+    /// Frame and write permission of a page now, if it is mapped.
+    #[must_use]
+    pub fn current(&self, key: Key) -> Option<(u64, bool)> {
+        let page = self.page(self.known_page(key)?);
+        (page.block != NONE).then(|| (self.block(page.block).spn, page.writable))
+    }
+
+    /// Sets the dirty bit of a page's table entry.
+    pub fn set_dirty(&mut self, key: Key) {
+        let id = self.page_of(key);
+        self.pages[id as usize].dirty = true;
+    }
+
+    /// Maps what a workload has before its first record; returns the pages.
+    pub fn populate(&mut self, resident: &Resident) -> Vec<Key> {
+        let first = resident.start >> 12;
+        let mut keys = Vec::new();
+        let mut vpn = first;
+        while vpn < first + resident.pages {
+            let key = self.key_of(resident.vm, vpn);
+            keys.push(key);
+            vpn = key.first_vpn() + key.small_pages();
+        }
+        keys.retain(|&key| {
+            let id = self.page_of(key);
+            let new = self.pages[id as usize].block == NONE;
+            if new {
+                let warm = self.hybrid.start == Start::Steady
+                    && key.first_vpn() >= first + resident.cold_pages;
+                self.map(id, warm);
+            }
+            new
+        });
+        keys
+    }
+
+    /// Entries a walk of the guest (or native) table reads for `key`, root first.
+    pub fn guest_path(&mut self, key: Key) -> ([Step; 4], usize) {
+        let depth = if key.is_large() { 3 } else { 4 };
+        let space = &mut self.spaces[usize::from(key.vm())];
+        let (next_guest, next_table) = (&mut space.next_guest_table, &mut self.next_table);
+        let path = space.guest.path(key.first_vpn(), depth, || {
+            *next_guest += 1;
+            *next_table += 1;
+            (*next_guest, *next_table)
+        });
+        (path, depth)
+    }
+
+    /// Entries a walk of the nested table reads for guest frame `gpn`, root first.
+    pub fn host_path(&mut self, vm: u16, gpn: u64, large: bool) -> ([Step; 4], usize) {
+        let depth = if large { 3 } else { 4 };
+        let next_table = &mut self.next_table;
+        let path = self.spaces[usize::from(vm)].host.path(gpn, depth, || {
+            *next_table += 1;
+            (*next_table, *next_table)
+        });
+        (path, depth)
+    }
+
+    /// System-physical addresses of a page's leaf entries: the guest's, and the host's for `gpn`.
+    pub(crate) fn leaf_entries(&mut self, key: Key, gpn: u64) -> (u64, u64) {
+        let (path, depth) = self.guest_path(key);
+        let guest = path[depth - 1].address;
+        let host = match self.mode {
+            Mode::Native => guest,
+            Mode::Virtualized => {
+                let (path, depth) = self.host_path(key.vm(), gpn, key.is_large());
+                path[depth - 1].address
+            }
+        };
+        (guest, host)
+    }
+
+    /// Pages mapped, in units of 4 KiB.
+    #[must_use]
+    pub fn mapped_pages(&self) -> u64 {
+        u64::from(self.pools[0].mapped) + (u64::from(self.pools[1].mapped) << LARGE_SHIFT)
+    }
+
+    /// The block that holds frame `spn`, if it is a data frame in use.
+    pub(crate) fn block_at(&self, spn: u64) -> Option<u32> {
+        self.pools.iter().find_map(|pool| pool.owner(spn))
+    }
+
+    pub(crate) fn block(&self, id: u32) -> &Block {
+        &self.blocks[ix(id.into())]
+    }
+}

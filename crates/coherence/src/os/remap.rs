@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a change of mappings tells the schemes, and the system calls that make such changes.
+
+use super::{NONE, Os};
+use crate::layout::{Key, LARGE_SHIFT};
+use crate::record::{MapKind, Prot};
+
+/// Whose page table changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Agent {
+    /// The guest operating system (natively: the only one).
+    Guest,
+    /// The hypervisor.
+    Host,
+}
+
+/// Why it changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// A page moved between the memory tiers.
+    Migration,
+    /// A system call of the program.
+    Program,
+}
+
+/// One translation revoked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// The translation.
+    pub key: Key,
+    /// The frame it led to.
+    pub old_spn: u64,
+    /// Address of the guest's (natively: the) leaf entry.
+    pub guest_entry: u64,
+    /// Address of the host's leaf entry; natively the same.
+    pub host_entry: u64,
+}
+
+/// A batch of changes that one agent makes at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remap {
+    /// The address space.
+    pub vm: u16,
+    /// Whose table.
+    pub agent: Agent,
+    /// Why.
+    pub cause: Cause,
+    /// Translations revoked.
+    pub changes: Vec<Change>,
+    /// An entry above the leaves changed too (a whole 2 MiB span went), so page-walk caches may
+    /// hold it.
+    pub intermediate: bool,
+}
+
+impl Os {
+    /// Carries out a mapping call; `None` when it revokes no translation (new pages, more rights,
+    /// pages never touched).
+    pub fn map_call(
+        &mut self,
+        vm: u16,
+        start: u64,
+        len: u64,
+        prot: Prot,
+        kind: MapKind,
+    ) -> Option<Remap> {
+        let first = start >> 12;
+        let end = (start + len).div_ceil(4096);
+        let mut changes = Vec::new();
+        let mut vpn = first;
+        // A range far larger than what is mapped is walked by what is mapped.
+        if end - first > self.pages.len() as u64 * 2 + 1024 {
+            let mut keys: Vec<Key> = self
+                .pages
+                .iter()
+                .map(|page| page.key)
+                .filter(|key| key.vm() == vm && (first..end).contains(&key.first_vpn()))
+                .collect();
+            keys.sort_unstable();
+            for key in keys {
+                changes.extend(self.change_page(key, prot, kind));
+            }
+        } else {
+            while vpn < end {
+                let key = self.key_of(vm, vpn);
+                changes.extend(self.change_page(key, prot, kind));
+                vpn = key.first_vpn() + key.small_pages();
+            }
+        }
+        let spans = (end >> LARGE_SHIFT).saturating_sub(first.div_ceil(1 << LARGE_SHIFT));
+        (!changes.is_empty()).then_some(Remap {
+            vm,
+            agent: Agent::Guest,
+            cause: Cause::Program,
+            changes,
+            intermediate: kind == MapKind::Munmap && spans > 0,
+        })
+    }
+
+    /// Applies a call to one page; `Some` when cached translations become wrong.
+    fn change_page(&mut self, key: Key, prot: Prot, kind: MapKind) -> Option<Change> {
+        if matches!(kind, MapKind::Mmap | MapKind::Mprotect | MapKind::Brk) {
+            let id = self.page_of(key);
+            let was_writable = core::mem::replace(&mut self.page_mut(id).writable, prot.w);
+            // Mmap over a mapped page replaces it; fewer rights must reach every core, more need not.
+            let replaced = kind == MapKind::Mmap && self.page(id).block != NONE;
+            let fewer = was_writable && !prot.w && kind == MapKind::Mprotect;
+            if self.page(id).block == NONE || !(replaced || fewer) {
+                return None;
+            }
+            let change = self.describe(id);
+            if replaced {
+                self.unmap(id);
+            } else {
+                // The entry is rewritten clean, as when write protection tracks dirty pages.
+                self.page_mut(id).dirty = false;
+            }
+            return Some(change);
+        }
+        let id = self.known_page(key)?;
+        if self.page(id).block == NONE {
+            return None;
+        }
+        let change = self.describe(id);
+        self.unmap(id);
+        self.page_mut(id).writable = true;
+        Some(change)
+    }
+
+    /// A guest clears the dirty bits of some pages, as writeback does; `None` if none was dirty.
+    pub fn clean(&mut self, keys: &[Key]) -> Option<Remap> {
+        let mut changes = Vec::new();
+        for &key in keys {
+            let Some(id) = self.known_page(key) else {
+                continue;
+            };
+            if self.page(id).block != NONE && self.page(id).dirty {
+                self.page_mut(id).dirty = false;
+                changes.push(self.describe(id));
+            }
+        }
+        let vm = changes.first()?.key.vm();
+        assert!(
+            changes.iter().all(|change| change.key.vm() == vm),
+            "one VM cleans its own pages"
+        );
+        Some(Remap {
+            vm,
+            agent: Agent::Guest,
+            cause: Cause::Program,
+            changes,
+            intermediate: false,
+        })
+    }
+
+    /// The change record of a mapped page as it is now.
+    pub(crate) fn describe(&mut self, id: u32) -> Change {
+        let page = *self.page(id);
+        assert!(page.block != NONE, "only a mapped page can change");
+        let (gpn, spn) = {
+            let block = self.block(page.block);
+            (block.gpn, block.spn)
+        };
+        let (guest_entry, host_entry) = self.leaf_entries(page.key, gpn);
+        Change {
+            key: page.key,
+            old_spn: spn,
+            guest_entry,
+            host_entry,
+        }
+    }
+}

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! One simulation: threads on cores, records through the machine, updates through the scheme.
+//!
+//! Each core has its own clock; the one that is furthest behind runs next, up to `lead_cycles`
+//! beyond the second. Where threads outnumber cores they take turns in one queue. A simulation is
+//! fed decoded blocks and runs as far as they go, so memory does not grow with the trace: a thread
+//! that has no record in [`WINDOW`] blocks is taken for blocked and leaves its core.
+
+mod update;
+
+use crate::Error;
+use crate::block::{Block, Kind, Packed};
+use crate::config::{MachineConfig, Start};
+use crate::counts::Counts;
+use crate::front::Front;
+use crate::layout::PAGE_SHIFT;
+use crate::machine::{Fault, Machine};
+use crate::oracle::Oracle;
+use crate::os::Migration;
+use crate::record::Resident;
+use crate::scheme::{Scheme, SchemeKind};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// Blocks kept for threads that lag.
+pub const WINDOW: usize = 64;
+
+/// What a run is, beside the machine and the scheme.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Options {
+    /// Seed of every random choice of the run.
+    pub seed: u64,
+    /// Check every access by the oracle.
+    pub check: bool,
+    /// Accesses before counting begins.
+    pub warmup: u64,
+    /// Counting begins at this marker instead, when given.
+    pub start_marker: Option<u32>,
+    /// Virtual machines (natively: processes).
+    pub vms: u16,
+    /// Threads of each VM; thread `t` of the trace is in VM `t / threads_per_vm`. 0: all in VM 0.
+    pub threads_per_vm: u16,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            check: false,
+            warmup: 0,
+            start_marker: None,
+            vms: 1,
+            threads_per_vm: 0,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// On a core or in the queue.
+    Ready,
+    /// No record within the window.
+    Parked,
+    Ended,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Thread {
+    vm: u16,
+    state: State,
+    /// Block number and index of the next record.
+    block: u64,
+    at: usize,
+}
+
+#[derive(Debug)]
+struct Core {
+    front: Front,
+    thread: Option<usize>,
+    /// Records left in the turn of its thread.
+    slice_left: u32,
+    /// Cycle at which the turn began.
+    slice_begun: u64,
+    /// Cycle since which the core's time counts as used.
+    since: u64,
+}
+
+/// Why a core stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    Ahead,
+    SliceOver,
+    Dry,
+}
+
+/// One simulation.
+#[derive(Debug)]
+pub struct Sim {
+    /// The machine; public so that tests can look inside.
+    pub machine: Machine,
+    scheme: Box<dyn Scheme>,
+    kind: SchemeKind,
+    options: Options,
+    cores: Vec<Core>,
+    threads: Vec<Thread>,
+    queue: VecDeque<usize>,
+    blocks: VecDeque<Arc<Block>>,
+    first_block: u64,
+    ended: bool,
+    slice_records: u32,
+    /// How long the last turn took: what a vCPU that waits must expect.
+    slice_cycles: u64,
+    lead_cycles: u64,
+    serialize: bool,
+    lock_until: u64,
+    deferred: BTreeMap<(u64, u64), Migration>,
+    deferred_seen: u64,
+    next_deferred: u64,
+    base: Option<(Counts, BTreeMap<&'static str, u64>)>,
+}
+
+impl Sim {
+    /// A simulation ready for its first block.
+    ///
+    /// # Errors
+    /// An impossible machine, or a scheme that cannot run in its mode.
+    pub fn new(config: &MachineConfig, kind: SchemeKind, options: &Options) -> Result<Self, Error> {
+        config.validate()?;
+        if options.vms == 0 || options.vms > 1024 {
+            let got = options.vms;
+            return Err(Error::Config(format!("`vms` is {got}: expected 1 to 1024")));
+        }
+        let mut machine = Machine::new(config, options.vms, options.seed);
+        machine.oracle = options.check.then(Oracle::default);
+        let c = &config.core;
+        let cores = (0..c.count)
+            .map(|_| Core {
+                front: Front::new(c.width, c.rob_entries),
+                thread: None,
+                slice_left: 0,
+                slice_begun: 0,
+                since: 0,
+            })
+            .collect();
+        Ok(Self {
+            machine,
+            scheme: kind.build(config, options.vms)?,
+            kind,
+            options: options.clone(),
+            cores,
+            threads: Vec::new(),
+            queue: VecDeque::new(),
+            blocks: VecDeque::new(),
+            first_block: 0,
+            ended: false,
+            slice_records: c.slice_records,
+            slice_cycles: 0,
+            lead_cycles: c.lead_cycles.into(),
+            serialize: config.shootdown.serialize,
+            lock_until: 0,
+            deferred: BTreeMap::new(),
+            deferred_seen: 0,
+            next_deferred: u64::MAX,
+            base: (options.warmup == 0 && options.start_marker.is_none())
+                .then(|| (Counts::default(), BTreeMap::new())),
+        })
+    }
+
+    /// The scheme simulated.
+    #[must_use]
+    pub const fn kind(&self) -> SchemeKind {
+        self.kind
+    }
+
+    /// The scheme itself, for its counters and invariants.
+    #[must_use]
+    pub fn scheme(&self) -> &dyn Scheme {
+        self.scheme.as_ref()
+    }
+
+    /// Plants a fault for the oracle to find.
+    pub const fn plant(&mut self, fault: Fault) {
+        self.machine.fault = Some(fault);
+    }
+
+    /// Maps the pages a workload begins with.
+    pub fn populate(&mut self, residents: &[Resident]) {
+        for resident in residents {
+            for key in self.machine.os.populate(resident) {
+                let mapping = self.machine.os.peek(key).expect("it was mapped just now");
+                if let Some(oracle) = &mut self.machine.oracle {
+                    oracle.walked(&mapping);
+                }
+                let config = &self.machine.config;
+                if config.hybrid.start == Start::Steady && config.attc.warm {
+                    self.scheme.warm(&self.machine, &mapping);
+                }
+            }
+        }
+    }
+
+    /// Takes a block and runs until it needs the next.
+    pub fn feed(&mut self, block: Arc<Block>) {
+        let number = self.first_block + self.blocks.len() as u64;
+        for at in self.threads.len()..block.threads.len() {
+            let vm = match self.options.threads_per_vm {
+                0 => 0,
+                per => crate::num::low16(at as u64 / u64::from(per)).min(self.options.vms - 1),
+            };
+            self.threads.push(Thread {
+                vm,
+                state: State::Parked,
+                block: number,
+                at: 0,
+            });
+        }
+        for (at, records) in block.threads.iter().enumerate() {
+            let thread = &mut self.threads[at];
+            if thread.state == State::Parked && !records.is_empty() {
+                thread.state = State::Ready;
+                (thread.block, thread.at) = (number, 0);
+                self.queue.push_back(at);
+            }
+        }
+        self.blocks.push_back(block);
+        self.run();
+    }
+
+    /// No more blocks: runs to the end.
+    pub fn finish(&mut self) {
+        self.ended = true;
+        self.run();
+        while let Some(((ready, _), plan)) = self.deferred.pop_first() {
+            self.migrate_now(0, &plan, ready);
+        }
+        for core in 0..self.cores.len() {
+            self.cores[core].front.drain();
+            self.settle(core);
+        }
+    }
+
+    fn run(&mut self) {
+        loop {
+            self.schedule();
+            let Some((core, limit)) = self.furthest_behind() else {
+                break;
+            };
+            match self.run_core(core, limit) {
+                Stop::Ahead => {}
+                Stop::SliceOver => {
+                    let cycle = self.cores[core].front.cycle();
+                    self.slice_cycles = cycle - self.cores[core].slice_begun;
+                    if self.queue.is_empty() {
+                        self.cores[core].slice_left = self.slice_records;
+                        self.cores[core].slice_begun = cycle;
+                    } else {
+                        let thread = self.take_off(core);
+                        self.queue.push_back(thread);
+                    }
+                }
+                Stop::Dry if self.ended => {
+                    let thread = self.take_off(core);
+                    self.threads[thread].state = State::Ended;
+                }
+                Stop::Dry if self.blocks.len() >= WINDOW => {
+                    let thread = self.take_off(core);
+                    self.threads[thread].state = State::Parked;
+                }
+                Stop::Dry => break,
+            }
+        }
+        self.drop_used_blocks();
+    }
+
+    fn drop_used_blocks(&mut self) {
+        let end = self.first_block + self.blocks.len() as u64;
+        let needed = self
+            .threads
+            .iter()
+            .filter(|thread| thread.state == State::Ready)
+            .map(|thread| thread.block)
+            .min()
+            .unwrap_or(end);
+        while self.first_block < needed && self.blocks.pop_front().is_some() {
+            self.first_block += 1;
+        }
+    }
+
+    /// Puts waiting threads on idle cores.
+    fn schedule(&mut self) {
+        if self.queue.is_empty() || self.cores.iter().all(|core| core.thread.is_some()) {
+            return;
+        }
+        let clock = |core: &Core| core.front.cycle();
+        let busy = self.cores.iter().filter(|core| core.thread.is_some());
+        let now = busy.map(clock).min();
+        for at in 0..self.cores.len() {
+            if self.cores[at].thread.is_some() {
+                continue;
+            }
+            let Some(thread) = self.queue.pop_front() else {
+                break;
+            };
+            let core = &mut self.cores[at];
+            core.front.sleep_until(now.unwrap_or(0));
+            core.since = core.front.cycle();
+            core.slice_left = self.slice_records;
+            core.slice_begun = core.since;
+            core.thread = Some(thread);
+            self.machine.running[at] = Some(self.threads[thread].vm);
+        }
+    }
+
+    fn take_off(&mut self, core: usize) -> usize {
+        self.cores[core].front.drain();
+        self.settle(core);
+        self.machine.running[core] = None;
+        self.cores[core]
+            .thread
+            .take()
+            .expect("a thread was running")
+    }
+
+    /// Counts the core's time up to now.
+    fn settle(&mut self, core: usize) {
+        let now = self.cores[core].front.cycle();
+        if self.cores[core].thread.is_some() {
+            self.machine.counts.core_cycles += now - self.cores[core].since;
+        }
+        self.cores[core].since = now;
+    }
+
+    /// The busy core with the lowest clock, and the cycle up to which it may run.
+    fn furthest_behind(&self) -> Option<(usize, u64)> {
+        let (mut first, mut second, mut which) = (u64::MAX, u64::MAX, None);
+        for (at, core) in self.cores.iter().enumerate() {
+            if core.thread.is_none() {
+                continue;
+            }
+            let cycle = core.front.cycle();
+            if cycle < first {
+                (second, first, which) = (first, cycle, Some(at));
+            } else {
+                second = second.min(cycle);
+            }
+        }
+        which.map(|at| (at, second.saturating_add(self.lead_cycles)))
+    }
+
+    /// Runs one core until it is ahead of the others, its slice ends, or records run out.
+    fn run_core(&mut self, core: usize, limit: u64) -> Stop {
+        let owed = core::mem::take(&mut self.machine.owed[core]);
+        if owed > 0 {
+            self.cores[core].front.stall(owed);
+        }
+        let thread = self.cores[core].thread.expect("only a busy core runs");
+        let mut left = self.cores[core].slice_left;
+        loop {
+            let Thread { vm, block, at, .. } = self.threads[thread];
+            let Some(held) = self.blocks.get(crate::num::ix(block - self.first_block)) else {
+                self.cores[core].slice_left = left;
+                return Stop::Dry;
+            };
+            let held = Arc::clone(held);
+            let records: &[Packed] = held.threads.get(thread).map_or(&[], |list| list);
+            for (done, record) in records[at..].iter().enumerate() {
+                let cycle = match record.kind {
+                    Kind::Load => self.access(core, vm, record, false),
+                    Kind::Store => self.access(core, vm, record, true),
+                    Kind::Map => {
+                        let call = held.calls[crate::num::ix(record.vaddr)];
+                        self.call(core, vm, &call)
+                    }
+                    Kind::Marker => self.mark(core, record.vaddr),
+                };
+                left -= 1;
+                let over = left == 0;
+                if cycle > limit || over {
+                    self.cores[core].slice_left = left;
+                    self.threads[thread].at = at + done + 1;
+                    return if over { Stop::SliceOver } else { Stop::Ahead };
+                }
+            }
+            self.threads[thread].block += 1;
+            self.threads[thread].at = 0;
+        }
+    }
+
+    /// One load or store; returns the core's cycle.
+    #[inline]
+    fn access(&mut self, core: usize, vm: u16, record: &Packed, write: bool) -> u64 {
+        let now = self.cores[core].front.dispatch(record.instructions);
+        if now >= self.next_deferred {
+            self.run_deferred(core, now);
+        }
+        let m = &mut self.machine;
+        let key = m.os.key_of(vm, record.vaddr >> PAGE_SHIFT);
+        let (entry, translated) = m.translate(self.scheme.as_mut(), core, key, write, now);
+        if let Some(oracle) = &mut m.oracle {
+            oracle.check(core, key, &entry, write, now);
+            m.counts.checked += 1;
+        }
+        let data = m.data(core, key, entry.spn, record.vaddr, write, now + translated);
+        // A store leaves the buffer once its address is known; the store buffer does the rest.
+        let cycles = translated + if write { 1 } else { data };
+        self.cores[core].front.complete(record.instructions, cycles);
+        m.counts.accesses += 1;
+        m.counts.instructions += u64::from(record.instructions) + 1;
+        if let Some(frame) = m.hot_frame.take() {
+            self.migrate(core, frame);
+        }
+        if self.base.is_none() {
+            self.maybe_begin();
+        }
+        self.cores[core].front.cycle()
+    }
+
+    fn maybe_begin(&mut self) {
+        if self.options.start_marker.is_none()
+            && self.machine.counts.accesses >= self.options.warmup
+        {
+            self.begin();
+        }
+    }
+
+    /// Counting begins here.
+    fn begin(&mut self) {
+        for core in 0..self.cores.len() {
+            self.settle(core);
+        }
+        self.base = Some((self.machine.counts, self.scheme.counts()));
+    }
+
+    fn mark(&mut self, core: usize, id: u64) -> u64 {
+        if self.base.is_none() && self.options.start_marker.map(u64::from) == Some(id) {
+            self.begin();
+        }
+        self.cores[core].front.cycle()
+    }
+
+    /// What was counted, and the scheme's own counters.
+    #[must_use]
+    pub fn measured(&self) -> (Counts, BTreeMap<&'static str, u64>) {
+        let own = self.scheme.counts();
+        match &self.base {
+            None => (Counts::default(), own),
+            Some((base, base_own)) => {
+                let diff = own
+                    .iter()
+                    .map(|(name, value)| {
+                        (*name, value - base_own.get(name).unwrap_or(&0).min(value))
+                    })
+                    .collect();
+                (self.machine.counts.since(base), diff)
+            }
+        }
+    }
+
+    /// Whether counting has begun.
+    #[must_use]
+    pub const fn has_begun(&self) -> bool {
+        self.base.is_some()
+    }
+}

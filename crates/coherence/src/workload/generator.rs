@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Turns a workload's description into records, one random stream per thread.
+//!
+//! The footprint of a VM is one range. Its last part is the working set, which the threads use all
+//! the time; the rest is swept slowly in address order, a page at a time, and each page swept gets
+//! enough accesses to migrate if it is in NVM. A run begins where such a sweep has been going on:
+//! DRAM is full, and the pages swept next are those not in it. The sweep's speed is the shootdown
+//! rate; program updates (a page of a thread's own losing and regaining its write permission) follow
+//! it in the proportion that gives the workload's guest share.
+
+use crate::Error;
+use crate::record::{MapKind, Prot, Record, Resident, Source};
+use crate::rng::{Stream, mix};
+use crate::workload::Workload;
+
+/// A multiple of 2 MiB, as large pages need.
+const FOOTPRINT: u64 = 0x10_0000_0000;
+const STACKS: u64 = 0x7000_0000_0000;
+/// Bytes of a thread's own area: stack, near data, pages for program updates.
+const STACK_STRIDE: u64 = 1 << 20;
+const STACK_BYTES: u32 = 16 << 10;
+const NEAR_AT: u64 = 64 << 10;
+const NEAR_BYTES: u32 = 64 << 10;
+const TOGGLED_AT: u64 = 512 << 10;
+const TOGGLED_PAGES: u32 = 64;
+/// Lines touched in a swept page; more than any usual migration threshold.
+const SWEEP_LINES: u32 = 16;
+/// Accesses of one thread before the next thread's.
+const TURN: usize = 256;
+/// Records in a block.
+const BLOCK: usize = 1 << 15;
+
+/// How a workload is generated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GeneratorOptions {
+    /// The run's seed.
+    pub seed: u64,
+    /// Pages swept per 10^11 instructions of the VM, for each MiB of footprint: the
+    /// calibrated shootdown rate.
+    pub sweep_rate: u32,
+    /// Copies of the workload, each in its own VM.
+    pub vms: u16,
+    /// Accesses in all.
+    pub accesses: u64,
+    /// Share of DRAM in the footprint, so that the start is steady; as the machine's.
+    pub dram_percent: u32,
+}
+
+#[derive(Debug)]
+struct Thread {
+    random: Stream,
+    stream_at: u64,
+    /// Instructions until the next page swept and the next program update.
+    to_sweep: u64,
+    to_update: u64,
+    /// Lines left in the page being swept.
+    sweeping: u32,
+    sweep_page: u64,
+    /// A page waits to get its write permission back.
+    restore: Option<u64>,
+}
+
+/// A workload's records.
+#[derive(Debug)]
+pub struct Generator {
+    workload: Workload,
+    options: GeneratorOptions,
+    threads: Vec<Thread>,
+    /// Next page to sweep, by VM.
+    sweep_next: Vec<u64>,
+    pages: u64,
+    /// First page of the working set.
+    set_first: u64,
+    set_pages: u64,
+    sweep_gap: u64,
+    update_gap: u64,
+    left: u64,
+    turn: usize,
+}
+
+impl Generator {
+    /// A generator at its start.
+    ///
+    /// # Errors
+    /// [`Error::Config`] when there is no VM or no access.
+    pub fn new(workload: Workload, options: &GeneratorOptions) -> Result<Self, Error> {
+        if options.vms == 0 || options.accesses == 0 {
+            return Err(Error::Config(
+                "a generated workload needs at least one VM and one access".to_owned(),
+            ));
+        }
+        let pages = u64::from(workload.footprint_mib) << 8;
+        let set_pages = pages * u64::from(workload.pattern.working_set_percent) / 100;
+        let threads = u64::from(workload.threads);
+        // One page every so many instructions of each thread.
+        let rate = u64::from(options.sweep_rate) * u64::from(workload.footprint_mib);
+        let sweep_gap = gap(rate);
+        // Of the sweeps 25 % are the guest's; u updates per sweep make the share
+        // (0.25 + u) / (1 + u) of the whole, so u = (share - 25) / (100 - share).
+        let share = u64::from(workload.guest_share_percent);
+        let update_gap = match share.checked_sub(25) {
+            None | Some(0) => u64::MAX,
+            Some(_) if sweep_gap == u64::MAX => u64::MAX,
+            Some(above) => sweep_gap * (100 - share) / above,
+        };
+        let make = |at: u64| {
+            let mut random = Stream::new(options.seed, at);
+            let local = at % threads;
+            Thread {
+                stream_at: local * (set_pages << 6) / threads,
+                to_sweep: first(&mut random, sweep_gap),
+                to_update: first(&mut random, update_gap),
+                random,
+                sweeping: 0,
+                sweep_page: 0,
+                restore: None,
+            }
+        };
+        Ok(Self {
+            threads: (0..threads * u64::from(options.vms)).map(make).collect(),
+            sweep_next: vec![0; usize::from(options.vms)],
+            set_first: pages - set_pages,
+            pages,
+            set_pages,
+            sweep_gap,
+            update_gap,
+            left: options.accesses,
+            turn: 0,
+            workload,
+            options: options.clone(),
+        })
+    }
+
+    /// One access of thread `at`, with the mapping calls due before it.
+    fn step(&mut self, at: usize, out: &mut Vec<Record>) {
+        let local = at as u64 % u64::from(self.workload.threads);
+        let vm = at / usize::from(self.workload.threads);
+        let id = crate::num::low16(at as u64);
+        let p = self.workload.pattern;
+        let thread = &mut self.threads[at];
+        let own = STACKS + local * STACK_STRIDE;
+        // The gap between accesses varies, with the wanted mean.
+        let mean = 1000 / p.memory_per_1000 - 1;
+        let instructions = thread.random.below(2 * mean + 1);
+        let passed = u64::from(instructions) + 1;
+        thread.to_sweep = thread.to_sweep.saturating_sub(passed);
+        thread.to_update = thread.to_update.saturating_sub(passed);
+        if thread.to_sweep == 0 {
+            thread.to_sweep = next(&mut thread.random, self.sweep_gap);
+            thread.sweeping = SWEEP_LINES;
+            thread.sweep_page = self.sweep_next[vm];
+            self.sweep_next[vm] = (self.sweep_next[vm] + 1) % self.set_first.max(1);
+        }
+        if thread.to_update == 0 {
+            thread.to_update = next(&mut thread.random, self.update_gap);
+            let start = own + TOGGLED_AT + (u64::from(thread.random.below(TOGGLED_PAGES)) << 12);
+            // The page is in use before it loses its right, so that there is something to revoke.
+            out.push(access(id, start, true, 0));
+            out.push(protect(id, start, false));
+            thread.restore = Some(start);
+            self.left = self.left.saturating_sub(1);
+        } else if let Some(start) = thread.restore.take() {
+            out.push(protect(id, start, true));
+        }
+        let write = thread.random.below(1000) < p.stores_per_1000;
+        let draw = thread.random.below(1000);
+        let set = FOOTPRINT + (self.set_first << 12);
+        let lines = crate::num::low32(self.set_pages << 6).max(1);
+        let (vaddr, write) = if thread.sweeping > 0 {
+            thread.sweeping -= 1;
+            let line = u64::from(thread.sweeping) * (64 / u64::from(SWEEP_LINES));
+            (FOOTPRINT + (thread.sweep_page << 12) + (line << 6), write)
+        } else if draw < p.random_per_1000 {
+            (
+                set + (skewed(&mut thread.random, self.set_pages) << 6),
+                write,
+            )
+        } else if draw < p.random_per_1000 + p.stream_per_1000 {
+            // Eight-byte elements in order.
+            thread.stream_at = (thread.stream_at + 1) % (u64::from(lines) * 8);
+            (set + thread.stream_at * 8, false)
+        } else if draw < p.random_per_1000 + p.stream_per_1000 + p.near_per_1000 {
+            let offset = thread.random.below(NEAR_BYTES / 8) * 8;
+            (own + NEAR_AT + u64::from(offset), write)
+        } else {
+            let offset = thread.random.below(STACK_BYTES / 8) * 8;
+            (own + u64::from(offset), write)
+        };
+        out.push(access(id, vaddr, write, instructions));
+        self.left = self.left.saturating_sub(1);
+    }
+}
+
+/// A line of the working set: some pages are far more popular than others. The product of three
+/// uniform numbers gives half of the draws to the most popular tenth of the pages; where those
+/// lie is scattered.
+fn skewed(random: &mut Stream, pages: u64) -> u64 {
+    let wide = u64::from(random.next_u32());
+    let narrow = u64::from(random.next_u32());
+    let product = (wide * (narrow >> 16)) >> 16;
+    let product = (product * (narrow & 0xFFFF)) >> 16;
+    let rank = (product * pages) >> 32;
+    // A multiplier prime to every footprint that is not a multiple of it.
+    let page = rank * 1_000_003 % pages;
+    (page << 6) | (wide & 63)
+}
+
+/// Instructions of a thread between its events, when all threads of a VM together make `rate` of
+/// them in 10^11 instructions of the VM.
+fn gap(rate: u64) -> u64 {
+    100_000_000_000_u64
+        .checked_div(rate)
+        .map_or(u64::MAX, |gap| gap.max(1))
+}
+
+fn first(random: &mut Stream, gap: u64) -> u64 {
+    if gap == u64::MAX {
+        return u64::MAX;
+    }
+    mix(u64::from(random.next_u32()), 0) % gap + 1
+}
+
+/// The next gap: between a half and three halves of the mean.
+fn next(random: &mut Stream, gap: u64) -> u64 {
+    if gap == u64::MAX {
+        return u64::MAX;
+    }
+    gap / 2 + mix(u64::from(random.next_u32()), 1) % gap.max(1) + 1
+}
+
+const fn access(thread: u16, vaddr: u64, write: bool, instructions: u32) -> Record {
+    Record::Access {
+        thread,
+        vaddr,
+        size: 8,
+        write,
+        instructions,
+    }
+}
+
+const fn protect(thread: u16, start: u64, writable: bool) -> Record {
+    Record::Map {
+        thread,
+        start,
+        len: 4096,
+        prot: Prot {
+            r: true,
+            w: writable,
+            x: false,
+        },
+        kind: MapKind::Mprotect,
+    }
+}
+
+impl Source for Generator {
+    fn next_block(&mut self, out: &mut Vec<Record>) -> Result<bool, Error> {
+        if self.left == 0 {
+            return Ok(false);
+        }
+        let end = out.len() + BLOCK;
+        while self.left > 0 && out.len() < end {
+            for _ in 0..TURN {
+                self.step(self.turn, out);
+                if self.left == 0 {
+                    break;
+                }
+            }
+            self.turn = (self.turn + 1) % self.threads.len();
+        }
+        Ok(true)
+    }
+
+    fn residents(&self) -> Vec<Resident> {
+        let cold = self.pages * u64::from(100 - self.options.dram_percent) / 100;
+        let mut all = Vec::new();
+        for vm in 0..self.options.vms {
+            all.push(Resident {
+                vm,
+                start: FOOTPRINT,
+                pages: self.pages,
+                cold_pages: cold.min(self.set_first),
+            });
+            all.push(Resident {
+                vm,
+                start: STACKS,
+                pages: u64::from(self.workload.threads) * (STACK_STRIDE >> 12),
+                cold_pages: 0,
+            });
+        }
+        all
+    }
+}

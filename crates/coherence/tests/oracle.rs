@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The oracle is silent on every scheme, and loud on every planted fault.
+
+mod common;
+
+use common::{BASE, busy_machine, busy_trace, run_checked, violations, with_fault};
+use proptest::prelude::*;
+use steady_coherence::config::{Flush, MachineConfig, Mode, Start, Tracks};
+use steady_coherence::layout::Key;
+use steady_coherence::machine::Fault;
+use steady_coherence::{SchemeKind, sim::Sim};
+
+fn assert_sound(sim: &Sim, what: &str) {
+    let oracle = sim
+        .machine
+        .oracle
+        .as_ref()
+        .expect("checked runs have an oracle");
+    let first = oracle.first.first().map(ToString::to_string);
+    assert_eq!(oracle.violations, 0, "{what}: {first:?}");
+    assert_eq!(sim.scheme().check(&sim.machine), Ok(()), "{what}");
+}
+
+fn schemes_of(mode: Mode) -> impl Iterator<Item = SchemeKind> {
+    SchemeKind::ALL
+        .into_iter()
+        .filter(move |scheme| scheme.refuses(mode).is_none())
+}
+
+#[test]
+fn oracle_is_silent_on_every_scheme_in_both_modes() {
+    for mode in [Mode::Virtualized, Mode::Native] {
+        let mut machine = busy_machine();
+        machine.mode = mode;
+        for scheme in schemes_of(mode) {
+            let sim = run_checked(&machine, scheme, busy_trace(1, 6, 96, 40_000), 1, 0, |_| {});
+            assert_sound(&sim, scheme.name());
+            let counts = &sim.machine.counts;
+            assert!(counts.checked == counts.accesses && counts.accesses > 30_000);
+            assert!(counts.guest_migrations > 100 && counts.program_updates > 100);
+            assert_eq!(counts.host_migrations > 100, mode == Mode::Virtualized);
+        }
+    }
+}
+
+#[test]
+fn a_lost_pointer_is_caught() {
+    assert!(with_fault(SchemeKind::Attc, Fault::PointerLost, 1) > 0);
+}
+
+#[test]
+fn a_missed_set_is_caught() {
+    assert!(with_fault(SchemeKind::Attc, Fault::SetMissed, 1) > 0);
+}
+
+#[test]
+fn an_ignored_vm_id_is_caught_in_every_scheme_with_an_atlb() {
+    for scheme in [SchemeKind::Attc, SchemeKind::PomTlb, SchemeKind::IdealAtlb] {
+        assert!(
+            with_fault(scheme, Fault::VmIdIgnored, 2) > 0,
+            "{}",
+            scheme.name()
+        );
+    }
+}
+
+#[test]
+fn a_skipped_victim_is_caught_in_every_virtualized_scheme() {
+    for scheme in schemes_of(Mode::Virtualized) {
+        assert!(
+            with_fault(scheme, Fault::VictimSkipped, 1) > 0,
+            "{}",
+            scheme.name()
+        );
+    }
+}
+
+#[test]
+fn a_skipped_victim_is_caught_in_every_native_scheme_but_the_one_that_messages_nobody() {
+    let mut machine = busy_machine();
+    machine.mode = Mode::Native;
+    for scheme in schemes_of(Mode::Native).filter(|&scheme| scheme != SchemeKind::Site) {
+        let records = busy_trace(3, 4, 96, 60_000);
+        let sim = run_checked(&machine, scheme, records, 1, 0, |sim| {
+            sim.plant(Fault::VictimSkipped)
+        });
+        assert!(violations(&sim) > 0, "{}", scheme.name());
+    }
+}
+
+#[test]
+fn synonyms_up_to_and_beyond_the_ways_stay_coherent() {
+    let machine = busy_machine();
+    for synonyms in [1, 4, 9] {
+        let sim = run_checked(
+            &machine,
+            SchemeKind::Attc,
+            busy_trace(5, 4, 64, 40_000),
+            1,
+            0,
+            |sim| {
+                for n in 0..synonyms {
+                    let target = (BASE >> 12) + 1;
+                    let alias = (BASE >> 12) + 20 + n;
+                    sim.machine
+                        .os
+                        .alias(Key::small(0, alias), Key::small(0, target));
+                }
+            },
+        );
+        assert_sound(&sim, &format!("{synonyms} synonyms"));
+    }
+}
+
+#[test]
+fn each_way_to_flush_everything_is_coherent() {
+    for flush in [Flush::Dma, Flush::Walker, Flush::Stamp] {
+        let mut machine = busy_machine();
+        machine.attc.flush = flush;
+        machine.attc.flush_ceiling_pages = 8;
+        let sim = run_checked(
+            &machine,
+            SchemeKind::Attc,
+            busy_trace(7, 4, 96, 40_000),
+            2,
+            2,
+            |_| {},
+        );
+        assert_sound(&sim, &format!("{flush:?}"));
+        assert!(sim.scheme().counts()["whole_flushes"] > 10);
+    }
+}
+
+#[test]
+fn hatric_is_coherent_whichever_table_it_follows() {
+    for tracks in [Tracks::Host, Tracks::Guest] {
+        let mut machine = busy_machine();
+        machine.rivals.hatric_tracks = tracks;
+        let sim = run_checked(
+            &machine,
+            SchemeKind::Hatric,
+            busy_trace(9, 4, 96, 40_000),
+            1,
+            0,
+            |_| {},
+        );
+        assert_sound(&sim, &format!("{tracks:?}"));
+        assert!(
+            sim.machine.counts.ipi_shootdowns > 0,
+            "it follows one table only"
+        );
+    }
+}
+
+prop_compose! {
+    fn machines()(
+        cores in 1_u32..6,
+        native in any::<bool>(),
+        large in prop_oneof![Just(0_u32), Just(50), Just(100)],
+        threshold in 1_u32..6,
+        dram in 10_u32..100,
+        guest in 0_u32..=100,
+        invtbl_ways in prop_oneof![Just(1_u32), Just(2), Just(4)],
+        match_bits in prop_oneof![Just(0_u32), Just(14)],
+        precise in any::<bool>(),
+        steady in any::<bool>(),
+    ) -> MachineConfig {
+        let mut m = busy_machine();
+        m.core.count = cores;
+        m.l3.kib = 64;
+        m.mode = if native { Mode::Native } else { Mode::Virtualized };
+        m.mmu.large_page_percent = large;
+        m.hybrid.threshold = threshold;
+        m.hybrid.dram_percent = dram;
+        m.hybrid.guest_percent = guest;
+        m.hybrid.start = if steady { Start::Steady } else { Start::Nvm };
+        m.attc.invtbl_ways = invtbl_ways;
+        m.attc.match_bits = match_bits;
+        m.rivals.pom_precise = precise;
+        m.rivals.didi_directory_entries = 64;
+        m.rivals.site_lease_us = 2;
+        m
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn no_machine_map_or_trace_makes_a_scheme_use_a_revoked_translation(
+        machine in machines(),
+        seed in any::<u64>(),
+        threads in 1_u16..9,
+        vms in 1_u16..4,
+        pages in 8_u32..1500,
+    ) {
+        for scheme in schemes_of(machine.mode) {
+            let records = busy_trace(seed, threads * vms, pages, 3_000);
+            let sim = run_checked(&machine, scheme, records, vms, threads, |_| {});
+            assert_sound(&sim, scheme.name());
+        }
+    }
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Whole runs: same bytes, clear errors, bounded memory, schemes in their order.
+
+mod common;
+
+use common::{BASE, busy_machine, busy_trace};
+use steady_coherence::compare::{compare, jobs};
+use steady_coherence::config::{self, Mode};
+use steady_coherence::record::{Memory, Record, Source};
+use steady_coherence::workload::{Generator, GeneratorOptions, TABLE_3, find};
+use steady_coherence::{MachineConfig, Options, SchemeKind};
+
+fn generator(name: &str, accesses: u64) -> Generator {
+    let options = GeneratorOptions {
+        seed: 1,
+        sweep_rate: 900,
+        vms: 1,
+        accesses,
+        dram_percent: 95,
+    };
+    Generator::new(find(name).expect("a workload"), &options).expect("valid options")
+}
+
+#[test]
+fn one_thread_or_many_give_the_same_bytes() {
+    let schemes = [
+        SchemeKind::Kvmtlb,
+        SchemeKind::Hatric,
+        SchemeKind::Attc,
+        SchemeKind::Ideal,
+    ];
+    let jobs = jobs(&MachineConfig::default(), &schemes);
+    let run = |threads| {
+        let source = generator("bodytrack", 300_000);
+        let all = compare(source, 300_000, &jobs, &Options::default(), threads).unwrap();
+        serde_json::to_string(&all).unwrap()
+    };
+    let one = run(1);
+    assert_eq!(one, run(1));
+    assert_eq!(one, run(3));
+}
+
+#[test]
+fn a_comparison_is_a_valid_result_of_the_shared_schema() {
+    let jobs = jobs(
+        &MachineConfig::default(),
+        &[SchemeKind::Kvmtlb, SchemeKind::Attc],
+    );
+    let all = compare(
+        generator("bodytrack", 50_000),
+        50_000,
+        &jobs,
+        &Options::default(),
+        1,
+    )
+    .unwrap();
+    let result = steady_coherence::result::run_result(&all, "bodytrack", "Which is faster?");
+    let read = steady_measures::RunResult::from_json("test", &result.to_json()).unwrap();
+    assert_eq!(read.variants[1].name, "attc");
+}
+
+#[test]
+fn a_captured_trace_gives_its_records_to_the_simulator() {
+    use steady_memtrace as trace;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t.trace");
+    let mut writer = trace::FileWriter::create(&path, &trace::Header::new("test")).unwrap();
+    writer
+        .writer()
+        .push(&trace::Record::Access {
+            thread: 0,
+            vaddr: BASE,
+            size: 8,
+            write: true,
+            instructions: 5,
+        })
+        .unwrap();
+    writer.finish().unwrap();
+    let jobs = jobs(&MachineConfig::default(), &[SchemeKind::Ideal]);
+    let source = steady_coherence::captured::open(&path).unwrap();
+    let all = compare(source, u64::MAX, &jobs, &Options::default(), 1).unwrap();
+    let counts = &all.outcomes[0].counts;
+    assert_eq!((counts.accesses, counts.instructions), (1, 5));
+}
+
+#[test]
+fn a_scheme_gets_the_same_result_alone_as_in_company() {
+    let run = |schemes: &[SchemeKind]| {
+        let jobs = jobs(&busy_machine(), schemes);
+        let source = Memory::new(busy_trace(11, 6, 64, 20_000), 777);
+        compare(source, u64::MAX, &jobs, &Options::default(), 1).unwrap()
+    };
+    let alone = run(&[SchemeKind::Attc]);
+    let company = run(&[SchemeKind::Kvmtlb, SchemeKind::Attc]);
+    assert_eq!(alone.outcomes[0], company.outcomes[1]);
+}
+
+#[test]
+fn a_trace_shorter_than_its_warm_up_is_refused_with_numbers() {
+    let options = Options {
+        warmup: 500,
+        ..Options::default()
+    };
+    let jobs = jobs(&MachineConfig::default(), &[SchemeKind::Ideal]);
+    let error = compare(generator("vips", 100), 100, &jobs, &options, 1).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("100 accesses, the warm-up needs 500"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_address_beyond_48_bits_is_named_with_its_record() {
+    let bad = Record::Access {
+        thread: 0,
+        vaddr: 1 << 50,
+        size: 8,
+        write: false,
+        instructions: 0,
+    };
+    let jobs = jobs(&MachineConfig::default(), &[SchemeKind::Ideal]);
+    let source = Memory::new(vec![bad], 1);
+    let error = compare(source, u64::MAX, &jobs, &Options::default(), 1).unwrap_err();
+    assert!(error.to_string().starts_with("record 0:"), "{error}");
+}
+
+#[test]
+fn unknown_key_names_line_and_the_nearest_right_one() {
+    let error = config::load("[core]\ncuont = 4\n", "m.toml")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("m.toml") && error.contains("line 2"),
+        "{error}"
+    );
+    assert!(error.contains("did you mean `count`"), "{error}");
+}
+
+#[test]
+fn impossible_machines_are_refused_by_key() {
+    for (text, key) in [
+        ("[core]\ncount = 0", "core.count"),
+        ("[mmu.l2]\nentries = 1000", "mmu.l2"),
+        ("[attc]\natlb_kib = 512", "attc.atlb_kib"),
+        ("[l3]\nkib = 1024", "l3.kib"),
+        ("[dram]\nbanks = 3", "dram.banks"),
+        ("[hybrid]\nguest_percent = 101", "hybrid.guest_percent"),
+        ("preset = \"xeon\"", "no preset `xeon`"),
+    ] {
+        let error = config::load(text, "m.toml").unwrap_err().to_string();
+        assert!(error.contains(key), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_section_given_in_part_keeps_its_own_defaults() {
+    let machine = config::load("[mmu.l2]\nmiss_cycles = 20", "m.toml").unwrap();
+    assert_eq!((machine.mmu.l2.entries, machine.mmu.l2.ways), (1536, 12));
+    assert!(
+        config::load("preset = \"server\"", "m.toml")
+            .unwrap()
+            .core
+            .count
+            == 32
+    );
+}
+
+#[test]
+fn native_schemes_say_that_they_are_native() {
+    let jobs = jobs(&MachineConfig::default(), &[SchemeKind::Unitd]);
+    let error = compare(generator("vips", 10), 10, &jobs, &Options::default(), 1).unwrap_err();
+    assert!(error.to_string().contains("mode = \"native\""), "{error}");
+}
+
+/// Initiator and victim cycles of each scheme on the same 600,000 accesses of freqmine.
+fn coherence_cycles(mode: Mode, schemes: &[SchemeKind]) -> Vec<u64> {
+    let machine = MachineConfig {
+        mode,
+        ..MachineConfig::default()
+    };
+    let source = generator("freqmine", 600_000);
+    let jobs = jobs(&machine, schemes);
+    let all = compare(source, 600_000, &jobs, &Options::default(), 2).expect("a valid run");
+    let cost = |outcome: &steady_coherence::Outcome| {
+        outcome.counts.initiator_cycles + outcome.counts.victim_cycles
+    };
+    all.outcomes.iter().map(cost).collect()
+}
+
+#[test]
+fn virtualized_costs_fall_from_kvmtlb_over_shoot4u_and_attc_to_ideal() {
+    let schemes = [
+        SchemeKind::Kvmtlb,
+        SchemeKind::Shoot4u,
+        SchemeKind::Attc,
+        SchemeKind::Ideal,
+    ];
+    let costs = coherence_cycles(Mode::Virtualized, &schemes);
+    assert!(costs.windows(2).all(|pair| pair[0] > pair[1]), "{costs:?}");
+}
+
+#[test]
+fn native_hardware_costs_a_tenth_of_interrupts_at_most() {
+    let schemes = [SchemeKind::Ipi, SchemeKind::Unitd, SchemeKind::Attc];
+    let costs = coherence_cycles(Mode::Native, &schemes);
+    assert!(
+        costs[0] > 10 * costs[1] && costs[0] > 10 * costs[2],
+        "{costs:?}"
+    );
+}
+
+#[test]
+fn generators_have_table_3_s_threads_and_stay_in_its_footprint() {
+    for workload in TABLE_3 {
+        let mut source = generator(workload.name, 50_000);
+        let data: u64 = source.residents()[0].pages;
+        assert_eq!(
+            data,
+            u64::from(workload.footprint_mib) * 256,
+            "{}",
+            workload.name
+        );
+        let first = source.residents()[0].start;
+        let mut records = Vec::new();
+        while source.next_block(&mut records).unwrap() {}
+        let threads: std::collections::BTreeSet<u16> = records.iter().map(Record::thread).collect();
+        assert_eq!(
+            threads.len(),
+            usize::from(workload.threads),
+            "{}",
+            workload.name
+        );
+        for record in &records {
+            if let Record::Access { vaddr, .. } = record {
+                let stack = *vaddr >= 0x7000_0000_0000;
+                assert!(stack || (first..first + (data << 12)).contains(vaddr));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_marker_begins_the_counting() {
+    let mut records = busy_trace(2, 2, 16, 1_000);
+    let before = records
+        .iter()
+        .filter(|record| matches!(record, Record::Access { thread: 0, .. }))
+        .count();
+    records.push(Record::Marker { thread: 0, id: 7 });
+    for _ in 0..10 {
+        records.push(Record::Access {
+            thread: 0,
+            vaddr: BASE,
+            size: 8,
+            write: false,
+            instructions: 0,
+        });
+    }
+    let options = Options {
+        start_marker: Some(7),
+        ..Options::default()
+    };
+    let jobs = jobs(&busy_machine(), &[SchemeKind::Ideal]);
+    let all = compare(Memory::new(records, 64), u64::MAX, &jobs, &options, 1).unwrap();
+    let counted = all.outcomes[0].counts.accesses;
+    assert!((10..before as u64).contains(&counted), "{counted} counted");
+}
