@@ -191,3 +191,10 @@ pub enum RunFault {
     #[error("{0}")]
     Files(String),
 }
+
+impl RunFault {
+    /// Whether a guest triple-faulted.
+    pub fn is_triple_fault(&self) -> bool {
+        matches!(self, Self::Inside { what, .. } if what.contains(": triple fault: "))
+    }
+}

@@ -13,7 +13,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use steady_agent::plan::PLAN_PATH;
-use steady_measures::{EngineInfo, Phase, Repetition, RunResult, ScenarioInfo, sha256_hex};
+use steady_measures::{
+    EngineInfo, Phase, Repetition, RunResult, ScenarioInfo, Warning, sha256_hex,
+};
 use steady_scenario::{Scenario, Variant, Word};
 
 use crate::artifact::kernel::{self, Kernel};
@@ -275,9 +277,19 @@ impl<'a> Lab<'a> {
         fs::create_dir_all(&directory).map_err(|error| LabError::io("make", &directory, error))?;
         let name = format!("{} r{index}", variant.name);
         let step = |text: &str| self.watcher.say(&format!("{name}: {text}"));
-        let transcript = self
-            .emulate(variant, &directory, &step)
-            .map_err(|failed| self.failed(variant, &directory, failed))?;
+        let mut ended = self.emulate(variant, &directory, &step);
+        let lost = matches!(&ended, Err(Failed::Run(fault)) if fault.is_triple_fault());
+        let retried = lost && self.options.engine == EngineKind::Qemu;
+        if retried {
+            // QEMU 7.2's nested SVM loses a guest now and then. One more try, and said so.
+            let first = work.join(format!("{}-r{index}.lost", variant.name));
+            replace(&directory, &first)?;
+            fs::create_dir_all(&directory)
+                .map_err(|error| LabError::io("make", &directory, error))?;
+            step("a guest triple-faulted; once more");
+            ended = self.emulate(variant, &directory, &step);
+        }
+        let transcript = ended.map_err(|failed| self.failed(variant, &directory, failed))?;
         let context = assemble::Context {
             scenario: self.scenario,
             symbols: &self.symbols,
@@ -285,8 +297,18 @@ impl<'a> Lab<'a> {
             result_directory: work,
             run_directory: &directory,
         };
-        let repetition = assemble::repetition(context, index, &transcript)
+        let mut repetition = assemble::repetition(context, index, &transcript)
             .map_err(|fault| self.failed(variant, &directory, fault.into()))?;
+        if retried {
+            let text = format!(
+                "a guest triple-faulted in the first try, whose logs are in {}-r{index}.lost; seen with QEMU 7.2's nested SVM, and a fault of the kernel if it comes again",
+                variant.name
+            );
+            repetition.warnings.push(Warning {
+                code: "retried".to_owned(),
+                text,
+            });
+        }
         let phases = phases(&variant.name, index, &transcript);
         Ok(Run {
             repetition,

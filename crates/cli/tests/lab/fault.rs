@@ -10,10 +10,10 @@ use crate::support::{ONE_VM, Place, fails_with, steady};
 fn fails_in_a_run(place: &Place, scenario: &Path, log: &str) -> String {
     let said = fails_with(5, &place.run(scenario, &[]).output().unwrap());
     assert!(
-        !place.path("out/test/qemu/result.json").exists(),
+        !place.path("out/test/bochs/result.json").exists(),
         "a failed race leaves no result"
     );
-    let log = place.path("out/test/qemu.failed/plain-r0").join(log);
+    let log = place.path("out/test/bochs.failed/plain-r0").join(log);
     assert!(log.is_file(), "{} is kept: {said}", log.display());
     assert!(
         said.contains(log.parent().unwrap().to_str().unwrap()),
@@ -152,7 +152,7 @@ fn a_missing_emulator_is_told_with_its_package() {
     let said = fails_with(
         3,
         &place
-            .run(&scenario, &[])
+            .run(&scenario, &["--engine", "qemu"])
             .env("PATH", place.folder.path())
             .output()
             .unwrap(),
@@ -281,6 +281,7 @@ fn a_disk_that_fills_up_during_a_run_is_told_to_be_full() {
         .arg(&scenario)
         .arg("-o")
         .arg(&disk.0)
+        .args(["--engine", "bochs"])
         .stderr(std::process::Stdio::piped());
     let child = command.spawn().unwrap();
     let run = disk.0.join("test");
@@ -300,7 +301,7 @@ fn a_disk_that_fills_up_during_a_run_is_told_to_be_full() {
         said.contains("No space left on device") || said.contains("the disk is full"),
         "{said}"
     );
-    assert!(!disk.0.join("test/qemu/result.json").exists());
+    assert!(!disk.0.join("test/bochs/result.json").exists());
 }
 
 fn find_stream(folder: &Path) -> bool {

@@ -69,7 +69,7 @@ fn the_kept_trace_opens_with_trace_cmd_report() {
     let place = Place::new();
     let scenario = place.scenario(ONE_VM, "");
     ends_well(&place.run(&scenario, &["--trace"]).output().unwrap());
-    let trace = place.path("out/test/qemu/plain-r0/trace.dat");
+    let trace = place.path("out/test/bochs/plain-r0/trace.dat");
     let report = Command::new("trace-cmd")
         .arg("report")
         .arg(&trace)
@@ -99,7 +99,7 @@ fn the_distributions_qemu_runs_the_same_scenario_in_place_of_our_vmm() {
         .replace("memory_mib = 384", "memory_mib = 768\nvmm = \"qemu\"");
     std::fs::write(&scenario, text).unwrap();
     ends_well(&place.run(&scenario, &[]).output().unwrap());
-    let result = place.result("test", "qemu");
+    let result = place.result("test", "bochs");
     assert_eq!(result["config"]["vmm"], "qemu");
     assert_eq!(
         metric(&result, "plain", "shootdown", "shootdown.latency.count"),
@@ -125,7 +125,7 @@ fn a_disk_workload_finds_its_disk_and_debians_programs_their_libraries() {
     )
     .unwrap();
     ends_well(&place.run(&scenario, &[]).output().unwrap());
-    let result = place.result("test", "qemu");
+    let result = place.result("test", "bochs");
     assert!(metric(&result, "plain", "fio", "time") > 0);
     assert!(metric(&result, "plain", "fio", "exits.total") > 0);
 }
@@ -150,4 +150,24 @@ fn a_pv_feature_that_a_variant_turns_off_is_gone_from_the_guest() {
     let steal = |variant| metric(&result, variant, "shootdown", "guest.cpu.steal");
     assert_eq!(steal("plain"), 0);
     assert!(steal("pv") > 0);
+}
+
+#[test]
+fn qemu_races_the_same_scenario_and_says_that_its_clock_is_the_wall() {
+    let place = Place::new();
+    let scenario = place.scenario(ONE_VM, "");
+    ends_well(
+        &place
+            .run(&scenario, &["--engine", "qemu"])
+            .output()
+            .unwrap(),
+    );
+    let result = place.result("test", "qemu");
+    assert_eq!(result["engine"]["clock"], "wall");
+    assert_eq!(result["config"]["host.isa"], "svm");
+    assert_eq!(
+        metric(&result, "plain", "shootdown", "shootdown.latency.count"),
+        50
+    );
+    assert!(metric(&result, "plain", "shootdown", "exits.msr") > 0);
 }
