@@ -34,7 +34,8 @@ impl Home {
         let project = candidates.find(|path| path.join("linux/config/lab.config").is_file());
         Ok(Self {
             project: project.ok_or(LabError::NoProject { searched: here })?,
-            cache: cache_root(),
+            cache: std::path::absolute(cache_root())
+                .map_err(|error| LabError::io("find", &cache_root(), error))?,
         })
     }
 

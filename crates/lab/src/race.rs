@@ -87,7 +87,10 @@ pub fn race(
         })?;
     translate::check(scenario, options.engine, &variants)?;
     let begun = Instant::now();
-    let folder = options.out.join(&scenario.name);
+    // Emulators run in folders of their own, where a relative path would mean another place.
+    let out = std::path::absolute(&options.out)
+        .map_err(|error| LabError::io("find", &options.out, error))?;
+    let folder = out.join(&scenario.name);
     fs::create_dir_all(&folder).map_err(|error| LabError::io("make", &folder, error))?;
     check_room(&folder)?;
     let lab = Lab::ready(home, scenario, options, watcher)?;

@@ -171,3 +171,22 @@ fn qemu_races_the_same_scenario_and_says_that_its_clock_is_the_wall() {
     );
     assert!(metric(&result, "plain", "shootdown", "exits.msr") > 0);
 }
+
+#[test]
+fn a_relative_output_folder_is_relative_to_where_the_command_was_called() {
+    let place = Place::new();
+    let scenario = place.scenario(ONE_VM, "");
+    let mut command = steady();
+    command
+        .current_dir(place.folder.path())
+        .arg("run")
+        .arg(&scenario);
+    ends_well(
+        &command
+            .args(["--engine", "bochs", "-o", "here"])
+            .output()
+            .unwrap(),
+    );
+    assert!(place.path("here/test/bochs/result.json").is_file());
+    assert!(place.path("here/test/report.html").is_file());
+}
