@@ -133,7 +133,7 @@ impl Watch<'_> {
             if let Some(status) = ended {
                 return Err(self.ended_early(status).into());
             }
-            if let Some(line) = self.host_panic() {
+            if let Some(line) = self.host_panic(false) {
                 self.child.kill();
                 return Err(RunFault::HostPanic { line }.into());
             }
@@ -240,7 +240,7 @@ impl Watch<'_> {
     }
 
     fn ended_early(&self, status: ExitStatus) -> RunFault {
-        if let Some(line) = self.host_panic() {
+        if let Some(line) = self.host_panic(true) {
             return RunFault::HostPanic { line };
         }
         let said = fs::read(self.directory.join("emulator.out")).unwrap_or_default();
@@ -261,13 +261,14 @@ impl Watch<'_> {
         }
     }
 
-    fn host_panic(&self) -> Option<String> {
+    fn host_panic(&self, ended: bool) -> Option<String> {
         let serial = fs::read(self.directory.join(SERIAL)).unwrap_or_default();
         let text = String::from_utf8_lossy(&serial);
         let line = text
-            .lines()
+            .split_inclusive('\n')
             .find(|line| line.contains("Kernel panic - not syncing"))?;
-        Some(line.trim().to_owned())
+        // The serial line is slow: while the emulator runs, the rest of the words may still come.
+        (ended || line.ends_with('\n')).then(|| line.trim().to_owned())
     }
 
     fn disk_note(&self) -> String {
