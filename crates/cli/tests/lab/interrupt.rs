@@ -33,7 +33,8 @@ fn emulators(folder: &Path) -> Vec<Pid> {
 fn start(place: &Place) -> (Child, Vec<Pid>) {
     let scenario = place.scenario(ONE_VM, "");
     let child = place
-        .run(&scenario, &[])
+        // QEMU, since Bochs's run begins with another process in its folder, which makes the CD.
+        .run(&scenario, &["--engine", "qemu"])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
