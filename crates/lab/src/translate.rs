@@ -46,6 +46,16 @@ pub fn check(scenario: &Scenario, kind: EngineKind, variants: &[&Variant]) -> Re
         );
         return beyond(format!("{} pCPUs", scenario.host.pcpus), limit);
     }
+    if let Some(most) = kind.most_memory_mib()
+        && scenario.host.memory_mib > most
+    {
+        let limit = format!(
+            "the engine {} gives at most {most}; lower host.memory_mib",
+            kind.name()
+        );
+        let what = format!("{} MiB of host memory", scenario.host.memory_mib);
+        return beyond(what, limit);
+    }
     for variant in variants {
         if let Some(remedy) = variant.remedies.first() {
             let limit = "this kernel series does not have it yet".to_owned();

@@ -94,18 +94,45 @@ fn a_guest_without_memory_for_its_image_is_refused_with_what_it_needs() {
 #[test]
 fn a_vmm_that_cannot_start_is_told_in_its_own_words() {
     let place = Place::new();
-    // More than the VMM's own limit, which the scenario format does not know.
+    // More than the VMM's own limit, which the scenario format does not know, in a host that has
+    // it: Bochs gives no host as much.
     let vm = ONE_VM.replace("memory_mib = 96", "memory_mib = 3200");
     let scenario = place.scenario(&vm, "");
-    let text = std::fs::read_to_string(&scenario).unwrap();
-    std::fs::write(
-        &scenario,
-        text.replace("memory_mib = 384", "memory_mib = 3500"),
-    )
-    .unwrap();
-    let said = fails_in_a_run(&place, &scenario, "serial.log");
+    let text = std::fs::read_to_string(&scenario)
+        .unwrap()
+        .replace("memory_mib = 384", "memory_mib = 3500");
+    std::fs::write(&scenario, text).unwrap();
+    let output = place.run(&scenario, &["--engine", "qemu"]).output();
+    let said = fails_with(5, &output.unwrap());
     assert!(
         said.contains("VM guest: its VMM failed") && said.contains("3072"),
+        "{said}"
+    );
+    let log = place.path("out/test/qemu.failed/plain-r0/serial.log");
+    assert!(log.is_file(), "{} is kept: {said}", log.display());
+}
+
+#[test]
+fn a_host_without_virtualization_is_told_by_what_its_cpu_lacks() {
+    let place = Place::new();
+    let scenario = place.scenario(ONE_VM, "host_cmdline = \"clearcpuid=vmx\"");
+    let said = fails_in_a_run(&place, &scenario, "serial.log");
+    assert!(said.contains("the host has no /dev/kvm"), "{said}");
+}
+
+#[test]
+fn more_memory_than_the_engine_gives_is_refused_before_anything_is_built() {
+    let place = Place::new();
+    let scenario = place.scenario(ONE_VM, "");
+    let text = std::fs::read_to_string(&scenario)
+        .unwrap()
+        .replace("memory_mib = 384", "memory_mib = 3500");
+    std::fs::write(&scenario, text).unwrap();
+    let said = fails_with(2, &place.run(&scenario, &[]).output().unwrap());
+    assert!(
+        said.contains(
+            "3500 MiB of host memory; the engine bochs gives at most 2048; lower host.memory_mib"
+        ),
         "{said}"
     );
 }

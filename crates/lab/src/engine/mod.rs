@@ -40,6 +40,15 @@ impl EngineKind {
         }
     }
 
+    /// Most memory of an emulated host, in MiB, where the emulator itself has a limit.
+    pub fn most_memory_mib(self) -> Option<u32> {
+        match self {
+            Self::Qemu => None,
+            // The range of Bochs 3.0's memory option, without its support for large RAM files.
+            Self::Bochs => Some(2048),
+        }
+    }
+
     /// What its nanoseconds are made of.
     pub fn clock(self) -> Clock {
         match self {
