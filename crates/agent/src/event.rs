@@ -121,6 +121,9 @@ pub struct Window {
     pub length_ns: u64,
     /// Per VM.
     pub vms: BTreeMap<String, VmWindow>,
+    /// Interrupts from one pCPU of the host to another: function calls and reschedules.
+    #[serde(default)]
+    pub host_ipis: u64,
     /// Entries that the kernel's histogram had no room for: counts are a lower bound if not 0.
     pub dropped: u64,
 }

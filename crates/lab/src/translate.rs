@@ -3,7 +3,7 @@
 
 use steady_agent::plan::{Collect, Grouping, HostPlan, TracePlan, VmPlan, Vmm, WorkloadPlan};
 use steady_guest_programs::{self as guest_programs, Program, SCRATCH, Setting};
-use steady_scenario::{self as scenario, Scenario, Variant, Vm, Word};
+use steady_scenario::{self as scenario, Remedy, Scenario, Variant, Vm, Word};
 
 use crate::engine::{Engine, EngineKind};
 use crate::error::LabError;
@@ -57,12 +57,19 @@ pub fn check(scenario: &Scenario, kind: EngineKind, variants: &[&Variant]) -> Re
         return beyond(what, limit);
     }
     for variant in variants {
-        if let Some(remedy) = variant.remedies.first() {
-            let limit = "this kernel series does not have it yet".to_owned();
-            return beyond(
-                format!("variant {} needs the remedy {remedy}", variant.name),
-                limit,
-            );
+        for remedy in &variant.remedies {
+            let wants = format!("variant {} needs the remedy {remedy}", variant.name);
+            match remedy {
+                Remedy::Shoot4u if scenario.host.vmm == scenario::Vmm::Qemu => {
+                    let limit = "QEMU does not know its feature bit; use vmm = \"steady\"";
+                    return beyond(wants, limit.to_owned());
+                }
+                Remedy::Shoot4u => {}
+                _ => {
+                    let limit = "this kernel series does not have it yet".to_owned();
+                    return beyond(wants, limit);
+                }
+            }
         }
     }
     Ok(())
@@ -159,11 +166,20 @@ pub fn plan(scenario: &Scenario, variant: &Variant, trace: bool) -> Result<HostP
             cpu_time: collects(scenario::Collect::CpuTime),
         },
         trace: trace.then(|| TracePlan {
-            events: TRACE_EVENTS.map(str::to_owned).into(),
+            events: trace_events(variant),
             buffer_kib: TRACE_BUFFER_KIB,
         }),
         time_limit_ms: (u64::from(scenario.host.time_limit_s) + PLAN_SLACK_S) * 1000,
     })
+}
+
+/// What `--trace` records of this variant.
+fn trace_events(variant: &Variant) -> Vec<String> {
+    let mut events: Vec<String> = TRACE_EVENTS.map(str::to_owned).into();
+    if variant.remedies.contains(&Remedy::Shoot4u) {
+        events.push("kvm_shoot4u".to_owned());
+    }
+    events
 }
 
 fn vm(vm: &Vm, variant: &Variant) -> Result<VmPlan, LabError> {
@@ -231,6 +247,14 @@ pub fn host_cmdline(engine: &Engine, variant: &Variant) -> String {
     if let Some(poll_ns) = variant.switches.halt_poll_ns {
         words.push(format!("kvm.halt_poll_ns={poll_ns}"));
     }
+    // The VMM offers its guests all that the host's KVM supports. A variant's own words come later
+    // and win: `kvm.shoot4u=eager`.
+    let shoot4u = if variant.remedies.contains(&Remedy::Shoot4u) {
+        "deferred"
+    } else {
+        "off"
+    };
+    words.push(format!("kvm.shoot4u={shoot4u}"));
     if !variant.host_cmdline.is_empty() {
         words.push(variant.host_cmdline.clone());
     }

@@ -21,6 +21,12 @@ pub const HYPERCALLS: &str = "stat.hypercalls";
 pub const DIRECTED_YIELDS_ATTEMPTED: &str = "stat.directed_yield_attempted";
 /// Directed yields that the host scheduler accepted.
 pub const DIRECTED_YIELDS_SUCCESSFUL: &str = "stat.directed_yield_successful";
+/// Interrupts from one pCPU of the host to another, whoever caused them.
+pub const HOST_IPIS: &str = "host.ipis";
+/// The same, for 1000 shootdowns of the workload.
+pub const HOST_IPIS_PER_1000_SHOOTDOWNS: &str = "host.ipis_per_1000_shootdowns";
+/// VM exits for 1000 shootdowns of the workload.
+pub const EXITS_PER_1000_SHOOTDOWNS: &str = "exits_per_1000_shootdowns";
 /// CPU time that the threads of a VM used on the host, in ns.
 pub const CPU_TIME: &str = "cpu_time";
 /// Before a class of time inside the guest, in ns.

@@ -61,6 +61,7 @@ fn thread_ids(pid: u32) -> Result<Vec<u32>, Failure> {
 pub struct Snapshot {
     at_ns: u64,
     histograms: Histograms,
+    host_ipis: u64,
     vms: BTreeMap<String, VmSnapshot>,
 }
 
@@ -101,8 +102,23 @@ pub fn snapshot(collect: Collect, vms: &BTreeMap<String, Threads>) -> Result<Sna
     Ok(Snapshot {
         at_ns: system::now_ns(),
         histograms,
+        host_ipis: host_ipis(),
         vms: snapshots,
     })
+}
+
+/// Interrupts between pCPUs so far: the rows of function calls and of reschedules, by which KVM
+/// kicks vCPUs, in `/proc/interrupts` (arch/x86/kernel/irq.c, `arch_show_interrupts`).
+fn host_ipis() -> u64 {
+    let text = system::read_trimmed("/proc/interrupts");
+    text.lines()
+        .filter_map(|line| {
+            let line = line.trim_start();
+            line.strip_prefix("CAL:").or(line.strip_prefix("RES:"))
+        })
+        .flat_map(str::split_whitespace)
+        .filter_map(|word| word.parse::<u64>().ok())
+        .sum()
 }
 
 /// `schedstat` of a thread: time on a CPU and time waiting on a run queue
@@ -146,6 +162,7 @@ fn kvm_directory(pid: u32) -> Result<PathBuf, Failure> {
 pub fn window(before: &Snapshot, after: &Snapshot, vms: &BTreeMap<String, Threads>) -> Window {
     let mut window = Window {
         length_ns: after.at_ns - before.at_ns,
+        host_ipis: after.host_ipis.saturating_sub(before.host_ipis),
         dropped: after.histograms.dropped - before.histograms.dropped,
         ..Window::default()
     };

@@ -122,6 +122,11 @@ fn workload(
     let (metrics, distributions) = report
         .scoped(&end.vm, &workload)
         .map_err(|error| fault(error.to_string()))?;
+    let shootdowns = distributions
+        .iter()
+        .filter(|each| each.name() == names::SHOOTDOWN_LATENCY)
+        .map(steady_measures::Distribution::count)
+        .sum();
     made.metrics.extend(metrics);
     made.distributions.extend(distributions);
     for (name, &count) in &end.output.counters {
@@ -136,8 +141,33 @@ fn workload(
     }
     if let Some(window) = &end.window {
         of_window(context, isa, window, (&end.vm, &workload), made);
+        if context.scenario.measure.collect.contains(&Collect::Exits) {
+            let costs = shootdown_costs(window, &end.vm, shootdowns);
+            made.metrics.extend(
+                costs
+                    .into_iter()
+                    .map(|metric| metric.in_vm(&end.vm).of_workload(&workload)),
+            );
+        }
     }
     Ok(())
+}
+
+/// What the host spends on a thousand shootdowns: interrupts between its pCPUs, and exits of the
+/// VM. Whatever else happened in the window is in them.
+fn shootdown_costs(window: &Window, vm: &str, shootdowns: u64) -> Vec<Metric> {
+    let exits: u64 = window
+        .vms
+        .get(vm)
+        .map_or(0, |counted| counted.exits.values().sum());
+    let lower = |name, value| Metric::new(name, Unit::Count, Better::Lower, integer(value));
+    let mut metrics = vec![lower(names::HOST_IPIS, window.host_ipis)];
+    let per_1000 = |count: u64| count.saturating_mul(1000).checked_div(shootdowns);
+    if let (Some(ipis), Some(exits)) = (per_1000(window.host_ipis), per_1000(exits)) {
+        metrics.push(lower(names::HOST_IPIS_PER_1000_SHOOTDOWNS, ipis));
+        metrics.push(lower(names::EXITS_PER_1000_SHOOTDOWNS, exits));
+    }
+    metrics
 }
 
 /// Name of a workload in the results: its program, with a number if the VM runs it twice.

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Shoot4U: what the host keeps for each vCPU and each VM, and the guest's set-up.
+ */
+#ifndef _ASM_X86_KVM_SHOOT4U_H
+#define _ASM_X86_KVM_SHOOT4U_H
+
+#include <linux/atomic.h>
+#include <linux/init.h>
+#include <linux/spinlock_types.h>
+#include <linux/types.h>
+
+/* Ranges that wait for one vCPU; one more and its whole context goes. */
+#define KVM_SHOOT4U_QUEUE	16
+
+/* What one invalidation covers. */
+struct kvm_shoot4u_range {
+	u64 start;
+	u64 end;	/* KVM_SHOOT4U_WHOLE: the vCPU's whole context */
+	u8 stride_shift;
+};
+
+/**
+ * struct kvm_shoot4u_vcpu - state of one vCPU
+ * @lock: guards the queue; taken with interrupts on, by initiators and by the vCPU itself
+ * @queued: valid entries of @queue
+ * @whole: the queue ran over, or a whole invalidation was asked for
+ * @queue: ranges to invalidate before the next entry
+ * @revoked: counts the calls that named this vCPU
+ * @revoked_at_entry: @revoked when the vCPU last entered the guest
+ * @translating: KVM may hold a guest-physical address that it translated for this vCPU
+ */
+struct kvm_shoot4u_vcpu {
+	spinlock_t lock;
+	u32 queued;
+	bool whole;
+	struct kvm_shoot4u_range queue[KVM_SHOOT4U_QUEUE];
+	atomic_t revoked;
+	int revoked_at_entry;
+	int translating;
+};
+
+/**
+ * struct kvm_shoot4u_vm - state of one VM
+ * @calls: numbers the calls, for the trace
+ * @window: the present window of the limit on interrupts, about a millisecond
+ * @interrupts: targets outside the guest that were served by an interrupt in this window
+ */
+struct kvm_shoot4u_vm {
+	atomic64_t calls;
+	atomic64_t window;
+	atomic_t interrupts;
+};
+
+#ifdef CONFIG_KVM_GUEST_SHOOT4U
+void __init kvm_shoot4u_guest_init(void);
+#else
+static inline void kvm_shoot4u_guest_init(void) { }
+#endif
+
+#endif /* _ASM_X86_KVM_SHOOT4U_H */

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Shoot4U, the guest's side: a TLB shootdown is one hypercall that names its targets. The host
+ * returns when none of them can use what is revoked; no target is interrupted, and none that is
+ * not running is waited for.
+ *
+ * A target's tlb_gen stays behind the flush that the host did for it. That costs it at most a flush
+ * that it no longer needed; it never skips one that it does need.
+ *
+ * A target between reading tlb_gen and loading CR3 in switch_mm_irqs_off() has its old entries
+ * invalidated under all PCIDs, and walks page tables that were changed before the call.
+ *
+ * Page tables are freed by RCU, as the host sends no interrupt that a lockless walker holds off.
+ * Shootdowns of kernel addresses are not covered: x86 has no paravirtual operation for them.
+ */
+#define pr_fmt(fmt) "shoot4u: " fmt
+
+#include <linux/cc_platform.h>
+#include <linux/cpumask.h>
+#include <linux/init.h>
+#include <linux/kvm_para.h>
+#include <linux/percpu.h>
+#include <linux/smp.h>
+#include <asm/apic.h>
+#include <asm/kvm_shoot4u.h>
+#include <asm/paravirt.h>
+#include <asm/pgtable_types.h>
+#include <asm/tlb.h>
+#include <asm/tlbflush.h>
+#include <uapi/asm/kvm_shoot4u.h>
+
+/* 1024 APIC ids in a call; more CPUs take more calls. */
+#define SHOOT4U_WORDS	16
+
+struct shoot4u_record {
+	struct kvm_shoot4u_call head;
+	u64 targets[SHOOT4U_WORDS];
+};
+
+/* What this CPU has under way; used with interrupts off. Aligned so that it stays in one page. */
+struct shoot4u_cpu {
+	struct shoot4u_record record;
+	u64 gpa;
+} __aligned(256);
+
+static DEFINE_PER_CPU(struct shoot4u_cpu, shoot4u_cpu);
+/* CPUs that are left to the function that was there before; used with preemption off. */
+static DEFINE_PER_CPU(struct cpumask, shoot4u_rest);
+
+static void (*shoot4u_before)(const struct cpumask *cpus, const struct flush_tlb_info *info);
+static bool shoot4u_disabled __initdata;
+
+static int __init shoot4u_disable(char *unused)
+{
+	shoot4u_disabled = true;
+	return 0;
+}
+early_param("noshoot4u", shoot4u_disable);
+
+/*
+ * Whether the flush concerns a remote CPU: by the same reading of its state as
+ * should_flush_tlb() in arch/x86/mm/tlb.c.
+ */
+static bool shoot4u_concerns(int cpu, const struct flush_tlb_info *info)
+{
+	struct mm_struct *loaded;
+
+	if (info->freed_tables)
+		return true;
+
+	loaded = per_cpu(cpu_tlbstate.loaded_mm, cpu);
+	smp_rmb(); /* is_lazy is at least as new as loaded_mm */
+	if (per_cpu(cpu_tlbstate_shared.is_lazy, cpu))
+		return false;
+	return !info->mm || loaded == LOADED_MM_SWITCHING || loaded == info->mm;
+}
+
+/*
+ * Makes the call, and adds to @rest those of its CPUs that the host did not serve: all, after
+ * an error, which leaves the record as it was.
+ */
+static void shoot4u_call(struct shoot4u_cpu *this, const struct cpumask *cpus, int from, int to,
+			 struct cpumask *rest)
+{
+	struct kvm_shoot4u_call *head = &this->record.head;
+	long left;
+	u32 bit;
+	int cpu;
+
+	left = kvm_hypercall4(KVM_HC_SHOOT4U, this->gpa, sizeof(*head) + head->words * sizeof(u64),
+			      0, 0);
+	if (!left)
+		return;
+
+	for (cpu = from; cpu < to; cpu = cpumask_next(cpu, cpus)) {
+		bit = per_cpu(x86_cpu_to_apicid, cpu) - head->first;
+		if (bit < head->words * 64 &&
+		    (this->record.targets[bit / 64] & BIT_ULL(bit % 64)))
+			__cpumask_set_cpu(cpu, rest);
+	}
+}
+
+/* Begins a call with its first target. */
+static void shoot4u_begin(struct shoot4u_cpu *this, u32 apicid, const struct flush_tlb_info *info)
+{
+	struct kvm_shoot4u_call *head = &this->record.head;
+
+	memset(&this->record, 0, sizeof(this->record));
+	if (info->end == TLB_FLUSH_ALL) {
+		head->end = KVM_SHOOT4U_WHOLE;
+		head->stride_shift = PAGE_SHIFT;
+	} else {
+		head->stride_shift = info->stride_shift;
+		head->start = round_down(info->start, 1ULL << info->stride_shift);
+		head->end = round_up(info->end, 1ULL << info->stride_shift);
+	}
+	head->flags = info->freed_tables ? KVM_SHOOT4U_FREED_TABLES : 0;
+	head->first = round_down(apicid, 64);
+}
+
+static void shoot4u_flush_tlb_multi(const struct cpumask *cpus, const struct flush_tlb_info *info)
+{
+	struct cpumask *rest = this_cpu_ptr(&shoot4u_rest);
+	int cpu, from = -1, me = smp_processor_id();
+	struct shoot4u_cpu *this;
+	unsigned long flags;
+	u32 id, bit;
+
+	cpumask_clear(rest);
+	if (cpumask_test_cpu(me, cpus))
+		__cpumask_set_cpu(me, rest);
+
+	local_irq_save(flags);
+	this = this_cpu_ptr(&shoot4u_cpu);
+	if (!this->gpa)
+		this->gpa = slow_virt_to_phys(&this->record);
+
+	for_each_cpu(cpu, cpus) {
+		if (cpu == me || !shoot4u_concerns(cpu, info))
+			continue;
+		id = per_cpu(x86_cpu_to_apicid, cpu);
+		bit = id - this->record.head.first;
+		if (from >= 0 && bit >= SHOOT4U_WORDS * 64) {
+			shoot4u_call(this, cpus, from, cpu, rest);
+			from = -1;
+		}
+		if (from < 0) {
+			shoot4u_begin(this, id, info);
+			bit = id - this->record.head.first;
+			from = cpu;
+		}
+		this->record.targets[bit / 64] |= BIT_ULL(bit % 64);
+		this->record.head.words = max(this->record.head.words, bit / 64 + 1);
+	}
+	if (from >= 0)
+		shoot4u_call(this, cpus, from, nr_cpu_ids, rest);
+	local_irq_restore(flags);
+
+	/* The function from before also counts and traces the shootdown. */
+	shoot4u_before(rest, info);
+}
+
+void __init kvm_shoot4u_guest_init(void)
+{
+	if (shoot4u_disabled || !kvm_para_has_feature(KVM_FEATURE_SHOOT4U) ||
+	    num_possible_cpus() == 1)
+		return;
+	/* The host could not read the calls. */
+	if (cc_platform_has(CC_ATTR_GUEST_MEM_ENCRYPT))
+		return;
+
+	BUILD_BUG_ON(SHOOT4U_WORDS > KVM_SHOOT4U_MAX_WORDS);
+	BUILD_BUG_ON(PAGE_SIZE % sizeof(struct shoot4u_cpu));
+	shoot4u_before = pv_ops.mmu.flush_tlb_multi;
+	pv_ops.mmu.flush_tlb_multi = shoot4u_flush_tlb_multi;
+	pv_ops.mmu.tlb_remove_table = tlb_remove_table;
+	pr_info("TLB shootdowns are carried out by the host\n");
+}

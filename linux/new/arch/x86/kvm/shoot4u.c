@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Shoot4U: TLB shootdowns of a guest, carried out by the host.
+ *
+ * A guest names vCPUs and a range of addresses; when the hypercall returns, none of them uses a
+ * translation of that range that is older than the call. Nothing waits for a vCPU to be scheduled:
+ * at most for pCPUs to take an interrupt. After Ouyang, Lange and Zheng, "Shoot4U: Using VMM
+ * Assists to Optimize TLB Operations on Preempted vCPUs", VEE 2016, section 4.
+ *
+ * Where the entries of a vCPU are: those of its tag on vcpu->cpu. It may have left some on pCPUs
+ * where it ran before, but KVM flushes its tag (VMX) or gives it a new one (SVM) when it is loaded
+ * on another pCPU than the last, so these are never used again. An initiator that reads an old
+ * vcpu->cpu has therefore nothing to do for the new one: the flush there comes after its store to
+ * the page tables.
+ *
+ * Where else a translation may be: in KVM itself, while it emulates an instruction. A vCPU in that
+ * state is left to the guest, which sends it an interrupt as it always did; see
+ * kvm_shoot4u_translating() and kvm_shoot4u_emulating().
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/bitmap.h>
+#include <linux/kvm_host.h>
+#include <linux/moduleparam.h>
+#include <linux/nospec.h>
+#include <linux/percpu.h>
+#include <linux/sched/clock.h>
+#include <linux/smp.h>
+#include <linux/string.h>
+#include <uapi/linux/kvm_para.h>
+
+#include "lapic.h"
+#include "mmu.h"
+#include "shoot4u.h"
+
+#define CREATE_TRACE_POINTS
+#include "shoot4u_trace.h"
+
+enum shoot4u_mode {
+	SHOOT4U_OFF,
+	SHOOT4U_EAGER,		/* the paper's: invalidate now, on the pCPU that has the entries */
+	SHOOT4U_DEFERRED,	/* before the next entry; interrupts only who is in guest mode */
+};
+
+enum shoot4u_action {
+	SHOOT4U_INTERRUPT = 1,
+	SHOOT4U_REQUEST_KICK,
+	SHOOT4U_REQUEST,
+	SHOOT4U_LEFT,
+	SHOOT4U_NEVER_RAN,
+	SHOOT4U_SELF,
+};
+
+/* The "how" of an invalidation in the trace. */
+#define SHOOT4U_HOW_EAGER	1
+#define SHOOT4U_HOW_DEFERRED	2
+
+static const char * const shoot4u_mode_names[] = { "off", "eager", "deferred" };
+static const char * const shoot4u_fault_names[] = {
+	"none", "skip-pcpu", "skip-migrated", "wrong-vpid", "drop-request", "short-range",
+	"ignore-emulation",
+};
+
+static int shoot4u_mode __read_mostly = SHOOT4U_DEFERRED;
+
+/*
+ * Pages that are invalidated one by one; more, and the whole context goes. A guest asks for at most
+ * 33 of them (tlb_single_page_flush_ceiling), which is where one instruction a page was found to
+ * cost about as much as filling the TLB again; the limit is for guests that ask for more.
+ */
+static uint shoot4u_ceiling __read_mostly = 33;
+module_param(shoot4u_ceiling, uint, 0644);
+
+/*
+ * An interrupt for a vCPU that is not in the guest takes time from whoever runs there. A VM may
+ * cause so many of them in about a millisecond; what it asks for beyond is deferred.
+ */
+static uint shoot4u_ipis_per_ms __read_mostly = 64;
+module_param(shoot4u_ipis_per_ms, uint, 0644);
+
+static int shoot4u_set_name(const char *value, const char * const *names, size_t count, int *to)
+{
+	int chosen = __sysfs_match_string(names, count, value);
+
+	if (chosen < 0)
+		return chosen;
+	WRITE_ONCE(*to, chosen);
+	return 0;
+}
+
+static int shoot4u_set_mode(const char *value, const struct kernel_param *param)
+{
+	return shoot4u_set_name(value, shoot4u_mode_names, ARRAY_SIZE(shoot4u_mode_names),
+				&shoot4u_mode);
+}
+
+static int shoot4u_get_mode(char *buffer, const struct kernel_param *param)
+{
+	return sysfs_emit(buffer, "%s\n", shoot4u_mode_names[READ_ONCE(shoot4u_mode)]);
+}
+
+static const struct kernel_param_ops shoot4u_mode_ops = {
+	.set = shoot4u_set_mode,
+	.get = shoot4u_get_mode,
+};
+module_param_cb(shoot4u, &shoot4u_mode_ops, NULL, 0644);
+
+#ifdef CONFIG_KVM_SHOOT4U_FAULTS
+int kvm_shoot4u_planted __read_mostly;
+EXPORT_SYMBOL_GPL(kvm_shoot4u_planted);
+
+static int shoot4u_set_fault(const char *value, const struct kernel_param *param)
+{
+	return shoot4u_set_name(value, shoot4u_fault_names, ARRAY_SIZE(shoot4u_fault_names),
+				&kvm_shoot4u_planted);
+}
+
+static int shoot4u_get_fault(char *buffer, const struct kernel_param *param)
+{
+	return sysfs_emit(buffer, "%s\n", shoot4u_fault_names[READ_ONCE(kvm_shoot4u_planted)]);
+}
+
+static const struct kernel_param_ops shoot4u_fault_ops = {
+	.set = shoot4u_set_fault,
+	.get = shoot4u_get_fault,
+};
+module_param_cb(shoot4u_fault, &shoot4u_fault_ops, NULL, 0644);
+#endif
+
+/* One call on its way through: there is at most one on each pCPU, with preemption off. */
+struct shoot4u_run {
+	struct kvm_apic_map *map;
+	struct kvm_shoot4u_range range;
+	struct cpumask pcpus;		/* to interrupt */
+	u32 first;
+	u32 bits;
+	u64 call;
+	int mode;
+	DECLARE_BITMAP(eager, KVM_SHOOT4U_MAX_WORDS * 64);
+};
+
+static DEFINE_PER_CPU(struct shoot4u_run, shoot4u_runs);
+
+struct shoot4u_record {
+	struct kvm_shoot4u_call head;
+	u64 targets[KVM_SHOOT4U_MAX_WORDS];
+};
+
+bool kvm_shoot4u_offered(void)
+{
+	/* Without TDP a guest's flush has shadow page tables to look after. */
+	return tdp_enabled && READ_ONCE(shoot4u_mode) != SHOOT4U_OFF;
+}
+
+void kvm_shoot4u_vcpu_init(struct kvm_vcpu *vcpu)
+{
+	spin_lock_init(&vcpu->arch.shoot4u.lock);
+}
+
+/* Whoever an interrupt to this APIC id would reach; nobody else can be meant. */
+static struct kvm_vcpu *shoot4u_find(struct kvm_apic_map *map, u32 id)
+{
+	struct kvm_lapic *apic;
+
+	if (!map || id > map->max_apic_id)
+		return NULL;
+	apic = map->phys_map[array_index_nospec(id, map->max_apic_id + 1)];
+	return apic ? apic->vcpu : NULL;
+}
+
+/* Invalidates on this pCPU. Preemption is off. */
+static void shoot4u_flush_here(struct kvm_vcpu *vcpu, struct kvm_shoot4u_range range, u8 how)
+{
+	u32 tag;
+
+	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_SHORT_RANGE) && range.end != KVM_SHOOT4U_WHOLE)
+		range.end -= 1ULL << range.stride_shift;
+
+	tag = kvm_x86_call(shoot4u_flush)(vcpu, &range);
+	trace_kvm_shoot4u_invalidate(vcpu, tag, smp_processor_id(), range.start, range.end, how);
+}
+
+/* Puts the range before the next entry of the vCPU. */
+static void shoot4u_queue(struct kvm_vcpu *vcpu, const struct kvm_shoot4u_range *range)
+{
+	struct kvm_shoot4u_vcpu *s = &vcpu->arch.shoot4u;
+
+	spin_lock(&s->lock);
+	if (range->end == KVM_SHOOT4U_WHOLE || s->queued == KVM_SHOOT4U_QUEUE)
+		s->whole = true;
+	else if (!s->whole)
+		s->queue[s->queued++] = *range;
+	spin_unlock(&s->lock);
+
+	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_DROP_REQUEST) && !(get_cycles() & 0x70))
+		return;
+	kvm_make_request(KVM_REQ_SHOOT4U, vcpu);
+}
+
+/* Honours the request, in the thread of the vCPU, loaded. */
+void kvm_shoot4u_serve(struct kvm_vcpu *vcpu)
+{
+	struct kvm_shoot4u_vcpu *s = &vcpu->arch.shoot4u;
+	struct kvm_shoot4u_range ranges[KVM_SHOOT4U_QUEUE];
+	struct kvm_shoot4u_range all = { .end = KVM_SHOOT4U_WHOLE };
+	bool whole;
+	u32 i, count;
+
+	spin_lock(&s->lock);
+	whole = s->whole;
+	count = s->queued;
+	memcpy(ranges, s->queue, count * sizeof(ranges[0]));
+	s->whole = false;
+	s->queued = 0;
+	spin_unlock(&s->lock);
+
+	/* Moved to another pCPU in between, the vCPU is flushed there as a whole by KVM. */
+	preempt_disable();
+	for (i = 0; i < count && !whole; i++) {
+		if (kvm_x86_call(shoot4u_immediate)(&ranges[i]))
+			shoot4u_flush_here(vcpu, ranges[i], SHOOT4U_HOW_DEFERRED);
+		else
+			whole = true;
+	}
+	if (whole && kvm_x86_call(shoot4u_immediate)(&all)) {
+		shoot4u_flush_here(vcpu, all, SHOOT4U_HOW_DEFERRED);
+	} else if (whole) {
+		kvm_x86_call(flush_tlb_guest)(vcpu);
+		trace_kvm_shoot4u_invalidate(vcpu, kvm_x86_call(shoot4u_tag)(vcpu), vcpu->cpu,
+					     0, KVM_SHOOT4U_WHOLE, SHOOT4U_HOW_DEFERRED);
+	}
+	preempt_enable();
+	vcpu->stat.shoot4u_served++;
+}
+
+/* Serves the eager targets whose entries are on this pCPU; an interrupt, or called there. */
+static void shoot4u_here(void *data)
+{
+	struct shoot4u_run *run = data;
+	struct kvm_vcpu *target;
+	u32 bit;
+
+	for_each_set_bit(bit, run->eager, run->bits) {
+		target = shoot4u_find(run->map, run->first + bit);
+		if (target && READ_ONCE(target->cpu) == smp_processor_id())
+			shoot4u_flush_here(target, run->range, SHOOT4U_HOW_EAGER);
+	}
+}
+
+static bool shoot4u_may_interrupt(struct kvm *kvm)
+{
+	struct kvm_shoot4u_vm *s = &kvm->arch.shoot4u;
+	u64 now = local_clock() >> 20;
+
+	if (atomic64_read(&s->window) != now) {
+		atomic64_set(&s->window, now);
+		atomic_set(&s->interrupts, 0);
+	}
+	return (u32)atomic_inc_return(&s->interrupts) <= READ_ONCE(shoot4u_ipis_per_ms);
+}
+
+/* Whether this target is to be served by an interrupt even if it is not in the guest. */
+static bool shoot4u_is_eager(struct kvm_vcpu *vcpu, struct kvm_vcpu *target,
+			     const struct shoot4u_run *run)
+{
+	if (run->mode != SHOOT4U_EAGER || !kvm_x86_call(shoot4u_immediate)(&run->range))
+		return false;
+	if (READ_ONCE(target->mode) != OUTSIDE_GUEST_MODE || shoot4u_may_interrupt(vcpu->kvm))
+		return true;
+	vcpu->stat.shoot4u_limited++;
+	return false;
+}
+
+/* Whether KVM may hold an address that it translated for the vCPU. */
+static bool shoot4u_is_translating(struct kvm_vcpu *vcpu)
+{
+	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_IGNORE_EMULATION))
+		return false;
+	/* Pairs with kvm_shoot4u_entering(): once the flag is down, what KVM stored is stored. */
+	return smp_load_acquire(&vcpu->arch.shoot4u.translating);
+}
+
+/* Decides for one target. */
+static enum shoot4u_action shoot4u_aim(struct kvm_vcpu *vcpu, struct kvm_vcpu *target, u32 bit,
+				       struct shoot4u_run *run)
+{
+	enum shoot4u_action action;
+	int pcpu;
+
+	atomic_inc(&target->arch.shoot4u.revoked);
+	/*
+	 * Pairs with kvm_shoot4u_translating(): either the flag is seen here, or the count and the
+	 * guest's page tables are seen there.
+	 */
+	smp_mb__after_atomic();
+
+	pcpu = READ_ONCE(target->cpu);
+	if (target == vcpu) {
+		shoot4u_queue(target, &run->range);
+		action = SHOOT4U_SELF;
+	} else if (shoot4u_is_translating(target)) {
+		action = SHOOT4U_LEFT;
+	} else if (pcpu < 0) {
+		action = SHOOT4U_NEVER_RAN;
+	} else if (shoot4u_is_eager(vcpu, target, run)) {
+		__set_bit(bit, run->eager);
+		__cpumask_set_cpu(pcpu, &run->pcpus);
+		action = SHOOT4U_INTERRUPT;
+	} else {
+		shoot4u_queue(target, &run->range);
+		vcpu->stat.shoot4u_deferred++;
+		/* Makes an entry that is under way look again at the requests. */
+		action = SHOOT4U_REQUEST;
+		if (kvm_vcpu_exiting_guest_mode(target) != OUTSIDE_GUEST_MODE) {
+			__cpumask_set_cpu(READ_ONCE(target->cpu), &run->pcpus);
+			action = SHOOT4U_REQUEST_KICK;
+		}
+	}
+
+	trace_kvm_shoot4u_target(target, run->call, pcpu, action);
+	return action;
+}
+
+/*
+ * Serves the targets of a valid call, and leaves in @targets those that the guest has to
+ * interrupt. Returns how many.
+ */
+static u32 shoot4u_serve_all(struct kvm_vcpu *vcpu, struct shoot4u_run *run, unsigned long *targets)
+{
+	int me = smp_processor_id();
+	struct kvm_vcpu *target;
+	u32 bit, ipis, left = 0;
+
+	for_each_set_bit(bit, targets, run->bits) {
+		target = shoot4u_find(run->map, run->first + bit);
+		if (target && shoot4u_aim(vcpu, target, bit, run) == SHOOT4U_LEFT)
+			left++;
+		else
+			__clear_bit(bit, targets);
+	}
+
+	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_SKIP_PCPU) && !cpumask_empty(&run->pcpus))
+		cpumask_clear_cpu(cpumask_first(&run->pcpus), &run->pcpus);
+
+	if (cpumask_test_cpu(me, &run->pcpus)) {
+		__cpumask_clear_cpu(me, &run->pcpus);
+		shoot4u_here(run);
+	}
+	ipis = cpumask_weight(&run->pcpus);
+	if (ipis)
+		smp_call_function_many(&run->pcpus, shoot4u_here, run, true);
+
+	vcpu->stat.shoot4u_ipis += ipis;
+	vcpu->stat.shoot4u_left += left;
+	trace_kvm_shoot4u_done(vcpu, run->call, left, ipis);
+	return left;
+}
+
+/* Reads the call at @gpa, whose words are all the guest's, once; 0 or an error of the hypercall. */
+static long shoot4u_read(struct kvm_vcpu *vcpu, gpa_t gpa, u64 bytes,
+			 struct shoot4u_record *record)
+{
+	struct kvm_shoot4u_call *call = &record->head;
+	u64 mask;
+
+	if (bytes < sizeof(*call) + sizeof(u64) || bytes > sizeof(*record) || bytes % sizeof(u64))
+		return -KVM_EINVAL;
+	if (gpa % sizeof(u64) || offset_in_page(gpa) + bytes > PAGE_SIZE ||
+	    kvm_vcpu_read_guest(vcpu, gpa, record, bytes))
+		return -KVM_EFAULT;
+
+	if (bytes != sizeof(*call) + (u64)call->words * sizeof(u64) || call->first % 64 ||
+	    (call->flags & ~KVM_SHOOT4U_FREED_TABLES))
+		return -KVM_EINVAL;
+	if (call->stride_shift != 12 && call->stride_shift != 21 && call->stride_shift != 30)
+		return -KVM_EINVAL;
+
+	if (call->end == KVM_SHOOT4U_WHOLE)
+		return call->start ? -KVM_EINVAL : 0;
+	mask = (1ULL << call->stride_shift) - 1;
+	if (call->end <= call->start || ((call->start | call->end) & mask))
+		return -KVM_EINVAL;
+	return 0;
+}
+
+/* What to invalidate for a valid call: its range, or all where that is cheaper or necessary. */
+static struct kvm_shoot4u_range shoot4u_range(const struct kvm_shoot4u_call *call)
+{
+	struct kvm_shoot4u_range range = {
+		.start = call->start,
+		.end = call->end,
+		.stride_shift = call->stride_shift,
+	};
+	int bits = pgtable_l5_enabled() ? 57 : 48;
+
+	/* INVVPID refuses an address that is not canonical. */
+	if (call->end == KVM_SHOOT4U_WHOLE || (call->flags & KVM_SHOOT4U_FREED_TABLES) ||
+	    (call->end - call->start) >> call->stride_shift > READ_ONCE(shoot4u_ceiling) ||
+	    !__is_canonical_address(call->start, bits) ||
+	    !__is_canonical_address(call->end - 1, bits)) {
+		range.start = 0;
+		range.end = KVM_SHOOT4U_WHOLE;
+	}
+	return range;
+}
+
+/* Carries out a valid call of a mode other than off. */
+static u32 shoot4u_call(struct kvm_vcpu *vcpu, int mode, struct shoot4u_record *record)
+{
+	unsigned long *targets = (unsigned long *)record->targets;
+	struct shoot4u_run *run;
+	u32 left, count;
+
+	run = get_cpu_ptr(&shoot4u_runs);
+	rcu_read_lock();
+	run->map = rcu_dereference(vcpu->kvm->arch.apic_map);
+	run->mode = mode;
+	run->range = shoot4u_range(&record->head);
+	run->first = record->head.first;
+	run->bits = record->head.words * 64;
+	run->call = atomic64_inc_return(&vcpu->kvm->arch.shoot4u.calls);
+	bitmap_zero(run->eager, run->bits);
+	cpumask_clear(&run->pcpus);
+
+	count = bitmap_weight(targets, run->bits);
+	vcpu->stat.shoot4u_calls++;
+	vcpu->stat.shoot4u_targets += count;
+	trace_kvm_shoot4u_call(vcpu, run->call, mode,
+			       record->head.flags & KVM_SHOOT4U_FREED_TABLES, &run->range, count);
+
+	left = shoot4u_serve_all(vcpu, run, targets);
+	rcu_read_unlock();
+	put_cpu_ptr(&shoot4u_runs);
+	return left;
+}
+
+/* KVM_HC_SHOOT4U; called with kvm->srcu held, by a guest at CPL 0. */
+long kvm_shoot4u_hypercall(struct kvm_vcpu *vcpu, gpa_t gpa, u64 bytes, u64 a2, u64 a3)
+{
+	struct shoot4u_record record;
+	int mode = READ_ONCE(shoot4u_mode);
+	long ret = -KVM_ENOSYS;
+	u32 left;
+
+	/* Never without the feature bit, whatever the VMM lets pass of stock features. */
+	if (mode == SHOOT4U_OFF || !tdp_enabled || vcpu->arch.guest_state_protected ||
+	    !(vcpu->arch.pv_cpuid.features & BIT(KVM_FEATURE_SHOOT4U)))
+		goto refuse;
+
+	ret = a2 || a3 ? -KVM_EINVAL : shoot4u_read(vcpu, gpa, bytes, &record);
+	if (ret)
+		goto refuse;
+
+	left = shoot4u_call(vcpu, mode, &record);
+	if (left && kvm_vcpu_write_guest(vcpu, gpa + sizeof(record.head), record.targets,
+					 record.head.words * sizeof(u64))) {
+		ret = -KVM_EFAULT;
+		goto refuse;
+	}
+	return left;
+
+refuse:
+	vcpu->stat.shoot4u_refused++;
+	return ret;
+}
+
+/*
+ * KVM is about to flush the vCPU's context itself; true, in a planted fault only, if it must not.
+ */
+bool kvm_shoot4u_flushing(struct kvm_vcpu *vcpu, enum kvm_shoot4u_flush kind)
+{
+	if (kind == KVM_SHOOT4U_FLUSH_ALL && vcpu->arch.last_vmentry_cpu != -1 &&
+	    kvm_shoot4u_has(KVM_SHOOT4U_FAULT_SKIP_MIGRATED))
+		return true;
+
+	trace_kvm_shoot4u_flush(vcpu, kvm_x86_call(shoot4u_tag)(vcpu), vcpu->cpu, kind);
+	return false;
+}
+EXPORT_SYMBOL_GPL(kvm_shoot4u_flushing);

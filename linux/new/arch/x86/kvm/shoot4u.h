@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Shoot4U: the hooks that KVM calls. With the symbol off each is nothing.
+ */
+#ifndef __KVM_X86_SHOOT4U_H
+#define __KVM_X86_SHOOT4U_H
+
+#include <linux/kvm_host.h>
+#include <asm/kvm_shoot4u.h>
+#include <uapi/asm/kvm_shoot4u.h>
+
+/* Which of KVM's own flushes happens. */
+enum kvm_shoot4u_flush {
+	KVM_SHOOT4U_FLUSH_ALL = 1,
+	KVM_SHOOT4U_FLUSH_CURRENT,
+	KVM_SHOOT4U_FLUSH_GUEST,
+	KVM_SHOOT4U_FLUSH_NEW_ASID,
+};
+
+/* Planted faults, for the checker to find. */
+enum kvm_shoot4u_fault {
+	KVM_SHOOT4U_FAULT_NONE,
+	KVM_SHOOT4U_FAULT_SKIP_PCPU,
+	KVM_SHOOT4U_FAULT_SKIP_MIGRATED,
+	KVM_SHOOT4U_FAULT_WRONG_VPID,
+	KVM_SHOOT4U_FAULT_DROP_REQUEST,
+	KVM_SHOOT4U_FAULT_SHORT_RANGE,
+	KVM_SHOOT4U_FAULT_IGNORE_EMULATION,
+};
+
+#ifdef CONFIG_KVM_SHOOT4U
+
+/* Ranges wait in the vCPU's queue. A waiter waits until the vCPU has left guest mode. */
+#define KVM_REQ_SHOOT4U \
+	KVM_ARCH_REQ_FLAGS(40, KVM_REQUEST_WAIT | KVM_REQUEST_NO_WAKEUP)
+
+#ifdef CONFIG_KVM_SHOOT4U_FAULTS
+extern int kvm_shoot4u_planted;
+static inline bool kvm_shoot4u_has(enum kvm_shoot4u_fault fault)
+{
+	return READ_ONCE(kvm_shoot4u_planted) == fault;
+}
+#else
+static inline bool kvm_shoot4u_has(enum kvm_shoot4u_fault fault)
+{
+	return false;
+}
+#endif
+
+bool vmx_shoot4u_immediate(const struct kvm_shoot4u_range *range);
+u32 vmx_shoot4u_tag(struct kvm_vcpu *vcpu);
+u32 vmx_shoot4u_flush(struct kvm_vcpu *vcpu, const struct kvm_shoot4u_range *range);
+bool svm_shoot4u_immediate(const struct kvm_shoot4u_range *range);
+u32 svm_shoot4u_tag(struct kvm_vcpu *vcpu);
+u32 svm_shoot4u_flush(struct kvm_vcpu *vcpu, const struct kvm_shoot4u_range *range);
+
+bool kvm_shoot4u_offered(void);
+void kvm_shoot4u_vcpu_init(struct kvm_vcpu *vcpu);
+long kvm_shoot4u_hypercall(struct kvm_vcpu *vcpu, gpa_t gpa, u64 bytes, u64 a2, u64 a3);
+void kvm_shoot4u_serve(struct kvm_vcpu *vcpu);
+bool kvm_shoot4u_flushing(struct kvm_vcpu *vcpu, enum kvm_shoot4u_flush kind);
+
+/*
+ * KVM begins to use guest-virtual addresses of @vcpu. An initiator that does not see the flag has
+ * its page tables seen by the walk that follows; one that sees it leaves the vCPU to its guest.
+ */
+static inline void kvm_shoot4u_translating(struct kvm_vcpu *vcpu)
+{
+	/* Pairs with the barrier between count and flag in shoot4u_aim(). */
+	smp_store_mb(vcpu->arch.shoot4u.translating, 1);
+}
+
+/*
+ * Whether an emulation on behalf of a page fault must be given up: the CPU translated the address
+ * before it left the guest, and a call revoked something since. The guest runs the instruction
+ * again, with the invalidation done.
+ */
+static inline bool kvm_shoot4u_emulating(struct kvm_vcpu *vcpu, int emulation_type)
+{
+	if (emulation_type & EMULTYPE_SKIP)
+		return false;
+
+	kvm_shoot4u_translating(vcpu);
+	return (emulation_type & EMULTYPE_PF) &&
+	       vcpu->arch.shoot4u.revoked_at_entry != atomic_read(&vcpu->arch.shoot4u.revoked);
+}
+
+/* The vCPU is about to be IN_GUEST_MODE: whatever KVM translated for it has been used. */
+static inline void kvm_shoot4u_entering(struct kvm_vcpu *vcpu)
+{
+	vcpu->arch.shoot4u.revoked_at_entry = atomic_read(&vcpu->arch.shoot4u.revoked);
+	/* Pairs with shoot4u_is_translating(). */
+	smp_store_release(&vcpu->arch.shoot4u.translating, 0);
+}
+
+#else /* !CONFIG_KVM_SHOOT4U */
+
+static inline bool kvm_shoot4u_flushing(struct kvm_vcpu *vcpu, enum kvm_shoot4u_flush kind)
+{
+	return false;
+}
+
+static inline bool kvm_shoot4u_offered(void)
+{
+	return false;
+}
+
+static inline bool kvm_shoot4u_emulating(struct kvm_vcpu *vcpu, int emulation_type)
+{
+	return false;
+}
+
+static inline void kvm_shoot4u_vcpu_init(struct kvm_vcpu *vcpu) { }
+static inline void kvm_shoot4u_translating(struct kvm_vcpu *vcpu) { }
+static inline void kvm_shoot4u_entering(struct kvm_vcpu *vcpu) { }
+
+#endif /* CONFIG_KVM_SHOOT4U */
+#endif /* __KVM_X86_SHOOT4U_H */
