@@ -16,6 +16,12 @@
  * as a program does. The pause is drawn at random (seeded) from half to one and
  * a half times its length, to keep clear of lockstep with the timer tick.
  *
+ * With --sleep-us the initiator also blocks before each operation, as a program
+ * does that waits for a queue or a disk. Its vCPU then has been waiting when it
+ * gets a CPU, and keeps it for a while; without, the vCPU is out of its turn as
+ * often during an operation as at any other time, and every operation seems as
+ * much longer as the vCPU has to share, whatever the shootdown does.
+ *
  * Giving the right back (mprotect) shoots down as well, and that wait would
  * leave every target running just before the timed call. So the region has 32
  * times the pages: each operation takes the next part, and only after the last
@@ -38,6 +44,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "clock.h"
 #include "options.h"
@@ -47,6 +54,7 @@
 
 #define PAGE_BYTES 4096
 #define NS_PER_US UINT64_C(1000)
+#define NS_PER_S UINT64_C(1000000000)
 #define COARSE_CLOCK_NS 1000
 #define PARTS 32
 
@@ -55,7 +63,7 @@ enum method { METHOD_MPROTECT, METHOD_MADVISE, METHOD_MUNMAP };
 static const char *const method_choices[] = { "mprotect", "madvise", "munmap", NULL };
 
 static struct settings {
-	uint64_t targets, operations, local_operations, warmup, pages, method, pause_us;
+	uint64_t targets, operations, local_operations, warmup, pages, method, pause_us, sleep_us;
 	uint64_t time_limit_ms, seed, clock;
 } settings = {
 	.operations = 1000,
@@ -164,13 +172,33 @@ static void revoke(unsigned char *part)
 	}
 }
 
+/* From half to one and a half times @mean_us; 0 draws nothing. */
+static uint64_t draw_ns(uint64_t *stream, uint64_t mean_us)
+{
+	uint64_t mean_ns = mean_us * NS_PER_US;
+
+	return mean_ns ? mean_ns / 2 + random_below(stream, mean_ns + 1) : 0;
+}
+
+static void block(uint64_t *stream)
+{
+	uint64_t length_ns = draw_ns(stream, settings.sleep_us);
+	struct timespec length = {
+		.tv_sec = (time_t)(length_ns / NS_PER_S),
+		.tv_nsec = (long)(length_ns % NS_PER_S),
+	};
+
+	/* Cut short by a signal, the pause is shorter: nothing depends on its length. */
+	if (length_ns)
+		nanosleep(&length, NULL);
+}
+
 static void work_in_user_mode(uint64_t *stream)
 {
-	uint64_t length_ns = settings.pause_us * NS_PER_US, end_ns;
+	uint64_t length_ns = draw_ns(stream, settings.pause_us), end_ns;
 
 	if (!length_ns)
 		return;
-	length_ns = length_ns / 2 + random_below(stream, length_ns + 1);
 	end_ns = clock_now_ns() + length_ns;
 	do {
 		/* Arithmetic between readings, or the pause would be all clock reading. */
@@ -239,6 +267,7 @@ static void run_series(uint64_t operations, struct series *series)
 		}
 		give_back(done);
 		work_in_user_mode(&stream);
+		block(&stream);
 		arm(done);
 		part = part_of(done);
 		start_ns = clock_now_ns();
@@ -287,6 +316,8 @@ static void read_options(int argc, char **argv, const struct cpus *cpus)
 		  .choices = method_choices, .help = "call that revokes" },
 		{ .name = "pause-us", .count = &settings.pause_us, .min = 0, .max = 10000000,
 		  .help = "user-mode work between operations, us" },
+		{ .name = "sleep-us", .count = &settings.sleep_us, .min = 0, .max = 10000000,
+		  .help = "time blocked before each operation, us" },
 		{ .name = "clock", .kind = OPTION_CHOICE, .count = &settings.clock,
 		  .choices = clock_choices, .help = "clock for the timed call and the pauses" },
 		{ .name = "seed", .count = &settings.seed, .max = UINT64_MAX,
