@@ -79,7 +79,8 @@ struct Core {
     thread: Option<usize>,
     /// Records left in the turn of its thread.
     slice_left: u32,
-    /// Cycle at which the turn began.
+    /// Cycle at which the turn began, moved on by every stall for coherence: a turn is a quantum of
+    /// work. With the stalls in it, a wait for turns would lengthen the turns it waits for.
     slice_begun: u64,
     /// Cycle since which the core's time counts as used.
     since: u64,
@@ -108,7 +109,7 @@ pub struct Sim {
     first_block: u64,
     ended: bool,
     slice_records: u32,
-    /// How long the last turn took: what a vCPU that waits must expect.
+    /// Cycles of work in the last turn: what a vCPU that waits must expect.
     slice_cycles: u64,
     lead_cycles: u64,
     serialize: bool,
@@ -330,6 +331,17 @@ impl Sim {
         self.cores[core].since = now;
     }
 
+    /// Stops a core for coherence.
+    fn stall(&mut self, core: usize, cycles: u64) {
+        let core = &mut self.cores[core];
+        core.front.stall(cycles);
+        core.slice_begun += cycles;
+        debug_assert!(
+            core.slice_begun <= core.front.cycle(),
+            "a turn has no negative length"
+        );
+    }
+
     /// The busy core with the lowest clock, and the cycle up to which it may run.
     fn furthest_behind(&self) -> Option<(usize, u64)> {
         let (mut first, mut second, mut which) = (u64::MAX, u64::MAX, None);
@@ -351,7 +363,7 @@ impl Sim {
     fn run_core(&mut self, core: usize, limit: u64) -> Stop {
         let owed = core::mem::take(&mut self.machine.owed[core]);
         if owed > 0 {
-            self.cores[core].front.stall(owed);
+            self.stall(core, owed);
         }
         let thread = self.cores[core].thread.expect("only a busy core runs");
         let mut left = self.cores[core].slice_left;

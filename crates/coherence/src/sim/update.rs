@@ -105,6 +105,6 @@ impl Sim {
         cycles += self.scheme.revoke(m, remap, core, begin);
         m.counts.initiator_cycles += cycles;
         self.lock_until = now + cycles;
-        self.cores[core].front.stall(cycles);
+        self.stall(core, cycles);
     }
 }

@@ -24,6 +24,7 @@ pub fn busy_machine() -> MachineConfig {
     machine.hybrid.threshold = 2;
     machine.hybrid.dram_percent = 50;
     machine.attc.atlb_kib = 1024;
+    machine.attc.large_atlb_kib = 1024;
     machine.attc.invtbl_kib = 1;
     machine
 }
