@@ -74,6 +74,43 @@ pub struct Caches {
     pub counts: CacheCounts,
 }
 
+/// The L1 of one core, for look-ups.
+#[derive(Debug)]
+pub struct L1<'a> {
+    table: &'a mut Table<u8>,
+    mask: u64,
+    cycles: u64,
+}
+
+/// What an L1 look-up found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// The line, with the right asked for, after so many cycles.
+    Hit(u64),
+    /// The line in a slot, for a write, where others may hold it too.
+    Shared(usize),
+    /// Nothing.
+    Absent,
+}
+
+impl L1<'_> {
+    /// Looks for a line, to read or to write it.
+    #[inline]
+    pub fn find(&mut self, line: u64, write: bool) -> Found {
+        let Some(slot) = self.table.find(ix(line & self.mask), line | VALID) else {
+            return Found::Absent;
+        };
+        if write {
+            let state = self.table.value_mut(slot);
+            if *state == SHARED {
+                return Found::Shared(slot);
+            }
+            *state = MODIFIED;
+        }
+        Found::Hit(self.cycles)
+    }
+}
+
 fn sets(config: &CacheConfig) -> usize {
     (config.kib * 16 / config.ways) as usize
 }
@@ -99,19 +136,14 @@ impl Caches {
         }
     }
 
-    /// An L1 hit that needs no coherence action; `None` must go through [`Caches::access`].
+    /// The L1 of a core.
     #[inline]
-    pub fn l1_hit(&mut self, core: usize, line: u64, write: bool) -> Option<u64> {
-        let l1 = &mut self.l1[core];
-        let slot = l1.find(ix(line & self.l1_mask), line | VALID)?;
-        if write {
-            let state = l1.value_mut(slot);
-            if *state == SHARED {
-                return None;
-            }
-            *state = MODIFIED;
+    pub fn l1(&mut self, core: usize) -> L1<'_> {
+        L1 {
+            table: &mut self.l1[core],
+            mask: self.l1_mask,
+            cycles: self.l1_cycles,
         }
-        Some(self.l1_cycles)
     }
 
     /// Reads or writes `line` from `core` at cycle `now`.
@@ -128,16 +160,36 @@ impl Caches {
             cycles,
             from_memory: false,
         };
+        if entry == Entry::L1 {
+            match self.l1(core).find(line, write) {
+                Found::Hit(cycles) => return hit(cycles),
+                Found::Shared(slot) => {
+                    let cycles = self.take_ownership(core, line);
+                    *self.l1[core].value_mut(slot) = MODIFIED;
+                    return hit(cycles);
+                }
+                Found::Absent => {}
+            }
+        }
+        self.access_l2(core, line, write, entry, now, memory)
+    }
+
+    /// The rest of [`Caches::access`] for a line that is not in the L1, or not asked for there.
+    pub fn access_l2(
+        &mut self,
+        core: usize,
+        line: u64,
+        write: bool,
+        entry: Entry,
+        now: u64,
+        memory: &mut Memory,
+    ) -> Reply {
+        let hit = |cycles| Reply {
+            cycles,
+            from_memory: false,
+        };
         let key = line | VALID;
         if entry == Entry::L1 {
-            if let Some(cycles) = self.l1_hit(core, line, write) {
-                return hit(cycles);
-            }
-            if let Some(slot) = self.l1[core].peek(ix(line & self.l1_mask), key) {
-                let cycles = self.take_ownership(core, line);
-                *self.l1[core].value_mut(slot) = MODIFIED;
-                return hit(cycles);
-            }
             self.counts.l1_misses += 1;
         }
         if let Some(slot) = self.l2[core].find(ix(line & self.l2_mask), key) {

@@ -6,14 +6,14 @@
 //! fed decoded blocks and runs as far as they go, so memory does not grow with the trace: a thread
 //! that has no record in [`WINDOW`] blocks is taken for blocked and leaves its core.
 
+mod step;
 mod update;
 
 use crate::Error;
-use crate::block::{Block, Kind, Packed};
+use crate::block::Block;
 use crate::config::{MachineConfig, Start};
 use crate::counts::Counts;
 use crate::front::Front;
-use crate::layout::PAGE_SHIFT;
 use crate::machine::{Fault, Machine};
 use crate::oracle::Oracle;
 use crate::os::Migration;
@@ -359,82 +359,6 @@ impl Sim {
         which.map(|at| (at, second.saturating_add(self.lead_cycles)))
     }
 
-    /// Runs one core until it is ahead of the others, its slice ends, or records run out.
-    fn run_core(&mut self, core: usize, limit: u64) -> Stop {
-        let owed = core::mem::take(&mut self.machine.owed[core]);
-        if owed > 0 {
-            self.stall(core, owed);
-        }
-        let thread = self.cores[core].thread.expect("only a busy core runs");
-        let mut left = self.cores[core].slice_left;
-        loop {
-            let Thread { vm, block, at, .. } = self.threads[thread];
-            let Some(held) = self.blocks.get(crate::num::ix(block - self.first_block)) else {
-                self.cores[core].slice_left = left;
-                return Stop::Dry;
-            };
-            let held = Arc::clone(held);
-            let records: &[Packed] = held.threads.get(thread).map_or(&[], |list| list);
-            for (done, record) in records[at..].iter().enumerate() {
-                let cycle = match record.kind {
-                    Kind::Load => self.access(core, vm, record, false),
-                    Kind::Store => self.access(core, vm, record, true),
-                    Kind::Map => {
-                        let call = held.calls[crate::num::ix(record.vaddr)];
-                        self.call(core, vm, &call)
-                    }
-                    Kind::Marker => self.mark(core, record.vaddr),
-                };
-                left -= 1;
-                let over = left == 0;
-                if cycle > limit || over {
-                    self.cores[core].slice_left = left;
-                    self.threads[thread].at = at + done + 1;
-                    return if over { Stop::SliceOver } else { Stop::Ahead };
-                }
-            }
-            self.threads[thread].block += 1;
-            self.threads[thread].at = 0;
-        }
-    }
-
-    /// One load or store; returns the core's cycle.
-    #[inline]
-    fn access(&mut self, core: usize, vm: u16, record: &Packed, write: bool) -> u64 {
-        let now = self.cores[core].front.dispatch(record.instructions);
-        if now >= self.next_deferred {
-            self.run_deferred(core, now);
-        }
-        let m = &mut self.machine;
-        let key = m.os.key_of(vm, record.vaddr >> PAGE_SHIFT);
-        let (entry, translated) = m.translate(self.scheme.as_mut(), core, key, write, now);
-        if let Some(oracle) = &mut m.oracle {
-            oracle.check(core, key, &entry, write, now);
-            m.counts.checked += 1;
-        }
-        let data = m.data(core, key, entry.spn, record.vaddr, write, now + translated);
-        // A store leaves the buffer once its address is known; the store buffer does the rest.
-        let cycles = translated + if write { 1 } else { data };
-        self.cores[core].front.complete(record.instructions, cycles);
-        m.counts.accesses += 1;
-        m.counts.instructions += u64::from(record.instructions) + 1;
-        if let Some(frame) = m.hot_frame.take() {
-            self.migrate(core, frame);
-        }
-        if self.base.is_none() {
-            self.maybe_begin();
-        }
-        self.cores[core].front.cycle()
-    }
-
-    fn maybe_begin(&mut self) {
-        if self.options.start_marker.is_none()
-            && self.machine.counts.accesses >= self.options.warmup
-        {
-            self.begin();
-        }
-    }
-
     /// Counting begins here.
     fn begin(&mut self) {
         for core in 0..self.cores.len() {
@@ -443,11 +367,10 @@ impl Sim {
         self.base = Some((self.machine.counts, self.scheme.counts()));
     }
 
-    fn mark(&mut self, core: usize, id: u64) -> u64 {
+    fn mark(&mut self, id: u64) {
         if self.base.is_none() && self.options.start_marker.map(u64::from) == Some(id) {
             self.begin();
         }
-        self.cores[core].front.cycle()
     }
 
     /// What was counted, and the scheme's own counters.
