@@ -7,6 +7,7 @@
 
 use crate::config::{CacheConfig, MachineConfig};
 use crate::dram::Memory;
+use crate::lines::Lines;
 use crate::num::ix;
 use crate::table::Table;
 
@@ -60,11 +61,9 @@ pub struct CacheCounts {
 /// Every cache of the machine.
 #[derive(Debug, Clone)]
 pub struct Caches {
-    l1: Vec<Table<u8>>,
-    l2: Vec<Table<u8>>,
+    l1: Vec<Lines>,
+    l2: Vec<Lines>,
     l3: Table<Directory>,
-    l1_mask: u64,
-    l2_mask: u64,
     l3_mask: u64,
     l1_cycles: u64,
     l2_cycles: u64,
@@ -77,8 +76,7 @@ pub struct Caches {
 /// The L1 of one core, for look-ups.
 #[derive(Debug)]
 pub struct L1<'a> {
-    table: &'a mut Table<u8>,
-    mask: u64,
+    lines: &'a mut Lines,
     cycles: u64,
 }
 
@@ -87,8 +85,8 @@ pub struct L1<'a> {
 pub enum Found {
     /// The line, with the right asked for, after so many cycles.
     Hit(u64),
-    /// The line in a slot, for a write, where others may hold it too.
-    Shared(usize),
+    /// The line, for a write, where others may hold it too.
+    Shared,
     /// Nothing.
     Absent,
 }
@@ -97,18 +95,22 @@ impl L1<'_> {
     /// Looks for a line, to read or to write it.
     #[inline]
     pub fn find(&mut self, line: u64, write: bool) -> Found {
-        let Some(slot) = self.table.find(ix(line & self.mask), line | VALID) else {
+        let Some(state) = self.lines.find(line) else {
             return Found::Absent;
         };
         if write {
-            let state = self.table.value_mut(slot);
             if *state == SHARED {
-                return Found::Shared(slot);
+                return Found::Shared;
             }
             *state = MODIFIED;
         }
         Found::Hit(self.cycles)
     }
+}
+
+/// A line that inclusion says is there.
+fn held(state: Option<&mut u8>) -> &mut u8 {
+    state.expect("the L2 includes the L1, the L3 the L2")
 }
 
 fn sets(config: &CacheConfig) -> usize {
@@ -120,13 +122,11 @@ impl Caches {
     #[must_use]
     pub fn new(config: &MachineConfig) -> Self {
         let cores = config.core.count as usize;
-        let table = |c: &CacheConfig| Table::new(sets(c), c.ways as usize);
+        let lines = |c: &CacheConfig| Lines::new(sets(c), c.ways as usize);
         Self {
-            l1: vec![table(&config.l1d); cores],
-            l2: vec![table(&config.l2); cores],
+            l1: vec![lines(&config.l1d); cores],
+            l2: vec![lines(&config.l2); cores],
             l3: Table::new(sets(&config.l3), config.l3.ways as usize),
-            l1_mask: sets(&config.l1d) as u64 - 1,
-            l2_mask: sets(&config.l2) as u64 - 1,
             l3_mask: sets(&config.l3) as u64 - 1,
             l1_cycles: config.l1d.cycles.into(),
             l2_cycles: config.l2.cycles.into(),
@@ -140,8 +140,7 @@ impl Caches {
     #[inline]
     pub fn l1(&mut self, core: usize) -> L1<'_> {
         L1 {
-            table: &mut self.l1[core],
-            mask: self.l1_mask,
+            lines: &mut self.l1[core],
             cycles: self.l1_cycles,
         }
     }
@@ -163,9 +162,9 @@ impl Caches {
         if entry == Entry::L1 {
             match self.l1(core).find(line, write) {
                 Found::Hit(cycles) => return hit(cycles),
-                Found::Shared(slot) => {
+                Found::Shared => {
                     let cycles = self.take_ownership(core, line);
-                    *self.l1[core].value_mut(slot) = MODIFIED;
+                    *held(self.l1[core].peek(line)) = MODIFIED;
                     return hit(cycles);
                 }
                 Found::Absent => {}
@@ -188,19 +187,18 @@ impl Caches {
             cycles,
             from_memory: false,
         };
-        let key = line | VALID;
         if entry == Entry::L1 {
             self.counts.l1_misses += 1;
         }
-        if let Some(slot) = self.l2[core].find(ix(line & self.l2_mask), key) {
+        if let Some(state) = self.l2[core].find(line) {
             let mut cycles = self.l2_cycles;
-            let mut state = *self.l2[core].value(slot);
+            let shared = *state == SHARED;
             if write {
-                if state == SHARED {
-                    cycles = self.take_ownership(core, line);
-                }
-                state = MODIFIED;
-                *self.l2[core].value_mut(slot) = state;
+                *state = MODIFIED;
+            }
+            let state = *state;
+            if write && shared {
+                cycles = self.take_ownership(core, line);
             }
             if entry == Entry::L1 {
                 self.fill_l1(core, line, state);
@@ -305,8 +303,7 @@ impl Caches {
         entry.sharers = me;
         entry.exclusive = true;
         *self.l3.value_mut(slot) = entry;
-        let l2_slot = self.l2[core].peek(ix(line & self.l2_mask), line | VALID);
-        *self.l2[core].value_mut(l2_slot.expect("the L2 includes the L1")) = MODIFIED;
+        *held(self.l2[core].peek(line)) = MODIFIED;
         cycles
     }
 
@@ -316,14 +313,8 @@ impl Caches {
         while sharers != 0 {
             let core = sharers.trailing_zeros() as usize;
             sharers &= sharers - 1;
-            if let Some(slot) = self.l2[core].peek(ix(line & self.l2_mask), line | VALID) {
-                dirty |= *self.l2[core].value(slot) == MODIFIED;
-                self.l2[core].remove(slot);
-            }
-            if let Some(slot) = self.l1[core].peek(ix(line & self.l1_mask), line | VALID) {
-                dirty |= *self.l1[core].value(slot) == MODIFIED;
-                self.l1[core].remove(slot);
-            }
+            dirty |= self.l2[core].remove(line) == Some(MODIFIED);
+            dirty |= self.l1[core].remove(line) == Some(MODIFIED);
         }
         dirty
     }
@@ -332,38 +323,27 @@ impl Caches {
     fn downgrade(&mut self, owner: u128, line: u64) -> bool {
         let core = owner.trailing_zeros() as usize;
         let mut dirty = false;
-        if let Some(slot) = self.l2[core].peek(ix(line & self.l2_mask), line | VALID) {
-            dirty |= *self.l2[core].value(slot) == MODIFIED;
-            *self.l2[core].value_mut(slot) = SHARED;
-        }
-        if let Some(slot) = self.l1[core].peek(ix(line & self.l1_mask), line | VALID) {
-            dirty |= *self.l1[core].value(slot) == MODIFIED;
-            *self.l1[core].value_mut(slot) = SHARED;
+        for lines in [&mut self.l2[core], &mut self.l1[core]] {
+            if let Some(state) = lines.peek(line) {
+                dirty |= core::mem::replace(state, SHARED) == MODIFIED;
+            }
         }
         dirty
     }
 
     fn fill_l1(&mut self, core: usize, line: u64, state: u8) {
-        let old = self.l1[core].insert(ix(line & self.l1_mask), line | VALID, state);
-        if let Some((key, MODIFIED)) = old {
-            let victim = key & !VALID;
-            let slot = self.l2[core].peek(ix(victim & self.l2_mask), key);
-            *self.l2[core].value_mut(slot.expect("the L2 includes the L1")) = MODIFIED;
+        if let Some((victim, MODIFIED)) = self.l1[core].insert(line, state) {
+            *held(self.l2[core].peek(victim)) = MODIFIED;
         }
     }
 
     fn fill_l2(&mut self, core: usize, line: u64, state: u8) {
-        let Some((key, held)) = self.l2[core].insert(ix(line & self.l2_mask), line | VALID, state)
-        else {
+        let Some((victim, state)) = self.l2[core].insert(line, state) else {
             return;
         };
-        let victim = key & !VALID;
-        let mut dirty = held == MODIFIED;
-        if let Some(slot) = self.l1[core].peek(ix(victim & self.l1_mask), key) {
-            dirty |= *self.l1[core].value(slot) == MODIFIED;
-            self.l1[core].remove(slot);
-        }
-        let slot = self.l3.peek(ix(victim & self.l3_mask), key);
+        let above = self.l1[core].remove(victim);
+        let dirty = state == MODIFIED || above == Some(MODIFIED);
+        let slot = self.l3.peek(ix(victim & self.l3_mask), victim | VALID);
         let entry = self
             .l3
             .value_mut(slot.expect("the L3 includes every private line"));

@@ -145,6 +145,7 @@ fn impossible_machines_are_refused_by_key() {
         ("[mmu.l2]\nentries = 1000", "mmu.l2"),
         ("[attc]\natlb_kib = 512", "attc.atlb_kib"),
         ("[l3]\nkib = 1024", "l3.kib"),
+        ("[l1d]\nkib = 4", "l1d.kib"),
         ("[dram]\nbanks = 3", "dram.banks"),
         ("[hybrid]\nguest_percent = 101", "hybrid.guest_percent"),
         ("preset = \"xeon\"", "no preset `xeon`"),

@@ -19,6 +19,7 @@ pub fn busy_machine() -> MachineConfig {
     machine.core.count = 4;
     machine.core.slice_records = 200;
     machine.l1d.kib = 4;
+    machine.l1d.ways = 4;
     machine.l2.kib = 8;
     machine.l3.kib = 64;
     machine.hybrid.threshold = 2;
