@@ -7,13 +7,9 @@
 
 use crate::config::{CacheConfig, MachineConfig};
 use crate::dram::Memory;
-use crate::lines::Lines;
+use crate::lines::{Lines, State};
 use crate::num::ix;
 use crate::table::Table;
-
-const SHARED: u8 = 1;
-const EXCLUSIVE: u8 = 2;
-const MODIFIED: u8 = 3;
 
 /// Set in every key, since key 0 means an empty way.
 const VALID: u64 = 1 << 63;
@@ -95,22 +91,12 @@ impl L1<'_> {
     /// Looks for a line, to read or to write it.
     #[inline]
     pub fn find(&mut self, line: u64, write: bool) -> Found {
-        let Some(state) = self.lines.find(line) else {
-            return Found::Absent;
-        };
-        if write {
-            if *state == SHARED {
-                return Found::Shared;
-            }
-            *state = MODIFIED;
+        match self.lines.find(line, write) {
+            None => Found::Absent,
+            Some(state) if write && state == State::SHARED => Found::Shared,
+            Some(_) => Found::Hit(self.cycles),
         }
-        Found::Hit(self.cycles)
     }
-}
-
-/// A line that inclusion says is there.
-fn held(state: Option<&mut u8>) -> &mut u8 {
-    state.expect("the L2 includes the L1, the L3 the L2")
 }
 
 fn sets(config: &CacheConfig) -> usize {
@@ -164,7 +150,7 @@ impl Caches {
                 Found::Hit(cycles) => return hit(cycles),
                 Found::Shared => {
                     let cycles = self.take_ownership(core, line);
-                    *held(self.l1[core].peek(line)) = MODIFIED;
+                    self.l1[core].change(line, State::MODIFIED);
                     return hit(cycles);
                 }
                 Found::Absent => {}
@@ -190,16 +176,12 @@ impl Caches {
         if entry == Entry::L1 {
             self.counts.l1_misses += 1;
         }
-        if let Some(state) = self.l2[core].find(line) {
+        if let Some(state) = self.l2[core].find(line, write) {
             let mut cycles = self.l2_cycles;
-            let shared = *state == SHARED;
-            if write {
-                *state = MODIFIED;
-            }
-            let state = *state;
-            if write && shared {
+            if write && state == State::SHARED {
                 cycles = self.take_ownership(core, line);
             }
+            let state = if write { State::MODIFIED } else { state };
             if entry == Entry::L1 {
                 self.fill_l1(core, line, state);
             }
@@ -222,7 +204,7 @@ impl Caches {
         write: bool,
         now: u64,
         memory: &mut Memory,
-    ) -> (u8, Reply) {
+    ) -> (State, Reply) {
         let me = 1_u128 << core;
         let mut cycles = self.l3_cycles;
         if let Some(slot) = self.l3.find(ix(line & self.l3_mask), line | VALID) {
@@ -238,11 +220,11 @@ impl Caches {
                 }
                 entry.sharers = me;
                 entry.exclusive = true;
-                MODIFIED
+                State::MODIFIED
             } else if entry.sharers == 0 {
                 entry.sharers = me;
                 entry.exclusive = true;
-                EXCLUSIVE
+                State::EXCLUSIVE
             } else {
                 if entry.exclusive {
                     cycles += self.transfer_cycles;
@@ -250,7 +232,7 @@ impl Caches {
                     entry.exclusive = false;
                 }
                 entry.sharers |= me;
-                SHARED
+                State::SHARED
             };
             *self.l3.value_mut(slot) = entry;
             return (
@@ -275,7 +257,11 @@ impl Caches {
                 memory.access(victim, true, now);
             }
         }
-        let state = if write { MODIFIED } else { EXCLUSIVE };
+        let state = if write {
+            State::MODIFIED
+        } else {
+            State::EXCLUSIVE
+        };
         (
             state,
             Reply {
@@ -303,7 +289,7 @@ impl Caches {
         entry.sharers = me;
         entry.exclusive = true;
         *self.l3.value_mut(slot) = entry;
-        *held(self.l2[core].peek(line)) = MODIFIED;
+        self.modify_l2(core, line);
         cycles
     }
 
@@ -313,8 +299,8 @@ impl Caches {
         while sharers != 0 {
             let core = sharers.trailing_zeros() as usize;
             sharers &= sharers - 1;
-            dirty |= self.l2[core].remove(line) == Some(MODIFIED);
-            dirty |= self.l1[core].remove(line) == Some(MODIFIED);
+            dirty |= self.l2[core].remove(line) == Some(State::MODIFIED);
+            dirty |= self.l1[core].remove(line) == Some(State::MODIFIED);
         }
         dirty
     }
@@ -324,25 +310,28 @@ impl Caches {
         let core = owner.trailing_zeros() as usize;
         let mut dirty = false;
         for lines in [&mut self.l2[core], &mut self.l1[core]] {
-            if let Some(state) = lines.peek(line) {
-                dirty |= core::mem::replace(state, SHARED) == MODIFIED;
-            }
+            dirty |= lines.change(line, State::SHARED) == Some(State::MODIFIED);
         }
         dirty
     }
 
-    fn fill_l1(&mut self, core: usize, line: u64, state: u8) {
-        if let Some((victim, MODIFIED)) = self.l1[core].insert(line, state) {
-            *held(self.l2[core].peek(victim)) = MODIFIED;
+    fn fill_l1(&mut self, core: usize, line: u64, state: State) {
+        if let Some((victim, State::MODIFIED)) = self.l1[core].insert(line, state) {
+            self.modify_l2(core, victim);
         }
     }
 
-    fn fill_l2(&mut self, core: usize, line: u64, state: u8) {
+    fn modify_l2(&mut self, core: usize, line: u64) {
+        let held = self.l2[core].change(line, State::MODIFIED);
+        assert!(held.is_some(), "the L2 includes the L1");
+    }
+
+    fn fill_l2(&mut self, core: usize, line: u64, state: State) {
         let Some((victim, state)) = self.l2[core].insert(line, state) else {
             return;
         };
         let above = self.l1[core].remove(victim);
-        let dirty = state == MODIFIED || above == Some(MODIFIED);
+        let dirty = state == State::MODIFIED || above == Some(State::MODIFIED);
         let slot = self.l3.peek(ix(victim & self.l3_mask), victim | VALID);
         let entry = self
             .l3

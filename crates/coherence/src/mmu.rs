@@ -189,7 +189,7 @@ impl Mmu {
     #[inline]
     pub fn l1_entry(&mut self, key: Key) -> Option<&TlbEntry> {
         let tlb = self.l1(key);
-        let slot = tlb.find(key)?;
+        let slot = tlb.table.find_again(tlb.set_of(key.page()), key.raw())?;
         Some(tlb.table.value(slot))
     }
 
