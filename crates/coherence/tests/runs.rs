@@ -118,7 +118,7 @@ fn an_address_beyond_48_bits_is_named_with_its_record() {
         vaddr: 1 << 50,
         size: 8,
         write: false,
-        instructions: 0,
+        instructions: 1,
     };
     let jobs = jobs(&MachineConfig::default(), &[SchemeKind::Ideal]);
     let source = Memory::new(vec![bad], 1);
@@ -255,7 +255,7 @@ fn a_marker_begins_the_counting() {
             vaddr: BASE,
             size: 8,
             write: false,
-            instructions: 0,
+            instructions: 1,
         });
     }
     let options = Options {
