@@ -220,3 +220,37 @@ fn a_script_cannot_be_captured_and_leaves_no_trace() {
     assert!(said.contains("not an x86-64 ELF program"), "{said}");
     assert!(!place.path("x.smt").exists());
 }
+
+/// One instruction of a ChampSim trace: a load.
+fn champsim_load(address: u64) -> Vec<u8> {
+    let mut bytes = vec![0; 64];
+    bytes[..8].copy_from_slice(&0x40_0000_u64.to_le_bytes());
+    bytes[32..40].copy_from_slice(&address.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn a_trace_of_champsim_is_converted_checked_and_simulated() {
+    let place = Place::new();
+    let loads: Vec<u8> = (0..4000)
+        .flat_map(|at| champsim_load(0x1000_0000 + at * 64))
+        .collect();
+    std::fs::write(place.path("a.champsim"), loads).unwrap();
+    let said = place.prints(&["coherence", "convert", "-o", "a.smt", "a.champsim"]);
+    assert!(
+        said.contains("4000 loads and 0 stores of 1 threads"),
+        "{said}"
+    );
+    place.prints(&["coherence", "check", "a.smt"]);
+    let table = place.prints(&["coherence", "compare", "a.smt", "--check"]);
+    assert!(table.contains("of a ChampSim trace"), "{table}");
+}
+
+#[test]
+fn a_foreign_trace_that_is_cut_leaves_nothing_behind() {
+    let place = Place::new();
+    std::fs::write(place.path("a.champsim"), &champsim_load(64)[..40]).unwrap();
+    let said = place.refuses(&["coherence", "convert", "-o", "a.smt", "a.champsim"]);
+    assert!(said.contains("a.champsim: byte 0: the file ends"), "{said}");
+    assert!(!place.path("a.smt").exists());
+}

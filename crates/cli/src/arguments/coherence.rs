@@ -15,6 +15,8 @@ pub enum Coherence {
     Compare(SimulateMany),
     /// Record the memory accesses of a real program.
     Capture(Capture),
+    /// Make a trace of ours from traces of DynamoRIO or ChampSim.
+    Convert(Convert),
     /// Verify captured traces: checksums, index, totals, every access inside a mapping.
     Check(Check),
 }
@@ -130,6 +132,25 @@ pub struct Capture {
     /// The program and its arguments.
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     pub command: Vec<OsString>,
+}
+
+/// `steady coherence convert`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  steady coherence convert -o app.smt drmemtrace.app.1234.5678.dir
+  steady coherence convert -o mix.smt 600.perlbench.champsimtrace.xz 605.mcf.champsimtrace.xz
+
+DynamoRIO's traces are read in their final form (.trace, .trace.gz, .trace.zip), 64-bit and not
+filtered; a folder stands for all threads in it. ChampSim's are read plain, gzip or xz. Several files
+become threads of one trace. What each format cannot tell is in docs/formats/memtrace.md.")]
+pub struct Convert {
+    /// Trace to write; it takes its name when it is whole.
+    #[arg(short, long, value_name = "TRACE")]
+    pub output: PathBuf,
+    /// Files of one tool, or folders of DynamoRIO.
+    #[arg(required = true, value_name = "FILE|FOLDER")]
+    pub inputs: Vec<PathBuf>,
 }
 
 /// `steady coherence check`.

@@ -13,19 +13,19 @@ const RAW_ACCESS_LEN: usize = 16;
 
 /// One access as the plugin saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct RawAccess {
-    pub(super) vaddr: u64,
-    pub(super) instructions: u32,
-    pub(super) size: u8,
-    pub(super) write: bool,
+pub(crate) struct RawAccess {
+    pub(crate) vaddr: u64,
+    pub(crate) instructions: u32,
+    pub(crate) size: u8,
+    pub(crate) write: bool,
 }
 
 /// A mapping call that has returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Syscall {
-    pub(super) num: i64,
-    pub(super) ret: i64,
-    pub(super) args: [u64; 6],
+pub(crate) struct Syscall {
+    pub(crate) num: i64,
+    pub(crate) ret: i64,
+    pub(crate) args: [u64; 6],
 }
 
 /// One message.

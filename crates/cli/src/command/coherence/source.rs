@@ -11,7 +11,7 @@ use steady_coherence::record::{Record, Resident, Source};
 use steady_coherence::workload::{Generator, GeneratorOptions, TABLE_3, Workload, find};
 use steady_coherence::{Error, Options};
 use steady_lab::Watcher;
-use steady_memtrace::Reader;
+use steady_memtrace::{Origin, Reader};
 
 use crate::arguments::coherence::Simulate;
 use crate::progress::Show;
@@ -133,7 +133,15 @@ fn captured(arguments: &Simulate) -> anyhow::Result<Input> {
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     Ok(Input {
         name: format!("tlb-{}", plain(&name)),
-        origin: format!("Accesses of a real program, {threads} threads: {command}"),
+        origin: format!(
+            "Accesses {}, {threads} threads: {command}",
+            match header.origin {
+                Origin::Generated => "of a program's making",
+                Origin::Qemu => "of a real program",
+                Origin::ChampSim => "of a ChampSim trace",
+                Origin::DynamoRio => "of a DynamoRIO trace",
+            }
+        ),
         accesses,
         options: options(arguments, accesses),
         source: Box::new(Captured::new(reader)),

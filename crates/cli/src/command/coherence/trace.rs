@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `steady coherence capture` and `steady coherence check`.
+//! `steady coherence capture`, `steady coherence convert` and `steady coherence check`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use steady_lab::{Home, LabError};
 use steady_memtrace::capture::{self, Ending, Options, Start};
 use steady_memtrace::{Digest, Totals};
 
-use crate::arguments::coherence::{Capture, Check};
+use crate::arguments::coherence::{Capture, Check, Convert};
 
 /// Records a program; exit code 130 if that was interrupted, with what was recorded kept.
 pub fn capture(arguments: &Capture) -> anyhow::Result<ExitCode> {
@@ -55,6 +55,15 @@ pub fn capture(arguments: &Capture) -> anyhow::Result<ExitCode> {
         Ending::Interrupted => ExitCode::from(130),
         _ => ExitCode::SUCCESS,
     })
+}
+
+/// Makes a trace of ours from other tools' traces.
+pub fn convert(arguments: &Convert) -> anyhow::Result<ExitCode> {
+    let (found, digest) = steady_memtrace::foreign::convert(&arguments.inputs, &arguments.output)?;
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}: converted", arguments.output.display())?;
+    totals(&mut out, &found, digest)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Verifies traces; stops at the first that is not sound.
