@@ -118,7 +118,12 @@ impl Comparison {
     }
 }
 
-fn digest(value: &impl serde::Serialize) -> String {
+/// SHA-256 of a value's JSON form, hexadecimal: names a configuration or a set of results.
+///
+/// # Panics
+/// Never: plain data has a JSON form.
+#[must_use]
+pub fn digest(value: &impl serde::Serialize) -> String {
     let bytes = serde_json::to_vec(value).expect("plain data has a JSON form");
     Sha256::digest(bytes)
         .iter()

@@ -174,13 +174,13 @@ pub enum Paper {
 #[command(after_help = "\
 Examples:
   steady reproduce attc            # every number and figure; about ten minutes on two cores
-  steady reproduce attc --short    # that everything runs; about a minute
+  steady reproduce attc --short    # the headline numbers, the same to the digit; under a minute
   steady reproduce attc --beyond   # more cores, more VMs, large pages, other table sizes")]
 pub struct Reproduce {
     /// The paper.
     #[arg(value_enum)]
     pub paper: Paper,
-    /// Short runs: tables and caches stay cold, so the figures agree less.
+    /// Only the numbers that the paper claims first, by the same runs.
     #[arg(long)]
     pub short: bool,
     /// Experiments that the paper does not have.
@@ -195,7 +195,7 @@ pub struct Reproduce {
     /// Threads of the simulator; results do not depend on it.
     #[arg(long, value_name = "COUNT", default_value_t = 2)]
     pub threads: usize,
-    /// Print everything as JSON.
+    /// Print everything as JSON (docs/formats/reproduction.md).
     #[arg(long)]
     pub json: bool,
 }
