@@ -119,10 +119,18 @@ fn a_real_program_goes_through_capture_check_compare_and_report() {
         table.contains("kvmtlb") && table.contains("attc"),
         "{table}"
     );
+    assert!(
+        table.contains("per cycle") && !table.contains("ppm"),
+        "{table}"
+    );
+    assert!(table.contains("· configuration "), "{table}");
     assert!(place.path("out/tlb-words/report.html").is_file());
 
     let written = "out/tlb-words/coherence/result.json";
     assert_eq!(place.prints(&["report", written]), table);
+    place.prints(&["report", written, "--html", "page.html"]);
+    let page = std::fs::read_to_string(place.path("page.html")).unwrap();
+    assert!(page.contains("of a real program") && page.contains("per cycle"));
     let text = std::fs::read_to_string(place.path(written)).unwrap();
     let result: Value = serde_json::from_str(&text).unwrap();
     // A quarter of the 100,000 accesses warms up; the program's own updates reach every scheme.

@@ -100,8 +100,13 @@ fn generated(
         source: Box::new(generator),
         name: format!("tlb-{}", workload.name),
         origin: format!(
-            "Accesses generated in place of {}'s {}: {} threads, {} MiB, {vms} VM(s), rate {rate}.",
-            workload.suite, workload.name, workload.threads, workload.footprint_mib
+            "Accesses generated in place of {}'s {}: {} threads, {} MiB, {vms} {}, {rate} pages swept \
+             per 10^11 instructions and MiB.",
+            workload.suite,
+            workload.name,
+            workload.threads,
+            workload.footprint_mib,
+            if vms == 1 { "VM" } else { "VMs" }
         ),
         accesses,
         options: Options {
