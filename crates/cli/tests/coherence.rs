@@ -201,7 +201,7 @@ fn an_impossible_machine_is_refused_with_key_and_bound() {
     place.write("machine.toml", "[l2]\nkib = 16\n");
     let said = place.refuses(&["coherence", "run", "dedup", "--machine", "machine.toml"]);
     assert!(
-        said.contains("machine.toml: `l2.kib` is 16: expected at least l1d.kib (32)"),
+        said.contains("machine.toml:2:7: `l2.kib` is 16: expected at least l1d.kib (32)"),
         "{said}"
     );
 }

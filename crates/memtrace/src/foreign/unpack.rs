@@ -7,11 +7,14 @@ use crate::error::TraceError;
 use crate::writer::io_error;
 use flate2::bufread::{DeflateDecoder, MultiGzDecoder};
 use liblzma::bufread::XzDecoder;
+use liblzma::stream::{CONCATENATED, Stream};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, SeekFrom, Take};
 use zip::{CompressionMethod, ZipArchive};
 
 /// First bytes that tell formats apart.
 const HEAD_LEN: usize = 12;
+/// Memory that unpacking xz may take, bytes: four times what its highest level needs.
+const XZ_MEMORY: u64 = 256 << 20;
 
 /// The unpacked bytes of one file and how far they were read.
 pub(super) struct Unpacked {
@@ -34,7 +37,9 @@ impl Unpacked {
             what: format!("it is packed with {what}; unpack it first"),
         };
         let from: Box<dyn Read> = if head.starts_with(b"\xfd7zXZ\0") {
-            Box::new(BufReader::new(XzDecoder::new_multi_decoder(bytes)))
+            let stream = Stream::new_stream_decoder(XZ_MEMORY, CONCATENATED)
+                .map_err(|error| io_error(&name, "unpack")(error.into()))?;
+            Box::new(BufReader::new(XzDecoder::new_stream(bytes, stream)))
         } else if head.starts_with(&[0x1f, 0x8b]) {
             Box::new(BufReader::new(MultiGzDecoder::new(bytes)))
         } else if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {

@@ -2,6 +2,7 @@
 //! What a simulation runs on: a generated workload, or a captured trace.
 
 use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use steady_coherence::captured::Captured;
@@ -18,6 +19,8 @@ use crate::progress::Show;
 
 /// Accesses of a workload that none are given for.
 const ACCESSES: u64 = 4_000_000;
+/// Longest machine file read, bytes.
+const MACHINE_LIMIT: u64 = 1 << 20;
 
 /// Records to simulate, with what a result says of them.
 pub struct Input {
@@ -41,7 +44,7 @@ pub fn machine(given: &Path) -> anyhow::Result<MachineConfig> {
     {
         return Ok(config::load(&format!("preset = \"{preset}\""), preset)?);
     }
-    let text = std::fs::read_to_string(given).map_err(|error| {
+    let text = read_limited(given).map_err(|error| {
         Error::Config(format!(
             "cannot read machine {}: {error}; expected a TOML file or one of: {}",
             given.display(),
@@ -49,6 +52,19 @@ pub fn machine(given: &Path) -> anyhow::Result<MachineConfig> {
         ))
     })?;
     Ok(config::load(&text, &given.display().to_string())?)
+}
+
+/// A text file, unless it is larger than any machine.
+fn read_limited(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let read = File::open(path)?
+        .take(MACHINE_LIMIT + 1)
+        .read_to_string(&mut text)?;
+    if read as u64 > MACHINE_LIMIT {
+        let what = format!("it is larger than {MACHINE_LIMIT} bytes, which no machine is");
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, what));
+    }
+    Ok(text)
 }
 
 /// Opens what was named.
