@@ -140,6 +140,47 @@ fn a_real_program_goes_through_capture_check_compare_and_report() {
     assert_eq!(metric(&result, "attc", "shootdown.ipi"), 0);
 }
 
+/// The shell commands of the guide's chapter on TLB coherence.
+fn commands_of_the_guide() -> String {
+    let guide = std::fs::read_to_string(project().join("docs/GUIDE.md")).unwrap();
+    let (_, chapter) = guide.split_once("TLB coherence in hardware").unwrap();
+    let (_, block) = chapter.split_once("```sh\n").unwrap();
+    block.split_once("```").unwrap().0.to_owned()
+}
+
+#[test]
+fn the_commands_of_the_guide_work_as_they_stand() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("out")).unwrap();
+    std::os::unix::fs::symlink(project().join("workloads"), place.path("workloads")).unwrap();
+    let commands = commands_of_the_guide();
+    for verb in ["capture", "check", "compare", "report"] {
+        assert!(
+            commands.contains(verb),
+            "the guide shows {verb}: {commands}"
+        );
+    }
+    let own = Path::new(env!("CARGO_BIN_EXE_steady")).parent().unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let output = Command::new("sh")
+        .args(["-euc", &commands])
+        .current_dir(place.0.path())
+        .env("PATH", format!("{}:{path}", own.display()))
+        .env("STEADY_HOME", project())
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap();
+    let (out, said) = (
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    );
+    assert!(output.status.success(), "{said}");
+    assert!(out.contains("words.smt: sound"), "{out}");
+    assert!(place.path("out/tlb-words/report.html").is_file());
+    // Once by compare, once by report.
+    assert_eq!(out.matches("tlb-words: TLB coherence").count(), 2, "{out}");
+}
+
 #[test]
 fn the_number_of_threads_does_not_change_a_result() {
     let place = Place::new();
@@ -249,7 +290,13 @@ fn a_trace_of_champsim_is_converted_checked_and_simulated() {
         said.contains("4000 loads and 0 stores of 1 threads"),
         "{said}"
     );
-    place.prints(&["coherence", "check", "a.smt"]);
+    let text = place.prints(&["coherence", "check", "a.smt", "--json"]);
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (&document["schema"], &document["version"]),
+        (&"steady.traces".into(), &1.into())
+    );
+    assert_eq!(document["traces"][0]["loads"], 4000);
     let table = place.prints(&["coherence", "compare", "a.smt", "--check"]);
     assert!(table.contains("of a ChampSim trace"), "{table}");
 }

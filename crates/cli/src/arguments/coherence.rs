@@ -6,6 +6,18 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+/// Shown below `steady coherence --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  steady coherence compare dedup                     # five schemes on a generated workload
+  steady coherence capture -o x.smt -- pbzip2 -kc FILE
+  steady coherence convert -o x.smt drmemtrace.app.1234.5678.dir
+  steady coherence check x.smt
+  steady coherence compare x.smt --check -o out      # the oracle on; out/tlb-x/report.html
+  steady coherence run dedup --scheme attc --json    # one scheme, as JSON
+
+docs/GUIDE.md walks through it; docs/COHERENCE.md says what is modelled and what is left out.";
+
 /// `steady coherence`.
 #[derive(Debug, Subcommand)]
 pub enum Coherence {
@@ -51,7 +63,7 @@ pub struct Simulate {
     /// Write FOLDER/tlb-NAME/coherence/result.json and FOLDER/tlb-NAME/report.html.
     #[arg(short, long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
-    /// Print the result as JSON instead of a table.
+    /// Print the result as JSON instead of a table (docs/formats/result.md).
     #[arg(long)]
     pub json: bool,
     /// Show every measure.
@@ -151,15 +163,24 @@ pub struct Convert {
     /// Files of one tool, or folders of DynamoRIO.
     #[arg(required = true, value_name = "FILE|FOLDER")]
     pub inputs: Vec<PathBuf>,
+    /// Print what was written as JSON (docs/formats/memtrace.md).
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `steady coherence check`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  steady coherence check bzip.smt")]
+#[command(after_help = "\
+Examples:
+  steady coherence check bzip.smt
+  steady coherence check *.smt --json | jq '.traces[].digest'")]
 pub struct Check {
     /// Traces.
     #[arg(required = true, value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
+    /// Print what they hold as JSON (docs/formats/memtrace.md).
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// A paper whose experiments can be repeated.
