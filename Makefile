@@ -8,10 +8,10 @@ OUT ?= out
 .PHONY: evaluate test lint bench clean setup build help
 
 help:
-	@echo 'make evaluate   race two-vms on both engines and print the table'
+	@echo 'make evaluate   race two-vms on both engines, then simulate hardware coherence (ATTC)'
 	@echo 'make test       every test, the lab among them'
 	@echo 'make lint       formatting, clippy, shell and kernel style'
-	@echo 'make bench      speed of the lab against its promises, of the simulator against its floor'
+	@echo 'make bench      speed of the lab against its promises, of simulator and traces against floors'
 	@echo 'make clean      remove what was built here (not the cache in ~/.cache/steady)'
 
 setup:
@@ -22,6 +22,7 @@ build: setup
 
 evaluate: build
 	@$(STEADY) run scenarios/two-vms.toml --engine qemu --engine bochs -o $(OUT)
+	@$(STEADY) reproduce attc --short
 
 test: build
 	@$(STEADY) build
@@ -33,6 +34,7 @@ lint: setup
 bench: build
 	@bench/lab
 	@bench/coherence
+	@bench/memtrace/run
 
 clean:
 	rm -rf target out

@@ -46,7 +46,7 @@ pub enum Command {
     /// Show results that were written before.
     Report(Report),
     /// Simulate TLB coherence in hardware and software, on generated or captured accesses.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = coherence::EXAMPLES)]
     Coherence(coherence::Coherence),
     /// Repeat a paper's experiments: its numbers beside those measured here.
     Reproduce(coherence::Reproduce),

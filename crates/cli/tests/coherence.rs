@@ -119,10 +119,18 @@ fn a_real_program_goes_through_capture_check_compare_and_report() {
         table.contains("kvmtlb") && table.contains("attc"),
         "{table}"
     );
+    assert!(
+        table.contains("per cycle") && !table.contains("ppm"),
+        "{table}"
+    );
+    assert!(table.contains("· configuration "), "{table}");
     assert!(place.path("out/tlb-words/report.html").is_file());
 
     let written = "out/tlb-words/coherence/result.json";
     assert_eq!(place.prints(&["report", written]), table);
+    place.prints(&["report", written, "--html", "page.html"]);
+    let page = std::fs::read_to_string(place.path("page.html")).unwrap();
+    assert!(page.contains("of a real program") && page.contains("per cycle"));
     let text = std::fs::read_to_string(place.path(written)).unwrap();
     let result: Value = serde_json::from_str(&text).unwrap();
     // A quarter of the 100,000 accesses warms up; the program's own updates reach every scheme.
@@ -130,6 +138,47 @@ fn a_real_program_goes_through_capture_check_compare_and_report() {
         assert_eq!(metric(&result, scheme, "accesses"), 75_000, "{scheme}");
     }
     assert_eq!(metric(&result, "attc", "shootdown.ipi"), 0);
+}
+
+/// The shell commands of the guide's chapter on TLB coherence.
+fn commands_of_the_guide() -> String {
+    let guide = std::fs::read_to_string(project().join("docs/GUIDE.md")).unwrap();
+    let (_, chapter) = guide.split_once("TLB coherence in hardware").unwrap();
+    let (_, block) = chapter.split_once("```sh\n").unwrap();
+    block.split_once("```").unwrap().0.to_owned()
+}
+
+#[test]
+fn the_commands_of_the_guide_work_as_they_stand() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("out")).unwrap();
+    std::os::unix::fs::symlink(project().join("workloads"), place.path("workloads")).unwrap();
+    let commands = commands_of_the_guide();
+    for verb in ["capture", "check", "compare", "report"] {
+        assert!(
+            commands.contains(verb),
+            "the guide shows {verb}: {commands}"
+        );
+    }
+    let own = Path::new(env!("CARGO_BIN_EXE_steady")).parent().unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let output = Command::new("sh")
+        .args(["-euc", &commands])
+        .current_dir(place.0.path())
+        .env("PATH", format!("{}:{path}", own.display()))
+        .env("STEADY_HOME", project())
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap();
+    let (out, said) = (
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    );
+    assert!(output.status.success(), "{said}");
+    assert!(out.contains("words.smt: sound"), "{out}");
+    assert!(place.path("out/tlb-words/report.html").is_file());
+    // Once by compare, once by report.
+    assert_eq!(out.matches("tlb-words: TLB coherence").count(), 2, "{out}");
 }
 
 #[test]
@@ -193,7 +242,7 @@ fn an_impossible_machine_is_refused_with_key_and_bound() {
     place.write("machine.toml", "[l2]\nkib = 16\n");
     let said = place.refuses(&["coherence", "run", "dedup", "--machine", "machine.toml"]);
     assert!(
-        said.contains("machine.toml: `l2.kib` is 16: expected at least l1d.kib (32)"),
+        said.contains("machine.toml:2:7: `l2.kib` is 16: expected at least l1d.kib (32)"),
         "{said}"
     );
 }
@@ -219,4 +268,44 @@ fn a_script_cannot_be_captured_and_leaves_no_trace() {
     let said = place.refuses(&["coherence", "capture", "-o", "x.smt", "--", "./script"]);
     assert!(said.contains("not an x86-64 ELF program"), "{said}");
     assert!(!place.path("x.smt").exists());
+}
+
+/// One instruction of a ChampSim trace: a load.
+fn champsim_load(address: u64) -> Vec<u8> {
+    let mut bytes = vec![0; 64];
+    bytes[..8].copy_from_slice(&0x40_0000_u64.to_le_bytes());
+    bytes[32..40].copy_from_slice(&address.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn a_trace_of_champsim_is_converted_checked_and_simulated() {
+    let place = Place::new();
+    let loads: Vec<u8> = (0..4000)
+        .flat_map(|at| champsim_load(0x1000_0000 + at * 64))
+        .collect();
+    std::fs::write(place.path("a.champsim"), loads).unwrap();
+    let said = place.prints(&["coherence", "convert", "-o", "a.smt", "a.champsim"]);
+    assert!(
+        said.contains("4000 loads and 0 stores of 1 threads"),
+        "{said}"
+    );
+    let text = place.prints(&["coherence", "check", "a.smt", "--json"]);
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (&document["schema"], &document["version"]),
+        (&"steady.traces".into(), &1.into())
+    );
+    assert_eq!(document["traces"][0]["loads"], 4000);
+    let table = place.prints(&["coherence", "compare", "a.smt", "--check"]);
+    assert!(table.contains("of a ChampSim trace"), "{table}");
+}
+
+#[test]
+fn a_foreign_trace_that_is_cut_leaves_nothing_behind() {
+    let place = Place::new();
+    std::fs::write(place.path("a.champsim"), &champsim_load(64)[..40]).unwrap();
+    let said = place.refuses(&["coherence", "convert", "-o", "a.smt", "a.champsim"]);
+    assert!(said.contains("a.champsim: byte 0: the file ends"), "{said}");
+    assert!(!place.path("a.smt").exists());
 }

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One decoded block of a trace, split by thread: what all simulations of a comparison share.
+//!
+//! A record counts an access's own instruction among its `instructions`, and gives 0 to the second
+//! access of one instruction. The simulator counts the others only, so such a second access costs
+//! it one dispatch slot more than the processor.
 
 use crate::Error;
 use crate::record::{MapKind, Prot, Record, Source};
@@ -16,7 +20,7 @@ pub(crate) enum Kind {
     Marker,
 }
 
-/// A record in 16 bytes. For `Map` the address is an index into the block's calls, for `Marker`
+/// A record in 16 bytes; `instructions` are those between it and the one before. For `Map` the address is an index into the block's calls, for `Marker`
 /// the mark's number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Packed {
@@ -99,7 +103,7 @@ impl<S: Source> Decoder<S> {
                     self.left -= 1;
                     Packed {
                         vaddr,
-                        instructions,
+                        instructions: instructions.saturating_sub(1),
                         kind: if write { Kind::Store } else { Kind::Load },
                     }
                 }
@@ -115,7 +119,7 @@ impl<S: Source> Decoder<S> {
                         start,
                         len,
                         prot,
-                        kind,
+                        kind: effect(kind, prot),
                     });
                     Packed {
                         vaddr: block.calls.len() as u64 - 1,
@@ -136,6 +140,15 @@ impl<S: Source> Decoder<S> {
     }
 }
 
+/// A heap that shrinks gives its pages back: a `Brk` without rights.
+fn effect(kind: MapKind, prot: Prot) -> MapKind {
+    if kind == MapKind::Brk && prot == Prot::default() {
+        MapKind::Munmap
+    } else {
+        kind
+    }
+}
+
 fn check_range(index: u64, start: u64, len: u64) -> Result<(), Error> {
     let end = start
         .checked_add(len)
@@ -150,4 +163,32 @@ fn check_range(index: u64, start: u64, len: u64) -> Result<(), Error> {
              expected user addresses"
         ),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Memory;
+
+    fn brk(write: bool) -> Record {
+        Record::Map {
+            thread: 0,
+            start: 4096,
+            len: 4096,
+            prot: Prot {
+                read: write,
+                write,
+                exec: false,
+            },
+            kind: MapKind::Brk,
+        }
+    }
+
+    #[test]
+    fn a_heap_that_shrinks_unmaps_and_one_that_grows_does_not() {
+        let source = Memory::new(vec![brk(true), brk(false)], 2);
+        let block = Decoder::new(source, 1).next_block().unwrap().unwrap();
+        let kinds: Vec<MapKind> = block.calls.iter().map(|call| call.kind).collect();
+        assert_eq!(kinds, [MapKind::Brk, MapKind::Munmap]);
+    }
 }

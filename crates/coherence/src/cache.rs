@@ -7,12 +7,9 @@
 
 use crate::config::{CacheConfig, MachineConfig};
 use crate::dram::Memory;
+use crate::lines::{Lines, State};
 use crate::num::ix;
 use crate::table::Table;
-
-const SHARED: u8 = 1;
-const EXCLUSIVE: u8 = 2;
-const MODIFIED: u8 = 3;
 
 /// Set in every key, since key 0 means an empty way.
 const VALID: u64 = 1 << 63;
@@ -60,11 +57,9 @@ pub struct CacheCounts {
 /// Every cache of the machine.
 #[derive(Debug, Clone)]
 pub struct Caches {
-    l1: Vec<Table<u8>>,
-    l2: Vec<Table<u8>>,
+    l1: Vec<Lines>,
+    l2: Vec<Lines>,
     l3: Table<Directory>,
-    l1_mask: u64,
-    l2_mask: u64,
     l3_mask: u64,
     l1_cycles: u64,
     l2_cycles: u64,
@@ -72,6 +67,36 @@ pub struct Caches {
     transfer_cycles: u64,
     /// What was served where.
     pub counts: CacheCounts,
+}
+
+/// The L1 of one core, for look-ups.
+#[derive(Debug)]
+pub struct L1<'a> {
+    lines: &'a mut Lines,
+    cycles: u64,
+}
+
+/// What an L1 look-up found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// The line, with the right asked for, after so many cycles.
+    Hit(u64),
+    /// The line, for a write, where others may hold it too.
+    Shared,
+    /// Nothing.
+    Absent,
+}
+
+impl L1<'_> {
+    /// Looks for a line, to read or to write it.
+    #[inline]
+    pub fn find(&mut self, line: u64, write: bool) -> Found {
+        match self.lines.find(line, write) {
+            None => Found::Absent,
+            Some(state) if write && state == State::SHARED => Found::Shared,
+            Some(_) => Found::Hit(self.cycles),
+        }
+    }
 }
 
 fn sets(config: &CacheConfig) -> usize {
@@ -83,13 +108,11 @@ impl Caches {
     #[must_use]
     pub fn new(config: &MachineConfig) -> Self {
         let cores = config.core.count as usize;
-        let table = |c: &CacheConfig| Table::new(sets(c), c.ways as usize);
+        let lines = |c: &CacheConfig| Lines::new(sets(c), c.ways as usize);
         Self {
-            l1: vec![table(&config.l1d); cores],
-            l2: vec![table(&config.l2); cores],
+            l1: vec![lines(&config.l1d); cores],
+            l2: vec![lines(&config.l2); cores],
             l3: Table::new(sets(&config.l3), config.l3.ways as usize),
-            l1_mask: sets(&config.l1d) as u64 - 1,
-            l2_mask: sets(&config.l2) as u64 - 1,
             l3_mask: sets(&config.l3) as u64 - 1,
             l1_cycles: config.l1d.cycles.into(),
             l2_cycles: config.l2.cycles.into(),
@@ -99,19 +122,13 @@ impl Caches {
         }
     }
 
-    /// An L1 hit that needs no coherence action; `None` must go through [`Caches::access`].
+    /// The L1 of a core.
     #[inline]
-    pub fn l1_hit(&mut self, core: usize, line: u64, write: bool) -> Option<u64> {
-        let l1 = &mut self.l1[core];
-        let slot = l1.find(ix(line & self.l1_mask), line | VALID)?;
-        if write {
-            let state = l1.value_mut(slot);
-            if *state == SHARED {
-                return None;
-            }
-            *state = MODIFIED;
+    pub fn l1(&mut self, core: usize) -> L1<'_> {
+        L1 {
+            lines: &mut self.l1[core],
+            cycles: self.l1_cycles,
         }
-        Some(self.l1_cycles)
     }
 
     /// Reads or writes `line` from `core` at cycle `now`.
@@ -128,28 +145,43 @@ impl Caches {
             cycles,
             from_memory: false,
         };
-        let key = line | VALID;
         if entry == Entry::L1 {
-            if let Some(cycles) = self.l1_hit(core, line, write) {
-                return hit(cycles);
+            match self.l1(core).find(line, write) {
+                Found::Hit(cycles) => return hit(cycles),
+                Found::Shared => {
+                    let cycles = self.take_ownership(core, line);
+                    self.l1[core].change(line, State::MODIFIED);
+                    return hit(cycles);
+                }
+                Found::Absent => {}
             }
-            if let Some(slot) = self.l1[core].peek(ix(line & self.l1_mask), key) {
-                let cycles = self.take_ownership(core, line);
-                *self.l1[core].value_mut(slot) = MODIFIED;
-                return hit(cycles);
-            }
+        }
+        self.access_l2(core, line, write, entry, now, memory)
+    }
+
+    /// The rest of [`Caches::access`] for a line that is not in the L1, or not asked for there.
+    pub fn access_l2(
+        &mut self,
+        core: usize,
+        line: u64,
+        write: bool,
+        entry: Entry,
+        now: u64,
+        memory: &mut Memory,
+    ) -> Reply {
+        let hit = |cycles| Reply {
+            cycles,
+            from_memory: false,
+        };
+        if entry == Entry::L1 {
             self.counts.l1_misses += 1;
         }
-        if let Some(slot) = self.l2[core].find(ix(line & self.l2_mask), key) {
+        if let Some(state) = self.l2[core].find(line, write) {
             let mut cycles = self.l2_cycles;
-            let mut state = *self.l2[core].value(slot);
-            if write {
-                if state == SHARED {
-                    cycles = self.take_ownership(core, line);
-                }
-                state = MODIFIED;
-                *self.l2[core].value_mut(slot) = state;
+            if write && state == State::SHARED {
+                cycles = self.take_ownership(core, line);
             }
+            let state = if write { State::MODIFIED } else { state };
             if entry == Entry::L1 {
                 self.fill_l1(core, line, state);
             }
@@ -172,7 +204,7 @@ impl Caches {
         write: bool,
         now: u64,
         memory: &mut Memory,
-    ) -> (u8, Reply) {
+    ) -> (State, Reply) {
         let me = 1_u128 << core;
         let mut cycles = self.l3_cycles;
         if let Some(slot) = self.l3.find(ix(line & self.l3_mask), line | VALID) {
@@ -188,11 +220,11 @@ impl Caches {
                 }
                 entry.sharers = me;
                 entry.exclusive = true;
-                MODIFIED
+                State::MODIFIED
             } else if entry.sharers == 0 {
                 entry.sharers = me;
                 entry.exclusive = true;
-                EXCLUSIVE
+                State::EXCLUSIVE
             } else {
                 if entry.exclusive {
                     cycles += self.transfer_cycles;
@@ -200,7 +232,7 @@ impl Caches {
                     entry.exclusive = false;
                 }
                 entry.sharers |= me;
-                SHARED
+                State::SHARED
             };
             *self.l3.value_mut(slot) = entry;
             return (
@@ -225,7 +257,11 @@ impl Caches {
                 memory.access(victim, true, now);
             }
         }
-        let state = if write { MODIFIED } else { EXCLUSIVE };
+        let state = if write {
+            State::MODIFIED
+        } else {
+            State::EXCLUSIVE
+        };
         (
             state,
             Reply {
@@ -253,8 +289,7 @@ impl Caches {
         entry.sharers = me;
         entry.exclusive = true;
         *self.l3.value_mut(slot) = entry;
-        let l2_slot = self.l2[core].peek(ix(line & self.l2_mask), line | VALID);
-        *self.l2[core].value_mut(l2_slot.expect("the L2 includes the L1")) = MODIFIED;
+        self.modify_l2(core, line);
         cycles
     }
 
@@ -264,14 +299,8 @@ impl Caches {
         while sharers != 0 {
             let core = sharers.trailing_zeros() as usize;
             sharers &= sharers - 1;
-            if let Some(slot) = self.l2[core].peek(ix(line & self.l2_mask), line | VALID) {
-                dirty |= *self.l2[core].value(slot) == MODIFIED;
-                self.l2[core].remove(slot);
-            }
-            if let Some(slot) = self.l1[core].peek(ix(line & self.l1_mask), line | VALID) {
-                dirty |= *self.l1[core].value(slot) == MODIFIED;
-                self.l1[core].remove(slot);
-            }
+            dirty |= self.l2[core].remove(line) == Some(State::MODIFIED);
+            dirty |= self.l1[core].remove(line) == Some(State::MODIFIED);
         }
         dirty
     }
@@ -280,38 +309,30 @@ impl Caches {
     fn downgrade(&mut self, owner: u128, line: u64) -> bool {
         let core = owner.trailing_zeros() as usize;
         let mut dirty = false;
-        if let Some(slot) = self.l2[core].peek(ix(line & self.l2_mask), line | VALID) {
-            dirty |= *self.l2[core].value(slot) == MODIFIED;
-            *self.l2[core].value_mut(slot) = SHARED;
-        }
-        if let Some(slot) = self.l1[core].peek(ix(line & self.l1_mask), line | VALID) {
-            dirty |= *self.l1[core].value(slot) == MODIFIED;
-            *self.l1[core].value_mut(slot) = SHARED;
+        for lines in [&mut self.l2[core], &mut self.l1[core]] {
+            dirty |= lines.change(line, State::SHARED) == Some(State::MODIFIED);
         }
         dirty
     }
 
-    fn fill_l1(&mut self, core: usize, line: u64, state: u8) {
-        let old = self.l1[core].insert(ix(line & self.l1_mask), line | VALID, state);
-        if let Some((key, MODIFIED)) = old {
-            let victim = key & !VALID;
-            let slot = self.l2[core].peek(ix(victim & self.l2_mask), key);
-            *self.l2[core].value_mut(slot.expect("the L2 includes the L1")) = MODIFIED;
+    fn fill_l1(&mut self, core: usize, line: u64, state: State) {
+        if let Some((victim, State::MODIFIED)) = self.l1[core].insert(line, state) {
+            self.modify_l2(core, victim);
         }
     }
 
-    fn fill_l2(&mut self, core: usize, line: u64, state: u8) {
-        let Some((key, held)) = self.l2[core].insert(ix(line & self.l2_mask), line | VALID, state)
-        else {
+    fn modify_l2(&mut self, core: usize, line: u64) {
+        let held = self.l2[core].change(line, State::MODIFIED);
+        assert!(held.is_some(), "the L2 includes the L1");
+    }
+
+    fn fill_l2(&mut self, core: usize, line: u64, state: State) {
+        let Some((victim, state)) = self.l2[core].insert(line, state) else {
             return;
         };
-        let victim = key & !VALID;
-        let mut dirty = held == MODIFIED;
-        if let Some(slot) = self.l1[core].peek(ix(victim & self.l1_mask), key) {
-            dirty |= *self.l1[core].value(slot) == MODIFIED;
-            self.l1[core].remove(slot);
-        }
-        let slot = self.l3.peek(ix(victim & self.l3_mask), key);
+        let above = self.l1[core].remove(victim);
+        let dirty = state == State::MODIFIED || above == Some(State::MODIFIED);
+        let slot = self.l3.peek(ix(victim & self.l3_mask), victim | VALID);
         let entry = self
             .l3
             .value_mut(slot.expect("the L3 includes every private line"));

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Captured traces as a source of records: what `steady coherence capture` wrote.
-//!
-//! A trace counts an access's own instruction among its `instructions`, and gives 0 to the second
-//! access of one instruction. The simulator counts the others only, so such a second access costs
-//! it one dispatch slot more than the processor.
 
 use crate::Error;
-use crate::record::{MapKind, Prot, Record, Source};
+use crate::record::{Record, Source};
 use std::io::Read;
 use std::path::Path;
 
@@ -14,7 +10,7 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct Captured<R: Read> {
     reader: steady_memtrace::Reader<R>,
-    block: Vec<steady_memtrace::Record>,
+    block: Vec<Record>,
 }
 
 /// Opens a trace file.
@@ -36,50 +32,6 @@ impl<R: Read> Captured<R> {
     }
 }
 
-fn convert(record: &steady_memtrace::Record) -> Record {
-    use steady_memtrace::{MapKind as Kind, Record as From};
-    match *record {
-        From::Access {
-            thread,
-            vaddr,
-            size,
-            write,
-            instructions,
-        } => Record::Access {
-            thread,
-            vaddr,
-            size,
-            write,
-            instructions: instructions.saturating_sub(1),
-        },
-        From::Map {
-            thread,
-            start,
-            len,
-            prot,
-            kind,
-        } => Record::Map {
-            thread,
-            start,
-            len,
-            prot: Prot {
-                r: prot.read,
-                w: prot.write,
-                x: prot.exec,
-            },
-            kind: match (kind, prot.bits()) {
-                // A shrinking heap gives its pages back.
-                (Kind::Munmap, _) | (Kind::Brk, 0) => MapKind::Munmap,
-                (Kind::Mmap, _) => MapKind::Mmap,
-                (Kind::Mprotect, _) => MapKind::Mprotect,
-                (Kind::Madvise, _) => MapKind::Madvise,
-                (Kind::Brk, _) => MapKind::Brk,
-            },
-        },
-        From::Marker { thread, id } => Record::Marker { thread, id },
-    }
-}
-
 impl<R: Read + Send> Source for Captured<R> {
     fn next_block(&mut self, out: &mut Vec<Record>) -> Result<bool, Error> {
         self.block.clear();
@@ -87,7 +39,7 @@ impl<R: Read + Send> Source for Captured<R> {
             .reader
             .next_block(&mut self.block)
             .map_err(|e| Error::Source(e.to_string()))?;
-        out.extend(self.block.iter().map(convert));
+        out.append(&mut self.block);
         Ok(more)
     }
 }

@@ -9,7 +9,6 @@ use crate::block::{Block, Decoder};
 use crate::config::MachineConfig;
 use crate::counts::Counts;
 use crate::dram::TierCounts;
-use crate::num::basis_points;
 use crate::oracle::Violation;
 use crate::record::Source;
 use crate::scheme::SchemeKind;
@@ -52,12 +51,6 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Instructions per million core cycles.
-    #[must_use]
-    pub fn ipc_millionths(&self) -> u64 {
-        basis_points(self.counts.instructions * 100, self.counts.core_cycles)
-    }
-
     /// How much more IPC than `base`, in basis points (1/100 %); negative when less. The paper's
     /// measure: instructions over cycles, both summed over cores.
     #[must_use]
@@ -118,7 +111,12 @@ impl Comparison {
     }
 }
 
-fn digest(value: &impl serde::Serialize) -> String {
+/// SHA-256 of a value's JSON form, hexadecimal: names a configuration or a set of results.
+///
+/// # Panics
+/// Never: plain data has a JSON form.
+#[must_use]
+pub fn digest(value: &impl serde::Serialize) -> String {
     let bytes = serde_json::to_vec(value).expect("plain data has a JSON form");
     Sha256::digest(bytes)
         .iter()

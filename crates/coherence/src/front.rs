@@ -15,7 +15,7 @@ pub struct Front {
     dispatched: u64,
     retired: u64,
     index: u64,
-    /// Loads and stores in the buffer: their index and retirement slot.
+    /// Loads and stores that another may have to wait for: their index and retirement slot.
     ring: Box<[(u64, u64)]>,
     head: usize,
     tail: usize,
@@ -50,18 +50,25 @@ impl Front {
     pub fn dispatch(&mut self, others: u32) -> u64 {
         let step = u64::from(others) + 1;
         self.index += step;
-        let mut at = self.dispatched + step;
+        self.dispatched += step;
+        if self.head != self.tail {
+            self.wait_for_room();
+        }
+        self.cycle()
+    }
+
+    /// Moves the dispatch on until what it must wait for has left the buffer.
+    fn wait_for_room(&mut self) {
         let mask = self.ring.len() - 1;
         while self.head != self.tail {
             let (index, retired) = self.ring[self.head & mask];
             if index + self.rob > self.index {
                 break;
             }
-            at = at.max(retired + (self.index - self.rob - index));
+            let room = retired + (self.index - self.rob - index);
+            self.dispatched = self.dispatched.max(room);
             self.head += 1;
         }
-        self.dispatched = at;
-        at >> self.shift
     }
 
     /// Ends the instruction just dispatched `cycles` after its dispatch.
@@ -69,6 +76,14 @@ impl Front {
     pub fn complete(&mut self, others: u32, cycles: u64) {
         let done = self.dispatched + (cycles << self.shift);
         self.retired = (self.retired + u64::from(others) + 1).max(done);
+        // Instruction `i + rob` dispatches `rob` slots after `i` at the earliest, so one that has
+        // retired by then makes nobody wait.
+        if self.retired > self.dispatched + self.rob {
+            self.remember();
+        }
+    }
+
+    fn remember(&mut self) {
         let mask = self.ring.len() - 1;
         self.ring[self.tail & mask] = (self.index, self.retired);
         self.tail += 1;

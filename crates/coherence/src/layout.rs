@@ -116,6 +116,14 @@ impl Key {
     }
 }
 
+/// The line of address `vaddr` in the page `key` whose first frame is `spn`.
+#[inline]
+#[must_use]
+pub const fn data_line(key: Key, spn: u64, vaddr: u64) -> u64 {
+    let frame = spn + ((vaddr >> PAGE_SHIFT) & (key.small_pages() - 1));
+    (frame << (PAGE_SHIFT - LINE_SHIFT)) | ((vaddr >> LINE_SHIFT) & 63)
+}
+
 /// A fast, fixed hash for tables keyed by the numbers above. No table of it is ever iterated.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PageHasher(u64);

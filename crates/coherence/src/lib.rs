@@ -18,6 +18,7 @@ mod error;
 pub mod experiments;
 pub mod front;
 pub mod layout;
+pub mod lines;
 pub mod machine;
 pub mod mmu;
 pub mod num;

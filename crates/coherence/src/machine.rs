@@ -2,7 +2,7 @@
 //! The machine that every scheme shares: cores' translation hardware, caches, memory, system
 //! software, and the steps from an address to data.
 
-use crate::cache::{Caches, Entry};
+use crate::cache::{Caches, Entry, Found};
 use crate::config::{MachineConfig, Mode};
 use crate::counts::Counts;
 use crate::dram::Memory;
@@ -87,7 +87,6 @@ impl Machine {
     }
 
     /// Translates an access at cycle `now`; returns the entry used and the cycles it added.
-    #[inline]
     pub fn translate(
         &mut self,
         scheme: &mut dyn Scheme,
@@ -96,8 +95,8 @@ impl Machine {
         write: bool,
         now: u64,
     ) -> (TlbEntry, u64) {
-        if let Some(entry) = self.mmu[core].l1_entry(key) {
-            if entry.expires > now && (!write || (entry.writable && entry.dirty)) {
+        if let Some(&entry) = self.mmu[core].l1_entry(key) {
+            if entry.serves(write, now) {
                 return (entry, 0);
             }
         }
@@ -151,7 +150,7 @@ impl Machine {
         issued: u64,
         now: u64,
     ) -> (TlbEntry, u64) {
-        if let Some(entry) = self.mmu[core].l1_entry(key) {
+        if let Some(&entry) = self.mmu[core].l1_entry(key) {
             return (entry, 0);
         }
         self.counts.l1_tlb_misses += 1;
@@ -288,34 +287,33 @@ impl Machine {
             .cycles
     }
 
-    /// Reads or writes data at `vaddr` in the page that `entry` translates; returns the cycles.
-    #[inline]
-    pub fn data(
-        &mut self,
-        core: usize,
-        key: Key,
-        spn: u64,
-        vaddr: u64,
-        write: bool,
-        now: u64,
-    ) -> u64 {
-        let frame = spn + ((vaddr >> PAGE_SHIFT) & (key.small_pages() - 1));
-        let line = (frame << (PAGE_SHIFT - LINE_SHIFT)) | ((vaddr >> LINE_SHIFT) & 63);
-        match self.caches.l1_hit(core, line, write) {
-            Some(cycles) => cycles,
-            None => self.data_miss(core, line, write, now),
+    /// Reads or writes a line of data; returns the cycles.
+    pub fn data(&mut self, core: usize, line: u64, write: bool, now: u64) -> u64 {
+        match self.caches.l1(core).find(line, write) {
+            Found::Hit(cycles) => cycles,
+            found => self.data_miss(core, line, write, now, found),
         }
     }
 
-    fn data_miss(&mut self, core: usize, line: u64, write: bool, now: u64) -> u64 {
+    /// What [`Machine::data`] does when its L1 look-up gave `found`, not a hit.
+    pub fn data_miss(
+        &mut self,
+        core: usize,
+        line: u64,
+        write: bool,
+        now: u64,
+        found: Found,
+    ) -> u64 {
         let slot = self.misses[core]
             .iter_mut()
             .min_by_key(|free| **free)
             .expect("a core has miss buffers");
         let start = now.max(*slot);
-        let reply = self
-            .caches
-            .access(core, line, write, Entry::L1, start, &mut self.memory);
+        let (caches, memory) = (&mut self.caches, &mut self.memory);
+        let reply = match found {
+            Found::Absent => caches.access_l2(core, line, write, Entry::L1, start, memory),
+            _ => caches.access(core, line, write, Entry::L1, start, memory),
+        };
         *slot = start + reply.cycles;
         if reply.from_memory {
             let frame = line >> (PAGE_SHIFT - LINE_SHIFT);

@@ -26,6 +26,16 @@ pub struct TlbEntry {
     pub dirty: bool,
 }
 
+impl TlbEntry {
+    /// Usable at cycle `now` as it is: it has not expired, and a store needs no fault and no
+    /// dirty bit.
+    #[inline]
+    #[must_use]
+    pub const fn serves(&self, write: bool, now: u64) -> bool {
+        self.expires > now && (!write || (self.writable && self.dirty))
+    }
+}
+
 /// One TLB.
 #[derive(Debug, Clone)]
 pub struct Tlb {
@@ -177,10 +187,10 @@ impl Mmu {
 
     /// Looks in L1 only.
     #[inline]
-    pub fn l1_entry(&mut self, key: Key) -> Option<TlbEntry> {
+    pub fn l1_entry(&mut self, key: Key) -> Option<&TlbEntry> {
         let tlb = self.l1(key);
-        let slot = tlb.find(key)?;
-        Some(*tlb.table.value(slot))
+        let slot = tlb.table.find_again(tlb.set_of(key.page()), key.raw())?;
+        Some(tlb.table.value(slot))
     }
 
     /// Looks in L2, and brings what it finds to L1.

@@ -1,83 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a trace is made of, and where records come from.
+//! Where records come from. What a record is, the trace format says.
 
 use crate::Error;
 
-/// Access rights of a mapping.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Prot {
-    /// Readable.
-    pub r: bool,
-    /// Writable.
-    pub w: bool,
-    /// Executable.
-    pub x: bool,
-}
-
-/// Which system call changed the mapping.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum MapKind {
-    /// New pages.
-    Mmap,
-    /// Pages gone.
-    Munmap,
-    /// Rights changed.
-    Mprotect,
-    /// Contents given back; the range stays valid.
-    Madvise,
-    /// The heap grew or shrank.
-    Brk,
-}
-
-/// One record of a trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Record {
-    /// A load or a store.
-    Access {
-        /// The thread.
-        thread: u16,
-        /// Virtual address, below 2^48.
-        vaddr: u64,
-        /// Bytes.
-        size: u8,
-        /// A store.
-        write: bool,
-        /// Other instructions this thread retired since its previous record.
-        instructions: u32,
-    },
-    /// A change of mapping or rights.
-    Map {
-        /// The thread that made it.
-        thread: u16,
-        /// First byte.
-        start: u64,
-        /// Bytes.
-        len: u64,
-        /// Rights after the change.
-        prot: Prot,
-        /// The system call.
-        kind: MapKind,
-    },
-    /// A mark in the program, as the end of start-up.
-    Marker {
-        /// The thread.
-        thread: u16,
-        /// The mark's number.
-        id: u32,
-    },
-}
-
-impl Record {
-    /// The record's thread.
-    #[must_use]
-    pub const fn thread(&self) -> u16 {
-        match self {
-            Self::Access { thread, .. }
-            | Self::Map { thread, .. }
-            | Self::Marker { thread, .. } => *thread,
-        }
-    }
-}
+pub use steady_memtrace::{MapKind, Prot, Record};
 
 /// Pages that exist before the first record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,6 @@
 //! A comparison in the schema that every engine shares, so that the report can show it.
 
 use crate::compare::{Comparison, Outcome};
-use crate::num::basis_points;
 use steady_measures::{
     Better, Clock, EngineInfo, Metric, Repetition, RunResult, ScenarioInfo, Unit, VariantResult,
     Warning,
@@ -65,20 +64,26 @@ fn variant(outcome: &Outcome) -> VariantResult {
     }
 }
 
+/// `part / whole` in millionths, halves up; 0 of nothing.
+fn millionths(part: u64, whole: u64) -> u64 {
+    let whole = u128::from(whole).max(1);
+    let rounded = (u128::from(part) * 1_000_000 + whole / 2) / whole;
+    u64::try_from(rounded).unwrap_or(u64::MAX)
+}
+
 fn metrics(outcome: &Outcome) -> Vec<Metric> {
     let c = &outcome.counts;
     let metric = |name: &str, unit, better, value: u64| {
         Metric::new(name, unit, better, i64::try_from(value).unwrap_or(i64::MAX))
     };
-    let ppm = |part, whole| basis_points(part, whole) * 100;
     let count = |name: &str, better, value| metric(name, Unit::Count, better, value);
     let coherence = c.initiator_cycles + c.victim_cycles;
     let mut all = vec![
         metric(
-            "ipc_ppm",
-            Unit::Ppm,
+            "ipc",
+            Unit::InstructionsPerMcycle,
             Better::Higher,
-            outcome.ipc_millionths(),
+            millionths(c.instructions, c.core_cycles),
         ),
         metric("core_cycles", Unit::Cycles, Better::Lower, c.core_cycles),
         metric("coherence.cycles", Unit::Cycles, Better::Lower, coherence),
@@ -86,7 +91,7 @@ fn metrics(outcome: &Outcome) -> Vec<Metric> {
             "coherence.share",
             Unit::Ppm,
             Better::Lower,
-            ppm(coherence, c.core_cycles),
+            millionths(coherence, c.core_cycles),
         ),
         count("shootdown.ipi", Better::Lower, c.ipi_shootdowns),
         count("shootdown.victims", Better::Lower, c.victims),
@@ -127,8 +132,21 @@ fn metrics(outcome: &Outcome) -> Vec<Metric> {
             "atlb.hits",
             Unit::Ppm,
             Better::Higher,
-            ppm(c.atlb_hits, c.atlb_lookups),
+            millionths(c.atlb_hits, c.atlb_lookups),
         ));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::millionths;
+
+    #[test]
+    fn small_shares_keep_their_digits() {
+        assert_eq!(millionths(28, 835_000), 34);
+        assert_eq!(millionths(3, 2), 1_500_000);
+        assert_eq!(millionths(0, 0), 0);
+        assert_eq!(millionths(u64::MAX, u64::MAX), 1_000_000);
+    }
 }

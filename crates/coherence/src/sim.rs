@@ -6,14 +6,14 @@
 //! fed decoded blocks and runs as far as they go, so memory does not grow with the trace: a thread
 //! that has no record in [`WINDOW`] blocks is taken for blocked and leaves its core.
 
+mod step;
 mod update;
 
 use crate::Error;
-use crate::block::{Block, Kind, Packed};
+use crate::block::Block;
 use crate::config::{MachineConfig, Start};
 use crate::counts::Counts;
 use crate::front::Front;
-use crate::layout::PAGE_SHIFT;
 use crate::machine::{Fault, Machine};
 use crate::oracle::Oracle;
 use crate::os::Migration;
@@ -79,7 +79,8 @@ struct Core {
     thread: Option<usize>,
     /// Records left in the turn of its thread.
     slice_left: u32,
-    /// Cycle at which the turn began.
+    /// Cycle at which the turn began, moved on by every stall for coherence: a turn is a quantum of
+    /// work. With the stalls in it, a wait for turns would lengthen the turns it waits for.
     slice_begun: u64,
     /// Cycle since which the core's time counts as used.
     since: u64,
@@ -108,7 +109,7 @@ pub struct Sim {
     first_block: u64,
     ended: bool,
     slice_records: u32,
-    /// How long the last turn took: what a vCPU that waits must expect.
+    /// Cycles of work in the last turn: what a vCPU that waits must expect.
     slice_cycles: u64,
     lead_cycles: u64,
     serialize: bool,
@@ -330,6 +331,17 @@ impl Sim {
         self.cores[core].since = now;
     }
 
+    /// Stops a core for coherence.
+    fn stall(&mut self, core: usize, cycles: u64) {
+        let core = &mut self.cores[core];
+        core.front.stall(cycles);
+        core.slice_begun += cycles;
+        debug_assert!(
+            core.slice_begun <= core.front.cycle(),
+            "a turn has no negative length"
+        );
+    }
+
     /// The busy core with the lowest clock, and the cycle up to which it may run.
     fn furthest_behind(&self) -> Option<(usize, u64)> {
         let (mut first, mut second, mut which) = (u64::MAX, u64::MAX, None);
@@ -347,82 +359,6 @@ impl Sim {
         which.map(|at| (at, second.saturating_add(self.lead_cycles)))
     }
 
-    /// Runs one core until it is ahead of the others, its slice ends, or records run out.
-    fn run_core(&mut self, core: usize, limit: u64) -> Stop {
-        let owed = core::mem::take(&mut self.machine.owed[core]);
-        if owed > 0 {
-            self.cores[core].front.stall(owed);
-        }
-        let thread = self.cores[core].thread.expect("only a busy core runs");
-        let mut left = self.cores[core].slice_left;
-        loop {
-            let Thread { vm, block, at, .. } = self.threads[thread];
-            let Some(held) = self.blocks.get(crate::num::ix(block - self.first_block)) else {
-                self.cores[core].slice_left = left;
-                return Stop::Dry;
-            };
-            let held = Arc::clone(held);
-            let records: &[Packed] = held.threads.get(thread).map_or(&[], |list| list);
-            for (done, record) in records[at..].iter().enumerate() {
-                let cycle = match record.kind {
-                    Kind::Load => self.access(core, vm, record, false),
-                    Kind::Store => self.access(core, vm, record, true),
-                    Kind::Map => {
-                        let call = held.calls[crate::num::ix(record.vaddr)];
-                        self.call(core, vm, &call)
-                    }
-                    Kind::Marker => self.mark(core, record.vaddr),
-                };
-                left -= 1;
-                let over = left == 0;
-                if cycle > limit || over {
-                    self.cores[core].slice_left = left;
-                    self.threads[thread].at = at + done + 1;
-                    return if over { Stop::SliceOver } else { Stop::Ahead };
-                }
-            }
-            self.threads[thread].block += 1;
-            self.threads[thread].at = 0;
-        }
-    }
-
-    /// One load or store; returns the core's cycle.
-    #[inline]
-    fn access(&mut self, core: usize, vm: u16, record: &Packed, write: bool) -> u64 {
-        let now = self.cores[core].front.dispatch(record.instructions);
-        if now >= self.next_deferred {
-            self.run_deferred(core, now);
-        }
-        let m = &mut self.machine;
-        let key = m.os.key_of(vm, record.vaddr >> PAGE_SHIFT);
-        let (entry, translated) = m.translate(self.scheme.as_mut(), core, key, write, now);
-        if let Some(oracle) = &mut m.oracle {
-            oracle.check(core, key, &entry, write, now);
-            m.counts.checked += 1;
-        }
-        let data = m.data(core, key, entry.spn, record.vaddr, write, now + translated);
-        // A store leaves the buffer once its address is known; the store buffer does the rest.
-        let cycles = translated + if write { 1 } else { data };
-        self.cores[core].front.complete(record.instructions, cycles);
-        m.counts.accesses += 1;
-        m.counts.instructions += u64::from(record.instructions) + 1;
-        if let Some(frame) = m.hot_frame.take() {
-            self.migrate(core, frame);
-        }
-        if self.base.is_none() {
-            self.maybe_begin();
-        }
-        self.cores[core].front.cycle()
-    }
-
-    fn maybe_begin(&mut self) {
-        if self.options.start_marker.is_none()
-            && self.machine.counts.accesses >= self.options.warmup
-        {
-            self.begin();
-        }
-    }
-
     /// Counting begins here.
     fn begin(&mut self) {
         for core in 0..self.cores.len() {
@@ -431,11 +367,10 @@ impl Sim {
         self.base = Some((self.machine.counts, self.scheme.counts()));
     }
 
-    fn mark(&mut self, core: usize, id: u64) -> u64 {
+    fn mark(&mut self, id: u64) {
         if self.base.is_none() && self.options.start_marker.map(u64::from) == Some(id) {
             self.begin();
         }
-        self.cores[core].front.cycle()
     }
 
     /// What was counted, and the scheme's own counters.

@@ -32,9 +32,6 @@ impl Order {
     pub const fn touched(self, way: usize) -> Self {
         const ONES: u64 = 0x1111_1111_1111_1111;
         let way = way as u64;
-        if self.0 & 15 == way {
-            return self;
-        }
         // The lowest zero nibble of the XOR is where `way` stands.
         let differs = self.0 ^ (way * ONES);
         let zero = differs.wrapping_sub(ONES) & !differs & (ONES << 3);
@@ -48,13 +45,47 @@ impl Order {
 /// The most ways a set may have.
 pub const MAX_WAYS: usize = 16;
 
+/// A one in every byte.
+const ONES: u64 = 0x0101_0101_0101_0101;
+/// The top bit of every byte: set in the fingerprint of an occupied way.
+const TOPS: u64 = 0x8080_8080_8080_8080;
+/// Ways whose fingerprints fit a word.
+const PER_WORD: usize = 8;
+
+/// A byte that tells most keys apart; its top bit says that the way is occupied.
+#[inline]
+const fn fingerprint(key: u64) -> u64 {
+    (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 57) | 0x80
+}
+
+/// The top bits of the bytes of `word` that equal `print`; rarely of another occupied one too.
+#[inline]
+const fn matching(word: u64, print: u64) -> u64 {
+    let differs = word ^ (print * ONES);
+    differs.wrapping_sub(ONES) & !differs & TOPS
+}
+
+/// The way of the lowest top bit set in a word.
+#[inline]
+const fn lowest(tops: u64) -> usize {
+    (tops.trailing_zeros() / 8) as usize
+}
+
 /// A table of `sets` x `ways` entries, each a non-zero key and a value. Key 0 means empty.
+///
+/// A look-up compares the fingerprints of all ways of a set at once, in one or two words that stand
+/// beside the set's recency order, and reads a key only where they agree.
 #[derive(Debug, Clone)]
 pub struct Table<V> {
+    /// For each set its order, then its fingerprints. The order is kept as its difference from
+    /// [`Order::INITIAL`], so that a new table is all zero and costs memory only where it is used.
+    heads: Vec<u64>,
     keys: Vec<u64>,
     values: Vec<V>,
-    order: Vec<Order>,
     ways: usize,
+    /// Words of a set in `heads`: 2, or 3 for more than eight ways.
+    head: usize,
+    sets: usize,
 }
 
 impl<V: Copy + Default> Table<V> {
@@ -66,18 +97,21 @@ impl<V: Copy + Default> Table<V> {
             "the number of sets is a power of two"
         );
         assert!((1..=MAX_WAYS).contains(&ways), "1 to 16 ways");
+        let head = 1 + ways.div_ceil(PER_WORD);
         Self {
+            heads: vec![0; sets * head],
             keys: vec![0; sets * ways],
             values: vec![V::default(); sets * ways],
-            order: vec![Order::INITIAL; sets],
             ways,
+            head,
+            sets,
         }
     }
 
     /// The number of sets.
     #[must_use]
-    pub fn sets(&self) -> usize {
-        self.order.len()
+    pub const fn sets(&self) -> usize {
+        self.sets
     }
 
     /// The number of ways.
@@ -86,28 +120,62 @@ impl<V: Copy + Default> Table<V> {
         self.ways
     }
 
+    #[inline]
+    fn way_of(&self, set: usize, key: u64) -> Option<usize> {
+        let print = fingerprint(key);
+        let at = set * self.head;
+        let words = &self.heads[at..at + self.head];
+        let keys = &self.keys[set * self.ways..];
+        // Spelled out for the one word that nearly every table has.
+        let mut hits = matching(words[1], print);
+        while hits != 0 {
+            let way = lowest(hits);
+            if keys[way] == key {
+                return Some(way);
+            }
+            hits &= hits - 1;
+        }
+        let mut hits = matching(*words.get(2)?, print);
+        while hits != 0 {
+            let way = PER_WORD + lowest(hits);
+            if keys[way] == key {
+                return Some(way);
+            }
+            hits &= hits - 1;
+        }
+        None
+    }
+
+    #[inline]
+    fn touch(&mut self, set: usize, way: usize) {
+        let order = &mut self.heads[set * self.head];
+        *order = Order(*order ^ Order::INITIAL.0).touched(way).0 ^ Order::INITIAL.0;
+    }
+
     /// The slot of `key` in `set`, recency untouched.
     #[inline]
     #[must_use]
     pub fn peek(&self, set: usize, key: u64) -> Option<usize> {
-        let base = set * self.ways;
-        let row = &self.keys[base..base + self.ways];
-        row.iter()
-            .position(|&held| held == key)
-            .map(|way| base + way)
+        self.way_of(set, key).map(|way| set * self.ways + way)
     }
 
     /// The slot of `key` in `set`, made most recent.
     #[inline]
     pub fn find(&mut self, set: usize, key: u64) -> Option<usize> {
-        let base = set * self.ways;
-        let recent = base + self.order[set].most_recent();
+        let way = self.way_of(set, key)?;
+        self.touch(set, way);
+        Some(set * self.ways + way)
+    }
+
+    /// As [`Table::find`], quickest for the key that is the most recent already.
+    #[inline]
+    pub fn find_again(&mut self, set: usize, key: u64) -> Option<usize> {
+        let order = Order(self.heads[set * self.head] ^ Order::INITIAL.0);
+        let recent = set * self.ways + order.most_recent();
         if self.keys[recent] == key {
             return Some(recent);
         }
-        let slot = self.peek(set, key)?;
-        self.order[set] = self.order[set].touched(slot - base);
-        Some(slot)
+        self.find(set, key)
     }
 
     /// The key in a slot; 0 when it is empty.
@@ -130,28 +198,51 @@ impl<V: Copy + Default> Table<V> {
         &mut self.values[slot]
     }
 
+    /// The first empty way of a set.
+    #[inline]
+    fn empty_way(&self, set: usize) -> Option<usize> {
+        let at = set * self.head;
+        for (word, &prints) in self.heads[at + 1..at + self.head].iter().enumerate() {
+            let empty = !prints & TOPS;
+            if empty != 0 {
+                let way = word * PER_WORD + lowest(empty);
+                return (way < self.ways).then_some(way);
+            }
+        }
+        None
+    }
+
     /// Puts `key` in `set` as most recent, in an empty way or in place of the least recent.
     /// Returns what it displaced. The caller has made sure that an equal key it does not want
     /// twice is absent.
+    #[inline]
     pub fn insert(&mut self, set: usize, key: u64, value: V) -> Option<(u64, V)> {
         debug_assert!(key != 0, "key 0 means empty");
-        let base = set * self.ways;
-        let way = match self.peek(set, 0) {
-            Some(slot) => slot - base,
-            None => self.order[set].least_recent(self.ways),
-        };
-        let slot = base + way;
+        let order = Order(self.heads[set * self.head] ^ Order::INITIAL.0);
+        let way = self
+            .empty_way(set)
+            .unwrap_or_else(|| order.least_recent(self.ways));
+        let slot = set * self.ways + way;
         let old = (self.keys[slot], self.values[slot]);
         self.keys[slot] = key;
         self.values[slot] = value;
-        self.order[set] = self.order[set].touched(way);
+        self.set_print(set, way, fingerprint(key));
+        self.touch(set, way);
         (old.0 != 0).then_some(old)
+    }
+
+    #[inline]
+    fn set_print(&mut self, set: usize, way: usize, print: u64) {
+        let word = &mut self.heads[set * self.head + 1 + way / PER_WORD];
+        let shift = way % PER_WORD * 8;
+        *word = (*word & !(0xFF << shift)) | (print << shift);
     }
 
     /// Empties a slot.
     #[inline]
     pub fn remove(&mut self, slot: usize) {
         self.keys[slot] = 0;
+        self.set_print(slot / self.ways, slot % self.ways, 0);
     }
 
     /// Slots of one set.
@@ -163,10 +254,19 @@ impl<V: Copy + Default> Table<V> {
     /// Empties every slot whose key and value satisfy `doomed`; returns how many.
     pub fn retain_not(&mut self, mut doomed: impl FnMut(u64, &V) -> bool) -> u64 {
         let mut gone = 0;
-        for (key, value) in self.keys.iter_mut().zip(&self.values) {
-            if *key != 0 && doomed(*key, value) {
-                *key = 0;
-                gone += 1;
+        for set in 0..self.sets {
+            for word in 0..self.head - 1 {
+                let mut held = self.heads[set * self.head + 1 + word] & TOPS;
+                while held != 0 {
+                    let way = word * PER_WORD + lowest(held);
+                    held &= held - 1;
+                    let slot = set * self.ways + way;
+                    if doomed(self.keys[slot], &self.values[slot]) {
+                        self.keys[slot] = 0;
+                        self.set_print(set, way, 0);
+                        gone += 1;
+                    }
+                }
             }
         }
         gone
@@ -209,6 +309,44 @@ mod tests {
         assert!(table.find(1, 10).is_some());
         assert_eq!(table.insert(1, 12, 0).map(|(key, _)| key), Some(11));
         assert!(table.peek(0, 10).is_none(), "sets are apart");
+    }
+
+    #[test]
+    fn a_table_of_any_width_agrees_with_a_list_of_keys_by_recency() {
+        for ways in 1..=16 {
+            let mut table: Table<u64> = Table::new(4, ways);
+            let mut list: Vec<u64> = Vec::new();
+            let mut draw = crate::rng::Stream::new(5, ways as u64);
+            for step in 0..4_000_u64 {
+                let key = u64::from(draw.below(24)) + 1;
+                let held = list.iter().position(|&held| held == key);
+                assert_eq!(table.peek(2, key).is_some(), held.is_some());
+                if draw.below(8) == 0 {
+                    if let (Some(slot), Some(at)) = (table.peek(2, key), held) {
+                        table.remove(slot);
+                        list.remove(at);
+                    }
+                } else if let Some(at) = held {
+                    let slot = table.find(2, key).expect("the list has it");
+                    assert_eq!(table.key(slot), key);
+                    let key = list.remove(at);
+                    list.insert(0, key);
+                } else {
+                    let full = list.len() == ways;
+                    let lost = if full { list.pop() } else { None };
+                    let displaced = table.insert(2, key, step).map(|(key, _)| key);
+                    assert_eq!(displaced, lost, "{ways} ways");
+                    list.insert(0, key);
+                }
+            }
+            let mut kept: Vec<u64> = table.entries().map(|(key, _)| key).collect();
+            kept.sort_unstable();
+            list.sort_unstable();
+            assert_eq!(kept, list);
+            list.retain(|key| key % 2 == 0);
+            assert_eq!(table.retain_not(|key, _| key % 2 == 0), list.len() as u64);
+            assert!(table.entries().all(|(key, _)| key % 2 == 1));
+        }
     }
 
     #[test]

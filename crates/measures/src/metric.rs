@@ -25,6 +25,9 @@ pub enum Unit {
     /// Parts per million of a whole.
     #[serde(rename = "ppm")]
     Ppm,
+    /// Instructions per million cycles: a rate to a millionth of an instruction per cycle.
+    #[serde(rename = "instructions/Mcycle")]
+    InstructionsPerMcycle,
     /// Bytes.
     #[serde(rename = "bytes")]
     Bytes,
@@ -46,6 +49,7 @@ impl Unit {
             Self::Instructions => "instructions",
             Self::Count => "count",
             Self::Ppm => "ppm",
+            Self::InstructionsPerMcycle => "instructions/Mcycle",
             Self::Bytes => "bytes",
             Self::BytesPerSecond => "bytes/s",
             Self::OpsPerKs => "ops/ks",

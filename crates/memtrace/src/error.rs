@@ -53,7 +53,7 @@ pub enum TraceError {
     /// The file is something else.
     #[error(
         "{file}: not a memory trace: it begins with {found}, expected {expected}. \
-         Convert traces of other tools first"
+         Traces of ChampSim and DynamoRIO must be converted first: steady coherence convert"
     )]
     Foreign {
         /// The file's path or the stream's name.
@@ -114,6 +114,14 @@ pub enum TraceError {
         expected: String,
         /// What the trace says.
         found: String,
+    },
+    /// A known format, or a combination of inputs, that is not read.
+    #[error("{file}: cannot be read: {what}")]
+    Unsupported {
+        /// The file's path or the stream's name.
+        file: String,
+        /// What it is, and how to mend.
+        what: String,
     },
     /// The caller asked for something the format cannot hold.
     #[error("{file}: cannot write this trace: {what}")]

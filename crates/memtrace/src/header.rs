@@ -15,6 +15,8 @@ pub enum Origin {
     Qemu,
     /// Converted from a ChampSim trace.
     ChampSim,
+    /// Converted from a DynamoRIO trace.
+    DynamoRio,
 }
 
 impl Origin {
@@ -23,6 +25,7 @@ impl Origin {
             Self::Generated => 0,
             Self::Qemu => 1,
             Self::ChampSim => 2,
+            Self::DynamoRio => 3,
         }
     }
 
@@ -31,6 +34,7 @@ impl Origin {
             0 => Self::Generated,
             1 => Self::Qemu,
             2 => Self::ChampSim,
+            3 => Self::DynamoRio,
             _ => return None,
         })
     }

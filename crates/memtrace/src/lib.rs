@@ -5,19 +5,19 @@
 //! A trace is a list of [`Record`]s: accesses with the instructions between them, changes of the
 //! address space, markers. [`FileWriter`] and [`Writer`] make one, [`Reader`] reads it block by
 //! block, [`check`] verifies it, [`capture`] records one from a real program under QEMU's
-//! user-mode emulation, [`champsim`] reads that simulator's traces. The format, to
-//! the byte, is in `docs/formats/memtrace.md`.
+//! user-mode emulation, [`foreign`] converts traces of ChampSim and DynamoRIO. The format, to the
+//! byte, is in `docs/formats/memtrace.md`.
 //!
 //! Left out: instruction addresses and the values read or written, which TLB coherence does not
 //! need; physical addresses, which are the simulator's to assign.
 
 pub mod capture;
-pub mod champsim;
 mod check;
 mod decode;
 mod encode;
 mod error;
 mod footer;
+pub mod foreign;
 mod header;
 mod layout;
 mod reader;

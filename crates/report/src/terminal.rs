@@ -97,6 +97,10 @@ impl Page<'_> {
         facts.extend(config("pcpus").map(|pcpus| format!("{pcpus} pCPUs")));
         facts.push(format!("seed {}", self.result.seed));
         facts.push(humane::clock(engine.clock));
+        if let Some(digest) = config("coherence.config_sha256") {
+            let digest: String = digest.chars().take(12).collect();
+            facts.push(format!("configuration {digest}"));
+        }
         let digest: String = self.result.measures_digest.chars().take(12).collect();
         facts.push(format!("measures {}", clean(&digest)));
         for (at, row) in wrapped(&facts.join(" · "), " · ", self.options.width)

@@ -6,6 +6,18 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+/// Shown below `steady coherence --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  steady coherence compare dedup                     # five schemes on a generated workload
+  steady coherence capture -o x.smt -- pbzip2 -kc FILE
+  steady coherence convert -o x.smt drmemtrace.app.1234.5678.dir
+  steady coherence check x.smt
+  steady coherence compare x.smt --check -o out      # the oracle on; out/tlb-x/report.html
+  steady coherence run dedup --scheme attc --json    # one scheme, as JSON
+
+docs/GUIDE.md walks through it; docs/COHERENCE.md says what is modelled and what is left out.";
+
 /// `steady coherence`.
 #[derive(Debug, Subcommand)]
 pub enum Coherence {
@@ -15,6 +27,8 @@ pub enum Coherence {
     Compare(SimulateMany),
     /// Record the memory accesses of a real program.
     Capture(Capture),
+    /// Make a trace of ours from traces of DynamoRIO or ChampSim.
+    Convert(Convert),
     /// Verify captured traces: checksums, index, totals, every access inside a mapping.
     Check(Check),
 }
@@ -49,7 +63,7 @@ pub struct Simulate {
     /// Write FOLDER/tlb-NAME/coherence/result.json and FOLDER/tlb-NAME/report.html.
     #[arg(short, long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
-    /// Print the result as JSON instead of a table.
+    /// Print the result as JSON instead of a table (docs/formats/result.md).
     #[arg(long)]
     pub json: bool,
     /// Show every measure.
@@ -132,13 +146,41 @@ pub struct Capture {
     pub command: Vec<OsString>,
 }
 
+/// `steady coherence convert`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  steady coherence convert -o app.smt drmemtrace.app.1234.5678.dir
+  steady coherence convert -o mix.smt 600.perlbench.champsimtrace.xz 605.mcf.champsimtrace.xz
+
+DynamoRIO's traces are read in their final form (.trace, .trace.gz, .trace.zip), 64-bit and not
+filtered; a folder stands for all threads in it. ChampSim's are read plain, gzip or xz. Several files
+become threads of one trace. What each format cannot tell is in docs/formats/memtrace.md.")]
+pub struct Convert {
+    /// Trace to write; it takes its name when it is whole.
+    #[arg(short, long, value_name = "TRACE")]
+    pub output: PathBuf,
+    /// Files of one tool, or folders of DynamoRIO.
+    #[arg(required = true, value_name = "FILE|FOLDER")]
+    pub inputs: Vec<PathBuf>,
+    /// Print what was written as JSON (docs/formats/memtrace.md).
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `steady coherence check`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  steady coherence check bzip.smt")]
+#[command(after_help = "\
+Examples:
+  steady coherence check bzip.smt
+  steady coherence check *.smt --json | jq '.traces[].digest'")]
 pub struct Check {
     /// Traces.
     #[arg(required = true, value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
+    /// Print what they hold as JSON (docs/formats/memtrace.md).
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// A paper whose experiments can be repeated.
@@ -153,13 +195,13 @@ pub enum Paper {
 #[command(after_help = "\
 Examples:
   steady reproduce attc            # every number and figure; about ten minutes on two cores
-  steady reproduce attc --short    # that everything runs; about a minute
+  steady reproduce attc --short    # the headline numbers, the same to the digit; under a minute
   steady reproduce attc --beyond   # more cores, more VMs, large pages, other table sizes")]
 pub struct Reproduce {
     /// The paper.
     #[arg(value_enum)]
     pub paper: Paper,
-    /// Short runs: tables and caches stay cold, so the figures agree less.
+    /// Only the numbers that the paper claims first, by the same runs.
     #[arg(long)]
     pub short: bool,
     /// Experiments that the paper does not have.
@@ -174,7 +216,7 @@ pub struct Reproduce {
     /// Threads of the simulator; results do not depend on it.
     #[arg(long, value_name = "COUNT", default_value_t = 2)]
     pub threads: usize,
-    /// Print everything as JSON.
+    /// Print everything as JSON (docs/formats/reproduction.md).
     #[arg(long)]
     pub json: bool,
 }

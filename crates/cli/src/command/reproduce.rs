@@ -4,7 +4,10 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use steady_coherence::experiments::{self, Settings};
+use serde_json::{Value, json};
+use steady_coherence::MachineConfig;
+use steady_coherence::compare::digest;
+use steady_coherence::experiments::{self, Reproduction, Settings};
 use steady_lab::Watcher;
 
 use crate::arguments::coherence::{Paper, Reproduce};
@@ -12,6 +15,10 @@ use crate::progress::Show;
 
 /// Accesses of each run beyond the paper, and those before counting: 26 settings of six schemes.
 const BEYOND: (u64, u64) = (4_000_000, 1_000_000);
+/// Version of the JSON document; see `docs/formats/reproduction.md`.
+const VERSION: u32 = 1;
+/// Characters of a digest that text shows.
+const DIGEST_SHOWN: usize = 12;
 
 /// Runs the experiments asked for and prints them; exit code 5 if the oracle found a violation.
 pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
@@ -21,41 +28,40 @@ pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
 }
 
 fn attc(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
-    let mut settings = if arguments.short {
-        Settings::short()
-    } else {
-        Settings::full()
-    };
+    let mut settings = Settings::full();
     settings.threads = arguments.threads;
     settings.check = arguments.check;
     if arguments.beyond {
         (settings.accesses, settings.warmup) = BEYOND;
         return beyond(arguments, &settings);
     }
-    let mut out = std::io::stdout();
     if arguments.calibrate {
-        let found = experiments::calibrate(&settings)?;
-        if arguments.json {
-            writeln!(out, "{}", serde_json::to_string_pretty(&found)?)?;
-        } else {
-            for (rate, overhead_bp) in &found.tried {
-                writeln!(out, "rate {rate}: mean overhead {overhead_bp} basis points")?;
-            }
-            writeln!(out, "calibrated rate {}", found.rate)?;
-        }
-        return Ok(ExitCode::SUCCESS);
+        return calibrate(arguments, &settings);
     }
+    let form = if arguments.short { "short" } else { "full" };
     let show = Show::new();
     let done = |at: usize, of: usize| {
         show.progress("reproduce attc", at as u64, of as u64);
     };
     done(0, 1);
-    let found = experiments::reproduce(&settings, &done)?;
-    show.done("reproduce attc");
-    if arguments.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&found)?)?;
+    let found = if arguments.short {
+        experiments::headline(&settings, &done)?
     } else {
-        out.write_all(found.render().as_bytes())?;
+        experiments::reproduce(&settings, &done)?
+    };
+    show.done("reproduce attc");
+    let facts = Facts::new(form, &settings, &digest(&found.results));
+    let mut out = std::io::stdout();
+    if arguments.json {
+        let body = json!({
+            "rows": found.rows,
+            "figures": found.figures,
+            "violations": found.violations,
+            "results": found.results,
+        });
+        facts.print_json(&mut out, body)?;
+    } else {
+        out.write_all(page(&found, arguments.short, &facts).as_bytes())?;
     }
     if found.violations > 0 {
         eprintln!(
@@ -64,6 +70,37 @@ fn attc(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
         );
         return Ok(ExitCode::from(5));
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn page(found: &Reproduction, short: bool, facts: &Facts) -> String {
+    let note = if short {
+        "Short form: the numbers that the paper claims first. Its runs are those of the full form,\n\
+         only fewer schemes and machines, so each number is the full form's to the digit.\n\n"
+    } else {
+        ""
+    };
+    format!("{note}{}\n{}\n", found.render(), facts.line())
+}
+
+/// Finds the calibrated rate again.
+fn calibrate(arguments: &Reproduce, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let found = experiments::calibrate(settings)?;
+    let facts = Facts::new("calibrate", settings, &digest(&found));
+    let mut out = std::io::stdout();
+    if arguments.json {
+        facts.print_json(&mut out, json!({ "calibration": found }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (rate, overhead_bp) in &found.tried {
+        writeln!(
+            out,
+            "rate {rate}: mean overhead {}.{:02} %",
+            overhead_bp / 100,
+            overhead_bp % 100
+        )?;
+    }
+    writeln!(out, "calibrated rate {}\n\n{}", found.rate, facts.line())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -77,8 +114,60 @@ fn beyond(arguments: &Reproduce, settings: &Settings) -> anyhow::Result<ExitCode
         }
     })?;
     written?;
+    let facts = Facts::new("beyond", settings, &digest(&lines));
     if arguments.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&lines)?)?;
+        facts.print_json(&mut out, json!({ "lines": lines }))?;
+    } else {
+        writeln!(out, "\n{}", facts.line())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What every printed result carries.
+struct Facts {
+    form: &'static str,
+    settings: Settings,
+    config_digest: String,
+    measures_digest: String,
+}
+
+impl Facts {
+    fn new(form: &'static str, settings: &Settings, measures: &str) -> Self {
+        Self {
+            form,
+            settings: settings.clone(),
+            // The machines of the variants follow from the first one and from this program.
+            config_digest: digest(&(form, settings, MachineConfig::default())),
+            measures_digest: measures.to_owned(),
+        }
+    }
+
+    fn line(&self) -> String {
+        format!(
+            "steady {} · seed {} · configuration {} · measures {}",
+            env!("CARGO_PKG_VERSION"),
+            self.settings.seed,
+            &self.config_digest[..DIGEST_SHOWN],
+            &self.measures_digest[..DIGEST_SHOWN]
+        )
+    }
+
+    /// Writes the document: these facts, then the entries of `body`.
+    fn print_json(&self, out: &mut impl Write, body: Value) -> anyhow::Result<()> {
+        let mut document = json!({
+            "schema": "steady.reproduction",
+            "version": VERSION,
+            "paper": "attc",
+            "form": self.form,
+            "tool": concat!("steady ", env!("CARGO_PKG_VERSION")),
+            "settings": self.settings,
+            "config_digest": self.config_digest,
+            "measures_digest": self.measures_digest,
+        });
+        if let (Value::Object(all), Value::Object(more)) = (&mut document, body) {
+            all.extend(more);
+        }
+        writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+        Ok(())
+    }
 }

@@ -3,6 +3,7 @@
 
 use super::{CacheConfig, MachineConfig, TlbConfig};
 use crate::Error;
+use crate::lines::MIN_SETS;
 
 fn bad(key: &str, value: u64, want: &str) -> Error {
     Error::Config(format!("`{key}` is {value}: expected {want}"))
@@ -28,7 +29,17 @@ fn sets(key: &str, entries: u64, ways: u32) -> Result<(), Error> {
 fn cache(key: &str, c: &CacheConfig) -> Result<(), Error> {
     range(&format!("{key}.kib"), c.kib, 1, 1 << 20)?;
     range(&format!("{key}.cycles"), c.cycles, 1, 10_000)?;
-    sets(key, u64::from(c.kib) * 16, c.ways)
+    let lines = u64::from(c.kib) * 16;
+    sets(key, lines, c.ways)?;
+    if lines / u64::from(c.ways) < MIN_SETS as u64 {
+        let want = format!(
+            "at least {} for {} ways: {MIN_SETS} sets",
+            MIN_SETS as u64 * u64::from(c.ways) / 16,
+            c.ways
+        );
+        return Err(bad(&format!("{key}.kib"), c.kib.into(), &want));
+    }
+    Ok(())
 }
 
 fn tlb(key: &str, t: &TlbConfig) -> Result<(), Error> {

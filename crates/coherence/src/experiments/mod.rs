@@ -8,11 +8,13 @@
 mod attc;
 mod beyond;
 mod calibrate;
+mod headline;
 mod table;
 
 pub use attc::{Figure, Reproduction, reproduce};
 pub use beyond::{Beyond, beyond};
 pub use calibrate::{CALIBRATED_RATE, Calibration, calibrate};
+pub use headline::headline;
 pub use table::{Basis, Row};
 
 use crate::compare::{Job, Outcome, compare};
@@ -54,17 +56,6 @@ impl Settings {
             rate: CALIBRATED_RATE,
             threads: 2,
             check: false,
-        }
-    }
-
-    /// The short form, about a minute: caches and tables stay cold, so it shows that everything runs
-    /// and not how well it agrees.
-    #[must_use]
-    pub const fn short() -> Self {
-        Self {
-            accesses: 1_200_000,
-            warmup: 400_000,
-            ..Self::full()
         }
     }
 }

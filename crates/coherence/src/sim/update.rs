@@ -7,14 +7,13 @@ use crate::block::Call;
 use crate::os::{Agent, Cause, Migration, Remap};
 
 impl Sim {
-    pub(super) fn call(&mut self, core: usize, vm: u16, call: &Call) -> u64 {
+    pub(super) fn call(&mut self, core: usize, vm: u16, call: &Call) {
         let os = &mut self.machine.os;
         if let Some(remap) = os.map_call(vm, call.start, call.len, call.prot, call.kind) {
             let now = self.cores[core].front.drain();
             let ready = self.scheme.ready_at(&self.machine, &remap, now);
             self.revoke(core, &remap, now, ready);
         }
-        self.cores[core].front.cycle()
     }
 
     /// A page has earned its move: now, or once its leases have ended.
@@ -105,6 +104,6 @@ impl Sim {
         cycles += self.scheme.revoke(m, remap, core, begin);
         m.counts.initiator_cycles += cycles;
         self.lock_until = now + cycles;
-        self.cores[core].front.stall(cycles);
+        self.stall(core, cycles);
     }
 }

@@ -228,13 +228,14 @@ fn next(random: &mut Stream, gap: u64) -> u64 {
     gap / 2 + mix(u64::from(random.next_u32()), 1) % gap.max(1) + 1
 }
 
-const fn access(thread: u16, vaddr: u64, write: bool, instructions: u32) -> Record {
+/// An access after `others` instructions that make none.
+const fn access(thread: u16, vaddr: u64, write: bool, others: u32) -> Record {
     Record::Access {
         thread,
         vaddr,
         size: 8,
         write,
-        instructions,
+        instructions: others + 1,
     }
 }
 
@@ -244,9 +245,9 @@ const fn protect(thread: u16, start: u64, writable: bool) -> Record {
         start,
         len: 4096,
         prot: Prot {
-            r: true,
-            w: writable,
-            x: false,
+            read: true,
+            write: writable,
+            exec: false,
         },
         kind: MapKind::Mprotect,
     }

@@ -19,11 +19,13 @@ pub fn busy_machine() -> MachineConfig {
     machine.core.count = 4;
     machine.core.slice_records = 200;
     machine.l1d.kib = 4;
+    machine.l1d.ways = 4;
     machine.l2.kib = 8;
     machine.l3.kib = 64;
     machine.hybrid.threshold = 2;
     machine.hybrid.dram_percent = 50;
     machine.attc.atlb_kib = 1024;
+    machine.attc.large_atlb_kib = 1024;
     machine.attc.invtbl_kib = 1;
     machine
 }
@@ -32,9 +34,9 @@ pub fn busy_machine() -> MachineConfig {
 pub fn busy_trace(seed: u64, threads: u16, pages: u32, length: u32) -> Vec<Record> {
     let mut random = Stream::new(seed, 0xACCE55);
     let rights = |w| Prot {
-        r: true,
-        w,
-        x: false,
+        read: true,
+        write: w,
+        exec: false,
     };
     let mut records = Vec::new();
     for _ in 0..length {
@@ -64,7 +66,7 @@ pub fn busy_trace(seed: u64, threads: u16, pages: u32, length: u32) -> Vec<Recor
                 vaddr: start + u64::from(random.below(512)) * 8,
                 size: 8,
                 write: random.below(3) == 0,
-                instructions: random.below(6),
+                instructions: 1 + random.below(6),
             });
         }
     }

@@ -14,7 +14,7 @@ const DROPPING_ADVICE: [u64; 4] = [4, 8, 9, 24];
 
 /// Keeps the address space while records are made.
 #[derive(Debug)]
-pub(super) struct Converter {
+pub(crate) struct Converter {
     page_size: u64,
     /// What the records so far map.
     known: AddressSpace,
@@ -23,11 +23,11 @@ pub(super) struct Converter {
     /// The heap's end, rounded up to a page, once the program has asked for it.
     heap_end: Option<u64>,
     /// Accesses in no range known.
-    pub(super) unmapped_accesses: u64,
+    pub(crate) unmapped_accesses: u64,
 }
 
 impl Converter {
-    pub(super) fn new(page_size: u32) -> Self {
+    pub(crate) fn new(page_size: u32) -> Self {
         Self {
             page_size: u64::from(page_size),
             known: AddressSpace::default(),
@@ -38,7 +38,7 @@ impl Converter {
     }
 
     /// Takes in a range that may be the guest's.
-    pub(super) fn region(&mut self, start: u64, len: u64, prot: u64) {
+    pub(crate) fn region(&mut self, start: u64, len: u64, prot: u64) {
         if len > 0 && start.checked_add(len).is_some() {
             self.candidates
                 .apply(start, len, Prot::from_bits(prot), MapKind::Mmap);
@@ -46,7 +46,7 @@ impl Converter {
     }
 
     /// Hands `emit` the access, after any range it is the first to use.
-    pub(super) fn access<E>(
+    pub(crate) fn access<E>(
         &mut self,
         thread: u16,
         raw: RawAccess,
@@ -67,7 +67,7 @@ impl Converter {
     }
 
     /// Hands `emit` what a mapping call changed; nothing when it failed.
-    pub(super) fn syscall<E>(
+    pub(crate) fn syscall<E>(
         &mut self,
         thread: u16,
         call: &Syscall,

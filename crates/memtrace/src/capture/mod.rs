@@ -14,6 +14,9 @@ mod stream;
 pub use error::CaptureError;
 pub use run::run;
 
+pub(crate) use convert::Converter;
+pub(crate) use stream::{RawAccess, Syscall};
+
 use crate::footer::{Digest, Totals};
 use std::ffi::OsString;
 use std::fmt;

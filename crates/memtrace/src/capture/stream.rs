@@ -13,19 +13,19 @@ const RAW_ACCESS_LEN: usize = 16;
 
 /// One access as the plugin saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct RawAccess {
-    pub(super) vaddr: u64,
-    pub(super) instructions: u32,
-    pub(super) size: u8,
-    pub(super) write: bool,
+pub(crate) struct RawAccess {
+    pub(crate) vaddr: u64,
+    pub(crate) instructions: u32,
+    pub(crate) size: u8,
+    pub(crate) write: bool,
 }
 
 /// A mapping call that has returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Syscall {
-    pub(super) num: i64,
-    pub(super) ret: i64,
-    pub(super) args: [u64; 6],
+pub(crate) struct Syscall {
+    pub(crate) num: i64,
+    pub(crate) ret: i64,
+    pub(crate) args: [u64; 6],
 }
 
 /// One message.
@@ -177,4 +177,62 @@ fn fill(from: &mut impl Read, to: &mut [u8], wait: &mut dyn FnMut() -> bool) -> 
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A message's head, right but for the kind and the length, and a body.
+    fn message() -> impl Strategy<Value = Vec<u8>> {
+        let body = prop::collection::vec(any::<u8>(), 0..80);
+        let len = prop_oneof![8 => Just(None), 1 => any::<u32>().prop_map(Some)];
+        (0u32..9, 0u32..70_000, len, body).prop_map(|(kind, thread, len, body)| {
+            let len = len.unwrap_or_else(|| u32::try_from(body.len()).unwrap_or(0));
+            let head = [kind, thread, len, MAGIC];
+            let mut bytes: Vec<u8> = head.iter().flat_map(|word| word.to_le_bytes()).collect();
+            bytes.extend(body);
+            bytes
+        })
+    }
+
+    /// Reads to the end, which may be a refusal; every access takes 1 to 128 bytes.
+    fn read_all(bytes: &[u8]) {
+        let mut stream = RawStream::new(bytes);
+        while let Ok(message) = stream.next(&mut || false) {
+            if let Message::Accesses { raw, .. } = message {
+                assert!(raw.iter().all(|one| (1..=128).contains(&one.size)));
+            }
+        }
+    }
+
+    fn run(cases: u32) {
+        let config = ProptestConfig {
+            cases,
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        };
+        let streams = prop::collection::vec(
+            prop_oneof![6 => message(), 1 => prop::collection::vec(any::<u8>(), 0..40)],
+            0..6,
+        );
+        proptest::test_runner::TestRunner::new(config)
+            .run(&streams, |parts| {
+                read_all(&parts.concat());
+                Ok(())
+            })
+            .expect("no stream breaks the reader");
+    }
+
+    #[test]
+    fn no_stream_breaks_the_reader() {
+        run(2_000);
+    }
+
+    #[test]
+    #[ignore = "takes minutes; run with --release"]
+    fn no_stream_of_a_million_breaks_the_reader() {
+        run(1_000_000);
+    }
 }

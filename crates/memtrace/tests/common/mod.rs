@@ -4,6 +4,8 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
+pub mod foreign;
+
 use sha2::{Digest, Sha256};
 
 /// Everything a footer counts, in its order, behind chunks.

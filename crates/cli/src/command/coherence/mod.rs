@@ -18,6 +18,7 @@ pub fn coherence(arguments: &Coherence) -> anyhow::Result<ExitCode> {
         Coherence::Run(run) => simulate::run(run),
         Coherence::Compare(compare) => simulate::compare(compare),
         Coherence::Capture(capture) => trace::capture(capture),
+        Coherence::Convert(convert) => trace::convert(convert),
         Coherence::Check(check) => trace::check(check),
     }
 }
@@ -55,6 +56,7 @@ fn code_of_trace(error: &TraceError) -> u8 {
         | TraceError::Truncated { .. }
         | TraceError::Damaged { .. }
         | TraceError::Invariant { .. }
+        | TraceError::Unsupported { .. }
         | TraceError::Unwritable { .. } => 2,
     }
 }

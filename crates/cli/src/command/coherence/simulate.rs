@@ -69,7 +69,8 @@ fn show(
     let watcher = Show::new();
     let source = Shown::new(input.source, &watcher, &input.name, input.accesses);
     let jobs = jobs(machine, schemes);
-    let found = simulate(source, input.accesses, &jobs, &input.options, threads)?;
+    let found = simulate(source, input.accesses, &jobs, &input.options, threads)
+        .map_err(|error| with_file(error, arguments))?;
     watcher.done(&input.name);
 
     let mut result = run_result(&found, &input.name, &input.origin);
@@ -86,6 +87,14 @@ fn show(
         report::table(std::slice::from_ref(&result), arguments.verbose)?;
     }
     Ok(verdict(&found))
+}
+
+/// Names the trace in an error about one of its records.
+fn with_file(error: Error, arguments: &Simulate) -> Error {
+    match error {
+        Error::Record { .. } => Error::Source(format!("{}: {error}", arguments.source.display())),
+        other => other,
+    }
 }
 
 fn write(result: &RunResult, folder: &Path, watcher: &Show) -> anyhow::Result<()> {

@@ -2,6 +2,7 @@
 //! What a simulation runs on: a generated workload, or a captured trace.
 
 use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use steady_coherence::captured::Captured;
@@ -11,13 +12,15 @@ use steady_coherence::record::{Record, Resident, Source};
 use steady_coherence::workload::{Generator, GeneratorOptions, TABLE_3, Workload, find};
 use steady_coherence::{Error, Options};
 use steady_lab::Watcher;
-use steady_memtrace::Reader;
+use steady_memtrace::{Origin, Reader};
 
 use crate::arguments::coherence::Simulate;
 use crate::progress::Show;
 
 /// Accesses of a workload that none are given for.
 const ACCESSES: u64 = 4_000_000;
+/// Longest machine file read, bytes.
+const MACHINE_LIMIT: u64 = 1 << 20;
 
 /// Records to simulate, with what a result says of them.
 pub struct Input {
@@ -41,7 +44,7 @@ pub fn machine(given: &Path) -> anyhow::Result<MachineConfig> {
     {
         return Ok(config::load(&format!("preset = \"{preset}\""), preset)?);
     }
-    let text = std::fs::read_to_string(given).map_err(|error| {
+    let text = read_limited(given).map_err(|error| {
         Error::Config(format!(
             "cannot read machine {}: {error}; expected a TOML file or one of: {}",
             given.display(),
@@ -49,6 +52,19 @@ pub fn machine(given: &Path) -> anyhow::Result<MachineConfig> {
         ))
     })?;
     Ok(config::load(&text, &given.display().to_string())?)
+}
+
+/// A text file, unless it is larger than any machine.
+fn read_limited(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let read = File::open(path)?
+        .take(MACHINE_LIMIT + 1)
+        .read_to_string(&mut text)?;
+    if read as u64 > MACHINE_LIMIT {
+        let what = format!("it is larger than {MACHINE_LIMIT} bytes, which no machine is");
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, what));
+    }
+    Ok(text)
 }
 
 /// Opens what was named.
@@ -100,8 +116,13 @@ fn generated(
         source: Box::new(generator),
         name: format!("tlb-{}", workload.name),
         origin: format!(
-            "Accesses generated in place of {}'s {}: {} threads, {} MiB, {vms} VM(s), rate {rate}.",
-            workload.suite, workload.name, workload.threads, workload.footprint_mib
+            "Accesses generated in place of {}'s {}: {} threads, {} MiB, {vms} {}, {rate} pages swept \
+             per 10^11 instructions and MiB.",
+            workload.suite,
+            workload.name,
+            workload.threads,
+            workload.footprint_mib,
+            if vms == 1 { "VM" } else { "VMs" }
         ),
         accesses,
         options: Options {
@@ -133,7 +154,15 @@ fn captured(arguments: &Simulate) -> anyhow::Result<Input> {
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     Ok(Input {
         name: format!("tlb-{}", plain(&name)),
-        origin: format!("Accesses of a real program, {threads} threads: {command}"),
+        origin: format!(
+            "Accesses {}, {threads} threads: {command}",
+            match header.origin {
+                Origin::Generated => "of a program's making",
+                Origin::Qemu => "of a real program",
+                Origin::ChampSim => "of a ChampSim trace",
+                Origin::DynamoRio => "of a DynamoRIO trace",
+            }
+        ),
         accesses,
         options: options(arguments, accesses),
         source: Box::new(Captured::new(reader)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `steady coherence capture` and `steady coherence check`.
+//! `steady coherence capture`, `steady coherence convert` and `steady coherence check`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Context;
+use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use steady_lab::{Home, LabError};
 use steady_memtrace::capture::{self, Ending, Options, Start};
-use steady_memtrace::{Digest, Totals};
+use steady_memtrace::{Digest, Report, Totals};
 
-use crate::arguments::coherence::{Capture, Check};
+use crate::arguments::coherence::{Capture, Check, Convert};
 
 /// Records a program; exit code 130 if that was interrupted, with what was recorded kept.
 pub fn capture(arguments: &Capture) -> anyhow::Result<ExitCode> {
@@ -57,24 +58,80 @@ pub fn capture(arguments: &Capture) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// Makes a trace of ours from other tools' traces.
+pub fn convert(arguments: &Convert) -> anyhow::Result<ExitCode> {
+    steady_memtrace::foreign::convert(&arguments.inputs, &arguments.output)?;
+    // Read again, so that what is told is what was written.
+    let written = [(
+        arguments.output.clone(),
+        steady_memtrace::check(&arguments.output)?,
+    )];
+    tell(&written, "converted", arguments.json)
+}
+
 /// Verifies traces; stops at the first that is not sound.
 pub fn check(arguments: &Check) -> anyhow::Result<ExitCode> {
+    let mut sound = Vec::new();
     for path in &arguments.traces {
-        let report = steady_memtrace::check(path)?;
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "{}: sound", path.display())?;
+        let report = (path.clone(), steady_memtrace::check(path)?);
+        if arguments.json {
+            sound.push(report);
+        } else {
+            // One after the other: checking a long trace takes its time.
+            tell(&[report], "sound", false)?;
+        }
+    }
+    if arguments.json {
+        tell(&sound, "sound", true)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what was found of some traces.
+fn tell(traces: &[(PathBuf, Report)], verdict: &str, json: bool) -> anyhow::Result<ExitCode> {
+    let mut out = std::io::stdout().lock();
+    if json {
+        let traces: Vec<Value> = traces
+            .iter()
+            .map(|(path, report)| described(path, report))
+            .collect();
+        let document = json!({"schema": "steady.traces", "version": 1, "traces": traces});
+        writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (path, report) in traces {
+        writeln!(out, "{}: {verdict}", path.display())?;
         totals(&mut out, &report.totals, report.digest)?;
-        let kib = u64::from(report.header.page_size) / 1024;
-        writeln!(
-            out,
-            "  {} pages of {kib} KiB touched",
-            report.footprint_pages
-        )?;
+        let (pages, bytes) = (report.footprint_pages, report.header.page_size);
+        writeln!(out, "  {pages} pages of {bytes} bytes touched")?;
         if !report.header.command.is_empty() {
             writeln!(out, "  command: {}", report.header.command.join(" "))?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn described(path: &Path, report: &Report) -> Value {
+    let (header, totals) = (&report.header, &report.totals);
+    json!({
+        "path": path.display().to_string(),
+        "digest": report.digest.to_string(),
+        "program": header.program,
+        "command": header.command,
+        "recorder": header.recorder,
+        "page_bytes": header.page_size,
+        "pages": report.footprint_pages,
+        "chunks": totals.chunks,
+        "records": totals.records,
+        "loads": totals.loads,
+        "stores": totals.stores,
+        "mapping_changes": totals.maps,
+        "markers": totals.markers,
+        "instructions": totals.instructions,
+        "threads": totals.threads,
+        "mappings_complete": totals.maps_complete,
+        "stopped_early": totals.stopped_early,
+    })
 }
 
 fn totals(out: &mut impl Write, totals: &Totals, digest: Digest) -> std::io::Result<()> {

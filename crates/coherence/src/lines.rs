@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The lines of one private cache: tags, states and recency of a set side by side.
+//!
+//! The same replacement as [`crate::table`], in a form that suits the busiest structures of a
+//! simulation: a set of eight lines is one 64-byte line of the host, so that eight cores' L1 caches
+//! stay in the host's own caches, and a hit writes one word. Recency is the time of the last use.
+//! That names the same victim as an order of all ways: a victim is sought only in a full set, and
+//! each of its lines has been used since it came.
+
+use crate::num::{id32, ix, low32};
+use crate::table::MAX_WAYS;
+
+/// Lines have fewer bits: the layout ends below 4 TiB.
+const LINE_BITS: u32 = 36;
+/// The fewest sets: what is left of a line's number must fit a tag of 32 bits.
+pub const MIN_SETS: usize = 16;
+/// Tag of an empty way. No line has it: the layout's last lines are used by nothing.
+const EMPTY: u32 = u32::MAX;
+/// Tag of a way that the cache does not have.
+const ABSENT: u32 = u32::MAX - 1;
+/// Bits of a state.
+const STATE_BITS: u32 = 2;
+/// Where the clock of uses is wound back.
+const LATEST: u32 = u32::MAX >> STATE_BITS;
+
+/// Beside the number of a way, since that may be 0.
+const FOUND: u32 = 128;
+
+#[derive(Debug, Clone, Copy)]
+#[repr(align(32))]
+struct Set<const W: usize> {
+    tags: [u32; W],
+    /// Time of the last use, and the state in the low bits. Latest where there is no way.
+    uses: [u32; W],
+}
+
+impl<const W: usize> Set<W> {
+    fn new(ways: usize) -> Self {
+        let (mut tags, mut uses) = ([ABSENT; W], [u32::MAX; W]);
+        tags[..ways].fill(EMPTY);
+        uses[..ways].fill(0);
+        Self { tags, uses }
+    }
+
+    /// The way with `tag`, which no other has.
+    #[inline]
+    fn way_of(&self, tag: u32) -> Option<usize> {
+        // Four at a time, and the way's number from the one that agrees: compilers make vector
+        // compares of this.
+        let mut found = [0_u32; 4];
+        for (first, tags) in self.tags.chunks_exact(4).enumerate() {
+            for (at, &held) in tags.iter().enumerate() {
+                let way = FOUND | id32(4 * first + at);
+                found[at] |= if held == tag { way } else { 0 };
+            }
+        }
+        let found = found[0] | found[1] | found[2] | found[3];
+        (found != 0).then_some((found & 15) as usize)
+    }
+
+    /// The first empty way.
+    #[inline]
+    fn empty_way(&self) -> Option<usize> {
+        self.tags.iter().position(|&tag| tag == EMPTY)
+    }
+
+    /// The way used least recently.
+    #[inline]
+    fn oldest(&self) -> usize {
+        let mut oldest = 0;
+        for way in 1..W {
+            if self.uses[way] < self.uses[oldest] {
+                oldest = way;
+            }
+        }
+        oldest
+    }
+
+    /// Replaces times of use by ranks, so that the clock can start again.
+    fn rewind(&mut self) {
+        let before = self.uses;
+        for way in 0..W {
+            if self.tags[way] != ABSENT {
+                let rank = before.iter().filter(|&&use_| use_ < before[way]).count();
+                self.uses[way] = (id32(rank) << STATE_BITS) | state_of(before[way]).bits();
+            }
+        }
+    }
+}
+
+/// The state of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct State(u32);
+
+impl State {
+    /// Others may hold it.
+    pub const SHARED: Self = Self(0);
+    /// Nobody else holds it.
+    pub const EXCLUSIVE: Self = Self(1);
+    /// Nobody else holds it, and memory is behind.
+    pub const MODIFIED: Self = Self(2);
+
+    const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// The state a write leaves where it needs nobody's leave.
+    const fn written(self) -> Self {
+        if self.0 == 0 { self } else { Self::MODIFIED }
+    }
+}
+
+#[inline]
+const fn state_of(use_: u32) -> State {
+    State(use_ & ((1 << STATE_BITS) - 1))
+}
+
+/// Sets wide enough for the ways.
+#[derive(Debug, Clone)]
+enum Sets {
+    Four(Vec<Set<4>>),
+    Eight(Vec<Set<8>>),
+    Sixteen(Vec<Set<16>>),
+}
+
+/// Does the same to a set of whatever width.
+macro_rules! with_set {
+    ($lines:expr, $at:expr, |$set:ident| $do:expr) => {
+        match $lines {
+            Sets::Eight(sets) => {
+                let $set = &mut sets[$at];
+                $do
+            }
+            Sets::Four(sets) => {
+                let $set = &mut sets[$at];
+                $do
+            }
+            Sets::Sixteen(sets) => {
+                let $set = &mut sets[$at];
+                $do
+            }
+        }
+    };
+}
+
+/// Lines of one cache with their states.
+#[derive(Debug, Clone)]
+pub struct Lines {
+    sets: Sets,
+    mask: u64,
+    bits: u32,
+    /// Uses so far, since it was wound back.
+    clock: u32,
+}
+
+impl Lines {
+    /// An empty cache. `sets` must be a power of two from [`MIN_SETS`] and `ways` 1..=16
+    /// (configuration checks it).
+    #[must_use]
+    pub fn new(sets: usize, ways: usize) -> Self {
+        assert!(
+            sets.is_power_of_two() && sets >= MIN_SETS,
+            "the number of sets is a power of two and not too small"
+        );
+        assert!((1..=MAX_WAYS).contains(&ways), "1 to 16 ways");
+        Self {
+            sets: match ways {
+                1..=4 => Sets::Four(vec![Set::new(ways); sets]),
+                5..=8 => Sets::Eight(vec![Set::new(ways); sets]),
+                _ => Sets::Sixteen(vec![Set::new(ways); sets]),
+            },
+            mask: sets as u64 - 1,
+            bits: sets.trailing_zeros(),
+            clock: 0,
+        }
+    }
+
+    #[inline]
+    fn place(&self, line: u64) -> (usize, u32) {
+        debug_assert!(
+            line < (1 << LINE_BITS) - (1 << 20),
+            "lines are below the layout's end"
+        );
+        (ix(line & self.mask), low32(line >> self.bits))
+    }
+
+    /// The time of a use, in place above a state.
+    #[inline]
+    fn tick(&mut self) -> u32 {
+        if self.clock == LATEST {
+            self.rewind();
+        }
+        self.clock += 1;
+        self.clock << STATE_BITS
+    }
+
+    #[cold]
+    fn rewind(&mut self) {
+        match &mut self.sets {
+            Sets::Four(sets) => sets.iter_mut().for_each(Set::rewind),
+            Sets::Eight(sets) => sets.iter_mut().for_each(Set::rewind),
+            Sets::Sixteen(sets) => sets.iter_mut().for_each(Set::rewind),
+        }
+        self.clock = id32(MAX_WAYS);
+    }
+
+    /// Reads a line, or writes it where it is not shared: the line is the most recent of its set
+    /// then, and a written one is modified. Returns the state it had.
+    #[inline]
+    pub fn find(&mut self, line: u64, write: bool) -> Option<State> {
+        let (at, tag) = self.place(line);
+        let now = self.tick();
+        with_set!(&mut self.sets, at, |set| {
+            let way = set.way_of(tag)?;
+            let state = state_of(set.uses[way]);
+            let after = if write { state.written() } else { state };
+            set.uses[way] = now | after.bits();
+            Some(state)
+        })
+    }
+
+    /// Gives a line another state, recency untouched; returns the state it had.
+    pub fn change(&mut self, line: u64, state: State) -> Option<State> {
+        let (at, tag) = self.place(line);
+        with_set!(&mut self.sets, at, |set| {
+            let way = set.way_of(tag)?;
+            let before = state_of(set.uses[way]);
+            set.uses[way] ^= before.bits() ^ state.bits();
+            Some(before)
+        })
+    }
+
+    /// Takes in a line that is absent, as most recent; returns the line displaced and its state.
+    #[inline]
+    pub fn insert(&mut self, line: u64, state: State) -> Option<(u64, State)> {
+        let (at, tag) = self.place(line);
+        let now = self.tick();
+        let (old, use_) = with_set!(&mut self.sets, at, |set| {
+            let way = set.empty_way().unwrap_or_else(|| set.oldest());
+            let old = (set.tags[way], set.uses[way]);
+            (set.tags[way], set.uses[way]) = (tag, now | state.bits());
+            old
+        });
+        let line = (u64::from(old) << self.bits) | at as u64;
+        (old != EMPTY).then(|| (line, state_of(use_)))
+    }
+
+    /// Drops a line; returns the state it had.
+    pub fn remove(&mut self, line: u64) -> Option<State> {
+        let (at, tag) = self.place(line);
+        with_set!(&mut self.sets, at, |set| {
+            let way = set.way_of(tag)?;
+            set.tags[way] = EMPTY;
+            Some(state_of(set.uses[way]))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LATEST, Lines, MIN_SETS, State};
+    use crate::rng::Stream;
+    use crate::table::Table;
+
+    #[test]
+    fn a_write_modifies_a_line_that_nobody_shares_and_leaves_a_shared_one() {
+        let mut lines = Lines::new(MIN_SETS, 8);
+        lines.insert(1, State::EXCLUSIVE);
+        lines.insert(2, State::SHARED);
+        assert_eq!(lines.find(1, true), Some(State::EXCLUSIVE));
+        assert_eq!(lines.find(2, true), Some(State::SHARED));
+        assert_eq!(lines.remove(1), Some(State::MODIFIED));
+        assert_eq!(lines.change(2, State::MODIFIED), Some(State::SHARED));
+        assert_eq!(lines.remove(2), Some(State::MODIFIED));
+    }
+
+    #[test]
+    fn lines_are_held_and_displaced_as_in_a_table_of_any_width() {
+        for ways in 1..=16 {
+            let mut lines = Lines::new(MIN_SETS, ways);
+            let mut table: Table<u8> = Table::new(MIN_SETS, ways);
+            let states = [State::SHARED, State::EXCLUSIVE, State::MODIFIED];
+            // The clock is wound back on the way.
+            lines.clock = LATEST - 3_000;
+            let mut draw = Stream::new(9, ways as u64);
+            for step in 0..6_000_u32 {
+                let line = (u64::from(draw.below(3)) << 33) | u64::from(draw.below(400));
+                let set = usize::try_from(line % MIN_SETS as u64).expect("a small number");
+                let state = u8::try_from(step % 3).expect("a small number");
+                let named = |state: u8| states[usize::from(state)];
+                match draw.below(4) {
+                    0 => {
+                        let held = table.peek(set, line + 1).map(|slot| {
+                            let state = *table.value(slot);
+                            table.remove(slot);
+                            state
+                        });
+                        assert_eq!(lines.remove(line), held.map(named));
+                    }
+                    _ => {
+                        let held = table.find(set, line + 1).map(|slot| *table.value(slot));
+                        assert_eq!(lines.find(line, false), held.map(named));
+                        if held.is_none() {
+                            let lost = table.insert(set, line + 1, state);
+                            let lost = lost.map(|(key, state)| (key - 1, named(state)));
+                            assert_eq!(lines.insert(line, named(state)), lost, "{ways} ways");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
