@@ -248,6 +248,24 @@ fn an_impossible_machine_is_refused_with_key_and_bound() {
 }
 
 #[test]
+fn a_machine_is_printed_with_every_key_and_can_be_given_back() {
+    let place = Place::new();
+    let text = place.prints(&["coherence", "machine", "server"]);
+    assert!(
+        text.contains("preset = \"server\"") && text.contains("[hybrid]"),
+        "{text}"
+    );
+    place.write("mine.toml", &text);
+    assert_eq!(place.prints(&["coherence", "machine", "mine.toml"]), text);
+}
+
+#[test]
+fn a_machine_file_without_end_is_refused() {
+    let said = Place::new().refuses(&["coherence", "machine", "/dev/zero"]);
+    assert!(said.contains("larger than 1048576 bytes"), "{said}");
+}
+
+#[test]
 fn a_scheme_for_native_systems_is_refused_on_a_virtualized_machine() {
     let said = Place::new().refuses(&["coherence", "run", "dedup", "--scheme", "unitd"]);
     assert!(

@@ -8,7 +8,7 @@ use steady_coherence::config::{self, MachineConfig};
 
 /// Every key of a machine with its default, as a text.
 fn whole_machine() -> String {
-    toml::to_string(&MachineConfig::default()).expect("a machine has a TOML form")
+    MachineConfig::default().to_toml()
 }
 
 /// Dotted keys of every value.
@@ -26,6 +26,32 @@ fn keys() -> Vec<String> {
     let table = whole_machine().parse().expect("it is TOML");
     walk("", &table, &mut out);
     out
+}
+
+#[test]
+fn a_machine_printed_and_read_again_is_the_same() {
+    for text in ["", "preset = \"server\"\nmmu.walkers = 3\n"] {
+        let machine = config::load(text, "m.toml").expect("a possible machine");
+        let again = config::load(&machine.to_toml(), "again.toml").expect("still possible");
+        assert_eq!(machine, again);
+    }
+}
+
+#[test]
+fn the_page_on_machine_files_has_every_key_with_its_default() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/machine.md");
+    let page = std::fs::read_to_string(page).expect("the page is there");
+    let table: toml::Table = whole_machine().parse().expect("it is TOML");
+    for key in keys() {
+        let mut value = None;
+        let mut at = Some(&table);
+        for part in key.split('.') {
+            value = at.and_then(|table| table.get(part));
+            at = value.and_then(toml::Value::as_table);
+        }
+        let line = format!("| `{key}` | {} |", value.expect("the key has a value"));
+        assert!(page.contains(&line), "docs/formats/machine.md lacks {line}");
+    }
 }
 
 fn value() -> impl Strategy<Value = String> {

@@ -148,6 +148,10 @@ fn impossible_machines_are_refused_by_key() {
             "hybrid.guest_percent = 101",
             "m.toml:1:24: `hybrid.guest_percent`",
         ),
+        (
+            "attc.host_update_cycles = 4000000000",
+            "m.toml:1:27: `attc.host_update_cycles`",
+        ),
         // The preset's own value is too small for more cores.
         ("[core]\ncount = 128", "m.toml: `l3.kib`"),
         (

@@ -52,6 +52,9 @@ pub fn positive(unit: Unit, value: u64) -> String {
         Unit::OpsPerKs => scaled(value, RATE),
         Unit::Ppm if value > 0 && value < 100 => format!("{value} ppm"),
         Unit::Ppm => scaled(value, &[(10_000, " %")]),
+        Unit::InstructionsPerMcycle if (1..10_000).contains(&value) => {
+            scaled(value, &[(1_000, " per k cycles")])
+        }
         Unit::InstructionsPerMcycle => scaled(value, &[(1_000_000, " per cycle")]),
         Unit::Cycles => large(value) + " cycles",
         Unit::Instructions => large(value) + " instructions",
@@ -181,6 +184,8 @@ mod tests {
             (Unit::Ppm, 12, "12 ppm"),
             (Unit::Ppm, 0, "0 %"),
             (Unit::InstructionsPerMcycle, 948_300, "0.95 per cycle"),
+            (Unit::InstructionsPerMcycle, 8_700, "8.70 per k cycles"),
+            (Unit::InstructionsPerMcycle, 0, "0 per cycle"),
             (Unit::OpsPerKs, 123, "0.12 /s"),
             (Unit::OpsPerKs, 40_000_000, "40.0 k/s"),
             (Unit::Cycles, 1_204, "1,204 cycles"),

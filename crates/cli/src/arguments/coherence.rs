@@ -29,6 +29,8 @@ pub enum Coherence {
     Capture(Capture),
     /// Make a trace of ours from traces of DynamoRIO or ChampSim.
     Convert(Convert),
+    /// Print a machine with every key: a preset, or a file on top of its preset.
+    Machine(Machine),
     /// Verify captured traces: checksums, index, totals, every access inside a mapping.
     Check(Check),
 }
@@ -164,6 +166,23 @@ pub struct Convert {
     #[arg(required = true, value_name = "FILE|FOLDER")]
     pub inputs: Vec<PathBuf>,
     /// Print what was written as JSON (docs/formats/memtrace.md).
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `steady coherence machine`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  steady coherence machine server > mine.toml
+  steady coherence machine mine.toml      # is it possible, and what does it come to?
+
+The keys are in docs/formats/machine.md.")]
+pub struct Machine {
+    /// Machine: `paper`, `server` or a TOML file.
+    #[arg(value_name = "PRESET|FILE", default_value = "paper")]
+    pub machine: PathBuf,
+    /// Print it as JSON instead of TOML, in the same keys.
     #[arg(long)]
     pub json: bool,
 }

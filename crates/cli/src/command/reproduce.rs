@@ -171,3 +171,57 @@ impl Facts {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tiny() -> (Settings, Reproduction) {
+        let settings = Settings {
+            accesses: 5_000,
+            warmup: 1_000,
+            ..Settings::full()
+        };
+        let found = experiments::headline(&settings, &|_, _| {}).expect("it runs");
+        (settings, found)
+    }
+
+    #[test]
+    fn every_form_of_a_result_names_seed_configuration_and_digest() {
+        let (settings, found) = tiny();
+        let facts = Facts::new("short", &settings, &digest(&found.results));
+        let text = page(&found, true, &facts);
+        assert!(text.starts_with("Short form: "), "{text}");
+        let config = &facts.config_digest[..DIGEST_SHOWN];
+        let last = format!("· seed 1 · configuration {config} · measures ");
+        assert!(text.contains(&last), "{text}");
+
+        let mut bytes = Vec::new();
+        facts
+            .print_json(&mut bytes, json!({ "rows": found.rows }))
+            .expect("a buffer takes it");
+        let document: Value = serde_json::from_slice(&bytes).expect("it is JSON");
+        assert_eq!(document["schema"], "steady.reproduction");
+        assert_eq!(document["version"], VERSION);
+        assert_eq!(document["form"], "short");
+        assert_eq!(document["settings"]["seed"], 1);
+        assert_eq!(document["measures_digest"], facts.measures_digest.as_str());
+        assert_eq!(document["rows"][1]["what"], "ATTC over kvmtlb");
+    }
+
+    #[test]
+    fn the_configuration_s_digest_follows_the_settings_and_not_the_threads() {
+        let digest_of = |settings: &Settings| Facts::new("full", settings, "").config_digest;
+        let one = Settings::full();
+        let threads = Settings {
+            threads: 7,
+            ..one.clone()
+        };
+        let seed = Settings {
+            seed: 2,
+            ..one.clone()
+        };
+        assert_eq!(digest_of(&one), digest_of(&threads));
+        assert_ne!(digest_of(&one), digest_of(&seed));
+    }
+}

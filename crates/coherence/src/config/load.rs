@@ -55,6 +55,17 @@ pub fn load(text: &str, origin: &str) -> Result<MachineConfig, Error> {
     Ok(config)
 }
 
+impl MachineConfig {
+    /// Every key with its value, as a machine file.
+    ///
+    /// # Panics
+    /// Never: numbers, words and sections have a TOML form.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a machine has a TOML form")
+    }
+}
+
 fn merge(base: &mut toml::Table, over: toml::Table) {
     for (key, value) in over {
         match (base.get_mut(&key), value) {

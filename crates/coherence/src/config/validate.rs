@@ -5,6 +5,9 @@ use super::{CacheConfig, MachineConfig, TlbConfig};
 use crate::Error;
 use crate::lines::MIN_SETS;
 
+/// Cycles of one update that are still believed: 25 ms at 4 GHz.
+const LONGEST_UPDATE: u32 = 100_000_000;
+
 fn bad(key: &str, value: u64, want: &str) -> Error {
     Error::Config(format!("`{key}` is {value}: expected {want}"))
 }
@@ -76,6 +79,7 @@ impl MachineConfig {
         }
         self.validate_mmu()?;
         self.validate_memory()?;
+        self.validate_costs()?;
         self.validate_schemes()
     }
 
@@ -141,6 +145,37 @@ impl MachineConfig {
         range("hybrid.threshold", h.threshold, 1, 60_000)?;
         range("hybrid.dram_percent", h.dram_percent, 1, 100)?;
         range("hybrid.guest_percent", h.guest_percent, 0, 100)
+    }
+
+    /// Costs of updates: none takes longer than [`LONGEST_UPDATE`].
+    fn validate_costs(&self) -> Result<(), Error> {
+        let (s, a, r) = (&self.shootdown, &self.attc, &self.rivals);
+        for (key, cycles) in [
+            (
+                "shootdown.virtualized_initiator_cycles",
+                s.virtualized_initiator_cycles,
+            ),
+            (
+                "shootdown.virtualized_victim_cycles",
+                s.virtualized_victim_cycles,
+            ),
+            (
+                "shootdown.native_initiator_cycles",
+                s.native_initiator_cycles,
+            ),
+            ("shootdown.native_victim_cycles", s.native_victim_cycles),
+            ("attc.host_update_cycles", a.host_update_cycles),
+            ("attc.guest_update_cycles", a.guest_update_cycles),
+            (
+                "rivals.shoot4u_initiator_cycles",
+                r.shoot4u_initiator_cycles,
+            ),
+            ("rivals.shoot4u_victim_cycles", r.shoot4u_victim_cycles),
+            ("rivals.didi_initiator_cycles", r.didi_initiator_cycles),
+        ] {
+            range(key, cycles, 0, LONGEST_UPDATE)?;
+        }
+        Ok(())
     }
 
     fn validate_schemes(&self) -> Result<(), Error> {

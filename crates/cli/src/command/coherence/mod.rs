@@ -5,12 +5,13 @@ mod simulate;
 mod source;
 mod trace;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use steady_memtrace::TraceError;
 use steady_memtrace::capture::CaptureError;
 
-use crate::arguments::coherence::Coherence;
+use crate::arguments::coherence::{Coherence, Machine};
 
 /// Does what was asked.
 pub fn coherence(arguments: &Coherence) -> anyhow::Result<ExitCode> {
@@ -19,8 +20,21 @@ pub fn coherence(arguments: &Coherence) -> anyhow::Result<ExitCode> {
         Coherence::Compare(compare) => simulate::compare(compare),
         Coherence::Capture(capture) => trace::capture(capture),
         Coherence::Convert(convert) => trace::convert(convert),
+        Coherence::Machine(shown) => machine(shown),
         Coherence::Check(check) => trace::check(check),
     }
+}
+
+/// Prints a machine with every key.
+fn machine(arguments: &Machine) -> anyhow::Result<ExitCode> {
+    let machine = source::machine(&arguments.machine)?;
+    let mut out = std::io::stdout().lock();
+    if arguments.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&machine)?)?;
+    } else {
+        out.write_all(machine.to_toml().as_bytes())?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The exit code for an error of the simulator or of traces, as `steady --help` lists them.
