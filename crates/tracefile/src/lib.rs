@@ -14,12 +14,14 @@
 
 mod about;
 mod dat;
+mod describe;
 mod error;
 mod event;
 mod format;
 mod input;
 mod loss;
 mod merge;
+mod perf;
 mod record;
 mod source;
 mod words;

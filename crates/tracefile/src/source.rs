@@ -7,9 +7,10 @@ use std::path::Path;
 
 use crate::about::About;
 use crate::dat::DatSource;
-use crate::error::Error;
+use crate::error::{Error, Place};
 use crate::input::Input;
 use crate::loss::Loss;
+use crate::perf::PerfSource;
 use crate::record::Record;
 
 /// How many bytes are looked at to recognise a trace.
@@ -59,6 +60,8 @@ pub fn open(path: &Path) -> Result<Box<dyn Source>, Error> {
     match recognise(&head[..len]) {
         Kind::Empty => Err(Error::Empty { name }),
         Kind::TraceDat => Ok(Box::new(DatSource::open(input)?)),
+        Kind::Perf { .. } => Ok(Box::new(PerfSource::open(input)?)),
+        Kind::BigPerf => Err(big_perf(&name)),
         Kind::Foreign(what) => Err(Error::Foreign { name, what }),
     }
 }
@@ -91,6 +94,16 @@ pub fn open_stream(mut reader: Box<dyn Read + Send>, name: &str) -> Result<Box<d
             let input = Input::spool(whole, name).map_err(io)?;
             Ok(Box::new(DatSource::open(input)?))
         }
+        Kind::Perf { pipe: true } => {
+            let mut whole = whole;
+            io::copy(&mut whole.by_ref().take(16), &mut io::sink()).map_err(io)?;
+            Ok(Box::new(PerfSource::pipe(Box::new(whole), name)?))
+        }
+        Kind::Perf { pipe: false } => {
+            let input = Input::spool(whole, name).map_err(io)?;
+            Ok(Box::new(PerfSource::open(input)?))
+        }
+        Kind::BigPerf => Err(big_perf(name)),
         Kind::Foreign(what) => Err(Error::Foreign {
             name: name.to_owned(),
             what,
@@ -102,6 +115,8 @@ pub fn open_stream(mut reader: Box<dyn Read + Send>, name: &str) -> Result<Box<d
 enum Kind {
     Empty,
     TraceDat,
+    Perf { pipe: bool },
+    BigPerf,
     Foreign(String),
 }
 
@@ -112,8 +127,26 @@ fn recognise(head: &[u8]) -> Kind {
     if head.starts_with(crate::dat::MAGIC) {
         return Kind::TraceDat;
     }
+    if head.starts_with(crate::perf::MAGIC) {
+        return Kind::Perf {
+            pipe: head.get(8..16) == Some(&16_u64.to_le_bytes()),
+        };
+    }
+    if head.starts_with(crate::perf::MAGIC_BIG) {
+        return Kind::BigPerf;
+    }
     Kind::Foreign(format!(
         "it begins with `{}`",
         head[..head.len().min(16)].escape_ascii()
     ))
+}
+
+fn big_perf(name: &str) -> Error {
+    Error::Unsupported {
+        name: name.to_owned(),
+        place: Place::Byte(0),
+        what: "perf.data of a big-endian machine, which is not read; save what `perf script` \
+               prints there and read that"
+            .into(),
+    }
 }
