@@ -24,6 +24,7 @@ mod merge;
 mod perf;
 mod record;
 mod source;
+mod text;
 mod words;
 
 pub use about::{About, Endian, Format, Guest, TimeShift, TscToNs};
