@@ -59,6 +59,8 @@ pub(crate) fn parse(shape: Shape, body: &[u8], out: &mut Vec<TextField>) {
         Shape::SchedSwitch if !body.starts_with(b"prev_comm=") => sched_switch(body, out),
         Shape::SchedWakeup if !body.starts_with(b"comm=") => sched_wakeup(body, out),
         Shape::SchedSwitch | Shape::SchedWakeup | Shape::Pairs => pairs(body, out),
+        // `trace-cmd report -R` prints the bare fields.
+        Shape::KvmExit if body.starts_with(b"exit_reason=") => pairs(body, out),
         Shape::KvmExit => words::kvm_exit(body, out),
         Shape::Words(aliases) => {
             words::parse(body, 0, aliases, out);
