@@ -70,6 +70,11 @@ impl DatSource {
         }
         let big = about.endian == Endian::Big;
         let table = EventTable::new(&described.events, described.common, big);
+        about.clock_is_ns = about.tsc.is_some()
+            || !matches!(
+                about.clock.as_deref(),
+                Some("counter" | "uptime" | "x86-tsc" | "ppc-tb")
+            );
         about.events = described.events;
         about.comms = described.comms;
         let comms = about

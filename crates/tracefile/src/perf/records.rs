@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
 /// Bytes read at once; a record has at most 65535.
-const WINDOW: usize = 512 << 10;
+const WINDOW: usize = 256 << 10;
 /// The most that one compressed record unpacks to: perf packs what its buffer of a CPU holds.
 const UNPACKED_MAX: usize = 64 << 20;
 
@@ -33,8 +33,10 @@ pub(super) enum Step {
 /// Reads records through a window.
 pub(super) struct Records {
     reader: Box<dyn Read + Send>,
+    /// Grows to the window's size once; `at..len` of it is what was read and not yet used.
     buffer: Vec<u8>,
     at: usize,
+    len: usize,
     /// Byte of the file where the window begins.
     base: u64,
     ended: bool,
@@ -56,6 +58,7 @@ impl Records {
             reader,
             buffer: Vec::new(),
             at: 0,
+            len: 0,
             base,
             ended: false,
         }
@@ -74,7 +77,7 @@ impl Records {
     /// Steps to the next record.
     pub fn step(&mut self) -> io::Result<Step> {
         self.want(8)?;
-        let rest = &self.buffer[self.at..];
+        let rest = &self.buffer[self.at..self.len];
         let Some(head) = rest.first_chunk::<8>() else {
             return Ok(if rest.is_empty() {
                 Step::End
@@ -89,7 +92,7 @@ impl Records {
             )));
         }
         self.want(size)?;
-        if self.buffer.len() - self.at < size {
+        if self.len - self.at < size {
             return Ok(Step::Cut);
         }
         let body = self.at + 8..self.at + size;
@@ -103,7 +106,7 @@ impl Records {
         let mut left = len;
         while left > 0 {
             self.want(1)?;
-            let here = self.buffer.len() - self.at;
+            let here = self.len - self.at;
             if here == 0 {
                 return Ok(None);
             }
@@ -119,30 +122,26 @@ impl Records {
 
     /// Makes `len` bytes available if there are so many.
     fn want(&mut self, len: usize) -> io::Result<()> {
-        if self.buffer.len() - self.at >= len || self.ended {
+        if self.len - self.at >= len || self.ended {
             return Ok(());
         }
         self.base = self.offset();
-        self.buffer.drain(..self.at);
-        self.at = 0;
-        let mut have = self.buffer.len();
         self.buffer.resize(WINDOW, 0);
-        while have < WINDOW {
-            match self.reader.read(&mut self.buffer[have..]) {
+        self.buffer.copy_within(self.at..self.len, 0);
+        self.len -= self.at;
+        self.at = 0;
+        // A pipe gives little at a time; what is wanted suffices.
+        while self.len < len {
+            match self.reader.read(&mut self.buffer[self.len..]) {
                 Ok(0) => {
                     self.ended = true;
                     break;
                 }
-                Ok(n) => have += n,
+                Ok(n) => self.len += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
             }
-            // A pipe gives little at a time; what is wanted suffices.
-            if have >= len {
-                break;
-            }
         }
-        self.buffer.truncate(have);
         Ok(())
     }
 }

@@ -23,8 +23,10 @@ pub(super) enum Line {
 /// Reads lines.
 pub(super) struct Lines {
     reader: Box<dyn Read + Send>,
+    /// `at..len` of it is what was read and not yet given.
     buffer: Vec<u8>,
     at: usize,
+    len: usize,
     number: u64,
     ended: bool,
     /// Inside a line that is too long.
@@ -45,6 +47,7 @@ impl Lines {
             reader,
             buffer: Vec::new(),
             at: 0,
+            len: 0,
             number: 0,
             ended: false,
             skipping: false,
@@ -64,7 +67,7 @@ impl Lines {
     pub fn next(&mut self) -> io::Result<Option<Line>> {
         let mut searched = 0;
         loop {
-            let rest = &self.buffer[self.at..];
+            let rest = &self.buffer[self.at..self.len];
             if let Some(found) = memchr::memchr(b'\n', &rest[searched..]) {
                 let start = self.at;
                 let mut end = start + searched + found;
@@ -84,7 +87,7 @@ impl Lines {
             }
             if searched > LINE_MAX || self.skipping {
                 self.skipping = true;
-                self.at = self.buffer.len();
+                self.at = self.len;
                 searched = 0;
             }
             self.fill()?;
@@ -93,11 +96,11 @@ impl Lines {
 
     /// What stands behind the last line feed.
     fn last(&mut self) -> Option<Line> {
-        let rest = self.at..self.buffer.len();
+        let rest = self.at..self.len;
         if rest.is_empty() && !self.skipping {
             return None;
         }
-        self.at = self.buffer.len();
+        self.at = self.len;
         self.number += 1;
         Some(if std::mem::take(&mut self.skipping) {
             Line::TooLong
@@ -107,17 +110,19 @@ impl Lines {
     }
 
     fn fill(&mut self) -> io::Result<()> {
-        self.buffer.drain(..self.at);
+        self.buffer.copy_within(self.at..self.len, 0);
+        self.len -= self.at;
         self.at = 0;
-        let have = self.buffer.len();
-        self.buffer.resize(have + WINDOW, 0);
+        if self.buffer.len() < self.len + WINDOW / 2 {
+            self.buffer.resize(self.len + WINDOW, 0);
+        }
         let n = loop {
-            match self.reader.read(&mut self.buffer[have..]) {
+            match self.reader.read(&mut self.buffer[self.len..]) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 other => break other?,
             }
         };
-        self.buffer.truncate(have + n);
+        self.len += n;
         self.ended = n == 0;
         Ok(())
     }

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What several tests need: fixtures, and the comparison of two traces record by record.
-#![allow(dead_code, reason = "each test file uses a part")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "helpers of tests, of which each file uses a part"
+)]
+
+pub mod build;
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
