@@ -128,7 +128,12 @@ pub(crate) struct EventTable {
 
 impl EventTable {
     pub fn new(events: &[EventDef], common: Common, big: bool) -> Self {
-        let mut by_id = vec![u32::MAX; 1 << 16];
+        // Numbers of events have 16 bits; larger ones cannot occur in records.
+        let last = events.iter().map(|e| e.id).filter(|&id| id < 1 << 16).max();
+        let len = last
+            .and_then(|id| usize::try_from(id).ok())
+            .map_or(0, |id| id + 1);
+        let mut by_id = vec![u32::MAX; len];
         for event in events {
             let slot = usize::try_from(event.id)
                 .ok()

@@ -163,7 +163,12 @@ fn options(
                 let what = "text of a latency tracer, which is not read";
                 meta.loss.damaged(Fault::new(place, what));
             }
-            _ => options::take(meta, option, &data, &mut block)?,
+            _ => {
+                // What an option says about the host is not worth the records.
+                if let Err(fault) = options::take(meta, option, &data, &mut block) {
+                    meta.loss.damaged(fault);
+                }
+            }
         }
     }
 }
