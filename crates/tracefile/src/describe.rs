@@ -77,11 +77,9 @@ impl Described {
             let text = words.block(size, "the description of an event")?;
             match parse_event(system, &text) {
                 Ok((mut event, common)) if self.events.len() < EVENTS_MAX => {
-                    if !self.common_known
-                        && let Some(common) = Common::from_fields(&common)
-                    {
-                        self.common = common;
+                    if !self.common_known {
                         self.common_known = true;
+                        self.common = Common::from_fields(&common).unwrap_or(self.common);
                     }
                     event.index = self.events.len();
                     self.events.push(event);

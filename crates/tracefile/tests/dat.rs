@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! trace.dat: what the fixtures do not show, in traces built by hand.
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    reason = "helpers of tests"
+)]
 
 mod common;
 
-use common::build::{Dat, Page, Words, named, tick};
+use common::build::{Words, named, tick};
+use common::dat_file::{Dat, Page};
 use common::{digest, drain, fixture_bytes, open_bytes};
 use steady_tracefile::{Endian, Error, Format};
 

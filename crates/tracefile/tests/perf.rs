@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! perf.data: what the fixtures do not show, in traces built by hand.
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    reason = "helpers of tests"
+)]
 
 mod common;
 
-use common::build::{Perf, tick};
+use common::build::tick;
+use common::perf_file::Perf;
 use common::{digest, drain, open_bytes};
 use steady_tracefile::{Error, Format};
 
@@ -179,7 +185,7 @@ fn a_trace_of_the_other_byte_order_is_refused_with_a_way_out() {
 #[test]
 fn memory_for_samples_without_rounds_is_bounded_and_nothing_is_lost() {
     // 60 MB wait for a round that never ends.
-    let raw = vec![tick(false, 7, 1, 0), vec![0; 60_000]].concat();
+    let raw = [tick(false, 7, 1, 0), vec![0; 60_000]].concat();
     let perf = (0..1000_u64).fold(Perf::default(), |p, n| p.sample(7, n, 5, 0, &raw));
     let (count, loss) = drain(open_bytes(perf.pipe()).unwrap().as_mut());
     assert_eq!((count, loss.out_of_order), (1000, 0));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Text traces: lines that the fixtures do not hold.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod common;
 

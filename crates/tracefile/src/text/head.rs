@@ -40,19 +40,19 @@ pub(super) struct Time {
 /// Takes a line apart; `None` if it is not of this style.
 pub(super) fn parse(line: &[u8], style: Style) -> Option<Head> {
     // Names may hold anything, also what looks like the rest of a line, but their width is fixed.
-    if line.get(COMM_WIDTH) == Some(&separator(style))
-        && let Some(head) = from_pid(line, COMM_WIDTH, style)
-    {
-        return Some(head);
+    if line.get(COMM_WIDTH) == Some(&separator(style)) {
+        let head = from_pid(line, COMM_WIDTH, style);
+        if head.is_some() {
+            return head;
+        }
     }
     // Lines whose blanks were changed, or with something before the name.
     let mut from = 0;
     while let Some(found) = memchr::memchr(b'[', line.get(from..)?) {
         let bracket = from + found;
-        if let Some(end) = comm_end(line, bracket, style)
-            && let Some(head) = from_pid(line, end, style)
-        {
-            return Some(head);
+        let head = comm_end(line, bracket, style).and_then(|end| from_pid(line, end, style));
+        if head.is_some() {
+            return head;
         }
         from = bracket + 1;
     }

@@ -155,22 +155,18 @@ pub(super) fn parse(body: &[u8], from: usize, aliases: &[Alias], out: &mut Vec<T
         let len = rest.iter().position(blank).unwrap_or(rest.len());
         let token = &rest[..len];
         let known = aliases.iter().find(|a| a.word.as_bytes() == token);
-        if let Some((field, base16)) = name
-            && known.is_none()
-            && is_number(token, base16)
-        {
-            push(out, field, at, at + len, base16);
-            name = None;
-        } else {
-            if let Some((field, value)) = known.and_then(|a| a.says) {
-                constant(out, field.as_bytes(), value);
+        match (name, known) {
+            (Some((field, base16)), None) if is_number(token, base16) => {
+                push(out, field, at, at + len, base16);
+                name = None;
             }
-            name = match known {
-                Some(a) if a.field.is_empty() => None,
-                Some(a) => Some((a.field.as_bytes(), a.hex)),
-                None if token[0].is_ascii_alphabetic() => Some((token, false)),
-                None => None,
-            };
+            (_, Some(word)) => {
+                if let Some((field, value)) = word.says {
+                    constant(out, field.as_bytes(), value);
+                }
+                name = (!word.field.is_empty()).then_some((word.field.as_bytes(), word.hex));
+            }
+            (_, None) => name = token[0].is_ascii_alphabetic().then_some((token, false)),
         }
         at += len;
     }

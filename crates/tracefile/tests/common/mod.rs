@@ -7,6 +7,8 @@
 )]
 
 pub mod build;
+pub mod dat_file;
+pub mod perf_file;
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
