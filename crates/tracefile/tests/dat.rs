@@ -383,6 +383,18 @@ fn a_cut_fixture_still_gives_its_beginning() {
 }
 
 #[test]
+fn a_packed_version_7_without_its_end_still_gives_its_beginning() {
+    let mut bytes = fixture_bytes("bochs-intel-v7-zstd.dat");
+    let all = digest(open_bytes(bytes.clone()).unwrap().as_mut());
+    bytes.truncate(bytes.len() - 8000);
+    let mut source = open_bytes(bytes).unwrap();
+    let some = digest(source.as_mut());
+    assert!((1000..2500).contains(&some.len()), "{}", some.len());
+    assert!(some.iter().all(|line| all.contains(line)));
+    assert!(source.loss().truncated.is_some());
+}
+
+#[test]
 fn options_that_point_to_themselves_are_an_error() {
     let mut bytes = Dat::of(vec![page(0, &[1])]).seven("none");
     let first = 18 + b"none\x001\0".len();

@@ -61,6 +61,11 @@ fn compressed_records_may_be_split_anywhere() {
             [1, 2, 3],
             "parts of {part} bytes"
         );
+        assert_eq!(
+            vcpus(perf.compressed2(part).pipe()),
+            [1, 2, 3],
+            "parts of {part} bytes"
+        );
     }
 }
 

@@ -147,4 +147,14 @@ impl Perf {
             .chunks(part)
             .fold(Self::default(), |perf, part| perf.record(81, part))
     }
+
+    /// The same in the newer form, which tells the packed size and is padded.
+    pub fn compressed2(&self, part: usize) -> Self {
+        let packed = zstd::stream::encode_all(self.records.as_slice(), 1).unwrap();
+        packed.chunks(part).fold(Self::default(), |perf, part| {
+            let mut w = Words::new(false);
+            w.u64(part.len() as u64).raw(part).pad_to(8);
+            perf.record(83, &w.bytes)
+        })
+    }
 }
