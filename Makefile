@@ -11,7 +11,7 @@ help:
 	@echo 'make evaluate   race two-vms on both engines, then simulate hardware coherence (ATTC)'
 	@echo 'make test       every test, the lab among them'
 	@echo 'make lint       formatting, clippy, shell and kernel style'
-	@echo 'make bench      speed of the lab against its promises, of simulator and traces against floors'
+	@echo 'make bench      speed of the lab, the simulator and the trace readers against their promises'
 	@echo 'make clean      remove what was built here (not the cache in ~/.cache/steady)'
 
 setup:
@@ -35,6 +35,7 @@ bench: build
 	@bench/lab
 	@bench/coherence
 	@bench/memtrace/run
+	@bench/tracefile
 
 clean:
 	rm -rf target out
