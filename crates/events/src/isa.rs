@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Names of VM exit reasons, spelt as the kernel's tracing spells them.
+//! VM exit reasons: raw code and ISA, and names spelt as the kernel's tracing spells them.
 
 /// The ISA of a host's virtualization extension.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Isa {
     /// Intel VMX.
     Vmx,
@@ -11,7 +11,18 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// From the word of the host's init.
+    /// From the field `isa` of `kvm_exit` (`KVM_ISA_VMX`, `KVM_ISA_SVM`).
+    #[must_use]
+    pub fn from_number(number: u64) -> Option<Self> {
+        match number {
+            1 => Some(Self::Vmx),
+            2 => Some(Self::Svm),
+            _ => None,
+        }
+    }
+
+    /// From the lower-case word.
+    #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "vmx" => Some(Self::Vmx),
@@ -20,16 +31,130 @@ impl Isa {
         }
     }
 
+    /// The lower-case word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Vmx => "vmx",
+            Self::Svm => "svm",
+        }
+    }
+
+    fn table(self) -> &'static [(u64, &'static str)] {
+        match self {
+            Self::Vmx => VMX,
+            Self::Svm => SVM,
+        }
+    }
+
     /// Name of a raw exit reason; an unknown one keeps its number.
+    #[must_use]
     pub fn exit_name(self, reason: u64) -> String {
-        let (table, key) = match self {
-            // The upper bits of a VMX reason are flags (Intel SDM volume 3, 25.9.1).
-            Self::Vmx => (VMX, reason & 0xffff),
-            Self::Svm => (SVM, reason),
+        let reason = ExitReason::new(self, reason);
+        reason
+            .known_name()
+            .map_or_else(|| format!("UNKNOWN_{:#x}", reason.code), str::to_owned)
+    }
+}
+
+/// Why a vCPU left its guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ExitReason {
+    /// Whose code it is.
+    pub isa: Isa,
+    /// The code: on VMX the basic reason, without the flags of the upper half.
+    pub code: u64,
+}
+
+impl ExitReason {
+    /// From a raw code. The upper bits of a VMX reason are flags (Intel SDM volume 3, 25.9.1).
+    #[must_use]
+    pub fn new(isa: Isa, raw: u64) -> Self {
+        let code = match isa {
+            Isa::Vmx => raw & 0xffff,
+            // Some traces extend a 32-bit code by its sign.
+            Isa::Svm => raw & 0xffff_ffff,
         };
-        match table.binary_search_by_key(&key, |&(code, _)| code) {
-            Ok(at) => table[at].1.to_owned(),
-            Err(_) => format!("UNKNOWN_{reason:#x}"),
+        Self { isa, code }
+    }
+
+    /// From the name that tools print.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Isa::Vmx, Isa::Svm].into_iter().find_map(|isa| {
+            let row = isa.table().iter().find(|&&(_, known)| known == name);
+            row.map(|&(code, _)| Self { isa, code })
+        })
+    }
+
+    /// The name, if the code is known.
+    #[must_use]
+    pub fn known_name(self) -> Option<&'static str> {
+        let table = self.isa.table();
+        let at = table.binary_search_by_key(&self.code, |&(code, _)| code);
+        at.ok().map(|at| table[at].1)
+    }
+
+    /// Whether the guest spun for longer than the pause loop's window.
+    #[must_use]
+    pub fn is_pause(self) -> bool {
+        self.is(40, 0x77)
+    }
+
+    /// Whether the guest halted its vCPU.
+    #[must_use]
+    pub fn is_halt(self) -> bool {
+        self.is(12, 0x78)
+    }
+
+    /// Whether an interrupt of the host came. After these alone does KVM mark a descheduled vCPU
+    /// as preempted (`at_instruction_boundary` in `arch/x86/kvm/{vmx/vmx,svm/svm}.c`, Linux 6.12).
+    #[must_use]
+    pub fn is_host_interrupt(self) -> bool {
+        self.is(1, 0x60)
+    }
+
+    /// Whether the VMX preemption timer ran out: KVM's way to end a guest's APIC timer.
+    #[must_use]
+    pub fn is_preemption_timer(self) -> bool {
+        self.isa == Isa::Vmx && self.code == 52
+    }
+
+    fn is(self, vmx: u64, svm: u64) -> bool {
+        self.code
+            == match self.isa {
+                Isa::Vmx => vmx,
+                Isa::Svm => svm,
+            }
+    }
+}
+
+impl std::fmt::Display for ExitReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.known_name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "UNKNOWN_{:#x}", self.code),
+        }
+    }
+}
+
+/// In which half of its address space a guest was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RipClass {
+    /// The lower half: a program.
+    User,
+    /// The upper half: the kernel.
+    Kernel,
+}
+
+impl RipClass {
+    /// Of a 64-bit guest's RIP; a guest without paging or of another system may differ.
+    #[must_use]
+    pub fn of(rip: u64) -> Self {
+        if rip >> 63 == 0 {
+            Self::User
+        } else {
+            Self::Kernel
         }
     }
 }
@@ -195,6 +320,20 @@ mod tests {
                 assert_eq!(isa.exit_name(code), name);
             }
         }
+    }
+
+    #[test]
+    fn a_printed_name_gives_its_code_back() {
+        let pause = ExitReason::from_name("PAUSE_INSTRUCTION").unwrap();
+        assert_eq!((pause.isa, pause.code), (Isa::Vmx, 40));
+        assert!(ExitReason::from_name("hlt").unwrap().is_halt());
+        assert_eq!(ExitReason::from_name("no_such"), None);
+    }
+
+    #[test]
+    fn only_the_host_interrupt_of_the_same_isa_is_one() {
+        assert!(ExitReason::new(Isa::Svm, 0x60).is_host_interrupt());
+        assert!(!ExitReason::new(Isa::Vmx, 0x60).is_host_interrupt());
     }
 
     #[test]
