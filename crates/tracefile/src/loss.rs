@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is missing from a trace, as far as the trace tells.
+
+use std::collections::BTreeMap;
+
+use crate::error::{Fault, Place};
+
+/// How many descriptions of damage are kept; further ones are only counted.
+const DAMAGE_KEPT: usize = 16;
+/// How many unknown event numbers are told apart; a damaged trace can hold 65536.
+const UNKNOWN_KEPT: usize = 1024;
+
+/// What one CPU lost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuLoss {
+    /// Events that the trace says were dropped between records.
+    pub lost: u64,
+    /// Places where events were dropped.
+    pub gaps: u64,
+    /// Of these, places where the trace does not say how many.
+    pub gaps_unknown: u64,
+    /// Events overwritten in the kernel's buffer (`overrun` of its statistics).
+    pub overrun: u64,
+    /// Events that the kernel dropped for want of room (`dropped events`, `commit overrun`).
+    pub dropped: u64,
+}
+
+/// The end of a trace that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Truncation {
+    /// Where the trace ends.
+    pub place: Place,
+    /// Bytes that its own description promises beyond; `None` if it does not tell.
+    pub missing_bytes: Option<u64>,
+}
+
+/// A damaged place that was stepped over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// Where.
+    pub place: Place,
+    /// What was found there.
+    pub what: String,
+}
+
+/// What is missing from a trace. Final once [`crate::Source::next`] has returned `None`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Loss {
+    /// By CPU; CPUs that lost nothing may be absent.
+    pub cpus: BTreeMap<u32, CpuLoss>,
+    /// Set if the trace was cut off.
+    pub truncated: Option<Truncation>,
+    /// Records of event numbers that the trace does not describe: how many by number.
+    pub unknown_events: BTreeMap<u64, u64>,
+    /// Records, or lines of text, that are no tracepoint events and were passed over: how many.
+    pub other_records: u64,
+    /// Records that came after one with a later time stamp.
+    pub out_of_order: u64,
+    /// The first damaged places.
+    pub damage: Vec<Damage>,
+    /// All damaged places, also those not in `damage`.
+    pub damage_count: u64,
+}
+
+impl Loss {
+    /// All events that the trace says were lost, over its CPUs; the unknown gaps count nothing.
+    /// The kernel's statistics count again what gaps between records count, so the larger holds.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.cpus.values().fold(0, |sum, c| {
+            sum.saturating_add(c.lost.max(c.overrun))
+                .saturating_add(c.dropped)
+        })
+    }
+
+    /// True if nothing is known to be missing or damaged.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.lost() == 0
+            && self.cpus.values().all(|c| c.gaps == 0)
+            && self.truncated.is_none()
+            && self.unknown_events.is_empty()
+            && self.out_of_order == 0
+            && self.damage_count == 0
+    }
+
+    pub(crate) fn gap(&mut self, cpu: u32, events: Option<u64>) {
+        let loss = self.cpus.entry(cpu).or_default();
+        loss.gaps = loss.gaps.saturating_add(1);
+        match events {
+            Some(n) => loss.lost = loss.lost.saturating_add(n),
+            None => loss.gaps_unknown = loss.gaps_unknown.saturating_add(1),
+        }
+    }
+
+    pub(crate) fn damaged(&mut self, fault: Fault) {
+        self.damage_count = self.damage_count.saturating_add(1);
+        if self.damage.len() < DAMAGE_KEPT {
+            self.damage.push(Damage {
+                place: fault.place,
+                what: fault.what,
+            });
+        }
+    }
+
+    pub(crate) fn unknown(&mut self, id: u64) {
+        if let Some(count) = self.unknown_events.get_mut(&id) {
+            *count = count.saturating_add(1);
+        } else if self.unknown_events.len() < UNKNOWN_KEPT {
+            self.unknown_events.insert(id, 1);
+        } else {
+            self.other_records = self.other_records.saturating_add(1);
+        }
+    }
+
+    /// Notes a missing end; of several (one per CPU) the bytes add up and the first place stays.
+    pub(crate) fn cut(&mut self, place: Place, missing: Option<u64>) {
+        match &mut self.truncated {
+            None => {
+                self.truncated = Some(Truncation {
+                    place,
+                    missing_bytes: missing,
+                })
+            }
+            Some(t) => {
+                if let (Some(sum), Some(more)) = (t.missing_bytes.as_mut(), missing) {
+                    *sum = sum.saturating_add(more);
+                }
+            }
+        }
+    }
+}
