@@ -9,6 +9,7 @@
 //! All layout is in integers, so that the same results give the same bytes everywhere.
 #![forbid(unsafe_code)]
 
+pub mod diagnosis;
 pub mod html;
 pub mod humane;
 mod pick;
