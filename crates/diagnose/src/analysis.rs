@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One pass over the events of a trace: every analysis, in memory bounded by the number of vCPUs.
 
-use steady_events::{Event, ExitReason, Kind, vector};
+use steady_events::{Event, ExitReason, Kind};
 
 use crate::boost::{Awaits, Boosts, Decided};
 use crate::calls::Calls;
@@ -213,10 +213,4 @@ impl OfVcpu {
             self.timer.ended(reason, took_ns);
         }
     }
-}
-
-/// Whether a vector is one that senders wait for; told here for those who draw events.
-#[must_use]
-pub fn is_waited_for(kind: &Kind<'_>) -> bool {
-    matches!(kind, Kind::IpiAccepted { vector, .. } if vector::is_call_function(*vector))
 }

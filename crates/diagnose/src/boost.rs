@@ -3,8 +3,11 @@
 //!
 //! After a pause-loop exit KVM looks for a vCPU of the same VM to boost (`kvm_vcpu_on_spin`) and
 //! asks the scheduler for it (`kvm_vcpu_yield_to`). The question of the PLE study's Table 1 is
-//! whether that vCPU is the one that runs next. Here **next** means: at the first switch of the
-//! pCPU whose run queue it is on (another pCPU that takes it earlier counts too).
+//! whether that vCPU is the one that runs next. Here **next** means: at the first decision of the
+//! pCPU whose run queue it is on (another pCPU that takes it earlier counts too). A decision shows
+//! as a switch, or as the running vCPU's leaving and entering its guest: the request makes the pCPU
+//! reschedule, and it kept whom it had. A yielder that comes back and chooses again before its
+//! choice ran has failed too.
 //!
 //! Failures are sorted into the kinds of the Strict Boost and Debooster talk. A trace shows what
 //! was done, not what was right: whom a spinning vCPU waits for is known when it has an IPI under
@@ -78,6 +81,8 @@ pub enum Instead {
     Host,
     /// Nobody: the pCPU went idle.
     Idle,
+    /// Whoever: the yielder had to choose again before its choice ran.
+    Unseen,
 }
 
 impl Instead {
@@ -90,6 +95,7 @@ impl Instead {
             Self::OtherVm => "other-vm",
             Self::Host => "host-thread",
             Self::Idle => "idle",
+            Self::Unseen => "not-seen",
         }
     }
 }
@@ -100,9 +106,13 @@ struct Try {
     target: VcpuId,
     from_pcpu: u32,
     began_ns: u64,
+    rip: u64,
+    awaited_ready: bool,
     /// The outcome should the target run next.
     if_next: Outcome,
     agreed: bool,
+    /// The vCPU on the target's pCPU left its guest after the request.
+    left: bool,
     verdict: Option<Verdict>,
 }
 
@@ -185,8 +195,8 @@ pub struct Boosts {
     active: Vec<VcpuId>,
     /// By yielder.
     pub tallies: Vec<Tally>,
-    /// Whether return probes were seen: without them an attempt is decided by switches alone.
-    returns_seen: bool,
+    /// Whether the trace has return probes: without them an attempt is decided by what ran alone.
+    pub with_returns: bool,
 }
 
 /// What the IPIs say about a spinner: whether it waits for one to be taken, and by whom.
@@ -223,12 +233,16 @@ impl Boosts {
             }
             (Kind::BoostReturn { value }, Some(me)) => return self.returned(me, value, machine),
             (Kind::Switch { next, .. }, _) => return self.switched(event, next.tid, machine),
+            (Kind::Exit { .. } | Kind::Entry { .. }, Some(_)) if !self.active.is_empty() => {
+                return self.kept(event, machine);
+            }
             _ => {}
         }
         None
     }
 
     fn spin_begin(&mut self, me: VcpuId, machine: &Machine, calls: &impl Awaits) {
+        self.supersede(me);
         let ready = |id: &VcpuId| matches!(machine.vcpus[*id].state, State::Ready { .. });
         let rip = machine.vcpus[me].last_exit.map_or(0, |(_, rip, _)| rip);
         self.spins[me] = Some(Spin {
@@ -292,12 +306,15 @@ impl Boosts {
             target,
             from_pcpu: event.cpu,
             began_ns: event.time_ns,
+            rip: spin.rip,
+            awaited_ready: spin.awaited_ready,
             if_next: if wrong {
                 Outcome::Overboost
             } else {
                 Outcome::RanNext
             },
             agreed: false,
+            left: false,
             verdict: None,
         });
         self.active.push(me);
@@ -310,9 +327,44 @@ impl Boosts {
         self.active.retain(|&id| id != me);
     }
 
+    /// The yielder chooses again: a choice that was agreed to and has not run by now has failed.
+    fn supersede(&mut self, me: VcpuId) {
+        match &mut self.tries[me] {
+            Some(current) if current.agreed => {
+                current
+                    .verdict
+                    .get_or_insert(Verdict::Other(Instead::Unseen));
+                self.decide(me);
+            }
+            _ => {}
+        }
+    }
+
+    /// The vCPU on the target's pCPU leaves its guest, and enters it again: it was kept.
+    fn kept(&mut self, event: &Event<'_>, machine: &Machine) -> Option<Decided> {
+        let mut decided = None;
+        for at in (0..self.active.len()).rev() {
+            let me = self.active[at];
+            let Some(current) = &mut self.tries[me] else {
+                continue;
+            };
+            let target = &machine.vcpus[current.target];
+            let elsewhere = event.cpu != target.pcpu || event.tid == target.tid;
+            if elsewhere || current.verdict.is_some() || current.from_pcpu == event.cpu {
+                continue;
+            }
+            if matches!(event.kind, Kind::Exit { .. }) {
+                current.left = true;
+            } else if current.left {
+                current.verdict = Some(Verdict::Other(who(me, event.tid, machine)));
+                decided = self.decide(me).or(decided);
+            }
+        }
+        decided
+    }
+
     /// The return probe fires once the yielder runs again, so the switches came before it.
     fn returned(&mut self, me: VcpuId, value: i64, machine: &Machine) -> Option<Decided> {
-        self.returns_seen = true;
         let mut current = self.tries[me]?;
         if value <= 0 {
             self.tries[me] = None;
@@ -359,16 +411,14 @@ impl Boosts {
     fn decide(&mut self, me: VcpuId) -> Option<Decided> {
         let current = self.tries[me]?;
         let verdict = current.verdict?;
-        if self.returns_seen && !current.agreed {
+        if self.with_returns && !current.agreed {
             return None;
         }
         self.tries[me] = None;
         self.active.retain(|&id| id != me);
-        let spin = self.spins[me].as_mut();
-        let (rip, awaited_ready) = spin.map_or((0, false), |spin| {
+        if let Some(spin) = &mut self.spins[me] {
             spin.agreed = true;
-            (spin.rip, spin.awaited_ready)
-        });
+        }
         let tally = &mut self.tallies[me];
         let outcome = match verdict {
             Verdict::Next {
@@ -384,8 +434,8 @@ impl Boosts {
                 Outcome::SchedulerMismatch
             }
         };
-        tally.passed_over += u64::from(awaited_ready && outcome == Outcome::Overboost);
-        tally.count(rip, outcome);
+        tally.passed_over += u64::from(current.awaited_ready && outcome == Outcome::Overboost);
+        tally.count(current.rip, outcome);
         Some(Decided {
             yielder: me,
             target: current.target,

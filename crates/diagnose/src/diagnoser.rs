@@ -98,6 +98,7 @@ impl<'s> Diagnoser<'s> {
     ) -> Result<(), DiagnoseError> {
         let mut decoder = Decoder::default();
         let mut analysis = Analysis::default();
+        analysis.boosts.with_returns = source.about().event("steady", "boost_return").is_some();
         let mut zero_ns = None;
         while let Some(record) = source.next()? {
             let zero_ns = *zero_ns.get_or_insert(record.time_ns);

@@ -195,9 +195,8 @@ fn from_text(path: &Path, data: &[u8]) -> Result<Vec<(u64, String)>, SymbolsErro
                 text,
             });
         };
-        if matches!(kind, "t" | "T" | "w" | "W") {
-            functions.push((address, name.to_owned()));
-        } else if name == "_etext" {
+        // The end of the code bounds its last function, whatever kind the linker gave it.
+        if matches!(kind, "t" | "T" | "w" | "W") || name == "_etext" {
             functions.push((address, name.to_owned()));
         }
     }

@@ -41,9 +41,10 @@ impl Timer {
                 (self.arming, self.host_tick) = (false, false);
                 self.expiry_exits += u64::from(reason.is_preemption_timer());
             }
-            Kind::MsrWrite { index, value } if matches!(index, TSC_DEADLINE | X2APIC_TMICT) => {
-                self.armed(value);
-            }
+            Kind::MsrWrite {
+                index: TSC_DEADLINE | X2APIC_TMICT,
+                value,
+            } => self.armed(value),
             // With x2APIC the write shows twice: as the register and as the MSR that holds it.
             Kind::ApicWrite {
                 register: APIC_TMICT,
