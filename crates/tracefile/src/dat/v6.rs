@@ -4,22 +4,20 @@
 use super::meta::{CPUS_MAX, Meta};
 use super::options::{self, id};
 use super::pages::{CpuData, Packing};
+use crate::describe::Described;
 use crate::error::Fault;
 use crate::words::{Block, FileWords, Words};
 
 /// Reads the file from behind the page size on.
 pub(super) fn read(words: &mut FileWords<'_>, mut meta: Meta) -> Result<Meta, Fault> {
-    meta.headers(words)?;
-    meta.ftrace_events(words)?;
-    meta.event_systems(words)?;
-    let size = u64::from(words.u32("the kernel's symbols")?);
-    let symbols = words.block(size, "the kernel's symbols")?;
+    let described = &mut meta.described;
+    described.headers(words)?;
+    described.ftrace_events(words)?;
+    described.event_systems(words)?;
+    let symbols = Described::sized_text(words, "the kernel's symbols")?;
     meta.about.kallsyms = (!symbols.is_empty()).then_some(symbols);
-    let size = u64::from(words.u32("the texts of trace_printk")?);
-    words.block(size, "the texts of trace_printk")?;
-    let size = words.u64("the names of tasks")?;
-    let names = words.block(size, "the names of tasks")?;
-    meta.cmdlines(&names);
+    Described::sized_text(words, "the texts of trace_printk")?;
+    described.cmdlines(words)?;
     let place = words.place();
     let cpus = words.u32("the count of CPUs")?;
     if cpus > CPUS_MAX {

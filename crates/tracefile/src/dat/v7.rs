@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::meta::{CPUS_MAX, Meta, page_size};
 use super::options::{self, id};
 use super::pages::{CpuData, Packing, unpack};
+use crate::describe::Described;
 use crate::error::{Fault, Place};
 use crate::words::{Block, FileWords, Words};
 
@@ -171,21 +172,15 @@ fn options(
 fn content(section: &Section, number: u16, meta: &mut Meta) -> Result<(), Fault> {
     let mut words = section.words();
     match number {
-        id::HEADER_INFO => meta.headers(&mut words),
-        id::FTRACE_EVENTS => meta.ftrace_events(&mut words),
-        id::EVENT_FORMATS => meta.event_systems(&mut words),
+        id::HEADER_INFO => meta.described.headers(&mut words),
+        id::FTRACE_EVENTS => meta.described.ftrace_events(&mut words),
+        id::EVENT_FORMATS => meta.described.event_systems(&mut words),
         id::KALLSYMS => {
-            let size = words.u32("the kernel's symbols")?;
-            let symbols = words.block(u64::from(size), "the kernel's symbols")?;
+            let symbols = Described::sized_text(&mut words, "the kernel's symbols")?;
             meta.about.kallsyms = (!symbols.is_empty()).then_some(symbols);
             Ok(())
         }
-        _ => {
-            let size = words.u64("the names of tasks")?;
-            let names = words.block(size, "the names of tasks")?;
-            meta.cmdlines(&names);
-            Ok(())
-        }
+        _ => meta.described.cmdlines(&mut words),
     }
 }
 
