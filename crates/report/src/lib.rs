@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod diagnosis;
+pub mod diagnosis_page;
 pub mod html;
 pub mod humane;
 mod pick;

@@ -2,14 +2,16 @@
 //! `steady diagnose`: what traces say about why guests stall.
 
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::path::Path;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use steady_diagnose::{Diagnoser, Diagnosis, Slice, Symbols};
+use steady_diagnose::{Analysis, Diagnoser, Diagnosis, Effect, Perfetto, Slice, Symbols};
+use steady_events::Event;
 use steady_measures::write_atomic;
-use steady_report::diagnosis;
+use steady_report::{diagnosis, diagnosis_page};
 use steady_tracefile::Source;
 
 use crate::arguments::diagnose::Diagnose;
@@ -33,14 +35,56 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
         vms: arguments.vm.clone(),
         vcpus: arguments.vcpu.clone(),
     };
+    let mut drawing = match &arguments.perfetto {
+        Some(path) => Some(Drawing::new(path)?),
+        None => None,
+    };
     for path in &arguments.traces {
         let (name, mut source) = open(path)?;
         if is_this_host(source.as_ref()) {
             diagnoser.knobs = knobs();
         }
-        diagnoser.trace(&name, source.as_mut(), &mut |_, _, _| Ok(()))?;
+        let mut watch = |event: &Event<'_>, effect: Effect, all: &Analysis| match &mut drawing {
+            Some(drawing) => drawing.perfetto.event(event, effect, all),
+            None => Ok(()),
+        };
+        diagnoser.trace(&name, source.as_mut(), &mut watch)?;
+        // Only the first trace is drawn: another one's clock may be another.
+        if let Some(done) = drawing.take() {
+            done.finish()?;
+        }
     }
     show(arguments, &diagnoser.finish())
+}
+
+/// A drawing that is written aside and renamed when it is whole.
+struct Drawing {
+    perfetto: Perfetto<BufWriter<File>>,
+    aside: PathBuf,
+    path: PathBuf,
+}
+
+impl Drawing {
+    fn new(path: &Path) -> anyhow::Result<Self> {
+        let mut aside = path.as_os_str().to_owned();
+        aside.push(".part");
+        let aside = PathBuf::from(aside);
+        let cannot = || format!("cannot write {}", aside.display());
+        let file = File::create(&aside).with_context(cannot)?;
+        let perfetto = Perfetto::new(BufWriter::new(file)).with_context(cannot)?;
+        let path = path.to_owned();
+        Ok(Self {
+            perfetto,
+            aside,
+            path,
+        })
+    }
+
+    fn finish(self) -> anyhow::Result<()> {
+        let cannot = || format!("cannot write {}", self.path.display());
+        self.perfetto.finish().with_context(cannot)?;
+        std::fs::rename(&self.aside, &self.path).with_context(cannot)
+    }
 }
 
 fn open(path: &Path) -> anyhow::Result<(String, Box<dyn Source>)> {
@@ -53,6 +97,16 @@ fn open(path: &Path) -> anyhow::Result<(String, Box<dyn Source>)> {
 }
 
 fn show(arguments: &Diagnose, diagnosis: &Diagnosis) -> anyhow::Result<ExitCode> {
+    if let Some(path) = &arguments.html {
+        write_atomic(path, diagnosis_page::page(diagnosis).as_bytes())?;
+    }
+    if let Some(folder) = &arguments.csv {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        for (name, text) in steady_diagnose::tables(diagnosis) {
+            write_atomic(&folder.join(name), text.as_bytes())?;
+        }
+    }
     let mut out = std::io::stdout();
     if arguments.json {
         serde_json::to_writer_pretty(&mut out, diagnosis)?;

@@ -17,7 +17,6 @@ const TRACING: &str = "/sys/kernel/tracing";
 
 /// What will be done.
 struct Plan {
-    events: Vec<String>,
     probes: Vec<&'static Probe>,
     /// The program and its words.
     command: Vec<String>,
@@ -116,7 +115,6 @@ fn plan(arguments: &Record) -> anyhow::Result<Plan> {
     }
     let command = command(arguments, tool(arguments)?, &events, !probes.is_empty());
     Ok(Plan {
-        events,
         probes,
         command,
         left_out,
