@@ -69,8 +69,6 @@ const BEGINNINGS: [(Cause, &[&str]); 4] = [
             "native_apic_wait_icr_idle",
             "native_apic_icr_write",
             "text_poke",
-            "stop_machine",
-            "multi_cpu_stop",
         ],
     ),
     (
@@ -115,6 +113,8 @@ const BEGINNINGS: [(Cause, &[&str]); 4] = [
             "del_timer_sync",
             "__seqcount",
             "cpuhp_",
+            "stop_machine",
+            "multi_cpu_stop",
         ],
     ),
     (

@@ -204,15 +204,19 @@ pub fn step_words(step: &steady_diagnose::Step) -> String {
 fn wrapped(out: &mut String, lead: &str, text: &str) {
     let indent = " ".repeat(lead.chars().count());
     let mut line = lead.to_owned();
+    let mut fresh = true;
     for word in text.split(' ') {
         let fits = line.chars().count() + 1 + word.chars().count() <= WIDTH;
-        if !fits && line.trim() != "" {
-            let _ = writeln!(out, "{}", line.trim_end());
-            line = indent.clone();
-        } else if line.len() > lead.len() || line.len() > indent.len() {
+        if !fresh && !fits {
+            let _ = writeln!(out, "{line}");
+            line.clone_from(&indent);
+            fresh = true;
+        }
+        if !fresh {
             line.push(' ');
         }
         line.push_str(word);
+        fresh = false;
     }
     let _ = writeln!(out, "{line}");
 }
