@@ -112,6 +112,7 @@ const BEGINNINGS: [(Cause, &[&str]); 4] = [
             "timer_delete_sync",
             "del_timer_sync",
             "__seqcount",
+            "ktime_get",
             "cpuhp_",
             "stop_machine",
             "multi_cpu_stop",
