@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use steady_events::Event;
-use steady_tracefile::{Loss, Source};
+use steady_tracefile::{Format, Loss, Source};
 
 use crate::analysis::{Analysis, Effect};
 use crate::build::{Builder, Names, permille};
@@ -98,7 +98,10 @@ impl<'s> Diagnoser<'s> {
     ) -> Result<(), DiagnoseError> {
         let mut decoder = Decoder::default();
         let mut analysis = Analysis::default();
-        analysis.boosts.with_returns = source.about().event("steady", "boost_return").is_some();
+        // Text describes no events ahead; there the probes are taken to be those of `steady record`.
+        let about = source.about();
+        analysis.boosts.with_returns =
+            is_text(about.format) || about.event("steady", "boost_return").is_some();
         let mut zero_ns = None;
         while let Some(record) = source.next()? {
             let zero_ns = *zero_ns.get_or_insert(record.time_ns);
@@ -258,6 +261,11 @@ impl<'s> Diagnoser<'s> {
                 "whom KVM boosts after a pause-loop exit and whether it runs: stock KVM has no tracepoint there",
             ),
             (
+                seen.boost > 0 && seen.boost_return == 0,
+                "the return probe of `steady record` on kvm_vcpu_yield_to",
+                "which boosts the scheduler agreed to",
+            ),
+            (
                 pauses && self.symbols.is_none(),
                 "symbols of the guest's kernel (--symbols System.map)",
                 "in which function guests spin, and so why",
@@ -299,6 +307,10 @@ impl Default for Diagnoser<'_> {
     fn default() -> Self {
         Self::new()
     }
+}
+
+fn is_text(format: Format) -> bool {
+    matches!(format, Format::FtraceText | Format::PerfScript)
 }
 
 fn loss(loss: &Loss, analysis: &Analysis, unreadable: u64) -> LossTable {

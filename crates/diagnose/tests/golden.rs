@@ -148,6 +148,20 @@ fn a_slice_of_time_has_fewer_exits_and_nothing_outside_it() {
 }
 
 #[test]
+fn the_text_that_trace_cmd_prints_of_a_trace_gives_the_same_tables() {
+    let text = std::fs::read(fixture("stall.report.txt.zst")).unwrap();
+    let reader = std::io::Cursor::new(text);
+    let mut source = steady_tracefile::open_stream(Box::new(reader), "report").unwrap();
+    let mut diagnoser = Diagnoser::new();
+    diagnoser
+        .trace("report", source.as_mut(), &mut |_, _, _| Ok(()))
+        .unwrap();
+    let from_text = diagnoser.finish();
+    let binary = diagnosis(None, Slice::default());
+    assert_eq!(from_text.traces[0].vms, binary.traces[0].vms);
+}
+
+#[test]
 fn the_same_trace_gives_the_same_bytes() {
     let bytes = || serde_json::to_vec(&diagnosis(None, Slice::default())).unwrap();
     assert_eq!(bytes(), bytes());

@@ -78,9 +78,13 @@ impl ExitReason {
         Self { isa, code }
     }
 
-    /// From the name that tools print.
+    /// From the name that the kernel prints, or the other one of libtraceevent's plugin.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
+        let other = OTHER_NAMES.iter().find(|(other, ..)| *other == name);
+        if let Some(&(_, isa, code)) = other {
+            return Some(Self { isa, code });
+        }
         [Isa::Vmx, Isa::Svm].into_iter().find_map(|isa| {
             let row = isa.table().iter().find(|&&(_, known)| known == name);
             row.map(|&(code, _)| Self { isa, code })
@@ -309,6 +313,36 @@ const SVM: &[(u64, &str)] = &[
     (0x403, "vmgexit"),
 ];
 
+/// What libtraceevent's plugin for KVM (1.7), and so `trace-cmd report` and `perf script`, print
+/// otherwise than the kernel does.
+const OTHER_NAMES: &[(&str, Isa, u64)] = &[
+    ("PENDING_INTERRUPT", Isa::Vmx, 7),
+    ("EXIT_INTR", Isa::Svm, 0x60),
+    ("EXIT_NMI", Isa::Svm, 0x61),
+    ("EXIT_SMI", Isa::Svm, 0x62),
+    ("EXIT_INIT", Isa::Svm, 0x63),
+    ("EXIT_VINTR", Isa::Svm, 0x64),
+    ("EXIT_RDTSC", Isa::Svm, 0x6e),
+    ("EXIT_RDPMC", Isa::Svm, 0x6f),
+    ("EXIT_CPUID", Isa::Svm, 0x72),
+    ("EXIT_IRET", Isa::Svm, 0x74),
+    ("EXIT_INVD", Isa::Svm, 0x76),
+    ("EXIT_PAUSE", Isa::Svm, 0x77),
+    ("EXIT_HLT", Isa::Svm, 0x78),
+    ("EXIT_INVLPG", Isa::Svm, 0x79),
+    ("EXIT_INVLPGA", Isa::Svm, 0x7a),
+    ("EXIT_IOIO", Isa::Svm, 0x7b),
+    ("EXIT_MSR", Isa::Svm, 0x7c),
+    ("EXIT_TASK_SWITCH", Isa::Svm, 0x7d),
+    ("EXIT_SHUTDOWN", Isa::Svm, 0x7f),
+    ("EXIT_VMMCALL", Isa::Svm, 0x81),
+    ("EXIT_WBINVD", Isa::Svm, 0x89),
+    ("EXIT_MONITOR", Isa::Svm, 0x8a),
+    ("EXIT_MWAIT", Isa::Svm, 0x8b),
+    ("EXIT_XSETBV", Isa::Svm, 0x8d),
+    ("EXIT_NPF", Isa::Svm, 0x400),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -327,6 +361,16 @@ mod tests {
         let pause = ExitReason::from_name("PAUSE_INSTRUCTION").unwrap();
         assert_eq!((pause.isa, pause.code), (Isa::Vmx, 40));
         assert!(ExitReason::from_name("hlt").unwrap().is_halt());
+        assert_eq!(
+            ExitReason::from_name("EXIT_PAUSE").unwrap().to_string(),
+            "pause"
+        );
+        assert_eq!(
+            ExitReason::from_name("PENDING_INTERRUPT")
+                .unwrap()
+                .to_string(),
+            "INTERRUPT_WINDOW"
+        );
         assert_eq!(ExitReason::from_name("no_such"), None);
     }
 
