@@ -108,6 +108,8 @@ pub struct Collect {
 pub struct TracePlan {
     /// Event systems or single events, as `trace-cmd record -e` takes them.
     pub events: Vec<String>,
+    /// Probes to set before, as lines of tracefs's `kprobe_events`.
+    pub probes: Vec<String>,
     /// Buffer of each pCPU, in KiB.
     pub buffer_kib: u32,
 }

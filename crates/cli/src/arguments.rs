@@ -2,6 +2,7 @@
 //! The command line: every command and flag with its help.
 
 pub mod coherence;
+pub mod diagnose;
 
 use std::path::PathBuf;
 
@@ -45,6 +46,10 @@ pub enum Command {
     Doctor(Doctor),
     /// Show results that were written before.
     Report(Report),
+    /// Say from traces of KVM hosts what makes guests stall, and what would help.
+    Diagnose(diagnose::Diagnose),
+    /// Record a trace of this host, or of this guest, that can be diagnosed.
+    Record(diagnose::Record),
     /// Simulate TLB coherence in hardware and software, on generated or captured accesses.
     #[command(subcommand, after_help = coherence::EXAMPLES)]
     Coherence(coherence::Coherence),

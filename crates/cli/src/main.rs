@@ -22,6 +22,8 @@ fn main() -> ExitCode {
         Command::Build(build) => command::build::build(&build),
         Command::Doctor(doctor) => command::doctor::doctor(&doctor),
         Command::Report(report) => command::report::report(&report),
+        Command::Diagnose(diagnose) => command::diagnose::diagnose(&diagnose),
+        Command::Record(record) => command::record::record(&record),
         Command::Coherence(coherence) => command::coherence::coherence(&coherence),
         Command::Reproduce(reproduce) => command::reproduce::reproduce(&reproduce),
         Command::Completions { shell } => command::generate::completions(shell),

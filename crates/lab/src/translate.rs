@@ -2,6 +2,7 @@
 //! From a variant of a scenario to the plan of an emulated host and its kernel's command line.
 
 use steady_agent::plan::{Collect, Grouping, HostPlan, TracePlan, VmPlan, Vmm, WorkloadPlan};
+use steady_events::probe;
 use steady_guest_programs::{self as guest_programs, Program, SCRATCH, Setting};
 use steady_scenario::{self as scenario, Remedy, Scenario, Variant, Vm, Word};
 
@@ -9,18 +10,6 @@ use crate::engine::{Engine, EngineKind};
 use crate::error::LabError;
 use crate::image::tree::HostNeeds;
 
-/// Events that `--trace` records: what a diagnosis of stalls reads.
-const TRACE_EVENTS: [&str; 9] = [
-    "kvm",
-    "sched:sched_switch",
-    "sched:sched_wakeup",
-    "sched:sched_waking",
-    "sched:sched_migrate_task",
-    "ipi",
-    "irq_vectors",
-    "timer:hrtimer_expire_entry",
-    "timer:hrtimer_start",
-];
 /// trace-cmd's buffer for each pCPU, in KiB.
 const TRACE_BUFFER_KIB: u32 = 8 << 10;
 /// Added to the limit of a scenario for what surrounds the workloads, in seconds of the host.
@@ -167,6 +156,7 @@ pub fn plan(scenario: &Scenario, variant: &Variant, trace: bool) -> Result<HostP
         },
         trace: trace.then(|| TracePlan {
             events: trace_events(variant),
+            probes: probe::PROBES.iter().map(ToString::to_string).collect(),
             buffer_kib: TRACE_BUFFER_KIB,
         }),
         time_limit_ms: (u64::from(scenario.host.time_limit_s) + PLAN_SLACK_S) * 1000,
@@ -175,7 +165,11 @@ pub fn plan(scenario: &Scenario, variant: &Variant, trace: bool) -> Result<HostP
 
 /// What `--trace` records of this variant.
 fn trace_events(variant: &Variant) -> Vec<String> {
-    let mut events: Vec<String> = TRACE_EVENTS.map(str::to_owned).into();
+    let mut events: Vec<String> = probe::EVENTS
+        .iter()
+        .chain([&probe::GROUP])
+        .map(|&event| event.to_owned())
+        .collect();
     if variant.remedies.contains(&Remedy::Shoot4u) {
         events.push("kvm_shoot4u".to_owned());
     }

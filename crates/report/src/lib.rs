@@ -9,6 +9,8 @@
 //! All layout is in integers, so that the same results give the same bytes everywhere.
 #![forbid(unsafe_code)]
 
+pub mod diagnosis;
+pub mod diagnosis_page;
 pub mod html;
 pub mod humane;
 mod pick;

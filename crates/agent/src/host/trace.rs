@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A `trace.dat` of the run, recorded by trace-cmd inside the emulated host.
 
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -12,6 +14,7 @@ use crate::system::{self, Doing, Failure};
 
 /// Where trace-cmd writes.
 pub const TRACE_FILE: &str = "/tmp/trace.dat";
+const PROBES: &str = "/sys/kernel/tracing/kprobe_events";
 const SAID: &str = "/tmp/trace-cmd.log";
 /// How long trace-cmd may take to begin and to write its file, in nanoseconds.
 const LIMIT_NS: u64 = 60_000_000_000;
@@ -22,6 +25,7 @@ pub struct Recording(Child);
 
 /// Starts trace-cmd and waits until the kernel's tracing is on.
 pub fn start(plan: &TracePlan) -> Result<Recording, Failure> {
+    set_probes(&plan.probes)?;
     let said = std::fs::File::create(SAID).doing(|| format!("create {SAID}"))?;
     let mut command = Command::new("/usr/bin/trace-cmd");
     command.args([
@@ -54,6 +58,18 @@ pub fn start(plan: &TracePlan) -> Result<Recording, Failure> {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     Ok(Recording(child))
+}
+
+/// One write for each line: the kernel then says which one it refuses.
+fn set_probes(lines: &[String]) -> Result<(), Failure> {
+    for line in lines {
+        OpenOptions::new()
+            .append(true)
+            .open(PROBES)
+            .and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()))
+            .doing(|| format!("write `{line}` to {PROBES}"))?;
+    }
+    Ok(())
 }
 
 fn events_enabled() -> bool {

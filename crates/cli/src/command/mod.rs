@@ -3,12 +3,15 @@
 
 pub mod build;
 pub mod coherence;
+pub mod diagnose;
 pub mod doctor;
 pub mod generate;
+pub mod record;
 pub mod report;
 pub mod reproduce;
 pub mod run;
 
+use steady_diagnose::{DiagnoseError, SymbolsError};
 use steady_lab::LabError;
 use steady_scenario::LoadError;
 
@@ -20,11 +23,11 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
     if let Some(code) = coherence::exit_code(error) {
         return code;
     }
-    if error.downcast_ref::<LoadError>().is_some() {
-        2
-    } else {
-        1
-    }
+    let bad_input = error.downcast_ref::<LoadError>().is_some()
+        || error.downcast_ref::<DiagnoseError>().is_some()
+        || error.downcast_ref::<SymbolsError>().is_some()
+        || error.downcast_ref::<steady_tracefile::Error>().is_some();
+    if bad_input { 2 } else { 1 }
 }
 
 /// Whether standard output may be coloured.

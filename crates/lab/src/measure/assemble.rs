@@ -8,11 +8,11 @@ use std::path::Path;
 
 use steady_agent::channel::Output;
 use steady_agent::event::{Event, VmWindow, Window, WorkloadEnd};
+use steady_events::Isa;
 use steady_guest_programs as guest_programs;
 use steady_measures::{Artifact, Better, Metric, Repetition, Unit, Warning, names};
 use steady_scenario::{Collect, Scenario, Vm};
 
-use super::reason::Isa;
 use super::symbol::{Class, Symbols};
 use crate::engine::watch::Transcript;
 use crate::error::{LabError, RunFault};

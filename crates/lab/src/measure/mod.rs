@@ -2,5 +2,4 @@
 //! From what the emulated host counted to the measures of a repetition.
 
 pub mod assemble;
-pub mod reason;
 pub mod symbol;

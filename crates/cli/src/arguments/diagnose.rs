@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The command line of `steady diagnose` and `steady record`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// `steady diagnose`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  steady diagnose trace.dat --symbols System.map
+  steady diagnose perf.data --html page.html --perfetto trace.pftrace
+  steady diagnose host.dat guest.dat --json | jq '.findings[0]'
+  perf record -e 'kvm:*' -e 'sched:*' -a -o - sleep 10 | steady diagnose -")]
+pub struct Diagnose {
+    /// Traces of trace-cmd, perf or ftrace, whatever their names; `-` is standard input.
+    #[arg(required = true, value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
+    /// The guests' kernel: a System.map, a copy of /proc/kallsyms, or a vmlinux.
+    #[arg(long, value_name = "FILE")]
+    pub symbols: Option<PathBuf>,
+    /// Only these VMs of the output (vm1, vm2, …).
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub vm: Vec<String>,
+    /// Only VMs with these vCPUs.
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',')]
+    pub vcpu: Vec<u32>,
+    /// Only this part of each trace, in seconds after its begin: `2.5-4`, `-4`, `2.5-`.
+    #[arg(long, value_name = "FROM-TO", value_parser = time_slice, allow_hyphen_values = true)]
+    pub time: Option<(Option<u64>, Option<u64>)>,
+    /// Ticks in a second of the guests' kernels (their CONFIG_HZ).
+    #[arg(long, value_name = "HZ", default_value_t = 250, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub guest_hz: u64,
+    /// Print JSON (docs/formats/diagnosis.md) instead of text.
+    #[arg(long)]
+    pub json: bool,
+    /// Also write a page that needs nothing beside it.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Also write the events of the first trace for ui.perfetto.dev.
+    #[arg(long, value_name = "FILE")]
+    pub perfetto: Option<PathBuf>,
+    /// Also write the tables as CSV files.
+    #[arg(long, value_name = "FOLDER")]
+    pub csv: Option<PathBuf>,
+}
+
+/// `steady record`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  steady record --dry-run
+  sudo steady record -o stall.dat --seconds 10
+  sudo steady record --guest -o guest.dat")]
+pub struct Record {
+    /// The trace to write.
+    #[arg(short, long, value_name = "FILE", default_value = "steady-trace.dat")]
+    pub out: PathBuf,
+    /// How long, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub seconds: u64,
+    /// Buffer for each CPU, in KiB.
+    #[arg(long, value_name = "KIB", default_value_t = 16_384, value_parser = clap::value_parser!(u64).range(64..=1_048_576))]
+    pub buffer_kib: u64,
+    /// The program that records; the first that is installed if none is named.
+    #[arg(long, value_enum)]
+    pub tool: Option<Tool>,
+    /// Record the shootdowns of this kernel, as a guest, instead of its VMs.
+    #[arg(long)]
+    pub guest: bool,
+    /// Print the commands and run nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// A program that records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Tool {
+    /// trace-cmd.
+    TraceCmd,
+    /// perf.
+    Perf,
+}
+
+/// From and to, in nanoseconds; either may be left out.
+fn time_slice(text: &str) -> Result<(Option<u64>, Option<u64>), String> {
+    let expected =
+        || format!("`{text}` is no span of time; expected FROM-TO in seconds, as `2.5-4`");
+    let (from, to) = text.split_once('-').ok_or_else(expected)?;
+    let side = |side: &str| match side {
+        "" => Some(None),
+        side => nanoseconds(side).map(Some),
+    };
+    let (from, to) = side(from).zip(side(to)).ok_or_else(expected)?;
+    if from.zip(to).is_some_and(|(from, to)| from > to) {
+        return Err(format!("`{text}` ends before it begins"));
+    }
+    Ok((from, to))
+}
+
+fn nanoseconds(text: &str) -> Option<u64> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    if part.len() > 9 || !part.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let part: u64 = format!("{part:0<9}").parse().ok()?;
+    whole
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1_000_000_000)?
+        .checked_add(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_may_lack_either_side() {
+        assert_eq!(
+            time_slice("2.5-4"),
+            Ok((Some(2_500_000_000), Some(4_000_000_000)))
+        );
+        assert_eq!(time_slice("-4"), Ok((None, Some(4_000_000_000))));
+        assert_eq!(time_slice("0.000000001-"), Ok((Some(1), None)));
+    }
+
+    #[test]
+    fn a_slice_that_ends_before_it_begins_is_refused() {
+        assert!(time_slice("4-2").is_err());
+        assert!(time_slice("four").is_err());
+        assert!(time_slice("1.2.3-").is_err());
+    }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `steady diagnose`: what traces say about why guests stall.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use steady_diagnose::{Analysis, Diagnoser, Diagnosis, Effect, Perfetto, Slice, Symbols};
+use steady_events::Event;
+use steady_measures::write_atomic;
+use steady_report::{diagnosis, diagnosis_page};
+use steady_tracefile::Source;
+
+use crate::arguments::diagnose::Diagnose;
+use crate::command::colour;
+
+/// Reads the traces and shows what they say.
+pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
+    let symbols = match &arguments.symbols {
+        Some(path) => Some((Symbols::load(path)?, path.display().to_string())),
+        None => None,
+    };
+    let mut diagnoser = Diagnoser::new();
+    diagnoser.symbols = symbols
+        .as_ref()
+        .map(|(symbols, file)| (symbols, file.clone()));
+    diagnoser.tick_hz = arguments.guest_hz;
+    let (from_ns, to_ns) = arguments.time.unwrap_or_default();
+    diagnoser.slice = Slice {
+        from_ns,
+        to_ns,
+        vms: arguments.vm.clone(),
+        vcpus: arguments.vcpu.clone(),
+    };
+    let mut drawing = match &arguments.perfetto {
+        Some(path) => Some(Drawing::new(path)?),
+        None => None,
+    };
+    for path in &arguments.traces {
+        let (name, mut source) = open(path)?;
+        if is_this_host(source.as_ref()) {
+            diagnoser.knobs = knobs();
+        }
+        let mut watch = |event: &Event<'_>, effect: Effect, all: &Analysis| match &mut drawing {
+            Some(drawing) => drawing.perfetto.event(event, effect, all),
+            None => Ok(()),
+        };
+        diagnoser.trace(&name, source.as_mut(), &mut watch)?;
+        // Only the first trace is drawn: another one's clock may be another.
+        if let Some(done) = drawing.take() {
+            done.finish()?;
+        }
+    }
+    show(arguments, &diagnoser.finish())
+}
+
+/// A drawing that is written aside and renamed when it is whole.
+struct Drawing {
+    perfetto: Perfetto<BufWriter<File>>,
+    aside: PathBuf,
+    path: PathBuf,
+}
+
+impl Drawing {
+    fn new(path: &Path) -> anyhow::Result<Self> {
+        let mut aside = path.as_os_str().to_owned();
+        aside.push(".part");
+        let aside = PathBuf::from(aside);
+        let cannot = || format!("cannot write {}", aside.display());
+        let file = File::create(&aside).with_context(cannot)?;
+        let perfetto = Perfetto::new(BufWriter::new(file)).with_context(cannot)?;
+        let path = path.to_owned();
+        Ok(Self {
+            perfetto,
+            aside,
+            path,
+        })
+    }
+
+    fn finish(self) -> anyhow::Result<()> {
+        let cannot = || format!("cannot write {}", self.path.display());
+        self.perfetto.finish().with_context(cannot)?;
+        std::fs::rename(&self.aside, &self.path).with_context(cannot)
+    }
+}
+
+fn open(path: &Path) -> anyhow::Result<(String, Box<dyn Source>)> {
+    if path == Path::new("-") {
+        let name = "standard input".to_owned();
+        let source = steady_tracefile::open_stream(Box::new(std::io::stdin()), &name)?;
+        return Ok((name, source));
+    }
+    Ok((path.display().to_string(), steady_tracefile::open(path)?))
+}
+
+fn show(arguments: &Diagnose, diagnosis: &Diagnosis) -> anyhow::Result<ExitCode> {
+    if let Some(path) = &arguments.html {
+        write_atomic(path, diagnosis_page::page(diagnosis).as_bytes())?;
+    }
+    if let Some(folder) = &arguments.csv {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        for (name, text) in steady_diagnose::tables(diagnosis) {
+            write_atomic(&folder.join(name), text.as_bytes())?;
+        }
+    }
+    let mut out = std::io::stdout();
+    if arguments.json {
+        serde_json::to_writer_pretty(&mut out, diagnosis)?;
+        writeln!(out)?;
+    } else {
+        let options = diagnosis::Options { colour: colour() };
+        out.write_all(diagnosis::text(diagnosis, options).as_bytes())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the trace is of the kernel that runs here, so that its knobs can be looked up.
+fn is_this_host(source: &dyn Source) -> bool {
+    let here = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let there = source.about().release.as_deref();
+    there == Some(here.trim()) && Path::new("/sys/module/kvm").is_dir()
+}
+
+/// Parameters of the KVM modules of this host.
+fn knobs() -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for module in ["kvm", "kvm_intel", "kvm_amd"] {
+        let folder = format!("/sys/module/{module}/parameters");
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            if let Ok(value) = std::fs::read_to_string(entry.path()) {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                found.insert(format!("{module}.{name}"), value.trim().to_owned());
+            }
+        }
+    }
+    found
+}

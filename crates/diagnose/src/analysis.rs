@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! One pass over the events of a trace: every analysis, in memory bounded by the number of vCPUs.
+
+use steady_events::{Event, ExitReason, Kind};
+
+use crate::boost::{Awaits, Boosts, Decided};
+use crate::calls::Calls;
+use crate::exits::Exits;
+use crate::guest::Shootdowns;
+use crate::machine::{Machine, VcpuId};
+use crate::pause::Pauses;
+use crate::preempt::Preempt;
+use crate::timer::Timer;
+
+/// Halts told apart by place: enough for the idle loop of any kernel.
+const MOST_HALT_PLACES: usize = 64;
+
+/// What one vCPU did.
+#[derive(Debug, Default)]
+pub struct OfVcpu {
+    /// Its exits.
+    pub exits: Exits,
+    /// Its pause-loop exits.
+    pub pauses: Pauses,
+    /// Its timer.
+    pub timer: Timer,
+    /// Its turns.
+    pub preempt: Preempt,
+    /// Where it halts, with how often.
+    pub halts: Vec<(u64, u64)>,
+    /// Hypercalls by number: send IPI (10), yield to (11), others.
+    pub hypercalls: [u64; 3],
+    /// First and last event of its thread, in nanoseconds.
+    pub seen_ns: Option<(u64, u64)>,
+    /// Exits while its guest was in user mode.
+    pub from_user: u64,
+    last: Option<(ExitReason, u64)>,
+}
+
+/// Which kinds of events were seen: what cannot be concluded depends on it.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// `kvm_entry`.
+    pub entry: u64,
+    /// `kvm_exit`.
+    pub exit: u64,
+    /// Exits with a reason that no table has.
+    pub unknown_exit: u64,
+    /// `sched_switch`.
+    pub switch: u64,
+    /// `sched_wakeup`.
+    pub wakeup: u64,
+    /// `kvm_apic_accept_irq`.
+    pub accepted: u64,
+    /// `kvm_msr` or `kvm_apic`.
+    pub timer_write: u64,
+    /// `local_timer_entry`.
+    pub host_timer: u64,
+    /// Probe on `kvm_vcpu_on_spin`.
+    pub spin: u64,
+    /// Probe on `kvm_vcpu_yield_to`.
+    pub boost: u64,
+    /// Its return probe.
+    pub boost_return: u64,
+    /// `csd_queue_cpu` or probes on the flush.
+    pub guest_call: u64,
+    /// All events.
+    pub all: u64,
+}
+
+/// All analyses of one trace.
+#[derive(Debug, Default)]
+pub struct Analysis {
+    /// Who is where.
+    pub machine: Machine,
+    /// By vCPU.
+    pub vcpus: Vec<OfVcpu>,
+    /// Boosts.
+    pub boosts: Boosts,
+    /// IPIs between vCPUs.
+    pub calls: Calls,
+    /// Shootdowns of the traced kernel itself.
+    pub shootdowns: Shootdowns,
+    /// What was seen.
+    pub seen: Seen,
+    /// First and last event, in nanoseconds.
+    pub span_ns: Option<(u64, u64)>,
+}
+
+/// What an event decided, for those who draw it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Effect {
+    /// The vCPU of the event's thread.
+    pub vcpu: Option<VcpuId>,
+    /// A boost whose outcome is known now.
+    pub boost: Option<Decided>,
+}
+
+impl Analysis {
+    /// Takes an event. Events come in the order of time; a step back in time loses a measure, no more.
+    pub fn event(&mut self, event: &Event<'_>) -> Effect {
+        self.note(event);
+        let vcpu = self.machine.vcpu_of(event);
+        let known = self.machine.vcpus.len();
+        if self.vcpus.len() < known {
+            self.vcpus.resize_with(known, OfVcpu::default);
+        }
+        let boost = self.boosts.event(event, vcpu, &self.machine, &self.calls);
+        self.calls.event(event, vcpu, &self.machine);
+        self.shootdowns.event(event);
+        if let Kind::Switch { prev, next, .. } = event.kind {
+            for tid in [prev.tid, next.tid] {
+                if let Some(id) = self.machine.of_tid(tid) {
+                    self.vcpus[id].preempt.event(event, &self.machine.vcpus[id]);
+                }
+            }
+        } else if let Some(id) = vcpu {
+            let waits = self.calls.waits(id);
+            self.vcpus[id].preempt.event(event, &self.machine.vcpus[id]);
+            self.vcpus[id].event(event, waits);
+        }
+        self.machine.apply(event);
+        Effect { vcpu, boost }
+    }
+
+    fn note(&mut self, event: &Event<'_>) {
+        let (first, last) = self.span_ns.unwrap_or((event.time_ns, event.time_ns));
+        self.span_ns = Some((first.min(event.time_ns), last.max(event.time_ns)));
+        let seen = &mut self.seen;
+        seen.all += 1;
+        let counter = match event.kind {
+            Kind::Entry { .. } => &mut seen.entry,
+            Kind::Exit { reason, .. } => {
+                seen.unknown_exit += u64::from(reason.known_name().is_none());
+                &mut seen.exit
+            }
+            Kind::Switch { .. } => &mut seen.switch,
+            Kind::Wakeup { .. } => &mut seen.wakeup,
+            Kind::IpiAccepted { .. } => &mut seen.accepted,
+            Kind::MsrWrite { .. } | Kind::ApicWrite { .. } => &mut seen.timer_write,
+            Kind::HostTimer => &mut seen.host_timer,
+            Kind::SpinBegin { .. } => &mut seen.spin,
+            Kind::BoostTry { .. } => &mut seen.boost,
+            Kind::BoostReturn { .. } => &mut seen.boost_return,
+            Kind::CallQueued { .. } | Kind::ShootdownBegin => &mut seen.guest_call,
+            _ => return,
+        };
+        *counter += 1;
+    }
+
+    /// The trace is over.
+    pub fn finish(&mut self) {
+        self.boosts.finish();
+        self.shootdowns.finish();
+        for vcpu in &mut self.vcpus {
+            vcpu.exits.finish();
+            vcpu.pauses.finish();
+        }
+    }
+}
+
+impl OfVcpu {
+    fn event(&mut self, event: &Event<'_>, waits: bool) {
+        let time_ns = event.time_ns;
+        let (first, last) = self.seen_ns.unwrap_or((time_ns, time_ns));
+        self.seen_ns = Some((first.min(time_ns), last.max(time_ns)));
+        self.timer.event(event);
+        match event.kind {
+            Kind::Exit { reason, rip, .. } => self.exit(reason, rip, time_ns, waits),
+            Kind::Entry { .. } => self.entry(time_ns),
+            Kind::PleWindow { window } => self.pauses.window = Some(window),
+            Kind::Hypercall { nr } => {
+                let at = match nr {
+                    10 => 0,
+                    11 => 1,
+                    _ => 2,
+                };
+                self.hypercalls[at] += 1;
+            }
+            _ => {}
+        }
+    }
+
+    fn exit(&mut self, reason: ExitReason, rip: u64, time_ns: u64, waits: bool) {
+        self.exits.exit(reason, time_ns);
+        self.last = Some((reason, rip));
+        self.from_user += u64::from(rip >> 63 == 0);
+        if reason.is_pause() {
+            self.pauses.exit(rip, time_ns, waits);
+        } else {
+            self.pauses.other_exit();
+        }
+        if reason.is_halt() {
+            match self.halts.iter().position(|(known, _)| *known == rip) {
+                Some(at) => self.halts[at].1 += 1,
+                None if self.halts.len() < MOST_HALT_PLACES => self.halts.push((rip, 1)),
+                None => {}
+            }
+        }
+    }
+
+    fn entry(&mut self, time_ns: u64) {
+        let ended = self.exits.entry(time_ns);
+        let place = self
+            .last
+            .filter(|(reason, _)| reason.is_pause())
+            .map(|(_, rip)| rip);
+        self.pauses.entry(
+            time_ns,
+            place.zip(ended).map(|(rip, (_, took_ns))| (rip, took_ns)),
+        );
+        if let Some((reason, took_ns)) = ended {
+            self.timer.ended(reason, took_ns);
+        }
+    }
+}

@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What became of each attempt to run another vCPU instead of one that spins.
+//!
+//! After a pause-loop exit KVM looks for a vCPU of the same VM to boost (`kvm_vcpu_on_spin`) and
+//! asks the scheduler for it (`kvm_vcpu_yield_to`). The question of the PLE study's Table 1 is
+//! whether that vCPU is the one that runs next. Here **next** means: at the first decision of the
+//! pCPU whose run queue it is on (another pCPU that takes it earlier counts too). A decision shows
+//! as a switch, or as the running vCPU's leaving and entering its guest: the request makes the pCPU
+//! reschedule, and it kept whom it had. A yielder that comes back and chooses again before its
+//! choice ran has failed too.
+//!
+//! Failures are sorted into the kinds of the Strict Boost and Debooster talk. A trace shows what
+//! was done, not what was right: whom a spinning vCPU waits for is known when it has an IPI under
+//! way, and unknown when it waits for a lock. So "overboost" and "lost opportunity" are lower
+//! bounds where locks are concerned.
+
+use std::collections::BTreeMap;
+
+use steady_events::{Event, Kind};
+use steady_measures::Histogram;
+
+use crate::machine::{Machine, State, VcpuId};
+
+/// Places whose outcomes are told apart; further ones share place 0.
+const MOST_PLACES: usize = 1024;
+
+/// What became of one look for a vCPU to boost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// The chosen vCPU ran next, and nothing shows that it was the wrong one.
+    RanNext,
+    /// The chosen vCPU ran next, but the spinner waits for another that has not taken its IPI, or
+    /// has sent none while the chosen one had been halted.
+    Overboost,
+    /// The scheduler agreed, then ran somebody else.
+    SchedulerMismatch,
+    /// The scheduler refused every vCPU that KVM tried: each was running already or not ready, or
+    /// nobody else was there to run.
+    Refused,
+    /// KVM tried none, though a vCPU of the VM stood ready.
+    LostOpportunity,
+    /// KVM tried none, and none stood ready.
+    NobodyReady,
+}
+
+impl Outcome {
+    /// All outcomes.
+    pub const ALL: [Self; 6] = [
+        Self::RanNext,
+        Self::Overboost,
+        Self::SchedulerMismatch,
+        Self::Refused,
+        Self::LostOpportunity,
+        Self::NobodyReady,
+    ];
+
+    /// Its name in results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RanNext => "ran-next",
+            Self::Overboost => "overboost",
+            Self::SchedulerMismatch => "scheduler-mismatch",
+            Self::Refused => "refused",
+            Self::LostOpportunity => "lost-opportunity",
+            Self::NobodyReady => "nobody-ready",
+        }
+    }
+}
+
+/// Who ran in the place of a boosted vCPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Instead {
+    /// The vCPU that had yielded.
+    Yielder,
+    /// Another vCPU of the VM.
+    Sibling,
+    /// A vCPU of another VM.
+    OtherVm,
+    /// Another thread of the host.
+    Host,
+    /// Nobody: the pCPU went idle.
+    Idle,
+    /// Whoever: the yielder had to choose again before its choice ran.
+    Unseen,
+}
+
+impl Instead {
+    /// Its name in results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Yielder => "yielder",
+            Self::Sibling => "sibling",
+            Self::OtherVm => "other-vm",
+            Self::Host => "host-thread",
+            Self::Idle => "idle",
+            Self::Unseen => "not-seen",
+        }
+    }
+}
+
+/// What is under way for one yielder.
+#[derive(Debug, Clone, Copy)]
+struct Try {
+    target: VcpuId,
+    from_pcpu: u32,
+    began_ns: u64,
+    rip: u64,
+    awaited_ready: bool,
+    /// The outcome should the target run next.
+    if_next: Outcome,
+    agreed: bool,
+    /// The vCPU on the target's pCPU left its guest after the request.
+    left: bool,
+    verdict: Option<Verdict>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Verdict {
+    Next { after_ns: u64, same_pcpu: bool },
+    Other(Instead),
+}
+
+/// A look for a vCPU to boost.
+#[derive(Debug, Clone, Copy, Default)]
+struct Spin {
+    rip: u64,
+    tries: u32,
+    agreed: bool,
+    somebody_ready: bool,
+    awaited_ready: bool,
+}
+
+/// Outcomes of one VM or of all.
+#[derive(Debug, Default, Clone)]
+pub struct Tally {
+    /// Outcomes by the guest RIP of the exit before.
+    pub by_place: BTreeMap<u64, BTreeMap<Outcome, u64>>,
+    /// Who ran instead, where the scheduler had agreed.
+    pub instead: BTreeMap<Instead, u64>,
+    /// From the request to the target's turn, where it was next, in nanoseconds.
+    pub delay_ns: Histogram,
+    /// Of those that ran next, how many on the yielder's pCPU.
+    pub same_pcpu: u64,
+    /// Looks during which a vCPU stood ready that had yet to take the spinner's IPI, and another
+    /// was chosen or none.
+    pub passed_over: u64,
+    /// Looks for a vCPU.
+    pub spins: u64,
+    /// Vcpus that KVM tried.
+    pub tries: u64,
+    /// Tries that the scheduler agreed to.
+    pub agreed: u64,
+    /// Tries without a look before: a guest's own hint (`KVM_HC_SCHED_YIELD`).
+    pub hinted: u64,
+    /// Tries whose target or end is not in the trace.
+    pub unresolved: u64,
+}
+
+impl Tally {
+    fn count(&mut self, rip: u64, outcome: Outcome) {
+        let full = self.by_place.len() >= MOST_PLACES && !self.by_place.contains_key(&rip);
+        let places = self.by_place.entry(if full { 0 } else { rip }).or_default();
+        *places.entry(outcome).or_default() += 1;
+    }
+
+    /// How often this was the outcome.
+    #[must_use]
+    pub fn of(&self, outcome: Outcome) -> u64 {
+        let counts = self.by_place.values();
+        counts.filter_map(|place| place.get(&outcome)).sum()
+    }
+}
+
+/// An attempt that was decided, for those who draw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decided {
+    /// Who yielded.
+    pub yielder: VcpuId,
+    /// Who was chosen.
+    pub target: VcpuId,
+    /// When it was asked for.
+    pub began_ns: u64,
+    /// Whether it ran next.
+    pub next: bool,
+}
+
+/// Follows attempts; one per vCPU can be under way.
+#[derive(Debug, Default)]
+pub struct Boosts {
+    spins: Vec<Option<Spin>>,
+    tries: Vec<Option<Try>>,
+    /// Yielders with a try that is not decided.
+    active: Vec<VcpuId>,
+    /// By yielder.
+    pub tallies: Vec<Tally>,
+    /// Whether the trace has return probes: without them an attempt is decided by what ran alone.
+    pub with_returns: bool,
+}
+
+/// What the IPIs say about a spinner: whether it waits for one to be taken, and by whom.
+pub trait Awaits {
+    /// Whether `from` has a call under way that `to` has not taken.
+    fn awaits(&self, from: VcpuId, to: VcpuId) -> bool;
+    /// Whether `from` has any call under way.
+    fn waits(&self, from: VcpuId) -> bool;
+}
+
+impl Boosts {
+    fn grow(&mut self, vcpus: usize) {
+        if self.tallies.len() < vcpus {
+            self.spins.resize(vcpus, None);
+            self.tries.resize(vcpus, None);
+            self.tallies.resize_with(vcpus, Tally::default);
+        }
+    }
+
+    /// An event; `me` is the vCPU of its thread. To be called before the machine applies it.
+    pub fn event(
+        &mut self,
+        event: &Event<'_>,
+        me: Option<VcpuId>,
+        machine: &Machine,
+        calls: &impl Awaits,
+    ) -> Option<Decided> {
+        self.grow(machine.vcpus.len());
+        match (event.kind, me) {
+            (Kind::SpinBegin { .. }, Some(me)) => self.spin_begin(me, machine, calls),
+            (Kind::SpinEnd, Some(me)) => self.spin_end(me),
+            (Kind::BoostTry { target, number }, Some(me)) => {
+                self.begin(event, me, (target, number), machine, calls);
+            }
+            (Kind::BoostReturn { value }, Some(me)) => return self.returned(me, value, machine),
+            (Kind::Switch { next, .. }, _) => return self.switched(event, next.tid, machine),
+            (Kind::Exit { .. } | Kind::Entry { .. }, Some(_)) if !self.active.is_empty() => {
+                return self.kept(event, machine);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn spin_begin(&mut self, me: VcpuId, machine: &Machine, calls: &impl Awaits) {
+        self.supersede(me);
+        let ready = |id: &VcpuId| matches!(machine.vcpus[*id].state, State::Ready { .. });
+        let rip = machine.vcpus[me].last_exit.map_or(0, |(_, rip, _)| rip);
+        self.spins[me] = Some(Spin {
+            rip,
+            somebody_ready: machine.siblings(me).any(|id| ready(&id)),
+            awaited_ready: machine
+                .siblings(me)
+                .any(|id| ready(&id) && calls.awaits(me, id)),
+            ..Spin::default()
+        });
+        self.tallies[me].spins += 1;
+    }
+
+    fn spin_end(&mut self, me: VcpuId) {
+        let Some(spin) = self.spins[me].take() else {
+            return;
+        };
+        let tally = &mut self.tallies[me];
+        let outcome = match (spin.tries, spin.somebody_ready) {
+            (0, true) => Outcome::LostOpportunity,
+            (0, false) => Outcome::NobodyReady,
+            // Counted when the last try was decided.
+            _ if spin.agreed => return,
+            _ => Outcome::Refused,
+        };
+        tally.passed_over += u64::from(spin.awaited_ready);
+        tally.count(spin.rip, outcome);
+    }
+
+    fn begin(
+        &mut self,
+        event: &Event<'_>,
+        me: VcpuId,
+        (target, number): (u64, Option<u32>),
+        machine: &Machine,
+        calls: &impl Awaits,
+    ) {
+        self.drop_try(me);
+        let tally = &mut self.tallies[me];
+        let Some(spin) = &mut self.spins[me] else {
+            tally.hinted += 1;
+            return;
+        };
+        spin.tries += 1;
+        tally.tries += 1;
+        let by_number = || machine.numbered(machine.vcpus[me].vm, number?);
+        let Some(target) = machine.at(target).or_else(by_number) else {
+            tally.unresolved += 1;
+            return;
+        };
+        let halted = matches!(
+            machine.vcpus[target].state,
+            State::Ready { halted: true, .. }
+        );
+        let wrong = if calls.waits(me) {
+            !calls.awaits(me, target)
+        } else {
+            halted
+        };
+        self.tries[me] = Some(Try {
+            target,
+            from_pcpu: event.cpu,
+            began_ns: event.time_ns,
+            rip: spin.rip,
+            awaited_ready: spin.awaited_ready,
+            if_next: if wrong {
+                Outcome::Overboost
+            } else {
+                Outcome::RanNext
+            },
+            agreed: false,
+            left: false,
+            verdict: None,
+        });
+        self.active.push(me);
+    }
+
+    fn drop_try(&mut self, me: VcpuId) {
+        if self.tries[me].take().is_some() {
+            self.tallies[me].unresolved += 1;
+        }
+        self.active.retain(|&id| id != me);
+    }
+
+    /// The yielder chooses again: a choice that was agreed to and has not run by now has failed.
+    fn supersede(&mut self, me: VcpuId) {
+        match &mut self.tries[me] {
+            Some(current) if current.agreed => {
+                current
+                    .verdict
+                    .get_or_insert(Verdict::Other(Instead::Unseen));
+                self.decide(me);
+            }
+            _ => {}
+        }
+    }
+
+    /// The vCPU on the target's pCPU leaves its guest, and enters it again: it was kept.
+    fn kept(&mut self, event: &Event<'_>, machine: &Machine) -> Option<Decided> {
+        let mut decided = None;
+        for at in (0..self.active.len()).rev() {
+            let me = self.active[at];
+            let Some(current) = &mut self.tries[me] else {
+                continue;
+            };
+            let target = &machine.vcpus[current.target];
+            let elsewhere = event.cpu != target.pcpu || event.tid == target.tid;
+            if elsewhere || current.verdict.is_some() || current.from_pcpu == event.cpu {
+                continue;
+            }
+            if matches!(event.kind, Kind::Exit { .. }) {
+                current.left = true;
+            } else if current.left {
+                current.verdict = Some(Verdict::Other(who(me, event.tid, machine)));
+                decided = self.decide(me).or(decided);
+            }
+        }
+        decided
+    }
+
+    /// The return probe fires once the yielder runs again, so the switches came before it.
+    fn returned(&mut self, me: VcpuId, value: i64, machine: &Machine) -> Option<Decided> {
+        let mut current = self.tries[me]?;
+        if value <= 0 {
+            self.tries[me] = None;
+            self.active.retain(|&id| id != me);
+            return None;
+        }
+        current.agreed = true;
+        self.tallies[me].agreed += 1;
+        if let Some(spin) = &mut self.spins[me] {
+            spin.agreed = true;
+        }
+        // No switch at all on the run queue of both: the scheduler picked the yielder again.
+        if current.verdict.is_none() && machine.vcpus[current.target].pcpu == current.from_pcpu {
+            current.verdict = Some(Verdict::Other(Instead::Yielder));
+        }
+        self.tries[me] = Some(current);
+        self.decide(me)
+    }
+
+    fn switched(&mut self, event: &Event<'_>, next: i32, machine: &Machine) -> Option<Decided> {
+        let mut decided = None;
+        for at in (0..self.active.len()).rev() {
+            let me = self.active[at];
+            let Some(current) = &mut self.tries[me] else {
+                continue;
+            };
+            if current.verdict.is_some() {
+                continue;
+            }
+            let target = &machine.vcpus[current.target];
+            if target.tid == next {
+                current.verdict = Some(Verdict::Next {
+                    after_ns: event.time_ns.saturating_sub(current.began_ns),
+                    same_pcpu: event.cpu == current.from_pcpu,
+                });
+            } else if event.cpu == target.pcpu {
+                current.verdict = Some(Verdict::Other(who(me, next, machine)));
+            }
+            decided = self.decide(me).or(decided);
+        }
+        decided
+    }
+
+    fn decide(&mut self, me: VcpuId) -> Option<Decided> {
+        let current = self.tries[me]?;
+        let verdict = current.verdict?;
+        if self.with_returns && !current.agreed {
+            return None;
+        }
+        self.tries[me] = None;
+        self.active.retain(|&id| id != me);
+        if let Some(spin) = &mut self.spins[me] {
+            spin.agreed = true;
+        }
+        let tally = &mut self.tallies[me];
+        let outcome = match verdict {
+            Verdict::Next {
+                after_ns,
+                same_pcpu,
+            } => {
+                tally.delay_ns.record(after_ns);
+                tally.same_pcpu += u64::from(same_pcpu);
+                current.if_next
+            }
+            Verdict::Other(instead) => {
+                *tally.instead.entry(instead).or_default() += 1;
+                Outcome::SchedulerMismatch
+            }
+        };
+        tally.passed_over += u64::from(current.awaited_ready && outcome == Outcome::Overboost);
+        tally.count(current.rip, outcome);
+        Some(Decided {
+            yielder: me,
+            target: current.target,
+            began_ns: current.began_ns,
+            next: matches!(verdict, Verdict::Next { .. }),
+        })
+    }
+
+    /// The trace is over.
+    pub fn finish(&mut self) {
+        for me in 0..self.tries.len() {
+            self.drop_try(me);
+        }
+    }
+}
+
+fn who(me: VcpuId, next: i32, machine: &Machine) -> Instead {
+    match machine.of_tid(next) {
+        Some(id) if id == me => Instead::Yielder,
+        Some(id) if machine.vcpus[id].vm == machine.vcpus[me].vm => Instead::Sibling,
+        Some(_) => Instead::OtherVm,
+        None if next == 0 => Instead::Idle,
+        None => Instead::Host,
+    }
+}

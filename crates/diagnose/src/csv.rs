@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The tables of a diagnosis as comma-separated values (RFC 4180), one file for each table.
+
+use crate::model::{Diagnosis, VmTable};
+
+/// A file: its name and its text.
+pub type File = (&'static str, String);
+
+/// The files.
+#[must_use]
+pub fn tables(diagnosis: &Diagnosis) -> Vec<File> {
+    vec![
+        ("findings.csv", findings(diagnosis)),
+        ("exits.csv", exits(diagnosis)),
+        ("vcpus.csv", vcpus(diagnosis)),
+        ("pauses.csv", pauses(diagnosis)),
+        ("runs.csv", runs(diagnosis)),
+        ("boosts.csv", boosts(diagnosis)),
+    ]
+}
+
+fn findings(diagnosis: &Diagnosis) -> String {
+    let mut out = row(["trace", "vm", "id", "lost_ns_per_s", "symptom", "cause"]);
+    for finding in &diagnosis.findings {
+        let trace = diagnosis.traces.get(finding.trace);
+        out += &row([
+            trace.map_or("", |trace| &trace.name),
+            finding.vm.as_deref().unwrap_or(""),
+            &finding.id,
+            &finding.lost_ns_per_s.to_string(),
+            &finding.symptom,
+            &finding.cause,
+        ]);
+    }
+    out
+}
+
+/// One row for each that `of` gives of each VM, led by the trace's and the VM's name.
+fn each<const N: usize>(
+    diagnosis: &Diagnosis,
+    head: [&str; N],
+    of: impl Fn(&VmTable) -> Vec<[String; N]>,
+) -> String {
+    let lead = |trace: &str, vm: &str| format!("{},{},", quoted(trace), quoted(vm));
+    let mut out = lead("trace", "vm") + &row(head);
+    for trace in &diagnosis.traces {
+        for vm in &trace.vms {
+            for values in of(vm) {
+                out += &lead(&trace.name, &vm.name);
+                out += &row(values.each_ref().map(String::as_str));
+            }
+        }
+    }
+    out
+}
+
+fn exits(diagnosis: &Diagnosis) -> String {
+    let head = [
+        "isa", "code", "reason", "exits", "time_ns", "min_ns", "mean_ns", "p99_ns", "max_ns",
+    ];
+    each(diagnosis, head, |vm| {
+        let rows = vm.exits.iter().map(|row| {
+            let time = &row.time_ns;
+            [
+                row.isa.clone(),
+                row.code.to_string(),
+                row.name.clone(),
+                time.count.to_string(),
+                time.total.to_string(),
+                time.min.to_string(),
+                time.mean.to_string(),
+                time.p99.to_string(),
+                time.max.to_string(),
+            ]
+        });
+        rows.collect()
+    })
+}
+
+fn vcpus(diagnosis: &Diagnosis) -> String {
+    let head = [
+        "vcpu",
+        "tid",
+        "comm",
+        "exits",
+        "exit_ns",
+        "pause_exits",
+        "steal_ns",
+        "wakeup_wait_ns",
+        "descheduled",
+        "unmarked",
+    ];
+    each(diagnosis, head, |vm| {
+        let rows = vm.vcpus.iter().map(|vcpu| {
+            [
+                vcpu.number.to_string(),
+                vcpu.tid.to_string(),
+                vcpu.comm.clone(),
+                vcpu.exits.to_string(),
+                vcpu.exit_ns.to_string(),
+                vcpu.pause_exits.to_string(),
+                vcpu.steal_ns.to_string(),
+                vcpu.wakeup_wait_ns.to_string(),
+                vcpu.descheduled.to_string(),
+                vcpu.unmarked.to_string(),
+            ]
+        });
+        rows.collect()
+    })
+}
+
+fn pauses(diagnosis: &Diagnosis) -> String {
+    let head = [
+        "function",
+        "rip",
+        "cause",
+        "exits",
+        "ipi_pending",
+        "spun_ns",
+        "longest_run",
+    ];
+    each(diagnosis, head, |vm| {
+        let places = vm.pauses.iter().flat_map(|pauses| &pauses.by_place);
+        let rows = places.map(|place| {
+            [
+                place.function.clone().unwrap_or_default(),
+                place.rip.clone(),
+                place.cause.words().to_owned(),
+                place.exits.to_string(),
+                place.ipi_pending.to_string(),
+                place.spun_ns.to_string(),
+                place.longest_run.to_string(),
+            ]
+        });
+        rows.collect()
+    })
+}
+
+fn runs(diagnosis: &Diagnosis) -> String {
+    each(diagnosis, ["exits_from", "exits_to", "runs"], |vm| {
+        let buckets = vm.pauses.iter().flat_map(|pauses| &pauses.runs.buckets);
+        buckets
+            .map(|bucket| bucket.map(|value| value.to_string()))
+            .collect()
+    })
+}
+
+fn boosts(diagnosis: &Diagnosis) -> String {
+    each(diagnosis, ["cause", "outcome", "looks"], |vm| {
+        let causes = vm.boosts.iter().flat_map(|boosts| &boosts.by_cause);
+        let rows = causes.flat_map(|row| {
+            row.outcomes.iter().map(|count| {
+                [
+                    row.cause.words().to_owned(),
+                    count.name.clone(),
+                    count.count.to_string(),
+                ]
+            })
+        });
+        rows.collect()
+    })
+}
+
+fn row<const N: usize>(values: [&str; N]) -> String {
+    values.map(quoted).join(",") + "\n"
+}
+
+fn quoted(value: &str) -> String {
+    if value.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", value.replace('"', "\"\""))
+    } else {
+        value.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_with_a_comma_or_a_quote_is_quoted() {
+        assert_eq!(row(["a", "b,c", "d\"e"]), "a,\"b,c\",\"d\"\"e\"\n");
+    }
+}

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Takes traces, gives the diagnosis.
+
+use std::collections::BTreeMap;
+
+use steady_events::Event;
+use steady_tracefile::{Format, Loss, Source};
+
+use crate::analysis::{Analysis, Effect};
+use crate::build::{Builder, Names, permille};
+use crate::decode::Decoder;
+use crate::findings;
+use crate::model::{
+    Diagnosis, LossTable, Missing, SCHEMA, SymbolsTable, TraceDiagnosis, VERSION, VmTable,
+    ground_word,
+};
+use crate::symbols::{Shift, Symbols};
+
+/// Descriptions of damage that are kept.
+const DAMAGE_KEPT: usize = 5;
+
+/// Why a trace cannot be diagnosed.
+#[derive(Debug, thiserror::Error)]
+pub enum DiagnoseError {
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] steady_tracefile::Error),
+    /// Who looks on could not go on.
+    #[error("cannot write {what}: {source}")]
+    Watch {
+        /// What.
+        what: String,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// There is nothing of KVM in the trace, nor a shootdown.
+    #[error(
+        "{name}: none of its {events} events tells of a vCPU or a TLB shootdown; record a host with \
+         `steady record`, or a guest with `steady record --guest`"
+    )]
+    NothingToSay {
+        /// The trace.
+        name: String,
+        /// How many events it has.
+        events: u64,
+    },
+}
+
+/// Which part of a trace is looked at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Slice {
+    /// From so many nanoseconds after the trace's first event.
+    pub from_ns: Option<u64>,
+    /// To so many nanoseconds after it.
+    pub to_ns: Option<u64>,
+    /// Only these VMs, by name.
+    pub vms: Vec<String>,
+    /// Only these vCPUs, by number.
+    pub vcpus: Vec<u32>,
+}
+
+/// Collects what traces say.
+#[derive(Debug)]
+pub struct Diagnoser<'s> {
+    /// The guests' symbols, and the file that they are from.
+    pub symbols: Option<(&'s Symbols, String)>,
+    /// What is looked at.
+    pub slice: Slice,
+    /// Ticks in a second of the guests' kernels.
+    pub tick_hz: u64,
+    /// Knobs of the traced host and their values, if they are known.
+    pub knobs: BTreeMap<String, String>,
+    traces: Vec<TraceDiagnosis>,
+}
+
+impl<'s> Diagnoser<'s> {
+    /// Nothing seen yet; a tick of 250 Hz.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            symbols: None,
+            slice: Slice::default(),
+            tick_hz: 250,
+            knobs: BTreeMap::new(),
+            traces: Vec::new(),
+        }
+    }
+
+    /// Reads a trace to its end. `watch` sees every event with what it decided.
+    ///
+    /// # Errors
+    /// [`DiagnoseError`]. A trace that is cut off or damaged is no error: what could be read counts.
+    pub fn trace(
+        &mut self,
+        name: &str,
+        source: &mut dyn Source,
+        watch: &mut dyn FnMut(&Event<'_>, Effect, &Analysis) -> std::io::Result<()>,
+    ) -> Result<(), DiagnoseError> {
+        let mut decoder = Decoder::default();
+        let mut analysis = Analysis::default();
+        // Text describes no events ahead; there the probes are taken to be those of `steady record`.
+        let about = source.about();
+        analysis.boosts.with_returns =
+            is_text(about.format) || about.event("steady", "boost_return").is_some();
+        let mut zero_ns = None;
+        while let Some(record) = source.next()? {
+            let zero_ns = *zero_ns.get_or_insert(record.time_ns);
+            let at_ns = record.time_ns.saturating_sub(zero_ns);
+            if self.slice.from_ns.is_some_and(|from_ns| at_ns < from_ns) {
+                continue;
+            }
+            if self.slice.to_ns.is_some_and(|to_ns| at_ns > to_ns) {
+                break;
+            }
+            let event = decoder.event(&record);
+            let effect = analysis.event(&event);
+            watch(&event, effect, &analysis).map_err(|source| DiagnoseError::Watch {
+                what: "what was drawn of the trace".to_owned(),
+                source,
+            })?;
+        }
+        analysis.finish();
+        let nothing = analysis.machine.vcpus.is_empty()
+            && analysis.shootdowns.latency_ns.count() + analysis.shootdowns.unfinished == 0;
+        if nothing {
+            return Err(DiagnoseError::NothingToSay {
+                name: name.to_owned(),
+                events: analysis.seen.all,
+            });
+        }
+        let trace = self.build(name, source, &analysis, decoder.unreadable());
+        self.traces.push(trace);
+        Ok(())
+    }
+
+    fn build(
+        &self,
+        name: &str,
+        source: &dyn Source,
+        analysis: &Analysis,
+        unreadable: u64,
+    ) -> TraceDiagnosis {
+        let about = source.about();
+        let (begin_ns, end_ns) = analysis.span_ns.unwrap_or((0, 0));
+        let shift = self.shift(analysis);
+        let builder = Builder {
+            analysis,
+            names: Names {
+                symbols: self.symbols.as_ref().map(|(symbols, _)| *symbols),
+                shift: shift.map_or(0, |shift| shift.bytes),
+            },
+            tick_hz: self.tick_hz,
+            span_ns: end_ns - begin_ns,
+        };
+        let vms = builder
+            .vms()
+            .into_iter()
+            .filter(|vm| self.wants(vm))
+            .collect();
+        TraceDiagnosis {
+            name: name.to_owned(),
+            format: about.format.to_string(),
+            release: about.release.clone(),
+            clock: about.clock.clone(),
+            pcpus: about.cpus,
+            begin_ns,
+            span_ns: end_ns - begin_ns,
+            events: analysis.seen.all,
+            loss: loss(source.loss(), analysis, unreadable),
+            missing: self.missing(analysis, about.clock_is_ns, shift),
+            symbols: self
+                .symbols
+                .as_ref()
+                .zip(shift)
+                .map(|((_, file), shift)| SymbolsTable {
+                    file: file.clone(),
+                    shift: shift.bytes,
+                    explained: shift.explained,
+                    of: shift.of,
+                }),
+            vms_by: ground_word(analysis.machine.ground()).to_owned(),
+            vms,
+            shootdowns: builder.shootdowns(),
+        }
+    }
+
+    fn wants(&self, vm: &VmTable) -> bool {
+        let named = self.slice.vms.is_empty() || self.slice.vms.contains(&vm.name);
+        let wanted = |number: &u32| self.slice.vcpus.contains(number);
+        named && (self.slice.vcpus.is_empty() || vm.vcpus.iter().any(|v| wanted(&v.number)))
+    }
+
+    fn shift(&self, analysis: &Analysis) -> Option<Shift> {
+        let (symbols, _) = self.symbols.as_ref()?;
+        let (mut pauses, mut halts) = (Vec::new(), Vec::new());
+        for vcpu in &analysis.vcpus {
+            let places = vcpu.pauses.places.iter();
+            pauses.extend(
+                places
+                    .filter(|(rip, _)| **rip >> 63 == 1)
+                    .map(|(&rip, p)| (rip, p.exits)),
+            );
+            halts.extend(vcpu.halts.iter().copied());
+        }
+        Some(symbols.shift(&pauses, &halts))
+    }
+
+    fn missing(
+        &self,
+        analysis: &Analysis,
+        clock_is_ns: bool,
+        shift: Option<Shift>,
+    ) -> Vec<Missing> {
+        let seen = &analysis.seen;
+        let host = seen.entry + seen.exit > 0;
+        let pauses = analysis
+            .vcpus
+            .iter()
+            .any(|vcpu| !vcpu.pauses.places.is_empty());
+        let poor = shift.is_some_and(|shift| shift.of >= 20 && shift.explained * 2 < shift.of);
+        let rows = [
+            (
+                !clock_is_ns,
+                "a clock in nanoseconds",
+                "all times are in the clock's own unit",
+            ),
+            (
+                host && seen.entry == 0,
+                "kvm_entry",
+                "how long exits take, and how long guests spin",
+            ),
+            (host && seen.exit == 0, "kvm_exit", "everything about exits"),
+            (
+                host && seen.switch == 0,
+                "sched_switch",
+                "steal, preemption, and which vCPU ran after a boost",
+            ),
+            (
+                host && seen.wakeup == 0,
+                "sched_wakeup",
+                "how long a woken vCPU waits for its turn",
+            ),
+            (
+                host && seen.accepted == 0,
+                "kvm_apic_accept_irq",
+                "IPIs between vCPUs: who waits for whom, and which boosts were wrong (a host that posts interrupts does not show them)",
+            ),
+            (
+                host && seen.timer_write == 0,
+                "kvm_msr or kvm_apic",
+                "which exits arm a timer",
+            ),
+            (
+                host && seen.host_timer == 0,
+                "local_timer_entry",
+                "which exits are the host's own ticks",
+            ),
+            (
+                pauses && seen.boost == 0,
+                "the probes of `steady record` on kvm_vcpu_yield_to",
+                "whom KVM boosts after a pause-loop exit and whether it runs: stock KVM has no tracepoint there",
+            ),
+            (
+                seen.boost > 0 && seen.boost_return == 0,
+                "the return probe of `steady record` on kvm_vcpu_yield_to",
+                "which boosts the scheduler agreed to",
+            ),
+            (
+                pauses && self.symbols.is_none(),
+                "symbols of the guest's kernel (--symbols System.map)",
+                "in which function guests spin, and so why",
+            ),
+            (
+                poor,
+                "symbols that fit",
+                "less than half of the exits lie in functions that wait or halt: the symbols may be another kernel's, and causes are not to be trusted",
+            ),
+        ];
+        let rows = rows.into_iter().filter(|(is_missing, ..)| *is_missing);
+        rows.map(|(_, what, so)| Missing {
+            what: what.to_owned(),
+            so: so.to_owned(),
+        })
+        .collect()
+    }
+
+    /// The diagnosis of all traces.
+    #[must_use]
+    pub fn finish(self) -> Diagnosis {
+        let mut findings = Vec::new();
+        for (at, trace) in self.traces.iter().enumerate() {
+            findings.extend(findings::of(at, trace, &self.knobs));
+        }
+        findings.sort_by(|a, b| {
+            (b.severity, b.lost_ns_per_s, &a.id).cmp(&(a.severity, a.lost_ns_per_s, &b.id))
+        });
+        Diagnosis {
+            schema: SCHEMA.to_owned(),
+            version: VERSION,
+            findings,
+            traces: self.traces,
+        }
+    }
+}
+
+impl Default for Diagnoser<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn is_text(format: Format) -> bool {
+    matches!(format, Format::FtraceText | Format::PerfScript)
+}
+
+fn loss(loss: &Loss, analysis: &Analysis, unreadable: u64) -> LossTable {
+    let lost = loss.lost();
+    LossTable {
+        lost_events: lost,
+        lost_permille: permille(lost, lost.saturating_add(analysis.seen.all)),
+        unknown_gaps: loss.cpus.values().map(|cpu| cpu.gaps_unknown).sum(),
+        truncated: loss.truncated.map(|cut| match cut.missing_bytes {
+            Some(bytes) => format!("{}, {bytes} bytes short", cut.place),
+            None => cut.place.to_string(),
+        }),
+        undescribed: loss.unknown_events.values().sum(),
+        other_records: loss.other_records,
+        out_of_order: loss.out_of_order,
+        damaged: loss.damage_count,
+        damage: loss
+            .damage
+            .iter()
+            .take(DAMAGE_KEPT)
+            .map(|damage| format!("{}: {}", damage.place, damage.what))
+            .collect(),
+        unreadable,
+        unknown_exits: analysis.seen.unknown_exit,
+        open_exits: analysis.vcpus.iter().map(|vcpu| vcpu.exits.uncounted).sum(),
+    }
+}

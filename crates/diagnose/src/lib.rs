@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! From a trace of a KVM host to what hurts its guests, why, and what would help.
+//!
+//! [`Diagnoser`] takes the traces one after another, each in one pass and in memory bounded by the
+//! number of vCPUs, and gives a [`Diagnosis`]: first what is missing and cannot be concluded, then
+//! [`Finding`]s, worst first, then the tables behind them.
+//!
+//! Left out: how a diagnosis is shown (that is the report), and what a remedy would give (that is
+//! for a race in the lab).
+#![forbid(unsafe_code)]
+
+mod analysis;
+mod boost;
+mod build;
+mod calls;
+mod cause;
+mod csv;
+mod decode;
+mod diagnoser;
+mod exits;
+mod findings;
+mod guest;
+mod machine;
+mod model;
+mod pause;
+mod perfetto;
+mod preempt;
+mod spread;
+mod symbols;
+pub mod timer;
+
+pub use analysis::{Analysis, Effect, OfVcpu, Seen};
+pub use boost::{Decided, Instead, Outcome, Tally};
+pub use calls::Receiver;
+pub use cause::{Cause, cause_of};
+pub use csv::tables;
+pub use decode::Decoder;
+pub use diagnoser::{DiagnoseError, Diagnoser, Slice};
+pub use machine::{Ground, Machine, State, Vcpu, VcpuId};
+pub use model::*;
+pub use perfetto::Perfetto;
+pub use spread::Spread;
+pub use symbols::{Shift, Symbols, SymbolsError};

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Who is where: vCPU threads, the VMs they belong to, and whether each runs.
+//!
+//! A thread is a vCPU if it enters or leaves a guest. Which VM it belongs to is known from the
+//! address of its VM where the probes of `steady record` tell it. Without them, threads whose ids
+//! follow each other as their vCPU numbers do are taken for one VM, because VMMs create them one
+//! after another; the diagnosis says on which ground VMs were told apart.
+
+use std::collections::HashMap;
+
+use steady_events::{Event, ExitReason, Kind, Task, TaskState};
+
+/// Place of a vCPU in [`Machine::vcpus`].
+pub type VcpuId = usize;
+/// Place of a VM in [`Machine::vms`].
+pub type VmId = usize;
+
+/// More vCPU threads than this are not told apart: memory stays bounded whatever a trace holds.
+const MOST_VCPUS: usize = 4096;
+/// How far apart two threads may lie from where their vCPU numbers put them.
+const ADJACENT: i64 = 2;
+
+/// What a vCPU's thread does, as far as the scheduler's events have told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Nothing was seen of it yet.
+    Unknown,
+    /// On a pCPU.
+    Running,
+    /// Ready, but another runs. `halted` if it had waited for an interrupt before.
+    Ready {
+        /// Since when.
+        since_ns: u64,
+        /// Whether it comes from a halt.
+        halted: bool,
+    },
+    /// It waits for something.
+    Blocked,
+}
+
+/// A vCPU.
+#[derive(Debug, Clone)]
+pub struct Vcpu {
+    /// Its thread.
+    pub tid: i32,
+    /// Its VM.
+    pub vm: VmId,
+    /// Its number in its VM.
+    pub number: u32,
+    /// Name of its thread.
+    pub comm: String,
+    /// What it does.
+    pub state: State,
+    /// Its pCPU, or that whose run queue it is on.
+    pub pcpu: u32,
+    /// Whether it is in its guest.
+    pub in_guest: bool,
+    /// Its last exit.
+    pub last_exit: Option<(ExitReason, u64, u64)>,
+}
+
+impl Vcpu {
+    /// Why it left its guest last.
+    #[must_use]
+    pub fn last_reason(&self) -> Option<ExitReason> {
+        self.last_exit.map(|(reason, ..)| reason)
+    }
+}
+
+/// On which ground threads were put into VMs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ground {
+    /// The host's kernel told the address of each thread's VM.
+    Address,
+    /// Thread ids and vCPU numbers follow each other.
+    Adjacency,
+}
+
+/// A VM.
+#[derive(Debug, Clone)]
+pub struct Vm {
+    /// Its address in the host's kernel.
+    pub address: Option<u64>,
+    /// Its vCPUs, in the order in which they were seen.
+    pub vcpus: Vec<VcpuId>,
+}
+
+/// All of it.
+#[derive(Debug, Default)]
+pub struct Machine {
+    /// The vCPUs, in the order in which they were seen.
+    pub vcpus: Vec<Vcpu>,
+    /// The VMs. One may be empty when its threads turned out to belong to another.
+    pub vms: Vec<Vm>,
+    by_tid: HashMap<i32, VcpuId>,
+    by_address: HashMap<u64, VcpuId>,
+    /// Threads beyond the bound.
+    pub untold: u64,
+}
+
+impl Machine {
+    /// The vCPU of a thread.
+    #[must_use]
+    pub fn of_tid(&self, tid: i32) -> Option<VcpuId> {
+        self.by_tid.get(&tid).copied()
+    }
+
+    /// The vCPU at an address of the host's kernel.
+    #[must_use]
+    pub fn at(&self, address: u64) -> Option<VcpuId> {
+        self.by_address.get(&address).copied()
+    }
+
+    /// The vCPU of this number in a VM; without an APIC id of its own that is also its APIC id.
+    #[must_use]
+    pub fn numbered(&self, vm: VmId, number: u32) -> Option<VcpuId> {
+        let mut vcpus = self.vms[vm].vcpus.iter().copied();
+        vcpus.find(|&id| self.vcpus[id].number == number)
+    }
+
+    /// The other vCPUs of the same VM.
+    pub fn siblings(&self, of: VcpuId) -> impl Iterator<Item = VcpuId> + '_ {
+        let vcpus = self.vms[self.vcpus[of].vm].vcpus.iter().copied();
+        vcpus.filter(move |&id| id != of)
+    }
+
+    /// The vCPU of the event's thread, made known if the event shows that it is one.
+    pub fn vcpu_of(&mut self, event: &Event<'_>) -> Option<VcpuId> {
+        let number = match event.kind {
+            Kind::Entry { vcpu } | Kind::Exit { vcpu, .. } => vcpu,
+            Kind::VcpuLoad { number, .. } => number,
+            Kind::SpinBegin { .. } => None,
+            _ => return self.of_tid(event.tid),
+        };
+        let known = self.of_tid(event.tid);
+        let id = known.or_else(|| self.add(event, number))?;
+        match event.kind {
+            Kind::VcpuLoad { vcpu, vm, number } => self.told(id, vcpu, vm, number),
+            Kind::SpinBegin {
+                vcpu: Some(vcpu),
+                vm,
+            } => self.told(id, vcpu, vm, None),
+            _ => {}
+        }
+        Some(id)
+    }
+
+    fn add(&mut self, event: &Event<'_>, number: Option<u32>) -> Option<VcpuId> {
+        if self.vcpus.len() >= MOST_VCPUS {
+            self.untold += 1;
+            return None;
+        }
+        let id = self.vcpus.len();
+        let number = number.or_else(|| number_in_name(event.comm)).unwrap_or(0);
+        let vm = self.vm_by_adjacency(event.tid, number);
+        self.vms[vm].vcpus.push(id);
+        self.by_tid.insert(event.tid, id);
+        self.vcpus.push(Vcpu {
+            tid: event.tid,
+            vm,
+            number,
+            comm: String::from_utf8_lossy(event.comm).into_owned(),
+            state: State::Running,
+            pcpu: event.cpu,
+            in_guest: false,
+            last_exit: None,
+        });
+        Some(id)
+    }
+
+    fn vm_by_adjacency(&mut self, tid: i32, number: u32) -> VmId {
+        let distance = |vcpu: &Vcpu| {
+            let threads = i64::from(tid) - i64::from(vcpu.tid);
+            (threads - (i64::from(number) - i64::from(vcpu.number))).abs()
+        };
+        let near = self.vms.iter().enumerate().filter_map(|(vm, each)| {
+            let mut vcpus = each.vcpus.iter().map(|&id| &self.vcpus[id]);
+            let taken = vcpus.clone().any(|vcpu| vcpu.number == number);
+            let least = vcpus.by_ref().map(distance).min()?;
+            (!taken && least <= ADJACENT).then_some((least, vm))
+        });
+        match near.min() {
+            Some((_, vm)) => vm,
+            None => self.new_vm(None),
+        }
+    }
+
+    fn new_vm(&mut self, address: Option<u64>) -> VmId {
+        self.vms.push(Vm {
+            address,
+            vcpus: Vec::new(),
+        });
+        self.vms.len() - 1
+    }
+
+    /// Takes what a probe tells about a thread's vCPU; its VM's address overrules adjacency.
+    fn told(&mut self, id: VcpuId, vcpu: u64, vm: Option<u64>, number: Option<u32>) {
+        self.by_address.insert(vcpu, id);
+        if let Some(number) = number {
+            self.vcpus[id].number = number;
+        }
+        let Some(address) = vm else { return };
+        let now = self.vcpus[id].vm;
+        if self.vms[now].address == Some(address) {
+            return;
+        }
+        let right = self.vms.iter().position(|vm| vm.address == Some(address));
+        let to = match right {
+            Some(vm) => vm,
+            // The first of a group made by adjacency names it, and the others will move if wrong.
+            None if self.vms[now].address.is_none() => {
+                self.vms[now].address = Some(address);
+                return;
+            }
+            None => self.new_vm(Some(address)),
+        };
+        self.vms[now].vcpus.retain(|&other| other != id);
+        self.vms[to].vcpus.push(id);
+        self.vcpus[id].vm = to;
+    }
+
+    /// On which ground VMs were told apart.
+    #[must_use]
+    pub fn ground(&self) -> Ground {
+        let mut vms = self.vms.iter().filter(|vm| !vm.vcpus.is_empty());
+        if vms.all(|vm| vm.address.is_some()) {
+            Ground::Address
+        } else {
+            Ground::Adjacency
+        }
+    }
+
+    /// Notes an event's effect on where vCPUs are. To be called after everybody else has seen it.
+    pub fn apply(&mut self, event: &Event<'_>) {
+        match event.kind {
+            Kind::Entry { .. } => self.with(event.tid, |vcpu| {
+                vcpu.in_guest = true;
+                vcpu.state = State::Running;
+                vcpu.pcpu = event.cpu;
+            }),
+            Kind::Exit { reason, rip, .. } => self.with(event.tid, |vcpu| {
+                vcpu.in_guest = false;
+                vcpu.state = State::Running;
+                vcpu.pcpu = event.cpu;
+                vcpu.last_exit = Some((reason, rip, event.time_ns));
+            }),
+            Kind::Switch { prev, state, next } => self.switch(event, prev, state, next),
+            Kind::Wakeup { tid, cpu } => self.with(tid, |vcpu| {
+                vcpu.pcpu = cpu;
+                if matches!(vcpu.state, State::Blocked | State::Unknown) {
+                    vcpu.state = State::Ready {
+                        since_ns: event.time_ns,
+                        halted: true,
+                    };
+                }
+            }),
+            Kind::Migrate { tid, to } => self.with(tid, |vcpu| vcpu.pcpu = to),
+            _ => {}
+        }
+    }
+
+    fn switch(&mut self, event: &Event<'_>, prev: Task<'_>, state: TaskState, next: Task<'_>) {
+        self.with(prev.tid, |vcpu| {
+            vcpu.in_guest = false;
+            vcpu.pcpu = event.cpu;
+            vcpu.state = match state {
+                TaskState::Runnable => State::Ready {
+                    since_ns: event.time_ns,
+                    halted: false,
+                },
+                TaskState::Blocked | TaskState::Dead => State::Blocked,
+            };
+        });
+        self.with(next.tid, |vcpu| {
+            vcpu.pcpu = event.cpu;
+            vcpu.state = State::Running;
+        });
+    }
+
+    fn with(&mut self, tid: i32, change: impl FnOnce(&mut Vcpu)) {
+        if let Some(&id) = self.by_tid.get(&tid) {
+            change(&mut self.vcpus[id]);
+        }
+    }
+}
+
+/// The number in `CPU 3/KVM`, as QEMU, libvirt's guests and the lab's VMM name their threads.
+fn number_in_name(comm: &[u8]) -> Option<u32> {
+    let text = std::str::from_utf8(comm).ok()?;
+    let number = text.strip_prefix("CPU ")?.strip_suffix("/KVM")?;
+    number.parse().ok()
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How often and for how long a vCPU was ready but did not run.
+//!
+//! KVM tells a guest that a vCPU is preempted only if it left its guest on a host interrupt
+//! (`at_instruction_boundary`, `kvm_steal_time_set_preempted` in `arch/x86/kvm/x86.c`, Linux 6.12).
+//! A vCPU descheduled after any other exit looks as if it ran, so PV TLB flush sends it an IPI and
+//! waits, and PV spinlocks spin for it.
+
+use std::collections::BTreeMap;
+
+use steady_events::{Event, ExitReason, Kind, TaskState};
+use steady_measures::Histogram;
+
+use crate::machine::{State, Vcpu};
+
+/// Reasons told apart.
+const MOST_REASONS: usize = 256;
+
+/// One vCPU.
+#[derive(Debug, Default)]
+pub struct Preempt {
+    /// Times off its pCPU while ready, after it was switched out so, in nanoseconds.
+    pub descheduled_ns: Histogram,
+    /// From wake-up to its turn, in nanoseconds.
+    pub wakeup_ns: Histogram,
+    /// How often it was descheduled while ready, by its last exit; `None` if that is not in the
+    /// trace.
+    pub after: BTreeMap<Option<ExitReason>, u64>,
+    /// Of these, how often KVM marked it preempted.
+    pub marked: u64,
+    /// How often it was not marked.
+    pub unmarked: u64,
+    /// Ready but off its pCPU without the mark, in nanoseconds.
+    pub unmarked_ns: u64,
+    /// How often it waited of its own will: halted, or in its VMM.
+    pub blocked: u64,
+    /// PV TLB flushes that KVM did at entry, in the place of an IPI.
+    pub pv_flushes: u64,
+    is_unmarked: bool,
+}
+
+impl Preempt {
+    /// An event that concerns this vCPU, which the machine has not applied yet.
+    pub fn event(&mut self, event: &Event<'_>, vcpu: &Vcpu) {
+        match event.kind {
+            Kind::Switch { prev, state, .. } if prev.tid == vcpu.tid => self.out(state, vcpu),
+            Kind::Switch { next, .. } if next.tid == vcpu.tid => self.back(event.time_ns, vcpu),
+            Kind::PvTlbFlush { needed: true } => self.pv_flushes += 1,
+            _ => {}
+        }
+    }
+
+    fn out(&mut self, state: TaskState, vcpu: &Vcpu) {
+        if state != TaskState::Runnable {
+            self.blocked += 1;
+            return;
+        }
+        let reason = vcpu.last_reason();
+        if self.after.len() < MOST_REASONS || self.after.contains_key(&reason) {
+            *self.after.entry(reason).or_default() += 1;
+        }
+        self.is_unmarked = reason.is_some_and(|reason| !reason.is_host_interrupt());
+        if self.is_unmarked {
+            self.unmarked += 1;
+        } else {
+            self.marked += u64::from(reason.is_some());
+        }
+    }
+
+    fn back(&mut self, time_ns: u64, vcpu: &Vcpu) {
+        let State::Ready { since_ns, halted } = vcpu.state else {
+            return;
+        };
+        let waited_ns = time_ns.saturating_sub(since_ns);
+        if halted {
+            self.wakeup_ns.record(waited_ns);
+            return;
+        }
+        self.descheduled_ns.record(waited_ns);
+        if std::mem::take(&mut self.is_unmarked) {
+            self.unmarked_ns += waited_ns;
+        }
+    }
+}

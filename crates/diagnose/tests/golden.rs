@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The shipped trace against counts that another program made of it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use steady_diagnose::{Analysis, Cause, Decoder, Diagnoser, Diagnosis, Slice, Symbols};
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures")
+        .join(name)
+}
+
+fn diagnosis(symbols: Option<&Symbols>, slice: Slice) -> Diagnosis {
+    let mut source = steady_tracefile::open(&fixture("stall.dat")).unwrap();
+    let mut diagnoser = Diagnoser::new();
+    diagnoser.symbols = symbols.map(|symbols| (symbols, "stall.map".to_owned()));
+    diagnoser.slice = slice;
+    diagnoser
+        .trace("stall.dat", source.as_mut(), &mut |_, _, _| Ok(()))
+        .unwrap();
+    diagnoser.finish()
+}
+
+#[test]
+fn exits_and_their_time_equal_what_trace_cmd_report_adds_up_to() {
+    let mut source = steady_tracefile::open(&fixture("stall.dat")).unwrap();
+    let (mut decoder, mut analysis) = (Decoder::default(), Analysis::default());
+    while let Some(record) = source.next().unwrap() {
+        analysis.event(&decoder.event(&record));
+    }
+    analysis.finish();
+    let mut found = BTreeMap::new();
+    for (vcpu, of) in analysis.machine.vcpus.iter().zip(&analysis.vcpus) {
+        for (reason, times) in &of.exits.by_reason {
+            let spread = steady_diagnose::Spread::from(times);
+            found.insert((vcpu.tid, reason.code), (spread.count, spread.total));
+        }
+    }
+    let text = std::fs::read_to_string(fixture("stall.totals")).unwrap();
+    let expected: BTreeMap<(i32, u64), (u64, u64)> = text
+        .lines()
+        .map(|line| {
+            let words: Vec<u64> = line.split(' ').map(|word| word.parse().unwrap()).collect();
+            (
+                (i32::try_from(words[0]).unwrap(), words[1]),
+                (words[2], words[3]),
+            )
+        })
+        .collect();
+    assert!(expected.len() > 40);
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn the_three_causes_of_the_study_are_named_with_their_places() {
+    let symbols = Symbols::load(&fixture("stall.map")).unwrap();
+    let diagnosis = diagnosis(Some(&symbols), Slice::default());
+    let pauses = diagnosis.traces[0].vms[0].pauses.as_ref().unwrap();
+    let function = |cause| {
+        let row = pauses.by_place.iter().find(|row| row.cause == cause);
+        row.and_then(|row| row.function.as_deref())
+    };
+    assert_eq!(
+        function(Cause::IpiWait),
+        Some("smp_call_function_many_cond")
+    );
+    assert_eq!(
+        function(Cause::Spinlock),
+        Some("__pv_queued_spin_lock_slowpath")
+    );
+    assert_eq!(function(Cause::TimedDelay), Some("delay_tsc"));
+    let shares: u64 = pauses.by_cause.iter().map(|row| row.exits).sum();
+    assert_eq!(shares, pauses.exits);
+    for id in [
+        "pause-ipi-wait",
+        "pause-spinlock",
+        "pause-timed-delay",
+        "pause-continuous",
+    ] {
+        assert!(
+            diagnosis.findings.iter().any(|finding| finding.id == id),
+            "{id}"
+        );
+    }
+}
+
+#[test]
+fn a_spinner_in_smp_call_function_nearly_always_has_an_ipi_under_way_and_others_do_not() {
+    let symbols = Symbols::load(&fixture("stall.map")).unwrap();
+    let diagnosis = diagnosis(Some(&symbols), Slice::default());
+    // Two sources that know nothing of each other: the symbol, and the APIC's events.
+    for row in &diagnosis.traces[0].vms[0].pauses.as_ref().unwrap().by_place {
+        match row.cause {
+            Cause::IpiWait => assert!(row.ipi_pending * 10 >= row.exits * 9, "{row:?}"),
+            _ => assert!(row.ipi_pending * 10 <= row.exits, "{row:?}"),
+        }
+    }
+}
+
+#[test]
+fn without_symbols_the_diagnosis_says_so_and_names_no_cause() {
+    let diagnosis = diagnosis(None, Slice::default());
+    let trace = &diagnosis.traces[0];
+    assert!(
+        trace
+            .missing
+            .iter()
+            .any(|missing| missing.what.contains("--symbols"))
+    );
+    let pauses = trace.vms[0].pauses.as_ref().unwrap();
+    assert!(
+        pauses
+            .by_cause
+            .iter()
+            .all(|row| row.cause == Cause::Unknown)
+    );
+}
+
+#[test]
+fn every_look_for_a_vcpu_to_boost_has_one_outcome() {
+    let diagnosis = diagnosis(None, Slice::default());
+    let vm = &diagnosis.traces[0].vms[0];
+    let boosts = vm.boosts.as_ref().unwrap();
+    let outcomes: u64 = boosts.outcomes.iter().map(|row| row.count).sum();
+    assert_eq!(outcomes + boosts.unresolved, boosts.spins);
+    assert_eq!(boosts.spins, vm.pauses.as_ref().unwrap().exits);
+}
+
+#[test]
+fn a_slice_of_time_has_fewer_exits_and_nothing_outside_it() {
+    let slice = Slice {
+        from_ns: Some(400_000_000),
+        to_ns: Some(600_000_000),
+        ..Slice::default()
+    };
+    let part = diagnosis(None, slice);
+    assert!(part.traces[0].span_ns <= 200_000_000);
+    let exits = |diagnosis: &Diagnosis| {
+        diagnosis.traces[0].vms[0]
+            .exits
+            .iter()
+            .map(|row| row.time_ns.count)
+            .sum::<u64>()
+    };
+    assert!(exits(&part) < exits(&diagnosis(None, Slice::default())));
+}
+
+#[test]
+fn the_text_that_trace_cmd_prints_of_a_trace_gives_the_same_tables() {
+    let text = std::fs::read(fixture("stall.report.txt.zst")).unwrap();
+    let reader = std::io::Cursor::new(text);
+    let mut source = steady_tracefile::open_stream(Box::new(reader), "report").unwrap();
+    let mut diagnoser = Diagnoser::new();
+    diagnoser
+        .trace("report", source.as_mut(), &mut |_, _, _| Ok(()))
+        .unwrap();
+    let from_text = diagnoser.finish();
+    let binary = diagnosis(None, Slice::default());
+    assert_eq!(from_text.traces[0].vms, binary.traces[0].vms);
+}
+
+#[test]
+fn the_same_trace_gives_the_same_bytes() {
+    let bytes = || serde_json::to_vec(&diagnosis(None, Slice::default())).unwrap();
+    assert_eq!(bytes(), bytes());
+}
+
+#[test]
+fn what_is_written_as_json_reads_back_as_the_same() {
+    let diagnosis = diagnosis(None, Slice::default());
+    let text = serde_json::to_string(&diagnosis).unwrap();
+    assert_eq!(serde_json::from_str::<Diagnosis>(&text).unwrap(), diagnosis);
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The events.
+
+use crate::isa::ExitReason;
+
+/// One thing that happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event<'a> {
+    /// When, in nanoseconds of the trace's clock.
+    pub time_ns: u64,
+    /// On which CPU of the recorded machine.
+    pub cpu: u32,
+    /// In which thread; 0 is the idle task of a CPU.
+    pub tid: i32,
+    /// Name of that thread.
+    pub comm: &'a [u8],
+    /// What.
+    pub kind: Kind<'a>,
+}
+
+/// A thread in an event of the scheduler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Task<'a> {
+    /// Its id; 0 is the idle task of a CPU.
+    pub tid: i32,
+    /// Its name.
+    pub comm: &'a [u8],
+}
+
+/// Why a thread was switched out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TaskState {
+    /// It could have gone on: preempted, or it yielded.
+    Runnable,
+    /// It waits for something.
+    Blocked,
+    /// It ended.
+    Dead,
+}
+
+impl TaskState {
+    /// From `prev_state` of `sched_switch`: 0 is runnable; `TASK_REPORT_MAX` (0x100, Linux 6.12,
+    /// 0x80 or 0x200 in others), alone, is a thread preempted in the kernel.
+    #[must_use]
+    pub fn from_bits(state: u64) -> Self {
+        // Interruptible (1), uninterruptible (2), stopped (4), traced (8), parked (0x40), idle.
+        if state & 0x4f != 0 {
+            Self::Blocked
+        } else if state & 0x30 != 0 {
+            Self::Dead
+        } else {
+            Self::Runnable
+        }
+    }
+
+    /// From the letters that tools print: `R`, `R+`, `S`, `D`, `X`, …
+    #[must_use]
+    pub fn from_letters(letters: &[u8]) -> Self {
+        match letters.first() {
+            Some(b'R') | None => Self::Runnable,
+            Some(b'X' | b'Z') => Self::Dead,
+            Some(_) => Self::Blocked,
+        }
+    }
+}
+
+/// What happened. Names in parentheses are the kernel's tracepoints, or probes set by
+/// `steady record` where the kernel has none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind<'a> {
+    /// A vCPU entered its guest (`kvm_entry`).
+    Entry {
+        /// Number of the vCPU in its VM.
+        vcpu: Option<u32>,
+    },
+    /// A vCPU left its guest (`kvm_exit`).
+    Exit {
+        /// Number of the vCPU in its VM; older kernels do not tell.
+        vcpu: Option<u32>,
+        /// Why.
+        reason: ExitReason,
+        /// Where the guest was.
+        rip: u64,
+        /// `VM_EXIT_INTR_INFO` or `EXITINTINFO`; 0 if the trace lacks it.
+        interrupt: u32,
+    },
+    /// A pCPU went from one thread to another (`sched_switch`).
+    Switch {
+        /// Who left.
+        prev: Task<'a>,
+        /// Why it left.
+        state: TaskState,
+        /// Who came.
+        next: Task<'a>,
+    },
+    /// A thread became runnable (`sched_wakeup`, `sched_wakeup_new`).
+    Wakeup {
+        /// The thread.
+        tid: i32,
+        /// The pCPU whose run queue it joined.
+        cpu: u32,
+    },
+    /// A waiting thread moves to another run queue (`sched_migrate_task`).
+    Migrate {
+        /// The thread.
+        tid: i32,
+        /// Where it goes.
+        to: u32,
+    },
+    /// The vCPU of this thread wrote an IPI into its APIC (`kvm_apic_ipi`).
+    IpiSent {
+        /// Its vector.
+        vector: u8,
+    },
+    /// A virtual APIC took an interrupt (`kvm_apic_accept_irq`); the thread is the one that sent it.
+    IpiAccepted {
+        /// The receiver's APIC id, which is the vCPU's number unless the VMM chose otherwise.
+        apic: u32,
+        /// Its vector.
+        vector: u8,
+    },
+    /// An interrupt is put into the vCPU of this thread at its next entry (`kvm_inj_virq`).
+    Injected {
+        /// Its vector.
+        vector: u8,
+    },
+    /// A guest called its host (`kvm_hypercall`).
+    Hypercall {
+        /// Number of the call (`include/uapi/linux/kvm_para.h`).
+        nr: u64,
+    },
+    /// KVM flushed a vCPU's TLB at entry because a guest had asked while it was descheduled
+    /// (`kvm_pv_tlb_flush`).
+    PvTlbFlush {
+        /// Whether a flush was asked for.
+        needed: bool,
+    },
+    /// A guest wrote a model-specific register (`kvm_msr`).
+    MsrWrite {
+        /// Which.
+        index: u32,
+        /// What.
+        value: u64,
+    },
+    /// A guest wrote a register of its local APIC (`kvm_apic`).
+    ApicWrite {
+        /// Offset of the register.
+        register: u32,
+        /// What.
+        value: u64,
+    },
+    /// A halted vCPU goes on (`kvm_vcpu_wakeup`).
+    HaltEnd {
+        /// How long it was halted, in nanoseconds.
+        halted_ns: u64,
+        /// Whether its thread slept; otherwise the host polled for all of it.
+        slept: bool,
+    },
+    /// KVM changed how long it polls for a halted vCPU (`kvm_halt_poll_ns`).
+    HaltPoll {
+        /// The new limit, in nanoseconds.
+        limit_ns: u64,
+    },
+    /// KVM changed how long a vCPU may spin before it exits (`kvm_ple_window_update`).
+    PleWindow {
+        /// The new window, in cycles.
+        window: u64,
+    },
+    /// KVM begins to look for a vCPU to boost (probe on `kvm_vcpu_on_spin`).
+    SpinBegin {
+        /// Address of the spinning vCPU in the host's kernel.
+        vcpu: Option<u64>,
+        /// Address of its VM.
+        vm: Option<u64>,
+    },
+    /// KVM has looked (return probe on `kvm_vcpu_on_spin`).
+    SpinEnd,
+    /// KVM asks the scheduler to run a vCPU instead of this thread (probe on `kvm_vcpu_yield_to`).
+    BoostTry {
+        /// Address of the chosen vCPU in the host's kernel.
+        target: u64,
+        /// Number of the chosen vCPU in its VM.
+        number: Option<u32>,
+    },
+    /// What became of it (return probe on `kvm_vcpu_yield_to`), told when this thread runs again:
+    /// positive if the scheduler agreed, 0 if it refused, negative if nobody else could run.
+    BoostReturn {
+        /// The value returned.
+        value: i64,
+    },
+    /// A vCPU is loaded on a pCPU by its thread (probe on `kvm_arch_vcpu_load`).
+    VcpuLoad {
+        /// Address of the vCPU in the host's kernel.
+        vcpu: u64,
+        /// Address of its VM.
+        vm: Option<u64>,
+        /// Its number in its VM.
+        number: Option<u32>,
+    },
+    /// The host's own APIC timer interrupted (`local_timer_entry`).
+    HostTimer,
+    /// Work for another CPU was queued (`csd_queue_cpu`): begin of a call, guest or host.
+    CallQueued {
+        /// The CPU that has to do it.
+        target: u32,
+        /// Address of the work, which names it until it is done.
+        work: u64,
+        /// Whether the work is a TLB flush, if the trace names the function.
+        flush: Option<bool>,
+    },
+    /// Work from another CPU was done (`csd_function_exit`).
+    CallDone {
+        /// Address of the work.
+        work: u64,
+    },
+    /// The TLB was flushed, or others were told to (`tlb_flush`).
+    TlbFlush {
+        /// `enum tlb_flush_reason`: 1 is for another CPU, 3 is the sending of the IPI.
+        reason: u64,
+        /// Pages, or all ones for everything.
+        pages: u64,
+    },
+    /// A function that makes other CPUs flush began (probe on `native_flush_tlb_multi`).
+    ShootdownBegin,
+    /// It returned: all have flushed.
+    ShootdownEnd,
+    /// Known to the trace, of no use here.
+    Other,
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A diagnosis as text for a terminal: what is missing first, then the findings, then the tables.
+
+use std::fmt::Write;
+
+use steady_diagnose::{Diagnosis, Finding, Severity, Spread, TraceDiagnosis, VmTable};
+use steady_measures::Unit;
+
+use crate::humane;
+
+/// Exit reasons, places and the like that are shown of each VM.
+const ROWS_SHOWN: usize = 12;
+/// Width that long sentences are broken at.
+const WIDTH: usize = 100;
+
+/// How the text looks.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// Colour by terminal sequences.
+    pub colour: bool,
+}
+
+/// The text.
+#[must_use]
+pub fn text(diagnosis: &Diagnosis, options: Options) -> String {
+    let mut out = String::new();
+    for trace in &diagnosis.traces {
+        head(&mut out, trace);
+    }
+    if diagnosis.findings.is_empty() {
+        out.push_str("Nothing found that hurts.\n");
+    }
+    for (at, finding) in diagnosis.findings.iter().enumerate() {
+        one(&mut out, at + 1, finding, diagnosis, options);
+    }
+    for trace in &diagnosis.traces {
+        tables(&mut out, trace);
+    }
+    out
+}
+
+/// A time in words.
+#[must_use]
+pub fn time(ns: u64) -> String {
+    humane::positive(Unit::Ns, ns)
+}
+
+/// Thousandths as a percentage.
+#[must_use]
+pub fn percent(permille: u64) -> String {
+    format!("{}.{} %", permille / 10, permille % 10)
+}
+
+/// What is missing from a trace, in sentences; none if nothing is.
+#[must_use]
+pub fn losses(trace: &TraceDiagnosis) -> Vec<String> {
+    let loss = &trace.loss;
+    let mut said = Vec::new();
+    if loss.lost_events > 0 {
+        said.push(format!(
+            "{} events were dropped while recording, {} of all: every count is too low",
+            humane::grouped(loss.lost_events),
+            percent(loss.lost_permille)
+        ));
+    }
+    let counts = [
+        (loss.unknown_gaps, "gaps of unknown size"),
+        (
+            loss.undescribed,
+            "records of events that the trace does not describe",
+        ),
+        (loss.out_of_order, "records that came after later ones"),
+        (loss.damaged, "damaged places"),
+        (loss.unreadable, "events that lacked a field they need"),
+        (loss.unknown_exits, "exits whose code is not known"),
+    ];
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    said.extend(counts.map(|(count, what)| format!("{} {what}", humane::grouped(*count))));
+    if let Some(place) = &loss.truncated {
+        said.push(format!("the trace is cut off at {place}"));
+    }
+    said.extend(loss.damage.iter().cloned());
+    said
+}
+
+fn head(out: &mut String, trace: &TraceDiagnosis) {
+    let release = trace.release.as_deref().unwrap_or("kernel unknown");
+    let _ = writeln!(
+        out,
+        "{}: {}, {release}, {} pCPUs, {} events in {}",
+        trace.name,
+        trace.format,
+        trace.pcpus,
+        humane::grouped(trace.events),
+        time(trace.span_ns)
+    );
+    let losses = losses(trace);
+    if losses.is_empty() {
+        out.push_str("  lost: nothing, as far as the trace tells\n");
+    }
+    for loss in losses {
+        let _ = writeln!(out, "  lost: {loss}");
+    }
+    for missing in &trace.missing {
+        let text = format!(
+            "not recorded: {}; so not known: {}",
+            missing.what, missing.so
+        );
+        wrapped(out, "  ", &text);
+    }
+    if trace.vms_by == "adjacency" && !trace.vms.is_empty() {
+        wrapped(
+            out,
+            "  ",
+            "VMs are told apart by thread ids that follow each other; the probes of `steady record` would tell for sure",
+        );
+    }
+    if let Some(symbols) = &trace.symbols {
+        let _ = writeln!(
+            out,
+            "  symbols: {} at {:#x} above their link address: {} of {} pause-loop and halt exits are where they should be",
+            symbols.file, symbols.shift, symbols.explained, symbols.of
+        );
+    }
+    for vm in &trace.vms {
+        let threads = vm.vcpus.iter().map(|vcpu| vcpu.tid.to_string());
+        let threads: Vec<String> = threads.collect();
+        let _ = writeln!(
+            out,
+            "  {}: {} vCPUs, threads {}",
+            vm.name,
+            vm.vcpus.len(),
+            threads.join(" ")
+        );
+    }
+    out.push('\n');
+}
+
+fn one(out: &mut String, at: usize, finding: &Finding, all: &Diagnosis, options: Options) {
+    let mark = match finding.severity {
+        Severity::Severe => ("severe", "31"),
+        Severity::Major => ("major", "33"),
+        Severity::Minor => ("minor", "36"),
+        Severity::Note => ("note", "2"),
+    };
+    let word = if options.colour {
+        format!("\u{1b}[1;{}m{}\u{1b}[0m", mark.1, mark.0)
+    } else {
+        mark.0.to_owned()
+    };
+    let mut place = finding
+        .vm
+        .clone()
+        .unwrap_or_else(|| "whole trace".to_owned());
+    if all.traces.len() > 1 {
+        let name = all
+            .traces
+            .get(finding.trace)
+            .map_or("", |trace| trace.name.as_str());
+        place = format!("{name}, {place}");
+    }
+    let _ = writeln!(out, "{at}. {word}, {place}: {}", finding.symptom);
+    if finding.lost_ns_per_s > 0 {
+        let _ = writeln!(
+            out,
+            "   lost: {} in each second",
+            time(finding.lost_ns_per_s)
+        );
+    }
+    for line in &finding.evidence {
+        wrapped(out, "   - ", line);
+    }
+    let sure = format!("{:?}", finding.confidence).to_lowercase();
+    wrapped(
+        out,
+        "   ",
+        &format!("why ({sure} confidence): {}", finding.cause),
+    );
+    wrapped(out, "   ", &format!("refuted by: {}", finding.refuted_by));
+    for step in &finding.next {
+        wrapped(out, "   → ", &step_words(step));
+    }
+    out.push('\n');
+}
+
+/// A step in one sentence.
+#[must_use]
+pub fn step_words(step: &steady_diagnose::Step) -> String {
+    let mut text = step.what.clone();
+    if let Some(knob) = &step.knob {
+        let value = step
+            .value
+            .as_deref()
+            .unwrap_or("its value is not in the trace");
+        let _ = write!(text, " ({knob}: {value})");
+    }
+    if let Some(remedy) = &step.remedy {
+        let _ = write!(text, " (remedy: {remedy})");
+    }
+    text
+}
+
+/// Words broken at [`WIDTH`], later lines set in as far as the first.
+fn wrapped(out: &mut String, lead: &str, text: &str) {
+    let indent = " ".repeat(lead.chars().count());
+    let mut line = lead.to_owned();
+    let mut fresh = true;
+    for word in text.split(' ') {
+        let fits = line.chars().count() + 1 + word.chars().count() <= WIDTH;
+        if !fresh && !fits {
+            let _ = writeln!(out, "{line}");
+            line.clone_from(&indent);
+            fresh = true;
+        }
+        if !fresh {
+            line.push(' ');
+        }
+        line.push_str(word);
+        fresh = false;
+    }
+    let _ = writeln!(out, "{line}");
+}
+
+fn tables(out: &mut String, trace: &TraceDiagnosis) {
+    for vm in &trace.vms {
+        let _ = writeln!(out, "{} · {}: VM exits", trace.name, vm.name);
+        exits(out, vm);
+        pauses(out, vm);
+        boosts(out, vm);
+        out.push('\n');
+    }
+}
+
+fn exits(out: &mut String, vm: &VmTable) {
+    let _ = writeln!(
+        out,
+        "  {:<22} {:>10} {:>7} {:>10} {:>7} {:>9} {:>9} {:>9} {:>9}",
+        "reason", "exits", "share", "time", "share", "min", "mean", "p99", "max"
+    );
+    for row in vm.exits.iter().take(ROWS_SHOWN) {
+        let Spread {
+            count,
+            total,
+            min,
+            mean,
+            p99,
+            max,
+            ..
+        } = &row.time_ns;
+        let _ = writeln!(
+            out,
+            "  {:<22} {:>10} {:>7} {:>10} {:>7} {:>9} {:>9} {:>9} {:>9}",
+            row.name,
+            humane::grouped(*count),
+            percent(row.count_permille),
+            time(*total),
+            percent(row.time_permille),
+            time(*min),
+            time(*mean),
+            time(*p99),
+            time(*max)
+        );
+    }
+}
+
+fn pauses(out: &mut String, vm: &VmTable) {
+    let Some(pauses) = &vm.pauses else { return };
+    let _ = writeln!(
+        out,
+        "  pause-loop exits by cause, {} in all, {} in runs at one place, longest run {}:",
+        humane::grouped(pauses.exits),
+        percent(pauses.in_runs_permille),
+        pauses.longest.as_ref().map_or(0, |run| run.exits)
+    );
+    for row in &pauses.by_cause {
+        let _ = writeln!(
+            out,
+            "    {:<14} {:>10} {:>7}   spun {}",
+            row.cause.words(),
+            humane::grouped(row.exits),
+            percent(row.permille),
+            time(row.spun_ns)
+        );
+    }
+    let _ = writeln!(out, "  by function:");
+    for row in pauses.by_place.iter().take(ROWS_SHOWN) {
+        let name = row.function.as_deref().unwrap_or(&row.rip);
+        let _ = writeln!(
+            out,
+            "    {:<34} {:>10} {:<12} longest run {}",
+            name,
+            humane::grouped(row.exits),
+            row.cause.words(),
+            row.longest_run
+        );
+    }
+}
+
+fn boosts(out: &mut String, vm: &VmTable) {
+    let Some(boosts) = &vm.boosts else { return };
+    let _ = writeln!(
+        out,
+        "  boosts: {} looks, {} agreed to by the scheduler, of {} judged {} ran next: {}",
+        humane::grouped(boosts.spins),
+        humane::grouped(boosts.agreed),
+        humane::grouped(boosts.decided),
+        humane::grouped(boosts.ran_next),
+        percent(boosts.ran_next_permille)
+    );
+    for row in &boosts.outcomes {
+        let _ = writeln!(
+            out,
+            "    {:<20} {:>10} {:>7}",
+            row.name,
+            humane::grouped(row.count),
+            percent(row.permille)
+        );
+    }
+}

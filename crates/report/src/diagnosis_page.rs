@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A diagnosis as one page of HTML that needs nothing beside it: what is missing, the findings,
+//! then charts and tables of each VM.
+
+use askama::Template;
+use steady_diagnose::{Count, Diagnosis, Finding, Severity, Spread, TraceDiagnosis, VmTable};
+use steady_measures::{Bucket, Distribution, Unit};
+
+use crate::diagnosis::{losses, percent, step_words, time};
+use crate::humane;
+use crate::svg::bars::{self, Bar};
+use crate::svg::cdf::{self, Curve};
+use crate::svg::stacked::{self, Stack};
+
+/// Width of a chart, and height of a curve, in tenths of a pixel.
+const WIDTH: i64 = 3_400;
+const CURVE: (i64, i64) = (3_400, 2_600);
+/// Exit reasons named in a chart; the rest become one part.
+const REASONS_NAMED: usize = 6;
+/// Lengths of runs that are told apart: from, to, name.
+const RUNS: [(u64, u64, &str); 4] = [
+    (1, 1, "1 exit"),
+    (2, 9, "2 to 9"),
+    (10, 99, "10 to 99"),
+    (100, u64::MAX, "100 and more"),
+];
+
+#[derive(Template)]
+#[template(path = "diagnosis.html")]
+struct Page<'a> {
+    title: String,
+    traces: Vec<Trace<'a>>,
+    findings: Vec<Item<'a>>,
+}
+
+struct Item<'a> {
+    number: usize,
+    finding: &'a Finding,
+    severity: &'static str,
+    place: String,
+    lost: Option<String>,
+    confidence: String,
+    steps: Vec<String>,
+}
+
+struct Trace<'a> {
+    trace: &'a TraceDiagnosis,
+    facts: Vec<(&'static str, String)>,
+    losses: Vec<String>,
+    by_adjacency: bool,
+    vms: Vec<Vm<'a>>,
+    shootdowns: Option<String>,
+}
+
+struct Vm<'a> {
+    id: String,
+    vm: &'a VmTable,
+    charts: Vec<(&'static str, String)>,
+    exits: Vec<[String; 9]>,
+    places: Vec<[String; 5]>,
+    vcpus: Vec<[String; 7]>,
+}
+
+/// The page.
+#[must_use]
+pub fn page(diagnosis: &Diagnosis) -> String {
+    let many = diagnosis.traces.len() > 1;
+    let findings = diagnosis.findings.iter().enumerate();
+    let page = Page {
+        title: diagnosis.traces.first().map_or_else(
+            || "Diagnosis".to_owned(),
+            |trace| format!("Diagnosis of {}", trace.name),
+        ),
+        findings: findings
+            .map(|(at, finding)| {
+                let trace = diagnosis.traces.get(finding.trace);
+                item(at + 1, finding, trace.filter(|_| many))
+            })
+            .collect(),
+        traces: diagnosis
+            .traces
+            .iter()
+            .enumerate()
+            .map(|(at, trace)| of_trace(at, trace))
+            .collect(),
+    };
+    page.render().expect("rendering to memory cannot fail")
+}
+
+fn item<'a>(number: usize, finding: &'a Finding, trace: Option<&TraceDiagnosis>) -> Item<'a> {
+    let vm = finding
+        .vm
+        .clone()
+        .unwrap_or_else(|| "whole trace".to_owned());
+    Item {
+        number,
+        finding,
+        severity: match finding.severity {
+            Severity::Severe => "severe",
+            Severity::Major => "major",
+            Severity::Minor => "minor",
+            Severity::Note => "note",
+        },
+        place: trace.map_or(vm.clone(), |trace| format!("{}, {vm}", trace.name)),
+        lost: (finding.lost_ns_per_s > 0).then(|| time(finding.lost_ns_per_s)),
+        confidence: format!("{:?}", finding.confidence).to_lowercase(),
+        steps: finding.next.iter().map(step_words).collect(),
+    }
+}
+
+fn of_trace(at: usize, trace: &TraceDiagnosis) -> Trace<'_> {
+    let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "not recorded".to_owned());
+    Trace {
+        trace,
+        facts: vec![
+            ("Format", trace.format.clone()),
+            ("Kernel", known(&trace.release)),
+            ("Clock", known(&trace.clock)),
+            ("pCPUs", trace.pcpus.to_string()),
+            ("Events", humane::grouped(trace.events)),
+            ("Time", time(trace.span_ns)),
+        ],
+        losses: losses(trace),
+        by_adjacency: trace.vms_by == "adjacency" && !trace.vms.is_empty(),
+        vms: trace
+            .vms
+            .iter()
+            .map(|vm| of_vm(format!("t{at}-{}", vm.name), vm))
+            .collect(),
+        shootdowns: trace.shootdowns.as_ref().and_then(|table| {
+            curve(
+                &format!("t{at}-shootdowns"),
+                "Shootdown latency",
+                &[("all targets have flushed", &table.latency_ns)],
+            )
+        }),
+    }
+}
+
+fn of_vm(id: String, vm: &VmTable) -> Vm<'_> {
+    Vm {
+        charts: charts(&id, vm),
+        exits: vm
+            .exits
+            .iter()
+            .map(|row| {
+                let spread = &row.time_ns;
+                [
+                    row.name.clone(),
+                    humane::grouped(spread.count),
+                    percent(row.count_permille),
+                    time(spread.total),
+                    percent(row.time_permille),
+                    time(spread.min),
+                    time(spread.mean),
+                    time(spread.p99),
+                    time(spread.max),
+                ]
+            })
+            .collect(),
+        places: vm
+            .pauses
+            .iter()
+            .flat_map(|pauses| &pauses.by_place)
+            .map(|row| {
+                [
+                    row.function.clone().unwrap_or_else(|| row.rip.clone()),
+                    row.cause.words().to_owned(),
+                    humane::grouped(row.exits),
+                    time(row.spun_ns),
+                    humane::grouped(row.longest_run),
+                ]
+            })
+            .collect(),
+        vcpus: vm
+            .vcpus
+            .iter()
+            .map(|vcpu| {
+                [
+                    format!("{} ({} {})", vcpu.number, vcpu.comm, vcpu.tid),
+                    humane::grouped(vcpu.exits),
+                    humane::grouped(vcpu.pause_exits),
+                    time(vcpu.steal_ns),
+                    time(vcpu.wakeup_wait_ns),
+                    humane::grouped(vcpu.descheduled),
+                    humane::grouped(vcpu.unmarked),
+                ]
+            })
+            .collect(),
+        vm,
+        id,
+    }
+}
+
+fn charts(id: &str, vm: &VmTable) -> Vec<(&'static str, String)> {
+    let mut charts = vec![("Exits by reason", reasons(id, vm))];
+    if let Some(pauses) = &vm.pauses {
+        let rows = pauses
+            .by_cause
+            .iter()
+            .map(|row| (row.cause.words().to_owned(), row.exits, row.permille));
+        charts.push((
+            "Pause-loop exits by cause",
+            shares(&format!("{id}-causes"), "Pause-loop exits by cause", rows),
+        ));
+        let runs = RUNS.map(|(from, to, name)| {
+            let fits = |bucket: &&[u64; 3]| (from..=to).contains(&bucket[0]);
+            let exits = pauses.runs.buckets.iter().filter(fits);
+            // A bucket of several lengths counts with its middle; those below 64 are exact.
+            let exits = exits.map(|&[low, high, runs]| low.midpoint(high).saturating_mul(runs));
+            (name.to_owned(), exits.fold(0, u64::saturating_add))
+        });
+        let all: u64 = runs.iter().map(|(_, exits)| exits).sum();
+        let rows = runs
+            .into_iter()
+            .map(|(name, exits)| (name, exits, exits.saturating_mul(1000) / all.max(1)));
+        charts.push((
+            "Exits by length of their run at one place",
+            shares(&format!("{id}-runs"), "Exits by length of run", rows),
+        ));
+    }
+    if let Some(boosts) = &vm.boosts {
+        let rows = boosts.outcomes.iter().map(named);
+        charts.push((
+            "What became of the boosts",
+            shares(&format!("{id}-boosts"), "Boosts by outcome", rows),
+        ));
+    }
+    if let Some(calls) = &vm.calls {
+        let rows: Vec<(&str, &Spread)> = calls
+            .by_receiver
+            .iter()
+            .map(|row| (row.receiver.as_str(), &row.delay_ns))
+            .collect();
+        if let Some(svg) = curve(&format!("{id}-calls"), "IPI to entry", &rows) {
+            charts.push(("From an IPI to its receiver's entry, by where it was", svg));
+        }
+    }
+    if let Some(table) = &vm.preemption {
+        let rows = [
+            ("descheduled", &table.descheduled_ns),
+            ("after wake-up", &table.wakeup_ns),
+        ];
+        if let Some(svg) = curve(&format!("{id}-steal"), "Ready but not running", &rows) {
+            charts.push(("Times ready but not running", svg));
+        }
+    }
+    charts
+}
+
+fn named(row: &Count) -> (String, u64, u64) {
+    (row.name.replace('-', " "), row.count, row.permille)
+}
+
+fn shares(id: &str, title: &str, rows: impl Iterator<Item = (String, u64, u64)>) -> String {
+    let bars: Vec<Bar> = rows
+        .map(|(label, value, permille)| Bar {
+            label,
+            value,
+            range: None,
+            text: humane::grouped(value),
+            note: percent(permille),
+            series: 1,
+        })
+        .collect();
+    bars::draw(id, title, &bars, WIDTH)
+}
+
+/// Counts and times of exits, both as parts of their whole.
+fn reasons(id: &str, vm: &VmTable) -> String {
+    let mut names: Vec<String> = vm
+        .exits
+        .iter()
+        .take(REASONS_NAMED)
+        .map(|row| row.name.clone())
+        .collect();
+    names.push("others".to_owned());
+    let stack = |label: &str, share: fn(&steady_diagnose::ExitRow) -> u64, text: String| {
+        let mut parts: Vec<(u64, String)> = vm
+            .exits
+            .iter()
+            .take(REASONS_NAMED)
+            .map(|row| (share(row), percent(share(row))))
+            .collect();
+        let rest = vm.exits.iter().skip(REASONS_NAMED).map(share).sum();
+        parts.push((rest, percent(rest)));
+        Stack {
+            label: label.to_owned(),
+            text,
+            parts,
+        }
+    };
+    let count: u64 = vm.exits.iter().map(|row| row.time_ns.count).sum();
+    let total: u64 = vm.exits.iter().map(|row| row.time_ns.total).sum();
+    let stacks = [
+        stack("count", |row| row.count_permille, humane::grouped(count)),
+        stack(
+            "time until the next entry",
+            |row| row.time_permille,
+            time(total),
+        ),
+    ];
+    stacked::draw(
+        &format!("{id}-reasons"),
+        "Exits by reason",
+        &names,
+        &stacks,
+        WIDTH,
+    )
+}
+
+fn curve(id: &str, title: &str, rows: &[(&str, &Spread)]) -> Option<String> {
+    let values: Vec<(&str, Distribution)> = rows
+        .iter()
+        .filter(|(_, spread)| spread.count > 0)
+        .filter_map(|(label, spread)| Some((*label, distribution(spread)?)))
+        .collect();
+    let curves: Vec<Curve<'_>> = values
+        .iter()
+        .enumerate()
+        .map(|(series, (label, values))| Curve {
+            label,
+            values,
+            series,
+        })
+        .collect();
+    cdf::draw(id, title, &curves, CURVE)
+}
+
+fn distribution(spread: &Spread) -> Option<Distribution> {
+    let buckets = spread
+        .buckets
+        .iter()
+        .map(|&[low, high, count]| Bucket(low, high, count));
+    let made = Distribution::new(
+        "time",
+        Unit::Ns,
+        spread.count,
+        spread.total,
+        spread.min,
+        spread.max,
+        buckets.collect(),
+    );
+    made.ok()
+}
