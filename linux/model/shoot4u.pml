@@ -250,7 +250,11 @@ end:
 #define MAY_AIM(t)	1
 #endif
 /* One vCPU that emulates is enough: the others are what it is to them. */
+#ifdef NO_EMULATION
+#define EMULATES(v)	0
+#else
 #define EMULATES(v)	((v) == VCPUS - 1)
+#endif
 #define FAULT(g) \
 	:: d_step { \
 		EMULATES(me) -> \
