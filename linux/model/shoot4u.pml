@@ -264,7 +264,17 @@ end:
 	}; goto fault
 #define WALK(g) \
 	:: d_step { EMULATES(me) -> page = g; LEAVE_GUEST }; goto walk
-#define FIRST_TARGET	((me) == 0 -> 1 : 0)
+#if PCPUS > 2
+#define AWAITED(i)	((ipi[0] | ipi[1] | ipi[2]) & BIT(i))
+#else
+#define AWAITED(i)	((ipi[0] | ipi[1]) & BIT(i))
+#endif
+#ifdef FAULT_WAIT_FOR_VCPU
+#define SERVICE_AWAITED(i)	(req_shoot4u[FIRST_TARGET(i)])
+#else
+#define SERVICE_AWAITED(i)	0
+#endif
+#define FIRST_TARGET(i)	((i) == 0 -> 1 : 0)
 #define NEXT_TARGET(t)	((t) + 1 == me -> (t) + 2 : (t) + 1)
 #define AGREE(t, g) \
 	if \
@@ -388,7 +398,7 @@ walk:	/* another instruction that KVM emulates: it walks the guest's page table 
 
 call:	/* kvm_shoot4u_hypercall(), preemption off, interrupts on */
 	if
-	:: d_step { RUNS(me) -> fixed[me] = 1; in_call[me] = 1; t = FIRST_TARGET }
+	:: d_step { RUNS(me) -> fixed[me] = 1; in_call[me] = 1; t = FIRST_TARGET(me) }
 	fi;
 	do	/* shoot4u_aim() */
 	:: t >= VCPUS -> break
@@ -455,11 +465,9 @@ call:	/* kvm_shoot4u_hypercall(), preemption off, interrupts on */
 	fi;
 	/* The only wait. It is for pCPUs: no vCPU that is not loaded is in it. */
 	d_step {
-		RUNS(me) && !(ipi[0] & BIT(me)) && !(ipi[1] & BIT(me))
-#if PCPUS > 2
-		&& !(ipi[2] & BIT(me))
-#endif
-		-> eager[me] = 0; t = FIRST_TARGET
+		RUNS(me) && !AWAITED(me) && !SERVICE_AWAITED(me) ->
+		eager[me] = 0;
+		t = FIRST_TARGET(me)
 	};
 #ifndef COUNT_FIRST
 	do
@@ -476,7 +484,7 @@ call:	/* kvm_shoot4u_hypercall(), preemption off, interrupts on */
 	if
 	:: d_step {
 		RUNS(me) ->
-		t = FIRST_TARGET;
+		t = FIRST_TARGET(me);
 		do
 		:: t >= VCPUS -> break
 		:: t < VCPUS -> AGREE_ALL(t); t = NEXT_TARGET(t)

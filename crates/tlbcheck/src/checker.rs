@@ -16,8 +16,8 @@ struct Open {
     range: Range,
     freed: bool,
     announced: u32,
-    targets: Vec<VcpuId>,
-    left: u32,
+    /// Those that have events, and whether they were left to the caller in the end.
+    targets: BTreeMap<VcpuId, bool>,
 }
 
 /// A vCPU in guest mode on a pCPU.
@@ -115,8 +115,7 @@ impl Checker {
                     range,
                     freed,
                     announced: targets,
-                    targets: Vec::new(),
-                    left: 0,
+                    targets: BTreeMap::new(),
                 };
                 self.open.insert((initiator.vm, call), open);
             }
@@ -295,12 +294,18 @@ impl Checker {
             }
             return;
         };
-        self.counts.targets += 1;
+        let left = action == Action::Left;
+        let before = open.targets.insert(target, left);
+        self.counts.targets += u64::from(before.is_none());
+        self.counts.left += u64::from(left && before != Some(true));
         self.targeted.insert(target);
-        open.targets.push(target);
-        if action == Action::Left {
-            self.counts.left += 1;
-            open.left += 1;
+        if left {
+            // It may have been served as well before it was found translating.
+            for pcpu in 0..self.pcpus {
+                if let Some(context) = self.contexts.get_mut(&(target, pcpu)) {
+                    context.forget(open.begin.seq);
+                }
+            }
             return;
         }
         let stale = Stale {
@@ -335,10 +340,11 @@ impl Checker {
         if u32::try_from(open.targets.len()) != Ok(open.announced) {
             self.doubt_at(DoubtKind::TargetsUnseen, seen);
         }
-        if left != open.left {
+        let left_seen = open.targets.values().filter(|left| **left).count();
+        if u32::try_from(left_seen) != Ok(left) {
             self.doubt_at(DoubtKind::LeftUnseen, seen);
         }
-        for target in &open.targets {
+        for target in open.targets.keys() {
             for pcpu in 0..self.pcpus {
                 if let Some(context) = self.contexts.get_mut(&(*target, pcpu)) {
                     context.done(open.begin.seq, seen);

@@ -96,6 +96,11 @@ impl Context {
         }
     }
 
+    /// The call that began at `begin_seq` owes the vCPU nothing.
+    pub fn forget(&mut self, begin_seq: u64) {
+        self.stale.retain(|stale| stale.begin.seq != begin_seq);
+    }
+
     /// A call ended: what it revoked must not be used from now on.
     pub fn done(&mut self, begin_seq: u64, done: Seen) {
         for stale in &mut self.stale {

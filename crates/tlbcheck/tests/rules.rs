@@ -348,6 +348,16 @@ fn what_is_left_to_the_caller_is_not_checked() {
 }
 
 #[test]
+fn a_target_served_and_then_left_is_not_checked() {
+    let mut trace = ran();
+    trace.call(1, PAGES, false).target(1, Action::Queued);
+    trace.target(1, Action::Left).done(1, 1);
+    let report = trace.enter(1, B).report();
+    assert_eq!(report.verdict, Verdict::Holds, "{report}");
+    assert_eq!((report.counts.targets, report.counts.left), (1, 1));
+}
+
+#[test]
 fn a_target_that_never_ran_owes_nothing() {
     let mut trace = Trace::begin();
     trace
