@@ -11,7 +11,7 @@ help:
 	@echo 'make evaluate   race two-vms on both engines and print the table'
 	@echo 'make test       every test, the lab among them'
 	@echo 'make lint       formatting, clippy, shell and kernel style'
-	@echo 'make bench      speed of the lab against its promises, of the simulator against its floor'
+	@echo 'make bench      speed of the lab, the simulator and the trace readers against their promises'
 	@echo 'make clean      remove what was built here (not the cache in ~/.cache/steady)'
 
 setup:
@@ -33,6 +33,7 @@ lint: setup
 bench: build
 	@bench/lab
 	@bench/coherence
+	@bench/tracefile
 
 clean:
 	rm -rf target out

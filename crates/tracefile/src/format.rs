@@ -97,10 +97,8 @@ fn split_decl(decl: &str) -> Option<(String, String, bool)> {
         None => (decl, ""),
     };
     let head = head.trim_end();
-    let start = head
-        .rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-        .map_or(0, |i| i + 1);
-    let (type_name, name) = head.split_at(start);
+    let type_name = head.trim_end_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    let name = &head[type_name.len()..];
     if name.is_empty() {
         return None;
     }

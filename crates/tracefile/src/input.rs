@@ -46,6 +46,11 @@ impl Input {
         })
     }
 
+    /// The file, standing at its start.
+    pub fn into_file(self) -> File {
+        self.file
+    }
+
     pub fn len(&self) -> u64 {
         self.len
     }

@@ -14,14 +14,17 @@
 
 mod about;
 mod dat;
+mod describe;
 mod error;
 mod event;
 mod format;
 mod input;
 mod loss;
 mod merge;
+mod perf;
 mod record;
 mod source;
+mod text;
 mod words;
 
 pub use about::{About, Endian, Format, Guest, TimeShift, TscToNs};

@@ -19,7 +19,8 @@ pub struct CpuLoss {
     pub gaps: u64,
     /// Of these, places where the trace does not say how many.
     pub gaps_unknown: u64,
-    /// Events overwritten in the kernel's buffer (`overrun` of its statistics).
+    /// Events lost by the statistics of the whole recording: overwritten in ftrace's buffer
+    /// (`overrun`), or perf's LOST_SAMPLES, which perf may all ascribe to one CPU.
     pub overrun: u64,
     /// Events that the kernel dropped for want of room (`dropped events`, `commit overrun`).
     pub dropped: u64,
@@ -65,13 +66,14 @@ pub struct Loss {
 
 impl Loss {
     /// All events that the trace says were lost, over its CPUs; the unknown gaps count nothing.
-    /// The kernel's statistics count again what gaps between records count, so the larger holds.
+    /// Statistics of the whole recording count again what gaps between records count, so the
+    /// larger of the two holds.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        self.cpus.values().fold(0, |sum, c| {
-            sum.saturating_add(c.lost.max(c.overrun))
-                .saturating_add(c.dropped)
-        })
+        let sum = |of: fn(&CpuLoss) -> u64| self.cpus.values().map(of).fold(0, u64::saturating_add);
+        sum(|c| c.lost)
+            .max(sum(|c| c.overrun))
+            .saturating_add(sum(|c| c.dropped))
     }
 
     /// True if nothing is known to be missing or damaged.

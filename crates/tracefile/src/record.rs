@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One record of a trace, and its fields.
 
+use std::cell::RefCell;
+
 use crate::event::{EventDef, Field, FieldId, FieldKind};
+use crate::text::body::{self, Shape, TextField, TextValue};
 
 /// One event that happened.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +32,61 @@ pub struct Record<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Payload<'a> {
     Binary { data: &'a [u8], big: bool },
+    Text(TextBody<'a>),
+}
+
+/// An event's printed text, whose fields are found when the first is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TextBody<'a> {
+    body: &'a [u8],
+    shape: Shape,
+    parsed: &'a RefCell<Parsed>,
+}
+
+/// Fields found in the text of the record given last; kept by the source for its memory.
+#[derive(Debug, Default)]
+pub(crate) struct Parsed {
+    pub done: bool,
+    fields: Vec<TextField>,
+}
+
+impl<'a> TextBody<'a> {
+    pub fn new(body: &'a [u8], shape: Shape, parsed: &'a RefCell<Parsed>) -> Self {
+        Self {
+            body,
+            shape,
+            parsed,
+        }
+    }
+
+    fn value(&self, name: FieldId) -> Option<TextValue> {
+        let mut parsed = self.parsed.borrow_mut();
+        if !parsed.done {
+            body::parse(self.shape, self.body, &mut parsed.fields);
+            parsed.done = true;
+        }
+        parsed
+            .fields
+            .iter()
+            .find(|f| f.name == name.0)
+            .map(|f| f.value)
+    }
+
+    fn number(&self, name: FieldId) -> Option<u64> {
+        match self.value(name)? {
+            TextValue::Number(n) => Some(n),
+            TextValue::Span { start, end, hex } => {
+                body::parse_number(self.body.get(start..end)?, hex)
+            }
+        }
+    }
+
+    fn text(&self, name: FieldId) -> Option<&'a [u8]> {
+        match self.value(name)? {
+            TextValue::Number(_) => None,
+            TextValue::Span { start, end, .. } => self.body.get(start..end),
+        }
+    }
 }
 
 impl<'a> Record<'a> {
@@ -44,6 +102,7 @@ impl<'a> Record<'a> {
                 };
                 int(place(data, field)?, big, signed)
             }
+            Payload::Text(text) => text.number(field),
         }
     }
 
@@ -58,6 +117,8 @@ impl<'a> Record<'a> {
                     _ => i64::try_from(value).ok(),
                 }
             }
+            // A printed minus was taken in already.
+            Payload::Text(text) => text.number(field).map(u64::cast_signed),
         }
     }
 
@@ -75,6 +136,7 @@ impl<'a> Record<'a> {
                 let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
                 bytes.get(..end)
             }
+            Payload::Text(text) => text.text(field),
         }
     }
 
@@ -100,6 +162,7 @@ impl<'a> Record<'a> {
                 let start = base.checked_add(start)?;
                 data.get(start..start.checked_add(len)?)
             }
+            Payload::Text(text) => text.text(field),
         }
     }
 
@@ -126,6 +189,16 @@ impl<'a> Record<'a> {
     pub fn raw(&self) -> Option<&'a [u8]> {
         match self.payload {
             Payload::Binary { data, .. } => Some(data),
+            Payload::Text(_) => None,
+        }
+    }
+
+    /// The event's printed text, if the trace is text.
+    #[must_use]
+    pub fn text(&self) -> Option<&'a [u8]> {
+        match self.payload {
+            Payload::Binary { .. } => None,
+            Payload::Text(text) => Some(text.body),
         }
     }
 

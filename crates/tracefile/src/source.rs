@@ -7,10 +7,12 @@ use std::path::Path;
 
 use crate::about::About;
 use crate::dat::DatSource;
-use crate::error::Error;
+use crate::error::{Error, Place};
 use crate::input::Input;
 use crate::loss::Loss;
+use crate::perf::PerfSource;
 use crate::record::Record;
+use crate::text::TextSource;
 
 /// How many bytes are looked at to recognise a trace.
 const HEAD: usize = 64;
@@ -31,7 +33,7 @@ pub trait Source: Send {
     fn loss(&self) -> &Loss;
 }
 
-/// Opens the trace at `path`, whatever its format and name.
+/// Opens the trace at `path`, whatever its format and name. It may be packed by gzip or zstd.
 ///
 /// # Errors
 /// If the file cannot be read, is empty, is no trace, or is damaged before its first record.
@@ -57,9 +59,9 @@ pub fn open(path: &Path) -> Result<Box<dyn Source>, Error> {
     let len = usize::try_from(input.len()).unwrap_or(HEAD).min(HEAD);
     input.read_exact_at(&mut head[..len], 0).map_err(io)?;
     match recognise(&head[..len]) {
-        Kind::Empty => Err(Error::Empty { name }),
         Kind::TraceDat => Ok(Box::new(DatSource::open(input)?)),
-        Kind::Foreign(what) => Err(Error::Foreign { name, what }),
+        Kind::Perf { .. } => Ok(Box::new(PerfSource::open(input)?)),
+        kind => stream(kind, Box::new(input.into_file()), &name),
     }
 }
 
@@ -82,19 +84,61 @@ pub fn open_stream(mut reader: Box<dyn Read + Send>, name: &str) -> Result<Box<d
         .read_to_end(&mut head)
         .map_err(io)?;
     let kind = recognise(&head);
-    let whole = io::Cursor::new(head).chain(reader);
+    stream(kind, Box::new(io::Cursor::new(head).chain(reader)), name)
+}
+
+/// Opens a trace of a known kind that is read from its start to its end.
+fn stream(
+    kind: Kind,
+    mut reader: Box<dyn Read + Send>,
+    name: &str,
+) -> Result<Box<dyn Source>, Error> {
+    let io = |source| Error::Io {
+        name: name.to_owned(),
+        source,
+    };
     match kind {
         Kind::Empty => Err(Error::Empty {
             name: name.to_owned(),
         }),
-        Kind::TraceDat => {
-            let input = Input::spool(whole, name).map_err(io)?;
-            Ok(Box::new(DatSource::open(input)?))
+        Kind::BigPerf => Err(big_perf(name)),
+        Kind::TraceDat => Ok(Box::new(DatSource::open(
+            Input::spool(reader, name).map_err(io)?,
+        )?)),
+        Kind::Perf { pipe: true } => {
+            io::copy(&mut reader.by_ref().take(16), &mut io::sink()).map_err(io)?;
+            Ok(Box::new(PerfSource::pipe(reader, name)?))
         }
-        Kind::Foreign(what) => Err(Error::Foreign {
+        Kind::Perf { pipe: false } => Ok(Box::new(PerfSource::open(
+            Input::spool(reader, name).map_err(io)?,
+        )?)),
+        Kind::Gzip => inner(Box::new(flate2::read::MultiGzDecoder::new(reader)), name),
+        Kind::Zstd => {
+            let decoder = zstd::stream::read::Decoder::new(reader).map_err(io)?;
+            inner(Box::new(decoder), name)
+        }
+        Kind::Text => Ok(Box::new(TextSource::open(reader, name)?)),
+    }
+}
+
+/// Opens what was packed as a whole. Packed twice it is no trace.
+fn inner(mut reader: Box<dyn Read + Send>, name: &str) -> Result<Box<dyn Source>, Error> {
+    let io = |source| Error::Io {
+        name: name.to_owned(),
+        source,
+    };
+    let mut head = Vec::with_capacity(HEAD);
+    reader
+        .by_ref()
+        .take(64)
+        .read_to_end(&mut head)
+        .map_err(io)?;
+    match recognise(&head) {
+        Kind::Gzip | Kind::Zstd => Err(Error::Foreign {
             name: name.to_owned(),
-            what,
+            what: "it is compressed twice".into(),
         }),
+        kind => stream(kind, Box::new(io::Cursor::new(head).chain(reader)), name),
     }
 }
 
@@ -102,7 +146,14 @@ pub fn open_stream(mut reader: Box<dyn Read + Send>, name: &str) -> Result<Box<d
 enum Kind {
     Empty,
     TraceDat,
-    Foreign(String),
+    Perf {
+        pipe: bool,
+    },
+    BigPerf,
+    Gzip,
+    Zstd,
+    /// Text, or nothing that is known; its lines will tell.
+    Text,
 }
 
 fn recognise(head: &[u8]) -> Kind {
@@ -112,8 +163,29 @@ fn recognise(head: &[u8]) -> Kind {
     if head.starts_with(crate::dat::MAGIC) {
         return Kind::TraceDat;
     }
-    Kind::Foreign(format!(
-        "it begins with `{}`",
-        head[..head.len().min(16)].escape_ascii()
-    ))
+    if head.starts_with(crate::perf::MAGIC) {
+        return Kind::Perf {
+            pipe: head.get(8..16) == Some(&16_u64.to_le_bytes()),
+        };
+    }
+    if head.starts_with(crate::perf::MAGIC_BIG) {
+        return Kind::BigPerf;
+    }
+    if head.starts_with(b"\x1f\x8b") {
+        return Kind::Gzip;
+    }
+    if head.starts_with(b"\x28\xb5\x2f\xfd") {
+        return Kind::Zstd;
+    }
+    Kind::Text
+}
+
+fn big_perf(name: &str) -> Error {
+    Error::Unsupported {
+        name: name.to_owned(),
+        place: Place::Byte(0),
+        what: "perf.data of a big-endian machine, which is not read; save what `perf script` \
+               prints there and read that"
+            .into(),
+    }
 }

@@ -6,16 +6,15 @@ use std::sync::Arc;
 use super::pages::{CpuData, Packing};
 use super::{v6, v7};
 use crate::about::{About, Endian, Format};
+use crate::describe::Described;
 use crate::error::{Error, Fault, Place};
-use crate::format::{Common, PageLayout, parse_event};
 use crate::input::Input;
 use crate::loss::Loss;
 use crate::words::{FileWords, Words};
 
 /// The largest page of a ring buffer that is accepted; `buffer_subbuf_size_kb` allows 128 pages.
 pub(super) const PAGE_MAX: u32 = 16 << 20;
-/// The most events and CPUs that are accepted.
-pub(super) const EVENTS_MAX: usize = 1 << 16;
+/// The most CPUs that are accepted.
 pub(super) const CPUS_MAX: u32 = 1 << 16;
 
 /// One instance's buffer.
@@ -31,9 +30,7 @@ pub(super) struct Buffer {
 pub(super) struct Meta {
     pub about: About,
     pub loss: Loss,
-    pub layout: PageLayout,
-    pub common: Common,
-    pub common_known: bool,
+    pub described: Described,
     pub buffers: Vec<Buffer>,
     /// Page size of the recorded machine.
     pub page_size: u32,
@@ -105,12 +102,7 @@ fn start(words: &mut FileWords<'_>) -> Result<(u32, Meta), Fault> {
     let meta = Meta {
         about,
         loss: Loss::default(),
-        layout: PageLayout {
-            commit_size: 8,
-            data: 16,
-        },
-        common: Common::USUAL,
-        common_known: false,
+        described: Described::default(),
         buffers: Vec::new(),
         page_size,
     };
@@ -131,72 +123,6 @@ pub(super) fn page_size(words: &mut impl Words) -> Result<u32, Fault> {
 }
 
 impl Meta {
-    /// `header_page` and `header_event`.
-    pub fn headers(&mut self, words: &mut impl Words) -> Result<(), Fault> {
-        words.expect(b"header_page\0", "the description of pages")?;
-        let size = words.u64("the description of pages")?;
-        let place = words.place();
-        let text = words.block(size, "the description of pages")?;
-        self.layout = PageLayout::parse(&text).map_err(|what| Fault::new(place, what))?;
-        words.expect(b"header_event\0", "the description of records")?;
-        let size = words.u64("the description of records")?;
-        words.block(size, "the description of records")?;
-        Ok(())
-    }
-
-    /// The events of ftrace itself.
-    pub fn ftrace_events(&mut self, words: &mut impl Words) -> Result<(), Fault> {
-        let count = words.u32("the count of ftrace's events")?;
-        self.events_of(words, "ftrace", count)
-    }
-
-    /// The events of all other systems.
-    pub fn event_systems(&mut self, words: &mut impl Words) -> Result<(), Fault> {
-        for _ in 0..words.u32("the count of event systems")? {
-            let system = words.cstr("the name of an event system")?;
-            let count = words.u32("the count of a system's events")?;
-            self.events_of(words, &system, count)?;
-        }
-        Ok(())
-    }
-
-    fn events_of(&mut self, words: &mut impl Words, system: &str, count: u32) -> Result<(), Fault> {
-        for _ in 0..count {
-            let size = words.u64("the description of an event")?;
-            let place = words.place();
-            let text = words.block(size, "the description of an event")?;
-            match parse_event(system, &text) {
-                Ok((event, common)) if self.about.events.len() < EVENTS_MAX => {
-                    if !self.common_known
-                        && let Some(common) = Common::from_fields(&common)
-                    {
-                        self.common = common;
-                        self.common_known = true;
-                    }
-                    self.about.events.push(event);
-                }
-                Ok(_) => return Err(Fault::new(place, format!("more than {EVENTS_MAX} events"))),
-                Err(what) => self.loss.damaged(Fault::new(place, what)),
-            }
-        }
-        Ok(())
-    }
-
-    /// Names of tasks: lines of a pid, a blank, a name.
-    pub fn cmdlines(&mut self, text: &[u8]) {
-        for line in text.split(|&b| b == b'\n' || b == 0) {
-            let Some(blank) = memchr::memchr(b' ', line) else {
-                continue;
-            };
-            let pid = std::str::from_utf8(&line[..blank])
-                .ok()
-                .and_then(|p| p.parse().ok());
-            if let Some(pid) = pid {
-                self.about.comms.insert(pid, line[blank + 1..].to_vec());
-            }
-        }
-    }
-
     /// Adds an instance, cutting the data of its CPUs to what the file holds.
     pub fn buffer(&mut self, input: &Input, name: String, page_size: u32, cpus: Vec<CpuData>) {
         for cpu in &cpus {

@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 use self::meta::Meta;
 use self::pages::CpuStream;
-use crate::about::About;
+use crate::about::{About, Endian};
+use crate::describe::EventTable;
 use crate::error::Error;
-use crate::format::Common;
 use crate::input::Input;
 use crate::loss::Loss;
 use crate::merge::Merge;
@@ -35,10 +35,7 @@ const WINDOWS_BYTES: usize = 32 << 20;
 pub(crate) struct DatSource {
     about: About,
     loss: Loss,
-    common: Common,
-    big: bool,
-    /// Index into `about.events` by event number; `u32::MAX` where there is none.
-    by_id: Vec<u32>,
+    table: EventTable,
     comms: Vec<(i32, Vec<u8>)>,
     streams: Vec<Stream>,
     merge: Merge,
@@ -60,20 +57,35 @@ impl DatSource {
         let meta = meta::read(&input)?;
         let Meta {
             mut about,
-            common,
-            layout,
+            mut loss,
+            described,
             buffers,
-            loss,
             ..
         } = meta;
-        let big = about.endian == crate::about::Endian::Big;
-        let (by_id, comms) = tables(&mut about);
+        let layout = described
+            .layout
+            .map_err(|fault| fault.named(input.name()))?;
+        for fault in described.faults {
+            loss.damaged(fault);
+        }
+        let big = about.endian == Endian::Big;
+        let table = EventTable::new(&described.events, described.common, big);
+        about.clock_is_ns = about.tsc.is_some()
+            || !matches!(
+                about.clock.as_deref(),
+                Some("counter" | "uptime" | "x86-tsc" | "ppc-tb")
+            );
+        about.events = described.events;
+        about.comms = described.comms;
+        let comms = about
+            .comms
+            .iter()
+            .map(|(pid, comm)| (*pid, comm.clone()))
+            .collect();
         let mut source = Self {
             about,
             loss,
-            common,
-            big,
-            by_id,
+            table,
             comms,
             streams: Vec::new(),
             merge: Merge::default(),
@@ -113,28 +125,16 @@ impl DatSource {
             };
             let pages = &self.streams[picked].pages;
             let data = pages.data();
-            let Some(id) = self.event_id(data) else {
+            let Some(id) = self.table.id(data) else {
                 self.loss
                     .damaged(pages.fault("a record too short for an event's common fields"));
                 continue;
             };
-            match self.by_id.get(usize::from(id)) {
-                Some(&index) if index != u32::MAX => {
-                    return Ok(Some((picked, usize::try_from(index).unwrap_or(usize::MAX))));
-                }
-                _ => self.loss.unknown(u64::from(id)),
+            match self.table.index(id) {
+                Some(event) => return Ok(Some((picked, event))),
+                None => self.loss.unknown(u64::from(id)),
             }
         }
-    }
-
-    fn event_id(&self, data: &[u8]) -> Option<u16> {
-        let data = data.get(..self.common.end)?;
-        let bytes = data[self.common.type_at..][..2].try_into().ok()?;
-        Some(if self.big {
-            u16::from_be_bytes(bytes)
-        } else {
-            u16::from_le_bytes(bytes)
-        })
     }
 
     /// Nanoseconds from what the kernel's clock counted.
@@ -168,15 +168,7 @@ impl Source for DatSource {
         self.latest = self.latest.max(time_ns);
 
         let stream = &mut self.streams[picked];
-        let data = stream.pages.data();
-        let bytes: [u8; 4] = data[self.common.pid_at..][..4]
-            .try_into()
-            .unwrap_or_default();
-        let pid = if self.big {
-            i32::from_be_bytes(bytes)
-        } else {
-            i32::from_le_bytes(bytes)
-        };
+        let pid = self.table.pid(stream.pages.data());
         if stream.last_comm.0 != pid || stream.last_comm.1 == usize::MAX {
             let found = self.comms.binary_search_by_key(&pid, |c| c.0);
             stream.last_comm = (pid, found.unwrap_or(usize::MAX - 1));
@@ -193,12 +185,12 @@ impl Source for DatSource {
             cpu: stream.pages.cpu(),
             pid,
             comm,
-            flags: data[self.common.flags_at],
+            flags: self.table.flags(data),
             instance: stream.instance,
             event: &self.about.events[event],
             payload: Payload::Binary {
                 data,
-                big: self.big,
+                big: self.table.big,
             },
         }))
     }
@@ -206,24 +198,4 @@ impl Source for DatSource {
     fn loss(&self) -> &Loss {
         &self.loss
     }
-}
-
-/// Numbers the events; gives the table from their numbers and the sorted names of tasks.
-fn tables(about: &mut About) -> (Vec<u32>, Vec<(i32, Vec<u8>)>) {
-    let mut by_id = vec![u32::MAX; 1 << 16];
-    for (index, event) in about.events.iter_mut().enumerate() {
-        event.index = index;
-        let slot = usize::try_from(event.id)
-            .ok()
-            .and_then(|id| by_id.get_mut(id));
-        if let (Some(slot), Ok(index)) = (slot, u32::try_from(index)) {
-            *slot = index;
-        }
-    }
-    let comms = about
-        .comms
-        .iter()
-        .map(|(pid, comm)| (*pid, comm.clone()))
-        .collect();
-    (by_id, comms)
 }

@@ -4,22 +4,20 @@
 use super::meta::{CPUS_MAX, Meta};
 use super::options::{self, id};
 use super::pages::{CpuData, Packing};
+use crate::describe::Described;
 use crate::error::Fault;
 use crate::words::{Block, FileWords, Words};
 
 /// Reads the file from behind the page size on.
 pub(super) fn read(words: &mut FileWords<'_>, mut meta: Meta) -> Result<Meta, Fault> {
-    meta.headers(words)?;
-    meta.ftrace_events(words)?;
-    meta.event_systems(words)?;
-    let size = u64::from(words.u32("the kernel's symbols")?);
-    let symbols = words.block(size, "the kernel's symbols")?;
+    let described = &mut meta.described;
+    described.headers(words)?;
+    described.ftrace_events(words)?;
+    described.event_systems(words)?;
+    let symbols = Described::sized_text(words, "the kernel's symbols")?;
     meta.about.kallsyms = (!symbols.is_empty()).then_some(symbols);
-    let size = u64::from(words.u32("the texts of trace_printk")?);
-    words.block(size, "the texts of trace_printk")?;
-    let size = words.u64("the names of tasks")?;
-    let names = words.block(size, "the names of tasks")?;
-    meta.cmdlines(&names);
+    Described::sized_text(words, "the texts of trace_printk")?;
+    described.cmdlines(words)?;
     let place = words.place();
     let cpus = words.u32("the count of CPUs")?;
     if cpus > CPUS_MAX {
@@ -31,34 +29,30 @@ pub(super) fn read(words: &mut FileWords<'_>, mut meta: Meta) -> Result<Meta, Fa
     meta.about.cpus = cpus;
 
     let mut instances = Vec::new();
-    let mut place = words.place();
-    let mut part = words.block(10, "the options")?;
-    if part == b"options  \0" {
-        instances = options(words, &mut meta)?;
-        place = words.place();
-        part = words.block(10, "the mark of the records")?;
-    }
-    buffer(words, &mut meta, String::new(), &part, place)?;
+    buffer(words, &mut meta, String::new(), cpus, &mut instances)?;
     for (offset, name) in instances {
         let mut at = FileWords {
             input: words.input,
             at: offset,
             big: words.big,
         };
-        let place = at.place();
-        let part = at.block(10, "the mark of an instance's records")?;
-        buffer(&mut at, &mut meta, name, &part, place)?;
+        buffer(&mut at, &mut meta, name, cpus, &mut Vec::new())?;
     }
     Ok(meta)
 }
 
-/// Options up to the one that ends them; gives the places and names of instances.
-fn options(words: &mut FileWords<'_>, meta: &mut Meta) -> Result<Vec<(u64, String)>, Fault> {
-    let mut instances = Vec::new();
+/// Options up to the one that ends them. Gives the count of CPUs if they tell it; adds the places
+/// of further instances.
+fn options(
+    words: &mut FileWords<'_>,
+    meta: &mut Meta,
+    instances: &mut Vec<(u64, String)>,
+) -> Result<Option<u32>, Fault> {
+    let mut cpus = None;
     loop {
         let option = words.u16("an option")?;
         if option == id::DONE {
-            return Ok(instances);
+            return Ok(cpus);
         }
         let size = words.u32("an option's size")?;
         let origin = words.at;
@@ -67,21 +61,41 @@ fn options(words: &mut FileWords<'_>, meta: &mut Meta) -> Result<Vec<(u64, Strin
         if option == id::BUFFER {
             let offset = block.u64("the place of an instance")?;
             instances.push((offset, block.cstr("an instance's name")?));
-        } else {
-            options::take(meta, option, &data, &mut block)?;
+            continue;
+        }
+        if option == id::CPUCOUNT {
+            cpus = Block::new(&data, origin, false, words.big)
+                .u32("the count of CPUs")
+                .ok();
+        }
+        // What an option says about the host is not worth the records.
+        if let Err(fault) = options::take(meta, option, &data, &mut block) {
+            meta.loss.damaged(fault);
         }
     }
 }
 
-/// The places of all CPUs' data.
+/// The options of an instance, if it has some, and the places of its CPUs' data.
 fn buffer(
     words: &mut FileWords<'_>,
     meta: &mut Meta,
     name: String,
-    part: &[u8],
-    place: crate::error::Place,
+    cpus: u32,
+    instances: &mut Vec<(u64, String)>,
 ) -> Result<(), Fault> {
-    match part {
+    let mut count = cpus;
+    let mut place = words.place();
+    let mut part = words.block(10, "the mark of the records")?;
+    if part == b"options  \0" {
+        let told = options(words, meta, instances)?;
+        // Those of the whole file tell what the machine had, which its head told already.
+        if !name.is_empty() {
+            count = told.unwrap_or(cpus).min(CPUS_MAX);
+        }
+        place = words.place();
+        part = words.block(10, "the mark of the records")?;
+    }
+    match part.as_slice() {
         b"flyrecord\0" => {}
         b"latency  \0" => {
             return Err(Fault::new(
@@ -99,7 +113,7 @@ fn buffer(
         }
     }
     let mut cpus = Vec::new();
-    for cpu in 0..meta.about.cpus {
+    for cpu in 0..count {
         let offset = words.u64("the place of a CPU's data")?;
         let size = words.u64("the size of a CPU's data")?;
         if size > 0 {

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::meta::{CPUS_MAX, Meta, page_size};
 use super::options::{self, id};
 use super::pages::{CpuData, Packing, unpack};
+use crate::describe::Described;
 use crate::error::{Fault, Place};
 use crate::words::{Block, FileWords, Words};
 
@@ -52,15 +53,33 @@ pub(super) fn read(words: &mut FileWords<'_>, mut meta: Meta) -> Result<Meta, Fa
     let mut sections = Vec::new();
     let mut buffers = Vec::new();
     let mut seen = BTreeSet::new();
+    let mut behind = 0;
     while next != 0 {
         if !seen.insert(next) || seen.len() > CHAIN_MAX {
-            return Err(Fault::new(
-                Place::Byte(next),
-                "the options point back to themselves",
-            ));
+            let what = "the options point back to themselves";
+            return Err(Fault::new(Place::Byte(next), what));
         }
-        let section = section(words, next, id::DONE, packing)?;
-        next = options(&section, &mut meta, &mut sections, &mut buffers)?;
+        let step = section(words, next, id::DONE, packing).and_then(|section| {
+            let end = words.at;
+            Ok((
+                options(&section, &mut meta, &mut sections, &mut buffers)?,
+                end,
+            ))
+        });
+        match step {
+            Ok((place, end)) => (next, behind) = (place, end),
+            // The records stand between the first options and those that say where they are.
+            Err(fault) if seen.len() > 1 => {
+                recover(words, behind, &mut meta, packing);
+                if meta.buffers.is_empty() {
+                    return Err(fault);
+                }
+                meta.loss.cut(fault.place, None);
+                meta.loss.damaged(fault);
+                break;
+            }
+            Err(fault) => return Err(fault),
+        }
     }
     for (option, at) in sections {
         let section = section(words, at, option, packing)?;
@@ -162,7 +181,12 @@ fn options(
                 let what = "text of a latency tracer, which is not read";
                 meta.loss.damaged(Fault::new(place, what));
             }
-            _ => options::take(meta, option, &data, &mut block)?,
+            _ => {
+                // What an option says about the host is not worth the records.
+                if let Err(fault) = options::take(meta, option, &data, &mut block) {
+                    meta.loss.damaged(fault);
+                }
+            }
         }
     }
 }
@@ -171,21 +195,15 @@ fn options(
 fn content(section: &Section, number: u16, meta: &mut Meta) -> Result<(), Fault> {
     let mut words = section.words();
     match number {
-        id::HEADER_INFO => meta.headers(&mut words),
-        id::FTRACE_EVENTS => meta.ftrace_events(&mut words),
-        id::EVENT_FORMATS => meta.event_systems(&mut words),
+        id::HEADER_INFO => meta.described.headers(&mut words),
+        id::FTRACE_EVENTS => meta.described.ftrace_events(&mut words),
+        id::EVENT_FORMATS => meta.described.event_systems(&mut words),
         id::KALLSYMS => {
-            let size = words.u32("the kernel's symbols")?;
-            let symbols = words.block(u64::from(size), "the kernel's symbols")?;
+            let symbols = Described::sized_text(&mut words, "the kernel's symbols")?;
             meta.about.kallsyms = (!symbols.is_empty()).then_some(symbols);
             Ok(())
         }
-        _ => {
-            let size = words.u64("the names of tasks")?;
-            let names = words.block(size, "the names of tasks")?;
-            meta.cmdlines(&names);
-            Ok(())
-        }
+        _ => meta.described.cmdlines(&mut words),
     }
 }
 
@@ -235,4 +253,48 @@ fn buffer(
     meta.about.cpus = meta.about.cpus.max(count);
     meta.buffer(file.input, name, page_size, cpus);
     Ok(())
+}
+
+/// Finds the packed records of the top instance in a file whose end is missing: the section at `at`
+/// holds the CPUs' data one after the other, each from a new page on, each telling its chunks.
+fn recover(words: &mut FileWords<'_>, at: u64, meta: &mut Meta, packing: Packing) {
+    words.at = at;
+    let head = words
+        .u16("a section")
+        .and_then(|number| Ok((number, words.u16("a section's flags")?)));
+    let Ok((id::BUFFER, flags)) = head else {
+        return;
+    };
+    if flags & COMPRESSED == 0 {
+        return;
+    }
+    let page = u64::from(meta.page_size);
+    let mut offset = at.saturating_add(16).next_multiple_of(page);
+    let mut cpus = Vec::new();
+    for cpu in 0..meta.about.cpus.min(CPUS_MAX) {
+        if offset >= words.input.len() {
+            break;
+        }
+        cpus.push(CpuData {
+            cpu,
+            offset,
+            size: 0,
+            packing,
+        });
+        words.at = offset;
+        let Ok(chunks) = words.u32("the count of chunks") else {
+            break;
+        };
+        for _ in 0..chunks {
+            let Ok(packed) = words.u32("a chunk's size") else {
+                break;
+            };
+            words.at = words.at.saturating_add(4 + u64::from(packed));
+        }
+        offset = words.at.next_multiple_of(page);
+    }
+    let page_size = meta.page_size;
+    if !cpus.is_empty() {
+        meta.buffer(words.input, String::new(), page_size, cpus);
+    }
 }

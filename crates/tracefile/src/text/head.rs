@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What stands before an event's own text on its line: task, thread, CPU, flags, time, name.
+
+use std::ops::Range;
+
+/// Columns that the name of a task takes, right-aligned, in all the formats.
+const COMM_WIDTH: usize = 16;
+
+/// Who wrote the line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    /// `comm-pid [cpu] flags time: event: text`, of ftrace and `trace-cmd report`.
+    Ftrace,
+    /// `comm pid [cpu] time: system:event: text`, of `perf script`.
+    Perf,
+}
+
+/// A line taken apart; ranges are bytes of the line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Head {
+    pub comm: Range<usize>,
+    pub pid: i32,
+    pub cpu: u32,
+    pub flags: u8,
+    pub time: Time,
+    /// `event` or `system:event`.
+    pub event: Range<usize>,
+    pub body: usize,
+}
+
+/// A printed time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Time {
+    /// Nanoseconds; without a point in it, whatever the clock counts.
+    pub value: u64,
+    /// Digits behind the point, 0 if there is none.
+    pub digits: usize,
+}
+
+/// Takes a line apart; `None` if it is not of this style.
+pub(super) fn parse(line: &[u8], style: Style) -> Option<Head> {
+    // Names may hold anything, also what looks like the rest of a line, but their width is fixed.
+    if line.get(COMM_WIDTH) == Some(&separator(style)) {
+        let head = from_pid(line, COMM_WIDTH, style);
+        if head.is_some() {
+            return head;
+        }
+    }
+    // Lines whose blanks were changed, or with something before the name.
+    let mut from = 0;
+    while let Some(found) = memchr::memchr(b'[', line.get(from..)?) {
+        let bracket = from + found;
+        let head = comm_end(line, bracket, style).and_then(|end| from_pid(line, end, style));
+        if head.is_some() {
+            return head;
+        }
+        from = bracket + 1;
+    }
+    None
+}
+
+fn separator(style: Style) -> u8 {
+    match style {
+        Style::Ftrace => b'-',
+        Style::Perf => b' ',
+    }
+}
+
+/// Where the name ends if `[cpu]` is at `bracket`.
+fn comm_end(line: &[u8], bracket: usize, style: Style) -> Option<usize> {
+    let before = line[..bracket].trim_ascii_end();
+    let before = match before.strip_suffix(b")") {
+        Some(_) => before[..memchr::memrchr(b'(', before)?].trim_ascii_end(),
+        None => before,
+    };
+    let digits = before
+        .iter()
+        .rev()
+        .take_while(|b| b.is_ascii_digit() || **b == b'/')
+        .count();
+    let mut start = before.len() - digits;
+    if digits == 0 {
+        return None;
+    }
+    match style {
+        Style::Ftrace => before
+            .get(start.checked_sub(1)?)
+            .filter(|b| **b == b'-')
+            .map(|_| start - 1),
+        Style::Perf => {
+            if start > 0 && before[start - 1] == b'-' {
+                start -= 1;
+            }
+            before
+                .get(start.checked_sub(1)?)
+                .filter(|b| **b == b' ')
+                .map(|_| start - 1)
+        }
+    }
+}
+
+/// Reads everything from the sign behind the name on.
+fn from_pid(line: &[u8], sep: usize, style: Style) -> Option<Head> {
+    let mut at = sep + 1;
+    if style == Style::Perf {
+        at = blanks(line, at);
+    }
+    let (mut pid, next) = signed(line, at)?;
+    at = next;
+    if style == Style::Perf && line.get(at) == Some(&b'/') {
+        (pid, at) = signed(line, at + 1)?;
+    }
+    at = blanks(line, at);
+    if line.get(at) == Some(&b'(') {
+        // The process, or dashes where it is not known.
+        at = blanks(line, at + memchr::memchr(b')', line.get(at..at + 16)?)? + 1);
+    }
+    if line.get(at) != Some(&b'[') {
+        return None;
+    }
+    let (cpu, next) = number(line, at + 1)?;
+    if line.get(next) != Some(&b']') {
+        return None;
+    }
+    at = blanks(line, next + 1);
+    let mut flag_bits = 0;
+    if !line.get(at)?.is_ascii_digit() {
+        let len = memchr::memchr(b' ', line.get(at..)?)?;
+        flag_bits = flags(&line[at..at + len])?;
+        at = blanks(line, at + len);
+    }
+    let (time, next) = time(line, at)?;
+    if line.get(next) != Some(&b':') {
+        return None;
+    }
+    let (event, body) = event(line, blanks(line, next + 1), style)?;
+    let comm = trim(line, 0..sep);
+    Some(Head {
+        comm,
+        pid,
+        cpu: u32::try_from(cpu).ok()?,
+        flags: flag_bits,
+        time,
+        event,
+        body,
+    })
+}
+
+/// The event's name and where its text begins.
+fn event(line: &[u8], at: usize, style: Style) -> Option<(Range<usize>, usize)> {
+    let mut at = at;
+    if style == Style::Perf && line.get(at)?.is_ascii_digit() {
+        // The count of events that the sample stands for.
+        at = blanks(line, number(line, at)?.1);
+    }
+    let mut end = at + ident(line.get(at..)?);
+    if end == at || line.get(end) != Some(&b':') {
+        return None;
+    }
+    if style == Style::Perf {
+        let name = ident(line.get(end + 1..)?);
+        if name == 0 || line.get(end + 1 + name) != Some(&b':') {
+            return None;
+        }
+        end += 1 + name;
+    } else if line.get(end + 1).is_some_and(|b| *b != b' ') {
+        return None;
+    }
+    Some((at..end, blanks(line, end + 1)))
+}
+
+/// The length of a name of letters, digits, underscores and dashes.
+fn ident(bytes: &[u8]) -> usize {
+    bytes
+        .iter()
+        .take(128)
+        .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
+        .count()
+}
+
+fn blanks(line: &[u8], at: usize) -> usize {
+    let rest = line.get(at..).unwrap_or_default();
+    at + rest
+        .iter()
+        .take_while(|b| matches!(b, b' ' | b'\t'))
+        .count()
+}
+
+fn trim(line: &[u8], range: Range<usize>) -> Range<usize> {
+    let part = &line[range.clone()];
+    let start = range.start + (part.len() - part.trim_ascii_start().len());
+    start..range.end
+}
+
+/// An unsigned decimal number of at most 19 digits, and where it ends.
+fn number(line: &[u8], at: usize) -> Option<(u64, usize)> {
+    let rest = line.get(at..)?;
+    let mut value = 0_u64;
+    let mut len = 0;
+    for b in rest.iter().take_while(|b| b.is_ascii_digit()) {
+        value = value.checked_mul(10)?.checked_add(u64::from(b - b'0'))?;
+        len += 1;
+    }
+    (len > 0).then_some((value, at + len))
+}
+
+fn signed(line: &[u8], at: usize) -> Option<(i32, usize)> {
+    let negative = line.get(at) == Some(&b'-');
+    let (value, end) = number(line, at + usize::from(negative))?;
+    let value = i32::try_from(value).ok()?;
+    Some((if negative { -value } else { value }, end))
+}
+
+/// A time in seconds with digits behind a point, or a plain count.
+fn time(line: &[u8], at: usize) -> Option<(Time, usize)> {
+    let (seconds, end) = number(line, at)?;
+    if line.get(end) != Some(&b'.') {
+        return Some((
+            Time {
+                value: seconds,
+                digits: 0,
+            },
+            end,
+        ));
+    }
+    let (fraction, stop) = number(line, end + 1)?;
+    let digits = stop - end - 1;
+    let scale = 10_u64.pow(9_u32.checked_sub(u32::try_from(digits).ok()?)?);
+    let value = seconds
+        .checked_mul(1_000_000_000)?
+        .checked_add(fraction * scale)?;
+    Some((Time { value, digits }, stop))
+}
+
+/// The kernel's `common_flags` from the letters that it prints (`trace_print_lat_fmt`).
+fn flags(text: &[u8]) -> Option<u8> {
+    let [irqs, resched, context, ..] = text else {
+        return None;
+    };
+    if text.len() > 8 {
+        return None;
+    }
+    let irqs = match irqs {
+        b'd' => 0x01,
+        b'D' => 0x81,
+        b'b' => 0x80,
+        b'X' | b'.' => 0,
+        _ => return None,
+    };
+    let resched = match resched {
+        b'N' | b'B' => 0x24,
+        b'n' | b'L' => 0x04,
+        b'p' | b'b' => 0x20,
+        _ => 0,
+    };
+    let context = match context {
+        b'Z' => 0x48,
+        b'z' => 0x40,
+        b'H' => 0x18,
+        b'h' => 0x08,
+        b's' => 0x10,
+        _ => 0,
+    };
+    Some(irqs | resched | context)
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Traces as text: ftrace's `trace` and `trace_pipe` files, `trace-cmd report`, `perf script`.
+//!
+//! Lines are read in their order; each is one record. Lines that are no events (call chains, output
+//! of tracers, remarks) are counted in [`Loss::other_records`].
+
+pub(crate) mod body;
+mod head;
+mod lines;
+mod words;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io::Read;
+
+use self::body::Shape;
+use self::head::{Head, Style};
+use self::lines::{Line, Lines};
+use crate::about::{About, Format};
+use crate::error::{Error, Fault, Place};
+use crate::event::EventDef;
+use crate::loss::Loss;
+use crate::record::{Parsed, Payload, Record, TextBody};
+use crate::source::Source;
+
+/// Lines in which the first event must be found; longer heads are not known.
+const HEAD_LINES: u64 = 20_000;
+/// The most different events; a kernel has about 2500.
+const EVENTS_MAX: usize = 1 << 14;
+/// The CPU of losses that the text does not ascribe to one.
+const NO_CPU: u32 = u32::MAX;
+
+/// An open text trace.
+#[derive(Debug)]
+pub(crate) struct TextSource {
+    name: String,
+    lines: Lines,
+    style: Style,
+    about: About,
+    loss: Loss,
+    by_name: HashMap<Vec<u8>, usize>,
+    shapes: Vec<Shape>,
+    fields: RefCell<Parsed>,
+    /// The first record, read to recognise the format.
+    waiting: Option<Found>,
+    latest: u64,
+}
+
+/// A record's line.
+#[derive(Debug)]
+struct Found {
+    line: std::ops::Range<usize>,
+    head: Head,
+    event: usize,
+}
+
+impl TextSource {
+    /// Opens text, reading up to its first event.
+    pub fn open(reader: Box<dyn Read + Send>, name: &str) -> Result<Self, Error> {
+        let mut source = Self {
+            name: name.to_owned(),
+            lines: Lines::new(reader),
+            style: Style::Ftrace,
+            about: About::new(Format::FtraceText),
+            loss: Loss::default(),
+            by_name: HashMap::new(),
+            shapes: Vec::new(),
+            fields: RefCell::default(),
+            waiting: None,
+            latest: 0,
+        };
+        source.first()?;
+        Ok(source)
+    }
+
+    /// Reads up to the first event, which tells the style.
+    fn first(&mut self) -> Result<(), Error> {
+        let mut is_trace = false;
+        while let Some(line) = self.line()? {
+            let text = self.lines.bytes(line.clone());
+            if memchr::memchr(0, text).is_some() {
+                return Err(self.foreign("it holds NUL bytes, so it is no text"));
+            }
+            let found = [Style::Ftrace, Style::Perf]
+                .into_iter()
+                .find_map(|style| Some((style, head::parse(text, style)?)));
+            if let Some((style, head)) = found {
+                self.style = style;
+                if style == Style::Perf {
+                    self.about.format = Format::PerfScript;
+                }
+                self.about.resolution_ns =
+                    10_u64.pow(9 - u32::try_from(head.time.digits.min(9)).unwrap_or(9));
+                if head.time.digits == 0 {
+                    self.about.clock_is_ns = false;
+                    self.about.resolution_ns = 1;
+                }
+                self.waiting = self.found(line, head);
+                return Ok(());
+            }
+            is_trace |=
+                text.starts_with(b"# tracer:") || text.starts_with(b"cpus=") || is_loss(text);
+            self.remark(line);
+            if self.lines.number() > HEAD_LINES {
+                break;
+            }
+        }
+        // A trace without events is one, if its head says so.
+        if is_trace {
+            Ok(())
+        } else {
+            Err(self.foreign("no line of it is an event"))
+        }
+    }
+
+    fn foreign(&self, what: &str) -> Error {
+        Error::Foreign {
+            name: self.name.clone(),
+            what: format!("line {}: {what}", self.lines.number()),
+        }
+    }
+
+    /// The next line that is whole; notes others.
+    fn line(&mut self) -> Result<Option<std::ops::Range<usize>>, Error> {
+        loop {
+            let line = self.lines.next();
+            let line = line.map_err(|source| Error::Io {
+                name: self.name.clone(),
+                source,
+            })?;
+            let place = Place::Line(self.lines.number());
+            match line {
+                None => return Ok(None),
+                Some(Line::Whole(line)) => return Ok(Some(line)),
+                // What is there may be the half of a number.
+                Some(Line::Cut(_)) => self.loss.cut(place, None),
+                Some(Line::TooLong) => {
+                    self.loss
+                        .damaged(Fault::new(place, "a line longer than any event prints"));
+                }
+            }
+        }
+    }
+
+    /// The record of a line; `None` if there are too many different events.
+    fn found(&mut self, line: std::ops::Range<usize>, head: Head) -> Option<Found> {
+        let full = &self.lines.bytes(line.clone())[head.event.clone()];
+        let event = match self.by_name.get(full) {
+            Some(&event) => event,
+            None => {
+                let event = self.about.events.len();
+                if event >= EVENTS_MAX {
+                    self.loss.other_records += 1;
+                    return None;
+                }
+                let text = String::from_utf8_lossy(full);
+                let (system, name) = match self.style {
+                    Style::Perf => text.split_once(':').unwrap_or(("", &text)),
+                    Style::Ftrace => ("", &*text),
+                };
+                self.shapes.push(Shape::of(name));
+                self.about.events.push(EventDef {
+                    system: system.to_owned(),
+                    name: name.to_owned(),
+                    id: 0,
+                    index: event,
+                    fields: Vec::new(),
+                    print_fmt: String::new(),
+                    is_text: true,
+                });
+                self.by_name.insert(full.to_vec(), event);
+                event
+            }
+        };
+        Some(Found { line, head, event })
+    }
+
+    /// Takes a line that is no event.
+    fn remark(&mut self, line: std::ops::Range<usize>) {
+        let text = self.lines.bytes(line).trim_ascii();
+        if text.is_empty() {
+            return;
+        }
+        if let Some(comment) = text.strip_prefix(b"#") {
+            let comment = String::from_utf8_lossy(comment).into_owned();
+            self.comment(&comment);
+            return;
+        }
+        let said = [b"cpus=".as_slice(), b"CPU:"]
+            .iter()
+            .any(|start| text.starts_with(start));
+        if !said && memchr::memmem::find(text, b"PERF_RECORD_LOST").is_none() {
+            self.loss.other_records = self.loss.other_records.saturating_add(1);
+            return;
+        }
+        let text = String::from_utf8_lossy(text).into_owned();
+        if let Some(cpus) = text.strip_prefix("cpus=").and_then(|n| n.parse().ok()) {
+            self.about.cpus = cpus;
+        } else if is_loss(text.as_bytes()) {
+            let cpu = text
+                .split(['[', ' ', ':'])
+                .nth(1)
+                .and_then(|n| n.parse().ok())
+                .unwrap_or(NO_CPU);
+            let inner = text.split_once('[').map_or("", |(_, rest)| rest);
+            let count = inner.split([' ', ']']).find_map(|word| word.parse().ok());
+            self.loss.gap(cpu, count);
+        } else {
+            let count = text.rsplit(' ').next().and_then(|n| n.parse().ok());
+            self.loss.gap(NO_CPU, count);
+        }
+    }
+
+    /// Takes a line of the head: `# entries-in-buffer/entries-written: 12/34   #P:2`, or perf's.
+    fn comment(&mut self, text: &str) {
+        let text = text.trim();
+        if let Some(rest) = text.strip_prefix("entries-in-buffer/entries-written:") {
+            let mut words = rest.split_whitespace();
+            let counts = words.next().and_then(|w| w.split_once('/'));
+            let counts =
+                counts.and_then(|(a, b)| Some((a.parse::<u64>().ok()?, b.parse::<u64>().ok()?)));
+            if let Some((kept, written)) = counts.filter(|(kept, written)| written > kept) {
+                self.loss.cpus.entry(NO_CPU).or_default().overrun = written - kept;
+            }
+            if let Some(cpus) = words
+                .next()
+                .and_then(|w| w.strip_prefix("#P:")?.parse().ok())
+            {
+                self.about.cpus = cpus;
+            }
+        } else if let Some(release) = text.strip_prefix("os release :") {
+            self.about.release = Some(release.trim().to_owned());
+        } else if let Some(name) = text.strip_prefix("hostname :") {
+            self.about.hostname = Some(name.trim().to_owned());
+        }
+    }
+
+    /// Reads on to the next event.
+    fn step(&mut self) -> Result<Option<Found>, Error> {
+        if let Some(first) = self.waiting.take() {
+            return Ok(Some(first));
+        }
+        while let Some(line) = self.line()? {
+            match head::parse(self.lines.bytes(line.clone()), self.style) {
+                Some(head) => {
+                    if let Some(found) = self.found(line, head) {
+                        return Ok(Some(found));
+                    }
+                }
+                None => self.remark(line),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// `CPU:1 [LOST 12 EVENTS]`, or trace-cmd's `CPU:1 [12 EVENTS DROPPED]`.
+fn is_loss(text: &[u8]) -> bool {
+    text.starts_with(b"CPU:") && (text.ends_with(b"EVENTS]") || text.ends_with(b"DROPPED]"))
+}
+
+impl Source for TextSource {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn next(&mut self) -> Result<Option<Record<'_>>, Error> {
+        let Some(Found { line, head, event }) = self.step()? else {
+            return Ok(None);
+        };
+        let time_ns = head.time.value;
+        if time_ns < self.latest {
+            self.loss.out_of_order += 1;
+        }
+        self.latest = self.latest.max(time_ns);
+        self.fields.get_mut().done = false;
+        let line = self.lines.bytes(line);
+        Ok(Some(Record {
+            time_ns,
+            cpu: head.cpu,
+            pid: head.pid,
+            comm: &line[head.comm],
+            flags: head.flags,
+            instance: 0,
+            event: &self.about.events[event],
+            payload: Payload::Text(TextBody::new(
+                &line[head.body..],
+                self.shapes[event],
+                &self.fields,
+            )),
+        }))
+    }
+
+    fn loss(&self) -> &Loss {
+        &self.loss
+    }
+}

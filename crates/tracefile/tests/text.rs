@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Text traces: lines that the fixtures do not hold.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod common;
+
+use std::io::Write;
+
+use common::{drain, fixture_bytes, open_bytes};
+use steady_tracefile::{Error, Format, Source};
+
+fn text(lines: &str) -> Box<dyn Source> {
+    open_bytes(lines.as_bytes().to_vec()).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Name, thread, CPU and time of the first record.
+fn head(line: &str) -> (String, i32, u32, u64) {
+    let mut source = text(&format!("{line}\n"));
+    let r = source.next().unwrap().unwrap();
+    (
+        String::from_utf8(r.comm.to_vec()).unwrap(),
+        r.pid,
+        r.cpu,
+        r.time_ns,
+    )
+}
+
+/// A field of the first record as text.
+fn value(line: &str, field: &str) -> Option<String> {
+    let mut source = text(&format!("{line}\n"));
+    let r = source.next().unwrap().unwrap();
+    r.str_named(field)
+        .map(|v| String::from_utf8(v.to_vec()).unwrap())
+}
+
+fn number(line: &str, field: &str) -> Option<u64> {
+    let mut source = text(&format!("{line}\n"));
+    let r = source.next().unwrap().unwrap();
+    r.u64_named(field)
+}
+
+#[test]
+fn names_of_tasks_may_hold_anything() {
+    for name in [
+        "a-1 [002] b",
+        "kworker/0:1-ev",
+        "x: y",
+        "[001] 1.0: e:",
+        "- -",
+    ] {
+        let ftrace =
+            format!("{name:>16}-42      [003] d..2.  12.000345: sched_waking: comm=a pid=1");
+        assert_eq!(
+            head(&ftrace),
+            (name.to_owned(), 42, 3, 12_000_345_000),
+            "{name}"
+        );
+        let perf = format!(
+            "{name:>16}    42 [003]    12.000345678:       sched:sched_waking: comm=a pid=1"
+        );
+        assert_eq!(
+            head(&perf),
+            (name.to_owned(), 42, 3, 12_000_345_678),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn lines_whose_blanks_were_squeezed_are_read() {
+    let expected = ("qemu kvm".to_owned(), 42, 3, 12_000_345_000);
+    assert_eq!(
+        head("qemu kvm-42 [003] 12.000345: kvm_entry: vcpu 0"),
+        expected
+    );
+    assert_eq!(
+        head("qemu kvm 42 [003] 12.000345: kvm:kvm_entry: vcpu 0"),
+        expected
+    );
+    assert_eq!(
+        head("qemu kvm 40/42 [003] 12.000345: 1 kvm:kvm_entry: vcpu 0"),
+        expected
+    );
+}
+
+#[test]
+fn the_process_in_brackets_is_passed_over() {
+    let line = "            bash-1977    (   1970) [000] .....  17284.993652: sys_close: x=1";
+    assert_eq!(head(line), ("bash".to_owned(), 1977, 0, 17_284_993_652_000));
+    let line = "            bash-1977    (-------) [000] .....  17284.993652: sys_close: x=1";
+    assert_eq!(head(line).1, 1977);
+}
+
+#[test]
+fn a_clock_without_a_point_is_no_time() {
+    let mut source =
+        text("            bash-1977    [000] .....   172849: sched_waking: comm=a pid=1\n");
+    assert!(!source.about().clock_is_ns);
+    assert_eq!(source.next().unwrap().unwrap().time_ns, 172_849);
+}
+
+#[test]
+fn names_inside_fields_may_look_like_fields() {
+    let line = |comm: &str| {
+        format!(
+            "            bash-1 [000] 1.000001: sched_switch: prev_comm={comm} prev_pid=7 prev_prio=120 prev_state=R+ ==> next_comm=CPU 0/KVM next_pid=9 next_prio=120"
+        )
+    };
+    for comm in ["a prev_pid=1", "x ==> y", "k=v next_pid=3", "p[1]:2"] {
+        assert_eq!(value(&line(comm), "prev_comm").as_deref(), Some(comm));
+        assert_eq!(number(&line(comm), "prev_pid"), Some(7), "{comm}");
+        assert_eq!(number(&line(comm), "next_pid"), Some(9), "{comm}");
+        assert_eq!(
+            value(&line(comm), "prev_state").as_deref(),
+            Some("R+"),
+            "{comm}"
+        );
+        assert_eq!(
+            value(&line(comm), "next_comm").as_deref(),
+            Some("CPU 0/KVM"),
+            "{comm}"
+        );
+    }
+}
+
+#[test]
+fn a_switch_in_the_short_form_is_read_whatever_the_names() {
+    let line = |comm: &str| {
+        format!(
+            "            bash-1 [000] 1.000001: sched_switch:         {comm}:7 [120] S ==> CPU 0/KVM:9 [110]"
+        )
+    };
+    for comm in ["bash", "a:1 [2]", "x ==> y", "b [1] S"] {
+        assert_eq!(value(&line(comm), "prev_comm").as_deref(), Some(comm));
+        assert_eq!(number(&line(comm), "prev_pid"), Some(7), "{comm}");
+        assert_eq!(number(&line(comm), "next_prio"), Some(110), "{comm}");
+        assert_eq!(
+            value(&line(comm), "prev_state").as_deref(),
+            Some("S"),
+            "{comm}"
+        );
+    }
+}
+
+#[test]
+fn exits_of_old_kernels_and_odd_reasons_are_read() {
+    let exit = |text: &str| format!("        qemu-kvm-1 [000] 1.000001: kvm_exit: {text}");
+    let old = exit("reason EPT_VIOLATION rip 0xfff0 info 184 1f");
+    assert_eq!(value(&old, "exit_reason").as_deref(), Some("EPT_VIOLATION"));
+    assert_eq!(
+        (number(&old, "info1"), number(&old, "info2")),
+        (Some(0x184), Some(0x1f))
+    );
+    let failed = exit("vcpu 3 reason INVALID_STATE FAILED_VMENTRY rip 0x1 info1 0x0 info2 0x0");
+    assert_eq!(
+        value(&failed, "exit_reason").as_deref(),
+        Some("INVALID_STATE FAILED_VMENTRY")
+    );
+    assert_eq!(
+        (number(&failed, "vcpu_id"), number(&failed, "guest_rip")),
+        (Some(3), Some(1))
+    );
+    let unknown = exit("reason UNKNOWN (96) rip 0x1 info 0 0");
+    assert_eq!(number(&unknown, "exit_reason"), Some(96));
+}
+
+#[test]
+fn entries_with_words_behind_the_address_are_read() {
+    let line = "        qemu-kvm-1 [000] 1.000001: kvm_entry: vcpu 2, rip 0xffffffff81000000[immediate exit]";
+    assert_eq!(
+        (number(line, "vcpu_id"), number(line, "rip")),
+        (Some(2), Some(0xffff_ffff_8100_0000))
+    );
+}
+
+#[test]
+fn numbers_are_told_from_names() {
+    let line = "            bash-1 [000] 1.000001: e: a=12 b=0x1f c=-3 d=abc e=12abc f=99999999999999999999 g=5 [ns]";
+    let mut source = text(&format!("{line}\n"));
+    let r = source.next().unwrap().unwrap();
+    let numbers = ["a", "b", "d", "e", "f", "g", "h"].map(|name| r.u64_named(name));
+    assert_eq!(
+        numbers,
+        [Some(12), Some(31), None, None, None, Some(5), None]
+    );
+    assert_eq!(r.i64_named("c"), Some(-3));
+    assert_eq!(r.text().map(|t| t.starts_with(b"a=12")), Some(true));
+}
+
+#[test]
+fn lost_events_are_counted() {
+    let lines = "# tracer: nop\n#\n# entries-in-buffer/entries-written: 2/9   #P:4\n#\n\
+        CPU:1 [LOST 7 EVENTS]\n            bash-1       [001] .....     1.000001: e: a=1\n\
+        CPU:2 [EVENTS DROPPED]\n            bash-1       [001] .....     1.000002: e: a=1\n";
+    let mut source = text(lines);
+    let (count, loss) = drain(source.as_mut());
+    assert_eq!((count, source.about().cpus), (2, 4));
+    assert_eq!(
+        (loss.cpus[&1].lost, loss.cpus[&2].gaps_unknown, loss.lost()),
+        (7, 1, 7)
+    );
+}
+
+#[test]
+fn call_chains_are_passed_over_and_counted() {
+    let lines = "            perf  10 [000]     1.000001: sched:sched_waking: comm=a pid=1\n\
+        \tffffffff8112 schedule+0x1 ([kernel.kallsyms])\n\tffffffff8113 do_idle+0x1 ([kernel.kallsyms])\n\n\
+        \x20           perf  10 [000]     1.000002: sched:sched_waking: comm=a pid=1\n";
+    let mut source = text(lines);
+    let (count, loss) = drain(source.as_mut());
+    assert_eq!(
+        (count, loss.other_records, source.about().format),
+        (2, 2, Format::PerfScript)
+    );
+    let event = source.about().event("sched", "sched_waking").unwrap();
+    assert!(event.is_text && event.field("anything").is_some());
+}
+
+#[test]
+fn a_last_line_without_an_end_is_not_trusted() {
+    let lines =
+        "            bash-1 [000] 1.000001: e: a=12\n            bash-1 [000] 1.000002: e: a=1";
+    let (count, loss) = drain(text(lines).as_mut());
+    assert_eq!(count, 1);
+    assert_eq!(loss.truncated.unwrap().place.to_string(), "line 2");
+}
+
+#[test]
+fn lines_that_end_as_on_windows_are_read() {
+    assert_eq!(
+        number("            bash-1 [000] 1.000001: e: a=12\r", "a"),
+        Some(12)
+    );
+}
+
+#[test]
+fn a_line_without_end_costs_no_memory() {
+    let mut bytes = b"            bash-1 [000] 1.000001: e: a=12\n".to_vec();
+    bytes.resize(3 << 20, b'x');
+    bytes.extend(b"\n            bash-1 [000] 1.000002: e: a=12\n");
+    let (count, loss) = drain(open_bytes(bytes).unwrap().as_mut());
+    assert_eq!(
+        (count, loss.damage[0].place.to_string()),
+        (2, "line 2".into())
+    );
+}
+
+#[test]
+fn a_trace_without_events_is_a_trace() {
+    let (count, _) =
+        drain(text("# tracer: nop\n#\n# entries-in-buffer/entries-written: 0/0   #P:2\n").as_mut());
+    assert_eq!(count, 0);
+}
+
+#[test]
+fn other_files_are_no_traces() {
+    assert!(matches!(
+        open_bytes(Vec::new()).err(),
+        Some(Error::Empty { .. })
+    ));
+    for bytes in [
+        b"hello\nworld\n".as_slice(),
+        b"\x7fELF\x02\x01\x01\0\0\0\0",
+        b"\x1f\x8b\x08 nothing",
+        b"\n",
+    ] {
+        let error = open_bytes(bytes.to_vec()).err().expect("no trace");
+        assert!(
+            matches!(error, Error::Foreign { .. } | Error::Io { .. }),
+            "{error:?}"
+        );
+    }
+}
+
+#[test]
+fn packed_text_is_unpacked_and_twice_packed_is_refused() {
+    let plain = b"            bash-1 [000] 1.000001: e: a=12\n".repeat(100);
+    let zstd = zstd::stream::encode_all(plain.as_slice(), 1).unwrap();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(&zstd).unwrap();
+    assert_eq!(drain(open_bytes(zstd).unwrap().as_mut()).0, 100);
+    assert!(matches!(
+        open_bytes(gzip.finish().unwrap()).err(),
+        Some(Error::Foreign { .. })
+    ));
+    let dat = zstd::stream::encode_all(fixture_bytes("bochs-intel-v6.dat").as_slice(), 1).unwrap();
+    assert_eq!(drain(open_bytes(dat).unwrap().as_mut()).0, 2500);
+}
