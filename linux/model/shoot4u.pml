@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Shoot4U: a model of the protocol for Spin.
+ *
+ * What is modelled: pCPUs with a TLB tagged by vCPU, vCPUs that are preempted and migrated wherever
+ * KVM lets them, speculative fills while in guest mode, hypercalls of several initiators at once,
+ * requests and vcpu->mode with their memory order, interrupts to pCPUs, instructions that KVM
+ * emulates. One step here is one access to shared state there; what runs with nobody able to tell
+ * the difference is joined. The functions named below are those of arch/x86/kvm/shoot4u.c and of
+ * vcpu_enter_guest() in arch/x86/kvm/x86.c.
+ *
+ * What is left out: nested guests, hotplug, PCIDs, page sizes, the checking of the hypercall's
+ * arguments, and translations evicted from the TLB for want of room, as keeping them is worse.
+ *
+ * Chosen by -D, see ./check: VCPUS, PCPUS, CALLERS, QUEUE, EAGER, FAULT_..., LIVENESS.
+ */
+#ifndef VCPUS
+#define VCPUS	2
+#endif
+#ifndef PCPUS
+#define PCPUS	2
+#endif
+#ifndef CALLERS
+#define CALLERS	2		/* vCPUs 0 to CALLERS - 1 each make a call */
+#endif
+#ifndef QUEUE
+#define QUEUE	1		/* ranges that wait for a vCPU; one more, and everything goes */
+#endif
+#ifndef PAGES
+#define PAGES	1
+#endif
+
+#define NOWHERE	PCPUS		/* vcpu->cpu == -1; not loaded */
+#define NOBODY	VCPUS
+#define EMPTY	3		/* no entry in the TLB; below it, versions of the page table entry */
+
+#define OUTSIDE	0
+#define IN	1
+#define EXITING	2
+
+#if PAGES > 1
+/* Pages that a caller revokes: the first caller both, others the last. */
+#define RANGE(i)	((i) == 0 -> 3 : 2)
+#else
+#define RANGE(i)	1
+#endif
+#define BIT(n)		(1 << (n))
+#define ENTRY(p, v, g)	tlb[((p) * VCPUS + (v)) * PAGES + (g)]
+#define OLDEST(v, g)	oldest[(v) * PAGES + (g)]
+
+/* The guest: its page table, and the oldest version that each vCPU may still use. */
+byte pt[PAGES];
+byte oldest[VCPUS * PAGES];
+byte tlb[PCPUS * VCPUS * PAGES];
+
+/* Scheduling: where a vCPU is loaded, and who is on a pCPU. */
+byte on[VCPUS];
+byte owner[PCPUS];
+byte cpu[VCPUS];		/* vcpu->cpu; loaded_vmcs->cpu, but while loading */
+bit loading[VCPUS];		/* in vcpu_load(), before the store to vcpu->cpu */
+bit fixed[VCPUS];		/* preemption is off */
+bit irqs_off[VCPUS];
+bit in_guest[VCPUS];
+
+/* What vCPUs tell each other. */
+byte mode[VCPUS];
+bit req_flush[VCPUS];		/* KVM_REQ_TLB_FLUSH */
+bit req_shoot4u[VCPUS];		/* KVM_REQ_SHOOT4U */
+byte queued[VCPUS];
+byte queue[VCPUS];		/* pages of all queued ranges */
+bit whole[VCPUS];
+bit translating[VCPUS];
+bit revoked[VCPUS];		/* arch.shoot4u.revoked differs from revoked_at_entry */
+
+/* A call: the pCPUs that have yet to answer, by initiator, and what they shall do. */
+byte ipi[PCPUS];
+byte eager[VCPUS];
+bit in_call[VCPUS];
+
+#if defined(FAULT_NO_BARRIER) || defined(FAULT_NO_BARRIER_EMULATION)
+/* Stores that the vCPU's pCPU has not let go of. */
+bit late_mode[VCPUS];
+bit late_translating[VCPUS];
+#endif
+
+#define LOADED(v)	(on[v] < PCPUS && !loading[v])
+/* An interrupt goes before the next instruction, where interrupts are on. */
+#define RUNS(v)		(LOADED(v) && (irqs_off[v] || ipi[on[v]] == 0))
+
+#if PAGES > 1
+#define DROP(p, v, pages) \
+	if :: (pages) & 1 -> ENTRY(p, v, 0) = EMPTY :: else fi; \
+	if :: (pages) & 2 -> ENTRY(p, v, 1) = EMPTY :: else fi
+#else
+#define DROP(p, v, pages) \
+	if :: (pages) & 1 -> ENTRY(p, v, 0) = EMPTY :: else fi
+#endif
+
+#ifdef FAULT_WRONG_VPID
+#define TAG(v)		(((v) + 1) % VCPUS)
+#else
+#define TAG(v)		(v)
+#endif
+#ifdef FAULT_SHORT_RANGE
+#define CUT(pages)	((pages) & 1)		/* leaves out the last of two pages */
+#else
+#define CUT(pages)	(pages)
+#endif
+
+/* shoot4u_flush_here(); everything is never cut short. */
+#define FLUSH_HERE(p, v, pages)	DROP(p, TAG(v), CUT(pages))
+#define FLUSH_WHOLE(p, v)	DROP(p, TAG(v), 3)
+
+/* A vCPU that nobody's call is for may cache what it likes. */
+#define IS_TARGET(v)	(CALLERS > 1 || (v) > 0)
+
+/* No page of a vCPU in guest mode may be older than what completed calls left valid. */
+#define VALID(v, g) \
+	(!in_guest[v] || ENTRY(on[v], v, g) == EMPTY || ENTRY(on[v], v, g) >= OLDEST(v, g))
+
+#if PAGES > 1
+#define ASSERT_VALID(v)	assert(VALID(v, 0)); assert(VALID(v, 1))
+#else
+#define ASSERT_VALID(v)	assert(VALID(v, 0))
+#endif
+
+/* The scheduler of the host. It owes no vCPU anything: one may stay descheduled for ever. */
+#define PREEMPT(v) \
+	:: d_step { v < VCPUS && LOADED(v) && !fixed[v] -> owner[on[v]] = NOBODY; on[v] = NOWHERE }
+#define FINISH_LOAD(v) \
+	:: d_step { v < VCPUS && loading[v] -> cpu[v] = on[v]; loading[v] = 0 }
+#ifdef FAULT_SKIP_MIGRATED
+#define MOVED(v, p)	(cpu[v] == NOWHERE)
+#else
+#define MOVED(v, p)	(cpu[v] != p)	/* vmx_vcpu_load_vmcs(), pre_svm_run() */
+#endif
+#define LOAD(v, p) \
+	:: d_step { \
+		v < VCPUS && p < PCPUS && on[v] == NOWHERE && owner[p] == NOBODY -> \
+		owner[p] = v; \
+		on[v] = p; \
+		loading[v] = 1; \
+		if :: MOVED(v, p) -> req_flush[v] = 1 :: else fi \
+	}
+
+proctype scheduler()
+{
+end:
+	do
+	PREEMPT(0)
+	PREEMPT(1)
+	FINISH_LOAD(0)
+	FINISH_LOAD(1)
+	LOAD(0, 0)
+	LOAD(0, 1)
+	LOAD(1, 0)
+	LOAD(1, 1)
+#if VCPUS > 2
+	PREEMPT(2)
+	FINISH_LOAD(2)
+	LOAD(2, 0)
+	LOAD(2, 1)
+#endif
+#if PCPUS > 2
+	LOAD(0, 2)
+	LOAD(1, 2)
+#if VCPUS > 2
+	LOAD(2, 2)
+#endif
+#endif
+	od
+}
+
+/* shoot4u_here() for one target: only entries of vCPUs that were here last are of interest. */
+#define HERE(p, i, t) \
+	if \
+	:: (eager[i] & BIT(t)) && cpu[t] == p -> FLUSH_HERE(p, t, RANGE(i)) \
+	:: else \
+	fi
+#if VCPUS > 2
+#define HERE_ALL(p, i)	HERE(p, i, 0); HERE(p, i, 1); HERE(p, i, 2)
+#else
+#define HERE_ALL(p, i)	HERE(p, i, 0); HERE(p, i, 1)
+#endif
+
+/* The interrupts of a pCPU: taken in the host, where nobody has turned them off. */
+#define ANSWER(p, i) \
+	:: d_step { \
+		(ipi[p] & BIT(i)) && (owner[p] == NOBODY || !irqs_off[owner[p]]) -> \
+		HERE_ALL(p, i); \
+		ipi[p] = ipi[p] & ~BIT(i) \
+	}
+
+proctype pcpu(byte p)
+{
+end:
+	do
+	ANSWER(p, 0)
+#if CALLERS > 1
+	ANSWER(p, 1)
+#endif
+	od
+}
+
+#if defined(FAULT_NO_BARRIER) || defined(FAULT_NO_BARRIER_EMULATION)
+/* Without a barrier a store is seen by others at some time, before the next one of its pCPU. */
+proctype store_buffer(byte v)
+{
+end:
+	do
+	:: d_step { late_mode[v] -> late_mode[v] = 0; mode[v] = IN }
+	:: d_step { late_translating[v] -> late_translating[v] = 0; translating[v] = 1 }
+	od
+}
+#endif
+
+#ifdef FAULT_NO_BARRIER
+#define STORE_MODE_IN	late_mode[me] = 1
+#define DRAIN_MODE	late_mode[me] = 0
+#else
+#define STORE_MODE_IN	mode[me] = IN
+#define DRAIN_MODE	skip
+#endif
+#ifdef FAULT_NO_BARRIER_EMULATION
+#define STORE_TRANSLATING	late_translating[me] = 1
+#define DRAIN_TRANSLATING	late_translating[me] = 0
+#else
+#define STORE_TRANSLATING	translating[me] = 1
+#define DRAIN_TRANSLATING	skip
+#endif
+#ifdef FAULT_IGNORE_EMULATION
+#define TRANSLATES(t)	0
+#else
+#define TRANSLATES(t)	(translating[t])
+#endif
+
+#define LEAVE_GUEST \
+	in_guest[me] = 0; DRAIN_MODE; mode[me] = OUTSIDE; irqs_off[me] = 0; fixed[me] = 0
+/* An eager call defers what kvm.shoot4u_ipis_per_ms forbids. */
+#ifdef EAGER
+#define LIMITED(t)	(mode[t] == OUTSIDE)
+#else
+#define LIMITED(t)	1
+#endif
+#ifdef COUNT_FIRST
+#define MAY_QUEUE(t)	(LIMITED(t) && !TRANSLATES(t))
+#define MAY_AIM(t)	(!TRANSLATES(t))
+#else
+#define MAY_QUEUE(t)	LIMITED(t)
+#define MAY_AIM(t)	1
+#endif
+/* One vCPU that emulates is enough: the others are what it is to them. */
+#ifdef NO_EMULATION
+#define EMULATES(v)	0
+#else
+#define EMULATES(v)	((v) == VCPUS - 1)
+#endif
+#define FAULT(g) \
+	:: d_step { \
+		EMULATES(me) -> \
+		page = g; \
+		version = (ENTRY(on[me], me, g) == EMPTY -> pt[g] : ENTRY(on[me], me, g)); \
+		LEAVE_GUEST \
+	}; goto fault
+#define WALK(g) \
+	:: d_step { EMULATES(me) -> page = g; LEAVE_GUEST }; goto walk
+#if PCPUS > 2
+#define AWAITED(i)	((ipi[0] | ipi[1] | ipi[2]) & BIT(i))
+#else
+#define AWAITED(i)	((ipi[0] | ipi[1]) & BIT(i))
+#endif
+#ifdef FAULT_WAIT_FOR_VCPU
+#define SERVICE_AWAITED(i)	(req_shoot4u[FIRST_TARGET(i)])
+#else
+#define SERVICE_AWAITED(i)	0
+#endif
+#define FIRST_TARGET(i)	((i) == 0 -> 1 : 0)
+#define NEXT_TARGET(t)	((t) + 1 == me -> (t) + 2 : (t) + 1)
+#define AGREE(t, g) \
+	if \
+	:: (RANGE(me) & BIT(g)) && !(left & BIT(t)) && OLDEST(t, g) < mine[g] -> \
+		OLDEST(t, g) = mine[g] \
+	:: else \
+	fi; \
+	assert(VALID(t, g))
+#if PAGES > 1
+#define AGREE_ALL(t)	AGREE(t, 0); AGREE(t, 1)
+#else
+#define AGREE_ALL(t)	AGREE(t, 0)
+#endif
+
+proctype vcpu(byte me)
+{
+	byte version, page;	/* of an address that KVM has translated */
+	byte work;		/* pages to invalidate */
+	byte t, to, where, left;
+	byte mine[PAGES];	/* what a call leaves valid */
+	bit called;
+
+host:	/* vcpu_enter_guest(): requests, then the last look with interrupts off */
+end:
+	do
+	:: d_step { RUNS(me) && req_flush[me] -> req_flush[me] = 0 };
+		d_step { RUNS(me) -> FLUSH_WHOLE(on[me], me) }
+	:: d_step {		/* kvm_shoot4u_serve() */
+			RUNS(me) && !req_flush[me] && req_shoot4u[me] ->
+			req_shoot4u[me] = 0;
+			work = (whole[me] -> 7 : queue[me]);
+			whole[me] = 0;
+			queued[me] = 0;
+			queue[me] = 0
+		};
+		d_step {
+			RUNS(me) ->
+			if
+			:: work & 4 -> FLUSH_WHOLE(on[me], me)
+			:: else -> FLUSH_HERE(on[me], me, work)
+			fi;
+			work = 0
+		}
+	:: d_step {		/* kvm_shoot4u_entering() */
+			RUNS(me) && !req_flush[me] && !req_shoot4u[me] ->
+			fixed[me] = 1;
+			irqs_off[me] = 1;
+			revoked[me] = 0;
+			DRAIN_TRANSLATING;
+			translating[me] = 0
+		};
+		STORE_MODE_IN;
+		if
+		:: d_step {
+				req_flush[me] || req_shoot4u[me] || mode[me] == EXITING ->
+				LEAVE_GUEST
+			}
+		:: d_step {
+				!req_flush[me] && !req_shoot4u[me] && mode[me] != EXITING ->
+				in_guest[me] = 1;
+				ASSERT_VALID(me)
+			};
+			goto guest
+		fi
+	od;
+
+guest:	/* An exit may come at any time; an interrupt forces one. */
+	do
+	:: d_step {
+			IS_TARGET(me) && ipi[on[me]] == 0 && ENTRY(on[me], me, 0) == EMPTY ->
+			ENTRY(on[me], me, 0) = pt[0]
+		}
+#if PAGES > 1
+	:: d_step {
+			IS_TARGET(me) && ipi[on[me]] == 0 && ENTRY(on[me], me, 1) == EMPTY ->
+			ENTRY(on[me], me, 1) = pt[1]
+		}
+#endif
+	:: d_step { LEAVE_GUEST };
+		goto host
+	:: d_step {		/* the page table is changed, and the hypercall made */
+			me < CALLERS && !called && ipi[on[me]] == 0 ->
+			called = 1;
+			if
+			:: RANGE(me) & 1 -> pt[0] = pt[0] + 1; mine[0] = pt[0]
+			:: else
+			fi;
+#if PAGES > 1
+			pt[1] = pt[1] + 1;
+			mine[1] = pt[1];
+#endif
+			LEAVE_GUEST
+		};
+		goto call
+	FAULT(0)
+	WALK(0)
+#if PAGES > 1
+	FAULT(1)
+	WALK(1)
+#endif
+	od;
+
+fault:	/* an EPT violation or misconfiguration: the CPU has translated the address */
+	if
+	:: d_step { RUNS(me) -> STORE_TRANSLATING }	/* kvm_shoot4u_translating() */
+	fi;
+	if
+	:: d_step { RUNS(me) && revoked[me] -> version = 0; page = 0 }	/* given up */
+	:: d_step { RUNS(me) && !revoked[me] -> skip };
+		d_step { RUNS(me) -> assert(version >= OLDEST(me, page)); version = 0; page = 0 }
+	fi;
+	goto host;
+
+walk:	/* another instruction that KVM emulates: it walks the guest's page table itself */
+	if
+	:: d_step { RUNS(me) -> STORE_TRANSLATING }
+	fi;
+	d_step { RUNS(me) -> version = pt[page] };
+	d_step { RUNS(me) -> assert(version >= OLDEST(me, page)); version = 0; page = 0 };
+	goto host;
+
+call:	/* kvm_shoot4u_hypercall(), preemption off, interrupts on */
+	if
+	:: d_step { RUNS(me) -> fixed[me] = 1; in_call[me] = 1; t = FIRST_TARGET(me) }
+	fi;
+	do	/* shoot4u_aim() */
+	:: t >= VCPUS -> break
+	:: t < VCPUS ->
+#ifdef COUNT_FIRST
+		d_step { RUNS(me) -> revoked[t] = 1 };
+#endif
+		d_step { RUNS(me) -> where = cpu[t] };
+		if
+#ifdef COUNT_FIRST
+		:: d_step { RUNS(me) && TRANSLATES(t) -> left = left | BIT(t) }
+#endif
+		:: d_step { RUNS(me) && where == NOWHERE -> skip }	/* never ran */
+#ifdef EAGER
+		:: d_step {
+				RUNS(me) && where < PCPUS && MAY_AIM(t) ->
+				eager[me] = eager[me] | BIT(t);
+				to = to | BIT(where)
+			}
+#endif
+		:: d_step {		/* shoot4u_queue() */
+				RUNS(me) && where < PCPUS && MAY_QUEUE(t) ->
+				if
+				:: queued[t] == QUEUE -> whole[t] = 1
+				:: else ->
+					if
+					:: !whole[t] ->
+						queue[t] = queue[t] | RANGE(me);
+						queued[t] = queued[t] + 1
+					:: else
+					fi
+				fi
+			};
+#ifdef FAULT_DROP_REQUEST
+			if
+			:: d_step { RUNS(me) -> req_shoot4u[t] = 1 }
+			:: d_step { RUNS(me) -> skip }
+			fi;
+#else
+			d_step { RUNS(me) -> req_shoot4u[t] = 1 };
+#endif
+			if	/* kvm_vcpu_exiting_guest_mode() */
+			:: d_step { RUNS(me) && mode[t] == OUTSIDE -> skip }
+			:: d_step { RUNS(me) && mode[t] != OUTSIDE -> mode[t] = EXITING };
+				d_step { RUNS(me) -> to = to | BIT(cpu[t]) }
+			fi
+		fi;
+		d_step { where = 0; t = NEXT_TARGET(t) }
+	od;
+	if
+	:: d_step {	/* smp_call_function_many() */
+		RUNS(me) ->
+#ifdef FAULT_SKIP_PCPU
+		to = to & (to - 1);
+#endif
+		if :: (to & 1) && on[me] != 0 -> ipi[0] = ipi[0] | BIT(me) :: else fi;
+		if :: (to & 2) && on[me] != 1 -> ipi[1] = ipi[1] | BIT(me) :: else fi;
+#if PCPUS > 2
+		if :: (to & 4) && on[me] != 2 -> ipi[2] = ipi[2] | BIT(me) :: else fi;
+#endif
+		if :: to & BIT(on[me]) -> HERE_ALL(on[me], me) :: else fi;
+		to = 0
+	}
+	fi;
+	/* The only wait. It is for pCPUs: no vCPU that is not loaded is in it. */
+	d_step {
+		RUNS(me) && !AWAITED(me) && !SERVICE_AWAITED(me) ->
+		eager[me] = 0;
+		t = FIRST_TARGET(me)
+	};
+#ifndef COUNT_FIRST
+	do
+	:: t >= VCPUS -> break
+	:: t < VCPUS ->
+		d_step { RUNS(me) -> revoked[t] = 1 };
+		d_step {
+			RUNS(me) ->
+			if :: TRANSLATES(t) -> left = left | BIT(t) :: else fi;
+			t = NEXT_TARGET(t)
+		}
+	od;
+#endif
+	if
+	:: d_step {
+		RUNS(me) ->
+		t = FIRST_TARGET(me);
+		do
+		:: t >= VCPUS -> break
+		:: t < VCPUS -> AGREE_ALL(t); t = NEXT_TARGET(t)
+		od;
+		mine[0] = 0;
+#if PAGES > 1
+		mine[1] = 0;
+#endif
+		t = 0;
+		left = 0;
+		in_call[me] = 0;
+		fixed[me] = 0
+	}
+	fi;
+	goto host
+}
+
+init
+{
+	byte i;
+
+	d_step {
+		do
+		:: i < VCPUS ->
+			on[i] = NOWHERE;
+			cpu[i] = NOWHERE;
+			i++
+		:: else -> break
+		od;
+		i = 0;
+		do
+		:: i < PCPUS -> owner[i] = NOBODY; i++
+		:: else -> break
+		od;
+		i = 0;
+		do
+		:: i < PCPUS * VCPUS * PAGES -> tlb[i] = EMPTY; i++
+		:: else -> break
+		od;
+		i = 0
+	}
+	atomic {
+		run scheduler();
+		run pcpu(0);
+		run pcpu(1);
+#if PCPUS > 2
+		run pcpu(2);
+#endif
+#if defined(FAULT_NO_BARRIER) || defined(FAULT_NO_BARRIER_EMULATION)
+		run store_buffer(0);
+		run store_buffer(1);
+#if VCPUS > 2
+		run store_buffer(2);
+#endif
+#endif
+		run vcpu(0);
+		run vcpu(1);
+#if VCPUS > 2
+		run vcpu(2);
+#endif
+	}
+}
+
+#ifdef LIVENESS
+/* A call ends, whoever stays descheduled. */
+ltl ends { [] (in_call[0] -> <> !in_call[0]) }
+#endif
