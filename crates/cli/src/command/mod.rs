@@ -8,6 +8,7 @@ pub mod generate;
 pub mod report;
 pub mod reproduce;
 pub mod run;
+pub mod selftest;
 
 use steady_lab::LabError;
 use steady_scenario::LoadError;
