@@ -52,6 +52,13 @@ pub enum Event {
     },
     /// A workload has ended; measured ones bring the window of the host's counters.
     End(Box<WorkloadEnd>),
+    /// A program of the host itself starts.
+    ProgramBegin {
+        /// Its name.
+        program: String,
+    },
+    /// A program of the host itself has ended, however it did.
+    ProgramEnd(Box<ProgramEnd>),
     /// A file follows in [`crate::frame::Kind::File`] frames.
     File {
         /// Its name.
@@ -79,6 +86,19 @@ pub struct WorkloadEnd {
     pub output: Output,
     /// The host's counters over the workload; absent for a background one.
     pub window: Option<Window>,
+}
+
+/// The end of a program of the host itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramEnd {
+    /// Its name.
+    pub program: String,
+    /// What it left.
+    pub output: Output,
+    /// What the host's kernel warned of meanwhile: records of level `warning` and above.
+    pub warnings: Vec<String>,
+    /// Whether the kernel became tainted meanwhile, as by a `WARN`.
+    pub tainted: bool,
 }
 
 /// What went wrong.

@@ -9,6 +9,7 @@
 
 mod guest;
 mod host;
+mod program;
 mod raw;
 mod system;
 

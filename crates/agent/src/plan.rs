@@ -40,6 +40,8 @@ pub struct HostPlan {
     pub vmm: Vmm,
     /// The VMs, in the order of the scenario.
     pub vms: Vec<VmPlan>,
+    /// Programs that the host itself runs, one after another, before the first VM.
+    pub programs: Vec<WorkloadPlan>,
     /// What is counted in the host during each workload.
     pub collect: Collect,
     /// Events to record with trace-cmd, if a trace is wanted.
@@ -75,7 +77,7 @@ pub struct VmPlan {
     pub workloads: Vec<WorkloadPlan>,
 }
 
-/// One program that a guest runs.
+/// One program that a guest runs, or the host itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkloadPlan {
     /// Name of the workload in the results.
@@ -86,7 +88,7 @@ pub struct WorkloadPlan {
     pub argv: Vec<String>,
     /// Its environment.
     pub env: BTreeMap<String, String>,
-    /// Bound by the guest's clock, in milliseconds.
+    /// Bound by the clock of the machine that runs it, in milliseconds.
     pub time_limit_ms: u64,
 }
 

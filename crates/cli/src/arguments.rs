@@ -42,6 +42,8 @@ pub enum Command {
     Run(Run),
     /// Build what races need: the kernel, Bochs, the programs of the images.
     Build(Build),
+    /// Run KVM selftests on an emulated host, on the stock kernel and on the patched one.
+    Selftest(Selftest),
     /// Say what this machine can run, what is missing, and the command that mends it.
     Doctor(Doctor),
     /// Show results that were written before.
@@ -128,7 +130,7 @@ pub struct Run {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  steady build kernel bochs")]
 pub struct Build {
-    /// What to build; all if none is named.
+    /// What to build; all that races need if nothing is named.
     #[arg(value_enum)]
     pub what: Vec<Artifact>,
 }
@@ -142,6 +144,47 @@ pub enum Artifact {
     Bochs,
     /// The inits, the VMM and the C workloads.
     Programs,
+    /// The KVM selftests, and the stock kernel that they are compared on; only if named.
+    Selftests,
+}
+
+/// A kernel, as `--kernel` takes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum KernelName {
+    /// The distribution's sources as they are.
+    Stock,
+    /// With this project's files and hooks.
+    Patched,
+}
+
+/// `steady selftest`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit code 5 means that a test of the kernel says another thing on the patched kernel than on the
+stock one, or that a test of this project does not pass on the patched one.
+
+Examples:
+  steady selftest --engine qemu --engine bochs
+  steady selftest --kernel patched kvm_pv_test steal_time")]
+pub struct Selftest {
+    /// Only these tests, as linux/selftests/tests names them.
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+    /// Engine to run on; may be given more than once.
+    #[arg(long, value_enum, default_value = "qemu")]
+    pub engine: Vec<EngineName>,
+    /// Kernel to run on; may be given more than once.
+    #[arg(long, value_enum, default_values = ["stock", "patched"])]
+    pub kernel: Vec<KernelName>,
+    /// Folder for the logs, in `selftest/` below it.
+    #[arg(short, long, value_name = "FOLDER", default_value = "out")]
+    pub out: PathBuf,
+    /// Bound on each kernel's run by the wall clock, in seconds.
+    #[arg(long, value_name = "SECONDS")]
+    pub wall_limit: Option<u64>,
+    /// Print the reports as JSON instead of tables.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `steady doctor`.

@@ -20,6 +20,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.command {
         Command::Run(run) => command::run::run(&run),
         Command::Build(build) => command::build::build(&build),
+        Command::Selftest(tests) => command::selftest::selftest(&tests),
         Command::Doctor(doctor) => command::doctor::doctor(&doctor),
         Command::Report(report) => command::report::report(&report),
         Command::Diagnose(diagnose) => command::diagnose::diagnose(&diagnose),

@@ -156,6 +156,7 @@ impl Program {
             "shootdown" => words("--operations 500 --time-limit-ms 20000"),
             "pagecache" => words("--records 500 --time-limit-ms 20000"),
             "pingpong" => words("--operations 500 --time-limit-ms 20000"),
+            "staleness" => words("--operations 500 --time-limit-ms 20000"),
             // spin: until it is told to stop.
             _ => Vec::new(),
         }

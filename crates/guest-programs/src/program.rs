@@ -48,6 +48,7 @@ pub const PROGRAMS: &[Program] = &[
     own("pagecache", &["pagecache"]),
     own("pingpong", &["pingpong"]),
     own("spin", &["spin"]),
+    own("staleness", &["staleness"]),
     debian(
         "stress-ng",
         Kind::StressNg,

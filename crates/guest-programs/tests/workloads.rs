@@ -8,7 +8,14 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use steady_measures::{Histogram, WorkloadReport};
 
-const PROGRAMS: [&str; 5] = ["shootdown", "pagecache", "pingpong", "spin", "make-input"];
+const PROGRAMS: [&str; 6] = [
+    "shootdown",
+    "pagecache",
+    "pingpong",
+    "spin",
+    "staleness",
+    "make-input",
+];
 
 fn command(name: &str, args: &[&str]) -> Command {
     let mut command = Command::new("timeout");
@@ -274,6 +281,31 @@ fn one_cpu_is_too_few_for_programs_of_two_sides() {
 }
 
 #[test]
+fn staleness_finds_nothing_on_a_sound_machine_and_says_how_much_it_saw() {
+    for kind in ["protect", "unmap", "move", "remap", "discard"] {
+        let args = ["--operations", "40", "--kind", kind, "--revokers", "2"];
+        let report = run("staleness", &args);
+        let values = values(&report);
+        assert_eq!(values["staleness.violations"], 0, "{kind}");
+        assert_eq!(values[format!("staleness.{kind}").as_str()], 40);
+        assert!(values["staleness.live"] > 0, "{kind}: no writer wrote");
+    }
+}
+
+#[test]
+fn staleness_sees_a_planted_violation_of_every_kind() {
+    for kind in ["protect", "unmap", "move", "remap", "discard"] {
+        let args = ["--operations", "40", "--kind", kind, "--plant", "yes"];
+        let output = output("staleness", &args);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{kind}: {text}");
+        assert!(text.contains("violation: "), "{kind}: {text}");
+        let report = line("staleness", &output);
+        assert!(values(&report)["staleness.violations"] > 0, "{kind}");
+    }
+}
+
+#[test]
 fn help_has_every_option_and_an_example_that_works() {
     for name in PROGRAMS {
         let output = output(name, &["--help"]);
@@ -302,7 +334,7 @@ fn help_has_every_option_and_an_example_that_works() {
 #[test]
 fn a_time_limit_ends_each_program_and_is_reported() {
     needs_two_cpus();
-    let endless: [(&str, &[&str]); 6] = [
+    let endless: [(&str, &[&str]); 7] = [
         ("shootdown", &["--operations", "100000000"]),
         ("pagecache", &["--records", "1000000000"]),
         (
@@ -318,6 +350,7 @@ fn a_time_limit_ends_each_program_and_is_reported() {
             &["--operations", "100000000", "--method", "eventfd"],
         ),
         ("spin", &[]),
+        ("staleness", &["--operations", "100000000"]),
     ];
     for (name, args) in endless {
         let start = Instant::now();

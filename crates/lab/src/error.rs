@@ -82,6 +82,9 @@ pub enum LabError {
         /// What is wrong, and how to mend it.
         what: String,
     },
+    /// The selftests are not what was asked for.
+    #[error("selftests: {0}")]
+    Selftest(String),
     /// There is not enough room.
     #[error("only {free_mib} MiB free at {}, at least {need_mib} are needed: make room, or set another place with -o", path.display())]
     NoRoom {
@@ -123,7 +126,7 @@ impl LabError {
     /// Exit code of the command for this error, as `steady run --help` lists them.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Beyond { .. } | Self::Program { .. } => 2,
+            Self::Beyond { .. } | Self::Program { .. } | Self::Selftest(_) => 2,
             Self::Missing { .. } | Self::KernelSource { .. } | Self::NoProject { .. } => 3,
             Self::Build { .. } => 4,
             Self::Run { .. } => 5,

@@ -138,7 +138,7 @@ pub fn race(
     }
 }
 
-fn check_room(folder: &Path) -> Result<(), LabError> {
+pub(crate) fn check_room(folder: &Path) -> Result<(), LabError> {
     let free_mib = free_bytes(folder).unwrap_or(u64::MAX) >> 20;
     if free_mib < NEED_MIB {
         return Err(LabError::NoRoom {
@@ -151,7 +151,7 @@ fn check_room(folder: &Path) -> Result<(), LabError> {
 }
 
 /// Puts `from` in the place of `to`; what was there is gone only when the new one is in place.
-fn replace(from: &Path, to: &Path) -> Result<(), LabError> {
+pub(crate) fn replace(from: &Path, to: &Path) -> Result<(), LabError> {
     let old = from.with_extension("old");
     let had = to.exists();
     if had {
@@ -439,7 +439,7 @@ impl<'a> Lab<'a> {
     }
 }
 
-fn engine(
+pub(crate) fn engine(
     home: &Home,
     kind: EngineKind,
     watcher: &dyn Watcher,

@@ -148,6 +148,7 @@ pub fn plan(scenario: &Scenario, variant: &Variant, trace: bool) -> Result<HostP
             scenario::Vmm::Qemu => Vmm::Qemu,
         },
         vms: vms?,
+        programs: Vec::new(),
         collect: Collect {
             exits: collects(scenario::Collect::Exits),
             guest_time: collects(scenario::Collect::GuestTime),
@@ -229,12 +230,17 @@ fn workload(workload: &scenario::Workload, vcpus: u32) -> Result<WorkloadPlan, L
     })
 }
 
+/// Words for the kernel of every emulated host.
+pub fn base_cmdline(engine: &Engine) -> String {
+    format!(
+        "console=ttyS0 quiet steady.role=host no_timer_check {}",
+        engine.host_words()
+    )
+}
+
 /// The command line of the host's kernel.
 pub fn host_cmdline(engine: &Engine, variant: &Variant) -> String {
-    let mut words = vec![
-        "console=ttyS0 quiet steady.role=host no_timer_check".to_owned(),
-        engine.host_words(),
-    ];
+    let mut words = vec![base_cmdline(engine)];
     if !variant.switches.ple {
         words.push("kvm_intel.ple_gap=0 kvm_amd.pause_filter_count=0".to_owned());
     }

@@ -39,6 +39,10 @@ pub const PROGRAMS: &[Program] = &[
     ),
     own("pingpong", "wake-up latency between two threads"),
     own("spin", "computes on every vCPU and never sleeps").endless(),
+    own(
+        "staleness",
+        "looks for writes that land in pages that were taken away",
+    ),
     debian(
         "stress-ng",
         "stress-ng",

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The init of a guest: takes workloads from the host over `ttyS1`, runs them, reports.
 
-mod workload;
-
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 
 use nix::sys::termios::{SetArg, cfmakeraw, tcgetattr, tcsetattr};
 use steady_agent::channel::{FromGuest, STOP_BYTE, STOP_PORT, ToGuest};
 
+use crate::program::Running;
 use crate::raw;
 use crate::system::{self, Doing, Failure};
-use workload::Running;
 
 /// Serves the host until it says stop, then powers off.
 pub fn run() {

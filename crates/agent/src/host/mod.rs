@@ -4,12 +4,15 @@
 //!
 //! Order: all guests up; background workloads started; the measured VMs run their workloads one
 //! after another (VMs beside each other), each in a window of the host's counters; all stopped.
+//! Programs of the host itself, if the plan has any, come first.
 //! The first fault ends the run: everything is killed and the consoles are sent.
 
 mod cgroup;
 mod counters;
 mod hist;
+mod kernel_log;
 mod out;
+mod programs;
 mod trace;
 mod vm;
 mod vmm;
@@ -93,6 +96,7 @@ fn vmm_fault(vm: &VmPlan, failure: Failure) -> Box<Fault> {
 fn run_plan(out: &Out, vms: &mut Vec<Vm>) -> Result<(), Box<Fault>> {
     let plan = prepare(out).map_err(host_fault)?;
     let deadline_ns = system::now_ns() + plan.time_limit_ms * 1_000_000;
+    programs::run(out, &plan.programs).map_err(host_fault)?;
     for vm in &plan.vms {
         vms.push(Vm::start(plan.vmm, vm, deadline_ns).map_err(|failure| vmm_fault(vm, failure))?);
     }

@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use steady_lab::artifact::{bochs, kernel, programs};
+use steady_lab::artifact::{bochs, kernel, programs, selftests};
 use steady_lab::{Home, Watcher};
 
 use crate::arguments::{Artifact, Build};
@@ -37,6 +37,16 @@ pub fn build(arguments: &Build) -> anyhow::Result<ExitCode> {
             programs.agent.display(),
             programs.vmm.display(),
             programs.workloads.display()
+        ));
+    }
+    if arguments.what.contains(&Artifact::Selftests) {
+        let programs = selftests::ensure(&home, &show)?;
+        let stock = kernel::ensure_series(&home, kernel::Series::Stock, &show)?;
+        show.say(&format!(
+            "selftests: {}, stock kernel {}: {}",
+            programs.display(),
+            stock.release,
+            stock.image.display()
         ));
     }
     Ok(ExitCode::SUCCESS)

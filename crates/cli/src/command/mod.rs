@@ -10,6 +10,7 @@ pub mod record;
 pub mod report;
 pub mod reproduce;
 pub mod run;
+pub mod selftest;
 
 use steady_diagnose::{DiagnoseError, SymbolsError};
 use steady_lab::LabError;

@@ -3,7 +3,8 @@
 //!
 //! Built from the distribution's `linux-source-6.12` or from `$LINUX_SOURCE` (a tree or a
 //! tarball), with our files and hooks put in by `linux/apply` and the configuration of
-//! `linux/config/lab.config` on top of `tinyconfig`.
+//! `linux/config/lab.config` on top of `tinyconfig`. The stock kernel beside it is what the same
+//! sources give without our files, hooks and symbols.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -34,6 +35,25 @@ pub struct Kernel {
     pub config: PathBuf,
     /// Its release, as `uname -r` prints it.
     pub release: String,
+}
+
+/// Which kernel is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Series {
+    /// The distribution's sources as they are.
+    Stock,
+    /// With the files and hooks of `linux/`.
+    Patched,
+}
+
+impl Series {
+    /// Its name in commands and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stock => "stock",
+            Self::Patched => "patched",
+        }
+    }
 }
 
 /// Where the sources come from.
@@ -80,7 +100,7 @@ impl Source {
         })
     }
 
-    fn add_to(&self, key: &mut Key) -> Result<(), LabError> {
+    pub(super) fn add_to(&self, key: &mut Key) -> Result<(), LabError> {
         match self {
             Self::Tarball(path) => {
                 let bytes = fs::read(path).map_err(|error| LabError::io("read", path, error))?;
@@ -108,7 +128,7 @@ impl Source {
     }
 
     /// Puts the sources into `tree`.
-    fn unpack(&self, tree: &Path, log: &Path) -> Result<(), LabError> {
+    pub(super) fn unpack(&self, tree: &Path, log: &Path) -> Result<(), LabError> {
         fs::create_dir_all(tree).map_err(|error| LabError::io("make", tree, error))?;
         let os = OsStr::new;
         match self {
@@ -160,15 +180,37 @@ impl Source {
 /// # Errors
 /// [`LabError::KernelSource`], [`LabError::Build`], [`LabError::Io`], [`LabError::Interrupted`].
 pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Kernel, LabError> {
+    ensure_series(home, Series::Patched, watcher)
+}
+
+/// The kernel of this tree or the one without its changes, built if it is not in the cache.
+///
+/// # Errors
+/// As [`ensure`].
+pub fn ensure_series(
+    home: &Home,
+    series: Series,
+    watcher: &dyn Watcher,
+) -> Result<Kernel, LabError> {
     let source = Source::find()?;
     let mut key = Key::default();
     source.add_to(&mut key)?;
-    key.add_tree(&home.project.join("linux"))?
-        .add_version("gcc")
-        .add_version("ld");
-    let name = format!("kernel-{}", key.finish());
+    match series {
+        Series::Patched => add_series(home, &mut key)?,
+        Series::Stock => {
+            let script = home.project.join("linux/configure");
+            let bytes = fs::read(&script).map_err(|error| LabError::io("read", &script, error))?;
+            key.add("stock configure", &bytes)
+                .add("stock config", stock_config(home)?.as_bytes());
+        }
+    }
+    key.add_version("gcc").add_version("ld");
+    let name = match series {
+        Series::Patched => format!("kernel-{}", key.finish()),
+        Series::Stock => format!("kernel-stock-{}", key.finish()),
+    };
     let place = cached(&home.cache, &name, |work| {
-        build(home, &source, work, watcher)
+        build(home, series, &source, work, watcher)
     })?;
     let kernel = Kernel {
         image: place.join("bzImage"),
@@ -194,9 +236,86 @@ pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Kernel, LabError> {
     })
 }
 
-fn build(home: &Home, source: &Source, work: &Path, watcher: &dyn Watcher) -> Result<(), LabError> {
-    let what = "kernel";
-    watcher.say("building the kernel, which takes a few minutes once");
+/// Adds what makes the patched kernel: all of `linux/` but the selftests, which do not go into it.
+fn add_series(home: &Home, key: &mut Key) -> Result<(), LabError> {
+    let root = home.project.join("linux");
+    key.add_tree_without(&root, &root.join("selftests"))?;
+    Ok(())
+}
+
+/// `lab.config` without the symbols that our series defines.
+fn stock_config(home: &Home) -> Result<String, LabError> {
+    let root = home.project.join("linux");
+    let read =
+        |path: &Path| fs::read_to_string(path).map_err(|error| LabError::io("read", path, error));
+    let mut ours = Vec::new();
+    for folder in ["new", "hooks"] {
+        for path in files_below(&root.join(folder))? {
+            ours.extend(defined_symbols(&read(&path)?));
+        }
+    }
+    Ok(without_symbols(
+        &read(&root.join("config/lab.config"))?,
+        &ours,
+    ))
+}
+
+/// Symbols that a Kconfig file, or a patch that adds to one, defines.
+fn defined_symbols(text: &str) -> Vec<String> {
+    text.lines()
+        .filter_map(|line| {
+            let line = line.strip_prefix('+').unwrap_or(line);
+            let name = line
+                .strip_prefix("config ")
+                .or_else(|| line.strip_prefix("menuconfig "))?;
+            Some(format!("CONFIG_{}", name.trim()))
+        })
+        .collect()
+}
+
+fn without_symbols(config: &str, symbols: &[String]) -> String {
+    let sets = |line: &str| {
+        let line = line.strip_prefix("# ").unwrap_or(line);
+        let end = line.find([' ', '=']).unwrap_or(line.len());
+        symbols.iter().any(|symbol| symbol == &line[..end])
+    };
+    config
+        .split_inclusive('\n')
+        .filter(|line| !sets(line.trim_end()))
+        .collect()
+}
+
+/// The script that configures, beside the configuration that it takes.
+fn configure_script(home: &Home, series: Series, work: &Path) -> Result<PathBuf, LabError> {
+    let script = home.project.join("linux/configure");
+    if series == Series::Patched {
+        return Ok(script);
+    }
+    let folder = work.join("stock");
+    let config = folder.join("config");
+    fs::create_dir_all(&config).map_err(|error| LabError::io("make", &config, error))?;
+    let copy = folder.join("configure");
+    fs::copy(&script, &copy).map_err(|error| LabError::io("copy", &script, error))?;
+    let config = config.join("lab.config");
+    fs::write(&config, stock_config(home)?)
+        .map_err(|error| LabError::io("write", &config, error))?;
+    Ok(copy)
+}
+
+fn build(
+    home: &Home,
+    series: Series,
+    source: &Source,
+    work: &Path,
+    watcher: &dyn Watcher,
+) -> Result<(), LabError> {
+    let what = match series {
+        Series::Patched => "kernel",
+        Series::Stock => "stock kernel",
+    };
+    watcher.say(&format!(
+        "building the {what}, which takes a few minutes once"
+    ));
     let (tree, objects, log) = (
         work.join("tree"),
         work.join("objects"),
@@ -205,16 +324,10 @@ fn build(home: &Home, source: &Source, work: &Path, watcher: &dyn Watcher) -> Re
     source.unpack(&tree, &log)?;
     fs::create_dir_all(&objects).map_err(|error| LabError::io("make", &objects, error))?;
     let os = OsStr::new;
-    let apply = home.project.join("linux/apply");
-    run_step(
-        "linux/apply",
-        &[apply.as_os_str(), tree.as_os_str()],
-        work,
-        &log,
-        STEP_LIMIT,
-        || {},
-    )?;
-    let configure = home.project.join("linux/configure");
+    if series == Series::Patched {
+        apply(home, &tree, work, &log)?;
+    }
+    let configure = configure_script(home, series, work)?;
     run_step(
         "linux/configure",
         &[configure.as_os_str(), tree.as_os_str(), objects.as_os_str()],
@@ -270,4 +383,29 @@ fn build(home: &Home, source: &Source, work: &Path, watcher: &dyn Watcher) -> Re
     }
     watcher.done(what);
     Ok(())
+}
+
+/// Puts our files and hooks into a tree.
+pub(super) fn apply(home: &Home, tree: &Path, work: &Path, log: &Path) -> Result<(), LabError> {
+    let apply = home.project.join("linux/apply");
+    let command = [apply.as_os_str(), tree.as_os_str()];
+    run_step("linux/apply", &command, work, log, STEP_LIMIT, || {})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stock_configuration_lacks_what_a_hook_defines_and_nothing_else() {
+        let hook = "--- a/arch/x86/kvm/Kconfig\n+++ b/arch/x86/kvm/Kconfig\n config KVM\n+config KVM_SHOOT4U\n+\tbool\n";
+        let new = "config KVM_SHOOT4U_FAULTS\n\tbool \"x\"\n";
+        let mut ours = defined_symbols(hook);
+        ours.extend(defined_symbols(new));
+        let config = "CONFIG_KVM=y\nCONFIG_KVM_SHOOT4U=y\n# CONFIG_KVM_SHOOT4U_FAULTS is not set\nCONFIG_KVM_SHOOT4U_OTHER=y\n# a comment\n";
+        assert_eq!(
+            without_symbols(config, &ours),
+            "CONFIG_KVM=y\nCONFIG_KVM_SHOOT4U_OTHER=y\n# a comment\n"
+        );
+    }
 }

@@ -7,6 +7,7 @@
 pub mod bochs;
 pub mod kernel;
 pub mod programs;
+pub mod selftests;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,21 @@ impl Key {
     /// # Errors
     /// [`LabError::Io`] if one cannot be read.
     pub fn add_tree(&mut self, root: &Path) -> Result<&mut Self, LabError> {
-        for path in files_below(root)? {
+        self.add_files(root, files_below(root)?)
+    }
+
+    /// As [`Key::add_tree`], but for what is below `without`.
+    ///
+    /// # Errors
+    /// [`LabError::Io`] if one cannot be read.
+    pub fn add_tree_without(&mut self, root: &Path, without: &Path) -> Result<&mut Self, LabError> {
+        let mut files = files_below(root)?;
+        files.retain(|path| !path.starts_with(without));
+        self.add_files(root, files)
+    }
+
+    fn add_files(&mut self, root: &Path, files: Vec<PathBuf>) -> Result<&mut Self, LabError> {
+        for path in files {
             let bytes = fs::read(&path).map_err(|error| LabError::io("read", &path, error))?;
             let name = path
                 .strip_prefix(root)

@@ -318,6 +318,8 @@ fn describe(event: &Event) -> String {
         Event::GuestUp { vm, .. } => format!("guest {vm} up"),
         Event::Begin { vm, index, .. } => format!("workload {} of {vm} started", index + 1),
         Event::End(end) => format!("workload {} of {} ended", end.index + 1, end.vm),
+        Event::ProgramBegin { program } => format!("{program} started"),
+        Event::ProgramEnd(end) => format!("{} ended", end.program),
         Event::File { name, .. } => format!("file {name} arrives"),
         Event::Fault(_) => "a fault was reported".to_owned(),
         Event::Done { .. } => "host done".to_owned(),

@@ -106,6 +106,23 @@ pub fn host(
     Ok(bytes)
 }
 
+/// The archive of an emulated host that runs programs out of `folder` itself and has no guests.
+///
+/// # Errors
+/// [`LabError::Io`].
+pub fn host_alone(programs: &Programs, folder: &Path, names: &[&str]) -> Result<Vec<u8>, LabError> {
+    let files = names
+        .iter()
+        .map(|name| {
+            (
+                inside(&format!("{OWN_DIRECTORY}/{name}")),
+                folder.join(name),
+            )
+        })
+        .collect();
+    pack(&files, &programs.agent)
+}
+
 /// An archive with one file, to be put behind another archive.
 pub fn single(path: &str, contents: &[u8]) -> Vec<u8> {
     let mut archive = Archive::default();

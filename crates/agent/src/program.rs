@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One workload of a guest: its set-up, its run under a time limit, what it leaves.
+//! One program of a guest, or of the host itself: its set-up, its run under a time limit, what it
+//! leaves.
 //!
 //! Output goes to files on tmpfs, not to pipes: nothing has to drain them while the program runs,
 //! so this init sleeps and costs the measured program nothing.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signal::{SigSet, Signal, kill, killpg};
 use nix::unistd::Pid;
 use steady_agent::channel::Output;
 use steady_agent::plan::WorkloadPlan;
@@ -155,6 +156,8 @@ fn spawn(argv: &[String], env: &BTreeMap<String, String>) -> Result<Child, Failu
         .stdin(Stdio::null())
         .stdout(create(STDOUT)?)
         .stderr(create(STDERR)?)
+        // A group of its own, so that what it started ends with it at the limit.
+        .process_group(0)
         .spawn()
         .doing(|| format!("start `{program}`"))
 }
@@ -170,7 +173,8 @@ fn wait_limited(child: &mut Child, limit_ms: u64) -> Result<Option<ExitStatus>, 
         }
         let now_ns = system::now_ns();
         if now_ns >= deadline_ns {
-            let _ = child.kill();
+            let group = Pid::from_raw(i32::try_from(child.id()).doing(|| "process id".into())?);
+            let _ = killpg(group, Signal::SIGKILL);
             child.wait().doing(|| "wait for a killed program".into())?;
             return Ok(None);
         }

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! KVM selftests: static programs that run on the emulated host itself.
+//!
+//! Built by `linux/selftests/build` from the patched sources, so that the same programs are run
+//! on the stock kernel and on the patched one. `linux/selftests/tests` says which.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::artifact::kernel::{self, Source};
+use crate::artifact::{Key, cached};
+use crate::error::LabError;
+use crate::home::Home;
+use crate::process::run_step;
+use crate::watcher::Watcher;
+
+const LIST: &str = "linux/selftests/tests";
+const BUILD_LIMIT: Duration = Duration::from_secs(20 * 60);
+
+/// One test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selftest {
+    /// Its name, which is that of its program.
+    pub name: String,
+    /// Bound on it by the emulated host's clock, in seconds.
+    pub limit_s: u32,
+    /// Whether it is this project's: on the stock kernel it has nothing to test.
+    pub own: bool,
+}
+
+/// The tests in the order of their list.
+///
+/// # Errors
+/// [`LabError::Io`], [`LabError::Selftest`] naming the line that cannot be read.
+pub fn list(home: &Home) -> Result<Vec<Selftest>, LabError> {
+    let path = home.project.join(LIST);
+    let text = fs::read_to_string(&path).map_err(|error| LabError::io("read", &path, error))?;
+    let mut tests = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let words = line.split('#').next().unwrap_or_default();
+        if words.trim().is_empty() {
+            continue;
+        }
+        let mut test = parse(words).ok_or_else(|| {
+            LabError::Selftest(format!(
+                "{LIST}:{}: `{}` is not a test; expected its path and its limit in seconds",
+                at + 1,
+                line.trim()
+            ))
+        })?;
+        let source = home
+            .project
+            .join("linux/selftests")
+            .join(format!("{}.c", test.name));
+        test.own = source.is_file();
+        tests.push(test);
+    }
+    Ok(tests)
+}
+
+fn parse(words: &str) -> Option<Selftest> {
+    let mut words = words.split_whitespace();
+    let (path, limit, rest) = (words.next()?, words.next()?, words.next());
+    let limit_s = limit.parse().ok().filter(|&limit_s| limit_s > 0)?;
+    let name = path.rsplit('/').next()?.to_owned();
+    (rest.is_none() && !name.is_empty()).then_some(Selftest {
+        name,
+        limit_s,
+        own: false,
+    })
+}
+
+/// The folder of the programs, built if it is not in the cache.
+///
+/// # Errors
+/// [`LabError::KernelSource`], [`LabError::Build`], [`LabError::Io`], [`LabError::Interrupted`].
+pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<PathBuf, LabError> {
+    let source = Source::find()?;
+    let linux = home.project.join("linux");
+    let mut key = Key::default();
+    source.add_to(&mut key)?;
+    // The whole of `linux/` but its configuration: a selftest does not depend on that.
+    key.add_tree_without(&linux, &linux.join("config"))?
+        .add_version("gcc")
+        .add_version("ld");
+    cached(
+        &home.cache,
+        &format!("selftests-{}", key.finish()),
+        |work| {
+            watcher.say("building the KVM selftests, which takes a minute once");
+            let (tree, log) = (work.join("tree"), work.join("build.log"));
+            source.unpack(&tree, &log)?;
+            kernel::apply(home, &tree, work, &log)?;
+            let script = linux.join("selftests/build");
+            let out = work.join("programs");
+            let command = [script.as_os_str(), tree.as_os_str(), out.as_os_str()];
+            run_step(
+                "building the KVM selftests",
+                &command.map(OsStr::new),
+                work,
+                &log,
+                BUILD_LIMIT,
+                || {},
+            )?;
+            fs::remove_dir_all(&tree).map_err(|error| LabError::io("remove", &tree, error))
+        },
+    )
+    .map(|place| place.join("programs"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_list_is_a_path_and_a_limit() {
+        let test = parse(" x86_64/kvm_pv_test   60 ").unwrap();
+        assert_eq!((test.name.as_str(), test.limit_s), ("kvm_pv_test", 60));
+        for wrong in [
+            "steal_time",
+            "steal_time 0",
+            "steal_time x",
+            "steal_time 1 2",
+            "x/ 5",
+        ] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
+}

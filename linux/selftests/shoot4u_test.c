@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The contract of the Shoot4U hypercall: who may call it, what it refuses, whom it serves, and
+ * what the host counts. Documentation/virt/kvm/x86/shoot4u.rst describes it.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "apic.h"
+#include "shoot4u.h"
+
+#define SLEEPING_CALLS 1000
+#define MMIO_GPA 0xd0000000ul
+#define READ_ONLY_GPA 0xc0000000ul
+#define READ_ONLY_SLOT 5
+#define READ_ONLY_FLAGS KVM_MEM_READONLY
+
+static struct kvm_vm *vm;
+static struct kvm_vcpu *caller, *target, *other;
+static struct request *request;
+static struct kvm_shoot4u_call *record;
+static vm_paddr_t record_gpa;
+
+/* Spins in the guest; @arg is where it tells that it came here. */
+static void spinning_guest_code(u64 *alive)
+{
+	for (;;)
+		WRITE_ONCE(*alive, *alive + 1);
+}
+
+static void syncing_guest_code(void)
+{
+	for (;;)
+		GUEST_SYNC(0);
+}
+
+/* Each round exits to userspace amid an instruction that KVM emulates. */
+static void mmio_guest_code(void)
+{
+	for (;;) {
+		READ_ONCE(*(u32 *)MMIO_GPA);
+		GUEST_SYNC(0);
+	}
+}
+
+static struct kvm_vcpu *add_vcpu(u32 id, void *code)
+{
+	struct kvm_vcpu *vcpu = vm_vcpu_add(vm, id, code);
+
+	vcpu_set_cpuid_feature(vcpu, X86_FEATURE_KVM_SHOOT4U);
+	return vcpu;
+}
+
+static void make_vm(void *target_code, void *other_code)
+{
+	vm_vaddr_t page, gva;
+
+	vm = vm_create(3);
+	caller = add_vcpu(CALLER_ID, caller_guest_code);
+	target = add_vcpu(TARGET_ID, target_code);
+	other = add_vcpu(OTHER_ID, other_code);
+
+	page = vm_vaddr_alloc_page(vm);
+	request = addr_gva2hva(vm, page);
+	vcpu_args_set(caller, 1, page);
+	gva = vm_vaddr_alloc_page(vm);
+	record = addr_gva2hva(vm, gva);
+	record_gpa = addr_gva2gpa(vm, gva);
+	virt_map(vm, MMIO_GPA, MMIO_GPA, 1);
+}
+
+/* One page, for vCPU 65. */
+static void good_record(void)
+{
+	memset(record, 0, getpagesize());
+	record->start = 0x7000;
+	record->end = 0x8000;
+	record->stride_shift = 12;
+	record->words = 1;
+	record->first = 64;
+	record->targets[0] = BIT_ULL(TARGET_ID - 64);
+	*request = (struct request){ .a0 = record_gpa, .a1 = RECORD_BYTES(1), .ret = 12345 };
+}
+
+static s64 call(void)
+{
+	run_to_sync(caller);
+	return request->ret;
+}
+
+/* Makes the call, which must return @ret and leave the record as it is. */
+static void expect(const char *what, s64 ret)
+{
+	u64 refused = vcpu_stat(caller, "shoot4u_refused"), calls = vcpu_stat(caller, "shoot4u_calls");
+	u8 *before = malloc(getpagesize());
+	s64 got;
+
+	memcpy(before, record, getpagesize());
+	got = call();
+	TEST_ASSERT(got == ret, "%s: returned %ld, expected %ld", what, got, ret);
+	TEST_ASSERT(!memcmp(before, record, getpagesize()), "%s: the record was changed", what);
+	TEST_ASSERT_EQ(vcpu_stat(caller, "shoot4u_refused") - refused, ret < 0 ? 1 : 0);
+	TEST_ASSERT_EQ(vcpu_stat(caller, "shoot4u_calls") - calls, ret < 0 ? 0 : 1);
+	free(before);
+}
+
+#define EXPECT(change, ret)		\
+do {					\
+	good_record();			\
+	change;				\
+	expect(#change, ret);		\
+} while (0)
+
+static void test_arguments(void)
+{
+	make_vm(syncing_guest_code, syncing_guest_code);
+	vm_userspace_mem_region_add(vm, VM_MEM_SRC_ANONYMOUS, READ_ONLY_GPA, READ_ONLY_SLOT, 1,
+				    READ_ONLY_FLAGS);
+
+	EXPECT(request->a1 -= 8, -KVM_EINVAL);
+	EXPECT(request->a1 += 8, -KVM_EINVAL);
+	EXPECT(request->a1 += 1, -KVM_EINVAL);
+	EXPECT(request->a1 = 0, -KVM_EINVAL);
+	EXPECT(request->a1 = ~0ull - 7, -KVM_EINVAL);
+	EXPECT(request->a2 = 1, -KVM_EINVAL);
+	EXPECT(request->a3 = 1ull << 63, -KVM_EINVAL);
+	EXPECT(record->words = 0; request->a1 = RECORD_BYTES(0), -KVM_EINVAL);
+	EXPECT(record->words = 65; request->a1 = RECORD_BYTES(65), -KVM_EINVAL);
+	EXPECT(record->words = 2, -KVM_EINVAL);
+	EXPECT(record->words = 1u << 29, -KVM_EINVAL);
+	EXPECT(record->start += 8, -KVM_EINVAL);
+	EXPECT(record->end -= 1, -KVM_EINVAL);
+	EXPECT(record->end = record->start, -KVM_EINVAL);
+	EXPECT(record->end = 0, -KVM_EINVAL);
+	EXPECT(record->start = ~0xfffull; record->end = 0x1000, -KVM_EINVAL);
+	EXPECT(record->end = KVM_SHOOT4U_WHOLE, -KVM_EINVAL);
+	EXPECT(record->stride_shift = 0, -KVM_EINVAL);
+	EXPECT(record->stride_shift = 13, -KVM_EINVAL);
+	EXPECT(record->stride_shift = 21, -KVM_EINVAL);
+	EXPECT(record->stride_shift = 12 + 64, -KVM_EINVAL);
+	EXPECT(record->flags = 2, -KVM_EINVAL);
+	EXPECT(record->flags = 1u << 31 | KVM_SHOOT4U_FREED_TABLES, -KVM_EINVAL);
+	EXPECT(record->first = 1, -KVM_EINVAL);
+	EXPECT(record->first = 63, -KVM_EINVAL);
+	EXPECT(request->a0 += 4, -KVM_EFAULT);
+	EXPECT(request->a0 += getpagesize() - RECORD_BYTES(0), -KVM_EFAULT);
+	EXPECT(request->a0 = 1ull << 40, -KVM_EFAULT);
+	EXPECT(request->a0 = MMIO_GPA, -KVM_EFAULT);
+	EXPECT(request->a0 = ~7ull, -KVM_EFAULT);
+
+	EXPECT(, 0);
+	EXPECT(record->start = 0; record->end = KVM_SHOOT4U_WHOLE, 0);
+	EXPECT(record->flags = KVM_SHOOT4U_FREED_TABLES, 0);
+	EXPECT(record->end += 1ull << 40, 0);
+	EXPECT(record->stride_shift = 21; record->start = 0; record->end = 1ull << 21, 0);
+	EXPECT(record->stride_shift = 30; record->start = 0; record->end = 1ull << 30, 0);
+	EXPECT(record->start = 1ull << 63; record->end = record->start + 0x1000, 0);
+	EXPECT(record->words = 64; request->a1 = RECORD_BYTES(64), 0);
+	/* A record without targets, and one whose targets do not exist. */
+	EXPECT(record->targets[0] = 0, 0);
+	EXPECT(record->targets[0] = ~BIT_ULL(TARGET_ID - 64), 0);
+	EXPECT(record->first = 0xffffffc0; record->targets[0] = ~0ull, 0);
+
+	/* The record is only read where nothing is left to the caller. */
+	good_record();
+	memcpy(addr_gpa2hva(vm, READ_ONLY_GPA), record, RECORD_BYTES(1));
+	request->a0 = READ_ONLY_GPA;
+	expect("a read-only record", 0);
+	kvm_vm_free(vm);
+}
+
+static void test_feature_bit(void)
+{
+	const struct kvm_cpuid2 *supported = kvm_get_supported_cpuid();
+	struct kvm_cpuid_entry2 *entry;
+
+	TEST_ASSERT(kvm_cpu_has(X86_FEATURE_KVM_SHOOT4U), "not among %u supported leaves",
+		    supported->nent);
+	for (int enforce = 0; enforce < 2; enforce++) {
+		make_vm(syncing_guest_code, syncing_guest_code);
+		vcpu_enable_cap(caller, KVM_CAP_ENFORCE_PV_FEATURE_CPUID, enforce);
+		EXPECT(, 0);
+		vcpu_clear_cpuid_feature(caller, X86_FEATURE_KVM_SHOOT4U);
+		kvm_vm_free(vm);
+
+		make_vm(syncing_guest_code, syncing_guest_code);
+		vcpu_enable_cap(caller, KVM_CAP_ENFORCE_PV_FEATURE_CPUID, enforce);
+		vcpu_clear_cpuid_feature(caller, X86_FEATURE_KVM_SHOOT4U);
+		EXPECT(, -KVM_ENOSYS);
+		kvm_vm_free(vm);
+	}
+
+	/* A target needs no feature bit: it is the caller's translations that are revoked. */
+	make_vm(syncing_guest_code, syncing_guest_code);
+	entry = vcpu_get_cpuid_entry(target, KVM_CPUID_FEATURES);
+	entry->eax = 0;
+	vcpu_set_cpuid(target);
+	EXPECT(, 0);
+	kvm_vm_free(vm);
+}
+
+/* Pages of selftests are the supervisor's. */
+static void map_all_for_user(void)
+{
+	int level;
+
+	for (sparsebit_idx_t page = sparsebit_first_set(vm->vpages_mapped); page;
+	     page = sparsebit_next_set(vm->vpages_mapped, page)) {
+		for (level = PG_LEVEL_512G; level >= PG_LEVEL_4K; level--) {
+			int wanted = level;
+
+			*__vm_get_page_table_entry(vm, page << vm->page_shift, &wanted) |=
+				PTE_USER_MASK;
+		}
+	}
+}
+
+static void test_user_mode(void)
+{
+	struct kvm_sregs sregs;
+	struct kvm_regs regs;
+
+	make_vm(syncing_guest_code, syncing_guest_code);
+	map_all_for_user();
+	EXPECT(, 0);
+	vcpu_sregs_get(caller, &sregs);
+	sregs.cs.dpl = sregs.ss.dpl = 3;
+	sregs.cs.selector |= 3;
+	sregs.ss.selector |= 3;
+	vcpu_sregs_set(caller, &sregs);
+	/* The I/O instruction of a ucall must still be allowed. */
+	vcpu_regs_get(caller, &regs);
+	regs.rflags |= 3 << 12;
+	vcpu_regs_set(caller, &regs);
+
+	good_record();
+	TEST_ASSERT_EQ(call(), -KVM_EPERM);
+	kvm_vm_free(vm);
+}
+
+static void test_modes(void)
+{
+	static const char * const modes[] = { "eager", "deferred" };
+	u64 deferred, served;
+
+	make_vm(syncing_guest_code, syncing_guest_code);
+	run_to_sync(target);
+	for (int i = 0; i < ARRAY_SIZE(modes); i++) {
+		set_mode(modes[i]);
+		EXPECT(, 0);
+	}
+
+	/* A stopped target costs no interrupt now and an invalidation when it runs again. */
+	deferred = vcpu_stat(caller, "shoot4u_deferred");
+	served = vcpu_stat(target, "shoot4u_served");
+	EXPECT(, 0);
+	TEST_ASSERT_EQ(vcpu_stat(caller, "shoot4u_deferred"), deferred + 1);
+	TEST_ASSERT_EQ(vcpu_stat(target, "shoot4u_served"), served);
+	run_to_sync(target);
+	TEST_ASSERT_EQ(vcpu_stat(target, "shoot4u_served"), served + 1);
+
+	/* So do more ranges than the queue holds, in one go. */
+	for (int i = 0; i < 100; i++)
+		EXPECT(, 0);
+	run_to_sync(target);
+	TEST_ASSERT_EQ(vcpu_stat(target, "shoot4u_served"), served + 2);
+
+	/* Switched off under a guest that has the feature. */
+	set_mode("off");
+	EXPECT(, -KVM_ENOSYS);
+	set_mode("deferred");
+	EXPECT(, 0);
+	TEST_ASSERT(!try_mode("sometimes"), "an unknown mode was taken");
+	kvm_vm_free(vm);
+}
+
+static void test_targets(void)
+{
+	u64 targets, ipis;
+
+	/* Nobody but the caller ever ran. */
+	make_vm(syncing_guest_code, syncing_guest_code);
+	targets = vcpu_stat(caller, "shoot4u_targets");
+	EXPECT(, 0);
+	EXPECT(record->first = 128; record->targets[0] = BIT_ULL(OTHER_ID - 128), 0);
+	TEST_ASSERT_EQ(vcpu_stat(caller, "shoot4u_targets"), targets + 2);
+
+	/* All three, the caller among them, in one call of three words. */
+	run_to_sync(target);
+	run_to_sync(other);
+	ipis = vcpu_stat(caller, "shoot4u_ipis");
+	EXPECT(record->first = 0; record->words = 3; request->a1 = RECORD_BYTES(3);
+	       record->targets[0] = BIT_ULL(CALLER_ID);
+	       record->targets[1] = BIT_ULL(TARGET_ID - 64);
+	       record->targets[2] = BIT_ULL(OTHER_ID - 128), 0);
+	TEST_ASSERT_EQ(vcpu_stat(caller, "shoot4u_targets"), targets + 5);
+	TEST_ASSERT(vcpu_stat(caller, "shoot4u_ipis") - ipis <= 2, "more than one IPI for a pCPU");
+	run_to_sync(target);
+	TEST_ASSERT(vcpu_stat(target, "shoot4u_served"), "the target's request was lost");
+	TEST_ASSERT(vcpu_stat(caller, "shoot4u_served"), "the caller's own request was lost");
+	kvm_vm_free(vm);
+}
+
+/* A target that stopped amid an emulation is left to the caller. */
+static void test_emulating(void)
+{
+	make_vm(mmio_guest_code, syncing_guest_code);
+	run_to_sync(other);
+	vcpu_run(target);
+	TEST_ASSERT_KVM_EXIT_REASON(target, KVM_EXIT_MMIO);
+
+	good_record();
+	record->words = 2;
+	record->targets[1] = BIT_ULL(OTHER_ID - 128);
+	request->a1 = RECORD_BYTES(2);
+	TEST_ASSERT_EQ(call(), 1);
+	TEST_ASSERT_EQ(record->targets[0], BIT_ULL(TARGET_ID - 64));
+	TEST_ASSERT_EQ(record->targets[1], 0);
+	TEST_ASSERT_EQ(vcpu_stat(caller, "shoot4u_left"), 1);
+
+	/* Left targets must be told, so this record has to be writable. */
+	vm_userspace_mem_region_add(vm, VM_MEM_SRC_ANONYMOUS, READ_ONLY_GPA, READ_ONLY_SLOT, 1,
+				    READ_ONLY_FLAGS);
+	good_record();
+	memcpy(addr_gpa2hva(vm, READ_ONLY_GPA), record, RECORD_BYTES(1));
+	request->a0 = READ_ONLY_GPA;
+	TEST_ASSERT_EQ(call(), -KVM_EFAULT);
+
+	/* The emulation is over when the vCPU is in the guest again. */
+	memset(target->run->mmio.data, 0, sizeof(target->run->mmio.data));
+	run_to_sync(target);
+	EXPECT(, 0);
+	kvm_vm_free(vm);
+}
+
+static double seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec + now.tv_nsec / 1e9;
+}
+
+/* Whoever waited for a target that is stopped, or waits for its SIPI, would wait for ever. */
+static void test_nobody_is_waited_for(void)
+{
+	static const char * const modes[] = { "eager", "deferred" };
+	struct kvm_mp_state stopped = { .mp_state = KVM_MP_STATE_INIT_RECEIVED };
+	pthread_t waiting;
+	double start;
+
+	make_vm(syncing_guest_code, spinning_guest_code);
+	run_to_sync(target);
+	vcpu_mp_state_set(other, &stopped);
+	waiting = start_thread(vcpu_thread_body, other);
+	for (int i = 0; i < ARRAY_SIZE(modes); i++) {
+		set_mode(modes[i]);
+		start = seconds();
+		for (int n = 0; n < SLEEPING_CALLS; n++) {
+			good_record();
+			record->words = 2;
+			record->targets[1] = BIT_ULL(OTHER_ID - 128);
+			request->a1 = RECORD_BYTES(2);
+			TEST_ASSERT_EQ(call(), 0);
+		}
+		pr_info("%s: %d calls for sleeping targets, %.1f us each\n", modes[i],
+			SLEEPING_CALLS, (seconds() - start) / SLEEPING_CALLS * 1e6);
+	}
+	stop_thread(waiting);
+	set_mode("deferred");
+	kvm_vm_free(vm);
+}
+
+/* A vCPU that is reset by INIT and started anew is a target like any other. */
+static void test_reset(void)
+{
+	struct kvm_mp_state init = { .mp_state = KVM_MP_STATE_INIT_RECEIVED };
+	struct kvm_mp_state runnable = { .mp_state = KVM_MP_STATE_RUNNABLE };
+	u64 served;
+
+	make_vm(syncing_guest_code, syncing_guest_code);
+	run_to_sync(target);
+	vcpu_mp_state_set(target, &init);
+	EXPECT(, 0);
+	vcpu_mp_state_set(target, &runnable);
+	served = vcpu_stat(target, "shoot4u_served");
+	run_to_sync(target);
+	TEST_ASSERT_EQ(vcpu_stat(target, "shoot4u_served"), served + 1);
+	EXPECT(, 0);
+	kvm_vm_free(vm);
+}
+
+int main(void)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} tests[] = {
+		{ "the feature bit", test_feature_bit },
+		{ "arguments", test_arguments },
+		{ "user mode", test_user_mode },
+		{ "modes", test_modes },
+		{ "targets", test_targets },
+		{ "an emulating target", test_emulating },
+		{ "nobody is waited for", test_nobody_is_waited_for },
+		{ "reset", test_reset },
+	};
+
+	__TEST_REQUIRE(!access(SHOOT4U_PARAMETER, F_OK), "This kernel has no Shoot4U");
+	__TEST_REQUIRE(try_mode("deferred") && kvm_cpu_has(X86_FEATURE_KVM_SHOOT4U),
+		       "Shoot4U needs two-dimensional paging");
+	for (int i = 0; i < ARRAY_SIZE(tests); i++) {
+		pr_info("%s\n", tests[i].name);
+		tests[i].run();
+	}
+	return 0;
+}
