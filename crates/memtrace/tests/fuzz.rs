@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use steady_memtrace::{Header, MapKind, Prot, Reader, Record, TraceError, Writer, check_stream};
 
 /// Inputs in the usual run and in the long one.
-const INPUTS: u64 = 120_000;
-const FOREIGN_INPUTS: u64 = 12_000;
+const INPUTS: u64 = 40_000;
+const FOREIGN_INPUTS: u64 = 8_000;
 const MANY_INPUTS: u64 = 1_000_000;
 /// Buffers of one chunk take under 6 MB, the histories of 65,536 threads 11 MB, and a vector that
 /// grows holds its old and new place for a moment.
