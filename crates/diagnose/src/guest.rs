@@ -2,7 +2,7 @@
 //! Shootdowns in the trace of a kernel that does them itself: a guest's, or a host's own.
 //!
 //! One shootdown is a series of calls that a CPU queues for others (`csd_queue_cpu`, Linux 6.4 and
-//! later) after it said that it will send the IPI (`tlb_flush`, reason 3); it is done when the last
+//! later) after it said that it will send the IPI (`tlb_flush`, reason 4); it is done when the last
 //! of them has run (`csd_function_exit`). A trace with probes on `native_flush_tlb_multi` tells
 //! begin and end by itself. Calls of other functions, as far as the trace tells them apart, are
 //! left out.
@@ -13,7 +13,7 @@ use steady_events::{Event, Kind};
 use steady_measures::Histogram;
 
 /// `TLB_REMOTE_SEND_IPI` of `enum tlb_flush_reason` (`include/linux/mm_types.h`, Linux 6.12).
-const SENDS_IPI: u64 = 3;
+const SENDS_IPI: u64 = 4;
 /// `TLB_REMOTE_SHOOTDOWN`.
 const FOR_ANOTHER: u64 = 1;
 /// Calls under way that are followed.
@@ -73,8 +73,9 @@ impl Shootdowns {
         match self.open.get_mut(&event.cpu) {
             Some(open) if self.probed && open.targets == 0 => {}
             Some(open) => {
+                // Without targets nobody had to be told: all other CPUs had left the memory.
+                self.unfinished += u64::from(open.left > 0);
                 *open = fresh;
-                self.unfinished += 1;
             }
             None => {
                 self.open.insert(event.cpu, fresh);
@@ -117,7 +118,8 @@ impl Shootdowns {
 
     /// The trace is over.
     pub fn finish(&mut self) {
-        self.unfinished += u64::try_from(self.open.len()).unwrap_or(u64::MAX);
+        let left = self.open.values().filter(|open| open.left > 0).count();
+        self.unfinished += u64::try_from(left).unwrap_or(u64::MAX);
         self.open.clear();
     }
 }

@@ -10,7 +10,7 @@ use crate::machine::Ground;
 use crate::spread::Spread;
 
 /// The value of [`Diagnosis::schema`].
-pub const SCHEMA: &str = "steady-diagnosis";
+pub const SCHEMA: &str = "steady.diagnosis";
 /// The value of [`Diagnosis::version`]. It rises when a reader of the old one would misread.
 pub const VERSION: u32 = 1;
 

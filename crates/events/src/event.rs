@@ -216,7 +216,7 @@ pub enum Kind<'a> {
     },
     /// The TLB was flushed, or others were told to (`tlb_flush`).
     TlbFlush {
-        /// `enum tlb_flush_reason`: 1 is for another CPU, 3 is the sending of the IPI.
+        /// `enum tlb_flush_reason`: 1 is for another CPU, 4 is the sending of the IPI.
         reason: u64,
         /// Pages, or all ones for everything.
         pages: u64,
