@@ -180,17 +180,13 @@ static void test_feature_bit(void)
 	TEST_ASSERT(kvm_cpu_has(X86_FEATURE_KVM_SHOOT4U), "not among %u supported leaves",
 		    supported->nent);
 	for (int enforce = 0; enforce < 2; enforce++) {
-		make_vm(syncing_guest_code, syncing_guest_code);
-		vcpu_enable_cap(caller, KVM_CAP_ENFORCE_PV_FEATURE_CPUID, enforce);
-		EXPECT(, 0);
-		vcpu_clear_cpuid_feature(caller, X86_FEATURE_KVM_SHOOT4U);
-		kvm_vm_free(vm);
-
-		make_vm(syncing_guest_code, syncing_guest_code);
-		vcpu_enable_cap(caller, KVM_CAP_ENFORCE_PV_FEATURE_CPUID, enforce);
-		vcpu_clear_cpuid_feature(caller, X86_FEATURE_KVM_SHOOT4U);
-		EXPECT(, -KVM_ENOSYS);
-		kvm_vm_free(vm);
+		for (int has = 0; has < 2; has++) {
+			make_vm(syncing_guest_code, syncing_guest_code);
+			vcpu_enable_cap(caller, KVM_CAP_ENFORCE_PV_FEATURE_CPUID, enforce);
+			vcpu_set_or_clear_cpuid_feature(caller, X86_FEATURE_KVM_SHOOT4U, has);
+			EXPECT(, has ? 0 : -KVM_ENOSYS);
+			kvm_vm_free(vm);
+		}
 	}
 
 	/* A target needs no feature bit: it is the caller's translations that are revoked. */
