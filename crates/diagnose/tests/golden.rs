@@ -13,7 +13,8 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 fn diagnosis(symbols: Option<&Symbols>, slice: Slice) -> Diagnosis {
-    let mut source = steady_tracefile::open(&fixture("stall.dat")).unwrap();
+    let mut source =
+        steady_tracefile::open(&fixture("stall.dat")).expect("the shipped trace opens");
     let mut diagnoser = Diagnoser::new();
     diagnoser.symbols = symbols.map(|symbols| (symbols, "stall.map".to_owned()));
     diagnoser.slice = slice;
@@ -25,7 +26,8 @@ fn diagnosis(symbols: Option<&Symbols>, slice: Slice) -> Diagnosis {
 
 #[test]
 fn exits_and_their_time_equal_what_trace_cmd_report_adds_up_to() {
-    let mut source = steady_tracefile::open(&fixture("stall.dat")).unwrap();
+    let mut source =
+        steady_tracefile::open(&fixture("stall.dat")).expect("the shipped trace opens");
     let (mut decoder, mut analysis) = (Decoder::default(), Analysis::default());
     while let Some(record) = source.next().unwrap() {
         analysis.event(&decoder.event(&record));

@@ -57,10 +57,13 @@ impl Supervised {
     ) -> Result<Self, LabError> {
         let create =
             |path: &Path| File::create(path).map_err(|error| LabError::io("create", path, error));
-        // setpriv makes the kernel end the child should this process be killed outright.
+        // setpriv makes the kernel end the child should this process be killed outright; the shell
+        // then ends by itself if this process was killed before setpriv came to that.
         let mut command = Command::new("setpriv");
         command
-            .args(["--pdeathsig", "KILL", "--"])
+            .args(["--pdeathsig", "KILL", "--", "sh", "-c"])
+            .arg(r#"[ "$PPID" = "$0" ] || exit 1; exec "$@""#)
+            .arg(std::process::id().to_string())
             .arg(program)
             .args(arguments)
             .current_dir(directory);

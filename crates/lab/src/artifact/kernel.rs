@@ -236,10 +236,13 @@ pub fn ensure_series(
     })
 }
 
-/// Adds what makes the patched kernel: all of `linux/` but the selftests, which do not go into it.
+/// Adds what makes the patched kernel, and neither documents nor tests, which do not go into it.
 fn add_series(home: &Home, key: &mut Key) -> Result<(), LabError> {
     let root = home.project.join("linux");
-    key.add_tree_without(&root, &root.join("selftests"))?;
+    key.add_parts(
+        &root,
+        &["apply", "configure", "config", "hooks", "new/arch"],
+    )?;
     Ok(())
 }
 

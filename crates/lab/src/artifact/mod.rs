@@ -31,32 +31,16 @@ impl Key {
         self
     }
 
-    /// Adds all files below a folder by their relative paths.
+    /// Adds all files of `parts`, which are files or folders of `root`, by their relative paths.
     ///
     /// # Errors
     /// [`LabError::Io`] if one cannot be read.
-    pub fn add_tree(&mut self, root: &Path) -> Result<&mut Self, LabError> {
-        self.add_files(root, files_below(root)?)
-    }
-
-    /// As [`Key::add_tree`], but for what is below `without`.
-    ///
-    /// # Errors
-    /// [`LabError::Io`] if one cannot be read.
-    pub fn add_tree_without(&mut self, root: &Path, without: &Path) -> Result<&mut Self, LabError> {
+    pub fn add_parts(&mut self, root: &Path, parts: &[&str]) -> Result<&mut Self, LabError> {
         let mut files = files_below(root)?;
-        files.retain(|path| !path.starts_with(without));
-        self.add_files(root, files)
-    }
-
-    fn add_files(&mut self, root: &Path, files: Vec<PathBuf>) -> Result<&mut Self, LabError> {
+        files.retain(|path| parts.iter().any(|part| path.starts_with(root.join(part))));
         for path in files {
             let bytes = fs::read(&path).map_err(|error| LabError::io("read", &path, error))?;
-            let name = path
-                .strip_prefix(root)
-                .unwrap_or(&path)
-                .to_string_lossy()
-                .into_owned();
+            let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy();
             self.add(&name, &bytes);
         }
         Ok(self)

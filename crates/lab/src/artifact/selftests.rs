@@ -81,8 +81,7 @@ pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<PathBuf, LabError> {
     let linux = home.project.join("linux");
     let mut key = Key::default();
     source.add_to(&mut key)?;
-    // The whole of `linux/` but its configuration: a selftest does not depend on that.
-    key.add_tree_without(&linux, &linux.join("config"))?
+    key.add_parts(&linux, &["apply", "hooks", "new/arch", "selftests"])?
         .add_version("gcc")
         .add_version("ld");
     cached(
