@@ -273,8 +273,8 @@ static bool shoot4u_is_eager(struct kvm_vcpu *vcpu, struct kvm_vcpu *target,
 
 /*
  * Whether KVM may hold an address that was translated for the target before this call. To be asked
- * when the target's entries are gone: one that is still in the guest could use them after the count,
- * leave with an address that nobody else knows of, and find the count as it was at its entry.
+ * when the target's entries are gone: else it could enter with the new count, use an old entry, leave
+ * with the address, and find the count as it was at its entry.
  */
 static bool shoot4u_is_translating(struct kvm_vcpu *target)
 {
@@ -297,7 +297,7 @@ static void shoot4u_aim(struct kvm_vcpu *vcpu, struct kvm_vcpu *target, u32 bit,
 	enum shoot4u_action action;
 	int pcpu;
 
-	/* The guest's page tables were written before. Pairs with the barrier behind IN_GUEST_MODE. */
+	/* The guest's page tables were written before. Pairs with that behind IN_GUEST_MODE. */
 	smp_mb();
 	pcpu = READ_ONCE(target->cpu);
 	if (target == vcpu) {
