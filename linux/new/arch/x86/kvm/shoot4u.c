@@ -271,35 +271,38 @@ static bool shoot4u_is_eager(struct kvm_vcpu *vcpu, struct kvm_vcpu *target,
 	return false;
 }
 
-/* Whether KVM may hold an address that it translated for the vCPU. */
-static bool shoot4u_is_translating(struct kvm_vcpu *vcpu)
+/*
+ * Whether KVM may hold an address that was translated for the target before this call. To be asked
+ * when the target's entries are gone: else it could enter with the new count, use an old entry, leave
+ * with the address, and find the count as it was at its entry.
+ */
+static bool shoot4u_is_translating(struct kvm_vcpu *target)
 {
-	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_IGNORE_EMULATION))
-		return false;
-	/* Pairs with kvm_shoot4u_entering(): once the flag is down, what KVM stored is stored. */
-	return smp_load_acquire(&vcpu->arch.shoot4u.translating);
-}
-
-/* Decides for one target. */
-static enum shoot4u_action shoot4u_aim(struct kvm_vcpu *vcpu, struct kvm_vcpu *target, u32 bit,
-				       struct shoot4u_run *run)
-{
-	enum shoot4u_action action;
-	int pcpu;
-
 	atomic_inc(&target->arch.shoot4u.revoked);
 	/*
 	 * Pairs with kvm_shoot4u_translating(): either the flag is seen here, or the count and the
 	 * guest's page tables are seen there.
 	 */
 	smp_mb__after_atomic();
+	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_IGNORE_EMULATION))
+		return false;
+	/* Pairs with kvm_shoot4u_entering(): once the flag is down, what KVM stored is stored. */
+	return smp_load_acquire(&target->arch.shoot4u.translating);
+}
 
+/* Decides how one target's entries go. */
+static void shoot4u_aim(struct kvm_vcpu *vcpu, struct kvm_vcpu *target, u32 bit,
+			struct shoot4u_run *run)
+{
+	enum shoot4u_action action;
+	int pcpu;
+
+	/* The guest's page tables were written before. Pairs with that behind IN_GUEST_MODE. */
+	smp_mb();
 	pcpu = READ_ONCE(target->cpu);
 	if (target == vcpu) {
 		shoot4u_queue(target, &run->range);
 		action = SHOOT4U_SELF;
-	} else if (shoot4u_is_translating(target)) {
-		action = SHOOT4U_LEFT;
 	} else if (pcpu < 0) {
 		action = SHOOT4U_NEVER_RAN;
 	} else if (shoot4u_is_eager(vcpu, target, run)) {
@@ -318,7 +321,6 @@ static enum shoot4u_action shoot4u_aim(struct kvm_vcpu *vcpu, struct kvm_vcpu *t
 	}
 
 	trace_kvm_shoot4u_target(target, run->call, pcpu, action);
-	return action;
 }
 
 /*
@@ -333,8 +335,8 @@ static u32 shoot4u_serve_all(struct kvm_vcpu *vcpu, struct shoot4u_run *run, uns
 
 	for_each_set_bit(bit, targets, run->bits) {
 		target = shoot4u_find(run->map, run->first + bit);
-		if (target && shoot4u_aim(vcpu, target, bit, run) == SHOOT4U_LEFT)
-			left++;
+		if (target)
+			shoot4u_aim(vcpu, target, bit, run);
 		else
 			__clear_bit(bit, targets);
 	}
@@ -349,6 +351,17 @@ static u32 shoot4u_serve_all(struct kvm_vcpu *vcpu, struct shoot4u_run *run, uns
 	ipis = cpumask_weight(&run->pcpus);
 	if (ipis)
 		smp_call_function_many(&run->pcpus, shoot4u_here, run, true);
+
+	for_each_set_bit(bit, targets, run->bits) {
+		target = shoot4u_find(run->map, run->first + bit);
+		if (target != vcpu && shoot4u_is_translating(target)) {
+			trace_kvm_shoot4u_target(target, run->call, READ_ONCE(target->cpu),
+						 SHOOT4U_LEFT);
+			left++;
+		} else {
+			__clear_bit(bit, targets);
+		}
+	}
 
 	vcpu->stat.shoot4u_ipis += ipis;
 	vcpu->stat.shoot4u_left += left;
