@@ -269,6 +269,13 @@ end:
 #else
 #define AWAITED(i)	((ipi[0] | ipi[1]) & BIT(i))
 #endif
+#define STAYS(t)	((kicked & BIT(t)) && mode[t] == EXITING)
+#if VCPUS > 2
+#define KICKED_STAY	(STAYS(0) || STAYS(1) || STAYS(2))
+#else
+#define KICKED_STAY	(STAYS(0) || STAYS(1))
+#endif
+#define ANSWERED(i)	(eager[i] -> !AWAITED(i) : !KICKED_STAY)
 #ifdef FAULT_WAIT_FOR_VCPU
 #define SERVICE_AWAITED(i)	(req_shoot4u[FIRST_TARGET(i)])
 #else
@@ -294,6 +301,7 @@ proctype vcpu(byte me)
 	byte version, page;	/* of an address that KVM has translated */
 	byte work;		/* pages to invalidate */
 	byte t, to, where, left;
+	byte kicked;		/* vCPUs that were told to leave guest mode */
 	byte mine[PAGES];	/* what a call leaves valid */
 	bit called;
 
@@ -443,7 +451,11 @@ call:	/* kvm_shoot4u_hypercall(), preemption off, interrupts on */
 			if	/* kvm_vcpu_exiting_guest_mode() */
 			:: d_step { RUNS(me) && mode[t] == OUTSIDE -> skip }
 			:: d_step { RUNS(me) && mode[t] != OUTSIDE -> mode[t] = EXITING };
-				d_step { RUNS(me) -> to = to | BIT(cpu[t]) }
+				d_step {
+					RUNS(me) ->
+					to = to | BIT(cpu[t]);
+					kicked = kicked | BIT(t)
+				}
 			fi
 		fi;
 		d_step { where = 0; t = NEXT_TARGET(t) }
@@ -453,6 +465,7 @@ call:	/* kvm_shoot4u_hypercall(), preemption off, interrupts on */
 		RUNS(me) ->
 #ifdef FAULT_SKIP_PCPU
 		to = to & (to - 1);
+		kicked = 0;
 #endif
 		if :: (to & 1) && on[me] != 0 -> ipi[0] = ipi[0] | BIT(me) :: else fi;
 		if :: (to & 2) && on[me] != 1 -> ipi[1] = ipi[1] | BIT(me) :: else fi;
@@ -463,9 +476,13 @@ call:	/* kvm_shoot4u_hypercall(), preemption off, interrupts on */
 		to = 0
 	}
 	fi;
-	/* The only wait. It is for pCPUs: no vCPU that is not loaded is in it. */
+	/*
+	 * The only wait: for pCPUs to answer, or, where nobody is eager, for kicked vCPUs to leave guest
+	 * mode. No vCPU that is not loaded is in it.
+	 */
 	d_step {
-		RUNS(me) && !AWAITED(me) && !SERVICE_AWAITED(me) ->
+		RUNS(me) && ANSWERED(me) && !SERVICE_AWAITED(me) ->
+		kicked = 0;
 		eager[me] = 0;
 		t = FIRST_TARGET(me)
 	};
