@@ -269,13 +269,13 @@ end:
 #else
 #define AWAITED(i)	((ipi[0] | ipi[1]) & BIT(i))
 #endif
-#define STAYS(t)	((kicked & BIT(t)) && mode[t] == EXITING)
+/* A kicked vCPU has left the guest when nobody sees it on its way any more. */
+#define HAS_LEFT(t)	(!(kicked & BIT(t)) || mode[t] != EXITING)
 #if VCPUS > 2
-#define KICKED_STAY	(STAYS(0) || STAYS(1) || STAYS(2))
+#define ALL_LEFT	(HAS_LEFT(0) && HAS_LEFT(1) && HAS_LEFT(2))
 #else
-#define KICKED_STAY	(STAYS(0) || STAYS(1))
+#define ALL_LEFT	(HAS_LEFT(0) && HAS_LEFT(1))
 #endif
-#define ANSWERED(i)	(eager[i] -> !AWAITED(i) : !KICKED_STAY)
 #ifdef FAULT_WAIT_FOR_VCPU
 #define SERVICE_AWAITED(i)	(req_shoot4u[FIRST_TARGET(i)])
 #else
@@ -300,8 +300,7 @@ proctype vcpu(byte me)
 {
 	byte version, page;	/* of an address that KVM has translated */
 	byte work;		/* pages to invalidate */
-	byte t, to, where, left;
-	byte kicked;		/* vCPUs that were told to leave guest mode */
+	byte t, to, where, left, kicked;
 	byte mine[PAGES];	/* what a call leaves valid */
 	bit called;
 
@@ -476,14 +475,11 @@ call:	/* kvm_shoot4u_hypercall(), preemption off, interrupts on */
 		to = 0
 	}
 	fi;
-	/*
-	 * The only wait: for pCPUs to answer, or, where nobody is eager, for kicked vCPUs to leave guest
-	 * mode. No vCPU that is not loaded is in it.
-	 */
+	/* The only wait, in shoot4u_interrupt(): no vCPU that is not loaded is in it. */
 	d_step {
-		RUNS(me) && ANSWERED(me) && !SERVICE_AWAITED(me) ->
-		kicked = 0;
+		RUNS(me) && (eager[me] != 0 -> !AWAITED(me) : ALL_LEFT) && !SERVICE_AWAITED(me) ->
 		eager[me] = 0;
+		kicked = 0;
 		t = FIRST_TARGET(me)
 	};
 #ifndef COUNT_FIRST

@@ -137,6 +137,7 @@ struct shoot4u_run {
 	u64 call;
 	int mode;
 	DECLARE_BITMAP(eager, KVM_SHOOT4U_MAX_WORDS * 64);
+	DECLARE_BITMAP(kicked, KVM_SHOOT4U_MAX_WORDS * 64);
 };
 
 static DEFINE_PER_CPU(struct shoot4u_run, shoot4u_runs);
@@ -315,12 +316,44 @@ static void shoot4u_aim(struct kvm_vcpu *vcpu, struct kvm_vcpu *target, u32 bit,
 		/* Makes an entry that is under way look again at the requests. */
 		action = SHOOT4U_REQUEST;
 		if (kvm_vcpu_exiting_guest_mode(target) != OUTSIDE_GUEST_MODE) {
+			__set_bit(bit, run->kicked);
 			__cpumask_set_cpu(READ_ONCE(target->cpu), &run->pcpus);
 			action = SHOOT4U_REQUEST_KICK;
 		}
 	}
 
 	trace_kvm_shoot4u_target(target, run->call, pcpu, action);
+}
+
+/* An interrupt alone makes a vCPU leave the guest. */
+static void shoot4u_kick(void *unused)
+{
+}
+
+/*
+ * Interrupts the pCPUs, and waits: for what they do for eager targets, and for kicked ones to have
+ * left the guest, which is sooner than the end of their interrupt. A kicked vCPU was loaded, with
+ * interrupts off, when its mode was changed, and nobody else ends that mode; so the wait is for the
+ * pCPU to take the interrupt, and for no vCPU to be scheduled.
+ */
+static void shoot4u_interrupt(struct shoot4u_run *run)
+{
+	struct kvm_vcpu *target;
+	u32 bit;
+
+	if (!bitmap_empty(run->eager, run->bits)) {
+		smp_call_function_many(&run->pcpus, shoot4u_here, run, true);
+		return;
+	}
+
+	smp_call_function_many(&run->pcpus, shoot4u_kick, NULL, false);
+	for_each_set_bit(bit, run->kicked, run->bits) {
+		target = shoot4u_find(run->map, run->first + bit);
+		while (READ_ONCE(target->mode) == EXITING_GUEST_MODE)
+			cpu_relax();
+	}
+	/* What is read of a target is read after it left. */
+	smp_mb();
 }
 
 /*
@@ -341,8 +374,10 @@ static u32 shoot4u_serve_all(struct kvm_vcpu *vcpu, struct shoot4u_run *run, uns
 			__clear_bit(bit, targets);
 	}
 
-	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_SKIP_PCPU) && !cpumask_empty(&run->pcpus))
+	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_SKIP_PCPU) && !cpumask_empty(&run->pcpus)) {
 		cpumask_clear_cpu(cpumask_first(&run->pcpus), &run->pcpus);
+		bitmap_zero(run->kicked, run->bits);
+	}
 
 	if (cpumask_test_cpu(me, &run->pcpus)) {
 		__cpumask_clear_cpu(me, &run->pcpus);
@@ -350,7 +385,7 @@ static u32 shoot4u_serve_all(struct kvm_vcpu *vcpu, struct shoot4u_run *run, uns
 	}
 	ipis = cpumask_weight(&run->pcpus);
 	if (ipis)
-		smp_call_function_many(&run->pcpus, shoot4u_here, run, true);
+		shoot4u_interrupt(run);
 
 	for_each_set_bit(bit, targets, run->bits) {
 		target = shoot4u_find(run->map, run->first + bit);
@@ -433,6 +468,7 @@ static u32 shoot4u_call(struct kvm_vcpu *vcpu, int mode, struct shoot4u_record *
 	run->bits = record->head.words * 64;
 	run->call = atomic64_inc_return(&vcpu->kvm->arch.shoot4u.calls);
 	bitmap_zero(run->eager, run->bits);
+	bitmap_zero(run->kicked, run->bits);
 	cpumask_clear(&run->pcpus);
 
 	count = bitmap_weight(targets, run->bits);
