@@ -257,7 +257,7 @@ pub fn boosts(context: &Context<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, symptom, cause, refuted_by, step) in kinds {
         let (times, share) = count(name);
-        if times < FEW / 2 || share < 10 {
+        if times < FEW / 4 || share < 10 {
             continue;
         }
         let lost_ns = context.per_second(wasted_ns.saturating_mul(share) / 1000);
