@@ -175,3 +175,29 @@ fn what_is_written_as_json_reads_back_as_the_same() {
     let text = serde_json::to_string(&diagnosis).unwrap();
     assert_eq!(serde_json::from_str::<Diagnosis>(&text).unwrap(), diagnosis);
 }
+
+#[test]
+fn the_document_of_the_format_names_every_key() {
+    fn keys(value: &serde_json::Value, into: &mut std::collections::BTreeSet<String>) {
+        match value {
+            serde_json::Value::Object(object) => {
+                for (key, value) in object {
+                    into.insert(key.clone());
+                    keys(value, into);
+                }
+            }
+            serde_json::Value::Array(values) => values.iter().for_each(|value| keys(value, into)),
+            _ => {}
+        }
+    }
+    let symbols = Symbols::load(&fixture("stall.map")).unwrap();
+    let diagnosis = diagnosis(Some(&symbols), Slice::default());
+    let mut found = std::collections::BTreeSet::new();
+    keys(&serde_json::to_value(&diagnosis).unwrap(), &mut found);
+    assert!(found.len() > 100);
+    let document = include_str!("../../../docs/formats/diagnosis.md");
+    let findings = diagnosis.findings.iter().map(|finding| finding.id.clone());
+    for name in found.into_iter().chain(findings) {
+        assert!(document.contains(&format!("`{name}`")), "{name}");
+    }
+}
