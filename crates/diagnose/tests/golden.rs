@@ -164,6 +164,22 @@ fn the_text_that_trace_cmd_prints_of_a_trace_gives_the_same_tables() {
 }
 
 #[test]
+fn shootdowns_in_a_guests_trace_equal_what_perf_script_adds_up_to() {
+    let mut source = steady_tracefile::open(&fixture("guest.data.zst")).unwrap();
+    let mut diagnoser = Diagnoser::new();
+    diagnoser
+        .trace("guest", source.as_mut(), &mut |_, _, _| Ok(()))
+        .unwrap();
+    let diagnosis = diagnoser.finish();
+    let table = diagnosis.traces[0].shootdowns.as_ref().unwrap();
+    let latency = &table.latency_ns;
+    let found = format!("{} {} {}\n", latency.count, latency.total, latency.max);
+    let expected = std::fs::read_to_string(fixture("guest.totals")).unwrap();
+    assert_eq!((found, table.unfinished), (expected, 0));
+    assert!(diagnosis.findings.iter().any(|f| f.id == "shootdown"));
+}
+
+#[test]
 fn the_same_trace_gives_the_same_bytes() {
     let bytes = || serde_json::to_vec(&diagnosis(None, Slice::default())).unwrap();
     assert_eq!(bytes(), bytes());
