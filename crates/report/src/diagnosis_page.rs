@@ -195,7 +195,7 @@ fn of_vm(id: String, vm: &VmTable) -> Vm<'_> {
         words: vm
             .boosts
             .iter()
-            .flat_map(|boosts| boost_words(boosts))
+            .flat_map(boost_words)
             .chain(
                 [preempt_words(vm), calls_words(vm), timers_words(vm)]
                     .into_iter()

@@ -143,10 +143,25 @@ fn tool(arguments: &Record) -> anyhow::Result<Tool> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let has = |name: &str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
     match (has("trace-cmd"), has("perf")) {
+        (true, true) if !ftrace_obeys() => Ok(Tool::Perf),
         (true, _) => Ok(Tool::TraceCmd),
         (false, true) => Ok(Tool::Perf),
         _ if arguments.dry_run => Ok(Tool::TraceCmd),
         _ => bail!("neither trace-cmd nor perf is installed (apt-get install trace-cmd)"),
+    }
+}
+
+/// Whether ftrace takes orders: some kernels let it be read alone, and perf still records there.
+/// Writes the switch's own value back, so nothing changes.
+fn ftrace_obeys() -> bool {
+    let path = Path::new(TRACING).join("tracing_on");
+    match std::fs::read(&path) {
+        Ok(value) => {
+            let file = std::fs::OpenOptions::new().write(true).open(path);
+            file.and_then(|mut file| file.write_all(&value)).is_ok()
+        }
+        // Without a look at it, as in a dry run without privilege, it is taken to obey.
+        Err(_) => true,
     }
 }
 
