@@ -22,6 +22,13 @@
  * often during an operation as at any other time, and every operation seems as
  * much longer as the vCPU has to share, whatever the shootdown does.
  *
+ * With --target-sleep-us the targets block as well, for about that long after
+ * each --target-work-us of work. The kernel leaves a CPU alone that has gone
+ * idle since (lazy TLB), unless page tables are freed: then an idle vCPU, which
+ * the host has halted, is woken to acknowledge. --method munmap-area frees the
+ * page table of what it touched, as a program does that gives a large block of
+ * memory back to the system.
+ *
  * Giving the right back (mprotect) shoots down as well, and that wait would
  * leave every target running just before the timed call. So the region has 32
  * times the pages: each operation takes the next part, and only after the last
@@ -57,42 +64,34 @@
 #define NS_PER_S UINT64_C(1000000000)
 #define COARSE_CLOCK_NS 1000
 #define PARTS 32
+#define TABLE_BYTES (UINT64_C(512) * PAGE_BYTES) /* what one page table maps */
+#define AREA_BYTES (2 * TABLE_BYTES)		/* the whole of one is in it */
 
-enum method { METHOD_MPROTECT, METHOD_MADVISE, METHOD_MUNMAP };
+enum method { METHOD_MPROTECT, METHOD_MADVISE, METHOD_MUNMAP, METHOD_MUNMAP_AREA };
 
-static const char *const method_choices[] = { "mprotect", "madvise", "munmap", NULL };
+static const char *const method_choices[] = { "mprotect", "madvise", "munmap", "munmap-area",
+					     NULL };
 
 static struct settings {
 	uint64_t targets, operations, local_operations, warmup, pages, method, pause_us, sleep_us;
-	uint64_t time_limit_ms, seed, clock;
+	uint64_t target_work_us, target_sleep_us, time_limit_ms, seed, clock;
 } settings = {
 	.operations = 1000,
 	.local_operations = 200,
 	.warmup = 20,
 	.pages = 1,
 	.pause_us = 100,
+	.target_work_us = 1000,
 	.time_limit_ms = 60000,
 	.seed = 1,
 };
 
-static unsigned char *region; /* PARTS parts; METHOD_MUNMAP: the latest mapping */
+static unsigned char *region; /* PARTS parts; methods that unmap: the latest mapping */
 static const volatile unsigned char *target_view; /* NULL: targets only spin */
 static atomic_uint targets_ready;
 static atomic_bool targets_stop;
 static uint64_t deadline_ns;
 static bool timed_out;
-
-static void *target_body(void *argument)
-{
-	const volatile unsigned char *view = target_view;
-
-	(void)argument;
-	atomic_fetch_add(&targets_ready, 1);
-	while (!atomic_load_explicit(&targets_stop, memory_order_relaxed))
-		for (uint64_t page = 0; view && page < PARTS * settings.pages; page++)
-			(void)view[page * PAGE_BYTES];
-	return NULL;
-}
 
 static unsigned char *map_pages(uint64_t pages, int protection)
 {
@@ -116,7 +115,7 @@ static void protect(unsigned char *start, uint64_t pages, int protection)
 /* The mapping that lasts: inaccessible neighbours keep the kernel from merging it. */
 static void make_region(void)
 {
-	if (settings.method == METHOD_MUNMAP)
+	if (settings.method == METHOD_MUNMAP || settings.method == METHOD_MUNMAP_AREA)
 		return;
 	region = map_pages(PARTS * settings.pages + 2, PROT_NONE) + PAGE_BYTES;
 	protect(region, PARTS * settings.pages, PROT_READ | PROT_WRITE);
@@ -132,7 +131,7 @@ static void touch(unsigned char *start, uint64_t pages)
 
 static unsigned char *part_of(uint64_t operation)
 {
-	if (settings.method == METHOD_MUNMAP)
+	if (settings.method == METHOD_MUNMAP || settings.method == METHOD_MUNMAP_AREA)
 		return region;
 	return region + operation % PARTS * settings.pages * PAGE_BYTES;
 }
@@ -151,6 +150,11 @@ static void arm(uint64_t operation)
 {
 	if (settings.method == METHOD_MUNMAP)
 		region = map_pages(settings.pages, PROT_READ | PROT_WRITE);
+	if (settings.method == METHOD_MUNMAP_AREA) {
+		region = map_pages(AREA_BYTES / PAGE_BYTES, PROT_READ | PROT_WRITE);
+		touch(region + (-(uintptr_t)region & (TABLE_BYTES - 1)), settings.pages);
+		return;
+	}
 	touch(part_of(operation), settings.pages);
 }
 
@@ -169,6 +173,10 @@ static void revoke(unsigned char *part)
 		if (munmap(part, settings.pages * PAGE_BYTES))
 			fail(EXIT_FAULT, "munmap: %s", strerror(errno));
 		break;
+	case METHOD_MUNMAP_AREA:
+		if (munmap(part, AREA_BYTES))
+			fail(EXIT_FAULT, "munmap: %s", strerror(errno));
+		break;
 	}
 }
 
@@ -180,9 +188,9 @@ static uint64_t draw_ns(uint64_t *stream, uint64_t mean_us)
 	return mean_ns ? mean_ns / 2 + random_below(stream, mean_ns + 1) : 0;
 }
 
-static void block(uint64_t *stream)
+static void block(uint64_t *stream, uint64_t mean_us)
 {
-	uint64_t length_ns = draw_ns(stream, settings.sleep_us);
+	uint64_t length_ns = draw_ns(stream, mean_us);
 	struct timespec length = {
 		.tv_sec = (time_t)(length_ns / NS_PER_S),
 		.tv_nsec = (long)(length_ns % NS_PER_S),
@@ -206,6 +214,23 @@ static void work_in_user_mode(uint64_t *stream)
 			random_next(stream);
 		__asm__ volatile("" : : "r"(*stream) : "memory");
 	} while (clock_now_ns() < end_ns);
+}
+
+static void *target_body(void *argument)
+{
+	const volatile unsigned char *view = target_view;
+	uint64_t stream = settings.seed + 1 + (uint64_t)(uintptr_t)argument, end_ns = 0;
+
+	atomic_fetch_add(&targets_ready, 1);
+	while (!atomic_load_explicit(&targets_stop, memory_order_relaxed)) {
+		for (uint64_t page = 0; view && page < PARTS * settings.pages; page++)
+			(void)view[page * PAGE_BYTES];
+		if (settings.target_sleep_us && clock_now_ns() >= end_ns) {
+			block(&stream, settings.target_sleep_us);
+			end_ns = clock_now_ns() + draw_ns(&stream, settings.target_work_us);
+		}
+	}
+	return NULL;
 }
 
 /* TLB interrupts taken so far, all CPUs together. */
@@ -267,7 +292,7 @@ static void run_series(uint64_t operations, struct series *series)
 		}
 		give_back(done);
 		work_in_user_mode(&stream);
-		block(&stream);
+		block(&stream, settings.sleep_us);
 		arm(done);
 		part = part_of(done);
 		start_ns = clock_now_ns();
@@ -283,7 +308,8 @@ static void run_series(uint64_t operations, struct series *series)
 static void start_targets(const struct cpus *cpus, pthread_t *threads)
 {
 	for (uint64_t target = 0; target < settings.targets; target++)
-		threads[target] = start_pinned(cpus->id[target + 1], target_body, NULL);
+		threads[target] = start_pinned(cpus->id[target + 1], target_body,
+					       (void *)(uintptr_t)target);
 	while (atomic_load(&targets_ready) < settings.targets) {
 		if (clock_monotonic_ns() >= deadline_ns)
 			fail(EXIT_FAULT,
@@ -318,6 +344,10 @@ static void read_options(int argc, char **argv, const struct cpus *cpus)
 		  .help = "user-mode work between operations, us" },
 		{ .name = "sleep-us", .count = &settings.sleep_us, .min = 0, .max = 10000000,
 		  .help = "time blocked before each operation, us" },
+		{ .name = "target-sleep-us", .count = &settings.target_sleep_us, .min = 0,
+		  .max = 10000000, .help = "time for which targets block now and then, us" },
+		{ .name = "target-work-us", .count = &settings.target_work_us, .min = 0,
+		  .max = 10000000, .help = "user-mode work of targets between two blocks, us" },
 		{ .name = "clock", .kind = OPTION_CHOICE, .count = &settings.clock,
 		  .choices = clock_choices, .help = "clock for the timed call and the pauses" },
 		{ .name = "seed", .count = &settings.seed, .max = UINT64_MAX,

@@ -269,6 +269,13 @@ end:
 #else
 #define AWAITED(i)	((ipi[0] | ipi[1]) & BIT(i))
 #endif
+/* A kicked vCPU has left the guest when nobody sees it on its way any more. */
+#define HAS_LEFT(t)	(!(kicked & BIT(t)) || mode[t] != EXITING)
+#if VCPUS > 2
+#define ALL_LEFT	(HAS_LEFT(0) && HAS_LEFT(1) && HAS_LEFT(2))
+#else
+#define ALL_LEFT	(HAS_LEFT(0) && HAS_LEFT(1))
+#endif
 #ifdef FAULT_WAIT_FOR_VCPU
 #define SERVICE_AWAITED(i)	(req_shoot4u[FIRST_TARGET(i)])
 #else
@@ -293,7 +300,7 @@ proctype vcpu(byte me)
 {
 	byte version, page;	/* of an address that KVM has translated */
 	byte work;		/* pages to invalidate */
-	byte t, to, where, left;
+	byte t, to, where, left, kicked;
 	byte mine[PAGES];	/* what a call leaves valid */
 	bit called;
 
@@ -443,7 +450,11 @@ call:	/* kvm_shoot4u_hypercall(), preemption off, interrupts on */
 			if	/* kvm_vcpu_exiting_guest_mode() */
 			:: d_step { RUNS(me) && mode[t] == OUTSIDE -> skip }
 			:: d_step { RUNS(me) && mode[t] != OUTSIDE -> mode[t] = EXITING };
-				d_step { RUNS(me) -> to = to | BIT(cpu[t]) }
+				d_step {
+					RUNS(me) ->
+					to = to | BIT(cpu[t]);
+					kicked = kicked | BIT(t)
+				}
 			fi
 		fi;
 		d_step { where = 0; t = NEXT_TARGET(t) }
@@ -453,6 +464,7 @@ call:	/* kvm_shoot4u_hypercall(), preemption off, interrupts on */
 		RUNS(me) ->
 #ifdef FAULT_SKIP_PCPU
 		to = to & (to - 1);
+		kicked = 0;
 #endif
 		if :: (to & 1) && on[me] != 0 -> ipi[0] = ipi[0] | BIT(me) :: else fi;
 		if :: (to & 2) && on[me] != 1 -> ipi[1] = ipi[1] | BIT(me) :: else fi;
@@ -463,10 +475,11 @@ call:	/* kvm_shoot4u_hypercall(), preemption off, interrupts on */
 		to = 0
 	}
 	fi;
-	/* The only wait. It is for pCPUs: no vCPU that is not loaded is in it. */
+	/* The only wait, in shoot4u_interrupt(): no vCPU that is not loaded is in it. */
 	d_step {
-		RUNS(me) && !AWAITED(me) && !SERVICE_AWAITED(me) ->
+		RUNS(me) && (eager[me] != 0 -> !AWAITED(me) : ALL_LEFT) && !SERVICE_AWAITED(me) ->
 		eager[me] = 0;
+		kicked = 0;
 		t = FIRST_TARGET(me)
 	};
 #ifndef COUNT_FIRST

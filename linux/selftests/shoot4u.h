@@ -21,6 +21,7 @@
 #define X86_FEATURE_KVM_SHOOT4U \
 	KVM_X86_CPU_FEATURE(0x40000001, 0, EAX, KVM_FEATURE_SHOOT4U)
 #define SHOOT4U_PARAMETER "/sys/module/kvm/parameters/shoot4u"
+#define SHOOT4U_FAULT_PARAMETER "/sys/module/kvm/parameters/shoot4u_fault"
 
 /* The APIC ids are those of the vCPUs; the second and third are beyond one 64-bit word. */
 #define CALLER_ID 0
@@ -64,16 +65,21 @@ static inline u64 run_to_sync(struct kvm_vcpu *vcpu)
 }
 
 /* false: the kernel does not know the parameter or the value. */
-static inline bool try_mode(const char *mode)
+static inline bool try_parameter(const char *path, const char *value)
 {
-	int fd = open(SHOOT4U_PARAMETER, O_WRONLY);
+	int fd = open(path, O_WRONLY);
 	bool done;
 
 	if (fd < 0)
 		return false;
-	done = write(fd, mode, strlen(mode)) == (ssize_t)strlen(mode);
+	done = write(fd, value, strlen(value)) == (ssize_t)strlen(value);
 	close(fd);
 	return done;
+}
+
+static inline bool try_mode(const char *mode)
+{
+	return try_parameter(SHOOT4U_PARAMETER, mode);
 }
 
 static inline void set_mode(const char *mode)

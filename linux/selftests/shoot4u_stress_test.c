@@ -49,9 +49,9 @@ static void worker_guest_code(struct shared *shared, u64 index)
 
 	for (;;) {
 		expected = READ_ONCE(shared->expected);
-		rmb();
+		rmb(); /* the value is read later: pairs with wmb() in swapper_guest_code() */
 		value = READ_ONCE(*shared->view);
-		rmb();
+		rmb(); /* and before what is expected is read again */
 		/* Only what was expected before and after the reading counts. */
 		if (expected && expected == READ_ONCE(shared->expected))
 			GUEST_ASSERT_EQ(value, expected);
@@ -97,7 +97,7 @@ static void swapper_guest_code(struct shared *shared)
 		WRITE_ONCE(*shared->pte[1], entry);
 		GUEST_ASSERT_EQ(shared->whole ? call_for(shared, 0, KVM_SHOOT4U_WHOLE) :
 						call_for(shared, start, end), 0);
-		wmb();
+		wmb(); /* after the swap: pairs with rmb() in worker_guest_code() */
 		/* The pages hold 1 and 2, and were not swapped before the first round. */
 		WRITE_ONCE(shared->expected, 1 + round % 2);
 		await_turns(shared);

@@ -3,6 +3,7 @@
 
 pub mod coherence;
 pub mod diagnose;
+pub mod shoot4u;
 
 use std::path::PathBuf;
 
@@ -16,7 +17,7 @@ Exit codes:
   2    the command line, a scenario or a machine asks for what cannot be, or a trace is damaged
   3    something is not installed (steady doctor says what, and how to mend it)
   4    a build failed; the error names its log
-  5    a run failed; the error names its logs
+  5    a run failed, and the error names its logs; or a test or check found a fault
   130  interrupted
 
 Environment:
@@ -44,6 +45,9 @@ pub enum Command {
     Build(Build),
     /// Run KVM selftests on an emulated host, on the stock kernel and on the patched one.
     Selftest(Selftest),
+    /// Check traces of the remedy Shoot4U.
+    #[command(subcommand)]
+    Shoot4u(shoot4u::Shoot4u),
     /// Say what this machine can run, what is missing, and the command that mends it.
     Doctor(Doctor),
     /// Show results that were written before.

@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         Command::Run(run) => command::run::run(&run),
         Command::Build(build) => command::build::build(&build),
         Command::Selftest(tests) => command::selftest::selftest(&tests),
+        Command::Shoot4u(check) => command::shoot4u::shoot4u(&check),
         Command::Doctor(doctor) => command::doctor::doctor(&doctor),
         Command::Report(report) => command::report::report(&report),
         Command::Diagnose(diagnose) => command::diagnose::diagnose(&diagnose),

@@ -21,7 +21,7 @@ fn diagnosis(symbols: Option<&Symbols>, slice: Slice) -> Diagnosis {
     diagnoser.slice = slice;
     diagnoser
         .trace("stall.dat", source.as_mut(), &mut |_, _, _| Ok(()))
-        .unwrap();
+        .expect("a whole trace is read");
     diagnoser.finish()
 }
 

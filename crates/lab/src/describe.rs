@@ -142,3 +142,22 @@ pub fn machine() -> String {
         model.map_or("unknown processor", |(_, name)| name.trim())
     )
 }
+
+/// A row of a paper's table, as results have it.
+pub fn paper(paper: &steady_scenario::Paper) -> steady_measures::Paper {
+    let values = paper.variants.iter().zip(&paper.values);
+    steady_measures::Paper {
+        source: paper.source.clone(),
+        vm: paper.vm.clone(),
+        workload: paper.workload.clone(),
+        measure: paper.measure.clone(),
+        unit: paper.unit.clone(),
+        base: paper.base.clone(),
+        values: values
+            .map(|(variant, &value)| steady_measures::PaperValue {
+                variant: variant.clone(),
+                value,
+            })
+            .collect(),
+    }
+}

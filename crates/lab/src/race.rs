@@ -20,7 +20,7 @@ use steady_scenario::{Scenario, Variant, Word};
 
 use crate::artifact::kernel::{self, Kernel};
 use crate::artifact::{bochs, programs};
-use crate::describe::{describe, empty, host_facts, machine, millis, phases, qemu_version};
+use crate::describe::{describe, empty, host_facts, machine, millis, paper, phases, qemu_version};
 use crate::engine::machine::free_bytes;
 use crate::engine::qemu;
 use crate::engine::watch::{self, Failed, Transcript};
@@ -386,6 +386,7 @@ impl<'a> Lab<'a> {
             title: self.scenario.title.clone(),
             question: self.scenario.question.clone(),
             digest: self.scenario.digest(),
+            papers: self.scenario.papers.iter().map(paper).collect(),
         };
         let engine = EngineInfo {
             name: self.options.engine.name().to_owned(),

@@ -140,8 +140,10 @@ pub fn host_needs(scenario: &Scenario, trace: bool) -> HostNeeds {
 /// [`LabError::Program`] for arguments that a program does not take.
 pub fn plan(scenario: &Scenario, variant: &Variant, trace: bool) -> Result<HostPlan, LabError> {
     let collects = |what| scenario.measure.collect.contains(&what);
-    let vms: Result<Vec<VmPlan>, LabError> =
-        scenario.vms.iter().map(|each| vm(each, variant)).collect();
+    let vms: Result<Vec<VmPlan>, LabError> = scenario
+        .vms_of(variant)
+        .map(|each| vm(each, variant))
+        .collect();
     Ok(HostPlan {
         vmm: match scenario.host.vmm {
             scenario::Vmm::Steady => Vmm::Steady,

@@ -64,6 +64,39 @@ pub struct ScenarioInfo {
     pub question: String,
     /// SHA-256 of the scenario in hexadecimal.
     pub digest: String,
+    /// What a paper measured of the same; empty where none is named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub papers: Vec<Paper>,
+}
+
+/// One row of a paper's table, see `[[paper]]` in `docs/formats/scenario.md`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paper {
+    /// Where it stands.
+    pub source: String,
+    /// The VM whose measure it is.
+    pub vm: String,
+    /// The workload.
+    pub workload: String,
+    /// The measure's name.
+    pub measure: String,
+    /// Unit of the values, as the paper prints it.
+    pub unit: String,
+    /// The variant to which ratios are taken.
+    pub base: String,
+    /// The paper's value for each variant that it has.
+    pub values: Vec<PaperValue>,
+}
+
+/// A paper's value for one variant.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaperValue {
+    /// The variant's name.
+    pub variant: String,
+    /// The value.
+    pub value: u64,
 }
 
 /// Which engine ran it.

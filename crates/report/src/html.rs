@@ -8,7 +8,7 @@
 mod charts;
 mod tables;
 
-use crate::{humane, pick};
+use crate::{humane, paper, pick};
 use askama::Template;
 use charts::{Latency, Section};
 use steady_measures::{Comparison, Error, RunResult, VariantResult};
@@ -55,6 +55,7 @@ struct Run<'a> {
     note: String,
     warnings: Vec<String>,
     verdict: Vec<Group>,
+    papers: Vec<paper::Lines>,
     latencies: Vec<Latency>,
     sections: Vec<Section>,
     several_repetitions: bool,
@@ -91,6 +92,7 @@ impl<'a> Run<'a> {
             several_repetitions,
             warnings: warnings(result),
             verdict: tables::verdict(&comparison),
+            papers: paper::lines(result, &comparison),
             latencies: charts::latencies(&id, result)?,
             sections: charts::sections(&id, result, &comparison),
             all: tables::everything(&comparison),

@@ -13,6 +13,7 @@ pub mod diagnosis;
 pub mod diagnosis_page;
 pub mod html;
 pub mod humane;
+mod paper;
 mod pick;
 pub mod svg;
 pub mod terminal;

@@ -33,7 +33,9 @@ mod words;
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use limits::{HOST_RESERVE_MIB, MAX_FILE_BYTES, SCHEMA};
 pub use load::LoadError;
-pub use model::{Host, Measure, Pv, Scenario, Switches, UnknownVariant, Variant, Vm, Workload};
+pub use model::{
+    Host, Measure, Paper, Pv, Scenario, Switches, UnknownVariant, Variant, Vm, Workload,
+};
 pub use nearest::nearest;
 pub use program::{Origin, PROGRAMS, Program};
 pub use words::{Cgroup, Collect, PvFeature, Remedy, Vmm, Word};

@@ -33,6 +33,8 @@ pub(crate) const DISK_MIB: RangeInclusive<u32> = 8..=65_536;
 /// The range of `cpu.weight` in Linux's cgroup v2.
 pub(crate) const CPU_WEIGHT: RangeInclusive<u32> = 1..=10_000;
 pub(crate) const HALT_POLL_NS: RangeInclusive<u32> = 0..=1_000_000_000;
+/// A paper's value; it fits a ratio in thousandths.
+pub(crate) const PAPER_VALUE: RangeInclusive<u64> = 1..=1_000_000_000_000;
 
 pub(crate) const DEFAULT_SEED: u64 = 1;
 pub(crate) const DEFAULT_REPETITIONS: u32 = 1;

@@ -35,6 +35,9 @@ pub struct Scenario {
     pub variants: Vec<Variant>,
     /// What is measured.
     pub measure: Measure,
+    /// What a paper measured of the same, beside which the results are shown.
+    #[serde(rename = "paper", skip_serializing_if = "Vec::is_empty")]
+    pub papers: Vec<Paper>,
 }
 
 /// The emulated host.
@@ -101,6 +104,8 @@ pub struct Variant {
     pub guest_cmdline: String,
     /// Words added to the host kernel's command line, module parameters among them; may be empty.
     pub host_cmdline: String,
+    /// Names of the VMs that are not there; never all of the measured ones.
+    pub without: Vec<String>,
     /// KVM's paravirtual features that the guests are offered.
     pub pv: Pv,
     /// Switches of the host.
@@ -141,6 +146,27 @@ pub struct Measure {
     /// Groups of measures, in the order of [`Collect`]. The workloads' own results are always
     /// brought back, so this may be empty.
     pub collect: Vec<Collect>,
+}
+
+/// One row of a paper's table: a measure, and the paper's value for some of the variants.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Paper {
+    /// Where it stands, such as `Shoot4U (VEE 2016), Table 1, two VMs`.
+    pub source: String,
+    /// The VM whose measure it is.
+    pub vm: String,
+    /// The workload, as results name it.
+    pub workload: String,
+    /// The measure, as results name it.
+    pub measure: String,
+    /// Unit of the values, as the paper prints it.
+    pub unit: String,
+    /// The variant to which ratios are taken; one of `variants`.
+    pub base: String,
+    /// The variants that the paper has, each once.
+    pub variants: Vec<String>,
+    /// The paper's value for each of them, at least 1.
+    pub values: Vec<u64>,
 }
 
 impl Default for Pv {
@@ -223,6 +249,12 @@ pub struct UnknownVariant {
 }
 
 impl Scenario {
+    /// The VMs of `variant`.
+    pub fn vms_of<'a>(&'a self, variant: &'a Variant) -> impl Iterator<Item = &'a Vm> {
+        let there = |vm: &&Vm| !variant.without.contains(&vm.name);
+        self.vms.iter().filter(there)
+    }
+
     /// SHA-256, in lower-case hexadecimal, of the resolved content.
     ///
     /// What is hashed is the compact JSON of this structure, fields in the order declared here.

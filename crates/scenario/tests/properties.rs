@@ -84,6 +84,7 @@ fn variant(name: String) -> impl Strategy<Value = Variant> {
                     remedies,
                     guest_cmdline,
                     host_cmdline,
+                    without: Vec::new(),
                     pv: Pv {
                         tlb_flush: pv[0],
                         ipi: pv[1],
@@ -151,6 +152,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                         vms,
                         variants,
                         measure: Measure { collect },
+                        papers: Vec::new(),
                     }
                 },
             )

@@ -3,7 +3,9 @@
 //!
 //! A trace is read twice. `kvm_entry` and `kvm_exit` name a vCPU by its number alone; its VM is
 //! known by its thread, which shows in `kvm_shoot4u_call`, `_done` and `_flush`, recorded in the
-//! vCPU's own thread. The first pass learns threads and pCPUs, the second checks.
+//! vCPU's own thread. Where a vCPU has none of these, because the trace began after it was pinned
+//! and started, the probe `steady:vcpu_load` helps: it tells the kernel's address of the VM, which
+//! another thread of that VM has too. The first pass learns threads and pCPUs, the second checks.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -107,12 +109,18 @@ impl Threads {
             ambiguous: 0,
             pcpus: 1,
         };
+        // By thread, the address of its VM and the vCPU's number.
+        let mut loaded: BTreeMap<i32, (u64, u32)> = BTreeMap::new();
         while let Some(record) = source.next()? {
             if record.cpu >= MAX_PCPUS {
                 let at = Fields { record: &record };
                 return Err(at.wrong("common_cpu", record.cpu.into(), "a CPU below 8192"));
             }
             threads.pcpus = threads.pcpus.max(record.cpu + 1);
+            if record.event.name == "vcpu_load" && record.event.system == "steady" {
+                let at = Fields { record: &record };
+                loaded.insert(record.pid, (at.u64("vm")?, at.u32("number")?));
+            }
             if !matches!(
                 record.event.name.as_str(),
                 "kvm_shoot4u_call" | "kvm_shoot4u_done" | "kvm_shoot4u_flush"
@@ -124,7 +132,25 @@ impl Threads {
                 threads.ambiguous += 1;
             }
         }
+        threads.add_loaded(&loaded);
         Ok(threads)
+    }
+
+    /// Adds the threads whose VM another thread names.
+    fn add_loaded(&mut self, loaded: &BTreeMap<i32, (u64, u32)>) {
+        let mut vms: BTreeMap<u64, u32> = BTreeMap::new();
+        for (pid, (address, number)) in loaded {
+            // A thread that only ever loads one vCPU, as opposed to a VMM that sets all of them up.
+            if let Some(vcpu) = self.vcpus.get(pid).filter(|vcpu| vcpu.vcpu == *number) {
+                vms.insert(*address, vcpu.vm);
+            }
+        }
+        for (pid, (address, number)) in loaded {
+            if let Some(&vm) = vms.get(address) {
+                let vcpu = VcpuId { vm, vcpu: *number };
+                self.vcpus.entry(*pid).or_insert(vcpu);
+            }
+        }
     }
 }
 

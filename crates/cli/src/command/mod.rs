@@ -11,6 +11,7 @@ pub mod report;
 pub mod reproduce;
 pub mod run;
 pub mod selftest;
+pub mod shoot4u;
 
 use steady_diagnose::{DiagnoseError, SymbolsError};
 use steady_lab::LabError;
@@ -27,7 +28,8 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
     let bad_input = error.downcast_ref::<LoadError>().is_some()
         || error.downcast_ref::<DiagnoseError>().is_some()
         || error.downcast_ref::<SymbolsError>().is_some()
-        || error.downcast_ref::<steady_tracefile::Error>().is_some();
+        || error.downcast_ref::<steady_tracefile::Error>().is_some()
+        || error.downcast_ref::<steady_tlbcheck::Error>().is_some();
     if bad_input { 2 } else { 1 }
 }
 

@@ -26,6 +26,7 @@ pub(crate) const ROOT: Place = Place {
         "vm",
         "variant",
         "measure",
+        "paper",
     ],
 };
 
@@ -67,6 +68,7 @@ pub(crate) const VARIANT: Place = Place {
         "remedies",
         "guest_cmdline",
         "host_cmdline",
+        "without",
         "pv",
         "switches",
     ],
@@ -100,7 +102,15 @@ pub(crate) const MEASURE: Place = Place {
     keys: &["collect"],
 };
 
+pub(crate) const PAPER: Place = Place {
+    header: "`[[paper]]`",
+    within: "in `[[paper]]`",
+    keys: &[
+        "source", "vm", "workload", "measure", "unit", "base", "variants", "values",
+    ],
+};
+
 /// Every table, so that a key in the wrong one can be told where it belongs.
-pub(crate) const PLACES: [&Place; 8] = [
-    &ROOT, &HOST, &VM, &WORKLOAD, &VARIANT, &PV, &SWITCHES, &MEASURE,
+pub(crate) const PLACES: [&Place; 9] = [
+    &ROOT, &HOST, &VM, &WORKLOAD, &VARIANT, &PV, &SWITCHES, &MEASURE, &PAPER,
 ];

@@ -4,6 +4,8 @@
 //! passed over, so that one mistake gives one message.
 
 mod keys;
+mod names;
+mod paper;
 mod syntax;
 mod table;
 #[cfg(test)]
@@ -14,8 +16,9 @@ mod vm;
 
 use crate::diagnostic::{Diagnostics, Problem, quoted};
 use crate::limits::*;
-use crate::model::{Host, Measure, Scenario};
+use crate::model::{Host, Measure, Paper, Scenario, Variant, Vm};
 use crate::words::Vmm;
+use names::Names;
 use table::Reader;
 use toml::de::DeTable;
 use value::{Placed, Problems, Text};
@@ -95,7 +98,16 @@ fn root_table<'a>(
     let vms = top.need(top.tables("vm", &keys::VM, LIST_ITEMS));
     let vms = vms.map(|tables| vm::vms(tables.get_ref(), pcpus, problems));
     let variants = top.need(top.tables("variant", &keys::VARIANT, LIST_ITEMS));
-    let variants = variants.and_then(|tables| variant::variants(tables.get_ref(), problems));
+    let known = |vms: &Vec<Vm>| {
+        vms.iter()
+            .map(|vm| (vm.name.clone(), !vm.background))
+            .collect()
+    };
+    let known = vms.as_ref().and_then(|vms| vms.vms.as_ref().map(known));
+    let vm_names = Names::new("VM", known);
+    let variants =
+        variants.and_then(|tables| variant::variants(tables.get_ref(), &vm_names, problems));
+    let papers = papers(&top, &vm_names, variants.as_deref());
     let measure = Reader::optional(top.table("measure", &keys::MEASURE));
     let measure = measure.and_then(|table| match table {
         Some(table) => measured(table.get_ref()),
@@ -115,7 +127,17 @@ fn root_table<'a>(
         vms: vms?.vms?,
         variants: variants?,
         measure: measure?,
+        papers: papers?,
     })
+}
+
+fn papers(top: &Reader<'_>, vms: &Names, variants: Option<&[Variant]>) -> Option<Vec<Paper>> {
+    let known = |variants: &[Variant]| variants.iter().map(|v| (v.name.clone(), true)).collect();
+    let variants = Names::new("variant", variants.map(known));
+    let tables = Reader::optional(top.tables("paper", &keys::PAPER, LIST_ITEMS))?;
+    let tables = tables.map(Placed::into_inner).unwrap_or_default();
+    let read = |table: &Reader<'_>| paper::paper(table, vms, &variants);
+    tables.iter().map(read).collect()
 }
 
 /// The host as far as it could be read; other tables are checked against its parts.

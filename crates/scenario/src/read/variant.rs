@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads `[[variant]]` with its `pv` and `switches`.
 
+use super::names::Names;
 use super::table::Reader;
 use super::value::{Placed, Problems};
 use super::{CMDLINE, NAME, TITLE, check_unique, keys};
@@ -9,8 +10,12 @@ use crate::model::{Pv, Switches, Variant};
 use crate::words::{PvFeature, Word};
 
 /// Reads every variant.
-pub(super) fn variants(tables: &[Reader<'_>], problems: &Problems) -> Option<Vec<Variant>> {
-    let read: Vec<_> = tables.iter().map(variant).collect();
+pub(super) fn variants(
+    tables: &[Reader<'_>],
+    vms: &Names,
+    problems: &Problems,
+) -> Option<Vec<Variant>> {
+    let read: Vec<_> = tables.iter().map(|table| variant(table, vms)).collect();
     check_unique(
         "variant",
         read.iter().map(|(name, _)| name.as_ref()),
@@ -20,12 +25,16 @@ pub(super) fn variants(tables: &[Reader<'_>], problems: &Problems) -> Option<Vec
 }
 
 /// Reads a variant; its name also by itself, for the check across variants.
-fn variant(table: &Reader<'_>) -> (Option<Placed<String>>, Option<Variant>) {
+fn variant(table: &Reader<'_>, vms: &Names) -> (Option<Placed<String>>, Option<Variant>) {
     let name = table.need(table.string("name", &NAME));
     let title = Reader::optional(table.string("title", &TITLE));
     let remedies = table.or(table.words("remedies"), Vec::new());
     let guest_cmdline = table.or(table.string("guest_cmdline", &CMDLINE), String::new());
     let host_cmdline = table.or(table.string("host_cmdline", &CMDLINE), String::new());
+    let without = table.or(vms.listed(table, "without"), Vec::new());
+    if let Some(without) = &without {
+        vms.check_some_measured(without, table.problems);
+    }
     let pv = Reader::optional(table.table("pv", &keys::PV)).and_then(|pv| match pv {
         Some(pv) => features(pv.get_ref()),
         None => Some(Pv::default()),
@@ -42,6 +51,7 @@ fn variant(table: &Reader<'_>) -> (Option<Placed<String>>, Option<Variant>) {
             remedies: remedies?.into_inner(),
             guest_cmdline: guest_cmdline?.into_inner(),
             host_cmdline: host_cmdline?.into_inner(),
+            without: without?.into_inner(),
             pv: pv?,
             switches: switches?,
         })

@@ -4,6 +4,10 @@
  * returns when none of them can use what is revoked; no target is interrupted, and none that is
  * not running is waited for.
  *
+ * Where PV TLB flush is offered it goes first: a vCPU that the host has marked as preempted is left
+ * a note in its steal time, which costs no hypercall. What is named here is everybody else, among
+ * them the vCPUs that are preempted without the mark.
+ *
  * A target's tlb_gen stays behind the flush that the host did for it. That costs it at most a flush
  * that it no longer needed; it never skips one that it does need.
  *
@@ -18,6 +22,7 @@
 #include <linux/cc_platform.h>
 #include <linux/cpumask.h>
 #include <linux/init.h>
+#include <linux/jump_label.h>
 #include <linux/kvm_para.h>
 #include <linux/percpu.h>
 #include <linux/smp.h>
@@ -44,10 +49,10 @@ struct shoot4u_cpu {
 } __aligned(256);
 
 static DEFINE_PER_CPU(struct shoot4u_cpu, shoot4u_cpu);
-/* CPUs that are left to the function that was there before; used with preemption off. */
+/* CPUs that are left to IPIs; used with preemption off. */
 static DEFINE_PER_CPU(struct cpumask, shoot4u_rest);
 
-static void (*shoot4u_before)(const struct cpumask *cpus, const struct flush_tlb_info *info);
+static DEFINE_STATIC_KEY_FALSE(shoot4u_used);
 static bool shoot4u_disabled __initdata;
 
 static int __init shoot4u_disable(char *unused)
@@ -118,13 +123,18 @@ static void shoot4u_begin(struct shoot4u_cpu *this, u32 apicid, const struct flu
 	head->first = round_down(apicid, 64);
 }
 
-static void shoot4u_flush_tlb_multi(const struct cpumask *cpus, const struct flush_tlb_info *info)
+void kvm_shoot4u_flush_tlb_multi(const struct cpumask *cpus, const struct flush_tlb_info *info)
 {
 	struct cpumask *rest = this_cpu_ptr(&shoot4u_rest);
 	int cpu, from = -1, me = smp_processor_id();
 	struct shoot4u_cpu *this;
 	unsigned long flags;
 	u32 id, bit;
+
+	if (!static_branch_likely(&shoot4u_used)) {
+		native_flush_tlb_multi(cpus, info);
+		return;
+	}
 
 	cpumask_clear(rest);
 	if (cpumask_test_cpu(me, cpus))
@@ -156,8 +166,8 @@ static void shoot4u_flush_tlb_multi(const struct cpumask *cpus, const struct flu
 		shoot4u_call(this, cpus, from, nr_cpu_ids, rest);
 	local_irq_restore(flags);
 
-	/* The function from before also counts and traces the shootdown. */
-	shoot4u_before(rest, info);
+	/* Flushes this CPU as well, and counts and traces the shootdown. */
+	native_flush_tlb_multi(rest, info);
 }
 
 void __init kvm_shoot4u_guest_init(void)
@@ -171,8 +181,10 @@ void __init kvm_shoot4u_guest_init(void)
 
 	BUILD_BUG_ON(SHOOT4U_WORDS > KVM_SHOOT4U_MAX_WORDS);
 	BUILD_BUG_ON(PAGE_SIZE % sizeof(struct shoot4u_cpu));
-	shoot4u_before = pv_ops.mmu.flush_tlb_multi;
-	pv_ops.mmu.flush_tlb_multi = shoot4u_flush_tlb_multi;
+	/* PV TLB flush calls on by itself. */
+	if (pv_ops.mmu.flush_tlb_multi == native_flush_tlb_multi)
+		pv_ops.mmu.flush_tlb_multi = kvm_shoot4u_flush_tlb_multi;
 	pv_ops.mmu.tlb_remove_table = tlb_remove_table;
+	static_branch_enable(&shoot4u_used);
 	pr_info("TLB shootdowns are carried out by the host\n");
 }

@@ -137,6 +137,7 @@ struct shoot4u_run {
 	u64 call;
 	int mode;
 	DECLARE_BITMAP(eager, KVM_SHOOT4U_MAX_WORDS * 64);
+	DECLARE_BITMAP(kicked, KVM_SHOOT4U_MAX_WORDS * 64);
 };
 
 static DEFINE_PER_CPU(struct shoot4u_run, shoot4u_runs);
@@ -271,35 +272,38 @@ static bool shoot4u_is_eager(struct kvm_vcpu *vcpu, struct kvm_vcpu *target,
 	return false;
 }
 
-/* Whether KVM may hold an address that it translated for the vCPU. */
-static bool shoot4u_is_translating(struct kvm_vcpu *vcpu)
+/*
+ * Whether KVM may hold an address that was translated for the target before this call. To be asked
+ * when the target's entries are gone: else it could enter with the new count, use an old entry, leave
+ * with the address, and find the count as it was at its entry.
+ */
+static bool shoot4u_is_translating(struct kvm_vcpu *target)
 {
-	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_IGNORE_EMULATION))
-		return false;
-	/* Pairs with kvm_shoot4u_entering(): once the flag is down, what KVM stored is stored. */
-	return smp_load_acquire(&vcpu->arch.shoot4u.translating);
-}
-
-/* Decides for one target. */
-static enum shoot4u_action shoot4u_aim(struct kvm_vcpu *vcpu, struct kvm_vcpu *target, u32 bit,
-				       struct shoot4u_run *run)
-{
-	enum shoot4u_action action;
-	int pcpu;
-
 	atomic_inc(&target->arch.shoot4u.revoked);
 	/*
 	 * Pairs with kvm_shoot4u_translating(): either the flag is seen here, or the count and the
 	 * guest's page tables are seen there.
 	 */
 	smp_mb__after_atomic();
+	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_IGNORE_EMULATION))
+		return false;
+	/* Pairs with kvm_shoot4u_entering(): once the flag is down, what KVM stored is stored. */
+	return smp_load_acquire(&target->arch.shoot4u.translating);
+}
 
+/* Decides how one target's entries go. */
+static void shoot4u_aim(struct kvm_vcpu *vcpu, struct kvm_vcpu *target, u32 bit,
+			struct shoot4u_run *run)
+{
+	enum shoot4u_action action;
+	int pcpu;
+
+	/* The guest's page tables were written before. Pairs with that behind IN_GUEST_MODE. */
+	smp_mb();
 	pcpu = READ_ONCE(target->cpu);
 	if (target == vcpu) {
 		shoot4u_queue(target, &run->range);
 		action = SHOOT4U_SELF;
-	} else if (shoot4u_is_translating(target)) {
-		action = SHOOT4U_LEFT;
 	} else if (pcpu < 0) {
 		action = SHOOT4U_NEVER_RAN;
 	} else if (shoot4u_is_eager(vcpu, target, run)) {
@@ -312,13 +316,44 @@ static enum shoot4u_action shoot4u_aim(struct kvm_vcpu *vcpu, struct kvm_vcpu *t
 		/* Makes an entry that is under way look again at the requests. */
 		action = SHOOT4U_REQUEST;
 		if (kvm_vcpu_exiting_guest_mode(target) != OUTSIDE_GUEST_MODE) {
+			__set_bit(bit, run->kicked);
 			__cpumask_set_cpu(READ_ONCE(target->cpu), &run->pcpus);
 			action = SHOOT4U_REQUEST_KICK;
 		}
 	}
 
 	trace_kvm_shoot4u_target(target, run->call, pcpu, action);
-	return action;
+}
+
+/* An interrupt alone makes a vCPU leave the guest. */
+static void shoot4u_kick(void *unused)
+{
+}
+
+/*
+ * Interrupts the pCPUs, and waits: for what they do for eager targets, and for kicked ones to have
+ * left the guest, which is sooner than the end of their interrupt. A kicked vCPU was loaded, with
+ * interrupts off, when its mode was changed, and nobody else ends that mode; so the wait is for the
+ * pCPU to take the interrupt, and for no vCPU to be scheduled.
+ */
+static void shoot4u_interrupt(struct shoot4u_run *run)
+{
+	struct kvm_vcpu *target;
+	u32 bit;
+
+	if (!bitmap_empty(run->eager, run->bits)) {
+		smp_call_function_many(&run->pcpus, shoot4u_here, run, true);
+		return;
+	}
+
+	smp_call_function_many(&run->pcpus, shoot4u_kick, NULL, false);
+	for_each_set_bit(bit, run->kicked, run->bits) {
+		target = shoot4u_find(run->map, run->first + bit);
+		while (READ_ONCE(target->mode) == EXITING_GUEST_MODE)
+			cpu_relax();
+	}
+	/* What is read of a target is read after it left. */
+	smp_mb();
 }
 
 /*
@@ -333,14 +368,16 @@ static u32 shoot4u_serve_all(struct kvm_vcpu *vcpu, struct shoot4u_run *run, uns
 
 	for_each_set_bit(bit, targets, run->bits) {
 		target = shoot4u_find(run->map, run->first + bit);
-		if (target && shoot4u_aim(vcpu, target, bit, run) == SHOOT4U_LEFT)
-			left++;
+		if (target)
+			shoot4u_aim(vcpu, target, bit, run);
 		else
 			__clear_bit(bit, targets);
 	}
 
-	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_SKIP_PCPU) && !cpumask_empty(&run->pcpus))
+	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_SKIP_PCPU) && !cpumask_empty(&run->pcpus)) {
 		cpumask_clear_cpu(cpumask_first(&run->pcpus), &run->pcpus);
+		bitmap_zero(run->kicked, run->bits);
+	}
 
 	if (cpumask_test_cpu(me, &run->pcpus)) {
 		__cpumask_clear_cpu(me, &run->pcpus);
@@ -348,7 +385,18 @@ static u32 shoot4u_serve_all(struct kvm_vcpu *vcpu, struct shoot4u_run *run, uns
 	}
 	ipis = cpumask_weight(&run->pcpus);
 	if (ipis)
-		smp_call_function_many(&run->pcpus, shoot4u_here, run, true);
+		shoot4u_interrupt(run);
+
+	for_each_set_bit(bit, targets, run->bits) {
+		target = shoot4u_find(run->map, run->first + bit);
+		if (target != vcpu && shoot4u_is_translating(target)) {
+			trace_kvm_shoot4u_target(target, run->call, READ_ONCE(target->cpu),
+						 SHOOT4U_LEFT);
+			left++;
+		} else {
+			__clear_bit(bit, targets);
+		}
+	}
 
 	vcpu->stat.shoot4u_ipis += ipis;
 	vcpu->stat.shoot4u_left += left;
@@ -420,6 +468,7 @@ static u32 shoot4u_call(struct kvm_vcpu *vcpu, int mode, struct shoot4u_record *
 	run->bits = record->head.words * 64;
 	run->call = atomic64_inc_return(&vcpu->kvm->arch.shoot4u.calls);
 	bitmap_zero(run->eager, run->bits);
+	bitmap_zero(run->kicked, run->bits);
 	cpumask_clear(&run->pcpus);
 
 	count = bitmap_weight(targets, run->bits);

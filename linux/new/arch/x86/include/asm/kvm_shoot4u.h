@@ -53,8 +53,13 @@ struct kvm_shoot4u_vm {
 };
 
 #ifdef CONFIG_KVM_GUEST_SHOOT4U
+struct cpumask;
+struct flush_tlb_info;
+
+void kvm_shoot4u_flush_tlb_multi(const struct cpumask *cpus, const struct flush_tlb_info *info);
 void __init kvm_shoot4u_guest_init(void);
 #else
+#define kvm_shoot4u_flush_tlb_multi	native_flush_tlb_multi
 static inline void kvm_shoot4u_guest_init(void) { }
 #endif
 

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Keys that name things which other tables define: VMs and variants.
+
+use super::NAME;
+use super::table::{Field, Reader};
+use super::value::{Placed, Problems};
+use crate::nearest::nearest;
+
+/// The names that one kind of table defines.
+#[derive(Debug)]
+pub(super) struct Names {
+    what: &'static str,
+    /// Each with whether it is of a measured VM; `None` if one of them could not be read, so that
+    /// nothing can be said of a name that is not there.
+    known: Option<Vec<(String, bool)>>,
+}
+
+impl Names {
+    pub fn new(what: &'static str, known: Option<Vec<(String, bool)>>) -> Self {
+        Self { what, known }
+    }
+
+    /// An array of different names.
+    pub fn listed(&self, table: &Reader<'_>, key: &'static str) -> Field<Vec<String>> {
+        let expected = format!("an array of names of {}s", self.what);
+        table.list(key, &expected, |list| {
+            let mut names: Vec<Option<String>> = Vec::new();
+            for (i, value) in list.iter().enumerate() {
+                let name = table.text(&format!("{key}[{i}]"), value, &NAME);
+                if let Some(name) = &name {
+                    self.check(name, value.span(), table.problems);
+                    if names.contains(&Some(name.clone())) {
+                        let message = format!("{} `{name}` is listed twice", self.what);
+                        let label = "remove one of the two";
+                        table.problems.add(value.span(), message, label);
+                    }
+                }
+                names.push(name);
+            }
+            names.into_iter().collect()
+        })
+    }
+
+    /// One name.
+    pub fn one(&self, table: &Reader<'_>, key: &'static str) -> Option<Placed<String>> {
+        let name = table.need(table.string(key, &NAME))?;
+        self.check(name.get_ref(), name.span(), table.problems);
+        Some(name)
+    }
+
+    fn check(&self, name: &str, span: super::value::Span, problems: &Problems) {
+        let Some(known) = &self.known else { return };
+        if known.iter().any(|(other, _)| other == name) {
+            return;
+        }
+        let names = known.iter().map(|(name, _)| name.as_str());
+        let label = match nearest(name, names.clone()) {
+            Some(nearest) => format!("did you mean `{nearest}`?"),
+            None => format!("expected one of {}", names.collect::<Vec<_>>().join(", ")),
+        };
+        problems.add(span, format!("no {} is named `{name}`", self.what), label);
+    }
+
+    /// Reports a list that leaves no measured VM.
+    pub fn check_some_measured(&self, without: &Placed<Vec<String>>, problems: &Problems) {
+        let Some(known) = &self.known else { return };
+        let mut measured = known.iter().filter(|(_, measured)| *measured);
+        if !without.get_ref().is_empty() && measured.all(|(vm, _)| without.get_ref().contains(vm)) {
+            let label = "leave at least one VM that is not in the background";
+            problems.add(without.span(), "no measured VM is left", label);
+        }
+    }
+}
