@@ -26,7 +26,7 @@ pub enum DiagnoseError {
     #[error(transparent)]
     Trace(#[from] steady_tracefile::Error),
     /// Who looks on could not go on.
-    #[error("cannot write {what}: {source}")]
+    #[error("cannot write {what}")]
     Watch {
         /// What.
         what: String,
