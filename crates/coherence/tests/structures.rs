@@ -116,8 +116,10 @@ fn a_line_that_leaves_the_l3_leaves_every_private_cache() {
 fn machine(change: impl FnOnce(&mut MachineConfig)) -> (Machine, Box<dyn Scheme>) {
     let mut config = MachineConfig::default();
     change(&mut config);
-    config.validate().unwrap();
-    let scheme = SchemeKind::Ideal.build(&config, 1).unwrap();
+    config.validate().expect("a possible machine");
+    let scheme = SchemeKind::Ideal
+        .build(&config, 1)
+        .expect("it runs in both modes");
     (Machine::new(&config, 1, 1), scheme)
 }
 
