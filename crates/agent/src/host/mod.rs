@@ -11,6 +11,7 @@ mod cgroup;
 mod counters;
 mod hist;
 mod kernel_log;
+mod late;
 mod out;
 mod programs;
 mod trace;
@@ -119,6 +120,7 @@ fn run_plan(out: &Out, vms: &mut Vec<Vm>) -> Result<(), Box<Fault>> {
         Some(trace) => Some(trace::start(trace).map_err(host_fault)?),
         None => None,
     };
+    late::write_parameters().map_err(host_fault)?;
     let race = Race {
         out,
         plan: &plan,

@@ -9,4 +9,5 @@
 mod fault;
 mod interrupt;
 mod race;
+mod shoot4u;
 mod support;
