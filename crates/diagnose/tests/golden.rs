@@ -24,10 +24,11 @@ fn diagnosis(symbols: Option<&Symbols>, slice: Slice) -> Diagnosis {
     diagnoser.finish()
 }
 
-#[test]
-fn exits_and_their_time_equal_what_trace_cmd_report_adds_up_to() {
-    let mut source =
-        steady_tracefile::open(&fixture("stall.dat")).expect("the shipped trace opens");
+/// Exits and nanoseconds by thread and code.
+type Totals = BTreeMap<(i32, u64), (u64, u64)>;
+
+fn counted(trace: &Path) -> Totals {
+    let mut source = steady_tracefile::open(trace).unwrap();
     let (mut decoder, mut analysis) = (Decoder::default(), Analysis::default());
     while let Some(record) = source.next().unwrap() {
         analysis.event(&decoder.event(&record));
@@ -40,19 +41,32 @@ fn exits_and_their_time_equal_what_trace_cmd_report_adds_up_to() {
             found.insert((vcpu.tid, reason.code), (spread.count, spread.total));
         }
     }
-    let text = std::fs::read_to_string(fixture("stall.totals")).unwrap();
-    let expected: BTreeMap<(i32, u64), (u64, u64)> = text
-        .lines()
-        .map(|line| {
-            let words: Vec<u64> = line.split(' ').map(|word| word.parse().unwrap()).collect();
-            (
-                (i32::try_from(words[0]).unwrap(), words[1]),
-                (words[2], words[3]),
-            )
-        })
-        .collect();
+    found
+}
+
+fn totals(name: &str) -> Totals {
+    let text = std::fs::read_to_string(fixture(name)).unwrap();
+    let rows = text.lines().map(|line| {
+        let words: Vec<u64> = line.split(' ').map(|word| word.parse().unwrap()).collect();
+        let thread = i32::try_from(words[0]).unwrap();
+        ((thread, words[1]), (words[2], words[3]))
+    });
+    rows.collect()
+}
+
+#[test]
+fn exits_and_their_time_equal_what_trace_cmd_report_adds_up_to() {
+    let expected = totals("stall.totals");
     assert!(expected.len() > 40);
-    assert_eq!(found, expected);
+    assert_eq!(counted(&fixture("stall.dat")), expected);
+}
+
+#[test]
+fn so_they_do_on_an_amd_host() {
+    let amd = fixture("../../../tracefile/tests/fixtures/qemu-amd-v7-zstd.dat");
+    let expected = totals("amd.totals");
+    assert!(expected.len() > 6);
+    assert_eq!(counted(&amd), expected);
 }
 
 #[test]

@@ -151,11 +151,11 @@ fn tool(arguments: &Record) -> anyhow::Result<Tool> {
     }
 }
 
-/// Whether ftrace takes orders: some kernels let it be read alone, and perf still records there.
-/// Writes the switch's own value back, so nothing changes.
+/// Whether trace-cmd can switch ftrace on, as it does at first: some machines forbid that, and perf
+/// still records there. Writes the switch's own value back, so nothing changes.
 fn ftrace_obeys() -> bool {
-    let path = Path::new(TRACING).join("tracing_on");
-    match std::fs::read(&path) {
+    let path = Path::new("/proc/sys/kernel/ftrace_enabled");
+    match std::fs::read(path) {
         Ok(value) => {
             let file = std::fs::OpenOptions::new().write(true).open(path);
             file.and_then(|mut file| file.write_all(&value)).is_ok()
