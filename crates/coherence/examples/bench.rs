@@ -5,11 +5,14 @@
 //! The floor is a loop that reads the same decoded records, touches one set of an L1 TLB and one
 //! of an L1 cache for each, and does nothing else: what any trace-driven simulator must do.
 //! Cachegrind simulates caches of one core, no TLBs, no coherence, no timing: it does less.
+//! All speeds are by CPU time.
 
-use anyhow::Result;
+mod cpu;
+
+use anyhow::{Result, ensure};
 use std::hint::black_box;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::Duration;
 use steady_coherence::compare::{compare, jobs};
 use steady_coherence::record::{Record, Source};
 use steady_coherence::table::Table;
@@ -43,8 +46,8 @@ fn walk(accesses: u64) -> u64 {
     sum
 }
 
-fn per_second(accesses: u64, begun: Instant) -> Result<u64> {
-    Ok(accesses * 1000 / u64::try_from(begun.elapsed().as_millis())?.max(1))
+fn per_second(accesses: u64, spent: Duration) -> Result<u64> {
+    Ok(accesses * 1000 / u64::try_from(spent.as_millis())?.max(1))
 }
 
 fn floor() -> Result<u64> {
@@ -52,51 +55,53 @@ fn floor() -> Result<u64> {
     let mut records = Vec::new();
     while source.next_block(&mut records)? {}
     let (mut tlb, mut cache) = (Table::<u64>::new(16, 4), Table::<u8>::new(64, 8));
-    let begun = Instant::now();
-    for record in &records {
-        if let Record::Access { vaddr, .. } = *record {
-            let (page, line) = (vaddr >> 12, vaddr >> 6);
-            let sets = (usize::try_from(page & 15)?, usize::try_from(line & 63)?);
-            if tlb.find(sets.0, page + 1).is_none() {
-                tlb.insert(sets.0, page + 1, page);
-            }
-            if cache.find(sets.1, line + 1).is_none() {
-                cache.insert(sets.1, line + 1, 0);
+    let spent = cpu::spent(cpu::own, || {
+        for record in &records {
+            if let Record::Access { vaddr, .. } = *record {
+                let (page, line) = (vaddr >> 12, vaddr >> 6);
+                let sets = (usize::try_from(page & 15)?, usize::try_from(line & 63)?);
+                if tlb.find(sets.0, page + 1).is_none() {
+                    tlb.insert(sets.0, page + 1, page);
+                }
+                if cache.find(sets.1, line + 1).is_none() {
+                    cache.insert(sets.1, line + 1, 0);
+                }
             }
         }
-    }
+        Ok(())
+    })?;
     black_box((&tlb, &cache));
-    per_second(ACCESSES, begun)
+    per_second(ACCESSES, spent)
 }
 
 fn cachegrind() -> Result<Option<u64>> {
     let accesses = 2_000_000_u64;
     let program = std::env::current_exe()?;
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        return Ok(None);
+    }
     let run = |count: u64| {
-        let begun = Instant::now();
-        let status = Command::new("valgrind")
-            .args([
-                "--tool=cachegrind",
-                "--cache-sim=yes",
-                "--cachegrind-out-file=/dev/null",
-                "-q",
-            ])
-            .arg(&program)
-            .args(["walk", &count.to_string()])
-            // Valgrind warns of caches that it must round.
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
-        status
-            .is_ok_and(|status| status.success())
-            .then(|| begun.elapsed())
+        cpu::spent(cpu::children, || {
+            let status = Command::new("valgrind")
+                .args(["--tool=cachegrind", "--cache-sim=yes", "-q"])
+                .arg("--cachegrind-out-file=/dev/null")
+                .arg(&program)
+                .args(["walk", &count.to_string()])
+                // Valgrind warns of caches that it must round.
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status()?;
+            ensure!(
+                status.success(),
+                "valgrind cannot run {}",
+                program.display()
+            );
+            Ok(())
+        })
     };
     // The difference of two runs leaves valgrind's start out.
-    let (Some(short), Some(long)) = (run(1), run(accesses)) else {
-        return Ok(None);
-    };
-    let spent = u64::try_from(long.saturating_sub(short).as_millis())?.max(1);
-    Ok(Some(accesses * 1000 / spent))
+    let spent = run(accesses)?.saturating_sub(run(1)?);
+    Ok(Some(per_second(accesses, spent)?))
 }
 
 fn main() -> Result<()> {
@@ -119,15 +124,12 @@ fn main() -> Result<()> {
                 check,
                 ..Options::default()
             };
-            let begun = Instant::now();
-            compare(
-                source()?,
-                ACCESSES,
-                &jobs(&MachineConfig::default(), &[scheme]),
-                &options,
-                1,
-            )?;
-            let speed = per_second(ACCESSES, begun)?;
+            let spent = cpu::spent(cpu::own, || {
+                let jobs = jobs(&MachineConfig::default(), &[scheme]);
+                compare(source()?, ACCESSES, &jobs, &options, 1)?;
+                Ok(())
+            })?;
+            let speed = per_second(ACCESSES, spent)?;
             let oracle = if check { ", oracle on" } else { "" };
             let against = cachegrind.map_or_else(String::new, |other| {
                 format!(", {} % of cachegrind's", speed * 100 / other.max(1))

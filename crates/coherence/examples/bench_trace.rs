@@ -5,15 +5,17 @@
 //! The floor is a loop over the same records, already decoded, that touches one set of an L1 TLB
 //! and one of an L1 cache for each and does nothing else. Cachegrind's time is that of the whole
 //! program less that of starting `true`; it also simulates instruction fetches, but one core, no
-//! TLBs, no coherence and no time. Each time is the best of three.
+//! TLBs, no coherence and no time. Each time is CPU time, and the best of three.
 //!
 //! `bench_trace TRACE PROGRAM ARGS...`, where TRACE holds all of what the program does.
+
+mod cpu;
 
 use anyhow::{Context, Result, ensure};
 use std::hint::black_box;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use steady_coherence::captured;
 use steady_coherence::compare::{compare, jobs};
 use steady_coherence::record::{Record, Source};
@@ -22,12 +24,10 @@ use steady_coherence::{MachineConfig, Options, SchemeKind};
 
 const ROUNDS: usize = 3;
 
-fn best(mut work: impl FnMut() -> Result<()>) -> Result<Duration> {
+fn best(clock: fn() -> Result<Duration>, mut work: impl FnMut() -> Result<()>) -> Result<Duration> {
     let mut least = Duration::MAX;
     for _ in 0..ROUNDS {
-        let begun = Instant::now();
-        work()?;
-        least = least.min(begun.elapsed());
+        least = least.min(cpu::spent(clock, &mut work)?);
     }
     Ok(least)
 }
@@ -41,7 +41,7 @@ fn floor(trace: &Path) -> Result<(u64, Duration)> {
         .filter(|record| matches!(record, Record::Access { .. }))
         .count();
     let (mut tlb, mut cache) = (Table::<u64>::new(16, 4), Table::<u8>::new(64, 8));
-    let spent = best(|| {
+    let spent = best(cpu::own, || {
         for record in &records {
             if let Record::Access { vaddr, .. } = *record {
                 let (page, line) = (vaddr >> 12, vaddr >> 6);
@@ -66,7 +66,7 @@ fn simulated(trace: &Path, scheme: SchemeKind, check: bool) -> Result<Duration> 
         warmup: 0,
         ..Options::default()
     };
-    best(|| {
+    best(cpu::own, || {
         let source = captured::open(trace)?;
         let jobs = jobs(&MachineConfig::default(), &[scheme]);
         black_box(compare(source, u64::MAX, &jobs, &options, 1)?);
@@ -80,7 +80,7 @@ fn cachegrind(program: &[String]) -> Result<Option<Duration>> {
         return Ok(None);
     }
     let run = |program: &[String]| {
-        best(|| {
+        best(cpu::children, || {
             let status = Command::new("valgrind")
                 .args(["--tool=cachegrind", "--cache-sim=yes", "-q"])
                 .arg("--cachegrind-out-file=/dev/null")

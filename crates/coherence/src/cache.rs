@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The data caches: private L1 and L2 per core, a shared L3, and MESI coherence by a directory.
+//! The data caches: private L1 and L2 per core, a shared L3, and MESI coherence by directory or snoop.
 //!
 //! Inclusive at each level: an L2 holds its L1, the L3 holds every L2 and knows the sharers of each
-//! of its lines. Lines of page tables, ATLB and inverse table are lines like others. Latencies are
+//! of its lines. Snooping changes who is asked and how long the answer takes, never who holds a line,
+//! so the sharers serve it too, as the simulator's own knowledge. Lines of page tables, ATLB and inverse table are lines like others. Latencies are
 //! load-to-use totals. Left out: prefetchers, bandwidth of the on-chip network.
 
-use crate::config::{CacheConfig, MachineConfig};
+use crate::config::{CacheConfig, MachineConfig, Protocol};
 use crate::dram::Memory;
 use crate::lines::{Lines, State};
 use crate::num::ix;
@@ -52,6 +53,8 @@ pub struct CacheCounts {
     pub l3_misses: u64,
     /// Copies in other cores' caches invalidated by a write.
     pub copies_invalidated: u64,
+    /// Look-ups in other cores' L2 caches, where coherence is by snooping.
+    pub snoops: u64,
 }
 
 /// Every cache of the machine.
@@ -65,6 +68,8 @@ pub struct Caches {
     l2_cycles: u64,
     l3_cycles: u64,
     transfer_cycles: u64,
+    /// Cycles until every other core has answered, and how many they are; none with a directory.
+    snoop: Option<(u64, u64)>,
     /// What was served where.
     pub counts: CacheCounts,
 }
@@ -118,6 +123,10 @@ impl Caches {
             l2_cycles: config.l2.cycles.into(),
             l3_cycles: config.l3.cycles.into(),
             transfer_cycles: config.core.cache_to_cache_cycles.into(),
+            snoop: (config.protocol == Protocol::Snoop).then(|| {
+                let answer = config.l2.cycles + config.core.cache_to_cache_cycles;
+                (u64::from(answer), u64::from(config.core.count) - 1)
+            }),
             counts: CacheCounts::default(),
         }
     }
@@ -196,6 +205,18 @@ impl Caches {
         reply
     }
 
+    /// Cycles of a request that leaves the private caches: the L3's, and those of the cores asked.
+    fn beyond_l2(&mut self, others_act: bool) -> u64 {
+        match self.snoop {
+            None => self.l3_cycles + if others_act { self.transfer_cycles } else { 0 },
+            Some((answer, others)) => {
+                self.counts.snoops += others;
+                // All are asked while the L3 is looked up.
+                self.l3_cycles.max(if others > 0 { answer } else { 0 })
+            }
+        }
+    }
+
     /// Serves a miss of `core`'s L2; returns the state it may hold.
     fn fetch_l3(
         &mut self,
@@ -206,16 +227,16 @@ impl Caches {
         memory: &mut Memory,
     ) -> (State, Reply) {
         let me = 1_u128 << core;
-        let mut cycles = self.l3_cycles;
         if let Some(slot) = self.l3.find(ix(line & self.l3_mask), line | VALID) {
             let mut entry = *self.l3.value(slot);
             debug_assert!(
                 entry.sharers & me == 0,
                 "L2 missed, so this core shares nothing"
             );
+            let others_act = entry.sharers != 0 && (write || entry.exclusive);
+            let cycles = self.beyond_l2(others_act);
             let state = if write {
                 if entry.sharers != 0 {
-                    cycles += self.transfer_cycles;
                     entry.dirty |= self.drop_copies(entry.sharers, line);
                 }
                 entry.sharers = me;
@@ -227,7 +248,6 @@ impl Caches {
                 State::EXCLUSIVE
             } else {
                 if entry.exclusive {
-                    cycles += self.transfer_cycles;
                     entry.dirty |= self.downgrade(entry.sharers, line);
                     entry.exclusive = false;
                 }
@@ -244,6 +264,7 @@ impl Caches {
             );
         }
         self.counts.l3_misses += 1;
+        let mut cycles = self.beyond_l2(false);
         cycles += memory.access(line, false, now + cycles);
         let entry = Directory {
             sharers: me,
@@ -274,15 +295,14 @@ impl Caches {
     /// Makes `core` the only holder of a line it shares; returns the cycles.
     fn take_ownership(&mut self, core: usize, line: u64) -> u64 {
         let me = 1_u128 << core;
-        let mut cycles = self.l3_cycles;
         let slot = self
             .l3
             .find(ix(line & self.l3_mask), line | VALID)
             .expect("the L3 includes every private line");
         let mut entry = *self.l3.value(slot);
         let others = entry.sharers & !me;
+        let cycles = self.beyond_l2(others != 0);
         if others != 0 {
-            cycles += self.transfer_cycles;
             self.counts.copies_invalidated += u64::from(others.count_ones());
             entry.dirty |= self.drop_copies(others, line);
         }

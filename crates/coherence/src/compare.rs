@@ -6,6 +6,7 @@
 
 use crate::Error;
 use crate::block::{Block, Decoder};
+use crate::cache::CacheCounts;
 use crate::config::MachineConfig;
 use crate::counts::Counts;
 use crate::dram::TierCounts;
@@ -42,6 +43,8 @@ pub struct Outcome {
     pub own: BTreeMap<&'static str, u64>,
     /// Requests to DRAM and NVM, warm-up included.
     pub memory: [TierCounts; 2],
+    /// What the caches served, warm-up included.
+    pub caches: CacheCounts,
     /// Violations the oracle found; `None` when it was off.
     pub violations: Option<u64>,
     /// The first of them.
@@ -79,6 +82,7 @@ impl Outcome {
             counts,
             own,
             memory: sim.machine.memory.counts(),
+            caches: sim.machine.caches.counts,
             violations: oracle.map(|oracle| oracle.violations),
             first_violations: oracle
                 .map(|oracle| oracle.first.clone())

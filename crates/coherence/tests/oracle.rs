@@ -5,10 +5,13 @@ mod common;
 
 use common::{BASE, busy_machine, busy_trace, run_checked, violations, with_fault};
 use proptest::prelude::*;
+use std::sync::Arc;
+use steady_coherence::block::Decoder;
 use steady_coherence::config::{Flush, MachineConfig, Mode, Start, Tracks};
 use steady_coherence::layout::Key;
 use steady_coherence::machine::Fault;
-use steady_coherence::{SchemeKind, sim::Sim};
+use steady_coherence::record::Memory;
+use steady_coherence::{Options, SchemeKind, sim::Sim};
 
 fn assert_sound(sim: &Sim, what: &str) {
     let oracle = sim
@@ -109,6 +112,22 @@ fn synonyms_up_to_and_beyond_the_ways_stay_coherent() {
             },
         );
         assert_sound(&sim, &format!("{synonyms} synonyms"));
+    }
+}
+
+#[test]
+fn every_translation_held_has_its_pointer_after_every_few_records() {
+    for invtbl_ways in [1, 4] {
+        let mut machine = busy_machine();
+        machine.attc.invtbl_ways = invtbl_ways;
+        let mut sim = Sim::new(&machine, SchemeKind::Attc, &Options::default()).unwrap();
+        let records = Memory::new(busy_trace(13, 4, 600, 8_000), 50);
+        let mut decoder = Decoder::new(records, u64::MAX);
+        while let Some(block) = decoder.next_block().unwrap() {
+            sim.feed(Arc::new(block));
+            assert_eq!(sim.scheme().check(&sim.machine), Ok(()));
+        }
+        assert!(sim.scheme().counts()["pointer_evictions"] > 100);
     }
 }
 

@@ -26,7 +26,7 @@ pub enum DiagnoseError {
     #[error(transparent)]
     Trace(#[from] steady_tracefile::Error),
     /// Who looks on could not go on.
-    #[error("cannot write {what}: {source}")]
+    #[error("cannot write {what}")]
     Watch {
         /// What.
         what: String,
@@ -35,14 +35,16 @@ pub enum DiagnoseError {
     },
     /// There is nothing of KVM in the trace, nor a shootdown.
     #[error(
-        "{name}: none of its {events} events tells of a vCPU or a TLB shootdown; record a host with \
-         `steady record`, or a guest with `steady record --guest`"
+        "{name}: none of its {events} events tells of a vCPU or a TLB shootdown{lost}; record a host \
+         with `steady record`, or a guest with `steady record --guest`"
     )]
     NothingToSay {
         /// The trace.
         name: String,
         /// How many events it has.
         events: u64,
+        /// What is missing from it, in words and brackets; nothing if nothing is.
+        lost: String,
     },
 }
 
@@ -126,6 +128,7 @@ impl<'s> Diagnoser<'s> {
             return Err(DiagnoseError::NothingToSay {
                 name: name.to_owned(),
                 events: analysis.seen.all,
+                lost: missing_words(source.loss()),
             });
         }
         let trace = self.build(name, source, &analysis, decoder.unreadable());
@@ -311,6 +314,21 @@ impl Default for Diagnoser<'_> {
 
 fn is_text(format: Format) -> bool {
     matches!(format, Format::FtraceText | Format::PerfScript)
+}
+
+/// Why there may be so little in a trace.
+fn missing_words(loss: &Loss) -> String {
+    let undescribed: u64 = loss.unknown_events.values().sum();
+    let cut = loss
+        .truncated
+        .map(|cut| format!("it is cut off at {}", cut.place));
+    let undescribed = (undescribed > 0)
+        .then(|| format!("{undescribed} records are of events that it does not describe"));
+    let words: Vec<String> = cut.into_iter().chain(undescribed).collect();
+    if words.is_empty() {
+        return String::new();
+    }
+    format!(" ({})", words.join(", "))
 }
 
 fn loss(loss: &Loss, analysis: &Analysis, unreadable: u64) -> LossTable {

@@ -182,6 +182,7 @@ mod tests {
     fn one_that_never_ends_is_told() {
         let mut shootdowns = Shootdowns::default();
         shootdowns.event(&event(100, 0, SENDS));
+        shootdowns.event(&event(101, 0, queued(0xa)));
         shootdowns.finish();
         assert_eq!(
             (shootdowns.unfinished, shootdowns.latency_ns.count()),

@@ -85,12 +85,18 @@ impl<W: Write> Perfetto<W> {
         if let Some(id) = effect.vcpu {
             self.vcpu(id, event, all)?;
         }
-        if let Some(boost) = effect.boost.filter(|boost| boost.next) {
-            let flow = self.flow();
+        if let Some(boost) = effect.boost {
             let from = vcpu_track(boost.yielder);
             self.name_vcpu(boost.yielder, all)?;
-            self.instant(from, boost.began_ns, "boost", &[flow])?;
-            self.arrows.entry(boost.target).or_default().push(flow);
+            if boost.next {
+                let flow = self.flow();
+                self.instant(from, boost.began_ns, "boost", &[flow])?;
+                self.arrows.entry(boost.target).or_default().push(flow);
+            } else {
+                let target = all.machine.vcpus[boost.target].number;
+                let name = format!("boost of vCPU {target}, which did not run next");
+                self.instant(from, boost.began_ns, &name, &[])?;
+            }
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ const MOST_BYTES: u64 = 2 << 30;
 #[derive(Debug, thiserror::Error)]
 pub enum SymbolsError {
     /// The file cannot be read.
-    #[error("cannot read the symbols in {path}: {source}")]
+    #[error("cannot read the symbols in {path}")]
     Io {
         /// Which.
         path: PathBuf,

@@ -24,10 +24,11 @@ fn diagnosis(symbols: Option<&Symbols>, slice: Slice) -> Diagnosis {
     diagnoser.finish()
 }
 
-#[test]
-fn exits_and_their_time_equal_what_trace_cmd_report_adds_up_to() {
-    let mut source =
-        steady_tracefile::open(&fixture("stall.dat")).expect("the shipped trace opens");
+/// Exits and nanoseconds by thread and code.
+type Totals = BTreeMap<(i32, u64), (u64, u64)>;
+
+fn counted(trace: &Path) -> Totals {
+    let mut source = steady_tracefile::open(trace).unwrap();
     let (mut decoder, mut analysis) = (Decoder::default(), Analysis::default());
     while let Some(record) = source.next().unwrap() {
         analysis.event(&decoder.event(&record));
@@ -40,19 +41,32 @@ fn exits_and_their_time_equal_what_trace_cmd_report_adds_up_to() {
             found.insert((vcpu.tid, reason.code), (spread.count, spread.total));
         }
     }
-    let text = std::fs::read_to_string(fixture("stall.totals")).unwrap();
-    let expected: BTreeMap<(i32, u64), (u64, u64)> = text
-        .lines()
-        .map(|line| {
-            let words: Vec<u64> = line.split(' ').map(|word| word.parse().unwrap()).collect();
-            (
-                (i32::try_from(words[0]).unwrap(), words[1]),
-                (words[2], words[3]),
-            )
-        })
-        .collect();
+    found
+}
+
+fn totals(name: &str) -> Totals {
+    let text = std::fs::read_to_string(fixture(name)).unwrap();
+    let rows = text.lines().map(|line| {
+        let words: Vec<u64> = line.split(' ').map(|word| word.parse().unwrap()).collect();
+        let thread = i32::try_from(words[0]).unwrap();
+        ((thread, words[1]), (words[2], words[3]))
+    });
+    rows.collect()
+}
+
+#[test]
+fn exits_and_their_time_equal_what_trace_cmd_report_adds_up_to() {
+    let expected = totals("stall.totals");
     assert!(expected.len() > 40);
-    assert_eq!(found, expected);
+    assert_eq!(counted(&fixture("stall.dat")), expected);
+}
+
+#[test]
+fn so_they_do_on_an_amd_host() {
+    let amd = fixture("../../../tracefile/tests/fixtures/qemu-amd-v7-zstd.dat");
+    let expected = totals("amd.totals");
+    assert!(expected.len() > 6);
+    assert_eq!(counted(&amd), expected);
 }
 
 #[test]
@@ -164,6 +178,22 @@ fn the_text_that_trace_cmd_prints_of_a_trace_gives_the_same_tables() {
 }
 
 #[test]
+fn shootdowns_in_a_guests_trace_equal_what_perf_script_adds_up_to() {
+    let mut source = steady_tracefile::open(&fixture("guest.data.zst")).unwrap();
+    let mut diagnoser = Diagnoser::new();
+    diagnoser
+        .trace("guest", source.as_mut(), &mut |_, _, _| Ok(()))
+        .unwrap();
+    let diagnosis = diagnoser.finish();
+    let table = diagnosis.traces[0].shootdowns.as_ref().unwrap();
+    let latency = &table.latency_ns;
+    let found = format!("{} {} {}\n", latency.count, latency.total, latency.max);
+    let expected = std::fs::read_to_string(fixture("guest.totals")).unwrap();
+    assert_eq!((found, table.unfinished), (expected, 0));
+    assert!(diagnosis.findings.iter().any(|f| f.id == "shootdown"));
+}
+
+#[test]
 fn the_same_trace_gives_the_same_bytes() {
     let bytes = || serde_json::to_vec(&diagnosis(None, Slice::default())).unwrap();
     assert_eq!(bytes(), bytes());
@@ -174,4 +204,30 @@ fn what_is_written_as_json_reads_back_as_the_same() {
     let diagnosis = diagnosis(None, Slice::default());
     let text = serde_json::to_string(&diagnosis).unwrap();
     assert_eq!(serde_json::from_str::<Diagnosis>(&text).unwrap(), diagnosis);
+}
+
+#[test]
+fn the_document_of_the_format_names_every_key() {
+    fn keys(value: &serde_json::Value, into: &mut std::collections::BTreeSet<String>) {
+        match value {
+            serde_json::Value::Object(object) => {
+                for (key, value) in object {
+                    into.insert(key.clone());
+                    keys(value, into);
+                }
+            }
+            serde_json::Value::Array(values) => values.iter().for_each(|value| keys(value, into)),
+            _ => {}
+        }
+    }
+    let symbols = Symbols::load(&fixture("stall.map")).unwrap();
+    let diagnosis = diagnosis(Some(&symbols), Slice::default());
+    let mut found = std::collections::BTreeSet::new();
+    keys(&serde_json::to_value(&diagnosis).unwrap(), &mut found);
+    assert!(found.len() > 100);
+    let document = include_str!("../../../docs/formats/diagnosis.md");
+    let findings = diagnosis.findings.iter().map(|finding| finding.id.clone());
+    for name in found.into_iter().chain(findings) {
+        assert!(document.contains(&format!("`{name}`")), "{name}");
+    }
 }

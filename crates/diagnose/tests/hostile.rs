@@ -67,6 +67,8 @@ fn kind() -> impl Strategy<Value = Kind<'static>> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
     #[test]
     fn no_order_of_events_panics_or_counts_twice(
         events in prop::collection::vec((any::<u64>(), 0..3_u32, 8..14_i32, kind()), 0..300),

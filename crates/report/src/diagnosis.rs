@@ -3,13 +3,16 @@
 
 use std::fmt::Write;
 
-use steady_diagnose::{Diagnosis, Finding, Severity, Spread, TraceDiagnosis, VmTable};
+use steady_diagnose::{Diagnosis, Finding, Severity, TraceDiagnosis};
 use steady_measures::Unit;
 
 use crate::humane;
 
-/// Exit reasons, places and the like that are shown of each VM.
-const ROWS_SHOWN: usize = 12;
+mod tables;
+
+use tables::tables;
+pub use tables::{boost_words, calls_words, preempt_words, timers_words};
+
 /// Width that long sentences are broken at.
 const WIDTH: usize = 100;
 
@@ -219,101 +222,4 @@ fn wrapped(out: &mut String, lead: &str, text: &str) {
         fresh = false;
     }
     let _ = writeln!(out, "{line}");
-}
-
-fn tables(out: &mut String, trace: &TraceDiagnosis) {
-    for vm in &trace.vms {
-        let _ = writeln!(out, "{} · {}: VM exits", trace.name, vm.name);
-        exits(out, vm);
-        pauses(out, vm);
-        boosts(out, vm);
-        out.push('\n');
-    }
-}
-
-fn exits(out: &mut String, vm: &VmTable) {
-    let _ = writeln!(
-        out,
-        "  {:<22} {:>10} {:>7} {:>10} {:>7} {:>9} {:>9} {:>9} {:>9}",
-        "reason", "exits", "share", "time", "share", "min", "mean", "p99", "max"
-    );
-    for row in vm.exits.iter().take(ROWS_SHOWN) {
-        let Spread {
-            count,
-            total,
-            min,
-            mean,
-            p99,
-            max,
-            ..
-        } = &row.time_ns;
-        let _ = writeln!(
-            out,
-            "  {:<22} {:>10} {:>7} {:>10} {:>7} {:>9} {:>9} {:>9} {:>9}",
-            row.name,
-            humane::grouped(*count),
-            percent(row.count_permille),
-            time(*total),
-            percent(row.time_permille),
-            time(*min),
-            time(*mean),
-            time(*p99),
-            time(*max)
-        );
-    }
-}
-
-fn pauses(out: &mut String, vm: &VmTable) {
-    let Some(pauses) = &vm.pauses else { return };
-    let _ = writeln!(
-        out,
-        "  pause-loop exits by cause, {} in all, {} in runs at one place, longest run {}:",
-        humane::grouped(pauses.exits),
-        percent(pauses.in_runs_permille),
-        pauses.longest.as_ref().map_or(0, |run| run.exits)
-    );
-    for row in &pauses.by_cause {
-        let _ = writeln!(
-            out,
-            "    {:<14} {:>10} {:>7}   spun {}",
-            row.cause.words(),
-            humane::grouped(row.exits),
-            percent(row.permille),
-            time(row.spun_ns)
-        );
-    }
-    let _ = writeln!(out, "  by function:");
-    for row in pauses.by_place.iter().take(ROWS_SHOWN) {
-        let name = row.function.as_deref().unwrap_or(&row.rip);
-        let _ = writeln!(
-            out,
-            "    {:<34} {:>10} {:<12} longest run {}",
-            name,
-            humane::grouped(row.exits),
-            row.cause.words(),
-            row.longest_run
-        );
-    }
-}
-
-fn boosts(out: &mut String, vm: &VmTable) {
-    let Some(boosts) = &vm.boosts else { return };
-    let _ = writeln!(
-        out,
-        "  boosts: {} looks, {} agreed to by the scheduler, of {} judged {} ran next: {}",
-        humane::grouped(boosts.spins),
-        humane::grouped(boosts.agreed),
-        humane::grouped(boosts.decided),
-        humane::grouped(boosts.ran_next),
-        percent(boosts.ran_next_permille)
-    );
-    for row in &boosts.outcomes {
-        let _ = writeln!(
-            out,
-            "    {:<20} {:>10} {:>7}",
-            row.name,
-            humane::grouped(row.count),
-            percent(row.permille)
-        );
-    }
 }

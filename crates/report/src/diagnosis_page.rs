@@ -6,7 +6,9 @@ use askama::Template;
 use steady_diagnose::{Count, Diagnosis, Finding, Severity, Spread, TraceDiagnosis, VmTable};
 use steady_measures::{Bucket, Distribution, Unit};
 
-use crate::diagnosis::{losses, percent, step_words, time};
+use crate::diagnosis::{
+    boost_words, calls_words, losses, percent, preempt_words, step_words, time, timers_words,
+};
 use crate::humane;
 use crate::svg::bars::{self, Bar};
 use crate::svg::cdf::{self, Curve};
@@ -29,6 +31,7 @@ const RUNS: [(u64, u64, &str); 4] = [
 #[template(path = "diagnosis.html")]
 struct Page<'a> {
     title: String,
+    many: bool,
     traces: Vec<Trace<'a>>,
     findings: Vec<Item<'a>>,
 }
@@ -59,6 +62,7 @@ struct Vm<'a> {
     exits: Vec<[String; 9]>,
     places: Vec<[String; 5]>,
     vcpus: Vec<[String; 7]>,
+    words: Vec<String>,
 }
 
 /// The page.
@@ -67,10 +71,11 @@ pub fn page(diagnosis: &Diagnosis) -> String {
     let many = diagnosis.traces.len() > 1;
     let findings = diagnosis.findings.iter().enumerate();
     let page = Page {
-        title: diagnosis.traces.first().map_or_else(
-            || "Diagnosis".to_owned(),
-            |trace| format!("Diagnosis of {}", trace.name),
-        ),
+        title: match diagnosis.traces.as_slice() {
+            [only] => format!("Diagnosis of {}", only.name),
+            traces => format!("Diagnosis of {} traces", traces.len()),
+        },
+        many,
         findings: findings
             .map(|(at, finding)| {
                 let trace = diagnosis.traces.get(finding.trace);
@@ -187,9 +192,26 @@ fn of_vm(id: String, vm: &VmTable) -> Vm<'_> {
                 ]
             })
             .collect(),
+        words: vm
+            .boosts
+            .iter()
+            .flat_map(boost_words)
+            .chain(
+                [preempt_words(vm), calls_words(vm), timers_words(vm)]
+                    .into_iter()
+                    .flatten(),
+            )
+            .map(|line| capital(&line))
+            .collect(),
         vm,
         id,
     }
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(letters).collect()
 }
 
 fn charts(id: &str, vm: &VmTable) -> Vec<(&'static str, String)> {

@@ -37,7 +37,7 @@ impl fmt::Display for Place {
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused.
-    #[error("{name}: cannot read the trace: {source}")]
+    #[error("{name}: cannot read the trace")]
     Io {
         /// The trace.
         name: String,

@@ -21,6 +21,7 @@ mod format;
 mod input;
 mod loss;
 mod merge;
+mod packed;
 mod perf;
 mod record;
 mod source;

@@ -4,12 +4,14 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::about::About;
 use crate::dat::DatSource;
 use crate::error::{Error, Place};
 use crate::input::Input;
 use crate::loss::Loss;
+use crate::packed::{Counted, PackedSource, Progress, Unpacked};
 use crate::perf::PerfSource;
 use crate::record::Record;
 use crate::text::TextSource;
@@ -112,10 +114,22 @@ fn stream(
         Kind::Perf { pipe: false } => Ok(Box::new(PerfSource::open(
             Input::spool(reader, name).map_err(io)?,
         )?)),
-        Kind::Gzip => inner(Box::new(flate2::read::MultiGzDecoder::new(reader)), name),
-        Kind::Zstd => {
-            let decoder = zstd::stream::read::Decoder::new(reader).map_err(io)?;
-            inner(Box::new(decoder), name)
+        Kind::Gzip | Kind::Zstd => {
+            let progress = Arc::<Progress>::default();
+            let counted = Counted {
+                reader,
+                progress: Arc::clone(&progress),
+            };
+            let decoder: Box<dyn Read + Send> = if matches!(kind, Kind::Gzip) {
+                Box::new(flate2::read::MultiGzDecoder::new(counted))
+            } else {
+                Box::new(zstd::stream::read::Decoder::new(counted).map_err(io)?)
+            };
+            let unpacked = Unpacked {
+                decoder,
+                progress: Arc::clone(&progress),
+            };
+            PackedSource::open(inner(Box::new(unpacked), name), progress, name)
         }
         Kind::Text => Ok(Box::new(TextSource::open(reader, name)?)),
     }

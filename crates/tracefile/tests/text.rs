@@ -266,7 +266,7 @@ fn other_files_are_no_traces() {
     ] {
         let error = open_bytes(bytes.to_vec()).err().expect("no trace");
         assert!(
-            matches!(error, Error::Foreign { .. } | Error::Io { .. }),
+            matches!(error, Error::Foreign { .. } | Error::Malformed { .. }),
             "{error:?}"
         );
     }
@@ -285,4 +285,23 @@ fn packed_text_is_unpacked_and_twice_packed_is_refused() {
     ));
     let dat = zstd::stream::encode_all(fixture_bytes("bochs-intel-v6.dat").as_slice(), 1).unwrap();
     assert_eq!(drain(open_bytes(dat).unwrap().as_mut()).0, 2500);
+}
+
+#[test]
+fn a_packed_trace_without_its_end_gives_what_unpacks_and_its_place() {
+    let line = |at: u32| format!("            bash-1 [000] 1.{at:06}: other: at={at}\n");
+    let text: String = (0..20_000).map(line).collect();
+    let zstd = zstd::encode_all(text.as_bytes(), 3).unwrap();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(text.as_bytes()).unwrap();
+    for packed in [zstd, gzip.finish().unwrap()] {
+        let (whole, loss) = drain(open_bytes(packed.clone()).unwrap().as_mut());
+        assert_eq!((whole, loss.is_none()), (20_000, true));
+        let cut = packed.len() * 3 / 4;
+        let (part, loss) = drain(open_bytes(packed[..cut].to_vec()).unwrap().as_mut());
+        assert!((1..20_000).contains(&part), "{part}");
+        let place = loss.truncated.unwrap().place;
+        assert_eq!(place.to_string(), format!("byte {cut}"));
+        assert!(loss.damage[0].what.contains("does not unpack further"));
+    }
 }

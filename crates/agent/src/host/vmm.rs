@@ -18,7 +18,7 @@ pub fn command(vmm: Vmm, plan: &VmPlan, files: &Files) -> (&'static str, Vec<Str
         Vmm::Qemu => "reboot=t",
     };
     let cmdline = format!(
-        "console=ttyS0 quiet panic=-1 {reboot} tsc=reliable no_timer_check {}",
+        "console=ttyS0 quiet rootfstype=ramfs panic=-1 {reboot} tsc=reliable no_timer_check {}",
         plan.cmdline
     );
     let mut arguments = match vmm {

@@ -39,22 +39,45 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
         Some(path) => Some(Drawing::new(path)?),
         None => None,
     };
+    let mut failed = None;
     for path in &arguments.traces {
-        let (name, mut source) = open(path)?;
-        if is_this_host(source.as_ref()) {
-            diagnoser.knobs = knobs();
-        }
-        let mut watch = |event: &Event<'_>, effect: Effect, all: &Analysis| match &mut drawing {
-            Some(drawing) => drawing.perfetto.event(event, effect, all),
-            None => Ok(()),
-        };
-        diagnoser.trace(&name, source.as_mut(), &mut watch)?;
-        // Only the first trace is drawn: another one's clock may be another.
-        if let Some(done) = drawing.take() {
+        let read = one(path, &mut diagnoser, &mut drawing);
+        // One bad trace among several does not hide what the others say.
+        if let Err(error) = read {
+            if let Some(earlier) = failed.replace(error) {
+                eprintln!("steady: {earlier:#}");
+            }
+        } else if let Some(done) = drawing.take() {
+            // Only the first trace is drawn: another one's clock may be another.
             done.finish()?;
         }
     }
-    show(arguments, &diagnoser.finish())
+    let diagnosis = diagnoser.finish();
+    match failed {
+        Some(error) if diagnosis.traces.is_empty() => Err(error),
+        Some(error) => {
+            show(arguments, &diagnosis)?;
+            Err(error)
+        }
+        None => show(arguments, &diagnosis),
+    }
+}
+
+fn one(
+    path: &Path,
+    diagnoser: &mut Diagnoser<'_>,
+    drawing: &mut Option<Drawing>,
+) -> anyhow::Result<()> {
+    let (name, mut source) = open(path)?;
+    if is_this_host(source.as_ref()) {
+        diagnoser.knobs = knobs();
+    }
+    let mut watch = |event: &Event<'_>, effect: Effect, all: &Analysis| match drawing {
+        Some(drawing) => drawing.perfetto.event(event, effect, all),
+        None => Ok(()),
+    };
+    diagnoser.trace(&name, source.as_mut(), &mut watch)?;
+    Ok(())
 }
 
 /// A drawing that is written aside and renamed when it is whole.

@@ -34,7 +34,8 @@ pub fn record(arguments: &Record) -> anyhow::Result<ExitCode> {
     for probe in &plan.probes {
         writeln!(out, "echo '{probe}' >> {TRACING}/kprobe_events")?;
     }
-    writeln!(out, "{}", plan.command.join(" "))?;
+    let words = plan.command.iter().map(|word| for_shell(word));
+    writeln!(out, "{}", words.collect::<Vec<_>>().join(" "))?;
     for probe in plan.probes.iter().rev() {
         writeln!(
             out,
@@ -87,24 +88,11 @@ fn plan(arguments: &Record) -> anyhow::Result<Plan> {
             left_out.push(format!("{event}: this kernel has no such tracepoint"));
         }
     }
-    let functions = std::fs::read_to_string(format!("{TRACING}/available_filter_functions"));
-    let has = |function: &str| match &functions {
-        Ok(text) => text
-            .lines()
-            .any(|line| line.split_whitespace().next() == Some(function)),
-        Err(_) => true,
+    let probes = if arguments.guest {
+        Vec::new()
+    } else {
+        probes(readable, &mut left_out)
     };
-    let mut probes = Vec::new();
-    for probe in PROBES.iter().filter(|_| !arguments.guest) {
-        if has(probe.function) {
-            probes.push(probe);
-        } else {
-            left_out.push(format!(
-                "{}: this kernel has no such function to probe",
-                probe.function
-            ));
-        }
-    }
     if events.is_empty() {
         bail!(
             "this kernel has none of the tracepoints; are the KVM modules loaded (modprobe kvm)?"
@@ -121,6 +109,33 @@ fn plan(arguments: &Record) -> anyhow::Result<Plan> {
     })
 }
 
+/// The probes that this kernel can set.
+fn probes(readable: bool, left_out: &mut Vec<String>) -> Vec<&'static Probe> {
+    if readable && !Path::new(TRACING).join("kprobe_events").exists() {
+        left_out.push(
+            "whom KVM boosts: this kernel has no kprobes (CONFIG_KPROBE_EVENTS), and no tracepoint \
+             there"
+                .to_owned(),
+        );
+        return Vec::new();
+    }
+    let functions = std::fs::read_to_string(format!("{TRACING}/available_filter_functions"));
+    let has = |function: &str| match &functions {
+        Ok(text) => text
+            .lines()
+            .any(|line| line.split_whitespace().next() == Some(function)),
+        Err(_) => true,
+    };
+    let (probes, without): (Vec<&'static Probe>, Vec<&'static Probe>) =
+        PROBES.iter().partition(|probe| has(probe.function));
+    for function in without.iter().map(|probe| probe.function) {
+        left_out.push(format!(
+            "{function}: this kernel has no such function to probe"
+        ));
+    }
+    probes
+}
+
 fn tool(arguments: &Record) -> anyhow::Result<Tool> {
     if let Some(tool) = arguments.tool {
         return Ok(tool);
@@ -128,10 +143,25 @@ fn tool(arguments: &Record) -> anyhow::Result<Tool> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let has = |name: &str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
     match (has("trace-cmd"), has("perf")) {
+        (true, true) if !ftrace_obeys() => Ok(Tool::Perf),
         (true, _) => Ok(Tool::TraceCmd),
         (false, true) => Ok(Tool::Perf),
         _ if arguments.dry_run => Ok(Tool::TraceCmd),
         _ => bail!("neither trace-cmd nor perf is installed (apt-get install trace-cmd)"),
+    }
+}
+
+/// Whether trace-cmd can switch ftrace on, as it does at first: some machines forbid that, and perf
+/// still records there. Writes the switch's own value back, so nothing changes.
+fn ftrace_obeys() -> bool {
+    let path = Path::new("/proc/sys/kernel/ftrace_enabled");
+    match std::fs::read(path) {
+        Ok(value) => {
+            let file = std::fs::OpenOptions::new().write(true).open(path);
+            file.and_then(|mut file| file.write_all(&value)).is_ok()
+        }
+        // Without a look at it, as in a dry run without privilege, it is taken to obey.
+        Err(_) => true,
     }
 }
 
@@ -160,13 +190,22 @@ fn command(arguments: &Record, tool: Tool, events: &[String], probes: bool) -> V
     };
     let group = match tool {
         Tool::TraceCmd => GROUP.to_owned(),
-        Tool::Perf => format!("'{GROUP}:*'").replace('\'', ""),
+        Tool::Perf => format!("{GROUP}:*"),
     };
     for event in events.iter().chain(probes.then_some(&group)) {
         words.extend(["-e".to_owned(), event.clone()]);
     }
     words.extend(["sleep".to_owned(), seconds]);
     words
+}
+
+/// A word as a shell takes it.
+fn for_shell(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:,=+%@".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// Probes that are set, and taken away again when this goes.

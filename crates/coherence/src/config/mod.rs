@@ -21,6 +21,16 @@ pub enum Mode {
     Native,
 }
 
+/// How caches find out who else holds a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// The L3 knows the holders and asks only them.
+    Directory,
+    /// Every miss of an L2 and every upgrade asks every other core.
+    Snoop,
+}
+
 /// Where the pages of a workload are when a run begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -73,6 +83,8 @@ section! {
         preset: String = "paper".to_owned(),
         /// Virtualized or native.
         mode: Mode = Mode::Virtualized,
+        /// Cache coherence by a `directory` in the L3, or by `snoop`: every L2 asked at each miss.
+        protocol: Protocol = Protocol::Directory,
         /// Cores and their front end.
         core: CoreConfig = CoreConfig::default(),
         /// L1 data cache of each core.

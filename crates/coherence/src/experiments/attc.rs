@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Figures 1 and 8 to 14 of the ATTC paper and every number its text states.
 
+use super::causes::{self, Causes};
 use super::table::percent;
-use super::{Basis, Row, Settings, WorkloadResults, job, mean, run_table_3};
+use super::{Basis, Row, Settings, Stream, WorkloadResults, job, mean, run_streams};
 use crate::compare::Job;
 use crate::config::{MachineConfig, Mode};
 use crate::num::basis_points;
@@ -39,9 +40,6 @@ pub struct Reproduction {
 
 const LATENCIES: [(&str, u32); 3] = [("1000", 1_000), ("2000", 2_000), ("5000", 5_000)];
 const GUEST_SHARES: [(&str, u32); 2] = [("guest-0", 0), ("guest-50", 50)];
-/// Fixed page-walk costs tried for the paper's unstated mean.
-const WALKS: [(&str, u32); 3] = [("walk-100", 100), ("walk-200", 200), ("walk-400", 400)];
-
 fn variant(change: impl FnOnce(&mut MachineConfig)) -> MachineConfig {
     let mut machine = MachineConfig::default();
     change(&mut machine);
@@ -66,17 +64,14 @@ fn all_jobs() -> Vec<Job> {
         let machine = variant(|m| m.hybrid.guest_percent = share);
         jobs.extend([Kvmtlb, Hatric, Attc].map(|scheme| job(scheme, name, &machine)));
     }
-    for (name, cycles) in WALKS {
-        let machine = variant(|m| m.mmu.walk_cycles = cycles);
-        jobs.extend([Kvmtlb, PomTlb, Attc].map(|scheme| job(scheme, name, &machine)));
-    }
     let dram = variant(|m| m.hybrid.enabled = false);
-    jobs.extend([Kvmtlb, Attc, IdealAtlb].map(|scheme| job(scheme, "dram", &dram)));
+    jobs.extend([Kvmtlb, Attc].map(|scheme| job(scheme, "dram", &dram)));
     let native = variant(|m| m.mode = Mode::Native);
     jobs.extend(
         [Ipi, PomTlb, Hatric, Unitd, Attc, Ideal].map(|scheme| job(scheme, "native", &native)),
     );
     jobs.push(job(Attc, "cold", &variant(|m| m.attc.warm = false)));
+    jobs.extend(causes::jobs());
     jobs.push(job(Attc, "14-bits", &variant(|m| m.attc.match_bits = 14)));
     jobs
 }
@@ -89,7 +84,16 @@ pub fn reproduce(
     settings: &Settings,
     done: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Reproduction, Error> {
-    let results = run_table_3(settings, &all_jobs(), done)?;
+    let streams = |workload| {
+        let mut streams = vec![Stream {
+            rate: settings.rate,
+            workload,
+            jobs: all_jobs(),
+        }];
+        streams.extend(causes::streams(settings, workload));
+        streams
+    };
+    let results = run_streams(settings, &streams, done)?;
     let outcomes = || results.iter().flat_map(|w| &w.outcomes);
     Ok(Reproduction {
         settings: settings.clone(),
@@ -141,10 +145,7 @@ fn named<'a>(all: &'a [WorkloadResults], name: &str) -> &'a WorkloadResults {
 fn rows(all: &[WorkloadResults]) -> Vec<Row> {
     let gain = |label: &str, base: &str| mean(all, |w| w.gain(label, base));
     let guest_0 = gain("attc@guest-0", "hatric@guest-0");
-    let pom_walks = WALKS.map(|(name, cycles)| {
-        let pom = gain(&format!("pom-tlb@{name}"), &format!("kvmtlb@{name}"));
-        format!("{} at {cycles} cycles", percent(pom))
-    });
+    let causes = Causes::of(all);
     let freqmine = named(all, "freqmine");
     let wordcount = named(all, "wordcount");
     let mut rows = vec![
@@ -152,13 +153,8 @@ fn rows(all: &[WorkloadResults]) -> Vec<Row> {
             .basis(Basis::Calibrated),
         Row::value("Figure 1", "shootdown overhead, native", 1_310, gain("ideal@native", "ipi@native")),
         Row::value("Figure 8", "ATTC over kvmtlb", 3_570, gain("attc", "kvmtlb")),
-        Row::value("Figure 8", "POM-TLB over kvmtlb", 400, gain("pom-tlb", "kvmtlb")).unless_agrees(|| {
-            format!(
-                "walks are simulated here and mostly hit caches; with one fixed walk cost, as the \
-                 paper's simulator had, POM-TLB gains {}",
-                pom_walks.join(", ")
-            )
-        }),
+        Row::value("Figure 8", "POM-TLB over kvmtlb", 400, gain("pom-tlb", "kvmtlb"))
+            .unless_agrees(|| causes.pom()),
         Row::value("Figure 8", "ATTC over HATRIC", 740, gain("attc", "hatric")).unless_agrees(|| {
             format!(
                 "the guest's share decides: without guest migrations ATTC leads by {} (Figure 14); \
@@ -169,67 +165,48 @@ fn rows(all: &[WorkloadResults]) -> Vec<Row> {
         Row::at_most("Section 4", "ATTC below ideal (same ATLB)", 100, gain("ideal-atlb", "attc")),
         Row::at_most("Section 4", "ATTC below ideal (no ATLB)", 100, gain("ideal", "attc")),
         Row::at_least("Section 4", "coherence cycles removed by ATTC", 9_900, mean(all, removed)),
-        Row::value("Section 4", "freqmine, ATTC over kvmtlb", 10_400, freqmine.gain("attc", "kvmtlb")),
-        Row::value("Section 4", "wordcount, ATTC over HATRIC", 740, wordcount.gain("attc", "hatric")),
+        Row::value("Section 4", "freqmine, ATTC over kvmtlb", 10_400, freqmine.gain("attc", "kvmtlb"))
+            .unless_agrees(|| causes.freqmine()),
+        Row::value("Section 4", "wordcount, ATTC over HATRIC", 740, wordcount.gain("attc", "hatric"))
+            .unless_agrees(|| causes.wordcount()),
         Row::value("Section 4", "wordcount, guest share", 6_000, guest_share(wordcount, "kvmtlb"))
             .basis(Basis::Input),
         Row::value("Figure 11", "ATLB hit ratio, from empty", 9_310, mean(all, |w| hit_ratio(w, "attc@cold"))),
         Row::value("Figure 11", "ATLB hit ratio, steady", 9_310, mean(all, |w| hit_ratio(w, "attc"))),
-        Row::value("Figure 12", "ATTC over kvmtlb, DRAM only", 500, gain("attc@dram", "kvmtlb@dram")),
-        Row::value("Figure 13", "ATTC over IPIs, native", 1_280, gain("attc@native", "ipi@native")),
+        Row::value("Figure 12", "ATTC over kvmtlb, DRAM only", 500, gain("attc@dram", "kvmtlb@dram"))
+            .unless_agrees(|| causes.dram()),
+        Row::value("Figure 13", "ATTC over IPIs, native", 1_280, gain("attc@native", "ipi@native"))
+            .unless_agrees(|| causes.native()),
         Row::at_most(
             "Figure 13",
             "ATTC and HATRIC apart, native (\"similar\": 3 % taken)",
             300,
             gain("attc@native", "hatric@native").abs(),
-        ),
+        )
+        .unless_agrees(|| causes.native_apart()),
         Row::at_most("Figure 14", "ATTC over HATRIC, guest 0 % (\"comparable\": 3 % taken)", 300, guest_0),
         Row::at_most("Section 4", "false invalidations per access (\"almost zero\": 0.01 % taken)",
             1, false_rate(all)),
         Row::at_least("Section 2.5", "initiator cost, kvmtlb over ATTC (10x)", 100_000, cost_ratio(all)),
     ];
-    let dram = mean(all, |w| w.gain("ideal-atlb@dram", "kvmtlb@dram"));
     for row in rows
         .iter_mut()
         .filter(|row| !row.agrees && row.explained_by.is_none())
     {
-        row.explained_by = Some(explain(row.source, &row.what, all, dram));
+        row.explained_by = Some(explain(row.source, &row.what, all));
     }
     rows
 }
 
 /// What another experiment says of a row that is off.
-fn explain(source: &str, what: &str, all: &[WorkloadResults], dram: i64) -> String {
-    let share = |w: &WorkloadResults| guest_share(w, "kvmtlb@dram");
-    let updating = all.iter().filter(|w| share(w) > 0).count();
+fn explain(source: &str, what: &str, all: &[WorkloadResults]) -> String {
     match (source, what) {
-        ("Figure 12", _) => format!(
-            "without migrations only {updating} workloads update anything (their program updates are \
-             an input), and zero-cost coherence with the same ATLB gains {}: the rest is what the \
-             ATLB costs where walks hit the caches",
-            percent(dram)
-        ),
-        ("Figure 13", _) => format!(
-            "native walks are short here, so the ATLB costs more than it saves: POM-TLB alone gains \
-             {}; HATRIC, without an ATLB, gains {} of the ideal's {}",
-            percent(mean(all, |w| w.gain("pom-tlb@native", "ipi@native"))),
-            percent(mean(all, |w| w.gain("hatric@native", "ipi@native"))),
-            percent(mean(all, |w| w.gain("ideal@native", "ipi@native")))
-        ),
         ("Figure 11", _) => format!(
             "misses are first touches: {} from empty tables, {} from warm ones, so the ratio is a \
              matter of run length",
             percent(mean(all, |w| hit_ratio(w, "attc@cold"))),
             percent(mean(all, |w| hit_ratio(w, "attc")))
         ),
-        (_, "wordcount, ATTC over HATRIC") => {
-            let w = named(all, "wordcount");
-            format!(
-                "kvmtlb spends {} on wordcount of which HATRIC keeps the guest's {}",
-                percent(w.gain("ideal", "kvmtlb")),
-                percent(w.gain("ideal", "hatric"))
-            )
-        }
         (_, "ATTC below ideal (same ATLB)" | "ATTC below ideal (no ATLB)") => format!(
             "ATTC spends {} of kvmtlb's coherence cycles; from the ideal without ATLB it is {}",
             percent(10_000 - mean(all, removed)),
@@ -311,7 +288,7 @@ fn figure(
 
 fn figures(all: &[WorkloadResults]) -> Vec<Figure> {
     let kvm = |label| (label, "kvmtlb");
-    vec![
+    let mut figures = vec![
         gains(
             all,
             "Figure 1",
@@ -393,7 +370,9 @@ fn figures(all: &[WorkloadResults]) -> Vec<Figure> {
             "gain over kvmtlb, Shoot4U and ATTC",
             &[kvm("shoot4u"), kvm("attc")],
         ),
-    ]
+    ];
+    figures.extend(Causes::of(all).figures());
+    figures
 }
 
 impl Reproduction {

@@ -8,6 +8,7 @@
 mod attc;
 mod beyond;
 mod calibrate;
+mod causes;
 mod headline;
 mod table;
 
@@ -60,17 +61,29 @@ impl Settings {
     }
 }
 
-/// A job named by the scheme and a variant of the machine.
-fn job(scheme: SchemeKind, variant: &str, machine: &MachineConfig) -> Job {
-    let label = match variant {
+/// The name of a job: the scheme's, and the machine's or stream's variant.
+fn label(scheme: SchemeKind, variant: &str) -> String {
+    match variant {
         "" => scheme.name().to_owned(),
         variant => format!("{}@{variant}", scheme.name()),
-    };
+    }
+}
+
+/// A job named by the scheme and a variant of the machine.
+fn job(scheme: SchemeKind, variant: &str, machine: &MachineConfig) -> Job {
     Job {
-        label,
+        label: label(scheme, variant),
         scheme,
         machine: machine.clone(),
     }
+}
+
+/// Jobs over one stream of accesses.
+struct Stream {
+    /// Pages swept, as [`Settings::rate`].
+    rate: u32,
+    workload: Workload,
+    jobs: Vec<Job>,
 }
 
 /// Runs jobs on one workload; one outcome for each, in order.
@@ -136,6 +149,33 @@ fn run_table_3(
     jobs: &[Job],
     done: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Vec<WorkloadResults>, Error> {
+    let stream = |workload| {
+        vec![Stream {
+            rate: settings.rate,
+            workload,
+            jobs: jobs.to_vec(),
+        }]
+    };
+    run_streams(settings, &stream, done)
+}
+
+/// As [`run_table_3`], with the streams of each workload.
+fn run_streams(
+    settings: &Settings,
+    streams: &(dyn Fn(Workload) -> Vec<Stream> + Sync),
+    done: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Vec<WorkloadResults>, Error> {
+    let run = |workload: Workload| {
+        let mut outcomes = Vec::new();
+        for stream in streams(workload) {
+            let settings = Settings {
+                rate: stream.rate,
+                ..settings.clone()
+            };
+            outcomes.extend(run_jobs(&settings, stream.workload, 1, &stream.jobs)?);
+        }
+        Ok(outcomes)
+    };
     let next = AtomicUsize::new(0);
     let finished = AtomicUsize::new(0);
     let work = || {
@@ -145,7 +185,7 @@ fn run_table_3(
             let Some(workload) = TABLE_3.get(at) else {
                 return mine;
             };
-            mine.push((at, run_jobs(settings, *workload, 1, jobs)));
+            mine.push((at, run(*workload)));
             done(finished.fetch_add(1, Ordering::Relaxed) + 1, TABLE_3.len());
         }
     };

@@ -9,6 +9,8 @@ mod pom;
 mod site;
 mod software;
 mod tagged;
+#[cfg(test)]
+mod tests;
 
 pub use atlb::{Atlb, set_address, set_index};
 

@@ -72,28 +72,33 @@ pub fn preemption(context: &Context<'_>) -> Option<Finding> {
     if table.descheduled_ns.count + table.wakeup_ns.count < FEW {
         return None;
     }
+    let mut evidence = vec![format!(
+        "descheduled {} times for {} on average, {} at most",
+        table.descheduled_ns.count,
+        time(table.descheduled_ns.mean),
+        time(table.descheduled_ns.max)
+    )];
+    if table.wakeup_ns.count > 0 {
+        evidence.push(format!(
+            "woken {} times and kept waiting {} on average, {} at most",
+            table.wakeup_ns.count,
+            time(table.wakeup_ns.mean),
+            time(table.wakeup_ns.max)
+        ));
+    }
     let worst = context.vm.vcpus.iter().max_by_key(|vcpu| vcpu.steal_ns)?;
+    evidence.push(format!(
+        "worst: vCPU {}, {} in all",
+        worst.number,
+        time(worst.steal_ns)
+    ));
     Some(Finding {
         id: "steal".to_owned(),
         severity: context.severity(lost_ns),
         trace: context.at,
         vm: Some(context.vm.name.clone()),
         symptom: "vCPUs are ready and do not run".to_owned(),
-        evidence: vec![
-            format!(
-                "descheduled {} times for {} on average, {} at most",
-                table.descheduled_ns.count,
-                time(table.descheduled_ns.mean),
-                time(table.descheduled_ns.max)
-            ),
-            format!(
-                "woken {} times and kept waiting {} on average, {} at most",
-                table.wakeup_ns.count,
-                time(table.wakeup_ns.mean),
-                time(table.wakeup_ns.max)
-            ),
-            format!("worst: vCPU {}, {} in all", worst.number, time(worst.steal_ns)),
-        ],
+        evidence,
         lost_ns_per_s: lost_ns,
         cause: "More vCPUs want to run than there are pCPUs: the overcommitment itself. It is what makes the other waits long; no remedy gives the time back.".to_owned(),
         confidence: Confidence::High,

@@ -230,7 +230,7 @@ pub fn boosts(context: &Context<'_>) -> Vec<Finding> {
             "scheduler-mismatch",
             "KVM boosts a vCPU, and the scheduler runs another",
             "The scheduler keeps its own order: it forgets the boost of a vCPU that is not eligible, or has another that is due first. With a cgroup for each vCPU the two are not even on one queue.",
-            "The chosen vCPU runs next in most cases.",
+            "The chosen vCPU had gone to sleep or to another pCPU before the decision, so that the scheduler had no choice.",
             remedy(
                 "lower the yielder, so that the boosted vCPU is picked",
                 "debooster",
@@ -257,7 +257,7 @@ pub fn boosts(context: &Context<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, symptom, cause, refuted_by, step) in kinds {
         let (times, share) = count(name);
-        if times < FEW / 2 || share < 10 {
+        if times < FEW / 4 {
             continue;
         }
         let lost_ns = context.per_second(wasted_ns.saturating_mul(share) / 1000);

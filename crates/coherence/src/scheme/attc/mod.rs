@@ -14,6 +14,8 @@
 
 mod invtbl;
 mod rights;
+#[cfg(test)]
+mod tests;
 
 pub use invtbl::{Invtbl, Pointer};
 pub use rights::{Actor, Decision, Gate, Operation, Target, decide};

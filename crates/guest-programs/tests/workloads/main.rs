@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Do the C programs of `workloads/` do and say what their first comment promises?
+#[path = "../common/mod.rs"]
 mod common;
+mod make_input;
+mod shootdown;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -143,67 +146,6 @@ fn histograms_have_the_layout_of_the_recorder_in_rust() {
         };
         assert_eq!((same.0, same.1), (bucket.0, bucket.1));
     }
-}
-
-#[test]
-fn each_method_of_shootdown_interrupts_its_target() {
-    needs_two_cpus();
-    for method in ["mprotect", "madvise", "munmap"] {
-        let report = run(
-            "shootdown",
-            &["--targets", "1", "--operations", "400", "--method", method],
-        );
-        let ipis = values(&report)["shootdown.ipis"];
-        assert!(ipis > 0, "{method}: the kernel counted no TLB interrupt");
-    }
-}
-
-#[test]
-fn the_call_that_gives_the_right_back_is_rare() {
-    needs_two_cpus();
-    const OPERATIONS: i64 = 320;
-    // It shoots down too, and were it made before each operation, the targets would have just run.
-    // Other programs' shootdowns only add to the count, hence the least of several runs.
-    let least = (0..5)
-        .map(|_| {
-            let args = [
-                "--targets",
-                "1",
-                "--operations",
-                "320",
-                "--method",
-                "mprotect",
-            ];
-            values(&run("shootdown", &args))["shootdown.ipis"]
-        })
-        .min()
-        .expect("five runs");
-    assert!(
-        least < OPERATIONS * 3 / 2,
-        "{least} interrupts for {OPERATIONS} operations"
-    );
-}
-
-#[test]
-fn pages_beyond_the_ceiling_of_single_flushes_work_too() {
-    needs_two_cpus();
-    let report = run(
-        "shootdown",
-        &[
-            "--pages",
-            "40",
-            "--operations",
-            "20",
-            "--local-operations",
-            "0",
-        ],
-    );
-    assert_eq!(
-        report.distributions.len(),
-        1,
-        "no control series was asked for"
-    );
-    assert!(values(&report)["shootdown.latency.max"] > 0);
 }
 
 #[test]
@@ -446,40 +388,6 @@ fn pagecache_faults_pages_of_the_file_and_of_the_copy() {
     // Mapping the chunk adds at least one fault a record (the kernel maps pages around it).
     assert!(faults("file") >= 200 * 17);
     assert!(faults("heap") < 200 * 16, "the heap is reused");
-}
-
-#[test]
-fn make_input_writes_the_same_bytes_for_the_same_seed() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let make = |file: &str, args: &[&str]| {
-        let path = directory.path().join(file);
-        let mut all = args.to_vec();
-        all.extend(["--output", path.to_str().expect("UTF-8")]);
-        let output = output("make-input", &all);
-        assert!(output.status.success() && output.stdout.is_empty());
-        fs::read(path).expect("the input")
-    };
-    let text = make("a", &["--kib", "20"]);
-    assert_eq!(text.len(), 20 * 1024);
-    assert_eq!(text, make("b", &["--kib", "20"]));
-    assert_ne!(text, make("c", &["--kib", "20", "--seed", "2"]));
-    assert!(
-        text.iter()
-            .all(|byte| byte.is_ascii_lowercase() || *byte == b' ')
-    );
-    let image = make("d", &["--kind", "image", "--width", "30", "--height", "20"]);
-    assert!(image.starts_with(b"P6\n30 20\n255\n"));
-    assert_eq!(image.len(), b"P6\n30 20\n255\n".len() + 30 * 20 * 3);
-    let left: Vec<_> = fs::read_dir(&directory).expect("the directory").collect();
-    assert_eq!(left.len(), 4, "nothing else stays behind: {left:?}");
-}
-
-#[test]
-fn make_input_that_cannot_write_says_where_and_leaves_nothing() {
-    let output = output("make-input", &["--output", "/proc/steady"]);
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("/proc/steady"), "{text}");
 }
 
 #[test]

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Do the commands of the guide work on the trace that ships, and is bad input answered with one
+//! clear line?
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const STALL: &str = "crates/diagnose/tests/fixtures/stall.dat";
+const MAP: &str = "crates/diagnose/tests/fixtures/stall.map";
+
+fn project() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.ancestors().nth(2).unwrap().to_path_buf()
+}
+
+/// A folder of its own in which the project's `crates` can be seen.
+fn place() -> tempfile::TempDir {
+    let place = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(project().join("crates"), place.path().join("crates")).unwrap();
+    place
+}
+
+fn steady(place: &Path, words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_steady"))
+        .current_dir(place)
+        .env("NO_COLOR", "1")
+        .args(words)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    // Sentences are broken into lines at any blank.
+    let words = String::from_utf8(bytes.to_vec()).unwrap();
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_guides_commands_lead_to_the_findings_that_it_tells_of() {
+    let guide = std::fs::read_to_string(project().join("docs/GUIDE.md")).unwrap();
+    let section = guide.split("\n## ").find(|s| s.starts_with("2. ")).unwrap();
+    let commands = section.lines().filter_map(|line| {
+        let command = line.split('#').next()?.strip_prefix("steady ")?;
+        Some(command.split_whitespace().collect::<Vec<_>>())
+    });
+    let place = place();
+    let (mut ran, mut said) = (0, String::new());
+    for words in commands {
+        let output = steady(place.path(), &words);
+        let talk = text(&output.stderr);
+        assert!(output.status.success(), "{words:?}: {talk}");
+        said += &text(&output.stdout);
+        ran += 1;
+    }
+    assert_eq!(ran, 6);
+    // What the guide says that one reads.
+    for words in [
+        "vCPUs are ready and do not run",
+        "pause-loop exits come again and again at one place",
+        "86.3 %",
+        "65.5 %",
+    ] {
+        assert!(text(section.as_bytes()).contains(words), "guide: {words}");
+        assert!(said.contains(words), "said: {words}");
+    }
+    for file in ["stall.html", "stall.pftrace", "stall/findings.csv"] {
+        assert!(
+            place.path().join(file).metadata().unwrap().len() > 500,
+            "{file}"
+        );
+    }
+}
+
+#[test]
+fn the_three_ways_in_which_boosts_fail_are_named_with_their_shares() {
+    let place = place();
+    let output = steady(
+        place.path(),
+        &["diagnose", STALL, "--symbols", MAP, "--json"],
+    );
+    let diagnosis: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let findings = diagnosis["findings"].as_array().unwrap();
+    for id in [
+        "boost-scheduler-mismatch",
+        "boost-overboost",
+        "boost-lost-opportunity",
+        "pause-continuous",
+    ] {
+        let finding = findings.iter().find(|finding| finding["id"] == id);
+        let finding = finding.unwrap_or_else(|| panic!("{id}"));
+        assert!(
+            finding["evidence"][0].as_str().unwrap().contains('%'),
+            "{id}"
+        );
+        assert!(!finding["next"].as_array().unwrap().is_empty(), "{id}");
+    }
+}
+
+#[test]
+fn a_bad_trace_among_several_is_told_and_the_others_are_diagnosed() {
+    let place = place();
+    std::fs::write(place.path().join("empty"), "").unwrap();
+    let output = steady(place.path(), &["diagnose", "empty", STALL]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("empty: the trace is empty"));
+    assert!(text(&output.stdout).contains("vCPUs are ready and do not run"));
+}
+
+#[test]
+fn what_is_no_trace_is_refused_with_what_was_expected() {
+    let place = place();
+    std::fs::write(place.path().join("notes.txt"), "one line\n").unwrap();
+    for (words, expected) in [
+        (
+            &["diagnose", "notes.txt"][..],
+            "notes.txt: not a trace: line 1",
+        ),
+        (
+            &["diagnose", "absent"][..],
+            "absent: cannot read the trace: No such file",
+        ),
+        (
+            &["diagnose", STALL, "--symbols", "notes.txt"][..],
+            "notes.txt",
+        ),
+        (&["diagnose"][..], "required arguments"),
+    ] {
+        let output = steady(place.path(), words);
+        let talk = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {talk}");
+        assert!(talk.contains(expected), "{words:?}: {talk}");
+        assert_eq!(output.stdout, b"", "{words:?}");
+    }
+}
+
+#[test]
+fn a_trace_from_a_pipe_gives_what_the_file_gives() {
+    let place = place();
+    let file = steady(place.path(), &["diagnose", STALL]);
+    let piped = Command::new(env!("CARGO_BIN_EXE_steady"))
+        .args(["diagnose", "-"])
+        .env("NO_COLOR", "1")
+        .stdin(std::fs::File::open(project().join(STALL)).unwrap())
+        .output()
+        .unwrap();
+    let piped = text(&piped.stdout).replace("standard input", STALL);
+    assert_eq!(piped, text(&file.stdout));
+}
+
+#[test]
+fn completions_and_man_pages_know_the_commands() {
+    let place = place();
+    let output = steady(place.path(), &["completions", "bash"]);
+    let script = text(&output.stdout);
+    assert!(script.contains("--perfetto") && script.contains("--buffer-kib"));
+    let output = steady(place.path(), &["man", "man"]);
+    assert!(output.status.success());
+    for page in ["man/steady-diagnose.1", "man/steady-record.1"] {
+        assert!(place.path().join(page).is_file(), "{page}");
+    }
+}

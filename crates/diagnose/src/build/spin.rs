@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The tables of pause-loop exits and of the boosts after them.
+
+use std::collections::BTreeMap;
+
+use super::{Builder, counts_of, hex, permille};
+use crate::boost::{Outcome, Tally};
+use crate::cause::Cause;
+use crate::machine::VcpuId;
+use crate::model::{BoostCauseRow, BoostTable, CauseRow, ChosenRow, PauseTable, PlaceRow, RunRow};
+use crate::spread::{Spread, merge};
+
+/// Rows of places that are shown.
+const PLACES_SHOWN: usize = 32;
+
+impl Builder<'_> {
+    pub(super) fn pauses(&self, ids: &[VcpuId], all_exits: u64) -> Option<PauseTable> {
+        let mut causes: BTreeMap<Cause, CauseRow> = BTreeMap::new();
+        let mut places: BTreeMap<String, (PlaceRow, u64)> = BTreeMap::new();
+        let mut runs = Spread::default();
+        let mut table = (0, 0, 0, 0);
+        for &id in ids {
+            let pauses = &self.of(id).pauses;
+            merge(&mut runs, &Spread::from(&pauses.lengths));
+            for (&rip, place) in &pauses.places {
+                let (function, cause) = self.names.of(rip);
+                table.0 += place.exits;
+                table.1 += place.spun_ns;
+                table.2 += place.outside_ns;
+                table.3 += place.in_runs;
+                let row = causes.entry(cause).or_insert(CauseRow {
+                    cause,
+                    exits: 0,
+                    permille: 0,
+                    spun_ns: 0,
+                    outside_ns: 0,
+                    in_runs: 0,
+                });
+                row.exits += place.exits;
+                row.spun_ns += place.spun_ns;
+                row.outside_ns += place.outside_ns;
+                row.in_runs += place.in_runs;
+                let key = function.clone().unwrap_or_else(|| hex(rip));
+                let (row, most) = places.entry(key).or_insert_with(|| {
+                    let row = PlaceRow {
+                        function,
+                        rip: hex(rip),
+                        cause,
+                        exits: 0,
+                        ipi_pending: 0,
+                        spun_ns: 0,
+                        longest_run: 0,
+                    };
+                    (row, 0)
+                });
+                row.exits += place.exits;
+                row.ipi_pending += place.ipi_pending;
+                row.spun_ns += place.spun_ns;
+                row.longest_run = row.longest_run.max(place.longest);
+                // Of equal ones the lower address, whatever the order of the map.
+                if (place.exits, std::cmp::Reverse(hex(rip)))
+                    > (*most, std::cmp::Reverse(row.rip.clone()))
+                {
+                    (*most, row.rip) = (place.exits, hex(rip));
+                }
+            }
+        }
+        let (exits, spun_ns, outside_ns, in_runs) = table;
+        if exits == 0 {
+            return None;
+        }
+        let mut by_cause: Vec<CauseRow> = causes.into_values().collect();
+        by_cause
+            .iter_mut()
+            .for_each(|row| row.permille = permille(row.exits, exits));
+        by_cause.sort_by(|a, b| b.exits.cmp(&a.exits).then(a.cause.cmp(&b.cause)));
+        let mut by_place: Vec<PlaceRow> = places.into_values().map(|(row, _)| row).collect();
+        by_place.sort_by(|a, b| b.exits.cmp(&a.exits).then(a.rip.cmp(&b.rip)));
+        by_place.truncate(PLACES_SHOWN);
+        let windows = ids.iter().filter_map(|&id| self.of(id).pauses.window);
+        Some(PauseTable {
+            exits,
+            by_cause,
+            by_place,
+            runs,
+            in_runs_permille: permille(in_runs, exits),
+            of_all_permille: permille(exits, all_exits),
+            longest: self.longest(ids),
+            spun_ns,
+            outside_ns,
+            window: windows.max(),
+        })
+    }
+
+    fn longest(&self, ids: &[VcpuId]) -> Option<RunRow> {
+        let runs = ids
+            .iter()
+            .filter_map(|&id| Some((id, self.of(id).pauses.longest?)));
+        let (id, run) = runs.max_by_key(|&(id, run)| (run.exits, std::cmp::Reverse(id)))?;
+        Some(RunRow {
+            vcpu: self.analysis.machine.vcpus[id].number,
+            rip: hex(run.rip),
+            function: self.names.of(run.rip).0,
+            begin_ns: run.begin_ns,
+            length_ns: run.end_ns.saturating_sub(run.begin_ns),
+            exits: run.exits,
+        })
+    }
+
+    pub(super) fn boosts(&self, ids: &[VcpuId]) -> Option<BoostTable> {
+        let tallies: Vec<&Tally> = ids
+            .iter()
+            .filter_map(|&id| self.analysis.boosts.tallies.get(id))
+            .collect();
+        let sum = |of: fn(&Tally) -> u64| tallies.iter().map(|tally| of(tally)).sum::<u64>();
+        let (spins, tries) = (sum(|t| t.spins), sum(|t| t.tries));
+        if spins + tries + sum(|t| t.hinted) == 0 {
+            return None;
+        }
+        let mut outcomes: BTreeMap<Outcome, u64> = BTreeMap::new();
+        let mut causes: BTreeMap<Cause, BTreeMap<Outcome, u64>> = BTreeMap::new();
+        let mut instead = BTreeMap::new();
+        let mut chosen: BTreeMap<VcpuId, (u64, u64)> = BTreeMap::new();
+        let mut delay_ns = Spread::default();
+        for tally in &tallies {
+            for (&rip, counts) in &tally.by_place {
+                let cause = self.names.of(rip).1;
+                for (&outcome, count) in counts {
+                    *outcomes.entry(outcome).or_default() += count;
+                    *causes.entry(cause).or_default().entry(outcome).or_default() += count;
+                }
+            }
+            for (&who, count) in &tally.instead {
+                *instead.entry(who.name()).or_default() += count;
+            }
+            for (&id, &(tries, ran_next)) in &tally.chosen {
+                let sums = chosen.entry(id).or_default();
+                *sums = (sums.0 + tries, sums.1 + ran_next);
+            }
+            merge(&mut delay_ns, &Spread::from(&tally.delay_ns));
+        }
+        let of = |outcome| outcomes.get(&outcome).copied().unwrap_or(0);
+        let ran_next = of(Outcome::RanNext) + of(Outcome::Overboost);
+        let decided = ran_next + of(Outcome::SchedulerMismatch);
+        let named =
+            |counts: &BTreeMap<Outcome, u64>| counts_of(counts.iter().map(|(o, c)| (o.name(), *c)));
+        Some(BoostTable {
+            spins,
+            tries,
+            agreed: sum(|t| t.agreed),
+            decided,
+            ran_next,
+            ran_next_permille: permille(ran_next, decided),
+            same_pcpu: sum(|t| t.same_pcpu),
+            delay_ns,
+            outcomes: named(&outcomes),
+            by_cause: causes
+                .iter()
+                .map(|(&cause, counts)| BoostCauseRow {
+                    cause,
+                    outcomes: named(counts),
+                })
+                .collect(),
+            instead: counts_of(instead.into_iter()),
+            chosen: self.chosen(chosen),
+            passed_over: sum(|t| t.passed_over),
+            hinted: sum(|t| t.hinted),
+            unresolved: sum(|t| t.unresolved),
+        })
+    }
+
+    fn chosen(&self, tallies: BTreeMap<VcpuId, (u64, u64)>) -> Vec<ChosenRow> {
+        let mut rows: Vec<ChosenRow> = tallies
+            .into_iter()
+            .map(|(id, (tries, ran_next))| ChosenRow {
+                vcpu: self.analysis.machine.vcpus[id].number,
+                tries,
+                ran_next,
+            })
+            .collect();
+        rows.sort_by(|a, b| b.tries.cmp(&a.tries).then(a.vcpu.cmp(&b.vcpu)));
+        rows
+    }
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The tables of one VM, and of the shootdowns of a traced kernel.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cause::Cause;
+use crate::spread::Spread;
+
+/// One VM.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VmTable {
+    /// `vm1`, `vm2`, …: a trace does not know what the operator calls it.
+    pub name: String,
+    /// Its vCPUs by number.
+    pub vcpus: Vec<VcpuTable>,
+    /// Exits by reason, most time first.
+    pub exits: Vec<ExitRow>,
+    /// Pause-loop exits.
+    pub pauses: Option<PauseTable>,
+    /// Boosts after them.
+    pub boosts: Option<BoostTable>,
+    /// IPIs whose sender waits.
+    pub calls: Option<CallTable>,
+    /// Timers.
+    pub timers: TimerTable,
+    /// Turns.
+    pub preemption: Option<PreemptTable>,
+}
+
+/// One vCPU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VcpuTable {
+    /// Its number.
+    pub number: u32,
+    /// Its thread.
+    pub tid: i32,
+    /// Name of its thread.
+    pub comm: String,
+    /// Exits.
+    pub exits: u64,
+    /// Time outside its guest after them.
+    pub exit_ns: u64,
+    /// Pause-loop exits.
+    pub pause_exits: u64,
+    /// Ready but descheduled.
+    pub steal_ns: u64,
+    /// From wake-up to its turn.
+    pub wakeup_wait_ns: u64,
+    /// How often it was descheduled while ready.
+    pub descheduled: u64,
+    /// Of these, how often KVM did not mark it preempted.
+    pub unmarked: u64,
+}
+
+/// Exits of one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExitRow {
+    /// `vmx` or `svm`.
+    pub isa: String,
+    /// The raw code.
+    pub code: u64,
+    /// Its name, or `UNKNOWN_` and the code.
+    pub name: String,
+    /// Share of all exits.
+    pub count_permille: u64,
+    /// Share of all exits' time.
+    pub time_permille: u64,
+    /// How many, and the time from exit to entry.
+    pub time_ns: Spread,
+}
+
+/// Pause-loop exits of one cause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CauseRow {
+    /// The cause.
+    pub cause: Cause,
+    /// Exits.
+    pub exits: u64,
+    /// Share of all pause-loop exits.
+    pub permille: u64,
+    /// Time spun before them.
+    pub spun_ns: u64,
+    /// Time outside the guest after them.
+    pub outside_ns: u64,
+    /// Exits in runs of two and more.
+    pub in_runs: u64,
+}
+
+/// Pause-loop exits of one function, or of one place if no function is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlaceRow {
+    /// The function.
+    pub function: Option<String>,
+    /// The place with most exits.
+    pub rip: String,
+    /// Its cause.
+    pub cause: Cause,
+    /// Exits.
+    pub exits: u64,
+    /// Of these, while an IPI of the spinner's was not yet taken.
+    pub ipi_pending: u64,
+    /// Time spun before them.
+    pub spun_ns: u64,
+    /// The longest run.
+    pub longest_run: u64,
+}
+
+/// The longest run of exits at one place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunRow {
+    /// The vCPU.
+    pub vcpu: u32,
+    /// The place.
+    pub rip: String,
+    /// The function.
+    pub function: Option<String>,
+    /// When it began.
+    pub begin_ns: u64,
+    /// How long it went on.
+    pub length_ns: u64,
+    /// Its exits.
+    pub exits: u64,
+}
+
+/// Pause-loop exits of a VM.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PauseTable {
+    /// Exits.
+    pub exits: u64,
+    /// By cause.
+    pub by_cause: Vec<CauseRow>,
+    /// By function or place, most first; the first 32.
+    pub by_place: Vec<PlaceRow>,
+    /// Lengths of runs.
+    pub runs: Spread,
+    /// Share of pause-loop exits in runs of two and more.
+    pub in_runs_permille: u64,
+    /// Share of pause-loop exits in all exits.
+    pub of_all_permille: u64,
+    /// The longest run.
+    pub longest: Option<RunRow>,
+    /// Time spun before exits, lower bound of what was wasted.
+    pub spun_ns: u64,
+    /// Time outside the guest after them.
+    pub outside_ns: u64,
+    /// The window that KVM set last, in cycles.
+    pub window: Option<u64>,
+}
+
+/// How often something was the case.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Count {
+    /// What.
+    pub name: String,
+    /// How often.
+    pub count: u64,
+    /// Its share.
+    pub permille: u64,
+}
+
+/// Outcomes of the boosts for one cause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoostCauseRow {
+    /// Why the yielder spun.
+    pub cause: Cause,
+    /// By outcome.
+    pub outcomes: Vec<Count>,
+}
+
+/// How often KVM tried a vCPU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChosenRow {
+    /// Its number.
+    pub vcpu: u32,
+    /// How often it was tried.
+    pub tries: u64,
+    /// Of these, how often it was the next to run.
+    pub ran_next: u64,
+}
+
+/// What became of the looks for a vCPU to boost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoostTable {
+    /// Looks.
+    pub spins: u64,
+    /// vCPUs tried.
+    pub tries: u64,
+    /// Tries that the scheduler agreed to.
+    pub agreed: u64,
+    /// Boosts whose outcome is known: those agreed to.
+    pub decided: u64,
+    /// Of these, how many ran next.
+    pub ran_next: u64,
+    /// Their share: what the PLE study's Table 1 asks.
+    pub ran_next_permille: u64,
+    /// Of those that ran next, on the yielder's pCPU.
+    pub same_pcpu: u64,
+    /// From the request to the chosen vCPU's turn, where it was next.
+    pub delay_ns: Spread,
+    /// All looks by outcome.
+    pub outcomes: Vec<Count>,
+    /// The same by cause.
+    pub by_cause: Vec<BoostCauseRow>,
+    /// Who ran instead, where the scheduler had agreed.
+    pub instead: Vec<Count>,
+    /// Whom KVM tried, most first.
+    pub chosen: Vec<ChosenRow>,
+    /// Looks that passed over a ready vCPU which had yet to take the spinner's IPI.
+    pub passed_over: u64,
+    /// Yields that a guest asked for itself.
+    pub hinted: u64,
+    /// Tries that cannot be judged.
+    pub unresolved: u64,
+}
+
+/// IPIs by where their receiver was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReceiverRow {
+    /// `running`, `descheduled` or `halted`.
+    pub receiver: String,
+    /// From the IPI to the receiver's entry with it.
+    pub delay_ns: Spread,
+}
+
+/// Calls between vCPUs, inferred from a host's trace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallTable {
+    /// Always true: a host does not see the handler run, nor what the call was for.
+    pub inferred: bool,
+    /// From the first IPI until every receiver has entered its guest with it.
+    pub call_ns: Spread,
+    /// By where the receiver was.
+    pub by_receiver: Vec<ReceiverRow>,
+    /// PV TLB flushes that KVM did in the place of an IPI.
+    pub pv_flushes: u64,
+    /// Hypercalls that send IPIs.
+    pub pv_ipis: u64,
+}
+
+/// Shootdowns as the kernel that does them shows them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShootdownTable {
+    /// From begin until all have flushed.
+    pub latency_ns: Spread,
+    /// Targets of each.
+    pub targets: Spread,
+    /// Flushes done for another CPU.
+    pub flushes_for_another: u64,
+    /// Begun but never seen done.
+    pub unfinished: u64,
+}
+
+/// What keeping time costs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimerTable {
+    /// Exits that arm or stop the timer.
+    pub arms: u64,
+    /// Of these, how many stop it.
+    pub stops: u64,
+    /// Exits because the preemption timer ran out.
+    pub expiry_exits: u64,
+    /// Timer interrupts that virtual APICs took.
+    pub delivered: u64,
+    /// Exits on the host's own ticks.
+    pub host_ticks: u64,
+    /// Time outside the guest for arming and expiry.
+    pub guest_timer_ns: u64,
+    /// Time outside the guest for the host's ticks.
+    pub host_tick_ns: u64,
+    /// How often its vCPUs halted.
+    pub idle_entries: u64,
+    /// For how long, in all.
+    pub idle_ns: u64,
+    /// Ticks in a second that the formulas were given.
+    pub tick_hz: u64,
+    /// Exits that a periodic tick would take, by the Paratick paper's section 3.1.
+    pub periodic: u64,
+    /// Exits that a tickless kernel would take, by its section 3.2.
+    pub tickless: u64,
+    /// Exits that paratick would take at most, by its section 4.2.
+    pub paratick_at_most: u64,
+}
+
+/// How often vCPUs were descheduled while ready.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PreemptTable {
+    /// For how long.
+    pub descheduled_ns: Spread,
+    /// From wake-up to the turn.
+    pub wakeup_ns: Spread,
+    /// By the last exit before.
+    pub after: Vec<Count>,
+    /// How often KVM marked it preempted.
+    pub marked: u64,
+    /// How often not: PV TLB flush could not see it.
+    pub unmarked: u64,
+    /// For how long without the mark.
+    pub unmarked_ns: u64,
+    /// How often it waited of its own will.
+    pub blocked: u64,
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The tables behind the findings, and what of them is said in sentences.
+
+use std::fmt::Write;
+
+use steady_diagnose::{BoostTable, Spread, TraceDiagnosis, VmTable};
+
+use super::{percent, time, wrapped};
+use crate::humane;
+
+/// Exit reasons, places and the like that are shown of each VM.
+const ROWS_SHOWN: usize = 12;
+/// Exit reasons that a sentence names.
+const REASONS_NAMED: usize = 5;
+
+/// The tables of a trace's VMs.
+pub fn tables(out: &mut String, trace: &TraceDiagnosis) {
+    for vm in &trace.vms {
+        let _ = writeln!(out, "{} · {}: VM exits", trace.name, vm.name);
+        exits(out, vm);
+        pauses(out, vm);
+        boosts(out, vm);
+        vcpus(out, vm);
+        let words = [preempt_words(vm), calls_words(vm), timers_words(vm)];
+        for line in words.into_iter().flatten() {
+            wrapped(out, "  ", &line);
+        }
+        out.push('\n');
+    }
+}
+
+fn exits(out: &mut String, vm: &VmTable) {
+    let _ = writeln!(
+        out,
+        "  {:<22} {:>10} {:>7} {:>10} {:>7} {:>9} {:>9} {:>9} {:>9}",
+        "reason", "exits", "share", "time", "share", "min", "mean", "p99", "max"
+    );
+    for row in vm.exits.iter().take(ROWS_SHOWN) {
+        let Spread {
+            count,
+            total,
+            min,
+            mean,
+            p99,
+            max,
+            ..
+        } = &row.time_ns;
+        let _ = writeln!(
+            out,
+            "  {:<22} {:>10} {:>7} {:>10} {:>7} {:>9} {:>9} {:>9} {:>9}",
+            row.name,
+            humane::grouped(*count),
+            percent(row.count_permille),
+            time(*total),
+            percent(row.time_permille),
+            time(*min),
+            time(*mean),
+            time(*p99),
+            time(*max)
+        );
+    }
+}
+
+fn pauses(out: &mut String, vm: &VmTable) {
+    let Some(pauses) = &vm.pauses else { return };
+    let _ = writeln!(
+        out,
+        "  pause-loop exits by cause, {} in all, {} in runs at one place, longest run {}:",
+        humane::grouped(pauses.exits),
+        percent(pauses.in_runs_permille),
+        pauses.longest.as_ref().map_or(0, |run| run.exits)
+    );
+    for row in &pauses.by_cause {
+        let _ = writeln!(
+            out,
+            "    {:<14} {:>10} {:>7}   spun {}",
+            row.cause.words(),
+            humane::grouped(row.exits),
+            percent(row.permille),
+            time(row.spun_ns)
+        );
+    }
+    let _ = writeln!(out, "  by function:");
+    for row in pauses.by_place.iter().take(ROWS_SHOWN) {
+        let name = row.function.as_deref().unwrap_or(&row.rip);
+        let _ = writeln!(
+            out,
+            "    {:<34} {:>10} {:<12} longest run {}",
+            name,
+            humane::grouped(row.exits),
+            row.cause.words(),
+            row.longest_run
+        );
+    }
+}
+
+fn boosts(out: &mut String, vm: &VmTable) {
+    let Some(boosts) = &vm.boosts else { return };
+    let _ = writeln!(
+        out,
+        "  boosts: {} looks, {} agreed to by the scheduler, of {} judged {} ran next: {}",
+        humane::grouped(boosts.spins),
+        humane::grouped(boosts.agreed),
+        humane::grouped(boosts.decided),
+        humane::grouped(boosts.ran_next),
+        percent(boosts.ran_next_permille)
+    );
+    for row in &boosts.outcomes {
+        let _ = writeln!(
+            out,
+            "    {:<20} {:>10} {:>7}",
+            row.name,
+            humane::grouped(row.count),
+            percent(row.permille)
+        );
+    }
+    for line in boost_words(boosts) {
+        wrapped(out, "    ", &line);
+    }
+}
+
+fn vcpus(out: &mut String, vm: &VmTable) {
+    let _ = writeln!(
+        out,
+        "  {:<22} {:>10} {:>11} {:>10} {:>12} {:>12} {:>11}",
+        "vCPU (thread)",
+        "exits",
+        "pause exits",
+        "steal",
+        "after wake-up",
+        "descheduled",
+        "not marked"
+    );
+    for vcpu in &vm.vcpus {
+        let _ = writeln!(
+            out,
+            "  {:<22} {:>10} {:>11} {:>10} {:>13} {:>12} {:>11}",
+            format!("{} ({} {})", vcpu.number, vcpu.comm, vcpu.tid),
+            humane::grouped(vcpu.exits),
+            humane::grouped(vcpu.pause_exits),
+            time(vcpu.steal_ns),
+            time(vcpu.wakeup_wait_ns),
+            humane::grouped(vcpu.descheduled),
+            humane::grouped(vcpu.unmarked)
+        );
+    }
+}
+
+/// Whom KVM chose, how soon and where they ran, and who ran in their place.
+#[must_use]
+pub fn boost_words(boosts: &BoostTable) -> Vec<String> {
+    let mut said = Vec::new();
+    if !boosts.chosen.is_empty() {
+        let chosen = boosts.chosen.iter().map(|row| {
+            format!(
+                "vCPU {} {} times ({} ran next)",
+                row.vcpu,
+                humane::grouped(row.tries),
+                humane::grouped(row.ran_next)
+            )
+        });
+        said.push(format!("chosen: {}", joined(chosen)));
+    }
+    if boosts.ran_next > 0 {
+        said.push(format!(
+            "those that ran next did so after {} on average, p99 {}; {} on the yielder's pCPU, {} on another",
+            time(boosts.delay_ns.mean),
+            time(boosts.delay_ns.p99),
+            humane::grouped(boosts.same_pcpu),
+            humane::grouped(boosts.ran_next.saturating_sub(boosts.same_pcpu))
+        ));
+    }
+    if !boosts.instead.is_empty() {
+        let rows = boosts.instead.iter();
+        let rows = rows.map(|row| format!("{} {}", row.name, humane::grouped(row.count)));
+        said.push(format!("ran in the place of others: {}", joined(rows)));
+    }
+    said
+}
+
+/// After which exits vCPUs were descheduled, and what of it PV TLB flush could not see.
+#[must_use]
+pub fn preempt_words(vm: &VmTable) -> Option<String> {
+    let table = vm.preemption.as_ref()?;
+    let all = table.marked + table.unmarked;
+    if all == 0 {
+        return None;
+    }
+    let rows = table.after.iter().take(REASONS_NAMED);
+    let rows = rows.map(|row| format!("{} {}", row.name, humane::grouped(row.count)));
+    Some(format!(
+        "descheduled while ready {} times, by the exit before: {}; of these PV TLB flush could not have seen {}",
+        humane::grouped(all),
+        joined(rows),
+        humane::grouped(table.unmarked)
+    ))
+}
+
+/// IPIs that a sender waits for, as the host infers them.
+#[must_use]
+pub fn calls_words(vm: &VmTable) -> Option<String> {
+    let calls = vm.calls.as_ref()?;
+    let rows = calls
+        .by_receiver
+        .iter()
+        .filter(|row| row.delay_ns.count > 0);
+    let rows = rows.map(|row| {
+        let delay = &row.delay_ns;
+        format!(
+            "{} to a {} vCPU, taken after {}",
+            humane::grouped(delay.count),
+            row.receiver,
+            time(delay.mean)
+        )
+    });
+    let mut text = format!(
+        "calls between vCPUs, inferred from the host: {}, mean {}, p99 {}, max {}",
+        humane::grouped(calls.call_ns.count),
+        time(calls.call_ns.mean),
+        time(calls.call_ns.p99),
+        time(calls.call_ns.max)
+    );
+    let rows = joined(rows);
+    if !rows.is_empty() {
+        let _ = write!(text, "; IPIs: {rows}");
+    }
+    let _ = write!(
+        text,
+        "; {} PV TLB flushes and {} PV IPIs instead",
+        humane::grouped(calls.pv_flushes),
+        humane::grouped(calls.pv_ipis)
+    );
+    Some(text)
+}
+
+/// Exits for timers, idle periods, and what other ways to keep time would cost.
+#[must_use]
+pub fn timers_words(vm: &VmTable) -> Option<String> {
+    let timers = &vm.timers;
+    let exits = timers.arms + timers.expiry_exits + timers.host_ticks;
+    (exits > 0).then(|| {
+        format!(
+            "timers: {} exits to arm or stop, {} at expiry, {} on the host's own ticks; idle {} times for {}. \
+             By the Paratick paper's formulas at {} Hz: periodic ticks {} exits, tickless {}, paratick at most {}",
+            humane::grouped(timers.arms),
+            humane::grouped(timers.expiry_exits),
+            humane::grouped(timers.host_ticks),
+            humane::grouped(timers.idle_entries),
+            time(timers.idle_ns),
+            timers.tick_hz,
+            humane::grouped(timers.periodic),
+            humane::grouped(timers.tickless),
+            humane::grouped(timers.paratick_at_most)
+        )
+    })
+}
+
+fn joined(words: impl Iterator<Item = String>) -> String {
+    words.collect::<Vec<_>>().join(", ")
+}
