@@ -378,10 +378,8 @@ int main(int argc, char **argv)
 	for (unsigned int index = 0; index < settings.revokers; index++) {
 		revokers[index].index = index;
 		revokers[index].stream = random_next(&seed);
-		/* From the last CPU on: one that has no writer is not waited for. */
-		revokers[index].thread =
-			start_pinned(cpus.id[cpus.count - 1 - index % cpus.count], revoker_body,
-				     &revokers[index]);
+		revokers[index].thread = start_pinned(cpus.id[index % cpus.count], revoker_body,
+						      &revokers[index]);
 	}
 	start_ns = gate_open(&gate, (unsigned int)(settings.writers + settings.revokers));
 	for (unsigned int index = 0; index < settings.revokers; index++)
