@@ -47,6 +47,8 @@ static void worker_guest_code(struct shared *shared, u64 index)
 {
 	u64 expected, value;
 
+	/* Without, KVM may not have the vCPU in its map of APIC ids, and nobody can name it. */
+	x2apic_enable();
 	for (;;) {
 		expected = READ_ONCE(shared->expected);
 		rmb(); /* the value is read later: pairs with wmb() in swapper_guest_code() */
@@ -111,6 +113,7 @@ static void swapper_guest_code(struct shared *shared)
 
 static void flooding_guest_code(struct shared *shared)
 {
+	x2apic_enable();
 	for (;;) {
 		GUEST_ASSERT((s64)call_for(shared, 0, KVM_SHOOT4U_WHOLE) >= 0);
 		WRITE_ONCE(shared->calls, shared->calls + 1);
