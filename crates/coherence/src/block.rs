@@ -149,6 +149,7 @@ fn effect(kind: MapKind, prot: Prot) -> MapKind {
     }
 }
 
+#[inline]
 fn check_range(index: u64, start: u64, len: u64) -> Result<(), Error> {
     let end = start
         .checked_add(len)

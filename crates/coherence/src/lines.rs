@@ -110,6 +110,12 @@ impl State {
     }
 }
 
+/// A way's number, below [`MAX_WAYS`], in a byte.
+#[inline]
+fn low8(way: usize) -> u8 {
+    way.to_le_bytes()[0]
+}
+
 #[inline]
 const fn state_of(use_: u32) -> State {
     State(use_ & ((1 << STATE_BITS) - 1))
@@ -147,6 +153,8 @@ macro_rules! with_set {
 #[derive(Debug, Clone)]
 pub struct Lines {
     sets: Sets,
+    /// The way found or filled last in each set: where the next look-up begins.
+    recent: Box<[u8]>,
     mask: u64,
     bits: u32,
     /// Uses so far, since it was wound back.
@@ -169,6 +177,7 @@ impl Lines {
                 5..=8 => Sets::Eight(vec![Set::new(ways); sets]),
                 _ => Sets::Sixteen(vec![Set::new(ways); sets]),
             },
+            recent: vec![0; sets].into_boxed_slice(),
             mask: sets as u64 - 1,
             bits: sets.trailing_zeros(),
             clock: 0,
@@ -210,8 +219,13 @@ impl Lines {
     pub fn find(&mut self, line: u64, write: bool) -> Option<State> {
         let (at, tag) = self.place(line);
         let now = self.tick();
+        let recent = &mut self.recent[at];
         with_set!(&mut self.sets, at, |set| {
-            let way = set.way_of(tag)?;
+            let mut way = usize::from(*recent) % set.tags.len();
+            if set.tags[way] != tag {
+                way = set.way_of(tag)?;
+                *recent = low8(way);
+            }
             let state = state_of(set.uses[way]);
             let after = if write { state.written() } else { state };
             set.uses[way] = now | after.bits();
@@ -235,8 +249,10 @@ impl Lines {
     pub fn insert(&mut self, line: u64, state: State) -> Option<(u64, State)> {
         let (at, tag) = self.place(line);
         let now = self.tick();
+        let recent = &mut self.recent[at];
         let (old, use_) = with_set!(&mut self.sets, at, |set| {
             let way = set.empty_way().unwrap_or_else(|| set.oldest());
+            *recent = low8(way);
             let old = (set.tags[way], set.uses[way]);
             (set.tags[way], set.uses[way]) = (tag, now | state.bits());
             old

@@ -10,6 +10,7 @@ mod beyond;
 mod calibrate;
 mod causes;
 mod headline;
+mod render;
 mod table;
 
 pub use attc::{Figure, Reproduction, reproduce};

@@ -8,7 +8,7 @@
 use super::{Sim, Stop, Thread};
 use crate::block::{Kind, Packed};
 use crate::cache::Found;
-use crate::layout::{Key, PAGE_SHIFT, data_line};
+use crate::layout::{Key, LINE_SHIFT, PAGE_SHIFT, data_line};
 use crate::mmu::TlbEntry;
 use std::sync::Arc;
 
@@ -23,6 +23,43 @@ enum Left {
     Dispatched(u64),
     /// As before, and it has been translated; its line needs more than the L1.
     Translated(u64, Key, TlbEntry, Found),
+}
+
+/// What the last hit used. The next access to the same page or line would find it again, most
+/// recent in its set already, so it need not look; nothing else happens between two hits of a loop.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    /// Number of the 4 KiB page, and the line's by virtual address.
+    page: u64,
+    line: u64,
+    key: Key,
+    entry: TlbEntry,
+    /// The line has been written.
+    written: bool,
+    /// Cycles of a hit.
+    cycles: u64,
+}
+
+/// No address has this page or line.
+const NOWHERE: u64 = u64::MAX;
+
+impl Last {
+    const fn of(page: u64, key: Key, entry: TlbEntry) -> Self {
+        Self {
+            page,
+            line: NOWHERE,
+            key,
+            entry,
+            written: false,
+            cycles: 0,
+        }
+    }
+}
+
+impl Default for Last {
+    fn default() -> Self {
+        Self::of(NOWHERE, Key::small(0, 0), TlbEntry::default())
+    }
 }
 
 impl Sim {
@@ -122,6 +159,7 @@ impl Sim {
         let mmu = &mut m.mmu[core];
         let mut l1 = m.caches.l1(core);
         let (mut done, mut instructions, mut left) = (0, 0, Left::Done);
+        let mut last = Last::default();
         for record in records {
             let write = match record.kind {
                 Kind::Load => false,
@@ -132,19 +170,34 @@ impl Sim {
                 }
             };
             let now = front.dispatch(record.instructions);
-            let key = m.os.key_of(vm, record.vaddr >> PAGE_SHIFT);
-            let entry = match mmu.l1_entry(key) {
-                Some(entry) if now < self.next_deferred && entry.serves(write, now) => entry,
-                _ => {
+            if now >= self.next_deferred {
+                left = Left::Dispatched(now);
+                break;
+            }
+            if last.page != record.vaddr >> PAGE_SHIFT {
+                let page = record.vaddr >> PAGE_SHIFT;
+                let key = m.os.key_of(vm, page);
+                let Some(entry) = mmu.l1_entry(key) else {
                     left = Left::Dispatched(now);
                     break;
-                }
-            };
-            let found = l1.find(data_line(key, entry.spn, record.vaddr), write);
-            let Found::Hit(cycles) = found else {
-                left = Left::Translated(now, key, *entry, found);
+                };
+                last = Last::of(page, key, *entry);
+            }
+            let (key, entry) = (last.key, &last.entry);
+            if !entry.serves(write, now) {
+                left = Left::Dispatched(now);
                 break;
-            };
+            }
+            let line = record.vaddr >> LINE_SHIFT;
+            if last.line != line || (write && !last.written) {
+                let found = l1.find(data_line(key, entry.spn, record.vaddr), write);
+                let Found::Hit(cycles) = found else {
+                    left = Left::Translated(now, key, *entry, found);
+                    break;
+                };
+                (last.line, last.written, last.cycles) = (line, write, cycles);
+            }
+            let cycles = last.cycles;
             if CHECK {
                 if let Some(oracle) = &mut m.oracle {
                     oracle.check(core, key, entry, write, now);
