@@ -28,7 +28,7 @@ fn diagnosis(symbols: Option<&Symbols>, slice: Slice) -> Diagnosis {
 type Totals = BTreeMap<(i32, u64), (u64, u64)>;
 
 fn counted(trace: &Path) -> Totals {
-    let mut source = steady_tracefile::open(trace).unwrap();
+    let mut source = steady_tracefile::open(trace).expect("the shipped trace opens");
     let (mut decoder, mut analysis) = (Decoder::default(), Analysis::default());
     while let Some(record) = source.next().unwrap() {
         analysis.event(&decoder.event(&record));
