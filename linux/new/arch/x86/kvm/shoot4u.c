@@ -163,7 +163,7 @@ static struct kvm_vcpu *shoot4u_find(struct kvm_apic_map *map, u32 id)
 {
 	struct kvm_lapic *apic;
 
-	if (!map || id > map->max_apic_id)
+	if (id > map->max_apic_id)
 		return NULL;
 	apic = map->phys_map[array_index_nospec(id, map->max_apic_id + 1)];
 	return apic ? apic->vcpu : NULL;
@@ -452,8 +452,11 @@ static struct kvm_shoot4u_range shoot4u_range(const struct kvm_shoot4u_call *cal
 	return range;
 }
 
-/* Carries out a valid call of a mode other than off. */
-static u32 shoot4u_call(struct kvm_vcpu *vcpu, int mode, struct shoot4u_record *record)
+/*
+ * Carries out a valid call of a mode other than off. Returns the number of targets that are left to
+ * the guest, or an error.
+ */
+static long shoot4u_call(struct kvm_vcpu *vcpu, int mode, struct shoot4u_record *record)
 {
 	unsigned long *targets = (unsigned long *)record->targets;
 	struct shoot4u_run *run;
@@ -462,6 +465,12 @@ static u32 shoot4u_call(struct kvm_vcpu *vcpu, int mode, struct shoot4u_record *
 	run = get_cpu_ptr(&shoot4u_runs);
 	rcu_read_lock();
 	run->map = rcu_dereference(vcpu->kvm->arch.apic_map);
+	/* KVM has no map where two vCPUs share an APIC id; it then looks at every vCPU's APIC. */
+	if (!run->map) {
+		rcu_read_unlock();
+		put_cpu_ptr(&shoot4u_runs);
+		return -KVM_EOPNOTSUPP;
+	}
 	run->mode = mode;
 	run->range = shoot4u_range(&record->head);
 	run->first = record->head.first;
@@ -488,8 +497,7 @@ long kvm_shoot4u_hypercall(struct kvm_vcpu *vcpu, gpa_t gpa, u64 bytes, u64 a2, 
 {
 	struct shoot4u_record record;
 	int mode = READ_ONCE(shoot4u_mode);
-	long ret = -KVM_ENOSYS;
-	u32 left;
+	long left, ret = -KVM_ENOSYS;
 
 	/* Never without the feature bit, whatever the VMM lets pass of stock features. */
 	if (mode == SHOOT4U_OFF || !tdp_enabled || vcpu->arch.guest_state_protected ||
@@ -501,6 +509,10 @@ long kvm_shoot4u_hypercall(struct kvm_vcpu *vcpu, gpa_t gpa, u64 bytes, u64 a2, 
 		goto refuse;
 
 	left = shoot4u_call(vcpu, mode, &record);
+	if (left < 0) {
+		ret = left;
+		goto refuse;
+	}
 	if (left && kvm_vcpu_write_guest(vcpu, gpa + sizeof(record.head), record.targets,
 					 record.head.words * sizeof(u64))) {
 		ret = -KVM_EFAULT;
