@@ -196,8 +196,17 @@ pub enum RunFault {
 }
 
 impl RunFault {
-    /// Whether a guest triple-faulted.
-    pub fn is_triple_fault(&self) -> bool {
-        matches!(self, Self::Inside { what, .. } if what.contains(": triple fault: "))
+    /// What was lost if a world switch went wrong: a guest by a triple fault, or the host by a panic
+    /// on its way out of one. `None` for every other fault.
+    pub fn lost(&self) -> Option<&'static str> {
+        match self {
+            Self::Inside { what, .. } if what.contains(": triple fault: ") => {
+                Some("a guest triple-faulted")
+            }
+            Self::HostPanic { line } if line.contains("Fatal exception in interrupt") => {
+                Some("the host panicked in an exception")
+            }
+            _ => None,
+        }
     }
 }

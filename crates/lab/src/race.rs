@@ -281,15 +281,18 @@ impl<'a> Lab<'a> {
         let name = format!("{} r{index}", variant.name);
         let step = |text: &str| self.watcher.say(&format!("{name}: {text}"));
         let mut ended = self.emulate(variant, &directory, &step);
-        let lost = matches!(&ended, Err(Failed::Run(fault)) if fault.is_triple_fault());
-        let retried = lost && self.options.engine == EngineKind::Qemu;
-        if retried {
-            // QEMU 7.2's nested SVM loses a guest now and then. One more try, and said so.
+        let lost = match &ended {
+            Err(Failed::Run(fault)) => fault.lost(),
+            _ => None,
+        };
+        let lost = lost.filter(|_| self.options.engine == EngineKind::Qemu);
+        if let Some(lost) = lost {
+            // QEMU 7.2's nested SVM loses a guest or the host now and then. One more try, and said so.
             let first = work.join(format!("{}-r{index}.lost", variant.name));
             replace(&directory, &first)?;
             fs::create_dir_all(&directory)
                 .map_err(|error| LabError::io("make", &directory, error))?;
-            step("a guest triple-faulted; once more");
+            step(&format!("{lost}; once more"));
             ended = self.emulate(variant, &directory, &step);
         }
         let transcript = ended.map_err(|failed| self.failed(variant, &directory, failed))?;
@@ -302,9 +305,9 @@ impl<'a> Lab<'a> {
         };
         let mut repetition = assemble::repetition(context, index, &transcript)
             .map_err(|fault| self.failed(variant, &directory, fault.into()))?;
-        if retried {
+        if let Some(lost) = lost {
             let text = format!(
-                "a guest triple-faulted in the first try, whose logs are in {}-r{index}.lost; seen with QEMU 7.2's nested SVM, and a fault of the kernel if it comes again",
+                "{lost} in the first try, whose logs are in {}-r{index}.lost; seen with QEMU 7.2's nested SVM, and a fault of the kernel if it comes again",
                 variant.name
             );
             repetition.warnings.push(Warning {
