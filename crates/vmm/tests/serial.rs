@@ -7,8 +7,9 @@ use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use steady_vmm::channel::Channel;
 use steady_vmm::sink::{CAPACITY, Sink};
@@ -196,17 +197,35 @@ fn what_nobody_fetches_is_counted_within_the_limit() {
     assert_eq!(bench.channel.finish(Duration::from_millis(50)), 4);
 }
 
+/// Waits until the sender has filled the queue and sends no more.
+fn wait_until_stuck(sent: &AtomicUsize) {
+    let end = Instant::now() + LIMIT;
+    let mut before = 0;
+    while Instant::now() < end {
+        thread::sleep(Duration::from_millis(200));
+        let now = sent.load(Relaxed);
+        if now >= CAPACITY && now == before {
+            return;
+        }
+        before = now;
+    }
+    panic!("the sender was never held up");
+}
+
 #[test]
 fn a_peer_that_does_not_read_does_not_hold_up_the_end() {
     let bench = Bench::new();
     let _peer = bench.connect();
     let uart = bench.uart.clone();
+    let sent = Arc::new(AtomicUsize::new(0));
+    let count = sent.clone();
     let sending = thread::spawn(move || {
         for _ in 0..1 << 20 {
             uart.write(DATA, 0);
+            count.fetch_add(1, Relaxed);
         }
     });
-    thread::sleep(Duration::from_millis(50));
+    wait_until_stuck(&sent);
     assert!(bench.channel.finish(Duration::from_millis(50)) > 0);
     sending.join().unwrap();
 }

@@ -305,7 +305,7 @@ fn a_disk_that_fills_up_during_a_run_is_told_to_be_full() {
     let child = command.spawn().unwrap();
     let run = disk.0.join("test");
     // As soon as the run has its folder, nothing is left for its files.
-    for _ in 0..600 {
+    for _ in 0..6000 {
         if run.is_dir() && find_stream(&run) {
             break;
         }

@@ -39,18 +39,18 @@ fn start(place: &Place) -> (Child, Vec<Pid>) {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    for _ in 0..1500 {
+    for _ in 0..6000 {
         let found = emulators(&place.path("out"));
         if !found.is_empty() {
             return (child, found);
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    panic!("no emulator within 30 s");
+    panic!("no emulator within 120 s");
 }
 
 fn all_gone(place: &Place) -> bool {
-    (0..100).any(|_| {
+    (0..1000).any(|_| {
         std::thread::sleep(Duration::from_millis(20));
         emulators(&place.path("out")).is_empty()
     })

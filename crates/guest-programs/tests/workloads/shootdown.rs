@@ -2,16 +2,27 @@
 //! What the shootdown program does to its targets.
 use super::*;
 
+/// Whether in one of the runs of half a minute the kernel counted so many TLB interrupts. On a busy
+/// machine the target may have no CPU for the whole of a run, and is not interrupted then.
+fn soon_interrupts(args: &[&str], least: i64) -> bool {
+    let end = Instant::now() + Duration::from_secs(30);
+    while Instant::now() < end {
+        if values(&run("shootdown", args))["shootdown.ipis"] >= least {
+            return true;
+        }
+    }
+    false
+}
+
 #[test]
 fn each_method_of_shootdown_interrupts_its_target() {
     needs_two_cpus();
     for method in ["mprotect", "madvise", "munmap", "munmap-area"] {
-        let report = run(
-            "shootdown",
-            &["--targets", "1", "--operations", "400", "--method", method],
+        let args = ["--targets", "1", "--operations", "400", "--method", method];
+        assert!(
+            soon_interrupts(&args, 200),
+            "{method}: in no run did half of 400 operations interrupt the target"
         );
-        let ipis = values(&report)["shootdown.ipis"];
-        assert!(ipis > 0, "{method}: the kernel counted no TLB interrupt");
     }
 }
 
@@ -66,24 +77,22 @@ fn pages_beyond_the_ceiling_of_single_flushes_work_too() {
 #[test]
 fn targets_that_block_now_and_then_are_still_shot_down() {
     needs_two_cpus();
-    let report = run(
-        "shootdown",
-        &[
-            "--targets",
-            "1",
-            "--operations",
-            "200",
-            "--method",
-            "munmap-area",
-            "--sleep-us",
-            "50",
-            "--target-sleep-us",
-            "100",
-            "--target-work-us",
-            "100",
-        ],
+    let args = [
+        "--targets",
+        "1",
+        "--operations",
+        "200",
+        "--method",
+        "munmap-area",
+        "--sleep-us",
+        "50",
+        "--target-sleep-us",
+        "100",
+        "--target-work-us",
+        "100",
+    ];
+    assert!(
+        soon_interrupts(&args, 100),
+        "in no run did half of 200 operations interrupt the target"
     );
-    let values = values(&report);
-    assert_eq!(values["shootdown.operations"], 200);
-    assert!(values["shootdown.ipis"] > 0, "{values:?}");
 }
