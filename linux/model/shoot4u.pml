@@ -303,6 +303,7 @@ proctype vcpu(byte me)
 	byte t, to, where, left, kicked;
 	byte mine[PAGES];	/* what a call leaves valid */
 	bit called;
+	bit fast, asked;	/* the call by the fast path; somebody wanted the vCPU to leave before */
 
 host:	/* vcpu_enter_guest(): requests, then the last look with interrupts off */
 end:
@@ -333,20 +334,23 @@ end:
 			DRAIN_TRANSLATING;
 			translating[me] = 0
 		};
-		STORE_MODE_IN;
-		if
-		:: d_step {
-				req_flush[me] || req_shoot4u[me] || mode[me] == EXITING ->
-				LEAVE_GUEST
-			}
-		:: d_step {
-				!req_flush[me] && !req_shoot4u[me] && mode[me] != EXITING ->
-				in_guest[me] = 1;
-				ASSERT_VALID(me)
-			};
-			goto guest
-		fi
+		goto enter
 	od;
+
+enter:
+	STORE_MODE_IN;
+	if
+	:: d_step {
+			req_flush[me] || req_shoot4u[me] || mode[me] == EXITING ->
+			LEAVE_GUEST
+		};
+		goto host
+	:: d_step {
+			!req_flush[me] && !req_shoot4u[me] && mode[me] != EXITING ->
+			in_guest[me] = 1;
+			ASSERT_VALID(me)
+		}
+	fi;
 
 guest:	/* An exit may come at any time; an interrupt forces one. */
 	do
@@ -373,9 +377,23 @@ guest:	/* An exit may come at any time; an interrupt forces one. */
 			pt[1] = pt[1] + 1;
 			mine[1] = pt[1];
 #endif
-			LEAVE_GUEST
+			in_guest[me] = 0
 		};
-		goto call
+		if
+		:: d_step { LEAVE_GUEST };
+			goto call
+#ifndef EAGER
+		:: d_step {		/* kvm_shoot4u_fastpath(), interrupts off */
+				fast = 1;
+				DRAIN_MODE;
+				asked = (mode[me] == EXITING);
+#ifndef FAULT_WAIT_IN_GUEST_MODE
+				mode[me] = OUTSIDE;
+#endif
+			};
+			goto call
+#endif
+		fi
 	FAULT(0)
 	WALK(0)
 #if PAGES > 1
@@ -403,7 +421,7 @@ walk:	/* another instruction that KVM emulates: it walks the guest's page table 
 	d_step { RUNS(me) -> assert(version >= OLDEST(me, page)); version = 0; page = 0 };
 	goto host;
 
-call:	/* kvm_shoot4u_hypercall(), preemption off, interrupts on */
+call:	/* kvm_shoot4u_carry_out(), preemption off; interrupts on, but by the fast path */
 	if
 	:: d_step { RUNS(me) -> fixed[me] = 1; in_call[me] = 1; t = FIRST_TARGET(me) }
 	fi;
@@ -460,7 +478,7 @@ call:	/* kvm_shoot4u_hypercall(), preemption off, interrupts on */
 		d_step { where = 0; t = NEXT_TARGET(t) }
 	od;
 	if
-	:: d_step {	/* smp_call_function_many() */
+	:: d_step {	/* shoot4u_interrupt() */
 		RUNS(me) ->
 #ifdef FAULT_SKIP_PCPU
 		to = to & (to - 1);
@@ -494,6 +512,11 @@ call:	/* kvm_shoot4u_hypercall(), preemption off, interrupts on */
 		}
 	od;
 #endif
+	if	/* the fast path cannot say who is left: the slow one makes the call again */
+	:: d_step { fast && left != 0 -> fast = 0; asked = 0; left = 0; LEAVE_GUEST };
+		goto call
+	:: else
+	fi;
 	if
 	:: d_step {
 		RUNS(me) ->
@@ -508,11 +531,17 @@ call:	/* kvm_shoot4u_hypercall(), preemption off, interrupts on */
 #endif
 		t = 0;
 		left = 0;
-		in_call[me] = 0;
-		fixed[me] = 0
+		in_call[me] = 0
 	}
 	fi;
-	goto host
+	if
+	:: d_step { !fast -> fixed[me] = 0 };
+		goto host
+	:: d_step { fast && asked -> fast = 0; asked = 0; LEAVE_GUEST };
+		goto host
+	:: d_step { fast && !asked -> fast = 0 };
+		goto enter
+	fi
 }
 
 init

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Shoot4U: TLB shootdowns of a guest, carried out by the host.
+ * Shoot4U: TLB shootdowns of a guest, carried out by the host. What a guest may ask for, and in which
+ * mode, is in shoot4u_call.c.
  *
  * A guest names vCPUs and a range of addresses; when the hypercall returns, none of them uses a
  * translation of that range that is older than the call. Nothing waits for a vCPU to be scheduled:
@@ -27,20 +28,14 @@
 #include <linux/sched/clock.h>
 #include <linux/smp.h>
 #include <linux/string.h>
+#include <trace/events/ipi.h>
 #include <uapi/linux/kvm_para.h>
 
 #include "lapic.h"
-#include "mmu.h"
 #include "shoot4u.h"
 
 #define CREATE_TRACE_POINTS
 #include "shoot4u_trace.h"
-
-enum shoot4u_mode {
-	SHOOT4U_OFF,
-	SHOOT4U_EAGER,		/* the paper's: invalidate now, on the pCPU that has the entries */
-	SHOOT4U_DEFERRED,	/* before the next entry; interrupts only who is in guest mode */
-};
 
 enum shoot4u_action {
 	SHOOT4U_INTERRUPT = 1,
@@ -55,77 +50,12 @@ enum shoot4u_action {
 #define SHOOT4U_HOW_EAGER	1
 #define SHOOT4U_HOW_DEFERRED	2
 
-static const char * const shoot4u_mode_names[] = { "off", "eager", "deferred" };
-static const char * const shoot4u_fault_names[] = {
-	"none", "skip-pcpu", "skip-migrated", "wrong-vpid", "drop-request", "short-range",
-	"ignore-emulation",
-};
-
-static int shoot4u_mode __read_mostly = SHOOT4U_DEFERRED;
-
-/*
- * Pages that are invalidated one by one; more, and the whole context goes. A guest asks for at most
- * 33 of them (tlb_single_page_flush_ceiling), which is where one instruction a page was found to
- * cost about as much as filling the TLB again; the limit is for guests that ask for more.
- */
-static uint shoot4u_ceiling __read_mostly = 33;
-module_param(shoot4u_ceiling, uint, 0644);
-
 /*
  * An interrupt for a vCPU that is not in the guest takes time from whoever runs there. A VM may
  * cause so many of them in about a millisecond; what it asks for beyond is deferred.
  */
 static uint shoot4u_ipis_per_ms __read_mostly = 64;
 module_param(shoot4u_ipis_per_ms, uint, 0644);
-
-static int shoot4u_set_name(const char *value, const char * const *names, size_t count, int *to)
-{
-	int chosen = __sysfs_match_string(names, count, value);
-
-	if (chosen < 0)
-		return chosen;
-	WRITE_ONCE(*to, chosen);
-	return 0;
-}
-
-static int shoot4u_set_mode(const char *value, const struct kernel_param *param)
-{
-	return shoot4u_set_name(value, shoot4u_mode_names, ARRAY_SIZE(shoot4u_mode_names),
-				&shoot4u_mode);
-}
-
-static int shoot4u_get_mode(char *buffer, const struct kernel_param *param)
-{
-	return sysfs_emit(buffer, "%s\n", shoot4u_mode_names[READ_ONCE(shoot4u_mode)]);
-}
-
-static const struct kernel_param_ops shoot4u_mode_ops = {
-	.set = shoot4u_set_mode,
-	.get = shoot4u_get_mode,
-};
-module_param_cb(shoot4u, &shoot4u_mode_ops, NULL, 0644);
-
-#ifdef CONFIG_KVM_SHOOT4U_FAULTS
-int kvm_shoot4u_planted __read_mostly;
-EXPORT_SYMBOL_GPL(kvm_shoot4u_planted);
-
-static int shoot4u_set_fault(const char *value, const struct kernel_param *param)
-{
-	return shoot4u_set_name(value, shoot4u_fault_names, ARRAY_SIZE(shoot4u_fault_names),
-				&kvm_shoot4u_planted);
-}
-
-static int shoot4u_get_fault(char *buffer, const struct kernel_param *param)
-{
-	return sysfs_emit(buffer, "%s\n", shoot4u_fault_names[READ_ONCE(kvm_shoot4u_planted)]);
-}
-
-static const struct kernel_param_ops shoot4u_fault_ops = {
-	.set = shoot4u_set_fault,
-	.get = shoot4u_get_fault,
-};
-module_param_cb(shoot4u_fault, &shoot4u_fault_ops, NULL, 0644);
-#endif
 
 /* One call on its way through: there is at most one on each pCPU, with preemption off. */
 struct shoot4u_run {
@@ -135,27 +65,16 @@ struct shoot4u_run {
 	u32 first;
 	u32 bits;
 	u64 call;
-	int mode;
+	enum kvm_shoot4u_mode mode;
 	DECLARE_BITMAP(eager, KVM_SHOOT4U_MAX_WORDS * 64);
 	DECLARE_BITMAP(kicked, KVM_SHOOT4U_MAX_WORDS * 64);
 };
 
 static DEFINE_PER_CPU(struct shoot4u_run, shoot4u_runs);
 
-struct shoot4u_record {
-	struct kvm_shoot4u_call head;
-	u64 targets[KVM_SHOOT4U_MAX_WORDS];
-};
-
-bool kvm_shoot4u_offered(void)
-{
-	/* Without TDP a guest's flush has shadow page tables to look after. */
-	return tdp_enabled && READ_ONCE(shoot4u_mode) != SHOOT4U_OFF;
-}
-
 void kvm_shoot4u_vcpu_init(struct kvm_vcpu *vcpu)
 {
-	spin_lock_init(&vcpu->arch.shoot4u.lock);
+	raw_spin_lock_init(&vcpu->arch.shoot4u.lock);
 }
 
 /* Whoever an interrupt to this APIC id would reach; nobody else can be meant. */
@@ -186,12 +105,12 @@ static void shoot4u_queue(struct kvm_vcpu *vcpu, const struct kvm_shoot4u_range 
 {
 	struct kvm_shoot4u_vcpu *s = &vcpu->arch.shoot4u;
 
-	spin_lock(&s->lock);
+	raw_spin_lock(&s->lock);
 	if (range->end == KVM_SHOOT4U_WHOLE || s->queued == KVM_SHOOT4U_QUEUE)
 		s->whole = true;
 	else if (!s->whole)
 		s->queue[s->queued++] = *range;
-	spin_unlock(&s->lock);
+	raw_spin_unlock(&s->lock);
 
 	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_DROP_REQUEST) && !(get_cycles() & 0x70))
 		return;
@@ -207,13 +126,13 @@ void kvm_shoot4u_serve(struct kvm_vcpu *vcpu)
 	bool whole;
 	u32 i, count;
 
-	spin_lock(&s->lock);
+	raw_spin_lock(&s->lock);
 	whole = s->whole;
 	count = s->queued;
 	memcpy(ranges, s->queue, count * sizeof(ranges[0]));
 	s->whole = false;
 	s->queued = 0;
-	spin_unlock(&s->lock);
+	raw_spin_unlock(&s->lock);
 
 	/* Moved to another pCPU in between, the vCPU is flushed there as a whole by KVM. */
 	preempt_disable();
@@ -264,7 +183,7 @@ static bool shoot4u_may_interrupt(struct kvm *kvm)
 static bool shoot4u_is_eager(struct kvm_vcpu *vcpu, struct kvm_vcpu *target,
 			     const struct shoot4u_run *run)
 {
-	if (run->mode != SHOOT4U_EAGER || !kvm_x86_call(shoot4u_immediate)(&run->range))
+	if (run->mode != KVM_SHOOT4U_EAGER || !kvm_x86_call(shoot4u_immediate)(&run->range))
 		return false;
 	if (READ_ONCE(target->mode) != OUTSIDE_GUEST_MODE || shoot4u_may_interrupt(vcpu->kvm))
 		return true;
@@ -325,28 +244,24 @@ static void shoot4u_aim(struct kvm_vcpu *vcpu, struct kvm_vcpu *target, u32 bit,
 	trace_kvm_shoot4u_target(target, run->call, pcpu, action);
 }
 
-/* An interrupt alone makes a vCPU leave the guest. */
-static void shoot4u_kick(void *unused)
-{
-}
-
 /*
  * Interrupts the pCPUs, and waits: for what they do for eager targets, and for kicked ones to have
- * left the guest, which is sooner than the end of their interrupt. A kicked vCPU was loaded, with
- * interrupts off, when its mode was changed, and nobody else ends that mode; so the wait is for the
- * pCPU to take the interrupt, and for no vCPU to be scheduled.
+ * left the guest. Any interrupt makes them leave; this one needs no end to be waited for. A kicked
+ * vCPU was loaded, with interrupts off, when its mode was changed, and nobody else ends that mode;
+ * so the wait is for the pCPU to take the interrupt, and for no vCPU to be scheduled.
  */
 static void shoot4u_interrupt(struct shoot4u_run *run)
 {
 	struct kvm_vcpu *target;
-	u32 bit;
+	u32 bit, pcpu;
 
 	if (!bitmap_empty(run->eager, run->bits)) {
 		smp_call_function_many(&run->pcpus, shoot4u_here, run, true);
 		return;
 	}
 
-	smp_call_function_many(&run->pcpus, shoot4u_kick, NULL, false);
+	for_each_cpu(pcpu, &run->pcpus)
+		smp_send_reschedule(pcpu);
 	for_each_set_bit(bit, run->kicked, run->bits) {
 		target = shoot4u_find(run->map, run->first + bit);
 		while (READ_ONCE(target->mode) == EXITING_GUEST_MODE)
@@ -404,59 +319,13 @@ static u32 shoot4u_serve_all(struct kvm_vcpu *vcpu, struct shoot4u_run *run, uns
 	return left;
 }
 
-/* Reads the call at @gpa, whose words are all the guest's, once; 0 or an error of the hypercall. */
-static long shoot4u_read(struct kvm_vcpu *vcpu, gpa_t gpa, u64 bytes,
-			 struct shoot4u_record *record)
-{
-	struct kvm_shoot4u_call *call = &record->head;
-	u64 mask;
-
-	if (bytes < sizeof(*call) + sizeof(u64) || bytes > sizeof(*record) || bytes % sizeof(u64))
-		return -KVM_EINVAL;
-	if (gpa % sizeof(u64) || offset_in_page(gpa) + bytes > PAGE_SIZE ||
-	    kvm_vcpu_read_guest(vcpu, gpa, record, bytes))
-		return -KVM_EFAULT;
-
-	if (bytes != sizeof(*call) + (u64)call->words * sizeof(u64) || call->first % 64 ||
-	    (call->flags & ~KVM_SHOOT4U_FREED_TABLES))
-		return -KVM_EINVAL;
-	if (call->stride_shift != 12 && call->stride_shift != 21 && call->stride_shift != 30)
-		return -KVM_EINVAL;
-
-	if (call->end == KVM_SHOOT4U_WHOLE)
-		return call->start ? -KVM_EINVAL : 0;
-	mask = (1ULL << call->stride_shift) - 1;
-	if (call->end <= call->start || ((call->start | call->end) & mask))
-		return -KVM_EINVAL;
-	return 0;
-}
-
-/* What to invalidate for a valid call: its range, or all where that is cheaper or necessary. */
-static struct kvm_shoot4u_range shoot4u_range(const struct kvm_shoot4u_call *call)
-{
-	struct kvm_shoot4u_range range = {
-		.start = call->start,
-		.end = call->end,
-		.stride_shift = call->stride_shift,
-	};
-	int bits = pgtable_l5_enabled() ? 57 : 48;
-
-	/* INVVPID refuses an address that is not canonical. */
-	if (call->end == KVM_SHOOT4U_WHOLE || (call->flags & KVM_SHOOT4U_FREED_TABLES) ||
-	    (call->end - call->start) >> call->stride_shift > READ_ONCE(shoot4u_ceiling) ||
-	    !__is_canonical_address(call->start, bits) ||
-	    !__is_canonical_address(call->end - 1, bits)) {
-		range.start = 0;
-		range.end = KVM_SHOOT4U_WHOLE;
-	}
-	return range;
-}
-
 /*
  * Carries out a valid call of a mode other than off. Returns the number of targets that are left to
- * the guest, or an error.
+ * the guest, now alone in @record, or an error.
  */
-static long shoot4u_call(struct kvm_vcpu *vcpu, int mode, struct shoot4u_record *record)
+long kvm_shoot4u_carry_out(struct kvm_vcpu *vcpu, enum kvm_shoot4u_mode mode,
+			   const struct kvm_shoot4u_range *range,
+			   struct kvm_shoot4u_record *record)
 {
 	unsigned long *targets = (unsigned long *)record->targets;
 	struct shoot4u_run *run;
@@ -472,7 +341,7 @@ static long shoot4u_call(struct kvm_vcpu *vcpu, int mode, struct shoot4u_record 
 		return -KVM_EOPNOTSUPP;
 	}
 	run->mode = mode;
-	run->range = shoot4u_range(&record->head);
+	run->range = *range;
 	run->first = record->head.first;
 	run->bits = record->head.words * 64;
 	run->call = atomic64_inc_return(&vcpu->kvm->arch.shoot4u.calls);
@@ -490,39 +359,6 @@ static long shoot4u_call(struct kvm_vcpu *vcpu, int mode, struct shoot4u_record 
 	rcu_read_unlock();
 	put_cpu_ptr(&shoot4u_runs);
 	return left;
-}
-
-/* KVM_HC_SHOOT4U; called with kvm->srcu held, by a guest at CPL 0. */
-long kvm_shoot4u_hypercall(struct kvm_vcpu *vcpu, gpa_t gpa, u64 bytes, u64 a2, u64 a3)
-{
-	struct shoot4u_record record;
-	int mode = READ_ONCE(shoot4u_mode);
-	long left, ret = -KVM_ENOSYS;
-
-	/* Never without the feature bit, whatever the VMM lets pass of stock features. */
-	if (mode == SHOOT4U_OFF || !tdp_enabled || vcpu->arch.guest_state_protected ||
-	    !(vcpu->arch.pv_cpuid.features & BIT(KVM_FEATURE_SHOOT4U)))
-		goto refuse;
-
-	ret = a2 || a3 ? -KVM_EINVAL : shoot4u_read(vcpu, gpa, bytes, &record);
-	if (ret)
-		goto refuse;
-
-	left = shoot4u_call(vcpu, mode, &record);
-	if (left < 0) {
-		ret = left;
-		goto refuse;
-	}
-	if (left && kvm_vcpu_write_guest(vcpu, gpa + sizeof(record.head), record.targets,
-					 record.head.words * sizeof(u64))) {
-		ret = -KVM_EFAULT;
-		goto refuse;
-	}
-	return left;
-
-refuse:
-	vcpu->stat.shoot4u_refused++;
-	return ret;
 }
 
 /*

@@ -17,6 +17,12 @@ enum kvm_shoot4u_flush {
 	KVM_SHOOT4U_FLUSH_NEW_ASID,
 };
 
+enum kvm_shoot4u_mode {
+	KVM_SHOOT4U_OFF,
+	KVM_SHOOT4U_EAGER,	/* the paper's: invalidate now, on the pCPU that has the entries */
+	KVM_SHOOT4U_DEFERRED,	/* before the next entry; interrupts only who is in guest mode */
+};
+
 /* Planted faults, for the checker to find. */
 enum kvm_shoot4u_fault {
 	KVM_SHOOT4U_FAULT_NONE,
@@ -54,9 +60,20 @@ bool svm_shoot4u_immediate(const struct kvm_shoot4u_range *range);
 u32 svm_shoot4u_tag(struct kvm_vcpu *vcpu);
 u32 svm_shoot4u_flush(struct kvm_vcpu *vcpu, const struct kvm_shoot4u_range *range);
 
+/* A call as it was read from the guest's memory. */
+struct kvm_shoot4u_record {
+	struct kvm_shoot4u_call head;
+	u64 targets[KVM_SHOOT4U_MAX_WORDS];
+};
+
+long kvm_shoot4u_carry_out(struct kvm_vcpu *vcpu, enum kvm_shoot4u_mode mode,
+			   const struct kvm_shoot4u_range *range,
+			   struct kvm_shoot4u_record *record);
+
 bool kvm_shoot4u_offered(void);
 void kvm_shoot4u_vcpu_init(struct kvm_vcpu *vcpu);
 long kvm_shoot4u_hypercall(struct kvm_vcpu *vcpu, gpa_t gpa, u64 bytes, u64 a2, u64 a3);
+fastpath_t kvm_shoot4u_fastpath(struct kvm_vcpu *vcpu);
 void kvm_shoot4u_serve(struct kvm_vcpu *vcpu);
 bool kvm_shoot4u_flushing(struct kvm_vcpu *vcpu, enum kvm_shoot4u_flush kind);
 
@@ -66,7 +83,7 @@ bool kvm_shoot4u_flushing(struct kvm_vcpu *vcpu, enum kvm_shoot4u_flush kind);
  */
 static inline void kvm_shoot4u_translating(struct kvm_vcpu *vcpu)
 {
-	/* Pairs with the barrier between count and flag in shoot4u_aim(). */
+	/* Pairs with the barrier between count and flag in shoot4u_is_translating(). */
 	smp_store_mb(vcpu->arch.shoot4u.translating, 1);
 }
 

@@ -31,7 +31,7 @@ struct kvm_shoot4u_range {
  * @translating: KVM may hold a guest-physical address that it translated for this vCPU
  */
 struct kvm_shoot4u_vcpu {
-	spinlock_t lock;
+	raw_spinlock_t lock;
 	u32 queued;
 	bool whole;
 	struct kvm_shoot4u_range queue[KVM_SHOOT4U_QUEUE];
