@@ -6,7 +6,7 @@
  * KVM lets them, speculative fills while in guest mode, hypercalls of several initiators at once,
  * requests and vcpu->mode with their memory order, interrupts to pCPUs, instructions that KVM
  * emulates. One step here is one access to shared state there; what runs with nobody able to tell
- * the difference is joined. The functions named below are those of arch/x86/kvm/shoot4u.c and of
+ * the difference is joined. The functions named below are those of arch/x86/kvm/shoot4u*.c and of
  * vcpu_enter_guest() in arch/x86/kvm/x86.c.
  *
  * What is left out: nested guests, hotplug, PCIDs, page sizes, the checking of the hypercall's

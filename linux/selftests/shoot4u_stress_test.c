@@ -120,6 +120,15 @@ static void flooding_guest_code(struct shared *shared)
 	}
 }
 
+/* A flood that asks for nothing: what the exits alone do to the neighbours, and to an emulator. */
+static void exiting_guest_code(struct shared *shared)
+{
+	for (;;) {
+		kvm_hypercall(KVM_HC_VAPIC_POLL_IRQ, 0, 0, 0, 0);
+		WRITE_ONCE(shared->calls, shared->calls + 1);
+	}
+}
+
 static void counting_guest_code(u64 *count)
 {
 	for (;;)
@@ -269,10 +278,10 @@ struct neighbours {
 };
 
 /*
- * On pCPU 0 a vCPU of the flooding VM; on pCPU 1 two of them, a vCPU of another VM and a task.
- * What the neighbours count in a while, beside a flood and beside vCPUs that only spin.
+ * On pCPU 0 a vCPU of the busy VM; on pCPU 1 two of them, a vCPU of another VM and a task.
+ * What the neighbours count in a while, beside vCPUs that do this.
  */
-static void run_flood(bool flood, struct neighbours *sum)
+static void run_beside(void *code, struct neighbours *sum)
 {
 	struct kvm_vm *busy = vm_create(3), *neighbour;
 	static const u32 ids[] = { CALLER_ID, TARGET_ID, OTHER_ID };
@@ -290,10 +299,11 @@ static void run_flood(bool flood, struct neighbours *sum)
 	*count = task_count = 0;
 	vcpu_args_set(counter, 1, gva);
 	for (i = 0; i < ARRAY_SIZE(ids); i++) {
-		vcpus[i] = add_vcpu(busy, ids[i], flood ? (void *)flooding_guest_code :
-							  (void *)counting_guest_code);
+		vcpus[i] = add_vcpu(busy, ids[i], code);
 		shared[i] = share(busy, &gva);
-		vcpu_args_set(vcpus[i], 1, flood ? gva : gva + offsetof(struct shared, turns));
+		vcpu_args_set(vcpus[i], 1,
+			      code == counting_guest_code ? gva + offsetof(struct shared, turns) :
+							    gva);
 	}
 	for (i = 0; i < ARRAY_SIZE(ids); i++) {
 		threads[i] = start_thread(vcpu_thread_body, vcpus[i]);
@@ -316,22 +326,32 @@ static void run_flood(bool flood, struct neighbours *sum)
 	kvm_vm_free(busy);
 }
 
+static void print_kept(const char *beside, const struct neighbours *flooded,
+		       const struct neighbours *other)
+{
+	pr_info("  of what %s leave: the other VM keeps %lu %%, a task %lu %%\n", beside,
+		flooded->vm * 100 / other->vm, flooded->task * 100 / other->task);
+}
+
 static void test_flood(const char *mode)
 {
-	struct neighbours quiet = {}, flooded = {};
+	struct neighbours spinning = {}, exiting = {}, flooded = {};
 
 	set_mode(mode);
-	/* In turns, so that what else the machine does falls on both. */
+	/* In turns, so that what else the machine does falls on all. */
 	for (int turn = 0; turn < FLOOD_TURNS; turn++) {
-		run_flood(false, &quiet);
-		run_flood(true, &flooded);
+		run_beside(counting_guest_code, &spinning);
+		run_beside(exiting_guest_code, &exiting);
+		run_beside(flooding_guest_code, &flooded);
 	}
-	pr_info("%s, flood of %lu calls in %d ms: the other VM keeps %lu %%, a task %lu %%\n",
-		mode, flooded.calls, FLOOD_MS * FLOOD_TURNS, flooded.vm * 100 / quiet.vm,
-		flooded.task * 100 / quiet.task);
-	TEST_ASSERT(flooded.calls, "nothing was flooded");
-	TEST_ASSERT(flooded.vm * 100 >= quiet.vm * KEPT_PERCENT, "the other VM starves");
-	TEST_ASSERT(flooded.task * 100 >= quiet.task * KEPT_PERCENT, "the host starves");
+	TEST_ASSERT(spinning.vm && spinning.task && exiting.vm && exiting.task,
+		    "the neighbours did not run");
+	pr_info("%s, flood of %lu calls in %d ms\n", mode, flooded.calls, FLOOD_MS * FLOOD_TURNS);
+	print_kept("vCPUs that spin", &flooded, &spinning);
+	print_kept("empty hypercalls", &flooded, &exiting);
+	TEST_ASSERT(flooded.calls && exiting.calls, "nothing was flooded");
+	TEST_ASSERT(flooded.vm * 100 >= spinning.vm * KEPT_PERCENT, "the other VM starves");
+	TEST_ASSERT(flooded.task * 100 >= spinning.task * KEPT_PERCENT, "the host starves");
 }
 
 int main(void)
