@@ -21,6 +21,8 @@ use crate::system::{self, Doing, Failure};
 
 /// How often a wait looks whether its time is over.
 const POLL: Duration = Duration::from_millis(250);
+/// How long the guest may leave a word unread; words fit the socket's buffer unless many wait.
+const SAY_LIMIT: Duration = Duration::from_secs(30);
 /// How long a VMM may take to end once its guest has said goodbye.
 const END_LIMIT_NS: u64 = 10_000_000_000;
 
@@ -84,6 +86,7 @@ impl Vm {
         let stream = connect(&mut child, &files, deadline_ns)?;
         stream
             .set_read_timeout(Some(POLL))
+            .and_then(|()| stream.set_write_timeout(Some(SAY_LIMIT)))
             .doing(|| "set a time limit on the channel".into())?;
         Ok(Self {
             plan: plan.clone(),
@@ -136,10 +139,11 @@ impl Vm {
                     ) => {}
                 Err(error) => return Err(self.gone(&format!("its channel: {error}"))),
             }
-            if self.buffer.is_empty() && system::now_ns() > deadline_ns {
+            // A part of a word is no answer: what follows may never come.
+            if !self.buffer.contains(&b'\n') && system::now_ns() > deadline_ns {
                 return Err(self.fault(
                     FaultKind::GuestSilent,
-                    format!("no answer in time while waiting for {waiting_for}"),
+                    format!("no whole answer in time while waiting for {waiting_for}"),
                 ));
             }
         }
