@@ -4,20 +4,17 @@
 use std::collections::BTreeMap;
 
 use steady_events::Event;
-use steady_tracefile::{Format, Loss, Source};
+use steady_tracefile::{Format, Source};
 
 use crate::analysis::{Analysis, Effect};
-use crate::build::{Builder, Names, permille};
+use crate::build::{Builder, Names};
 use crate::decode::Decoder;
 use crate::findings;
+use crate::missing;
 use crate::model::{
-    Diagnosis, LossTable, Missing, SCHEMA, SymbolsTable, TraceDiagnosis, VERSION, VmTable,
-    ground_word,
+    Diagnosis, SCHEMA, SymbolsTable, TraceDiagnosis, VERSION, VmTable, ground_word,
 };
 use crate::symbols::{Shift, Symbols};
-
-/// Descriptions of damage that are kept.
-const DAMAGE_KEPT: usize = 5;
 
 /// Why a trace cannot be diagnosed.
 #[derive(Debug, thiserror::Error)]
@@ -128,7 +125,7 @@ impl<'s> Diagnoser<'s> {
             return Err(DiagnoseError::NothingToSay {
                 name: name.to_owned(),
                 events: analysis.seen.all,
-                lost: missing_words(source.loss()),
+                lost: missing::words(source.loss()),
             });
         }
         let trace = self.build(name, source, &analysis, decoder.unreadable());
@@ -169,8 +166,8 @@ impl<'s> Diagnoser<'s> {
             begin_ns,
             span_ns: end_ns - begin_ns,
             events: analysis.seen.all,
-            loss: loss(source.loss(), analysis, unreadable),
-            missing: self.missing(analysis, about.clock_is_ns, shift),
+            loss: missing::loss(source.loss(), analysis, unreadable),
+            missing: missing::rows(analysis, about.clock_is_ns, shift),
             symbols: self
                 .symbols
                 .as_ref()
@@ -208,85 +205,6 @@ impl<'s> Diagnoser<'s> {
         Some(symbols.shift(&pauses, &halts))
     }
 
-    fn missing(
-        &self,
-        analysis: &Analysis,
-        clock_is_ns: bool,
-        shift: Option<Shift>,
-    ) -> Vec<Missing> {
-        let seen = &analysis.seen;
-        let host = seen.entry + seen.exit > 0;
-        let pauses = analysis
-            .vcpus
-            .iter()
-            .any(|vcpu| !vcpu.pauses.places.is_empty());
-        let poor = shift.is_some_and(|shift| shift.of >= 20 && shift.explained * 2 < shift.of);
-        let rows = [
-            (
-                !clock_is_ns,
-                "a clock in nanoseconds",
-                "all times are in the clock's own unit",
-            ),
-            (
-                host && seen.entry == 0,
-                "kvm_entry",
-                "how long exits take, and how long guests spin",
-            ),
-            (host && seen.exit == 0, "kvm_exit", "everything about exits"),
-            (
-                host && seen.switch == 0,
-                "sched_switch",
-                "steal, preemption, and which vCPU ran after a boost",
-            ),
-            (
-                host && seen.wakeup == 0,
-                "sched_wakeup",
-                "how long a woken vCPU waits for its turn",
-            ),
-            (
-                host && seen.accepted == 0,
-                "kvm_apic_accept_irq",
-                "IPIs between vCPUs: who waits for whom, and which boosts were wrong (a host that posts interrupts does not show them)",
-            ),
-            (
-                host && seen.timer_write == 0,
-                "kvm_msr or kvm_apic",
-                "which exits arm a timer",
-            ),
-            (
-                host && seen.host_timer == 0,
-                "local_timer_entry",
-                "which exits are the host's own ticks",
-            ),
-            (
-                pauses && seen.boost == 0,
-                "the probes of `steady record` on kvm_vcpu_yield_to",
-                "whom KVM boosts after a pause-loop exit and whether it runs: stock KVM has no tracepoint there",
-            ),
-            (
-                seen.boost > 0 && seen.boost_return == 0,
-                "the return probe of `steady record` on kvm_vcpu_yield_to",
-                "which boosts the scheduler agreed to",
-            ),
-            (
-                pauses && self.symbols.is_none(),
-                "symbols of the guest's kernel (--symbols System.map)",
-                "in which function guests spin, and so why",
-            ),
-            (
-                poor,
-                "symbols that fit",
-                "less than half of the exits lie in functions that wait or halt: the symbols may be another kernel's, and causes are not to be trusted",
-            ),
-        ];
-        let rows = rows.into_iter().filter(|(is_missing, ..)| *is_missing);
-        rows.map(|(_, what, so)| Missing {
-            what: what.to_owned(),
-            so: so.to_owned(),
-        })
-        .collect()
-    }
-
     /// The diagnosis of all traces.
     #[must_use]
     pub fn finish(self) -> Diagnosis {
@@ -314,45 +232,4 @@ impl Default for Diagnoser<'_> {
 
 fn is_text(format: Format) -> bool {
     matches!(format, Format::FtraceText | Format::PerfScript)
-}
-
-/// Why there may be so little in a trace.
-fn missing_words(loss: &Loss) -> String {
-    let undescribed: u64 = loss.unknown_events.values().sum();
-    let cut = loss
-        .truncated
-        .map(|cut| format!("it is cut off at {}", cut.place));
-    let undescribed = (undescribed > 0)
-        .then(|| format!("{undescribed} records are of events that it does not describe"));
-    let words: Vec<String> = cut.into_iter().chain(undescribed).collect();
-    if words.is_empty() {
-        return String::new();
-    }
-    format!(" ({})", words.join(", "))
-}
-
-fn loss(loss: &Loss, analysis: &Analysis, unreadable: u64) -> LossTable {
-    let lost = loss.lost();
-    LossTable {
-        lost_events: lost,
-        lost_permille: permille(lost, lost.saturating_add(analysis.seen.all)),
-        unknown_gaps: loss.cpus.values().map(|cpu| cpu.gaps_unknown).sum(),
-        truncated: loss.truncated.map(|cut| match cut.missing_bytes {
-            Some(bytes) => format!("{}, {bytes} bytes short", cut.place),
-            None => cut.place.to_string(),
-        }),
-        undescribed: loss.unknown_events.values().sum(),
-        other_records: loss.other_records,
-        out_of_order: loss.out_of_order,
-        damaged: loss.damage_count,
-        damage: loss
-            .damage
-            .iter()
-            .take(DAMAGE_KEPT)
-            .map(|damage| format!("{}: {}", damage.place, damage.what))
-            .collect(),
-        unreadable,
-        unknown_exits: analysis.seen.unknown_exit,
-        open_exits: analysis.vcpus.iter().map(|vcpu| vcpu.exits.uncounted).sum(),
-    }
 }
