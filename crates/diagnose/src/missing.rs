@@ -27,6 +27,16 @@ pub fn rows(analysis: &Analysis, clock_is_ns: bool, shift: Option<Shift>) -> Vec
     );
     let others = [
         (
+            analysis.machine.untold > 0,
+            "vCPU threads beyond the first 4096",
+            "everything about them",
+        ),
+        (
+            analysis.vcpus.iter().any(|vcpu| vcpu.pauses.elsewhere > 0),
+            "pause-loop exits of a vCPU at more than 4096 places",
+            "why it spins at the others: tables of places and causes leave them out",
+        ),
+        (
             pauses && seen.boost == 0,
             "the probes of `steady record` on kvm_vcpu_yield_to",
             "whom KVM boosts after a pause-loop exit and whether it runs: stock KVM has no tracepoint there",
@@ -139,5 +149,66 @@ pub fn loss(loss: &Loss, analysis: &Analysis, unreadable: u64) -> LossTable {
         unreadable,
         unknown_exits: analysis.seen.unknown_exit,
         open_exits: analysis.vcpus.iter().map(|vcpu| vcpu.exits.uncounted).sum(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::MOST_VCPUS;
+    use crate::pause::MOST_PLACES;
+    use steady_events::{Event, ExitReason, Isa, Kind};
+
+    fn whats(analysis: &Analysis) -> Vec<String> {
+        let rows = rows(analysis, true, None).into_iter();
+        rows.map(|row| row.what).collect()
+    }
+
+    fn event(analysis: &mut Analysis, tid: i32, kind: Kind<'_>) {
+        analysis.event(&Event {
+            time_ns: 0,
+            cpu: 0,
+            tid,
+            comm: b"CPU 0/KVM",
+            kind,
+        });
+    }
+
+    #[test]
+    fn vcpus_beyond_the_bound_are_told_of() {
+        let mut analysis = Analysis::default();
+        let most = i32::try_from(MOST_VCPUS).unwrap();
+        for tid in 1..=most {
+            event(&mut analysis, tid, Kind::Entry { vcpu: None });
+        }
+        let what = "vCPU threads beyond the first 4096".to_owned();
+        assert!(!whats(&analysis).contains(&what));
+        event(&mut analysis, most + 1, Kind::Entry { vcpu: None });
+        assert!(whats(&analysis).contains(&what));
+    }
+
+    #[test]
+    fn places_beyond_the_bound_are_told_of() {
+        let mut analysis = Analysis::default();
+        let pause_at = |analysis: &mut Analysis, rip| {
+            let reason = ExitReason::new(Isa::Vmx, 40);
+            let (vcpu, interrupt) = (None, 0);
+            event(
+                analysis,
+                1,
+                Kind::Exit {
+                    vcpu,
+                    reason,
+                    rip,
+                    interrupt,
+                },
+            );
+        };
+        let most = u64::try_from(MOST_PLACES).unwrap();
+        (0..most).for_each(|rip| pause_at(&mut analysis, rip));
+        let what = "pause-loop exits of a vCPU at more than 4096 places".to_owned();
+        assert!(!whats(&analysis).contains(&what));
+        pause_at(&mut analysis, most);
+        assert!(whats(&analysis).contains(&what));
     }
 }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use steady_measures::Histogram;
 
 /// Places of one vCPU that are told apart.
-const MOST_PLACES: usize = 4096;
+pub const MOST_PLACES: usize = 4096;
 
 /// One place of the guest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -6,6 +6,7 @@
 //! of the running kernel; the other two do not, and the shift is looked for: it is that which puts
 //! most of the exits into functions that wait or halt. It is told with how many it explains.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSymbol};
@@ -86,11 +87,15 @@ impl Symbols {
             path: path.to_owned(),
             source,
         };
-        let bytes = std::fs::metadata(path).map_err(io)?.len();
-        if bytes > MOST_BYTES {
+        let file = std::fs::File::open(path).map_err(io)?;
+        let mut data = Vec::new();
+        // Some files do not tell their size: /proc/kallsyms has one of 0, a device has no end.
+        file.take(MOST_BYTES + 1)
+            .read_to_end(&mut data)
+            .map_err(io)?;
+        if data.len() as u64 > MOST_BYTES {
             return Err(io(std::io::Error::other("it is larger than 2 GiB")));
         }
-        let data = std::fs::read(path).map_err(io)?;
         let mut functions = if data.starts_with(b"\x7fELF") {
             from_elf(path, &data)?
         } else {
