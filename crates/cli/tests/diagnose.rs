@@ -137,7 +137,7 @@ fn a_trace_that_cannot_be_diagnosed_leaves_no_part_of_a_drawing() {
 }
 
 #[test]
-fn what_is_no_trace_is_refused_with_what_was_expected() {
+fn what_is_no_trace_or_not_in_it_is_refused_with_what_was_expected() {
     let place = place();
     std::fs::write(place.path().join("notes.txt"), "one line\n").unwrap();
     for (words, expected) in [
@@ -153,6 +153,11 @@ fn what_is_no_trace_is_refused_with_what_was_expected() {
             &["diagnose", STALL, "--symbols", "notes.txt"][..],
             "notes.txt",
         ),
+        (
+            &["diagnose", STALL, "--vm", "vm3"][..],
+            "vm1 of crates/diagnose/tests/fixtures/stall.dat with vCPUs 0 1 2, vm2 of",
+        ),
+        (&["diagnose", STALL, "--vcpu", "3"][..], "vm1 of"),
         (&["diagnose"][..], "required arguments"),
     ] {
         let output = steady(place.path(), words);

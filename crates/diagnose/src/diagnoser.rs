@@ -43,6 +43,12 @@ pub enum DiagnoseError {
         /// What is missing from it, in words and brackets; nothing if nothing is.
         lost: String,
     },
+    /// No VM of any trace is wanted.
+    #[error("no VM of the traces has the name and the vCPU that are wanted; there are: {there}")]
+    NoneWanted {
+        /// The VMs of the traces with their vCPUs.
+        there: String,
+    },
 }
 
 /// Which part of a trace is looked at.
@@ -70,6 +76,8 @@ pub struct Diagnoser<'s> {
     /// Knobs of the traced host and their values, if they are known.
     pub knobs: BTreeMap<String, String>,
     traces: Vec<TraceDiagnosis>,
+    /// All VMs, wanted or not, with their vCPUs.
+    there: Vec<String>,
 }
 
 impl<'s> Diagnoser<'s> {
@@ -82,6 +90,7 @@ impl<'s> Diagnoser<'s> {
             tick_hz: 250,
             knobs: BTreeMap::new(),
             traces: Vec::new(),
+            there: Vec::new(),
         }
     }
 
@@ -134,7 +143,7 @@ impl<'s> Diagnoser<'s> {
     }
 
     fn build(
-        &self,
+        &mut self,
         name: &str,
         source: &dyn Source,
         analysis: &Analysis,
@@ -152,11 +161,13 @@ impl<'s> Diagnoser<'s> {
             tick_hz: self.tick_hz,
             span_ns: end_ns - begin_ns,
         };
-        let vms = builder
-            .vms()
-            .into_iter()
-            .filter(|vm| self.wants(vm))
-            .collect();
+        let mut vms = builder.vms();
+        self.there.extend(vms.iter().map(|vm| {
+            let numbers = vm.vcpus.iter().map(|vcpu| vcpu.number.to_string());
+            let numbers = numbers.collect::<Vec<_>>().join(" ");
+            format!("{} of {name} with vCPUs {numbers}", vm.name)
+        }));
+        vms.retain(|vm| self.wants(vm));
         TraceDiagnosis {
             name: name.to_owned(),
             format: about.format.to_string(),
@@ -203,6 +214,19 @@ impl<'s> Diagnoser<'s> {
             halts.extend(vcpu.halts.iter().copied());
         }
         Some(symbols.shift(&pauses, &halts))
+    }
+
+    /// Whether the slice leaves anything of what the traces have.
+    ///
+    /// # Errors
+    /// [`DiagnoseError::NoneWanted`] if there are VMs and none of them is wanted.
+    pub fn check_wanted(&self) -> Result<(), DiagnoseError> {
+        if self.there.is_empty() || self.traces.iter().any(|trace| !trace.vms.is_empty()) {
+            return Ok(());
+        }
+        Err(DiagnoseError::NoneWanted {
+            there: self.there.join(", "),
+        })
     }
 
     /// The diagnosis of all traces.

@@ -53,6 +53,12 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
             done.finish()?;
         }
     }
+    if let Err(none) = diagnoser.check_wanted() {
+        if let Some(earlier) = failed {
+            eprintln!("steady: {earlier:#}");
+        }
+        return Err(none.into());
+    }
     let diagnosis = diagnoser.finish();
     match failed {
         Some(error) if diagnosis.traces.is_empty() => Err(error),
