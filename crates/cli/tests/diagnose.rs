@@ -158,6 +158,10 @@ fn what_is_no_trace_or_not_in_it_is_refused_with_what_was_expected() {
             "vm1 of crates/diagnose/tests/fixtures/stall.dat with vCPUs 0 1 2, vm2 of",
         ),
         (&["diagnose", STALL, "--vcpu", "3"][..], "vm1 of"),
+        (
+            &["diagnose", STALL, "--time", "2-3"][..],
+            "the trace lasts 1348 ms",
+        ),
         (&["diagnose"][..], "required arguments"),
     ] {
         let output = steady(place.path(), words);

@@ -43,6 +43,14 @@ pub enum DiagnoseError {
         /// What is missing from it, in words and brackets; nothing if nothing is.
         lost: String,
     },
+    /// The slice begins behind the trace's end.
+    #[error("{name}: no event lies in the time that is wanted; the trace lasts {lasts_ms} ms")]
+    OutsideTime {
+        /// The trace.
+        name: String,
+        /// From its first event to its last.
+        lasts_ms: u64,
+    },
     /// No VM of any trace is wanted.
     #[error("no VM of the traces has the name and the vCPU that are wanted; there are: {there}")]
     NoneWanted {
@@ -110,10 +118,11 @@ impl<'s> Diagnoser<'s> {
         let about = source.about();
         analysis.boosts.with_returns =
             is_text(about.format) || about.event("steady", "boost_return").is_some();
-        let mut zero_ns = None;
+        let (mut zero_ns, mut lasts_ns) = (None, 0);
         while let Some(record) = source.next()? {
             let zero_ns = *zero_ns.get_or_insert(record.time_ns);
             let at_ns = record.time_ns.saturating_sub(zero_ns);
+            lasts_ns = at_ns.max(lasts_ns);
             if self.slice.from_ns.is_some_and(|from_ns| at_ns < from_ns) {
                 continue;
             }
@@ -130,6 +139,12 @@ impl<'s> Diagnoser<'s> {
         analysis.finish();
         let nothing = analysis.machine.vcpus.is_empty()
             && analysis.shootdowns.latency_ns.count() + analysis.shootdowns.unfinished == 0;
+        if analysis.seen.all == 0 && zero_ns.is_some() {
+            return Err(DiagnoseError::OutsideTime {
+                name: name.to_owned(),
+                lasts_ms: lasts_ns / 1_000_000,
+            });
+        }
         if nothing {
             return Err(DiagnoseError::NothingToSay {
                 name: name.to_owned(),

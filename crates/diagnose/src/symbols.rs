@@ -46,7 +46,7 @@ pub enum SymbolsError {
         path: PathBuf,
         /// The first line is 1.
         line: usize,
-        /// What it is, shortened.
+        /// What it is, shortened, with escapes for what is no ASCII.
         text: String,
     },
     /// There is no function in it.
@@ -193,7 +193,7 @@ fn from_text(path: &Path, data: &[u8]) -> Result<Vec<(u64, String)>, SymbolsErro
         }
         let parsed = std::str::from_utf8(line).ok().and_then(symbol);
         let Some((address, kind, name)) = parsed else {
-            let text = String::from_utf8_lossy(&line[..line.len().min(60)]).into_owned();
+            let text = line[..line.len().min(60)].escape_ascii().to_string();
             return Err(SymbolsError::Line {
                 path: path.to_owned(),
                 line: at + 1,
