@@ -111,7 +111,13 @@ impl Vm {
         text.push(b'\n');
         self.stream
             .write_all(&text)
-            .map_err(|error| self.gone(&format!("write to its channel: {error}")))
+            .map_err(|error| match error.kind() {
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => self.fault(
+                    FaultKind::GuestSilent,
+                    format!("it has read nothing for {SAY_LIMIT:?}"),
+                ),
+                _ => self.gone(&format!("write to its channel: {error}")),
+            })
     }
 
     /// The guest's next word, or a fault when it does not come by `deadline_ns` or the VM ends.
@@ -276,4 +282,55 @@ fn make_disk(files: &Files, size_mib: u32) -> Result<(), Failure> {
         made.status,
         String::from_utf8_lossy(&made.stderr)
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use steady_agent::plan::Grouping;
+
+    /// A VM whose VMM only sleeps, and the guest's end of its channel.
+    fn vm() -> (Vm, UnixStream) {
+        let (stream, guest) = UnixStream::pair().unwrap();
+        stream.set_read_timeout(Some(POLL)).unwrap();
+        let plan = VmPlan {
+            name: "test".to_owned(),
+            vcpus: 1,
+            memory_mib: 64,
+            pin: None,
+            cpu_weight: 100,
+            cgroup: Grouping::None,
+            disk_mib: None,
+            cmdline: String::new(),
+            background: false,
+            pv: std::collections::BTreeMap::new(),
+            workloads: Vec::new(),
+        };
+        let vm = Vm {
+            child: Command::new("sleep").arg("300").spawn().unwrap(),
+            files: Files::of("no-such-vm"),
+            plan,
+            stream,
+            buffer: Vec::new(),
+        };
+        (vm, guest)
+    }
+
+    #[test]
+    fn a_word_of_which_only_a_part_comes_is_waited_for_within_the_limit() {
+        let (mut vm, mut guest) = vm();
+        guest.write_all(b"\"prep").unwrap();
+        let heard = vm.hear(system::now_ns() + 1_000_000, "a word");
+        vm.kill();
+        assert_eq!(heard.unwrap_err().kind, FaultKind::GuestSilent);
+    }
+
+    #[test]
+    fn a_word_that_came_in_time_is_heard_behind_the_limit_too() {
+        let (mut vm, mut guest) = vm();
+        guest.write_all(b"\"prepared\"\n\"e").unwrap();
+        let heard = vm.hear(0, "a word");
+        vm.kill();
+        assert_eq!(heard.unwrap(), FromGuest::Prepared);
+    }
 }
