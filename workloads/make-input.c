@@ -110,6 +110,15 @@ static void read_options(int argc, char **argv)
 	options_parse(argc, argv, &help, rules);
 }
 
+/* Leaves no half of a file behind. */
+static _Noreturn void give_up(const char *doing, const char *aside)
+{
+	int error = errno;
+
+	remove(aside);
+	fail(EXIT_FAULT, "%s %s for %s: %s", doing, aside, settings.output, strerror(error));
+}
+
 int main(int argc, char **argv)
 {
 	char aside[4096];
@@ -127,14 +136,9 @@ int main(int argc, char **argv)
 		write_text(file, &stream);
 	else
 		write_image(file, &stream);
-	if (fflush(file) || ferror(file)) {
-		int error = errno;
-
-		remove(aside);
-		fail(EXIT_FAULT, "writing %s: %s", aside, strerror(error));
-	}
-	fclose(file);
+	if (ferror(file) || fclose(file))
+		give_up("writing", aside);
 	if (rename(aside, settings.output))
-		fail(EXIT_FAULT, "renaming %s to %s: %s", aside, settings.output, strerror(errno));
+		give_up("renaming", aside);
 	return EXIT_SUCCESS;
 }

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     if let Err(error) = system::mount_base() {
-        eprintln!("steady-agent: {error:#}");
+        eprintln!("steady-agent: {error}");
         system::restart();
     }
     let cmdline = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();

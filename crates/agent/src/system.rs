@@ -10,7 +10,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sys::reboot::{RebootMode, reboot};
 use nix::time::{ClockId, clock_gettime};
 
-/// An error with its context, told by `{:#}`.
+/// An error in words, with its context before it.
 #[derive(Debug)]
 pub struct Failure(String);
 

@@ -109,7 +109,35 @@ fn a_bad_trace_among_several_is_told_and_the_others_are_diagnosed() {
 }
 
 #[test]
-fn what_is_no_trace_is_refused_with_what_was_expected() {
+fn a_trace_that_cannot_be_diagnosed_leaves_no_part_of_a_drawing() {
+    let place = place();
+    std::fs::write(place.path().join("empty"), "").unwrap();
+    let names = || {
+        let entries = std::fs::read_dir(place.path()).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    let output = steady(place.path(), &["diagnose", "empty", "--perfetto", "drawn"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(names(), before);
+    // Behind a trace that had events, but none that tell anything, the drawing begins anew.
+    let line = "            bash-1 [000] 1.000001: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 \
+                prev_state=S ==> next_comm=b next_pid=2 next_prio=120\n";
+    std::fs::write(place.path().join("idle"), line).unwrap();
+    for (traces, drawn) in [(&[STALL][..], "one"), (&["idle", STALL], "two")] {
+        steady(
+            place.path(),
+            &[&["diagnose"], traces, &["--perfetto", drawn]].concat(),
+        );
+    }
+    let read = |name: &str| std::fs::read(place.path().join(name)).unwrap();
+    assert!(read("one") == read("two"));
+}
+
+#[test]
+fn what_is_no_trace_or_not_in_it_is_refused_with_what_was_expected() {
     let place = place();
     std::fs::write(place.path().join("notes.txt"), "one line\n").unwrap();
     for (words, expected) in [
@@ -124,6 +152,15 @@ fn what_is_no_trace_is_refused_with_what_was_expected() {
         (
             &["diagnose", STALL, "--symbols", "notes.txt"][..],
             "notes.txt",
+        ),
+        (
+            &["diagnose", STALL, "--vm", "vm3"][..],
+            "vm1 of crates/diagnose/tests/fixtures/stall.dat with vCPUs 0 1 2, vm2 of",
+        ),
+        (&["diagnose", STALL, "--vcpu", "3"][..], "vm1 of"),
+        (
+            &["diagnose", STALL, "--time", "2-3"][..],
+            "the trace lasts 1348 ms",
         ),
         (&["diagnose"][..], "required arguments"),
     ] {

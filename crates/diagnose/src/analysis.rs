@@ -30,10 +30,6 @@ pub struct OfVcpu {
     pub halts: Vec<(u64, u64)>,
     /// Hypercalls by number: send IPI (10), yield to (11), others.
     pub hypercalls: [u64; 3],
-    /// First and last event of its thread, in nanoseconds.
-    pub seen_ns: Option<(u64, u64)>,
-    /// Exits while its guest was in user mode.
-    pub from_user: u64,
     last: Option<(ExitReason, u64)>,
 }
 
@@ -162,8 +158,6 @@ impl Analysis {
 impl OfVcpu {
     fn event(&mut self, event: &Event<'_>, waits: bool) {
         let time_ns = event.time_ns;
-        let (first, last) = self.seen_ns.unwrap_or((time_ns, time_ns));
-        self.seen_ns = Some((first.min(time_ns), last.max(time_ns)));
         self.timer.event(event);
         match event.kind {
             Kind::Exit { reason, rip, .. } => self.exit(reason, rip, time_ns, waits),
@@ -184,7 +178,6 @@ impl OfVcpu {
     fn exit(&mut self, reason: ExitReason, rip: u64, time_ns: u64, waits: bool) {
         self.exits.exit(reason, time_ns);
         self.last = Some((reason, rip));
-        self.from_user += u64::from(rip >> 63 == 0);
         if reason.is_pause() {
             self.pauses.exit(rip, time_ns, waits);
         } else {

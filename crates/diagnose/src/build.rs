@@ -15,7 +15,7 @@ use crate::model::{
     CallTable, Count, ExitRow, PreemptTable, ReceiverRow, ShootdownTable, TimerTable, VcpuTable,
     VmTable,
 };
-use crate::spread::{Spread, merge};
+use crate::spread::{Spread, add, merge, total};
 use crate::symbols::Symbols;
 use crate::timer::Load;
 
@@ -130,7 +130,7 @@ impl Builder<'_> {
             tid: vcpu.tid,
             comm: vcpu.comm.clone(),
             exits: spreads.iter().map(|(_, time)| time.count).sum(),
-            exit_ns: spreads.iter().map(|(_, time)| time.total).sum(),
+            exit_ns: total(spreads.iter().map(|(_, time)| time.total)),
             pause_exits: pauses.map(|(_, time)| time.count).sum(),
             steal_ns: off.total,
             wakeup_wait_ns: Spread::from(&of.preempt.wakeup_ns).total,
@@ -149,7 +149,7 @@ impl Builder<'_> {
         let (mut count, mut time) = (0, 0);
         for spread in by_reason.values() {
             count += spread.count;
-            time += spread.total;
+            add(&mut time, spread.total);
         }
         let mut rows: Vec<ExitRow> = by_reason
             .into_iter()
@@ -202,12 +202,12 @@ impl Builder<'_> {
     }
 
     fn timers(&self, ids: &[VcpuId], exits: &[ExitRow]) -> TimerTable {
-        let sum = |of: fn(&OfVcpu) -> u64| ids.iter().map(|&id| of(self.of(id))).sum::<u64>();
+        let sum = |of: fn(&OfVcpu) -> u64| total(ids.iter().map(|&id| of(self.of(id))));
         let halts = exits
             .iter()
             .filter(|row| matches!((row.isa.as_str(), row.code), ("vmx", 12) | ("svm", 0x78)));
         let (idle_entries, idle_ns) = halts.fold((0, 0), |(count, time), row| {
-            (count + row.time_ns.count, time + row.time_ns.total)
+            (count + row.time_ns.count, total([time, row.time_ns.total]))
         });
         let vcpus = u64::try_from(ids.len()).unwrap_or(u64::MAX);
         let load = Load {
@@ -224,7 +224,7 @@ impl Builder<'_> {
             expiry_exits: sum(|v| v.timer.expiry_exits),
             delivered: sum(|v| v.timer.delivered),
             host_ticks: sum(|v| v.timer.host_ticks),
-            guest_timer_ns: sum(|v| v.timer.arm_ns + v.timer.expiry_ns),
+            guest_timer_ns: sum(|v| total([v.timer.arm_ns, v.timer.expiry_ns])),
             host_tick_ns: sum(|v| v.timer.host_tick_ns),
             idle_entries,
             idle_ns,
@@ -250,7 +250,7 @@ impl Builder<'_> {
                 *after.entry(name).or_default() += count;
             }
         }
-        let sum = |of: fn(&OfVcpu) -> u64| ids.iter().map(|&id| of(self.of(id))).sum::<u64>();
+        let sum = |of: fn(&OfVcpu) -> u64| total(ids.iter().map(|&id| of(self.of(id))));
         Some(PreemptTable {
             descheduled_ns,
             wakeup_ns,

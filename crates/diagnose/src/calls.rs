@@ -78,8 +78,6 @@ pub struct Calls {
     pub sent: Vec<Sent>,
     /// By receiver.
     pending: Vec<VecDeque<Pending>>,
-    /// Calls to vCPUs that the trace does not show.
-    pub unknown_receivers: u64,
 }
 
 impl Calls {
@@ -107,8 +105,8 @@ impl Calls {
     }
 
     fn accepted(&mut self, time_ns: u64, me: VcpuId, apic: u32, machine: &Machine) {
+        // Of a receiver that the trace does not show it is not known when it took the IPI.
         let Some(to) = machine.numbered(machine.vcpus[me].vm, apic) else {
-            self.unknown_receivers += 1;
             return;
         };
         if to == me || self.pending[to].len() >= MOST_PENDING {

@@ -108,7 +108,7 @@ enum What {
 #[derive(Debug)]
 pub struct Decoder {
     layouts: Vec<Option<Layout>>,
-    /// The ISA of exits whose record does not tell it.
+    /// The ISA of exits whose records do not tell: that of the last one that did, or VMX.
     isa: Isa,
     /// Records of known events that lacked a field without which they mean nothing.
     unreadable: u64,
@@ -195,12 +195,6 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// The ISA of exits whose records do not tell: that of the last one that did, or VMX.
-    #[must_use]
-    pub fn isa(&self) -> Isa {
-        self.isa
-    }
-
     /// Records of events known by name that could not be read.
     #[must_use]
     pub fn unreadable(&self) -> u64 {

@@ -4,20 +4,17 @@
 use std::collections::BTreeMap;
 
 use steady_events::Event;
-use steady_tracefile::{Format, Loss, Source};
+use steady_tracefile::{Format, Source};
 
 use crate::analysis::{Analysis, Effect};
-use crate::build::{Builder, Names, permille};
+use crate::build::{Builder, Names};
 use crate::decode::Decoder;
 use crate::findings;
+use crate::missing;
 use crate::model::{
-    Diagnosis, LossTable, Missing, SCHEMA, SymbolsTable, TraceDiagnosis, VERSION, VmTable,
-    ground_word,
+    Diagnosis, SCHEMA, SymbolsTable, TraceDiagnosis, VERSION, VmTable, ground_word,
 };
 use crate::symbols::{Shift, Symbols};
-
-/// Descriptions of damage that are kept.
-const DAMAGE_KEPT: usize = 5;
 
 /// Why a trace cannot be diagnosed.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +43,20 @@ pub enum DiagnoseError {
         /// What is missing from it, in words and brackets; nothing if nothing is.
         lost: String,
     },
+    /// The slice begins behind the trace's end.
+    #[error("{name}: no event lies in the time that is wanted; the trace lasts {lasts_ms} ms")]
+    OutsideTime {
+        /// The trace.
+        name: String,
+        /// From its first event to its last.
+        lasts_ms: u64,
+    },
+    /// No VM of any trace is wanted.
+    #[error("no VM of the traces has the name and the vCPU that are wanted; there are: {there}")]
+    NoneWanted {
+        /// The VMs of the traces with their vCPUs.
+        there: String,
+    },
 }
 
 /// Which part of a trace is looked at.
@@ -73,6 +84,8 @@ pub struct Diagnoser<'s> {
     /// Knobs of the traced host and their values, if they are known.
     pub knobs: BTreeMap<String, String>,
     traces: Vec<TraceDiagnosis>,
+    /// All VMs, wanted or not, with their vCPUs.
+    there: Vec<String>,
 }
 
 impl<'s> Diagnoser<'s> {
@@ -85,6 +98,7 @@ impl<'s> Diagnoser<'s> {
             tick_hz: 250,
             knobs: BTreeMap::new(),
             traces: Vec::new(),
+            there: Vec::new(),
         }
     }
 
@@ -104,10 +118,11 @@ impl<'s> Diagnoser<'s> {
         let about = source.about();
         analysis.boosts.with_returns =
             is_text(about.format) || about.event("steady", "boost_return").is_some();
-        let mut zero_ns = None;
+        let (mut zero_ns, mut lasts_ns) = (None, 0);
         while let Some(record) = source.next()? {
             let zero_ns = *zero_ns.get_or_insert(record.time_ns);
             let at_ns = record.time_ns.saturating_sub(zero_ns);
+            lasts_ns = at_ns.max(lasts_ns);
             if self.slice.from_ns.is_some_and(|from_ns| at_ns < from_ns) {
                 continue;
             }
@@ -124,11 +139,17 @@ impl<'s> Diagnoser<'s> {
         analysis.finish();
         let nothing = analysis.machine.vcpus.is_empty()
             && analysis.shootdowns.latency_ns.count() + analysis.shootdowns.unfinished == 0;
+        if analysis.seen.all == 0 && zero_ns.is_some() {
+            return Err(DiagnoseError::OutsideTime {
+                name: name.to_owned(),
+                lasts_ms: lasts_ns / 1_000_000,
+            });
+        }
         if nothing {
             return Err(DiagnoseError::NothingToSay {
                 name: name.to_owned(),
                 events: analysis.seen.all,
-                lost: missing_words(source.loss()),
+                lost: missing::words(source.loss()),
             });
         }
         let trace = self.build(name, source, &analysis, decoder.unreadable());
@@ -137,7 +158,7 @@ impl<'s> Diagnoser<'s> {
     }
 
     fn build(
-        &self,
+        &mut self,
         name: &str,
         source: &dyn Source,
         analysis: &Analysis,
@@ -155,11 +176,13 @@ impl<'s> Diagnoser<'s> {
             tick_hz: self.tick_hz,
             span_ns: end_ns - begin_ns,
         };
-        let vms = builder
-            .vms()
-            .into_iter()
-            .filter(|vm| self.wants(vm))
-            .collect();
+        let mut vms = builder.vms();
+        self.there.extend(vms.iter().map(|vm| {
+            let numbers = vm.vcpus.iter().map(|vcpu| vcpu.number.to_string());
+            let numbers = numbers.collect::<Vec<_>>().join(" ");
+            format!("{} of {name} with vCPUs {numbers}", vm.name)
+        }));
+        vms.retain(|vm| self.wants(vm));
         TraceDiagnosis {
             name: name.to_owned(),
             format: about.format.to_string(),
@@ -169,8 +192,8 @@ impl<'s> Diagnoser<'s> {
             begin_ns,
             span_ns: end_ns - begin_ns,
             events: analysis.seen.all,
-            loss: loss(source.loss(), analysis, unreadable),
-            missing: self.missing(analysis, about.clock_is_ns, shift),
+            loss: missing::loss(source.loss(), analysis, unreadable),
+            missing: missing::rows(analysis, about.clock_is_ns, shift),
             symbols: self
                 .symbols
                 .as_ref()
@@ -208,83 +231,17 @@ impl<'s> Diagnoser<'s> {
         Some(symbols.shift(&pauses, &halts))
     }
 
-    fn missing(
-        &self,
-        analysis: &Analysis,
-        clock_is_ns: bool,
-        shift: Option<Shift>,
-    ) -> Vec<Missing> {
-        let seen = &analysis.seen;
-        let host = seen.entry + seen.exit > 0;
-        let pauses = analysis
-            .vcpus
-            .iter()
-            .any(|vcpu| !vcpu.pauses.places.is_empty());
-        let poor = shift.is_some_and(|shift| shift.of >= 20 && shift.explained * 2 < shift.of);
-        let rows = [
-            (
-                !clock_is_ns,
-                "a clock in nanoseconds",
-                "all times are in the clock's own unit",
-            ),
-            (
-                host && seen.entry == 0,
-                "kvm_entry",
-                "how long exits take, and how long guests spin",
-            ),
-            (host && seen.exit == 0, "kvm_exit", "everything about exits"),
-            (
-                host && seen.switch == 0,
-                "sched_switch",
-                "steal, preemption, and which vCPU ran after a boost",
-            ),
-            (
-                host && seen.wakeup == 0,
-                "sched_wakeup",
-                "how long a woken vCPU waits for its turn",
-            ),
-            (
-                host && seen.accepted == 0,
-                "kvm_apic_accept_irq",
-                "IPIs between vCPUs: who waits for whom, and which boosts were wrong (a host that posts interrupts does not show them)",
-            ),
-            (
-                host && seen.timer_write == 0,
-                "kvm_msr or kvm_apic",
-                "which exits arm a timer",
-            ),
-            (
-                host && seen.host_timer == 0,
-                "local_timer_entry",
-                "which exits are the host's own ticks",
-            ),
-            (
-                pauses && seen.boost == 0,
-                "the probes of `steady record` on kvm_vcpu_yield_to",
-                "whom KVM boosts after a pause-loop exit and whether it runs: stock KVM has no tracepoint there",
-            ),
-            (
-                seen.boost > 0 && seen.boost_return == 0,
-                "the return probe of `steady record` on kvm_vcpu_yield_to",
-                "which boosts the scheduler agreed to",
-            ),
-            (
-                pauses && self.symbols.is_none(),
-                "symbols of the guest's kernel (--symbols System.map)",
-                "in which function guests spin, and so why",
-            ),
-            (
-                poor,
-                "symbols that fit",
-                "less than half of the exits lie in functions that wait or halt: the symbols may be another kernel's, and causes are not to be trusted",
-            ),
-        ];
-        let rows = rows.into_iter().filter(|(is_missing, ..)| *is_missing);
-        rows.map(|(_, what, so)| Missing {
-            what: what.to_owned(),
-            so: so.to_owned(),
+    /// Whether the slice leaves anything of what the traces have.
+    ///
+    /// # Errors
+    /// [`DiagnoseError::NoneWanted`] if there are VMs and none of them is wanted.
+    pub fn check_wanted(&self) -> Result<(), DiagnoseError> {
+        if self.there.is_empty() || self.traces.iter().any(|trace| !trace.vms.is_empty()) {
+            return Ok(());
+        }
+        Err(DiagnoseError::NoneWanted {
+            there: self.there.join(", "),
         })
-        .collect()
     }
 
     /// The diagnosis of all traces.
@@ -314,45 +271,4 @@ impl Default for Diagnoser<'_> {
 
 fn is_text(format: Format) -> bool {
     matches!(format, Format::FtraceText | Format::PerfScript)
-}
-
-/// Why there may be so little in a trace.
-fn missing_words(loss: &Loss) -> String {
-    let undescribed: u64 = loss.unknown_events.values().sum();
-    let cut = loss
-        .truncated
-        .map(|cut| format!("it is cut off at {}", cut.place));
-    let undescribed = (undescribed > 0)
-        .then(|| format!("{undescribed} records are of events that it does not describe"));
-    let words: Vec<String> = cut.into_iter().chain(undescribed).collect();
-    if words.is_empty() {
-        return String::new();
-    }
-    format!(" ({})", words.join(", "))
-}
-
-fn loss(loss: &Loss, analysis: &Analysis, unreadable: u64) -> LossTable {
-    let lost = loss.lost();
-    LossTable {
-        lost_events: lost,
-        lost_permille: permille(lost, lost.saturating_add(analysis.seen.all)),
-        unknown_gaps: loss.cpus.values().map(|cpu| cpu.gaps_unknown).sum(),
-        truncated: loss.truncated.map(|cut| match cut.missing_bytes {
-            Some(bytes) => format!("{}, {bytes} bytes short", cut.place),
-            None => cut.place.to_string(),
-        }),
-        undescribed: loss.unknown_events.values().sum(),
-        other_records: loss.other_records,
-        out_of_order: loss.out_of_order,
-        damaged: loss.damage_count,
-        damage: loss
-            .damage
-            .iter()
-            .take(DAMAGE_KEPT)
-            .map(|damage| format!("{}: {}", damage.place, damage.what))
-            .collect(),
-        unreadable,
-        unknown_exits: analysis.seen.unknown_exit,
-        open_exits: analysis.vcpus.iter().map(|vcpu| vcpu.exits.uncounted).sum(),
-    }
 }

@@ -21,6 +21,7 @@ mod exits;
 mod findings;
 mod guest;
 mod machine;
+mod missing;
 mod model;
 mod pause;
 mod perfetto;

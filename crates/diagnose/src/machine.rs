@@ -16,7 +16,7 @@ pub type VcpuId = usize;
 pub type VmId = usize;
 
 /// More vCPU threads than this are not told apart: memory stays bounded whatever a trace holds.
-const MOST_VCPUS: usize = 4096;
+pub const MOST_VCPUS: usize = 4096;
 /// How far apart two threads may lie from where their vCPU numbers put them.
 const ADJACENT: i64 = 2;
 
@@ -53,8 +53,6 @@ pub struct Vcpu {
     pub state: State,
     /// Its pCPU, or that whose run queue it is on.
     pub pcpu: u32,
-    /// Whether it is in its guest.
-    pub in_guest: bool,
     /// Its last exit.
     pub last_exit: Option<(ExitReason, u64, u64)>,
 }
@@ -94,7 +92,7 @@ pub struct Machine {
     pub vms: Vec<Vm>,
     by_tid: HashMap<i32, VcpuId>,
     by_address: HashMap<u64, VcpuId>,
-    /// Threads beyond the bound.
+    /// Events by which threads beyond the bound showed that they are vCPUs.
     pub untold: u64,
 }
 
@@ -162,7 +160,6 @@ impl Machine {
             comm: String::from_utf8_lossy(event.comm).into_owned(),
             state: State::Running,
             pcpu: event.cpu,
-            in_guest: false,
             last_exit: None,
         });
         Some(id)
@@ -234,12 +231,10 @@ impl Machine {
     pub fn apply(&mut self, event: &Event<'_>) {
         match event.kind {
             Kind::Entry { .. } => self.with(event.tid, |vcpu| {
-                vcpu.in_guest = true;
                 vcpu.state = State::Running;
                 vcpu.pcpu = event.cpu;
             }),
             Kind::Exit { reason, rip, .. } => self.with(event.tid, |vcpu| {
-                vcpu.in_guest = false;
                 vcpu.state = State::Running;
                 vcpu.pcpu = event.cpu;
                 vcpu.last_exit = Some((reason, rip, event.time_ns));
@@ -261,7 +256,6 @@ impl Machine {
 
     fn switch(&mut self, event: &Event<'_>, prev: Task<'_>, state: TaskState, next: Task<'_>) {
         self.with(prev.tid, |vcpu| {
-            vcpu.in_guest = false;
             vcpu.pcpu = event.cpu;
             vcpu.state = match state {
                 TaskState::Runnable => State::Ready {

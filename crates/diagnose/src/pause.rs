@@ -9,8 +9,10 @@ use std::collections::HashMap;
 
 use steady_measures::Histogram;
 
+use crate::spread::add;
+
 /// Places of one vCPU that are told apart.
-const MOST_PLACES: usize = 4096;
+pub const MOST_PLACES: usize = 4096;
 
 /// One place of the guest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -67,7 +69,7 @@ impl Pauses {
         self.entered_ns = Some(time_ns);
         if let Some((rip, took_ns)) = ended {
             if let Some(place) = self.places.get_mut(&rip) {
-                place.outside_ns += took_ns;
+                add(&mut place.outside_ns, took_ns);
             }
         }
     }
@@ -90,7 +92,7 @@ impl Pauses {
         }
         let place = self.places.entry(rip).or_default();
         place.exits += 1;
-        place.spun_ns += spun_ns;
+        add(&mut place.spun_ns, spun_ns);
         place.ipi_pending += u64::from(ipi_pending);
         match &mut self.run {
             Some(run) if run.rip == rip => {

@@ -6,7 +6,7 @@
 //! `track_event/track_event.proto`), of which few messages and fields are needed; so they are
 //! encoded here. A slice is written as its begin and its end; the file can be cut anywhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use steady_events::{Event, Kind, vector};
@@ -26,7 +26,7 @@ const CLEARED: u64 = 1;
 const BEGIN: u64 = 1;
 const END: u64 = 2;
 const INSTANT: u64 = 3;
-/// Track numbers: pCPUs from here, vCPUs from there; a vCPU has one for itself and one for its turn.
+/// Track numbers: pCPUs from here on, vCPUs from there, and the two groups that hold them.
 const PCPUS: u64 = 1_000;
 const VCPUS: u64 = 1_000_000;
 const GROUPS: u64 = 1;
@@ -35,9 +35,9 @@ const GROUPS: u64 = 1;
 #[derive(Debug)]
 pub struct Perfetto<W> {
     out: W,
-    named: BTreeMap<u64, ()>,
+    named: BTreeSet<u64>,
     /// Tracks with an open slice.
-    open: BTreeMap<u64, ()>,
+    open: BTreeSet<u64>,
     /// Arrows that end at a vCPU's next entry.
     arrows: BTreeMap<VcpuId, Vec<u64>>,
     next_flow: u64,
@@ -51,8 +51,8 @@ impl<W: Write> Perfetto<W> {
     pub fn new(out: W) -> io::Result<Self> {
         let mut this = Self {
             out,
-            named: BTreeMap::new(),
-            open: BTreeMap::new(),
+            named: BTreeSet::new(),
+            open: BTreeSet::new(),
             arrows: BTreeMap::new(),
             next_flow: 1,
         };
@@ -143,7 +143,7 @@ impl<W: Write> Perfetto<W> {
     }
 
     fn name_once(&mut self, track: u64, parent: u64, name: impl Fn() -> String) -> io::Result<()> {
-        if self.named.insert(track, ()).is_none() {
+        if self.named.insert(track) {
             self.track(track, parent, &name())?;
         }
         Ok(())
@@ -164,12 +164,12 @@ impl<W: Write> Perfetto<W> {
     }
 
     fn begin(&mut self, track: u64, time_ns: u64, name: &str, flows: &[u64]) -> io::Result<()> {
-        self.open.insert(track, ());
+        self.open.insert(track);
         self.slice(track, time_ns, BEGIN, name, flows)
     }
 
     fn end(&mut self, track: u64, time_ns: u64) -> io::Result<()> {
-        if self.open.remove(&track).is_some() {
+        if self.open.remove(&track) {
             self.slice(track, time_ns, END, "", &[])?;
         }
         Ok(())

@@ -12,6 +12,7 @@ use steady_events::{Event, ExitReason, Kind, TaskState};
 use steady_measures::Histogram;
 
 use crate::machine::{State, Vcpu};
+use crate::spread::add;
 
 /// Reasons told apart.
 const MOST_REASONS: usize = 256;
@@ -78,7 +79,7 @@ impl Preempt {
         }
         self.descheduled_ns.record(waited_ns);
         if std::mem::take(&mut self.is_unmarked) {
-            self.unmarked_ns += waited_ns;
+            add(&mut self.unmarked_ns, waited_ns);
         }
     }
 }

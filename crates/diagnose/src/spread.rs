@@ -51,6 +51,16 @@ impl From<&Histogram> for Spread {
     }
 }
 
+/// The sum of times. Those of a damaged trace may be anything, and then stop at the greatest number.
+pub fn total(times_ns: impl IntoIterator<Item = u64>) -> u64 {
+    times_ns.into_iter().fold(0, u64::saturating_add)
+}
+
+/// Adds a time to others as [`total`] does.
+pub fn add(to_ns: &mut u64, time_ns: u64) {
+    *to_ns = to_ns.saturating_add(time_ns);
+}
+
 /// Adds the values of `other` to `into`, bucket by bucket; both must have the layout of `Histogram`.
 pub fn merge(into: &mut Spread, other: &Spread) {
     if other.count == 0 {
@@ -64,7 +74,7 @@ pub fn merge(into: &mut Spread, other: &Spread) {
     into.max = into.max.max(other.max);
     into.count += other.count;
     into.total = into.total.saturating_add(other.total);
-    into.mean = (into.total + into.count / 2) / into.count;
+    into.mean = total([into.total, into.count / 2]) / into.count;
     let mut buckets = std::collections::BTreeMap::new();
     for &[low, high, count] in into.buckets.iter().chain(&other.buckets) {
         buckets

@@ -6,6 +6,7 @@
 //! of the running kernel; the other two do not, and the shift is looked for: it is that which puts
 //! most of the exits into functions that wait or halt. It is told with how many it explains.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSymbol};
@@ -45,7 +46,7 @@ pub enum SymbolsError {
         path: PathBuf,
         /// The first line is 1.
         line: usize,
-        /// What it is, shortened.
+        /// What it is, shortened, with escapes for what is no ASCII.
         text: String,
     },
     /// There is no function in it.
@@ -86,11 +87,15 @@ impl Symbols {
             path: path.to_owned(),
             source,
         };
-        let bytes = std::fs::metadata(path).map_err(io)?.len();
-        if bytes > MOST_BYTES {
+        let file = std::fs::File::open(path).map_err(io)?;
+        let mut data = Vec::new();
+        // Some files do not tell their size: /proc/kallsyms has one of 0, a device has no end.
+        file.take(MOST_BYTES + 1)
+            .read_to_end(&mut data)
+            .map_err(io)?;
+        if data.len() as u64 > MOST_BYTES {
             return Err(io(std::io::Error::other("it is larger than 2 GiB")));
         }
-        let data = std::fs::read(path).map_err(io)?;
         let mut functions = if data.starts_with(b"\x7fELF") {
             from_elf(path, &data)?
         } else {
@@ -188,7 +193,7 @@ fn from_text(path: &Path, data: &[u8]) -> Result<Vec<(u64, String)>, SymbolsErro
         }
         let parsed = std::str::from_utf8(line).ok().and_then(symbol);
         let Some((address, kind, name)) = parsed else {
-            let text = String::from_utf8_lossy(&line[..line.len().min(60)]).into_owned();
+            let text = line[..line.len().min(60)].escape_ascii().to_string();
             return Err(SymbolsError::Line {
                 path: path.to_owned(),
                 line: at + 1,

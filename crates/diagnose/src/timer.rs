@@ -4,6 +4,8 @@
 
 use steady_events::{Event, ExitReason, Kind, vector};
 
+use crate::spread::add;
+
 /// The register that arms the APIC timer in deadline mode (`MSR_IA32_TSC_DEADLINE`).
 const TSC_DEADLINE: u32 = 0x6e0;
 /// The initial count of the APIC timer: its x2APIC register, and its offset in the APIC's page.
@@ -69,12 +71,12 @@ impl Timer {
     /// An exit has ended with an entry.
     pub fn ended(&mut self, reason: ExitReason, took_ns: u64) {
         if reason.is_preemption_timer() {
-            self.expiry_ns += took_ns;
+            add(&mut self.expiry_ns, took_ns);
         } else if self.arming {
-            self.arm_ns += took_ns;
+            add(&mut self.arm_ns, took_ns);
         } else if self.host_tick && reason.is_host_interrupt() {
             self.host_ticks += 1;
-            self.host_tick_ns += took_ns;
+            add(&mut self.host_tick_ns, took_ns);
         }
     }
 }

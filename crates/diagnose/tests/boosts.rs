@@ -116,6 +116,22 @@ impl Host {
         self.at(0, 10, Kind::SpinEnd);
     }
 
+    /// vCPU 0 sends a function call to the vCPU with this APIC id.
+    fn call(&mut self, apic: u32) {
+        let vector = CALL;
+        self.at(0, 10, Kind::IpiAccepted { apic, vector });
+    }
+
+    /// vCPU 0 spins and vCPU 1 is boosted, whereupon its pCPU switches to this thread.
+    fn boost_1_and_run(mut self, thread: i32) -> Vec<(Outcome, u64)> {
+        self.spin();
+        self.boost(1);
+        self.switch(1, 99, thread, TaskState::Runnable);
+        self.returned(1);
+        self.end();
+        self.outcomes()
+    }
+
     fn outcomes(mut self) -> Vec<(Outcome, u64)> {
         self.analysis.finish();
         let tally = &self.analysis.boosts.tallies[0];
@@ -126,24 +142,14 @@ impl Host {
 
 #[test]
 fn a_boosted_vcpu_that_its_pcpu_switches_to_next_ran_next() {
-    let mut host = Host::new();
-    host.spin();
-    host.boost(1);
-    host.switch(1, 99, 11, TaskState::Runnable);
-    host.returned(1);
-    host.end();
-    assert_eq!(host.outcomes(), [(Outcome::RanNext, 1)]);
+    let outcomes = Host::new().boost_1_and_run(11);
+    assert_eq!(outcomes, [(Outcome::RanNext, 1)]);
 }
 
 #[test]
 fn another_vcpu_in_its_place_is_a_scheduler_mismatch() {
-    let mut host = Host::new();
-    host.spin();
-    host.boost(1);
-    host.switch(1, 99, 12, TaskState::Runnable);
-    host.returned(1);
-    host.end();
-    assert_eq!(host.outcomes(), [(Outcome::SchedulerMismatch, 1)]);
+    let outcomes = Host::new().boost_1_and_run(12);
+    assert_eq!(outcomes, [(Outcome::SchedulerMismatch, 1)]);
 }
 
 #[test]
@@ -174,62 +180,26 @@ fn a_choice_that_has_not_run_when_the_yielder_chooses_again_failed() {
 #[test]
 fn boosting_one_that_has_no_ipi_while_another_has_is_an_overboost() {
     let mut host = Host::new();
-    host.at(
-        0,
-        10,
-        Kind::IpiAccepted {
-            apic: 2,
-            vector: CALL,
-        },
-    );
-    host.spin();
-    host.boost(1);
-    host.switch(1, 99, 11, TaskState::Runnable);
-    host.returned(1);
-    host.end();
-    assert_eq!(host.outcomes(), [(Outcome::Overboost, 1)]);
+    host.call(2);
+    assert_eq!(host.boost_1_and_run(11), [(Outcome::Overboost, 1)]);
 }
 
 #[test]
 fn boosting_the_receiver_of_the_ipi_is_right() {
     let mut host = Host::new();
-    host.at(
-        0,
-        10,
-        Kind::IpiAccepted {
-            apic: 1,
-            vector: CALL,
-        },
-    );
-    host.spin();
-    host.boost(1);
-    host.switch(1, 99, 11, TaskState::Runnable);
-    host.returned(1);
-    host.end();
-    assert_eq!(host.outcomes(), [(Outcome::RanNext, 1)]);
+    host.call(1);
+    assert_eq!(host.boost_1_and_run(11), [(Outcome::RanNext, 1)]);
 }
 
 #[test]
 fn an_ipi_that_was_taken_is_waited_for_no_longer() {
     let mut host = Host::new();
-    host.at(
-        0,
-        10,
-        Kind::IpiAccepted {
-            apic: 2,
-            vector: CALL,
-        },
-    );
+    host.call(2);
     host.switch(1, 99, 12, TaskState::Runnable);
     host.at(1, 12, Kind::Entry { vcpu: Some(2) });
     host.exit(1, 12, 1);
     host.switch(1, 12, 99, TaskState::Runnable);
-    host.spin();
-    host.boost(1);
-    host.switch(1, 99, 11, TaskState::Runnable);
-    host.returned(1);
-    host.end();
-    assert_eq!(host.outcomes(), [(Outcome::RanNext, 1)]);
+    assert_eq!(host.boost_1_and_run(11), [(Outcome::RanNext, 1)]);
 }
 
 #[test]
@@ -238,12 +208,7 @@ fn boosting_one_woken_from_a_halt_for_a_spinner_without_ipis_is_an_overboost() {
     host.switch(1, 99, 11, TaskState::Runnable);
     host.switch(1, 11, 99, TaskState::Blocked);
     host.at(1, 99, Kind::Wakeup { tid: 11, cpu: 1 });
-    host.spin();
-    host.boost(1);
-    host.switch(1, 99, 11, TaskState::Runnable);
-    host.returned(1);
-    host.end();
-    assert_eq!(host.outcomes(), [(Outcome::Overboost, 1)]);
+    assert_eq!(host.boost_1_and_run(11), [(Outcome::Overboost, 1)]);
 }
 
 #[test]

@@ -3,8 +3,6 @@
 //!
 //! Guests of another system use other numbers: what is concluded from a vector holds for Linux.
 
-/// The scheduler of another CPU is to run.
-pub const RESCHEDULE: u8 = 0xfd;
 /// A function is to be called on several CPUs: TLB shootdowns come as this.
 pub const CALL_FUNCTION: u8 = 0xfc;
 /// A function is to be called on one CPU: so do shootdowns with one target.

@@ -29,7 +29,7 @@ mod result;
 mod validate;
 mod workload;
 
-pub use atomic::write_atomic;
+pub use atomic::{WholeFile, write_atomic};
 pub use clock::Clock;
 pub use comparison::{Cell, Comparison, Key, Row, median};
 pub use distribution::{Bucket, Distribution};

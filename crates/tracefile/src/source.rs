@@ -74,19 +74,26 @@ pub fn open(path: &Path) -> Result<Box<dyn Source>, Error> {
 ///
 /// # Errors
 /// As [`open`]; also if there is no room for the copy.
-pub fn open_stream(mut reader: Box<dyn Read + Send>, name: &str) -> Result<Box<dyn Source>, Error> {
-    let io = |source| Error::Io {
-        name: name.to_owned(),
-        source,
-    };
+pub fn open_stream(reader: Box<dyn Read + Send>, name: &str) -> Result<Box<dyn Source>, Error> {
+    let (kind, reader) = begin(reader, name)?;
+    stream(kind, reader, name)
+}
+
+/// Looks at the first bytes of a stream; gives it back with them.
+fn begin(
+    mut reader: Box<dyn Read + Send>,
+    name: &str,
+) -> Result<(Kind, Box<dyn Read + Send>), Error> {
     let mut head = Vec::with_capacity(HEAD);
-    reader
-        .by_ref()
-        .take(64)
+    (&mut reader)
+        .take(HEAD as u64)
         .read_to_end(&mut head)
-        .map_err(io)?;
+        .map_err(|source| Error::Io {
+            name: name.to_owned(),
+            source,
+        })?;
     let kind = recognise(&head);
-    stream(kind, Box::new(io::Cursor::new(head).chain(reader)), name)
+    Ok((kind, Box::new(io::Cursor::new(head).chain(reader))))
 }
 
 /// Opens a trace of a known kind that is read from its start to its end.
@@ -136,23 +143,14 @@ fn stream(
 }
 
 /// Opens what was packed as a whole. Packed twice it is no trace.
-fn inner(mut reader: Box<dyn Read + Send>, name: &str) -> Result<Box<dyn Source>, Error> {
-    let io = |source| Error::Io {
-        name: name.to_owned(),
-        source,
-    };
-    let mut head = Vec::with_capacity(HEAD);
-    reader
-        .by_ref()
-        .take(64)
-        .read_to_end(&mut head)
-        .map_err(io)?;
-    match recognise(&head) {
+fn inner(reader: Box<dyn Read + Send>, name: &str) -> Result<Box<dyn Source>, Error> {
+    let (kind, reader) = begin(reader, name)?;
+    match kind {
         Kind::Gzip | Kind::Zstd => Err(Error::Foreign {
             name: name.to_owned(),
             what: "it is compressed twice".into(),
         }),
-        kind => stream(kind, Box::new(io::Cursor::new(head).chain(reader)), name),
+        kind => stream(kind, reader, name),
     }
 }
 

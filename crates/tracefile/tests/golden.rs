@@ -256,32 +256,37 @@ fn a_trace_reads_the_same_from_a_pipe() {
     }
 }
 
-/// What a tool prints now, if it is installed.
-fn tool(program: &str, args: &[&str], file: &str) -> Option<Vec<u8>> {
-    let output = Command::new(program)
+/// What a tool prints now; fails with the package to install if it is not there.
+fn tool(program: &str, package: &str, args: &[&str], file: &str) -> Vec<u8> {
+    let output = Command::new("timeout")
+        .arg("300")
+        .arg(program)
         .args(args)
         .arg("-i")
         .arg(fixture(file))
         .stdin(Stdio::null())
         .output()
-        .ok()?;
-    output.status.success().then_some(output.stdout)
+        .expect("timeout runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{program} of {file}: {} ({said}); is it installed? apt-get install {package}",
+        output.status
+    );
+    output.stdout
 }
 
 #[test]
-fn the_tools_that_are_installed_agree() {
+fn the_tools_of_this_machine_agree() {
     for name in [
         "bochs-intel-v6.dat",
         "bochs-intel-v7-zstd.dat",
         "qemu-amd-v7-zstd.dat",
     ] {
-        if let Some(text) = tool("trace-cmd", &["report", "-t", "-R"], name) {
-            let mut text = open_bytes(text).unwrap();
-            assert!(
-                !compare(fixture_source(name).as_mut(), text.as_mut(), &RAW).is_empty(),
-                "{name}"
-            );
-        }
+        let text = tool("trace-cmd", "trace-cmd", &["report", "-t", "-R"], name);
+        let mut text = open_bytes(text).unwrap();
+        let compared = compare(fixture_source(name).as_mut(), text.as_mut(), &RAW);
+        assert!(!compared.is_empty(), "{name}");
     }
     for name in [
         "perf-file.data",
@@ -289,12 +294,9 @@ fn the_tools_that_are_installed_agree() {
         "perf-pipe.data",
         "perf-lost.data",
     ] {
-        if let Some(text) = tool("perf", &["script", "--ns"], name) {
-            let mut text = open_bytes(text).unwrap();
-            assert!(
-                !compare(fixture_source(name).as_mut(), text.as_mut(), &EXACT).is_empty(),
-                "{name}"
-            );
-        }
+        let text = tool("perf", "linux-perf", &["script", "--ns"], name);
+        let mut text = open_bytes(text).unwrap();
+        let compared = compare(fixture_source(name).as_mut(), text.as_mut(), &EXACT);
+        assert!(!compared.is_empty(), "{name}");
     }
 }

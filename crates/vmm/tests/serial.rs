@@ -6,8 +6,8 @@ use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ const INTERRUPT_ENABLE: u8 = 1;
 const INTERRUPT_ID: u8 = 2;
 const MODEM_CONTROL: u8 = 4;
 const LINE_STATUS: u8 = 5;
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(60);
 
 fn port() -> (Arc<Uart>, Sink, EventFd) {
     let (line, sink) = (EventFd::new(EFD_NONBLOCK).unwrap(), Sink::default());
@@ -38,8 +38,9 @@ fn open(uart: &Uart) {
 
 /// Reads `count` bytes as a driver does that polls the line status.
 fn read_bytes(uart: &Uart, count: usize) -> Vec<u8> {
-    let mut bytes = Vec::new();
+    let (mut bytes, end) = (Vec::new(), Instant::now() + LIMIT);
     while bytes.len() < count {
+        assert!(Instant::now() < end, "{} of {count} bytes", bytes.len());
         if uart.read(LINE_STATUS) & 1 == 0 {
             thread::sleep(Duration::from_micros(200));
         } else {
@@ -100,12 +101,20 @@ fn a_full_queue_makes_the_writer_wait_and_loses_nothing() {
     let sink = Sink::default();
     let text = pattern(CAPACITY + 5000);
     let (writer, expected) = (sink.clone(), text.clone());
-    let writing = thread::spawn(move || text.iter().all(|&byte| writer.push(byte)));
+    let writing = thread::spawn(move || {
+        let all = text.iter().all(|&byte| writer.push(byte));
+        // Were a byte lost, the reader would wait for it.
+        writer.close();
+        all
+    });
     let mut got = Vec::new();
     let mut buffer = [0; 3000];
-    while got.len() < expected.len() {
+    loop {
         assert!(sink.pending() <= CAPACITY);
         let count = sink.peek(&mut buffer, Duration::ZERO);
+        if count == 0 {
+            break;
+        }
         got.extend_from_slice(&buffer[..count]);
         sink.consume(count);
     }
@@ -113,12 +122,27 @@ fn a_full_queue_makes_the_writer_wait_and_loses_nothing() {
     assert_eq!(got, expected);
 }
 
+/// Waits until a thread of this process waits for something itself.
+fn wait_until_asleep(thread: rustix::thread::Pid) {
+    let path = format!("/proc/self/task/{}/stat", thread.as_raw_nonzero());
+    let end = Instant::now() + LIMIT;
+    while !std::fs::read_to_string(&path).unwrap().contains(") S ") {
+        assert!(Instant::now() < end, "the thread does not wait");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 #[test]
 fn closing_frees_a_writer_that_waits() {
     let sink = Sink::default();
     assert!((0..CAPACITY).all(|_| sink.push(0)));
     let writer = sink.clone();
-    let writing = thread::spawn(move || writer.push(1));
+    let (tell, told) = mpsc::channel();
+    let writing = thread::spawn(move || {
+        tell.send(rustix::thread::gettid()).unwrap();
+        writer.push(1)
+    });
+    wait_until_asleep(told.recv_timeout(LIMIT).unwrap());
     sink.close();
     assert!(!writing.join().unwrap());
 }

@@ -21,6 +21,8 @@ use crate::system::{self, Doing, Failure};
 
 /// How often a wait looks whether its time is over.
 const POLL: Duration = Duration::from_millis(250);
+/// How long the guest may leave a word unread; words fit the socket's buffer unless many wait.
+const SAY_LIMIT: Duration = Duration::from_secs(30);
 /// How long a VMM may take to end once its guest has said goodbye.
 const END_LIMIT_NS: u64 = 10_000_000_000;
 
@@ -84,6 +86,7 @@ impl Vm {
         let stream = connect(&mut child, &files, deadline_ns)?;
         stream
             .set_read_timeout(Some(POLL))
+            .and_then(|()| stream.set_write_timeout(Some(SAY_LIMIT)))
             .doing(|| "set a time limit on the channel".into())?;
         Ok(Self {
             plan: plan.clone(),
@@ -108,7 +111,13 @@ impl Vm {
         text.push(b'\n');
         self.stream
             .write_all(&text)
-            .map_err(|error| self.gone(&format!("write to its channel: {error}")))
+            .map_err(|error| match error.kind() {
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => self.fault(
+                    FaultKind::GuestSilent,
+                    format!("it has read nothing for {SAY_LIMIT:?}"),
+                ),
+                _ => self.gone(&format!("write to its channel: {error}")),
+            })
     }
 
     /// The guest's next word, or a fault when it does not come by `deadline_ns` or the VM ends.
@@ -136,10 +145,11 @@ impl Vm {
                     ) => {}
                 Err(error) => return Err(self.gone(&format!("its channel: {error}"))),
             }
-            if self.buffer.is_empty() && system::now_ns() > deadline_ns {
+            // A part of a word is no answer: what follows may never come.
+            if !self.buffer.contains(&b'\n') && system::now_ns() > deadline_ns {
                 return Err(self.fault(
                     FaultKind::GuestSilent,
-                    format!("no answer in time while waiting for {waiting_for}"),
+                    format!("no whole answer in time while waiting for {waiting_for}"),
                 ));
             }
         }
@@ -272,4 +282,55 @@ fn make_disk(files: &Files, size_mib: u32) -> Result<(), Failure> {
         made.status,
         String::from_utf8_lossy(&made.stderr)
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use steady_agent::plan::Grouping;
+
+    /// A VM whose VMM only sleeps, and the guest's end of its channel.
+    fn vm() -> (Vm, UnixStream) {
+        let (stream, guest) = UnixStream::pair().unwrap();
+        stream.set_read_timeout(Some(POLL)).unwrap();
+        let plan = VmPlan {
+            name: "test".to_owned(),
+            vcpus: 1,
+            memory_mib: 64,
+            pin: None,
+            cpu_weight: 100,
+            cgroup: Grouping::None,
+            disk_mib: None,
+            cmdline: String::new(),
+            background: false,
+            pv: std::collections::BTreeMap::new(),
+            workloads: Vec::new(),
+        };
+        let vm = Vm {
+            child: Command::new("sleep").arg("300").spawn().unwrap(),
+            files: Files::of("no-such-vm"),
+            plan,
+            stream,
+            buffer: Vec::new(),
+        };
+        (vm, guest)
+    }
+
+    #[test]
+    fn a_word_of_which_only_a_part_comes_is_waited_for_within_the_limit() {
+        let (mut vm, mut guest) = vm();
+        guest.write_all(b"\"prep").unwrap();
+        let heard = vm.hear(system::now_ns() + 1_000_000, "a word");
+        vm.kill();
+        assert_eq!(heard.unwrap_err().kind, FaultKind::GuestSilent);
+    }
+
+    #[test]
+    fn a_word_that_came_in_time_is_heard_behind_the_limit_too() {
+        let (mut vm, mut guest) = vm();
+        guest.write_all(b"\"prepared\"\n\"e").unwrap();
+        let heard = vm.hear(0, "a word");
+        vm.kill();
+        assert_eq!(heard.unwrap(), FromGuest::Prepared);
+    }
 }

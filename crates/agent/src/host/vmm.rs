@@ -171,7 +171,7 @@ pub fn diagnose(report: &str, console: &str) -> (FaultKind, Option<String>) {
             FaultKind::GuestReset,
             Some("the guest reset itself".to_owned()),
         ),
-        (None, Some("clean-stop")) => (
+        (None, Some("clean")) => (
             FaultKind::GuestReset,
             Some("the guest stopped without being asked".to_owned()),
         ),
@@ -196,6 +196,14 @@ mod tests {
     #[test]
     fn an_end_without_report_or_panic_is_the_vmms() {
         assert_eq!(diagnose("", ""), (FaultKind::Vmm, None));
+    }
+
+    #[test]
+    fn a_clean_end_that_nobody_asked_for_is_the_guests() {
+        // The word is that of crates/vmm/src/outcome.rs.
+        let (kind, text) = diagnose(r#"{"outcome":"clean"}"#, "");
+        assert_eq!(kind, FaultKind::GuestReset);
+        assert!(text.unwrap().contains("without being asked"));
     }
 
     #[test]

@@ -2,15 +2,14 @@
 //! `steady diagnose`: what traces say about why guests stall.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufWriter, IntoInnerError, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use steady_diagnose::{Analysis, Diagnoser, Diagnosis, Effect, Perfetto, Slice, Symbols};
 use steady_events::Event;
-use steady_measures::write_atomic;
+use steady_measures::{WholeFile, write_atomic};
 use steady_report::{diagnosis, diagnosis_page};
 use steady_tracefile::Source;
 
@@ -35,10 +34,8 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
         vms: arguments.vm.clone(),
         vcpus: arguments.vcpu.clone(),
     };
-    let mut drawing = match &arguments.perfetto {
-        Some(path) => Some(Drawing::new(path)?),
-        None => None,
-    };
+    let draw = || arguments.perfetto.as_deref().map(Drawing::new).transpose();
+    let mut drawing = draw()?;
     let mut failed = None;
     for path in &arguments.traces {
         let read = one(path, &mut diagnoser, &mut drawing);
@@ -47,10 +44,20 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
             if let Some(earlier) = failed.replace(error) {
                 eprintln!("steady: {earlier:#}");
             }
+            // What was drawn of it must not stand before the next one.
+            if drawing.take().is_some() {
+                drawing = draw()?;
+            }
         } else if let Some(done) = drawing.take() {
             // Only the first trace is drawn: another one's clock may be another.
             done.finish()?;
         }
+    }
+    if let Err(none) = diagnoser.check_wanted() {
+        if let Some(earlier) = failed {
+            eprintln!("steady: {earlier:#}");
+        }
+        return Err(none.into());
     }
     let diagnosis = diagnoser.finish();
     match failed {
@@ -66,47 +73,48 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
 fn one(
     path: &Path,
     diagnoser: &mut Diagnoser<'_>,
-    drawing: &mut Option<Drawing>,
+    drawing: &mut Option<Drawing<'_>>,
 ) -> anyhow::Result<()> {
     let (name, mut source) = open(path)?;
     if is_this_host(source.as_ref()) {
         diagnoser.knobs = knobs();
     }
     let mut watch = |event: &Event<'_>, effect: Effect, all: &Analysis| match drawing {
-        Some(drawing) => drawing.perfetto.event(event, effect, all),
+        Some(drawing) => drawing.event(event, effect, all),
         None => Ok(()),
     };
     diagnoser.trace(&name, source.as_mut(), &mut watch)?;
     Ok(())
 }
 
-/// A drawing that is written aside and renamed when it is whole.
-struct Drawing {
-    perfetto: Perfetto<BufWriter<File>>,
-    aside: PathBuf,
-    path: PathBuf,
+/// A drawing that gets its name when it is whole.
+struct Drawing<'p> {
+    perfetto: Perfetto<BufWriter<WholeFile>>,
+    path: &'p Path,
 }
 
-impl Drawing {
-    fn new(path: &Path) -> anyhow::Result<Self> {
-        let mut aside = path.as_os_str().to_owned();
-        aside.push(".part");
-        let aside = PathBuf::from(aside);
-        let cannot = || format!("cannot write {}", aside.display());
-        let file = File::create(&aside).with_context(cannot)?;
+impl<'p> Drawing<'p> {
+    fn new(path: &'p Path) -> anyhow::Result<Self> {
+        let cannot = || format!("cannot write {}", path.display());
+        let file = WholeFile::create(path).with_context(cannot)?;
         let perfetto = Perfetto::new(BufWriter::new(file)).with_context(cannot)?;
-        let path = path.to_owned();
-        Ok(Self {
-            perfetto,
-            aside,
-            path,
-        })
+        Ok(Self { perfetto, path })
+    }
+
+    fn event(&mut self, event: &Event<'_>, effect: Effect, all: &Analysis) -> io::Result<()> {
+        let named = |error: io::Error| {
+            let text = format!("{}: {error}", self.path.display());
+            io::Error::new(error.kind(), text)
+        };
+        self.perfetto.event(event, effect, all).map_err(named)
     }
 
     fn finish(self) -> anyhow::Result<()> {
-        let cannot = || format!("cannot write {}", self.path.display());
-        self.perfetto.finish().with_context(cannot)?;
-        std::fs::rename(&self.aside, &self.path).with_context(cannot)
+        let written = self.perfetto.finish().and_then(|buffer| {
+            let file = buffer.into_inner().map_err(IntoInnerError::into_error)?;
+            file.finish()
+        });
+        written.with_context(|| format!("cannot write {}", self.path.display()))
     }
 }
 

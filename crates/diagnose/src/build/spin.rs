@@ -8,7 +8,7 @@ use crate::boost::{Outcome, Tally};
 use crate::cause::Cause;
 use crate::machine::VcpuId;
 use crate::model::{BoostCauseRow, BoostTable, CauseRow, ChosenRow, PauseTable, PlaceRow, RunRow};
-use crate::spread::{Spread, merge};
+use crate::spread::{Spread, add, merge, total};
 
 /// Rows of places that are shown.
 const PLACES_SHOWN: usize = 32;
@@ -18,16 +18,11 @@ impl Builder<'_> {
         let mut causes: BTreeMap<Cause, CauseRow> = BTreeMap::new();
         let mut places: BTreeMap<String, (PlaceRow, u64)> = BTreeMap::new();
         let mut runs = Spread::default();
-        let mut table = (0, 0, 0, 0);
         for &id in ids {
             let pauses = &self.of(id).pauses;
             merge(&mut runs, &Spread::from(&pauses.lengths));
             for (&rip, place) in &pauses.places {
                 let (function, cause) = self.names.of(rip);
-                table.0 += place.exits;
-                table.1 += place.spun_ns;
-                table.2 += place.outside_ns;
-                table.3 += place.in_runs;
                 let row = causes.entry(cause).or_insert(CauseRow {
                     cause,
                     exits: 0,
@@ -37,8 +32,8 @@ impl Builder<'_> {
                     in_runs: 0,
                 });
                 row.exits += place.exits;
-                row.spun_ns += place.spun_ns;
-                row.outside_ns += place.outside_ns;
+                add(&mut row.spun_ns, place.spun_ns);
+                add(&mut row.outside_ns, place.outside_ns);
                 row.in_runs += place.in_runs;
                 let key = function.clone().unwrap_or_else(|| hex(rip));
                 let (row, most) = places.entry(key).or_insert_with(|| {
@@ -55,7 +50,7 @@ impl Builder<'_> {
                 });
                 row.exits += place.exits;
                 row.ipi_pending += place.ipi_pending;
-                row.spun_ns += place.spun_ns;
+                add(&mut row.spun_ns, place.spun_ns);
                 row.longest_run = row.longest_run.max(place.longest);
                 // Of equal ones the lower address, whatever the order of the map.
                 if (place.exits, std::cmp::Reverse(hex(rip)))
@@ -65,7 +60,9 @@ impl Builder<'_> {
                 }
             }
         }
-        let (exits, spun_ns, outside_ns, in_runs) = table;
+        let sum = |of: fn(&CauseRow) -> u64| total(causes.values().map(of));
+        let (exits, in_runs) = (sum(|row| row.exits), sum(|row| row.in_runs));
+        let (spun_ns, outside_ns) = (sum(|row| row.spun_ns), sum(|row| row.outside_ns));
         if exits == 0 {
             return None;
         }

@@ -4,6 +4,7 @@
 use super::{Context, advice, per_second, percent, remedy, severity, time};
 use crate::build::permille;
 use crate::model::{Confidence, Finding, TraceDiagnosis};
+use crate::spread::total;
 
 /// Fewer events than this are no finding.
 const FEW: u64 = 20;
@@ -200,7 +201,7 @@ pub fn unknown(context: &Context<'_>) -> Option<Finding> {
         .filter(|row| row.name.starts_with("UNKNOWN_"));
     let rows: Vec<_> = rows.collect();
     let count: u64 = rows.iter().map(|row| row.time_ns.count).sum();
-    let total_ns: u64 = rows.iter().map(|row| row.time_ns.total).sum();
+    let total_ns = total(rows.iter().map(|row| row.time_ns.total));
     if count == 0 {
         return None;
     }

@@ -35,6 +35,7 @@ pub fn own_directory() -> &'static Path {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
         // Test binaries run beside each other; only one of them may build at a time.
         let output = Command::new("flock")
+            .args(["--timeout", "300"])
             .arg(directory.join("lock"))
             .arg("make")
             .arg("-C")

@@ -297,10 +297,11 @@ fn a_time_limit_ends_each_program_and_is_reported() {
     for (name, args) in endless {
         let start = Instant::now();
         let mut all = args.to_vec();
-        all.extend(["--time-limit-ms", "200"]);
+        // Threads that are not ready to start within the limit are an error, not its end.
+        all.extend(["--time-limit-ms", "500"]);
         let report = run(name, &all);
         assert!(
-            start.elapsed() < Duration::from_secs(10),
+            start.elapsed() < Duration::from_secs(30),
             "{name} took {:?}",
             start.elapsed()
         );
@@ -314,50 +315,54 @@ fn a_time_limit_ends_each_program_and_is_reported() {
     );
 }
 
-/// Waits until the process has used a tenth of a second: every thread is well under way then.
-fn wait_until_spinning(process: u32) {
-    const TICKS: u64 = 10;
-    let limit = Instant::now() + Duration::from_secs(10);
+/// State and user time in ticks of 10 ms, all threads together, of a process that was not waited for.
+fn state_and_ticks(process: u32) -> (char, u64) {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).expect("it runs");
+    // Behind the name, which ends with a parenthesis: the state is the 1st field, user time the 12th.
+    let fields = stat.rsplit_once(')').expect("a name").1;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let state = fields[0].chars().next().expect("a letter");
+    (state, fields[11].parse().expect("a number"))
+}
+
+/// Waits until `wanted` says yes to a process's state and ticks; the ticks then.
+fn wait_until(process: u32, what: &str, wanted: impl Fn(char, u64) -> bool) -> u64 {
+    let limit = Instant::now() + Duration::from_secs(30);
     while Instant::now() < limit {
-        let stat = fs::read_to_string(format!("/proc/{process}/stat")).expect("it runs");
-        // User time is the 12th field behind the name, which ends with a parenthesis.
-        let fields = stat.rsplit_once(')').expect("a name").1;
-        let ticks: u64 = fields
-            .split_whitespace()
-            .nth(11)
-            .expect("a field")
-            .parse()
-            .expect("a number");
-        if ticks >= TICKS {
-            return;
+        let (state, ticks) = state_and_ticks(process);
+        if wanted(state, ticks) {
+            return ticks;
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    panic!("spin did not use {TICKS} ticks within 10 s");
+    panic!("{what} did not come within 30 s");
 }
 
 #[test]
-fn spin_stops_within_a_second_of_sigterm_and_prints_its_line() {
+fn spin_stops_within_a_second_of_its_cpu_time_after_a_signal_and_prints_its_line() {
+    let second = 100 * u64::try_from(cpus()).expect("a small number");
     for signal in ["TERM", "INT"] {
         // The limit ends it should this test fail before it sends the signal.
         let child: Child = Command::new(common::own_program("spin"))
-            .args(["--time-limit-ms", "20000"])
+            .args(["--time-limit-ms", "60000"])
             .stdout(Stdio::piped())
             .spawn()
             .expect("spin starts");
-        wait_until_spinning(child.id());
-        let sent = Instant::now();
+        // Every thread is well under way then.
+        let sent = wait_until(child.id(), "a tenth of a second of work", |_, ticks| {
+            ticks >= 10
+        });
         let status = Command::new("kill")
             .args([format!("-{signal}"), child.id().to_string()])
             .status()
             .expect("kill runs");
         assert!(status.success());
+        let ended = wait_until(child.id(), "the end after a signal", |state, _| {
+            state == 'Z'
+        });
         let output = child.wait_with_output().expect("spin ends");
-        assert!(
-            sent.elapsed() < Duration::from_secs(1),
-            "{signal}: {:?}",
-            sent.elapsed()
-        );
+        // Its own time, not the clock's: other programs may hold it up.
+        assert!(ended - sent < second, "{signal}: {} ticks", ended - sent);
         assert!(output.status.success(), "{signal}: {}", output.status);
         let report = line("spin", &output);
         let values = values(&report);

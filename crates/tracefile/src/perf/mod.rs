@@ -30,6 +30,7 @@ pub(crate) const MAGIC: &[u8] = b"PERFILE2";
 pub(crate) const MAGIC_BIG: &[u8] = b"2ELIFREP";
 /// The size of the header in pipe mode.
 const PIPE_HEADER: u64 = 16;
+
 /// An open `perf.data`.
 #[derive(Debug)]
 pub(crate) struct PerfSource {
@@ -126,9 +127,9 @@ impl PerfSource {
     fn one(&mut self) -> Result<Then, Error> {
         if let Some(unpacker) = &mut self.unpacker {
             match unpacker.step() {
-                Ok(Some((head, body))) => {
+                Ok(Some((kind, body))) => {
                     let place = Place::Byte(self.records.offset());
-                    return Ok(self.state.record(head, unpacker.bytes(body), place));
+                    return Ok(self.state.record(kind, unpacker.bytes(body), place));
                 }
                 Ok(None) => {}
                 Err(what) => {
@@ -144,10 +145,10 @@ impl PerfSource {
             source,
         };
         match self.records.step().map_err(io)? {
-            Step::Record(head, body) => {
+            Step::Record(kind, body) => {
                 let then = self
                     .state
-                    .record(head, self.records.bytes(body.clone()), place);
+                    .record(kind, self.records.bytes(body.clone()), place);
                 self.follow(then, &body, place)
             }
             Step::End => {

@@ -10,18 +10,11 @@ const WINDOW: usize = 256 << 10;
 /// The most that one compressed record unpacks to: perf packs what its buffer of a CPU holds.
 const UNPACKED_MAX: usize = 64 << 20;
 
-/// A record's header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Head {
-    pub kind: u32,
-    pub misc: u16,
-}
-
 /// One step through the records.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// A record, its body at these bytes of [`Records::bytes`].
-    Record(Head, std::ops::Range<usize>),
+    /// A record of this type, its body at these bytes of [`Records::bytes`].
+    Record(u32, std::ops::Range<usize>),
     /// The end, cleanly.
     End,
     /// The end, inside a record.
@@ -85,7 +78,7 @@ impl Records {
                 Step::Cut
             });
         };
-        let (head, size) = parse_head(head);
+        let (kind, size) = parse_head(head);
         if size < 8 {
             return Ok(Step::Lost(format!(
                 "a record says that it has {size} bytes; expected 8 or more"
@@ -97,7 +90,7 @@ impl Records {
         }
         let body = self.at + 8..self.at + size;
         self.at += size;
-        Ok(Step::Record(head, body))
+        Ok(Step::Record(kind, body))
     }
 
     /// The next `len` bytes, which follow a record without being in it; `None` if there are fewer.
@@ -196,12 +189,12 @@ impl Unpacker {
     }
 
     /// The next whole record that is unpacked.
-    pub fn step(&mut self) -> Result<Option<(Head, std::ops::Range<usize>)>, String> {
+    pub fn step(&mut self) -> Result<Option<(u32, std::ops::Range<usize>)>, String> {
         let rest = &self.buffer[self.at..];
         let Some(head) = rest.first_chunk::<8>() else {
             return Ok(None);
         };
-        let (head, size) = parse_head(head);
+        let (kind, size) = parse_head(head);
         if size < 8 {
             self.buffer.clear();
             self.at = 0;
@@ -214,7 +207,7 @@ impl Unpacker {
         }
         let body = self.at + 8..self.at + size;
         self.at += size;
-        Ok(Some((head, body)))
+        Ok(Some((kind, body)))
     }
 
     pub fn bytes(&self, range: std::ops::Range<usize>) -> &[u8] {
@@ -227,12 +220,10 @@ impl Unpacker {
     }
 }
 
-/// `struct perf_event_header`: type, flags, size.
-fn parse_head(b: &[u8; 8]) -> (Head, usize) {
-    let kind = u32::from_le_bytes([b[0], b[1], b[2], b[3]]);
-    let misc = u16::from_le_bytes([b[4], b[5]]);
+/// Type and size out of a `struct perf_event_header`; the flags between them are not needed.
+fn parse_head(b: &[u8; 8]) -> (u32, usize) {
     (
-        Head { kind, misc },
+        u32::from_le_bytes([b[0], b[1], b[2], b[3]]),
         usize::from(u16::from_le_bytes([b[6], b[7]])),
     )
 }

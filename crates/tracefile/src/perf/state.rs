@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use super::attr::{Attr, SampleId, word};
 use super::header::{self, numbers};
 use super::queue::{Kind, Queue};
-use super::records::Head;
 use crate::about::{About, Format};
 use crate::describe::{Described, EventTable};
 use crate::error::{Fault, Place};
@@ -116,10 +115,10 @@ impl State {
     }
 
     /// Takes one record.
-    pub fn record(&mut self, head: Head, body: &[u8], place: Place) -> Then {
-        match head.kind {
+    pub fn record(&mut self, kind: u32, body: &[u8], place: Place) -> Then {
+        match kind {
             kind::SAMPLE => self.sample(body, place),
-            kind::COMM | kind::FORK | kind::LOST | kind::LOST_SAMPLES => self.side(head, body),
+            kind::COMM | kind::FORK | kind::LOST | kind::LOST_SAMPLES => self.side(kind, body),
             kind::FINISHED_ROUND => {
                 self.queue.finish_round();
                 return Then::Due;
@@ -239,7 +238,7 @@ impl State {
     }
 
     /// A record beside the samples: names of threads, losses.
-    fn side(&mut self, head: Head, body: &[u8]) {
+    fn side(&mut self, kind: u32, body: &[u8]) {
         let id = self
             .attrs
             .first()
@@ -255,7 +254,7 @@ impl State {
         let cpu = id.cpu.unwrap_or(u32::MAX);
         // Records that perf made itself have no time: they hold from the start.
         let time = id.time.filter(|&t| t != 0 && t != u64::MAX);
-        match head.kind {
+        match kind {
             kind::LOST => self.loss.gap(cpu, word(body, 8)),
             kind::LOST_SAMPLES => {
                 let lost = word(body, 0).unwrap_or(0);

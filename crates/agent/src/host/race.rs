@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The workloads of the VMs, once all guests are up: prepared, run in a window of the host's
+//! counters, reported, and ended.
+
+use std::collections::BTreeMap;
+
+use steady_agent::channel::{FromGuest, Output, ToGuest};
+use steady_agent::event::{Event, Fault, FaultKind, WorkloadEnd};
+use steady_agent::plan::HostPlan;
+
+use super::counters::{self, Threads};
+use super::host_fault;
+use super::out::Out;
+use super::vm::Vm;
+use crate::system::{self, Failure};
+
+/// Bound on the answers that need no workload: output, goodbye.
+const ANSWER_LIMIT_NS: u64 = 30_000_000_000;
+
+/// Waits for the guest's next word and takes it if it is the one expected.
+pub fn expect<T>(
+    vm: &mut Vm,
+    deadline_ns: u64,
+    waiting_for: &str,
+    take: impl FnOnce(FromGuest) -> Option<T>,
+) -> Result<T, Box<Fault>> {
+    let word = vm.hear(deadline_ns, waiting_for)?;
+    let said = format!("{word:?}");
+    take(word).ok_or_else(|| {
+        vm.fault(
+            FaultKind::Host,
+            format!("it said {said} instead of what was waited for: {waiting_for}"),
+        )
+    })
+}
+
+/// Lets the guest run the set-up of one of its workloads.
+pub fn prepare_workload(vm: &mut Vm, index: usize, deadline_ns: u64) -> Result<(), Box<Fault>> {
+    let workload = vm.plan.workloads[index].clone();
+    let waiting_for = format!("the set-up of {}", workload.program);
+    let background = vm.plan.background;
+    vm.say(&ToGuest::Prepare {
+        workload,
+        background,
+    })?;
+    expect(vm, deadline_ns, &waiting_for, |word| {
+        matches!(word, FromGuest::Prepared).then_some(())
+    })
+}
+
+/// What the VMs of one run share.
+pub struct Race<'a> {
+    /// The way to the lab.
+    pub out: &'a Out,
+    /// What is to be run.
+    pub plan: &'a HostPlan,
+    /// The threads of every VM.
+    pub threads: &'a BTreeMap<String, Threads>,
+    /// When the whole run is over.
+    pub deadline_ns: u64,
+}
+
+impl Race<'_> {
+    /// Runs all measured VMs beside each other; the first fault is returned when all have ended.
+    pub fn measured(&self, vms: &mut [Vm]) -> Result<(), Box<Fault>> {
+        std::thread::scope(|scope| {
+            let measured = vms.iter_mut().filter(|vm| !vm.plan.background);
+            let runs: Vec<_> = measured
+                .map(|vm| scope.spawn(|| self.workloads(vm)))
+                .collect();
+            runs.into_iter().try_for_each(|run| {
+                run.join().unwrap_or_else(|_| {
+                    Err(host_fault(Failure::new(
+                        "a thread of the host's init panicked",
+                    )))
+                })
+            })
+        })
+    }
+
+    fn workloads(&self, vm: &mut Vm) -> Result<(), Box<Fault>> {
+        for index in 0..vm.plan.workloads.len() {
+            self.workload(vm, index)?;
+        }
+        Ok(())
+    }
+
+    fn workload(&self, vm: &mut Vm, index: usize) -> Result<(), Box<Fault>> {
+        let program = vm.plan.workloads[index].program.clone();
+        let name = vm.plan.name.clone();
+        let number = u32::try_from(index).unwrap_or(u32::MAX);
+        prepare_workload(vm, index, self.deadline_ns)?;
+        self.out
+            .event(&Event::Begin {
+                vm: name.clone(),
+                index: number,
+                at_ns: system::now_ns(),
+            })
+            .map_err(host_fault)?;
+        let before = counters::snapshot(self.plan.collect, self.threads).map_err(host_fault)?;
+        vm.say(&ToGuest::Go)?;
+        expect(
+            vm,
+            self.deadline_ns,
+            &format!("the end of {program}"),
+            |word| matches!(word, FromGuest::End).then_some(()),
+        )?;
+        let after = counters::snapshot(self.plan.collect, self.threads).map_err(host_fault)?;
+        vm.say(&ToGuest::Report)?;
+        let output = self.output(vm, &program)?;
+        let window = Some(counters::window(&before, &after, self.threads));
+        self.out
+            .event(&Event::End(Box::new(WorkloadEnd {
+                vm: name,
+                index: number,
+                output,
+                window,
+            })))
+            .map_err(host_fault)
+    }
+
+    fn output(&self, vm: &mut Vm, program: &str) -> Result<Output, Box<Fault>> {
+        let deadline_ns = system::now_ns() + ANSWER_LIMIT_NS;
+        let output = expect(
+            vm,
+            deadline_ns,
+            &format!("the output of {program}"),
+            |word| match word {
+                FromGuest::Output(output) => Some(*output),
+                _ => None,
+            },
+        )?;
+        check(vm, program, &output)?;
+        Ok(output)
+    }
+
+    /// Ends all VMs; the background ones report what they did.
+    pub fn stop_all(&self, vms: &mut [Vm]) -> Result<(), Box<Fault>> {
+        for vm in vms {
+            let deadline_ns = system::now_ns() + ANSWER_LIMIT_NS;
+            if let Some(FromGuest::Output(output)) = vm.stop(deadline_ns)? {
+                let program = vm.plan.workloads[0].program.clone();
+                check(vm, &program, &output)?;
+                let end = WorkloadEnd {
+                    vm: vm.plan.name.clone(),
+                    index: 0,
+                    output: *output,
+                    window: None,
+                };
+                self.out
+                    .event(&Event::End(Box::new(end)))
+                    .map_err(host_fault)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A workload that failed must not be told as a measure.
+fn check(vm: &Vm, program: &str, output: &Output) -> Result<(), Box<Fault>> {
+    let how = match (output.timed_out, output.exit_code, output.signal) {
+        (true, ..) => "ran into its time limit".to_owned(),
+        (false, Some(0), _) => return Ok(()),
+        (false, Some(code), _) => format!("ended with exit code {code}"),
+        (false, None, Some(signal)) => format!("was ended by signal {signal}"),
+        (false, None, None) => "ended, nobody knows how".to_owned(),
+    };
+    let said = system::tail(output.stderr.trim(), 500);
+    Err(vm.fault(
+        FaultKind::Workload,
+        format!("{program} {how}; it said: {said}"),
+    ))
+}
