@@ -9,12 +9,10 @@
 #include <asm/kvm_shoot4u.h>
 #include <uapi/asm/kvm_shoot4u.h>
 
-/* Which of KVM's own flushes happens. */
+/* Which of KVM's own flushes happens. Part of the trace: the numbers stay. */
 enum kvm_shoot4u_flush {
 	KVM_SHOOT4U_FLUSH_ALL = 1,
-	KVM_SHOOT4U_FLUSH_CURRENT,
-	KVM_SHOOT4U_FLUSH_GUEST,
-	KVM_SHOOT4U_FLUSH_NEW_ASID,
+	KVM_SHOOT4U_FLUSH_NEW_ASID = 4,
 };
 
 enum kvm_shoot4u_mode {

@@ -153,8 +153,7 @@ TRACE_EVENT(kvm_shoot4u_flush,
 
 	TP_printk("vm %u vcpu %u tag %u pcpu %d kind %s",
 		  __entry->vm, __entry->vcpu, __entry->tag, __entry->pcpu,
-		  __print_symbolic(__entry->kind, { 1, "all" }, { 2, "current" }, { 3, "guest" },
-				   { 4, "new-asid" }))
+		  __print_symbolic(__entry->kind, { 1, "all" }, { 4, "new-asid" }))
 );
 
 #endif /* _TRACE_KVM_SHOOT4U_H */
