@@ -5,7 +5,8 @@
 //! [`race::race`] takes a scenario and an engine. It builds what is missing ([`artifact`]), makes
 //! the images ([`image`]), boots one emulated host for each run ([`engine`]), and turns what the
 //! host's init reports into measures ([`measure`]). What happens inside the emulated host is in
-//! the package `steady-agent`. [`selftest::run`] runs KVM selftests on such a host instead. Left out: how a result is shown.
+//! the package `steady-agent`. [`selftest::run`] runs KVM selftests on such a host instead. Left out:
+//! how a result is shown.
 
 #![forbid(unsafe_code)]
 

@@ -24,10 +24,10 @@ pub(crate) fn lines(result: &RunResult, comparison: &Comparison) -> Vec<Lines> {
     let rows = beside(result, comparison).into_iter();
     rows.map(|row| Lines {
         title: format!(
-            "{} beside measured: {} {}, × is the ratio to {}",
+            "{} beside measured: {} of {}, × is the ratio to {}",
             row.paper.source,
-            row.paper.workload,
             pick::label(&row.paper.measure),
+            row.paper.workload,
             row.paper.base
         ),
         cells: row
