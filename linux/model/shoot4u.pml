@@ -512,10 +512,10 @@ call:	/* kvm_shoot4u_carry_out(), preemption off; interrupts on, but by the fast
 		}
 	od;
 #endif
-	if	/* the fast path cannot say who is left: the slow one makes the call again */
+	if	/* where the fast path cannot say who is left, the usual one makes the call again */
 	:: d_step { fast && left != 0 -> fast = 0; asked = 0; left = 0; LEAVE_GUEST };
 		goto call
-	:: else
+	:: skip
 	fi;
 	if
 	:: d_step {

@@ -13,6 +13,7 @@ use steady_guest_programs as guest_programs;
 use steady_measures::{Artifact, Better, Metric, Repetition, Unit, Warning, names};
 use steady_scenario::{Collect, Scenario, Vm};
 
+use super::complaint;
 use super::symbol::{Class, Symbols};
 use crate::engine::watch::Transcript;
 use crate::error::{LabError, RunFault};
@@ -72,6 +73,14 @@ pub fn repetition(
             text,
         });
     }
+    let vms: Vec<&str> = context
+        .scenario
+        .vms
+        .iter()
+        .map(|vm| vm.name.as_str())
+        .collect();
+    made.warnings
+        .extend(complaint::warnings(context.run_directory, &vms));
     if transcript.files.iter().any(|name| name == "trace.dat") {
         made.artifacts
             .push(artifact(context, "trace.dat", "trace")?);

@@ -7,6 +7,7 @@
 #include <linux/kvm_host.h>
 #include <linux/moduleparam.h>
 #include <linux/string.h>
+#include <linux/uaccess.h>
 #include <uapi/linux/kvm_para.h>
 
 #include "hyperv.h"
@@ -189,7 +190,8 @@ static fastpath_t shoot4u_fastpath(struct kvm_vcpu *vcpu)
 	u64 gpa = kvm_rbx_read(vcpu), bytes = kvm_rcx_read(vcpu);
 	struct kvm_shoot4u_record record;
 	struct kvm_shoot4u_range range;
-	int before;
+	int before, failed = 0;
+	long left;
 
 	if (shoot4u_check_place(gpa, bytes) ||
 	    kvm_vcpu_read_guest_atomic(vcpu, gpa, &record, bytes) ||
@@ -202,13 +204,20 @@ static fastpath_t shoot4u_fastpath(struct kvm_vcpu *vcpu)
 	 */
 	before = xchg(&vcpu->mode, OUTSIDE_GUEST_MODE);
 	range = shoot4u_range(&record.head);
-	/* Guest memory cannot be written here; the slow path does the call again, which is harmless. */
-	if (kvm_shoot4u_carry_out(vcpu, KVM_SHOOT4U_DEFERRED, &range, &record))
+	left = kvm_shoot4u_carry_out(vcpu, KVM_SHOOT4U_DEFERRED, &range, &record);
+	if (left > 0) {
+		pagefault_disable();
+		failed = kvm_vcpu_write_guest(vcpu, gpa + sizeof(record.head), record.targets,
+					      record.head.words * sizeof(u64));
+		pagefault_enable();
+	}
+	/* On the usual path the call may fault its page in. To make it again is harmless. */
+	if (left < 0 || failed)
 		return EXIT_FASTPATH_NONE;
 
 	trace_kvm_hypercall(KVM_HC_SHOOT4U, gpa, bytes, 0, 0);
 	vcpu->stat.hypercalls++;
-	kvm_rax_write(vcpu, 0);
+	kvm_rax_write(vcpu, left);
 	if (!kvm_skip_emulated_instruction(vcpu))
 		return EXIT_FASTPATH_EXIT_USERSPACE;
 	/* Somebody wanted it to leave, perhaps without a request. */
