@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Figures 1 and 8 to 14 of the ATTC paper and every number its text states.
 
-use super::causes::{self, Causes};
+use super::sensitivity::{self, Sensitivity};
 use super::table::percent;
 use super::{Basis, Row, Settings, Stream, WorkloadResults, job, mean, run_streams};
 use crate::compare::Job;
@@ -71,7 +71,7 @@ fn all_jobs() -> Vec<Job> {
         [Ipi, PomTlb, Hatric, Unitd, Attc, Ideal].map(|scheme| job(scheme, "native", &native)),
     );
     jobs.push(job(Attc, "cold", &variant(|m| m.attc.warm = false)));
-    jobs.extend(causes::jobs());
+    jobs.extend(sensitivity::jobs());
     jobs.push(job(Attc, "14-bits", &variant(|m| m.attc.match_bits = 14)));
     jobs
 }
@@ -90,7 +90,7 @@ pub fn reproduce(
             workload,
             jobs: all_jobs(),
         }];
-        streams.extend(causes::streams(settings, workload));
+        streams.extend(sensitivity::streams(settings, workload));
         streams
     };
     let results = run_streams(settings, &streams, done)?;
@@ -145,7 +145,7 @@ fn named<'a>(all: &'a [WorkloadResults], name: &str) -> &'a WorkloadResults {
 fn rows(all: &[WorkloadResults]) -> Vec<Row> {
     let gain = |label: &str, base: &str| mean(all, |w| w.gain(label, base));
     let guest_0 = gain("attc@guest-0", "hatric@guest-0");
-    let causes = Causes::of(all);
+    let sensitivity = Sensitivity::of(all);
     let freqmine = named(all, "freqmine");
     let wordcount = named(all, "wordcount");
     let mut rows = vec![
@@ -154,10 +154,10 @@ fn rows(all: &[WorkloadResults]) -> Vec<Row> {
         Row::value("Figure 1", "shootdown overhead, native", 1_310, gain("ideal@native", "ipi@native")),
         Row::value("Figure 8", "ATTC over kvmtlb", 3_570, gain("attc", "kvmtlb")),
         Row::value("Figure 8", "POM-TLB over kvmtlb", 400, gain("pom-tlb", "kvmtlb"))
-            .unless_agrees(|| causes.pom()),
+            .unless_agrees(|| sensitivity.pom()),
         Row::value("Figure 8", "ATTC over HATRIC", 740, gain("attc", "hatric")).unless_agrees(|| {
             format!(
-                "the guest's share decides: without guest migrations ATTC leads by {} (Figure 14); \
+                "moves with the guest's share: without guest migrations ATTC leads by {} (Figure 14); \
                  the paper itself states 12 % in section 1 and 7.4 % in section 4",
                 percent(guest_0)
             )
@@ -166,24 +166,24 @@ fn rows(all: &[WorkloadResults]) -> Vec<Row> {
         Row::at_most("Section 4", "ATTC below ideal (no ATLB)", 100, gain("ideal", "attc")),
         Row::at_least("Section 4", "coherence cycles removed by ATTC", 9_900, mean(all, removed)),
         Row::value("Section 4", "freqmine, ATTC over kvmtlb", 10_400, freqmine.gain("attc", "kvmtlb"))
-            .unless_agrees(|| causes.freqmine()),
+            .unless_agrees(|| sensitivity.freqmine()),
         Row::value("Section 4", "wordcount, ATTC over HATRIC", 740, wordcount.gain("attc", "hatric"))
-            .unless_agrees(|| causes.wordcount()),
+            .unless_agrees(|| sensitivity.wordcount()),
         Row::value("Section 4", "wordcount, guest share", 6_000, guest_share(wordcount, "kvmtlb"))
             .basis(Basis::Input),
         Row::value("Figure 11", "ATLB hit ratio, from empty", 9_310, mean(all, |w| hit_ratio(w, "attc@cold"))),
         Row::value("Figure 11", "ATLB hit ratio, steady", 9_310, mean(all, |w| hit_ratio(w, "attc"))),
         Row::value("Figure 12", "ATTC over kvmtlb, DRAM only", 500, gain("attc@dram", "kvmtlb@dram"))
-            .unless_agrees(|| causes.dram()),
+            .unless_agrees(|| sensitivity.dram()),
         Row::value("Figure 13", "ATTC over IPIs, native", 1_280, gain("attc@native", "ipi@native"))
-            .unless_agrees(|| causes.native()),
+            .unless_agrees(|| sensitivity.native()),
         Row::at_most(
             "Figure 13",
             "ATTC and HATRIC apart, native (\"similar\": 3 % taken)",
             300,
             gain("attc@native", "hatric@native").abs(),
         )
-        .unless_agrees(|| causes.native_apart()),
+        .unless_agrees(|| sensitivity.native_apart()),
         Row::at_most("Figure 14", "ATTC over HATRIC, guest 0 % (\"comparable\": 3 % taken)", 300, guest_0),
         Row::at_most("Section 4", "false invalidations per access (\"almost zero\": 0.01 % taken)",
             1, false_rate(all)),
@@ -198,7 +198,7 @@ fn rows(all: &[WorkloadResults]) -> Vec<Row> {
     rows
 }
 
-/// What another experiment says of a row that is off.
+/// What the results say of a row that is off.
 fn explain(source: &str, what: &str, all: &[WorkloadResults]) -> String {
     match (source, what) {
         ("Figure 11", _) => format!(
@@ -371,6 +371,6 @@ fn figures(all: &[WorkloadResults]) -> Vec<Figure> {
             &[kvm("shoot4u"), kvm("attc")],
         ),
     ];
-    figures.extend(Causes::of(all).figures());
+    figures.extend(Sensitivity::of(all).figures());
     figures
 }
