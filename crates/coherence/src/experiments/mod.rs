@@ -13,6 +13,7 @@ mod calibrate;
 mod headline;
 mod render;
 mod sensitivity;
+mod stated;
 mod table;
 
 pub use attc::{Figure, Reproduction, reproduce};
