@@ -181,17 +181,15 @@ impl<V: Copy + Default> Lines<V> {
         (ix(line & self.mask), low32(line >> self.bits))
     }
 
-    /// The time of a use, in place above a state.
+    /// The time of a use, in place above a state. The caller has wound the clock back if it had to.
     #[inline]
     fn tick(&mut self) -> u32 {
-        if self.clock == LATEST {
-            self.rewind();
-        }
         self.clock += 1;
         self.clock << STATE_BITS
     }
 
     #[cold]
+    #[inline(never)]
     fn rewind(&mut self) {
         match &mut self.sets {
             Sets::Four(sets) => sets.iter_mut().for_each(Set::rewind),
@@ -205,6 +203,10 @@ impl<V: Copy + Default> Lines<V> {
     /// then, and a written one is modified. Returns the state it had.
     #[inline]
     pub fn find(&mut self, line: u64, write: bool) -> Option<State> {
+        if self.clock == LATEST {
+            // A call in the last place, so that the usual way need not save any register for it.
+            return self.rewind_and_find(line, write);
+        }
         let (at, tag) = self.place(line);
         let now = self.tick();
         with_set!(&mut self.sets, at, |set| {
@@ -227,9 +229,19 @@ impl<V: Copy + Default> Lines<V> {
         })
     }
 
+    #[cold]
+    #[inline(never)]
+    fn rewind_and_find(&mut self, line: u64, write: bool) -> Option<State> {
+        self.rewind();
+        self.find(line, write)
+    }
+
     /// The value of a line, which is the most recent of its set then.
     #[inline]
     pub fn touch(&mut self, line: u64) -> Option<&mut V> {
+        if self.clock == LATEST {
+            self.rewind();
+        }
         let (at, tag) = self.place(line);
         let now = self.tick();
         with_set!(&mut self.sets, at, |set| {
@@ -264,6 +276,9 @@ impl<V: Copy + Default> Lines<V> {
     /// value.
     #[inline]
     pub fn insert(&mut self, line: u64, state: State, value: V) -> Option<(u64, State, V)> {
+        if self.clock == LATEST {
+            self.rewind();
+        }
         let (at, tag) = self.place(line);
         let now = self.tick();
         let (old, use_, before) = with_set!(&mut self.sets, at, |set| {
