@@ -1,25 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Speed of the simulator on the paper's eight-core machine with everything on: accesses a second,
-//! its ratio to the floor, and to `valgrind --tool=cachegrind` where that is installed.
+//! Speed of the simulator on the paper's eight-core machine with everything on, on a generated
+//! workload, beside its floor and `valgrind --tool=cachegrind` where that is installed.
 //!
-//! The floor is a loop that reads the same decoded records, touches one set of an L1 TLB and one
-//! of an L1 cache for each, and does nothing else: what any trace-driven simulator must do.
-//! Cachegrind simulates caches of one core, no TLBs, no coherence, no timing: it does less.
-//! All speeds are by CPU time.
+//! A generated workload is no program, so cachegrind runs this one, as a loop of loads.
 
-mod cpu;
+mod common;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use std::hint::black_box;
-use std::process::{Command, Stdio};
-use std::time::Duration;
 use steady_coherence::compare::{compare, jobs};
-use steady_coherence::record::{Record, Source};
-use steady_coherence::table::Table;
 use steady_coherence::workload::{Generator, GeneratorOptions, find};
-use steady_coherence::{MachineConfig, Options, SchemeKind};
+use steady_coherence::{MachineConfig, Options};
 
 const ACCESSES: u64 = 6_000_000;
+/// Loads of the loop that cachegrind runs.
+const LOADS: u64 = 2_000_000;
 
 fn source() -> Result<Generator> {
     Ok(Generator::new(
@@ -46,62 +41,16 @@ fn walk(accesses: u64) -> u64 {
     sum
 }
 
-fn per_second(accesses: u64, spent: Duration) -> Result<u64> {
-    Ok(accesses * 1000 / u64::try_from(spent.as_millis())?.max(1))
-}
-
-fn floor() -> Result<u64> {
-    let mut source = source()?;
-    let mut records = Vec::new();
-    while source.next_block(&mut records)? {}
-    let (mut tlb, mut cache) = (Table::<u64>::new(16, 4), Table::<u8>::new(64, 8));
-    let spent = cpu::spent(cpu::own, || {
-        for record in &records {
-            if let Record::Access { vaddr, .. } = *record {
-                let (page, line) = (vaddr >> 12, vaddr >> 6);
-                let sets = (usize::try_from(page & 15)?, usize::try_from(line & 63)?);
-                if tlb.find(sets.0, page + 1).is_none() {
-                    tlb.insert(sets.0, page + 1, page);
-                }
-                if cache.find(sets.1, line + 1).is_none() {
-                    cache.insert(sets.1, line + 1, 0);
-                }
-            }
-        }
-        Ok(())
-    })?;
-    black_box((&tlb, &cache));
-    per_second(ACCESSES, spent)
-}
-
-fn cachegrind() -> Result<Option<u64>> {
-    let accesses = 2_000_000_u64;
+/// Cachegrind's speed on the walk; `None` where valgrind is not installed.
+fn cachegrind() -> Result<Option<u128>> {
     let program = std::env::current_exe()?;
-    if Command::new("valgrind").arg("--version").output().is_err() {
-        return Ok(None);
-    }
-    let run = |count: u64| {
-        cpu::spent(cpu::children, || {
-            let status = Command::new("valgrind")
-                .args(["--tool=cachegrind", "--cache-sim=yes", "-q"])
-                .arg("--cachegrind-out-file=/dev/null")
-                .arg(&program)
-                .args(["walk", &count.to_string()])
-                // Valgrind warns of caches that it must round.
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .status()?;
-            ensure!(
-                status.success(),
-                "valgrind cannot run {}",
-                program.display()
-            );
-            Ok(())
-        })
-    };
+    let program = program.to_string_lossy();
+    let run = |count: u64| common::cachegrind(&[&program, "walk", &count.to_string()]);
     // The difference of two runs leaves valgrind's start out.
-    let spent = run(accesses)?.saturating_sub(run(1)?);
-    Ok(Some(per_second(accesses, spent)?))
+    let Some((long, start)) = run(LOADS)?.zip(run(1)?) else {
+        return Ok(None);
+    };
+    Ok(Some(common::speed(LOADS, long.saturating_sub(start))))
 }
 
 fn main() -> Result<()> {
@@ -111,35 +60,17 @@ fn main() -> Result<()> {
         println!("{}", walk(count));
         return Ok(());
     }
-    let floor = floor()?;
-    println!("floor: {floor} accesses/s (16 bytes of trace and 2 look-ups an access)");
-    let cachegrind = cachegrind()?;
-    match cachegrind {
-        Some(speed) => println!("cachegrind: {speed} loads/s of a loop of 3 to 6 instructions"),
-        None => println!("cachegrind: valgrind is not installed"),
-    }
-    for scheme in [SchemeKind::Kvmtlb, SchemeKind::Attc] {
-        for check in [false, true] {
-            let options = Options {
-                check,
-                ..Options::default()
-            };
-            let spent = cpu::spent(cpu::own, || {
-                let jobs = jobs(&MachineConfig::default(), &[scheme]);
-                compare(source()?, ACCESSES, &jobs, &options, 1)?;
-                Ok(())
-            })?;
-            let speed = per_second(ACCESSES, spent)?;
-            let oracle = if check { ", oracle on" } else { "" };
-            let against = cachegrind.map_or_else(String::new, |other| {
-                format!(", {} % of cachegrind's", speed * 100 / other.max(1))
-            });
-            println!(
-                "{}{oracle}: {speed} accesses/s, {} % of the floor{against}",
-                scheme.name(),
-                speed * 100 / floor.max(1)
-            );
-        }
-    }
-    Ok(())
+    let floor = common::speed(ACCESSES, common::floor(&common::records(source()?)?)?);
+    println!("fluidanimate, generated: {ACCESSES} accesses");
+    common::print_speeds(ACCESSES, floor, cachegrind()?, |scheme, check| {
+        let options = Options {
+            check,
+            ..Options::default()
+        };
+        common::best(common::own, || {
+            let jobs = jobs(&MachineConfig::default(), &[scheme]);
+            black_box(compare(source()?, ACCESSES, &jobs, &options, 1)?);
+            Ok(())
+        })
+    })
 }

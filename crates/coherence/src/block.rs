@@ -52,6 +52,8 @@ pub struct Decoder<S> {
     raw: Vec<Record>,
     read: u64,
     left: u64,
+    /// Records of each thread in the block before: about as many will come.
+    held: Vec<usize>,
 }
 
 impl<S: Source> Decoder<S> {
@@ -62,12 +64,22 @@ impl<S: Source> Decoder<S> {
             raw: Vec::new(),
             read: 0,
             left: limit,
+            held: Vec::new(),
         }
     }
 
     /// The source.
     pub const fn source(&self) -> &S {
         &self.source
+    }
+
+    /// Makes room for threads up to `last`.
+    #[cold]
+    fn begin_threads(&self, block: &mut Block, last: usize) {
+        for thread in block.threads.len()..=last {
+            let expected = self.held.get(thread).map_or(0, |held| held + held / 8);
+            block.threads.push(Vec::with_capacity(expected));
+        }
     }
 
     /// The next block; `None` at the end.
@@ -88,10 +100,6 @@ impl<S: Source> Decoder<S> {
             if self.left == 0 {
                 break;
             }
-            let thread = usize::from(record.thread());
-            if block.threads.len() <= thread {
-                block.threads.resize_with(thread + 1, Vec::new);
-            }
             let packed = match *record {
                 Record::Access {
                     vaddr,
@@ -99,7 +107,9 @@ impl<S: Source> Decoder<S> {
                     instructions,
                     ..
                 } => {
-                    check_range(self.read, vaddr, 1)?;
+                    if vaddr >= 1 << ADDRESS_BITS {
+                        check_range(self.read, vaddr, 1)?;
+                    }
                     self.left -= 1;
                     Packed {
                         vaddr,
@@ -133,9 +143,15 @@ impl<S: Source> Decoder<S> {
                     kind: Kind::Marker,
                 },
             };
+            let thread = usize::from(record.thread());
+            if block.threads.len() <= thread {
+                self.begin_threads(&mut block, thread);
+            }
             block.threads[thread].push(packed);
             self.read += 1;
         }
+        self.held.clear();
+        self.held.extend(block.threads.iter().map(Vec::len));
         Ok(Some(block))
     }
 }

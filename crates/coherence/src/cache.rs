@@ -9,19 +9,38 @@
 use crate::config::{CacheConfig, MachineConfig, Protocol};
 use crate::dram::Memory;
 use crate::lines::{Lines, State};
-use crate::num::ix;
-use crate::table::Table;
-
-/// Set in every key, since key 0 means an empty way.
-const VALID: u64 = 1 << 63;
+use crate::num::low64;
 
 /// What the L3 knows of a line.
 #[derive(Debug, Clone, Copy, Default)]
 struct Directory {
-    sharers: u128,
+    /// A bit for each core, in two words so that a line's entry stays small.
+    cores: [u64; 2],
     /// The only sharer may write (E or M in its caches).
     exclusive: bool,
     dirty: bool,
+}
+
+impl Directory {
+    fn new(core: usize) -> Self {
+        Self {
+            cores: halves(1 << core),
+            exclusive: true,
+            dirty: false,
+        }
+    }
+
+    fn sharers(&self) -> u128 {
+        u128::from(self.cores[0]) | (u128::from(self.cores[1]) << 64)
+    }
+
+    fn share(&mut self, sharers: u128) {
+        self.cores = halves(sharers);
+    }
+}
+
+fn halves(sharers: u128) -> [u64; 2] {
+    [low64(sharers), low64(sharers >> 64)]
 }
 
 /// Where a request enters.
@@ -62,8 +81,7 @@ pub struct CacheCounts {
 pub struct Caches {
     l1: Vec<Lines>,
     l2: Vec<Lines>,
-    l3: Table<Directory>,
-    l3_mask: u64,
+    l3: Lines<Directory>,
     l1_cycles: u64,
     l2_cycles: u64,
     l3_cycles: u64,
@@ -113,12 +131,11 @@ impl Caches {
     #[must_use]
     pub fn new(config: &MachineConfig) -> Self {
         let cores = config.core.count as usize;
-        let lines = |c: &CacheConfig| Lines::new(sets(c), c.ways as usize);
+        let lines = |c: &CacheConfig| Lines::<()>::new(sets(c), c.ways as usize);
         Self {
             l1: vec![lines(&config.l1d); cores],
             l2: vec![lines(&config.l2); cores],
-            l3: Table::new(sets(&config.l3), config.l3.ways as usize),
-            l3_mask: sets(&config.l3) as u64 - 1,
+            l3: Lines::new(sets(&config.l3), config.l3.ways as usize),
             l1_cycles: config.l1d.cycles.into(),
             l2_cycles: config.l2.cycles.into(),
             l3_cycles: config.l3.cycles.into(),
@@ -227,34 +244,31 @@ impl Caches {
         memory: &mut Memory,
     ) -> (State, Reply) {
         let me = 1_u128 << core;
-        if let Some(slot) = self.l3.find(ix(line & self.l3_mask), line | VALID) {
-            let mut entry = *self.l3.value(slot);
-            debug_assert!(
-                entry.sharers & me == 0,
-                "L2 missed, so this core shares nothing"
-            );
-            let others_act = entry.sharers != 0 && (write || entry.exclusive);
+        if let Some(&mut held) = self.l3.touch(line) {
+            let (mut entry, sharers) = (held, held.sharers());
+            debug_assert!(sharers & me == 0, "L2 missed, so this core shares nothing");
+            let others_act = sharers != 0 && (write || entry.exclusive);
             let cycles = self.beyond_l2(others_act);
             let state = if write {
-                if entry.sharers != 0 {
-                    entry.dirty |= self.drop_copies(entry.sharers, line);
+                if sharers != 0 {
+                    entry.dirty |= self.drop_copies(sharers, line);
                 }
-                entry.sharers = me;
+                entry.share(me);
                 entry.exclusive = true;
                 State::MODIFIED
-            } else if entry.sharers == 0 {
-                entry.sharers = me;
+            } else if sharers == 0 {
+                entry.share(me);
                 entry.exclusive = true;
                 State::EXCLUSIVE
             } else {
                 if entry.exclusive {
-                    entry.dirty |= self.downgrade(entry.sharers, line);
+                    entry.dirty |= self.downgrade(sharers, line);
                     entry.exclusive = false;
                 }
-                entry.sharers |= me;
+                entry.share(sharers | me);
                 State::SHARED
             };
-            *self.l3.value_mut(slot) = entry;
+            *self.directory(line) = entry;
             return (
                 state,
                 Reply {
@@ -266,14 +280,9 @@ impl Caches {
         self.counts.l3_misses += 1;
         let mut cycles = self.beyond_l2(false);
         cycles += memory.access(line, false, now + cycles);
-        let entry = Directory {
-            sharers: me,
-            exclusive: true,
-            dirty: false,
-        };
-        if let Some((key, old)) = self.l3.insert(ix(line & self.l3_mask), line | VALID, entry) {
-            let victim = key & !VALID;
-            let dirty = old.dirty | self.drop_copies(old.sharers, victim);
+        let entry = Directory::new(core);
+        if let Some((victim, _, old)) = self.l3.insert(line, State::SHARED, entry) {
+            let dirty = old.dirty | self.drop_copies(old.sharers(), victim);
             if dirty {
                 memory.access(victim, true, now);
             }
@@ -292,23 +301,26 @@ impl Caches {
         )
     }
 
+    /// What the L3 knows of a line that some private cache holds; recency untouched.
+    fn directory(&mut self, line: u64) -> &mut Directory {
+        let entry = self.l3.value_mut(line);
+        entry.expect("the L3 includes every private line")
+    }
+
     /// Makes `core` the only holder of a line it shares; returns the cycles.
     fn take_ownership(&mut self, core: usize, line: u64) -> u64 {
         let me = 1_u128 << core;
-        let slot = self
-            .l3
-            .find(ix(line & self.l3_mask), line | VALID)
-            .expect("the L3 includes every private line");
-        let mut entry = *self.l3.value(slot);
-        let others = entry.sharers & !me;
+        let held = self.l3.touch(line);
+        let mut entry = *held.expect("the L3 includes every private line");
+        let others = entry.sharers() & !me;
         let cycles = self.beyond_l2(others != 0);
         if others != 0 {
             self.counts.copies_invalidated += u64::from(others.count_ones());
             entry.dirty |= self.drop_copies(others, line);
         }
-        entry.sharers = me;
+        entry.share(me);
         entry.exclusive = true;
-        *self.l3.value_mut(slot) = entry;
+        *self.directory(line) = entry;
         self.modify_l2(core, line);
         cycles
     }
@@ -336,7 +348,7 @@ impl Caches {
     }
 
     fn fill_l1(&mut self, core: usize, line: u64, state: State) {
-        if let Some((victim, State::MODIFIED)) = self.l1[core].insert(line, state) {
+        if let Some((victim, State::MODIFIED, ())) = self.l1[core].insert(line, state, ()) {
             self.modify_l2(core, victim);
         }
     }
@@ -347,35 +359,30 @@ impl Caches {
     }
 
     fn fill_l2(&mut self, core: usize, line: u64, state: State) {
-        let Some((victim, state)) = self.l2[core].insert(line, state) else {
+        let Some((victim, state, ())) = self.l2[core].insert(line, state, ()) else {
             return;
         };
         let above = self.l1[core].remove(victim);
         let dirty = state == State::MODIFIED || above == Some(State::MODIFIED);
-        let slot = self.l3.peek(ix(victim & self.l3_mask), victim | VALID);
-        let entry = self
-            .l3
-            .value_mut(slot.expect("the L3 includes every private line"));
-        entry.sharers &= !(1_u128 << core);
+        let entry = self.directory(victim);
+        entry.share(entry.sharers() & !(1_u128 << core));
         entry.exclusive = false;
         entry.dirty |= dirty;
     }
 
     /// Removes a line from every cache, as when its frame is moved by DMA.
     pub fn purge(&mut self, line: u64) {
-        let Some(slot) = self.l3.peek(ix(line & self.l3_mask), line | VALID) else {
+        let Some(entry) = self.l3.value_mut(line) else {
             return;
         };
-        let sharers = self.l3.value(slot).sharers;
+        let sharers = entry.sharers();
         self.drop_copies(sharers, line);
-        self.l3.remove(slot);
+        self.l3.remove(line);
     }
 
     /// Whether some cache holds the line.
     #[must_use]
     pub fn holds(&self, line: u64) -> bool {
-        self.l3
-            .peek(ix(line & self.l3_mask), line | VALID)
-            .is_some()
+        self.l3.holds(line)
     }
 }

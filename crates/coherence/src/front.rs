@@ -15,10 +15,15 @@ pub struct Front {
     dispatched: u64,
     retired: u64,
     index: u64,
-    /// Loads and stores that another may have to wait for: their index and retirement slot.
+    /// Loads and stores that another may have to wait for: their index and how many slots after it
+    /// they retire. See [`Front::complete`] for which.
     ring: Box<[(u64, u64)]>,
     head: usize,
     tail: usize,
+    /// First index that has to wait for the ring's oldest; `u64::MAX` when it is empty.
+    waits_from: u64,
+    /// How many slots after its index the last one in the ring, or once in it, retires.
+    latest: u64,
 }
 
 impl Front {
@@ -35,6 +40,8 @@ impl Front {
             ring: vec![(0, 0); size].into_boxed_slice(),
             head: 0,
             tail: 0,
+            waits_from: u64::MAX,
+            latest: 0,
         }
     }
 
@@ -51,7 +58,7 @@ impl Front {
         let step = u64::from(others) + 1;
         self.index += step;
         self.dispatched += step;
-        if self.head != self.tail {
+        if self.index >= self.waits_from {
             self.wait_for_room();
         }
         self.cycle()
@@ -61,14 +68,17 @@ impl Front {
     fn wait_for_room(&mut self) {
         let mask = self.ring.len() - 1;
         while self.head != self.tail {
-            let (index, retired) = self.ring[self.head & mask];
+            let (index, late) = self.ring[self.head & mask];
             if index + self.rob > self.index {
-                break;
+                self.waits_from = index + self.rob;
+                return;
             }
-            let room = retired + (self.index - self.rob - index);
+            // Its retirement, and a slot for each instruction between it and the one that it blocks.
+            let room = late + self.index - self.rob;
             self.dispatched = self.dispatched.max(room);
             self.head += 1;
         }
+        self.waits_from = u64::MAX;
     }
 
     /// Ends the instruction just dispatched `cycles` after its dispatch.
@@ -77,15 +87,20 @@ impl Front {
         let done = self.dispatched + (cycles << self.shift);
         self.retired = (self.retired + u64::from(others) + 1).max(done);
         // Instruction `i + rob` dispatches `rob` slots after `i` at the earliest, so one that has
-        // retired by then makes nobody wait.
-        if self.retired > self.dispatched + self.rob {
+        // retired by then makes nobody wait. Nor does one that retires just in turn after one that
+        // is in the ring: whoever waits for that one is late enough for this one, and stays so.
+        if self.retired > self.dispatched + self.rob && self.retired - self.index > self.latest {
             self.remember();
         }
     }
 
     fn remember(&mut self) {
         let mask = self.ring.len() - 1;
-        self.ring[self.tail & mask] = (self.index, self.retired);
+        self.latest = self.retired - self.index;
+        if self.head == self.tail {
+            self.waits_from = self.index + self.rob;
+        }
+        self.ring[self.tail & mask] = (self.index, self.latest);
         self.tail += 1;
         debug_assert!(
             self.tail - self.head <= self.ring.len(),
@@ -97,6 +112,7 @@ impl Front {
     pub fn drain(&mut self) -> u64 {
         self.dispatched = self.dispatched.max(self.retired);
         self.head = self.tail;
+        self.waits_from = u64::MAX;
         self.cycle()
     }
 
@@ -117,6 +133,71 @@ impl Front {
 #[cfg(test)]
 mod tests {
     use super::Front;
+    use crate::rng::Stream;
+    use std::collections::VecDeque;
+
+    /// The rules of the module's head with nothing left out: each access is remembered, and one whose
+    /// buffer is full waits for every one that has left it.
+    #[derive(Default)]
+    struct Plain {
+        dispatched: u64,
+        retired: u64,
+        index: u64,
+        flight: VecDeque<(u64, u64)>,
+    }
+
+    impl Plain {
+        fn access(&mut self, rob: u64, others: u32, cycles: u64) -> u64 {
+            let step = u64::from(others) + 1;
+            self.index += step;
+            self.dispatched += step;
+            while let Some(&(index, retired)) = self.flight.front() {
+                if index + rob > self.index {
+                    break;
+                }
+                self.dispatched = self.dispatched.max(retired + self.index - rob - index);
+                self.flight.pop_front();
+            }
+            let cycle = self.dispatched >> 2;
+            self.retired = (self.retired + step).max(self.dispatched + (cycles << 2));
+            self.flight.push_back((self.index, self.retired));
+            cycle
+        }
+
+        fn stall(&mut self, cycles: u64) {
+            self.dispatched = self.dispatched.max(self.retired) + (cycles << 2);
+            self.retired = self.dispatched;
+            self.flight.clear();
+        }
+    }
+
+    #[test]
+    fn what_is_not_remembered_would_have_made_nobody_wait() {
+        for rob in [1, 8, 224] {
+            let mut draw = Stream::new(3, rob);
+            let mut front = Front::new(4, u32::try_from(rob).expect("a small number"));
+            let mut plain = Plain::default();
+            for step in 0..30_000 {
+                let others = draw.below(9) / 2;
+                let cycles = match draw.below(30) {
+                    0 => u64::from(draw.below(600)),
+                    1..4 => 42,
+                    _ => 4,
+                };
+                let cycle = plain.access(rob, others, cycles);
+                assert_eq!(
+                    front.dispatch(others),
+                    cycle,
+                    "access {step}, buffer of {rob}"
+                );
+                front.complete(others, cycles);
+                if draw.below(2_000) == 0 {
+                    front.stall(cycles);
+                    plain.stall(cycles);
+                }
+            }
+        }
+    }
 
     #[test]
     fn four_instructions_a_cycle_without_long_loads() {

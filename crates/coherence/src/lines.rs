@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The lines of one private cache: tags, states and recency of a set side by side.
+//! The lines of one cache: tags, states, recency and whatever else a set has side by side.
 //!
 //! The same replacement as [`crate::table`], in a form that suits the busiest structures of a
 //! simulation: a set of eight lines is one 64-byte line of the host, so that eight cores' L1 caches
@@ -9,6 +9,7 @@
 
 use crate::num::{id32, ix, low32};
 use crate::table::MAX_WAYS;
+use wide::{CmpEq as _, i32x4};
 
 /// Lines have fewer bits: the layout ends below 4 TiB.
 const LINE_BITS: u32 = 36;
@@ -23,39 +24,35 @@ const STATE_BITS: u32 = 2;
 /// Where the clock of uses is wound back.
 const LATEST: u32 = u32::MAX >> STATE_BITS;
 
-/// Beside the number of a way, since that may be 0.
-const FOUND: u32 = 128;
-
 #[derive(Debug, Clone, Copy)]
 #[repr(align(32))]
-struct Set<const W: usize> {
+struct Set<const W: usize, V> {
     tags: [u32; W],
     /// Time of the last use, and the state in the low bits. Latest where there is no way.
     uses: [u32; W],
+    values: [V; W],
 }
 
-impl<const W: usize> Set<W> {
+impl<const W: usize, V: Copy + Default> Set<W, V> {
     fn new(ways: usize) -> Self {
         let (mut tags, mut uses) = ([ABSENT; W], [u32::MAX; W]);
         tags[..ways].fill(EMPTY);
         uses[..ways].fill(0);
-        Self { tags, uses }
+        let values = [V::default(); W];
+        Self { tags, uses, values }
     }
 
     /// The way with `tag`, which no other has.
     #[inline]
     fn way_of(&self, tag: u32) -> Option<usize> {
-        // Four at a time, and the way's number from the one that agrees: compilers make vector
-        // compares of this.
-        let mut found = [0_u32; 4];
-        for (first, tags) in self.tags.chunks_exact(4).enumerate() {
-            for (at, &held) in tags.iter().enumerate() {
-                let way = FOUND | id32(4 * first + at);
-                found[at] |= if held == tag { way } else { 0 };
-            }
+        // A bit for each way, without a branch: which way holds a line cannot be foretold.
+        let mut found = 0;
+        let wanted = i32x4::splat(tag.cast_signed());
+        for (first, four) in self.tags.chunks_exact(4).enumerate() {
+            let four = i32x4::new([four[0], four[1], four[2], four[3]].map(u32::cast_signed));
+            found |= four.cmp_eq(wanted).move_mask() << (4 * first);
         }
-        let found = found[0] | found[1] | found[2] | found[3];
-        (found != 0).then_some((found & 15) as usize)
+        (found != 0).then(|| found.trailing_zeros() as usize % W)
     }
 
     /// The first empty way.
@@ -110,12 +107,6 @@ impl State {
     }
 }
 
-/// A way's number, below [`MAX_WAYS`], in a byte.
-#[inline]
-fn low8(way: usize) -> u8 {
-    way.to_le_bytes()[0]
-}
-
 #[inline]
 const fn state_of(use_: u32) -> State {
     State(use_ & ((1 << STATE_BITS) - 1))
@@ -123,10 +114,10 @@ const fn state_of(use_: u32) -> State {
 
 /// Sets wide enough for the ways.
 #[derive(Debug, Clone)]
-enum Sets {
-    Four(Vec<Set<4>>),
-    Eight(Vec<Set<8>>),
-    Sixteen(Vec<Set<16>>),
+enum Sets<V> {
+    Four(Vec<Set<4, V>>),
+    Eight(Vec<Set<8, V>>),
+    Sixteen(Vec<Set<16, V>>),
 }
 
 /// Does the same to a set of whatever width.
@@ -149,19 +140,17 @@ macro_rules! with_set {
     };
 }
 
-/// Lines of one cache with their states.
+/// Lines of one cache with their states, and a value for each.
 #[derive(Debug, Clone)]
-pub struct Lines {
-    sets: Sets,
-    /// The way found or filled last in each set: where the next look-up begins.
-    recent: Box<[u8]>,
+pub struct Lines<V = ()> {
+    sets: Sets<V>,
     mask: u64,
     bits: u32,
     /// Uses so far, since it was wound back.
     clock: u32,
 }
 
-impl Lines {
+impl<V: Copy + Default> Lines<V> {
     /// An empty cache. `sets` must be a power of two from [`MIN_SETS`] and `ways` 1..=16
     /// (configuration checks it).
     #[must_use]
@@ -177,7 +166,6 @@ impl Lines {
                 5..=8 => Sets::Eight(vec![Set::new(ways); sets]),
                 _ => Sets::Sixteen(vec![Set::new(ways); sets]),
             },
-            recent: vec![0; sets].into_boxed_slice(),
             mask: sets as u64 - 1,
             bits: sets.trailing_zeros(),
             clock: 0,
@@ -193,17 +181,15 @@ impl Lines {
         (ix(line & self.mask), low32(line >> self.bits))
     }
 
-    /// The time of a use, in place above a state.
+    /// The time of a use, in place above a state. The caller has wound the clock back if it had to.
     #[inline]
     fn tick(&mut self) -> u32 {
-        if self.clock == LATEST {
-            self.rewind();
-        }
         self.clock += 1;
         self.clock << STATE_BITS
     }
 
     #[cold]
+    #[inline(never)]
     fn rewind(&mut self) {
         match &mut self.sets {
             Sets::Four(sets) => sets.iter_mut().for_each(Set::rewind),
@@ -217,15 +203,14 @@ impl Lines {
     /// then, and a written one is modified. Returns the state it had.
     #[inline]
     pub fn find(&mut self, line: u64, write: bool) -> Option<State> {
+        if self.clock == LATEST {
+            // A call in the last place, so that the usual way need not save any register for it.
+            return self.rewind_and_find(line, write);
+        }
         let (at, tag) = self.place(line);
         let now = self.tick();
-        let recent = &mut self.recent[at];
         with_set!(&mut self.sets, at, |set| {
-            let mut way = usize::from(*recent) % set.tags.len();
-            if set.tags[way] != tag {
-                way = set.way_of(tag)?;
-                *recent = low8(way);
-            }
+            let way = set.way_of(tag)?;
             let state = state_of(set.uses[way]);
             let after = if write { state.written() } else { state };
             set.uses[way] = now | after.bits();
@@ -244,21 +229,67 @@ impl Lines {
         })
     }
 
-    /// Takes in a line that is absent, as most recent; returns the line displaced and its state.
+    #[cold]
+    #[inline(never)]
+    fn rewind_and_find(&mut self, line: u64, write: bool) -> Option<State> {
+        self.rewind();
+        self.find(line, write)
+    }
+
+    /// The value of a line, which is the most recent of its set then.
     #[inline]
-    pub fn insert(&mut self, line: u64, state: State) -> Option<(u64, State)> {
+    pub fn touch(&mut self, line: u64) -> Option<&mut V> {
+        if self.clock == LATEST {
+            self.rewind();
+        }
         let (at, tag) = self.place(line);
         let now = self.tick();
-        let recent = &mut self.recent[at];
-        let (old, use_) = with_set!(&mut self.sets, at, |set| {
+        with_set!(&mut self.sets, at, |set| {
+            let way = set.way_of(tag)?;
+            set.uses[way] = now | state_of(set.uses[way]).bits();
+            Some(&mut set.values[way])
+        })
+    }
+
+    /// Whether the line is held.
+    #[must_use]
+    pub fn holds(&self, line: u64) -> bool {
+        let (at, tag) = self.place(line);
+        let way = match &self.sets {
+            Sets::Four(sets) => sets[at].way_of(tag),
+            Sets::Eight(sets) => sets[at].way_of(tag),
+            Sets::Sixteen(sets) => sets[at].way_of(tag),
+        };
+        way.is_some()
+    }
+
+    /// The value of a line, recency untouched.
+    pub fn value_mut(&mut self, line: u64) -> Option<&mut V> {
+        let (at, tag) = self.place(line);
+        with_set!(&mut self.sets, at, |set| {
+            let way = set.way_of(tag)?;
+            Some(&mut set.values[way])
+        })
+    }
+
+    /// Takes in a line that is absent, as most recent; returns the line displaced, its state and its
+    /// value.
+    #[inline]
+    pub fn insert(&mut self, line: u64, state: State, value: V) -> Option<(u64, State, V)> {
+        if self.clock == LATEST {
+            self.rewind();
+        }
+        let (at, tag) = self.place(line);
+        let now = self.tick();
+        let (old, use_, before) = with_set!(&mut self.sets, at, |set| {
             let way = set.empty_way().unwrap_or_else(|| set.oldest());
-            *recent = low8(way);
-            let old = (set.tags[way], set.uses[way]);
+            let old = (set.tags[way], set.uses[way], set.values[way]);
             (set.tags[way], set.uses[way]) = (tag, now | state.bits());
+            set.values[way] = value;
             old
         });
         let line = (u64::from(old) << self.bits) | at as u64;
-        (old != EMPTY).then(|| (line, state_of(use_)))
+        (old != EMPTY).then(|| (line, state_of(use_), before))
     }
 
     /// Drops a line; returns the state it had.
@@ -281,8 +312,8 @@ mod tests {
     #[test]
     fn a_write_modifies_a_line_that_nobody_shares_and_leaves_a_shared_one() {
         let mut lines = Lines::new(MIN_SETS, 8);
-        lines.insert(1, State::EXCLUSIVE);
-        lines.insert(2, State::SHARED);
+        lines.insert(1, State::EXCLUSIVE, ());
+        lines.insert(2, State::SHARED, ());
         assert_eq!(lines.find(1, true), Some(State::EXCLUSIVE));
         assert_eq!(lines.find(2, true), Some(State::SHARED));
         assert_eq!(lines.remove(1), Some(State::MODIFIED));
@@ -293,7 +324,7 @@ mod tests {
     #[test]
     fn lines_are_held_and_displaced_as_in_a_table_of_any_width() {
         for ways in 1..=16 {
-            let mut lines = Lines::new(MIN_SETS, ways);
+            let mut lines: Lines<u8> = Lines::new(MIN_SETS, ways);
             let mut table: Table<u8> = Table::new(MIN_SETS, ways);
             let states = [State::SHARED, State::EXCLUSIVE, State::MODIFIED];
             // The clock is wound back on the way.
@@ -318,8 +349,9 @@ mod tests {
                         assert_eq!(lines.find(line, false), held.map(named));
                         if held.is_none() {
                             let lost = table.insert(set, line + 1, state);
-                            let lost = lost.map(|(key, state)| (key - 1, named(state)));
-                            assert_eq!(lines.insert(line, named(state)), lost, "{ways} ways");
+                            let lost = lost.map(|(key, state)| (key - 1, named(state), state));
+                            let own = lines.insert(line, named(state), state);
+                            assert_eq!(own, lost, "{ways} ways");
                         }
                     }
                 }

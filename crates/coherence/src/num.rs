@@ -18,6 +18,13 @@ pub(crate) const fn low32(value: u64) -> u32 {
     value as u32
 }
 
+/// The low 64 bits.
+#[expect(clippy::cast_possible_truncation, reason = "truncation is the purpose")]
+#[inline]
+pub(crate) const fn low64(value: u128) -> u64 {
+    value as u64
+}
+
 /// The low 16 bits.
 #[expect(clippy::cast_possible_truncation, reason = "truncation is the purpose")]
 #[inline]

@@ -195,6 +195,15 @@ fn a_time_limit_ends_a_program_that_would_not() {
 }
 
 #[test]
+fn a_request_to_stop_before_the_program_begins_is_told_as_such_and_leaves_no_trace() {
+    let Some(bench) = bench() else { return };
+    let options = bench.options(&[]);
+    let ended = capture::run(&options, &AtomicBool::new(true));
+    assert!(matches!(ended, Err(CaptureError::Interrupted)), "{ended:?}");
+    assert!(!options.output.exists());
+}
+
+#[test]
 fn what_is_missing_is_named_with_its_remedy() {
     let options = Options::new(
         vec![OsString::from("true")],

@@ -17,7 +17,9 @@ fn check(words: &[&str]) -> (Option<i32>, String) {
 fn the_model_holds_without_a_fault_and_finds_each_planted_one() {
     let (code, said) = check(&[]);
     assert_eq!(code, Some(0), "{said}");
-    let (_, faults) = check(&["--list"]);
+    let (code, faults) = check(&["--list"]);
+    assert_eq!(code, Some(0), "{faults}");
+    assert!(faults.lines().any(|fault| fault == "skip-pcpu"), "{faults}");
     for fault in faults.lines() {
         let found = said
             .lines()

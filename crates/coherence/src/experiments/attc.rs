@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Figures 1 and 8 to 14 of the ATTC paper and every number its text states.
 
-use super::causes::{self, Causes};
+use super::sensitivity::{self, Sensitivity};
+use super::stated;
 use super::table::percent;
 use super::{Basis, Row, Settings, Stream, WorkloadResults, job, mean, run_streams};
 use crate::compare::Job;
@@ -71,7 +72,7 @@ fn all_jobs() -> Vec<Job> {
         [Ipi, PomTlb, Hatric, Unitd, Attc, Ideal].map(|scheme| job(scheme, "native", &native)),
     );
     jobs.push(job(Attc, "cold", &variant(|m| m.attc.warm = false)));
-    jobs.extend(causes::jobs());
+    jobs.extend(sensitivity::jobs());
     jobs.push(job(Attc, "14-bits", &variant(|m| m.attc.match_bits = 14)));
     jobs
 }
@@ -90,7 +91,7 @@ pub fn reproduce(
             workload,
             jobs: all_jobs(),
         }];
-        streams.extend(causes::streams(settings, workload));
+        streams.extend(sensitivity::streams(settings, workload));
         streams
     };
     let results = run_streams(settings, &streams, done)?;
@@ -106,12 +107,6 @@ pub fn reproduce(
 
 fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
-}
-
-/// Cycles that initiators and victims spent on coherence.
-fn coherence_cycles(w: &WorkloadResults, label: &str) -> u64 {
-    let counts = &w.get(label).counts;
-    counts.initiator_cycles + counts.victim_cycles
 }
 
 fn updates(w: &WorkloadResults, label: &str) -> u64 {
@@ -130,12 +125,6 @@ fn hit_ratio(w: &WorkloadResults, label: &str) -> i64 {
     signed(basis_points(counts.atlb_hits, counts.atlb_lookups))
 }
 
-/// Share of kvmtlb's coherence cycles that ATTC does not spend.
-fn removed(w: &WorkloadResults) -> i64 {
-    let before = coherence_cycles(w, "kvmtlb");
-    10_000 - signed(basis_points(coherence_cycles(w, "attc"), before))
-}
-
 fn named<'a>(all: &'a [WorkloadResults], name: &str) -> &'a WorkloadResults {
     all.iter()
         .find(|w| w.workload == name)
@@ -145,45 +134,45 @@ fn named<'a>(all: &'a [WorkloadResults], name: &str) -> &'a WorkloadResults {
 fn rows(all: &[WorkloadResults]) -> Vec<Row> {
     let gain = |label: &str, base: &str| mean(all, |w| w.gain(label, base));
     let guest_0 = gain("attc@guest-0", "hatric@guest-0");
-    let causes = Causes::of(all);
+    let sensitivity = Sensitivity::of(all);
     let freqmine = named(all, "freqmine");
     let wordcount = named(all, "wordcount");
+    let [same_atlb, no_atlb, spared] = stated::beside_ideal(all);
     let mut rows = vec![
-        Row::value("Figure 1", "shootdown overhead, virtualized", 3_700, gain("ideal", "kvmtlb"))
-            .basis(Basis::Calibrated),
+        stated::overhead(all),
         Row::value("Figure 1", "shootdown overhead, native", 1_310, gain("ideal@native", "ipi@native")),
-        Row::value("Figure 8", "ATTC over kvmtlb", 3_570, gain("attc", "kvmtlb")),
+        stated::over_kvmtlb(all),
         Row::value("Figure 8", "POM-TLB over kvmtlb", 400, gain("pom-tlb", "kvmtlb"))
-            .unless_agrees(|| causes.pom()),
-        Row::value("Figure 8", "ATTC over HATRIC", 740, gain("attc", "hatric")).unless_agrees(|| {
+            .unless_agrees(|| sensitivity.pom()),
+        stated::over_hatric(all).unless_agrees(|| {
             format!(
-                "the guest's share decides: without guest migrations ATTC leads by {} (Figure 14); \
+                "moves with the guest's share: without guest migrations ATTC leads by {} (Figure 14); \
                  the paper itself states 12 % in section 1 and 7.4 % in section 4",
                 percent(guest_0)
             )
         }),
-        Row::at_most("Section 4", "ATTC below ideal (same ATLB)", 100, gain("ideal-atlb", "attc")),
-        Row::at_most("Section 4", "ATTC below ideal (no ATLB)", 100, gain("ideal", "attc")),
-        Row::at_least("Section 4", "coherence cycles removed by ATTC", 9_900, mean(all, removed)),
+        same_atlb,
+        no_atlb,
+        spared,
         Row::value("Section 4", "freqmine, ATTC over kvmtlb", 10_400, freqmine.gain("attc", "kvmtlb"))
-            .unless_agrees(|| causes.freqmine()),
+            .unless_agrees(|| sensitivity.freqmine()),
         Row::value("Section 4", "wordcount, ATTC over HATRIC", 740, wordcount.gain("attc", "hatric"))
-            .unless_agrees(|| causes.wordcount()),
+            .unless_agrees(|| sensitivity.wordcount()),
         Row::value("Section 4", "wordcount, guest share", 6_000, guest_share(wordcount, "kvmtlb"))
             .basis(Basis::Input),
         Row::value("Figure 11", "ATLB hit ratio, from empty", 9_310, mean(all, |w| hit_ratio(w, "attc@cold"))),
         Row::value("Figure 11", "ATLB hit ratio, steady", 9_310, mean(all, |w| hit_ratio(w, "attc"))),
         Row::value("Figure 12", "ATTC over kvmtlb, DRAM only", 500, gain("attc@dram", "kvmtlb@dram"))
-            .unless_agrees(|| causes.dram()),
+            .unless_agrees(|| sensitivity.dram()),
         Row::value("Figure 13", "ATTC over IPIs, native", 1_280, gain("attc@native", "ipi@native"))
-            .unless_agrees(|| causes.native()),
+            .unless_agrees(|| sensitivity.native()),
         Row::at_most(
             "Figure 13",
             "ATTC and HATRIC apart, native (\"similar\": 3 % taken)",
             300,
             gain("attc@native", "hatric@native").abs(),
         )
-        .unless_agrees(|| causes.native_apart()),
+        .unless_agrees(|| sensitivity.native_apart()),
         Row::at_most("Figure 14", "ATTC over HATRIC, guest 0 % (\"comparable\": 3 % taken)", 300, guest_0),
         Row::at_most("Section 4", "false invalidations per access (\"almost zero\": 0.01 % taken)",
             1, false_rate(all)),
@@ -198,7 +187,7 @@ fn rows(all: &[WorkloadResults]) -> Vec<Row> {
     rows
 }
 
-/// What another experiment says of a row that is off.
+/// What the results say of a row that is off.
 fn explain(source: &str, what: &str, all: &[WorkloadResults]) -> String {
     match (source, what) {
         ("Figure 11", _) => format!(
@@ -209,7 +198,7 @@ fn explain(source: &str, what: &str, all: &[WorkloadResults]) -> String {
         ),
         (_, "ATTC below ideal (same ATLB)" | "ATTC below ideal (no ATLB)") => format!(
             "ATTC spends {} of kvmtlb's coherence cycles; from the ideal without ATLB it is {}",
-            percent(10_000 - mean(all, removed)),
+            percent(10_000 - mean(all, stated::removed)),
             percent(mean(all, |w| w.gain("ideal", "attc")))
         ),
         (_, "coherence cycles removed by ATTC") => format!(
@@ -371,6 +360,6 @@ fn figures(all: &[WorkloadResults]) -> Vec<Figure> {
             &[kvm("shoot4u"), kvm("attc")],
         ),
     ];
-    figures.extend(Causes::of(all).figures());
+    figures.extend(Sensitivity::of(all).figures());
     figures
 }

@@ -6,9 +6,8 @@
 //! schemes, machines and figures.
 
 use super::attc::{Figure, Reproduction};
-use super::{Basis, Row, Settings, WorkloadResults, job, mean, run_table_3};
+use super::{Row, Settings, WorkloadResults, job, run_table_3, stated};
 use crate::config::MachineConfig;
-use crate::num::basis_points;
 use crate::{Error, SchemeKind};
 use SchemeKind::{Attc, Hatric, Ideal, IdealAtlb, Kvmtlb};
 
@@ -34,51 +33,12 @@ pub fn headline(
 }
 
 fn rows(all: &[WorkloadResults]) -> Vec<Row> {
-    let gain = |label: &str, base: &str| mean(all, |w| w.gain(label, base));
-    vec![
-        Row::value(
-            "Figure 1",
-            "shootdown overhead, virtualized",
-            3_700,
-            gain("ideal", "kvmtlb"),
-        )
-        .basis(Basis::Calibrated),
-        Row::value(
-            "Figure 8",
-            "ATTC over kvmtlb",
-            3_570,
-            gain("attc", "kvmtlb"),
-        ),
-        Row::value("Figure 8", "ATTC over HATRIC", 740, gain("attc", "hatric")),
-        Row::at_most(
-            "Section 4",
-            "ATTC below ideal (same ATLB)",
-            100,
-            gain("ideal-atlb", "attc"),
-        ),
-        Row::at_most(
-            "Section 4",
-            "ATTC below ideal (no ATLB)",
-            100,
-            gain("ideal", "attc"),
-        ),
-        Row::at_least(
-            "Section 4",
-            "coherence cycles removed by ATTC",
-            9_900,
-            mean(all, removed),
-        ),
-    ]
-}
-
-/// Share of kvmtlb's coherence cycles that ATTC does not spend, basis points.
-fn removed(w: &WorkloadResults) -> i64 {
-    let cycles = |label: &str| {
-        let counts = &w.get(label).counts;
-        counts.initiator_cycles + counts.victim_cycles
-    };
-    let kept = basis_points(cycles("attc"), cycles("kvmtlb"));
-    10_000 - i64::try_from(kept).unwrap_or(i64::MAX)
+    let first = [
+        stated::overhead(all),
+        stated::over_kvmtlb(all),
+        stated::over_hatric(all),
+    ];
+    first.into_iter().chain(stated::beside_ideal(all)).collect()
 }
 
 fn figure(all: &[WorkloadResults]) -> Figure {

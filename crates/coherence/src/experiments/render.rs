@@ -4,6 +4,10 @@
 use super::table::percent;
 use super::{Basis, Reproduction};
 
+/// What the notes are, and what they are not.
+const NOTES: &str = "\nNotes, and the tables of sensitivity below, say how far a number moves when one input moves that\n\
+     the paper leaves open. The values tried were chosen knowing the results: they predict nothing.\n";
+
 impl Reproduction {
     /// The tables as text.
     #[must_use]
@@ -34,9 +38,12 @@ impl Reproduction {
                 "{:<12} {:<72} {paper:>9} {measured:>9}  {basis}{mark}",
                 row.source, row.what
             );
-            if let Some(why) = &row.explained_by {
-                let _ = writeln!(text, "{:<12}   why: {why}", "");
+            if let Some(note) = &row.explained_by {
+                let _ = writeln!(text, "{:<12}   note: {note}", "");
             }
+        }
+        if self.rows.iter().any(|row| row.explained_by.is_some()) {
+            text.push_str(NOTES);
         }
         for figure in &self.figures {
             let _ = writeln!(text, "\n{}: {}", figure.name, figure.what);

@@ -28,7 +28,8 @@ pub struct Row {
     pub basis: Basis,
     /// Within 15 % of the paper's value (a bound, as "within 1 %", is met or not).
     pub agrees: bool,
-    /// Where it does not agree: the experiment that explains it and what that shows.
+    /// Where it does not agree: what it depends on, and how far it moves with that. This is said
+    /// knowing the result; it is no prediction.
     pub explained_by: Option<String>,
 }
 
@@ -77,7 +78,7 @@ impl Row {
         self
     }
 
-    /// Adds the explanation where the row needs one.
+    /// Adds what the number depends on, where it does not agree.
     pub(super) fn unless_agrees(mut self, explanation: impl FnOnce() -> String) -> Self {
         if !self.agrees {
             self.explained_by = Some(explanation());

@@ -9,6 +9,7 @@
 //! it in the proportion that gives the workload's guest share.
 
 use crate::Error;
+use crate::num::ix;
 use crate::record::{MapKind, Prot, Record, Resident, Source};
 use crate::rng::{Stream, mix};
 use crate::workload::Workload;
@@ -49,6 +50,9 @@ pub struct GeneratorOptions {
 #[derive(Debug)]
 struct Thread {
     random: Stream,
+    vm: usize,
+    /// First byte of its own area.
+    own: u64,
     stream_at: u64,
     /// Instructions until the next page swept and the next program update.
     to_sweep: u64,
@@ -74,6 +78,8 @@ pub struct Generator {
     set_pages: u64,
     sweep_gap: u64,
     update_gap: u64,
+    /// Other instructions between two accesses.
+    mean_gap: u32,
     left: u64,
     turn: usize,
 }
@@ -107,6 +113,8 @@ impl Generator {
             let mut random = Stream::new(options.seed, at);
             let local = at % threads;
             Thread {
+                vm: ix(at / threads),
+                own: STACKS + local * STACK_STRIDE,
                 stream_at: local * (set_pages << 6) / threads,
                 to_sweep: first(&mut random, sweep_gap),
                 to_update: first(&mut random, update_gap),
@@ -124,6 +132,7 @@ impl Generator {
             set_pages,
             sweep_gap,
             update_gap,
+            mean_gap: 1000 / workload.pattern.memory_per_1000 - 1,
             left: options.accesses,
             turn: 0,
             workload,
@@ -133,15 +142,12 @@ impl Generator {
 
     /// One access of thread `at`, with the mapping calls due before it.
     fn step(&mut self, at: usize, out: &mut Vec<Record>) {
-        let local = at as u64 % u64::from(self.workload.threads);
-        let vm = at / usize::from(self.workload.threads);
         let id = crate::num::low16(at as u64);
         let p = self.workload.pattern;
         let thread = &mut self.threads[at];
-        let own = STACKS + local * STACK_STRIDE;
+        let (vm, own) = (thread.vm, thread.own);
         // The gap between accesses varies, with the wanted mean.
-        let mean = 1000 / p.memory_per_1000 - 1;
-        let instructions = thread.random.below(2 * mean + 1);
+        let instructions = thread.random.below(2 * self.mean_gap + 1);
         let passed = u64::from(instructions) + 1;
         thread.to_sweep = thread.to_sweep.saturating_sub(passed);
         thread.to_update = thread.to_update.saturating_sub(passed);
@@ -177,7 +183,10 @@ impl Generator {
             )
         } else if draw < p.random_per_1000 + p.stream_per_1000 {
             // Eight-byte elements in order.
-            thread.stream_at = (thread.stream_at + 1) % (u64::from(lines) * 8);
+            thread.stream_at += 1;
+            if thread.stream_at >= u64::from(lines) * 8 {
+                thread.stream_at = 0;
+            }
             (set + thread.stream_at * 8, false)
         } else if draw < p.random_per_1000 + p.stream_per_1000 + p.near_per_1000 {
             let offset = thread.random.below(NEAR_BYTES / 8) * 8;

@@ -55,6 +55,9 @@ pub enum CaptureError {
         /// How long it was waited for.
         seconds: u64,
     },
+    /// The caller asked to stop before there was anything to keep.
+    #[error("interrupted before the program began; no trace was written")]
+    Interrupted,
     /// The stream from the plugin is not what the converter understands.
     #[error("stream from the plugin, byte {offset}: expected {expected}, found {found}")]
     Stream {

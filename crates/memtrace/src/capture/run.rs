@@ -25,7 +25,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 const EXIT_LIMIT: Duration = Duration::from_secs(5);
 
 /// Runs one capture. `cancel` may be set at any time, by a signal handler for one: the capture
-/// then ends as at a limit, with what there is. However it ends, no process of it stays behind.
+/// then ends as at a limit, with what there is, or, before the program begins, with an error. However it ends, no process of it stays behind.
 ///
 /// # Errors
 /// [`CaptureError`]; no file is then left under the output's name that was not there before.
@@ -119,7 +119,10 @@ fn accept(
         .set_nonblocking(true)
         .map_err(io_error("prepare the socket"))?;
     let deadline = Instant::now() + CONNECT_LIMIT;
-    while Instant::now() < deadline && !cancel.load(Ordering::Relaxed) {
+    while Instant::now() < deadline {
+        if cancel.load(Ordering::Relaxed) {
+            return Err(CaptureError::Interrupted);
+        }
         match listener.accept() {
             Ok((stream, _)) => {
                 stream

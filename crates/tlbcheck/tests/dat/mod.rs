@@ -183,11 +183,14 @@ fn describe(index: usize, without: Option<(&str, &str)>) -> String {
     text + "\nprint fmt: \"\"\n"
 }
 
-/// The pages of one CPU, one event in each third of a page at most.
+/// Events in a page.
+const PER_PAGE: usize = 50;
+
+/// The pages of one CPU.
 fn pages(events: &[Stamped], cpu: u32) -> Vec<u8> {
     let mut out = Vec::new();
     let own: Vec<&Stamped> = events.iter().filter(|e| e.cpu == cpu).collect();
-    for chunk in own.chunks(50) {
+    for chunk in own.chunks(PER_PAGE) {
         let mut last = chunk[0].time_ns;
         let mut data = Vec::new();
         for event in chunk {
@@ -199,10 +202,10 @@ fn pages(events: &[Stamped], cpu: u32) -> Vec<u8> {
             data.extend(record);
             last = event.time_ns;
         }
+        assert!(16 + data.len() <= PAGE, "the events fit their page");
         out.extend(chunk[0].time_ns.to_le_bytes());
         out.extend(u64::try_from(data.len()).unwrap().to_le_bytes());
         out.extend(data);
-        assert!(out.len() <= out.len().next_multiple_of(PAGE));
         out.resize(out.len().next_multiple_of(PAGE), 0);
     }
     out
@@ -227,7 +230,9 @@ fn record(stamped: &Stamped) -> Vec<u8> {
     out
 }
 
-/// An event's name, the vCPU in whose thread it is recorded, and its fields.
+/// An event's name, the vCPU in whose thread it is recorded, and its fields. The numbers of actions
+/// and kinds are the kernel's, written down here once more: taken from the reader, they would agree
+/// with it whatever it said.
 fn values(event: &Event) -> (&'static str, Option<VcpuId>, BTreeMap<&'static str, u64>) {
     let mut set = BTreeMap::new();
     let mut who = |vcpu: VcpuId, more: &[(&'static str, u64)]| {

@@ -52,6 +52,7 @@ pub fn exit_code(error: &anyhow::Error) -> Option<u8> {
         | CaptureError::NotElf { .. } => 2,
         CaptureError::QemuMissing(_) | CaptureError::PluginMissing(_) => 3,
         CaptureError::Io { .. } => 1,
+        CaptureError::Interrupted => 130,
         CaptureError::Trace(error) => code_of_trace(error),
         CaptureError::NoPlugin { .. }
         | CaptureError::PluginSilent { .. }

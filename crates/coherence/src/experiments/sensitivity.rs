@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Experiments that change one assumption at a time, to see which of them decides a number that
-//! differs from the paper's.
+//! Sensitivity: how far a number moves when one input moves that the paper leaves open.
 //!
-//! Three assumptions, each of which the paper leaves open: what a page walk costs (its simulator used a
-//! measured mean that it does not state, section 3.1); how often a workload causes shootdowns
-//! (Figure 9 has no numbers); and which guest updates remain without migrations. Nothing here is
-//! fitted: an experiment shows how far a number moves, and the main table keeps the default.
+//! Three inputs: what a page walk costs (the paper's simulator used a measured mean that it does not
+//! state, section 3.1); how often a workload causes shootdowns (Figure 9 has no numbers); and which
+//! guest updates remain without migrations. The values tried were chosen after the results were
+//! seen, some because a number comes near the paper's there. So nothing here is a prediction, and
+//! none of it shows that the paper's machine had that value. The main table keeps the defaults.
 
 use super::attc::Figure;
 use super::table::percent;
@@ -18,7 +18,7 @@ use SchemeKind::{Attc, Hatric, Ipi, Kvmtlb, PomTlb};
 
 /// Cycles of every page walk, instead of simulated walks.
 const WALKS: [u32; 3] = [50, 100, 200];
-/// Rates of shootdowns tried for a workload, per cent of the calibrated one.
+/// Rates of shootdowns tried for a workload, per cent of the calibrated one; chosen, see above.
 const FREQMINE_RATE: u64 = 125;
 const WORDCOUNT_RATES: [u64; 2] = [70, 50];
 /// Program updates of every workload without migrations, per cent of its page moves with them.
@@ -97,12 +97,12 @@ const fn share(percent: u32) -> u32 {
     ((25 + percent) * 100 + (100 + percent) / 2) / (100 + percent)
 }
 
-/// What the experiments show.
-pub(super) struct Causes<'a> {
+/// What the runs show.
+pub(super) struct Sensitivity<'a> {
     all: &'a [WorkloadResults],
 }
 
-impl<'a> Causes<'a> {
+impl<'a> Sensitivity<'a> {
     pub(super) const fn of(all: &'a [WorkloadResults]) -> Self {
         Self { all }
     }
@@ -136,8 +136,8 @@ impl<'a> Causes<'a> {
 
     pub(super) fn pom(&self) -> String {
         format!(
-            "a walk simulated here takes {} cycles on average; with one cost for every walk, as the \
-             paper's simulator had, POM-TLB gains {} cycles",
+            "moves with the cost of a walk, on average {} cycles here; with one cost for every walk, \
+             as the paper's simulator had, POM-TLB gains {} cycles",
             self.mean_walk("kvmtlb"),
             self.at_each_walk(|name| self.gain(PomTlb, Kvmtlb, name), "")
         )
@@ -145,8 +145,8 @@ impl<'a> Causes<'a> {
 
     pub(super) fn native(&self) -> String {
         format!(
-            "a native walk takes {} cycles here, so that the ATLB costs more than it saves; with one \
-             cost for every walk, as the paper's simulator had, ATTC gains {} cycles",
+            "moves with the cost of a walk, on average {} cycles here, natively; with one cost for \
+             every walk, as the paper's simulator had, ATTC gains {} cycles",
             self.mean_walk("ipi@native"),
             self.at_each_walk(|name| self.gain(Attc, Ipi, name), "native-")
         )
@@ -155,7 +155,8 @@ impl<'a> Causes<'a> {
     pub(super) fn native_apart(&self) -> String {
         let apart = |name: &str| self.gain(Attc, Hatric, name);
         format!(
-            "the ATLB, which HATRIC lacks; with one cost for every walk ATTC leads by {} cycles",
+            "moves with the cost of a walk, since HATRIC has no ATLB; with one cost for every walk \
+             ATTC leads by {} cycles",
             self.at_each_walk(apart, "native-")
         )
     }
@@ -165,8 +166,8 @@ impl<'a> Causes<'a> {
             self.gain(Attc, Kvmtlb, &format!("dram-updates-{percent}{walks}"))
         };
         format!(
-            "which guest updates remain without migrations is not stated, and only two workloads have \
-             any here; with updates of {} and {} % of the page moves in every workload ATTC gains \
+            "moves with the guest updates that remain without migrations, which are not stated (here \
+             two workloads have any): with {} and {} % of the page moves in every workload ATTC gains \
              {} and {}, and with walks of 100 cycles besides {} and {}",
             UPDATES[0],
             UPDATES[1],
@@ -180,8 +181,8 @@ impl<'a> Causes<'a> {
     pub(super) fn freqmine(&self) -> String {
         let at = |name: &str| percent(self.one("freqmine", Attc, Kvmtlb, name));
         format!(
-            "its rate of shootdowns is not stated; at {FREQMINE_RATE} % of the rate that its footprint \
-             gives here ATTC gains {}; with walks of 100 cycles instead {}",
+            "moves with its rate of shootdowns, which is not stated: at {FREQMINE_RATE} % of the rate \
+             that its footprint gives here ATTC gains {}; with walks of 100 cycles instead {}",
             at(&format!("rate-{FREQMINE_RATE}")),
             at("walk-100")
         )
@@ -193,13 +194,13 @@ impl<'a> Causes<'a> {
             format!("{} at {rate} %", percent(gain))
         };
         format!(
-            "its rate of shootdowns is not stated; of the rate that its footprint gives here, ATTC \
-             leads by {}",
+            "moves with its rate of shootdowns, which is not stated: of the rate that its footprint \
+             gives here, ATTC leads by {}",
             WORDCOUNT_RATES.map(at).join(", ")
         )
     }
 
-    /// The experiments as tables, the paper's number first.
+    /// The runs as tables, the paper's number first.
     pub(super) fn figures(&self) -> Vec<Figure> {
         let walks = |place: &'static str, scheme, base, default: i64, paper: i64| {
             let each = WALKS.map(|c| self.gain(scheme, base, &format!("{place}walk-{c}")));
@@ -210,7 +211,7 @@ impl<'a> Causes<'a> {
         let wordcount = |name: &str| self.one("wordcount", Attc, Hatric, name);
         let dram = |name: &str| self.gain(Attc, Kvmtlb, &format!("dram{name}"));
         let table = |what, columns: &[&str], lines| Figure {
-            name: "Experiment",
+            name: "Sensitivity",
             what,
             columns: columns.iter().map(|&column| column.to_owned()).collect(),
             lines,
