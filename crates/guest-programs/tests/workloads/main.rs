@@ -5,6 +5,8 @@ mod common;
 mod make_input;
 mod shootdown;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Child, Command, Output, Stdio};
@@ -341,7 +343,7 @@ fn wait_until(process: u32, what: &str, wanted: impl Fn(char, u64) -> bool) -> u
 #[test]
 fn spin_stops_within_a_second_of_its_cpu_time_after_a_signal_and_prints_its_line() {
     let second = 100 * u64::try_from(cpus()).expect("a small number");
-    for signal in ["TERM", "INT"] {
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
         // The limit ends it should this test fail before it sends the signal.
         let child: Child = Command::new(common::own_program("spin"))
             .args(["--time-limit-ms", "60000"])
@@ -352,11 +354,8 @@ fn spin_stops_within_a_second_of_its_cpu_time_after_a_signal_and_prints_its_line
         let sent = wait_until(child.id(), "a tenth of a second of work", |_, ticks| {
             ticks >= 10
         });
-        let status = Command::new("kill")
-            .args([format!("-{signal}"), child.id().to_string()])
-            .status()
-            .expect("kill runs");
-        assert!(status.success());
+        let process = Pid::from_raw(i32::try_from(child.id()).expect("a process number"));
+        kill(process, signal).expect("it runs");
         let ended = wait_until(child.id(), "the end after a signal", |state, _| {
             state == 'Z'
         });
