@@ -197,7 +197,8 @@ pub enum RunFault {
 
 impl RunFault {
     /// What was lost if a world switch went wrong: a guest by a triple fault, or the host by a panic
-    /// on its way out of one. `None` for every other fault.
+    /// on its way out of one or by a triple fault, at which QEMU ends without an error. `None` for
+    /// every other fault.
     pub fn lost(&self) -> Option<&'static str> {
         match self {
             Self::Inside { what, .. } if what.contains(": triple fault: ") => {
@@ -206,7 +207,27 @@ impl RunFault {
             Self::HostPanic { line } if line.contains("Fatal exception in interrupt") => {
                 Some("the host panicked in an exception")
             }
+            Self::EmulatorEnded { status, .. } if status.starts_with("exit status: 0") => {
+                Some("the host triple-faulted")
+            }
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_lost_where_qemu_ends_by_itself_and_not_where_it_was_killed() {
+        let ended = |status: &str| RunFault::EmulatorEnded {
+            status: status.to_owned(),
+            step: "guest victim up".to_owned(),
+            disk: String::new(),
+        };
+        assert!(ended("exit status: 0, it said `warning`").lost().is_some());
+        assert!(ended("signal: 9 (SIGKILL)").lost().is_none());
+        assert!(ended("exit status: 1").lost().is_none());
     }
 }
