@@ -110,12 +110,14 @@ static inline u64 vcpu_stat(struct kvm_vcpu *vcpu, const char *name)
 	return value;
 }
 
-static inline void *vcpu_thread_body(void *vcpu)
+static inline void *vcpu_thread_body(void *data)
 {
+	struct kvm_vcpu *vcpu = data;
 	int old;
 
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old);
 	vcpu_run(vcpu);
+	pr_info("vCPU %u left: %s\n", vcpu->id, exit_reason_str(vcpu->run->exit_reason));
 	return NULL;
 }
 
