@@ -5,13 +5,17 @@ use steady_tracefile::Loss;
 
 use crate::analysis::Analysis;
 use crate::build::permille;
+use crate::machine::MOST_VCPUS;
 use crate::model::{LossTable, Missing};
+use crate::pause::MOST_PLACES;
 use crate::symbols::Shift;
 
 /// Descriptions of damage that are kept.
 const DAMAGE_KEPT: usize = 5;
 /// Pause-loop and halt exits from which on it can be said whether symbols fit.
 const EXITS_TO_JUDGE: u64 = 20;
+/// The bounds, as the rows below write them.
+const _: () = assert!(MOST_VCPUS == 4096 && MOST_PLACES == 4096);
 
 /// What was not recorded. Without symbols there is no `shift`.
 pub fn rows(analysis: &Analysis, clock_is_ns: bool, shift: Option<Shift>) -> Vec<Missing> {
@@ -155,8 +159,6 @@ pub fn loss(loss: &Loss, analysis: &Analysis, unreadable: u64) -> LossTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::MOST_VCPUS;
-    use crate::pause::MOST_PLACES;
     use steady_events::{Event, ExitReason, Isa, Kind};
 
     fn whats(analysis: &Analysis) -> Vec<String> {

@@ -245,6 +245,7 @@ impl Watch<'_> {
         }
         let said = fs::read(self.directory.join("emulator.out")).unwrap_or_default();
         let said = last_lines(&String::from_utf8_lossy(&said), 2);
+        let by_itself = status.success();
         let status = if said.is_empty() {
             status.to_string()
         } else {
@@ -256,6 +257,7 @@ impl Watch<'_> {
         };
         RunFault::EmulatorEnded {
             status: status + &torn,
+            by_itself,
             step: self.last_step.clone(),
             disk: self.disk_note(),
         }

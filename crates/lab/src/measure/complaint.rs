@@ -2,7 +2,8 @@
 //! What a kernel says of itself when something is wrong with it, though it goes on: a stall, a
 //! lock-up, an oops. Such a run has an end and numbers, but not those of a sound machine.
 //!
-//! Left out: panics, which end a run as a fault, and warnings that a quiet console does not show.
+//! Left out: panics, which end a run as a fault, and what the console does not show: `WARNING:` is
+//! below the level of a quiet one.
 
 use std::fs;
 use std::path::Path;
@@ -11,8 +12,8 @@ use steady_measures::Warning;
 
 use crate::engine::SERIAL;
 
-/// How such lines begin, behind their time stamp (`pr_err` and worse of Linux 6.12: `kernel/rcu`,
-/// `kernel/watchdog.c`, `kernel/hung_task.c`, `lib/bug.c`, `arch/x86/kernel/dumpstack.c`).
+/// How such lines begin in Linux 6.12, behind their time stamp (`kernel/rcu`, `kernel/watchdog.c`,
+/// `kernel/hung_task.c`, `kernel/panic.c`, `arch/x86/kernel/dumpstack.c`).
 const BEGINNINGS: [&str; 7] = [
     "rcu: INFO: ",
     "watchdog: BUG: ",
