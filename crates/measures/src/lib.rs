@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod atomic;
+pub mod chance;
 mod clock;
 mod comparison;
 mod distribution;

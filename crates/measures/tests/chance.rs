@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Does a race tell a difference from chance: equal variants, a planted one, and few runs.
+use steady_measures::chance::{Family, Judgement, Verdict, judge};
+use steady_measures::{
+    Better, Clock, EngineInfo, Metric, Repetition, RunResult, ScenarioInfo, Unit, VariantResult,
+};
+use steady_random::Stream;
+
+const RACES: u64 = 400;
+
+/// Measures of a made-up run: `(workload, name, better, middle, spread in permille, tail)`.
+const MEASURES: [(&str, &str, Better, i64, u32, bool); 8] = [
+    (
+        "shootdown",
+        "shootdown.latency.mean",
+        Better::Lower,
+        40_000,
+        100,
+        true,
+    ),
+    (
+        "shootdown",
+        "shootdown.latency.p99",
+        Better::Lower,
+        70_000,
+        300,
+        true,
+    ),
+    (
+        "shootdown",
+        "throughput",
+        Better::Higher,
+        1_600_000,
+        30,
+        false,
+    ),
+    ("shootdown", "exits.total", Better::Lower, 12_000, 50, false),
+    ("hackbench", "time", Better::Lower, 700_000_000, 20, false),
+    ("hackbench", "exits.total", Better::Lower, 9_000, 80, false),
+    (
+        "hackbench",
+        "stat.halt_exits",
+        Better::Neutral,
+        2_000,
+        200,
+        false,
+    ),
+    (
+        "spin@hackbench",
+        "cpu_time",
+        Better::Lower,
+        500_000_000,
+        10,
+        false,
+    ),
+];
+
+fn value(seed: u64, measure: usize, variant: u64) -> i64 {
+    let (_, _, _, middle, spread, tail) = MEASURES[measure];
+    let mut stream = Stream::new(seed, measure as u64 * 8 + variant);
+    // What the seed moves in both variants alike, then what each has for itself.
+    let mut shared = Stream::new(seed, 1_000 + measure as u64);
+    let swing = |of: &mut Stream| i64::from(of.below(2 * spread + 1)) - i64::from(spread);
+    let permille = 1_000 + swing(&mut shared) / 2 + swing(&mut stream) / 2;
+    let long = tail && stream.below(10) == 0;
+    middle * permille / 1_000 * if long { 6 } else { 1 }
+}
+
+/// A race of two variants over `runs` seeds; `percent` is what the second has of hackbench's time.
+fn race(seed: u64, runs: u32, percent: i64) -> RunResult {
+    let variant = |at: u64, name: &str| VariantResult {
+        name: name.to_owned(),
+        repetitions: (0..runs)
+            .map(|index| Repetition {
+                index,
+                metrics: (0..MEASURES.len())
+                    .map(|measure| {
+                        let (workload, name, better, ..) = MEASURES[measure];
+                        let run = steady_random::mix(seed, u64::from(index));
+                        let planted = at == 1 && (workload, name) == ("hackbench", "time");
+                        let share = if planted { percent } else { 100 };
+                        let number = value(run, measure, at) * share / 100;
+                        Metric::new(name, Unit::Count, better, number)
+                            .in_vm("victim")
+                            .of_workload(workload)
+                    })
+                    .collect(),
+                ..Repetition::default()
+            })
+            .collect(),
+        ..VariantResult::default()
+    };
+    let engine = EngineInfo {
+        name: "bochs".to_owned(),
+        version: "3.0".to_owned(),
+        clock: Clock::Wall,
+        description: "made up".to_owned(),
+    };
+    let mut result = RunResult::new(ScenarioInfo::default(), engine, seed);
+    result.variants = vec![variant(0, "a"), variant(1, "b")];
+    result
+}
+
+fn judgements(result: &RunResult) -> Vec<(String, Judgement)> {
+    let named = |((key, _), of): (_, std::collections::BTreeMap<usize, Judgement>)| {
+        let key: steady_measures::Key = key;
+        let name = format!("{} {}", key.workload.unwrap_or_default(), key.name);
+        of.into_values().map(move |one| (name.clone(), one))
+    };
+    judge(result, 0).into_iter().flat_map(named).collect()
+}
+
+#[test]
+fn equal_variants_show_no_difference_in_at_least_95_of_100_races() {
+    let silent = |&race_at: &u64| {
+        judgements(&race(race_at, 8, 100))
+            .iter()
+            .all(|(_, one)| !one.verdict.is_shown())
+    };
+    let silent = (0..RACES).filter(silent).count() as u64;
+    assert!(silent * 100 >= RACES * 95, "{silent} of {RACES}");
+}
+
+#[test]
+fn a_planted_tenth_is_found_by_ten_runs() {
+    let found = |&at: &u64| {
+        let all = judgements(&race(at, 10, 110));
+        let planted = all.iter().find(|(name, _)| name == "hackbench time");
+        planted.is_some_and(|(_, one)| one.verdict == Verdict::Worse)
+    };
+    let found = (0..RACES).filter(found).count() as u64;
+    assert!(found * 100 >= RACES * 99, "{found} of {RACES}");
+}
+
+#[test]
+fn beside_a_planted_tenth_few_of_those_shown_are_false() {
+    let mut shown = [(0, 0), (0, 0)];
+    for (name, one) in (0..RACES).flat_map(|at| judgements(&race(at, 10, 110))) {
+        let (all, false_ones) = &mut shown[usize::from(one.family == Family::Explanation)];
+        *all += u64::from(one.verdict.is_shown());
+        *false_ones += u64::from(one.verdict.is_shown() && name != "hackbench time");
+    }
+    let [(answers, false_answers), (_, false_explanations)] = shown;
+    assert!(
+        false_answers * 100 <= answers * 5,
+        "{false_answers} of {answers}"
+    );
+    // No explanation differs, so one in twenty races may show any.
+    assert!(
+        false_explanations * 100 <= RACES * 7,
+        "{false_explanations} in {RACES} races"
+    );
+}
+
+#[test]
+fn the_interval_of_a_planted_tenth_holds_the_tenth() {
+    let holds = |at: u64| {
+        let all = judgements(&race(at, 10, 110));
+        let (_, one) = all
+            .iter()
+            .find(|(name, _)| name == "hackbench time")
+            .unwrap();
+        let ratio = one.ratio.unwrap();
+        (ratio.low_ppm.unwrap()..=ratio.high_ppm.unwrap()).contains(&1_100_000)
+    };
+    let held = (0..RACES).filter(|&at| holds(at)).count() as u64;
+    assert!(held * 100 >= RACES * 92, "{held} of {RACES}");
+}
+
+#[test]
+fn one_run_and_five_runs_are_too_few_whatever_they_show() {
+    for runs in [1, 2, 5] {
+        for (name, one) in judgements(&race(3, runs, 300)) {
+            assert_eq!(one.verdict, Verdict::TooFewRuns, "{runs} runs, {name}");
+        }
+    }
+}
+
+#[test]
+fn a_workloads_own_latency_throughput_and_time_answer_and_the_rest_explains() {
+    let answers: Vec<String> = judgements(&race(1, 6, 100))
+        .into_iter()
+        .filter(|(_, one)| one.family == Family::Answer)
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(
+        answers,
+        [
+            "hackbench time",
+            "shootdown shootdown.latency.mean",
+            "shootdown shootdown.latency.p99",
+            "shootdown throughput"
+        ]
+    );
+}
+
+#[test]
+fn the_same_result_is_judged_the_same_and_runs_pair_by_their_index() {
+    let once = race(5, 8, 105);
+    assert_eq!(judge(&once, 0), judge(&once, 0));
+    let mut turned = once.clone();
+    turned.variants[1].repetitions.reverse();
+    assert_eq!(judge(&turned, 0), judge(&once, 0));
+}
+
+#[test]
+fn a_measure_that_is_0_in_some_runs_is_judged_without_a_ratio() {
+    let mut result = race(2, 8, 100);
+    for (at, variant) in result.variants.iter_mut().enumerate() {
+        for repetition in &mut variant.repetitions {
+            repetition.metrics[4].value = i64::try_from(at).unwrap() * 50;
+        }
+    }
+    let all = judgements(&result);
+    let (_, one) = all
+        .iter()
+        .find(|(name, _)| name == "hackbench time")
+        .unwrap();
+    assert_eq!((one.ratio, one.verdict), (None, Verdict::Worse));
+    assert!(one.higher && one.pairs == 8);
+}
