@@ -171,7 +171,7 @@ Examples:
   steady selftest --engine qemu --engine bochs
   steady selftest --kernel patched kvm_pv_test steal_time")]
 pub struct Selftest {
-    /// Only these tests, as linux/selftests/tests names them.
+    /// Only these tests, by their names in linux/selftests/tests and linux/*/selftests/tests.
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
     /// Engine to run on; may be given more than once.

@@ -195,7 +195,7 @@ fn a_missing_emulator_is_told_with_its_package() {
 fn build_kernel(place: &Place, tree: &Path) -> std::process::Output {
     let linux = place.path("home/linux");
     std::fs::create_dir_all(&linux).unwrap();
-    for name in ["apply", "configure"] {
+    for name in ["apply", "configure", "lib.sh"] {
         std::fs::copy(project().join("linux").join(name), linux.join(name)).unwrap();
     }
     std::os::unix::fs::symlink(project().join("linux/config"), linux.join("config")).unwrap();

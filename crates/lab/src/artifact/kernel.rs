@@ -193,22 +193,7 @@ pub fn ensure_series(
     watcher: &dyn Watcher,
 ) -> Result<Kernel, LabError> {
     let source = Source::find()?;
-    let mut key = Key::default();
-    source.add_to(&mut key)?;
-    match series {
-        Series::Patched => add_series(home, &mut key)?,
-        Series::Stock => {
-            let script = home.project.join("linux/configure");
-            let bytes = fs::read(&script).map_err(|error| LabError::io("read", &script, error))?;
-            key.add("stock configure", &bytes)
-                .add("stock config", stock_config(home)?.as_bytes());
-        }
-    }
-    key.add_version("gcc").add_version("ld");
-    let name = match series {
-        Series::Patched => format!("kernel-{}", key.finish()),
-        Series::Stock => format!("kernel-stock-{}", key.finish()),
-    };
+    let name = series_key(&home.project.join("linux"), series, &source)?;
     let place = cached(&home.cache, &name, |work| {
         build(home, series, &source, work, watcher)
     })?;
@@ -236,38 +221,63 @@ pub fn ensure_series(
     })
 }
 
-/// Adds what makes the patched kernel, and neither documents nor tests, which do not go into it.
-fn add_series(home: &Home, key: &mut Key) -> Result<(), LabError> {
-    let root = home.project.join("linux");
-    key.add_parts(
-        &root,
-        &["apply", "configure", "config", "hooks", "new/arch"],
-    )?;
-    Ok(())
+/// What `linux/apply` and `linux/configure` read: the new files as a whole, documents too, because
+/// all of them go into the tree, and a list of what matters would be wrong one day.
+pub(super) const APPLIED: [&str; 4] = ["apply", "lib.sh", "hooks", "new"];
+const CONFIGURED: [&str; 2] = ["configure", "config"];
+
+/// The name of a series' kernel in the cache, made of all that goes into it: the sources, what of
+/// the folder `linux` is applied and configured, and the compiler. The stock kernel's depends on the
+/// configuration without our symbols, and on no hook.
+///
+/// # Errors
+/// [`LabError::Io`] if a file cannot be read.
+pub fn series_key(linux: &Path, series: Series, source: &Source) -> Result<String, LabError> {
+    let mut key = Key::default();
+    source.add_to(&mut key)?;
+    let prefix = match series {
+        Series::Patched => {
+            key.add_parts(linux, &APPLIED)?
+                .add_parts(linux, &CONFIGURED)?;
+            "kernel"
+        }
+        Series::Stock => {
+            let script = linux.join("configure");
+            let bytes = fs::read(&script).map_err(|error| LabError::io("read", &script, error))?;
+            key.add("stock configure", &bytes)
+                .add("stock config", stock_config(linux)?.as_bytes());
+            "kernel-stock"
+        }
+    };
+    key.add_version("gcc").add_version("ld");
+    Ok(format!("{prefix}-{}", key.finish()))
 }
 
 /// `lab.config` without the symbols that our series defines.
-fn stock_config(home: &Home) -> Result<String, LabError> {
-    let root = home.project.join("linux");
+fn stock_config(linux: &Path) -> Result<String, LabError> {
     let read =
         |path: &Path| fs::read_to_string(path).map_err(|error| LabError::io("read", path, error));
     let mut ours = Vec::new();
-    for folder in ["new", "hooks"] {
-        for path in files_below(&root.join(folder))? {
-            ours.extend(defined_symbols(&read(&path)?));
+    for path in files_below(&linux.join("new"))? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with("Kconfig") {
+            ours.extend(defined_symbols(&read(&path)?, ""));
         }
     }
+    for path in files_below(&linux.join("hooks"))? {
+        ours.extend(defined_symbols(&read(&path)?, "+"));
+    }
     Ok(without_symbols(
-        &read(&root.join("config/lab.config"))?,
+        &read(&linux.join("config/lab.config"))?,
         &ours,
     ))
 }
 
-/// Symbols that a Kconfig file, or a patch that adds to one, defines.
-fn defined_symbols(text: &str) -> Vec<String> {
+/// Symbols that the lines of a Kconfig file define; of a patch to one, those that begin with `mark`.
+fn defined_symbols(text: &str, mark: &str) -> Vec<String> {
     text.lines()
         .filter_map(|line| {
-            let line = line.strip_prefix('+').unwrap_or(line);
+            let line = line.strip_prefix(mark)?;
             let name = line
                 .strip_prefix("config ")
                 .or_else(|| line.strip_prefix("menuconfig "))?;
@@ -300,7 +310,7 @@ fn configure_script(home: &Home, series: Series, work: &Path) -> Result<PathBuf,
     let copy = folder.join("configure");
     fs::copy(&script, &copy).map_err(|error| LabError::io("copy", &script, error))?;
     let config = config.join("lab.config");
-    fs::write(&config, stock_config(home)?)
+    fs::write(&config, stock_config(&home.project.join("linux"))?)
         .map_err(|error| LabError::io("write", &config, error))?;
     Ok(copy)
 }
@@ -401,14 +411,14 @@ mod tests {
 
     #[test]
     fn the_stock_configuration_lacks_what_a_hook_defines_and_nothing_else() {
-        let hook = "--- a/arch/x86/kvm/Kconfig\n+++ b/arch/x86/kvm/Kconfig\n config KVM\n+config KVM_SHOOT4U\n+\tbool\n";
+        let hook = "config KVM_IN_TEXT\n---\n--- a/arch/x86/kvm/Kconfig\n+++ b/arch/x86/kvm/Kconfig\n config KVM\n+config KVM_SHOOT4U\n+\tbool\n";
         let new = "config KVM_SHOOT4U_FAULTS\n\tbool \"x\"\n";
-        let mut ours = defined_symbols(hook);
-        ours.extend(defined_symbols(new));
-        let config = "CONFIG_KVM=y\nCONFIG_KVM_SHOOT4U=y\n# CONFIG_KVM_SHOOT4U_FAULTS is not set\nCONFIG_KVM_SHOOT4U_OTHER=y\n# a comment\n";
+        let mut ours = defined_symbols(hook, "+");
+        ours.extend(defined_symbols(new, ""));
+        let config = "CONFIG_KVM=y\nCONFIG_KVM_IN_TEXT=y\nCONFIG_KVM_SHOOT4U=y\n# CONFIG_KVM_SHOOT4U_FAULTS is not set\nCONFIG_KVM_SHOOT4U_OTHER=y\n# a comment\n";
         assert_eq!(
             without_symbols(config, &ours),
-            "CONFIG_KVM=y\nCONFIG_KVM_SHOOT4U_OTHER=y\n# a comment\n"
+            "CONFIG_KVM=y\nCONFIG_KVM_IN_TEXT=y\nCONFIG_KVM_SHOOT4U_OTHER=y\n# a comment\n"
         );
     }
 }

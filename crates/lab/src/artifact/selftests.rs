@@ -2,11 +2,13 @@
 //! KVM selftests: static programs that run on the emulated host itself.
 //!
 //! Built by `linux/selftests/build` from the patched sources, so that the same programs are run
-//! on the stock kernel and on the patched one. `linux/selftests/tests` says which.
+//! on the stock kernel and on the patched one. `linux/selftests/tests` names the kernel's own, and
+//! `selftests/tests` in the folder of a remedy those that come with the remedy.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::artifact::kernel::{self, Source};
@@ -16,7 +18,8 @@ use crate::home::Home;
 use crate::process::run_step;
 use crate::watcher::Watcher;
 
-const LIST: &str = "linux/selftests/tests";
+/// The list in a folder of tests.
+const LIST: &str = "tests";
 const BUILD_LIMIT: Duration = Duration::from_secs(20 * 60);
 
 /// One test.
@@ -30,12 +33,44 @@ pub struct Selftest {
     pub own: bool,
 }
 
-/// The tests in the order of their list.
+/// The tests: the kernel's, then those of each remedy in the order of the remedies' names.
 ///
 /// # Errors
-/// [`LabError::Io`], [`LabError::Selftest`] naming the line that cannot be read.
+/// [`LabError::Io`], [`LabError::Selftest`] naming the line that cannot be read, or that names a
+/// test once more.
 pub fn list(home: &Home) -> Result<Vec<Selftest>, LabError> {
-    let path = home.project.join(LIST);
+    let linux = home.project.join("linux");
+    let mut tests = read_list(&linux, "selftests", false)?;
+    for remedy in remedies_with_tests(&linux)? {
+        tests.extend(read_list(&linux, &format!("{remedy}/selftests"), true)?);
+    }
+    let mut seen = BTreeSet::new();
+    if let Some(twice) = tests.iter().find(|test| !seen.insert(&test.name)) {
+        return Err(LabError::Selftest(format!(
+            "the test `{}` is listed twice below {}; take one of the lines out",
+            twice.name,
+            linux.display()
+        )));
+    }
+    Ok(tests)
+}
+
+/// Names of the folders in `linux` that have selftests of their own, sorted.
+fn remedies_with_tests(linux: &Path) -> Result<Vec<String>, LabError> {
+    let entries = fs::read_dir(linux).map_err(|error| LabError::io("read", linux, error))?;
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|error| LabError::io("read", linux, error))?;
+        if entry.path().join("selftests").join(LIST).is_file() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn read_list(linux: &Path, folder: &str, own: bool) -> Result<Vec<Selftest>, LabError> {
+    let path = linux.join(folder).join(LIST);
     let text = fs::read_to_string(&path).map_err(|error| LabError::io("read", &path, error))?;
     let mut tests = Vec::new();
     for (at, line) in text.lines().enumerate() {
@@ -43,19 +78,14 @@ pub fn list(home: &Home) -> Result<Vec<Selftest>, LabError> {
         if words.trim().is_empty() {
             continue;
         }
-        let mut test = parse(words).ok_or_else(|| {
+        let test = parse(words).ok_or_else(|| {
             LabError::Selftest(format!(
-                "{LIST}:{}: `{}` is not a test; expected its path and its limit in seconds",
+                "linux/{folder}/{LIST}:{}: `{}` is not a test; expected its path and its limit in seconds",
                 at + 1,
                 line.trim()
             ))
         })?;
-        let source = home
-            .project
-            .join("linux/selftests")
-            .join(format!("{}.c", test.name));
-        test.own = source.is_file();
-        tests.push(test);
+        tests.push(Selftest { own, ..test });
     }
     Ok(tests)
 }
@@ -79,34 +109,41 @@ fn parse(words: &str) -> Option<Selftest> {
 pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<PathBuf, LabError> {
     let source = Source::find()?;
     let linux = home.project.join("linux");
+    cached(&home.cache, &programs_key(&linux, &source)?, |work| {
+        watcher.say("building the KVM selftests, which takes a minute once");
+        let (tree, log) = (work.join("tree"), work.join("build.log"));
+        source.unpack(&tree, &log)?;
+        kernel::apply(home, &tree, work, &log)?;
+        let script = linux.join("selftests/build");
+        let out = work.join("programs");
+        let command = [script.as_os_str(), tree.as_os_str(), out.as_os_str()];
+        run_step(
+            "building the KVM selftests",
+            &command.map(OsStr::new),
+            work,
+            &log,
+            BUILD_LIMIT,
+            || {},
+        )?;
+        fs::remove_dir_all(&tree).map_err(|error| LabError::io("remove", &tree, error))
+    })
+    .map(|place| place.join("programs"))
+}
+
+/// The name of the programs in the cache, made of all that goes into them.
+///
+/// # Errors
+/// [`LabError::Io`] if a file cannot be read.
+pub fn programs_key(linux: &Path, source: &Source) -> Result<String, LabError> {
     let mut key = Key::default();
     source.add_to(&mut key)?;
-    key.add_parts(&linux, &["apply", "hooks", "new/arch", "selftests"])?
-        .add_version("gcc")
-        .add_version("ld");
-    cached(
-        &home.cache,
-        &format!("selftests-{}", key.finish()),
-        |work| {
-            watcher.say("building the KVM selftests, which takes a minute once");
-            let (tree, log) = (work.join("tree"), work.join("build.log"));
-            source.unpack(&tree, &log)?;
-            kernel::apply(home, &tree, work, &log)?;
-            let script = linux.join("selftests/build");
-            let out = work.join("programs");
-            let command = [script.as_os_str(), tree.as_os_str(), out.as_os_str()];
-            run_step(
-                "building the KVM selftests",
-                &command.map(OsStr::new),
-                work,
-                &log,
-                BUILD_LIMIT,
-                || {},
-            )?;
-            fs::remove_dir_all(&tree).map_err(|error| LabError::io("remove", &tree, error))
-        },
-    )
-    .map(|place| place.join("programs"))
+    key.add_parts(linux, &kernel::APPLIED)?
+        .add_parts(linux, &["selftests"])?;
+    for remedy in remedies_with_tests(linux)? {
+        key.add_parts(linux, &[&format!("{remedy}/selftests")])?;
+    }
+    key.add_version("gcc").add_version("ld");
+    Ok(format!("selftests-{}", key.finish()))
 }
 
 #[cfg(test)]
