@@ -117,7 +117,7 @@ impl Page<'_> {
         let groups = if self.options.verbose {
             pick::all(&self.comparison)
         } else {
-            pick::telling(&self.comparison)
+            pick::few(&self.comparison)
         };
         let names: Vec<String> = self
             .result
@@ -242,6 +242,9 @@ impl Page<'_> {
             words.push(format!("Values are medians of {repetitions} repetitions."));
         }
         words.push("↓ lower is better, ↑ higher is better.".to_owned());
+        if !self.options.verbose {
+            words.push("--verbose shows every measure.".to_owned());
+        }
         text.push('\n');
         for row in wrapped(&words.join(" "), " ", self.options.width) {
             line(text, &self.paint(Tone::Faint, &row));

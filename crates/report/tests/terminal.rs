@@ -46,6 +46,12 @@ fn no_line_is_wider_than_asked() {
 }
 
 #[test]
+fn the_table_of_one_engine_fits_a_screen() {
+    let text = table(&[common::bochs()], &Options::default()).unwrap();
+    assert!(text.lines().count() <= 30, "{text}");
+}
+
+#[test]
 fn verbose_shows_every_metric_and_the_range_over_repetitions() {
     let result = common::bochs();
     let options = Options {
