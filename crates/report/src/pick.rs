@@ -6,7 +6,9 @@
 //! distribution, throughput and time. Of each VM: exits and their most frequent reasons, halts,
 //! pause-loop exits, directed yields, hypercalls, CPU time and guest time by class. A metric that
 //! is zero in every variant is not shown, nor one that is neither good nor bad.
+
 use std::collections::BTreeSet;
+
 use steady_measures::{Better, Cell, Comparison, Row, names};
 
 /// How many exit reasons of a VM are shown.

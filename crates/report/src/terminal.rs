@@ -3,9 +3,12 @@
 //!
 //! One block per result: what was run, a table with a column per variant, what to be wary of.
 //! Where the variants do not fit the width side by side, the table continues below.
-use crate::{humane, paper, pick};
+
 use std::fmt::Write;
+
 use steady_measures::{Better, Cell, Comparison, Error, Row, RunResult};
+
+use crate::{humane, paper, pick};
 
 /// How the table is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

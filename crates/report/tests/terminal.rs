@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The table on the terminal.
+
 mod common;
 
 use steady_report::terminal::{Options, table};
