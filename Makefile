@@ -8,9 +8,9 @@ OUT ?= out
 .PHONY: evaluate test lint bench clean setup build help
 
 help:
-	@echo 'make evaluate   race two-vms on both engines, then simulate hardware coherence (ATTC)'
+	@echo 'make evaluate   simulate hardware coherence (ATTC), then race two-vms on both engines'
 	@echo 'make test       every test, the lab among them'
-	@echo 'make lint       formatting, clippy, shell and kernel style'
+	@echo 'make lint       formatting, clippy, shell and kernel style, lengths, links, dead files'
 	@echo 'make bench      speed of the lab, the simulator and the trace readers against their promises'
 	@echo 'make clean      remove what was built here (not the cache in ~/.cache/steady)'
 
@@ -18,11 +18,10 @@ setup:
 	@setup/install
 
 build: setup
-	@cargo build --release --locked --quiet -p steady
+	@setup/tools
 
-evaluate: build
-	@$(STEADY) run scenarios/two-vms.toml --engine qemu --engine bochs -o $(OUT)
-	@$(STEADY) reproduce attc --short
+evaluate: setup
+	@OUT='$(OUT)' setup/evaluate
 
 test: build
 	@$(STEADY) build

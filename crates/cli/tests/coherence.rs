@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Does a real program go through capture, check, compare and report; is bad input answered with
 //! one clear line? Needs qemu-x86_64, a C compiler and make, all of which setup/install installs.
+
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Do the commands of the guide work on the trace that ships, and is bad input answered with one
 //! clear line?
+
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 use std::path::{Path, PathBuf};

@@ -8,9 +8,11 @@
 //! pbzip2 and vips work on an input that [`Program::prepare`] makes in the guest. Its size is an
 //! argument of our own, which the program does not see: `input-kib=N` (default 512) for pbzip2,
 //! `input-pixels=N` (side of the image, default 256) for vips.
+
+use std::collections::BTreeMap;
+
 use crate::error::ArgumentError;
 use crate::program::{Kind, OWN_DIRECTORY, Program};
-use std::collections::BTreeMap;
 
 /// Seed of every generated input: the same bytes in every run.
 const INPUT_SEED: &str = "1";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What can go wrong between a scenario's words and a report.
+
 use crate::output::Exit;
 
 /// Longest piece of a program's output that an error quotes, in characters.

@@ -15,6 +15,7 @@
 //! `steady-scenario`).
 //!
 //! [`WorkloadReport`]: steady_measures::WorkloadReport
+
 #![forbid(unsafe_code)]
 
 mod command;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The table of known programs: what each needs in the guest's image.
+
+use steady_measures::WorkloadReport;
+
 use crate::error::{ParseError, UnknownProgram};
 use crate::output::Output;
 use crate::parse;
-use steady_measures::WorkloadReport;
 
 /// Where the image holds our own programs.
 pub const OWN_DIRECTORY: &str = "/usr/bin";

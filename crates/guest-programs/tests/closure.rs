@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Does an image that holds the closure of a program hold what the program needs to start?
+
 mod common;
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
 use steady_guest_programs::image::{ClosureError, ImageFile, closure};
 use steady_guest_programs::{PROGRAMS, Program};
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Are the commands what a scenario's arguments ask for?
+
 use std::collections::BTreeSet;
+
 use steady_guest_programs::{OWN_DIRECTORY, PROGRAMS, SCRATCH, Setting, find};
 
 fn words(text: &str) -> Vec<String> {

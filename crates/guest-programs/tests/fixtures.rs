@@ -3,6 +3,7 @@
 //!
 //! The files in `fixtures/` are what the programs of Debian 12 printed; the expected numbers were
 //! read off them by eye.
+
 use proptest::prelude::*;
 use steady_guest_programs::{Exit, Output, PROGRAMS, ParseError, find};
 use steady_measures::{Better, WorkloadReport};

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Does each program, run as the table says on this machine, give the report that it should?
+
 mod common;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
+
 use steady_guest_programs::{Exit, OWN_DIRECTORY, Output, Program, Setting, find};
 use steady_measures::{Unit, WorkloadReport};
 

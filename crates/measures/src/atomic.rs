@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Whole files or none: written beside their place, then moved there.
-use crate::error::Error;
+
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
 use tempfile::NamedTempFile;
+
+use crate::error::Error;
 
 /// A file under way. It takes its place by a rename when it is whole; dropped before, it is gone.
 ///

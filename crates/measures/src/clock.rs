@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What an engine's nanoseconds are made of.
-use crate::error::Invalid;
+
 use serde::{Deserialize, Serialize};
+
+use crate::error::Invalid;
 
 /// The clock behind every `ns` of a result. Times of different clocks are never compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

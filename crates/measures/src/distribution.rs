@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Many values of one kind: how many, their sum, least and greatest exactly, the rest in buckets.
+
+use serde::{Deserialize, Serialize};
+
 use crate::error::Invalid;
 use crate::metric::{Better, Metric, Unit, checked_name};
-use serde::{Deserialize, Serialize};
 
 /// `[low, high, count]`: `count` values from `low` to `high`, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,6 +3,7 @@
 //!
 //! The text of an error names the file and the place, and says what was expected. It does not
 //! repeat its source, because the chain is printed.
+
 use std::path::PathBuf;
 
 /// Why a result or a workload report could not be read, written or compared.

@@ -5,6 +5,7 @@
 //! width, so that a bucket is never wider than 1/32 of its lowest value. The layout is the same for
 //! every recorder, which makes any two of them mergeable; the guest programs use it too. The number
 //! of values, their sum, the least and the greatest are exact.
+
 use crate::distribution::{Bucket, Distribution};
 use crate::error::Invalid;
 use crate::metric::Unit;

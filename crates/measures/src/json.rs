@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reading with errors that name the place, and writing that always gives the same bytes.
-use crate::error::Error;
+
+use std::io::{self, Write};
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::ser::Formatter;
-use std::io::{self, Write};
+
+use crate::error::Error;
 
 /// What every document of ours says first.
 #[derive(Deserialize)]

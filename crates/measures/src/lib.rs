@@ -13,6 +13,7 @@
 //!
 //! Left out: what a measure means for an operator (that is diagnosis) and how it is shown (that is
 //! the report).
+
 #![forbid(unsafe_code)]
 
 mod atomic;

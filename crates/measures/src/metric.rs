@@ -3,8 +3,10 @@
 //!
 //! A value is an integer. Where a rate needs a fraction, the unit carries it: throughput is counted
 //! in operations per 1000 seconds, a share in parts per million.
-use crate::validate::check_metric_name;
+
 use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::validate::check_metric_name;
 
 /// The unit of a metric or of a distribution's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

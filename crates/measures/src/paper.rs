@@ -2,6 +2,7 @@
 //! A paper's figures beside the measured ones, both as ratios to one variant.
 //!
 //! Ratios are what can be compared: the paper's machine and the lab's have different clocks.
+
 use crate::comparison::{Cell, Comparison};
 use crate::metric::Unit;
 use crate::result::{Paper, RunResult};

@@ -4,6 +4,15 @@
 //! Everything that may differ between two runs of the same input is in [`RunInfo`]. The digest
 //! covers what was measured: the variants with their metrics, distributions and warnings, without
 //! the artifacts, because logs and traces name the time and the machine they were made on.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
 use crate::clock::Clock;
 use crate::distribution::Distribution;
 use crate::error::{Error, Invalid};
@@ -11,12 +20,6 @@ use crate::json;
 use crate::metric::Metric;
 use crate::validate::{hex, sha256_hex};
 use crate::write_atomic;
-use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
 
 /// The name of the format.
 pub const SCHEMA: &str = "steady.result";

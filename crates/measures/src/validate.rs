@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What must hold in a result beyond the shape of its JSON.
-use crate::error::Invalid;
-use crate::result::{Artifact, Repetition, RunResult, SCHEMA, VERSION};
-use sha2::{Digest, Sha256};
+
 use std::collections::BTreeSet;
 use std::path::{Component, Path};
+
+use sha2::{Digest, Sha256};
+
+use crate::error::Invalid;
+use crate::result::{Artifact, Repetition, RunResult, SCHEMA, VERSION};
 
 /// Whether `name` can name a metric: segments of ASCII letters, digits, `_` and `-`, joined by
 /// single dots, at most 128 bytes, the first beginning with a lower-case letter. By custom a

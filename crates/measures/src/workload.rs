@@ -3,11 +3,13 @@
 //!
 //! The program does not know which VM it runs in, so nothing in the line has a scope; whoever reads
 //! it adds the VM and the workload.
+
+use serde::{Deserialize, Serialize};
+
 use crate::distribution::Distribution;
 use crate::error::{Error, Invalid};
 use crate::json;
 use crate::metric::Metric;
-use serde::{Deserialize, Serialize};
 
 /// The name of the format.
 pub const WORKLOAD_SCHEMA: &str = "steady.workload";

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Medians, ranges and ratios between the variants of a result.
+
 mod common;
 
-use common::sample;
 use proptest::prelude::*;
 use steady_measures::{Better, Comparison, Metric, RunResult, Unit, median};
+
+use common::sample;
 
 /// The sample with its metrics replaced: one `time` per repetition.
 fn with_times(times: &[&[i64]]) -> RunResult {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Distributions against a sorted list of the very values that were recorded.
+
 use proptest::prelude::*;
 use steady_measures::{Bucket, Distribution, Histogram, Unit};
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The documents in `docs/formats/` against the code that they describe.
+
 mod common;
 
-use common::sample;
 use serde_json::Value;
 use steady_measures::{RunResult, WorkloadReport};
+
+use common::sample;
 
 const RESULT_MD: &str = include_str!("../../../docs/formats/result.md");
 const WORKLOAD_MD: &str = include_str!("../../../docs/formats/workload.md");

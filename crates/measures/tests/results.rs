@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Result files: what is written is read back, and what is wrong is refused with its place.
+
 mod common;
 
-use common::sample;
 use proptest::prelude::*;
 use steady_measures::{Error, RunResult, WorkloadReport, sha256_hex};
+
+use common::sample;
 
 /// The sample's file with one piece of text replaced, and the error that reading it gives.
 fn refused(from: &str, to: &str) -> String {

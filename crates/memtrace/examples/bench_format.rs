@@ -4,14 +4,15 @@
 //! five. With `--capture PLUGIN -- PROGRAM ARGS` it also captures the program and compares the
 //! time with that of plain `qemu-x86_64`.
 
-use anyhow::Context;
-use clap::Parser;
 use std::ffi::OsString;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
+
+use anyhow::Context;
+use clap::Parser;
 use steady_memtrace::capture::{self, Options};
 use steady_memtrace::{BLOCK_RECORDS, Reader, Record, Writer};
 

@@ -5,14 +5,15 @@
 //! claims to know them all; no mapping change that wraps. It does not judge rights: a fault that
 //! a program handles is legal.
 
+use std::io::Read;
+use std::path::Path;
+
 use crate::error::{Place, TraceError};
 use crate::footer::{Digest, Totals};
 use crate::header::Header;
 use crate::reader::Reader;
 use crate::record::Record;
 use crate::space::AddressSpace;
-use std::io::Read;
-use std::path::Path;
 
 /// What a sound trace holds.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,12 +2,13 @@
 //! What stands after the last record: totals, the trace's digest, the index of chunks, and a
 //! trailer of fixed length by which a reader finds the rest.
 
+use std::fmt;
+
 use crate::header::{long, word};
 use crate::layout::{
     END_MAGIC, FLAG_MAPS_COMPLETE, FLAG_STOPPED_EARLY, FOOTER_FIXED_LEN, INDEX_MARK, TRAILER_LEN,
 };
 use crate::record::Record;
-use std::fmt;
 
 /// Counts over a whole trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

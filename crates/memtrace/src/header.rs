@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The header of a trace: what was recorded, by which command, and when.
 
+use std::io::Read;
+
 use crate::error::{Place, TraceError};
 use crate::layout::{FIXED_HEADER_LEN, MAGIC, MAX_HEADER_LEN, VERSION};
-use std::io::Read;
 
 /// What recorded the accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

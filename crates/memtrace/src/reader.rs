@@ -2,6 +2,12 @@
 //! Reads a trace from front to back with constant memory, from a file or a pipe. Each chunk's
 //! checksum is verified before its bytes are believed; the footer is compared with what went by.
 
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use sha2::{Digest as _, Sha256};
+
 use crate::decode::{Decoder, Fault};
 use crate::error::{Place, TraceError};
 use crate::footer::{Digest, Footer, Totals, parse_trailer};
@@ -12,10 +18,6 @@ use crate::layout::{
 };
 use crate::record::Record;
 use crate::writer::io_error;
-use sha2::{Digest as _, Sha256};
-use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
-use std::path::Path;
 
 /// A trace being read.
 pub struct Reader<R: Read> {

@@ -3,8 +3,9 @@
 //! check accesses and to split an `mremap` into what it undoes and what it makes. Holds ranges,
 //! not pages: neighbours with the same rights are not merged.
 
-use crate::record::{MapKind, Prot};
 use std::collections::BTreeMap;
+
+use crate::record::{MapKind, Prot};
 
 /// Mapped ranges of one process.
 #[derive(Debug, Default, Clone)]

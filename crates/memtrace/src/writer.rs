@@ -2,16 +2,18 @@
 //! Writes a trace from front to back, so that a pipe will do. A file is written aside and takes
 //! its name only once it is whole.
 
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+use tempfile::NamedTempFile;
+
 use crate::encode::Encoder;
 use crate::error::TraceError;
 use crate::footer::{Digest, Footer, Totals, trailer_to_bytes};
 use crate::header::Header;
 use crate::layout::{CHUNK_MARK, INDEX_ENTRY_LEN, MAX_CHUNK_RECORDS};
 use crate::record::Record;
-use sha2::{Digest as _, Sha256};
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
 
 /// Zstandard's level 3: higher ones cost more time than they save bytes on these columns.
 const LEVEL: i32 = 3;

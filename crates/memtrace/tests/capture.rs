@@ -2,6 +2,7 @@
 //! Captures a program compiled here and checks the trace against what the program says of itself.
 //! Needs qemu-x86_64 and a C compiler; where one is missing the test says so and passes, since
 //! neither is needed to read a trace.
+
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 use std::ffi::OsString;
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
+
 use steady_memtrace::capture::{self, CaptureError, Ending, MARKER_STARTED, Options, Start};
 use steady_memtrace::{MapKind, Reader, Record, check};
 

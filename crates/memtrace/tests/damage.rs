@@ -5,11 +5,13 @@
 
 mod common;
 
-use common::{Counts, assemble, payload};
 use std::path::PathBuf;
+
 use steady_memtrace::{
     FileWriter, Header, MapKind, Prot, Reader, Record, TraceError, Writer, check, check_stream,
 };
+
+use common::{Counts, assemble, payload};
 
 const RW: Prot = Prot {
     read: true,

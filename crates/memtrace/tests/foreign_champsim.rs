@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! ChampSim traces, built here byte by byte.
+
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 mod common;
 
-use common::foreign::{access, converted, gzip, instruction, records, xz};
 use steady_memtrace::foreign::convert;
 use steady_memtrace::{Record, TraceError, check};
+
+use common::foreign::{access, converted, gzip, instruction, records, xz};
 
 fn sample() -> Vec<u8> {
     [

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! DynamoRIO traces, built here entry by entry after its documentation; no DynamoRIO was at hand.
+
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 mod common;
 
-use common::foreign::{Member, access, converted, entries, gzip, records, zip};
 use steady_memtrace::foreign::convert;
 use steady_memtrace::{MapKind, Prot, Record, check};
+
+use common::foreign::{Member, access, converted, entries, gzip, records, zip};
 
 const READ: u16 = 0;
 const WRITE: u16 = 1;

@@ -8,12 +8,14 @@
 
 mod common;
 
-use common::foreign::{self, Member};
-use common::{Counts, Random, assemble};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
 use steady_memtrace::{Header, MapKind, Prot, Reader, Record, TraceError, Writer, check_stream};
+
+use common::foreign::{self, Member};
+use common::{Counts, Random, assemble};
 
 /// Inputs in the usual run and in the long one.
 const INPUTS: u64 = 40_000;

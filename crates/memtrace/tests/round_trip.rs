@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What was written is what is read, from a file and from a stream.
+
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 use proptest::prelude::*;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Numbers as people read them: three significant digits, a unit that fits.
+
 use steady_measures::{Clock, Unit};
 
 /// Divisors and the unit that each gives, ascending.

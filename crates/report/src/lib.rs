@@ -7,6 +7,7 @@
 //! engines have different clocks, so nothing is ever divided across them.
 //!
 //! All layout is in integers, so that the same results give the same bytes everywhere.
+
 #![forbid(unsafe_code)]
 
 pub mod diagnosis;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A paper's figures beside the measured ones, in words.
-use crate::{humane, pick};
+
 use steady_measures::{Comparison, RunResult, beside};
+
+use crate::{humane, pick};
 
 /// One row of a paper's table.
 pub(crate) struct Lines {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Which measures are shown first, and what they are called.
 //!
-//! A result holds hundreds of metrics; a few tell what happened. Of each workload: its first
+//! A result holds hundreds of metrics; a few tell what happened. The table of a terminal has a
+//! handful ([`few`]), the page has more of them ([`telling`]). Of each workload: its first
 //! distribution, throughput and time. Of each VM: exits and their most frequent reasons, halts,
 //! pause-loop exits, directed yields, hypercalls, CPU time and guest time by class. A metric that
 //! is zero in every variant is not shown, nor one that is neither good nor bad.
+
 use std::collections::BTreeSet;
+
 use steady_measures::{Better, Cell, Comparison, Row, names};
 
 /// How many exit reasons of a VM are shown.
@@ -68,6 +71,27 @@ pub(crate) fn telling(comparison: &Comparison) -> Vec<Group<'_>> {
     }
     groups.retain(|group| !group.rows.is_empty());
     groups
+}
+
+/// What a screen has room for: of each workload the rows by which variants are judged, of each VM
+/// its exits, its pause-loop exits and its CPU time.
+pub(crate) fn few(comparison: &Comparison) -> Vec<Group<'_>> {
+    let mut groups = telling(comparison);
+    for group in &mut groups {
+        if group.workload.is_some() {
+            group.rows = headline(&group.rows);
+        }
+        group.rows.retain(|row| !is_detail(row));
+    }
+    groups.retain(|group| !group.rows.is_empty());
+    groups
+}
+
+/// Whether a row says how a total came about, not how much it is.
+fn is_detail(row: &Row) -> bool {
+    let name = row.key.name.as_str();
+    let reason = is_reason(row) && !names::PLE_EXITS.contains(&name);
+    reason || name.starts_with(names::STAT_PREFIX) || class_place(name).is_some()
 }
 
 /// Of a workload, the few rows by which variants are judged.

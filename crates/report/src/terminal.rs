@@ -3,9 +3,12 @@
 //!
 //! One block per result: what was run, a table with a column per variant, what to be wary of.
 //! Where the variants do not fit the width side by side, the table continues below.
-use crate::{humane, paper, pick};
+
 use std::fmt::Write;
+
 use steady_measures::{Better, Cell, Comparison, Error, Row, RunResult};
+
+use crate::{humane, paper, pick};
 
 /// How the table is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +120,7 @@ impl Page<'_> {
         let groups = if self.options.verbose {
             pick::all(&self.comparison)
         } else {
-            pick::telling(&self.comparison)
+            pick::few(&self.comparison)
         };
         let names: Vec<String> = self
             .result
@@ -242,6 +245,9 @@ impl Page<'_> {
             words.push(format!("Values are medians of {repetitions} repetitions."));
         }
         words.push("↓ lower is better, ↑ higher is better.".to_owned());
+        if !self.options.verbose {
+            words.push("--verbose shows every measure.".to_owned());
+        }
         text.push('\n');
         for row in wrapped(&words.join(" "), " ", self.options.width) {
             line(text, &self.paint(Tone::Faint, &row));

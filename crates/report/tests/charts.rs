@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Charts, to the byte.
+
 use steady_measures::{Histogram, Unit};
 use steady_report::svg::bars::{self, Bar};
 use steady_report::svg::cdf::{self, Curve};

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The page: whole, alone, the same each time, and safe whatever the result says.
+
 mod common;
 
 use std::collections::BTreeSet;
+
 use steady_measures::RunResult;
 use steady_report::html::page;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The table on the terminal.
+
 mod common;
 
 use steady_report::terminal::{Options, table};
@@ -43,6 +44,12 @@ fn no_line_is_wider_than_asked() {
             assert_eq!(line, line.trim_end());
         }
     }
+}
+
+#[test]
+fn the_table_of_one_engine_fits_a_screen() {
+    let text = table(&[common::bochs()], &Options::default()).unwrap();
+    assert!(text.lines().count() <= 30, "{text}");
 }
 
 #[test]

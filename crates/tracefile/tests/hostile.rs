@@ -3,6 +3,7 @@
 //!
 //! The suite runs some thousand cases. A million for each reader:
 //! `cargo test --release -p steady-tracefile --test hostile -- --ignored`
+
 #![allow(
     clippy::unwrap_used,
     clippy::cast_possible_truncation,
@@ -11,12 +12,13 @@
 
 mod common;
 
+use proptest::prelude::*;
+use steady_tracefile::{Error, Record};
+
 use common::build::{Words, named, tick};
 use common::dat_file::{Dat, Page};
 use common::open_bytes;
 use common::perf_file::Perf;
-use proptest::prelude::*;
-use steady_tracefile::{Error, Record};
 
 /// Opens a trace and reads all fields of all its records.
 fn exercise(bytes: Vec<u8>) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! perf.data: what the fixtures do not show, in traces built by hand.
+
 #![allow(
     clippy::unwrap_used,
     clippy::cast_possible_truncation,
@@ -8,10 +9,11 @@
 
 mod common;
 
+use steady_tracefile::{Error, Format};
+
 use common::build::tick;
 use common::perf_file::Perf;
 use common::{digest, drain, open_bytes};
-use steady_tracefile::{Error, Format};
 
 fn samples(times: &[(u64, u32)]) -> Perf {
     times.iter().fold(Perf::default(), |p, (time, vcpu)| {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Text traces: lines that the fixtures do not hold.
+
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod common;
 
 use std::io::Write;
 
-use common::{drain, fixture_bytes, open_bytes};
 use steady_tracefile::{Error, Format, Source};
+
+use common::{drain, fixture_bytes, open_bytes};
 
 fn text(lines: &str) -> Box<dyn Source> {
     open_bytes(lines.as_bytes().to_vec()).unwrap_or_else(|e| panic!("{e}"))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The block device, driven as a guest would, by registers and rings written by hand; hostile
 //! guests included.
+
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What is put into guest memory, and the state of the boot processor, by the boot protocol.
+
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The command line, by the program itself: each mistake ends with exit code 1, one message on
 //! stderr and nothing on stdout. No test needs KVM.
+
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 use std::process::{Command, Output};

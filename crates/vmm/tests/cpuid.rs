@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What each vCPU is told about itself.
+
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 use kvm_bindings::kvm_cpuid_entry2;

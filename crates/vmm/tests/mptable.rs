@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The MP table, read back by a parser written from the specification (version 1.4, chapter 4).
+
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 use steady_vmm::mptable::{CPUS_MAX, Error, Processor, build};

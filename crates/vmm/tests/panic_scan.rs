@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Finding the panic line in a console that arrives in pieces.
+
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 use proptest::prelude::*;

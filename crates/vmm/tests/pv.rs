@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Choosing paravirtual features by name and by number.
+
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 use proptest::prelude::*;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Serial ports, the queue behind them and the channel, driven as a guest and a peer would.
+
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 use std::io::{Read, Write};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Decoding KVM's binary statistics from made-up files.
+
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 use proptest::prelude::*;

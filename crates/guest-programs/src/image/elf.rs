@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the dynamic loader reads out of one ELF file.
-use super::ClosureError;
+
+use std::path::{Path, PathBuf};
+
 use object::elf;
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{LittleEndian, Object as _, ObjectSymbol as _};
-use std::path::{Path, PathBuf};
+
+use super::ClosureError;
 
 /// Functions that make glibc load the unwinder.
 const UNWINDING: [&str; 2] = ["pthread_exit", "pthread_cancel"];

@@ -8,13 +8,15 @@
 //!
 //! Left out: modules that a program loads by itself at run time (image formats of vips, engines of
 //! fio); what the known programs do here needs none of them.
+
 mod elf;
 mod search;
 
-use elf::Object;
-use search::Search;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+
+use elf::Object;
+use search::Search;
 
 /// Where libraries from the loader's configured directories go in the image: a directory that
 /// glibc's loader searches without `ld.so.cache`.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The directories that the host's dynamic loader searches: those of `/etc/ld.so.conf`, then its
 //! own. The cache that `ldconfig` makes of them is not read.
+
 use std::path::{Path, PathBuf};
 
 const CONFIGURATION: &str = "/etc/ld.so.conf";

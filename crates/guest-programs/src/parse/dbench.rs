@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! dbench: `dbench.bandwidth` (bytes per second; its MB are 10^6 bytes), `dbench.latency.max` (ns)
 //! and `dbench.operations`, the sum of its table.
+
+use steady_measures::Unit;
+
 use super::{Draft, MS_TO_NS};
 use crate::error::ParseError;
 use crate::output::Output;
-use steady_measures::Unit;
 
 /// MB/s to bytes/s, as a power of ten.
 const MB_TO_BYTES: i32 = 6;

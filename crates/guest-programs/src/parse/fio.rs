@@ -5,12 +5,15 @@
 //!
 //! With several jobs the job's name stands behind `fio.`. Rates come from the number of operations
 //! and the run time, which fio gives in whole milliseconds.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use steady_measures::{Unit, names};
+
 use super::{Draft, ratio};
 use crate::error::{ParseError, quote};
 use crate::output::Output;
-use serde::Deserialize;
-use std::collections::BTreeMap;
-use steady_measures::{Unit, names};
 
 /// Operations per millisecond to operations per 1000 s.
 const PER_MS_TO_PER_KS: i64 = 1_000_000;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! hackbench of rt-tests: `hackbench.time`, from when all tasks are ready to when all messages are
 //! received (ns; printed to the millisecond).
+
+use steady_measures::Unit;
+
 use super::{Draft, S_TO_NS};
 use crate::error::ParseError;
 use crate::output::Output;
-use steady_measures::Unit;
 
 pub(super) fn parse(draft: &mut Draft, output: &Output<'_>) -> Result<(), ParseError> {
     let (line, seconds) = draft.line(output, "Time: 0.123", |line| line.strip_prefix("Time:"))?;

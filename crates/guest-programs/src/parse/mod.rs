@@ -3,6 +3,7 @@
 //!
 //! One module per program; each names the measures that it gives. What they share is here: a
 //! program that failed gives no report, and a report is put together only from checked names.
+
 mod dbench;
 mod fio;
 mod hackbench;
@@ -11,11 +12,12 @@ mod pbzip2;
 mod stress_ng;
 mod sysbench;
 
+use steady_measures::{Better, Metric, Unit, WorkloadReport, check_metric_name, names};
+
 use crate::decimal::scaled;
 use crate::error::{ParseError, quote};
 use crate::output::{Exit, Output};
 use crate::program::{Kind, Program};
-use steady_measures::{Better, Metric, Unit, WorkloadReport, check_metric_name, names};
 
 /// Seconds to nanoseconds, as a power of ten.
 const S_TO_NS: i32 = 9;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The programs of `workloads/`: one line, already a report. Its measures are described at the top
 //! of each C file; a schema check and the right name are all that is left to do.
+
+use steady_measures::WorkloadReport;
+
 use super::Draft;
 use crate::error::{ParseError, quote};
 use crate::output::Output;
-use steady_measures::WorkloadReport;
 
 pub(super) fn parse(program: &'static str, output: &Output<'_>) -> Result<Draft, ParseError> {
     let mut lines = output.stdout.lines().filter(|line| !line.trim().is_empty());

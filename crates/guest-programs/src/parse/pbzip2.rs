@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! pbzip2 with `-v`: `pbzip2.time` (ns), `pbzip2.input` (bytes) and `pbzip2.bandwidth` (input bytes
 //! per second).
+
+use steady_measures::Unit;
+
 use super::{Draft, S_TO_NS, ratio};
 use crate::error::ParseError;
 use crate::output::Output;
-use steady_measures::Unit;
 
 const NS_PER_S: i64 = 1_000_000_000;
 

@@ -5,10 +5,12 @@
 //!
 //! The rows of its table are log lines, on standard error up to some version and on standard output
 //! after it, and their tag changed from `info` to `metrc`; only the columns are relied on.
+
+use steady_measures::{Unit, names};
+
 use super::{Draft, PER_S_TO_PER_KS};
 use crate::error::ParseError;
 use crate::output::Output;
-use steady_measures::{Unit, names};
 
 /// Columns that every version prints: name, operations, three times, two rates.
 const COLUMNS_MIN: usize = 7;

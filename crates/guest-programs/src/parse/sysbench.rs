@@ -3,10 +3,12 @@
 //! (ns; printed to 0.1 ms), `throughput` (events), `sysbench.latency.min`, `.mean`, `.max` and the
 //! percentile asked for, `.p95` by default (ns; printed to 10 us); for memory also
 //! `sysbench.bandwidth`.
+
+use steady_measures::{Unit, names};
+
 use super::{Draft, MS_TO_NS, PER_S_TO_PER_KS, S_TO_NS, ratio};
 use crate::error::ParseError;
 use crate::output::Output;
-use steady_measures::{Unit, names};
 
 const BYTES_PER_MIB: i64 = 1 << 20;
 /// Bandwidth is read in hundredths of a MiB.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the tests share: our programs, built once, and clear words where something is absent.
+
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use std::path::{Path, PathBuf};

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Do the C programs of `workloads/` do and say what their first comment promises?
+
 #[path = "../common/mod.rs"]
 mod common;
 mod make_input;
 mod shootdown;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use steady_measures::{Histogram, WorkloadReport};
 
 const PROGRAMS: [&str; 6] = [

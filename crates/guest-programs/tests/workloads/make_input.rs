@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The program that makes inputs: the same bytes, whole or not at all.
+
 use super::*;
 
 #[test]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the shootdown program does to its targets.
+
 use super::*;
 
 /// How long runs are repeated until their target was interrupted often enough.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A small result that the tests of this crate share.
+
 use steady_measures::{
     Artifact, Better, Clock, EngineInfo, Histogram, Metric, Phase, Repetition, RunResult,
     ScenarioInfo, Unit, VariantResult, Warning,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Each mapping call's effect, against the manual page of the call.
 
-use super::*;
 use std::convert::Infallible;
+
+use super::*;
 
 const RW: Prot = Prot {
     read: true,

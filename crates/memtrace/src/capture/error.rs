@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What can go wrong with a capture, each with how to mend it.
 
-use crate::error::TraceError;
 use std::io;
 use std::path::PathBuf;
+
+use crate::error::TraceError;
 
 /// Why there is no trace.
 #[derive(Debug, thiserror::Error)]

@@ -17,11 +17,12 @@ pub use run::run;
 pub(crate) use convert::Converter;
 pub(crate) use stream::{RawAccess, Syscall};
 
-use crate::footer::{Digest, Totals};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use crate::footer::{Digest, Totals};
 
 /// Marker the recorder writes when recording starts later than the program.
 pub const MARKER_STARTED: u32 = 0xffff_ffff;

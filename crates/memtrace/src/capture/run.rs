@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The capture itself: starts the program, takes its stream in, writes the trace.
 
+use std::io::{ErrorKind, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
 use super::convert::Converter;
 use super::error::io_error;
 use super::setup::{Guard, Setup};
@@ -10,12 +17,6 @@ use crate::error::TraceError;
 use crate::header::{Header, Origin};
 use crate::record::Record;
 use crate::writer::{FileWriter, Writer};
-use std::io::{ErrorKind, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How often a silent stream is asked whether to wait on.
 const TICK: Duration = Duration::from_millis(50);

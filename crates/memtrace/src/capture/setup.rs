@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Before a capture: finds emulator, plugin and program, and starts them.
 
-use super::error::io_error;
-use super::{CaptureError, Options, Start};
-use rustix::process::{Pid, Signal, kill_process_group};
 use std::env;
 use std::ffi::OsString;
 use std::fs::File;
@@ -12,6 +9,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::error::io_error;
+use super::{CaptureError, Options, Start};
 
 /// What a capture runs, all of it known to exist.
 #[derive(Debug)]

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The raw stream that the plugin sends. Its other end is `plugins/qemu-memtrace/stream.h`.
 
-use crate::header::{long, word};
 use std::io::{self, ErrorKind, Read};
+
+use crate::header::{long, word};
 
 const MAGIC: u32 = 0x4d45_5354;
 const STREAM_VERSION: u32 = 1;

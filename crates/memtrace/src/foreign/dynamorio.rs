@@ -12,12 +12,13 @@
 //! programs. An access of unknown size (0) counts as one byte; one of more than 64 bytes becomes pieces
 //! of 64.
 
+use std::collections::{BTreeMap, VecDeque};
+
 use super::unpack::Unpacked;
 use super::{Event, What, place};
 use crate::capture::{RawAccess, Syscall};
 use crate::error::TraceError;
 use crate::header::long;
-use std::collections::{BTreeMap, VecDeque};
 
 const ENTRY_LEN: usize = 12;
 const OLDEST: u64 = 2;

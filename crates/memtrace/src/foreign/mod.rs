@@ -11,6 +11,12 @@ mod champsim;
 mod dynamorio;
 mod unpack;
 
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Seek, Write};
+use std::path::{Path, PathBuf};
+
 use crate::capture::{Converter, RawAccess, Syscall};
 use crate::error::{Place, TraceError};
 use crate::footer::{Digest, Totals};
@@ -18,11 +24,6 @@ use crate::header::{Header, Origin};
 use crate::writer::{FileWriter, Writer, io_error};
 use champsim::ChampSim;
 use dynamorio::DynamoRio;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
-use std::fs::File;
-use std::io::{BufRead, BufReader, Seek, Write};
-use std::path::{Path, PathBuf};
 use unpack::Unpacked;
 
 /// Bytes that can be read in any order: a file, or a buffer in memory.

@@ -2,14 +2,16 @@
 //! The bytes of a file, unpacked: plain, gzip, xz, or the members of a zip archive one after the
 //! other, told apart by content. Memory does not grow with the file.
 
-use super::{Bytes, Named, place};
-use crate::error::TraceError;
-use crate::writer::io_error;
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, SeekFrom, Take};
+
 use flate2::bufread::{DeflateDecoder, MultiGzDecoder};
 use liblzma::bufread::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, SeekFrom, Take};
 use zip::{CompressionMethod, ZipArchive};
+
+use super::{Bytes, Named, place};
+use crate::error::TraceError;
+use crate::writer::io_error;
 
 /// First bytes that tell formats apart.
 const HEAD_LEN: usize = 12;

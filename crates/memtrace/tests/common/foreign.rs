@@ -2,6 +2,7 @@
 //! Traces of other tools, built byte by byte from their documentation and not with the crate.
 
 use std::io::Cursor;
+
 use steady_memtrace::foreign::{Named, convert_to};
 use steady_memtrace::{Reader, Record, TraceError};
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A second implementation of the format's outer layers, written from `docs/formats/memtrace.md`
 //! and not from the crate: builds files the writer would not.
+
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 

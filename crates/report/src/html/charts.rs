@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The charts of the page: latencies, bars of the telling metrics, exits and guest time in parts.
+
+use steady_measures::{Comparison, Distribution, Error, Row, RunResult, Unit, names};
+
 use crate::svg::bars::{self, Bar};
 use crate::svg::cdf::{self, Curve};
 use crate::svg::stacked::{self, Stack};
 use crate::{humane, pick};
-use steady_measures::{Comparison, Distribution, Error, Row, RunResult, Unit, names};
 
 /// Width of a chart that stands beside others, and of any chart on a phone.
 const NARROW: i64 = 3_400;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The tables of the page: the verdict, and every metric.
-use crate::{humane, pick};
+
 use steady_measures::{Cell, Comparison, Row};
+
+use crate::{humane, pick};
 
 /// Rows under one heading.
 pub(super) struct Group {

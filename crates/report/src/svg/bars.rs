@@ -3,6 +3,7 @@
 //!
 //! The scale is linear: the eye compares lengths, and a length that is not in proportion lies. A
 //! thin line spans the least and the greatest of the repetitions.
+
 use super::scale::Linear;
 use super::{Anchor, Canvas, Tenths, colour, fitted, text_width};
 

@@ -2,10 +2,12 @@
 //! Which share of all values lies below each value: one line per variant, logarithmic in x.
 //!
 //! Within a bucket the line rises evenly, for nothing more is known there.
+
+use steady_measures::{Bucket, Distribution, Unit};
+
 use super::scale::{Linear, Log};
 use super::{Anchor, Canvas, Tenths, colour, text_width};
 use crate::humane;
-use steady_measures::{Bucket, Distribution, Unit};
 
 /// One line.
 #[derive(Debug, Clone, Copy)]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! From values to places, in integers: floats would tie the bytes of a page to a maths library.
+
 use super::Tenths;
 
 /// A linear scale from 0 to `max` over `length`.

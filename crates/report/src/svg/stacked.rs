@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a whole is made of: one bar per variant, cut into parts, all on one scale.
+
 use super::scale::Linear;
 use super::{Anchor, Canvas, Tenths, colour, fitted, text_width};
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Made-up results with the size and shape of real ones. The figures measure nothing.
+
 use steady_measures::{
     Artifact, Better, Clock, EngineInfo, Histogram, Metric, Paper, PaperValue, Phase, Repetition,
     RunResult, ScenarioInfo, Unit, VariantResult, Warning,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What traces built by hand are made of: words, and two events with their records.
+
 #![allow(clippy::cast_possible_truncation, reason = "traces of tests are small")]
 
 /// Bytes in an order.

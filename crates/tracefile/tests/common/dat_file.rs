@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Builds small trace.dat files by the format's description, independently of the reader.
+
 #![allow(clippy::cast_possible_truncation, reason = "traces of tests are small")]
 
 use std::io::Write;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What several tests need: fixtures, and the comparison of two traces record by record.
+
 #![allow(
     dead_code,
     clippy::unwrap_used,

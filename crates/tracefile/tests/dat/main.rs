@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! trace.dat: what the fixtures do not show, in traces built by hand.
+
 #![allow(
     clippy::unwrap_used,
     clippy::cast_possible_truncation,
@@ -10,10 +11,11 @@
 mod common;
 mod damage;
 
+use steady_tracefile::{Endian, Format};
+
 use common::build::{Words, named, tick};
 use common::dat_file::{Dat, Page};
 use common::{drain, open_bytes};
-use steady_tracefile::{Endian, Format};
 
 /// Times and vCPUs of all records of a trace of ticks.
 fn ticks(bytes: Vec<u8>) -> Vec<(u64, u64)> {

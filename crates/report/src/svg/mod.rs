@@ -5,6 +5,7 @@
 //! `c0` to `c6` for parts of a whole) that the page's style sheet colours for light and dark.
 //! Coordinates are whole tenths of a pixel. Every chart has a title and a description for readers
 //! who do not see it.
+
 pub mod bars;
 pub mod cdf;
 mod scale;

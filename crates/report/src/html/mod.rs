@@ -5,13 +5,15 @@
 //! The page is made in two steps: this module and its children turn results into strings and
 //! charts, and the template `page.html` puts them in place. Every string from a result passes the
 //! template's escaping, or [`crate::svg::escape`] inside a chart.
+
 mod charts;
 mod tables;
 
-use crate::{humane, paper, pick};
 use askama::Template;
-use charts::{Latency, Section};
 use steady_measures::{Comparison, Error, RunResult, VariantResult};
+
+use crate::{humane, paper, pick};
+use charts::{Latency, Section};
 use tables::{Group, Measures};
 
 /// The results as a page, in the order given. Those of one scenario belong on one page.

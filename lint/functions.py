@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Functions of more than 70 lines, from the first line of the signature to the closing brace.
+
+Works on formatted code, which the formatter's check before it sees to: a function ends with a
+brace as deep as its first line. In C both stand at the left edge. Clippy counts Rust alone.
+"""
+
+import re
+
+import offenders
+
+LIMIT = 70
+RUST = re.compile(
+    r"^( *)(?:pub(?:\([^)]*\))? )?(?:default )?(?:const )?(?:async )?(?:unsafe )?"
+    r'(?:extern "[^"]*" )?fn (\w+)'
+)
+C_NAME = re.compile(r"(\w+)\s*\(")
+
+
+def rust_functions(text):
+    """Name and length of each function of formatted Rust."""
+    lines = text.splitlines()
+    for at, line in enumerate(lines):
+        begin = RUST.match(line)
+        if not begin:
+            continue
+        indent, name = begin.groups()
+        for end in range(at, len(lines)):
+            there = lines[end].rstrip()
+            if end == at and there.endswith(("}", ";")):
+                break  # all on one line
+            if there == indent + "}":
+                break
+            if there.startswith(indent + ")") and there.endswith(";"):
+                break  # a trait's promise, without a body
+        else:
+            raise ValueError(f"function {name} has no end: is the file formatted?")
+        yield name, end - at + 1
+
+
+def c_functions(text):
+    """Name and length of each function of C in the kernel's style: braces at the left edge."""
+    lines = text.splitlines()
+    for at, line in enumerate(lines):
+        if line != "{":
+            continue
+        begin = at
+        while begin > 0 and lines[begin - 1].strip() and not lines[begin - 1].startswith(("}", "#")):
+            if lines[begin - 1].rstrip().endswith((";", "*/")):
+                break
+            begin -= 1
+        signature = " ".join(lines[begin:at])
+        name = C_NAME.search(signature)
+        end = next((n for n in range(at, len(lines)) if lines[n].startswith("}")), None)
+        if end is None:
+            raise ValueError(f"line {at + 1}: a brace has no end")
+        if name:
+            yield name[1], end - begin + 1
+
+
+def long_functions(name, text):
+    """Functions of a file that are too long, by `file function`."""
+    functions = rust_functions if name.endswith(".rs") else c_functions
+    found = {}
+    for function, length in functions(text):
+        if length > LIMIT:
+            key = f"{name} {function}"
+            found[key] = max(length, found.get(key, 0))
+    return found
+
+
+def all_files():
+    found = {}
+    for name in offenders.tracked("*.rs", "*.c"):
+        try:
+            found |= long_functions(name, offenders.text_of(name))
+        except ValueError as error:
+            raise SystemExit(f"lint: {name}: {error}") from error
+    return found
+
+
+if __name__ == "__main__":
+    offenders.main("functions", f"a function has at most {LIMIT} lines", "lines", all_files())

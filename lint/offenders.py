@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""What the checks share: the files of the project, and lists of exceptions that can only shrink.
+
+A list has a line for each offender that was there when its rule came: its size and its name. A new
+offender fails, one that grew fails, and one that shrank or is gone fails until the list says so.
+"""
+
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def tracked(*patterns):
+    """Tracked files that match, and are there; paths from the root, sorted."""
+    command = ["git", "-C", str(ROOT), "ls-files", "-z", "--", *patterns]
+    names = subprocess.run(command, check=True, capture_output=True).stdout.decode().split("\0")
+    return sorted(name for name in names if name and (ROOT / name).is_file())
+
+
+def text_of(name):
+    """A file's text, or None if it is not text."""
+    data = (ROOT / name).read_bytes()
+    if b"\0" in data[:8000]:
+        return None
+    return data.decode(errors="replace")
+
+
+def read_list(text):
+    """The entries of a list: `size name`, a line each; `#` begins a remark."""
+    entries = {}
+    for line in text.splitlines():
+        if line.strip() and not line.startswith("#"):
+            size, name = line.split(maxsplit=1)
+            entries[name] = int(size)
+    return entries
+
+
+def judge(found, listed, unit):
+    """Complaints about what was found, a mapping of names to sizes, against a list."""
+    complaints = []
+    for name, size in sorted(found.items()):
+        known = listed.get(name)
+        if known is None:
+            complaints.append(f"{name}: {size} {unit}")
+        elif size > known:
+            complaints.append(f"{name}: {size} {unit}, it was {known}")
+        elif size < known:
+            complaints.append(f"{name}: {size} {unit} now, write that into the list")
+    for name in sorted(set(listed) - set(found)):
+        complaints.append(f"{name}: no longer at fault, take it off the list")
+    return complaints
+
+
+def main(check, rule, unit, found):
+    """Ends the program by the judgement; with `--list`, prints what the list would be instead."""
+    if sys.argv[1:] == ["--list"]:
+        for name, size in sorted(found.items()):
+            print(size, name)
+        sys.exit(0)
+    path = ROOT / "lint/exceptions" / check
+    listed = read_list(path.read_text()) if path.is_file() else {}
+    complaints = judge(found, listed, unit)
+    for complaint in complaints:
+        print(f"lint: {complaint}", file=sys.stderr)
+    if complaints:
+        print(f"lint: {rule}; known ones are in lint/exceptions/{check}", file=sys.stderr)
+    sys.exit(1 if complaints else 0)
