@@ -29,7 +29,9 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
         || error.downcast_ref::<DiagnoseError>().is_some()
         || error.downcast_ref::<SymbolsError>().is_some()
         || error.downcast_ref::<steady_tracefile::Error>().is_some()
-        || error.downcast_ref::<steady_tlbcheck::Error>().is_some();
+        || error
+            .downcast_ref::<steady_shoot4u_check::Error>()
+            .is_some();
     if bad_input { 2 } else { 1 }
 }
 

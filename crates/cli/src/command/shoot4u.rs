@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use steady_tlbcheck::{Verdict, check_file};
+use steady_shoot4u_check::{Verdict, check_file};
 
 use crate::arguments::shoot4u::{Check, Shoot4u};
 

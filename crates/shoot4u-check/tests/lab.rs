@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use steady_tlbcheck::{Report, Use, Verdict, check_file};
+use steady_shoot4u_check::{Report, Use, Verdict, check_file};
 
 /// Traces of the kernel without a fault.
 const SOUND: [&str; 3] = ["eager", "qemu-deferred", "qemu-eager"];

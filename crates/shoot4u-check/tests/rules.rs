@@ -3,7 +3,7 @@
 
 mod trace;
 
-use steady_tlbcheck::{Action, Event, FlushKind, How, Range, Use, Verdict};
+use steady_shoot4u_check::{Action, Event, FlushKind, How, Range, Use, Verdict};
 use trace::{B, PAGES, Trace, ran};
 
 #[test]

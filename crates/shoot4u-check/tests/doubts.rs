@@ -3,7 +3,7 @@
 
 mod trace;
 
-use steady_tlbcheck::{Action, DoubtKind, Event, FlushKind, Mode, Verdict};
+use steady_shoot4u_check::{Action, DoubtKind, Event, FlushKind, Mode, Verdict};
 use trace::{A, B, PAGES, Trace, ran};
 
 #[test]

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steady_tlbcheck::{Action, Event, FlushKind, How, Mode, Range, Stamped, VcpuId};
+use steady_shoot4u_check::{Action, Event, FlushKind, How, Mode, Range, Stamped, VcpuId};
 
 pub const PAGES: u64 = 8;
 const PAGE: u64 = 0x1000;

@@ -2,7 +2,7 @@
 //! Made-up events, one after another.
 #![allow(dead_code, reason = "each test program uses a part")]
 
-use steady_tlbcheck::{
+use steady_shoot4u_check::{
     Action, Checker, DoubtKind, Event, FlushKind, How, Mode, Range, Report, Stamped, VcpuId,
     Verdict,
 };

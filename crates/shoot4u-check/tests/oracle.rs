@@ -6,7 +6,7 @@ mod host;
 
 use host::{Fault, Host, Isa, Setting};
 use proptest::prelude::*;
-use steady_tlbcheck::{Checker, DoubtKind, Mode, Report, Verdict};
+use steady_shoot4u_check::{Checker, DoubtKind, Mode, Report, Verdict};
 
 /// Runs a host and checks its trace; also how often a revoked translation was really used.
 fn race(setting: Setting, seed: u64) -> (Report, u64) {

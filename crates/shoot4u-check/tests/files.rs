@@ -6,7 +6,7 @@ mod dat;
 mod host;
 
 use host::{Fault, Host, Isa, Setting};
-use steady_tlbcheck::{Checker, DoubtKind, Error, Mode, Report, Stamped, Verdict, check_file};
+use steady_shoot4u_check::{Checker, DoubtKind, Error, Mode, Report, Stamped, Verdict, check_file};
 
 fn events(fault: Fault, isa: Isa, mode: Mode) -> Vec<Stamped> {
     let setting = Setting {
@@ -80,13 +80,13 @@ fn a_page_that_tells_of_lost_events_gives_no_all_clear() {
 fn without_the_first_flushes_threads_stay_unknown_and_there_is_no_all_clear() {
     let mut events = events(Fault::None, Isa::Vmx, Mode::Eager);
     // One target's own events but its entries are gone, as if their recording had been forgotten.
-    let own = |event: &steady_tlbcheck::Event| match event {
-        steady_tlbcheck::Event::Flush { vcpu, .. } => *vcpu,
-        steady_tlbcheck::Event::Call { initiator, .. }
-        | steady_tlbcheck::Event::Done { initiator, .. } => *initiator,
-        _ => steady_tlbcheck::VcpuId { vm: 0, vcpu: 0 },
+    let own = |event: &steady_shoot4u_check::Event| match event {
+        steady_shoot4u_check::Event::Flush { vcpu, .. } => *vcpu,
+        steady_shoot4u_check::Event::Call { initiator, .. }
+        | steady_shoot4u_check::Event::Done { initiator, .. } => *initiator,
+        _ => steady_shoot4u_check::VcpuId { vm: 0, vcpu: 0 },
     };
-    let silent = steady_tlbcheck::VcpuId { vm: 100, vcpu: 1 };
+    let silent = steady_shoot4u_check::VcpuId { vm: 100, vcpu: 1 };
     events.retain(|stamped| own(&stamped.event) != silent);
     let report = check(&dat::write(&events, 2, None)).unwrap();
     assert_eq!(report.verdict, Verdict::CannotSay, "{report}");

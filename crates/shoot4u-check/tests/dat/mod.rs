@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use steady_tlbcheck::{Action, Event, FlushKind, How, Mode, Stamped, VcpuId};
+use steady_shoot4u_check::{Action, Event, FlushKind, How, Mode, Stamped, VcpuId};
 
 /// Event, then its fields: name, type, bytes.
 type Format = (
