@@ -238,6 +238,32 @@ fn an_unknown_workload_names_the_nearest_right_one() {
 }
 
 #[test]
+fn a_name_like_no_other_is_answered_with_the_list() {
+    let place = Place::new();
+    place.write("machine.toml", "preset = \"quantum\"\n");
+    for (arguments, start) in [
+        (
+            vec!["run", "dedup", "--scheme", "prayer"],
+            "no scheme `prayer`; there are: ipi, ",
+        ),
+        (
+            vec!["run", "minesweeper"],
+            "no workload `minesweeper`; there are: ",
+        ),
+        (
+            vec!["run", "dedup", "--machine", "machine.toml"],
+            "no preset `quantum`. There are: ",
+        ),
+    ] {
+        let said = place.refuses(&[vec!["coherence"], arguments].concat());
+        assert!(
+            said.contains(start) && !said.contains("did you mean"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
 fn an_impossible_machine_is_refused_with_key_and_bound() {
     let place = Place::new();
     place.write("machine.toml", "[l2]\nkib = 16\n");

@@ -8,12 +8,13 @@ const QUOTE_CHARACTERS: usize = 160;
 
 /// No program of this name is known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no guest program {name:?}; did you mean {nearest:?}? known are {}", known.join(", "))]
+#[error("no guest program {name:?}; {}known are {}",
+    nearest.map(|near| format!("did you mean {near:?}? ")).unwrap_or_default(), known.join(", "))]
 pub struct UnknownProgram {
     /// The name asked for.
     pub name: String,
-    /// The known name most like it.
-    pub nearest: &'static str,
+    /// The known name that was probably meant.
+    pub nearest: Option<&'static str>,
     /// All known names.
     pub known: Vec<&'static str>,
 }

@@ -120,19 +120,15 @@ const fn debian(
 /// The program of this name.
 ///
 /// # Errors
-/// If there is none; the error names the nearest one.
+/// If there is none; the error names the nearest one, where one is near.
 pub fn find(name: &str) -> Result<&'static Program, UnknownProgram> {
     if let Some(program) = PROGRAMS.iter().find(|program| program.name == name) {
         return Ok(program);
     }
     let known: Vec<&'static str> = PROGRAMS.iter().map(|program| program.name).collect();
-    let nearest = known
-        .iter()
-        .min_by_key(|known| strsim::damerau_levenshtein(known, name))
-        .expect("the table is not empty");
     Err(UnknownProgram {
         name: name.to_owned(),
-        nearest,
+        nearest: steady_nearest::nearest(name, known.iter().copied()),
         known,
     })
 }

@@ -150,11 +150,20 @@ fn this_table_and_that_of_the_scenarios_agree() {
 #[test]
 fn an_unknown_program_names_the_nearest_known_one() {
     let error = find("hackbensh").expect_err("a typing error");
-    assert_eq!(error.nearest, "hackbench");
+    assert_eq!(error.nearest, Some("hackbench"));
     assert!(
         error.to_string().contains("did you mean \"hackbench\"?"),
         "{error}"
     );
+}
+
+#[test]
+fn a_program_like_no_other_gets_no_suggestion() {
+    let error = find("quake").expect_err("no such program");
+    assert_eq!(error.nearest, None);
+    let said = error.to_string();
+    assert!(!said.contains("did you mean"), "{said}");
+    assert!(said.contains("known are shootdown, "), "{said}");
 }
 
 #[test]

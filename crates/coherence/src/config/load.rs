@@ -3,6 +3,7 @@
 
 use super::MachineConfig;
 use crate::Error;
+use steady_nearest::nearest;
 
 const PRESETS: [(&str, &str); 2] = [
     ("paper", include_str!("../../presets/paper.toml")),
@@ -32,9 +33,10 @@ pub fn load(text: &str, origin: &str) -> Result<MachineConfig, Error> {
     let Some((_, base)) = PRESETS.iter().find(|(name, _)| *name == own.preset) else {
         let names = preset_names();
         let what = format!(
-            "no preset `{}`; did you mean `{}`? There are: {}",
+            "no preset `{}`{} There are: {}",
             one_line(&own.preset),
-            nearest(&own.preset, &names).unwrap_or_default(),
+            nearest(&own.preset, names.iter().copied())
+                .map_or(".".to_owned(), |near| format!("; did you mean `{near}`?")),
             names.join(", ")
         );
         return Err(at(offset_of(text, "preset"), &what));
@@ -111,7 +113,7 @@ fn explain(error: &toml::de::Error) -> String {
     let near = names
         .split_first()
         .filter(|_| text.starts_with("unknown"))
-        .and_then(|(wrong, right)| nearest(wrong, right));
+        .and_then(|(wrong, right)| nearest(wrong, right.iter().copied()));
     near.map_or_else(
         || text.clone(),
         |name| format!("{text}; did you mean `{name}`?"),
@@ -121,19 +123,4 @@ fn explain(error: &toml::de::Error) -> String {
 fn one_line(text: &str) -> String {
     let shown = |c: char| if c.is_control() { ' ' } else { c };
     text.trim().chars().map(shown).collect()
-}
-
-/// The name most like `wrong`.
-fn nearest<'a>(wrong: &str, names: &[&'a str]) -> Option<&'a str> {
-    let likeness = |name: &&&str| {
-        // Millionths, so that the order does not hang on float comparison.
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "0.0 to 1.0; used in an error message only"
-        )]
-        let millionths = (strsim::jaro_winkler(wrong, name) * 1_000_000.0) as u32;
-        millionths
-    };
-    names.iter().max_by_key(likeness).copied()
 }

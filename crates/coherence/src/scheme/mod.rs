@@ -139,18 +139,17 @@ impl SchemeKind {
     /// The scheme of a name.
     ///
     /// # Errors
-    /// [`Error::Config`] with the nearest name.
+    /// [`Error::Config`] with the nearest name, or all where none is near.
     pub fn parse(name: &str) -> Result<Self, Error> {
         if let Some(kind) = Self::ALL.into_iter().find(|kind| kind.name() == name) {
             return Ok(kind);
         }
-        let near = Self::ALL
-            .into_iter()
-            .min_by_key(|kind| strsim::damerau_levenshtein(kind.name(), name))
-            .map_or("", Self::name);
-        Err(Error::Config(format!(
-            "no scheme `{name}`; did you mean `{near}`?"
-        )))
+        let names = || Self::ALL.into_iter().map(Self::name);
+        let hint = match steady_nearest::nearest(name, names()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("there are: {}", names().collect::<Vec<_>>().join(", ")),
+        };
+        Err(Error::Config(format!("no scheme `{name}`; {hint}")))
     }
 
     /// Why the scheme cannot run in `mode`, if it cannot (paper Table 1).

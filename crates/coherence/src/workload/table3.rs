@@ -111,16 +111,15 @@ pub const TABLE_3: [Workload; 11] = [
 /// The workload of a name.
 ///
 /// # Errors
-/// [`Error::Config`] with the nearest name.
+/// [`Error::Config`] with the nearest name, or all where none is near.
 pub fn find(name: &str) -> Result<Workload, Error> {
     if let Some(found) = TABLE_3.iter().find(|workload| workload.name == name) {
         return Ok(*found);
     }
-    let near = TABLE_3
-        .iter()
-        .min_by_key(|workload| strsim::damerau_levenshtein(workload.name, name))
-        .map_or("", |workload| workload.name);
-    Err(Error::Config(format!(
-        "no workload `{name}`; did you mean `{near}`?"
-    )))
+    let names = || TABLE_3.iter().map(|workload| workload.name);
+    let hint = match steady_nearest::nearest(name, names()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there are: {}", names().collect::<Vec<_>>().join(", ")),
+    };
+    Err(Error::Config(format!("no workload `{name}`; {hint}")))
 }

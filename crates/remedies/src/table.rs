@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The table. Values are those of the remedy's kernel code, its `Documentation/virt/kvm` page first.
+
+use crate::{Mode, Remedy, Stall, VmmDuty};
+
+/// Every remedy of this project, the shipped first.
+pub(crate) static ALL: [Remedy; 4] = [
+    Remedy {
+        name: "shoot4u",
+        title: "Shoot4U: the guest asks the host to invalidate, and waits for no vCPU that is not running",
+        parameter: "kvm.shoot4u",
+        off: "off",
+        modes: &[
+            Mode {
+                name: "deferred",
+                about: "a target that does not run invalidates before it next enters",
+            },
+            Mode {
+                name: "eager",
+                about: "the pCPU that has a target's entries is interrupted, as in the paper",
+            },
+        ],
+        default_mode: "deferred",
+        feature_bit: Some(28),
+        trace_system: Some("kvm_shoot4u"),
+        guest_off: Some("noshoot4u"),
+        vmm: VmmDuty::ShowFeatureBit,
+        shipped: true,
+        folder: "shoot4u",
+        answers: &[Stall::CallWait],
+    },
+    Remedy {
+        name: "paratick",
+        title: "Paratick: the host injects scheduler ticks at VM entry, and the guest programs none",
+        answers: &[Stall::Tick],
+        ..planned("paratick", "kvm.paratick")
+    },
+    Remedy {
+        name: "strict-boost",
+        title: "Strict Boost: after a pause-loop exit the vCPU that is waited for is boosted",
+        answers: &[Stall::BoostTarget],
+        ..planned("strict-boost", "kvm.strict_boost")
+    },
+    Remedy {
+        name: "debooster",
+        title: "Debooster: the host scheduler obeys a directed yield",
+        answers: &[Stall::BoostOutcome],
+        ..planned("debooster", "kvm.debooster")
+    },
+];
+
+/// A remedy that the kernel series does not have yet. Its parameter is set when it comes.
+const fn planned(folder: &'static str, parameter: &'static str) -> Remedy {
+    Remedy {
+        name: folder,
+        title: "",
+        parameter,
+        off: "off",
+        modes: &[Mode {
+            name: "on",
+            about: "as in the paper",
+        }],
+        default_mode: "on",
+        feature_bit: None,
+        trace_system: None,
+        guest_off: None,
+        vmm: VmmDuty::Nothing,
+        shipped: false,
+        folder,
+        answers: &[],
+    }
+}
