@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Does a race tell a difference from chance: equal variants, a planted one, and few runs.
+
 use steady_measures::chance::{Family, Judgement, Verdict, judge};
 use steady_measures::{
     Better, Clock, EngineInfo, Metric, Repetition, RunResult, ScenarioInfo, Unit, VariantResult,

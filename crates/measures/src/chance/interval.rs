@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How far a paired ratio can be trusted: a 95 % interval by drawing the pairs anew.
 //!
-//! The ratio of a pair is value over base of one seed; over the pairs it is their geometric mean, so
-//! that twice as long and half as long weigh the same, and a pair counts once however large its
+//! The ratio of a pair is value over base of one seed; over the pairs it is their geometric mean,
+//! so that twice as long and half as long weigh the same, and a pair counts once however large its
 //! numbers are. A median would do as well for the middle, but of eight pairs it takes a few values
 //! only, and its interval jumps between them.
 //!
@@ -17,7 +17,8 @@ const DRAWS: usize = 4_000;
 /// Fewer pairs than this give no interval: its percentiles would lie beyond the draws.
 pub(super) const FEWEST_PAIRS: usize = 5;
 /// For 5, 6, … 30 pairs, the lower percentile of the interval in parts per million: the normal
-/// distribution function at -sqrt(n / (n - 1)) times Student's 97.5th percentile with n - 1 degrees.
+/// distribution function at -sqrt(n / (n - 1)) times Student's 97.5th percentile with n - 1
+/// degrees of freedom.
 const TAIL_PPM: [usize; 26] = [
     954, 2_432, 4_109, 5_738, 7_225, 8_551, 9_722, 10_757, 11_671, 12_483, 13_207, 13_856, 14_439,
     14_966, 15_445, 15_881, 16_280, 16_646, 16_983, 17_294, 17_582, 17_850, 18_099, 18_332, 18_550,

@@ -5,10 +5,11 @@
 //! measure that both have, the ratio of the pairs gets a 95 % interval ([`interval`]), and the
 //! probability that chance alone makes them differ as much ([`signs`]). A difference is shown where
 //! that probability passes the rule for many measures ([`family`]) and the interval leaves out 1.
-//! The measures that answer ([`Family::Answer`]) are few and judged among themselves, so that the
-//! hundreds that explain do not bury them. They get 4 of the 5 % of error that a race may have; what
-//! explains gets the last one, and all 5 where an answer was shown (the fallback rule of Wiens 2003:
-//! error that was not used is passed on). So a race of equal variants shows nothing in 95 of 100.
+//! The measures that answer ([`Family::Answer`]) are few and judged among themselves, so that
+//! the hundreds that explain do not bury them. They get 4 of the 5 % of error that a race may
+//! have; what explains gets the last one, and all 5 where an answer was shown (the fallback rule
+//! of Wiens 2003: error that was not used is passed on). So a race of equal variants shows
+//! nothing in 95 of 100.
 //!
 //! All of it is integer arithmetic with seeded draws: the same result gives the same verdicts.
 //! Left out: differences between engines, which are never compared.
@@ -18,12 +19,14 @@ mod interval;
 mod log;
 mod signs;
 
+use std::collections::BTreeMap;
+
+use steady_random::Stream;
+
 use crate::comparison::Key;
 use crate::metric::{Better, Unit};
 use crate::names;
 use crate::result::{RunResult, VariantResult};
-use std::collections::BTreeMap;
-use steady_random::Stream;
 
 /// Parts per million in one.
 const MILLION: u64 = 1_000_000;
@@ -49,6 +52,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// As reports word it.
+    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Better => "better",
@@ -60,6 +64,7 @@ impl Verdict {
     }
 
     /// Whether a difference was shown: only then may it have a colour or an arrow.
+    #[must_use]
     pub fn is_shown(self) -> bool {
         matches!(self, Self::Better | Self::Worse | Self::Differs)
     }
@@ -87,6 +92,7 @@ pub struct PairedRatio {
 
 impl PairedRatio {
     /// Whether the interval holds 1, or there is none.
+    #[must_use]
     pub fn holds_one(self) -> bool {
         match (self.low_ppm, self.high_ppm) {
             (Some(low), Some(high)) => low <= MILLION && MILLION <= high,
@@ -122,6 +128,7 @@ type Values = BTreeMap<(Key, Unit), (Better, BTreeMap<u32, i64>)>;
 ///
 /// # Panics
 /// If there is no variant of that index.
+#[must_use]
 pub fn judge(result: &RunResult, baseline: usize) -> Judgements {
     let values: Vec<Values> = result.variants.iter().map(values_of).collect();
     let mut judged = Judgements::new();
@@ -160,8 +167,8 @@ fn values_of(variant: &VariantResult) -> Values {
     values
 }
 
-/// A workload beside a measured one (`spin@hackbench`) answers nothing, and `time` answers only where
-/// the program tells nothing better of itself.
+/// A workload beside a measured one (`spin@hackbench`) answers nothing, and `time` answers only
+/// where the program tells nothing better of itself.
 fn family_of((key, _): &(Key, Unit), values: &Values) -> Family {
     let Some(workload) = key.workload.as_deref() else {
         return Family::Explanation;
