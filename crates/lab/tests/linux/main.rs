@@ -6,3 +6,4 @@ mod apply;
 mod bench;
 mod format_patch;
 mod keys;
+mod lists;
