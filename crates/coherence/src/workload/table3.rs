@@ -2,6 +2,7 @@
 //! The workloads of Table 3: threads and footprint from the paper, patterns assumed.
 
 use crate::Error;
+use crate::nearest::nearest;
 
 /// How the accesses of a thread spread, in parts of 1000; the rest go to a 16 KiB stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,10 +117,7 @@ pub fn find(name: &str) -> Result<Workload, Error> {
     if let Some(found) = TABLE_3.iter().find(|workload| workload.name == name) {
         return Ok(*found);
     }
-    let near = TABLE_3
-        .iter()
-        .min_by_key(|workload| strsim::damerau_levenshtein(workload.name, name))
-        .map_or("", |workload| workload.name);
+    let near = nearest(name, &TABLE_3.map(|workload| workload.name)).unwrap_or_default();
     Err(Error::Config(format!(
         "no workload `{name}`; did you mean `{near}`?"
     )))
