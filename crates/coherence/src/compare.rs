@@ -12,7 +12,7 @@ use crate::counts::Counts;
 use crate::dram::TierCounts;
 use crate::oracle::Violation;
 use crate::record::Source;
-use crate::scheme::SchemeKind;
+use crate::scheme::Spec;
 use crate::sim::{Options, Sim};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub struct Job {
     /// Name in the results; the scheme's where the machines are equal.
     pub label: String,
     /// The scheme.
-    pub scheme: SchemeKind,
+    pub scheme: &'static Spec,
     /// The machine.
     pub machine: MachineConfig,
 }
@@ -75,19 +75,19 @@ impl Outcome {
 
     fn of(job: &Job, sim: &Sim) -> Self {
         let (counts, own) = sim.measured();
-        let oracle = sim.machine.oracle.as_ref();
+        let oracle = sim.oracle();
         Self {
             label: job.label.clone(),
-            scheme: job.scheme.name(),
+            scheme: job.scheme.name,
             counts,
             own,
-            memory: sim.machine.memory.counts(),
-            caches: sim.machine.caches.counts,
+            memory: sim.memory_counts(),
+            caches: sim.cache_counts(),
             violations: oracle.map(|oracle| oracle.violations),
             first_violations: oracle
                 .map(|oracle| oracle.first.clone())
                 .unwrap_or_default(),
-            broken: oracle.and_then(|_| sim.scheme().check(&sim.machine).err()),
+            broken: oracle.and_then(|_| sim.check().err()),
         }
     }
 }
@@ -130,9 +130,9 @@ pub fn digest(value: &impl serde::Serialize) -> String {
 
 /// Jobs for some schemes on one machine.
 #[must_use]
-pub fn jobs(machine: &MachineConfig, schemes: &[SchemeKind]) -> Vec<Job> {
-    let job = |&scheme: &SchemeKind| Job {
-        label: scheme.name().to_owned(),
+pub fn jobs(machine: &MachineConfig, schemes: &[&'static Spec]) -> Vec<Job> {
+    let job = |&scheme: &&'static Spec| Job {
+        label: scheme.name.to_owned(),
         scheme,
         machine: machine.clone(),
     };
@@ -171,7 +171,7 @@ pub fn compare<S: Source>(
         run_parallel(&mut decoder, &mut sims, workers)?;
     }
     if let Some(sim) = sims.iter().find(|sim| !sim.has_begun()) {
-        let seen = sim.machine.counts.accesses;
+        let seen = sim.counts().accesses;
         let want = match options.start_marker {
             Some(marker) => format!("has no marker {marker}"),
             None => format!("has {seen} accesses, the warm-up needs {}", options.warmup),

@@ -133,8 +133,8 @@ impl Front {
 #[cfg(test)]
 mod tests {
     use super::Front;
-    use crate::rng::Stream;
     use std::collections::VecDeque;
+    use steady_random::Stream;
 
     /// The rules of the module's head with nothing left out: each access is remembered, and one whose
     /// buffer is full waits for every one that has left it.

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 //! Trace-driven, cycle-level simulator of TLB coherence on a multi-core machine.
 //!
-//! One machine, eleven schemes behind one trait ([`scheme::Scheme`]), an oracle that checks every
+//! One machine, schemes behind one trait ([`scheme::Scheme`]), an oracle that checks every
 //! access ([`oracle`]), and the experiments of the ATTC paper ([`experiments`]). A run takes records
 //! from a [`record::Source`], a workload generator or a trace; [`compare()`] runs several schemes
 //! over one decoded stream. Model, parameters and limits: `docs/COHERENCE.md`.
@@ -19,15 +19,15 @@ pub mod experiments;
 pub mod front;
 pub mod layout;
 pub mod lines;
-pub mod machine;
+mod machine;
 pub mod mmu;
+mod nearest;
 pub mod num;
 pub mod oracle;
 pub mod os;
 pub mod radix;
 pub mod record;
 pub mod result;
-pub mod rng;
 pub mod scheme;
 pub mod sim;
 pub mod table;
@@ -36,5 +36,6 @@ pub mod workload;
 pub use compare::{Comparison, Outcome, compare};
 pub use config::MachineConfig;
 pub use error::Error;
-pub use scheme::SchemeKind;
+pub use machine::{Fault, Look, Lookup, Message, View, Walk, Walker};
+pub use scheme::{Registry, Scheme, Spec};
 pub use sim::Options;

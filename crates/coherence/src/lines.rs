@@ -306,8 +306,8 @@ impl<V: Copy + Default> Lines<V> {
 #[cfg(test)]
 mod tests {
     use super::{LATEST, Lines, MIN_SETS, State};
-    use crate::rng::Stream;
     use crate::table::Table;
+    use steady_random::Stream;
 
     #[test]
     fn a_write_modifies_a_line_that_nobody_shares_and_leaves_a_shared_one() {

@@ -290,7 +290,7 @@ mod tests {
     fn order_agrees_with_a_list_moved_to_front() {
         let mut list: Vec<usize> = (0..12).collect();
         let mut order = Order::INITIAL;
-        let mut draw = crate::rng::Stream::new(3, 0);
+        let mut draw = steady_random::Stream::new(3, 0);
         for _ in 0..5_000 {
             let way = draw.below(12) as usize;
             list.retain(|&held| held != way);
@@ -316,7 +316,7 @@ mod tests {
         for ways in 1..=16 {
             let mut table: Table<u64> = Table::new(4, ways);
             let mut list: Vec<u64> = Vec::new();
-            let mut draw = crate::rng::Stream::new(5, ways as u64);
+            let mut draw = steady_random::Stream::new(5, ways as u64);
             for step in 0..4_000_u64 {
                 let key = u64::from(draw.below(24)) + 1;
                 let held = list.iter().position(|&held| held == key);

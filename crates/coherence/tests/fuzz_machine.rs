@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use steady_coherence::config::{self, MachineConfig};
+use steady_coherence::{MachineConfig, Registry};
 
 /// Every key of a machine with its default, as a text.
 fn whole_machine() -> String {
@@ -31,8 +31,12 @@ fn keys() -> Vec<String> {
 #[test]
 fn a_machine_printed_and_read_again_is_the_same() {
     for text in ["", "preset = \"server\"\nmmu.walkers = 3\n"] {
-        let machine = config::load(text, "m.toml").expect("a possible machine");
-        let again = config::load(&machine.to_toml(), "again.toml").expect("still possible");
+        let machine = Registry::shipped()
+            .load(text, "m.toml")
+            .expect("a possible machine");
+        let again = Registry::shipped()
+            .load(&machine.to_toml(), "again.toml")
+            .expect("still possible");
         assert_eq!(machine, again);
     }
 }
@@ -51,6 +55,21 @@ fn the_page_on_machine_files_has_every_key_with_its_default() {
         }
         let line = format!("| `{key}` | {} |", value.expect("the key has a value"));
         assert!(page.contains(&line), "docs/formats/machine.md lacks {line}");
+    }
+}
+
+#[test]
+fn the_page_on_machine_files_says_of_a_scheme_s_parameter_what_its_scheme_says() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/machine.md");
+    let page = std::fs::read_to_string(page).expect("the page is there");
+    for spec in Registry::shipped().all() {
+        for parameter in spec.parameters {
+            let end = format!(" | {} |", parameter.help);
+            let begin = format!("| `{}` |", parameter.key);
+            let line = page.lines().find(|line| line.starts_with(&begin));
+            let said = line.is_some_and(|line| line.ends_with(&end));
+            assert!(said, "docs/formats/machine.md lacks {begin} ...{end}");
+        }
     }
 }
 
@@ -122,9 +141,9 @@ fn run(cases: u32) {
     let counted = std::cell::RefCell::new(&mut outcomes);
     runner
         .run(&any_text(), |text| {
-            match config::load(&text, "m.toml") {
+            match Registry::shipped().load(&text, "m.toml") {
                 Ok(machine) => {
-                    prop_assert!(machine.validate().is_ok());
+                    prop_assert!(Registry::shipped().validate(&machine).is_ok());
                     counted.borrow_mut()[0] += 1;
                 }
                 Err(error) => {

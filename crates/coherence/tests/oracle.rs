@@ -6,26 +6,26 @@ mod common;
 use common::{BASE, busy_machine, busy_trace, run_checked, violations, with_fault};
 use proptest::prelude::*;
 use std::sync::Arc;
+use steady_coherence::Fault;
 use steady_coherence::block::Decoder;
-use steady_coherence::config::{Flush, MachineConfig, Mode, Start, Tracks};
+use steady_coherence::config::{MachineConfig, Mode, Start};
 use steady_coherence::layout::Key;
-use steady_coherence::machine::Fault;
 use steady_coherence::record::Memory;
-use steady_coherence::{Options, SchemeKind, sim::Sim};
+use steady_coherence::scheme::{attc, attc::invtbl, didi, hatric, pom_tlb, site};
+use steady_coherence::sim::Sim;
+use steady_coherence::{Options, Registry, Spec, scheme};
 
 fn assert_sound(sim: &Sim, what: &str) {
-    let oracle = sim
-        .machine
-        .oracle
-        .as_ref()
-        .expect("checked runs have an oracle");
+    let oracle = sim.oracle().expect("checked runs have an oracle");
     let first = oracle.first.first().map(ToString::to_string);
     assert_eq!(oracle.violations, 0, "{what}: {first:?}");
-    assert_eq!(sim.scheme().check(&sim.machine), Ok(()), "{what}");
+    assert_eq!(sim.check(), Ok(()), "{what}");
 }
 
-fn schemes_of(mode: Mode) -> impl Iterator<Item = SchemeKind> {
-    SchemeKind::ALL
+fn schemes_of(mode: Mode) -> impl Iterator<Item = &'static Spec> {
+    Registry::shipped()
+        .all()
+        .to_vec()
         .into_iter()
         .filter(move |scheme| scheme.refuses(mode).is_none())
 }
@@ -37,8 +37,8 @@ fn oracle_is_silent_on_every_scheme_in_both_modes() {
         machine.mode = mode;
         for scheme in schemes_of(mode) {
             let sim = run_checked(&machine, scheme, busy_trace(1, 6, 96, 40_000), 1, 0, |_| {});
-            assert_sound(&sim, scheme.name());
-            let counts = &sim.machine.counts;
+            assert_sound(&sim, scheme.name);
+            let counts = sim.counts();
             assert!(counts.checked == counts.accesses && counts.accesses > 30_000);
             assert!(counts.guest_migrations > 100 && counts.program_updates > 100);
             assert_eq!(counts.host_migrations > 100, mode == Mode::Virtualized);
@@ -48,21 +48,21 @@ fn oracle_is_silent_on_every_scheme_in_both_modes() {
 
 #[test]
 fn a_lost_pointer_is_caught() {
-    assert!(with_fault(SchemeKind::Attc, Fault::PointerLost, 1) > 0);
+    assert!(with_fault(&scheme::ATTC, Fault::PointerLost, 1) > 0);
 }
 
 #[test]
 fn a_missed_set_is_caught() {
-    assert!(with_fault(SchemeKind::Attc, Fault::SetMissed, 1) > 0);
+    assert!(with_fault(&scheme::ATTC, Fault::SetMissed, 1) > 0);
 }
 
 #[test]
 fn an_ignored_vm_id_is_caught_in_every_scheme_with_an_atlb() {
-    for scheme in [SchemeKind::Attc, SchemeKind::PomTlb, SchemeKind::IdealAtlb] {
+    for scheme in [&scheme::ATTC, &scheme::POM_TLB, &scheme::IDEAL_ATLB] {
         assert!(
             with_fault(scheme, Fault::VmIdIgnored, 2) > 0,
             "{}",
-            scheme.name()
+            scheme.name
         );
     }
 }
@@ -73,7 +73,7 @@ fn a_skipped_victim_is_caught_in_every_virtualized_scheme() {
         assert!(
             with_fault(scheme, Fault::VictimSkipped, 1) > 0,
             "{}",
-            scheme.name()
+            scheme.name
         );
     }
 }
@@ -82,12 +82,12 @@ fn a_skipped_victim_is_caught_in_every_virtualized_scheme() {
 fn a_skipped_victim_is_caught_in_every_native_scheme_but_the_one_that_messages_nobody() {
     let mut machine = busy_machine();
     machine.mode = Mode::Native;
-    for scheme in schemes_of(Mode::Native).filter(|&scheme| scheme != SchemeKind::Site) {
+    for scheme in schemes_of(Mode::Native).filter(|&scheme| scheme != &scheme::SITE) {
         let records = busy_trace(3, 4, 96, 60_000);
         let sim = run_checked(&machine, scheme, records, 1, 0, |sim| {
             sim.plant(Fault::VictimSkipped)
         });
-        assert!(violations(&sim) > 0, "{}", scheme.name());
+        assert!(violations(&sim) > 0, "{}", scheme.name);
     }
 }
 
@@ -97,7 +97,7 @@ fn synonyms_up_to_and_beyond_the_ways_stay_coherent() {
     for synonyms in [1, 4, 9] {
         let sim = run_checked(
             &machine,
-            SchemeKind::Attc,
+            &scheme::ATTC,
             busy_trace(5, 4, 64, 40_000),
             1,
             0,
@@ -105,9 +105,7 @@ fn synonyms_up_to_and_beyond_the_ways_stay_coherent() {
                 for n in 0..synonyms {
                     let target = (BASE >> 12) + 1;
                     let alias = (BASE >> 12) + 20 + n;
-                    sim.machine
-                        .os
-                        .alias(Key::small(0, alias), Key::small(0, target));
+                    sim.alias(Key::small(0, alias), Key::small(0, target));
                 }
             },
         );
@@ -119,55 +117,52 @@ fn synonyms_up_to_and_beyond_the_ways_stay_coherent() {
 fn every_translation_held_has_its_pointer_after_every_few_records() {
     for invtbl_ways in [1, 4] {
         let mut machine = busy_machine();
-        machine.attc.invtbl_ways = invtbl_ways;
-        let mut sim = Sim::new(&machine, SchemeKind::Attc, &Options::default()).unwrap();
+        machine.schemes.set(&invtbl::WAYS, invtbl_ways);
+        let mut sim = Sim::new(&machine, &scheme::ATTC, &Options::default()).unwrap();
         let records = Memory::new(busy_trace(13, 4, 600, 8_000), 50);
         let mut decoder = Decoder::new(records, u64::MAX);
         while let Some(block) = decoder.next_block().unwrap() {
             sim.feed(Arc::new(block));
-            assert_eq!(sim.scheme().check(&sim.machine), Ok(()));
+            assert_eq!(sim.check(), Ok(()));
         }
-        assert!(sim.scheme().counts()["pointer_evictions"] > 100);
+        assert!(sim.own_counts()["pointer_evictions"] > 100);
     }
 }
 
 #[test]
 fn each_way_to_flush_everything_is_coherent() {
-    for flush in [Flush::Dma, Flush::Walker, Flush::Stamp] {
+    for flush in ["dma", "walker", "stamp"] {
         let mut machine = busy_machine();
-        machine.attc.flush = flush;
-        machine.attc.flush_ceiling_pages = 8;
+        machine.schemes.set(&attc::FLUSH, flush);
+        machine.schemes.set(&attc::FLUSH_CEILING, 8);
         let sim = run_checked(
             &machine,
-            SchemeKind::Attc,
+            &scheme::ATTC,
             busy_trace(7, 4, 96, 40_000),
             2,
             2,
             |_| {},
         );
         assert_sound(&sim, &format!("{flush:?}"));
-        assert!(sim.scheme().counts()["whole_flushes"] > 10);
+        assert!(sim.own_counts()["whole_flushes"] > 10);
     }
 }
 
 #[test]
 fn hatric_is_coherent_whichever_table_it_follows() {
-    for tracks in [Tracks::Host, Tracks::Guest] {
+    for tracks in ["host", "guest"] {
         let mut machine = busy_machine();
-        machine.rivals.hatric_tracks = tracks;
+        machine.schemes.set(&hatric::TRACKS, tracks);
         let sim = run_checked(
             &machine,
-            SchemeKind::Hatric,
+            &scheme::HATRIC,
             busy_trace(9, 4, 96, 40_000),
             1,
             0,
             |_| {},
         );
         assert_sound(&sim, &format!("{tracks:?}"));
-        assert!(
-            sim.machine.counts.ipi_shootdowns > 0,
-            "it follows one table only"
-        );
+        assert!(sim.counts().ipi_shootdowns > 0, "it follows one table only");
     }
 }
 
@@ -180,14 +175,14 @@ fn three_vms_of_two_threads_on_one_core_with_direct_mapped_pointers_stay_coheren
     machine.hybrid.dram_percent = 10;
     machine.hybrid.guest_percent = 5;
     machine.hybrid.start = Start::Nvm;
-    machine.attc.invtbl_ways = 1;
-    machine.rivals.didi_directory_entries = 64;
-    machine.rivals.site_lease_us = 2;
-    machine.rivals.pom_precise = false;
+    machine.schemes.set(&invtbl::WAYS, 1);
+    machine.schemes.set(&didi::ENTRIES, 64);
+    machine.schemes.set(&site::LEASE, 2);
+    machine.schemes.set(&pom_tlb::PRECISE, false);
     for scheme in schemes_of(machine.mode) {
         let records = busy_trace(247_599_215_548_804, 6, 12, 3_000);
         let sim = run_checked(&machine, scheme, records, 3, 2, |_| {});
-        assert_sound(&sim, scheme.name());
+        assert_sound(&sim, scheme.name);
     }
 }
 
@@ -197,9 +192,9 @@ fn an_ipi_waits_for_the_work_of_preempted_vcpus_and_not_for_their_waits() {
     let mut machine = busy_machine();
     machine.core.count = 1;
     let records = busy_trace(3, 6, 96, 60_000);
-    let sim = run_checked(&machine, SchemeKind::Ipi, records, 3, 2, |_| {});
+    let sim = run_checked(&machine, &scheme::IPI, records, 3, 2, |_| {});
     assert_sound(&sim, "ipi");
-    let counts = &sim.machine.counts;
+    let counts = sim.counts();
     let updates = counts.guest_migrations + counts.host_migrations + counts.program_updates;
     // Six threads wait for five turns of 200 records at most; no record of this trace takes 2,000 cycles.
     let most = 5 * 200 * 2_000 + 10_300;
@@ -233,11 +228,11 @@ prop_compose! {
         m.hybrid.dram_percent = dram;
         m.hybrid.guest_percent = guest;
         m.hybrid.start = if steady { Start::Steady } else { Start::Nvm };
-        m.attc.invtbl_ways = invtbl_ways;
-        m.attc.match_bits = match_bits;
-        m.rivals.pom_precise = precise;
-        m.rivals.didi_directory_entries = 64;
-        m.rivals.site_lease_us = 2;
+        m.schemes.set(&invtbl::WAYS, invtbl_ways);
+        m.schemes.set(&attc::MATCH_BITS, match_bits);
+        m.schemes.set(&pom_tlb::PRECISE, precise);
+        m.schemes.set(&didi::ENTRIES, 64);
+        m.schemes.set(&site::LEASE, 2);
         m
     }
 }
@@ -266,7 +261,7 @@ proptest! {
         for scheme in schemes_of(machine.mode) {
             let records = busy_trace(seed, threads * vms, pages, 3_000);
             let sim = run_checked(&machine, scheme, records, vms, threads, |_| {});
-            assert_sound(&sim, scheme.name());
+            assert_sound(&sim, scheme.name);
         }
     }
 }

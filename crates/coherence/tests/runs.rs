@@ -5,10 +5,10 @@ mod common;
 
 use common::{BASE, busy_machine, busy_trace};
 use steady_coherence::compare::{compare, jobs};
-use steady_coherence::config::{self, Mode};
+use steady_coherence::config::Mode;
 use steady_coherence::record::{Memory, Record, Source};
 use steady_coherence::workload::{Generator, GeneratorOptions, TABLE_3, find};
-use steady_coherence::{MachineConfig, Options, SchemeKind};
+use steady_coherence::{MachineConfig, Options, Registry, Spec, scheme};
 
 fn generator(name: &str, accesses: u64) -> Generator {
     let options = GeneratorOptions {
@@ -24,10 +24,10 @@ fn generator(name: &str, accesses: u64) -> Generator {
 #[test]
 fn one_thread_or_many_give_the_same_bytes() {
     let schemes = [
-        SchemeKind::Kvmtlb,
-        SchemeKind::Hatric,
-        SchemeKind::Attc,
-        SchemeKind::Ideal,
+        &scheme::KVMTLB,
+        &scheme::HATRIC,
+        &scheme::ATTC,
+        &scheme::IDEAL,
     ];
     let jobs = jobs(&MachineConfig::default(), &schemes);
     let run = |threads| {
@@ -42,10 +42,7 @@ fn one_thread_or_many_give_the_same_bytes() {
 
 #[test]
 fn a_comparison_is_a_valid_result_of_the_shared_schema() {
-    let jobs = jobs(
-        &MachineConfig::default(),
-        &[SchemeKind::Kvmtlb, SchemeKind::Attc],
-    );
+    let jobs = jobs(&MachineConfig::default(), &[&scheme::KVMTLB, &scheme::ATTC]);
     let all = compare(
         generator("bodytrack", 50_000),
         50_000,
@@ -76,7 +73,7 @@ fn a_captured_trace_gives_its_records_to_the_simulator() {
         })
         .unwrap();
     writer.finish().unwrap();
-    let jobs = jobs(&MachineConfig::default(), &[SchemeKind::Ideal]);
+    let jobs = jobs(&MachineConfig::default(), &[&scheme::IDEAL]);
     let source = steady_coherence::captured::open(&path).unwrap();
     let all = compare(source, u64::MAX, &jobs, &Options::default(), 1).unwrap();
     let counts = &all.outcomes[0].counts;
@@ -85,14 +82,47 @@ fn a_captured_trace_gives_its_records_to_the_simulator() {
 
 #[test]
 fn a_scheme_gets_the_same_result_alone_as_in_company() {
-    let run = |schemes: &[SchemeKind]| {
+    let run = |schemes: &[&'static Spec]| {
         let jobs = jobs(&busy_machine(), schemes);
         let source = Memory::new(busy_trace(11, 6, 64, 20_000), 777);
         compare(source, u64::MAX, &jobs, &Options::default(), 1).unwrap()
     };
-    let alone = run(&[SchemeKind::Attc]);
-    let company = run(&[SchemeKind::Kvmtlb, SchemeKind::Attc]);
+    let alone = run(&[&scheme::ATTC]);
+    let company = run(&[&scheme::KVMTLB, &scheme::ATTC]);
     assert_eq!(alone.outcomes[0], company.outcomes[1]);
+}
+
+/// Digests of outcomes; a change of the model or of an input changes them, nothing else may.
+#[test]
+fn every_scheme_gives_the_bytes_that_it_always_gave() {
+    let known = [
+        (
+            Mode::Virtualized,
+            "6b54db73398d9a601b3e6fd402f4bc65958f94e5ce5b5798f740e9f70918fad8",
+        ),
+        (
+            Mode::Native,
+            "e7cc6c89a330a70d9826595d37b76494f6cadf34a532d526459940ee6a92b149",
+        ),
+    ];
+    for (mode, digest) in known {
+        let mut machine = busy_machine();
+        machine.mode = mode;
+        let registry = Registry::shipped();
+        let fits = |spec: &&&'static Spec| spec.refuses(mode).is_none();
+        let mut schemes: Vec<&'static Spec> = registry.all().iter().filter(fits).copied().collect();
+        schemes.sort_by_key(|spec| spec.name);
+        let options = Options {
+            vms: 2,
+            threads_per_vm: 3,
+            check: true,
+            ..Options::default()
+        };
+        let source = Memory::new(busy_trace(21, 6, 200, 20_000), 777);
+        let jobs = jobs(&machine, &schemes);
+        let all = compare(source, u64::MAX, &jobs, &options, 2).expect("a valid run");
+        assert_eq!(all.digest, digest, "{mode:?}");
+    }
 }
 
 #[test]
@@ -101,7 +131,7 @@ fn a_trace_shorter_than_its_warm_up_is_refused_with_numbers() {
         warmup: 500,
         ..Options::default()
     };
-    let jobs = jobs(&MachineConfig::default(), &[SchemeKind::Ideal]);
+    let jobs = jobs(&MachineConfig::default(), &[&scheme::IDEAL]);
     let error = compare(generator("vips", 100), 100, &jobs, &options, 1).unwrap_err();
     assert!(
         error
@@ -120,7 +150,7 @@ fn an_address_beyond_48_bits_is_named_with_its_record() {
         write: false,
         instructions: 1,
     };
-    let jobs = jobs(&MachineConfig::default(), &[SchemeKind::Ideal]);
+    let jobs = jobs(&MachineConfig::default(), &[&scheme::IDEAL]);
     let source = Memory::new(vec![bad], 1);
     let error = compare(source, u64::MAX, &jobs, &Options::default(), 1).unwrap_err();
     assert!(error.to_string().starts_with("record 0:"), "{error}");
@@ -128,7 +158,8 @@ fn an_address_beyond_48_bits_is_named_with_its_record() {
 
 #[test]
 fn unknown_key_names_line_and_the_nearest_right_one() {
-    let error = config::load("[core]\ncuont = 4\n", "m.toml")
+    let error = Registry::shipped()
+        .load("[core]\ncuont = 4\n", "m.toml")
         .unwrap_err()
         .to_string();
     assert!(error.starts_with("m.toml:2:1: unknown field"), "{error}");
@@ -159,17 +190,23 @@ fn impossible_machines_are_refused_by_key() {
             "m.toml:1:10: no preset `servre`; did you mean `server`?",
         ),
     ] {
-        let error = config::load(text, "m.toml").unwrap_err().to_string();
+        let error = Registry::shipped()
+            .load(text, "m.toml")
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with(begins), "{text}: {error}");
     }
 }
 
 #[test]
 fn a_section_given_in_part_keeps_its_own_defaults() {
-    let machine = config::load("[mmu.l2]\nmiss_cycles = 20", "m.toml").unwrap();
+    let machine = Registry::shipped()
+        .load("[mmu.l2]\nmiss_cycles = 20", "m.toml")
+        .unwrap();
     assert_eq!((machine.mmu.l2.entries, machine.mmu.l2.ways), (1536, 12));
     assert!(
-        config::load("preset = \"server\"", "m.toml")
+        Registry::shipped()
+            .load("preset = \"server\"", "m.toml")
             .unwrap()
             .core
             .count
@@ -179,13 +216,13 @@ fn a_section_given_in_part_keeps_its_own_defaults() {
 
 #[test]
 fn native_schemes_say_that_they_are_native() {
-    let jobs = jobs(&MachineConfig::default(), &[SchemeKind::Unitd]);
+    let jobs = jobs(&MachineConfig::default(), &[&scheme::UNITD]);
     let error = compare(generator("vips", 10), 10, &jobs, &Options::default(), 1).unwrap_err();
     assert!(error.to_string().contains("mode = \"native\""), "{error}");
 }
 
 /// Initiator and victim cycles of each scheme on the same 600,000 accesses of freqmine.
-fn coherence_cycles(mode: Mode, schemes: &[SchemeKind]) -> Vec<u64> {
+fn coherence_cycles(mode: Mode, schemes: &[&'static Spec]) -> Vec<u64> {
     let machine = MachineConfig {
         mode,
         ..MachineConfig::default()
@@ -202,10 +239,10 @@ fn coherence_cycles(mode: Mode, schemes: &[SchemeKind]) -> Vec<u64> {
 #[test]
 fn virtualized_costs_fall_from_kvmtlb_over_shoot4u_and_attc_to_ideal() {
     let schemes = [
-        SchemeKind::Kvmtlb,
-        SchemeKind::Shoot4u,
-        SchemeKind::Attc,
-        SchemeKind::Ideal,
+        &scheme::KVMTLB,
+        &scheme::SHOOT4U,
+        &scheme::ATTC,
+        &scheme::IDEAL,
     ];
     let costs = coherence_cycles(Mode::Virtualized, &schemes);
     assert!(costs.windows(2).all(|pair| pair[0] > pair[1]), "{costs:?}");
@@ -213,7 +250,7 @@ fn virtualized_costs_fall_from_kvmtlb_over_shoot4u_and_attc_to_ideal() {
 
 #[test]
 fn native_hardware_costs_a_tenth_of_interrupts_at_most() {
-    let schemes = [SchemeKind::Ipi, SchemeKind::Unitd, SchemeKind::Attc];
+    let schemes = [&scheme::IPI, &scheme::UNITD, &scheme::ATTC];
     let costs = coherence_cycles(Mode::Native, &schemes);
     assert!(
         costs[0] > 10 * costs[1] && costs[0] > 10 * costs[2],
@@ -272,7 +309,7 @@ fn a_marker_begins_the_counting() {
         start_marker: Some(7),
         ..Options::default()
     };
-    let jobs = jobs(&busy_machine(), &[SchemeKind::Ideal]);
+    let jobs = jobs(&busy_machine(), &[&scheme::IDEAL]);
     let all = compare(Memory::new(records, 64), u64::MAX, &jobs, &options, 1).unwrap();
     let counted = all.outcomes[0].counts.accesses;
     assert!((10..before as u64).contains(&counted), "{counted} counted");

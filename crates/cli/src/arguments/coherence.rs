@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use steady_coherence::config::Mode;
+use steady_coherence::{Registry, Spec};
 
 /// Shown below `steady coherence --help`.
 pub const EXAMPLES: &str = "\
@@ -73,6 +75,21 @@ pub struct Simulate {
     pub verbose: bool,
 }
 
+/// What `--scheme` takes, for its help.
+fn schemes() -> String {
+    let registry = Registry::shipped();
+    let named = |native: bool| {
+        let fits = |spec: &&&Spec| spec.refuses(Mode::Virtualized).is_some() == native;
+        let names = registry.all().iter().filter(fits).map(|spec| spec.name);
+        names.collect::<Vec<_>>().join(", ")
+    };
+    format!(
+        "The scheme: {}; on native machines also {}",
+        named(false),
+        named(true)
+    )
+}
+
 /// `steady coherence run`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -84,9 +101,8 @@ pub struct SimulateOne {
     /// What to simulate.
     #[command(flatten)]
     pub simulate: Simulate,
-    /// The scheme: ipi, kvmtlb, shoot4u, pom-tlb, hatric, attc, ideal, ideal-atlb; on native
-    /// machines also unitd, didi, site.
-    #[arg(long, value_name = "NAME", default_value = "attc")]
+    /// The scheme.
+    #[arg(long, value_name = "NAME", default_value = "attc", help = schemes())]
     pub scheme: String,
 }
 

@@ -12,9 +12,9 @@ use std::fs::read_to_string;
 use std::hint::black_box;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use steady_coherence::SchemeKind;
 use steady_coherence::record::{Record, Source};
 use steady_coherence::table::Table;
+use steady_coherence::{Spec, scheme};
 
 /// A clock tick of `/proc`: Linux's `USER_HZ` is 100 on x86-64.
 const TICK: Duration = Duration::from_millis(10);
@@ -116,18 +116,18 @@ pub fn print_speeds(
     accesses: u64,
     floor: u128,
     peer: Option<u128>,
-    mut simulated: impl FnMut(SchemeKind, bool) -> Result<Duration>,
+    mut simulated: impl FnMut(&'static Spec, bool) -> Result<Duration>,
 ) -> Result<()> {
     println!("  floor              {:>20}", shown(floor));
     match peer {
         Some(peer) => println!("  cachegrind         {:>20}", shown(peer)),
         None => println!("  cachegrind         valgrind is not installed"),
     }
-    for scheme in [SchemeKind::Kvmtlb, SchemeKind::Attc] {
+    for scheme in [&scheme::KVMTLB, &scheme::ATTC] {
         for check in [false, true] {
             let own = speed(accesses, simulated(scheme, check)?);
             let oracle = if check { ", oracle on" } else { "" };
-            let label = format!("{}{oracle}", scheme.name());
+            let label = format!("{}{oracle}", scheme.name);
             let ratio = |other: u128| {
                 let hundredths = own * 100 / other.max(1);
                 format!("x{}.{:02}", hundredths / 100, hundredths % 100)

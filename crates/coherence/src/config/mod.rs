@@ -5,11 +5,15 @@
 //! A file gives only what differs, on top of `preset = "paper"` (the default) or `"server"`.
 
 mod load;
+mod parameter;
 mod validate;
 
 pub use load::{load, preset_names};
+pub use parameter::{Allowed, Parameter, Parameters, Value};
+pub use validate::{LONGEST_UPDATE, bad, power_of_two, sets};
 
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
 
 /// Whether the workload runs in virtual machines or on the bare host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,28 +45,6 @@ pub enum Start {
     Steady,
 }
 
-/// How ATTC flushes all translations of one VM (paper section 5, "TLB Flush Operations").
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Flush {
-    /// (i) DMA wipes the whole ATLB in the background; other VMs lose their entries too.
-    Dma,
-    /// (ii) The page-table walker reads and rewrites each set, dropping one VM's entries.
-    Walker,
-    /// (iii) A new time stamp for the VM makes its older entries invalid when they are met.
-    Stamp,
-}
-
-/// Which page table HATRIC's co-tags follow; it can follow one, not both.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Tracks {
-    /// The nested (host) page table: the paper's HATRIC.
-    Host,
-    /// The guest page table.
-    Guest,
-}
-
 /// Declares configuration sections whose absent keys take their default.
 macro_rules! section {
     ($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $field:ident: $type:ty = $default:expr,)* }) => {
@@ -76,35 +58,53 @@ macro_rules! section {
     };
 }
 
-section! {
-    /// One machine. Latencies are CPU cycles unless the name says otherwise.
-    MachineConfig {
-        /// The preset this configuration builds on: `paper` or `server`.
-        preset: String = "paper".to_owned(),
-        /// Virtualized or native.
-        mode: Mode = Mode::Virtualized,
-        /// Cache coherence by a `directory` in the L3, or by `snoop`: every L2 asked at each miss.
-        protocol: Protocol = Protocol::Directory,
-        /// Cores and their front end.
-        core: CoreConfig = CoreConfig::default(),
-        /// L1 data cache of each core.
-        l1d: CacheConfig = CacheConfig { kib: 32, ways: 8, cycles: 4 },
-        /// Private unified L2 of each core; holds all that L1 holds.
-        l2: CacheConfig = CacheConfig { kib: 256, ways: 4, cycles: 12 },
-        /// Shared L3; holds all that the private caches hold, with their directory.
-        l3: CacheConfig = CacheConfig { kib: 8192, ways: 16, cycles: 42 },
-        /// TLBs and page-walk caches.
-        mmu: MmuConfig = MmuConfig::default(),
-        /// DRAM timing.
-        dram: DramConfig = DramConfig::default(),
-        /// NVM latency and page migration.
-        hybrid: HybridConfig = HybridConfig::default(),
-        /// Costs of software shootdowns.
-        shootdown: ShootdownConfig = ShootdownConfig::default(),
-        /// The addressable TLB and the inverse table.
-        attc: AttcConfig = AttcConfig::default(),
-        /// What the other schemes add.
-        rivals: RivalConfig = RivalConfig::default(),
+/// One machine. Latencies are CPU cycles unless the name says otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default = "MachineConfig::without_schemes", deny_unknown_fields)]
+pub struct MachineConfig {
+    /// The preset this configuration builds on: `paper` or `server`.
+    pub preset: String,
+    /// Virtualized or native.
+    pub mode: Mode,
+    /// Cache coherence by a `directory` in the L3, or by `snoop`: every L2 asked at each miss.
+    pub protocol: Protocol,
+    /// Cores and their front end.
+    pub core: CoreConfig,
+    /// L1 data cache of each core.
+    pub l1d: CacheConfig,
+    /// Private unified L2 of each core; holds all that L1 holds.
+    pub l2: CacheConfig,
+    /// Shared L3; holds all that the private caches hold, with their directory.
+    pub l3: CacheConfig,
+    /// TLBs and page-walk caches.
+    pub mmu: MmuConfig,
+    /// DRAM timing.
+    pub dram: DramConfig,
+    /// NVM latency and page migration.
+    pub hybrid: HybridConfig,
+    /// Costs of software shootdowns.
+    pub shootdown: ShootdownConfig,
+    /// What the schemes declare for themselves; in a file and in results, sections like the others.
+    #[serde(skip)]
+    pub schemes: Parameters,
+}
+
+impl Serialize for MachineConfig {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("preset", &self.preset)?;
+        map.serialize_entry("mode", &self.mode)?;
+        map.serialize_entry("protocol", &self.protocol)?;
+        map.serialize_entry("core", &self.core)?;
+        map.serialize_entry("l1d", &self.l1d)?;
+        map.serialize_entry("l2", &self.l2)?;
+        map.serialize_entry("l3", &self.l3)?;
+        map.serialize_entry("mmu", &self.mmu)?;
+        map.serialize_entry("dram", &self.dram)?;
+        map.serialize_entry("hybrid", &self.hybrid)?;
+        map.serialize_entry("shootdown", &self.shootdown)?;
+        self.schemes.serialize_into(&mut map)?;
+        map.end()
     }
 }
 
@@ -239,75 +239,26 @@ section! {
     }
 }
 
-section! {
-    /// ATTC and the addressable TLB it shares with POM-TLB.
-    AttcConfig {
-        /// ATLB size, KiB; at least 1024, so that the set index holds gVA bits 25:12.
-        atlb_kib: u32 = 16_384,
-        /// ATLB ways of 16 bytes; a set is one 64-byte line, so 4.
-        atlb_ways: u32 = 4,
-        /// Second ATLB, for 2 MiB pages, KiB.
-        large_atlb_kib: u32 = 4096,
-        /// Inverse table size, KiB.
-        invtbl_kib: u32 = 4096,
-        /// Inverse table ways of 4 bytes: the most synonyms of one page.
-        invtbl_ways: u32 = 4,
-        /// Initiator cycles of a host update of one page (section 3.3: 500); 0 simulates the accesses.
-        host_update_cycles: u32 = 500,
-        /// Initiator cycles of a guest update of one page; 0 simulates the accesses, as the paper does.
-        guest_update_cycles: u32 = 0,
-        /// ATLB set-index bits a private TLB compares; 0 compares all. The paper's text has 18 in
-        /// section 2.2 and 14 in section 4.
-        match_bits: u32 = 0,
-        /// A steady start finds the pages of the workload in the ATLB; false begins with empty tables.
-        warm: bool = true,
-        /// Whole flush.
-        flush: Flush = Flush::Stamp,
-        /// Pages above which a range update becomes a whole flush.
-        flush_ceiling_pages: u32 = 512,
-    }
-}
-
-section! {
-    /// Parameters of the other schemes.
-    RivalConfig {
-        /// Shoot4U initiator: Table 2's virtualized initiator times 28/122, the ratio of mean
-        /// latencies of Shoot4U and kvmtlb in one VM (Shoot4U paper, Table 1).
-        shoot4u_initiator_cycles: u32 = 11_016,
-        /// Shoot4U victim: the host's handler, so Table 2's native victim.
-        shoot4u_victim_cycles: u32 = 3_500,
-        /// HATRIC's side.
-        hatric_tracks: Tracks = Tracks::Host,
-        /// DiDi initiator: Table 2's native initiator without the victim's interrupt (16200 - 3500);
-        /// the ATTC paper says that the wait remains.
-        didi_initiator_cycles: u32 = 12_700,
-        /// Entries of DiDi's shared directory (16 ways).
-        didi_directory_entries: u32 = 32_768,
-        /// Life of a SITE entry, microseconds.
-        site_lease_us: u32 = 100,
-        /// POM-TLB on a host update: true invalidates the one entry, as if the hypervisor knew its
-        /// guest-virtual address; false flushes the VM's entries, since it does not.
-        pom_precise: bool = true,
-    }
-}
-
 impl MachineConfig {
-    /// Number of ATLB sets of 64 bytes.
+    /// The paper's machine, told of no scheme's parameters.
+    /// [`Registry`](crate::scheme::Registry) adds those.
     #[must_use]
-    pub fn atlb_sets(&self) -> u64 {
-        u64::from(self.attc.atlb_kib) * 1024 / 64
-    }
-
-    /// Sets of the large-page ATLB.
-    #[must_use]
-    pub fn large_atlb_sets(&self) -> u64 {
-        u64::from(self.attc.large_atlb_kib) * 1024 / 64
-    }
-
-    /// Sets of the inverse table, entries of 4 bytes.
-    #[must_use]
-    pub fn invtbl_sets(&self) -> u64 {
-        u64::from(self.attc.invtbl_kib) * 1024 / 4 / u64::from(self.attc.invtbl_ways.max(1))
+    pub fn without_schemes() -> Self {
+        let cache = |kib, ways, cycles| CacheConfig { kib, ways, cycles };
+        Self {
+            preset: "paper".to_owned(),
+            mode: Mode::Virtualized,
+            protocol: Protocol::Directory,
+            core: CoreConfig::default(),
+            l1d: cache(32, 8, 4),
+            l2: cache(256, 4, 12),
+            l3: cache(8192, 16, 42),
+            mmu: MmuConfig::default(),
+            dram: DramConfig::default(),
+            hybrid: HybridConfig::default(),
+            shootdown: ShootdownConfig::default(),
+            schemes: Parameters::default(),
+        }
     }
 
     /// Cycles in a number of microseconds.

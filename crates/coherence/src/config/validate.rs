@@ -6,9 +6,11 @@ use crate::Error;
 use crate::lines::MIN_SETS;
 
 /// Cycles of one update that are still believed: 25 ms at 4 GHz.
-const LONGEST_UPDATE: u32 = 100_000_000;
+pub const LONGEST_UPDATE: u32 = 100_000_000;
 
-fn bad(key: &str, value: u64, want: &str) -> Error {
+/// The error for a key whose value is impossible, and what would be possible.
+#[must_use]
+pub fn bad(key: &str, value: u64, want: &str) -> Error {
     Error::Config(format!("`{key}` is {value}: expected {want}"))
 }
 
@@ -19,7 +21,11 @@ fn range(key: &str, value: u32, low: u32, high: u32) -> Result<(), Error> {
     Err(bad(key, value.into(), &format!("{low} to {high}")))
 }
 
-fn sets(key: &str, entries: u64, ways: u32) -> Result<(), Error> {
+/// Checks that so many entries and ways make a power of two of sets.
+///
+/// # Errors
+/// [`Error::Config`] with the key and what would be possible.
+pub fn sets(key: &str, entries: u64, ways: u32) -> Result<(), Error> {
     range(&format!("{key}.ways"), ways, 1, 16)?;
     let ways = u64::from(ways);
     if entries == 0 || !entries.is_multiple_of(ways) || !(entries / ways).is_power_of_two() {
@@ -27,6 +33,17 @@ fn sets(key: &str, entries: u64, ways: u32) -> Result<(), Error> {
         return Err(bad(key, entries, &want));
     }
     Ok(())
+}
+
+/// Checks for a power of two.
+///
+/// # Errors
+/// [`Error::Config`] with the key.
+pub fn power_of_two(key: &str, value: u32) -> Result<(), Error> {
+    if value.is_power_of_two() {
+        return Ok(());
+    }
+    Err(bad(key, value.into(), "a power of two"))
 }
 
 fn cache(key: &str, c: &CacheConfig) -> Result<(), Error> {
@@ -52,7 +69,7 @@ fn tlb(key: &str, t: &TlbConfig) -> Result<(), Error> {
 }
 
 impl MachineConfig {
-    /// Checks every value and the relations between them.
+    /// Checks every value and the relations between them, but for those that a scheme knows.
     ///
     /// # Errors
     /// [`Error::Config`] names the first key that is impossible and what would be possible.
@@ -80,7 +97,7 @@ impl MachineConfig {
         self.validate_mmu()?;
         self.validate_memory()?;
         self.validate_costs()?;
-        self.validate_schemes()
+        self.schemes.validate()
     }
 
     fn validate_core(&self) -> Result<(), Error> {
@@ -89,9 +106,7 @@ impl MachineConfig {
         range("core.mhz", c.mhz, 100, 100_000)?;
         range("core.rob_entries", c.rob_entries, 1, 4096)?;
         range("core.width", c.width, 1, 16)?;
-        if !c.width.is_power_of_two() {
-            return Err(bad("core.width", c.width.into(), "a power of two"));
-        }
+        power_of_two("core.width", c.width)?;
         range("core.misses_in_flight", c.misses_in_flight, 1, 64)?;
         range(
             "core.cache_to_cache_cycles",
@@ -130,9 +145,7 @@ impl MachineConfig {
             ("dram.row_bytes", d.row_bytes, 65_536),
         ] {
             range(key, value, 1, high)?;
-            if !value.is_power_of_two() {
-                return Err(bad(key, value.into(), "a power of two"));
-            }
+            power_of_two(key, value)?;
         }
         range("dram.row_bytes", d.row_bytes, 64, 65_536)?;
         let h = &self.hybrid;
@@ -149,7 +162,7 @@ impl MachineConfig {
 
     /// Costs of updates: none takes longer than [`LONGEST_UPDATE`].
     fn validate_costs(&self) -> Result<(), Error> {
-        let (s, a, r) = (&self.shootdown, &self.attc, &self.rivals);
+        let s = &self.shootdown;
         for (key, cycles) in [
             (
                 "shootdown.virtualized_initiator_cycles",
@@ -164,64 +177,9 @@ impl MachineConfig {
                 s.native_initiator_cycles,
             ),
             ("shootdown.native_victim_cycles", s.native_victim_cycles),
-            ("attc.host_update_cycles", a.host_update_cycles),
-            ("attc.guest_update_cycles", a.guest_update_cycles),
-            (
-                "rivals.shoot4u_initiator_cycles",
-                r.shoot4u_initiator_cycles,
-            ),
-            ("rivals.shoot4u_victim_cycles", r.shoot4u_victim_cycles),
-            ("rivals.didi_initiator_cycles", r.didi_initiator_cycles),
         ] {
             range(key, cycles, 0, LONGEST_UPDATE)?;
         }
         Ok(())
-    }
-
-    fn validate_schemes(&self) -> Result<(), Error> {
-        let a = &self.attc;
-        range("attc.atlb_kib", a.atlb_kib, 1024, 1 << 20)?;
-        range("attc.large_atlb_kib", a.large_atlb_kib, 1024, 1 << 20)?;
-        range("attc.invtbl_kib", a.invtbl_kib, 1, 1 << 20)?;
-        for (key, kib) in [
-            ("attc.atlb_kib", a.atlb_kib),
-            ("attc.large_atlb_kib", a.large_atlb_kib),
-        ] {
-            if !kib.is_power_of_two() {
-                return Err(bad(key, kib.into(), "a power of two"));
-            }
-        }
-        if a.atlb_ways != 4 {
-            let want = "4: a set is one 64-byte line of four 16-byte entries";
-            return Err(bad("attc.atlb_ways", a.atlb_ways.into(), want));
-        }
-        sets("attc.invtbl", u64::from(a.invtbl_kib) * 256, a.invtbl_ways)?;
-        let index_bits = self.atlb_sets().trailing_zeros();
-        if a.match_bits > index_bits {
-            let want = format!("0 to {index_bits}, the bits of the ATLB's set index");
-            return Err(bad("attc.match_bits", a.match_bits.into(), &want));
-        }
-        if (1..14).contains(&a.match_bits) {
-            let want = "0 (all) or at least 14: fewer bits do not give the L2 TLB's set";
-            return Err(bad("attc.match_bits", a.match_bits.into(), want));
-        }
-        let l2_sets = self.mmu.l2.entries / self.mmu.l2.ways;
-        if l2_sets > 128 {
-            let want = "at most 128 sets: a larger index is not in gVA bits 25:12";
-            return Err(bad("mmu.l2 sets", l2_sets.into(), want));
-        }
-        let r = &self.rivals;
-        range(
-            "rivals.didi_directory_entries",
-            r.didi_directory_entries,
-            16,
-            1 << 22,
-        )?;
-        sets(
-            "rivals.didi_directory_entries",
-            r.didi_directory_entries.into(),
-            16,
-        )?;
-        range("rivals.site_lease_us", r.site_lease_us, 1, 10_000_000)
     }
 }

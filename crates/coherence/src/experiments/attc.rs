@@ -5,11 +5,12 @@ use super::sensitivity::{self, Sensitivity};
 use super::stated;
 use super::table::percent;
 use super::{Basis, Row, Settings, Stream, WorkloadResults, job, mean, run_streams};
+use crate::Error;
 use crate::compare::Job;
 use crate::config::{MachineConfig, Mode};
 use crate::num::basis_points;
-use crate::{Error, SchemeKind};
-use SchemeKind::{Attc, Hatric, Ideal, IdealAtlb, Ipi, Kvmtlb, PomTlb, Shoot4u, Unitd};
+use crate::scheme::atlb::WARM;
+use crate::scheme::{self, ATTC, HATRIC, IDEAL, IDEAL_ATLB, IPI, KVMTLB, POM_TLB, SHOOT4U, UNITD};
 
 /// One figure: a line for each workload.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -50,30 +51,47 @@ fn variant(change: impl FnOnce(&mut MachineConfig)) -> MachineConfig {
 /// Every simulation that a figure or row needs.
 fn all_jobs() -> Vec<Job> {
     let paper = MachineConfig::default();
-    let mut jobs: Vec<Job> = [Kvmtlb, PomTlb, Hatric, Attc, Ideal, IdealAtlb, Shoot4u]
-        .into_iter()
-        .map(|scheme| job(scheme, "", &paper))
-        .collect();
+    let mut jobs: Vec<Job> = [
+        &KVMTLB,
+        &POM_TLB,
+        &HATRIC,
+        &ATTC,
+        &IDEAL,
+        &IDEAL_ATLB,
+        &SHOOT4U,
+    ]
+    .into_iter()
+    .map(|scheme| job(scheme, "", &paper))
+    .collect();
     for (name, cycles) in LATENCIES {
         let machine = variant(|m| {
-            m.attc.host_update_cycles = cycles;
-            m.attc.guest_update_cycles = cycles;
+            m.schemes.set(&scheme::attc::HOST_UPDATE, cycles);
+            m.schemes.set(&scheme::attc::GUEST_UPDATE, cycles);
         });
-        jobs.push(job(Attc, name, &machine));
+        jobs.push(job(&ATTC, name, &machine));
     }
     for (name, share) in GUEST_SHARES {
         let machine = variant(|m| m.hybrid.guest_percent = share);
-        jobs.extend([Kvmtlb, Hatric, Attc].map(|scheme| job(scheme, name, &machine)));
+        jobs.extend([&KVMTLB, &HATRIC, &ATTC].map(|scheme| job(scheme, name, &machine)));
     }
     let dram = variant(|m| m.hybrid.enabled = false);
-    jobs.extend([Kvmtlb, Attc].map(|scheme| job(scheme, "dram", &dram)));
+    jobs.extend([&KVMTLB, &ATTC].map(|scheme| job(scheme, "dram", &dram)));
     let native = variant(|m| m.mode = Mode::Native);
     jobs.extend(
-        [Ipi, PomTlb, Hatric, Unitd, Attc, Ideal].map(|scheme| job(scheme, "native", &native)),
+        [&IPI, &POM_TLB, &HATRIC, &UNITD, &ATTC, &IDEAL]
+            .map(|scheme| job(scheme, "native", &native)),
     );
-    jobs.push(job(Attc, "cold", &variant(|m| m.attc.warm = false)));
+    jobs.push(job(
+        &ATTC,
+        "cold",
+        &variant(|m| m.schemes.set(&WARM, false)),
+    ));
     jobs.extend(sensitivity::jobs());
-    jobs.push(job(Attc, "14-bits", &variant(|m| m.attc.match_bits = 14)));
+    jobs.push(job(
+        &ATTC,
+        "14-bits",
+        &variant(|m| m.schemes.set(&scheme::attc::MATCH_BITS, 14)),
+    ));
     jobs
 }
 
@@ -146,7 +164,7 @@ fn rows(all: &[WorkloadResults]) -> Vec<Row> {
             .unless_agrees(|| sensitivity.pom()),
         stated::over_hatric(all).unless_agrees(|| {
             format!(
-                "moves with the guest's share: without guest migrations ATTC leads by {} (Figure 14); \
+                "moves with the guest's share: without guest migrations &ATTC leads by {} (Figure 14); \
                  the paper itself states 12 % in section 1 and 7.4 % in section 4",
                 percent(guest_0)
             )
@@ -202,7 +220,7 @@ fn explain(source: &str, what: &str, all: &[WorkloadResults]) -> String {
             percent(mean(all, |w| w.gain("ideal", "attc")))
         ),
         (_, "coherence cycles removed by ATTC") => format!(
-            "each update costs ATTC 500 cycles for each of its pages, a migration has two; at 0 \
+            "each update costs &ATTC 500 cycles for each of its pages, a migration has two; at 0 \
              cost the gap to ideal is {}",
             percent(mean(all, |w| w.gain("ideal-atlb", "attc")))
         ),

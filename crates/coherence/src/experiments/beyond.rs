@@ -3,12 +3,13 @@
 
 use super::table::percent;
 use super::{Settings, WorkloadResults, job, run_jobs};
+use crate::Error;
 use crate::compare::Job;
-use crate::config::{self, MachineConfig};
+use crate::config::MachineConfig;
 use crate::num::basis_points;
+use crate::scheme::{ATTC, HATRIC, IDEAL_ATLB, IPI, KVMTLB, Registry, SHOOT4U, Spec};
+use crate::scheme::{atlb, attc::invtbl};
 use crate::workload::{Pattern, Workload, find};
-use crate::{Error, SchemeKind};
-use SchemeKind::{Attc, Hatric, IdealAtlb, Ipi, Kvmtlb, Shoot4u};
 
 /// One line: gains over kvmtlb in one setting.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -42,7 +43,7 @@ impl Beyond {
     }
 }
 
-const SCHEMES: [SchemeKind; 6] = [Kvmtlb, Ipi, Shoot4u, Hatric, Attc, IdealAtlb];
+const SCHEMES: [&Spec; 6] = [&KVMTLB, &IPI, &SHOOT4U, &HATRIC, &ATTC, &IDEAL_ATLB];
 
 fn line(
     settings: &Settings,
@@ -60,12 +61,12 @@ fn line(
         workload: workload.name,
         outcomes: run_jobs(settings, workload, vms, &jobs)?,
     };
-    let gain = |scheme: &SchemeKind| {
-        let name = scheme.name().to_owned();
+    let gain = |scheme: &&'static Spec| {
+        let name = scheme.name.to_owned();
         let gain = results.gain(&name, "kvmtlb");
         (name, gain)
     };
-    let attc = &results.get(Attc.name()).counts;
+    let attc = &results.get(ATTC.name).counts;
     Ok(Beyond {
         question,
         setting,
@@ -129,7 +130,7 @@ pub fn beyond(settings: &Settings, done: &mut dyn FnMut(&Beyond)) -> Result<Vec<
             &machine,
         ))?;
     }
-    let server = config::load("preset = \"server\"", "server")?;
+    let server = Registry::shipped().load("preset = \"server\"", "server")?;
     let wide = Workload {
         threads: 32,
         ..base
@@ -153,8 +154,8 @@ pub fn beyond(settings: &Settings, done: &mut dyn FnMut(&Beyond)) -> Result<Vec<
     };
     for mib in [1_u32, 2, 4, 16, 64] {
         let mut machine = MachineConfig::default();
-        machine.attc.atlb_kib = mib * 1024;
-        machine.attc.invtbl_kib = mib * 256;
+        machine.schemes.set(&atlb::KIB, mib * 1024);
+        machine.schemes.set(&invtbl::KIB, mib * 256);
         let tables = format!("ATLB {mib} MiB, 1/4 INVTBL");
         add(line(settings, "table sizes", tables, large, 1, &machine))?;
     }

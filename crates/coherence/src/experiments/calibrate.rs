@@ -2,8 +2,9 @@
 //! The one calibration: the shootdown rate that gives Figure 1's mean overhead, virtualized.
 
 use super::{Settings, job, mean, run_table_3};
+use crate::Error;
 use crate::config::MachineConfig;
-use crate::{Error, SchemeKind};
+use crate::scheme::{IDEAL, KVMTLB};
 
 /// Pages swept per 10^11 instructions and MiB of footprint, found by [`calibrate`] at
 /// [`Settings::full`].
@@ -29,10 +30,7 @@ pub struct Calibration {
 /// As the simulations.
 pub fn calibrate(settings: &Settings) -> Result<Calibration, Error> {
     let machine = MachineConfig::default();
-    let jobs = [
-        job(SchemeKind::Kvmtlb, "", &machine),
-        job(SchemeKind::Ideal, "", &machine),
-    ];
+    let jobs = [job(&KVMTLB, "", &machine), job(&IDEAL, "", &machine)];
     let mut tried: Vec<(u32, i64)> = Vec::new();
     let mut rate = settings.rate.max(1);
     // The overhead grows almost in proportion to the rate, so a few proportional steps arrive.

@@ -7,9 +7,9 @@
 
 use super::attc::{Figure, Reproduction};
 use super::{Row, Settings, WorkloadResults, job, run_table_3, stated};
+use crate::Error;
 use crate::config::MachineConfig;
-use crate::{Error, SchemeKind};
-use SchemeKind::{Attc, Hatric, Ideal, IdealAtlb, Kvmtlb};
+use crate::scheme::{ATTC, HATRIC, IDEAL, IDEAL_ATLB, KVMTLB};
 
 /// Runs the short form. `done` hears how many workloads of how many have finished.
 ///
@@ -20,7 +20,7 @@ pub fn headline(
     done: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Reproduction, Error> {
     let paper = MachineConfig::default();
-    let jobs = [Kvmtlb, Hatric, Attc, Ideal, IdealAtlb].map(|scheme| job(scheme, "", &paper));
+    let jobs = [&KVMTLB, &HATRIC, &ATTC, &IDEAL, &IDEAL_ATLB].map(|scheme| job(scheme, "", &paper));
     let results = run_table_3(settings, &jobs, done)?;
     let outcomes = || results.iter().flat_map(|w| &w.outcomes);
     Ok(Reproduction {

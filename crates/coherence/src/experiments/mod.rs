@@ -22,11 +22,12 @@ pub use calibrate::{CALIBRATED_RATE, Calibration, calibrate};
 pub use headline::headline;
 pub use table::{Basis, Row};
 
+use crate::Error;
 use crate::compare::{Job, Outcome, compare};
 use crate::config::MachineConfig;
+use crate::scheme::Spec;
 use crate::sim::Options;
 use crate::workload::{Generator, GeneratorOptions, TABLE_3, Workload};
-use crate::{Error, SchemeKind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Simulations that share one decoded stream at a time; more would cost memory and save little.
@@ -66,15 +67,15 @@ impl Settings {
 }
 
 /// The name of a job: the scheme's, and the machine's or stream's variant.
-fn label(scheme: SchemeKind, variant: &str) -> String {
+fn label(scheme: &'static Spec, variant: &str) -> String {
     match variant {
-        "" => scheme.name().to_owned(),
-        variant => format!("{}@{variant}", scheme.name()),
+        "" => scheme.name.to_owned(),
+        variant => format!("{}@{variant}", scheme.name),
     }
 }
 
 /// A job named by the scheme and a variant of the machine.
-fn job(scheme: SchemeKind, variant: &str, machine: &MachineConfig) -> Job {
+fn job(scheme: &'static Spec, variant: &str, machine: &MachineConfig) -> Job {
     Job {
         label: label(scheme, variant),
         scheme,

@@ -10,11 +10,10 @@
 use super::attc::Figure;
 use super::table::percent;
 use super::{Settings, Stream, WorkloadResults, job, mean};
-use crate::SchemeKind;
 use crate::compare::Job;
 use crate::config::{MachineConfig, Mode};
+use crate::scheme::{ATTC, HATRIC, IPI, KVMTLB, POM_TLB, Spec};
 use crate::workload::Workload;
-use SchemeKind::{Attc, Hatric, Ipi, Kvmtlb, PomTlb};
 
 /// Cycles of every page walk, instead of simulated walks.
 const WALKS: [u32; 3] = [50, 100, 200];
@@ -25,13 +24,21 @@ const WORDCOUNT_RATES: [u64; 2] = [70, 50];
 const UPDATES: [u32; 2] = [10, 20];
 
 /// A machine's label, how it differs from the paper's, and the schemes that run on it.
-type Place = (&'static str, fn(&mut MachineConfig), &'static [SchemeKind]);
+type Place = (
+    &'static str,
+    fn(&mut MachineConfig),
+    &'static [&'static Spec],
+);
 
 /// The machines of the walk experiment.
 const PLACES: [Place; 3] = [
-    ("", |_| {}, &[Kvmtlb, PomTlb, Attc]),
-    ("native-", |m| m.mode = Mode::Native, &[Ipi, Hatric, Attc]),
-    ("dram-", |m| m.hybrid.enabled = false, &[Kvmtlb, Attc]),
+    ("", |_| {}, &[&KVMTLB, &POM_TLB, &ATTC]),
+    (
+        "native-",
+        |m| m.mode = Mode::Native,
+        &[&IPI, &HATRIC, &ATTC],
+    ),
+    ("dram-", |m| m.hybrid.enabled = false, &[&KVMTLB, &ATTC]),
 ];
 
 fn with_walks(cycles: u32, change: fn(&mut MachineConfig)) -> MachineConfig {
@@ -58,9 +65,9 @@ pub(super) fn jobs() -> Vec<Job> {
 pub(super) fn streams(settings: &Settings, workload: Workload) -> Vec<Stream> {
     let paper = MachineConfig::default();
     let (rates, schemes): (&[u64], _) = match workload.name {
-        "freqmine" => (&[FREQMINE_RATE], [Kvmtlb, Attc]),
-        "wordcount" => (&WORDCOUNT_RATES, [Hatric, Attc]),
-        _ => (&[], [Kvmtlb, Attc]),
+        "freqmine" => (&[FREQMINE_RATE], [&KVMTLB, &ATTC]),
+        "wordcount" => (&WORDCOUNT_RATES, [&HATRIC, &ATTC]),
+        _ => (&[], [&KVMTLB, &ATTC]),
     };
     let mut streams: Vec<Stream> = rates
         .iter()
@@ -77,7 +84,7 @@ pub(super) fn streams(settings: &Settings, workload: Workload) -> Vec<Stream> {
         for (name, cycles) in [("", 0), ("-walk-100", 100)] {
             let machine = with_walks(cycles, |m| m.hybrid.enabled = false);
             let name = format!("dram-updates-{percent}{name}");
-            jobs.extend([Kvmtlb, Attc].map(|scheme| job(scheme, &name, &machine)));
+            jobs.extend([&KVMTLB, &ATTC].map(|scheme| job(scheme, &name, &machine)));
         }
         streams.push(Stream {
             rate: settings.rate,
@@ -108,11 +115,11 @@ impl<'a> Sensitivity<'a> {
     }
 
     /// Mean gain of one scheme over another, both in the setting `name`.
-    fn gain(&self, scheme: SchemeKind, base: SchemeKind, name: &str) -> i64 {
+    fn gain(&self, scheme: &'static Spec, base: &'static Spec, name: &str) -> i64 {
         mean(self.all, |w| gain_in(w, scheme, base, name))
     }
 
-    fn one(&self, workload: &str, scheme: SchemeKind, base: SchemeKind, name: &str) -> i64 {
+    fn one(&self, workload: &str, scheme: &'static Spec, base: &'static Spec, name: &str) -> i64 {
         let found = self.all.iter().find(|w| w.workload == workload);
         gain_in(found.expect("Table 3 has the workload"), scheme, base, name)
     }
@@ -139,35 +146,35 @@ impl<'a> Sensitivity<'a> {
             "moves with the cost of a walk, on average {} cycles here; with one cost for every walk, \
              as the paper's simulator had, POM-TLB gains {} cycles",
             self.mean_walk("kvmtlb"),
-            self.at_each_walk(|name| self.gain(PomTlb, Kvmtlb, name), "")
+            self.at_each_walk(|name| self.gain(&POM_TLB, &KVMTLB, name), "")
         )
     }
 
     pub(super) fn native(&self) -> String {
         format!(
             "moves with the cost of a walk, on average {} cycles here, natively; with one cost for \
-             every walk, as the paper's simulator had, ATTC gains {} cycles",
+             every walk, as the paper's simulator had, &ATTC gains {} cycles",
             self.mean_walk("ipi@native"),
-            self.at_each_walk(|name| self.gain(Attc, Ipi, name), "native-")
+            self.at_each_walk(|name| self.gain(&ATTC, &IPI, name), "native-")
         )
     }
 
     pub(super) fn native_apart(&self) -> String {
-        let apart = |name: &str| self.gain(Attc, Hatric, name);
+        let apart = |name: &str| self.gain(&ATTC, &HATRIC, name);
         format!(
-            "moves with the cost of a walk, since HATRIC has no ATLB; with one cost for every walk \
-             ATTC leads by {} cycles",
+            "moves with the cost of a walk, since &HATRIC has no ATLB; with one cost for every walk \
+             &ATTC leads by {} cycles",
             self.at_each_walk(apart, "native-")
         )
     }
 
     pub(super) fn dram(&self) -> String {
         let at = |percent: u32, walks: &str| {
-            self.gain(Attc, Kvmtlb, &format!("dram-updates-{percent}{walks}"))
+            self.gain(&ATTC, &KVMTLB, &format!("dram-updates-{percent}{walks}"))
         };
         format!(
             "moves with the guest updates that remain without migrations, which are not stated (here \
-             two workloads have any): with {} and {} % of the page moves in every workload ATTC gains \
+             two workloads have any): with {} and {} % of the page moves in every workload &ATTC gains \
              {} and {}, and with walks of 100 cycles besides {} and {}",
             UPDATES[0],
             UPDATES[1],
@@ -179,10 +186,10 @@ impl<'a> Sensitivity<'a> {
     }
 
     pub(super) fn freqmine(&self) -> String {
-        let at = |name: &str| percent(self.one("freqmine", Attc, Kvmtlb, name));
+        let at = |name: &str| percent(self.one("freqmine", &ATTC, &KVMTLB, name));
         format!(
             "moves with its rate of shootdowns, which is not stated: at {FREQMINE_RATE} % of the rate \
-             that its footprint gives here ATTC gains {}; with walks of 100 cycles instead {}",
+             that its footprint gives here &ATTC gains {}; with walks of 100 cycles instead {}",
             at(&format!("rate-{FREQMINE_RATE}")),
             at("walk-100")
         )
@@ -190,12 +197,12 @@ impl<'a> Sensitivity<'a> {
 
     pub(super) fn wordcount(&self) -> String {
         let at = |rate: u64| {
-            let gain = self.one("wordcount", Attc, Hatric, &format!("rate-{rate}"));
+            let gain = self.one("wordcount", &ATTC, &HATRIC, &format!("rate-{rate}"));
             format!("{} at {rate} %", percent(gain))
         };
         format!(
             "moves with its rate of shootdowns, which is not stated: of the rate that its footprint \
-             gives here, ATTC leads by {}",
+             gives here, &ATTC leads by {}",
             WORDCOUNT_RATES.map(at).join(", ")
         )
     }
@@ -207,9 +214,9 @@ impl<'a> Sensitivity<'a> {
             [[paper, default].to_vec(), each.to_vec()].concat()
         };
         let native = |scheme, base| self.gain(scheme, base, "native");
-        let freqmine = |name: &str| self.one("freqmine", Attc, Kvmtlb, name);
-        let wordcount = |name: &str| self.one("wordcount", Attc, Hatric, name);
-        let dram = |name: &str| self.gain(Attc, Kvmtlb, &format!("dram{name}"));
+        let freqmine = |name: &str| self.one("freqmine", &ATTC, &KVMTLB, name);
+        let wordcount = |name: &str| self.one("wordcount", &ATTC, &HATRIC, name);
+        let dram = |name: &str| self.gain(&ATTC, &KVMTLB, &format!("dram{name}"));
         let table = |what, columns: &[&str], lines| Figure {
             name: "Sensitivity",
             what,
@@ -229,21 +236,21 @@ impl<'a> Sensitivity<'a> {
                 vec![
                     (
                         "POM-TLB",
-                        walks("", PomTlb, Kvmtlb, self.gain(PomTlb, Kvmtlb, ""), 400),
+                        walks("", &POM_TLB, &KVMTLB, self.gain(&POM_TLB, &KVMTLB, ""), 400),
                     ),
                     (
                         "ATTC",
-                        walks("", Attc, Kvmtlb, self.gain(Attc, Kvmtlb, ""), 3_570),
+                        walks("", &ATTC, &KVMTLB, self.gain(&ATTC, &KVMTLB, ""), 3_570),
                     ),
                     (
                         "ATTC native",
-                        walks("native-", Attc, Ipi, native(Attc, Ipi), 1_280),
+                        walks("native-", &ATTC, &IPI, native(&ATTC, &IPI), 1_280),
                     ),
                     (
                         "less HATRIC",
-                        walks("native-", Attc, Hatric, native(Attc, Hatric), 0),
+                        walks("native-", &ATTC, &HATRIC, native(&ATTC, &HATRIC), 0),
                     ),
-                    ("DRAM only", walks("dram-", Attc, Kvmtlb, dram(""), 500)),
+                    ("DRAM only", walks("dram-", &ATTC, &KVMTLB, dram(""), 500)),
                 ],
             ),
             table(
@@ -290,8 +297,8 @@ impl<'a> Sensitivity<'a> {
     }
 }
 
-fn gain_in(w: &WorkloadResults, scheme: SchemeKind, base: SchemeKind, name: &str) -> i64 {
-    let label = |scheme: SchemeKind| super::label(scheme, name);
+fn gain_in(w: &WorkloadResults, scheme: &'static Spec, base: &'static Spec, name: &str) -> i64 {
+    let label = |scheme: &'static Spec| super::label(scheme, name);
     w.gain(&label(scheme), &label(base))
 }
 

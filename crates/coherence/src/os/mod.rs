@@ -20,7 +20,7 @@ use crate::layout::{Key, LARGE_SHIFT, PageMap, TABLE_FRAMES};
 use crate::num::{id32, ix};
 use crate::radix::{Radix, Step};
 use crate::record::Resident;
-use crate::rng::{Stream, mix};
+use steady_random::{Stream, mix};
 
 /// "No block": the page is not mapped.
 pub(crate) const NONE: u32 = u32::MAX;

@@ -5,14 +5,56 @@
 //! miss reads the line through the L2 cache; a walk inserts into it, off the critical path. A
 //! second table of the same form serves 2 MiB pages.
 
-use crate::cache::Entry;
-use crate::config::MachineConfig;
+use crate::Error;
+use crate::config::{Allowed, MachineConfig, Parameter, Value, bad, power_of_two};
 use crate::layout::{ATLB_BASE, Key, LARGE_ATLB_BASE, LINE_SHIFT};
-use crate::machine::{Fault, Machine, Walk};
+use crate::machine::{Fault, Lookup, View, Walk};
 use crate::mmu::TlbEntry;
 use crate::num::{ix, low16};
 use crate::os::Mapping;
 use crate::table::Table;
+
+/// Size of the ATLB.
+pub static KIB: Parameter = Parameter {
+    key: "attc.atlb_kib",
+    default: Value::Number(16_384),
+    allowed: Allowed::Range(1024, 1 << 20),
+    help: "ATLB size, KiB; at least 1024, so that the set index holds gVA bits 25:12.",
+};
+/// Ways of the ATLB.
+pub static WAYS: Parameter = Parameter {
+    key: "attc.atlb_ways",
+    default: Value::Number(4),
+    allowed: Allowed::Range(1, 16),
+    help: "ATLB ways of 16 bytes; a set is one 64-byte line, so 4.",
+};
+/// Size of the ATLB for large pages.
+pub static LARGE_KIB: Parameter = Parameter {
+    key: "attc.large_atlb_kib",
+    default: Value::Number(4096),
+    allowed: Allowed::Range(1024, 1 << 20),
+    help: "Second ATLB, for 2 MiB pages, KiB.",
+};
+/// How the tables begin.
+pub static WARM: Parameter = Parameter {
+    key: "attc.warm",
+    default: Value::Flag(true),
+    allowed: Allowed::Flag,
+    help: "A steady start finds the pages of the workload in the ATLB; false begins with empty tables.",
+};
+
+/// What must hold for the tables and for what private TLBs rebuild from a set's index.
+pub(super) fn validate(config: &MachineConfig) -> Result<(), Error> {
+    for key in [&KIB, &LARGE_KIB] {
+        power_of_two(key.key, config.schemes.number(key))?;
+    }
+    let ways = config.schemes.number(&WAYS);
+    if ways != 4 {
+        let want = "4: a set is one 64-byte line of four 16-byte entries";
+        return Err(bad(WAYS.key, ways.into(), want));
+    }
+    Ok(())
+}
 
 /// Bits by which Equation 1 shifts the VM id.
 const VM_SHIFT: u32 = 14;
@@ -99,17 +141,21 @@ pub struct Atlb {
     sets: [u64; 2],
     /// Time stamp of each VM's valid entries.
     stamps: Vec<u16>,
+    /// Takes in what was used before the run.
+    warms: bool,
 }
 
 impl Atlb {
     /// Empty tables.
     #[must_use]
     pub fn new(config: &MachineConfig) -> Self {
-        let sets = [config.atlb_sets(), config.large_atlb_sets()];
+        let sets = [&KIB, &LARGE_KIB].map(|kib| u64::from(config.schemes.number(kib)) * 1024 / 64);
+        let ways = config.schemes.number(&WAYS) as usize;
         Self {
-            tables: sets.map(|sets| Table::new(ix(sets), config.attc.atlb_ways as usize)),
+            tables: sets.map(|sets| Table::new(ix(sets), ways)),
             sets,
             stamps: Vec::new(),
+            warms: config.schemes.flag(&WARM),
         }
     }
 
@@ -142,43 +188,35 @@ impl Atlb {
     }
 
     /// Serves an L2 TLB miss: the set, or a walk whose result goes into the set.
-    pub fn serve(&mut self, m: &mut Machine, core: usize, key: Key, now: u64) -> Served {
+    pub fn serve(&mut self, m: &mut View<'_>, core: usize, key: Key, now: u64) -> Served {
         let index = self.index(key);
         let line = Self::line(index, key.is_large());
-        let (walker, start) = m.mmu[core].walker(now);
-        m.counts.atlb_lookups += 1;
-        let reply = m
-            .caches
-            .access(core, line, false, Entry::L2, start, &mut m.memory);
-        let read = start + reply.cycles;
-        let found = match m.fault {
-            Some(Fault::VmIdIgnored) => self.get_any_vm(key, m.os.vms()),
-            _ => self.get(key),
+        let walker = m.take_walker(core, now);
+        let read = walker.start + m.read_line(core, line, walker.start);
+        let found = if m.look().has(Fault::VmIdIgnored) {
+            self.get_any_vm(key, m.vms())
+        } else {
+            self.get(key)
         };
         if let Some(entry) = found {
-            m.counts.atlb_hits += 1;
-            m.mmu[core].hold_walker(walker, read);
-            let walk = Walk {
-                entry,
-                cycles: read - now,
-            };
+            m.count_lookup(Lookup::Hit);
+            m.release(walker, read);
+            let cycles = read - now;
             return Served {
-                walk,
+                walk: Walk { entry, cycles },
                 inserted: false,
             };
         }
-        let (mapping, end) = m.walk_tables(core, key, read);
-        m.mmu[core].hold_walker(walker, end);
+        m.count_lookup(Lookup::Miss);
+        let (mapping, end) = m.walk_tables(&walker, key, read);
+        m.release(walker, end);
         let entry = entry_of(&mapping);
         self.insert(key, &entry);
         // Posted: the access waits for the walk only.
-        m.caches
-            .access(core, line, true, Entry::L2, end, &mut m.memory);
+        m.write_line(core, line, end);
+        let cycles = end - now;
         Served {
-            walk: Walk {
-                entry,
-                cycles: end - now,
-            },
+            walk: Walk { entry, cycles },
             inserted: true,
         }
     }
@@ -204,9 +242,17 @@ impl Atlb {
         })
     }
 
-    /// Takes in a translation that was used before the run.
+    /// Takes in a translation that was used before the run, unless the tables begin empty.
     pub fn warm(&mut self, mapping: &Mapping) {
-        self.insert(mapping.key, &entry_of(mapping));
+        if self.warms {
+            self.insert(mapping.key, &entry_of(mapping));
+        }
+    }
+
+    /// Whether the tables take in what was used before the run.
+    #[must_use]
+    pub const fn warms(&self) -> bool {
+        self.warms
     }
 
     fn insert(&mut self, key: Key, entry: &TlbEntry) {

@@ -5,27 +5,55 @@
 //! still waits (paper section 1), at the configured cost. Left out: the latency that the shared
 //! second-level TLB adds to misses.
 
-use super::Scheme;
-use crate::config::MachineConfig;
+use super::{Runs, Scheme, Spec};
+use crate::config::{Allowed, LONGEST_UPDATE, MachineConfig, Mode, Parameter, Value, sets};
 use crate::layout::Key;
-use crate::machine::Machine;
+use crate::machine::View;
 use crate::num::ix;
 use crate::os::Remap;
 use crate::table::Table;
 
-/// DiDi.
+/// The initiator's cost.
+pub static INITIATOR: Parameter = Parameter {
+    key: "rivals.didi_initiator_cycles",
+    default: Value::Number(12_700),
+    allowed: Allowed::Range(0, LONGEST_UPDATE),
+    help: "DiDi initiator: Table 2's native initiator without the victim's interrupt (16200 - 3500); \
+           the ATTC paper says that the wait remains.",
+};
+/// The directory's size.
+pub static ENTRIES: Parameter = Parameter {
+    key: "rivals.didi_directory_entries",
+    default: Value::Number(32_768),
+    allowed: Allowed::Range(16, 1 << 22),
+    help: "Entries of DiDi's shared directory (16 ways).",
+};
+
+/// Shared TLB directory.
+pub static DIDI: Spec = Spec {
+    name: "didi",
+    help: "shared TLB directory; native only",
+    runs: Runs::Only(
+        Mode::Native,
+        "handles native systems only; set `mode = \"native\"`",
+    ),
+    parameters: &[&INITIATOR, &ENTRIES],
+    validate: |config| sets(ENTRIES.key, config.schemes.number(&ENTRIES).into(), 16),
+    make: |config| Box::new(Didi::new(config)),
+};
+
 #[derive(Debug)]
-pub struct Didi {
+struct Didi {
     directory: Table<u128>,
     initiator_cycles: u64,
 }
 
 impl Didi {
-    pub(super) fn new(config: &MachineConfig) -> Self {
-        let r = &config.rivals;
+    fn new(config: &MachineConfig) -> Self {
+        let entries = config.schemes.number(&ENTRIES);
         Self {
-            directory: Table::new((r.didi_directory_entries / 16) as usize, 16),
-            initiator_cycles: r.didi_initiator_cycles.into(),
+            directory: Table::new((entries / 16) as usize, 16),
+            initiator_cycles: config.schemes.number(&INITIATOR).into(),
         }
     }
 
@@ -33,30 +61,25 @@ impl Didi {
         ix(key.page() & (self.directory.sets() as u64 - 1))
     }
 
-    fn drop_from(m: &mut Machine, holders: u128, key: Key) -> u64 {
-        let mut dropped = 0;
-        for core in 0..m.mmu.len() {
-            let held = holders & (1 << core) != 0 && !m.is_skipped(core);
-            if held {
-                m.counts.tlb_messages += 1;
-                dropped += u64::from(m.mmu[core].invalidate(key));
-            }
+    /// Messages every holder of a page.
+    fn drop_from(m: &mut View<'_>, holders: u128, key: Key, revoked: bool) {
+        for core in (0..m.cores()).filter(|core| holders & (1 << core) != 0) {
+            m.message_core(core, key, revoked);
         }
-        dropped
     }
 }
 
 impl Scheme for Didi {
-    fn filled(&mut self, m: &mut Machine, core: usize, key: Key) {
+    fn filled(&mut self, m: &mut View<'_>, core: usize, key: Key) {
         let set = self.set(key);
         if let Some(slot) = self.directory.find(set, key.raw()) {
             *self.directory.value_mut(slot) |= 1 << core;
         } else if let Some((old, holders)) = self.directory.insert(set, key.raw(), 1 << core) {
-            m.counts.false_invalidations += Self::drop_from(m, holders, Key::from_raw(old));
+            Self::drop_from(m, holders, Key::from_raw(old), false);
         }
     }
 
-    fn revoke(&mut self, m: &mut Machine, remap: &Remap, core: usize, _now: u64) -> u64 {
+    fn revoke(&mut self, m: &mut View<'_>, remap: &Remap, core: usize, _now: u64) -> u64 {
         let mut others = 0;
         for change in &remap.changes {
             let set = self.set(change.key);
@@ -64,7 +87,7 @@ impl Scheme for Didi {
                 let holders = *self.directory.value(slot);
                 self.directory.remove(slot);
                 others |= holders & !(1 << core);
-                m.counts.true_invalidations += Self::drop_from(m, holders, change.key);
+                Self::drop_from(m, holders, change.key, true);
             }
         }
         if others == 0 {

@@ -5,16 +5,37 @@
 //! reaches beyond a migration already planned. A program's own update cannot wait in the
 //! background: its initiator waits for the leases, or sends IPIs where that is shorter.
 
-use super::{Scheme, software};
-use crate::config::MachineConfig;
+use super::{Runs, Scheme, Spec, software};
+use crate::config::{Allowed, MachineConfig, Mode, Parameter, Value};
 use crate::layout::{Key, PageMap};
-use crate::machine::{Machine, Walk};
+use crate::machine::{View, Walk};
 use crate::os::{Cause, Remap};
 
-/// SITE.
+/// Life of an entry.
+pub static LEASE: Parameter = Parameter {
+    key: "rivals.site_lease_us",
+    default: Value::Number(100),
+    allowed: Allowed::Range(1, 10_000_000),
+    help: "Life of a SITE entry, microseconds.",
+};
+
+/// Entries that expire.
+pub static SITE: Spec = Spec {
+    name: "site",
+    help: "entries that expire; native only",
+    runs: Runs::Only(
+        Mode::Native,
+        "handles native systems only; set `mode = \"native\"`",
+    ),
+    parameters: &[&LEASE],
+    validate: Spec::any_machine,
+    make: |config| Box::new(Site::new(config)),
+};
+
 #[derive(Debug)]
-pub struct Site {
+struct Site {
     lease: u64,
+    costs: software::Costs,
     /// Last cycle of the leases handed out, by page.
     leased_until: PageMap<u64>,
     /// Leases of a page end here at the latest, since it will migrate then.
@@ -22,9 +43,10 @@ pub struct Site {
 }
 
 impl Site {
-    pub(super) fn new(config: &MachineConfig) -> Self {
+    fn new(config: &MachineConfig) -> Self {
         Self {
-            lease: config.cycles(config.rivals.site_lease_us),
+            lease: config.cycles(config.schemes.number(&LEASE)),
+            costs: software::Costs::of_ipis(config),
             leased_until: PageMap::default(),
             planned: PageMap::default(),
         }
@@ -32,7 +54,7 @@ impl Site {
 }
 
 impl Scheme for Site {
-    fn miss(&mut self, m: &mut Machine, core: usize, key: Key, now: u64, issued: u64) -> Walk {
+    fn miss(&mut self, m: &mut View<'_>, core: usize, key: Key, now: u64, issued: u64) -> Walk {
         let mut walk = m.walk(core, key, now).0;
         let mut end = issued + self.lease;
         if let Some(&planned) = self.planned.get(&key.raw()) {
@@ -47,7 +69,7 @@ impl Scheme for Site {
         walk
     }
 
-    fn ready_at(&mut self, m: &Machine, remap: &Remap, now: u64) -> u64 {
+    fn ready_at(&mut self, remap: &Remap, now: u64) -> u64 {
         let leases = remap.changes.iter().map(|change| change.key.raw());
         let end = leases
             .filter_map(|key| self.leased_until.get(&key).copied())
@@ -58,11 +80,14 @@ impl Scheme for Site {
             }
             return end;
         }
-        let (initiator, _) = m.config.ipi_costs();
-        if end - now <= initiator { end } else { now }
+        if end - now <= self.costs.initiator {
+            end
+        } else {
+            now
+        }
     }
 
-    fn revoke(&mut self, m: &mut Machine, remap: &Remap, core: usize, now: u64) -> u64 {
+    fn revoke(&mut self, m: &mut View<'_>, remap: &Remap, core: usize, now: u64) -> u64 {
         let mut leased = false;
         for change in &remap.changes {
             let until = self.leased_until.remove(&change.key.raw());
@@ -70,7 +95,7 @@ impl Scheme for Site {
             self.planned.remove(&change.key.raw());
         }
         if leased {
-            return software::shoot_down(m, remap, core);
+            return self.costs.shoot_down(m, remap, core);
         }
         0
     }

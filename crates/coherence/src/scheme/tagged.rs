@@ -1,42 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! UNITD and HATRIC: TLB entries tagged with the address of a page-table entry.
+//! TLB entries tagged with the address of a page-table entry: what UNITD and HATRIC are made of.
 //!
 //! A write to a page-table entry is a coherence message with the address of its line. Every TLB
-//! drops the entries whose tag matches: UNITD compares 32 bits, HATRIC a co-tag of 16 (paper
-//! Table 1). A line holds eight entries and a co-tag is short, so neighbours go too; they are
-//! counted. UNITD follows the native table. HATRIC follows the nested (or the guest's) table, and
-//! changes to the other one are shot down by software.
+//! drops the entries whose tag matches. A line holds eight entries and a tag is short, so
+//! neighbours go too; they are counted.
 
 use super::{Scheme, software};
-use crate::config::{MachineConfig, Mode, Tracks};
+use crate::config::MachineConfig;
 use crate::layout::{Key, LINE_SHIFT};
-use crate::machine::{Machine, Walk};
+use crate::machine::{View, Walk};
 use crate::os::{Agent, Remap};
 
-/// UNITD or HATRIC.
+/// Tagged TLBs that follow one table.
 #[derive(Debug)]
-pub struct Tagged {
+pub(super) struct Tagged {
     tracks: Agent,
     tag_bits: u32,
+    /// Of changes to the other table.
+    costs: software::Costs,
 }
 
 impl Tagged {
-    pub(super) const fn unitd() -> Self {
+    pub(super) fn new(tracks: Agent, tag_bits: u32, config: &MachineConfig) -> Self {
+        assert!((1..64).contains(&tag_bits), "a tag is part of an address");
         Self {
-            tracks: Agent::Guest,
-            tag_bits: 32,
-        }
-    }
-
-    pub(super) fn hatric(config: &MachineConfig) -> Self {
-        let host = config.rivals.hatric_tracks == Tracks::Host;
-        Self {
-            tracks: if host && config.mode == Mode::Virtualized {
-                Agent::Host
-            } else {
-                Agent::Guest
-            },
-            tag_bits: 16,
+            tracks,
+            tag_bits,
+            costs: software::Costs::of_ipis(config),
         }
     }
 
@@ -46,9 +36,9 @@ impl Tagged {
 }
 
 impl Scheme for Tagged {
-    fn miss(&mut self, m: &mut Machine, core: usize, key: Key, now: u64, _issued: u64) -> Walk {
+    fn miss(&mut self, m: &mut View<'_>, core: usize, key: Key, now: u64, _issued: u64) -> Walk {
         let (mut walk, mapping) = m.walk(core, key, now);
-        let (guest, host) = m.os.leaf_entries(key, mapping.gpn);
+        let (guest, host) = m.leaf_entries(key, mapping.gpn);
         walk.entry.tag = self.tag(match self.tracks {
             Agent::Guest => guest,
             Agent::Host => host,
@@ -56,42 +46,26 @@ impl Scheme for Tagged {
         walk
     }
 
-    fn revoke(&mut self, m: &mut Machine, remap: &Remap, core: usize, _now: u64) -> u64 {
+    fn revoke(&mut self, m: &mut View<'_>, remap: &Remap, core: usize, _now: u64) -> u64 {
         if remap.agent != self.tracks {
-            return software::shoot_down(m, remap, core);
+            return self.costs.shoot_down(m, remap, core);
         }
-        let mut tags: Vec<u64> = remap
-            .changes
-            .iter()
-            .map(|change| {
-                self.tag(match self.tracks {
-                    Agent::Guest => change.guest_entry,
-                    Agent::Host => change.host_entry,
-                })
+        let tag = |change: &crate::os::Change| {
+            self.tag(match self.tracks {
+                Agent::Guest => change.guest_entry,
+                Agent::Host => change.host_entry,
             })
-            .collect();
+        };
+        let mut tags: Vec<u64> = remap.changes.iter().map(tag).collect();
         tags.sort_unstable();
         tags.dedup();
         let mut revoked: Vec<Key> = remap.changes.iter().map(|change| change.key).collect();
         revoked.sort_unstable();
-        m.counts.tlb_messages += (tags.len() * m.mmu.len()) as u64;
-        for at in 0..m.mmu.len() {
-            if m.is_skipped(at) {
-                continue;
-            }
-            let (mut meant, mut unmeant) = (0, 0);
-            m.mmu[at].invalidate_where(|key, entry| {
-                let hit = tags.binary_search(&entry.tag).is_ok();
-                if hit && revoked.binary_search(&key).is_ok() {
-                    meant += 1;
-                } else if hit {
-                    unmeant += 1;
-                }
-                hit
-            });
-            m.counts.true_invalidations += meant;
-            m.counts.false_invalidations += unmeant;
-        }
+        m.message_entries(
+            tags.len(),
+            |entry| tags.binary_search(&entry.tag).is_ok(),
+            &revoked,
+        );
         // The write of the entry itself carried the message; its cycles are charged there.
         0
     }

@@ -2,11 +2,12 @@
 //! What an update costs under each scheme, to the cycle, and what it removes. Four cores run VM 0,
 //! and each has loaded from the pages.
 
-use super::{Scheme, SchemeKind};
+use super::*;
 use crate::config::{MachineConfig, Mode};
 use crate::layout::Key;
-use crate::machine::Machine;
+use crate::machine::{Machine, View};
 use crate::os::{Agent, Cause, Remap};
+use crate::sim::translate;
 
 const PAGE: u64 = 0x1_2340;
 const CORES: usize = 4;
@@ -17,19 +18,19 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(kind: SchemeKind, change: impl FnOnce(&mut MachineConfig)) -> Self {
+    fn new(kind: &'static Spec, change: impl FnOnce(&mut MachineConfig)) -> Self {
         let mut config = MachineConfig::default();
         config.core.count = 4;
         change(&mut config);
         config.validate().expect("a possible machine");
-        let scheme = kind.build(&config, 2).expect("the mode suits the scheme");
+        let scheme = kind.build(&config).expect("the mode suits the scheme");
         let mut m = Machine::new(&config, 2, 1);
         m.running = vec![Some(0); CORES];
         Self { m, scheme }
     }
 
     /// Every core loads from `pages` pages of VM 0 from [`PAGE`].
-    fn with(kind: SchemeKind, pages: u64, change: impl FnOnce(&mut MachineConfig)) -> Self {
+    fn with(kind: &'static Spec, pages: u64, change: impl FnOnce(&mut MachineConfig)) -> Self {
         let mut rig = Self::new(kind, change);
         for page in 0..pages {
             for core in 0..CORES {
@@ -41,7 +42,7 @@ impl Rig {
 
     fn load(&mut self, core: usize, page: u64) {
         let key = Key::small(0, page);
-        self.m.translate(self.scheme.as_mut(), core, key, false, 0);
+        translate(&mut self.m, self.scheme.as_mut(), core, key, false, 0);
     }
 
     fn held(&self, page: u64) -> usize {
@@ -68,14 +69,14 @@ impl Rig {
     /// Revokes the first `pages` pages from core 0; returns the initiator's cycles.
     fn update(&mut self, agent: Agent, pages: u64) -> u64 {
         let remap = self.remap(agent, pages);
-        self.scheme.revoke(&mut self.m, &remap, 0, 0)
+        self.scheme.revoke(&mut View::of(&mut self.m), &remap, 0, 0)
     }
 }
 
 #[test]
 fn kvmtlb_costs_table_2_s_cycles_for_guest_and_host() {
     for agent in [Agent::Guest, Agent::Host] {
-        let mut rig = Rig::with(SchemeKind::Kvmtlb, 2, |_| {});
+        let mut rig = Rig::with(&KVMTLB, 2, |_| {});
         assert_eq!(rig.update(agent, 1), 48_000);
         assert_eq!(rig.m.owed, [0, 10_300, 10_300, 10_300]);
         assert_eq!(rig.held(PAGE), 0);
@@ -86,14 +87,14 @@ fn kvmtlb_costs_table_2_s_cycles_for_guest_and_host() {
 
 #[test]
 fn a_native_ipi_costs_table_2_s_other_cycles() {
-    let mut rig = Rig::with(SchemeKind::Ipi, 1, |m| m.mode = Mode::Native);
+    let mut rig = Rig::with(&IPI, 1, |m| m.mode = Mode::Native);
     assert_eq!(rig.update(Agent::Guest, 1), 16_200);
     assert_eq!(rig.m.owed, [0, 3_500, 3_500, 3_500]);
 }
 
 #[test]
 fn cores_that_do_not_run_the_vm_are_not_interrupted_but_lose_the_page() {
-    let mut rig = Rig::with(SchemeKind::Kvmtlb, 1, |_| {});
+    let mut rig = Rig::with(&KVMTLB, 1, |_| {});
     rig.m.running = vec![Some(0), Some(1), None, Some(0)];
     assert_eq!(rig.update(Agent::Guest, 1), 48_000);
     assert_eq!(rig.m.owed, [0, 0, 0, 10_300]);
@@ -102,7 +103,7 @@ fn cores_that_do_not_run_the_vm_are_not_interrupted_but_lose_the_page() {
 
 #[test]
 fn an_initiator_alone_invalidates_for_itself_only() {
-    let mut rig = Rig::with(SchemeKind::Kvmtlb, 1, |_| {});
+    let mut rig = Rig::with(&KVMTLB, 1, |_| {});
     rig.m.running = vec![Some(0), None, None, None];
     assert_eq!(rig.update(Agent::Guest, 1), 10_300);
     assert_eq!(rig.m.counts.ipi_shootdowns, 0);
@@ -111,7 +112,7 @@ fn an_initiator_alone_invalidates_for_itself_only() {
 #[test]
 fn a_guest_flushes_everything_above_33_pages() {
     for (pages, flushes) in [(33, 0), (34, 4)] {
-        let mut rig = Rig::with(SchemeKind::Kvmtlb, 40, |_| {});
+        let mut rig = Rig::with(&KVMTLB, 40, |_| {});
         rig.update(Agent::Guest, pages);
         assert_eq!(rig.m.counts.full_flushes, flushes, "{pages} pages");
         assert_eq!(rig.held(PAGE + 39), if flushes > 0 { 0 } else { CORES });
@@ -121,19 +122,19 @@ fn a_guest_flushes_everything_above_33_pages() {
 #[test]
 fn ipi_waits_for_preempted_vcpus_and_kvmtlb_and_shoot4u_do_not() {
     for (kind, cycles) in [
-        (SchemeKind::Ipi, 48_000 + 5_000),
-        (SchemeKind::Kvmtlb, 48_000),
-        (SchemeKind::Shoot4u, 11_016),
+        (&IPI, 48_000 + 5_000),
+        (&KVMTLB, 48_000),
+        (&SHOOT4U, 11_016),
     ] {
         let mut rig = Rig::with(kind, 1, |_| {});
         rig.m.preempted_wait[0] = 5_000;
-        assert_eq!(rig.update(Agent::Guest, 1), cycles, "{}", kind.name());
+        assert_eq!(rig.update(Agent::Guest, 1), cycles, "{}", kind.name);
     }
 }
 
 #[test]
 fn shoot4u_spares_guests_the_interrupt_of_a_vcpu_and_is_kvmtlb_for_the_host() {
-    let mut rig = Rig::with(SchemeKind::Shoot4u, 1, |_| {});
+    let mut rig = Rig::with(&SHOOT4U, 1, |_| {});
     rig.update(Agent::Guest, 1);
     assert_eq!(rig.m.owed, [0, 3_500, 3_500, 3_500]);
     assert_eq!(rig.held(PAGE), 0);
@@ -142,7 +143,7 @@ fn shoot4u_spares_guests_the_interrupt_of_a_vcpu_and_is_kvmtlb_for_the_host() {
 
 #[test]
 fn pom_tlb_costs_what_kvmtlb_costs_and_its_atlb_forgets_the_page() {
-    let mut rig = Rig::with(SchemeKind::PomTlb, 1, |_| {});
+    let mut rig = Rig::with(&POM_TLB, 1, |_| {});
     assert_eq!(rig.update(Agent::Host, 1), 48_000);
     assert_eq!(rig.held(PAGE), 0);
     let walks = rig.m.counts.walks;
@@ -153,7 +154,7 @@ fn pom_tlb_costs_what_kvmtlb_costs_and_its_atlb_forgets_the_page() {
 #[test]
 fn hatric_follows_the_host_for_nothing_and_shoots_the_guest_s_updates_down() {
     // Eight entries of the nested table share a line and so a co-tag; the ninth does not.
-    let mut rig = Rig::with(SchemeKind::Hatric, 24, |_| {});
+    let mut rig = Rig::with(&HATRIC, 24, |_| {});
     assert_eq!(rig.update(Agent::Host, 1), 0);
     let gone = (PAGE..PAGE + 24).filter(|&page| rig.held(page) == 0);
     assert!((1..=8).contains(&gone.count()), "one line's pages");
@@ -168,7 +169,7 @@ fn hatric_follows_the_host_for_nothing_and_shoots_the_guest_s_updates_down() {
 
 #[test]
 fn unitd_follows_the_native_table_for_nothing() {
-    let mut rig = Rig::with(SchemeKind::Unitd, 9, |m| m.mode = Mode::Native);
+    let mut rig = Rig::with(&UNITD, 9, |m| m.mode = Mode::Native);
     assert_eq!(rig.update(Agent::Guest, 1), 0);
     // PAGE is a multiple of 8: its line holds eight entries.
     assert!((PAGE..PAGE + 8).all(|page| rig.held(page) == 0));
@@ -178,7 +179,7 @@ fn unitd_follows_the_native_table_for_nothing() {
 
 #[test]
 fn didi_messages_the_holders_and_waits_only_where_others_hold_the_page() {
-    let mut rig = Rig::new(SchemeKind::Didi, |m| m.mode = Mode::Native);
+    let mut rig = Rig::new(&DIDI, |m| m.mode = Mode::Native);
     rig.load(0, PAGE);
     assert_eq!(rig.update(Agent::Guest, 1), 0, "nobody else has it");
     for core in [0, 2] {
@@ -194,9 +195,9 @@ fn didi_messages_the_holders_and_waits_only_where_others_hold_the_page() {
 fn a_page_that_leaves_didi_s_directory_leaves_the_tlbs() {
     let change = |m: &mut MachineConfig| {
         m.mode = Mode::Native;
-        m.rivals.didi_directory_entries = 16;
+        m.schemes.set(&didi::ENTRIES, 16);
     };
-    let mut rig = Rig::new(SchemeKind::Didi, change);
+    let mut rig = Rig::new(&DIDI, change);
     for page in 0..17 {
         rig.load(0, PAGE + page);
     }
@@ -206,31 +207,39 @@ fn a_page_that_leaves_didi_s_directory_leaves_the_tlbs() {
 
 #[test]
 fn site_s_entries_serve_until_their_lease_ends_and_a_migration_waits_for_it() {
-    let mut rig = Rig::with(SchemeKind::Site, 1, |m| m.mode = Mode::Native);
+    let mut rig = Rig::with(&SITE, 1, |m| m.mode = Mode::Native);
     // 100 microseconds at 4 GHz, from the access.
     let lease = 400_000;
     let entry = *rig.m.mmu[0].l1_entry(Key::small(0, PAGE)).expect("loaded");
     assert!(entry.serves(false, lease - 1) && !entry.serves(false, lease));
     let remap = rig.remap(Agent::Guest, 1);
-    assert_eq!(rig.scheme.ready_at(&rig.m, &remap, 1_000), lease);
-    assert_eq!(rig.scheme.revoke(&mut rig.m, &remap, 0, lease), 0);
+    assert_eq!(rig.scheme.ready_at(&remap, 1_000), lease);
+    assert_eq!(
+        rig.scheme
+            .revoke(&mut View::of(&mut rig.m), &remap, 0, lease),
+        0
+    );
     assert_eq!(rig.m.counts.victim_cycles, 0);
 }
 
 #[test]
 fn a_program_s_update_under_site_waits_for_a_short_lease_and_interrupts_for_a_long_one() {
-    let mut rig = Rig::with(SchemeKind::Site, 1, |m| m.mode = Mode::Native);
+    let mut rig = Rig::with(&SITE, 1, |m| m.mode = Mode::Native);
     let mut remap = rig.remap(Agent::Guest, 1);
     remap.cause = Cause::Program;
     let (late, early) = (400_000 - 16_200, 1_000);
-    assert_eq!(rig.scheme.ready_at(&rig.m, &remap, late), 400_000);
-    assert_eq!(rig.scheme.ready_at(&rig.m, &remap, early), early);
-    assert_eq!(rig.scheme.revoke(&mut rig.m, &remap, 0, early), 16_200);
+    assert_eq!(rig.scheme.ready_at(&remap, late), 400_000);
+    assert_eq!(rig.scheme.ready_at(&remap, early), early);
+    assert_eq!(
+        rig.scheme
+            .revoke(&mut View::of(&mut rig.m), &remap, 0, early),
+        16_200
+    );
 }
 
 #[test]
 fn the_ideals_cost_nothing_and_remove_the_page_and_no_other() {
-    for kind in [SchemeKind::Ideal, SchemeKind::IdealAtlb] {
+    for kind in [&IDEAL, &IDEAL_ATLB] {
         let mut rig = Rig::with(kind, 2, |_| {});
         assert_eq!(rig.update(Agent::Host, 1), 0);
         assert_eq!((rig.held(PAGE), rig.held(PAGE + 1)), (0, CORES));

@@ -5,10 +5,11 @@
 //! a loop of their own, [`Sim::run_hits`], which holds the core's structures and leaves as soon as
 //! a record needs more; what it has done is what the long way would have done.
 
-use super::{Sim, Stop, Thread};
+use super::{Sim, Stop, Thread, translate};
 use crate::block::{Kind, Packed};
 use crate::cache::Found;
 use crate::layout::{Key, LINE_SHIFT, PAGE_SHIFT, data_line};
+use crate::machine::Data;
 use crate::mmu::TlbEntry;
 use std::sync::Arc;
 
@@ -130,7 +131,7 @@ impl Sim {
                 let record = &records[done];
                 let write = record.kind == Kind::Store;
                 let line = data_line(key, entry.spn, record.vaddr);
-                self.check(core, key, &entry, write, now);
+                self.check_access(core, key, &entry, write, now);
                 let data = self.machine.data_miss(core, line, write, now, found);
                 self.complete(core, record, 0, data);
                 done += 1;
@@ -225,14 +226,14 @@ impl Sim {
         let write = record.kind == Kind::Store;
         let m = &mut self.machine;
         let key = m.os.key_of(vm, record.vaddr >> PAGE_SHIFT);
-        let (entry, translated) = m.translate(self.scheme.as_mut(), core, key, write, now);
-        self.check(core, key, &entry, write, now);
+        let (entry, translated) = translate(m, self.scheme.as_mut(), core, key, write, now);
+        self.check_access(core, key, &entry, write, now);
         let line = data_line(key, entry.spn, record.vaddr);
         let data = self.machine.data(core, line, write, now + translated);
         self.complete(core, record, translated, data);
     }
 
-    fn check(&mut self, core: usize, key: Key, entry: &TlbEntry, write: bool, now: u64) {
+    fn check_access(&mut self, core: usize, key: Key, entry: &TlbEntry, write: bool, now: u64) {
         let m = &mut self.machine;
         if let Some(oracle) = &mut m.oracle {
             oracle.check(core, key, entry, write, now);
@@ -241,13 +242,18 @@ impl Sim {
     }
 
     /// Ends an access whose translation and data took so many cycles.
-    fn complete(&mut self, core: usize, record: &Packed, translated: u64, data: u64) {
-        let cycles = translated + if record.kind == Kind::Store { 1 } else { data };
+    fn complete(&mut self, core: usize, record: &Packed, translated: u64, data: Data) {
+        let cycles = translated
+            + if record.kind == Kind::Store {
+                1
+            } else {
+                data.cycles
+            };
         self.cores[core].front.complete(record.instructions, cycles);
         let m = &mut self.machine;
         m.counts.accesses += 1;
         m.counts.instructions += u64::from(record.instructions) + 1;
-        if let Some(frame) = m.hot_frame.take() {
+        if let Some(frame) = data.hot {
             self.migrate(core, frame);
         }
     }

@@ -4,6 +4,7 @@
 
 use super::Sim;
 use crate::block::Call;
+use crate::machine::View;
 use crate::os::{Agent, Cause, Migration, Remap};
 
 impl Sim {
@@ -11,7 +12,7 @@ impl Sim {
         let os = &mut self.machine.os;
         if let Some(remap) = os.map_call(vm, call.start, call.len, call.prot, call.kind) {
             let now = self.cores[core].front.drain();
-            let ready = self.scheme.ready_at(&self.machine, &remap, now);
+            let ready = self.scheme.ready_at(&remap, now);
             self.revoke(core, &remap, now, ready);
         }
     }
@@ -23,7 +24,7 @@ impl Sim {
         };
         let now = self.cores[core].front.drain();
         let ready = match self.machine.os.describe_migration(&plan) {
-            Some(remap) => self.scheme.ready_at(&self.machine, &remap, now),
+            Some(remap) => self.scheme.ready_at(&remap, now),
             None => now,
         };
         if ready > now {
@@ -101,7 +102,7 @@ impl Sim {
                 mmu.flush_walk_caches(remap.vm);
             }
         }
-        cycles += self.scheme.revoke(m, remap, core, begin);
+        cycles += self.scheme.revoke(&mut View::of(m), remap, core, begin);
         m.counts.initiator_cycles += cycles;
         self.lock_until = now + cycles;
         self.stall(core, cycles);

@@ -11,8 +11,8 @@
 use crate::Error;
 use crate::num::ix;
 use crate::record::{MapKind, Prot, Record, Resident, Source};
-use crate::rng::{Stream, mix};
 use crate::workload::Workload;
+use steady_random::{Stream, mix};
 
 /// A multiple of 2 MiB, as large pages need.
 const FOOTPRINT: u64 = 0x10_0000_0000;

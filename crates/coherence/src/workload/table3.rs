@@ -2,6 +2,7 @@
 //! The workloads of Table 3: threads and footprint from the paper, patterns assumed.
 
 use crate::Error;
+use crate::nearest::hint;
 
 /// How the accesses of a thread spread, in parts of 1000; the rest go to a 16 KiB stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,10 +117,6 @@ pub fn find(name: &str) -> Result<Workload, Error> {
     if let Some(found) = TABLE_3.iter().find(|workload| workload.name == name) {
         return Ok(*found);
     }
-    let names = || TABLE_3.iter().map(|workload| workload.name);
-    let hint = match steady_nearest::nearest(name, names()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("there are: {}", names().collect::<Vec<_>>().join(", ")),
-    };
+    let hint = hint(name, &TABLE_3.map(|workload| workload.name));
     Err(Error::Config(format!("no workload `{name}`; {hint}")))
 }

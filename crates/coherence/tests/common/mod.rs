@@ -3,12 +3,13 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::sync::Arc;
+use steady_coherence::Fault;
 use steady_coherence::block::Decoder;
-use steady_coherence::machine::Fault;
 use steady_coherence::record::{MapKind, Memory, Prot, Record};
-use steady_coherence::rng::Stream;
+use steady_coherence::scheme::{atlb, attc::invtbl};
 use steady_coherence::sim::Sim;
-use steady_coherence::{MachineConfig, Options, SchemeKind};
+use steady_coherence::{MachineConfig, Options, Spec};
+use steady_random::Stream;
 
 /// First byte of the pages the traces use.
 pub const BASE: u64 = 0x4000_0000;
@@ -24,9 +25,9 @@ pub fn busy_machine() -> MachineConfig {
     machine.l3.kib = 64;
     machine.hybrid.threshold = 2;
     machine.hybrid.dram_percent = 50;
-    machine.attc.atlb_kib = 1024;
-    machine.attc.large_atlb_kib = 1024;
-    machine.attc.invtbl_kib = 1;
+    machine.schemes.set(&atlb::KIB, 1024);
+    machine.schemes.set(&atlb::LARGE_KIB, 1024);
+    machine.schemes.set(&invtbl::KIB, 1);
     machine
 }
 
@@ -76,7 +77,7 @@ pub fn busy_trace(seed: u64, threads: u16, pages: u32, length: u32) -> Vec<Recor
 /// Runs records on one scheme with the oracle on; `prepare` sees the simulation first.
 pub fn run_checked(
     machine: &MachineConfig,
-    scheme: SchemeKind,
+    scheme: &'static Spec,
     records: Vec<Record>,
     vms: u16,
     threads_per_vm: u16,
@@ -100,15 +101,13 @@ pub fn run_checked(
 
 /// Violations the oracle found.
 pub fn violations(sim: &Sim) -> u64 {
-    sim.machine
-        .oracle
-        .as_ref()
+    sim.oracle()
         .expect("checked runs have an oracle")
         .violations
 }
 
 /// Runs the busy trace with a planted fault and returns the violations.
-pub fn with_fault(scheme: SchemeKind, fault: Fault, vms: u16) -> u64 {
+pub fn with_fault(scheme: &'static Spec, fault: Fault, vms: u16) -> u64 {
     let machine = busy_machine();
     let records = busy_trace(3, 4, 96, 60_000);
     let per = if vms > 1 { 4 / vms } else { 0 };

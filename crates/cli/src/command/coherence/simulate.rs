@@ -10,7 +10,8 @@ use anyhow::Context;
 use steady_coherence::compare::{Comparison, compare as simulate, jobs};
 use steady_coherence::config::{MachineConfig, Mode};
 use steady_coherence::result::run_result;
-use steady_coherence::{Error, SchemeKind};
+use steady_coherence::scheme::{ATTC, DIDI, HATRIC, IDEAL, IPI, KVMTLB, SHOOT4U, UNITD};
+use steady_coherence::{Error, Registry, Spec};
 use steady_lab::Watcher;
 use steady_measures::RunResult;
 
@@ -21,21 +22,22 @@ use crate::progress::Show;
 
 /// Simulates one scheme.
 pub fn run(arguments: &SimulateOne) -> anyhow::Result<ExitCode> {
-    let scheme = SchemeKind::parse(&arguments.scheme)?;
+    let scheme = Registry::shipped().find(&arguments.scheme)?;
     let machine = machine(&arguments.simulate.machine)?;
     show(&arguments.simulate, &machine, &[scheme], 1)
 }
 
 /// Simulates several schemes on the same accesses.
 pub fn compare(arguments: &SimulateMany) -> anyhow::Result<ExitCode> {
+    let registry = Registry::shipped();
     let named = arguments
         .schemes
         .iter()
-        .map(|name| SchemeKind::parse(name))
+        .map(|name| registry.find(name))
         .collect::<Result<Vec<_>, _>>()?;
     for (at, scheme) in named.iter().enumerate() {
         if named[..at].contains(scheme) {
-            let text = format!("--schemes names `{}` twice; name it once", scheme.name());
+            let text = format!("--schemes names `{}` twice; name it once", scheme.name);
             return Err(Error::Config(text).into());
         }
     }
@@ -49,11 +51,10 @@ pub fn compare(arguments: &SimulateMany) -> anyhow::Result<ExitCode> {
 }
 
 /// The schemes compared when none are named: today's software first, the bound last.
-fn usual(mode: Mode) -> Vec<SchemeKind> {
-    use SchemeKind::{Attc, Didi, Hatric, Ideal, Ipi, Kvmtlb, Shoot4u, Unitd};
+fn usual(mode: Mode) -> Vec<&'static Spec> {
     match mode {
-        Mode::Virtualized => vec![Kvmtlb, Shoot4u, Hatric, Attc, Ideal],
-        Mode::Native => vec![Ipi, Unitd, Didi, Hatric, Attc, Ideal],
+        Mode::Virtualized => vec![&KVMTLB, &SHOOT4U, &HATRIC, &ATTC, &IDEAL],
+        Mode::Native => vec![&IPI, &UNITD, &DIDI, &HATRIC, &ATTC, &IDEAL],
     }
 }
 
@@ -61,7 +62,7 @@ fn usual(mode: Mode) -> Vec<SchemeKind> {
 fn show(
     arguments: &Simulate,
     machine: &MachineConfig,
-    schemes: &[SchemeKind],
+    schemes: &[&'static Spec],
     threads: usize,
 ) -> anyhow::Result<ExitCode> {
     let begun = (SystemTime::now(), Instant::now());

@@ -6,11 +6,11 @@ use std::io::Read;
 use std::path::Path;
 
 use steady_coherence::captured::Captured;
-use steady_coherence::config::{self, MachineConfig, preset_names};
+use steady_coherence::config::{MachineConfig, preset_names};
 use steady_coherence::experiments::CALIBRATED_RATE;
 use steady_coherence::record::{Record, Resident, Source};
 use steady_coherence::workload::{Generator, GeneratorOptions, TABLE_3, Workload, find};
-use steady_coherence::{Error, Options};
+use steady_coherence::{Error, Options, Registry};
 use steady_lab::Watcher;
 use steady_memtrace::{Origin, Reader};
 
@@ -42,7 +42,7 @@ pub fn machine(given: &Path) -> anyhow::Result<MachineConfig> {
         .into_iter()
         .find(|name| given == Path::new(name))
     {
-        return Ok(config::load(&format!("preset = \"{preset}\""), preset)?);
+        return Ok(Registry::shipped().load(&format!("preset = \"{preset}\""), preset)?);
     }
     let text = read_limited(given).map_err(|error| {
         Error::Config(format!(
@@ -51,7 +51,7 @@ pub fn machine(given: &Path) -> anyhow::Result<MachineConfig> {
             preset_names().join(", ")
         ))
     })?;
-    Ok(config::load(&text, &given.display().to_string())?)
+    Ok(Registry::shipped().load(&text, &given.display().to_string())?)
 }
 
 /// A text file, unless it is larger than any machine.

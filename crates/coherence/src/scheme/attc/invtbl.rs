@@ -4,10 +4,25 @@
 //! Entries of 4 bytes: the frame's tag, an ATLB set index, and one bit that says which ATLB. A frame
 //! with several guest-virtual pages has an entry for each, at most as many as the ways.
 
-use crate::config::MachineConfig;
+use crate::config::{Allowed, MachineConfig, Parameter, Value};
 use crate::layout::{INVTBL_BASE, LARGE_SHIFT, LINE_SHIFT};
 use crate::num::ix;
 use crate::table::Table;
+
+/// Size of the inverse table.
+pub static KIB: Parameter = Parameter {
+    key: "attc.invtbl_kib",
+    default: Value::Number(4096),
+    allowed: Allowed::Range(1, 1 << 20),
+    help: "Inverse table size, KiB.",
+};
+/// Ways of the inverse table.
+pub static WAYS: Parameter = Parameter {
+    key: "attc.invtbl_ways",
+    default: Value::Number(4),
+    allowed: Allowed::Range(1, 16),
+    help: "Inverse table ways of 4 bytes: the most synonyms of one page.",
+};
 
 /// Where an entry points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,9 +59,10 @@ impl Invtbl {
     /// An empty table.
     #[must_use]
     pub fn new(config: &MachineConfig) -> Self {
-        let ways = config.attc.invtbl_ways as usize;
+        let ways = config.schemes.number(&WAYS) as usize;
+        let entries = config.schemes.number(&KIB) as usize * 256;
         Self {
-            table: Table::new(ix(config.invtbl_sets()), ways),
+            table: Table::new(entries / ways, ways),
             set_bytes: 4 * ways as u64,
         }
     }

@@ -12,7 +12,7 @@
 //! outlives its ATLB entry for the same reason; it goes only with an update or by replacement,
 //! and then the set is written as for an update. Natively there is no inverse table.
 
-mod invtbl;
+pub mod invtbl;
 mod rights;
 #[cfg(test)]
 mod tests;
@@ -20,14 +20,105 @@ mod tests;
 pub use invtbl::{Invtbl, Pointer};
 pub use rights::{Actor, Decision, Gate, Operation, Target, decide};
 
-use super::{Atlb, Scheme, set_index};
-use crate::cache::Entry;
-use crate::config::{Flush, MachineConfig, Mode};
+use super::{Atlb, Runs, Scheme, Spec, atlb, set_index};
+use crate::Error;
+use crate::config::{Allowed, LONGEST_UPDATE, MachineConfig, Mode, Parameter, Value, bad, sets};
 use crate::layout::Key;
-use crate::machine::{Fault, Machine, Walk};
-use crate::mmu::TlbEntry;
+use crate::machine::{Fault, Look, Message, View, Walk};
 use crate::os::{Agent, Mapping, Remap};
 use std::collections::BTreeMap;
+
+/// Initiator cycles of a host update.
+pub static HOST_UPDATE: Parameter = Parameter {
+    key: "attc.host_update_cycles",
+    default: Value::Number(500),
+    allowed: Allowed::Range(0, LONGEST_UPDATE),
+    help: "Initiator cycles of a host update of one page (section 3.3: 500); 0 simulates the accesses.",
+};
+/// Initiator cycles of a guest update.
+pub static GUEST_UPDATE: Parameter = Parameter {
+    key: "attc.guest_update_cycles",
+    default: Value::Number(0),
+    allowed: Allowed::Range(0, LONGEST_UPDATE),
+    help: "Initiator cycles of a guest update of one page; 0 simulates the accesses, as the paper does.",
+};
+/// Bits that private TLBs compare.
+pub static MATCH_BITS: Parameter = Parameter {
+    key: "attc.match_bits",
+    default: Value::Number(0),
+    allowed: Allowed::Range(0, 64),
+    help: "ATLB set-index bits a private TLB compares; 0 compares all. The paper's text has 18 in \
+           section 2.2 and 14 in section 4.",
+};
+/// How everything is flushed.
+pub static FLUSH: Parameter = Parameter {
+    key: "attc.flush",
+    default: Value::Word("stamp"),
+    allowed: Allowed::Words(&["dma", "walker", "stamp"]),
+    help: "How all translations of a VM are flushed (section 5): `dma` wipes the whole ATLB in the \
+           background, other VMs' entries too; `walker` reads and rewrites each set; `stamp` makes \
+           the VM's older entries invalid when they are met.",
+};
+/// When everything is flushed.
+pub static FLUSH_CEILING: Parameter = Parameter {
+    key: "attc.flush_ceiling_pages",
+    default: Value::Number(512),
+    allowed: Allowed::Range(0, u32::MAX),
+    help: "Pages above which a range update becomes a whole flush.",
+};
+
+/// Addressable TLB as the point of coherence.
+pub static ATTC: Spec = Spec {
+    name: "attc",
+    help: "addressable TLB as the point of coherence for guest and host",
+    runs: Runs::Anywhere,
+    parameters: &[
+        &atlb::KIB,
+        &atlb::WAYS,
+        &atlb::LARGE_KIB,
+        &invtbl::KIB,
+        &invtbl::WAYS,
+        &HOST_UPDATE,
+        &GUEST_UPDATE,
+        &MATCH_BITS,
+        &atlb::WARM,
+        &FLUSH,
+        &FLUSH_CEILING,
+    ],
+    validate,
+    make: |config| Box::new(Attc::new(config)),
+};
+
+fn validate(config: &MachineConfig) -> Result<(), Error> {
+    atlb::validate(config)?;
+    let number = |parameter| u64::from(config.schemes.number(parameter));
+    let ways = config.schemes.number(&invtbl::WAYS);
+    sets("attc.invtbl", number(&invtbl::KIB) * 256, ways)?;
+    let index_bits = (number(&atlb::KIB) * 16).trailing_zeros();
+    let bits = config.schemes.number(&MATCH_BITS);
+    if bits > index_bits {
+        let want = format!("0 to {index_bits}, the bits of the ATLB's set index");
+        return Err(bad(MATCH_BITS.key, bits.into(), &want));
+    }
+    if (1..14).contains(&bits) {
+        let want = "0 (all) or at least 14: fewer bits do not give the L2 TLB's set";
+        return Err(bad(MATCH_BITS.key, bits.into(), want));
+    }
+    let l2_sets = config.mmu.l2.entries / config.mmu.l2.ways;
+    if l2_sets > 128 {
+        let want = "at most 128 sets: a larger index is not in gVA bits 25:12";
+        return Err(bad("mmu.l2 sets", l2_sets.into(), want));
+    }
+    Ok(())
+}
+
+/// A way to flush all translations of one VM (paper section 5, "TLB Flush Operations").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flush {
+    Dma,
+    Walker,
+    Stamp,
+}
 
 /// ATTC.
 #[derive(Debug)]
@@ -36,13 +127,15 @@ pub struct Attc {
     /// None natively.
     invtbl: Option<Invtbl>,
     /// The gate that guests and hypervisor pass (Table 4).
-    pub gate: Gate,
+    gate: Gate,
     /// Index bits that private TLBs compare, by page size.
     match_mask: [u64; 2],
     host_cycles: u64,
     guest_cycles: u64,
     flush: Flush,
     flush_ceiling: usize,
+    /// Cycles for which one pass over both tables keeps DRAM busy.
+    pass_cycles: u64,
     pointer_evictions: u64,
     whole_flushes: u64,
     bystanders: u64,
@@ -52,21 +145,30 @@ pub struct Attc {
 impl Attc {
     /// ATTC with empty tables.
     #[must_use]
-    pub fn new(config: &MachineConfig, _vms: u16) -> Self {
-        let a = &config.attc;
-        let mask = |sets: u64| match a.match_bits {
+    pub fn new(config: &MachineConfig) -> Self {
+        let number = |parameter| config.schemes.number(parameter);
+        let mask = |sets: u64| match number(&MATCH_BITS) {
             0 => sets - 1,
             bits => (sets - 1) & ((1 << bits) - 1),
         };
+        let atlb = Atlb::new(config);
+        let sets = [false, true].map(|large| atlb.sets(large));
+        let burst = u64::from(config.dram.burst_clocks) * u64::from(config.core.mhz) * 2
+            / u64::from(config.dram.mts);
         Self {
-            atlb: Atlb::new(config),
+            atlb,
             invtbl: (config.mode == Mode::Virtualized).then(|| Invtbl::new(config)),
             gate: Gate::default(),
-            match_mask: [mask(config.atlb_sets()), mask(config.large_atlb_sets())],
-            host_cycles: a.host_update_cycles.into(),
-            guest_cycles: a.guest_update_cycles.into(),
-            flush: a.flush,
-            flush_ceiling: a.flush_ceiling_pages as usize,
+            match_mask: sets.map(mask),
+            host_cycles: number(&HOST_UPDATE).into(),
+            guest_cycles: number(&GUEST_UPDATE).into(),
+            flush: match config.schemes.word(&FLUSH) {
+                "dma" => Flush::Dma,
+                "walker" => Flush::Walker,
+                _ => Flush::Stamp,
+            },
+            flush_ceiling: number(&FLUSH_CEILING) as usize,
+            pass_cycles: (sets[0] + sets[1]) * burst / u64::from(config.dram.channels),
             pointer_evictions: 0,
             whole_flushes: 0,
             bystanders: 0,
@@ -75,8 +177,8 @@ impl Attc {
     }
 
     /// Stores the pointer that every ATLB entry needs.
-    fn point(&mut self, m: &mut Machine, core: usize, key: Key, spn: u64, now: u64) {
-        if self.invtbl.is_none() || m.fault == Some(Fault::PointerLost) {
+    fn point(&mut self, m: &mut View<'_>, core: usize, key: Key, spn: u64, now: u64) {
+        if self.invtbl.is_none() || m.look().has(Fault::PointerLost) {
             return;
         }
         let pointer = Pointer {
@@ -86,8 +188,7 @@ impl Attc {
         let table = self.invtbl.as_mut().expect("checked above");
         let line = table.line(spn, pointer.large);
         let evicted = table.insert(spn, pointer);
-        m.caches
-            .access(core, line, true, Entry::L2, now, &mut m.memory);
+        m.write_line(core, line, now);
         if let Some((old_spn, old)) = evicted {
             self.pointer_evictions += 1;
             // The entries that the lost pointer stood for go with it, from ATLB and TLBs.
@@ -99,7 +200,7 @@ impl Attc {
     /// Returns the cycles of the two accesses.
     fn write_set(
         &mut self,
-        m: &mut Machine,
+        m: &mut View<'_>,
         core: usize,
         pointer: Pointer,
         doomed: impl Fn(Key, u64) -> bool,
@@ -107,67 +208,31 @@ impl Attc {
         now: u64,
     ) -> u64 {
         let line = Atlb::line(pointer.set, pointer.large);
-        let read = m
-            .caches
-            .access(core, line, false, Entry::L2, now, &mut m.memory)
-            .cycles;
+        let read = m.read_line(core, line, now);
         self.bystanders += self.atlb.clear_set(pointer.set, pointer.large, |key, spn| {
             doomed(key, spn) && !revoked.contains(&key)
         });
         self.atlb.clear_set(pointer.set, pointer.large, doomed);
-        let write = m
-            .caches
-            .access(core, line, true, Entry::L2, now + read, &mut m.memory)
-            .cycles;
+        let write = m.write_line(core, line, now + read);
         self.tell_tlbs(m, pointer, revoked);
         read + write
     }
 
     /// The coherence message: every TLB drops what its set address names.
-    fn tell_tlbs(&self, m: &mut Machine, pointer: Pointer, revoked: &[Key]) {
-        m.counts.tlb_messages += m.mmu.len() as u64;
+    fn tell_tlbs(&self, m: &mut View<'_>, pointer: Pointer, revoked: &[Key]) {
         let mask = self.match_mask[usize::from(pointer.large)];
         let sets = self.atlb.sets(pointer.large);
-        let (mut meant, mut unmeant) = (0, 0);
-        for core in 0..m.mmu.len() {
-            if m.is_skipped(core) {
-                continue;
-            }
-            let skip_l2 = m.fault == Some(Fault::SetMissed);
-            let mmu = &mut m.mmu[core];
-            let l1 = if pointer.large {
-                &mut mmu.l1_2m
-            } else {
-                &mut mmu.l1_4k
-            };
-            let levels = [Some(l1), (!skip_l2).then_some(&mut mmu.l2)];
-            for tlb in levels.into_iter().flatten() {
-                // The low 14 bits of the set's index are the page's: enough for either TLB.
-                let set = tlb.set_of(pointer.set & 0x3FFF);
-                for slot in tlb.table.slots(set) {
-                    let raw = tlb.table.key(slot);
-                    if raw == 0 || Key::from_raw(raw).is_large() != pointer.large {
-                        continue;
-                    }
-                    let key = Key::from_raw(raw);
-                    let own = set_index(key.page(), key.vm_id(), sets);
-                    if (own ^ pointer.set) & mask == 0 {
-                        tlb.table.remove(slot);
-                        if revoked.contains(&key) {
-                            meant += 1;
-                        } else {
-                            unmeant += 1;
-                        }
-                    }
-                }
-            }
-        }
-        m.counts.true_invalidations += meant;
-        m.counts.false_invalidations += unmeant;
+        m.message(&Message {
+            // The low 14 bits of the set's index are the page's.
+            page_bits: pointer.set,
+            large: pointer.large,
+            names: |key: Key| (set_index(key.page(), key.vm_id(), sets) ^ pointer.set) & mask == 0,
+            revoked,
+        });
     }
 
     /// Figure 5: one write to the ATLB for each page, filtered by the writer's VM.
-    fn guest_update(&mut self, m: &mut Machine, remap: &Remap, core: usize, now: u64) -> u64 {
+    fn guest_update(&mut self, m: &mut View<'_>, remap: &Remap, core: usize, now: u64) -> u64 {
         if remap.changes.len() > self.flush_ceiling {
             return self.flush_all(m, remap, core, now);
         }
@@ -196,7 +261,7 @@ impl Attc {
     }
 
     /// Figure 6: the inverse table's pointers lead to the ATLB sets of each old frame.
-    fn host_update(&mut self, m: &mut Machine, remap: &Remap, core: usize, now: u64) -> u64 {
+    fn host_update(&mut self, m: &mut View<'_>, remap: &Remap, core: usize, now: u64) -> u64 {
         let revoked: Vec<Key> = remap.changes.iter().map(|change| change.key).collect();
         let mut frames: Vec<(u64, bool)> = remap
             .changes
@@ -216,10 +281,7 @@ impl Attc {
             let line = table.line(spn, large);
             let pointers = table.take(spn, large);
             self.most_pointers = self.most_pointers.max(pointers.len() as u64);
-            cycles += m
-                .caches
-                .access(core, line, true, Entry::L2, now + cycles, &mut m.memory)
-                .cycles;
+            cycles += m.write_line(core, line, now + cycles);
             for pointer in pointers {
                 let exact = move |_, held| held == spn;
                 cycles += self.write_set(m, core, pointer, exact, &revoked, now + cycles);
@@ -232,13 +294,9 @@ impl Attc {
     }
 
     /// Drops every translation of a VM in one of the paper's three ways.
-    fn flush_all(&mut self, m: &mut Machine, remap: &Remap, core: usize, now: u64) -> u64 {
+    fn flush_all(&mut self, m: &mut View<'_>, remap: &Remap, core: usize, now: u64) -> u64 {
         self.whole_flushes += 1;
         let vm = remap.vm;
-        let lines = self.atlb.sets(false) + self.atlb.sets(true);
-        let burst = u64::from(m.config.dram.burst_clocks) * u64::from(m.config.core.mhz) * 2
-            / u64::from(m.config.dram.mts);
-        let pass = lines * burst / u64::from(m.config.dram.channels);
         let how = if self.flush == Flush::Stamp && !self.atlb.restamp(vm) {
             // Every stamp has been used once: old entries must really go.
             Flush::Walker
@@ -249,19 +307,17 @@ impl Attc {
             Flush::Stamp => {}
             Flush::Walker => {
                 self.atlb.remove_where(|key| key.vm() == vm);
-                m.memory.occupy_dram(now, 2 * pass);
+                m.occupy_dram(now, 2 * self.pass_cycles);
             }
             Flush::Dma => {
                 self.atlb.remove_where(|_| true);
-                m.memory.occupy_dram(now, pass);
+                m.occupy_dram(now, self.pass_cycles);
             }
         }
-        m.flush_everywhere(remap);
+        m.flush_vm(remap);
         // One write starts it; the rest is in the background.
         let line = Atlb::line(0, false);
-        m.caches
-            .access(core, line, true, Entry::L2, now, &mut m.memory)
-            .cycles
+        m.write_line(core, line, now)
     }
 }
 
@@ -270,13 +326,16 @@ impl Scheme for Attc {
         self.atlb.remove(key);
     }
 
-    fn warm(&mut self, m: &Machine, mapping: &Mapping) {
+    fn warm(&mut self, m: Look<'_>, mapping: &Mapping) {
+        if !self.atlb.warms() {
+            return;
+        }
         let pointer = Pointer {
             set: self.atlb.index(mapping.key),
             large: mapping.key.is_large(),
         };
         if let Some(table) = self.invtbl.as_mut() {
-            if m.fault == Some(Fault::PointerLost) {
+            if m.has(Fault::PointerLost) {
                 // The planted fault: an entry without its pointer.
             } else if let Some((old_spn, old)) = table.insert(mapping.spn, pointer) {
                 self.atlb
@@ -286,7 +345,7 @@ impl Scheme for Attc {
         self.atlb.warm(mapping);
     }
 
-    fn miss(&mut self, m: &mut Machine, core: usize, key: Key, now: u64, _issued: u64) -> Walk {
+    fn miss(&mut self, m: &mut View<'_>, core: usize, key: Key, now: u64, _issued: u64) -> Walk {
         let served = self.atlb.serve(m, core, key, now);
         if served.inserted {
             let done = now + served.walk.cycles;
@@ -295,7 +354,7 @@ impl Scheme for Attc {
         served.walk
     }
 
-    fn revoke(&mut self, m: &mut Machine, remap: &Remap, core: usize, now: u64) -> u64 {
+    fn revoke(&mut self, m: &mut View<'_>, remap: &Remap, core: usize, now: u64) -> u64 {
         match remap.agent {
             Agent::Guest => self.guest_update(m, remap, core, now),
             Agent::Host => self.host_update(m, remap, core, now),
@@ -314,7 +373,7 @@ impl Scheme for Attc {
         ])
     }
 
-    fn check(&self, m: &Machine) -> Result<(), String> {
+    fn check(&self, m: Look<'_>) -> Result<(), String> {
         let Some(table) = &self.invtbl else {
             return Ok(());
         };
@@ -337,10 +396,7 @@ impl Scheme for Attc {
                 return Err(missing("the ATLB entry", key, spn));
             }
         }
-        let held = |mmu: &crate::mmu::Mmu| -> Vec<(Key, TlbEntry)> {
-            mmu.entries().map(|(key, entry)| (key, *entry)).collect()
-        };
-        for (key, entry) in m.mmu.iter().flat_map(held) {
+        for (key, entry) in m.translations() {
             if !points(key, entry.spn) {
                 return Err(missing("a TLB entry", key, entry.spn));
             }

@@ -2,30 +2,34 @@
 //! ATTC step by step, on a machine of two cores: what each update removes, and what it leaves.
 
 use super::Attc;
-use crate::config::{Flush, MachineConfig, Mode};
+use super::{FLUSH, FLUSH_CEILING, MATCH_BITS};
+use crate::config::{MachineConfig, Mode};
 use crate::layout::Key;
-use crate::machine::Machine;
+use crate::machine::{Look, Machine, View};
 use crate::os::{Agent, Cause, Remap};
 use crate::record::{MapKind, Prot};
-use crate::scheme::Scheme;
+use crate::scheme::{Registry, Scheme, atlb};
+use crate::sim::translate;
 
 const PAGE: u64 = 0x12345;
 
 fn rig(vms: u16, change: impl FnOnce(&mut MachineConfig)) -> (Machine, Attc) {
     let mut config = MachineConfig::default();
     config.core.count = 2;
-    config.attc.atlb_kib = 1024;
-    config.attc.large_atlb_kib = 1024;
+    config.schemes.set(&atlb::KIB, 1024);
+    config.schemes.set(&atlb::LARGE_KIB, 1024);
     change(&mut config);
-    config.validate().expect("a possible machine");
-    let attc = Attc::new(&config, vms);
+    Registry::shipped()
+        .validate(&config)
+        .expect("a possible machine");
+    let attc = Attc::new(&config);
     (Machine::new(&config, vms, 1), attc)
 }
 
 /// Both cores load from the page.
 fn use_page(m: &mut Machine, attc: &mut Attc, key: Key) {
     for core in 0..2 {
-        m.translate(attc, core, key, false, 0);
+        translate(m, attc, core, key, false, 0);
     }
     assert!(attc.atlb.get(key).is_some(), "the walk has stored it");
 }
@@ -75,7 +79,7 @@ fn a_guest_s_update_leaves_the_other_vm_s_entry_in_the_set_and_drops_its_tlb_ent
     use_page(&mut m, &mut attc, mine);
     use_page(&mut m, &mut attc, other);
     let update = remap(&mut m, Agent::Guest, &[mine]);
-    attc.revoke(&mut m, &update, 0, 1_000);
+    attc.revoke(&mut View::of(&mut m), &update, 0, 1_000);
     assert!(attc.atlb.get(mine).is_none() && attc.atlb.get(other).is_some());
     assert_eq!((held(&m, mine), held(&m, other)), (0, 0));
     // Each of two cores holds each page in L1 and L2.
@@ -91,7 +95,7 @@ fn a_guest_s_update_drops_every_entry_of_its_vm_in_the_set() {
     use_page(&mut m, &mut attc, mine);
     use_page(&mut m, &mut attc, neighbour);
     let update = remap(&mut m, Agent::Guest, &[mine]);
-    attc.revoke(&mut m, &update, 0, 1_000);
+    attc.revoke(&mut View::of(&mut m), &update, 0, 1_000);
     assert!(attc.atlb.get(neighbour).is_none());
     assert_eq!(attc.counts()["atlb_bystanders_dropped"], 1);
 }
@@ -103,7 +107,7 @@ fn a_host_s_update_drops_the_entries_of_its_frame_and_no_other_of_the_set() {
     use_page(&mut m, &mut attc, moved);
     use_page(&mut m, &mut attc, neighbour);
     let update = remap(&mut m, Agent::Host, &[moved]);
-    let cycles = attc.revoke(&mut m, &update, 0, 1_000);
+    let cycles = attc.revoke(&mut View::of(&mut m), &update, 0, 1_000);
     assert_eq!(cycles, 500, "section 3.3, for one page");
     assert!(attc.atlb.get(moved).is_none() && attc.atlb.get(neighbour).is_some());
     assert_eq!(held(&m, moved), 0);
@@ -111,22 +115,22 @@ fn a_host_s_update_drops_the_entries_of_its_frame_and_no_other_of_the_set() {
         m.counts.false_invalidations, 4,
         "the set's address fits both"
     );
-    assert_eq!(attc.check(&m), Ok(()));
+    assert_eq!(attc.check(Look::at(&m)), Ok(()));
 }
 
 #[test]
 fn pages_whose_set_differs_in_one_compared_bit_keep_their_tlb_entries() {
     for (match_bits, kept) in [(0, 2), (14, 0)] {
         let (mut m, mut attc) = rig(1, |config| {
-            config.attc.atlb_kib = 16_384;
-            config.attc.match_bits = match_bits;
+            config.schemes.set(&atlb::KIB, 16_384);
+            config.schemes.set(&MATCH_BITS, match_bits);
         });
         // The same TLB sets; the ATLB set differs in bit 14 only.
         let (moved, far) = (Key::small(0, PAGE), Key::small(0, PAGE ^ (1 << 14)));
         use_page(&mut m, &mut attc, moved);
         use_page(&mut m, &mut attc, far);
         let update = remap(&mut m, Agent::Host, &[moved]);
-        attc.revoke(&mut m, &update, 0, 1_000);
+        attc.revoke(&mut View::of(&mut m), &update, 0, 1_000);
         assert_eq!(held(&m, far), kept, "{match_bits} bits compared");
     }
 }
@@ -134,7 +138,7 @@ fn pages_whose_set_differs_in_one_compared_bit_keep_their_tlb_entries() {
 #[test]
 fn both_tlb_sets_follow_from_the_atlb_set_s_index_alone() {
     let (m, attc) = rig(4, |_| {});
-    let mut draw = crate::rng::Stream::new(8, 0);
+    let mut draw = steady_random::Stream::new(8, 0);
     for _ in 0..2_000 {
         let page = (u64::from(draw.next_u32()) << 4) | u64::from(draw.below(16));
         let key = Key::small(crate::num::low16(u64::from(draw.below(4))), page);
@@ -149,8 +153,8 @@ fn both_tlb_sets_follow_from_the_atlb_set_s_index_alone() {
 #[test]
 fn a_displaced_pointer_takes_its_atlb_entry_and_tlb_entries_along() {
     let (mut m, mut attc) = rig(1, |config| {
-        config.attc.invtbl_kib = 1;
-        config.attc.invtbl_ways = 1;
+        config.schemes.set(&super::invtbl::KIB, 1);
+        config.schemes.set(&super::invtbl::WAYS, 1);
     });
     // 256 sets of one: the pages' frames follow each other, so the 257th displaces the first.
     for page in 0..256 {
@@ -162,7 +166,7 @@ fn a_displaced_pointer_takes_its_atlb_entry_and_tlb_entries_along() {
     assert_eq!(attc.counts()["pointer_evictions"], 1);
     assert!(attc.atlb.get(Key::small(0, 0)).is_none());
     assert_eq!(held(&m, Key::small(0, 0)), 0);
-    assert_eq!(attc.check(&m), Ok(()));
+    assert_eq!(attc.check(Look::at(&m)), Ok(()));
 }
 
 #[test]
@@ -176,7 +180,7 @@ fn a_host_s_update_reaches_all_synonyms_of_a_frame() {
         use_page(&mut m, &mut attc, name);
     }
     let update = remap(&mut m, Agent::Host, &names);
-    attc.revoke(&mut m, &update, 0, 1_000);
+    attc.revoke(&mut View::of(&mut m), &update, 0, 1_000);
     assert_eq!(attc.counts()["pointers_followed_at_most"], 4);
     for name in names {
         assert!(attc.atlb.get(name).is_none());
@@ -192,7 +196,7 @@ fn a_large_page_has_an_atlb_and_a_pointer_of_its_own() {
     use_page(&mut m, &mut attc, small);
     assert_eq!(attc.atlb.index(large), attc.atlb.index(small));
     let update = remap(&mut m, Agent::Host, &[large]);
-    attc.revoke(&mut m, &update, 0, 1_000);
+    attc.revoke(&mut View::of(&mut m), &update, 0, 1_000);
     assert!(attc.atlb.get(large).is_none() && attc.atlb.get(small).is_some());
     assert_eq!((held(&m, large), held(&m, small)), (0, 2));
 }
@@ -202,15 +206,15 @@ fn a_cleared_dirty_bit_is_set_again_by_the_next_store_of_every_core() {
     let (mut m, mut attc) = rig(1, |_| {});
     let key = Key::small(0, PAGE);
     for core in 0..2 {
-        m.translate(&mut attc, core, key, true, 0);
+        translate(&mut m, &mut attc, core, key, true, 0);
     }
     let set = m.counts.dirty_updates;
-    m.translate(&mut attc, 0, key, true, 500);
+    translate(&mut m, &mut attc, 0, key, true, 500);
     assert_eq!(m.counts.dirty_updates, set, "it is set already");
     let update = m.os.clean(&[key]).expect("the page is dirty");
-    attc.revoke(&mut m, &update, 0, 1_000);
+    attc.revoke(&mut View::of(&mut m), &update, 0, 1_000);
     assert!(!m.os.peek(key).expect("it is mapped").dirty);
-    m.translate(&mut attc, 1, key, true, 2_000);
+    translate(&mut m, &mut attc, 1, key, true, 2_000);
     assert_eq!(m.counts.dirty_updates, set + 1);
     assert!(m.os.peek(key).expect("it is mapped").dirty);
     assert!(m.os.clean(&[Key::small(0, PAGE + 1)]).is_none());
@@ -221,7 +225,7 @@ fn a_store_after_the_right_to_write_is_gone_meets_a_fault_on_every_core() {
     let (mut m, mut attc) = rig(1, |_| {});
     let key = Key::small(0, PAGE);
     for core in 0..2 {
-        m.translate(&mut attc, core, key, true, 0);
+        translate(&mut m, &mut attc, core, key, true, 0);
     }
     let reading = Prot {
         read: true,
@@ -230,10 +234,10 @@ fn a_store_after_the_right_to_write_is_gone_meets_a_fault_on_every_core() {
     let update =
         m.os.map_call(0, PAGE << 12, 4096, reading, MapKind::Mprotect)
             .expect("a right is revoked");
-    attc.revoke(&mut m, &update, 0, 1_000);
-    let (entry, _) = m.translate(&mut attc, 1, key, false, 2_000);
+    attc.revoke(&mut View::of(&mut m), &update, 0, 1_000);
+    let (entry, _) = translate(&mut m, &mut attc, 1, key, false, 2_000);
     assert!(!entry.writable, "loads see the new rights");
-    m.translate(&mut attc, 1, key, true, 3_000);
+    translate(&mut m, &mut attc, 1, key, true, 3_000);
     assert_eq!(m.counts.protection_faults, 1);
 }
 
@@ -250,7 +254,7 @@ fn unmapping_a_whole_table_reaches_every_page_of_it_and_says_so_to_the_walk_cach
             .expect("pages are revoked");
     assert!(update.intermediate);
     assert_eq!(update.changes.len(), 512);
-    attc.revoke(&mut m, &update, 0, 1_000);
+    attc.revoke(&mut View::of(&mut m), &update, 0, 1_000);
     for key in keys {
         assert!(attc.atlb.get(key).is_none());
         assert_eq!(held(&m, key), 0);
@@ -259,14 +263,10 @@ fn unmapping_a_whole_table_reaches_every_page_of_it_and_says_so_to_the_walk_cach
 
 #[test]
 fn a_whole_flush_spares_other_vms_unless_dma_wipes_the_table() {
-    for (flush, spared) in [
-        (Flush::Stamp, true),
-        (Flush::Walker, true),
-        (Flush::Dma, false),
-    ] {
+    for (flush, spared) in [("stamp", true), ("walker", true), ("dma", false)] {
         let (mut m, mut attc) = rig(2, |config| {
-            config.attc.flush = flush;
-            config.attc.flush_ceiling_pages = 1;
+            config.schemes.set(&FLUSH, flush);
+            config.schemes.set(&FLUSH_CEILING, 1);
         });
         let mine = [Key::small(0, PAGE), Key::small(0, PAGE + 1)];
         let other = Key::small(1, PAGE);
@@ -274,7 +274,7 @@ fn a_whole_flush_spares_other_vms_unless_dma_wipes_the_table() {
             use_page(&mut m, &mut attc, key);
         }
         let update = remap(&mut m, Agent::Guest, &mine);
-        attc.revoke(&mut m, &update, 0, 1_000);
+        attc.revoke(&mut View::of(&mut m), &update, 0, 1_000);
         assert_eq!(attc.counts()["whole_flushes"], 1);
         assert!(mine.iter().all(|&key| attc.atlb.get(key).is_none()));
         assert!(mine.iter().all(|&key| held(&m, key) == 0));
@@ -290,7 +290,7 @@ fn natively_there_is_no_inverse_table_and_no_line_of_it_is_touched() {
     use_page(&mut m, &mut attc, key);
     let spn = m.os.peek(key).expect("it is mapped").spn;
     let update = remap(&mut m, Agent::Guest, &[key]);
-    attc.revoke(&mut m, &update, 0, 1_000);
+    attc.revoke(&mut View::of(&mut m), &update, 0, 1_000);
     assert!(attc.invtbl.is_none());
     let line = super::Invtbl::new(&m.config).line(spn, false);
     assert!(!m.caches.holds(line));

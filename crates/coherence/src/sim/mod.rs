@@ -7,18 +7,26 @@
 //! that has no record in [`WINDOW`] blocks is taken for blocked and leaves its core.
 
 mod step;
+#[cfg(test)]
+mod tests;
+mod translate;
 mod update;
+
+pub(crate) use translate::translate;
 
 use crate::Error;
 use crate::block::Block;
+use crate::cache::CacheCounts;
 use crate::config::{MachineConfig, Start};
 use crate::counts::Counts;
+use crate::dram::TierCounts;
 use crate::front::Front;
-use crate::machine::{Fault, Machine};
+use crate::layout::Key;
+use crate::machine::{Fault, Look, Machine};
 use crate::oracle::Oracle;
 use crate::os::Migration;
 use crate::record::Resident;
-use crate::scheme::{Scheme, SchemeKind};
+use crate::scheme::{Scheme, Spec};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -97,10 +105,9 @@ enum Stop {
 /// One simulation.
 #[derive(Debug)]
 pub struct Sim {
-    /// The machine; public so that tests can look inside.
-    pub machine: Machine,
+    machine: Machine,
     scheme: Box<dyn Scheme>,
-    kind: SchemeKind,
+    spec: &'static Spec,
     options: Options,
     cores: Vec<Core>,
     threads: Vec<Thread>,
@@ -125,7 +132,11 @@ impl Sim {
     ///
     /// # Errors
     /// An impossible machine, or a scheme that cannot run in its mode.
-    pub fn new(config: &MachineConfig, kind: SchemeKind, options: &Options) -> Result<Self, Error> {
+    pub fn new(
+        config: &MachineConfig,
+        spec: &'static Spec,
+        options: &Options,
+    ) -> Result<Self, Error> {
         config.validate()?;
         if options.vms == 0 || options.vms > 1024 {
             let got = options.vms;
@@ -145,8 +156,8 @@ impl Sim {
             .collect();
         Ok(Self {
             machine,
-            scheme: kind.build(config, options.vms)?,
-            kind,
+            scheme: spec.build(config)?,
+            spec,
             options: options.clone(),
             cores,
             threads: Vec::new(),
@@ -169,14 +180,51 @@ impl Sim {
 
     /// The scheme simulated.
     #[must_use]
-    pub const fn kind(&self) -> SchemeKind {
-        self.kind
+    pub const fn spec(&self) -> &'static Spec {
+        self.spec
     }
 
-    /// The scheme itself, for its counters and invariants.
+    /// The scheme's own counters since the beginning.
     #[must_use]
-    pub fn scheme(&self) -> &dyn Scheme {
-        self.scheme.as_ref()
+    pub fn own_counts(&self) -> BTreeMap<&'static str, u64> {
+        self.scheme.counts()
+    }
+
+    /// What the machine counted since the beginning.
+    #[must_use]
+    pub const fn counts(&self) -> &Counts {
+        &self.machine.counts
+    }
+
+    /// Requests to DRAM and NVM since the beginning.
+    #[must_use]
+    pub fn memory_counts(&self) -> [TierCounts; 2] {
+        self.machine.memory.counts()
+    }
+
+    /// What the caches served since the beginning.
+    #[must_use]
+    pub const fn cache_counts(&self) -> CacheCounts {
+        self.machine.caches.counts
+    }
+
+    /// The oracle, where accesses are checked.
+    #[must_use]
+    pub const fn oracle(&self) -> Option<&Oracle> {
+        self.machine.oracle.as_ref()
+    }
+
+    /// Checks the scheme's invariants against the machine.
+    ///
+    /// # Errors
+    /// What is broken, in words.
+    pub fn check(&self) -> Result<(), String> {
+        self.scheme.check(Look::at(&self.machine))
+    }
+
+    /// Makes `alias` a synonym of `target`: two virtual pages of one VM, one frame.
+    pub fn alias(&mut self, alias: Key, target: Key) {
+        self.machine.os.alias(alias, target);
     }
 
     /// Plants a fault for the oracle to find.
@@ -192,9 +240,8 @@ impl Sim {
                 if let Some(oracle) = &mut self.machine.oracle {
                     oracle.walked(&mapping);
                 }
-                let config = &self.machine.config;
-                if config.hybrid.start == Start::Steady && config.attc.warm {
-                    self.scheme.warm(&self.machine, &mapping);
+                if self.machine.config.hybrid.start == Start::Steady {
+                    self.scheme.warm(Look::at(&self.machine), &mapping);
                 }
             }
         }

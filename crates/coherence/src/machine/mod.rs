@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The machine that every scheme shares: cores' translation hardware, caches, memory, system
 //! software, and the steps from an address to data.
+//!
+//! It knows no scheme. A scheme sees it through a [`View`], and does no more to it than that allows.
+
+mod view;
+
+pub use view::{Look, Lookup, Message, View, Walker};
 
 use crate::cache::{Caches, Entry, Found};
 use crate::config::{MachineConfig, Mode};
@@ -9,8 +15,7 @@ use crate::dram::Memory;
 use crate::layout::{Key, LINE_SHIFT, PAGE_SHIFT};
 use crate::mmu::{Dimension, Mmu, TlbEntry};
 use crate::oracle::Oracle;
-use crate::os::{Mapping, Os, Remap};
-use crate::scheme::Scheme;
+use crate::os::{Agent, Mapping, Os, Remap};
 
 /// A fault planted to test the oracle. Never set in an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +30,7 @@ pub enum Fault {
     VictimSkipped,
 }
 
-/// A translation with the addresses of the entries it came from.
+/// What an L2 TLB miss got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Walk {
     /// What the TLB will hold.
@@ -34,9 +39,18 @@ pub struct Walk {
     pub cycles: u64,
 }
 
+/// Data read or written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Data {
+    /// Cycles until it is there.
+    pub cycles: u64,
+    /// The frame of a page that has just earned its migration by this access.
+    pub hot: Option<u64>,
+}
+
 /// The machine.
 #[derive(Debug)]
-pub struct Machine {
+pub(crate) struct Machine {
     /// Its configuration.
     pub config: MachineConfig,
     /// Translation hardware, by core.
@@ -59,14 +73,11 @@ pub struct Machine {
     pub preempted_wait: Vec<u64>,
     /// A planted fault.
     pub fault: Option<Fault>,
-    /// Frame of a page that has just earned its migration.
-    pub hot_frame: Option<u64>,
     misses: Vec<Vec<u64>>,
 }
 
 impl Machine {
     /// A machine with empty caches and nothing mapped.
-    #[must_use]
     pub fn new(config: &MachineConfig, vms: u16, seed: u64) -> Self {
         let cores = config.core.count as usize;
         Self {
@@ -80,101 +91,13 @@ impl Machine {
             owed: vec![0; cores],
             preempted_wait: vec![0; usize::from(vms)],
             fault: None,
-            hot_frame: None,
             misses: vec![vec![0; config.core.misses_in_flight as usize]; cores],
             config: config.clone(),
         }
     }
 
-    /// Translates an access at cycle `now`; returns the entry used and the cycles it added.
-    pub fn translate(
-        &mut self,
-        scheme: &mut dyn Scheme,
-        core: usize,
-        key: Key,
-        write: bool,
-        now: u64,
-    ) -> (TlbEntry, u64) {
-        if let Some(&entry) = self.mmu[core].l1_entry(key) {
-            if entry.serves(write, now) {
-                return (entry, 0);
-            }
-        }
-        self.translate_slowly(scheme, core, key, write, now)
-    }
-
-    /// L1 misses, expired entries, and the first store to a page.
-    fn translate_slowly(
-        &mut self,
-        scheme: &mut dyn Scheme,
-        core: usize,
-        key: Key,
-        write: bool,
-        now: u64,
-    ) -> (TlbEntry, u64) {
-        let mut cycles = 0;
-        // At most: expired, refilled, write fault, refilled, dirty bit.
-        for _ in 0..4 {
-            let (entry, added) = self.look_up(scheme, core, key, now, now + cycles);
-            cycles += added;
-            if entry.expires <= now {
-                self.mmu[core].invalidate(key);
-            } else if write && !entry.writable {
-                self.write_fault(core, key);
-                scheme.forget(key);
-            } else if write && !entry.dirty {
-                cycles += self.set_dirty(core, key, now + cycles);
-                let entry = TlbEntry {
-                    dirty: true,
-                    ..entry
-                };
-                return (entry, cycles);
-            } else {
-                return (entry, cycles);
-            }
-        }
-        assert!(
-            self.fault.is_some(),
-            "a fresh translation has the right asked for and a life"
-        );
-        let (entry, _) = self.look_up(scheme, core, key, now, now + cycles);
-        (entry, cycles)
-    }
-
-    /// One pass through the TLBs; `issued` is when the access was, `now` how far it has come.
-    fn look_up(
-        &mut self,
-        scheme: &mut dyn Scheme,
-        core: usize,
-        key: Key,
-        issued: u64,
-        now: u64,
-    ) -> (TlbEntry, u64) {
-        if let Some(&entry) = self.mmu[core].l1_entry(key) {
-            return (entry, 0);
-        }
-        self.counts.l1_tlb_misses += 1;
-        let mmu = &self.config.mmu;
-        let l1 = if key.is_large() {
-            &mmu.l1_2m
-        } else {
-            &mmu.l1_4k
-        };
-        let mut cycles = u64::from(l1.miss_cycles);
-        if let Some(entry) = self.mmu[core].l2_entry(key) {
-            return (entry, cycles);
-        }
-        self.counts.l2_tlb_misses += 1;
-        cycles += u64::from(self.config.mmu.l2.miss_cycles);
-        let walk = scheme.miss(self, core, key, now + cycles, issued);
-        self.counts.miss_cycles += walk.cycles;
-        self.mmu[core].fill(key, walk.entry);
-        scheme.filled(self, core, key);
-        (walk.entry, cycles + walk.cycles)
-    }
-
     /// The trace says that the store succeeded, so the system software allowed it.
-    fn write_fault(&mut self, core: usize, key: Key) {
+    pub fn write_fault(&mut self, core: usize, key: Key) {
         self.counts.protection_faults += 1;
         let id = self.os.page_of(key);
         self.os.page_mut(id).writable = true;
@@ -185,7 +108,8 @@ impl Machine {
         self.mmu[core].invalidate(key);
     }
 
-    fn set_dirty(&mut self, core: usize, key: Key, now: u64) -> u64 {
+    /// Sets the dirty bit of a page's table entry, for the first store to it; returns the cycles.
+    pub fn set_dirty(&mut self, core: usize, key: Key, now: u64) -> u64 {
         self.counts.dirty_updates += 1;
         self.os.set_dirty(key);
         self.mmu[core].mark_dirty(key);
@@ -287,10 +211,10 @@ impl Machine {
             .cycles
     }
 
-    /// Reads or writes a line of data; returns the cycles.
-    pub fn data(&mut self, core: usize, line: u64, write: bool, now: u64) -> u64 {
+    /// Reads or writes a line of data.
+    pub fn data(&mut self, core: usize, line: u64, write: bool, now: u64) -> Data {
         match self.caches.l1(core).find(line, write) {
-            Found::Hit(cycles) => cycles,
+            Found::Hit(cycles) => Data { cycles, hot: None },
             found => self.data_miss(core, line, write, now, found),
         }
     }
@@ -303,7 +227,7 @@ impl Machine {
         write: bool,
         now: u64,
         found: Found,
-    ) -> u64 {
+    ) -> Data {
         let slot = self.misses[core]
             .iter_mut()
             .min_by_key(|free| **free)
@@ -315,13 +239,15 @@ impl Machine {
             _ => caches.access(core, line, write, Entry::L1, start, memory),
         };
         *slot = start + reply.cycles;
-        if reply.from_memory {
+        let mut hot = None;
+        if reply.from_memory && self.config.hybrid.enabled {
             let frame = line >> (PAGE_SHIFT - LINE_SHIFT);
-            if self.config.hybrid.enabled && self.os.touch_memory(frame) {
-                self.hot_frame = Some(frame);
-            }
+            hot = self.os.touch_memory(frame).then_some(frame);
         }
-        start - now + reply.cycles
+        Data {
+            cycles: start - now + reply.cycles,
+            hot,
+        }
     }
 
     /// Writes the changed page-table entries; returns the initiator's cycles.
@@ -329,8 +255,8 @@ impl Machine {
         let mut cycles = 0;
         for change in &remap.changes {
             let address = match remap.agent {
-                crate::os::Agent::Guest => change.guest_entry,
-                crate::os::Agent::Host => change.host_entry,
+                Agent::Guest => change.guest_entry,
+                Agent::Host => change.host_entry,
             };
             cycles += self
                 .caches
@@ -345,52 +271,5 @@ impl Machine {
                 .cycles;
         }
         cycles
-    }
-
-    /// Cores a planted fault leaves alone.
-    #[must_use]
-    pub fn is_skipped(&self, core: usize) -> bool {
-        self.fault == Some(Fault::VictimSkipped) && core + 1 == self.mmu.len()
-    }
-
-    /// Drops one revoked translation from every core.
-    pub fn invalidate_everywhere(&mut self, key: Key) {
-        for core in 0..self.mmu.len() {
-            if !self.is_skipped(core) && self.mmu[core].invalidate(key) {
-                self.counts.true_invalidations += 1;
-            }
-        }
-    }
-
-    /// Drops all translations of a VM from every core; those not in `remap` were dropped needlessly.
-    pub fn flush_everywhere(&mut self, remap: &Remap) {
-        let revoked: Vec<Key> = remap.changes.iter().map(|change| change.key).collect();
-        for core in 0..self.mmu.len() {
-            if self.is_skipped(core) {
-                continue;
-            }
-            let held = revoked
-                .iter()
-                .filter(|&&key| self.mmu[core].holds(key))
-                .count() as u64;
-            let gone = self.mmu[core].flush_vm(remap.vm);
-            self.counts.full_flushes += 1;
-            self.counts.true_invalidations += held;
-            self.counts.false_invalidations += gone.saturating_sub(held);
-        }
-    }
-
-    /// Interrupts every other core that runs the VM; each owes `cost` cycles. Returns how many.
-    pub fn interrupt_victims(&mut self, initiator: usize, vm: u16, cost: u64) -> u64 {
-        let mut victims = 0;
-        for core in 0..self.running.len() {
-            if core != initiator && self.running[core] == Some(vm) {
-                self.owed[core] += cost;
-                self.counts.victim_cycles += cost;
-                victims += 1;
-            }
-        }
-        self.counts.victims += victims;
-        victims
     }
 }

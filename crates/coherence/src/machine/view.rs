@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a scheme sees of the machine, and all that it can do to it.
+//!
+//! The verbs are those of hardware and of system software that keeps translations coherent: read and
+//! write a line, walk, message the TLBs, flush, interrupt. Each counts what it did and honours the
+//! planted faults, so that no scheme can forget either. What the initiator pays, a scheme returns.
+
+use super::{Fault, Machine, Walk};
+use crate::cache::Entry;
+use crate::layout::Key;
+use crate::mmu::{Mmu, TlbEntry};
+use crate::os::{Mapping, Remap};
+
+/// The machine, to look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Look<'a>(&'a Machine);
+
+impl<'a> Look<'a> {
+    pub(crate) const fn at(machine: &'a Machine) -> Self {
+        Self(machine)
+    }
+
+    /// Every translation that some core's TLBs hold; L1 before L2, a core after the other.
+    pub fn translations(&self) -> impl Iterator<Item = (Key, TlbEntry)> + use<'a> {
+        let held = |mmu: &'a Mmu| mmu.entries().map(|(key, entry)| (key, *entry));
+        self.0.mmu.iter().flat_map(held)
+    }
+
+    /// Whether `fault` is planted.
+    #[must_use]
+    pub fn has(&self, fault: Fault) -> bool {
+        self.0.fault == Some(fault)
+    }
+}
+
+/// A page walker taken for a request.
+#[derive(Debug)]
+#[must_use = "a walker is given back by `View::release`"]
+pub struct Walker {
+    core: usize,
+    number: usize,
+    /// The cycle at which it can begin.
+    pub start: u64,
+}
+
+/// Whether a look-up in a large table found the translation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lookup {
+    /// It did.
+    Hit,
+    /// It did not.
+    Miss,
+}
+
+/// A message to every TLB that names translations by the low bits of their page's number.
+#[derive(Debug)]
+pub struct Message<'a, F> {
+    /// Any number whose low 14 bits are the pages'.
+    pub page_bits: u64,
+    /// 2 MiB pages.
+    pub large: bool,
+    /// Whether the message names a translation that stands in such a set.
+    pub names: F,
+    /// The translations that an update has revoked; others named are dropped without need.
+    pub revoked: &'a [Key],
+}
+
+/// The machine, for a scheme.
+#[derive(Debug)]
+pub struct View<'a> {
+    m: &'a mut Machine,
+}
+
+impl<'a> View<'a> {
+    #[inline]
+    pub(crate) const fn of(m: &'a mut Machine) -> Self {
+        Self { m }
+    }
+
+    /// The same machine, to look at.
+    #[must_use]
+    pub const fn look(&self) -> Look<'_> {
+        Look::at(self.m)
+    }
+
+    /// The number of cores.
+    #[must_use]
+    pub fn cores(&self) -> usize {
+        self.m.mmu.len()
+    }
+
+    /// The number of VMs.
+    #[must_use]
+    pub fn vms(&self) -> u16 {
+        self.m.os.vms()
+    }
+
+    /// Cycles until each vCPU of a VM that is on no core will have run; 0 when all are on cores.
+    #[must_use]
+    pub fn preempted_wait(&self, vm: u16) -> u64 {
+        self.m.preempted_wait[usize::from(vm)]
+    }
+
+    /// System-physical addresses of a page's leaf entries: the guest's, and the host's for `gpn`.
+    #[must_use]
+    pub fn leaf_entries(&mut self, key: Key, gpn: u64) -> (u64, u64) {
+        self.m.os.leaf_entries(key, gpn)
+    }
+
+    /// Walks the page tables for `key`, waiting for a free walker first.
+    pub fn walk(&mut self, core: usize, key: Key, now: u64) -> (Walk, Mapping) {
+        self.m.walk(core, key, now)
+    }
+
+    /// Takes the core's walker that is free first.
+    pub fn take_walker(&mut self, core: usize, now: u64) -> Walker {
+        let (number, start) = self.m.mmu[core].walker(now);
+        Walker {
+            core,
+            number,
+            start,
+        }
+    }
+
+    /// The reads of a walk, from cycle `start`; returns the mapping and the last read's cycle.
+    pub fn walk_tables(&mut self, walker: &Walker, key: Key, start: u64) -> (Mapping, u64) {
+        self.m.walk_tables(walker.core, key, start)
+    }
+
+    /// Gives a walker back, which was busy until `end`.
+    pub fn release(&mut self, walker: Walker, end: u64) {
+        self.m.mmu[walker.core].hold_walker(walker.number, end);
+    }
+
+    /// Reads a line through the core's L2 cache; returns the cycles.
+    pub fn read_line(&mut self, core: usize, line: u64, now: u64) -> u64 {
+        self.line(core, line, false, now)
+    }
+
+    /// Writes a line through the core's L2 cache; returns the cycles.
+    pub fn write_line(&mut self, core: usize, line: u64, now: u64) -> u64 {
+        self.line(core, line, true, now)
+    }
+
+    fn line(&mut self, core: usize, line: u64, write: bool, now: u64) -> u64 {
+        let (caches, memory) = (&mut self.m.caches, &mut self.m.memory);
+        caches
+            .access(core, line, write, Entry::L2, now, memory)
+            .cycles
+    }
+
+    /// Keeps the channels of DRAM busy for `cycles`, in the background.
+    pub fn occupy_dram(&mut self, now: u64, cycles: u64) {
+        self.m.memory.occupy_dram(now, cycles);
+    }
+
+    /// Counts a look-up in a large table of translations.
+    pub const fn count_lookup(&mut self, found: Lookup) {
+        self.m.counts.atlb_lookups += 1;
+        self.m.counts.atlb_hits += matches!(found, Lookup::Hit) as u64;
+    }
+
+    /// Counts an update that ended in IPIs.
+    pub const fn count_ipi_shootdown(&mut self) {
+        self.m.counts.ipi_shootdowns += 1;
+    }
+
+    /// Whether a planted fault leaves a core out of invalidations.
+    fn skips(&self, core: usize) -> bool {
+        self.m.fault == Some(Fault::VictimSkipped) && core + 1 == self.m.mmu.len()
+    }
+
+    /// Drops one revoked translation from every core.
+    pub fn invalidate(&mut self, key: Key) {
+        for core in 0..self.cores() {
+            if !self.skips(core) && self.m.mmu[core].invalidate(key) {
+                self.m.counts.true_invalidations += 1;
+            }
+        }
+    }
+
+    /// Messages one core to drop one translation. `revoked`: an update made it void.
+    pub fn message_core(&mut self, core: usize, key: Key, revoked: bool) {
+        if self.skips(core) {
+            return;
+        }
+        let counts = &mut self.m.counts;
+        counts.tlb_messages += 1;
+        let dropped = u64::from(self.m.mmu[core].invalidate(key));
+        if revoked {
+            counts.true_invalidations += dropped;
+        } else {
+            counts.false_invalidations += dropped;
+        }
+    }
+
+    /// Messages every TLB to drop what the message names.
+    pub fn message(&mut self, message: &Message<'_, impl Fn(Key) -> bool>) {
+        self.m.counts.tlb_messages += self.m.mmu.len() as u64;
+        let (mut meant, mut unmeant) = (0, 0);
+        for core in 0..self.cores() {
+            if self.skips(core) {
+                continue;
+            }
+            let skip_l2 = self.m.fault == Some(Fault::SetMissed);
+            let mmu = &mut self.m.mmu[core];
+            let l1 = if message.large {
+                &mut mmu.l1_2m
+            } else {
+                &mut mmu.l1_4k
+            };
+            let levels = [Some(l1), (!skip_l2).then_some(&mut mmu.l2)];
+            for tlb in levels.into_iter().flatten() {
+                // The low 14 bits of the page's number are enough for either TLB.
+                let set = tlb.set_of(message.page_bits & 0x3FFF);
+                for slot in tlb.table.slots(set) {
+                    let raw = tlb.table.key(slot);
+                    if raw == 0 || Key::from_raw(raw).is_large() != message.large {
+                        continue;
+                    }
+                    let key = Key::from_raw(raw);
+                    if (message.names)(key) {
+                        tlb.table.remove(slot);
+                        if message.revoked.contains(&key) {
+                            meant += 1;
+                        } else {
+                            unmeant += 1;
+                        }
+                    }
+                }
+            }
+        }
+        self.m.counts.true_invalidations += meant;
+        self.m.counts.false_invalidations += unmeant;
+    }
+
+    /// Sends `messages` messages to every TLB, each of which drops the entries that `named` says.
+    /// `revoked` is sorted.
+    pub fn message_entries(
+        &mut self,
+        messages: usize,
+        named: impl Fn(&TlbEntry) -> bool,
+        revoked: &[Key],
+    ) {
+        self.m.counts.tlb_messages += (messages * self.cores()) as u64;
+        for core in 0..self.cores() {
+            if self.skips(core) {
+                continue;
+            }
+            let (mut meant, mut unmeant) = (0, 0);
+            self.m.mmu[core].invalidate_where(|key, entry| {
+                let hit = named(entry);
+                if hit && revoked.binary_search(&key).is_ok() {
+                    meant += 1;
+                } else if hit {
+                    unmeant += 1;
+                }
+                hit
+            });
+            self.m.counts.true_invalidations += meant;
+            self.m.counts.false_invalidations += unmeant;
+        }
+    }
+
+    /// Drops all translations of a VM from every core; those not in `remap` were dropped needlessly.
+    pub fn flush_vm(&mut self, remap: &Remap) {
+        let revoked: Vec<Key> = remap.changes.iter().map(|change| change.key).collect();
+        for core in 0..self.cores() {
+            if self.skips(core) {
+                continue;
+            }
+            let mmu = &mut self.m.mmu[core];
+            let held = revoked.iter().filter(|&&key| mmu.holds(key)).count() as u64;
+            let gone = mmu.flush_vm(remap.vm);
+            self.m.counts.full_flushes += 1;
+            self.m.counts.true_invalidations += held;
+            self.m.counts.false_invalidations += gone.saturating_sub(held);
+        }
+    }
+
+    /// Interrupts every other core that runs the VM; each owes `cost` cycles. Returns how many.
+    pub fn interrupt(&mut self, initiator: usize, vm: u16, cost: u64) -> u64 {
+        let mut victims = 0;
+        for core in 0..self.m.running.len() {
+            if core != initiator && self.m.running[core] == Some(vm) {
+                self.m.owed[core] += cost;
+                self.m.counts.victim_cycles += cost;
+                victims += 1;
+            }
+        }
+        self.m.counts.victims += victims;
+        victims
+    }
+}
