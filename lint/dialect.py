@@ -22,7 +22,7 @@ def group(root):
 
 
 def imports(lines):
-    """The imports at the left edge: number of the first line, root, text, and whether re-exported."""
+    """The imports at the left edge: first and last line, root, text, and whether re-exported."""
     at = 0
     while at < len(lines):
         begin = USE.match(lines[at])

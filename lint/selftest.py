@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Each check of lint finds what it is for: an input that fails, beside one that passes."""
 
+import json
 import pathlib
 import shutil
 import subprocess
 import tempfile
 import unittest
 
+import clippy
 import columns
 import commits
 import dead
@@ -151,6 +153,19 @@ class Dialect(unittest.TestCase):
     def test_a_module_file_beside_its_folder_fails(self):
         names = ["crates/a/src/m.rs", "crates/a/src/m/n.rs", "crates/a/src/o/mod.rs"]
         self.assertEqual(dialect.doubles(names), ["crates/a/src/m.rs"])
+
+
+class Clippy(unittest.TestCase):
+    def line(self, code, level, name, at):
+        span = {"file_name": name, "line_start": at}
+        message = {"code": {"code": code}, "level": level, "rendered": code, "spans": [span]}
+        return json.dumps({"reason": "compiler-message", "message": message})
+
+    def test_a_candidate_counts_once_for_its_crate_and_other_warnings_are_told(self):
+        twice = self.line(clippy.CANDIDATE, "warning", "crates/a/src/b.rs", 7)
+        other = self.line("clippy::panic", "error", "crates/a/src/b.rs", 9)
+        found = clippy.sort_out([twice, other, twice, '{"reason": "build-finished"}'])
+        self.assertEqual(found, ({"crates/a": 1}, ["clippy::panic"]))
 
 
 class Commits(unittest.TestCase):
