@@ -8,6 +8,7 @@
 """
 
 import re
+import sys
 
 import offenders
 
@@ -82,9 +83,7 @@ def all_files():
 
 if __name__ == "__main__":
     rule = "the dialect is in CONTRIBUTING.md (lint/dialect.py FILE... shows the places)"
-    import sys
-
-    if sys.argv[1:] and sys.argv[1] != "--list":
+    if sys.argv[1:] and not sys.argv[1].startswith("--"):
         for name in sys.argv[1:]:
             for number, what in departures(name, offenders.text_of(name)):
                 print(f"{name}:{number}: {what}")

@@ -41,6 +41,11 @@ class Exceptions(unittest.TestCase):
     def test_an_offender_that_is_gone_fails_until_the_list_says_so(self):
         self.assertEqual(len(self.judge({}, "80 a.rs f")), 1)
 
+    def test_shortening_adds_nothing_and_raises_nothing(self):
+        text = "# why\n80 a.rs f\n90 a.rs g\n75 a.rs h\n"
+        found = {"a.rs f": 71, "a.rs h": 99, "a.rs new": 80}
+        self.assertEqual(offenders.shortened(text, found), "# why\n71 a.rs f\n75 a.rs h\n")
+
 
 class Functions(unittest.TestCase):
     def rust(self, lines):
