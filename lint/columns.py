@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Lines of more than 100 columns, by file, in Rust, C, sh and Python. A tab goes to the next eighth."""
+"""Lines of more than 100 columns, by file, in Rust, C, sh and Python. Tabs stop at every 8."""
 
 import offenders
 

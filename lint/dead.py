@@ -19,7 +19,7 @@ FUNCTION = re.compile(r"\bfn (\w+)")
 # Tools find these by themselves.
 BY_PLACE = re.compile(
     r"(^|/)(Cargo\.(toml|lock)|build\.rs|clippy\.toml|\.gitignore)$|^crates/[^/]+/("
-    r"src/(lib|main)\.rs|(tests|benches|examples)/[^/]+\.rs|(tests|benches|examples)/[^/]+/main\.rs)$"
+    r"src/(lib|main)\.rs|(tests|benches|examples)/[^/]+(/main)?\.rs)$"
 )
 
 

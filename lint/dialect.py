@@ -8,6 +8,7 @@
 """
 
 import re
+import sys
 
 import offenders
 
@@ -22,7 +23,7 @@ def group(root):
 
 
 def imports(lines):
-    """The imports at the left edge: number of the first line, root, text, and whether re-exported."""
+    """The imports at the left edge: first and last line, root, text, and whether re-exported."""
     at = 0
     while at < len(lines):
         begin = USE.match(lines[at])
@@ -82,9 +83,7 @@ def all_files():
 
 if __name__ == "__main__":
     rule = "the dialect is in CONTRIBUTING.md (lint/dialect.py FILE... shows the places)"
-    import sys
-
-    if sys.argv[1:] and sys.argv[1] != "--list":
+    if sys.argv[1:] and not sys.argv[1].startswith("--"):
         for name in sys.argv[1:]:
             for number, what in departures(name, offenders.text_of(name)):
                 print(f"{name}:{number}: {what}")

@@ -38,6 +38,11 @@ def rust_functions(text):
         yield name, end - at + 1
 
 
+def ends_before(line):
+    """Whether a line is none of the signature that follows it."""
+    return not line or line.startswith(("}", "#")) or line.endswith((";", "*/"))
+
+
 def c_functions(text):
     """Name and length of each function of C in the kernel's style: braces at the left edge."""
     lines = text.splitlines()
@@ -45,9 +50,7 @@ def c_functions(text):
         if line != "{":
             continue
         begin = at
-        while begin > 0 and lines[begin - 1].strip() and not lines[begin - 1].startswith(("}", "#")):
-            if lines[begin - 1].rstrip().endswith((";", "*/")):
-                break
+        while begin > 0 and not ends_before(lines[begin - 1].rstrip()):
             begin -= 1
         signature = " ".join(lines[begin:at])
         name = C_NAME.search(signature)

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Each check of lint finds what it is for: an input that fails, beside one that passes."""
 
+import json
 import pathlib
 import shutil
 import subprocess
 import tempfile
 import unittest
 
+import clippy
 import columns
 import commits
 import dead
@@ -38,6 +40,11 @@ class Exceptions(unittest.TestCase):
 
     def test_an_offender_that_is_gone_fails_until_the_list_says_so(self):
         self.assertEqual(len(self.judge({}, "80 a.rs f")), 1)
+
+    def test_shortening_adds_nothing_and_raises_nothing(self):
+        text = "# why\n80 a.rs f\n90 a.rs g\n75 a.rs h\n"
+        found = {"a.rs f": 71, "a.rs h": 99, "a.rs new": 80}
+        self.assertEqual(offenders.shortened(text, found), "# why\n71 a.rs f\n75 a.rs h\n")
 
 
 class Functions(unittest.TestCase):
@@ -151,6 +158,19 @@ class Dialect(unittest.TestCase):
     def test_a_module_file_beside_its_folder_fails(self):
         names = ["crates/a/src/m.rs", "crates/a/src/m/n.rs", "crates/a/src/o/mod.rs"]
         self.assertEqual(dialect.doubles(names), ["crates/a/src/m.rs"])
+
+
+class Clippy(unittest.TestCase):
+    def line(self, code, level, name, at):
+        span = {"file_name": name, "line_start": at}
+        message = {"code": {"code": code}, "level": level, "rendered": code, "spans": [span]}
+        return json.dumps({"reason": "compiler-message", "message": message})
+
+    def test_a_candidate_counts_once_for_its_crate_and_other_warnings_are_told(self):
+        twice = self.line(clippy.CANDIDATE, "warning", "crates/a/src/b.rs", 7)
+        other = self.line("clippy::panic", "error", "crates/a/src/b.rs", 9)
+        found = clippy.sort_out([twice, other, twice, '{"reason": "build-finished"}'])
+        self.assertEqual(found, ({"crates/a": 1}, ["clippy::panic"]))
 
 
 class Commits(unittest.TestCase):

@@ -73,25 +73,36 @@ pub(crate) fn telling(comparison: &Comparison) -> Vec<Group<'_>> {
     groups
 }
 
-/// What a screen has room for: of each workload the rows by which variants are judged, of each VM
-/// its exits, its pause-loop exits and its CPU time.
+/// What a screen has room for: of each workload the latency, throughput and time by which variants
+/// are judged, or its own measures if it has none of these; then what it cost in exits, pause-loop
+/// exits and CPU time.
 pub(crate) fn few(comparison: &Comparison) -> Vec<Group<'_>> {
     let mut groups = telling(comparison);
     for group in &mut groups {
         if group.workload.is_some() {
             group.rows = headline(&group.rows);
         }
-        group.rows.retain(|row| !is_detail(row));
+        let judged = group.rows.iter().any(|row| is_common(row));
+        group
+            .rows
+            .retain(|row| is_cost(row) || is_common(row) || !(judged || is_of_host(row)));
     }
     groups.retain(|group| !group.rows.is_empty());
     groups
 }
 
-/// Whether a row says how a total came about, not how much it is.
-fn is_detail(row: &Row) -> bool {
+/// Whether a row is a measure that many programs have.
+fn is_common(row: &Row) -> bool {
     let name = row.key.name.as_str();
-    let reason = is_reason(row) && !names::PLE_EXITS.contains(&name);
-    reason || name.starts_with(names::STAT_PREFIX) || class_place(name).is_some()
+    let part = name.rsplit_once('.').map(|(_, part)| part);
+    part.is_some_and(|part| PARTS.contains(&part))
+        || [names::THROUGHPUT, names::TIME].contains(&name)
+}
+
+/// Whether a row says what a workload cost the host, in one number.
+fn is_cost(row: &Row) -> bool {
+    let name = row.key.name.as_str();
+    [names::EXITS_TOTAL, names::CPU_TIME].contains(&name) || names::PLE_EXITS.contains(&name)
 }
 
 /// Of a workload, the few rows by which variants are judged.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `steady-vmm`: see the library for what it is and `--help` for how to call it.
-
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The only unsafe code: what the KVM crates cannot do safely or at all.
-
 #![expect(
     unsafe_code,
     reason = "system calls and a signal handler; each block says why it holds"

@@ -202,7 +202,8 @@ pub struct Doctor {
 /// `steady report`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  steady report out/two-vms/*/result.json\n  steady report out/two-vms/bochs/result.json --html page.html"
+    after_help = "Examples:\n  steady report out/two-vms/*/result.json\n  \
+                  steady report out/two-vms/bochs/result.json --html page.html"
 )]
 pub struct Report {
     /// Results.

@@ -115,13 +115,15 @@ fn head(out: &mut String, trace: &TraceDiagnosis) {
         wrapped(
             out,
             "  ",
-            "VMs are told apart by thread ids that follow each other; the probes of `steady record` would tell for sure",
+            "VMs are told apart by thread ids that follow each other; \
+             the probes of `steady record` would tell for sure",
         );
     }
     if let Some(symbols) = &trace.symbols {
         let _ = writeln!(
             out,
-            "  symbols: {} at {:#x} above their link address: {} of {} pause-loop and halt exits are where they should be",
+            "  symbols: {} at {:#x} above their link address: {} of {} \
+             pause-loop and halt exits are where they should be",
             symbols.file, symbols.shift, symbols.explained, symbols.of
         );
     }
