@@ -15,7 +15,7 @@ use crate::decimal::scaled;
 use crate::error::{ParseError, quote};
 use crate::output::{Exit, Output};
 use crate::program::{Kind, Program};
-use steady_measures::{Better, Metric, Unit, WorkloadReport, check_metric_name, names};
+use steady_measures::{Better, Metric, Ratio, Unit, WorkloadReport, check_metric_name, names};
 
 /// Seconds to nanoseconds, as a power of ten.
 const S_TO_NS: i32 = 9;
@@ -140,10 +140,7 @@ impl Draft {
     }
 }
 
-/// `part` × `factor` / `whole`, rounded down; `None` if `whole` is not positive or it does not fit.
-fn ratio(part: i64, factor: i64, whole: i64) -> Option<i64> {
-    if whole <= 0 {
-        return None;
-    }
-    i64::try_from(i128::from(part) * i128::from(factor) / i128::from(whole)).ok()
+/// `part` × `factor` / `whole`, rounded down; `None` as for a [`Ratio`].
+fn ratio(part: i64, factor: u64, whole: i64) -> Option<i64> {
+    Ratio::of(part, whole)?.floor(factor)
 }

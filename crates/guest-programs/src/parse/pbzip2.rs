@@ -6,7 +6,7 @@ use crate::error::ParseError;
 use crate::output::Output;
 use steady_measures::Unit;
 
-const NS_PER_S: i64 = 1_000_000_000;
+const NS_PER_S: u64 = 1_000_000_000;
 
 pub(super) fn parse(draft: &mut Draft, output: &Output<'_>) -> Result<(), ParseError> {
     let (line, text) = draft.line(output, "Input Size: 524288 bytes", |line| {

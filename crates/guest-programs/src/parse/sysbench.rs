@@ -8,7 +8,7 @@ use crate::error::ParseError;
 use crate::output::Output;
 use steady_measures::{Unit, names};
 
-const BYTES_PER_MIB: i64 = 1 << 20;
+const BYTES_PER_MIB: u64 = 1 << 20;
 /// Bandwidth is read in hundredths of a MiB.
 const HUNDREDTHS: i32 = 2;
 
