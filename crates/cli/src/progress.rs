@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use steady_lab::Watcher;
+use steady_race::Watcher;
 
 /// Shows progress on standard error.
 #[derive(Debug)]
