@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use steady_race::Entry;
 
-use crate::engines::EngineName;
+use crate::engines::{ENGINES, EngineName};
 
 const AFTER_HELP: &str = "\
 Exit codes:
@@ -89,7 +89,7 @@ pub struct Run {
     #[arg(required = true, value_name = "SCENARIO")]
     pub scenarios: Vec<PathBuf>,
     /// Engine to run on; may be given more than once.
-    #[arg(long, value_parser = EngineName, default_value = "qemu")]
+    #[arg(long, value_parser = EngineName, default_value = ENGINES.0[0].name)]
     pub engine: Vec<&'static Entry>,
     /// Only this variant; may be given more than once.
     #[arg(long, value_name = "NAME")]
@@ -159,7 +159,7 @@ pub struct Selftest {
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
     /// Engine to run on; may be given more than once.
-    #[arg(long, value_parser = EngineName, default_value = "qemu")]
+    #[arg(long, value_parser = EngineName, default_value = ENGINES.0[0].name)]
     pub engine: Vec<&'static Entry>,
     /// Kernel to run on; may be given more than once.
     #[arg(long, value_enum, default_values = ["stock", "patched"])]
