@@ -7,6 +7,7 @@
 
 mod arguments;
 mod command;
+mod engines;
 mod progress;
 
 use std::process::ExitCode;

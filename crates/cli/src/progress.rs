@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use steady_lab::Watcher;
+use steady_race::Watcher;
 
 /// Off a terminal, the least time between two lines of progress: a log stays short, and a person
 /// who follows it sees that the work goes on.

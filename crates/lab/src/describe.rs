@@ -1,70 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a result says of its surroundings: engine, variants, phases, hosts, machine.
+//! What a transcript says beside the measures: the hosts, and the wall time of the phases.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 use steady_agent::event::Event;
-use steady_measures::{Phase, VariantResult};
-use steady_scenario::{Variant, Word};
+use steady_measures::Phase;
 
-use crate::engine::EngineKind;
 use crate::engine::watch::Transcript;
-
-/// QEMU's own version, such as `7.2.22`.
-pub fn qemu_version(program: &Path) -> String {
-    let output = std::process::Command::new(program)
-        .arg("--version")
-        .output();
-    let text = output.map(|output| output.stdout).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text).into_owned();
-    text.split_whitespace()
-        .nth(3)
-        .unwrap_or("unknown")
-        .to_owned()
-}
-
-/// One line on an engine for a reader who does not know it.
-pub fn describe(kind: EngineKind) -> &'static str {
-    match kind {
-        EngineKind::Qemu => {
-            "real Linux/KVM on an emulated AMD host (QEMU TCG, SVM, no pause filter); its clock is the wall, so runs differ"
-        }
-        EngineKind::Bochs => {
-            "real Linux/KVM on an emulated Intel host (Bochs, VMX with EPT, VPID and pause-loop exiting); its clock is instructions, so runs repeat exactly"
-        }
-    }
-}
-
-/// A variant without repetitions yet.
-pub fn empty(variant: &Variant) -> VariantResult {
-    let mut remedies: Vec<String> = variant
-        .remedies
-        .iter()
-        .map(|remedy| remedy.name().to_owned())
-        .collect();
-    remedies.extend(
-        variant
-            .pv
-            .iter()
-            .filter(|&(_, on)| !on)
-            .map(|(feature, _)| format!("pv.{}=off", feature.name())),
-    );
-    if !variant.switches.ple {
-        remedies.push("ple=off".to_owned());
-    }
-    VariantResult {
-        name: variant.name.clone(),
-        title: variant
-            .title
-            .clone()
-            .unwrap_or_else(|| variant.name.clone()),
-        remedies,
-        repetitions: Vec::new(),
-    }
-}
 
 /// What the host and its guests said of themselves, for the result's configuration.
 pub fn host_facts(transcript: &Transcript) -> BTreeMap<String, String> {
@@ -126,38 +69,6 @@ pub fn phases(variant: &str, repetition: u32, transcript: &Transcript) -> Vec<Ph
 }
 
 /// Whole milliseconds.
-pub fn millis(duration: Duration) -> u64 {
+fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// The machine that runs the emulators.
-pub fn machine() -> String {
-    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = text
-        .lines()
-        .find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    format!(
-        "{cpus} CPUs, {}",
-        model.map_or("unknown processor", |(_, name)| name.trim())
-    )
-}
-
-/// A row of a paper's table, as results have it.
-pub fn paper(paper: &steady_scenario::Paper) -> steady_measures::Paper {
-    let values = paper.variants.iter().zip(&paper.values);
-    steady_measures::Paper {
-        source: paper.source.clone(),
-        vm: paper.vm.clone(),
-        workload: paper.workload.clone(),
-        measure: paper.measure.clone(),
-        unit: paper.unit.clone(),
-        base: paper.base.clone(),
-        values: values
-            .map(|(variant, &value)| steady_measures::PaperValue {
-                variant: variant.clone(),
-                value,
-            })
-            .collect(),
-    }
 }

@@ -7,8 +7,7 @@ use serde::Serialize;
 
 use crate::artifact::bochs;
 use crate::artifact::kernel::Source;
-use crate::describe::qemu_version;
-use crate::engine::machine::free_bytes;
+use crate::engine::qemu;
 use crate::home::Home;
 use crate::process::find_program;
 
@@ -103,7 +102,7 @@ fn tool(name: &str, needed_for: &str, package: &str) -> Check {
     match found {
         Some(path) => {
             let version = if name == "qemu-system-x86_64" {
-                format!("version {}, ", qemu_version(&path))
+                format!("version {}, ", qemu::version(&path))
             } else {
                 String::new()
             };
@@ -181,7 +180,7 @@ fn room(home: &Home) -> Check {
         .ancestors()
         .find(|path| path.exists())
         .unwrap_or(Path::new("/"));
-    let free_mib = free_bytes(place).unwrap_or(0) >> 20;
+    let free_mib = steady_race::free_bytes(place).unwrap_or(0) >> 20;
     let found = format!("{free_mib} MiB free at {}", place.display());
     if free_mib >= ROOM_MIB {
         return check("room", "caches", State::Ok, found, None);

@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use steady_agent::event::FaultKind;
+use steady_race::{Fault, Trouble, Why};
 use thiserror::Error;
 
 /// An error of the lab.
@@ -86,15 +88,8 @@ pub enum LabError {
     #[error("selftests: {0}")]
     Selftest(String),
     /// There is not enough room.
-    #[error("only {free_mib} MiB free at {}, at least {need_mib} are needed: make room, or set another place with -o", path.display())]
-    NoRoom {
-        /// Where.
-        path: PathBuf,
-        /// What is there, in MiB.
-        free_mib: u64,
-        /// What is needed, in MiB.
-        need_mib: u64,
-    },
+    #[error(transparent)]
+    NoRoom(#[from] steady_race::NoRoom),
     /// A run of a variant failed.
     #[error("variant {variant}: {fault}\nlogs: {}", logs.display())]
     Run {
@@ -105,9 +100,6 @@ pub enum LabError {
         /// The folder of its logs.
         logs: PathBuf,
     },
-    /// The result would break the rules of its own schema: an error of this program.
-    #[error("the result is not sound: {0}")]
-    Unsound(String),
     /// The user asked to stop.
     #[error("interrupted; every emulator was ended")]
     Interrupted,
@@ -123,15 +115,54 @@ impl LabError {
         }
     }
 
-    /// Exit code of the command for this error, as `steady run --help` lists them.
+    /// Whose concern it is.
+    pub fn why(&self) -> Why {
+        match self {
+            Self::Beyond { .. } | Self::Program { .. } | Self::Selftest(_) => Why::Input,
+            Self::Missing { .. } | Self::KernelSource { .. } | Self::NoProject { .. } => {
+                Why::Missing
+            }
+            Self::Build { .. } => Why::Build,
+            Self::Run { .. } | Self::Io { .. } | Self::Damaged { .. } | Self::NoRoom(_) => {
+                Why::Machine
+            }
+            Self::Interrupted => Why::Interrupted,
+        }
+    }
+
+    /// Exit code of the command for this error, as `steady --help` lists them.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Beyond { .. } | Self::Program { .. } | Self::Selftest(_) => 2,
-            Self::Missing { .. } | Self::KernelSource { .. } | Self::NoProject { .. } => 3,
-            Self::Build { .. } => 4,
             Self::Run { .. } => 5,
-            Self::Io { .. } | Self::Damaged { .. } | Self::NoRoom { .. } | Self::Unsound(_) => 1,
-            Self::Interrupted => 130,
+            _ => self.why().exit_code(),
+        }
+    }
+}
+
+impl From<LabError> for Trouble {
+    fn from(error: LabError) -> Self {
+        Self {
+            why: error.why(),
+            error: Box::new(error),
+        }
+    }
+}
+
+impl From<steady_race::FileError> for LabError {
+    fn from(found: steady_race::FileError) -> Self {
+        Self::Io {
+            action: found.action,
+            path: found.path,
+            error: found.error,
+        }
+    }
+}
+
+impl From<RunFault> for Fault {
+    fn from(fault: RunFault) -> Self {
+        Self {
+            lost: fault.lost(),
+            error: Box::new(fault),
         }
     }
 }
@@ -148,6 +179,8 @@ pub enum RunFault {
     /// Something inside the emulated host failed.
     #[error("{what} (read {file}){tail}")]
     Inside {
+        /// Which kind of thing, as the host's init told it.
+        kind: FaultKind,
         /// Which VM and what happened.
         what: String,
         /// The log that tells more.
@@ -203,9 +236,10 @@ impl RunFault {
     /// every other fault.
     pub fn lost(&self) -> Option<&'static str> {
         match self {
-            Self::Inside { what, .. } if what.contains(": triple fault: ") => {
-                Some("a guest triple-faulted")
-            }
+            Self::Inside {
+                kind: FaultKind::GuestTripleFault,
+                ..
+            } => Some("a guest triple-faulted"),
             Self::HostPanic { line } if line.contains("Fatal exception in interrupt") => {
                 Some("the host panicked in an exception")
             }
@@ -231,5 +265,19 @@ mod tests {
         };
         assert!(ended(true).lost().is_some());
         assert!(ended(false).lost().is_none());
+    }
+
+    #[test]
+    fn a_guest_is_lost_by_a_triple_fault_and_not_by_one_that_words_speak_of() {
+        let inside = |kind| RunFault::Inside {
+            kind,
+            what: "VM a: triple fault: so it said".to_owned(),
+            file: "a.console.log".to_owned(),
+            tail: String::new(),
+        };
+        assert!(inside(FaultKind::GuestTripleFault).lost().is_some());
+        for other in [FaultKind::GuestPanic, FaultKind::Vmm, FaultKind::Workload] {
+            assert!(inside(other).lost().is_none(), "{other:?}");
+        }
     }
 }

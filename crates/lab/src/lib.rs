@@ -2,7 +2,7 @@
 //! The lab: real Linux/KVM hosts with real nested guests, emulated, so that no virtualization
 //! hardware is needed.
 //!
-//! [`race::race`] takes a scenario and an engine. It builds what is missing ([`artifact`]), makes
+//! [`race::Lab`] is an engine of `steady-race`: QEMU or Bochs. It builds what is missing ([`artifact`]), makes
 //! the images ([`image`]), boots one emulated host for each run ([`engine`]), and turns what the
 //! host's init reports into measures ([`measure`]). What happens inside the emulated host is in
 //! the package `steady-agent`. [`selftest::run`] runs KVM selftests on such a host instead. Left out:
@@ -17,14 +17,14 @@ pub mod engine;
 pub mod error;
 pub mod home;
 pub mod image;
+mod kernels;
 pub mod measure;
 pub mod process;
 pub mod race;
 pub mod selftest;
 pub mod translate;
-pub mod watcher;
 
 pub use error::{LabError, RunFault};
 pub use home::Home;
-pub use race::{Options, Race, race};
-pub use watcher::{Silent, Watcher};
+pub use race::Lab;
+pub use steady_race::watcher::{self, Silent, Watcher};

@@ -7,8 +7,6 @@ use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, killpg};
@@ -18,23 +16,7 @@ use crate::error::LabError;
 
 const POLL: Duration = Duration::from_millis(20);
 
-/// Whether the user has asked to stop; the first call installs the handlers.
-pub fn interrupted() -> bool {
-    static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
-    let flag = FLAG.get_or_init(|| {
-        let flag = Arc::new(AtomicBool::new(false));
-        for signal in [
-            signal_hook::consts::SIGINT,
-            signal_hook::consts::SIGTERM,
-            signal_hook::consts::SIGHUP,
-        ] {
-            // Without a handler the signal ends us, and the children with us: still clean.
-            let _ = signal_hook::flag::register(signal, Arc::clone(&flag));
-        }
-        flag
-    });
-    flag.load(Ordering::Relaxed)
-}
+pub use steady_race::interrupted;
 
 /// A child process with its group.
 #[derive(Debug)]
@@ -79,7 +61,7 @@ impl Supervised {
             .stdout(log)
             .stderr(errors)
             .process_group(0);
-        interrupted();
+        let _ = interrupted();
         let child = command
             .spawn()
             .map_err(|error| LabError::io("start", program, error))?;

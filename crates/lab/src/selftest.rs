@@ -19,16 +19,17 @@ use serde::Serialize;
 use steady_agent::event::Event;
 use steady_agent::plan::{Collect, HostPlan, PLAN_PATH, Vmm, WorkloadPlan};
 use steady_guest_programs::OWN_DIRECTORY;
+use steady_race::{ThisMachine, check_room, replace};
 
 use crate::artifact::kernel::{self, Kernel, Series};
 use crate::artifact::programs;
 use crate::artifact::selftests::{self, Selftest};
-use crate::engine::{Boot, Engine, EngineKind, qemu, watch};
+use crate::engine::watch::{self, Bounds};
+use crate::engine::{Boot, Engine, EngineKind};
 use crate::error::{LabError, RunFault};
 use crate::home::Home;
 use crate::image::tree;
 use crate::process::interrupted;
-use crate::race::{check_room, engine, replace};
 use crate::translate;
 use crate::watcher::Watcher;
 
@@ -100,13 +101,11 @@ pub fn run(home: &Home, options: &Options, watcher: &dyn Watcher) -> Result<Repo
         .map_err(|error| LabError::io("find", &options.out, error))?
         .join("selftest");
     fs::create_dir_all(&out).map_err(|error| LabError::io("make", &out, error))?;
-    check_room(&out)?;
-    let (mut engine, engine_version) = engine(home, options.engine, watcher)?;
+    check_room(&ThisMachine, &out)?;
+    let mut engine = options.engine.find(home, watcher)?;
     let folder = selftests::ensure(home, watcher)?;
     let ours = programs::ensure(home)?;
-    if let Engine::Qemu { tsc_khz, .. } = &mut engine {
-        *tsc_khz = qemu::tsc_khz(&ours.agent)?;
-    }
+    engine.calibrate(&ours.agent)?;
     let names: Vec<&str> = tests.iter().map(|test| test.name.as_str()).collect();
     let mut archive = tree::host_alone(&ours, &folder, &names)?;
     let json = serde_json::to_vec(&plan(&tests)).expect("a plan is plain data");
@@ -131,7 +130,7 @@ pub fn run(home: &Home, options: &Options, watcher: &dyn Watcher) -> Result<Repo
         schema: "steady.selftest",
         version: SCHEMA_VERSION,
         engine: options.engine.name(),
-        engine_version,
+        engine_version: engine.version(),
         faults: verdict::faults(&kernels),
         kernels,
     })
@@ -202,7 +201,7 @@ impl Host<'_> {
 
     /// One after another where the clock is the wall, beside each other where it is not.
     fn run_all(&self, kernels: &[(Series, Kernel)]) -> Result<Vec<KernelRun>, LabError> {
-        if self.engine.kind() == EngineKind::Qemu {
+        if self.engine.kind().wall_clock() {
             return kernels.iter().map(|kernel| self.run_one(kernel)).collect();
         }
         std::thread::scope(|scope| {
@@ -263,7 +262,11 @@ impl Host<'_> {
                 self.watcher.progress(&self.what(), ended, self.total);
             }
         };
-        let ended = watch::run(self.engine.kind(), &start, work, self.limit, &step);
+        let bounds = Bounds {
+            limit: self.limit,
+            stop: &interrupted,
+        };
+        let ended = watch::run(&start, work, bounds, &step);
         for path in &start.scratch {
             let _ = fs::remove_file(path);
         }

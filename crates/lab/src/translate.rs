@@ -6,6 +6,7 @@ use steady_events::probe;
 use steady_guest_programs::{self as guest_programs, Program, SCRATCH, Setting};
 use steady_scenario::{self as scenario, Remedy, Scenario, Variant, Vm, Word};
 
+use crate::artifact::kernel::Series;
 use crate::engine::{Engine, EngineKind};
 use crate::error::LabError;
 use crate::image::tree::HostNeeds;
@@ -132,6 +133,11 @@ pub fn host_needs(scenario: &Scenario, trace: bool) -> HostNeeds {
         trace,
         disk: scenario.vms.iter().any(|vm| vm.disk_mib.is_some()),
     }
+}
+
+/// The kernel that a variant's host and guests boot.
+pub fn series_of(_variant: &Variant) -> Series {
+    Series::Patched
 }
 
 /// The plan of one variant.

@@ -6,6 +6,7 @@
 //! clocks measure different things.
 use crate::error::Error;
 use crate::metric::{Better, Metric, Unit};
+use crate::ratio::Ratio;
 use crate::result::{RunResult, VariantResult};
 use std::collections::BTreeMap;
 
@@ -93,7 +94,8 @@ impl Comparison {
         for row in &mut rows {
             let base = row.cells[baseline].map(|cell| cell.median);
             for cell in row.cells.iter_mut().flatten() {
-                cell.ratio_permille = base.and_then(|base| permille(cell.median, base));
+                cell.ratio_permille =
+                    base.and_then(|base| Ratio::of(cell.median, base)?.permille());
             }
         }
         Ok(Self { baseline, rows })
@@ -142,12 +144,4 @@ pub fn median(ascending: &[i64]) -> Option<i64> {
     let lower = ascending[ascending.len() / 2 - 1];
     let sum = i128::from(lower) + i128::from(upper);
     i64::try_from(sum.div_euclid(2)).ok()
-}
-
-fn permille(value: i64, base: i64) -> Option<i64> {
-    if value < 0 || base < 1 {
-        return None;
-    }
-    let (value, base) = (i128::from(value), i128::from(base));
-    i64::try_from((value * 1000 + base / 2) / base).ok()
 }

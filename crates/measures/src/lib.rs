@@ -27,6 +27,7 @@ mod json;
 mod metric;
 pub mod names;
 mod paper;
+mod ratio;
 mod result;
 mod validate;
 mod workload;
@@ -39,6 +40,7 @@ pub use error::{Error, Invalid};
 pub use histogram::Histogram;
 pub use metric::{Better, Metric, Unit};
 pub use paper::{Beside, BesideCell, beside};
+pub use ratio::Ratio;
 pub use result::{
     Artifact, EngineInfo, MAX_RESULT_BYTES, Paper, PaperValue, Phase, Repetition, RunInfo,
     RunResult, SCHEMA, ScenarioInfo, VERSION, VariantResult, Warning,

@@ -5,6 +5,7 @@
 
 use crate::comparison::{Cell, Comparison};
 use crate::metric::Unit;
+use crate::ratio::Ratio;
 use crate::result::{Paper, RunResult};
 
 /// One row of a paper's table with what was measured.
@@ -57,12 +58,11 @@ pub fn beside<'a>(result: &'a RunResult, comparison: &Comparison) -> Vec<Beside<
             BesideCell {
                 variant: &value.variant,
                 paper: value.value,
-                paper_permille: nearest(value.value, base_paper).unwrap_or(0),
+                paper_permille: permille(value.value, base_paper).unwrap_or(0),
                 measured,
-                measured_permille: measured.zip(base_measured).and_then(|((_, value), base)| {
-                    let permille = nearest(u64::try_from(value).ok()?, u64::try_from(base).ok()?)?;
-                    i64::try_from(permille).ok()
-                }),
+                measured_permille: measured
+                    .zip(base_measured)
+                    .and_then(|((_, value), base)| Ratio::of(value, base)?.permille()),
             }
         });
         Beside {
@@ -73,22 +73,6 @@ pub fn beside<'a>(result: &'a RunResult, comparison: &Comparison) -> Vec<Beside<
     result.scenario.papers.iter().map(of).collect()
 }
 
-/// `value` in thousandths of `base`, rounded to the nearest, halves up.
-fn nearest(value: u64, base: u64) -> Option<u64> {
-    let (value, base) = (u128::from(value), u128::from(base));
-    let doubled = (value * 2000 + base).checked_div(base * 2)?;
-    u64::try_from(doubled).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::nearest;
-
-    #[test]
-    fn a_ratio_is_rounded_to_the_nearest_thousandth() {
-        assert_eq!(nearest(22, 9048), Some(2));
-        assert_eq!(nearest(5401, 9048), Some(597));
-        assert_eq!(nearest(3, 2), Some(1500));
-        assert_eq!(nearest(1, 0), None);
-    }
+fn permille(value: u64, base: u64) -> Option<u64> {
+    u64::try_from(Ratio::of(value, base)?.permille()?).ok()
 }

@@ -45,8 +45,11 @@ pub struct RunResult {
     /// What else the measures depend on: `kernel.release`, `kernel.config_sha256`,
     /// `image_sha256`, `vmm`, `pcpus` and others that the engine names.
     pub config: BTreeMap<String, String>,
-    /// Seed of every random stream.
+    /// Seed of the scenario, from which each repetition has its own.
     pub seed: u64,
+    /// Why runs are missing, if the race did not come to its end; absent in a whole result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial: Option<String>,
     /// The variants raced, the baseline first.
     pub variants: Vec<VariantResult>,
     /// SHA-256 of the measures in hexadecimal, see [`RunResult::digest_of_measures`].
@@ -136,6 +139,10 @@ pub struct VariantResult {
 pub struct Repetition {
     /// Which one, from 0.
     pub index: u32,
+    /// Seed of its random streams; absent in results of older programs. Not in the digest, as it is
+    /// no measure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// Numbers; each (VM, workload, name) once.
     pub metrics: Vec<Metric>,
     /// Histograms; each (VM, workload, name) once.
@@ -213,14 +220,15 @@ impl RunResult {
             engine,
             config: BTreeMap::new(),
             seed,
+            partial: None,
             variants: Vec::new(),
             measures_digest: String::new(),
             run: RunInfo::default(),
         }
     }
 
-    /// SHA-256 over the compact JSON of `variants`, each repetition's `artifacts` left out. With
-    /// `jq` 1.7: `jq -cj '.variants | del(.[].repetitions[].artifacts)' result.json | sha256sum`.
+    /// SHA-256 over the compact JSON of `variants`, each repetition's `artifacts` and `seed` left
+    /// out; `docs/formats/result.md` has the command that finds it by hand.
     #[must_use]
     pub fn digest_of_measures(&self) -> String {
         let measured: Vec<MeasuredVariant<'_>> = self.variants.iter().map(Into::into).collect();

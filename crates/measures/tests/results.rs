@@ -56,13 +56,41 @@ fn the_digest_sees_measures_and_warnings_but_not_the_run_or_artifacts() {
 }
 
 #[test]
-fn the_digest_is_that_of_the_compact_json_without_artifacts() {
+fn seeds_and_a_reason_for_missing_runs_are_read_back_and_not_in_the_digest() {
+    let mut other = sample();
+    other.partial = Some("3 of 4 runs: interrupted".to_owned());
+    other.variants[0].repetitions[0].seed = Some(u64::MAX);
+    assert_eq!(other.digest_of_measures(), sample().measures_digest);
+    let read = RunResult::from_json("result.json", &other.to_json()).unwrap();
+    assert_eq!(read, other);
+}
+
+#[test]
+fn a_result_from_before_there_were_seeds_is_read() {
+    let text = String::from_utf8(sample().to_json()).unwrap();
+    let old: String = text
+        .lines()
+        .filter(|line| !line.contains("\"seed\": 1,") && !line.contains("\"seed\": 2,"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let read = RunResult::from_json("result.json", old.as_bytes()).unwrap();
+    let mut repetitions = read.variants.iter().flat_map(|each| &each.repetitions);
+    assert!(
+        repetitions.all(|repetition| repetition.seed.is_none()),
+        "{old}"
+    );
+    assert_eq!(read.measures_digest, sample().measures_digest);
+}
+
+#[test]
+fn the_digest_is_that_of_the_compact_json_without_artifacts_and_seeds() {
     let mut variants = sample().variants;
     for repetition in variants
         .iter_mut()
         .flat_map(|variant| &mut variant.repetitions)
     {
         repetition.artifacts.clear();
+        repetition.seed = None;
     }
     let text = serde_json::to_string(&variants)
         .unwrap()

@@ -288,6 +288,12 @@ impl Page<'_> {
     }
 
     fn warnings(&self, text: &mut String) {
+        if let Some(partial) = &self.result.partial {
+            let note = format!("warning: this race did not end: {}", clean(partial));
+            for row in wrapped(&note, " ", self.options.width) {
+                line(text, &self.paint(Tone::Bad, &row));
+            }
+        }
         for variant in &self.result.variants {
             for repetition in &variant.repetitions {
                 for warning in &repetition.warnings {

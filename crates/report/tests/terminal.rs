@@ -106,3 +106,14 @@ fn a_scenario_on_two_engines_is_introduced_once() {
     assert_eq!(text.matches("two-vms: Two VMs").count(), 1);
     assert_eq!(text.matches("× is the ratio to ipi.").count(), 2);
 }
+
+#[test]
+fn a_race_that_did_not_end_says_so_on_the_table_and_on_the_page() {
+    let mut result = common::bochs();
+    result.partial = Some("3 of 4 runs: interrupted".to_owned());
+    let text = table(&[result.clone()], &Options::default()).unwrap();
+    let words = "this race did not end: 3 of 4 runs: interrupted";
+    assert!(text.contains(words), "{text}");
+    let page = steady_report::html::page(&[result]).unwrap();
+    assert!(page.contains(words));
+}

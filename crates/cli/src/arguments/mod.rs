@@ -8,7 +8,9 @@ pub mod shoot4u;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use steady_lab::engine::EngineKind;
+use steady_race::Entry;
+
+use crate::engines::{ENGINES, EngineName};
 
 const AFTER_HELP: &str = "\
 Exit codes:
@@ -73,24 +75,6 @@ pub enum Command {
     },
 }
 
-/// An engine, as `--engine` takes it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum EngineName {
-    /// QEMU TCG, AMD SVM: seconds a variant; its clock is the wall.
-    Qemu,
-    /// Bochs, Intel VMX with pause-loop exiting: repeats to the last digit.
-    Bochs,
-}
-
-impl From<EngineName> for EngineKind {
-    fn from(name: EngineName) -> Self {
-        match name {
-            EngineName::Qemu => Self::Qemu,
-            EngineName::Bochs => Self::Bochs,
-        }
-    }
-}
-
 /// `steady run`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -105,8 +89,8 @@ pub struct Run {
     #[arg(required = true, value_name = "SCENARIO")]
     pub scenarios: Vec<PathBuf>,
     /// Engine to run on; may be given more than once.
-    #[arg(long, value_enum, default_value = "qemu")]
-    pub engine: Vec<EngineName>,
+    #[arg(long, value_parser = EngineName, default_value = ENGINES.0[0].name)]
+    pub engine: Vec<&'static Entry>,
     /// Only this variant; may be given more than once.
     #[arg(long, value_name = "NAME")]
     pub variant: Vec<String>,
@@ -175,8 +159,8 @@ pub struct Selftest {
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
     /// Engine to run on; may be given more than once.
-    #[arg(long, value_enum, default_value = "qemu")]
-    pub engine: Vec<EngineName>,
+    #[arg(long, value_parser = EngineName, default_value = ENGINES.0[0].name)]
+    pub engine: Vec<&'static Entry>,
     /// Kernel to run on; may be given more than once.
     #[arg(long, value_enum, default_values = ["stock", "patched"])]
     pub kernel: Vec<KernelName>,

@@ -3,8 +3,9 @@
 
 use std::process::ExitCode;
 
+use steady_lab::Home;
 use steady_lab::artifact::{bochs, kernel, programs, selftests};
-use steady_lab::{Home, Watcher};
+use steady_race::Watcher;
 
 use crate::arguments::{Artifact, Build};
 use crate::progress::Show;

@@ -15,12 +15,19 @@ pub mod shoot4u;
 
 use steady_diagnose::{DiagnoseError, SymbolsError};
 use steady_lab::LabError;
+use steady_race::{RaceError, Trouble};
 use steady_scenario::LoadError;
 
 /// The exit code for an error, as `steady --help` lists them.
 pub fn exit_code(error: &anyhow::Error) -> u8 {
     if let Some(error) = error.downcast_ref::<LabError>() {
         return error.exit_code();
+    }
+    if let Some(error) = error.downcast_ref::<RaceError>() {
+        return error.exit_code();
+    }
+    if let Some(trouble) = error.downcast_ref::<Trouble>() {
+        return trouble.why.exit_code();
     }
     if let Some(code) = coherence::exit_code(error) {
         return code;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use steady_coherence::MachineConfig;
 use steady_coherence::compare::digest;
 use steady_coherence::experiments::{self, Reproduction, Settings};
-use steady_lab::Watcher;
+use steady_race::Watcher;
 
 use crate::arguments::coherence::{Paper, Reproduce};
 use crate::progress::Show;

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-use steady_lab::{Home, Options, Watcher, race};
 use steady_measures::RunResult;
+use steady_race::{Options, Watcher, race};
 use steady_scenario::{LoadError, Scenario};
 
 use crate::arguments::Run;
@@ -22,12 +22,12 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     if arguments.check {
         return Ok(ExitCode::SUCCESS);
     }
-    let home = Home::find()?;
     let show = Show::new();
     let mut results = Vec::new();
     for scenario in &scenarios {
-        for &engine in &arguments.engine {
-            let raced = race(&home, scenario, &options(arguments, engine.into()), &show)?;
+        for engine in &arguments.engine {
+            let engine = (engine.make)()?;
+            let raced = race(&*engine, scenario, &options(arguments), &show)?;
             let page =
                 report::page_of_scenario(raced.directory.parent().unwrap_or(&arguments.out))?;
             show.say(&format!(
@@ -77,9 +77,8 @@ fn load(arguments: &Run) -> Result<Vec<Scenario>, ExitCode> {
     }
 }
 
-fn options(arguments: &Run, engine: steady_lab::engine::EngineKind) -> Options {
+fn options(arguments: &Run) -> Options {
     Options {
-        engine,
         variants: arguments.variant.clone(),
         trace: arguments.trace,
         out: arguments.out.clone(),

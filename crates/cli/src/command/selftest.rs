@@ -5,9 +5,10 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use steady_lab::Home;
 use steady_lab::artifact::kernel::Series;
+use steady_lab::engine::EngineKind;
 use steady_lab::selftest::{self, KernelRun, Options, Outcome, Report};
+use steady_lab::{Home, LabError};
 
 use crate::arguments::{KernelName, Selftest};
 use crate::progress::Show;
@@ -20,7 +21,11 @@ pub fn selftest(arguments: &Selftest) -> anyhow::Result<ExitCode> {
     let home = Home::find()?;
     let show = Show::new();
     let mut reports = Vec::new();
-    for &engine in &arguments.engine {
+    for entry in &arguments.engine {
+        let engine = EngineKind::named(entry.name).ok_or_else(|| {
+            let text = format!("the engine {} boots no kernel; choose another", entry.name);
+            LabError::Selftest(text)
+        })?;
         let mut kernels: Vec<Series> = arguments
             .kernel
             .iter()
@@ -32,7 +37,7 @@ pub fn selftest(arguments: &Selftest) -> anyhow::Result<ExitCode> {
         kernels.sort();
         kernels.dedup();
         let options = Options {
-            engine: engine.into(),
+            engine,
             kernels,
             names: arguments.names.clone(),
             out: arguments.out.clone(),

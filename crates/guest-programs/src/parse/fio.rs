@@ -16,7 +16,7 @@ use crate::error::{ParseError, quote};
 use crate::output::Output;
 
 /// Operations per millisecond to operations per 1000 s.
-const PER_MS_TO_PER_KS: i64 = 1_000_000;
+const PER_MS_TO_PER_KS: u64 = 1_000_000;
 /// The percentiles taken over, as fio writes them and as we do.
 const PERCENTILES: [(&str, &str); 3] = [
     ("50.000000", "p50"),

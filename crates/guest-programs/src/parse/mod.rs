@@ -12,7 +12,7 @@ mod pbzip2;
 mod stress_ng;
 mod sysbench;
 
-use steady_measures::{Better, Metric, Unit, WorkloadReport, check_metric_name, names};
+use steady_measures::{Better, Metric, Ratio, Unit, WorkloadReport, check_metric_name, names};
 
 use crate::decimal::scaled;
 use crate::error::{ParseError, quote};
@@ -142,10 +142,7 @@ impl Draft {
     }
 }
 
-/// `part` × `factor` / `whole`, rounded down; `None` if `whole` is not positive or it does not fit.
-fn ratio(part: i64, factor: i64, whole: i64) -> Option<i64> {
-    if whole <= 0 {
-        return None;
-    }
-    i64::try_from(i128::from(part) * i128::from(factor) / i128::from(whole)).ok()
+/// `part` × `factor` / `whole`, rounded down; `None` as for a [`Ratio`].
+fn ratio(part: i64, factor: u64, whole: i64) -> Option<i64> {
+    Ratio::of(part, whole)?.floor(factor)
 }

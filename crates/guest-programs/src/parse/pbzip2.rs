@@ -8,7 +8,7 @@ use super::{Draft, S_TO_NS, ratio};
 use crate::error::ParseError;
 use crate::output::Output;
 
-const NS_PER_S: i64 = 1_000_000_000;
+const NS_PER_S: u64 = 1_000_000_000;
 
 pub(super) fn parse(draft: &mut Draft, output: &Output<'_>) -> Result<(), ParseError> {
     let (line, text) = draft.line(output, "Input Size: 524288 bytes", |line| {

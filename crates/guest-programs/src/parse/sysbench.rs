@@ -10,7 +10,7 @@ use super::{Draft, MS_TO_NS, PER_S_TO_PER_KS, S_TO_NS, ratio};
 use crate::error::ParseError;
 use crate::output::Output;
 
-const BYTES_PER_MIB: i64 = 1 << 20;
+const BYTES_PER_MIB: u64 = 1 << 20;
 /// Bandwidth is read in hundredths of a MiB.
 const HUNDREDTHS: i32 = 2;
 

@@ -7,10 +7,28 @@
 use std::fs;
 use std::path::Path;
 
-use crate::artifact::bochs::Bochs;
-use crate::engine::{Boot, SERIAL, Start};
+use steady_measures::Clock;
+
+use crate::artifact::bochs::{self, Bochs};
+use crate::engine::{Boot, EMULATOR_LOG, Emulator, EngineKind, SERIAL, STREAM, Start};
 use crate::error::LabError;
 use crate::image::iso;
+
+/// The engine `bochs`.
+pub const KIND: EngineKind = EngineKind {
+    name: "bochs",
+    description: "real Linux/KVM on an emulated Intel host (Bochs, VMX with EPT, VPID and pause-loop exiting); its clock is instructions, so runs repeat exactly",
+    clock: Clock::Instructions {
+        per_second: INSTRUCTIONS_PER_SECOND,
+    },
+    // Bochs gives 8 bits to APIC ids, and its BIOS's tables have room for fewer.
+    most_pcpus: 8,
+    // The range of Bochs 3.0's memory option, without its support for large RAM files.
+    most_memory_mib: Some(2048),
+    // It repeats a loss exactly, so another try would bring nothing.
+    retries_lost: None,
+    find: |home, watcher| Ok(Box::new(bochs::ensure(home, watcher)?)),
+};
 
 /// Instructions of one emulated second. It is near what the compiled Bochs executes, so the
 /// emulated clock keeps about the pace of the wall.
@@ -20,11 +38,11 @@ pub const INSTRUCTIONS_PER_SECOND: u64 = 200_000_000;
 /// ends. The rate of the TSC is [`INSTRUCTIONS_PER_SECOND`]: where the host measures it itself, KVM
 /// starts with a rough figure, and once the host has refined it by more than 250 ppm, KVM 6.12 gives
 /// vCPUs neither a TSC offset nor timers that fire (`set_tsc_khz` in arch/x86/kvm/x86.c).
-pub const HOST_WORDS: &str = "tsc_early_khz=200000 reboot=t panic=-1";
+const HOST_WORDS: &str = "tsc_early_khz=200000 reboot=t panic=-1";
 const _: () = assert!(INSTRUCTIONS_PER_SECOND == 200_000 * 1000);
 
 /// The packaged Bochs cannot have it: its guests hang with the preemption timer.
-pub const HOST_WORDS_PACKAGED: &str =
+const HOST_WORDS_PACKAGED: &str =
     "tsc_early_khz=200000 reboot=t panic=-1 kvm_intel.preemption_timer=0";
 
 const BIOS: (&str, &str) = ("/usr/share/bochs/BIOS-bochs-latest", "bochsbios");
@@ -32,11 +50,37 @@ const VGA_BIOS: (&str, &str) = ("/usr/share/vgabios/vgabios.bin", "vgabios");
 /// What Bochs itself logs, besides what it prints.
 const BOCHS_LOG: &str = "bochs.log";
 
+impl Emulator for Bochs {
+    fn version(&self) -> String {
+        let how = if self.compiled {
+            "compiled"
+        } else {
+            "packaged"
+        };
+        format!("{} ({how})", self.version)
+    }
+
+    fn host_words(&self) -> String {
+        let words = if self.compiled {
+            HOST_WORDS
+        } else {
+            HOST_WORDS_PACKAGED
+        };
+        words.to_owned()
+    }
+
+    fn calibrate(&mut self, _agent: &Path) -> Result<(), LabError> {
+        // Its time-stamp counter has the rate that it is told.
+        Ok(())
+    }
+
+    fn prepare(&self, boot: &Boot<'_>) -> Result<Start, LabError> {
+        prepare(self, boot)
+    }
+}
+
 /// Makes the boot CD and the configuration, and says how to start Bochs.
-///
-/// # Errors
-/// [`LabError::Missing`], [`LabError::Io`], [`LabError::Build`] of the CD.
-pub fn prepare(bochs: &Bochs, boot: &Boot<'_>) -> Result<Start, LabError> {
+fn prepare(bochs: &Bochs, boot: &Boot<'_>) -> Result<Start, LabError> {
     for (path, package) in [BIOS, VGA_BIOS] {
         if !Path::new(path).is_file() {
             return Err(LabError::Missing {
@@ -92,6 +136,8 @@ pub fn prepare(bochs: &Bochs, boot: &Boot<'_>) -> Result<Start, LabError> {
     Ok(Start {
         program: bochs.program.clone(),
         arguments,
+        stdout: STREAM,
+        stderr: EMULATOR_LOG,
         scratch: vec![cd],
     })
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the machine that runs the emulators has to spare: CPU time and room on its disks.
+//! What the machine that runs the emulators has to spare of its CPU time.
 
 use std::fs;
-use std::path::Path;
+
+use steady_measures::Ratio;
 
 /// CPU time in clock ticks.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,18 +46,10 @@ impl CpuTime {
     pub fn others_percent(&self, after: &Self) -> u64 {
         let all = after.all.saturating_sub(self.all).max(1);
         let used = all.saturating_sub(after.idle.saturating_sub(self.idle));
-        used.saturating_sub(after.child.saturating_sub(self.child)) * 100 / all
+        let others = used.saturating_sub(after.child.saturating_sub(self.child));
+        let percent = Ratio::of(others, all).and_then(|share| share.floor(100));
+        percent.map_or(0, i64::unsigned_abs)
     }
-}
-
-/// Room left for files at a path, in bytes.
-pub fn free_bytes(path: &Path) -> Option<u64> {
-    let numbers = nix::sys::statvfs::statvfs(path).ok()?;
-    Some(
-        numbers
-            .blocks_available()
-            .saturating_mul(numbers.fragment_size()),
-    )
 }
 
 #[cfg(test)]

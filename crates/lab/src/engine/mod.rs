@@ -4,74 +4,154 @@
 pub mod bochs;
 pub mod machine;
 pub mod qemu;
+pub mod receive;
 pub mod watch;
 
+use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
 use steady_measures::Clock;
+use steady_race::Info;
 
-use crate::artifact::bochs::Bochs;
 use crate::error::LabError;
+use crate::home::Home;
+use crate::watcher::Watcher;
 
-/// An engine of the lab.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum EngineKind {
-    /// QEMU's TCG with AMD SVM; its clock is the wall.
-    Qemu,
-    /// Bochs with Intel VMX; its clock is instructions, so runs repeat to the last digit.
-    Bochs,
+/// What is known of an engine of the lab before anything of it is there.
+#[derive(Debug, Clone, Copy)]
+pub struct EngineKind {
+    name: &'static str,
+    description: &'static str,
+    clock: Clock,
+    most_pcpus: u32,
+    most_memory_mib: Option<u32>,
+    retries_lost: Option<&'static str>,
+    find: Find,
 }
 
+/// Finds or builds an emulator.
+type Find = fn(&Home, &dyn Watcher) -> Result<Box<dyn Emulator>, LabError>;
+
+/// The engines of the lab.
+pub const KINDS: [EngineKind; 2] = [qemu::KIND, bochs::KIND];
+
 impl EngineKind {
+    /// The engine of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        KINDS.into_iter().find(|kind| kind.name == name)
+    }
+
     /// Its name in commands and results.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Qemu => "qemu",
-            Self::Bochs => "bochs",
-        }
+        self.name
     }
 
     /// Most pCPUs that it can emulate.
     pub fn most_pcpus(self) -> u32 {
-        match self {
-            Self::Qemu => 64,
-            // Bochs gives 8 bits to APIC ids, and its BIOS's tables have room for fewer.
-            Self::Bochs => 8,
-        }
+        self.most_pcpus
     }
 
     /// Most memory of an emulated host, in MiB, where the emulator itself has a limit.
     pub fn most_memory_mib(self) -> Option<u32> {
-        match self {
-            Self::Qemu => None,
-            // The range of Bochs 3.0's memory option, without its support for large RAM files.
-            Self::Bochs => Some(2048),
+        self.most_memory_mib
+    }
+
+    /// Whether its clock is the wall, so that what runs beside it shows in its measures.
+    pub fn wall_clock(self) -> bool {
+        self.clock == Clock::Wall
+    }
+
+    /// What a race has to know of it.
+    pub fn info(self) -> Info {
+        Info {
+            name: self.name,
+            description: self.description,
+            clock: self.clock,
+            retries_lost: self.retries_lost,
         }
     }
 
-    /// What its nanoseconds are made of.
-    pub fn clock(self) -> Clock {
-        match self {
-            Self::Qemu => Clock::Wall,
-            Self::Bochs => Clock::Instructions {
-                per_second: bochs::INSTRUCTIONS_PER_SECOND,
-            },
-        }
+    /// Finds or builds its emulator.
+    ///
+    /// # Errors
+    /// [`LabError::Missing`], and what a build can fail with.
+    pub fn find(self, home: &Home, watcher: &dyn Watcher) -> Result<Engine, LabError> {
+        Ok(Engine {
+            kind: self,
+            emulator: (self.find)(home, watcher)?,
+        })
     }
 }
 
+/// A program that emulates hosts.
+pub trait Emulator: Debug + Send + Sync {
+    /// Its version.
+    fn version(&self) -> String;
+
+    /// Words that every host of it needs on its kernel's command line.
+    fn host_words(&self) -> String;
+
+    /// Finds out what only our init program can tell of this machine.
+    ///
+    /// # Errors
+    /// [`LabError::Io`] if the program cannot be run or says something else.
+    fn calibrate(&mut self, agent: &Path) -> Result<(), LabError>;
+
+    /// Writes what it boots and says how to start it.
+    ///
+    /// # Errors
+    /// [`LabError::Io`], and what making the boot medium can fail with.
+    fn prepare(&self, boot: &Boot<'_>) -> Result<Start, LabError>;
+}
+
 /// An engine with the program that runs it.
-#[derive(Debug, Clone)]
-pub enum Engine {
-    /// QEMU, by its program.
-    Qemu {
-        /// The program.
-        program: PathBuf,
-        /// Frequency of this machine's time-stamp counter, which is the guest's under TCG.
-        tsc_khz: u64,
-    },
-    /// Bochs.
-    Bochs(Bochs),
+#[derive(Debug)]
+pub struct Engine {
+    kind: EngineKind,
+    emulator: Box<dyn Emulator>,
+}
+
+impl Engine {
+    /// Which engine it is.
+    pub fn kind(&self) -> EngineKind {
+        self.kind
+    }
+
+    /// Version of its emulator.
+    pub fn version(&self) -> String {
+        self.emulator.version()
+    }
+
+    /// Words that every host of this engine needs on its kernel's command line.
+    pub fn host_words(&self) -> String {
+        self.emulator.host_words()
+    }
+
+    /// As [`Emulator::calibrate`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn calibrate(&mut self, agent: &Path) -> Result<(), LabError> {
+        self.emulator.calibrate(agent)
+    }
+
+    /// As [`Emulator::prepare`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn prepare(&self, boot: &Boot<'_>) -> Result<Start, LabError> {
+        self.emulator.prepare(boot)
+    }
+
+    /// How many emulators run beside each other: TCG already uses a thread for each pCPU and its
+    /// clock is the wall, so those run one after another; Bochs is one thread with its own clock.
+    pub fn beside(&self) -> usize {
+        if self.kind.wall_clock() {
+            1
+        } else {
+            std::thread::available_parallelism().map_or(1, usize::from)
+        }
+    }
 }
 
 /// What one emulated host boots.
@@ -98,43 +178,20 @@ pub struct Start {
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<String>,
+    /// File in the run's folder for its standard output: [`STREAM`] where it prints the debug
+    /// port's bytes among its own words.
+    pub stdout: &'static str,
+    /// File in the run's folder for its standard error.
+    pub stderr: &'static str,
     /// Files that are of no use once the run has ended well.
     pub scratch: Vec<PathBuf>,
 }
 
 /// The serial console of the emulated host.
 pub const SERIAL: &str = "serial.log";
+/// What the emulator prints, where its standard output is not the stream.
+pub const EMULATOR_OUT: &str = "emulator.out";
 /// What the emulator itself says.
 pub const EMULATOR_LOG: &str = "emulator.log";
 /// The frames that the host sends.
 pub const STREAM: &str = "stream.bin";
-
-impl Engine {
-    /// Which engine it is.
-    pub fn kind(&self) -> EngineKind {
-        match self {
-            Self::Qemu { .. } => EngineKind::Qemu,
-            Self::Bochs(_) => EngineKind::Bochs,
-        }
-    }
-
-    /// Words that every host of this engine needs on its kernel's command line.
-    pub fn host_words(&self) -> String {
-        match self {
-            Self::Qemu { tsc_khz, .. } => format!("{} tsc_early_khz={tsc_khz}", qemu::HOST_WORDS),
-            Self::Bochs(bochs) if bochs.compiled => bochs::HOST_WORDS.to_owned(),
-            Self::Bochs(_) => bochs::HOST_WORDS_PACKAGED.to_owned(),
-        }
-    }
-
-    /// Writes what the emulator boots and says how to start it.
-    ///
-    /// # Errors
-    /// [`LabError::Io`], and what making the boot medium can fail with.
-    pub fn prepare(&self, boot: &Boot<'_>) -> Result<Start, LabError> {
-        match self {
-            Self::Qemu { program, .. } => qemu::prepare(program, boot),
-            Self::Bochs(bochs) => bochs::prepare(bochs, boot),
-        }
-    }
-}

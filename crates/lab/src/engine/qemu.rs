@@ -6,23 +6,95 @@
 //! wall clock of this machine: two runs differ, and a busy machine shows in the tail.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::engine::{Boot, EMULATOR_LOG, SERIAL, STREAM, Start};
+use steady_measures::Clock;
+
+use crate::engine::{
+    Boot, EMULATOR_LOG, EMULATOR_OUT, Emulator, EngineKind, SERIAL, STREAM, Start,
+};
 use crate::error::LabError;
+use crate::process::find_program;
+
+/// The engine `qemu`.
+pub const KIND: EngineKind = EngineKind {
+    name: "qemu",
+    description: "real Linux/KVM on an emulated AMD host (QEMU TCG, SVM, no pause filter); its clock is the wall, so runs differ",
+    clock: Clock::Wall,
+    most_pcpus: 64,
+    most_memory_mib: None,
+    // It loses a guest or the host now and then.
+    retries_lost: Some(
+        "seen with QEMU 7.2's nested SVM, and a fault of the kernel if it comes again",
+    ),
+    find: |_, _| Ok(Box::new(Qemu::find()?)),
+};
+
+/// QEMU, by its program.
+#[derive(Debug)]
+struct Qemu {
+    program: PathBuf,
+    version: String,
+    /// Frequency of this machine's time-stamp counter, which is the guest's under TCG; 0 before it
+    /// is measured.
+    tsc_khz: u64,
+}
+
+impl Qemu {
+    fn find() -> Result<Self, LabError> {
+        let program = find_program("qemu-system-x86_64").ok_or_else(|| LabError::Missing {
+            program: "qemu-system-x86_64".into(),
+            why: "the engine `qemu` runs in it",
+            package: "qemu-system-x86",
+        })?;
+        Ok(Self {
+            version: version(&program),
+            program,
+            tsc_khz: 0,
+        })
+    }
+}
+
+impl Emulator for Qemu {
+    fn version(&self) -> String {
+        self.version.clone()
+    }
+
+    fn host_words(&self) -> String {
+        assert!(self.tsc_khz > 0, "calibrated before a host is booted");
+        format!("{HOST_WORDS} tsc_early_khz={}", self.tsc_khz)
+    }
+
+    fn calibrate(&mut self, agent: &Path) -> Result<(), LabError> {
+        self.tsc_khz = tsc_khz(agent)?;
+        Ok(())
+    }
+
+    fn prepare(&self, boot: &Boot<'_>) -> Result<Start, LabError> {
+        prepare(&self.program, boot)
+    }
+}
+
+/// QEMU's own version, such as `7.2.22`.
+pub fn version(program: &Path) -> String {
+    let output = Command::new(program).arg("--version").output();
+    let text = output.map(|output| output.stdout).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    text.split_whitespace()
+        .nth(3)
+        .unwrap_or("unknown")
+        .to_owned()
+}
 
 /// TCG's time-stamp counter is steady but not said to be; without the word the host's clock is
 /// coarse. Its frequency is given beside these words, since calibrating it under emulation on a busy
 /// machine can be wrong by a factor of ten.
 /// The restart of a panicked host is a triple fault, which `-no-reboot` turns into an end.
-pub const HOST_WORDS: &str = "tsc=reliable reboot=t panic=-1";
+const HOST_WORDS: &str = "tsc=reliable reboot=t panic=-1";
 
 /// Asks our init program for the frequency of the time-stamp counter, in kHz.
-///
-/// # Errors
-/// [`LabError::Io`] if it cannot be run or says something else.
-pub fn tsc_khz(agent: &Path) -> Result<u64, LabError> {
+fn tsc_khz(agent: &Path) -> Result<u64, LabError> {
     let failed = |error| LabError::io("run", agent, error);
     let output = Command::new(agent)
         .arg("--tsc-khz")
@@ -41,10 +113,7 @@ pub fn tsc_khz(agent: &Path) -> Result<u64, LabError> {
 }
 
 /// Writes the initramfs and says how to start QEMU.
-///
-/// # Errors
-/// [`LabError::Io`].
-pub fn prepare(program: &Path, boot: &Boot<'_>) -> Result<Start, LabError> {
+fn prepare(program: &Path, boot: &Boot<'_>) -> Result<Start, LabError> {
     let initrd = boot.directory.join("initrd");
     fs::write(&initrd, boot.archives.concat())
         .map_err(|error| LabError::io("write", &initrd, error))?;
@@ -85,6 +154,8 @@ pub fn prepare(program: &Path, boot: &Boot<'_>) -> Result<Start, LabError> {
     Ok(Start {
         program: program.to_owned(),
         arguments,
+        stdout: EMULATOR_OUT,
+        stderr: EMULATOR_OUT,
         scratch: vec![initrd],
     })
 }

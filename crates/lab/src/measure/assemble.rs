@@ -10,13 +10,13 @@ use steady_agent::channel::Output;
 use steady_agent::event::{Event, VmWindow, Window, WorkloadEnd};
 use steady_events::Isa;
 use steady_guest_programs as guest_programs;
-use steady_measures::{Artifact, Better, Metric, Repetition, Unit, Warning, names};
+use steady_measures::{Artifact, Better, Metric, Ratio, Repetition, Unit, Warning, names};
 use steady_scenario::{Collect, Scenario, Vm};
 
 use super::complaint;
 use super::symbol::{Class, Symbols};
 use crate::engine::watch::Transcript;
-use crate::error::{LabError, RunFault};
+use crate::error::RunFault;
 
 /// From this share of CPU time on, others disturb a wall clock enough to say so, in percent.
 const BUSY_PERCENT: u64 = 10;
@@ -169,9 +169,9 @@ fn shootdown_costs(window: &Window, vm: &str, shootdowns: u64) -> Vec<Metric> {
         .vms
         .get(vm)
         .map_or(0, |counted| counted.exits.values().sum());
-    let lower = |name, value| Metric::new(name, Unit::Count, Better::Lower, integer(value));
-    let mut metrics = vec![lower(names::HOST_IPIS, window.host_ipis)];
-    let per_1000 = |count: u64| count.saturating_mul(1000).checked_div(shootdowns);
+    let lower = |name, value| Metric::new(name, Unit::Count, Better::Lower, value);
+    let mut metrics = vec![lower(names::HOST_IPIS, integer(window.host_ipis))];
+    let per_1000 = |count: u64| Ratio::of(count, shootdowns)?.floor(1000);
     if let (Some(ipis), Some(exits)) = (per_1000(window.host_ipis), per_1000(exits)) {
         metrics.push(lower(names::HOST_IPIS_PER_1000_SHOOTDOWNS, ipis));
         metrics.push(lower(names::EXITS_PER_1000_SHOOTDOWNS, exits));
@@ -337,9 +337,9 @@ fn guest_time(symbols: &Symbols, counted: &VmWindow) -> Vec<Metric> {
         "each sample has one class"
     );
     for class in Class::ALL {
-        let share = u128::from(counted.vcpu_run_ns) * u128::from(counts[class as usize])
-            / u128::from(samples);
-        let value = i64::try_from(share).expect("a share of an i64 is one");
+        let share = Ratio::of(counts[class as usize], samples);
+        let time = share.and_then(|share| share.floor(counted.vcpu_run_ns));
+        let value = time.unwrap_or(i64::MAX);
         let name = format!("{}{}", names::GUEST_TIME_PREFIX, class.word());
         metrics.push(Metric::new(name, Unit::Ns, Better::Neutral, value));
     }
@@ -348,9 +348,4 @@ fn guest_time(symbols: &Symbols, counted: &VmWindow) -> Vec<Metric> {
 
 fn integer(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
-}
-
-/// The error of the lab for a result that its own schema refuses.
-pub fn unsound(error: impl std::fmt::Display) -> LabError {
-    LabError::Unsound(error.to_string())
 }

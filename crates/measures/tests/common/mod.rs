@@ -69,6 +69,7 @@ fn repetition(index: u32, latency_ns: u64) -> Repetition {
     metrics.push(exits.in_vm("vm0"));
     Repetition {
         index,
+        seed: Some(1 + u64::from(index)),
         metrics,
         distributions: vec![latency],
         warnings: vec![Warning {

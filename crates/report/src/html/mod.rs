@@ -164,7 +164,10 @@ fn note(several_repetitions: bool) -> String {
 }
 
 fn warnings(result: &RunResult) -> Vec<String> {
-    let mut found = Vec::new();
+    let partial = result.partial.iter();
+    let mut found: Vec<String> = partial
+        .map(|partial| format!("this race did not end: {partial}"))
+        .collect();
     for variant in &result.variants {
         for repetition in &variant.repetitions {
             for warning in &repetition.warnings {

@@ -242,6 +242,7 @@ fn repetition(model: &Model, index: u32, slow: u64, reasons: &[(&str, i64)]) -> 
     }
     Repetition {
         index,
+        seed: None,
         metrics,
         distributions: vec![latency],
         warnings: warnings(model, index),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who is told how far a long work has come. The lab only speaks; how it is shown is the caller's.
+//! Who is told how far a long work has come. Races and builds only speak; how it is shown is the
+//! caller's.
 
 /// Told of the progress of long works. Called from several threads.
 pub trait Watcher: Sync {

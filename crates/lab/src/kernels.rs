@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The kernels that the variants of a race boot, each with the host's archive and symbols.
+//!
+//! Most races need one, the patched kernel. A variant may choose the stock one, to show what the
+//! patched one costs when everything is off.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fs;
+use std::path::Path;
+
+use steady_measures::sha256_hex;
+
+use crate::artifact::kernel::{self, Kernel, Series};
+use crate::artifact::programs::Programs;
+use crate::error::LabError;
+use crate::home::Home;
+use crate::image::tree::{self, HostNeeds};
+use crate::measure::symbol::Symbols;
+use crate::watcher::Watcher;
+
+/// A kernel with all that a host boots of it but the plan.
+#[derive(Debug)]
+pub struct Booted {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// Its symbols.
+    pub symbols: Symbols,
+    /// The host's archive; kernel and guests' archive are in it for the VMMs.
+    pub archive: Vec<u8>,
+}
+
+impl Booted {
+    /// Packs the archive and reads the symbols.
+    ///
+    /// # Errors
+    /// [`LabError::Program`] for what is not installed, [`LabError::Io`].
+    pub fn new(
+        kernel: Kernel,
+        ours: &Programs,
+        guest: &[u8],
+        needs: HostNeeds,
+    ) -> Result<Self, LabError> {
+        let archive = tree::host(ours, &kernel, guest, needs)?;
+        let symbols = Symbols::load(&kernel.system_map)?;
+        Ok(Self {
+            kernel,
+            symbols,
+            archive,
+        })
+    }
+
+    /// What the measures depend on of this kernel, for the result's configuration. The patched
+    /// kernel's keys are `kernel.` and the like; the stock one's say so.
+    ///
+    /// # Errors
+    /// [`LabError::Io`].
+    pub fn config(&self, series: Series) -> Result<BTreeMap<String, String>, LabError> {
+        let digest = |path: &Path| {
+            fs::read(path)
+                .map(|bytes| sha256_hex(&bytes))
+                .map_err(|error| LabError::io("read", path, error))
+        };
+        let (kernel, image) = match series {
+            Series::Patched => ("kernel", "image_sha256"),
+            Series::Stock => ("kernel.stock", "image.stock_sha256"),
+        };
+        Ok(BTreeMap::from([
+            (format!("{kernel}.release"), self.kernel.release.clone()),
+            (
+                format!("{kernel}.image_sha256"),
+                digest(&self.kernel.image)?,
+            ),
+            (
+                format!("{kernel}.config_sha256"),
+                digest(&self.kernel.config)?,
+            ),
+            (image.to_owned(), sha256_hex(&self.archive)),
+        ]))
+    }
+}
+
+/// The kernels of these series, built if they are not in the cache.
+///
+/// # Errors
+/// What a build can fail with.
+pub fn ensure(
+    home: &Home,
+    series: impl IntoIterator<Item = Series>,
+    watcher: &dyn Watcher,
+) -> Result<BTreeMap<Series, Kernel>, LabError> {
+    let mut kernels = BTreeMap::new();
+    for series in series {
+        if let Entry::Vacant(place) = kernels.entry(series) {
+            place.insert(kernel::ensure_series(home, series, watcher)?);
+        }
+    }
+    Ok(kernels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn booted(folder: &Path) -> Booted {
+        let file = |name: &str, text: &str| {
+            let path = folder.join(name);
+            fs::write(&path, text).expect("written");
+            path
+        };
+        let system_map = file("System.map", "ffffffff81000000 T _text\n");
+        Booted {
+            symbols: Symbols::load(&system_map).expect("symbols"),
+            kernel: Kernel {
+                image: file("bzImage", "image"),
+                config: file("config", "config"),
+                release: "6.12.63".to_owned(),
+                system_map,
+            },
+            archive: b"archive".to_vec(),
+        }
+    }
+
+    #[test]
+    fn the_patched_kernels_keys_are_those_of_results_before_there_was_another() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let config = booted(folder.path()).config(Series::Patched).expect("read");
+        let keys: Vec<&str> = config.keys().map(String::as_str).collect();
+        assert_eq!(
+            keys,
+            [
+                "image_sha256",
+                "kernel.config_sha256",
+                "kernel.image_sha256",
+                "kernel.release"
+            ]
+        );
+        assert_eq!(config["kernel.image_sha256"], sha256_hex(b"image"));
+    }
+
+    #[test]
+    fn the_stock_kernels_keys_stand_beside_the_patched_ones() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let booted = booted(folder.path());
+        let mut both = booted.config(Series::Patched).expect("read");
+        both.extend(booted.config(Series::Stock).expect("read"));
+        assert_eq!(both.len(), 8, "{both:?}");
+        assert_eq!(both["kernel.stock.release"], "6.12.63");
+    }
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A race from the scenario to the result in its place.
+//!
+//! Everything is made in a folder beside its place, `out/<scenario>/.<engine>-<process>`. A whole
+//! race takes the place of `out/<scenario>/<engine>`; a failed one is kept, with its logs and the
+//! runs that were whole, as `<engine>.failed`, and an earlier result stays what it was.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use steady_measures::RunResult;
+use steady_scenario::{Scenario, Variant};
+
+use crate::attempt::Ground;
+use crate::engine::Engine;
+use crate::error::{Kept, RaceError, Reason};
+use crate::machine::{Machine, ThisMachine};
+use crate::options::Options;
+use crate::place::{FileError, check_room, replace};
+use crate::result::Frame;
+use crate::schedule::{Ran, run_all};
+use crate::watcher::Watcher;
+
+/// Name of the result in its folder.
+const RESULT: &str = "result.json";
+
+/// A finished race.
+#[derive(Debug)]
+pub struct Race {
+    /// The result.
+    pub result: RunResult,
+    /// Its folder, with `result.json` in it.
+    pub directory: PathBuf,
+}
+
+/// Races the variants of a scenario on an engine, on this machine.
+///
+/// # Errors
+/// [`RaceError`] with the first reason; it says where what was whole is kept.
+pub fn race(
+    engine: &dyn Engine,
+    scenario: &Scenario,
+    options: &Options,
+    watcher: &dyn Watcher,
+) -> Result<Race, RaceError> {
+    race_on(&ThisMachine, engine, scenario, options, watcher)
+}
+
+/// As [`race`], on a machine of the caller's.
+///
+/// # Errors
+/// As [`race`].
+pub fn race_on(
+    machine: &dyn Machine,
+    engine: &dyn Engine,
+    scenario: &Scenario,
+    options: &Options,
+    watcher: &dyn Watcher,
+) -> Result<Race, RaceError> {
+    let begun = Instant::now();
+    let variants = variants(scenario, options)?;
+    let checked = engine.check(scenario, &variants, options);
+    checked.map_err(|refusal| Reason::Refused {
+        scenario: scenario.name.clone(),
+        refusal,
+    })?;
+    // Engines may run in folders of their own, where a relative path would mean another place.
+    let out = std::path::absolute(&options.out)
+        .map_err(|error| FileError::new("find", &options.out, error))?;
+    let folder = out.join(&scenario.name);
+    make(&folder)?;
+    check_room(machine, &folder)?;
+    let info = engine.info();
+    let prepared = engine.prepare(scenario, &variants, options, watcher)?;
+    let places = Places::of(&folder, info.name);
+    make(&places.work)?;
+    let ground = Ground {
+        info: &info,
+        engine: &*prepared,
+        machine,
+        watcher,
+        work: &places.work,
+        wall_limit: options.wall_limit(scenario),
+    };
+    let frame = Frame {
+        scenario,
+        variants: &variants,
+        options,
+        info: &info,
+        engine: &*prepared,
+        machine,
+        begun,
+    };
+    places.settle(frame, run_all(ground, scenario, &variants))
+}
+
+fn variants<'a>(scenario: &'a Scenario, options: &Options) -> Result<Vec<&'a Variant>, Reason> {
+    let selected = scenario.select(&options.variants);
+    selected.map_err(|error| Reason::Variant {
+        scenario: scenario.name.clone(),
+        what: error.to_string(),
+    })
+}
+
+fn make(folder: &Path) -> Result<(), FileError> {
+    fs::create_dir_all(folder).map_err(|error| FileError::new("make", folder, error))
+}
+
+/// The folders of one race.
+struct Places {
+    /// Where it is made.
+    work: PathBuf,
+    /// Where it is put when it is whole.
+    whole: PathBuf,
+    /// Where it is put when it is not.
+    failed: PathBuf,
+}
+
+impl Places {
+    fn of(folder: &Path, engine: &str) -> Self {
+        Self {
+            work: folder.join(format!(".{engine}-{}", std::process::id())),
+            whole: folder.join(engine),
+            failed: folder.join(format!("{engine}.failed")),
+        }
+    }
+
+    /// Writes the result and puts the folder in its place, whole or failed.
+    fn settle(&self, frame: Frame<'_>, ran: Ran) -> Result<Race, RaceError> {
+        if ran.reason.is_some() {
+            return Err(self.keep(frame, ran));
+        }
+        assert_eq!(ran.whole.len(), ran.tasks, "without a reason all are whole");
+        let made = frame.result(ran.whole, None).and_then(|result| {
+            self.save(&result)?;
+            Ok(result)
+        });
+        match made {
+            Ok(result) => {
+                replace(&self.work, &self.whole)?;
+                Ok(Race {
+                    result,
+                    directory: self.whole.clone(),
+                })
+            }
+            // The runs are whole: their traces and logs are worth more than nothing.
+            Err(reason) => {
+                let files = self.fail();
+                Err(Reason::Lost {
+                    reason: Box::new(reason),
+                    files: files.to_owned(),
+                }
+                .into())
+            }
+        }
+    }
+
+    /// Keeps what there is of a race that did not come to its end.
+    fn keep(&self, frame: Frame<'_>, ran: Ran) -> RaceError {
+        let reason = ran.reason.expect("the race did not come to its end");
+        let (whole, runs) = (ran.whole.len(), ran.tasks);
+        if whole == 0 && !matches!(reason, Reason::Run { .. }) {
+            let _ = fs::remove_dir_all(&self.work);
+            return reason.into();
+        }
+        let words = reason.to_string();
+        let first = words.lines().next().unwrap_or_default();
+        let partial = format!("{whole} of {runs} runs: {first}");
+        let saved = whole > 0
+            && frame
+                .result(ran.whole, Some(partial))
+                .and_then(|result| self.save(&result))
+                .is_ok();
+        let files = self.fail();
+        RaceError {
+            kept: saved.then(|| Kept {
+                whole,
+                runs,
+                result: files.join(RESULT),
+            }),
+            reason: self.moved(reason, files),
+        }
+    }
+
+    fn save(&self, result: &RunResult) -> Result<(), Reason> {
+        let saved = result.save_atomic(&self.work.join(RESULT));
+        saved.map_err(|error| {
+            let cause = std::error::Error::source(&error);
+            Reason::Unsound(cause.map_or(error.to_string(), |cause| format!("{error}: {cause}")))
+        })
+    }
+
+    /// Puts the folder where failed races are kept; where that cannot be, it stays where it is.
+    fn fail(&self) -> &Path {
+        match replace(&self.work, &self.failed) {
+            Ok(()) => &self.failed,
+            Err(_) => &self.work,
+        }
+    }
+
+    /// The reason with its logs where they are once the folder has moved.
+    fn moved(&self, reason: Reason, files: &Path) -> Reason {
+        match reason {
+            Reason::Run {
+                variant,
+                fault,
+                logs,
+            } => Reason::Run {
+                variant,
+                fault,
+                logs: logs
+                    .strip_prefix(&self.work)
+                    .map_or_else(|_| logs.clone(), |rest| files.join(rest)),
+            },
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! From the runs of a race to its sealed result.
+
+use std::time::{Duration, Instant};
+
+use steady_measures::{EngineInfo, RunResult, ScenarioInfo, VariantResult};
+use steady_scenario::{Scenario, Variant, Word};
+
+use crate::engine::{Info, Outcome, Prepared};
+use crate::error::Reason;
+use crate::machine::Machine;
+use crate::options::Options;
+use crate::schedule::Task;
+
+/// What a result says beside its runs.
+#[derive(Clone, Copy)]
+pub(crate) struct Frame<'a> {
+    pub scenario: &'a Scenario,
+    pub variants: &'a [&'a Variant],
+    pub options: &'a Options,
+    pub info: &'a Info,
+    pub engine: &'a dyn Prepared,
+    pub machine: &'a dyn Machine,
+    pub begun: Instant,
+}
+
+impl Frame<'_> {
+    /// The sealed result of these runs. With `partial`, the reason why they are not all, variants
+    /// without a run are left out.
+    pub fn result(
+        &self,
+        runs: Vec<(Task, Outcome)>,
+        partial: Option<String>,
+    ) -> Result<RunResult, Reason> {
+        let scenario = ScenarioInfo {
+            name: self.scenario.name.clone(),
+            title: self.scenario.title.clone(),
+            question: self.scenario.question.clone(),
+            digest: self.scenario.digest(),
+            papers: self.scenario.papers.iter().map(paper).collect(),
+        };
+        let engine = EngineInfo {
+            name: self.info.name.to_owned(),
+            version: self.engine.version(),
+            clock: self.info.clock,
+            description: self.info.description.to_owned(),
+        };
+        let mut result = RunResult::new(scenario, engine, self.scenario.seed);
+        result.config = self.engine.config();
+        result.variants = self.variants.iter().map(|variant| empty(variant)).collect();
+        for (task, outcome) in runs {
+            result.config.extend(outcome.facts);
+            result.run.phases.extend(outcome.phases);
+            let repetitions = &mut result.variants[task.variant].repetitions;
+            repetitions.push(outcome.repetition);
+        }
+        if partial.is_some() {
+            result
+                .variants
+                .retain(|variant| !variant.repetitions.is_empty());
+        }
+        result.partial = partial;
+        result.run.started.clone_from(&self.options.started);
+        result.run.command.clone_from(&self.options.command);
+        result.run.tool = format!("steady {}", env!("CARGO_PKG_VERSION"));
+        result.run.machine = self.machine.describe();
+        result.run.wall_ms = millis(self.begun.elapsed());
+        result.seal();
+        let checked = result.validate();
+        checked.map_err(|error| Reason::Unsound(error.to_string()))?;
+        Ok(result)
+    }
+}
+
+/// A variant without repetitions yet.
+fn empty(variant: &Variant) -> VariantResult {
+    let mut remedies: Vec<String> = variant
+        .remedies
+        .iter()
+        .map(|remedy| remedy.name().to_owned())
+        .collect();
+    remedies.extend(
+        variant
+            .pv
+            .iter()
+            .filter(|&(_, on)| !on)
+            .map(|(feature, _)| format!("pv.{}=off", feature.name())),
+    );
+    if !variant.switches.ple {
+        remedies.push("ple=off".to_owned());
+    }
+    VariantResult {
+        name: variant.name.clone(),
+        title: variant
+            .title
+            .clone()
+            .unwrap_or_else(|| variant.name.clone()),
+        remedies,
+        repetitions: Vec::new(),
+    }
+}
+
+/// A row of a paper's table, as results have it.
+fn paper(paper: &steady_scenario::Paper) -> steady_measures::Paper {
+    let values = paper.variants.iter().zip(&paper.values);
+    steady_measures::Paper {
+        source: paper.source.clone(),
+        vm: paper.vm.clone(),
+        workload: paper.workload.clone(),
+        measure: paper.measure.clone(),
+        unit: paper.unit.clone(),
+        base: paper.base.clone(),
+        values: values
+            .map(|(variant, &value)| steady_measures::PaperValue {
+                variant: variant.clone(),
+                value,
+            })
+            .collect(),
+    }
+}
+
+/// Whole milliseconds.
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
