@@ -43,7 +43,7 @@ pub fn empty(variant: &Variant) -> VariantResult {
     let mut remedies: Vec<String> = variant
         .remedies
         .iter()
-        .map(|remedy| remedy.name().to_owned())
+        .map(|on| on.remedy.name.to_owned())
         .collect();
     remedies.extend(
         variant

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A scenario as read: every default filled in, every rule of the format kept.
 
-use crate::nearest::nearest;
 use crate::program::Program;
-use crate::words::{Cgroup, Collect, PvFeature, Remedy, Vmm, Word};
-use serde::Serialize;
+use crate::words::{Cgroup, Collect, Kernel, PvFeature, Vmm, Word};
+use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::fmt::Write;
+use steady_nearest::nearest;
+use steady_remedies::{Mode, Remedy};
 
 /// What is run and what is measured.
 ///
 /// Field order is the order of the canonical form, so that moving a field changes every digest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Scenario {
-    /// Version of the format, [`crate::SCHEMA`].
+    /// Version of the format, [`crate::SCHEMA`]: a file of schema 1 is read as one of this.
     pub schema: u32,
     /// Lower-case letters, digits and hyphens; equals the stem of the file's name.
     pub name: String,
@@ -74,6 +76,8 @@ pub struct Vm {
     pub guest_cmdline: String,
     /// Whether the VM is load only: its one workload runs until the measured VMs are done.
     pub background: bool,
+    /// KVM's paravirtual features that the VM is offered, where the variant offers them too.
+    pub pv: Pv,
     /// What it runs, one after another; at least one, and exactly one in a background VM.
     #[serde(rename = "workload")]
     pub workloads: Vec<Workload>,
@@ -98,18 +102,47 @@ pub struct Variant {
     pub name: String,
     /// One line for tables; `None`: the name serves.
     pub title: Option<String>,
-    /// The remedies that are on, in the order of [`Remedy`].
-    pub remedies: Vec<Remedy>,
-    /// Words added to every guest kernel's command line, after the VM's own; may be empty.
+    /// The kernel of the host and of the guests.
+    pub kernel: Kernel,
+    /// The remedies that are on, in the registry's order; none with the stock kernel.
+    #[serde(flatten, serialize_with = "tables")]
+    pub remedies: Vec<Chosen>,
+    /// Words added to every guest kernel's command line, between the VM's own and those of
+    /// [`VmChange`]; may be empty.
     pub guest_cmdline: String,
     /// Words added to the host kernel's command line, module parameters among them; may be empty.
     pub host_cmdline: String,
     /// Names of the VMs that are not there; never all of the measured ones.
     pub without: Vec<String>,
-    /// KVM's paravirtual features that the guests are offered.
+    /// KVM's paravirtual features that the guests are offered, where their VMs allow it.
     pub pv: Pv,
     /// Switches of the host.
     pub switches: Switches,
+    /// What is different for single VMs, by name.
+    #[serde(rename = "vm")]
+    pub vms: BTreeMap<String, VmChange>,
+}
+
+/// A remedy that is on in a variant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Chosen {
+    /// The remedy.
+    #[serde(skip)]
+    pub remedy: &'static Remedy,
+    /// How it works; `None`: its default.
+    #[serde(serialize_with = "mode_name")]
+    pub mode: Option<&'static Mode>,
+    /// The VMs that are offered it, the others being unaware of it; `None`: all.
+    pub vms: Option<Vec<String>>,
+}
+
+/// What a variant changes in one VM.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct VmChange {
+    /// Words added to the guest kernel's command line, after all others; may be empty.
+    pub guest_cmdline: String,
+    /// KVM's paravirtual features that are left to it.
+    pub pv: Pv,
 }
 
 /// KVM's paravirtual features that a guest is offered; see [`PvFeature`] for each.
@@ -167,6 +200,59 @@ pub struct Paper {
     pub variants: Vec<String>,
     /// The paper's value for each of them, at least 1.
     pub values: Vec<u64>,
+}
+
+fn tables<S: Serializer>(remedies: &[Chosen], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(remedies.iter().map(|chosen| (chosen.remedy.name, chosen)))
+}
+
+#[expect(clippy::ref_option, reason = "the form that serde calls")]
+fn mode_name<S: Serializer>(mode: &Option<&Mode>, to: S) -> Result<S::Ok, S::Error> {
+    mode.map(|mode| mode.name).serialize(to)
+}
+
+impl Chosen {
+    /// The remedy in its default mode, for all VMs.
+    pub fn plainly(remedy: &'static Remedy) -> Self {
+        Self {
+            remedy,
+            mode: None,
+            vms: None,
+        }
+    }
+
+    /// The name of its mode, the default one where none was chosen.
+    pub fn mode(&self) -> &'static str {
+        self.mode.map_or(self.remedy.default_mode, |mode| mode.name)
+    }
+
+    /// Whether the VM of this name is offered it.
+    pub fn is_offered_to(&self, vm: &str) -> bool {
+        let listed = |vms: &Vec<String>| vms.iter().any(|other| other == vm);
+        self.vms.as_ref().is_none_or(listed)
+    }
+}
+
+impl Variant {
+    /// What `vm` is offered here: a feature that neither the VM, nor the variant, nor the variant's
+    /// change to the VM withholds.
+    pub fn pv_of(&self, vm: &Vm) -> Pv {
+        let mut pv = Pv::default();
+        let change = self.vms.get(&vm.name).map(|change| change.pv);
+        for &feature in PvFeature::ALL {
+            let all = [Some(self.pv), Some(vm.pv), change];
+            *pv.slot(feature) = all.iter().flatten().all(|pv| pv.offers(feature));
+        }
+        pv
+    }
+
+    /// All words that the scenario adds to the command line of `vm`'s kernel.
+    pub fn guest_cmdline_of(&self, vm: &Vm) -> String {
+        let change = self.vms.get(&vm.name);
+        let own = change.map_or("", |change| change.guest_cmdline.as_str());
+        let words = [vm.guest_cmdline.as_str(), self.guest_cmdline.as_str(), own];
+        words.join(" ").trim().to_owned()
+    }
 }
 
 impl Default for Pv {
