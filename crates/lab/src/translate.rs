@@ -271,8 +271,8 @@ pub fn host_cmdline(engine: &Engine, variant: &Variant) -> String {
     words.join(" ")
 }
 
-/// What a variant adds to it.
-fn variant_words(variant: &Variant, registry: &Registry) -> Vec<String> {
+/// What a variant adds to the command line of the host's kernel.
+pub fn variant_words(variant: &Variant, registry: &Registry) -> Vec<String> {
     let mut words = Vec::new();
     if !variant.switches.ple {
         words.push("kvm_intel.ple_gap=0 kvm_amd.pause_filter_count=0".to_owned());
