@@ -27,14 +27,13 @@ mod load;
 mod model;
 mod program;
 mod read;
+mod variant;
 mod words;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use limits::{HOST_RESERVE_MIB, MAX_FILE_BYTES, SCHEMA};
 pub use load::{LoadError, Noted};
-pub use model::{
-    Chosen, Host, Measure, Paper, Pv, Scenario, Switches, UnknownVariant, Variant, Vm, VmChange,
-    Workload,
-};
+pub use model::{Host, Measure, Paper, Pv, Scenario, Switches, UnknownVariant, Vm, Workload};
 pub use program::{Origin, PROGRAMS, Program};
+pub use variant::{Chosen, Variant, VmChange};
 pub use words::{Cgroup, Collect, Kernel, PvFeature, Vmm, Word};

@@ -2,13 +2,12 @@
 //! A scenario as read: every default filled in, every rule of the format kept.
 
 use crate::program::Program;
-use crate::words::{Cgroup, Collect, Kernel, PvFeature, Vmm, Word};
-use serde::{Serialize, Serializer};
+use crate::variant::Variant;
+use crate::words::{Cgroup, Collect, PvFeature, Vmm, Word};
+use serde::Serialize;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use steady_nearest::nearest;
-use steady_remedies::{Mode, Remedy};
 
 /// What is run and what is measured.
 ///
@@ -95,56 +94,6 @@ pub struct Workload {
     pub time_limit_s: Option<u32>,
 }
 
-/// A named set of remedies and switches.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Variant {
-    /// Lower-case letters, digits and hyphens; unique in the scenario.
-    pub name: String,
-    /// One line for tables; `None`: the name serves.
-    pub title: Option<String>,
-    /// The kernel of the host and of the guests.
-    pub kernel: Kernel,
-    /// The remedies that are on, in the registry's order; none with the stock kernel.
-    #[serde(flatten, serialize_with = "tables")]
-    pub remedies: Vec<Chosen>,
-    /// Words added to every guest kernel's command line, between the VM's own and those of
-    /// [`VmChange`]; may be empty.
-    pub guest_cmdline: String,
-    /// Words added to the host kernel's command line, module parameters among them; may be empty.
-    pub host_cmdline: String,
-    /// Names of the VMs that are not there; never all of the measured ones.
-    pub without: Vec<String>,
-    /// KVM's paravirtual features that the guests are offered, where their VMs allow it.
-    pub pv: Pv,
-    /// Switches of the host.
-    pub switches: Switches,
-    /// What is different for single VMs, by name.
-    #[serde(rename = "vm")]
-    pub vms: BTreeMap<String, VmChange>,
-}
-
-/// A remedy that is on in a variant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Chosen {
-    /// The remedy.
-    #[serde(skip)]
-    pub remedy: &'static Remedy,
-    /// How it works; `None`: its default.
-    #[serde(serialize_with = "mode_name")]
-    pub mode: Option<&'static Mode>,
-    /// The VMs that are offered it, the others being unaware of it; `None`: all.
-    pub vms: Option<Vec<String>>,
-}
-
-/// What a variant changes in one VM.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct VmChange {
-    /// Words added to the guest kernel's command line, after all others; may be empty.
-    pub guest_cmdline: String,
-    /// KVM's paravirtual features that are left to it.
-    pub pv: Pv,
-}
-
 /// KVM's paravirtual features that a guest is offered; see [`PvFeature`] for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[expect(
@@ -200,59 +149,6 @@ pub struct Paper {
     pub variants: Vec<String>,
     /// The paper's value for each of them, at least 1.
     pub values: Vec<u64>,
-}
-
-fn tables<S: Serializer>(remedies: &[Chosen], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_map(remedies.iter().map(|chosen| (chosen.remedy.name, chosen)))
-}
-
-#[expect(clippy::ref_option, reason = "the form that serde calls")]
-fn mode_name<S: Serializer>(mode: &Option<&Mode>, to: S) -> Result<S::Ok, S::Error> {
-    mode.map(|mode| mode.name).serialize(to)
-}
-
-impl Chosen {
-    /// The remedy in its default mode, for all VMs.
-    pub fn plainly(remedy: &'static Remedy) -> Self {
-        Self {
-            remedy,
-            mode: None,
-            vms: None,
-        }
-    }
-
-    /// The name of its mode, the default one where none was chosen.
-    pub fn mode(&self) -> &'static str {
-        self.mode.map_or(self.remedy.default_mode, |mode| mode.name)
-    }
-
-    /// Whether the VM of this name is offered it.
-    pub fn is_offered_to(&self, vm: &str) -> bool {
-        let listed = |vms: &Vec<String>| vms.iter().any(|other| other == vm);
-        self.vms.as_ref().is_none_or(listed)
-    }
-}
-
-impl Variant {
-    /// What `vm` is offered here: a feature that neither the VM, nor the variant, nor the variant's
-    /// change to the VM withholds.
-    pub fn pv_of(&self, vm: &Vm) -> Pv {
-        let mut pv = Pv::default();
-        let change = self.vms.get(&vm.name).map(|change| change.pv);
-        for &feature in PvFeature::ALL {
-            let all = [Some(self.pv), Some(vm.pv), change];
-            *pv.slot(feature) = all.iter().flatten().all(|pv| pv.offers(feature));
-        }
-        pv
-    }
-
-    /// All words that the scenario adds to the command line of `vm`'s kernel.
-    pub fn guest_cmdline_of(&self, vm: &Vm) -> String {
-        let change = self.vms.get(&vm.name);
-        let own = change.map_or("", |change| change.guest_cmdline.as_str());
-        let words = [vm.guest_cmdline.as_str(), self.guest_cmdline.as_str(), own];
-        words.join(" ").trim().to_owned()
-    }
 }
 
 impl Default for Pv {

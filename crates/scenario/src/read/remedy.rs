@@ -7,7 +7,7 @@ use super::names::Names;
 use super::table::Reader;
 use super::value::{Placed, Problems};
 use crate::diagnostic::quoted;
-use crate::model::Chosen;
+use crate::variant::Chosen;
 use crate::words::{Kernel, Word};
 use steady_nearest::nearest;
 use steady_remedies::{Registry, Remedy};

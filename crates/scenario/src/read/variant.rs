@@ -7,7 +7,8 @@ use super::table::Reader;
 use super::value::{Placed, Problems};
 use super::{CMDLINE, NAME, TITLE, check_unique, keys, pv, remedy};
 use crate::limits::HALT_POLL_NS;
-use crate::model::{Switches, Variant, VmChange};
+use crate::model::Switches;
+use crate::variant::{Variant, VmChange};
 use crate::words::Kernel;
 use std::collections::BTreeMap;
 
