@@ -2,6 +2,7 @@
 //! The two VMMs: how each is started, and what their ends mean.
 
 use steady_agent::event::FaultKind;
+use steady_agent::outcome::{End, Outcome};
 use steady_agent::plan::{VmPlan, Vmm};
 
 use super::vm::Files;
@@ -157,25 +158,22 @@ pub fn diagnose(report: &str, console: &str) -> (FaultKind, Option<String>) {
     let panic = console
         .lines()
         .find(|line| line.contains("Kernel panic - not syncing"));
-    let outcome = serde_json::from_str::<serde_json::Value>(report).ok();
-    let outcome = outcome
-        .as_ref()
-        .and_then(|report| report.get("outcome")?.as_str().map(str::to_owned));
-    match (panic, outcome.as_deref()) {
+    let outcome = serde_json::from_str::<End>(report).map(|end| end.outcome);
+    let said = |text: &str| Some(text.to_owned());
+    match (panic, outcome) {
         (Some(line), _) => (FaultKind::GuestPanic, Some(line.trim().to_owned())),
-        (None, Some("triple-fault")) => (
+        (None, Ok(Outcome::GuestPanic)) => (FaultKind::GuestPanic, said("the guest panicked")),
+        (None, Ok(Outcome::TripleFault)) => (
             FaultKind::GuestTripleFault,
-            Some("the guest triple-faulted".to_owned()),
+            said("the guest triple-faulted"),
         ),
-        (None, Some("guest-reset")) => (
+        (None, Ok(Outcome::GuestReset)) => (FaultKind::GuestReset, said("the guest reset itself")),
+        (None, Ok(Outcome::Clean)) => (
             FaultKind::GuestReset,
-            Some("the guest reset itself".to_owned()),
+            said("the guest stopped without being asked"),
         ),
-        (None, Some("clean")) => (
-            FaultKind::GuestReset,
-            Some("the guest stopped without being asked".to_owned()),
-        ),
-        (None, _) => (FaultKind::Vmm, None),
+        (None, Ok(Outcome::Running | Outcome::Error | Outcome::KvmError | Outcome::Killed))
+        | (None, Err(_)) => (FaultKind::Vmm, None),
     }
 }
 
@@ -200,10 +198,28 @@ mod tests {
 
     #[test]
     fn a_clean_end_that_nobody_asked_for_is_the_guests() {
-        // The word is that of crates/vmm/src/outcome.rs.
         let (kind, text) = diagnose(r#"{"outcome":"clean"}"#, "");
         assert_eq!(kind, FaultKind::GuestReset);
         assert!(text.unwrap().contains("without being asked"));
+    }
+
+    #[test]
+    fn each_outcome_is_a_fault_of_its_kind() {
+        for (word, kind, told) in [
+            ("running", FaultKind::Vmm, false),
+            ("clean", FaultKind::GuestReset, true),
+            ("error", FaultKind::Vmm, false),
+            ("guest-panic", FaultKind::GuestPanic, true),
+            ("triple-fault", FaultKind::GuestTripleFault, true),
+            ("guest-reset", FaultKind::GuestReset, true),
+            ("kvm-error", FaultKind::Vmm, false),
+            ("killed", FaultKind::Vmm, false),
+            ("a word of another build", FaultKind::Vmm, false),
+        ] {
+            let report = format!("{{\"outcome\":\"{word}\",\"detail\":\"x\"}}");
+            let (found, text) = diagnose(&report, "");
+            assert_eq!((found, text.is_some()), (kind, told), "{word}");
+        }
     }
 
     #[test]
