@@ -70,9 +70,7 @@ fn refusal(chosen: &Chosen, vmm: scenario::Vmm) -> Option<String> {
     if remedy.vmm == VmmDuty::ShowFeatureBit && vmm == scenario::Vmm::Qemu {
         return Some("QEMU does not know its feature bit; use vmm = \"steady\"".to_owned());
     }
-    chosen.vms.as_ref()?;
-    let limit = "the lab offers a remedy to all VMs or to none; remove `vms` of the remedy";
-    Some(limit.to_owned())
+    None
 }
 
 /// The kernel that a variant runs on.
@@ -226,8 +224,16 @@ fn vm(vm: &Vm, variant: &Variant) -> Result<VmPlan, LabError> {
             .iter()
             .map(|(feature, on)| (feature.name().to_owned(), on))
             .collect(),
+        hidden_features: hidden_features(vm, variant),
         workloads: workloads?,
     })
+}
+
+/// The feature bits of remedies that are on, but not offered to `vm`.
+fn hidden_features(vm: &Vm, variant: &Variant) -> Vec<u32> {
+    let on = variant.remedies.iter();
+    let unaware = on.filter(|on| !on.is_offered_to(&vm.name));
+    unaware.filter_map(|on| on.remedy.feature_bit).collect()
 }
 
 fn workload(workload: &scenario::Workload, vcpus: u32) -> Result<WorkloadPlan, LabError> {

@@ -75,6 +75,11 @@ fn steady(plan: &VmPlan, files: &Files) -> Vec<String> {
             ),
         ]);
     }
+    if !plan.hidden_features.is_empty() {
+        let bits = plan.hidden_features.iter();
+        let hidden = join(bits.map(|bit| format!("{bit}={}", switch(false))));
+        arguments.extend(["--pv-bit".to_owned(), hidden]);
+    }
     if plan.disk_mib.is_some() {
         arguments.extend(["--disk".to_owned(), path(&files.disk)]);
     }
@@ -82,6 +87,7 @@ fn steady(plan: &VmPlan, files: &Files) -> Vec<String> {
 }
 
 fn qemu(plan: &VmPlan, files: &Files) -> Vec<String> {
+    // It shows the guest no feature that it has no name for, so there is nothing to hide.
     let mut cpu = "host".to_owned();
     for (name, &on) in &plan.pv {
         cpu.push_str(&format!(",{}={}", qemu_feature(name), switch(on)));
@@ -220,6 +226,35 @@ mod tests {
             let (found, text) = diagnose(&report, "");
             assert_eq!((found, text.is_some()), (kind, told), "{word}");
         }
+    }
+
+    #[test]
+    fn features_are_hidden_by_number_and_only_where_the_plan_says_so() {
+        let plan = |bits: &str| -> VmPlan {
+            let text = format!(
+                r#"{{"name":"a","vcpus":1,"memory_mib":64,"pin":null,"cpu_weight":100,
+                "cgroup":"none","disk_mib":null,"cmdline":"","background":false,"pv":{{}},
+                {bits}"workloads":[]}}"#
+            );
+            serde_json::from_str(&text).unwrap()
+        };
+        let files = Files {
+            console: "c".into(),
+            channel: "s".into(),
+            report: "r".into(),
+            said: "w".into(),
+            disk: "d".into(),
+        };
+        let after = |plan: &VmPlan| {
+            let (_, words) = command(Vmm::Steady, plan, &files);
+            let at = words.iter().position(|word| word == "--pv-bit")?;
+            words.get(at + 1).cloned()
+        };
+        let hidden = plan(r#""hidden_features":[28,30],"#);
+        assert_eq!(after(&hidden).as_deref(), Some("28=off,30=off"));
+        assert_eq!(after(&plan("")), None);
+        let json = serde_json::to_string(&plan("")).unwrap();
+        assert!(!json.contains("hidden"), "{json}");
     }
 
     #[test]

@@ -157,9 +157,24 @@ fn a_vmm_that_cannot_offer_a_remedy_is_refused() {
 }
 
 #[test]
-fn a_remedy_for_some_vms_is_refused() {
-    let said = refused(&small("", "shoot4u = { vms = [\"a\"] }"));
-    assert!(said.contains("remove `vms` of the remedy"), "{said}");
+fn a_remedy_for_some_vms_is_hidden_from_the_others() {
+    let hidden = |variant: &str| {
+        let scenario = small("", variant);
+        let variants: Vec<&Variant> = scenario.variants.iter().collect();
+        check(&scenario, EngineKind::Bochs, &variants).unwrap();
+        let plan = plan(&scenario, variants[0], false).unwrap();
+        let vms = plan.vms.into_iter();
+        vms.map(|vm| vm.hidden_features).collect::<Vec<_>>()
+    };
+    let bit = Registry::default()
+        .find("shoot4u")
+        .unwrap()
+        .feature_bit
+        .unwrap();
+    assert_eq!(hidden("shoot4u = { vms = [\"a\"] }"), [vec![], vec![bit]]);
+    assert_eq!(hidden("shoot4u = { vms = [] }"), [vec![bit], vec![bit]]);
+    assert_eq!(hidden("shoot4u = {}"), [vec![], Vec::<u32>::new()]);
+    assert_eq!(hidden(""), [vec![], Vec::<u32>::new()]);
 }
 
 #[test]
