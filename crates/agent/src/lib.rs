@@ -2,7 +2,8 @@
 //! What the lab, the init of the emulated host and the init of a guest say to each other.
 //!
 //! [`plan`] goes into the emulated host, [`event`] comes out of it as [`frame`]s over a debug
-//! port, and [`channel`] is spoken between host and guest over the guest's second serial line.
+//! port, [`outcome`] is how the VMM reports a guest's end, and [`channel`] is spoken between host and
+//! guest over the guest's second serial line.
 //! The program of this package is both inits; this library leaves out everything that it does.
 
 #![forbid(unsafe_code)]
@@ -10,4 +11,5 @@
 pub mod channel;
 pub mod event;
 pub mod frame;
+pub mod outcome;
 pub mod plan;

@@ -73,6 +73,10 @@ pub struct VmPlan {
     pub background: bool,
     /// KVM PV features by their name in the VMM, and whether the guest is offered them.
     pub pv: BTreeMap<String, bool>,
+    /// Bits of EAX in CPUID leaf 0x40000001 that the guest is not shown, 0 to 31; only with the VMM
+    /// `steady`. Left out of the JSON where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden_features: Vec<u32>,
     /// Workloads, one after another.
     pub workloads: Vec<WorkloadPlan>,
 }

@@ -7,6 +7,7 @@ mod pauses;
 use std::collections::BTreeMap;
 
 use crate::model::{Confidence, Finding, Severity, Step, TraceDiagnosis, VmTable};
+use steady_remedies::Stall;
 
 /// From this share of lost events on, causes are less sure than they look, in thousandths.
 const LOSS_MATTERS: u64 = 20;
@@ -93,12 +94,12 @@ fn severity(lost_ns_per_vcpu_second: u64) -> Severity {
     }
 }
 
-fn remedy(what: &str, remedy: &str) -> Step {
+fn remedy(what: &str, stall: Stall) -> Step {
     Step {
         what: what.to_owned(),
         knob: None,
         value: None,
-        remedy: Some(remedy.to_owned()),
+        remedy: Some(steady_remedies::answer(stall).name.to_owned()),
     }
 }
 

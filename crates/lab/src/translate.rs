@@ -4,7 +4,8 @@
 use steady_agent::plan::{Collect, Grouping, HostPlan, TracePlan, VmPlan, Vmm, WorkloadPlan};
 use steady_events::probe;
 use steady_guest_programs::{self as guest_programs, Program, SCRATCH, Setting};
-use steady_scenario::{self as scenario, Remedy, Scenario, Variant, Vm, Word};
+use steady_remedies::{Registry, Remedy, VmmDuty};
+use steady_scenario::{self as scenario, Chosen, Kernel, Scenario, Variant, Vm, Word};
 
 use crate::artifact::kernel::Series;
 use crate::engine::{Engine, EngineKind};
@@ -47,22 +48,37 @@ pub fn check(scenario: &Scenario, kind: EngineKind, variants: &[&Variant]) -> Re
         return beyond(what, limit);
     }
     for variant in variants {
-        for remedy in &variant.remedies {
-            let wants = format!("variant {} needs the remedy {remedy}", variant.name);
-            match remedy {
-                Remedy::Shoot4u if scenario.host.vmm == scenario::Vmm::Qemu => {
-                    let limit = "QEMU does not know its feature bit; use vmm = \"steady\"";
-                    return beyond(wants, limit.to_owned());
-                }
-                Remedy::Shoot4u => {}
-                _ => {
-                    let limit = "this kernel series does not have it yet".to_owned();
-                    return beyond(wants, limit);
-                }
+        for chosen in &variant.remedies {
+            if let Some(limit) = refusal(chosen, scenario.host.vmm) {
+                let wants = format!(
+                    "variant {} needs the remedy {}",
+                    variant.name, chosen.remedy
+                );
+                return beyond(wants, limit);
             }
         }
     }
     Ok(())
+}
+
+/// Why a remedy cannot be had as it was chosen, if it cannot.
+fn refusal(chosen: &Chosen, vmm: scenario::Vmm) -> Option<String> {
+    let remedy = chosen.remedy;
+    if !remedy.shipped {
+        return Some("this kernel series does not have it yet".to_owned());
+    }
+    if remedy.vmm == VmmDuty::ShowFeatureBit && vmm == scenario::Vmm::Qemu {
+        return Some("QEMU does not know its feature bit; use vmm = \"steady\"".to_owned());
+    }
+    None
+}
+
+/// The kernel that a variant runs on.
+pub fn series_of(variant: &Variant) -> Series {
+    match variant.kernel {
+        Kernel::Stock => Series::Stock,
+        Kernel::Patched => Series::Patched,
+    }
 }
 
 /// What a kernel needs for itself while it boots, in MiB.
@@ -135,11 +151,6 @@ pub fn host_needs(scenario: &Scenario, trace: bool) -> HostNeeds {
     }
 }
 
-/// The kernel that a variant's host and guests boot.
-pub fn series_of(_variant: &Variant) -> Series {
-    Series::Patched
-}
-
 /// The plan of one variant.
 ///
 /// # Errors
@@ -179,14 +190,16 @@ fn trace_events(variant: &Variant) -> Vec<String> {
         .chain([&probe::GROUP])
         .map(|&event| event.to_owned())
         .collect();
-    if variant.remedies.contains(&Remedy::Shoot4u) {
-        events.push("kvm_shoot4u".to_owned());
-    }
+    let systems = variant.remedies.iter();
+    events.extend(
+        systems
+            .filter_map(|on| on.remedy.trace_system)
+            .map(str::to_owned),
+    );
     events
 }
 
 fn vm(vm: &Vm, variant: &Variant) -> Result<VmPlan, LabError> {
-    let words = [vm.guest_cmdline.as_str(), variant.guest_cmdline.as_str()];
     let workloads: Result<Vec<WorkloadPlan>, LabError> = vm
         .workloads
         .iter()
@@ -204,15 +217,23 @@ fn vm(vm: &Vm, variant: &Variant) -> Result<VmPlan, LabError> {
             scenario::Cgroup::None => Grouping::None,
         },
         disk_mib: vm.disk_mib,
-        cmdline: words.join(" ").trim().to_owned(),
+        cmdline: variant.guest_cmdline_of(vm),
         background: vm.background,
         pv: variant
-            .pv
+            .pv_of(vm)
             .iter()
             .map(|(feature, on)| (feature.name().to_owned(), on))
             .collect(),
+        hidden_features: hidden_features(vm, variant),
         workloads: workloads?,
     })
+}
+
+/// The feature bits of remedies that are on, but not offered to `vm`.
+fn hidden_features(vm: &Vm, variant: &Variant) -> Vec<u32> {
+    let on = variant.remedies.iter();
+    let unaware = on.filter(|on| !on.is_offered_to(&vm.name));
+    unaware.filter_map(|on| on.remedy.feature_bit).collect()
 }
 
 fn workload(workload: &scenario::Workload, vcpus: u32) -> Result<WorkloadPlan, LabError> {
@@ -252,22 +273,45 @@ pub fn base_cmdline(engine: &Engine) -> String {
 /// The command line of the host's kernel.
 pub fn host_cmdline(engine: &Engine, variant: &Variant) -> String {
     let mut words = vec![base_cmdline(engine)];
+    words.extend(variant_words(variant, &Registry::default()));
+    words.join(" ")
+}
+
+/// What a variant adds to the command line of the host's kernel.
+pub fn variant_words(variant: &Variant, registry: &Registry) -> Vec<String> {
+    let mut words = Vec::new();
     if !variant.switches.ple {
         words.push("kvm_intel.ple_gap=0 kvm_amd.pause_filter_count=0".to_owned());
     }
     if let Some(poll_ns) = variant.switches.halt_poll_ns {
         words.push(format!("kvm.halt_poll_ns={poll_ns}"));
     }
-    // The VMM offers its guests all that the host's KVM supports. A variant's own words come later
-    // and win: `kvm.shoot4u=eager`.
-    let shoot4u = if variant.remedies.contains(&Remedy::Shoot4u) {
-        "deferred"
-    } else {
-        "off"
-    };
-    words.push(format!("kvm.shoot4u={shoot4u}"));
+    // A stock kernel would complain of parameters that it does not know.
+    if variant.kernel == Kernel::Patched {
+        for remedy in registry.shipped() {
+            words.extend(remedy_words(variant, remedy));
+        }
+    }
     if !variant.host_cmdline.is_empty() {
         words.push(variant.host_cmdline.clone());
     }
-    words.join(" ")
+    words
 }
+
+/// One parameter that the kernel series has. The VMM offers its guests all that the host's KVM
+/// supports, so a remedy that is not on is switched off.
+fn remedy_words(variant: &Variant, remedy: &Remedy) -> Vec<String> {
+    let word = |value: &str| format!("{}={value}", remedy.parameter);
+    let Some(on) = variant.remedies.iter().find(|on| on.remedy == remedy) else {
+        return vec![word(remedy.off)];
+    };
+    // The kernel takes the last. Saying the default first keeps the bytes of a command line, and
+    // with them a race in Bochs, as they were when a mode was one of the variant's own words.
+    let chosen = on.mode.map(|mode| word(mode.name));
+    std::iter::once(word(remedy.default_mode))
+        .chain(chosen)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

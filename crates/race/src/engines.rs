@@ -45,7 +45,7 @@ impl Engines {
         let found = self.0.iter().find(|entry| entry.name == name);
         found.ok_or_else(|| UnknownEngine {
             name: name.to_owned(),
-            nearest: steady_scenario::nearest(name, names()).map(str::to_owned),
+            nearest: steady_nearest::nearest(name, names()).map(str::to_owned),
             known: names().collect(),
         })
     }

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use steady_measures::{EngineInfo, RunResult, ScenarioInfo, VariantResult};
-use steady_scenario::{Scenario, Variant, Word};
+use steady_scenario::{Chosen, Kernel, Scenario, Variant, Word};
 
 use crate::engine::{Info, Outcome, Prepared};
 use crate::error::Reason;
@@ -74,11 +74,10 @@ impl Frame<'_> {
 
 /// A variant without repetitions yet.
 fn empty(variant: &Variant) -> VariantResult {
-    let mut remedies: Vec<String> = variant
-        .remedies
-        .iter()
-        .map(|remedy| remedy.name().to_owned())
-        .collect();
+    let mut remedies: Vec<String> = variant.remedies.iter().map(remedy_words).collect();
+    if variant.kernel != Kernel::Patched {
+        remedies.push(format!("kernel={}", variant.kernel.name()));
+    }
     remedies.extend(
         variant
             .pv
@@ -97,6 +96,15 @@ fn empty(variant: &Variant) -> VariantResult {
             .unwrap_or_else(|| variant.name.clone()),
         remedies,
         repetitions: Vec::new(),
+    }
+}
+
+/// A remedy as results name it: with its mode where that is not the default one.
+fn remedy_words(chosen: &Chosen) -> String {
+    let name = chosen.remedy.name;
+    match chosen.mode {
+        Some(mode) if mode.name != chosen.remedy.default_mode => format!("{name}={}", mode.name),
+        _ => name.to_owned(),
     }
 }
 

@@ -11,9 +11,20 @@ const SHOWN: usize = 100;
 /// A longer source line is not shown: it would hide the message.
 const SHOWN_LINE_BYTES: usize = 2000;
 
+/// How much a diagnostic says against a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// The file is refused.
+    Error,
+    /// The file is read; its writer should know.
+    Note,
+}
+
 /// One problem of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
+    /// Whether the file is refused for it.
+    pub severity: Severity,
     /// Line, counted from 1.
     pub line: usize,
     /// Column in characters, counted from 1; a tab is one character.
@@ -28,7 +39,7 @@ pub struct Diagnostic {
     span: Range<usize>,
 }
 
-/// Every problem of one file, in the order of lines; at least one.
+/// Every problem of one file, or every note on one that is read, in the order of lines; at least one.
 ///
 /// `Display` shows all of it as plain text; [`Diagnostics::render`] does so in colour.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +52,7 @@ pub struct Diagnostics {
 /// A problem as found, before its place is worked out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
+    pub severity: Severity,
     pub span: Range<usize>,
     pub message: String,
     pub label: String,
@@ -61,6 +73,7 @@ impl Diagnostics {
             .map(|problem| {
                 place.advance(text, problem.span.start);
                 Diagnostic {
+                    severity: problem.severity,
                     line: place.line,
                     column: place.column,
                     message: problem.message,
@@ -104,7 +117,12 @@ impl Diagnostics {
         }
         let count = self.items.len();
         let plural = if count == 1 { "" } else { "s" };
-        out.push_str(&format!("{count} problem{plural} in {}", self.file));
+        let noted = self
+            .items
+            .iter()
+            .all(|item| item.severity == Severity::Note);
+        let what = if noted { "note" } else { "problem" };
+        out.push_str(&format!("{count} {what}{plural} in {}", self.file));
         if count > SHOWN {
             out.push_str(&format!(", of which the first {SHOWN} are shown"));
         }
@@ -112,7 +130,11 @@ impl Diagnostics {
     }
 
     fn group<'a>(&'a self, item: &'a Diagnostic) -> Group<'a> {
-        let title = Level::ERROR.primary_title(&item.message);
+        let level = match item.severity {
+            Severity::Error => Level::ERROR,
+            Severity::Note => Level::NOTE,
+        };
+        let title = level.primary_title(&item.message);
         let start = self.text[..item.span.start]
             .rfind('\n')
             .map_or(0, |at| at + 1);

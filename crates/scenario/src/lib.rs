@@ -10,7 +10,7 @@
 //! source line, what was expected and the nearest right name:
 //!
 //! ```
-//! let text = "schema = 1\nname = \"x\"\ntitel = \"t\"\n";
+//! let text = "schema = 2\nname = \"x\"\ntitel = \"t\"\n";
 //! let problems = steady_scenario::Scenario::parse(text, "x.toml").unwrap_err();
 //! let unknown = problems.iter().last().unwrap();
 //! assert_eq!((unknown.line, unknown.column), (3, 1));
@@ -25,17 +25,15 @@ mod diagnostic;
 mod limits;
 mod load;
 mod model;
-mod nearest;
 mod program;
 mod read;
+mod variant;
 mod words;
 
-pub use diagnostic::{Diagnostic, Diagnostics};
+pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use limits::{HOST_RESERVE_MIB, MAX_FILE_BYTES, SCHEMA};
-pub use load::LoadError;
-pub use model::{
-    Host, Measure, Paper, Pv, Scenario, Switches, UnknownVariant, Variant, Vm, Workload,
-};
-pub use nearest::nearest;
+pub use load::{LoadError, Noted};
+pub use model::{Host, Measure, Paper, Pv, Scenario, Switches, UnknownVariant, Vm, Workload};
 pub use program::{Origin, PROGRAMS, Program};
-pub use words::{Cgroup, Collect, PvFeature, Remedy, Vmm, Word};
+pub use variant::{Chosen, Variant, VmChange};
+pub use words::{Cgroup, Collect, Kernel, PvFeature, Vmm, Word};

@@ -6,8 +6,8 @@
 
 use std::ops::RangeInclusive;
 
-/// The version of the format that this crate reads and writes.
-pub const SCHEMA: u32 = 1;
+/// The version of the format that this crate writes. Schema 1 is read as well.
+pub const SCHEMA: u32 = 2;
 /// A scenario file may not be larger than this, in bytes.
 pub const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Memory that the emulated host keeps for itself, in MiB: the VMs get at most the rest.

@@ -4,11 +4,12 @@
 use crate::diagnostic::Diagnostics;
 use crate::limits::MAX_FILE_BYTES;
 use crate::model::Scenario;
-use crate::nearest::nearest;
 use crate::read;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use steady_nearest::nearest;
+use steady_remedies::Registry;
 
 /// Why a scenario file could not be loaded. Each message is complete: it needs no source chain.
 #[derive(Debug, thiserror::Error)]
@@ -70,12 +71,29 @@ fn hint(nearest: Option<&Path>) -> String {
         .unwrap_or_default()
 }
 
+/// A scenario, and what its writer should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Noted {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// Notes on the file, such as that its schema is an old one.
+    pub notes: Option<Diagnostics>,
+}
+
 impl Scenario {
     /// Reads the scenario file at `path`. Its `name` must be the file name without `.toml`.
     ///
     /// # Errors
     /// [`LoadError`], whose message names the file and, where there is one, the line.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, LoadError> {
+        Ok(Self::load_noted(path)?.scenario)
+    }
+
+    /// The same, with the notes on the file.
+    ///
+    /// # Errors
+    /// Those of [`Scenario::load`].
+    pub fn load_noted(path: impl AsRef<Path>) -> Result<Noted, LoadError> {
         let path = path.as_ref();
         let text = text_of(path, &bytes_of(path)?)?;
         let stem = path.file_stem().map(|stem| stem.to_string_lossy());
@@ -83,6 +101,7 @@ impl Scenario {
             &text,
             &path.display().to_string(),
             stem.as_deref(),
+            &Registry::default(),
         )?)
     }
 
@@ -92,7 +111,19 @@ impl Scenario {
     /// # Errors
     /// [`Diagnostics`], every problem of the text.
     pub fn parse(text: &str, display_name: &str) -> Result<Self, Diagnostics> {
-        read::scenario(text, display_name, None)
+        Ok(Self::parse_noted(text, display_name, &Registry::default())?.scenario)
+    }
+
+    /// The same with other remedies than this project's, and with the notes on the text.
+    ///
+    /// # Errors
+    /// Those of [`Scenario::parse`].
+    pub fn parse_noted(
+        text: &str,
+        display_name: &str,
+        registry: &Registry,
+    ) -> Result<Noted, Diagnostics> {
+        read::scenario(text, display_name, None, registry)
     }
 }
 

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A scenario as read: every default filled in, every rule of the format kept.
 
-use crate::nearest::nearest;
 use crate::program::Program;
-use crate::words::{Cgroup, Collect, PvFeature, Remedy, Vmm, Word};
+use crate::variant::Variant;
+use crate::words::{Cgroup, Collect, PvFeature, Vmm, Word};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
+use steady_nearest::nearest;
 
 /// What is run and what is measured.
 ///
 /// Field order is the order of the canonical form, so that moving a field changes every digest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Scenario {
-    /// Version of the format, [`crate::SCHEMA`].
+    /// Version of the format, [`crate::SCHEMA`]: a file of schema 1 is read as one of this.
     pub schema: u32,
     /// Lower-case letters, digits and hyphens; equals the stem of the file's name.
     pub name: String,
@@ -74,6 +75,8 @@ pub struct Vm {
     pub guest_cmdline: String,
     /// Whether the VM is load only: its one workload runs until the measured VMs are done.
     pub background: bool,
+    /// KVM's paravirtual features that the VM is offered, where the variant offers them too.
+    pub pv: Pv,
     /// What it runs, one after another; at least one, and exactly one in a background VM.
     #[serde(rename = "workload")]
     pub workloads: Vec<Workload>,
@@ -89,27 +92,6 @@ pub struct Workload {
     /// Bound on the run, in seconds of the guest's clock; `None` in a background VM, whose
     /// workload runs until the measured VMs are done.
     pub time_limit_s: Option<u32>,
-}
-
-/// A named set of remedies and switches.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Variant {
-    /// Lower-case letters, digits and hyphens; unique in the scenario.
-    pub name: String,
-    /// One line for tables; `None`: the name serves.
-    pub title: Option<String>,
-    /// The remedies that are on, in the order of [`Remedy`].
-    pub remedies: Vec<Remedy>,
-    /// Words added to every guest kernel's command line, after the VM's own; may be empty.
-    pub guest_cmdline: String,
-    /// Words added to the host kernel's command line, module parameters among them; may be empty.
-    pub host_cmdline: String,
-    /// Names of the VMs that are not there; never all of the measured ones.
-    pub without: Vec<String>,
-    /// KVM's paravirtual features that the guests are offered.
-    pub pv: Pv,
-    /// Switches of the host.
-    pub switches: Switches,
 }
 
 /// KVM's paravirtual features that a guest is offered; see [`PvFeature`] for each.

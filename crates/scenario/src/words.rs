@@ -48,16 +48,12 @@ macro_rules! words {
 }
 
 words! {
-    /// A remedy that a variant switches on in host and guest.
-    Remedy, "remedy";
-    /// The guest asks the host to invalidate; no preempted vCPU is waited for.
-    Shoot4u = "shoot4u",
-    /// The host injects scheduler ticks at VM entry; the guest programs none.
-    Paratick = "paratick",
-    /// After a pause-loop exit the vCPU that is waited for is boosted.
-    StrictBoost = "strict-boost",
-    /// The host scheduler obeys a directed yield.
-    Debooster = "debooster",
+    /// The kernel of the emulated host and of its guests.
+    Kernel, "kernel";
+    /// The distribution's, with this project's files and hooks.
+    Patched = "patched",
+    /// The distribution's as it is: no remedy is in it.
+    Stock = "stock",
 }
 
 words! {
@@ -109,8 +105,6 @@ words! {
     Collect, "measure";
     /// VM exits by reason.
     Exits = "exits",
-    /// Latency distributions, such as of shootdowns.
-    Latency = "latency",
     /// CPU time for each VM.
     CpuTime = "cpu-time",
     /// KVM's own statistics: halts, pause-loop exits, directed yields, hypercalls.

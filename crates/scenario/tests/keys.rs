@@ -16,7 +16,7 @@ error: unknown key `vcpu` in `[[vm]]`
 13 | vcpu = 2
    | ^^^^ did you mean `vcpus`?
    |
-   = note: keys of `[[vm]]`: name, vcpus, memory_mib, pin, cpu_weight, cgroup, disk_mib, guest_cmdline, background, workload
+   = note: keys of `[[vm]]`: name, vcpus, memory_mib, pin, cpu_weight, cgroup, disk_mib, guest_cmdline, background, pv, workload
 
 1 problem in base.toml
 "#,
@@ -189,7 +189,7 @@ fn inline_array_of_no_vms_is_reported() {
                 "[[vm]]\nname = \"victim\"\nvcpus = 2\nmemory_mib = 96\npin = [0, 1]\n\n[[vm.workload]]\nprogram = \"shootdown\"\nargs = [\"--targets\", \"1\"]\n\n[[vm]]\nname = \"hog\"\nvcpus = 2\nmemory_mib = 64\nbackground = true\n\n[[vm.workload]]\nprogram = \"spin\"\n",
                 "",
             ),
-            ("schema = 1", "schema = 1\nvm = []"),
+            ("schema = 2", "schema = 2\nvm = []"),
         ],
         r#"
 error: `vm` has 0 elements
@@ -209,10 +209,10 @@ fn array_element_that_is_no_table_is_reported() {
         &[
             ("[variant.pv]\nipi = false\n", ""),
             (
-                "[[variant]]\nname = \"ipi\"\nremedies = [\"shoot4u\"]\n",
+                "[[variant]]\nname = \"ipi\"\nshoot4u = { mode = \"eager\" }\n",
                 "",
             ),
-            ("schema = 1", "schema = 1\nvariant = [7]"),
+            ("schema = 2", "schema = 2\nvariant = [7]"),
         ],
         r#"
 error: `variant[0]` is an integer

@@ -99,14 +99,14 @@ fn file_of_just_the_size_limit_is_read() {
 
 #[test]
 fn bytes_that_are_not_utf8_are_placed() {
-    let text = "schema = 1\ntitle = \"größ".as_bytes();
+    let text = "schema = 2\ntitle = \"größ".as_bytes();
     let expected = "base.toml:2:14: byte 26 is not UTF-8 text; save the file as UTF-8";
     assert_eq!(message("base.toml", &[text, b"\xff\""].concat()), expected);
 }
 
 #[test]
 fn utf16_is_recognised() {
-    let bytes: Vec<u8> = "\u{feff}schema = 1"
+    let bytes: Vec<u8> = "\u{feff}schema = 2"
         .encode_utf16()
         .flat_map(u16::to_le_bytes)
         .collect();

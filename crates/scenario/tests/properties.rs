@@ -8,9 +8,11 @@ use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
+use std::collections::BTreeMap;
+use steady_remedies::{Registry, Remedy};
 use steady_scenario::{
-    Cgroup, Collect, HOST_RESERVE_MIB, Host, Measure, PROGRAMS, Program, Pv, Remedy, SCHEMA,
-    Scenario, Switches, Variant, Vm, Vmm, Word, Workload,
+    Cgroup, Chosen, Collect, HOST_RESERVE_MIB, Host, Kernel, Measure, PROGRAMS, Program, Pv,
+    SCHEMA, Scenario, Switches, Variant, Vm, VmChange, Vmm, Word, Workload,
 };
 
 fn line(most: usize) -> impl Strategy<Value = String> {
@@ -45,8 +47,13 @@ fn vm(name: String, pcpus: u32, background: bool) -> impl Strategy<Value = Vm> {
     let pins = of(vec(0..pcpus, 1..9));
     let sizes = (1_u32..=1024, 16_u32..=4096, 8_u32..=65_536, any::<bool>());
     let placement = (select(Cgroup::ALL), 1_u32..=10_000, pins);
-    (sizes, placement, cmdline(), workloads).prop_map(
-        move |((vcpus, memory_mib, disk_mib, disk), (cgroup, weight, pin), words, workloads)| {
+    (sizes, placement, (cmdline(), pv()), workloads).prop_map(
+        move |(
+            (vcpus, memory_mib, disk_mib, disk),
+            (cgroup, weight, pin),
+            (words, pv),
+            workloads,
+        )| {
             let disk = disk || workloads.iter().any(|workload| workload.program.needs_disk);
             let pinned = pin.as_ref().and_then(|pin| u32::try_from(pin.len()).ok());
             Vm {
@@ -59,44 +66,83 @@ fn vm(name: String, pcpus: u32, background: bool) -> impl Strategy<Value = Vm> {
                 disk_mib: disk.then_some(disk_mib),
                 guest_cmdline: words,
                 background,
+                pv,
                 workloads,
             }
         },
     )
 }
 
-fn variant(name: String) -> impl Strategy<Value = Variant> {
-    let remedies = subsequence(Remedy::ALL.to_vec(), 0..=Remedy::ALL.len());
+fn pv() -> impl Strategy<Value = Pv> {
+    any::<[bool; 9]>().prop_map(|pv| Pv {
+        tlb_flush: pv[0],
+        ipi: pv[1],
+        sched_yield: pv[2],
+        unhalt: pv[3],
+        eoi: pv[4],
+        steal_time: pv[5],
+        async_pf: pv[6],
+        poll_control: pv[7],
+        clocksource: pv[8],
+    })
+}
+
+/// Some of `remedies`, each in any mode and for any of the VMs, where it can be told apart.
+fn chosen(remedies: Vec<&'static Remedy>, vms: Vec<String>) -> impl Strategy<Value = Vec<Chosen>> {
+    let count = remedies.len();
+    subsequence(remedies, 0..=count).prop_flat_map(move |on| {
+        let one = |remedy: &'static Remedy| {
+            let modes: Vec<_> = remedy.modes.iter().collect();
+            let vms = of(subsequence(vms.clone(), 0..=vms.len()));
+            (of(select(modes)), vms).prop_map(move |(mode, vms)| Chosen {
+                remedy,
+                mode,
+                vms: vms.filter(|_| remedy.feature_bit.is_some()),
+            })
+        };
+        on.into_iter().map(one).collect::<Vec<_>>()
+    })
+}
+
+fn changes(vms: Vec<String>) -> impl Strategy<Value = BTreeMap<String, VmChange>> {
+    let count = vms.len();
+    subsequence(vms, 0..=count).prop_flat_map(|vms| {
+        let one = |vm: String| {
+            (Just(vm), pv(), "x[ -~]{0,40}")
+                .prop_map(|(vm, pv, guest_cmdline)| (vm, VmChange { guest_cmdline, pv }))
+        };
+        let changes: Vec<_> = vms.into_iter().map(one).collect();
+        changes.prop_map(BTreeMap::from_iter)
+    })
+}
+
+fn variant(name: String, vms: Vec<String>) -> impl Strategy<Value = Variant> {
     let switches = (any::<bool>(), of(0_u32..=1_000_000_000));
+    let remedies = chosen(Registry::default().all().collect(), vms.clone());
+    let words = (of(line(20)), cmdline(), cmdline());
     (
-        of(line(20)),
+        words,
+        select(Kernel::ALL),
         remedies,
-        cmdline(),
-        cmdline(),
-        any::<[bool; 9]>(),
+        pv(),
         switches,
+        changes(vms),
     )
         .prop_map(
-            move |(title, remedies, guest_cmdline, host_cmdline, pv, (ple, halt_poll_ns))| {
+            move |((title, guest_cmdline, host_cmdline), kernel, remedies, pv, switches, vms)| {
+                let stock = kernel == Kernel::Stock;
+                let (ple, halt_poll_ns) = switches;
                 Variant {
                     name: name.clone(),
                     title,
-                    remedies,
+                    kernel,
+                    remedies: if stock { Vec::new() } else { remedies },
                     guest_cmdline,
                     host_cmdline,
                     without: Vec::new(),
-                    pv: Pv {
-                        tlb_flush: pv[0],
-                        ipi: pv[1],
-                        sched_yield: pv[2],
-                        unhalt: pv[3],
-                        eoi: pv[4],
-                        steal_time: pv[5],
-                        async_pf: pv[6],
-                        poll_control: pv[7],
-                        clocksource: pv[8],
-                    },
+                    pv,
                     switches: Switches { ple, halt_poll_ns },
+                    vms,
                 }
             },
         )
@@ -110,8 +156,9 @@ fn scenario() -> impl Strategy<Value = Scenario> {
         let vms: Vec<_> = kinds
             .map(|(i, b)| vm(format!("vm-{i}"), pcpus, b))
             .collect();
+        let names: Vec<String> = (0..vms.len()).map(|i| format!("vm-{i}")).collect();
         let variants: Vec<_> = (0..variants)
-            .map(|i| variant(format!("{i}-variant")))
+            .map(|i| variant(format!("{i}-variant"), names.clone()))
             .collect();
         let collect = subsequence(Collect::ALL.to_vec(), 0..=Collect::ALL.len());
         let numbers = (any::<u64>(), 1_u32..=100, 1_u32..=86_400, 0_u32..1000);
@@ -218,6 +265,32 @@ proptest! {
     }
 
     #[test]
+    fn old_host_words_give_a_scenario_that_prints_as_schema_2(
+        listed in any::<bool>(),
+        words in vec(select(vec!["a", "kvm.shoot4u=eager", "kvm.shoot4u=deferred",
+            "kvm.shoot4u=off", "kvm.paratick=on", "kvm.x=1"]), 0..6),
+    ) {
+        let remedies = if listed { "remedies = [\"shoot4u\"]\n" } else { "" };
+        let new = format!("{remedies}host_cmdline = \"{}\"", words.join(" "));
+        let text = BASE
+            .replace("schema = 2", "schema = 1")
+            .replace("shoot4u = { mode = \"eager\" }", &new);
+        let old = Scenario::parse(&text, "old.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let printed = old.to_toml_resolved();
+        let read = Scenario::parse(&printed, "new.toml");
+        prop_assert_eq!(read.unwrap_or_else(|e| panic!("{e}\n{printed}")), old.clone());
+        // The kernel takes the last word of a parameter.
+        let last = words.iter().rev().find_map(|word| word.strip_prefix("kvm.shoot4u="));
+        let expected = match last {
+            Some("off") => None,
+            Some(mode) => Some(mode),
+            None => listed.then_some("deferred"),
+        };
+        let on = old.variants[0].remedies.iter().find(|on| on.remedy.name == "shoot4u");
+        prop_assert_eq!(on.map(Chosen::mode), expected);
+    }
+
+    #[test]
     fn mutated_scenarios_are_read_or_refused(text in mutated()) {
         assert_read_or_refused(&text);
     }
@@ -230,16 +303,19 @@ proptest! {
     #[test]
     fn arbitrary_values_of_every_key_are_read_or_refused(
         table in select(vec!["", "[host]", "[[vm]]", "[[vm]]\n[[vm.workload]]", "[[variant]]",
-            "[[variant]]\n[variant.pv]", "[variant]", "[vm]", "[measure]"]),
+            "[[variant]]\n[variant.pv]", "[[variant]]\n[variant.vm]", "[[variant]]\n[variant.vm.hog]",
+            "[[variant]]\n[variant.shoot4u]", "[variant]", "[vm]", "[measure]"]),
         key in select(vec!["schema", "name", "seed", "host", "vm", "variant", "measure", "pcpus",
             "memory_mib", "pin", "workload", "program", "args", "remedies", "pv", "tlb_flush",
-            "switches", "ple", "collect", "cgroup"]),
+            "switches", "ple", "collect", "cgroup", "kernel", "mode", "vms", "paratick", "hog"]),
         value in select(vec!["1", "-1", "1e400", "nan", "0x1F", "\"\"", "'''\nx\n'''", "true",
             "[]", "[[]]", "[1, 'a', {}]", "{}", "{a.b = 1}", "[{}]", "1979-05-27", "07:32:00",
             "99999999999999999999", "'spin'", "{ name = 3, vm = [] }"]),
     ) {
         assert_read_or_refused(&format!("{table}\n{key} = {value}\n"));
         assert_read_or_refused(&format!("{BASE}\n{table}\n{key} = {value}\n"));
+        let old = BASE.replace("schema = 2", "schema = 1");
+        assert_read_or_refused(&format!("{old}\n{table}\n{key} = {value}\n"));
     }
 
     #[test]

@@ -241,13 +241,13 @@ error: `cpu_weight` has no effect with `cgroup = "none"`
 #[test]
 fn unknown_schema_is_the_only_problem_reported() {
     check(
-        &[("schema = 1", "schema = 2"), ("vcpus = 2", "cpus = 2")],
+        &[("schema = 2", "schema = 3"), ("vcpus = 2", "cpus = 2")],
         r#"
-error: schema 2 is not known to this build
+error: schema 3 is not known to this build
  --> base.toml:2:10
   |
-2 | schema = 2
-  |          ^ this build reads schema 1
+2 | schema = 3
+  |          ^ this build reads schema 2
 
 1 problem in base.toml
 "#,

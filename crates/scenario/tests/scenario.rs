@@ -6,7 +6,7 @@ mod common;
 
 use common::{BASE, edited};
 use std::path::{Path, PathBuf};
-use steady_scenario::{Cgroup, Collect, PROGRAMS, PvFeature, Remedy, Scenario, Vmm, Word};
+use steady_scenario::{Cgroup, Collect, Kernel, PROGRAMS, PvFeature, Scenario, Vmm, Word};
 
 fn parse(text: &str) -> Scenario {
     Scenario::parse(text, "test.toml").unwrap_or_else(|problems| panic!("{problems}"))
@@ -14,7 +14,7 @@ fn parse(text: &str) -> Scenario {
 
 /// Every key and table that has a default, left out.
 const LEAST: &str = r#"
-schema = 1
+schema = 2
 name = "a"
 title = "t"
 question = "q"
@@ -47,6 +47,9 @@ fn absent_keys_have_the_documented_defaults() {
         (variant.title.as_ref(), variant.remedies.as_slice()),
         (None, &[][..])
     );
+    assert_eq!(variant.kernel, Kernel::Patched);
+    assert!(variant.vms.is_empty());
+    assert!(vm.pv.iter().all(|(_, offered)| offered));
     assert_eq!(
         (
             variant.guest_cmdline.as_str(),
@@ -87,8 +90,12 @@ fn integers_may_be_written_in_any_way_of_toml() {
 #[test]
 fn digest_is_the_sha256_of_the_documented_form() {
     // The JSON was written by hand, and its digest computed with sha256sum.
-    let digest = "baada5066ed80474b48842cdee169cd8b5d93b1905d5f1d25fc2ce43063f74c4";
+    let digest = "f23c95a1994609ddb050279b87f19b5b2ee55a53b4b7816d4ff095b162de5ac8";
     assert_eq!(parse(LEAST).digest(), digest);
+    let remedy = "name = \"x\", shoot4u = { vms = [\"v\"] }";
+    let with_remedy = LEAST.replace("name = \"x\"", remedy);
+    let digest = "2794ea699e94e76a084b4b6df05dcacdc40a5c90d45e443f29ad5881cceed64c";
+    assert_eq!(parse(&with_remedy).digest(), digest);
 }
 
 #[test]
@@ -111,16 +118,16 @@ fn digest_ignores_comments_order_of_keys_and_written_defaults() {
     ] {
         assert_eq!(parse(&edited(&edits)).digest(), digest, "{edits:?}");
     }
-    let both = |list| edited(&[("[\"shoot4u\"]", list)]);
-    let one = parse(&both("[\"paratick\", \"shoot4u\"]"));
-    assert_eq!(
-        one.digest(),
-        parse(&both("[\"shoot4u\", \"paratick\"]")).digest()
-    );
-    assert_eq!(
-        one.variants[0].remedies,
-        [Remedy::Shoot4u, Remedy::Paratick]
-    );
+    let plain = |table| edited(&[("shoot4u = { mode = \"eager\" }", table)]);
+    let one = parse(&plain("paratick = {}\nshoot4u = {}"));
+    let other = parse(&plain("shoot4u = {}\nparatick = {}\n[variant.vm.hog]"));
+    assert_eq!(one.digest(), other.digest());
+    let names: Vec<&str> = one.variants[0]
+        .remedies
+        .iter()
+        .map(|on| on.remedy.name)
+        .collect();
+    assert_eq!(names, ["shoot4u", "paratick"]);
 }
 
 #[test]
@@ -138,7 +145,20 @@ fn digest_changes_with_every_value() {
             "ipi = false",
             "ipi = false\n[variant.switches]\nhalt_poll_ns = 0",
         ),
-        ("remedies", "host_cmdline = \"x\"\nremedies"),
+        ("shoot4u", "host_cmdline = \"x\"\nshoot4u"),
+        ("shoot4u = { mode = \"eager\" }\n", ""),
+        ("shoot4u = { mode = \"eager\" }", "kernel = \"stock\""),
+        ("mode = \"eager\"", "mode = \"deferred\""),
+        ("mode = \"eager\"", "vms = [\"victim\"]"),
+        ("pin = [0, 1]", "pin = [0, 1]\npv.eoi = false"),
+        (
+            "[variant.pv]",
+            "[variant.vm.hog.pv]\neoi = false\n[variant.pv]",
+        ),
+        (
+            "[variant.pv]",
+            "[variant.vm.hog]\nguest_cmdline = \"x\"\n[variant.pv]",
+        ),
         ("[variant.pv]", "[measure]\ncollect = []\n[variant.pv]"),
     ] {
         digests.push(parse(&edited(&[(from, to)])).digest());

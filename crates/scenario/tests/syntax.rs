@@ -74,7 +74,7 @@ fn header_in_error_does_not_blame_the_keys_below_it() {
     check(
         &[
             ("[[vm]]\nname = \"hog\"", "[[vm]\nname = \"hog\""),
-            ("[\"shoot4u\"]", "[shoot4u]"),
+            ("\"eager\"", "eager"),
         ],
         r#"
 error: TOML syntax: unclosed array table
@@ -84,10 +84,10 @@ error: TOML syntax: unclosed array table
    |      ^ expected `]`
 
 error: TOML syntax: string values must be quoted
-  --> base.toml:32:13
+  --> base.toml:32:20
    |
-32 | remedies = [shoot4u]
-   |             ^^^^^^^ expected a number, true, false, or a string in quotes
+32 | shoot4u = { mode = eager }
+   |                    ^^^^^ expected a number, true, false, or a string in quotes
 
 2 problems in base.toml
 "#,

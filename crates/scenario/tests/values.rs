@@ -118,22 +118,6 @@ error: `args[1]` is an integer
 }
 
 #[test]
-fn boolean_among_remedies_points_at_the_element() {
-    check(
-        &[("[\"shoot4u\"]", "[\"shoot4u\", true]")],
-        r#"
-error: `remedies[1]` is a boolean
-  --> base.toml:32:24
-   |
-32 | remedies = ["shoot4u", true]
-   |                        ^^^^ expected one of "shoot4u", "paratick", "strict-boost", "debooster"
-
-1 problem in base.toml
-"#,
-    );
-}
-
-#[test]
 fn zero_vcpus_are_out_of_range() {
     check(
         &[("vcpus = 2\nmemory_mib = 64", "vcpus = 0\nmemory_mib = 64")],
@@ -203,24 +187,6 @@ error: unknown program `shotdown`
 }
 
 #[test]
-fn unknown_remedy_names_the_nearest_right_one() {
-    check(
-        &[("[\"shoot4u\"]", "[\"shoot4u\", \"strict_boost\"]")],
-        r#"
-error: unknown remedy `strict_boost`
-  --> base.toml:32:24
-   |
-32 | remedies = ["shoot4u", "strict_boost"]
-   |                        ^^^^^^^^^^^^^^ did you mean `strict-boost`?
-   |
-   = note: known: shoot4u, paratick, strict-boost, debooster
-
-1 problem in base.toml
-"#,
-    );
-}
-
-#[test]
 fn unknown_vmm_names_the_nearest_right_one() {
     check(
         &[("pcpus = 2", "pcpus = 2\nvmm = \"qmeu\"")],
@@ -257,20 +223,17 @@ error: unknown cgroup `vcpus`
 }
 
 #[test]
-fn unknown_measure_names_the_nearest_right_one() {
+fn unknown_mode_names_the_nearest_right_one() {
     check(
-        &[(
-            "[variant.pv]",
-            "[measure]\ncollect = [\"latancy\"]\n\n[variant.pv]",
-        )],
+        &[("\"eager\"", "\"egaer\"")],
         r#"
-error: unknown measure `latancy`
-  --> base.toml:35:12
+error: unknown mode `egaer`
+  --> base.toml:32:20
    |
-35 | collect = ["latancy"]
-   |            ^^^^^^^^^ did you mean `latency`?
+32 | shoot4u = { mode = "egaer" }
+   |                    ^^^^^^^ did you mean `eager`?
    |
-   = note: known: exits, latency, cpu-time, kvm-stats, guest-time
+   = note: known: deferred, eager
 
 1 problem in base.toml
 "#,
@@ -280,15 +243,18 @@ error: unknown measure `latancy`
 #[test]
 fn unknown_word_near_no_other_lists_the_right_ones() {
     check(
-        &[("[\"shoot4u\"]", "[\"prayer\"]")],
+        &[(
+            "ipi = false",
+            "ipi = false\n[measure]\ncollect = [\"prayer\"]",
+        )],
         r#"
-error: unknown remedy `prayer`
-  --> base.toml:32:13
+error: unknown measure `prayer`
+  --> base.toml:37:12
    |
-32 | remedies = ["prayer"]
-   |             ^^^^^^^^ not a remedy
+37 | collect = ["prayer"]
+   |            ^^^^^^^^ not a measure
    |
-   = note: known: shoot4u, paratick, strict-boost, debooster
+   = note: known: exits, cpu-time, kvm-stats, guest-time
 
 1 problem in base.toml
 "#,
@@ -296,15 +262,20 @@ error: unknown remedy `prayer`
 }
 
 #[test]
-fn remedy_listed_twice_points_at_the_second() {
+fn unknown_measure_names_the_nearest_right_one() {
     check(
-        &[("[\"shoot4u\"]", "[\"shoot4u\", \"paratick\", \"shoot4u\"]")],
+        &[(
+            "[variant.pv]",
+            "[measure]\ncollect = [\"kvm-stat\"]\n\n[variant.pv]",
+        )],
         r#"
-error: remedy `shoot4u` is listed twice
-  --> base.toml:32:36
+error: unknown measure `kvm-stat`
+  --> base.toml:35:12
    |
-32 | remedies = ["shoot4u", "paratick", "shoot4u"]
-   |                                    ^^^^^^^^^ remove one of the two
+35 | collect = ["kvm-stat"]
+   |            ^^^^^^^^^^ did you mean `kvm-stats`?
+   |
+   = note: known: exits, cpu-time, kvm-stats, guest-time
 
 1 problem in base.toml
 "#,
@@ -366,7 +337,7 @@ error: `title` has 84 characters
 fn line_break_in_a_command_line_is_refused() {
     check(
         &[(
-            "remedies = [\"shoot4u\"]",
+            "shoot4u = { mode = \"eager\" }",
             "guest_cmdline = \"nopvspin\\nrdinit=/bin/sh\"",
         )],
         r#"
@@ -395,7 +366,7 @@ error: unknown key `\u{1b}[31m\u{9b}` in `[[vm]]`
 12 | "\u001b[31m\u009b" = 1
    | ^^^^^^^^^^^^^^^^^^ not a key of `[[vm]]`
    |
-   = note: keys of `[[vm]]`: name, vcpus, memory_mib, pin, cpu_weight, cgroup, disk_mib, guest_cmdline, background, workload
+   = note: keys of `[[vm]]`: name, vcpus, memory_mib, pin, cpu_weight, cgroup, disk_mib, guest_cmdline, background, pv, workload
 
 1 problem in base.toml
 "#,

@@ -6,7 +6,10 @@
 use std::process::Command;
 
 fn check(words: &[&str]) -> (Option<i32>, String) {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../linux/shoot4u/model/check");
+    let script = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../linux/shoot4u/model/check"
+    );
     let output = Command::new(script).args(words).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     let talk = String::from_utf8_lossy(&output.stderr).into_owned();

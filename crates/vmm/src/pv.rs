@@ -42,14 +42,15 @@ pub enum Error {
     Form(String),
     /// No feature of that name.
     #[error(
-        "KVM has no paravirtual feature `{name}`; did you mean `{nearest}`? All: {}",
+        "KVM has no paravirtual feature `{name}`{} All: {}",
+        nearest.map_or(".".to_owned(), |near| format!("; did you mean `{near}`?")),
         names()
     )]
     Unknown {
         /// What was written.
         name: String,
-        /// The nearest name that exists.
-        nearest: &'static str,
+        /// The name that was probably meant.
+        nearest: Option<&'static str>,
     },
     /// No such bit.
     #[error("`{0}` is not a feature bit; write a number from 0 to 31, as in 18=on")]
@@ -109,7 +110,7 @@ impl FromStr for Choice {
             .or_else(|| find(&HINTS).map(Bit::Hint))
             .ok_or_else(|| Error::Unknown {
                 name: name.to_owned(),
-                nearest: nearest(name),
+                nearest: steady_nearest::nearest(name, all_names()),
             })?;
         Ok(Choice { bit, on })
     }
@@ -172,12 +173,6 @@ fn all_names() -> impl Iterator<Item = &'static str> {
 
 fn names() -> String {
     all_names().collect::<Vec<_>>().join(", ")
-}
-
-fn nearest(name: &str) -> &'static str {
-    all_names()
-        .min_by_key(|known| strsim::damerau_levenshtein(name, known))
-        .expect("the table is not empty")
 }
 
 fn describe(offered: u32) -> String {

@@ -140,4 +140,29 @@ mod tests {
         assert_eq!(parse_schedstat("12"), None);
         assert_eq!(parse_schedstat("a b c"), None);
     }
+
+    #[test]
+    fn the_hosts_init_reads_the_outcome_of_a_report() {
+        use steady_agent::outcome::End;
+        for outcome in [Outcome::Clean, Outcome::GuestPanic, Outcome::KvmError] {
+            let report = Report {
+                schema: SCHEMA,
+                version: VERSION,
+                name: "a",
+                outcome,
+                detail: String::new(),
+                run_time_ns: 1,
+                channel_undelivered_bytes: 0,
+                stats: AllStats {
+                    vm: Stats::default(),
+                    vcpus: Vec::new(),
+                },
+                vcpu_threads: Vec::new(),
+                cpu_time_ns: Vec::new(),
+            };
+            let text = serde_json::to_string(&report).expect("plain data");
+            let end: End = serde_json::from_str(&text).expect("the agent's part");
+            assert_eq!(end, End { outcome });
+        }
+    }
 }

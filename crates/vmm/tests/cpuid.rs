@@ -5,6 +5,7 @@
 
 use kvm_bindings::kvm_cpuid_entry2;
 use steady_vmm::cpuid::{Guest, for_vcpu, kvm_features};
+use steady_vmm::pv::{NumberedChoice, apply};
 
 fn leaf(function: u32, index: u32, regs: [u32; 4]) -> kvm_cpuid_entry2 {
     let [eax, ebx, ecx, edx] = regs;
@@ -141,6 +142,27 @@ fn only_the_chosen_pv_features_are_shown() {
     let shown = find(&for_vcpu(&host(), guest(2), 0), 0x4000_0001, 0);
     assert_eq!((shown.eax, shown.edx), (0x0100_00fb, 1));
     assert_eq!(kvm_features(&host()), Some((0x0100_7efb, 0)));
+}
+
+#[test]
+fn a_feature_hidden_by_number_is_in_no_vcpus_leaf() {
+    let offered = (1 << 28) | 0x0100_7efb;
+    let hide: NumberedChoice = "28=off".parse().unwrap();
+    let (pv_features, pv_hints) = apply(offered, 0, &[hide.0]).unwrap();
+    let guest = Guest {
+        pv_features,
+        pv_hints,
+        ..guest(3)
+    };
+    let mut host = host();
+    host[7].eax = offered;
+    assert_eq!(host[7].function, 0x4000_0001);
+    for id in 0..3 {
+        let shown = find(&for_vcpu(&host, guest, id), 0x4000_0001, 0).eax;
+        assert_eq!(shown, 0x0100_7efb, "vCPU {id}");
+    }
+    // What is not offered may be hidden all the same.
+    assert_eq!(apply(0xff, 0, &[hide.0]), Ok((0xff, 0)));
 }
 
 #[test]

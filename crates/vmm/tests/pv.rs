@@ -57,11 +57,20 @@ fn unknown_feature_names_the_nearest_right_one() {
         matches!(
             error,
             Error::Unknown {
-                nearest: "tlb-flush",
+                nearest: Some("tlb-flush"),
                 ..
             }
         ),
         "{error}"
+    );
+}
+
+#[test]
+fn a_feature_like_no_other_gets_no_suggestion() {
+    let said = choice("warp-drive=on").unwrap_err().to_string();
+    assert!(
+        said.starts_with("KVM has no paravirtual feature `warp-drive`. All: clocksource, "),
+        "{said}"
     );
 }
 

@@ -304,6 +304,7 @@ mod tests {
             cmdline: String::new(),
             background: false,
             pv: std::collections::BTreeMap::new(),
+            hidden_features: Vec::new(),
             workloads: Vec::new(),
         };
         let vm = Vm {

@@ -2,6 +2,7 @@
 //! The two VMMs: how each is started, and what their ends mean.
 
 use steady_agent::event::FaultKind;
+use steady_agent::outcome::{End, Outcome};
 use steady_agent::plan::{VmPlan, Vmm};
 
 use super::vm::Files;
@@ -74,6 +75,11 @@ fn steady(plan: &VmPlan, files: &Files) -> Vec<String> {
             ),
         ]);
     }
+    if !plan.hidden_features.is_empty() {
+        let bits = plan.hidden_features.iter();
+        let hidden = join(bits.map(|bit| format!("{bit}={}", switch(false))));
+        arguments.extend(["--pv-bit".to_owned(), hidden]);
+    }
     if plan.disk_mib.is_some() {
         arguments.extend(["--disk".to_owned(), path(&files.disk)]);
     }
@@ -81,6 +87,7 @@ fn steady(plan: &VmPlan, files: &Files) -> Vec<String> {
 }
 
 fn qemu(plan: &VmPlan, files: &Files) -> Vec<String> {
+    // It shows the guest no feature that it has no name for, so there is nothing to hide.
     let mut cpu = "host".to_owned();
     for (name, &on) in &plan.pv {
         cpu.push_str(&format!(",{}={}", qemu_feature(name), switch(on)));
@@ -157,25 +164,22 @@ pub fn diagnose(report: &str, console: &str) -> (FaultKind, Option<String>) {
     let panic = console
         .lines()
         .find(|line| line.contains("Kernel panic - not syncing"));
-    let outcome = serde_json::from_str::<serde_json::Value>(report).ok();
-    let outcome = outcome
-        .as_ref()
-        .and_then(|report| report.get("outcome")?.as_str().map(str::to_owned));
-    match (panic, outcome.as_deref()) {
+    let outcome = serde_json::from_str::<End>(report).map(|end| end.outcome);
+    let said = |text: &str| Some(text.to_owned());
+    match (panic, outcome) {
         (Some(line), _) => (FaultKind::GuestPanic, Some(line.trim().to_owned())),
-        (None, Some("triple-fault")) => (
+        (None, Ok(Outcome::GuestPanic)) => (FaultKind::GuestPanic, said("the guest panicked")),
+        (None, Ok(Outcome::TripleFault)) => (
             FaultKind::GuestTripleFault,
-            Some("the guest triple-faulted".to_owned()),
+            said("the guest triple-faulted"),
         ),
-        (None, Some("guest-reset")) => (
+        (None, Ok(Outcome::GuestReset)) => (FaultKind::GuestReset, said("the guest reset itself")),
+        (None, Ok(Outcome::Clean)) => (
             FaultKind::GuestReset,
-            Some("the guest reset itself".to_owned()),
+            said("the guest stopped without being asked"),
         ),
-        (None, Some("clean")) => (
-            FaultKind::GuestReset,
-            Some("the guest stopped without being asked".to_owned()),
-        ),
-        (None, _) => (FaultKind::Vmm, None),
+        (None, Ok(Outcome::Running | Outcome::Error | Outcome::KvmError | Outcome::Killed))
+        | (None, Err(_)) => (FaultKind::Vmm, None),
     }
 }
 
@@ -200,10 +204,57 @@ mod tests {
 
     #[test]
     fn a_clean_end_that_nobody_asked_for_is_the_guests() {
-        // The word is that of crates/vmm/src/outcome.rs.
         let (kind, text) = diagnose(r#"{"outcome":"clean"}"#, "");
         assert_eq!(kind, FaultKind::GuestReset);
         assert!(text.unwrap().contains("without being asked"));
+    }
+
+    #[test]
+    fn each_outcome_is_a_fault_of_its_kind() {
+        for (word, kind, told) in [
+            ("running", FaultKind::Vmm, false),
+            ("clean", FaultKind::GuestReset, true),
+            ("error", FaultKind::Vmm, false),
+            ("guest-panic", FaultKind::GuestPanic, true),
+            ("triple-fault", FaultKind::GuestTripleFault, true),
+            ("guest-reset", FaultKind::GuestReset, true),
+            ("kvm-error", FaultKind::Vmm, false),
+            ("killed", FaultKind::Vmm, false),
+            ("a word of another build", FaultKind::Vmm, false),
+        ] {
+            let report = format!("{{\"outcome\":\"{word}\",\"detail\":\"x\"}}");
+            let (found, text) = diagnose(&report, "");
+            assert_eq!((found, text.is_some()), (kind, told), "{word}");
+        }
+    }
+
+    #[test]
+    fn features_are_hidden_by_number_and_only_where_the_plan_says_so() {
+        let plan = |bits: &str| -> VmPlan {
+            let text = format!(
+                r#"{{"name":"a","vcpus":1,"memory_mib":64,"pin":null,"cpu_weight":100,
+                "cgroup":"none","disk_mib":null,"cmdline":"","background":false,"pv":{{}},
+                {bits}"workloads":[]}}"#
+            );
+            serde_json::from_str(&text).unwrap()
+        };
+        let files = Files {
+            console: "c".into(),
+            channel: "s".into(),
+            report: "r".into(),
+            said: "w".into(),
+            disk: "d".into(),
+        };
+        let after = |plan: &VmPlan| {
+            let (_, words) = command(Vmm::Steady, plan, &files);
+            let at = words.iter().position(|word| word == "--pv-bit")?;
+            words.get(at + 1).cloned()
+        };
+        let hidden = plan(r#""hidden_features":[28,30],"#);
+        assert_eq!(after(&hidden).as_deref(), Some("28=off,30=off"));
+        assert_eq!(after(&plan("")), None);
+        let json = serde_json::to_string(&plan("")).unwrap();
+        assert!(!json.contains("hidden"), "{json}");
     }
 
     #[test]

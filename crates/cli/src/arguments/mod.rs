@@ -83,6 +83,7 @@ Examples:
   steady run scenarios/two-vms.toml --engine bochs --variant kvm-pv
   steady run scenarios/two-vms.toml --engine bochs --trace
   steady run --check scenarios/*.toml
+  steady run --check --print old.toml > new.toml
   steady run scenarios/solo.toml --json | jq .measures_digest")]
 pub struct Run {
     /// Scenario files.
@@ -97,6 +98,9 @@ pub struct Run {
     /// Only read and check the scenarios.
     #[arg(long)]
     pub check: bool,
+    /// Print the checked scenarios, every default written out, in the present schema.
+    #[arg(long, requires = "check")]
+    pub print: bool,
     /// Keep a trace.dat of each run, recorded by trace-cmd in the emulated host.
     #[arg(long)]
     pub trace: bool,

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use steady_measures::RunResult;
 use steady_race::{Options, Watcher, race};
-use steady_scenario::{LoadError, Scenario};
+use steady_scenario::{LoadError, Noted, Scenario};
 
 use crate::arguments::Run;
 use crate::command::{colour, report};
@@ -19,6 +19,11 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
         Ok(scenarios) => scenarios,
         Err(code) => return Ok(code),
     };
+    if arguments.print {
+        for scenario in &scenarios {
+            print!("{}", scenario.to_toml_resolved());
+        }
+    }
     if arguments.check {
         return Ok(ExitCode::SUCCESS);
     }
@@ -52,8 +57,11 @@ fn load(arguments: &Run) -> Result<Vec<Scenario>, ExitCode> {
     let mut scenarios = Vec::new();
     let mut failed = false;
     for path in &arguments.scenarios {
-        match Scenario::load(path) {
-            Ok(scenario) => {
+        match Scenario::load_noted(path) {
+            Ok(Noted { scenario, notes }) => {
+                if let Some(notes) = notes {
+                    eprintln!("{}", notes.render(colour()));
+                }
                 if arguments.check {
                     eprintln!(
                         "{}: ok, {} variants, digest {}",

@@ -46,7 +46,7 @@ impl Place {
     /// Writes a scenario with one plain variant, after `change` has changed its text.
     pub fn scenario(&self, vm: &str, variant: &str) -> PathBuf {
         let text = format!(
-            "schema = 1\nname = \"test\"\ntitle = \"t\"\nquestion = \"q\"\n\
+            "schema = 2\nname = \"test\"\ntitle = \"t\"\nquestion = \"q\"\n\
              [host]\npcpus = 2\nmemory_mib = 384\ntime_limit_s = 30\n{vm}\n[[variant]]\nname = \"plain\"\n{variant}\n"
         );
         let path = self.path("test.toml");

@@ -45,11 +45,7 @@ pub fn load(
     let name = &own.read.preset;
     let Some((_, base)) = PRESETS.iter().find(|(known, _)| known == name) else {
         let names = preset_names();
-        let what = format!(
-            "no preset `{}`; {}",
-            one_line(name),
-            hint(name, &names)
-        );
+        let what = format!("no preset `{}`; {}", one_line(name), hint(name, &names));
         return Err(at(offset_of(text, "preset"), &what));
     };
     let base = Layer::read(base, declared).map_err(|wrong| at(None, &wrong.what))?;

@@ -5,6 +5,7 @@ use super::{Context, advice, per_second, percent, remedy, severity, time};
 use crate::build::permille;
 use crate::model::{Confidence, Finding, TraceDiagnosis};
 use crate::spread::total;
+use steady_remedies::Stall;
 
 /// Fewer events than this are no finding.
 const FEW: u64 = 20;
@@ -56,7 +57,7 @@ pub fn calls(context: &Context<'_>) -> Option<Finding> {
         confidence: Confidence::Medium,
         refuted_by: "A trace of the guest itself (`steady record --guest`) whose shootdowns are short.".to_owned(),
         next: vec![
-            remedy("invalidate from the host instead of waiting", "shoot4u"),
+            remedy("invalidate from the host instead of waiting", Stall::CallWait),
             advice("offer kvm-pv-tlb-flush to the guest, if it is off: it spares vCPUs that KVM marks preempted"),
         ],
     })
@@ -147,7 +148,7 @@ pub fn unmarked(context: &Context<'_>) -> Option<Finding> {
         cause: "KVM marks a vCPU as preempted only if it left its guest on a host interrupt. PV TLB flush, PV IPI and PV spinlocks wait for one that left for another reason.".to_owned(),
         confidence: Confidence::High,
         refuted_by: "KVM's statistics preemption_reported and preemption_other of the same time.".to_owned(),
-        next: vec![remedy("look at where the vCPU is, not at why it left", "shoot4u")],
+        next: vec![remedy("look at where the vCPU is, not at why it left", Stall::CallWait)],
     })
 }
 
@@ -186,7 +187,7 @@ pub fn timers(context: &Context<'_>) -> Option<Finding> {
         confidence: Confidence::High,
         refuted_by: "Timers that are the application's own: then arming does not follow the tick.".to_owned(),
         next: vec![
-            remedy("let the host inject its own ticks", "paratick"),
+            remedy("let the host inject its own ticks", Stall::Tick),
             context.knob("let idle vCPUs poll for a while, if idle periods are short", "kvm.halt_poll_ns", None),
         ],
     })
@@ -277,7 +278,7 @@ pub fn shootdowns(at: usize, trace: &TraceDiagnosis) -> Option<Finding> {
         next: vec![
             remedy(
                 "let the host invalidate for vCPUs that do not run",
-                "shoot4u",
+                Stall::CallWait,
             ),
             advice("record the host too, and look whether its vCPUs were descheduled"),
         ],

@@ -4,6 +4,7 @@
 use super::{Context, advice, percent, remedy, time};
 use crate::cause::Cause;
 use crate::model::{BoostTable, CauseRow, Confidence, Finding, PauseTable, Step};
+use steady_remedies::Stall;
 
 /// Fewer pause-loop exits than this are no finding.
 const FEW: u64 = 20;
@@ -119,15 +120,18 @@ fn steps(context: &Context<'_>, pauses: &PauseTable, cause: Cause) -> Vec<Step> 
         Cause::IpiWait => vec![
             remedy(
                 "let the host invalidate for vCPUs that do not run, so that nobody waits for them",
-                "shoot4u",
+                Stall::CallWait,
             ),
             advice(
                 "check that the guest has kvm-pv-tlb-flush and kvm-pv-ipi (its dmesg: `KVM setup pv remote TLB flush`)",
             ),
-            remedy("boost the vCPU that has the IPI", "strict-boost"),
+            remedy("boost the vCPU that has the IPI", Stall::BoostTarget),
         ],
         Cause::Spinlock | Cause::OtherLock => vec![
-            remedy("make the host's scheduler obey the boost", "debooster"),
+            remedy(
+                "make the host's scheduler obey the boost",
+                Stall::BoostOutcome,
+            ),
             advice(
                 "check that the guest uses PV spinlocks (its dmesg: `PV qspinlock`), unless it has a pCPU for each vCPU",
             ),
@@ -202,8 +206,8 @@ pub fn runs(context: &Context<'_>) -> Option<Finding> {
         confidence: Confidence::High,
         refuted_by: "Runs as long in a guest that has its pCPUs for itself: then the wait is long, not the schedule wrong.".to_owned(),
         next: vec![
-            remedy("choose the vCPU that is waited for", "strict-boost"),
-            remedy("make the host's scheduler obey the choice", "debooster"),
+            remedy("choose the vCPU that is waited for", Stall::BoostTarget),
+            remedy("make the host's scheduler obey the choice", Stall::BoostOutcome),
         ],
     })
 }
@@ -233,7 +237,7 @@ pub fn boosts(context: &Context<'_>) -> Vec<Finding> {
             "The chosen vCPU had gone to sleep or to another pCPU before the decision, so that the scheduler had no choice.",
             remedy(
                 "lower the yielder, so that the boosted vCPU is picked",
-                "debooster",
+                Stall::BoostOutcome,
             ),
         ),
         (
@@ -241,7 +245,7 @@ pub fn boosts(context: &Context<'_>) -> Vec<Finding> {
             "KVM boosts a vCPU that the spinner does not wait for, and it runs",
             "KVM takes any vCPU that stands ready in turn; one woken from a halt cannot hold a lock, and one without the spinner's IPI cannot end its wait.",
             "Spinners whose wait ends right after the boosted vCPU ran.",
-            remedy("boost only who can end the wait", "strict-boost"),
+            remedy("boost only who can end the wait", Stall::BoostTarget),
         ),
         (
             "lost-opportunity",
@@ -250,7 +254,7 @@ pub fn boosts(context: &Context<'_>) -> Vec<Finding> {
             "Spinners that wait for a vCPU which runs already.",
             remedy(
                 "make receivers of IPIs candidates also in user mode",
-                "strict-boost",
+                Stall::BoostTarget,
             ),
         ),
     ];

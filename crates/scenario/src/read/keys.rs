@@ -1,21 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The tables of the format and their keys.
 
+use std::borrow::Cow;
+use steady_remedies::{Registry, Remedy};
+
 /// A table of the format.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Place {
     /// The table as it is written, or a phrase for the top level.
-    pub header: &'static str,
-    /// The same after a preposition: where a key is missing or unknown.
-    pub within: &'static str,
+    pub header: Cow<'static, str>,
     /// Its keys and sub-tables, in the order in which they are documented.
-    pub keys: &'static [&'static str],
+    pub keys: Cow<'static, [&'static str]>,
+    /// What to say of a key that another schema has here.
+    pub elsewhen: fn(&str) -> Option<&'static str>,
 }
 
-pub(crate) const ROOT: Place = Place {
-    header: "the top level",
-    within: "at the top level",
-    keys: &[
+impl Place {
+    const fn of(header: &'static str, keys: &'static [&'static str]) -> Self {
+        Self {
+            header: Cow::Borrowed(header),
+            keys: Cow::Borrowed(keys),
+            elsewhen: |_| None,
+        }
+    }
+
+    /// The place after a preposition: where a key is missing or unknown.
+    pub fn within(&self) -> String {
+        if self.header == ROOT.header {
+            return format!("at {}", self.header);
+        }
+        format!("in {}", self.header)
+    }
+}
+
+pub(crate) const ROOT: Place = Place::of(
+    "the top level",
+    &[
         "schema",
         "name",
         "title",
@@ -28,18 +48,14 @@ pub(crate) const ROOT: Place = Place {
         "measure",
         "paper",
     ],
-};
+);
 
-pub(crate) const HOST: Place = Place {
-    header: "`[host]`",
-    within: "in `[host]`",
-    keys: &["pcpus", "memory_mib", "vmm", "time_limit_s"],
-};
+pub(crate) const HOST: Place =
+    Place::of("`[host]`", &["pcpus", "memory_mib", "vmm", "time_limit_s"]);
 
-pub(crate) const VM: Place = Place {
-    header: "`[[vm]]`",
-    within: "in `[[vm]]`",
-    keys: &[
+pub(crate) const VM: Place = Place::of(
+    "`[[vm]]`",
+    &[
         "name",
         "vcpus",
         "memory_mib",
@@ -49,35 +65,32 @@ pub(crate) const VM: Place = Place {
         "disk_mib",
         "guest_cmdline",
         "background",
+        "pv",
         "workload",
     ],
-};
+);
 
-pub(crate) const WORKLOAD: Place = Place {
-    header: "`[[vm.workload]]`",
-    within: "in `[[vm.workload]]`",
-    keys: &["program", "args", "time_limit_s"],
-};
+pub(crate) const WORKLOAD: Place =
+    Place::of("`[[vm.workload]]`", &["program", "args", "time_limit_s"]);
 
-pub(crate) const VARIANT: Place = Place {
-    header: "`[[variant]]`",
-    within: "in `[[variant]]`",
-    keys: &[
+pub(crate) const VARIANT: Place = Place::of(
+    "`[[variant]]`",
+    &[
         "name",
         "title",
-        "remedies",
+        "kernel",
         "guest_cmdline",
         "host_cmdline",
         "without",
         "pv",
         "switches",
+        "vm",
     ],
-};
+);
 
-pub(crate) const PV: Place = Place {
-    header: "`[variant.pv]`",
-    within: "in `[variant.pv]`",
-    keys: &[
+pub(crate) const PV: Place = Place::of(
+    "`[variant.pv]`",
+    &[
         "tlb_flush",
         "ipi",
         "sched_yield",
@@ -88,29 +101,119 @@ pub(crate) const PV: Place = Place {
         "poll_control",
         "clocksource",
     ],
-};
+);
 
-pub(crate) const SWITCHES: Place = Place {
-    header: "`[variant.switches]`",
-    within: "in `[variant.switches]`",
-    keys: &["ple", "halt_poll_ns"],
-};
+pub(crate) const SWITCHES: Place = Place::of("`[variant.switches]`", &["ple", "halt_poll_ns"]);
 
-pub(crate) const MEASURE: Place = Place {
-    header: "`[measure]`",
-    within: "in `[measure]`",
-    keys: &["collect"],
-};
+pub(crate) const MEASURE: Place = Place::of("`[measure]`", &["collect"]);
 
-pub(crate) const PAPER: Place = Place {
-    header: "`[[paper]]`",
-    within: "in `[[paper]]`",
-    keys: &[
+pub(crate) const PAPER: Place = Place::of(
+    "`[[paper]]`",
+    &[
         "source", "vm", "workload", "measure", "unit", "base", "variants", "values",
     ],
-};
+);
 
-/// Every table, so that a key in the wrong one can be told where it belongs.
-pub(crate) const PLACES: [&Place; 9] = [
-    &ROOT, &HOST, &VM, &WORKLOAD, &VARIANT, &PV, &SWITCHES, &MEASURE, &PAPER,
+/// A remedy of a variant; [`remedy`] gives the place of one.
+pub(crate) const REMEDY: Place = Place::of("`[variant.REMEDY]`", &["mode", "vms"]);
+
+/// A VM of a variant; [`variant_vm`] gives the place of one.
+pub(crate) const VARIANT_VM: Place = Place::of("`[variant.vm.NAME]`", &["guest_cmdline", "pv"]);
+
+/// Every table, so that a key in the wrong one can be told where it belongs. PV features are told by
+/// one of their three tables.
+pub(crate) const PLACES: [&Place; 11] = [
+    &ROOT,
+    &HOST,
+    &VM,
+    &WORKLOAD,
+    &VARIANT,
+    &REMEDY,
+    &VARIANT_VM,
+    &PV,
+    &SWITCHES,
+    &MEASURE,
+    &PAPER,
 ];
+
+/// What decides on the keys of a file: its schema and the remedies that there are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Dialect<'a> {
+    /// 1 or [`crate::SCHEMA`].
+    pub schema: u32,
+    /// The remedies that a variant may switch on.
+    pub registry: &'a Registry,
+}
+
+impl Dialect<'_> {
+    /// Whether the file is of schema 1.
+    pub fn is_first(&self) -> bool {
+        self.schema == 1
+    }
+
+    /// `[[vm]]`.
+    pub fn vm(&self) -> Place {
+        self.schema_1_lacks(VM, &["pv"], &[])
+    }
+
+    /// `[[variant]]`, with a table for each remedy.
+    pub fn variant(&self) -> Place {
+        if self.is_first() {
+            return self.schema_1_lacks(VARIANT, &["kernel", "vm"], &["remedies"]);
+        }
+        let mut keys = VARIANT.keys.into_owned();
+        keys.extend(self.registry.all().map(|remedy| remedy.name));
+        let elsewhen = |key: &str| {
+            let was = "schema 1 had this key; write a table `[variant.REMEDY]` for each remedy";
+            (key == "remedies").then_some(was)
+        };
+        let header = VARIANT.header;
+        Place {
+            header,
+            keys: keys.into(),
+            elsewhen,
+        }
+    }
+
+    fn schema_1_lacks(&self, place: Place, lacks: &[&str], has: &[&'static str]) -> Place {
+        if !self.is_first() {
+            return place;
+        }
+        let kept = place
+            .keys
+            .iter()
+            .copied()
+            .filter(|key| !lacks.contains(key));
+        let elsewhen = |key: &str| {
+            let later = ["kernel", "vm", "pv"].contains(&key);
+            later.then_some("schema 2 has this key, and this file is schema 1")
+        };
+        let keys = kept.chain(has.iter().copied()).collect();
+        Place {
+            keys,
+            elsewhen,
+            ..place
+        }
+    }
+}
+
+/// The table of `remedy` in a variant.
+pub(crate) fn remedy(remedy: &Remedy) -> Place {
+    let header = format!("`[variant.{remedy}]`").into();
+    Place { header, ..REMEDY }
+}
+
+/// The table of the VM `name` in a variant.
+pub(crate) fn variant_vm(name: &str) -> Place {
+    let header = format!("`[variant.vm.{name}]`").into();
+    Place {
+        header,
+        ..VARIANT_VM
+    }
+}
+
+/// The table of PV features in `place`.
+pub(crate) fn pv(place: &str) -> Place {
+    let header = format!("`[{place}.pv]`").into();
+    Place { header, ..PV }
+}

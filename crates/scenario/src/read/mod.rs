@@ -6,6 +6,8 @@
 mod keys;
 mod names;
 mod paper;
+mod pv;
+mod remedy;
 mod syntax;
 mod table;
 #[cfg(test)]
@@ -14,25 +16,33 @@ mod value;
 mod variant;
 mod vm;
 
+use crate::diagnostic::Severity;
 use crate::diagnostic::{Diagnostics, Problem, quoted};
 use crate::limits::*;
-use crate::model::{Host, Measure, Paper, Scenario, Variant, Vm};
-use crate::words::Vmm;
+use crate::load::Noted;
+use crate::model::{Host, Measure, Paper, Scenario, Vm};
+use crate::variant::Variant;
+use crate::words::{Collect, Vmm, Word};
+use keys::Dialect;
 use names::Names;
+use steady_remedies::Registry;
 use table::Reader;
 use toml::de::DeTable;
 use value::{Placed, Problems, Text};
 
-/// Reads a scenario. `stem`: what its name has to be, if the text came from a file.
+/// Reads a scenario of schema 2, or of schema 1 as one of schema 2. `stem`: what its name has to be,
+/// if the text came from a file.
 pub(crate) fn scenario(
     text: &str,
     file: &str,
     stem: Option<&str>,
-) -> Result<Scenario, Diagnostics> {
+    registry: &Registry,
+) -> Result<Noted, Diagnostics> {
     // Editors on Windows write the mark; columns are counted without it.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {
         let problem = Problem {
+            severity: Severity::Error,
             span: 0..0,
             message: "the file is empty".to_owned(),
             label: format!("expected a scenario; begin with `schema = {SCHEMA}`"),
@@ -46,45 +56,56 @@ pub(crate) fn scenario(
         return Err(Diagnostics::new(file, text, syntax::problems(text, errors)));
     }
     let problems = Problems::default();
-    let read = root_table(root.get_ref(), stem, &problems);
-    let problems = problems.into_vec();
+    let read = root_table(root.get_ref(), stem, registry, &problems);
+    let (errors, notes) = problems.into_parts();
     match read {
-        Some(scenario) if problems.is_empty() => Ok(scenario),
-        _ => Err(Diagnostics::new(file, text, problems)),
+        Some(scenario) if errors.is_empty() => {
+            let notes = (!notes.is_empty()).then(|| Diagnostics::new(file, text, notes));
+            Ok(Noted { scenario, notes })
+        }
+        _ => Err(Diagnostics::new(file, text, errors)),
+    }
+}
+
+/// The schema that the text claims to have, [`SCHEMA`] where it claims none that can be read; `None`
+/// for one whose rules this build does not know.
+fn claimed_schema(root: &DeTable<'_>, problems: &Problems) -> Option<u32> {
+    let Some(value) = root.get("schema") else {
+        return Some(SCHEMA);
+    };
+    let digits = value.get_ref().as_integer();
+    let number = digits.and_then(|n| u64::from_str_radix(n.as_str(), n.radix()).ok());
+    match number {
+        Some(1) => {
+            let label = format!("`steady run --check --print` shows it as schema {SCHEMA}");
+            problems.note(value.span(), "schema 1 is read on", label);
+            Some(1)
+        }
+        Some(number) if number != u64::from(SCHEMA) => {
+            let message = format!("schema {number} is not known to this build");
+            problems.add(
+                value.span(),
+                message,
+                format!("this build reads schema {SCHEMA}"),
+            );
+            None
+        }
+        _ => Some(SCHEMA),
     }
 }
 
 fn root_table<'a>(
     root: &'a DeTable<'a>,
     stem: Option<&str>,
+    registry: &Registry,
     problems: &'a Problems,
 ) -> Option<Scenario> {
-    let schema = root.get("schema").and_then(|value| {
-        let digits = value.get_ref().as_integer()?;
-        Some((
-            u64::from_str_radix(digits.as_str(), digits.radix()).ok()?,
-            value.span(),
-        ))
-    });
-    if let Some((schema, span)) = schema.filter(|(schema, _)| *schema != u64::from(SCHEMA)) {
-        // The rest follows rules that this build does not know.
-        let message = format!("schema {schema} is not known to this build");
-        problems.add(span, message, format!("this build reads schema {SCHEMA}"));
-        return None;
-    }
+    let schema = claimed_schema(root, problems)?;
+    let dialect = Dialect { schema, registry };
     let top = Reader::open(root, 0..0, &keys::ROOT, problems);
-    let schema = top.need(top.integer("schema", SCHEMA..=SCHEMA));
+    let written = top.need(top.integer("schema", schema..=schema));
     let name = top.need(top.string("name", &NAME));
-    if let (Some(name), Some(stem)) = (&name, stem) {
-        if name.get_ref() != stem {
-            let message = format!("`name` is \"{}\", which is not the file's", name.get_ref());
-            let label = format!(
-                "expected \"{}\", the file's name without `.toml`",
-                quoted(stem)
-            );
-            problems.add(name.span(), message, label);
-        }
-    }
+    check_stem(name.as_ref(), stem, problems);
     let title = top.need(top.string("title", &TITLE));
     let question = top.need(top.string("question", &QUESTION));
     let seed = top.or(top.integer("seed", 0..=u64::MAX), DEFAULT_SEED);
@@ -95,9 +116,9 @@ fn root_table<'a>(
     let pcpus = host
         .as_ref()
         .and_then(|host| Some(*host.pcpus.as_ref()?.get_ref()));
-    let vms = top.need(top.tables("vm", &keys::VM, LIST_ITEMS));
+    let vms = top.need(top.tables("vm", &dialect.vm(), LIST_ITEMS));
     let vms = vms.map(|tables| vm::vms(tables.get_ref(), pcpus, problems));
-    let variants = top.need(top.tables("variant", &keys::VARIANT, LIST_ITEMS));
+    let variants = top.need(top.tables("variant", &dialect.variant(), LIST_ITEMS));
     let known = |vms: &Vec<Vm>| {
         vms.iter()
             .map(|vm| (vm.name.clone(), !vm.background))
@@ -105,19 +126,19 @@ fn root_table<'a>(
     };
     let known = vms.as_ref().and_then(|vms| vms.vms.as_ref().map(known));
     let vm_names = Names::new("VM", known);
-    let variants =
-        variants.and_then(|tables| variant::variants(tables.get_ref(), &vm_names, problems));
+    let variants = variants
+        .and_then(|tables| variant::variants(tables.get_ref(), &vm_names, dialect, problems));
     let papers = papers(&top, &vm_names, variants.as_deref());
     let measure = Reader::optional(top.table("measure", &keys::MEASURE));
     let measure = measure.and_then(|table| match table {
-        Some(table) => measured(table.get_ref()),
+        Some(table) => measured(table.get_ref(), dialect),
         None => Some(Measure::default()),
     });
     if let (Some(host), Some(vms)) = (&host, &vms) {
         host.check_memory(vms.memory_mib, problems);
     }
     Some(Scenario {
-        schema: schema?.into_inner(),
+        schema: written.map(|_| SCHEMA)?,
         name: name?.into_inner(),
         title: title?.into_inner(),
         question: question?.into_inner(),
@@ -129,6 +150,21 @@ fn root_table<'a>(
         measure: measure?,
         papers: papers?,
     })
+}
+
+/// Reports a name that is not the file's.
+fn check_stem(name: Option<&Placed<String>>, stem: Option<&str>, problems: &Problems) {
+    let (Some(name), Some(stem)) = (name, stem) else {
+        return;
+    };
+    if name.get_ref() != stem {
+        let message = format!("`name` is \"{}\", which is not the file's", name.get_ref());
+        let label = format!(
+            "expected \"{}\", the file's name without `.toml`",
+            quoted(stem)
+        );
+        problems.add(name.span(), message, label);
+    }
 }
 
 fn papers(top: &Reader<'_>, vms: &Names, variants: Option<&[Variant]>) -> Option<Vec<Paper>> {
@@ -185,11 +221,21 @@ impl HostRead {
     }
 }
 
-fn measured(table: &Reader<'_>) -> Option<Measure> {
-    let collect = table.or(table.words("collect"), Measure::default().collect)?;
-    Some(Measure {
-        collect: collect.into_inner(),
-    })
+fn measured(table: &Reader<'_>, dialect: Dialect<'_>) -> Option<Measure> {
+    let names = Collect::ALL.iter().map(|word| word.name());
+    let dead = |name: &str, span: value::Span| {
+        let dead = dialect.is_first() && name == "latency";
+        if dead {
+            let message = "`latency` was read by no engine";
+            let label = "remove it: latencies come with the workloads' own results";
+            table.problems.note(span, message, label);
+        }
+        dead
+    };
+    let listed = table.several("collect", Collect::WHAT, Collect::from_name, names, dead);
+    let mut collect = table.or(listed, Measure::default().collect)?.into_inner();
+    collect.sort_unstable();
+    Some(Measure { collect })
 }
 
 /// Reports every name that an earlier table of the same kind has.

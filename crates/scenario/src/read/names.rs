@@ -3,8 +3,8 @@
 
 use super::NAME;
 use super::table::{Field, Reader};
-use super::value::{Placed, Problems};
-use crate::nearest::nearest;
+use super::value::{Placed, Problems, Span};
+use steady_nearest::nearest;
 
 /// The names that one kind of table defines.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl Names {
         Some(name)
     }
 
-    fn check(&self, name: &str, span: super::value::Span, problems: &Problems) {
+    pub fn check(&self, name: &str, span: Span, problems: &Problems) {
         let Some(known) = &self.known else { return };
         if known.iter().any(|(other, _)| other == name) {
             return;
@@ -59,6 +59,14 @@ impl Names {
             None => format!("expected one of {}", names.collect::<Vec<_>>().join(", ")),
         };
         problems.add(span, format!("no {} is named `{name}`", self.what), label);
+    }
+
+    /// Reports a VM that `without` takes away, so that nothing can be said of it.
+    pub fn check_there(&self, name: &str, span: Span, gone: &[String], problems: &Problems) {
+        if gone.iter().any(|other| other == name) {
+            let message = format!("{} `{name}` is not there", self.what);
+            problems.add(span, message, "remove it here, or from `without`");
+        }
     }
 
     /// Reports a list that leaves no measured VM.

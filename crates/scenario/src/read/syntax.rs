@@ -5,7 +5,7 @@
 //! make out it checks no value. So the lines in error are blanked and the rest is parsed again.
 //! An array that is never closed swallows what follows; errors behind its first are dropped.
 
-use crate::diagnostic::Problem;
+use crate::diagnostic::{Problem, Severity};
 use std::collections::BTreeMap;
 use toml::de::{DeTable, Error};
 
@@ -114,6 +114,7 @@ fn problem(error: &Error, swallowed: bool) -> Problem {
     let note = note.then(|| "a bracket that was opened before may not be closed".to_owned());
     let message = format!("TOML syntax: {message}");
     Problem {
+        severity: Severity::Error,
         span: error.span().unwrap_or_default(),
         message,
         label,

@@ -7,12 +7,12 @@ use super::value::{
     Placed, Problems, Span, Text, expected_integer, quoted_list, type_name, written,
 };
 use crate::diagnostic::quoted;
-use crate::nearest::nearest;
 use crate::words::Word;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
+use steady_nearest::nearest;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeString, DeTable, DeValue};
 
 /// What a key was found to be.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(super) struct Reader<'a> {
     table: &'a DeTable<'a>,
     /// Where the table begins: its header.
     pub span: Span,
-    place: &'static Place,
+    place: Place,
     /// The keys that unknown ones were probably meant to be: not missing, but misspelt.
     misspelt: Vec<&'static str>,
     pub problems: &'a Problems,
@@ -45,12 +45,7 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Opens a table and reports the keys that do not belong in it.
-    pub fn open(
-        table: &'a DeTable<'a>,
-        span: Span,
-        place: &'static Place,
-        problems: &'a Problems,
-    ) -> Self {
+    pub fn open(table: &'a DeTable<'a>, span: Span, place: &Place, problems: &'a Problems) -> Self {
         let mut misspelt = Vec::new();
         for key in table.keys() {
             let name: &str = key.get_ref();
@@ -61,10 +56,15 @@ impl<'a> Reader<'a> {
         Self {
             table,
             span,
-            place,
+            place: place.clone(),
             misspelt,
             problems,
         }
+    }
+
+    /// Whether the table may have `key`.
+    pub fn knows(&self, key: &str) -> bool {
+        self.place.keys.contains(&key)
     }
 
     /// The value of a required key; a missing one is reported.
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
             State::Wrong => None,
             State::Absent if self.misspelt.contains(&field.key) => None,
             State::Absent => {
-                let message = format!("missing key `{}` {}", field.key, self.place.within);
+                let message = format!("missing key `{}` {}", field.key, self.place.within());
                 let label = format!("add `{}`: {}", field.key, field.expected);
                 self.problems.add(self.span.clone(), message, label);
                 None
@@ -152,28 +152,35 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A list of different words, sorted as their set lists them.
-    pub fn words<W: Word>(&self, key: &'static str) -> Field<Vec<W>> {
-        let names = W::ALL.iter().map(|word| word.name());
+    /// A list of different things out of a closed set. `skip` may take a word away before it is
+    /// looked up.
+    pub fn several<T: Copy + PartialEq>(
+        &self,
+        key: &'static str,
+        what: &str,
+        find: impl Fn(&str) -> Option<T>,
+        names: impl Iterator<Item = &'static str> + Clone,
+        skip: impl Fn(&str, Span) -> bool,
+    ) -> Field<Vec<T>> {
         let any = quoted_list(names.clone());
         self.list(key, &format!("an array, any of {any}"), |list| {
-            let mut words = Vec::new();
+            let mut found = Vec::new();
             for (i, value) in list.iter().enumerate() {
-                let what = format!("`{key}[{i}]`");
-                let name = self.plain_string(&what, value, &format!("one of {any}"));
-                let names = names.clone();
-                let known = |name| self.known(W::WHAT, name, value.span(), W::from_name, names);
-                let word = name.and_then(known);
-                if let Some(word) = word.filter(|word| words.contains(&Some(*word))) {
-                    let message = format!("{} `{}` is listed twice", W::WHAT, word.name());
+                let place = format!("`{key}[{i}]`");
+                let name = self.plain_string(&place, value, &format!("one of {any}"));
+                if name.is_some_and(|name| skip(name, value.span())) {
+                    continue;
+                }
+                let known = |name| self.known(what, name, value.span(), &find, names.clone());
+                let one = name.and_then(known);
+                if one.is_some() && found.contains(&one) {
+                    let message = format!("{what} `{}` is listed twice", name.unwrap_or_default());
                     self.problems
                         .add(value.span(), message, "remove one of the two");
                 }
-                words.push(word);
+                found.push(one);
             }
-            let mut words = words.into_iter().collect::<Option<Vec<W>>>()?;
-            words.sort_unstable();
-            Some(words)
+            found.into_iter().collect()
         })
     }
 
@@ -194,7 +201,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A sub-table.
-    pub fn table(&self, key: &'static str, place: &'static Place) -> Field<Reader<'a>> {
+    pub fn table(&self, key: &'static str, place: &Place) -> Field<Reader<'a>> {
         let expected = format!("the table {}", place.header);
         self.field(key, expected.clone(), |value| {
             self.sub_table(&format!("`{key}`"), value, place, &expected)
@@ -202,12 +209,7 @@ impl<'a> Reader<'a> {
     }
 
     /// An array of sub-tables, 1 to `most` of them.
-    pub fn tables(
-        &self,
-        key: &'static str,
-        place: &'static Place,
-        most: usize,
-    ) -> Field<Vec<Reader<'a>>> {
+    pub fn tables(&self, key: &'static str, place: &Place, most: usize) -> Field<Vec<Reader<'a>>> {
         let expected = format!("1 to {most} tables {}", place.header);
         self.field(key, expected.clone(), |value| {
             let DeValue::Array(list) = value.get_ref() else {
@@ -226,11 +228,36 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// A table of sub-tables that the writer names, each with the place of its name.
+    pub fn named_tables(
+        &self,
+        key: &'static str,
+        expected: &str,
+        place: impl Fn(&str) -> Place,
+    ) -> Field<Vec<(Placed<String>, Reader<'a>)>> {
+        self.field(key, expected.to_owned(), |value| {
+            let DeValue::Table(table) = value.get_ref() else {
+                let what = format!("`{key}`");
+                self.wrong_type(&what, value.span(), value.get_ref(), expected);
+                return None;
+            };
+            let open = |(name, value): (&Spanned<DeString<'_>>, &'a Spanned<DeValue<'a>>)| {
+                let what = format!("`{key}.{}`", quoted(name.get_ref()));
+                let place = place(&quoted(name.get_ref()));
+                let table = self.sub_table(&what, value, &place, expected)?;
+                let name = Spanned::new(name.span(), name.get_ref().to_string());
+                Some((name, table))
+            };
+            let opened: Vec<_> = table.iter().map(open).collect();
+            opened.into_iter().collect()
+        })
+    }
+
     fn sub_table(
         &self,
         what: &str,
         value: &'a Spanned<DeValue<'a>>,
-        place: &'static Place,
+        place: &Place,
         expected: &str,
     ) -> Option<Reader<'a>> {
         if let DeValue::Table(table) = value.get_ref() {
@@ -368,13 +395,16 @@ fn report_unknown_key(
 ) -> Option<&'static str> {
     let meant = nearest(name, place.keys.iter().copied());
     let elsewhere = PLACES.iter().filter(|other| other.keys.contains(&name));
-    let elsewhere: Vec<&str> = elsewhere.map(|other| other.header).collect();
+    let elsewhere: Vec<&str> = elsewhere.map(|other| other.header.as_ref()).collect();
     let label = match meant {
+        _ if (place.elsewhen)(name).is_some() => {
+            (place.elsewhen)(name).unwrap_or_default().to_owned()
+        }
         _ if !elsewhere.is_empty() => format!("this is a key of {}", elsewhere.join(" and ")),
         Some(meant) => format!("did you mean `{meant}`?"),
         None => format!("not a key of {}", place.header),
     };
-    let message = format!("unknown key `{}` {}", quoted(name), place.within);
+    let message = format!("unknown key `{}` {}", quoted(name), place.within());
     let note = format!("keys of {}: {}", place.header, place.keys.join(", "));
     problems.push(span, message, label, Some(note));
     meant.filter(|_| elsewhere.is_empty())

@@ -6,8 +6,9 @@ use super::keys::{PLACES, Place, ROOT};
 use crate::limits::*;
 use crate::model::Scenario;
 use crate::program::{Origin, PROGRAMS};
-use crate::words::{Cgroup, Collect, Remedy, Vmm, Word};
+use crate::words::{Cgroup, Collect, Kernel, Vmm, Word};
 use std::ops::RangeInclusive;
+use steady_remedies::Registry;
 
 const PAGE: &str = include_str!(concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -23,7 +24,7 @@ fn section(heading: &str) -> &'static str {
 
 fn section_of(place: &Place) -> &'static str {
     let top = place.header == ROOT.header;
-    section(if top { "Top level" } else { place.header })
+    section(if top { "Top level" } else { &place.header })
 }
 
 /// The first cells of the rows whose table's head begins with `head`.
@@ -45,7 +46,7 @@ fn page_lists_the_keys_of_each_table_in_order() {
     for place in PLACES {
         assert_eq!(
             rows(section_of(place), "key"),
-            place.keys,
+            place.keys.as_ref(),
             "{}",
             place.header
         );
@@ -82,10 +83,40 @@ fn page_names_every_word() {
             assert!(PAGE.contains(&format!("`\"{}\"`", word.name())), "{word:?}");
         }
     }
-    check::<Remedy>();
+    check::<Kernel>();
     check::<Vmm>();
     check::<Cgroup>();
     check::<Collect>();
+}
+
+#[test]
+fn page_lists_the_remedies_as_the_registry_has_them() {
+    let section = section("`[variant.REMEDY]`");
+    let registry = Registry::default();
+    assert_eq!(rows(section, "remedy").len(), registry.all().count());
+    for remedy in registry.all() {
+        let modes = remedy.modes.iter().map(|mode| {
+            let default = mode.name == remedy.default_mode;
+            let mark = if default { " (default)" } else { "" };
+            format!("`\"{}\"`{mark}: {}", mode.name, mode.about)
+        });
+        let modes: Vec<String> = modes.collect();
+        let row = format!("| `{remedy}` | {} | {} |", remedy.title, modes.join("; "));
+        assert!(
+            section.lines().any(|line| line == row),
+            "the page lacks: {row}"
+        );
+    }
+}
+
+#[test]
+fn no_remedy_has_the_name_of_another_key_of_a_variant() {
+    for remedy in Registry::default().all() {
+        assert!(
+            !super::keys::VARIANT.keys.contains(&remedy.name),
+            "{remedy}"
+        );
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! What the readers of tables share: places in the text, the problems found so far, and how a
 //! value and what was expected of it are worded.
 
-use crate::diagnostic::{Problem, quoted};
+use crate::diagnostic::{Problem, Severity, quoted};
 use std::cell::RefCell;
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
@@ -25,6 +25,7 @@ impl Problems {
 
     pub fn push(&self, span: Span, message: String, label: String, note: Option<String>) {
         self.0.borrow_mut().push(Problem {
+            severity: Severity::Error,
             span,
             message,
             label,
@@ -32,8 +33,21 @@ impl Problems {
         });
     }
 
-    pub fn into_vec(self) -> Vec<Problem> {
-        self.0.into_inner()
+    /// Something that the writer should know of a file that is read.
+    pub fn note(&self, span: Span, message: impl Into<String>, label: impl Into<String>) {
+        self.0.borrow_mut().push(Problem {
+            severity: Severity::Note,
+            span,
+            message: message.into(),
+            label: label.into(),
+            note: None,
+        });
+    }
+
+    /// The errors, and the notes.
+    pub fn into_parts(self) -> (Vec<Problem>, Vec<Problem>) {
+        let all = self.0.into_inner().into_iter();
+        all.partition(|problem| problem.severity == Severity::Error)
     }
 }
 

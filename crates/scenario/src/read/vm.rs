@@ -3,9 +3,9 @@
 
 use super::table::{Field, Reader};
 use super::value::{Placed, Problems, Span, Text};
-use super::{CMDLINE, NAME, check_unique, keys};
+use super::{CMDLINE, NAME, check_unique, keys, pv};
 use crate::limits::*;
-use crate::model::{Vm, Workload};
+use crate::model::{Pv, Vm, Workload};
 use crate::program::{PROGRAMS, Program};
 use crate::words::Cgroup;
 
@@ -58,6 +58,7 @@ struct VmRead {
     disk_mib: Option<Option<Placed<u32>>>,
     guest_cmdline: Option<Placed<String>>,
     background: Option<Placed<bool>>,
+    pv: Option<Pv>,
     workloads: Option<Vec<WorkloadRead>>,
 }
 
@@ -75,6 +76,7 @@ impl VmRead {
             disk_mib: Reader::optional(table.integer("disk_mib", DISK_MIB)),
             guest_cmdline: table.or(table.string("guest_cmdline", &CMDLINE), String::new()),
             background: table.or(table.boolean("background"), false),
+            pv: pv::pv(table, "vm"),
             workloads: workloads
                 .map(|tables| tables.get_ref().iter().map(WorkloadRead::of).collect()),
         };
@@ -143,6 +145,7 @@ impl VmRead {
             disk_mib: self.disk_mib?.map(Placed::into_inner),
             guest_cmdline: self.guest_cmdline?.into_inner(),
             background,
+            pv: self.pv?,
             workloads: workloads.collect::<Option<_>>()?,
         })
     }

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Reads the remedies of a variant: a table for each in schema 2; in schema 1 a list, with modes
+//! among the words of the host's command line.
+
+use super::keys;
+use super::names::Names;
+use super::table::Reader;
+use super::value::{Placed, Problems};
+use crate::diagnostic::quoted;
+use crate::variant::Chosen;
+use crate::words::{Kernel, Word};
+use steady_nearest::nearest;
+use steady_remedies::{Registry, Remedy};
+
+/// The remedies that are on, in the registry's order, and what is left of the host's command line.
+pub(super) type Read = Option<(Vec<Chosen>, String)>;
+
+/// `[variant.REMEDY]`, one table for each remedy that is on. `gone`: the VMs that are not there.
+pub(super) fn chosen(
+    table: &Reader<'_>,
+    host_cmdline: Option<Placed<String>>,
+    vms: &Names,
+    gone: &[String],
+    registry: &Registry,
+) -> Read {
+    if let Some(cmdline) = &host_cmdline {
+        refuse_parameters(cmdline, registry, table.problems);
+    }
+    let mut on = Some(Vec::new());
+    for remedy in registry.all() {
+        let own = Reader::optional(table.table(remedy.name, &keys::remedy(remedy)));
+        let one = match own {
+            Some(None) => continue,
+            Some(Some(own)) => one(own.get_ref(), remedy, vms, gone),
+            None => None,
+        };
+        on = on.zip(one).map(|(mut on, one)| {
+            on.push(one);
+            on
+        });
+    }
+    Some((on?, host_cmdline?.into_inner()))
+}
+
+fn one(
+    table: &Reader<'_>,
+    remedy: &'static Remedy,
+    vms: &Names,
+    gone: &[String],
+) -> Option<Chosen> {
+    let names = remedy.modes.iter().map(|mode| mode.name);
+    let mode = table.named("mode", "mode", |name| remedy.mode(name), names);
+    let mode = Reader::optional(mode);
+    let listed = Reader::optional(vms.listed(table, "vms"));
+    if let Some(Some(listed)) = &listed {
+        for vm in listed.get_ref() {
+            vms.check_there(vm, listed.span(), gone, table.problems);
+        }
+        if remedy.feature_bit.is_none() {
+            let message = format!("`vms` has no effect: {remedy} is not offered to single guests");
+            let label = "remove it: the remedy has no feature bit";
+            table.problems.add(listed.span(), message, label);
+        }
+    }
+    Some(Chosen {
+        remedy,
+        mode: mode?.map(Placed::into_inner),
+        vms: listed?.map(Placed::into_inner),
+    })
+}
+
+/// Schema 1: `remedies = ["..."]`, and `MODULE.PARAMETER=MODE` in `host_cmdline`.
+pub(super) fn schema_1(
+    table: &Reader<'_>,
+    host_cmdline: Option<Placed<String>>,
+    registry: &Registry,
+) -> Read {
+    let names = registry.all().map(|remedy| remedy.name);
+    let find = |name: &str| registry.find(name);
+    let listed = table.several("remedies", "remedy", find, names, |_, _| false);
+    let listed = table.or(listed, Vec::new());
+    let (listed, cmdline) = (listed?.into_inner(), host_cmdline?);
+    let mut on: Vec<Chosen> = listed.into_iter().map(Chosen::plainly).collect();
+    let mut rest = Vec::new();
+    for word in cmdline.get_ref().split_whitespace() {
+        let Some((remedy, value)) = setting(word, registry) else {
+            rest.push(word);
+            continue;
+        };
+        // The kernel takes the last, and a remedy's own words came before the variant's.
+        on.retain(|chosen| chosen.remedy != remedy);
+        match remedy.mode(value) {
+            Some(mode) => on.push(Chosen {
+                mode: Some(mode),
+                ..Chosen::plainly(remedy)
+            }),
+            None if value == remedy.off => {}
+            None => unknown_mode(remedy, value, &cmdline, table.problems),
+        }
+    }
+    let place = |chosen: &Chosen| registry.all().position(|remedy| remedy == chosen.remedy);
+    on.sort_by_key(place);
+    let untouched = rest.len() == cmdline.get_ref().split_whitespace().count();
+    let rest = match untouched {
+        true => cmdline.into_inner(),
+        false => rest.join(" "),
+    };
+    Some((on, rest))
+}
+
+fn unknown_mode(remedy: &Remedy, value: &str, cmdline: &Placed<String>, problems: &Problems) {
+    let names = remedy.modes.iter().map(|mode| mode.name);
+    let label = match nearest(value, names.clone()) {
+        Some(meant) => format!("did you mean `{}={meant}`?", remedy.parameter),
+        None => format!("expected one of {}", names.collect::<Vec<_>>().join(", ")),
+    };
+    let message = format!("unknown mode `{}` of {remedy}", quoted(value));
+    problems.add(cmdline.span(), message, label);
+}
+
+/// Reports the parameter of a remedy among the host's words: its own table decides on it.
+fn refuse_parameters(cmdline: &Placed<String>, registry: &Registry, problems: &Problems) {
+    let words = cmdline.get_ref().split_whitespace();
+    for (remedy, value) in words.filter_map(|word| setting(word, registry)) {
+        let message = format!(
+            "`host_cmdline` sets `{}`, the parameter of a remedy",
+            remedy.parameter
+        );
+        let label = match remedy.mode(value) {
+            Some(mode) => format!("write `mode = \"{}\"` in `[variant.{remedy}]`", mode.name),
+            None if value == remedy.off => format!("leave `[variant.{remedy}]` out instead"),
+            None => format!("write `mode` in `[variant.{remedy}]`"),
+        };
+        problems.add(cmdline.span(), message, label);
+    }
+}
+
+/// The remedy whose parameter `word` sets, and the value.
+fn setting<'w>(word: &'w str, registry: &Registry) -> Option<(&'static Remedy, &'w str)> {
+    let (name, value) = word.trim_matches('"').split_once('=')?;
+    // The kernel takes a hyphen in a parameter's name for an underscore.
+    let name = name.replace('-', "_");
+    let remedy = registry.all().find(|remedy| remedy.parameter == name)?;
+    Some((remedy, value))
+}
+
+/// The stock kernel has none of the remedies.
+pub(super) fn check_kernel(kernel: &Placed<Kernel>, on: &[Chosen], problems: &Problems) {
+    if *kernel.get_ref() == Kernel::Patched {
+        return;
+    }
+    for chosen in on {
+        let remedy = chosen.remedy;
+        let message = format!("the {} kernel does not have {remedy}", Kernel::Stock.name());
+        let label = format!("expected \"patched\", or no `[variant.{remedy}]`");
+        problems.add(kernel.span(), message, label);
+    }
+}
