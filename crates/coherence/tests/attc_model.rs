@@ -103,6 +103,7 @@ fn random_runs_of_the_model_and_the_simulator_use_the_same_translations() {
     for seed in 1..=24 {
         let run = events(&["--walk", &seed.to_string()]);
         let mut player = Player::new(&machine(), attc(), None);
+        player.compares = true;
         player.play(&run);
         assert_eq!(player.violations(), 0, "seed {seed}: {run:?}");
         compared += player.compared;
