@@ -5,8 +5,8 @@
  * What is modelled: cores with two levels of TLB, one miss at a time each; the addressable TLB
  * (ATLB); the inverse table; guest and host page tables; updates by guests and by the host; pages
  * that others displace from ATLB, inverse table and TLBs at any time; messages under way to each
- * core. One step is one access to what is shared. A line of memory is read and rewritten in one step
- * where its owner keeps it meanwhile. Sections and figures named here are the ATTC paper's.
+ * core. One step is one access to what is shared. A line of memory is read and rewritten in one
+ * step where its owner keeps it meanwhile. Sections and figures named are the ATTC paper's.
  *
  * A "page" is a guest-virtual page of one VM. A translation leads from a page to a system-physical
  * frame; it may be used as long as each of its two table entries is true, or is revoked by an
