@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Does the model of ATTC hold, does it find what breaks it, and does the simulator agree? Needs
+//! Spin, which setup/install installs.
+
+mod trail;
+
+use steady_coherence::SchemeKind;
+use steady_coherence::machine::Fault;
+use steady_coherence::scheme::Scheme;
+use trail::literal::{Literal, Reading};
+use trail::{Player, check, events, machine};
+
+fn attc() -> Box<dyn Scheme> {
+    SchemeKind::Attc
+        .build(&machine(), 2)
+        .expect("it is virtualized")
+}
+
+/// Violations that the simulator's oracle sees in a trail.
+fn violations(events: &[String], scheme: Box<dyn Scheme>, fault: Option<Fault>) -> u64 {
+    let mut player = Player::new(&machine(), scheme, fault);
+    player.play(events);
+    assert!(player.played >= 3, "{events:?}");
+    player.violations()
+}
+
+/// `PointerLost` is `pointer-lost` to the model.
+fn name_in_the_model(fault: Fault) -> String {
+    let mut name = String::new();
+    for letter in format!("{fault:?}").chars() {
+        if letter.is_uppercase() && !name.is_empty() {
+            name.push('-');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    name
+}
+
+#[test]
+fn the_model_holds_by_the_mended_rule_and_finds_each_planted_fault() {
+    let (code, said, talk) = check(&[]);
+    assert_eq!(code, Some(0), "{said}{talk}");
+    let (code, faults, _) = check(&["--list"]);
+    assert_eq!(code, Some(0));
+    assert!(faults.lines().count() > 20, "{faults}");
+    for fault in faults.lines() {
+        let found = said
+            .lines()
+            .any(|line| line.starts_with(&format!("fault {fault} ")) && line.contains(" broken "));
+        assert!(found, "{fault} was not tried:\n{said}");
+    }
+    for proven in ["mended, one page ", "mended: updates end "] {
+        let holds = |line: &str| line.starts_with(proven) && line.contains(" holds ");
+        assert!(said.lines().any(holds), "{proven}:\n{said}");
+    }
+}
+
+#[test]
+fn an_unknown_fault_or_seed_is_refused() {
+    let (code, _, talk) = check(&["--show", "no-such"]);
+    assert_eq!(code, Some(2));
+    assert!(talk.contains("no fault 'no-such'"), "{talk}");
+    let (code, _, talk) = check(&["--walk", "-1"]);
+    assert_eq!(code, Some(2));
+    assert!(talk.contains("not '-1'"), "{talk}");
+}
+
+#[test]
+fn by_the_paper_s_rule_the_model_s_trail_violates_the_oracle_and_by_the_mended_it_does_not() {
+    let readings = [
+        ("paper-pointer", Reading::Pointer),
+        ("paper-eviction", Reading::Eviction),
+        ("paper-precise", Reading::Precise),
+    ];
+    for (name, reading) in readings {
+        let trail = events(&["--show", name]);
+        let literal = Box::new(Literal::new(&machine(), reading));
+        assert_eq!(violations(&trail, literal, None), 1, "{name}: {trail:?}");
+        let mended = Box::new(Literal::new(&machine(), Reading::Mended));
+        assert_eq!(violations(&trail, mended, None), 0, "{name}: {trail:?}");
+        assert_eq!(violations(&trail, attc(), None), 0, "{name}: {trail:?}");
+    }
+}
+
+#[test]
+fn the_simulator_s_planted_faults_violate_the_oracle_on_the_model_s_trails_of_the_same_names() {
+    let faults = [
+        Fault::PointerLost,
+        Fault::SetMissed,
+        Fault::VmIdIgnored,
+        Fault::VictimSkipped,
+    ];
+    for fault in faults {
+        let trail = events(&["--show", &name_in_the_model(fault)]);
+        assert!(violations(&trail, attc(), Some(fault)) > 0, "{trail:?}");
+        assert_eq!(violations(&trail, attc(), None), 0, "{trail:?}");
+    }
+}
+
+#[test]
+fn random_runs_of_the_model_and_the_simulator_use_the_same_translations() {
+    let mut compared = 0;
+    for seed in 1..=24 {
+        let run = events(&["--walk", &seed.to_string()]);
+        let mut player = Player::new(&machine(), attc(), None);
+        player.compares = true;
+        player.play(&run);
+        assert_eq!(player.violations(), 0, "seed {seed}: {run:?}");
+        compared += player.compared;
+    }
+    assert!(compared > 200, "{compared} accesses");
+}
