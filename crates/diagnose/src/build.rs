@@ -12,9 +12,10 @@ use crate::calls::Receiver;
 use crate::cause::{Cause, cause_of};
 use crate::machine::VcpuId;
 use crate::model::{
-    CallTable, Count, ExitRow, PreemptTable, ReceiverRow, ShootdownTable, TimerTable, VcpuTable,
-    VmTable,
+    CallTable, Count, ExitRow, PreemptTable, ReceiverRow, RemedyTable, ShootdownTable, TimerTable,
+    VcpuTable, VmTable,
 };
+use crate::remedies::OfRemedy;
 use crate::spread::{Spread, add, merge, total};
 use crate::symbols::Symbols;
 use crate::timer::Load;
@@ -92,6 +93,29 @@ impl Builder<'_> {
             flushes_for_another: shootdowns.flushes_for_another,
             unfinished: shootdowns.unfinished,
         })
+    }
+
+    /// What remedies say of themselves.
+    #[must_use]
+    pub fn remedies(&self) -> Vec<RemedyTable> {
+        let remedies = self.analysis.remedies.by_name.iter();
+        let row = |(name, of): (&String, &OfRemedy)| RemedyTable {
+            remedy: name.clone(),
+            calls: of.calls,
+            targets: of.targets,
+            done: of.done,
+            left: of.left,
+            others: of.others,
+            call_ns: Spread::from(&of.call_ns),
+        };
+        remedies.map(row).collect()
+    }
+
+    /// What is only counted.
+    #[must_use]
+    pub fn counted(&self) -> Vec<Count> {
+        let counted = self.analysis.remedies.counted.iter();
+        counts_of(counted.map(|(&name, &count)| (name, count)))
     }
 
     fn vm(&self, at: usize, ids: &[VcpuId]) -> VmTable {
@@ -202,6 +226,7 @@ impl Builder<'_> {
     }
 
     fn timers(&self, ids: &[VcpuId], exits: &[ExitRow]) -> TimerTable {
+        let seen = &self.analysis.seen;
         let sum = |of: fn(&OfVcpu) -> u64| total(ids.iter().map(|&id| of(self.of(id))));
         let halts = exits
             .iter()
@@ -224,6 +249,8 @@ impl Builder<'_> {
             expiry_exits: sum(|v| v.timer.expiry_exits),
             delivered: sum(|v| v.timer.delivered),
             host_ticks: sum(|v| v.timer.host_ticks),
+            ticks_injected: (seen.tick_injected > 0).then(|| sum(|v| v.timer.injected)),
+            ticks_taken: (seen.tick_taken > 0).then(|| sum(|v| v.timer.taken)),
             guest_timer_ns: sum(|v| total([v.timer.arm_ns, v.timer.expiry_ns])),
             host_tick_ns: sum(|v| v.timer.host_tick_ns),
             idle_entries,

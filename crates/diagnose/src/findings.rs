@@ -6,7 +6,9 @@ mod pauses;
 
 use std::collections::BTreeMap;
 
-use crate::model::{Confidence, Finding, Severity, Step, TraceDiagnosis, VmTable};
+use crate::model::{
+    Confidence, Evidence, EvidenceId, Finding, Severity, Step, TraceDiagnosis, VmTable,
+};
 
 /// From this share of lost events on, causes are less sure than they look, in thousandths.
 const LOSS_MATTERS: u64 = 20;
@@ -42,19 +44,19 @@ pub fn of(at: usize, trace: &TraceDiagnosis, knobs: &BTreeMap<String, String>) -
     }
     findings.extend(other::shootdowns(at, trace));
     if trace.loss.lost_permille >= LOSS_MATTERS {
-        findings.iter_mut().for_each(doubt);
+        let lost = trace.loss.lost_permille;
+        findings.iter_mut().for_each(|finding| doubt(finding, lost));
     }
     findings
 }
 
-fn doubt(finding: &mut Finding) {
+fn doubt(finding: &mut Finding, lost_permille: u64) {
     finding.confidence = match finding.confidence {
         Confidence::High => Confidence::Medium,
         _ => Confidence::Low,
     };
-    finding
-        .evidence
-        .push("events were lost, so the numbers are too low".to_owned());
+    let lost = Evidence::new(EvidenceId::EventsLost).permille("share", lost_permille);
+    finding.evidence.push(lost);
 }
 
 impl Context<'_> {
@@ -109,21 +111,4 @@ fn advice(what: &str) -> Step {
         value: None,
         remedy: None,
     }
-}
-
-/// Thousandths as a percentage with one digit.
-fn percent(permille: u64) -> String {
-    format!("{}.{} %", permille / 10, permille % 10)
-}
-
-/// A time as people read it.
-fn time(ns: u64) -> String {
-    let (unit, of) = match ns {
-        0..1_000 => return format!("{ns} ns"),
-        1_000..1_000_000 => ("µs", 1_000),
-        1_000_000..1_000_000_000 => ("ms", 1_000_000),
-        _ => ("s", 1_000_000_000),
-    };
-    let tenths = u128::from(ns) * 10 / of;
-    format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }

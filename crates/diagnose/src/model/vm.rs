@@ -263,6 +263,10 @@ pub struct TimerTable {
     pub delivered: u64,
     /// Exits on the host's own ticks.
     pub host_ticks: u64,
+    /// Ticks that the host put into the guests; `None` if no source told of any.
+    pub ticks_injected: Option<u64>,
+    /// Ticks that the guests took; `None` if no source told of any.
+    pub ticks_taken: Option<u64>,
     /// Time outside the guest for arming and expiry.
     pub guest_timer_ns: u64,
     /// Time outside the guest for the host's ticks.

@@ -163,7 +163,8 @@ pub fn boost_words(boosts: &BoostTable) -> Vec<String> {
     }
     if boosts.ran_next > 0 {
         said.push(format!(
-            "those that ran next did so after {} on average, p99 {}; {} on the yielder's pCPU, {} on another",
+            "those that ran next did so after {} on average, p99 {}; {} on the yielder's pCPU, {} \
+             on another",
             time(boosts.delay_ns.mean),
             time(boosts.delay_ns.p99),
             humane::grouped(boosts.same_pcpu),
@@ -189,7 +190,8 @@ pub fn preempt_words(vm: &VmTable) -> Option<String> {
     let rows = table.after.iter().take(REASONS_NAMED);
     let rows = rows.map(|row| format!("{} {}", row.name, humane::grouped(row.count)));
     Some(format!(
-        "descheduled while ready {} times, by the exit before: {}; of these PV TLB flush could not have seen {}",
+        "descheduled while ready {} times, by the exit before: {}; of these PV TLB flush could not \
+         have seen {}",
         humane::grouped(all),
         joined(rows),
         humane::grouped(table.unmarked)
@@ -240,8 +242,9 @@ pub fn timers_words(vm: &VmTable) -> Option<String> {
     let exits = timers.arms + timers.expiry_exits + timers.host_ticks;
     (exits > 0).then(|| {
         format!(
-            "timers: {} exits to arm or stop, {} at expiry, {} on the host's own ticks; idle {} times for {}. \
-             By the Paratick paper's formulas at {} Hz: periodic ticks {} exits, tickless {}, paratick at most {}",
+            "timers: {} exits to arm or stop, {} at expiry, {} on the host's own ticks; idle {} \
+             times for {}. By the Paratick paper's formulas at {} Hz: periodic ticks {} exits, \
+             tickless {}, paratick at most {}",
             humane::grouped(timers.arms),
             humane::grouped(timers.expiry_exits),
             humane::grouped(timers.host_ticks),
