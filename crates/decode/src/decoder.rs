@@ -15,6 +15,7 @@ use crate::{remedy, rows};
 #[derive(Debug)]
 pub struct Decoder {
     extra: &'static [Row],
+    only: Option<&'static [&'static str]>,
     layouts: Vec<Option<Layout>>,
     /// The ISA of exits whose records do not tell: that of the last one that did, or VMX.
     isa: Cell<Isa>,
@@ -29,7 +30,13 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(event: &EventDef, extra: &'static [Row]) -> Self {
+    fn of(event: &EventDef, extra: &'static [Row], only: Option<&[&str]>) -> Self {
+        if only.is_some_and(|names| !names.contains(&event.name.as_str())) {
+            return Self {
+                row: None,
+                ids: Ids::default(),
+            };
+        }
         let mut rows = extra.iter().chain(rows::KNOWN);
         let row = rows.find(|row| row.is_of(event));
         let row = row.or_else(|| remedy::row(event));
@@ -53,9 +60,19 @@ impl Decoder {
     pub fn with(extra: &'static [Row]) -> Self {
         Self {
             extra,
+            only: None,
             layouts: Vec::new(),
             isa: Cell::new(Isa::Vmx),
             unreadable: 0,
+        }
+    }
+
+    /// A decoder for whom all but these tracepoints are of no use: it does not read their fields.
+    #[must_use]
+    pub fn only(names: &'static [&'static str]) -> Self {
+        Self {
+            only: Some(names),
+            ..Self::default()
         }
     }
 
@@ -66,13 +83,14 @@ impl Decoder {
     }
 
     /// The event of a record. All records must come from one source.
+    #[inline]
     pub fn event<'a>(&mut self, record: &Record<'a>) -> Event<'a> {
         let index = record.event.index;
         if index >= self.layouts.len() {
             self.layouts.resize_with(index + 1, || None);
         }
-        let layout =
-            self.layouts[index].get_or_insert_with(|| Layout::of(record.event, self.extra));
+        let layout = self.layouts[index]
+            .get_or_insert_with(|| Layout::of(record.event, self.extra, self.only));
         let kind = layout.row.map_or(Some(Kind::Other), |row| {
             (row.read)(&Fields {
                 record,

@@ -49,9 +49,13 @@ impl EventSource for TraceEvents<'_> {
         }
     }
 
+    #[inline]
     fn next(&mut self) -> Result<Option<Event<'_>>, ReadError> {
-        let record = self.source.next()?;
-        Ok(record.map(|record| self.decoder.event(&record)))
+        match self.source.next() {
+            Ok(Some(record)) => Ok(Some(self.decoder.event(&record))),
+            Ok(None) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn loss(&self) -> Loss {

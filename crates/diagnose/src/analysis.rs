@@ -112,7 +112,6 @@ impl Analysis {
         let boost = self.boosts.event(event, vcpu, &self.machine, &self.calls);
         self.calls.event(event, vcpu, &self.machine);
         self.shootdowns.event(event);
-        self.remedies.event(event);
         if let Kind::Switch { prev, next, .. } = event.kind {
             for tid in [prev.tid, next.tid] {
                 if let Some(id) = self.machine.of_tid(tid) {
@@ -152,6 +151,7 @@ impl Analysis {
             Kind::BoostTry { .. } => &mut seen.boost,
             Kind::BoostReturn { .. } => &mut seen.boost_return,
             Kind::CallQueued { .. } | Kind::ShootdownBegin => &mut seen.guest_call,
+            Kind::Remedy(_) | Kind::Counted { .. } => return self.remedies.event(event),
             _ => return,
         };
         *counter += 1;

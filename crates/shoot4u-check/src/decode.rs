@@ -84,7 +84,7 @@ pub fn check_file(path: &Path) -> Result<Report, Error> {
 pub fn check_sources(first: &mut dyn Source, second: &mut dyn Source) -> Result<Report, Error> {
     let threads = Threads::learn(first)?;
     let mut checker = Checker::new(threads.pcpus);
-    let mut decoder = Decoder::default();
+    let mut decoder = Decoder::only(&["kvm_entry", "kvm_exit"]);
     while let Some(record) = second.next()? {
         let happened = decoder.event(&record);
         if let Some(event) = event(&record, &happened, &threads)? {
@@ -118,7 +118,7 @@ impl Threads {
         };
         // By thread, the address of its VM and the vCPU's number.
         let mut loaded: BTreeMap<i32, (u64, u32)> = BTreeMap::new();
-        let mut decoder = Decoder::default();
+        let mut decoder = Decoder::only(&["vcpu_load"]);
         while let Some(record) = source.next()? {
             if record.cpu >= MAX_PCPUS {
                 let at = Fields { record: &record };
