@@ -12,6 +12,8 @@ use crate::model::{
 
 /// From this share of lost events on, causes are less sure than they look, in thousandths.
 const LOSS_MATTERS: u64 = 20;
+/// Fewer events than this are no finding, unless they take a share of time that is.
+const FEW: u64 = 20;
 
 /// What findings are made from.
 #[derive(Debug, Clone, Copy)]
@@ -69,6 +71,12 @@ impl Context<'_> {
     fn severity(&self, lost_ns_per_s: u64) -> Severity {
         let vcpus = u64::try_from(self.vm.vcpus.len()).unwrap_or(1).max(1);
         severity(lost_ns_per_s / vcpus)
+    }
+
+    /// Whether it is worth a finding: it happened often, or what it took is felt. A few long
+    /// stalls hurt as much as many short ones.
+    fn matters(&self, times: u64, lost_ns_per_s: u64) -> bool {
+        times >= FEW || (times > 0 && self.severity(lost_ns_per_s) >= Severity::Major)
     }
 
     /// A step that turns a knob, with its value.

@@ -245,3 +245,20 @@ fn the_document_of_the_format_names_every_key() {
         assert!(document.contains(&format!("`{name}`")), "{name}");
     }
 }
+
+#[test]
+fn the_amd_trace_that_has_half_of_its_time_stolen_has_a_finding() {
+    let amd = fixture("../../../tracefile/tests/fixtures/qemu-amd-v7-zstd.dat");
+    let mut source = steady_tracefile::open(&amd).unwrap();
+    let mut diagnoser = Diagnoser::new();
+    let mut events = TraceEvents::new(source.as_mut());
+    diagnoser
+        .trace("amd", &mut events, &mut |_, _, _| Ok(()))
+        .unwrap();
+    let diagnosis = diagnoser.finish();
+    let steal = diagnosis
+        .findings
+        .iter()
+        .find(|finding| finding.id == "steal");
+    assert!(steal.is_some(), "{:?}", diagnosis.findings);
+}

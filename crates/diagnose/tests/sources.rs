@@ -2,7 +2,7 @@
 //! Events that no trace holds: made by hand, and by a made-up engine.
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
-use steady_diagnose::{DiagnoseError, Diagnoser, Diagnosis, Quantity};
+use steady_diagnose::{DiagnoseError, Diagnoser, Diagnosis, Quantity, Severity};
 use steady_events::{
     About, Cut, Event, EventSource, ExitReason, Feed, Isa, Kind, Loss, ReadError, RemedyEvent,
     RemedyStep, Task, TaskState,
@@ -174,4 +174,43 @@ fn a_remedy_that_nobody_knows_is_counted_by_its_calls() {
     assert_eq!(nap.remedy, "nap");
     assert_eq!((nap.calls, nap.targets, nap.done, nap.left), (1, 1, 2, 1));
     assert_eq!((nap.call_ns.count, nap.call_ns.total), (1, 500));
+}
+
+#[test]
+fn ten_long_deschedules_are_found_though_they_are_few() {
+    // In each second the vCPU runs for 0.1 s and is off its pCPU, ready, for 0.9 s.
+    let second = 1_000_000_000;
+    let events = (0..10_u64).flat_map(|turn| {
+        let at = turn * second;
+        [
+            event(at, VCPU, Kind::Entry { vcpu: Some(0) }),
+            switch(at + second / 10, VCPU, 99),
+            switch(at + second, 99, VCPU),
+        ]
+    });
+    let diagnosis = diagnosed(Feed::new(About::complete("by hand", 1), events)).unwrap();
+    let steal = diagnosis
+        .findings
+        .iter()
+        .find(|finding| finding.id == "steal")
+        .unwrap();
+    assert_eq!(
+        (steal.severity, steal.lost_ns_per_s),
+        (Severity::Severe, 900_000_000)
+    );
+}
+
+#[test]
+fn few_and_short_deschedules_are_no_finding() {
+    let second = 1_000_000_000;
+    let events = (0..10_u64).flat_map(|turn| {
+        let at = turn * second;
+        [
+            event(at, VCPU, Kind::Entry { vcpu: Some(0) }),
+            switch(at + second / 2, VCPU, 99),
+            switch(at + second / 2 + 1_000, 99, VCPU),
+        ]
+    });
+    let diagnosis = diagnosed(Feed::new(About::complete("by hand", 1), events)).unwrap();
+    assert!(diagnosis.findings.is_empty(), "{:?}", diagnosis.findings);
 }

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Findings about IPIs, preemption, timers, and what is not known.
 
-use super::{Context, advice, per_second, remedy, severity};
+use super::{Context, FEW, advice, per_second, remedy, severity};
 use crate::build::permille;
-use crate::model::{Confidence, Count, Evidence, EvidenceId, Finding, TraceDiagnosis};
+use crate::model::{Confidence, Count, Evidence, EvidenceId, Finding, Severity, TraceDiagnosis};
 use crate::spread::{Spread, total};
-
-/// Fewer events than this are no finding.
-const FEW: u64 = 20;
 
 /// IPIs that wait for descheduled receivers.
 pub fn calls(context: &Context<'_>) -> Option<Finding> {
@@ -20,11 +17,11 @@ pub fn calls(context: &Context<'_>) -> Option<Finding> {
         .by_receiver
         .iter()
         .find(|row| row.receiver == "running")?;
-    if late.delay_ns.count < FEW {
-        return None;
-    }
     let all: u64 = calls.by_receiver.iter().map(|row| row.delay_ns.count).sum();
     let lost_ns = context.per_second(late.delay_ns.total);
+    if !context.matters(late.delay_ns.count, lost_ns) {
+        return None;
+    }
     Some(Finding {
         id: "ipi-descheduled".to_owned(),
         severity: context.severity(lost_ns),
@@ -72,7 +69,7 @@ pub fn preemption(context: &Context<'_>) -> Option<Finding> {
         .total
         .saturating_add(table.wakeup_ns.total);
     let lost_ns = context.per_second(waited_ns);
-    if table.descheduled_ns.count + table.wakeup_ns.count < FEW {
+    if !context.matters(table.descheduled_ns.count + table.wakeup_ns.count, lost_ns) {
         return None;
     }
     let waits = |id, spread: &Spread| {
@@ -162,10 +159,10 @@ pub fn timers(context: &Context<'_>) -> Option<Finding> {
     let exits = timers.arms + timers.expiry_exits;
     let all: u64 = context.vm.exits.iter().map(|row| row.time_ns.count).sum();
     let share = permille(exits, all);
-    if exits < FEW || share < 50 {
+    let lost_ns = context.per_second(timers.guest_timer_ns);
+    if !context.matters(exits, lost_ns) || share < 50 {
         return None;
     }
-    let lost_ns = context.per_second(timers.guest_timer_ns);
     Some(Finding {
         id: "timer-exits".to_owned(),
         severity: context.severity(lost_ns),
@@ -251,11 +248,11 @@ pub fn unknown(context: &Context<'_>) -> Option<Finding> {
 pub fn shootdowns(at: usize, trace: &TraceDiagnosis) -> Option<Finding> {
     let table = trace.shootdowns.as_ref()?;
     let latency = &table.latency_ns;
-    if latency.count < FEW {
-        return None;
-    }
     let lost_ns = per_second(latency.total, trace.span_ns);
     let cpus = u64::from(trace.pcpus.unwrap_or(1).max(1));
+    if latency.count < FEW && severity(lost_ns / cpus) < Severity::Major {
+        return None;
+    }
     // Descheduled targets make a tail; a slow handler makes a slow median.
     let tail = latency.p99 > latency.p50.saturating_mul(10);
     Some(Finding {

@@ -2,14 +2,12 @@
 //! Findings about vCPUs that spin, and about those that are boosted for them.
 
 use super::other::listed;
-use super::{Context, advice, remedy};
+use super::{Context, FEW, advice, remedy};
 use crate::cause::Cause;
 use crate::model::{
     BoostTable, CauseRow, Confidence, Evidence, EvidenceId, Finding, PauseTable, PlaceRow, Step,
 };
 
-/// Fewer pause-loop exits than this are no finding.
-const FEW: u64 = 20;
 /// From this length on a run of exits is called continuous.
 const LONG_RUN: u64 = 10;
 
@@ -18,7 +16,11 @@ pub fn causes(context: &Context<'_>) -> Vec<Finding> {
     let Some(pauses) = &context.vm.pauses else {
         return Vec::new();
     };
-    let rows = pauses.by_cause.iter().filter(|row| row.exits >= FEW);
+    let worth = |row: &&CauseRow| {
+        let took_ns = row.spun_ns.saturating_add(row.outside_ns);
+        context.matters(row.exits, context.per_second(took_ns))
+    };
+    let rows = pauses.by_cause.iter().filter(worth);
     rows.map(|row| cause(context, pauses, row)).collect()
 }
 
