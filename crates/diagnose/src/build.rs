@@ -141,6 +141,8 @@ impl Builder<'_> {
 
     fn vcpu(&self, id: VcpuId) -> VcpuTable {
         let (vcpu, of) = (&self.analysis.machine.vcpus[id], self.of(id));
+        let seen = &self.analysis.seen;
+        let scheduled = seen.switch > 0;
         let spreads: Vec<(ExitReason, Spread)> = of
             .exits
             .by_reason
@@ -156,10 +158,11 @@ impl Builder<'_> {
             exits: spreads.iter().map(|(_, time)| time.count).sum(),
             exit_ns: total(spreads.iter().map(|(_, time)| time.total)),
             pause_exits: pauses.map(|(_, time)| time.count).sum(),
-            steal_ns: off.total,
-            wakeup_wait_ns: Spread::from(&of.preempt.wakeup_ns).total,
-            descheduled: of.preempt.marked + of.preempt.unmarked,
-            unmarked: of.preempt.unmarked,
+            steal_ns: scheduled.then_some(off.total),
+            wakeup_wait_ns: (scheduled && seen.wakeup > 0)
+                .then(|| Spread::from(&of.preempt.wakeup_ns).total),
+            descheduled: scheduled.then_some(of.preempt.marked + of.preempt.unmarked),
+            unmarked: scheduled.then_some(of.preempt.unmarked),
         }
     }
 
@@ -244,15 +247,15 @@ impl Builder<'_> {
             exits_per_tick: 2,
         };
         TimerTable {
-            arms: sum(|v| v.timer.arms),
-            stops: sum(|v| v.timer.stops),
+            arms: (seen.timer_write > 0).then(|| sum(|v| v.timer.arms)),
+            stops: (seen.timer_write > 0).then(|| sum(|v| v.timer.stops)),
             expiry_exits: sum(|v| v.timer.expiry_exits),
-            delivered: sum(|v| v.timer.delivered),
-            host_ticks: sum(|v| v.timer.host_ticks),
+            delivered: (seen.accepted > 0).then(|| sum(|v| v.timer.delivered)),
+            host_ticks: (seen.host_timer > 0).then(|| sum(|v| v.timer.host_ticks)),
             ticks_injected: (seen.tick_injected > 0).then(|| sum(|v| v.timer.injected)),
             ticks_taken: (seen.tick_taken > 0).then(|| sum(|v| v.timer.taken)),
             guest_timer_ns: sum(|v| total([v.timer.arm_ns, v.timer.expiry_ns])),
-            host_tick_ns: sum(|v| v.timer.host_tick_ns),
+            host_tick_ns: (seen.host_timer > 0).then(|| sum(|v| v.timer.host_tick_ns)),
             idle_entries,
             idle_ns,
             tick_hz: self.tick_hz,

@@ -214,3 +214,36 @@ fn few_and_short_deschedules_are_no_finding() {
     let diagnosis = diagnosed(Feed::new(About::complete("by hand", 1), events)).unwrap();
     assert!(diagnosis.findings.is_empty(), "{:?}", diagnosis.findings);
 }
+
+#[test]
+fn what_no_event_tells_is_null_and_not_0() {
+    let events = [
+        event(0, VCPU, Kind::Entry { vcpu: Some(0) }),
+        event(9_000, VCPU, Kind::Entry { vcpu: Some(0) }),
+    ];
+    let about = About {
+        pcpus: None,
+        ..About::complete("by hand", 1)
+    };
+    let json = serde_json::to_value(diagnosed(Feed::new(about, events)).unwrap()).unwrap();
+    let trace = &json["traces"][0];
+    let (vcpu, timers) = (&trace["vms"][0]["vcpus"][0], &trace["vms"][0]["timers"]);
+    let keys = ["steal_ns", "wakeup_wait_ns", "descheduled", "unmarked"];
+    let timer_keys = ["arms", "stops", "delivered", "host_ticks", "host_tick_ns"];
+    let values = keys.map(|key| &vcpu[key]).into_iter();
+    let values = values
+        .chain(timer_keys.map(|key| &timers[key]))
+        .chain([&trace["pcpus"]]);
+    let unknown: Vec<bool> = values
+        .map(|value| value == &serde_json::Value::Null)
+        .collect();
+    assert_eq!(unknown, [true; 10], "{json}");
+}
+
+#[test]
+fn what_was_recorded_and_did_not_happen_is_0() {
+    let diagnosis = diagnosed(Feed::new(About::complete("by hand", 1), stolen())).unwrap();
+    let vcpu = &diagnosis.traces[0].vms[0].vcpus[0];
+    assert_eq!((vcpu.steal_ns, vcpu.unmarked), (Some(90_000), Some(0)));
+    assert_eq!(vcpu.wakeup_wait_ns, None, "no wake-up was recorded");
+}

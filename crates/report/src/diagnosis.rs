@@ -50,6 +50,12 @@ pub fn time(ns: u64) -> String {
     humane::positive(Unit::Ns, ns)
 }
 
+/// What is known, in words; `–` for what is not.
+#[must_use]
+pub fn known(number: Option<u64>, words: impl Fn(u64) -> String) -> String {
+    number.map_or_else(|| "–".to_owned(), words)
+}
+
 /// Thousandths as a percentage.
 #[must_use]
 pub fn percent(permille: u64) -> String {

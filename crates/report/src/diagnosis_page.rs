@@ -7,7 +7,7 @@ use steady_diagnose::{Count, Diagnosis, Finding, Severity, Spread, TraceDiagnosi
 use steady_measures::{Bucket, Distribution, Unit};
 
 use crate::diagnosis::{
-    boost_words, calls_words, evidence_words, losses, pcpus, percent, preempt_words,
+    boost_words, calls_words, evidence_words, known, losses, pcpus, percent, preempt_words,
     remedies_words, step_words, time, timers_words,
 };
 use crate::humane;
@@ -190,10 +190,10 @@ fn of_vm(id: String, vm: &VmTable) -> Vm<'_> {
                     format!("{} ({} {})", vcpu.number, vcpu.comm, vcpu.tid),
                     humane::grouped(vcpu.exits),
                     humane::grouped(vcpu.pause_exits),
-                    time(vcpu.steal_ns),
-                    time(vcpu.wakeup_wait_ns),
-                    humane::grouped(vcpu.descheduled),
-                    humane::grouped(vcpu.unmarked),
+                    known(vcpu.steal_ns, time),
+                    known(vcpu.wakeup_wait_ns, time),
+                    known(vcpu.descheduled, humane::grouped),
+                    known(vcpu.unmarked, humane::grouped),
                 ]
             })
             .collect(),

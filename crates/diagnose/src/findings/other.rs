@@ -85,7 +85,7 @@ pub fn preemption(context: &Context<'_>) -> Option<Finding> {
     let worst = context.vm.vcpus.iter().max_by_key(|vcpu| vcpu.steal_ns)?;
     let worst = Evidence::new(EvidenceId::StealWorst)
         .number("vcpu", worst.number.into())
-        .ns("steal", worst.steal_ns);
+        .ns("steal", worst.steal_ns.unwrap_or(0));
     evidence.push(worst);
     Some(Finding {
         id: "steal".to_owned(),
@@ -156,7 +156,7 @@ pub fn unmarked(context: &Context<'_>) -> Option<Finding> {
 /// Exits for the guest's timers.
 pub fn timers(context: &Context<'_>) -> Option<Finding> {
     let timers = &context.vm.timers;
-    let exits = timers.arms + timers.expiry_exits;
+    let exits = timers.arms.unwrap_or(0) + timers.expiry_exits;
     let all: u64 = context.vm.exits.iter().map(|row| row.time_ns.count).sum();
     let share = permille(exits, all);
     let lost_ns = context.per_second(timers.guest_timer_ns);
@@ -171,8 +171,8 @@ pub fn timers(context: &Context<'_>) -> Option<Finding> {
         symptom: "the guest leaves to arm timers and to be told that they expired".to_owned(),
         evidence: vec![
             Evidence::new(EvidenceId::TimerExits)
-                .count("arms", timers.arms)
-                .count("stops", timers.stops)
+                .maybe_count("arms", timers.arms)
+                .maybe_count("stops", timers.stops)
                 .count("expiries", timers.expiry_exits)
                 .permille("share", share),
             Evidence::new(EvidenceId::TimerTime).ns("time", timers.guest_timer_ns),

@@ -129,6 +129,15 @@ impl Evidence {
         self.with(name, Quantity::Count(count))
     }
 
+    /// With a count, if it is known.
+    #[must_use]
+    pub fn maybe_count(self, name: &str, count: Option<u64>) -> Self {
+        match count {
+            Some(count) => self.count(name, count),
+            None => self,
+        }
+    }
+
     /// With a time.
     #[must_use]
     pub fn ns(self, name: &str, ns: u64) -> Self {
