@@ -6,6 +6,24 @@ use steady_decode::TraceEvents;
 use steady_diagnose::{Analysis, DiagnoseError, Diagnoser, Outcome, Perfetto};
 use steady_events::{Event, ExitReason, Isa, Kind, RemedyEvent, RemedyStep, Task, TaskState};
 
+fn remedy() -> impl Strategy<Value = Kind<'static>> {
+    (0..3_u64, 0..4_u32).prop_map(|(call, step)| {
+        Kind::Remedy(RemedyEvent {
+            remedy: "nap",
+            call: Some(call),
+            step: match step {
+                0 => RemedyStep::Begun { targets: None },
+                1 => RemedyStep::Done {
+                    left: Some(u32::MAX),
+                },
+                _ => RemedyStep::Other {
+                    event: "kvm_nap_wake",
+                },
+            },
+        })
+    })
+}
+
 fn kind() -> impl Strategy<Value = Kind<'static>> {
     let tid = || prop_oneof![0..4_i32, 10..16_i32, any::<i32>()];
     let task = move || {
@@ -66,19 +84,7 @@ fn kind() -> impl Strategy<Value = Kind<'static>> {
         any::<u64>().prop_map(|value| Kind::TimerProgrammed { value }),
         Just(Kind::TickInjected),
         Just(Kind::TickTaken),
-        (0..3_u64, 0..4_u32).prop_map(|(call, step)| Kind::Remedy(RemedyEvent {
-            remedy: "nap",
-            call: Some(call),
-            step: match step {
-                0 => RemedyStep::Begun { targets: None },
-                1 => RemedyStep::Done {
-                    left: Some(u32::MAX)
-                },
-                _ => RemedyStep::Other {
-                    event: "kvm_nap_wake"
-                },
-            },
-        })),
+        remedy(),
         Just(Kind::Counted { name: "nap" }),
         Just(Kind::HostTimer),
     ]
