@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Events that no trace holds: made by hand, and by a made-up engine.
-#![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 use steady_diagnose::{DiagnoseError, Diagnoser, Diagnosis, Quantity, Severity};
 use steady_events::{
