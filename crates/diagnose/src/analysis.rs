@@ -10,6 +10,7 @@ use crate::guest::Shootdowns;
 use crate::machine::{Machine, VcpuId};
 use crate::pause::Pauses;
 use crate::preempt::Preempt;
+use crate::remedies::Remedies;
 use crate::timer::Timer;
 
 /// Halts told apart by place: enough for the idle loop of any kernel.
@@ -52,6 +53,10 @@ pub struct Seen {
     pub timer_write: u64,
     /// `local_timer_entry`.
     pub host_timer: u64,
+    /// Ticks that the host put into guests.
+    pub tick_injected: u64,
+    /// Ticks that guests took.
+    pub tick_taken: u64,
     /// Probe on `kvm_vcpu_on_spin`.
     pub spin: u64,
     /// Probe on `kvm_vcpu_yield_to`.
@@ -77,6 +82,8 @@ pub struct Analysis {
     pub calls: Calls,
     /// Shootdowns of the traced kernel itself.
     pub shootdowns: Shootdowns,
+    /// What remedies say of themselves, and what is only counted.
+    pub remedies: Remedies,
     /// What was seen.
     pub seen: Seen,
     /// First and last event, in nanoseconds.
@@ -93,7 +100,8 @@ pub struct Effect {
 }
 
 impl Analysis {
-    /// Takes an event. Events come in the order of time; a step back in time loses a measure, no more.
+    /// Takes an event. Events come in the order of time; a step back in time loses a measure, no
+    /// more.
     pub fn event(&mut self, event: &Event<'_>) -> Effect {
         self.note(event);
         let vcpu = self.machine.vcpu_of(event);
@@ -133,12 +141,17 @@ impl Analysis {
             Kind::Switch { .. } => &mut seen.switch,
             Kind::Wakeup { .. } => &mut seen.wakeup,
             Kind::IpiAccepted { .. } => &mut seen.accepted,
-            Kind::MsrWrite { .. } | Kind::ApicWrite { .. } => &mut seen.timer_write,
+            Kind::MsrWrite { .. } | Kind::ApicWrite { .. } | Kind::TimerProgrammed { .. } => {
+                &mut seen.timer_write
+            }
+            Kind::TickInjected => &mut seen.tick_injected,
+            Kind::TickTaken => &mut seen.tick_taken,
             Kind::HostTimer => &mut seen.host_timer,
             Kind::SpinBegin { .. } => &mut seen.spin,
             Kind::BoostTry { .. } => &mut seen.boost,
             Kind::BoostReturn { .. } => &mut seen.boost_return,
             Kind::CallQueued { .. } | Kind::ShootdownBegin => &mut seen.guest_call,
+            Kind::Remedy(_) | Kind::Counted { .. } => return self.remedies.event(event),
             _ => return,
         };
         *counter += 1;

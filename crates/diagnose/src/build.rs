@@ -12,9 +12,10 @@ use crate::calls::Receiver;
 use crate::cause::{Cause, cause_of};
 use crate::machine::VcpuId;
 use crate::model::{
-    CallTable, Count, ExitRow, PreemptTable, ReceiverRow, ShootdownTable, TimerTable, VcpuTable,
-    VmTable,
+    CallTable, Count, ExitRow, PreemptTable, ReceiverRow, RemedyTable, ShootdownTable, TimerTable,
+    VcpuTable, VmTable,
 };
+use crate::remedies::OfRemedy;
 use crate::spread::{Spread, add, merge, total};
 use crate::symbols::Symbols;
 use crate::timer::Load;
@@ -94,6 +95,29 @@ impl Builder<'_> {
         })
     }
 
+    /// What remedies say of themselves.
+    #[must_use]
+    pub fn remedies(&self) -> Vec<RemedyTable> {
+        let remedies = self.analysis.remedies.by_name.iter();
+        let row = |(name, of): (&String, &OfRemedy)| RemedyTable {
+            remedy: name.clone(),
+            calls: of.calls,
+            targets: of.targets,
+            done: of.done,
+            left: of.left,
+            others: of.others,
+            call_ns: Spread::from(&of.call_ns),
+        };
+        remedies.map(row).collect()
+    }
+
+    /// What is only counted.
+    #[must_use]
+    pub fn counted(&self) -> Vec<Count> {
+        let counted = self.analysis.remedies.counted.iter();
+        counts_of(counted.map(|(&name, &count)| (name, count)))
+    }
+
     fn vm(&self, at: usize, ids: &[VcpuId]) -> VmTable {
         let mut ids = ids.to_vec();
         ids.sort_by_key(|&id| self.analysis.machine.vcpus[id].number);
@@ -117,6 +141,8 @@ impl Builder<'_> {
 
     fn vcpu(&self, id: VcpuId) -> VcpuTable {
         let (vcpu, of) = (&self.analysis.machine.vcpus[id], self.of(id));
+        let seen = &self.analysis.seen;
+        let scheduled = seen.switch > 0;
         let spreads: Vec<(ExitReason, Spread)> = of
             .exits
             .by_reason
@@ -132,10 +158,11 @@ impl Builder<'_> {
             exits: spreads.iter().map(|(_, time)| time.count).sum(),
             exit_ns: total(spreads.iter().map(|(_, time)| time.total)),
             pause_exits: pauses.map(|(_, time)| time.count).sum(),
-            steal_ns: off.total,
-            wakeup_wait_ns: Spread::from(&of.preempt.wakeup_ns).total,
-            descheduled: of.preempt.marked + of.preempt.unmarked,
-            unmarked: of.preempt.unmarked,
+            steal_ns: scheduled.then_some(off.total),
+            wakeup_wait_ns: (scheduled && seen.wakeup > 0)
+                .then(|| Spread::from(&of.preempt.wakeup_ns).total),
+            descheduled: scheduled.then_some(of.preempt.marked + of.preempt.unmarked),
+            unmarked: scheduled.then_some(of.preempt.unmarked),
         }
     }
 
@@ -202,6 +229,7 @@ impl Builder<'_> {
     }
 
     fn timers(&self, ids: &[VcpuId], exits: &[ExitRow]) -> TimerTable {
+        let seen = &self.analysis.seen;
         let sum = |of: fn(&OfVcpu) -> u64| total(ids.iter().map(|&id| of(self.of(id))));
         let halts = exits
             .iter()
@@ -219,13 +247,15 @@ impl Builder<'_> {
             exits_per_tick: 2,
         };
         TimerTable {
-            arms: sum(|v| v.timer.arms),
-            stops: sum(|v| v.timer.stops),
+            arms: (seen.timer_write > 0).then(|| sum(|v| v.timer.arms)),
+            stops: (seen.timer_write > 0).then(|| sum(|v| v.timer.stops)),
             expiry_exits: sum(|v| v.timer.expiry_exits),
-            delivered: sum(|v| v.timer.delivered),
-            host_ticks: sum(|v| v.timer.host_ticks),
+            delivered: (seen.accepted > 0).then(|| sum(|v| v.timer.delivered)),
+            host_ticks: (seen.host_timer > 0).then(|| sum(|v| v.timer.host_ticks)),
+            ticks_injected: (seen.tick_injected > 0).then(|| sum(|v| v.timer.injected)),
+            ticks_taken: (seen.tick_taken > 0).then(|| sum(|v| v.timer.taken)),
             guest_timer_ns: sum(|v| total([v.timer.arm_ns, v.timer.expiry_ns])),
-            host_tick_ns: sum(|v| v.timer.host_tick_ns),
+            host_tick_ns: (seen.host_timer > 0).then(|| sum(|v| v.timer.host_tick_ns)),
             idle_entries,
             idle_ns,
             tick_hz: self.tick_hz,

@@ -5,7 +5,8 @@
 //! APIC and the receiver enter its guest with it; it does not show the guest's handler, nor whether
 //! the call was a shootdown or another function. So what is measured here is inferred and a lower
 //! bound: from the first IPI of a call until the last receiver entered its guest with it.
-//! An IPI to a vCPU that is in its guest is taken at its next exit at the latest, and counted there.
+//! An IPI to a vCPU that is in its guest is taken at its next exit at the latest, and counted
+//! there.
 
 use std::collections::VecDeque;
 

@@ -54,6 +54,11 @@ fn each<const N: usize>(
     out
 }
 
+/// A number; nothing if it is not known.
+fn known(number: Option<u64>) -> String {
+    number.map_or_else(String::new, |number| number.to_string())
+}
+
 fn exits(diagnosis: &Diagnosis) -> String {
     let head = [
         "isa", "code", "reason", "exits", "time_ns", "min_ns", "mean_ns", "p99_ns", "max_ns",
@@ -99,10 +104,10 @@ fn vcpus(diagnosis: &Diagnosis) -> String {
                 vcpu.exits.to_string(),
                 vcpu.exit_ns.to_string(),
                 vcpu.pause_exits.to_string(),
-                vcpu.steal_ns.to_string(),
-                vcpu.wakeup_wait_ns.to_string(),
-                vcpu.descheduled.to_string(),
-                vcpu.unmarked.to_string(),
+                known(vcpu.steal_ns),
+                known(vcpu.wakeup_wait_ns),
+                known(vcpu.descheduled),
+                known(vcpu.unmarked),
             ]
         });
         rows.collect()

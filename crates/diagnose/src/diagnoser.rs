@@ -3,12 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use steady_events::Event;
-use steady_tracefile::{Format, Source};
+use steady_events::{About, Event, EventSource, Loss, ReadError};
 
 use crate::analysis::{Analysis, Effect};
 use crate::build::{Builder, Names};
-use crate::decode::Decoder;
 use crate::findings;
 use crate::missing;
 use crate::model::{
@@ -19,9 +17,9 @@ use crate::symbols::{Shift, Symbols};
 /// Why a trace cannot be diagnosed.
 #[derive(Debug, thiserror::Error)]
 pub enum DiagnoseError {
-    /// The trace cannot be read.
+    /// The source cannot be read.
     #[error(transparent)]
-    Trace(#[from] steady_tracefile::Error),
+    Trace(ReadError),
     /// Who looks on could not go on.
     #[error("cannot write {what}")]
     Watch {
@@ -32,8 +30,8 @@ pub enum DiagnoseError {
     },
     /// There is nothing of KVM in the trace, nor a shootdown.
     #[error(
-        "{name}: none of its {events} events tells of a vCPU or a TLB shootdown{lost}; record a host \
-         with `steady record`, or a guest with `steady record --guest`"
+        "{name}: none of its {events} events tells of a vCPU or a TLB shootdown{lost}; record a \
+         host with `steady record`, or a guest with `steady record --guest`"
     )]
     NothingToSay {
         /// The trace.
@@ -102,26 +100,23 @@ impl<'s> Diagnoser<'s> {
         }
     }
 
-    /// Reads a trace to its end. `watch` sees every event with what it decided.
+    /// Reads a source of events to its end. `watch` sees every event with what it decided.
     ///
     /// # Errors
-    /// [`DiagnoseError`]. A trace that is cut off or damaged is no error: what could be read counts.
-    pub fn trace(
+    /// [`DiagnoseError`]. A trace that is cut off or damaged is no error: what could be read
+    /// counts.
+    pub fn trace<S: EventSource + ?Sized>(
         &mut self,
         name: &str,
-        source: &mut dyn Source,
+        source: &mut S,
         watch: &mut dyn FnMut(&Event<'_>, Effect, &Analysis) -> std::io::Result<()>,
     ) -> Result<(), DiagnoseError> {
-        let mut decoder = Decoder::default();
         let mut analysis = Analysis::default();
-        // Text describes no events ahead; there the probes are taken to be those of `steady record`.
-        let about = source.about();
-        analysis.boosts.with_returns =
-            is_text(about.format) || about.event("steady", "boost_return").is_some();
+        analysis.boosts.with_returns = source.about().boost_returns;
         let (mut zero_ns, mut lasts_ns) = (None, 0);
-        while let Some(record) = source.next()? {
-            let zero_ns = *zero_ns.get_or_insert(record.time_ns);
-            let at_ns = record.time_ns.saturating_sub(zero_ns);
+        while let Some(event) = source.next().map_err(DiagnoseError::Trace)? {
+            let zero_ns = *zero_ns.get_or_insert(event.time_ns);
+            let at_ns = event.time_ns.saturating_sub(zero_ns);
             lasts_ns = at_ns.max(lasts_ns);
             if self.slice.from_ns.is_some_and(|from_ns| at_ns < from_ns) {
                 continue;
@@ -129,7 +124,6 @@ impl<'s> Diagnoser<'s> {
             if self.slice.to_ns.is_some_and(|to_ns| at_ns > to_ns) {
                 break;
             }
-            let event = decoder.event(&record);
             let effect = analysis.event(&event);
             watch(&event, effect, &analysis).map_err(|source| DiagnoseError::Watch {
                 what: "what was drawn of the trace".to_owned(),
@@ -149,10 +143,10 @@ impl<'s> Diagnoser<'s> {
             return Err(DiagnoseError::NothingToSay {
                 name: name.to_owned(),
                 events: analysis.seen.all,
-                lost: missing::words(source.loss()),
+                lost: missing::words(&source.loss()),
             });
         }
-        let trace = self.build(name, source, &analysis, decoder.unreadable());
+        let trace = self.build(name, &source.about(), &source.loss(), &analysis);
         self.traces.push(trace);
         Ok(())
     }
@@ -160,11 +154,10 @@ impl<'s> Diagnoser<'s> {
     fn build(
         &mut self,
         name: &str,
-        source: &dyn Source,
+        about: &About,
+        loss: &Loss,
         analysis: &Analysis,
-        unreadable: u64,
     ) -> TraceDiagnosis {
-        let about = source.about();
         let (begin_ns, end_ns) = analysis.span_ns.unwrap_or((0, 0));
         let shift = self.shift(analysis);
         let builder = Builder {
@@ -185,14 +178,14 @@ impl<'s> Diagnoser<'s> {
         vms.retain(|vm| self.wants(vm));
         TraceDiagnosis {
             name: name.to_owned(),
-            format: about.format.to_string(),
+            format: about.format.clone(),
             release: about.release.clone(),
             clock: about.clock.clone(),
-            pcpus: about.cpus,
+            pcpus: about.pcpus,
             begin_ns,
             span_ns: end_ns - begin_ns,
             events: analysis.seen.all,
-            loss: missing::loss(source.loss(), analysis, unreadable),
+            loss: missing::loss(loss, analysis),
             missing: missing::rows(analysis, about.clock_is_ns, shift),
             symbols: self
                 .symbols
@@ -207,6 +200,8 @@ impl<'s> Diagnoser<'s> {
             vms_by: ground_word(analysis.machine.ground()).to_owned(),
             vms,
             shootdowns: builder.shootdowns(),
+            remedies: builder.remedies(),
+            counted: builder.counted(),
         }
     }
 
@@ -267,8 +262,4 @@ impl Default for Diagnoser<'_> {
     fn default() -> Self {
         Self::new()
     }
-}
-
-fn is_text(format: Format) -> bool {
-    matches!(format, Format::FtraceText | Format::PerfScript)
 }

@@ -6,11 +6,15 @@ mod pauses;
 
 use std::collections::BTreeMap;
 
-use crate::model::{Confidence, Finding, Severity, Step, TraceDiagnosis, VmTable};
+use crate::model::{
+    Confidence, Evidence, EvidenceId, Finding, Severity, Step, TraceDiagnosis, VmTable,
+};
 use steady_remedies::Stall;
 
 /// From this share of lost events on, causes are less sure than they look, in thousandths.
 const LOSS_MATTERS: u64 = 20;
+/// Fewer events than this are no finding, unless they take a share of time that is.
+const FEW: u64 = 20;
 
 /// What findings are made from.
 #[derive(Debug, Clone, Copy)]
@@ -43,19 +47,19 @@ pub fn of(at: usize, trace: &TraceDiagnosis, knobs: &BTreeMap<String, String>) -
     }
     findings.extend(other::shootdowns(at, trace));
     if trace.loss.lost_permille >= LOSS_MATTERS {
-        findings.iter_mut().for_each(doubt);
+        let lost = trace.loss.lost_permille;
+        findings.iter_mut().for_each(|finding| doubt(finding, lost));
     }
     findings
 }
 
-fn doubt(finding: &mut Finding) {
+fn doubt(finding: &mut Finding, lost_permille: u64) {
     finding.confidence = match finding.confidence {
         Confidence::High => Confidence::Medium,
         _ => Confidence::Low,
     };
-    finding
-        .evidence
-        .push("events were lost, so the numbers are too low".to_owned());
+    let lost = Evidence::new(EvidenceId::EventsLost).permille("share", lost_permille);
+    finding.evidence.push(lost);
 }
 
 impl Context<'_> {
@@ -68,6 +72,12 @@ impl Context<'_> {
     fn severity(&self, lost_ns_per_s: u64) -> Severity {
         let vcpus = u64::try_from(self.vm.vcpus.len()).unwrap_or(1).max(1);
         severity(lost_ns_per_s / vcpus)
+    }
+
+    /// Whether it is worth a finding: it happened often, or what it took is felt. A few long
+    /// stalls hurt as much as many short ones.
+    fn matters(&self, times: u64, lost_ns_per_s: u64) -> bool {
+        times >= FEW || (times > 0 && self.severity(lost_ns_per_s) >= Severity::Major)
     }
 
     /// A step that turns a knob, with its value.
@@ -110,21 +120,4 @@ fn advice(what: &str) -> Step {
         value: None,
         remedy: None,
     }
-}
-
-/// Thousandths as a percentage with one digit.
-fn percent(permille: u64) -> String {
-    format!("{}.{} %", permille / 10, permille % 10)
-}
-
-/// A time as people read it.
-fn time(ns: u64) -> String {
-    let (unit, of) = match ns {
-        0..1_000 => return format!("{ns} ns"),
-        1_000..1_000_000 => ("µs", 1_000),
-        1_000_000..1_000_000_000 => ("ms", 1_000_000),
-        _ => ("s", 1_000_000_000),
-    };
-    let tenths = u128::from(ns) * 10 / of;
-    format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From a trace of a KVM host to what hurts its guests, why, and what would help.
+//! From what happened on a KVM host to what hurts its guests, why, and what would help.
 //!
-//! [`Diagnoser`] takes the traces one after another, each in one pass and in memory bounded by the
-//! number of vCPUs, and gives a [`Diagnosis`]: first what is missing and cannot be concluded, then
-//! [`Finding`]s, worst first, then the tables behind them.
+//! [`Diagnoser`] takes streams of events, of traces or of a simulator, one after another, each in
+//! one pass and in memory bounded by the number of vCPUs, and gives a [`Diagnosis`]: first what is
+//! missing and cannot be concluded, then [`Finding`]s, worst first, then the tables behind them.
 //!
 //! Left out: how a diagnosis is shown (that is the report), and what a remedy would give (that is
 //! for a race in the lab).
@@ -15,7 +15,6 @@ mod build;
 mod calls;
 mod cause;
 mod csv;
-mod decode;
 mod diagnoser;
 mod exits;
 mod findings;
@@ -26,6 +25,7 @@ mod model;
 mod pause;
 mod perfetto;
 mod preempt;
+mod remedies;
 mod spread;
 mod symbols;
 pub mod timer;
@@ -35,10 +35,10 @@ pub use boost::{Decided, Instead, Outcome, Tally};
 pub use calls::Receiver;
 pub use cause::{Cause, cause_of};
 pub use csv::tables;
-pub use decode::Decoder;
 pub use diagnoser::{DiagnoseError, Diagnoser, Slice};
 pub use machine::{Ground, Machine, State, Vcpu, VcpuId};
 pub use model::*;
 pub use perfetto::Perfetto;
+pub use remedies::{OfRemedy, Remedies};
 pub use spread::Spread;
 pub use symbols::{Shift, Symbols, SymbolsError};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a trace lost, and what was not recorded, with what cannot be concluded without it.
 
-use steady_tracefile::Loss;
+use steady_events::Loss;
 
 use crate::analysis::Analysis;
 use crate::build::permille;
@@ -43,7 +43,8 @@ pub fn rows(analysis: &Analysis, clock_is_ns: bool, shift: Option<Shift>) -> Vec
         (
             pauses && seen.boost == 0,
             "the probes of `steady record` on kvm_vcpu_yield_to",
-            "whom KVM boosts after a pause-loop exit and whether it runs: stock KVM has no tracepoint there",
+            "whom KVM boosts after a pause-loop exit and whether it runs: stock KVM has no \
+             tracepoint there",
         ),
         (
             seen.boost > 0 && seen.boost_return == 0,
@@ -58,7 +59,8 @@ pub fn rows(analysis: &Analysis, clock_is_ns: bool, shift: Option<Shift>) -> Vec
         (
             poor,
             "symbols that fit",
-            "less than half of the exits lie in functions that wait or halt: the symbols may be another kernel's, and causes are not to be trusted",
+            "less than half of the exits lie in functions that wait or halt: the symbols may be \
+             another kernel's, and causes are not to be trusted",
         ),
     ];
     let rows = [clock]
@@ -97,7 +99,8 @@ fn host_events(analysis: &Analysis) -> impl Iterator<Item = (bool, &'static str,
         (
             seen.accepted,
             "kvm_apic_accept_irq",
-            "IPIs between vCPUs: who waits for whom, and which boosts were wrong (a host that posts interrupts does not show them)",
+            "IPIs between vCPUs: who waits for whom, and which boosts were wrong (a host that \
+             posts interrupts does not show them)",
         ),
         (
             seen.timer_write,
@@ -116,12 +119,14 @@ fn host_events(analysis: &Analysis) -> impl Iterator<Item = (bool, &'static str,
 
 /// Why there may be so little in a trace.
 pub fn words(loss: &Loss) -> String {
-    let undescribed: u64 = loss.unknown_events.values().sum();
-    let cut = loss
-        .truncated
-        .map(|cut| format!("it is cut off at {}", cut.place));
-    let undescribed = (undescribed > 0)
-        .then(|| format!("{undescribed} records are of events that it does not describe"));
+    let cut = loss.cut.as_ref();
+    let cut = cut.map(|cut| format!("it is cut off at {}", cut.place));
+    let undescribed = (loss.undescribed > 0).then(|| {
+        format!(
+            "{} records are of events that it does not describe",
+            loss.undescribed
+        )
+    });
     let words: Vec<String> = cut.into_iter().chain(undescribed).collect();
     if words.is_empty() {
         return String::new();
@@ -130,27 +135,22 @@ pub fn words(loss: &Loss) -> String {
 }
 
 /// What was lost of a trace, and what could not be read in it.
-pub fn loss(loss: &Loss, analysis: &Analysis, unreadable: u64) -> LossTable {
-    let lost = loss.lost();
+pub fn loss(loss: &Loss, analysis: &Analysis) -> LossTable {
+    let lost = loss.lost_events;
     LossTable {
         lost_events: lost,
         lost_permille: permille(lost, lost.saturating_add(analysis.seen.all)),
-        unknown_gaps: loss.cpus.values().map(|cpu| cpu.gaps_unknown).sum(),
-        truncated: loss.truncated.map(|cut| match cut.missing_bytes {
+        unknown_gaps: loss.unknown_gaps,
+        truncated: loss.cut.as_ref().map(|cut| match cut.missing_bytes {
             Some(bytes) => format!("{}, {bytes} bytes short", cut.place),
-            None => cut.place.to_string(),
+            None => cut.place.clone(),
         }),
-        undescribed: loss.unknown_events.values().sum(),
+        undescribed: loss.undescribed,
         other_records: loss.other_records,
         out_of_order: loss.out_of_order,
-        damaged: loss.damage_count,
-        damage: loss
-            .damage
-            .iter()
-            .take(DAMAGE_KEPT)
-            .map(|damage| format!("{}: {}", damage.place, damage.what))
-            .collect(),
-        unreadable,
+        damaged: loss.damaged,
+        damage: loss.damage.iter().take(DAMAGE_KEPT).cloned().collect(),
+        unreadable: loss.unreadable,
         unknown_exits: analysis.seen.unknown_exit,
         open_exits: analysis.vcpus.iter().map(|vcpu| vcpu.exits.uncounted).sum(),
     }

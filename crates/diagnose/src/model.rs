@@ -6,15 +6,18 @@
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Ground;
+use crate::spread::Spread;
 
+mod evidence;
 mod vm;
 
+pub use evidence::{Evidence, EvidenceId, Quantity, Value};
 pub use vm::*;
 
 /// The value of [`Diagnosis::schema`].
 pub const SCHEMA: &str = "steady.diagnosis";
 /// The value of [`Diagnosis::version`]. It rises when a reader of the old one would misread.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What traces say.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +72,7 @@ pub struct Finding {
     /// What can be seen.
     pub symptom: String,
     /// The numbers that show it.
-    pub evidence: Vec<String>,
+    pub evidence: Vec<Evidence>,
     /// Time lost in each second, summed over the VM's vCPUs, in nanoseconds.
     pub lost_ns_per_s: u64,
     /// Why.
@@ -157,8 +160,8 @@ pub struct TraceDiagnosis {
     pub release: Option<String>,
     /// The clock of its time stamps.
     pub clock: Option<String>,
-    /// CPUs of the recorded machine.
-    pub pcpus: u32,
+    /// CPUs of the recorded machine, if they are known.
+    pub pcpus: Option<u32>,
     /// Its first event.
     pub begin_ns: u64,
     /// From its first to its last event.
@@ -177,6 +180,29 @@ pub struct TraceDiagnosis {
     pub vms: Vec<VmTable>,
     /// Shootdowns of the traced kernel itself.
     pub shootdowns: Option<ShootdownTable>,
+    /// What remedies say of themselves, by name.
+    pub remedies: Vec<RemedyTable>,
+    /// Events that are only counted.
+    pub counted: Vec<Count>,
+}
+
+/// What one remedy did, by its own events.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemedyTable {
+    /// Its name, as in its trace system.
+    pub remedy: String,
+    /// Calls that began.
+    pub calls: u64,
+    /// Targets that calls dealt with.
+    pub targets: u64,
+    /// Calls that ended.
+    pub done: u64,
+    /// Targets that ended calls had left to their callers.
+    pub left: u64,
+    /// Other events of its.
+    pub others: u64,
+    /// From a call's begin to its end, where the trace has both.
+    pub call_ns: Spread,
 }
 
 /// The word for a [`Ground`].

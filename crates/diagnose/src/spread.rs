@@ -51,7 +51,8 @@ impl From<&Histogram> for Spread {
     }
 }
 
-/// The sum of times. Those of a damaged trace may be anything, and then stop at the greatest number.
+/// The sum of times. Those of a damaged trace may be anything, and then stop at the greatest
+/// number.
 pub fn total(times_ns: impl IntoIterator<Item = u64>) -> u64 {
     times_ns.into_iter().fold(0, u64::saturating_add)
 }
@@ -61,7 +62,8 @@ pub fn add(to_ns: &mut u64, time_ns: u64) {
     *to_ns = to_ns.saturating_add(time_ns);
 }
 
-/// Adds the values of `other` to `into`, bucket by bucket; both must have the layout of `Histogram`.
+/// Adds the values of `other` to `into`, bucket by bucket; both must have the layout of
+/// `Histogram`.
 pub fn merge(into: &mut Spread, other: &Spread) {
     if other.count == 0 {
         return;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The functions of a guest's kernel: from a `System.map`, a copy of `/proc/kallsyms`, or a vmlinux.
+//! The functions of a guest's kernel: from a `System.map`, a copy of `/proc/kallsyms`, or a
+//! vmlinux.
 //!
 //! A kernel with KASLR runs at a multiple of 2 MiB above where it was linked
-//! (`CONFIG_PHYSICAL_ALIGN`, `arch/x86/boot/compressed/kaslr.c`). `/proc/kallsyms` has the addresses
-//! of the running kernel; the other two do not, and the shift is looked for: it is that which puts
-//! most of the exits into functions that wait or halt. It is told with how many it explains.
+//! (`CONFIG_PHYSICAL_ALIGN`, `arch/x86/boot/compressed/kaslr.c`). `/proc/kallsyms` has the
+//! addresses of the running kernel; the other two do not, and the shift is looked for: it is that
+//! which puts most of the exits into functions that wait or halt. It is told with how many it
+//! explains.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -6,12 +6,6 @@ use steady_events::{Event, ExitReason, Kind, vector};
 
 use crate::spread::add;
 
-/// The register that arms the APIC timer in deadline mode (`MSR_IA32_TSC_DEADLINE`).
-const TSC_DEADLINE: u32 = 0x6e0;
-/// The initial count of the APIC timer: its x2APIC register, and its offset in the APIC's page.
-const X2APIC_TMICT: u32 = 0x838;
-const APIC_TMICT: u32 = 0x380;
-
 /// One vCPU.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Timer {
@@ -31,6 +25,10 @@ pub struct Timer {
     pub expiry_ns: u64,
     /// Time outside the guest for the host's ticks, in nanoseconds.
     pub host_tick_ns: u64,
+    /// Ticks that the host put into it.
+    pub injected: u64,
+    /// Ticks that its guest took.
+    pub taken: u64,
     arming: bool,
     host_tick: bool,
 }
@@ -43,15 +41,9 @@ impl Timer {
                 (self.arming, self.host_tick) = (false, false);
                 self.expiry_exits += u64::from(reason.is_preemption_timer());
             }
-            Kind::MsrWrite {
-                index: TSC_DEADLINE | X2APIC_TMICT,
-                value,
-            } => self.armed(value),
-            // With x2APIC the write shows twice: as the register and as the MSR that holds it.
-            Kind::ApicWrite {
-                register: APIC_TMICT,
-                value,
-            } if !self.arming => self.armed(value),
+            Kind::TimerProgrammed { value } => self.armed(value),
+            Kind::TickInjected => self.injected += 1,
+            Kind::TickTaken => self.taken += 1,
             Kind::IpiAccepted { vector, .. } => {
                 self.delivered += u64::from(vector == vector::LOCAL_TIMER);
             }
@@ -61,11 +53,13 @@ impl Timer {
     }
 
     fn armed(&mut self, value: u64) {
+        // With x2APIC the write shows twice: as the register and as the MSR that holds it.
         if !self.arming {
             self.arms += 1;
             self.stops += u64::from(value == 0);
         }
         self.arming = true;
+        assert!(self.stops <= self.arms, "a stop is one of the arms");
     }
 
     /// An exit has ended with an entry.
@@ -181,14 +175,9 @@ mod tests {
             rip: 0,
             interrupt: 0,
         }));
-        timer.event(&event(Kind::ApicWrite {
-            register: APIC_TMICT,
-            value: 7,
-        }));
-        timer.event(&event(Kind::MsrWrite {
-            index: X2APIC_TMICT,
-            value: 7,
-        }));
+        // As the APIC's register and as the MSR that holds it.
+        timer.event(&event(Kind::TimerProgrammed { value: 7 }));
+        timer.event(&event(Kind::TimerProgrammed { value: 7 }));
         timer.ended(msr, 12);
         assert_eq!((timer.arms, timer.stops, timer.arm_ns), (1, 0, 12));
     }

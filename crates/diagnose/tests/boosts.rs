@@ -16,8 +16,8 @@ struct Host {
 }
 
 impl Host {
-    /// A VM of three: thread 10 (vCPU 0) on pCPU 0, 11 (vCPU 1) and 12 (vCPU 2) wait on pCPU 1, where
-    /// thread 99 runs, or on pCPU 0.
+    /// A VM of three: thread 10 (vCPU 0) on pCPU 0, 11 (vCPU 1) and 12 (vCPU 2) wait on pCPU 1,
+    /// where thread 99 runs, or on pCPU 0.
     fn new() -> Self {
         let mut analysis = Analysis::default();
         analysis.boosts.with_returns = true;

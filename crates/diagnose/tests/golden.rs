@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use steady_diagnose::{Analysis, Cause, Decoder, Diagnoser, Diagnosis, Slice, Symbols};
+use steady_decode::{Decoder, TraceEvents};
+use steady_diagnose::{Analysis, Cause, Diagnoser, Diagnosis, Slice, Symbols};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -20,7 +21,11 @@ fn diagnosis(symbols: Option<&Symbols>, slice: Slice) -> Diagnosis {
     diagnoser.symbols = symbols.map(|symbols| (symbols, "stall.map".to_owned()));
     diagnoser.slice = slice;
     diagnoser
-        .trace("stall.dat", source.as_mut(), &mut |_, _, _| Ok(()))
+        .trace(
+            "stall.dat",
+            &mut TraceEvents::new(source.as_mut()),
+            &mut |_, _, _| Ok(()),
+        )
         .expect("a whole trace is read");
     diagnoser.finish()
 }
@@ -171,7 +176,11 @@ fn the_text_that_trace_cmd_prints_of_a_trace_gives_the_same_tables() {
     let mut source = steady_tracefile::open_stream(Box::new(reader), "report").unwrap();
     let mut diagnoser = Diagnoser::new();
     diagnoser
-        .trace("report", source.as_mut(), &mut |_, _, _| Ok(()))
+        .trace(
+            "report",
+            &mut TraceEvents::new(source.as_mut()),
+            &mut |_, _, _| Ok(()),
+        )
         .unwrap();
     let from_text = diagnoser.finish();
     let binary = diagnosis(None, Slice::default());
@@ -183,7 +192,11 @@ fn shootdowns_in_a_guests_trace_equal_what_perf_script_adds_up_to() {
     let mut source = steady_tracefile::open(&fixture("guest.data.zst")).unwrap();
     let mut diagnoser = Diagnoser::new();
     diagnoser
-        .trace("guest", source.as_mut(), &mut |_, _, _| Ok(()))
+        .trace(
+            "guest",
+            &mut TraceEvents::new(source.as_mut()),
+            &mut |_, _, _| Ok(()),
+        )
         .unwrap();
     let diagnosis = diagnoser.finish();
     let table = diagnosis.traces[0].shootdowns.as_ref().unwrap();
@@ -231,4 +244,21 @@ fn the_document_of_the_format_names_every_key() {
     for name in found.into_iter().chain(findings) {
         assert!(document.contains(&format!("`{name}`")), "{name}");
     }
+}
+
+#[test]
+fn the_amd_trace_that_has_half_of_its_time_stolen_has_a_finding() {
+    let amd = fixture("../../../tracefile/tests/fixtures/qemu-amd-v7-zstd.dat");
+    let mut source = steady_tracefile::open(&amd).unwrap();
+    let mut diagnoser = Diagnoser::new();
+    let mut events = TraceEvents::new(source.as_mut());
+    diagnoser
+        .trace("amd", &mut events, &mut |_, _, _| Ok(()))
+        .unwrap();
+    let diagnosis = diagnoser.finish();
+    let steal = diagnosis
+        .findings
+        .iter()
+        .find(|finding| finding.id == "steal");
+    assert!(steal.is_some(), "{:?}", diagnosis.findings);
 }

@@ -2,8 +2,27 @@
 //! Any events in any order, at any times: no panic, and what must add up does.
 
 use proptest::prelude::*;
+use steady_decode::TraceEvents;
 use steady_diagnose::{Analysis, DiagnoseError, Diagnoser, Outcome, Perfetto};
-use steady_events::{Event, ExitReason, Isa, Kind, Task, TaskState};
+use steady_events::{Event, ExitReason, Isa, Kind, RemedyEvent, RemedyStep, Task, TaskState};
+
+fn remedy() -> impl Strategy<Value = Kind<'static>> {
+    (0..3_u64, 0..4_u32).prop_map(|(call, step)| {
+        Kind::Remedy(RemedyEvent {
+            remedy: "nap",
+            call: Some(call),
+            step: match step {
+                0 => RemedyStep::Begun { targets: None },
+                1 => RemedyStep::Done {
+                    left: Some(u32::MAX),
+                },
+                _ => RemedyStep::Other {
+                    event: "kvm_nap_wake",
+                },
+            },
+        })
+    })
+}
 
 fn kind() -> impl Strategy<Value = Kind<'static>> {
     let tid = || prop_oneof![0..4_i32, 10..16_i32, any::<i32>()];
@@ -62,6 +81,11 @@ fn kind() -> impl Strategy<Value = Kind<'static>> {
         Just(Kind::ShootdownBegin),
         Just(Kind::ShootdownEnd),
         (any::<u32>(), any::<u64>()).prop_map(|(index, value)| Kind::MsrWrite { index, value }),
+        any::<u64>().prop_map(|value| Kind::TimerProgrammed { value }),
+        Just(Kind::TickInjected),
+        Just(Kind::TickTaken),
+        remedy(),
+        Just(Kind::Counted { name: "nap" }),
         Just(Kind::HostTimer),
     ]
 }
@@ -87,7 +111,8 @@ proptest! {
         }
         analysis.finish();
         let counted: u64 = analysis.vcpus.iter().map(|vcpu| {
-            vcpu.exits.by_reason.iter().map(|(_, times)| times.count()).sum::<u64>() + vcpu.exits.uncounted
+            let counts = vcpu.exits.by_reason.iter().map(|(_, times)| times.count());
+            counts.sum::<u64>() + vcpu.exits.uncounted
         }).sum();
         prop_assert_eq!(counted, exits);
         let outcomes: u64 = analysis.boosts.tallies.iter().map(|tally| {
@@ -104,7 +129,8 @@ proptest! {
             "kvm_entry: vcpu 0, rip 0xffffffff81000000",
             "kvm_exit: vcpu 0 reason PAUSE_INSTRUCTION rip 0xffffffff81000000 info1 0x0 info2 0x0",
             "kvm_exit: vcpu 0 reason PREEMPTION_TIMER rip 0x401b98 info1 0x0 info2 0x0",
-            "sched_switch: prev_comm=a prev_pid=9 prev_prio=120 prev_state=R ==> next_comm=b next_pid=10 next_prio=120",
+            "sched_switch: prev_comm=a prev_pid=9 prev_prio=120 prev_state=R ==> next_comm=b \
+             next_pid=10 next_prio=120",
         ];
         let trace: String = lines.iter().map(|&(ns, cpu, body, tid)| {
             let (seconds, ns) = (ns / 1_000_000_000, ns % 1_000_000_000);
@@ -113,7 +139,11 @@ proptest! {
         let reader = std::io::Cursor::new(trace.into_bytes());
         let mut source = steady_tracefile::open_stream(Box::new(reader), "trace").unwrap();
         let mut diagnoser = Diagnoser::new();
-        let read = diagnoser.trace("trace", source.as_mut(), &mut |_, _, _| Ok(()));
+        let read = diagnoser.trace(
+            "trace",
+            &mut TraceEvents::new(source.as_mut()),
+            &mut |_, _, _| Ok(()),
+        );
         let without_vcpus = lines.iter().all(|&(_, _, body, _)| body == 3);
         match read {
             Err(DiagnoseError::NothingToSay { .. }) => prop_assert!(without_vcpus),

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
-use steady_diagnose::{Analysis, Decoder, Diagnoser, Diagnosis, ExitRow, Spread};
+use steady_decode::{Decoder, TraceEvents};
+use steady_diagnose::{Analysis, Diagnoser, Diagnosis, ExitRow, Spread};
 use steady_events::Kind;
 use steady_tracefile::Source;
 
@@ -108,7 +109,11 @@ fn reports(name: &str) -> BTreeMap<String, BTreeSet<String>> {
 fn diagnosis(source: &mut dyn Source) -> Diagnosis {
     let mut diagnoser = Diagnoser::new();
     diagnoser
-        .trace("perf.data", source, &mut |_, _, _| Ok(()))
+        .trace(
+            "perf.data",
+            &mut TraceEvents::new(source),
+            &mut |_, _, _| Ok(()),
+        )
         .unwrap();
     diagnoser.finish()
 }

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use steady_decode::TraceEvents;
 use steady_diagnose::{Analysis, Diagnoser, Effect, Perfetto};
 use steady_events::Event;
 
@@ -88,7 +89,11 @@ fn drawn() -> Vec<Vec<(u64, Value)>> {
         |event: &Event<'_>, effect: Effect, all: &Analysis| drawing.event(event, effect, all);
     let mut diagnoser = Diagnoser::new();
     diagnoser
-        .trace("stall.dat", source.as_mut(), &mut watch)
+        .trace(
+            "stall.dat",
+            &mut TraceEvents::new(source.as_mut()),
+            &mut watch,
+        )
         .unwrap();
     let bytes = drawing.finish().unwrap();
     let packets = fields(&bytes).into_iter().map(|(field, value)| {

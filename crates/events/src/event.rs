@@ -2,6 +2,7 @@
 //! The events.
 
 use crate::isa::ExitReason;
+use crate::remedy::RemedyEvent;
 
 /// One thing that happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +114,7 @@ pub enum Kind<'a> {
         /// Its vector.
         vector: u8,
     },
-    /// A virtual APIC took an interrupt (`kvm_apic_accept_irq`); the thread is the one that sent it.
+    /// A virtual APIC took an interrupt (`kvm_apic_accept_irq`); the thread is the sender's.
     IpiAccepted {
         /// The receiver's APIC id, which is the vCPU's number unless the VMM chose otherwise.
         apic: u32,
@@ -136,14 +137,24 @@ pub enum Kind<'a> {
         /// Whether a flush was asked for.
         needed: bool,
     },
-    /// A guest wrote a model-specific register (`kvm_msr`).
+    /// The guest of this thread's vCPU set or stopped its timer (`kvm_msr` and `kvm_apic`, of the
+    /// registers in [`crate::timer`]). With x2APIC one write shows twice, as both.
+    TimerProgrammed {
+        /// What it wrote, in the register's own unit; 0 stops the timer.
+        value: u64,
+    },
+    /// The host put a scheduler tick into the vCPU of this thread: the guest has programmed none.
+    TickInjected,
+    /// The guest of this thread's vCPU took a scheduler tick.
+    TickTaken,
+    /// A guest wrote another model-specific register (`kvm_msr`).
     MsrWrite {
         /// Which.
         index: u32,
         /// What.
         value: u64,
     },
-    /// A guest wrote a register of its local APIC (`kvm_apic`).
+    /// A guest wrote another register of its local APIC (`kvm_apic`).
     ApicWrite {
         /// Offset of the register.
         register: u32,
@@ -225,6 +236,30 @@ pub enum Kind<'a> {
     ShootdownBegin,
     /// It returned: all have flushed.
     ShootdownEnd,
-    /// Known to the trace, of no use here.
+    /// A remedy says what it does (tracepoints of the system `kvm_<remedy>`).
+    Remedy(RemedyEvent<'a>),
+    /// Something that is counted by its name, and no more.
+    Counted {
+        /// The name, the same for all of its kind.
+        name: &'static str,
+    },
+    /// Known to the source, of no use here.
     Other,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_preempted_in_the_kernel_could_have_gone_on() {
+        assert_eq!(TaskState::from_bits(0x100), TaskState::Runnable);
+        assert_eq!(TaskState::from_bits(2), TaskState::Blocked);
+        assert_eq!(TaskState::from_letters(b"R+"), TaskState::from_bits(0));
+    }
+
+    #[test]
+    fn an_event_stays_small_enough_to_be_passed_on_by_value() {
+        assert!(size_of::<Event<'_>>() <= 112, "{}", size_of::<Event<'_>>());
+    }
 }

@@ -50,10 +50,7 @@ impl Isa {
     /// Name of a raw exit reason; an unknown one keeps its number.
     #[must_use]
     pub fn exit_name(self, reason: u64) -> String {
-        let reason = ExitReason::new(self, reason);
-        reason
-            .known_name()
-            .map_or_else(|| format!("UNKNOWN_{:#x}", reason.code), str::to_owned)
+        ExitReason::new(self, reason).to_string()
     }
 }
 
@@ -67,6 +64,9 @@ pub struct ExitReason {
 }
 
 impl ExitReason {
+    /// The code of [`Self::nameless`], which no processor has.
+    pub const NO_CODE: u64 = u64::MAX;
+
     /// From a raw code. The upper bits of a VMX reason are flags (Intel SDM volume 3, 25.9.1).
     #[must_use]
     pub fn new(isa: Isa, raw: u64) -> Self {
@@ -75,6 +75,17 @@ impl ExitReason {
             // Some traces extend a 32-bit code by its sign.
             Isa::Svm => raw & 0xffff_ffff,
         };
+        assert!(
+            code <= raw && code <= u64::from(u32::MAX),
+            "a code is a part of what was read"
+        );
+        Self { isa, code }
+    }
+
+    /// A reason that was printed by a name which no table has: that there was an exit is known.
+    #[must_use]
+    pub fn nameless(isa: Isa) -> Self {
+        let code = Self::NO_CODE;
         Self { isa, code }
     }
 
@@ -95,8 +106,14 @@ impl ExitReason {
     #[must_use]
     pub fn known_name(self) -> Option<&'static str> {
         let table = self.isa.table();
-        let at = table.binary_search_by_key(&self.code, |&(code, _)| code);
-        at.ok().map(|at| table[at].1)
+        let at = table
+            .binary_search_by_key(&self.code, |&(code, _)| code)
+            .ok()?;
+        assert!(
+            table[at].0 == self.code,
+            "the search gives the row of the code"
+        );
+        Some(table[at].1)
     }
 
     /// Whether the guest spun for longer than the pause loop's window.
@@ -137,6 +154,7 @@ impl std::fmt::Display for ExitReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.known_name() {
             Some(name) => f.write_str(name),
+            None if self.code == Self::NO_CODE => f.write_str("UNKNOWN_NAME"),
             None => write!(f, "UNKNOWN_{:#x}", self.code),
         }
     }
@@ -312,6 +330,22 @@ const SVM: &[(u64, &str)] = &[
     (0x402, "avic_unaccelerated_access"),
     (0x403, "vmgexit"),
 ];
+
+/// Whether codes rise, as the search for a name needs.
+const fn rises(table: &[(u64, &str)]) -> bool {
+    let mut at = 1;
+    while at < table.len() {
+        if table[at - 1].0 >= table[at].0 {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+const _: () = assert!(
+    rises(VMX) && rises(SVM),
+    "a table of exit reasons is out of order"
+);
 
 /// What libtraceevent's plugin for KVM (1.7), and so `trace-cmd report` and `perf script`, print
 /// otherwise than the kernel does.

@@ -2,8 +2,9 @@
 //! What happens on a KVM host: one model, whatever recorded it.
 //!
 //! An [`Event`] is one thing at one time on one pCPU in one thread. A trace of trace-cmd, perf or
-//! ftrace decodes to it, and analyses know nothing else. Raw numbers stay raw (exit code, interrupt
-//! vector, guest RIP) and carry what gives them meaning, so that nothing unknown is lost.
+//! ftrace decodes to it, a simulator makes it, and analyses know nothing else: they take an
+//! [`EventSource`]. Raw numbers stay raw (exit code, interrupt vector, guest RIP) and carry what
+//! gives them meaning, so that nothing unknown is lost.
 //!
 //! Left out: the content of guest memory and registers, devices, and everything that does not bear
 //! on how vCPUs are scheduled, interrupted and made to wait.
@@ -12,7 +13,12 @@
 mod event;
 mod isa;
 pub mod probe;
+mod remedy;
+mod source;
+pub mod timer;
 pub mod vector;
 
 pub use event::{Event, Kind, Task, TaskState};
 pub use isa::{ExitReason, Isa, RipClass};
+pub use remedy::{RemedyEvent, RemedyStep};
+pub use source::{About, Cut, EventSource, Feed, Loss, ReadError};

@@ -7,7 +7,8 @@ use steady_diagnose::{Count, Diagnosis, Finding, Severity, Spread, TraceDiagnosi
 use steady_measures::{Bucket, Distribution, Unit};
 
 use crate::diagnosis::{
-    boost_words, calls_words, losses, percent, preempt_words, step_words, time, timers_words,
+    boost_words, calls_words, evidence_words, known, losses, pcpus, percent, preempt_words,
+    remedies_words, step_words, time, timers_words,
 };
 use crate::humane;
 use crate::svg::bars::{self, Bar};
@@ -43,6 +44,7 @@ struct Item<'a> {
     place: String,
     lost: Option<String>,
     confidence: String,
+    evidence: Vec<String>,
     steps: Vec<String>,
 }
 
@@ -50,6 +52,7 @@ struct Trace<'a> {
     trace: &'a TraceDiagnosis,
     facts: Vec<(&'static str, String)>,
     losses: Vec<String>,
+    remedies: Vec<String>,
     by_adjacency: bool,
     vms: Vec<Vm<'a>>,
     shootdowns: Option<String>,
@@ -109,6 +112,7 @@ fn item<'a>(number: usize, finding: &'a Finding, trace: Option<&TraceDiagnosis>)
         place: trace.map_or(vm.clone(), |trace| format!("{}, {vm}", trace.name)),
         lost: (finding.lost_ns_per_s > 0).then(|| time(finding.lost_ns_per_s)),
         confidence: format!("{:?}", finding.confidence).to_lowercase(),
+        evidence: finding.evidence.iter().map(evidence_words).collect(),
         steps: finding.next.iter().map(step_words).collect(),
     }
 }
@@ -121,11 +125,12 @@ fn of_trace(at: usize, trace: &TraceDiagnosis) -> Trace<'_> {
             ("Format", trace.format.clone()),
             ("Kernel", known(&trace.release)),
             ("Clock", known(&trace.clock)),
-            ("pCPUs", trace.pcpus.to_string()),
+            ("pCPUs", pcpus(trace)),
             ("Events", humane::grouped(trace.events)),
             ("Time", time(trace.span_ns)),
         ],
         losses: losses(trace),
+        remedies: remedies_words(trace),
         by_adjacency: trace.vms_by == "adjacency" && !trace.vms.is_empty(),
         vms: trace
             .vms
@@ -185,10 +190,10 @@ fn of_vm(id: String, vm: &VmTable) -> Vm<'_> {
                     format!("{} ({} {})", vcpu.number, vcpu.comm, vcpu.tid),
                     humane::grouped(vcpu.exits),
                     humane::grouped(vcpu.pause_exits),
-                    time(vcpu.steal_ns),
-                    time(vcpu.wakeup_wait_ns),
-                    humane::grouped(vcpu.descheduled),
-                    humane::grouped(vcpu.unmarked),
+                    known(vcpu.steal_ns, time),
+                    known(vcpu.wakeup_wait_ns, time),
+                    known(vcpu.descheduled, humane::grouped),
+                    known(vcpu.unmarked, humane::grouped),
                 ]
             })
             .collect(),

@@ -166,6 +166,15 @@ impl Checker {
         } else if self.counts.entries == 0 && self.strays.is_empty() {
             self.doubt(DoubtKind::NoEntries, 1, None);
         }
+        assert!(
+            self.running.values().all(|run| !run.entering),
+            "an entry was not judged"
+        );
+        let kept = u64::try_from(self.violations.len()).unwrap_or(u64::MAX);
+        assert!(
+            kept <= self.violations_total,
+            "violations that are told of were counted"
+        );
         self.counts.contexts = u64::try_from(self.contexts.len()).unwrap_or(u64::MAX);
         let excused = self.doubts.keys().any(|kind| kind.excuses_violations());
         let verdict = if self.violations_total > 0 && !excused {
@@ -274,7 +283,13 @@ impl Checker {
             entered: seen,
             entering: true,
         };
-        self.running.insert(cpu, run);
+        let before = self.running.insert(cpu, run);
+        assert!(before.is_none(), "who was in guest mode there was settled");
+        let mut running = self.running.values();
+        assert!(
+            running.all(|run| run.vcpu != vcpu || run.entering),
+            "a vCPU runs on one pCPU"
+        );
     }
 
     fn exit(&mut self, seen: Seen, vcpu: VcpuId, first_on_cpu: bool) {
@@ -332,6 +347,10 @@ impl Checker {
             return;
         };
         self.counts.calls_done += 1;
+        assert!(
+            self.counts.calls_done <= self.counts.calls,
+            "a call that ended had begun"
+        );
         let took = seen
             .stamped
             .time_ns

@@ -82,6 +82,10 @@ impl Context {
         if self.stale.len() >= STALE_KEPT {
             self.join_oldest();
         }
+        assert!(
+            stale.done.is_none(),
+            "a call that has ended revokes nothing more"
+        );
         self.stale.push(stale);
     }
 
@@ -138,6 +142,10 @@ impl Context {
             }
             !stale.left.is_empty()
         });
+        assert!(
+            self.stale.iter().all(|stale| !stale.left.is_empty()),
+            "an empty rest is over"
+        );
         longest
     }
 
@@ -147,6 +155,10 @@ impl Context {
             .into_iter()
             .partition(|stale| stale.done.is_some());
         self.stale = open;
+        assert!(
+            self.stale.iter().all(|stale| stale.done.is_none()),
+            "an ended call stayed"
+        );
         revoked
     }
 

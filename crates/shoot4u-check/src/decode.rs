@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! From a recorded trace to the checker's events.
 //!
+//! `kvm_entry`, `kvm_exit` and the probe are decoded where all are, in `steady_decode`; only the
+//! tracepoints of Shoot4U, which mean nothing to anybody else, are read here.
+//!
 //! A trace is read twice. `kvm_entry` and `kvm_exit` name a vCPU by its number alone; its VM is
 //! known by its thread, which shows in `kvm_shoot4u_call`, `_done` and `_flush`, recorded in the
 //! vCPU's own thread. Where a vCPU has none of these, because the trace began after it was pinned
@@ -10,6 +13,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use steady_decode::Decoder;
+use steady_events::{Event as HostEvent, Kind};
 use steady_tracefile::{Loss, Record, Source};
 
 use crate::checker::Checker;
@@ -79,8 +84,10 @@ pub fn check_file(path: &Path) -> Result<Report, Error> {
 pub fn check_sources(first: &mut dyn Source, second: &mut dyn Source) -> Result<Report, Error> {
     let threads = Threads::learn(first)?;
     let mut checker = Checker::new(threads.pcpus);
+    let mut decoder = Decoder::only(&["kvm_entry", "kvm_exit"]);
     while let Some(record) = second.next()? {
-        if let Some(event) = event(&record, &threads)? {
+        let happened = decoder.event(&record);
+        if let Some(event) = event(&record, &happened, &threads)? {
             checker.feed(Stamped {
                 time_ns: record.time_ns,
                 cpu: record.cpu,
@@ -111,15 +118,18 @@ impl Threads {
         };
         // By thread, the address of its VM and the vCPU's number.
         let mut loaded: BTreeMap<i32, (u64, u32)> = BTreeMap::new();
+        let mut decoder = Decoder::only(&["vcpu_load"]);
         while let Some(record) = source.next()? {
             if record.cpu >= MAX_PCPUS {
                 let at = Fields { record: &record };
                 return Err(at.wrong("common_cpu", record.cpu.into(), "a CPU below 8192"));
             }
             threads.pcpus = threads.pcpus.max(record.cpu + 1);
-            if record.event.name == "vcpu_load" && record.event.system == "steady" {
-                let at = Fields { record: &record };
-                loaded.insert(record.pid, (at.u64("vm")?, at.u32("number")?));
+            let at = Fields { record: &record };
+            if let Kind::VcpuLoad { vm, number, .. } = decoder.event(&record).kind {
+                let vm = vm.ok_or_else(|| at.missing("vm"))?;
+                let number = number.ok_or_else(|| at.missing("number"))?;
+                loaded.insert(record.pid, (vm, number));
             }
             if !matches!(
                 record.event.name.as_str(),
@@ -127,12 +137,16 @@ impl Threads {
             ) {
                 continue;
             }
-            let vcpu = Fields { record: &record }.vcpu()?;
+            let vcpu = at.vcpu()?;
             if *threads.vcpus.entry(record.pid).or_insert(vcpu) != vcpu {
                 threads.ambiguous += 1;
             }
         }
         threads.add_loaded(&loaded);
+        assert!(
+            (1..=MAX_PCPUS).contains(&threads.pcpus),
+            "pCPUs were checked one by one"
+        );
         Ok(threads)
     }
 
@@ -182,18 +196,28 @@ fn note_loss(checker: &mut Checker, loss: &Loss) {
     }
 }
 
-/// The checker's event for a record; `None` for records that do not matter.
-fn event(record: &Record<'_>, threads: &Threads) -> Result<Option<Event>, Error> {
+/// The checker's event for what happened; `None` for what does not matter.
+fn event(
+    record: &Record<'_>,
+    happened: &HostEvent<'_>,
+    threads: &Threads,
+) -> Result<Option<Event>, Error> {
     let f = Fields { record };
-    Ok(Some(match record.event.name.as_str() {
-        "kvm_entry" => match f.runner(threads)? {
+    Ok(match happened.kind {
+        Kind::Entry { vcpu } => Some(match f.runner(vcpu, threads)? {
             (Some(vcpu), _) => Event::Entry { vcpu },
             (None, vcpu) => Event::StrayEntry { vcpu },
-        },
-        "kvm_exit" => match f.runner(threads)? {
-            (Some(vcpu), _) => Event::Exit { vcpu },
-            (None, _) => return Ok(None),
-        },
+        }),
+        Kind::Exit { vcpu, .. } => f.runner(vcpu, threads)?.0.map(|vcpu| Event::Exit { vcpu }),
+        // Text of ftrace does not name the remedy's system, so its tracepoints go by their names.
+        _ if record.event.name.starts_with("kvm_shoot4u_") => shoot4u(&f)?,
+        _ => None,
+    })
+}
+
+/// The checker's event for a tracepoint of a remedy; `None` if the remedy is another.
+fn shoot4u(f: &Fields<'_, '_>) -> Result<Option<Event>, Error> {
+    Ok(Some(match f.record.event.name.as_str() {
         "kvm_shoot4u_call" => Event::Call {
             initiator: f.vcpu()?,
             call: f.u64("call")?,
@@ -240,8 +264,11 @@ fn event(record: &Record<'_>, threads: &Threads) -> Result<Option<Event>, Error>
                 4 => FlushKind::NewAsid,
                 other => return Err(f.wrong("kind", other, "1 to 4")),
             },
-            tag: match record.event.field("tag") {
-                Some(_) => record.u64_named("tag").and_then(|t| u32::try_from(t).ok()),
+            tag: match f.record.event.field("tag") {
+                Some(_) => f
+                    .record
+                    .u64_named("tag")
+                    .and_then(|t| u32::try_from(t).ok()),
                 None => None,
             },
         },
@@ -319,8 +346,8 @@ impl Fields<'_, '_> {
     }
 
     /// The vCPU of `kvm_entry` and `kvm_exit`, if its thread is known, and its number.
-    fn runner(&self, threads: &Threads) -> Result<(Option<VcpuId>, u32), Error> {
-        let vcpu = self.u32("vcpu_id")?;
+    fn runner(&self, vcpu: Option<u32>, threads: &Threads) -> Result<(Option<VcpuId>, u32), Error> {
+        let vcpu = vcpu.ok_or_else(|| self.missing("vcpu_id"))?;
         let known = threads.vcpus.get(&self.record.pid).copied();
         Ok((known.filter(|known| known.vcpu == vcpu), vcpu))
     }

@@ -84,6 +84,19 @@ pub enum Action {
     Own,
 }
 
+impl Action {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Ipi => "its pCPU is interrupted",
+            Self::Kicked => "request queued, kicked",
+            Self::Queued => "request queued, not kicked",
+            Self::Left => "left to the caller",
+            Self::NeverRan => "never ran",
+            Self::Own => "the caller itself",
+        }
+    }
+}
+
 /// Who invalidated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -94,6 +107,16 @@ pub enum How {
     Request,
     /// A flush that KVM does for its own reasons.
     Kvm,
+}
+
+impl How {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Eager => "by interrupt",
+            Self::Request => "by request",
+            Self::Kvm => "by KVM's own flush",
+        }
+    }
 }
 
 /// What a flush of KVM's own flushed.
@@ -115,6 +138,15 @@ impl FlushKind {
     #[must_use]
     pub fn is_whole(self) -> bool {
         matches!(self, Self::All | Self::NewAsid)
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Current => "the current root",
+            Self::Guest => "the current guest context",
+            Self::NewAsid => "new ASID",
+        }
     }
 }
 
@@ -222,39 +254,24 @@ impl fmt::Display for Event {
                 call,
                 pcpu,
                 action,
-            } => {
-                let action = match action {
-                    Action::Ipi => "its pCPU is interrupted",
-                    Action::Kicked => "request queued, kicked",
-                    Action::Queued => "request queued, not kicked",
-                    Action::Left => "left to the caller",
-                    Action::NeverRan => "never ran",
-                    Action::Own => "the caller itself",
-                };
-                write!(
-                    f,
-                    "call {call}: target {target} on {}: {action}",
-                    place(pcpu)
-                )
-            }
+            } => write!(
+                f,
+                "call {call}: target {target} on {}: {}",
+                place(pcpu),
+                action.text()
+            ),
             Self::Invalidate {
                 vcpu,
                 tag,
                 pcpu,
                 range,
                 how,
-            } => {
-                let how = match how {
-                    How::Eager => "by interrupt",
-                    How::Request => "by request",
-                    How::Kvm => "by KVM's own flush",
-                };
-                write!(
-                    f,
-                    "{range} invalidated {how} for {vcpu} under tag {tag} on {}",
-                    place(pcpu)
-                )
-            }
+            } => write!(
+                f,
+                "{range} invalidated {} for {vcpu} under tag {tag} on {}",
+                how.text(),
+                place(pcpu)
+            ),
             Self::Done {
                 initiator,
                 call,
@@ -266,15 +283,7 @@ impl fmt::Display for Event {
             ),
             Self::Flush {
                 vcpu, pcpu, kind, ..
-            } => {
-                let kind = match kind {
-                    FlushKind::All => "all",
-                    FlushKind::Current => "the current root",
-                    FlushKind::Guest => "the current guest context",
-                    FlushKind::NewAsid => "new ASID",
-                };
-                write!(f, "KVM flushes {vcpu} on {}: {kind}", place(pcpu))
-            }
+            } => write!(f, "KVM flushes {vcpu} on {}: {}", place(pcpu), kind.text()),
         }
     }
 }

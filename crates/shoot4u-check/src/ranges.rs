@@ -51,6 +51,7 @@ impl Ranges {
             rest.extend([below, above].into_iter().filter(|r| r.start < r.end));
         }
         self.0 = rest;
+        self.check();
     }
 
     /// Puts the addresses of `other` in.
@@ -65,6 +66,19 @@ impl Ranges {
             }
         }
         self.0 = merged;
+        self.check();
+    }
+
+    /// Ranges rise, and none is empty or touches its neighbour's inside.
+    fn check(&self) {
+        assert!(
+            self.0.iter().all(|range| range.start < range.end),
+            "an empty range"
+        );
+        assert!(
+            self.0.windows(2).all(|two| two[0].end <= two[1].start),
+            "ranges overlap"
+        );
     }
 }
 

@@ -127,7 +127,8 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "  {} invalidations ({} whole, {} under a wrong tag, {} on a wrong pCPU), {} flushes by KVM",
+            "  {} invalidations ({} whole, {} under a wrong tag, {} on a wrong pCPU), {} flushes \
+             by KVM",
             c.invalidations, c.whole_invalidations, c.wrong_tag, c.wrong_pcpu, c.flushes
         )?;
         writeln!(

@@ -71,7 +71,8 @@ pub struct EventDef {
 }
 
 impl EventDef {
-    /// The field of this name. In text every name gives an id, as only the record shows what it has.
+    /// The field of this name. In text every name gives an id, as only the record shows what it
+    /// has.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<FieldId> {
         if self.is_text {

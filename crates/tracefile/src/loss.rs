@@ -94,6 +94,10 @@ impl Loss {
             Some(n) => loss.lost = loss.lost.saturating_add(n),
             None => loss.gaps_unknown = loss.gaps_unknown.saturating_add(1),
         }
+        assert!(
+            loss.gaps_unknown <= loss.gaps,
+            "a gap of unknown size is a gap"
+        );
     }
 
     pub(crate) fn damaged(&mut self, fault: Fault) {
@@ -104,6 +108,11 @@ impl Loss {
                 what: fault.what,
             });
         }
+        let told = u64::try_from(self.damage.len()).unwrap_or(u64::MAX);
+        assert!(
+            told <= self.damage_count,
+            "damage that is told of was counted"
+        );
     }
 
     pub(crate) fn unknown(&mut self, id: u64) {

@@ -36,9 +36,20 @@ impl Merge {
                 }
                 _ => {}
             }
+            debug_assert!(self.is_earliest(stream, time), "an earlier head waits");
             return self.current;
         }
         self.current = self.waiting.pop().map(|Reverse((_, stream))| stream);
+        assert!(
+            self.current.is_some() || self.waiting.is_empty(),
+            "a stream was forgotten"
+        );
         self.current
+    }
+
+    /// Whether `stream`, if it was picked again, is not later than any that waits.
+    fn is_earliest(&self, stream: usize, time: u64) -> bool {
+        let first = self.waiting.peek();
+        self.current != Some(stream) || first.is_none_or(|first| first.0 >= (time, stream))
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A trace that was packed as a whole, by gzip or zstd: what unpacks of a cut or damaged one counts.
+//! A trace that was packed as a whole, by gzip or zstd: what unpacks of a cut or damaged one
+//! counts.
 
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

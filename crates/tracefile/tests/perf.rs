@@ -144,8 +144,8 @@ fn a_recording_that_was_killed_says_that_its_events_are_not_described() {
     );
 }
 
-/// Where the records of a trace in pipe mode end, its head included: a pipe that ends there is whole
-/// as far as anybody can tell.
+/// Where the records of a trace in pipe mode end, its head included: a pipe that ends there is
+/// whole as far as anybody can tell.
 fn ends_of_records(pipe: &[u8]) -> Vec<usize> {
     let mut ends = vec![16];
     while let Some(&at) = ends.last().filter(|&&at| at < pipe.len()) {

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use steady_decode::TraceEvents;
 use steady_diagnose::{Analysis, Diagnoser, Diagnosis, Effect, Perfetto, Slice, Symbols};
 use steady_events::Event;
 use steady_measures::{WholeFile, write_atomic};
@@ -83,7 +84,7 @@ fn one(
         Some(drawing) => drawing.event(event, effect, all),
         None => Ok(()),
     };
-    diagnoser.trace(&name, source.as_mut(), &mut watch)?;
+    diagnoser.trace(&name, &mut TraceEvents::new(source.as_mut()), &mut watch)?;
     Ok(())
 }
 

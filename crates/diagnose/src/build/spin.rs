@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The tables of pause-loop exits and of the boosts after them.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::{Builder, counts_of, hex, permille};
@@ -8,58 +9,71 @@ use crate::boost::{Outcome, Tally};
 use crate::cause::Cause;
 use crate::machine::VcpuId;
 use crate::model::{BoostCauseRow, BoostTable, CauseRow, ChosenRow, PauseTable, PlaceRow, RunRow};
+use crate::pause::Place;
 use crate::spread::{Spread, add, merge, total};
 
 /// Rows of places that are shown.
 const PLACES_SHOWN: usize = 32;
 
+/// Pause-loop exits of several vCPUs by cause and by place.
+#[derive(Default)]
+struct Places {
+    causes: BTreeMap<Cause, CauseRow>,
+    /// By function or address; beside each row the exits at its address.
+    places: BTreeMap<String, (PlaceRow, u64)>,
+}
+
+impl Places {
+    fn add(&mut self, rip: u64, (function, cause): (Option<String>, Cause), place: &Place) {
+        assert!(place.in_runs <= place.exits, "exits in runs are exits");
+        let row = self.causes.entry(cause).or_insert(CauseRow {
+            cause,
+            exits: 0,
+            permille: 0,
+            spun_ns: 0,
+            outside_ns: 0,
+            in_runs: 0,
+        });
+        row.exits += place.exits;
+        add(&mut row.spun_ns, place.spun_ns);
+        add(&mut row.outside_ns, place.outside_ns);
+        row.in_runs += place.in_runs;
+        let key = function.clone().unwrap_or_else(|| hex(rip));
+        let (row, most) = self.places.entry(key).or_insert_with(|| {
+            let row = PlaceRow {
+                function,
+                rip: hex(rip),
+                cause,
+                exits: 0,
+                ipi_pending: 0,
+                spun_ns: 0,
+                longest_run: 0,
+            };
+            (row, 0)
+        });
+        row.exits += place.exits;
+        row.ipi_pending += place.ipi_pending;
+        add(&mut row.spun_ns, place.spun_ns);
+        row.longest_run = row.longest_run.max(place.longest);
+        // Of equal ones the lower address, whatever the order of the map.
+        if (place.exits, Reverse(hex(rip))) > (*most, Reverse(row.rip.clone())) {
+            (*most, row.rip) = (place.exits, hex(rip));
+        }
+    }
+}
+
 impl Builder<'_> {
     pub(super) fn pauses(&self, ids: &[VcpuId], all_exits: u64) -> Option<PauseTable> {
-        let mut causes: BTreeMap<Cause, CauseRow> = BTreeMap::new();
-        let mut places: BTreeMap<String, (PlaceRow, u64)> = BTreeMap::new();
         let mut runs = Spread::default();
+        let mut all = Places::default();
         for &id in ids {
             let pauses = &self.of(id).pauses;
             merge(&mut runs, &Spread::from(&pauses.lengths));
             for (&rip, place) in &pauses.places {
-                let (function, cause) = self.names.of(rip);
-                let row = causes.entry(cause).or_insert(CauseRow {
-                    cause,
-                    exits: 0,
-                    permille: 0,
-                    spun_ns: 0,
-                    outside_ns: 0,
-                    in_runs: 0,
-                });
-                row.exits += place.exits;
-                add(&mut row.spun_ns, place.spun_ns);
-                add(&mut row.outside_ns, place.outside_ns);
-                row.in_runs += place.in_runs;
-                let key = function.clone().unwrap_or_else(|| hex(rip));
-                let (row, most) = places.entry(key).or_insert_with(|| {
-                    let row = PlaceRow {
-                        function,
-                        rip: hex(rip),
-                        cause,
-                        exits: 0,
-                        ipi_pending: 0,
-                        spun_ns: 0,
-                        longest_run: 0,
-                    };
-                    (row, 0)
-                });
-                row.exits += place.exits;
-                row.ipi_pending += place.ipi_pending;
-                add(&mut row.spun_ns, place.spun_ns);
-                row.longest_run = row.longest_run.max(place.longest);
-                // Of equal ones the lower address, whatever the order of the map.
-                if (place.exits, std::cmp::Reverse(hex(rip)))
-                    > (*most, std::cmp::Reverse(row.rip.clone()))
-                {
-                    (*most, row.rip) = (place.exits, hex(rip));
-                }
+                all.add(rip, self.names.of(rip), place);
             }
         }
+        let Places { causes, places } = all;
         let sum = |of: fn(&CauseRow) -> u64| total(causes.values().map(of));
         let (exits, in_runs) = (sum(|row| row.exits), sum(|row| row.in_runs));
         let (spun_ns, outside_ns) = (sum(|row| row.spun_ns), sum(|row| row.outside_ns));
@@ -93,7 +107,7 @@ impl Builder<'_> {
         let runs = ids
             .iter()
             .filter_map(|&id| Some((id, self.of(id).pauses.longest?)));
-        let (id, run) = runs.max_by_key(|&(id, run)| (run.exits, std::cmp::Reverse(id)))?;
+        let (id, run) = runs.max_by_key(|&(id, run)| (run.exits, Reverse(id)))?;
         Some(RunRow {
             vcpu: self.analysis.machine.vcpus[id].number,
             rip: hex(run.rip),

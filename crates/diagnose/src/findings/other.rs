@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Findings about IPIs, preemption, timers, and what is not known.
 
-use super::{Context, advice, per_second, percent, remedy, severity, time};
+use super::{Context, FEW, advice, per_second, remedy, severity};
 use crate::build::permille;
-use crate::model::{Confidence, Finding, TraceDiagnosis};
-use crate::spread::total;
+use crate::model::{Confidence, Count, Evidence, EvidenceId, Finding, Severity, TraceDiagnosis};
 use steady_remedies::Stall;
-
-/// Fewer events than this are no finding.
-const FEW: u64 = 20;
+use crate::spread::{Spread, total};
 
 /// IPIs that wait for descheduled receivers.
 pub fn calls(context: &Context<'_>) -> Option<Finding> {
@@ -21,11 +18,11 @@ pub fn calls(context: &Context<'_>) -> Option<Finding> {
         .by_receiver
         .iter()
         .find(|row| row.receiver == "running")?;
-    if late.delay_ns.count < FEW {
-        return None;
-    }
     let all: u64 = calls.by_receiver.iter().map(|row| row.delay_ns.count).sum();
     let lost_ns = context.per_second(late.delay_ns.total);
+    if !context.matters(late.delay_ns.count, lost_ns) {
+        return None;
+    }
     Some(Finding {
         id: "ipi-descheduled".to_owned(),
         severity: context.severity(lost_ns),
@@ -33,32 +30,34 @@ pub fn calls(context: &Context<'_>) -> Option<Finding> {
         vm: Some(context.vm.name.clone()),
         symptom: "vCPUs send IPIs that they wait for to vCPUs that do not run".to_owned(),
         evidence: vec![
-            format!(
-                "{} of {all} call-function IPIs went to a descheduled vCPU, {}",
-                late.delay_ns.count,
-                percent(permille(late.delay_ns.count, all))
-            ),
-            format!(
-                "it took them after {} on average and {} at most; a running vCPU after {}",
-                time(late.delay_ns.mean),
-                time(late.delay_ns.max),
-                time(prompt.delay_ns.mean)
-            ),
-            format!(
-                "inferred: {} calls took {} on average, p99 {}, max {}",
-                calls.call_ns.count,
-                time(calls.call_ns.mean),
-                time(calls.call_ns.p99),
-                time(calls.call_ns.max)
-            ),
+            Evidence::new(EvidenceId::IpiShare)
+                .count("descheduled", late.delay_ns.count)
+                .count("all", all)
+                .permille("share", permille(late.delay_ns.count, all)),
+            Evidence::new(EvidenceId::IpiDelay)
+                .ns("mean", late.delay_ns.mean)
+                .ns("max", late.delay_ns.max)
+                .ns("running_mean", prompt.delay_ns.mean),
+            Evidence::new(EvidenceId::IpiCalls)
+                .count("calls", calls.call_ns.count)
+                .ns("mean", calls.call_ns.mean)
+                .ns("p99", calls.call_ns.p99)
+                .ns("max", calls.call_ns.max),
         ],
         lost_ns_per_s: lost_ns,
-        cause: "TLB shootdowns and other calls wait for every receiver, and these had to wait for their turn on a pCPU.".to_owned(),
+        cause: "TLB shootdowns and other calls wait for every receiver, and these had to wait for \
+             their turn on a pCPU."
+            .to_owned(),
         confidence: Confidence::Medium,
-        refuted_by: "A trace of the guest itself (`steady record --guest`) whose shootdowns are short.".to_owned(),
+        refuted_by: "A trace of the guest itself (`steady record --guest`) whose shootdowns are \
+             short."
+            .to_owned(),
         next: vec![
             remedy("invalidate from the host instead of waiting", Stall::CallWait),
-            advice("offer kvm-pv-tlb-flush to the guest, if it is off: it spares vCPUs that KVM marks preempted"),
+            advice(
+                "offer kvm-pv-tlb-flush to the guest, if it is off: it spares vCPUs that KVM \
+                 marks preempted",
+            ),
         ],
     })
 }
@@ -71,29 +70,24 @@ pub fn preemption(context: &Context<'_>) -> Option<Finding> {
         .total
         .saturating_add(table.wakeup_ns.total);
     let lost_ns = context.per_second(waited_ns);
-    if table.descheduled_ns.count + table.wakeup_ns.count < FEW {
+    if !context.matters(table.descheduled_ns.count + table.wakeup_ns.count, lost_ns) {
         return None;
     }
-    let mut evidence = vec![format!(
-        "descheduled {} times for {} on average, {} at most",
-        table.descheduled_ns.count,
-        time(table.descheduled_ns.mean),
-        time(table.descheduled_ns.max)
-    )];
+    let waits = |id, spread: &Spread| {
+        Evidence::new(id)
+            .count("times", spread.count)
+            .ns("mean", spread.mean)
+            .ns("max", spread.max)
+    };
+    let mut evidence = vec![waits(EvidenceId::StealDescheduled, &table.descheduled_ns)];
     if table.wakeup_ns.count > 0 {
-        evidence.push(format!(
-            "woken {} times and kept waiting {} on average, {} at most",
-            table.wakeup_ns.count,
-            time(table.wakeup_ns.mean),
-            time(table.wakeup_ns.max)
-        ));
+        evidence.push(waits(EvidenceId::StealWakeup, &table.wakeup_ns));
     }
     let worst = context.vm.vcpus.iter().max_by_key(|vcpu| vcpu.steal_ns)?;
-    evidence.push(format!(
-        "worst: vCPU {}, {} in all",
-        worst.number,
-        time(worst.steal_ns)
-    ));
+    let worst = Evidence::new(EvidenceId::StealWorst)
+        .number("vcpu", worst.number.into())
+        .ns("steal", worst.steal_ns.unwrap_or(0));
+    evidence.push(worst);
     Some(Finding {
         id: "steal".to_owned(),
         severity: context.severity(lost_ns),
@@ -102,9 +96,14 @@ pub fn preemption(context: &Context<'_>) -> Option<Finding> {
         symptom: "vCPUs are ready and do not run".to_owned(),
         evidence,
         lost_ns_per_s: lost_ns,
-        cause: "More vCPUs want to run than there are pCPUs: the overcommitment itself. It is what makes the other waits long; no remedy gives the time back.".to_owned(),
+        cause:
+            "More vCPUs want to run than there are pCPUs: the overcommitment itself. It is what \
+             makes the other waits long; no remedy gives the time back."
+                .to_owned(),
         confidence: Confidence::High,
-        refuted_by: "pCPUs that were idle meanwhile: then pinning or a cgroup's limit keeps vCPUs away from them.".to_owned(),
+        refuted_by: "pCPUs that were idle meanwhile: then pinning or a cgroup's limit keeps vCPUs \
+             away from them."
+            .to_owned(),
         next: vec![
             advice("give the VM more pCPUs, fewer vCPUs, or a larger cpu.weight"),
             advice("check pinning and cpu.max of its cgroups against idle pCPUs"),
@@ -123,10 +122,7 @@ pub fn unmarked(context: &Context<'_>) -> Option<Finding> {
         .after
         .iter()
         .filter(|row| row.name != "EXTERNAL_INTERRUPT" && row.name != "interrupt");
-    let after: Vec<String> = after
-        .take(4)
-        .map(|row| format!("{} {}", row.name, row.count))
-        .collect();
+    let after = listed(EvidenceId::UnmarkedAfter, after.take(4));
     // Whether anybody waited for them is in the finding about IPIs.
     Some(Finding {
         id: "preempted-unmarked".to_owned(),
@@ -135,33 +131,39 @@ pub fn unmarked(context: &Context<'_>) -> Option<Finding> {
         vm: Some(context.vm.name.clone()),
         symptom: "descheduled vCPUs look to their guest as if they ran".to_owned(),
         evidence: vec![
-            format!(
-                "{} of {} times that a ready vCPU was descheduled, {}: KVM had not marked it preempted",
-                table.unmarked,
-                table.unmarked + table.marked,
-                percent(share)
-            ),
-            format!("{} in all", time(table.unmarked_ns)),
-            format!("their last exits: {}", after.join(", ")),
+            Evidence::new(EvidenceId::UnmarkedShare)
+                .count("unmarked", table.unmarked)
+                .count("all", table.unmarked + table.marked)
+                .permille("share", share),
+            Evidence::new(EvidenceId::UnmarkedTime).ns("time", table.unmarked_ns),
+            after,
         ],
         lost_ns_per_s: 0,
-        cause: "KVM marks a vCPU as preempted only if it left its guest on a host interrupt. PV TLB flush, PV IPI and PV spinlocks wait for one that left for another reason.".to_owned(),
+        cause: "KVM marks a vCPU as preempted only if it left its guest on a host interrupt. PV \
+             TLB flush, PV IPI and PV spinlocks wait for one that left for another \
+             reason."
+            .to_owned(),
         confidence: Confidence::High,
-        refuted_by: "KVM's statistics preemption_reported and preemption_other of the same time.".to_owned(),
-        next: vec![remedy("look at where the vCPU is, not at why it left", Stall::CallWait)],
+        refuted_by: "KVM's statistics preemption_reported and preemption_other of the same \
+             time."
+            .to_owned(),
+        next: vec![remedy(
+            "look at where the vCPU is, not at why it left",
+            Stall::CallWait,
+        )],
     })
 }
 
 /// Exits for the guest's timers.
 pub fn timers(context: &Context<'_>) -> Option<Finding> {
     let timers = &context.vm.timers;
-    let exits = timers.arms + timers.expiry_exits;
+    let exits = timers.arms.unwrap_or(0) + timers.expiry_exits;
     let all: u64 = context.vm.exits.iter().map(|row| row.time_ns.count).sum();
     let share = permille(exits, all);
-    if exits < FEW || share < 50 {
+    let lost_ns = context.per_second(timers.guest_timer_ns);
+    if !context.matters(exits, lost_ns) || share < 50 {
         return None;
     }
-    let lost_ns = context.per_second(timers.guest_timer_ns);
     Some(Finding {
         id: "timer-exits".to_owned(),
         severity: context.severity(lost_ns),
@@ -169,26 +171,35 @@ pub fn timers(context: &Context<'_>) -> Option<Finding> {
         vm: Some(context.vm.name.clone()),
         symptom: "the guest leaves to arm timers and to be told that they expired".to_owned(),
         evidence: vec![
-            format!(
-                "{} exits to arm ({} to stop) and {} at expiry: {} of all",
-                timers.arms,
-                timers.stops,
-                timers.expiry_exits,
-                percent(share)
-            ),
-            format!("{} outside the guest for them", time(timers.guest_timer_ns)),
-            format!(
-                "by the Paratick paper's formulas, at {} Hz and {} idle entries: periodic ticks {}, tickless {}, paratick at most {}",
-                timers.tick_hz, timers.idle_entries, timers.periodic, timers.tickless, timers.paratick_at_most
-            ),
+            Evidence::new(EvidenceId::TimerExits)
+                .maybe_count("arms", timers.arms)
+                .maybe_count("stops", timers.stops)
+                .count("expiries", timers.expiry_exits)
+                .permille("share", share),
+            Evidence::new(EvidenceId::TimerTime).ns("time", timers.guest_timer_ns),
+            Evidence::new(EvidenceId::TimerFormulas)
+                .hz("tick", timers.tick_hz)
+                .count("idle_entries", timers.idle_entries)
+                .count("periodic", timers.periodic)
+                .count("tickless", timers.tickless)
+                .count("paratick_at_most", timers.paratick_at_most),
         ],
         lost_ns_per_s: lost_ns,
-        cause: "Each tick is armed by the guest, which exits, and expires, which exits again; each idle period stops and restarts it.".to_owned(),
+        cause:
+            "Each tick is armed by the guest, which exits, and expires, which exits again; each \
+             idle period stops and restarts it."
+                .to_owned(),
         confidence: Confidence::High,
-        refuted_by: "Timers that are the application's own: then arming does not follow the tick.".to_owned(),
+        refuted_by: "Timers that are the application's own: then arming does not follow the \
+             tick."
+            .to_owned(),
         next: vec![
             remedy("let the host inject its own ticks", Stall::Tick),
-            context.knob("let idle vCPUs poll for a while, if idle periods are short", "kvm.halt_poll_ns", None),
+            context.knob(
+                "let idle vCPUs poll for a while, if idle periods are short",
+                "kvm.halt_poll_ns",
+                None,
+            ),
         ],
     })
 }
@@ -216,13 +227,11 @@ pub fn unknown(context: &Context<'_>) -> Option<Finding> {
         evidence: rows
             .iter()
             .map(|row| {
-                format!(
-                    "{} of {} {}: {}",
-                    row.time_ns.count,
-                    row.isa,
-                    row.name,
-                    time(row.time_ns.total)
-                )
+                Evidence::new(EvidenceId::UnknownReason)
+                    .count("exits", row.time_ns.count)
+                    .named("isa", &row.isa)
+                    .named("reason", &row.name)
+                    .ns("time", row.time_ns.total)
             })
             .collect(),
         lost_ns_per_s: lost_ns,
@@ -240,11 +249,11 @@ pub fn unknown(context: &Context<'_>) -> Option<Finding> {
 pub fn shootdowns(at: usize, trace: &TraceDiagnosis) -> Option<Finding> {
     let table = trace.shootdowns.as_ref()?;
     let latency = &table.latency_ns;
-    if latency.count < FEW {
+    let lost_ns = per_second(latency.total, trace.span_ns);
+    let cpus = u64::from(trace.pcpus.unwrap_or(1).max(1));
+    if latency.count < FEW && severity(lost_ns / cpus) < Severity::Major {
         return None;
     }
-    let lost_ns = per_second(latency.total, trace.span_ns);
-    let cpus = u64::from(trace.pcpus.max(1));
     // Descheduled targets make a tail; a slow handler makes a slow median.
     let tail = latency.p99 > latency.p50.saturating_mul(10);
     Some(Finding {
@@ -254,16 +263,14 @@ pub fn shootdowns(at: usize, trace: &TraceDiagnosis) -> Option<Finding> {
         vm: None,
         symptom: "TLB shootdowns wait".to_owned(),
         evidence: vec![
-            format!(
-                "{} shootdowns of {} targets on average: mean {}, median {}, p99 {}, max {}",
-                latency.count,
-                table.targets.mean,
-                time(latency.mean),
-                time(latency.p50),
-                time(latency.p99),
-                time(latency.max)
-            ),
-            format!("{} waited in all", time(latency.total)),
+            Evidence::new(EvidenceId::ShootdownLatency)
+                .count("shootdowns", latency.count)
+                .count("targets", table.targets.mean)
+                .ns("mean", latency.mean)
+                .ns("p50", latency.p50)
+                .ns("p99", latency.p99)
+                .ns("max", latency.max),
+            Evidence::new(EvidenceId::ShootdownTime).ns("time", latency.total),
         ],
         lost_ns_per_s: lost_ns,
         cause: if tail {
@@ -282,5 +289,12 @@ pub fn shootdowns(at: usize, trace: &TraceDiagnosis) -> Option<Finding> {
             ),
             advice("record the host too, and look whether its vCPUs were descheduled"),
         ],
+    })
+}
+
+/// A count for each row, under its name.
+pub fn listed<'a>(id: EvidenceId, rows: impl Iterator<Item = &'a Count>) -> Evidence {
+    rows.fold(Evidence::new(id), |evidence, row| {
+        evidence.count(&row.name, row.count)
     })
 }

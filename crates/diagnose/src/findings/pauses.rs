@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Findings about vCPUs that spin, and about those that are boosted for them.
 
-use super::{Context, advice, percent, remedy, time};
+use super::other::listed;
+use super::{Context, FEW, advice, remedy};
 use crate::cause::Cause;
-use crate::model::{BoostTable, CauseRow, Confidence, Finding, PauseTable, Step};
+use crate::model::{
+    BoostTable, CauseRow, Confidence, Evidence, EvidenceId, Finding, PauseTable, PlaceRow, Step,
+};
 use steady_remedies::Stall;
 
-/// Fewer pause-loop exits than this are no finding.
-const FEW: u64 = 20;
 /// From this length on a run of exits is called continuous.
 const LONG_RUN: u64 = 10;
 
@@ -16,7 +17,11 @@ pub fn causes(context: &Context<'_>) -> Vec<Finding> {
     let Some(pauses) = &context.vm.pauses else {
         return Vec::new();
     };
-    let rows = pauses.by_cause.iter().filter(|row| row.exits >= FEW);
+    let worth = |row: &&CauseRow| {
+        let took_ns = row.spun_ns.saturating_add(row.outside_ns);
+        context.matters(row.exits, context.per_second(took_ns))
+    };
+    let rows = pauses.by_cause.iter().filter(worth);
     rows.map(|row| cause(context, pauses, row)).collect()
 }
 
@@ -28,32 +33,15 @@ fn cause(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Finding 
         .iter()
         .filter(|place| place.cause == row.cause);
     let mut evidence = vec![
-        format!(
-            "{} pause-loop exits, {} of all {} of the VM",
-            row.exits,
-            percent(row.permille),
-            pauses.exits
-        ),
-        format!(
-            "{} spun before them and {} outside the guest after them",
-            time(row.spun_ns),
-            time(row.outside_ns)
-        ),
+        Evidence::new(EvidenceId::PauseShare)
+            .count("exits", row.exits)
+            .permille("share", row.permille)
+            .count("all", pauses.exits),
+        Evidence::new(EvidenceId::PauseTime)
+            .ns("spun", row.spun_ns)
+            .ns("outside", row.outside_ns),
     ];
-    evidence.extend(places.take(3).map(|place| {
-        format!(
-            "{} at {}{}, longest run {}, {} with an IPI of the spinner's under way",
-            place.exits,
-            place.rip,
-            place
-                .function
-                .as_ref()
-                .map(|name| format!(" in {name}"))
-                .unwrap_or_default(),
-            place.longest_run,
-            place.ipi_pending
-        )
-    }));
+    evidence.extend(places.take(3).map(of_place));
     Finding {
         id: id.to_owned(),
         severity: context.severity(lost_ns),
@@ -76,26 +64,41 @@ fn cause(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Finding 
     }
 }
 
+fn of_place(place: &PlaceRow) -> Evidence {
+    Evidence::new(EvidenceId::PausePlace)
+        .count("exits", place.exits)
+        .named("rip", &place.rip)
+        .maybe_named("function", place.function.as_deref())
+        .count("longest", place.longest_run)
+        .count("ipi_pending", place.ipi_pending)
+}
+
 fn words(cause: Cause) -> (&'static str, &'static str, &'static str) {
     match cause {
         Cause::IpiWait => (
             "pause-ipi-wait",
-            "A vCPU waits until others have taken its IPI, mostly a TLB shootdown, and one of them is descheduled.",
-            "Receivers that were running when the IPI came, in the table of IPIs: then the guest's handler itself is slow.",
+            "A vCPU waits until others have taken its IPI, mostly a TLB shootdown, and one of them \
+             is descheduled.",
+            "Receivers that were running when the IPI came, in the table of IPIs: then the guest's \
+             handler itself is slow.",
         ),
         Cause::Spinlock => (
             "pause-spinlock",
             "A vCPU waits for a spinlock whose holder, or the next in its queue, is descheduled.",
-            "The same share of exits on a host with a pCPU for every vCPU: then the lock is contended by itself.",
+            "The same share of exits on a host with a pCPU for every vCPU: then the lock is \
+             contended by itself.",
         ),
         Cause::OtherLock => (
             "pause-other-lock",
-            "A vCPU waits for a reader-writer lock, a mutex or a wake-up whose owner is descheduled.",
-            "The same share of exits on a host with a pCPU for every vCPU: then the lock is contended by itself.",
+            "A vCPU waits for a reader-writer lock, a mutex or a wake-up whose owner is \
+             descheduled.",
+            "The same share of exits on a host with a pCPU for every vCPU: then the lock is \
+             contended by itself.",
         ),
         Cause::TimedDelay => (
             "pause-timed-delay",
-            "The guest's kernel lets a time pass on purpose; nobody could end the wait, so the exit and any boost are in vain.",
+            "The guest's kernel lets a time pass on purpose; nobody could end the wait, so the \
+             exit and any boost are in vain.",
             "A function other than a delay at these places.",
         ),
         Cause::UserSpin => (
@@ -123,7 +126,8 @@ fn steps(context: &Context<'_>, pauses: &PauseTable, cause: Cause) -> Vec<Step> 
                 Stall::CallWait,
             ),
             advice(
-                "check that the guest has kvm-pv-tlb-flush and kvm-pv-ipi (its dmesg: `KVM setup pv remote TLB flush`)",
+                "check that the guest has kvm-pv-tlb-flush and kvm-pv-ipi (its dmesg: `KVM setup \
+                 pv remote TLB flush`)",
             ),
             remedy("boost the vCPU that has the IPI", Stall::BoostTarget),
         ],
@@ -133,7 +137,8 @@ fn steps(context: &Context<'_>, pauses: &PauseTable, cause: Cause) -> Vec<Step> 
                 Stall::BoostOutcome,
             ),
             advice(
-                "check that the guest uses PV spinlocks (its dmesg: `PV qspinlock`), unless it has a pCPU for each vCPU",
+                "check that the guest uses PV spinlocks (its dmesg: `PV qspinlock`), unless it has \
+                 a pCPU for each vCPU",
             ),
             context.knob(
                 "exit sooner from a spin, at the price of more exits",
@@ -153,7 +158,8 @@ fn steps(context: &Context<'_>, pauses: &PauseTable, cause: Cause) -> Vec<Step> 
             "find the spinning program in the guest, with perf or top",
         )],
         Cause::Unknown => vec![advice(
-            "give the guest kernel's symbols: --symbols System.map, a copy of /proc/kallsyms, or its vmlinux",
+            "give the guest kernel's symbols: --symbols System.map, a copy of /proc/kallsyms, or \
+             its vmlinux",
         )],
     }
 }
@@ -182,29 +188,27 @@ pub fn runs(context: &Context<'_>) -> Option<Finding> {
         vm: Some(context.vm.name.clone()),
         symptom: "pause-loop exits come again and again at one place".to_owned(),
         evidence: vec![
-            format!(
-                "{} of the pause-loop exits are in runs of two and more at one place",
-                percent(pauses.in_runs_permille)
-            ),
-            format!(
-                "the longest run: {} exits of vCPU {} at {}{} within {}",
-                longest.exits,
-                longest.vcpu,
-                longest.rip,
-                longest.function.as_ref().map(|name| format!(" in {name}")).unwrap_or_default(),
-                time(longest.length_ns)
-            ),
-            format!(
-                "{} runs of {LONG_RUN} and more, {} of 100 and more, among {}",
-                of_runs(LONG_RUN),
-                of_runs(100),
-                pauses.runs.count
-            ),
+            Evidence::new(EvidenceId::RunShare).permille("share", pauses.in_runs_permille),
+            Evidence::new(EvidenceId::RunLongest)
+                .count("exits", longest.exits)
+                .number("vcpu", longest.vcpu.into())
+                .named("rip", &longest.rip)
+                .maybe_named("function", longest.function.as_deref())
+                .ns("length", longest.length_ns),
+            Evidence::new(EvidenceId::RunCounts)
+                .count("runs_10", of_runs(LONG_RUN))
+                .count("runs_100", of_runs(100))
+                .count("runs", pauses.runs.count),
         ],
         lost_ns_per_s: lost_ns,
-        cause: "Each exit gives the host a chance to run the vCPU that is waited for, and it runs another: the spinner comes back and finds nothing changed.".to_owned(),
+        cause: "Each exit gives the host a chance to run the vCPU that is waited for, and it runs \
+             another: the spinner comes back and finds nothing changed."
+            .to_owned(),
         confidence: Confidence::High,
-        refuted_by: "Runs as long in a guest that has its pCPUs for itself: then the wait is long, not the schedule wrong.".to_owned(),
+        refuted_by:
+            "Runs as long in a guest that has its pCPUs for itself: then the wait is long, \
+             not the schedule wrong."
+                .to_owned(),
         next: vec![
             remedy("choose the vCPU that is waited for", Stall::BoostTarget),
             remedy("make the host's scheduler obey the choice", Stall::BoostOutcome),
@@ -229,37 +233,9 @@ pub fn boosts(context: &Context<'_>) -> Vec<Finding> {
         .pauses
         .as_ref()
         .map_or(0, |pauses| pauses.outside_ns);
-    let kinds = [
-        (
-            "scheduler-mismatch",
-            "KVM boosts a vCPU, and the scheduler runs another",
-            "The scheduler keeps its own order: it forgets the boost of a vCPU that is not eligible, or has another that is due first. With a cgroup for each vCPU the two are not even on one queue.",
-            "The chosen vCPU had gone to sleep or to another pCPU before the decision, so that the scheduler had no choice.",
-            remedy(
-                "lower the yielder, so that the boosted vCPU is picked",
-                Stall::BoostOutcome,
-            ),
-        ),
-        (
-            "overboost",
-            "KVM boosts a vCPU that the spinner does not wait for, and it runs",
-            "KVM takes any vCPU that stands ready in turn; one woken from a halt cannot hold a lock, and one without the spinner's IPI cannot end its wait.",
-            "Spinners whose wait ends right after the boosted vCPU ran.",
-            remedy("boost only who can end the wait", Stall::BoostTarget),
-        ),
-        (
-            "lost-opportunity",
-            "KVM finds nobody to boost while vCPUs of the VM stand ready",
-            "KVM passes over vCPUs that were preempted in user mode, though they too have to take an IPI, and those that spun before.",
-            "Spinners that wait for a vCPU which runs already.",
-            remedy(
-                "make receivers of IPIs candidates also in user mode",
-                Stall::BoostTarget,
-            ),
-        ),
-    ];
     let mut findings = Vec::new();
-    for (name, symptom, cause, refuted_by, step) in kinds {
+    for kind in boost_kinds() {
+        let (name, symptom, cause, refuted_by, step) = kind;
         let (times, share) = count(name);
         if times < FEW / 4 {
             continue;
@@ -286,34 +262,60 @@ pub fn boosts(context: &Context<'_>) -> Vec<Finding> {
     findings
 }
 
-fn evidence(boosts: &BoostTable, name: &str, times: u64, share: u64) -> Vec<String> {
+/// Outcomes that are findings: name, symptom, cause, what would refute it, what to do.
+fn boost_kinds() -> [(&'static str, &'static str, &'static str, &'static str, Step); 3] {
+    [
+        (
+            "scheduler-mismatch",
+            "KVM boosts a vCPU, and the scheduler runs another",
+            "The scheduler keeps its own order: it forgets the boost of a vCPU that is not \
+             eligible, or has another that is due first. With a cgroup for each vCPU the two are \
+             not even on one queue.",
+            "The chosen vCPU had gone to sleep or to another pCPU before the decision, so that the \
+             scheduler had no choice.",
+            remedy(
+                "lower the yielder, so that the boosted vCPU is picked",
+                Stall::BoostOutcome,
+            ),
+        ),
+        (
+            "overboost",
+            "KVM boosts a vCPU that the spinner does not wait for, and it runs",
+            "KVM takes any vCPU that stands ready in turn; one woken from a halt cannot hold a \
+             lock, and one without the spinner's IPI cannot end its wait.",
+            "Spinners whose wait ends right after the boosted vCPU ran.",
+            remedy("boost only who can end the wait", Stall::BoostTarget),
+        ),
+        (
+            "lost-opportunity",
+            "KVM finds nobody to boost while vCPUs of the VM stand ready",
+            "KVM passes over vCPUs that were preempted in user mode, though they too have to take \
+             an IPI, and those that spun before.",
+            "Spinners that wait for a vCPU which runs already.",
+            remedy(
+                "make receivers of IPIs candidates also in user mode",
+                Stall::BoostTarget,
+            ),
+        ),
+    ]
+}
+
+fn evidence(boosts: &BoostTable, name: &str, times: u64, share: u64) -> Vec<Evidence> {
     let mut evidence = vec![
-        format!(
-            "{times} of {} looks for a vCPU to boost, {}",
-            boosts.spins,
-            percent(share)
-        ),
-        format!(
-            "of {} boosts that the scheduler agreed to, {} ran next: {}",
-            boosts.decided,
-            boosts.ran_next,
-            percent(boosts.ran_next_permille)
-        ),
+        Evidence::new(EvidenceId::BoostShare)
+            .count("times", times)
+            .count("spins", boosts.spins)
+            .permille("share", share),
+        Evidence::new(EvidenceId::BoostRanNext)
+            .count("decided", boosts.decided)
+            .count("ran_next", boosts.ran_next)
+            .permille("share", boosts.ran_next_permille),
     ];
     if name == "scheduler-mismatch" {
-        let rows = boosts
-            .instead
-            .iter()
-            .map(|row| format!("{} {}", row.name, row.count));
-        evidence.push(format!(
-            "who ran instead: {}",
-            rows.collect::<Vec<_>>().join(", ")
-        ));
+        evidence.push(listed(EvidenceId::BoostInstead, boosts.instead.iter()));
     } else if boosts.passed_over > 0 {
-        evidence.push(format!(
-            "{} looks passed over a ready vCPU that had yet to take the spinner's IPI",
-            boosts.passed_over
-        ));
+        let passed_over = Evidence::new(EvidenceId::BoostPassedOver);
+        evidence.push(passed_over.count("looks", boosts.passed_over));
     }
     evidence
 }

@@ -42,14 +42,15 @@ pub struct VcpuTable {
     pub exit_ns: u64,
     /// Pause-loop exits.
     pub pause_exits: u64,
-    /// Ready but descheduled.
-    pub steal_ns: u64,
-    /// From wake-up to its turn.
-    pub wakeup_wait_ns: u64,
+    /// Ready but descheduled; `None` like the next three if the source has no events of the
+    /// scheduler.
+    pub steal_ns: Option<u64>,
+    /// From wake-up to its turn; `None` also if no wake-up was recorded.
+    pub wakeup_wait_ns: Option<u64>,
     /// How often it was descheduled while ready.
-    pub descheduled: u64,
+    pub descheduled: Option<u64>,
     /// Of these, how often KVM did not mark it preempted.
-    pub unmarked: u64,
+    pub unmarked: Option<u64>,
 }
 
 /// Exits of one reason.
@@ -253,20 +254,24 @@ pub struct ShootdownTable {
 /// What keeping time costs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimerTable {
-    /// Exits that arm or stop the timer.
-    pub arms: u64,
+    /// Exits that arm or stop the timer; `None` if no event tells of any.
+    pub arms: Option<u64>,
     /// Of these, how many stop it.
-    pub stops: u64,
+    pub stops: Option<u64>,
     /// Exits because the preemption timer ran out.
     pub expiry_exits: u64,
-    /// Timer interrupts that virtual APICs took.
-    pub delivered: u64,
-    /// Exits on the host's own ticks.
-    pub host_ticks: u64,
+    /// Timer interrupts that virtual APICs took; `None` if no interrupt was recorded.
+    pub delivered: Option<u64>,
+    /// Exits on the host's own ticks; `None` if no tick was recorded.
+    pub host_ticks: Option<u64>,
+    /// Ticks that the host put into the guests; `None` if no source told of any.
+    pub ticks_injected: Option<u64>,
+    /// Ticks that the guests took; `None` if no source told of any.
+    pub ticks_taken: Option<u64>,
     /// Time outside the guest for arming and expiry.
     pub guest_timer_ns: u64,
     /// Time outside the guest for the host's ticks.
-    pub host_tick_ns: u64,
+    pub host_tick_ns: Option<u64>,
     /// How often its vCPUs halted.
     pub idle_entries: u64,
     /// For how long, in all.

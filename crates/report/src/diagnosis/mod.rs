@@ -8,8 +8,10 @@ use steady_measures::Unit;
 
 use crate::humane;
 
+mod evidence;
 mod tables;
 
+pub use evidence::evidence_words;
 use tables::tables;
 pub use tables::{boost_words, calls_words, preempt_words, timers_words};
 
@@ -46,6 +48,12 @@ pub fn text(diagnosis: &Diagnosis, options: Options) -> String {
 #[must_use]
 pub fn time(ns: u64) -> String {
     humane::positive(Unit::Ns, ns)
+}
+
+/// What is known, in words; `–` for what is not.
+#[must_use]
+pub fn known(number: Option<u64>, words: impl Fn(u64) -> String) -> String {
+    number.map_or_else(|| "–".to_owned(), words)
 }
 
 /// Thousandths as a percentage.
@@ -86,6 +94,38 @@ pub fn losses(trace: &TraceDiagnosis) -> Vec<String> {
     said
 }
 
+/// How many CPUs the recorded machine has.
+#[must_use]
+pub fn pcpus(trace: &TraceDiagnosis) -> String {
+    trace
+        .pcpus
+        .map_or_else(|| "–".to_owned(), |pcpus| pcpus.to_string())
+}
+
+/// What remedies say of themselves and what is only counted, in sentences.
+#[must_use]
+pub fn remedies_words(trace: &TraceDiagnosis) -> Vec<String> {
+    let remedies = trace.remedies.iter().map(|row| {
+        let mut said = format!(
+            "remedy {}: {} calls ({} ended), {} targets, {} left to callers, {} other events",
+            row.remedy,
+            humane::grouped(row.calls),
+            humane::grouped(row.done),
+            humane::grouped(row.targets),
+            humane::grouped(row.left),
+            humane::grouped(row.others)
+        );
+        if row.call_ns.count > 0 {
+            let (mean, max) = (time(row.call_ns.mean), time(row.call_ns.max));
+            let _ = write!(said, "; a call took {mean} on average, {max} at most");
+        }
+        said
+    });
+    let counted = trace.counted.iter();
+    let counted = counted.map(|row| format!("{}: {}", row.name, humane::grouped(row.count)));
+    remedies.chain(counted).collect()
+}
+
 fn head(out: &mut String, trace: &TraceDiagnosis) {
     let release = trace.release.as_deref().unwrap_or("kernel unknown");
     let _ = writeln!(
@@ -93,7 +133,7 @@ fn head(out: &mut String, trace: &TraceDiagnosis) {
         "{}: {}, {release}, {} pCPUs, {} events in {}",
         trace.name,
         trace.format,
-        trace.pcpus,
+        pcpus(trace),
         humane::grouped(trace.events),
         time(trace.span_ns)
     );
@@ -118,6 +158,9 @@ fn head(out: &mut String, trace: &TraceDiagnosis) {
             "VMs are told apart by thread ids that follow each other; \
              the probes of `steady record` would tell for sure",
         );
+    }
+    for words in remedies_words(trace) {
+        wrapped(out, "  ", &words);
     }
     if let Some(symbols) = &trace.symbols {
         let _ = writeln!(
@@ -172,8 +215,8 @@ fn one(out: &mut String, at: usize, finding: &Finding, all: &Diagnosis, options:
             time(finding.lost_ns_per_s)
         );
     }
-    for line in &finding.evidence {
-        wrapped(out, "   - ", line);
+    for evidence in &finding.evidence {
+        wrapped(out, "   - ", &evidence_words(evidence));
     }
     let sure = format!("{:?}", finding.confidence).to_lowercase();
     wrapped(

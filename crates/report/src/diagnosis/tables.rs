@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use steady_diagnose::{BoostTable, Spread, TraceDiagnosis, VmTable};
 
-use super::{percent, time, wrapped};
+use super::{known, percent, time, wrapped};
 use crate::humane;
 
 /// Exit reasons, places and the like that are shown of each VM.
@@ -138,10 +138,10 @@ fn vcpus(out: &mut String, vm: &VmTable) {
             format!("{} ({} {})", vcpu.number, vcpu.comm, vcpu.tid),
             humane::grouped(vcpu.exits),
             humane::grouped(vcpu.pause_exits),
-            time(vcpu.steal_ns),
-            time(vcpu.wakeup_wait_ns),
-            humane::grouped(vcpu.descheduled),
-            humane::grouped(vcpu.unmarked)
+            known(vcpu.steal_ns, time),
+            known(vcpu.wakeup_wait_ns, time),
+            known(vcpu.descheduled, humane::grouped),
+            known(vcpu.unmarked, humane::grouped)
         );
     }
 }
@@ -163,7 +163,8 @@ pub fn boost_words(boosts: &BoostTable) -> Vec<String> {
     }
     if boosts.ran_next > 0 {
         said.push(format!(
-            "those that ran next did so after {} on average, p99 {}; {} on the yielder's pCPU, {} on another",
+            "those that ran next did so after {} on average, p99 {}; {} on the yielder's pCPU, {} \
+             on another",
             time(boosts.delay_ns.mean),
             time(boosts.delay_ns.p99),
             humane::grouped(boosts.same_pcpu),
@@ -189,7 +190,8 @@ pub fn preempt_words(vm: &VmTable) -> Option<String> {
     let rows = table.after.iter().take(REASONS_NAMED);
     let rows = rows.map(|row| format!("{} {}", row.name, humane::grouped(row.count)));
     Some(format!(
-        "descheduled while ready {} times, by the exit before: {}; of these PV TLB flush could not have seen {}",
+        "descheduled while ready {} times, by the exit before: {}; of these PV TLB flush could not \
+         have seen {}",
         humane::grouped(all),
         joined(rows),
         humane::grouped(table.unmarked)
@@ -237,14 +239,16 @@ pub fn calls_words(vm: &VmTable) -> Option<String> {
 #[must_use]
 pub fn timers_words(vm: &VmTable) -> Option<String> {
     let timers = &vm.timers;
-    let exits = timers.arms + timers.expiry_exits + timers.host_ticks;
+    let told = [timers.arms, timers.host_ticks].into_iter().flatten();
+    let exits = told.sum::<u64>() + timers.expiry_exits;
     (exits > 0).then(|| {
         format!(
-            "timers: {} exits to arm or stop, {} at expiry, {} on the host's own ticks; idle {} times for {}. \
-             By the Paratick paper's formulas at {} Hz: periodic ticks {} exits, tickless {}, paratick at most {}",
-            humane::grouped(timers.arms),
+            "timers: {} exits to arm or stop, {} at expiry, {} on the host's own ticks; idle {} \
+             times for {}. By the Paratick paper's formulas at {} Hz: periodic ticks {} exits, \
+             tickless {}, paratick at most {}",
+            known(timers.arms, humane::grouped),
             humane::grouped(timers.expiry_exits),
-            humane::grouped(timers.host_ticks),
+            known(timers.host_ticks, humane::grouped),
             humane::grouped(timers.idle_entries),
             time(timers.idle_ns),
             timers.tick_hz,

@@ -29,7 +29,8 @@ pub(super) mod id {
     pub const BUFFER_TEXT: u16 = 22;
 }
 
-/// Takes what one option says into `meta`. Options that both versions do not share are not for here.
+/// Takes what one option says into `meta`. Options that both versions do not share are not for
+/// here.
 pub(super) fn take(
     meta: &mut Meta,
     option: u16,

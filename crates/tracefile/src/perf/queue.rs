@@ -88,6 +88,11 @@ impl Queue {
         self.round = self.latest;
         self.sort();
         self.due = self.items.partition_point(|item| item.time <= limit);
+        assert!(
+            limit <= self.round,
+            "a round ends no earlier than the one before"
+        );
+        assert!(self.due <= self.items.len(), "what is due waits");
     }
 
     /// Memory is short: the earlier half is due.
@@ -121,6 +126,7 @@ impl Queue {
             item.at = bytes.len();
             bytes.extend_from_slice(from);
         }
+        assert!(bytes.len() <= self.bytes.len(), "sorting makes no bytes");
         self.bytes = bytes;
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The fields of an event, from its printed text.
 //!
-//! Most events print `key=value`. KVM's print words (`vcpu 0 reason HLT rip 0x…`), and libtraceevent
-//! prints some events of the scheduler in a form of its own. Fields have the names that they have
-//! in binary traces, as far as the text shows them.
+//! Most events print `key=value`. KVM's print words (`vcpu 0 reason HLT rip 0x…`), and
+//! libtraceevent prints some events of the scheduler in a form of its own. Fields have the names
+//! that they have in binary traces, as far as the text shows them.
 
 use super::words;
 use crate::event::hash;

@@ -123,6 +123,11 @@ impl Lines {
             }
         };
         self.len += n;
+        assert!(
+            self.len <= self.buffer.len(),
+            "a reader gives no more than there is room for"
+        );
+        assert!(self.at == 0, "what was given is out of the window");
         self.ended = n == 0;
         Ok(())
     }

@@ -202,6 +202,10 @@ impl CpuStream {
             self.time = self.time.wrapping_add(delta);
             self.head = (start, end);
             self.pos = end;
+            debug_assert!(
+                start <= end && end <= self.page_end,
+                "a record lies in its page"
+            );
             return Ok(true);
         }
         Ok(false)
@@ -259,6 +263,14 @@ impl CpuStream {
             self.pos = start + self.layout.data;
             // A page that the file's end cuts off still has its first records.
             self.page_end = start + end.min(avail);
+            assert!(
+                self.page_end <= self.next_page,
+                "a page ends before the next begins"
+            );
+            assert!(
+                self.next_page <= self.buffer.len(),
+                "pages lie in what was read"
+            );
             return Ok(true);
         }
     }

@@ -74,8 +74,8 @@ impl PerfSource {
             state.loss.cut(Place::Byte(input.len()), head.missing);
             state.loss.damaged(Fault::new(
                 Place::Byte(input.len()),
-                "the end of the file, where perf describes the events, is missing: was perf killed? \
-                 No event can be read without",
+                "the end of the file, where perf describes the events, is missing: was perf \
+                 killed? No event can be read without",
             ));
         }
         let reader = Section {

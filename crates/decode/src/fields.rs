@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! One row of the table of events, and the fields that it reads.
+
+use std::cell::Cell;
+
+use steady_events::{Isa, Kind};
+use steady_tracefile::{EventDef, FieldId, Record};
+
+/// Fields of a row, at most.
+pub const MOST_FIELDS: usize = 5;
+/// Names of a field, at most.
+pub const MOST_NAMES: usize = 3;
+
+/// How one tracepoint becomes an event.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    /// Name of the tracepoint.
+    pub name: &'static str,
+    /// Its system, if others have tracepoints of this name; a trace that does not tell the system
+    /// is believed.
+    pub system: Option<&'static str>,
+    /// Names of the fields that are read, at most [`MOST_FIELDS`]; where printed text calls one
+    /// otherwise than the binary format does, both names with a `|` between them.
+    pub fields: &'static [&'static str],
+    /// Reads the record, its fields by their place in `fields`; `None` if it lacks one without
+    /// which it means nothing.
+    pub read: for<'r, 'a> fn(&Fields<'r, 'a>) -> Option<Kind<'a>>,
+}
+
+/// The identifiers of a row's fields in one trace.
+pub(crate) type Ids = [[Option<FieldId>; MOST_NAMES]; MOST_FIELDS];
+
+impl Row {
+    /// Whether it reads this event of a trace.
+    pub(crate) fn is_of(&self, event: &EventDef) -> bool {
+        let own = |system| event.system.is_empty() || event.system == system;
+        self.name == event.name && self.system.is_none_or(own)
+    }
+
+    pub(crate) fn ids(&self, event: &EventDef) -> Ids {
+        assert!(
+            self.fields.len() <= MOST_FIELDS,
+            "{} reads too many fields",
+            self.name
+        );
+        let mut ids = Ids::default();
+        for (ids, names) in ids.iter_mut().zip(self.fields) {
+            let count = names.split('|').count();
+            assert!(count <= MOST_NAMES, "{names} has too many names");
+            for (id, name) in ids.iter_mut().zip(names.split('|')) {
+                *id = event.field(name);
+            }
+        }
+        ids
+    }
+}
+
+/// A record with the places of its row's fields.
+#[derive(Debug)]
+pub struct Fields<'r, 'a> {
+    pub(crate) record: &'r Record<'a>,
+    pub(crate) ids: &'r Ids,
+    pub(crate) isa: &'r Cell<Isa>,
+}
+
+impl<'a> Fields<'_, 'a> {
+    /// The event as the trace describes it.
+    #[must_use]
+    pub fn event(&self) -> &'a EventDef {
+        self.record.event
+    }
+
+    /// A number.
+    #[must_use]
+    pub fn u64(&self, at: usize) -> Option<u64> {
+        let mut ids = self.ids[at].iter().flatten();
+        ids.find_map(|&id| self.record.u64(id))
+    }
+
+    /// A number of 32 bits.
+    #[must_use]
+    pub fn u32(&self, at: usize) -> Option<u32> {
+        self.u64(at).and_then(|value| u32::try_from(value).ok())
+    }
+
+    /// A thread.
+    #[must_use]
+    pub fn tid(&self, at: usize) -> Option<i32> {
+        let mut ids = self.ids[at].iter().flatten();
+        let value = ids.find_map(|&id| self.record.i64(id))?;
+        i32::try_from(value).ok()
+    }
+
+    /// A name, a word of text.
+    #[must_use]
+    pub fn str(&self, at: usize) -> Option<&'a [u8]> {
+        let mut ids = self.ids[at].iter().flatten();
+        ids.find_map(|&id| self.record.str(id))
+    }
+
+    /// The low byte, which is where an interrupt command keeps its vector.
+    #[must_use]
+    pub fn vector(&self, at: usize) -> Option<u8> {
+        u8::try_from(self.u64(at)? & 0xff).ok()
+    }
+
+    /// A flag that is a number in binary traces and a word in text.
+    #[must_use]
+    pub fn flag(&self, at: usize) -> Option<bool> {
+        match self.u64(at) {
+            Some(value) => Some(value != 0),
+            None => Some(matches!(self.str(at)?, b"true" | b"Y" | b"wait" | b"write")),
+        }
+    }
+}
