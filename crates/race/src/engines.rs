@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The engines that a command offers: one list of names and constructors.
 //!
-//! To add an engine, add its room behind [`Engine`] and one [`Entry`] to the command's list. Nothing
-//! else names engines.
+//! To add an engine, add its room behind [`Engine`] and one [`Entry`] to the command's list.
+//! Nothing else names engines.
 
 use thiserror::Error;
 

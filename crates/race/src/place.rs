@@ -38,7 +38,11 @@ impl FileError {
 
 /// There is not enough room.
 #[derive(Debug, Error)]
-#[error("only {free_mib} MiB free at {}, at least {need_mib} are needed: make room, or set another place with -o", path.display())]
+#[error(
+    "only {free_mib} MiB free at {}, at least {need_mib} are needed: make room, or set another \
+     place with -o",
+    path.display()
+)]
 pub struct NoRoom {
     /// Where.
     pub path: PathBuf,

@@ -17,7 +17,8 @@ use crate::image::iso;
 /// The engine `bochs`.
 pub const KIND: EngineKind = EngineKind {
     name: "bochs",
-    description: "real Linux/KVM on an emulated Intel host (Bochs, VMX with EPT, VPID and pause-loop exiting); its clock is instructions, so runs repeat exactly",
+    description: "real Linux/KVM on an emulated Intel host (Bochs, VMX with EPT, VPID and \
+                  pause-loop exiting); its clock is instructions, so runs repeat exactly",
     clock: Clock::Instructions {
         per_second: INSTRUCTIONS_PER_SECOND,
     },

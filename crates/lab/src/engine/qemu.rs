@@ -20,7 +20,8 @@ use crate::process::find_program;
 /// The engine `qemu`.
 pub const KIND: EngineKind = EngineKind {
     name: "qemu",
-    description: "real Linux/KVM on an emulated AMD host (QEMU TCG, SVM, no pause filter); its clock is the wall, so runs differ",
+    description: "real Linux/KVM on an emulated AMD host (QEMU TCG, SVM, no pause filter); its \
+                  clock is the wall, so runs differ",
     clock: Clock::Wall,
     most_pcpus: 64,
     most_memory_mib: None,
