@@ -145,6 +145,9 @@ static void test_arguments(void)
 	EXPECT(record->flags = 1u << 31 | KVM_SHOOT4U_FREED_TABLES, -KVM_EINVAL);
 	EXPECT(record->first = 1, -KVM_EINVAL);
 	EXPECT(record->first = 63, -KVM_EINVAL);
+	/* Behind the last APIC id comes none, and not the caller's 0. */
+	EXPECT(record->first = 0xffffffc0; record->words = 2; request->a1 = RECORD_BYTES(2);
+	       record->targets[0] = 0; record->targets[1] = 1, -KVM_EINVAL);
 	EXPECT(request->a0 += 4, -KVM_EFAULT);
 	EXPECT(request->a0 += getpagesize() - RECORD_BYTES(0), -KVM_EFAULT);
 	EXPECT(request->a0 = 1ull << 40, -KVM_EFAULT);

@@ -115,6 +115,9 @@ static long shoot4u_check(const struct kvm_shoot4u_call *call, u64 bytes)
 	if (bytes != sizeof(*call) + (u64)call->words * sizeof(u64) || call->first % 64 ||
 	    (call->flags & ~KVM_SHOOT4U_FREED_TABLES))
 		return -KVM_EINVAL;
+	/* An id behind the last one would come out as a small one, which is somebody else's. */
+	if (call->first > U32_MAX - call->words * 64 + 1)
+		return -KVM_EINVAL;
 	if (call->stride_shift != 12 && call->stride_shift != 21 && call->stride_shift != 30)
 		return -KVM_EINVAL;
 
