@@ -11,7 +11,6 @@
 #include <uapi/linux/kvm_para.h>
 
 #include "hyperv.h"
-#include "kvm_cache_regs.h"
 #include "mmu.h"
 #include "shoot4u.h"
 #include "trace.h"
@@ -232,17 +231,17 @@ static fastpath_t shoot4u_fastpath(struct kvm_vcpu *vcpu)
 }
 
 /*
- * A hypercall, right after the exit: carries out KVM_HC_SHOOT4U without the way through vcpu_run(), as
- * KVM does with an IPI, or leaves it to kvm_emulate_hypercall(). Eager calls are left: they interrupt
+ * KVM_HC_SHOOT4U, right after the exit: carried out without the way through vcpu_run(), as
+ * KVM does with an IPI, or left to kvm_emulate_hypercall(). Eager calls are left: they interrupt
  * with a function call, which needs interrupts on.
  */
-fastpath_t kvm_shoot4u_fastpath(struct kvm_vcpu *vcpu)
+fastpath_t __kvm_shoot4u_fastpath(struct kvm_vcpu *vcpu)
 {
 	int mode = READ_ONCE(shoot4u_mode);
 	fastpath_t ret;
 
 	if (mode != KVM_SHOOT4U_DEFERRED || !shoot4u_allowed(vcpu, mode) ||
-	    kvm_rax_read(vcpu) != KVM_HC_SHOOT4U || kvm_rdx_read(vcpu) || kvm_rsi_read(vcpu) ||
+	    kvm_rdx_read(vcpu) || kvm_rsi_read(vcpu) ||
 	    kvm_xen_hypercall_enabled(vcpu->kvm) || kvm_hv_hypercall_enabled(vcpu) ||
 	    !is_64_bit_hypercall(vcpu) || kvm_x86_call(get_cpl)(vcpu))
 		return EXIT_FASTPATH_NONE;
@@ -252,4 +251,4 @@ fastpath_t kvm_shoot4u_fastpath(struct kvm_vcpu *vcpu)
 	kvm_vcpu_srcu_read_unlock(vcpu);
 	return ret;
 }
-EXPORT_SYMBOL_GPL(kvm_shoot4u_fastpath);
+EXPORT_SYMBOL_GPL(__kvm_shoot4u_fastpath);
