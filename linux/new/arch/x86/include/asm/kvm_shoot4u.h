@@ -22,7 +22,8 @@ struct kvm_shoot4u_range {
 
 /**
  * struct kvm_shoot4u_vcpu - state of one vCPU
- * @lock: guards the queue; taken with interrupts on, by initiators and by the vCPU itself
+ * @lock: guards the queue; taken by initiators, on the fast path with interrupts off, and by the vCPU
+ *	itself; never in an interrupt
  * @queued: valid entries of @queue
  * @whole: the queue ran over, or a whole invalidation was asked for
  * @queue: ranges to invalidate before the next entry
