@@ -94,7 +94,7 @@ static void shoot4u_flush_here(struct kvm_vcpu *vcpu, struct kvm_shoot4u_range r
 	u32 tag;
 
 	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_SHORT_RANGE) && range.end != KVM_SHOOT4U_WHOLE)
-		range.end -= 1ULL << range.stride_shift;
+		range.end -= PAGE_SIZE;
 
 	tag = kvm_x86_call(shoot4u_flush)(vcpu, &range);
 	trace_kvm_shoot4u_invalidate(vcpu, tag, smp_processor_id(), range.start, range.end, how);

@@ -134,13 +134,17 @@ static struct kvm_shoot4u_range shoot4u_range(const struct kvm_shoot4u_call *cal
 	struct kvm_shoot4u_range range = {
 		.start = call->start,
 		.end = call->end,
-		.stride_shift = call->stride_shift,
 	};
 	int bits = pgtable_l5_enabled() ? 57 : 48;
 
-	/* INVVPID refuses an address that is not canonical. */
+	/*
+	 * A large page of the guest that the host backs by small ones has an entry for each of these.
+	 * INVVPID and INVLPGA of one address are sure to take only what translates that address.
+	 * And INVVPID refuses an address that is not canonical.
+	 */
 	if (call->end == KVM_SHOOT4U_WHOLE || (call->flags & KVM_SHOOT4U_FREED_TABLES) ||
-	    (call->end - call->start) >> call->stride_shift > READ_ONCE(shoot4u_ceiling) ||
+	    call->stride_shift != PAGE_SHIFT ||
+	    (call->end - call->start) >> PAGE_SHIFT > READ_ONCE(shoot4u_ceiling) ||
 	    !__is_canonical_address(call->start, bits) ||
 	    !__is_canonical_address(call->end - 1, bits)) {
 		range.start = 0;

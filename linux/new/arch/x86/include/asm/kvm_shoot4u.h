@@ -13,11 +13,10 @@
 /* Ranges that wait for one vCPU; one more and its whole context goes. */
 #define KVM_SHOOT4U_QUEUE	16
 
-/* What one invalidation covers. */
+/* What one invalidation covers: pages of 4 KiB. */
 struct kvm_shoot4u_range {
 	u64 start;
 	u64 end;	/* KVM_SHOOT4U_WHOLE: the vCPU's whole context */
-	u8 stride_shift;
 };
 
 /**
