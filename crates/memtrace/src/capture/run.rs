@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The capture itself: starts the program, takes its stream in, writes the trace.
 
+use super::children;
 use super::convert::Converter;
 use super::error::io_error;
 use super::setup::{Guard, Setup};
@@ -25,7 +26,8 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 const EXIT_LIMIT: Duration = Duration::from_secs(5);
 
 /// Runs one capture. `cancel` may be set at any time, by a signal handler for one: the capture
-/// then ends as at a limit, with what there is, or, before the program begins, with an error. However it ends, no process of it stays behind.
+/// then ends as at a limit, with what there is, or, before the program begins, with an error.
+/// However it ends, no process of it stays behind.
 ///
 /// # Errors
 /// [`CaptureError`]; no file is then left under the output's name that was not there before.
@@ -68,6 +70,7 @@ pub fn run(options: &Options, cancel: &AtomicBool) -> Result<Summary, CaptureErr
         },
     };
     drop(guard);
+    let children = children::read(&socket);
 
     let writer = file.writer();
     writer.set_maps_complete(unmapped_accesses == 0);
@@ -78,6 +81,7 @@ pub fn run(options: &Options, cancel: &AtomicBool) -> Result<Summary, CaptureErr
         digest,
         ending,
         unmapped_accesses,
+        children,
         elapsed: began.elapsed(),
     })
 }
