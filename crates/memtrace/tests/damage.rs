@@ -214,12 +214,14 @@ fn columns_that_do_not_fit_their_records_are_damage() {
 
 /// [`one_load`] after more instructions than its tag holds, with counts to match.
 fn one_late_load(instructions: u64) -> Vec<u8> {
-    let (mut extras, mut left) = (Vec::new(), instructions);
-    while left > 127 {
-        extras.push((left & 127) as u8 | 128);
-        left >>= 7;
-    }
-    extras.push(left as u8);
+    // Seven bits a byte, low ones first; the high bit says that more follow.
+    let bytes = instructions.max(1).ilog2() / 7;
+    let extras: Vec<u8> = (0..=bytes)
+        .map(|at| {
+            let bits = u8::try_from(instructions >> (7 * at) & 127).unwrap();
+            bits | if at < bytes { 128 } else { 0 }
+        })
+        .collect();
     let load = payload(&[5, 1], &[0b0000_0010], &[0b1111_1100], &[0x40], &extras);
     let counts = Counts {
         instructions,
