@@ -95,6 +95,18 @@ fn metric(result: &Value, variant: &str, name: &str) -> i64 {
 }
 
 #[test]
+fn a_capture_names_the_processes_that_are_not_in_it() {
+    let place = Place::new();
+    let words = ["coherence", "capture", "-o", "sh.smt", "--"];
+    let program = ["/bin/sh", "-c", "/bin/true; exit 0"];
+    let output = place.steady(&[&words[..], &program[..]].concat());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    let named = "  not in the trace: 1 process that it made\n    1 /bin/true\n";
+    assert!(said.contains(named), "{said}");
+}
+
+#[test]
 fn a_real_program_goes_through_capture_check_compare_and_report() {
     let place = Place::new();
     let said = place.capture();

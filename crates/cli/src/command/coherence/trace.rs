@@ -68,7 +68,8 @@ fn children(out: &mut impl Write, children: &[Children]) -> std::io::Result<()> 
     if all == 0 {
         return Ok(());
     }
-    writeln!(out, "  not in the trace: {all} processes that it made")?;
+    let processes = if all == 1 { "process" } else { "processes" };
+    writeln!(out, "  not in the trace: {all} {processes} that it made")?;
     for one in children {
         let copies = "copies of the program, or unknown";
         let program = one.program.as_deref().unwrap_or(copies);
