@@ -87,3 +87,25 @@ bool leaves_block(const uint8_t *code)
 		return false;
 	}
 }
+
+/* How a repeated string instruction counts; TURN_NONE for all others. */
+enum turn turn_of(const uint8_t *code)
+{
+	bool repeated = false;
+	int at = 0;
+
+	for (; at < 14 && is_prefix(code[at]); at++)
+		repeated |= code[at] == 0xf2 || code[at] == 0xf3;
+	if (!repeated)
+		return TURN_NONE;
+	switch (code[at]) {
+	case 0xa4: case 0xa5: case 0xac ... 0xaf: /* MOVS, LODS, SCAS */
+		return TURN_LOAD;
+	case 0xaa: case 0xab: /* STOS */
+		return TURN_STORE;
+	case 0xa6: case 0xa7: /* CMPS */
+		return TURN_SECOND_LOAD;
+	default:
+		return TURN_NONE;
+	}
+}

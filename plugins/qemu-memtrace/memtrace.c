@@ -7,7 +7,8 @@
  * Order. Accesses gather in a buffer per thread. Before a mapping call is sent, every thread's
  * buffer is flushed, and mapping calls run one at a time from entry to return. So an access that
  * the program orders before an unmapping stands before it in the stream, and one to a new mapping
- * stands after it. Elsewhere the order between threads is that of buffers of BUFFER_ACCESSES (threads.h).
+ * stands after it. Elsewhere the order between threads is that of buffers of BUFFER_ACCESSES
+ * (threads.h).
  *
  * Left out: accesses the kernel makes (read(2) into a buffer, signal frames), instruction
  * fetches, System V shared memory (its accesses lie in no known range), forked children, which
@@ -113,7 +114,7 @@ static void on_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t va
 	if (write && (mark & MARK_LEAVES) &&
 	    is_from_emulator((uintptr_t)__builtin_return_address(0)))
 		return;
-	now = retired_access(&t->retired, mark);
+	now = retired_access(&t->retired, mark, write);
 	gone = now - t->last;
 	if (now < t->last) {
 		fprintf(stderr, "qemu-memtrace: thread %u's count of instructions ran back\n",
@@ -159,7 +160,8 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		const uint8_t *code = qemu_plugin_insn_haddr(insn);
 		bool last = i + 1 == count;
-		uint64_t mark = mark_of(block, i + 1, last, last && code && leaves_block(code));
+		uint64_t mark = mark_of(block, i + 1, last, last && code && leaves_block(code),
+					last && code ? turn_of(code) : TURN_NONE);
 
 		if (last)
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_block,

@@ -10,9 +10,6 @@ use steady_memtrace::capture;
 
 use crate::support::{Bench, works};
 
-/// String instructions of the third stretch: the emulator turns once more to find each done.
-const COPIES: u64 = 20;
-
 #[test]
 fn captured_counts_are_those_of_stepping_through_the_program() {
     let bench = Bench::new(include_str!("work.c"));
@@ -28,9 +25,8 @@ fn captured_counts_are_those_of_stepping_through_the_program() {
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     // Before the first marker runs the loader, which looks at the processor it is on.
-    let mut stepped: Vec<u64> = text.lines().skip(1).map(|n| n.parse().unwrap()).collect();
+    let stepped: Vec<u64> = text.lines().skip(1).map(|n| n.parse().unwrap()).collect();
     assert_eq!(stepped.len(), 4, "{text}");
-    stepped[2] += COPIES;
 
     capture::run(&bench.options(&[]), &AtomicBool::new(false)).unwrap();
     let (mut captured, mut sum) = (Vec::new(), 0);

@@ -6,10 +6,21 @@
 #include <unistd.h>
 
 #define VALUES 150
-#define COPIES 20
+#define TIMES 5
+#define LENGTH 37
+
+/* A string instruction; all bytes are 0 until 1 is stored, so scan and comparison go on. */
+#define STRING(text) do { \
+	void *source = from, *target = to; \
+	long turns = LENGTH, value = 1; \
+	__asm__ volatile(text \
+			 : "+D"(target), "+S"(source), "+c"(turns), "+a"(value) \
+			 : \
+			 : "memory", "cc"); \
+} while (0)
 
 static unsigned long values[VALUES];
-static char from[300], to[300];
+static char from[8 * LENGTH], to[8 * LENGTH];
 
 static void mark(long id)
 {
@@ -47,14 +58,15 @@ int main(void)
 	mark(1);
 	sort();
 	mark(2);
-	for (int i = 0; i < COPIES; i++) {
-		void *source = from, *target = to;
-		long bytes = sizeof(from);
-
-		__asm__ volatile("rep movsb"
-				 : "+D"(target), "+S"(source), "+c"(bytes)
-				 :
-				 : "memory");
+	for (int i = 0; i < TIMES; i++) {
+		STRING("rep movsb");
+		STRING("rep movsq");
+		STRING("repne scasb");
+		STRING("repe cmpsb");
+		STRING("rep stosb");
+		STRING("rep lodsb");
+		STRING("movsb");
+		STRING("cmpsb");
 	}
 	mark(3);
 	for (int i = 0; i < VALUES; i++)
