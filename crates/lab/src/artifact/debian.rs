@@ -15,10 +15,12 @@ use crate::process::run_step;
 /// The release whose source packages are compiled.
 pub const SUITE: &str = "trixie";
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+/// Folder of apt's own state for a download.
+const STATE: &str = "apt";
 const STEP_LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// Unpacks the upstream source of `package` into the new folder `tree`; what is downloaded stays
-/// in `work`.
+/// Unpacks the upstream source of `package` into the new folder `tree`; what was downloaded into
+/// `work` for it is removed again.
 ///
 /// # Errors
 /// [`LabError::Build`] if apt or tar fails, [`LabError::Missing`] if this machine's apt knows no
@@ -42,13 +44,16 @@ pub fn fetch(work: &Path, package: &str, tree: &Path) -> Result<(), LabError> {
         &work.join("unpack.log"),
         STEP_LIMIT,
         || {},
-    )
+    )?;
+    let state = work.join(STATE);
+    fs::remove_dir_all(&state).map_err(|error| LabError::io("remove", &state, error))?;
+    fs::remove_file(&archive).map_err(|error| LabError::io("remove", &archive, error))
 }
 
 /// Downloads the source archive through apt, with apt's own checks, and returns its path.
 fn download(work: &Path, package: &str) -> Result<PathBuf, LabError> {
     let what = format!("fetching the source of {package}");
-    let state = work.join("apt");
+    let state = work.join(STATE);
     for part in ["lists/partial", "cache/archives/partial", "etc"] {
         let path = state.join(part);
         fs::create_dir_all(&path).map_err(|error| LabError::io("make", &path, error))?;
