@@ -134,8 +134,9 @@ Examples:
   steady coherence capture -o words.smt --wait-marker --max-accesses 20000000 -- ./wordcount 8 16
   steady coherence check bzip.smt && steady coherence compare bzip.smt
 
-The program runs under qemu-x86_64 (Debian package qemu-user). Its output stays its own; the
-summary goes to standard error. With --wait-marker the program says itself where recording starts,
+The program runs under a qemu-x86_64 with plugins: that of Debian 12's package qemu-user, or one that
+is built on first use. Its output stays its own; the summary goes to standard error and names the
+processes that it made, which are not recorded. With --wait-marker the program says itself where recording starts,
 by syscall(0x53544459, 1, 0).")]
 pub struct Capture {
     /// Trace to write; it takes its name when it is whole.
