@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Plays what the model of ATTC tells (crates/coherence/model/check) on the simulator's machine, with
-//! the oracle on.
+//! Plays what the model of ATTC tells (crates/coherence/model/check) on the simulator, with the
+//! oracle on.
 //!
 //! A walk, an update and a displacement are one step each here, as in the simulator: an update is
 //! carried out where the model's ends. What a sound model says of an access is compared only while no
@@ -67,9 +67,10 @@ fn machine() -> MachineConfig {
     config
 }
 
-/// The simulator's machine in the hands of the model.
+/// The simulator in the hands of the model.
 pub struct Player {
     steps: Stepper,
+    /// No fault is planted, so that the scheme's invariants hold.
     sound: bool,
     /// Frames of the simulator by those of the model.
     frames: BTreeMap<u64, u64>,
