@@ -4,21 +4,14 @@
 
 mod trail;
 
-use steady_coherence::SchemeKind;
-use steady_coherence::machine::Fault;
-use steady_coherence::scheme::Scheme;
-use trail::literal::{Literal, Reading};
-use trail::{Player, check, events, machine};
-
-fn attc() -> Box<dyn Scheme> {
-    SchemeKind::Attc
-        .build(&machine(), 2)
-        .expect("it is virtualized")
-}
+use steady_coherence::scheme::ATTC;
+use steady_coherence::{Fault, Spec};
+use trail::literal::{EVICTION, MENDED, POINTER, PRECISE};
+use trail::{Player, check, events};
 
 /// Violations that the simulator's oracle sees in a trail.
-fn violations(events: &[String], scheme: Box<dyn Scheme>, fault: Option<Fault>) -> u64 {
-    let mut player = Player::new(&machine(), scheme, fault);
+fn violations(events: &[String], scheme: &'static Spec, fault: Option<Fault>) -> u64 {
+    let mut player = Player::new(scheme, fault);
     player.play(events);
     assert!(player.played >= 3, "{events:?}");
     player.violations()
@@ -67,18 +60,12 @@ fn an_unknown_fault_or_seed_is_refused() {
 
 #[test]
 fn by_the_paper_s_rule_the_model_s_trail_violates_the_oracle_and_by_the_mended_it_does_not() {
-    let readings = [
-        ("paper-pointer", Reading::Pointer),
-        ("paper-eviction", Reading::Eviction),
-        ("paper-precise", Reading::Precise),
-    ];
-    for (name, reading) in readings {
+    for reading in [&POINTER, &EVICTION, &PRECISE] {
+        let name = reading.name;
         let trail = events(&["--show", name]);
-        let literal = Box::new(Literal::new(&machine(), reading));
-        assert_eq!(violations(&trail, literal, None), 1, "{name}: {trail:?}");
-        let mended = Box::new(Literal::new(&machine(), Reading::Mended));
-        assert_eq!(violations(&trail, mended, None), 0, "{name}: {trail:?}");
-        assert_eq!(violations(&trail, attc(), None), 0, "{name}: {trail:?}");
+        assert_eq!(violations(&trail, reading, None), 1, "{name}: {trail:?}");
+        assert_eq!(violations(&trail, &MENDED, None), 0, "{name}: {trail:?}");
+        assert_eq!(violations(&trail, &ATTC, None), 0, "{name}: {trail:?}");
     }
 }
 
@@ -92,8 +79,8 @@ fn the_simulator_s_planted_faults_violate_the_oracle_on_the_model_s_trails_of_th
     ];
     for fault in faults {
         let trail = events(&["--show", &name_in_the_model(fault)]);
-        assert!(violations(&trail, attc(), Some(fault)) > 0, "{trail:?}");
-        assert_eq!(violations(&trail, attc(), None), 0, "{trail:?}");
+        assert!(violations(&trail, &ATTC, Some(fault)) > 0, "{trail:?}");
+        assert_eq!(violations(&trail, &ATTC, None), 0, "{trail:?}");
     }
 }
 
@@ -102,7 +89,7 @@ fn random_runs_of_the_model_and_the_simulator_use_the_same_translations() {
     let mut compared = 0;
     for seed in 1..=24 {
         let run = events(&["--walk", &seed.to_string()]);
-        let mut player = Player::new(&machine(), attc(), None);
+        let mut player = Player::new(&ATTC, None);
         player.compares = true;
         player.play(&run);
         assert_eq!(player.violations(), 0, "seed {seed}: {run:?}");

@@ -7,11 +7,13 @@
 //! that has no record in [`WINDOW`] blocks is taken for blocked and leaves its core.
 
 mod step;
+mod stepper;
 #[cfg(test)]
 mod tests;
 mod translate;
 mod update;
 
+pub use stepper::Stepper;
 pub(crate) use translate::translate;
 
 use crate::Error;

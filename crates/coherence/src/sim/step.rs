@@ -233,7 +233,14 @@ impl Sim {
         self.complete(core, record, translated, data);
     }
 
-    fn check_access(&mut self, core: usize, key: Key, entry: &TlbEntry, write: bool, now: u64) {
+    pub(super) fn check_access(
+        &mut self,
+        core: usize,
+        key: Key,
+        entry: &TlbEntry,
+        write: bool,
+        now: u64,
+    ) {
         let m = &mut self.machine;
         if let Some(oracle) = &mut m.oracle {
             oracle.check(core, key, entry, write, now);

@@ -7,14 +7,41 @@
 use std::collections::BTreeMap;
 use steady_coherence::config::MachineConfig;
 use steady_coherence::layout::Key;
-use steady_coherence::machine::{Machine, Walk};
 use steady_coherence::os::{Agent, Remap};
 use steady_coherence::scheme::attc::{Invtbl, Pointer};
-use steady_coherence::scheme::{Atlb, Scheme, set_index};
+use steady_coherence::scheme::{Atlb, Runs, set_index};
+use steady_coherence::{Message, Scheme, Spec, View, Walk};
 
-/// What is taken literally. The names are the model's, without `paper-`.
+/// The readings by the names that the model has for them.
+pub static POINTER: Spec = spec("paper-pointer", |config| make(config, Reading::Pointer));
+pub static EVICTION: Spec = spec("paper-eviction", |config| make(config, Reading::Eviction));
+pub static PRECISE: Spec = spec("paper-precise", |config| make(config, Reading::Precise));
+/// What they are without their gap.
+pub static MENDED: Spec = spec("mended", |config| make(config, Reading::Mended));
+
+const fn spec(name: &'static str, make: fn(&MachineConfig) -> Box<dyn Scheme>) -> Spec {
+    Spec {
+        name,
+        help: "ATTC as the paper's text has it",
+        runs: Runs::Anywhere,
+        // Those of its tables, which the shipped schemes declare.
+        parameters: &[],
+        validate: Spec::any_machine,
+        make,
+    }
+}
+
+fn make(config: &MachineConfig, reading: Reading) -> Box<dyn Scheme> {
+    Box::new(Literal {
+        atlb: Atlb::new(config),
+        invtbl: Invtbl::new(config),
+        reading,
+    })
+}
+
+/// What is taken literally.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reading {
+enum Reading {
     /// Only valid ATLB entries have pointers (section 2.3.2): both go together.
     Pointer,
     /// A displaced pointer evicts the ATLB entry it points to (2.3.2), if there is one.
@@ -27,21 +54,13 @@ pub enum Reading {
 
 /// The scheme.
 #[derive(Debug)]
-pub struct Literal {
+struct Literal {
     atlb: Atlb,
     invtbl: Invtbl,
     reading: Reading,
 }
 
 impl Literal {
-    pub fn new(config: &MachineConfig, reading: Reading) -> Self {
-        Self {
-            atlb: Atlb::new(config),
-            invtbl: Invtbl::new(config),
-            reading,
-        }
-    }
-
     fn pointer(&self, key: Key) -> Pointer {
         assert!(!key.is_large(), "small pages only");
         Pointer {
@@ -67,19 +86,15 @@ impl Literal {
     }
 
     /// Rewrites a set without the doomed entries, and sends its address to every core.
-    fn write_set(&mut self, m: &mut Machine, set: u64, doomed: impl Fn(Key, u64) -> bool) {
+    fn write_set(&mut self, m: &mut View<'_>, set: u64, doomed: impl Fn(Key, u64) -> bool) {
         self.atlb.clear_set(set, false, doomed);
         let sets = self.atlb.sets(false);
-        for mmu in &mut m.mmu {
-            let named: Vec<Key> = mmu
-                .entries()
-                .map(|(key, _)| key)
-                .filter(|key| set_index(key.page(), key.vm_id(), sets) == set)
-                .collect();
-            for key in named {
-                mmu.invalidate(key);
-            }
-        }
+        m.message(&Message {
+            page_bits: set,
+            large: false,
+            names: |key: Key| set_index(key.page(), key.vm_id(), sets) == set,
+            revoked: &[],
+        });
     }
 
     fn holds_frame(&self, set: u64, spn: u64) -> bool {
@@ -88,7 +103,7 @@ impl Literal {
 }
 
 impl Scheme for Literal {
-    fn miss(&mut self, m: &mut Machine, core: usize, key: Key, now: u64, _issued: u64) -> Walk {
+    fn miss(&mut self, m: &mut View<'_>, core: usize, key: Key, now: u64, _issued: u64) -> Walk {
         let pointer = self.pointer(key);
         let before = self.entries_of(pointer.set);
         let served = self.atlb.serve(m, core, key, now);
@@ -109,7 +124,7 @@ impl Scheme for Literal {
         served.walk
     }
 
-    fn revoke(&mut self, m: &mut Machine, remap: &Remap, _core: usize, _now: u64) -> u64 {
+    fn revoke(&mut self, m: &mut View<'_>, remap: &Remap, _core: usize, _now: u64) -> u64 {
         for change in &remap.changes {
             if remap.agent == Agent::Guest {
                 let set = self.pointer(change.key).set;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Plays what the model of ATTC tells (crates/coherence/model/check) on the simulator's machine, with
-//! the oracle on.
+//! Plays what the model of ATTC tells (crates/coherence/model/check) on the simulator, with the
+//! oracle on.
 //!
 //! A walk, an update and a displacement are one step each here, as in the simulator: an update is
 //! carried out where the model's ends. What a sound model says of an access is compared only while no
@@ -10,17 +10,22 @@ pub mod literal;
 
 use std::collections::BTreeMap;
 use std::process::Command;
-use steady_coherence::MachineConfig;
 use steady_coherence::config::Start;
 use steady_coherence::layout::Key;
-use steady_coherence::machine::{Fault, Machine};
-use steady_coherence::oracle::Oracle;
-use steady_coherence::os::Remap;
 use steady_coherence::record::{MapKind, Prot};
-use steady_coherence::scheme::Scheme;
+use steady_coherence::scheme::atlb;
+use steady_coherence::scheme::attc::invtbl;
+use steady_coherence::sim::{Sim, Stepper};
+use steady_coherence::{Fault, MachineConfig, Options, Spec};
 
 /// The page of each VM that the model's pages stand for; displacing ones lie behind it.
 const PAGE: u64 = 0x12345;
+/// VMs, and pages of the model at most.
+const VMS: u16 = 2;
+/// Sets of the ATLB and its ways, and sets of the inverse table, as [`machine`] has them.
+const ATLB_SETS: u64 = 1024 * 1024 / 64;
+const ATLB_WAYS: u64 = 4;
+const INVTBL_SETS: u64 = 1024 / 4;
 /// The core that other pages are used on. The model's follow it, so that its last is the last.
 const OTHERS: usize = 0;
 
@@ -48,30 +53,29 @@ pub fn events(words: &[&str]) -> Vec<String> {
 }
 
 /// A machine of three cores with an inverse table so small that its entries can be displaced.
-pub fn machine() -> MachineConfig {
+fn machine() -> MachineConfig {
     let mut config = MachineConfig::default();
     config.core.count = 3;
-    config.attc.atlb_kib = 1024;
-    config.attc.large_atlb_kib = 1024;
-    config.attc.invtbl_kib = 1;
-    config.attc.invtbl_ways = 1;
+    config.schemes.set(&atlb::KIB, 1024);
+    config.schemes.set(&atlb::LARGE_KIB, 1024);
+    config.schemes.set(&invtbl::KIB, 1);
+    config.schemes.set(&invtbl::WAYS, 1);
     config.hybrid.enabled = true;
     config.hybrid.start = Start::Nvm;
     config.hybrid.dram_percent = 100;
     config.hybrid.guest_percent = 0;
-    config.validate().expect("a possible machine");
     config
 }
 
-/// The simulator's machine in the hands of the model.
+/// The simulator in the hands of the model.
 pub struct Player {
-    m: Machine,
-    scheme: Box<dyn Scheme>,
+    steps: Stepper,
+    /// No fault is planted, so that the scheme's invariants hold.
+    sound: bool,
     /// Frames of the simulator by those of the model.
     frames: BTreeMap<u64, u64>,
     under_way: usize,
     next_other: u64,
-    now: u64,
     /// The model is sound, so that both must use the same translations.
     pub compares: bool,
     /// Accesses that were compared with the model's.
@@ -81,17 +85,22 @@ pub struct Player {
 }
 
 impl Player {
-    pub fn new(config: &MachineConfig, scheme: Box<dyn Scheme>, fault: Option<Fault>) -> Self {
-        let mut m = Machine::new(config, 2, 1);
-        m.oracle = Some(Oracle::default());
-        m.fault = fault;
+    pub fn new(scheme: &'static Spec, fault: Option<Fault>) -> Self {
+        let options = Options {
+            check: true,
+            vms: VMS,
+            ..Options::default()
+        };
+        let mut sim = Sim::new(&machine(), scheme, &options).expect("a possible machine");
+        if let Some(fault) = fault {
+            sim.plant(fault);
+        }
         Self {
-            m,
-            scheme,
+            steps: Stepper::new(sim),
+            sound: fault.is_none(),
             frames: BTreeMap::new(),
             under_way: 0,
             next_other: PAGE + 1,
-            now: 0,
             compares: false,
             compared: 0,
             played: 0,
@@ -101,17 +110,16 @@ impl Player {
     /// Plays the events in order.
     pub fn play(&mut self, events: &[String]) {
         for event in events {
-            self.now += 1_000;
             self.event(event);
-            if self.m.fault.is_none() {
-                assert_eq!(self.scheme.check(&self.m), Ok(()), "after: {event}");
+            if self.sound {
+                assert_eq!(self.steps.sim().check(), Ok(()), "after: {event}");
             }
         }
     }
 
     /// Violations that the oracle found.
     pub fn violations(&self) -> u64 {
-        self.m.oracle.as_ref().expect("it is on").violations
+        self.steps.sim().oracle().expect("it is on").violations
     }
 
     fn event(&mut self, event: &str) {
@@ -161,12 +169,7 @@ impl Player {
     }
 
     fn touch(&mut self, core: usize, key: Key) -> u64 {
-        let (entry, _) = self
-            .m
-            .translate(self.scheme.as_mut(), core, key, false, self.now);
-        let oracle = self.m.oracle.as_mut().expect("it is on");
-        oracle.check(core, key, &entry, false, self.now);
-        entry.spn
+        self.steps.access(core, key, false).spn
     }
 
     /// Uses a page of VM 0 that nobody has used before; returns its frame.
@@ -178,11 +181,10 @@ impl Player {
 
     /// As many new pages as the set has ways, all in the page's set.
     fn displace_entry(&mut self, page: u64) {
-        let sets = self.m.config.atlb_sets();
         let key = Self::key(page);
-        for _ in 0..self.m.config.attc.atlb_ways {
+        for _ in 0..ATLB_WAYS {
             self.next_other += 1;
-            let far = self.next_other * sets;
+            let far = self.next_other * ATLB_SETS;
             self.touch(OTHERS, Key::small(key.vm(), key.page() + far));
         }
         self.played += 1;
@@ -193,9 +195,8 @@ impl Player {
         let Some(&spn) = self.frames.get(&frame) else {
             return;
         };
-        let sets = self.m.config.invtbl_sets();
-        let needed = |other: u64| other != spn && other % sets == spn % sets;
-        let found = (0..4 * sets).any(|_| needed(self.touch_other()));
+        let needed = |other: u64| other != spn && other % INVTBL_SETS == spn % INVTBL_SETS;
+        let found = (0..4 * INVTBL_SETS).any(|_| needed(self.touch_other()));
         assert!(found, "frames are given out one after the other");
         self.played += 1;
     }
@@ -208,9 +209,10 @@ impl Player {
             exec: false,
         };
         let key = Self::key(page);
-        let os = &mut self.m.os;
-        if let Some(remap) = os.map_call(key.vm(), key.page() << 12, 4096, rights, MapKind::Mmap) {
-            self.carry_out(&remap);
+        if self.steps.mapping(key).is_some() {
+            self.steps.remap(OTHERS, key, rights, MapKind::Mmap);
+            assert_eq!(self.steps.mapping(key), None);
+            self.played += 1;
             // The frame it had is taken, so that the page's next is another.
             self.touch_other();
         }
@@ -221,26 +223,19 @@ impl Player {
         let Some(&spn) = self.frames.get(&frame) else {
             return;
         };
-        let os = &mut self.m.os;
-        let Some(plan) = os.plan_migration(spn) else {
-            return;
-        };
-        let remap = os.describe_migration(&plan).expect("the page is there");
-        // The guest has given the frame back, and another page has it.
-        if !remap.changes.iter().any(|change| change.key.page() == PAGE) {
-            return;
+        // The guest may have given the frame back, so that another page has it.
+        if self.has_model_page(spn) {
+            self.steps.migrate(OTHERS, spn);
+            assert!(!self.has_model_page(spn), "the model moves a frame once");
+            self.played += 1;
         }
-        os.apply_migration(&plan);
-        self.carry_out(&remap);
     }
 
-    fn carry_out(&mut self, remap: &Remap) {
-        let oracle = self.m.oracle.as_mut().expect("it is on");
-        for change in &remap.changes {
-            oracle.updated(change.key, self.m.os.current(change.key), 0);
-        }
-        self.scheme.revoke(&mut self.m, remap, OTHERS, self.now);
-        self.played += 1;
+    /// Whether a page of the model is in the frame.
+    fn has_model_page(&self, spn: u64) -> bool {
+        (0..VMS.into())
+            .filter_map(|page| self.steps.mapping(Self::key(page)))
+            .any(|mapping| mapping.spn == spn)
     }
 }
 
