@@ -211,7 +211,10 @@ pub fn runs(context: &Context<'_>) -> Option<Finding> {
                 .to_owned(),
         next: vec![
             remedy("choose the vCPU that is waited for", Stall::BoostTarget),
-            remedy("make the host's scheduler obey the choice", Stall::BoostOutcome),
+            remedy(
+                "make the host's scheduler obey the choice",
+                Stall::BoostOutcome,
+            ),
         ],
     })
 }
