@@ -69,6 +69,8 @@ pub struct VmPlan {
     pub disk_mib: Option<u32>,
     /// Words added to the guest kernel's command line.
     pub cmdline: String,
+    /// How long the host waits before it starts the VM, in microseconds: a draw of the run's seed.
+    pub start_delay_us: u32,
     /// Whether its workload runs until the measured VMs are done.
     pub background: bool,
     /// KVM PV features by their name in the VMM, and whether the guest is offered them.
@@ -86,6 +88,9 @@ pub struct VmPlan {
 pub struct WorkloadPlan {
     /// Name of the workload in the results.
     pub program: String,
+    /// How long the host waits before it lets the workload begin, in microseconds, once the window
+    /// before it has ended and its set-up is done: a draw of the run's seed.
+    pub begin_delay_us: u32,
     /// Commands that run before the measured window.
     pub setup: Vec<Vec<String>>,
     /// The measured command.

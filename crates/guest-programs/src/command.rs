@@ -24,6 +24,8 @@ pub struct Setting<'a> {
     pub args: &'a [String],
     /// CPUs of the guest.
     pub cpus: u32,
+    /// Seed for a program that takes one, unless its arguments give one themselves; at least 1.
+    pub seed: u32,
     /// A directory with room for files: [`crate::SCRATCH`] in a guest.
     pub scratch: &'a str,
 }
@@ -140,7 +142,23 @@ impl Program {
             Some(path) => (*path).to_owned(),
             None => format!("{OWN_DIRECTORY}/{}", self.own_binaries[0]),
         };
-        Ok(std::iter::once(path).chain(words).collect())
+        let seed = self.seed_words(setting);
+        Ok(std::iter::once(path).chain(seed).chain(words).collect())
+    }
+
+    /// The option that seeds the program, where it has one and the arguments do not give it.
+    fn seed_words(&self, setting: &Setting<'_>) -> Vec<String> {
+        let option = match (self.kind, self.name) {
+            (Kind::Own, "shootdown" | "pagecache" | "staleness") | (Kind::StressNg, _) => "--seed",
+            (Kind::Sysbench, _) => "--rand-seed",
+            (Kind::Fio, _) => "--randseed",
+            _ => return Vec::new(),
+        };
+        let given = |word: &String| word.split('=').next() == Some(option);
+        if setting.args.iter().any(given) {
+            return Vec::new();
+        }
+        vec![format!("{option}={}", setting.seed)]
     }
 
     /// Environment of the measured command, beside what every program gets.

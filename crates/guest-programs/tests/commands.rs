@@ -14,6 +14,7 @@ fn command(name: &str, args: &str, cpus: u32) -> String {
     let setting = Setting {
         args: &args,
         cpus,
+        seed: 7,
         scratch: SCRATCH,
     };
     let program = find(name).expect("a known program");
@@ -28,6 +29,7 @@ fn preparation(name: &str, args: &str) -> Result<Vec<String>, String> {
     let setting = Setting {
         args: &args,
         cpus: 2,
+        seed: 7,
         scratch: SCRATCH,
     };
     let program = find(name).expect("a known program");
@@ -49,7 +51,7 @@ fn arguments_take_the_place_of_the_defaults() {
     assert_eq!(command("spin", "", 2), "/usr/bin/spin");
     assert_eq!(
         command("shootdown", "--targets 3", 4),
-        "/usr/bin/shootdown --targets 3"
+        "/usr/bin/shootdown --seed=7 --targets 3"
     );
 }
 
@@ -58,7 +60,7 @@ fn options_that_fix_the_output_stay_with_any_arguments() {
     let stress_ng = command("stress-ng", "--mmap 1 --mmap-ops 3", 2);
     assert_eq!(
         stress_ng,
-        "/usr/bin/stress-ng --metrics-brief --temp-path /data --mmap 1 --mmap-ops 3"
+        "/usr/bin/stress-ng --seed=7 --metrics-brief --temp-path /data --mmap 1 --mmap-ops 3"
     );
     let fio = command("fio", "--name=a --rw=read", 2);
     assert!(
@@ -75,6 +77,7 @@ fn defaults_use_the_cpus_of_the_guest() {
     let setting = Setting {
         args: &[],
         cpus: 6,
+        seed: 7,
         scratch: SCRATCH,
     };
     let vips = find("vips").expect("vips is known");
@@ -179,6 +182,7 @@ fn commands_run_only_programs_that_the_image_holds() {
         let setting = Setting {
             args: &[],
             cpus: 2,
+            seed: 7,
             scratch: SCRATCH,
         };
         let mut argvs = program.prepare(&setting).expect("no arguments");
@@ -193,4 +197,23 @@ fn commands_run_only_programs_that_the_image_holds() {
             program.name
         );
     }
+}
+
+#[test]
+fn a_program_that_takes_a_seed_gets_the_runs_unless_its_arguments_give_one() {
+    for (name, option) in [
+        ("shootdown", "--seed=7"),
+        ("pagecache", "--seed=7"),
+        ("staleness", "--seed=7"),
+        ("stress-ng", "--seed=7"),
+        ("sysbench", "--rand-seed=7"),
+        ("fio", "--randseed=7"),
+    ] {
+        assert!(command(name, "", 2).contains(option), "{name}");
+    }
+    for name in ["pingpong", "spin", "hackbench", "pbzip2", "dbench", "vips"] {
+        assert!(!command(name, "", 2).contains("seed"), "{name}");
+    }
+    assert!(!command("shootdown", "--seed 3", 2).contains("seed=7"));
+    assert!(!command("fio", "--randseed=3 --name=x", 2).contains("seed=7"));
 }

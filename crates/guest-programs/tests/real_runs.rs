@@ -41,6 +41,7 @@ fn run(name: &str, args: &[&str], cpus: u32) -> WorkloadReport {
     let setting = Setting {
         args: &args,
         cpus,
+        seed: 1,
         scratch: scratch.path().to_str().expect("a UTF-8 path"),
     };
     let program: &Program = find(name).expect("a known program");

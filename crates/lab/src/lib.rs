@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod artifact;
+pub mod chance;
 mod describe;
 pub mod doctor;
 pub mod engine;

@@ -96,7 +96,7 @@ impl<'a> Hosts<'a> {
         let wanted = translate::programs(scenario)?;
         for variant in variants {
             // Arguments that a program does not take are told before minutes of building.
-            translate::plan(scenario, variant, options.trace)?;
+            translate::plan(scenario, variant, scenario.seed, options.trace)?;
         }
         let series = variants.iter().map(|variant| translate::series_of(variant));
         let found = kernels::ensure(home, series, watcher)?;
@@ -134,7 +134,7 @@ impl<'a> Hosts<'a> {
         booted: &Booted,
         step: &dyn Fn(&str),
     ) -> Result<Transcript, Failed> {
-        let plan = translate::plan(self.scenario, job.variant, self.options.trace)?;
+        let plan = translate::plan(self.scenario, job.variant, job.seed, self.options.trace)?;
         let json = serde_json::to_vec(&plan).expect("a plan is plain data");
         let plan = tree::single(PLAN_PATH.trim_start_matches('/'), &json);
         let cmdline = translate::host_cmdline(&self.engine, job.variant);

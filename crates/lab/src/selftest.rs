@@ -161,6 +161,7 @@ fn wall_limit(tests: &[Selftest]) -> Duration {
 fn plan(tests: &[Selftest]) -> HostPlan {
     let program = |test: &Selftest| WorkloadPlan {
         program: test.name.clone(),
+        begin_delay_us: 0,
         setup: Vec::new(),
         argv: vec![format!("{OWN_DIRECTORY}/{}", test.name)],
         env: BTreeMap::new(),

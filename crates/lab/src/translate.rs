@@ -8,6 +8,7 @@ use steady_remedies::{Registry, Remedy, VmmDuty};
 use steady_scenario::{self as scenario, Chosen, Kernel, Scenario, Variant, Vm, Word};
 
 use crate::artifact::kernel::Series;
+use crate::chance::Chance;
 use crate::engine::{Engine, EngineKind};
 use crate::error::LabError;
 use crate::image::tree::HostNeeds;
@@ -151,15 +152,21 @@ pub fn host_needs(scenario: &Scenario, trace: bool) -> HostNeeds {
     }
 }
 
-/// The plan of one variant.
+/// The plan of one variant under one seed.
 ///
 /// # Errors
 /// [`LabError::Program`] for arguments that a program does not take.
-pub fn plan(scenario: &Scenario, variant: &Variant, trace: bool) -> Result<HostPlan, LabError> {
+pub fn plan(
+    scenario: &Scenario,
+    variant: &Variant,
+    seed: u64,
+    trace: bool,
+) -> Result<HostPlan, LabError> {
+    let chance = Chance::new(seed);
     let collects = |what| scenario.measure.collect.contains(&what);
     let vms: Result<Vec<VmPlan>, LabError> = scenario
         .vms_of(variant)
-        .map(|each| vm(each, variant))
+        .map(|each| vm(each, variant, chance))
         .collect();
     Ok(HostPlan {
         vmm: match scenario.host.vmm {
@@ -199,11 +206,12 @@ fn trace_events(variant: &Variant) -> Vec<String> {
     events
 }
 
-fn vm(vm: &Vm, variant: &Variant) -> Result<VmPlan, LabError> {
+fn vm(vm: &Vm, variant: &Variant, chance: Chance) -> Result<VmPlan, LabError> {
     let workloads: Result<Vec<WorkloadPlan>, LabError> = vm
         .workloads
         .iter()
-        .map(|each| workload(each, vm.vcpus))
+        .enumerate()
+        .map(|(at, _)| workload(vm, at, chance))
         .collect();
     Ok(VmPlan {
         name: vm.name.clone(),
@@ -218,6 +226,7 @@ fn vm(vm: &Vm, variant: &Variant) -> Result<VmPlan, LabError> {
         },
         disk_mib: vm.disk_mib,
         cmdline: variant.guest_cmdline_of(vm),
+        start_delay_us: chance.start_delay_us(&vm.name),
         background: vm.background,
         pv: variant
             .pv_of(vm)
@@ -236,11 +245,13 @@ fn hidden_features(vm: &Vm, variant: &Variant) -> Vec<u32> {
     unaware.filter_map(|on| on.remedy.feature_bit).collect()
 }
 
-fn workload(workload: &scenario::Workload, vcpus: u32) -> Result<WorkloadPlan, LabError> {
+fn workload(vm: &Vm, at: usize, chance: Chance) -> Result<WorkloadPlan, LabError> {
+    let workload = &vm.workloads[at];
     let program = known(workload)?;
     let setting = Setting {
         args: &workload.args,
-        cpus: vcpus,
+        cpus: vm.vcpus,
+        seed: chance.program_seed(&vm.name, at),
         scratch: SCRATCH,
     };
     let wrong = |error: guest_programs::ArgumentError| LabError::Program {
@@ -249,6 +260,7 @@ fn workload(workload: &scenario::Workload, vcpus: u32) -> Result<WorkloadPlan, L
     };
     Ok(WorkloadPlan {
         program: program.name.to_owned(),
+        begin_delay_us: chance.begin_delay_us(&vm.name, at),
         setup: program.prepare(&setting).map_err(wrong)?,
         argv: program.command(&setting).map_err(wrong)?,
         env: program.environment(&setting),

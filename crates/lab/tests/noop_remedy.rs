@@ -116,7 +116,7 @@ fn a_new_entry_is_known_to_scenarios_and_to_the_lab() {
     );
     let events = |name: &str| {
         let variant = scenario.variant(name).unwrap();
-        let plan = translate::plan(&scenario, variant, true).unwrap();
+        let plan = translate::plan(&scenario, variant, 1, true).unwrap();
         plan.trace.unwrap().events
     };
     assert!(events("with").contains(&"kvm_noop".to_owned()));

@@ -4,6 +4,7 @@
 //! Each metric is summarised over the repetitions of a variant and set against the same metric of
 //! one variant, the baseline. Results of different engines are never set against each other: their
 //! clocks measure different things.
+use crate::chance::{self, Judgement};
 use crate::error::Error;
 use crate::metric::{Better, Metric, Unit};
 use crate::ratio::Ratio;
@@ -35,6 +36,9 @@ pub struct Cell {
     /// The median in thousandths of the baseline's median, rounded to the nearest, halves up.
     /// `None` if the baseline lacks the metric or has a median below 1, or this median is negative.
     pub ratio_permille: Option<i64>,
+    /// What may be said of it against the baseline; `None` in the baseline, and where the two share
+    /// no repetition.
+    pub judgement: Option<Judgement>,
 }
 
 /// One metric over all variants.
@@ -91,7 +95,14 @@ impl Comparison {
                 rows[row].cells[at] = summarise(values);
             }
         }
+        let judged = chance::judge(result, baseline);
         for row in &mut rows {
+            let id = (row.key.clone(), row.unit);
+            for (at, &judgement) in judged.get(&id).into_iter().flatten() {
+                if let Some(cell) = &mut row.cells[*at] {
+                    cell.judgement = Some(judgement);
+                }
+            }
             let base = row.cells[baseline].map(|cell| cell.median);
             for cell in row.cells.iter_mut().flatten() {
                 cell.ratio_permille =
@@ -129,6 +140,7 @@ fn summarise(mut values: Vec<i64>) -> Option<Cell> {
         max: *values.last()?,
         repetitions: values.len(),
         ratio_permille: None,
+        judgement: None,
     })
 }
 

@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod answer;
 pub mod diagnosis;
 pub mod diagnosis_page;
 pub mod html;

@@ -9,15 +9,13 @@
 
 use std::collections::BTreeSet;
 
+use steady_measures::chance::Verdict;
 use steady_measures::{Better, Cell, Comparison, Row, names};
 
 /// How many exit reasons of a VM are shown.
 const REASONS_SHOWN: usize = 5;
 /// The parts of a distribution, in the order in which they are shown.
 const PARTS: [&str; 5] = ["mean", "p50", "p90", "p99", "max"];
-
-/// Ratios nearer to 1 than this, in thousandths, are neither praised nor blamed.
-const CLOSE_TO_ONE_PERMILLE: i64 = 50;
 
 /// Rows of one workload, one VM, or the host.
 pub(crate) struct Group<'a> {
@@ -221,14 +219,13 @@ pub(crate) fn largest(row: &Row) -> u64 {
     medians.max().unwrap_or(0)
 }
 
-/// Whether a cell is clearly better (`true`) or clearly worse (`false`) than the baseline.
-pub(crate) fn judged(better: Better, cell: Cell) -> Option<bool> {
-    let off = cell.ratio_permille? - 1_000;
-    match better {
-        _ if off.abs() <= CLOSE_TO_ONE_PERMILLE => None,
-        Better::Lower => Some(off < 0),
-        Better::Higher => Some(off > 0),
-        Better::Neutral => None,
+/// Whether a cell is shown to be better (`true`) or worse (`false`) than the baseline; `None` where
+/// the runs do not tell it from chance.
+pub(crate) fn judged(cell: Cell) -> Option<bool> {
+    match cell.judgement?.verdict {
+        Verdict::Better => Some(true),
+        Verdict::Worse => Some(false),
+        Verdict::Differs | Verdict::NoDifferenceShown | Verdict::TooFewRuns => None,
     }
 }
 

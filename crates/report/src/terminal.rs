@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use steady_measures::{Better, Cell, Comparison, Error, Row, RunResult};
 
-use crate::{humane, paper, pick};
+use crate::{answer, humane, paper, pick};
 
 /// How the table is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +54,7 @@ pub fn table(results: &[RunResult], options: &Options) -> Result<String, Error> 
         }
         previous = Some(&result.scenario);
         page.engine(&mut text);
+        page.answer(&mut text);
         page.metrics(&mut text);
         page.legend(&mut text);
         page.papers(&mut text);
@@ -113,6 +114,28 @@ impl Page<'_> {
         {
             let tone = if at == 0 { Tone::Strong } else { Tone::Plain };
             line(text, &self.paint(tone, row));
+        }
+    }
+
+    /// What the race says, a line for each workload and variant.
+    fn answer(&self, text: &mut String) {
+        let lines = answer::lines(self.result, &self.comparison);
+        if !lines.is_empty() {
+            text.push('\n');
+        }
+        for one in lines {
+            for (at, row) in wrapped(&clean(&one.text), " ", self.options.width - 2)
+                .iter()
+                .enumerate()
+            {
+                let tone = match one.shown {
+                    Some(true) => Tone::Good,
+                    Some(false) => Tone::Bad,
+                    None => Tone::Plain,
+                };
+                let indent = if at == 0 { "" } else { "  " };
+                line(text, &format!("{indent}{}", self.paint(tone, row)));
+            }
         }
     }
 
@@ -230,20 +253,16 @@ impl Page<'_> {
         };
         let number = format!("{:>value$}", self.value(row, cell));
         let ratio = format!("{:ratio$}", self.ratio(cell, at));
-        number + &self.paint(tone(row.better, cell), &ratio)
+        number + &self.paint(tone(cell), &ratio)
     }
 
     fn legend(&self, text: &mut String) {
-        let most = self.result.variants.iter().map(|v| v.repetitions.len());
-        let repetitions = most.max().unwrap_or(0);
         let baseline = clean(&self.result.variants[self.comparison.baseline].name);
         let mut words = Vec::new();
         if self.result.variants.len() > 1 {
             words.push(format!("× is the ratio to {baseline}."));
         }
-        if repetitions > 1 {
-            words.push(format!("Values are medians of {repetitions} repetitions."));
-        }
+        words.push(answer::runs(self.result));
         words.push("↓ lower is better, ↑ higher is better.".to_owned());
         if !self.options.verbose {
             words.push("--verbose shows every measure.".to_owned());
@@ -331,8 +350,8 @@ impl Page<'_> {
 
 const INFALLIBLE: &str = "writing to a String cannot fail";
 
-fn tone(better: Better, cell: Cell) -> Tone {
-    match pick::judged(better, cell) {
+fn tone(cell: Cell) -> Tone {
+    match pick::judged(cell) {
         Some(true) => Tone::Good,
         Some(false) => Tone::Bad,
         None => Tone::Plain,

@@ -3,6 +3,7 @@
 
 mod common;
 
+use steady_measures::RunResult;
 use steady_report::terminal::{Options, table};
 
 fn plain(width: usize) -> Options {
@@ -88,7 +89,8 @@ fn colour_only_where_asked_and_without_changing_the_text() {
     }
     let trimmed: Vec<&str> = stripped.lines().map(str::trim_end).collect();
     assert_eq!(trimmed, without.lines().collect::<Vec<_>>());
-    assert!(with.contains("\x1b[32m ×0.14\x1b[0m"));
+    // Three runs tell nothing from chance, so no ratio is praised.
+    assert!(!with.contains("\x1b[32m") && with.contains(" ×0.14"));
 }
 
 #[test]
@@ -116,4 +118,50 @@ fn a_race_that_did_not_end_says_so_on_the_table_and_on_the_page() {
     assert!(text.contains(words), "{text}");
     let page = steady_report::html::page(&[result]).unwrap();
     assert!(page.contains(words));
+}
+
+/// The sample with as many runs as it takes, each a little different.
+fn repeated(runs: u32) -> RunResult {
+    let mut result = common::bochs();
+    for variant in &mut result.variants {
+        let first = variant.repetitions[0].clone();
+        variant.repetitions = (0..runs)
+            .map(|index| {
+                let mut one = first.clone();
+                one.index = index;
+                for metric in &mut one.metrics {
+                    metric.value += metric.value * i64::from(index % 5) / 200;
+                }
+                one
+            })
+            .collect();
+    }
+    result
+}
+
+#[test]
+fn ten_runs_answer_first_in_a_sentence_with_its_interval_and_a_colour() {
+    let options = Options {
+        colour: true,
+        ..plain(120)
+    };
+    let text = table(&[repeated(10)], &options).unwrap();
+    let answer = text
+        .lines()
+        .find(|line| line.contains("latency p99: deferred"))
+        .unwrap();
+    assert!(answer.contains("times better ("), "{answer}");
+    assert!(
+        answer.contains(" to ") && answer.contains("10 runs"),
+        "{answer}"
+    );
+    assert!(answer.starts_with("\u{1b}[32m"), "{answer}");
+    assert!(text.contains("Medians of 10 runs."));
+}
+
+#[test]
+fn fewer_runs_than_can_tell_anything_give_no_sentence_and_say_so() {
+    let text = table(&[repeated(5)], &plain(120)).unwrap();
+    assert!(!text.contains("times better"));
+    assert!(text.contains("5 runs: too few to tell a difference from chance, 6 may."));
 }

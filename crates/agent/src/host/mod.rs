@@ -98,6 +98,7 @@ fn run_plan(out: &Out, vms: &mut Vec<Vm>) -> Result<(), Box<Fault>> {
     let deadline_ns = system::now_ns() + plan.time_limit_ms * 1_000_000;
     programs::run(out, &plan.programs).map_err(host_fault)?;
     for vm in &plan.vms {
+        wait_us(vm.start_delay_us);
         vms.push(Vm::start(plan.vmm, vm, deadline_ns).map_err(|failure| vmm_fault(vm, failure))?);
     }
     let mut threads = BTreeMap::new();
@@ -107,6 +108,7 @@ fn run_plan(out: &Out, vms: &mut Vec<Vm>) -> Result<(), Box<Fault>> {
     }
     for vm in vms.iter_mut().filter(|vm| vm.plan.background) {
         prepare_workload(vm, 0, deadline_ns)?;
+        wait_us(vm.plan.workloads[0].begin_delay_us);
         vm.say(&ToGuest::Go)?;
         expect(
             vm,
@@ -132,6 +134,11 @@ fn run_plan(out: &Out, vms: &mut Vec<Vm>) -> Result<(), Box<Fault>> {
         out.file("trace.dat", file).map_err(host_fault)?;
     }
     race.stop_all(vms)
+}
+
+/// A wait that the seed of the run asks for.
+pub fn wait_us(us: u32) {
+    std::thread::sleep(std::time::Duration::from_micros(us.into()));
 }
 
 fn prepare(out: &Out) -> Result<HostPlan, Failure> {

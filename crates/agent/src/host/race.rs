@@ -9,9 +9,9 @@ use steady_agent::event::{Event, Fault, FaultKind, WorkloadEnd};
 use steady_agent::plan::HostPlan;
 
 use super::counters::{self, Threads};
-use super::host_fault;
 use super::out::Out;
 use super::vm::Vm;
+use super::{host_fault, wait_us};
 use crate::system::{self, Failure};
 
 /// Bound on the answers that need no workload: output, goodbye.
@@ -90,6 +90,7 @@ impl Race<'_> {
         let name = vm.plan.name.clone();
         let number = u32::try_from(index).unwrap_or(u32::MAX);
         prepare_workload(vm, index, self.deadline_ns)?;
+        wait_us(vm.plan.workloads[index].begin_delay_us);
         self.out
             .event(&Event::Begin {
                 vm: name.clone(),

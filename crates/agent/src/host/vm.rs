@@ -302,6 +302,7 @@ mod tests {
             cgroup: Grouping::None,
             disk_mib: None,
             cmdline: String::new(),
+            start_delay_us: 0,
             background: false,
             pv: std::collections::BTreeMap::new(),
             hidden_features: Vec::new(),

@@ -93,7 +93,7 @@ fn a_scenario_of_schema_1_has_the_plan_of_the_same_in_schema_2() {
     let (old, new) = (load(OLD_FAULTS), load("scenarios/shoot4u-faults.toml"));
     assert_eq!(old.variants.len(), new.variants.len());
     for (old_variant, new_variant) in old.variants.iter().zip(&new.variants) {
-        let plan = |scenario, variant| plan(scenario, variant, true).unwrap();
+        let plan = |scenario, variant| plan(scenario, variant, 1, true).unwrap();
         assert_eq!(plan(&old, old_variant), plan(&new, new_variant));
         assert_eq!(
             words(&old, &old_variant.name),
@@ -107,11 +107,11 @@ fn a_remedy_that_is_on_has_its_events_traced() {
     let scenario = load("scenarios/two-vms.toml");
     for (variant, traced) in [("shoot4u", true), ("kvm-pv", false)] {
         let variant = scenario.variant(variant).unwrap();
-        let trace = plan(&scenario, variant, true).unwrap().trace.unwrap();
+        let trace = plan(&scenario, variant, 1, true).unwrap().trace.unwrap();
         assert_eq!(trace.events.contains(&"kvm_shoot4u".to_owned()), traced);
     }
     let variant = &scenario.variants[0];
-    assert_eq!(plan(&scenario, variant, false).unwrap().trace, None);
+    assert_eq!(plan(&scenario, variant, 1, false).unwrap().trace, None);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn each_guest_gets_what_neither_vm_nor_variant_withholds() {
         "guest_cmdline = \"all\"\npv = { ipi = false }\n\
          [variant.vm.b]\nguest_cmdline = \"last\"\npv = { unhalt = false }",
     );
-    let plan = plan(&scenario, &scenario.variants[0], false).unwrap();
+    let plan = plan(&scenario, &scenario.variants[0], 1, false).unwrap();
     let off = |vm: &VmPlan| {
         let off = vm.pv.iter().filter(|&(_, on)| !on);
         off.map(|(name, _)| name.clone()).collect::<Vec<_>>()
@@ -163,7 +163,7 @@ fn a_remedy_for_some_vms_is_hidden_from_the_others() {
         let scenario = small("", variant);
         let variants: Vec<&Variant> = scenario.variants.iter().collect();
         check(&scenario, bochs::KIND, &variants).unwrap();
-        let plan = plan(&scenario, variants[0], false).unwrap();
+        let plan = plan(&scenario, variants[0], 1, false).unwrap();
         let vms = plan.vms.into_iter();
         vms.map(|vm| vm.hidden_features).collect::<Vec<_>>()
     };
@@ -214,4 +214,37 @@ fn guests_and_hosts_that_do_not_hold_their_images_are_refused() {
         said.contains("the host has 512 MiB") && said.contains("at least 548"),
         "{said}"
     );
+}
+
+#[test]
+fn a_seed_moves_waits_and_seeds_of_programs_alike_in_all_variants_and_nothing_else() {
+    let scenario = load("scenarios/two-vms.toml");
+    let of = |variant: &str, seed| {
+        plan(&scenario, scenario.variant(variant).unwrap(), seed, false).unwrap()
+    };
+    let moved = |plan: &HostPlan| -> Vec<_> {
+        let workload = |one: &WorkloadPlan| (one.begin_delay_us, one.argv.clone());
+        let vms = plan.vms.iter();
+        vms.map(|vm| {
+            (
+                vm.start_delay_us,
+                vm.workloads.iter().map(workload).collect::<Vec<_>>(),
+            )
+        })
+        .collect()
+    };
+    assert_eq!(of("ipi", 1), of("ipi", 1));
+    assert_eq!(moved(&of("ipi", 1)), moved(&of("shoot4u", 1)));
+    assert_ne!(moved(&of("ipi", 1)), moved(&of("ipi", 2)));
+    let still = |mut plan: HostPlan| {
+        for vm in &mut plan.vms {
+            vm.start_delay_us = 0;
+            for workload in &mut vm.workloads {
+                workload.begin_delay_us = 0;
+                workload.argv.retain(|word| !word.contains("seed="));
+            }
+        }
+        plan
+    };
+    assert_eq!(still(of("ipi", 1)), still(of("ipi", 2)));
 }

@@ -35,6 +35,10 @@ const LEVEL_PPM: u64 = 50_000;
 /// The part of it that the answers get.
 const ANSWER_PPM: u64 = 40_000;
 
+/// With fewer runs than this no outcome can be told from chance: all that agree have a probability
+/// of two in 2^runs, and that is above 5 %.
+pub const FEWEST_RUNS: usize = 6;
+
 /// What may be said of one measure of one variant against the baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {

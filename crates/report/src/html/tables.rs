@@ -3,7 +3,7 @@
 
 use steady_measures::{Cell, Comparison, Row};
 
-use crate::{humane, pick};
+use crate::{answer, humane, pick};
 
 /// Rows under one heading.
 pub(super) struct Group {
@@ -105,11 +105,14 @@ fn entry(row: &Row, cell: Cell, baseline: bool) -> Entry {
         );
         exact = format!("{exact}; {min} to {max}");
     }
+    if let Some(judgement) = cell.judgement {
+        exact = format!("{exact}; {}", answer::verdict(&judgement));
+    }
     let ratio = match cell.ratio_permille {
         Some(permille) if !baseline => humane::ratio(permille, cell.median),
         _ => String::new(),
     };
-    let verdict = match pick::judged(row.better, cell) {
+    let verdict = match pick::judged(cell) {
         Some(true) => "better",
         Some(false) => "worse",
         None => "",
