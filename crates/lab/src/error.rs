@@ -231,9 +231,9 @@ pub enum RunFault {
 }
 
 impl RunFault {
-    /// What was lost if a world switch went wrong: a guest by a triple fault, or the host by a panic
-    /// on its way out of one or by a triple fault, at which QEMU ends without an error. `None` for
-    /// every other fault.
+    /// What was lost if a world switch went wrong: a guest by a triple fault, or the host by a
+    /// panic on its way out of one or by a triple fault, at which QEMU ends without an error.
+    /// `None` for every other fault.
     pub fn lost(&self) -> Option<&'static str> {
         match self {
             Self::Inside {

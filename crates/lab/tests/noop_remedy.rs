@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What it takes to add a remedy: a folder of kernel changes and an entry in the registry. The one
 //! added here does nothing; `docs/ARCHITECTURE.md` describes the steps.
+
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 use std::collections::BTreeSet;

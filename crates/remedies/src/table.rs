@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The table. Values are those of the remedy's kernel code, its `Documentation/virt/kvm` page first.
+//! The table. Values are those of the remedy's kernel code, its `Documentation/virt/kvm` page
+//! first.
 
 use crate::{Mode, Remedy, Stall, VmmDuty};
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A scenario as read: every default filled in, every rule of the format kept.
 
+use std::fmt::Write;
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use steady_nearest::nearest;
+
 use crate::program::Program;
 use crate::variant::Variant;
 use crate::words::{Cgroup, Collect, PvFeature, Vmm, Word};
-use serde::Serialize;
-use sha2::{Digest, Sha256};
-use std::fmt::Write;
-use steady_nearest::nearest;
 
 /// What is run and what is measured.
 ///

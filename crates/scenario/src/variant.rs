@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A variant as read: its remedies, and what it changes for all VMs and for single ones.
 
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
+use steady_remedies::{Mode, Remedy};
+
 use crate::model::{Pv, Switches, Vm};
 use crate::words::{Kernel, PvFeature, Word};
-use serde::{Serialize, Serializer};
-use std::collections::BTreeMap;
-use steady_remedies::{Mode, Remedy};
 
 /// A named set of remedies and switches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -3,17 +3,19 @@
 
 mod common;
 
-use common::BASE;
+use std::collections::BTreeMap;
+
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
-use std::collections::BTreeMap;
 use steady_remedies::{Registry, Remedy};
 use steady_scenario::{
     Cgroup, Chosen, Collect, HOST_RESERVE_MIB, Host, Kernel, Measure, PROGRAMS, Program, Pv,
     SCHEMA, Scenario, Switches, Variant, Vm, VmChange, Vmm, Word, Workload,
 };
+
+use common::BASE;
 
 fn line(most: usize) -> impl Strategy<Value = String> {
     // Quotes, backslashes and other scripts are what a writer of TOML has to get right.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Small machines and traces that migrate and remap much more than a real one.
+
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::sync::Arc;
+
 use steady_coherence::Fault;
 use steady_coherence::block::Decoder;
 use steady_coherence::record::{MapKind, Memory, Prot, Record};

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Findings about IPIs, preemption, timers, and what is not known.
 
+use steady_remedies::Stall;
+
 use super::{Context, FEW, advice, per_second, remedy, severity};
 use crate::build::permille;
 use crate::model::{Confidence, Count, Evidence, EvidenceId, Finding, Severity, TraceDiagnosis};
-use steady_remedies::Stall;
 use crate::spread::{Spread, total};
 
 /// IPIs that wait for descheduled receivers.
@@ -53,7 +54,10 @@ pub fn calls(context: &Context<'_>) -> Option<Finding> {
              short."
             .to_owned(),
         next: vec![
-            remedy("invalidate from the host instead of waiting", Stall::CallWait),
+            remedy(
+                "invalidate from the host instead of waiting",
+                Stall::CallWait,
+            ),
             advice(
                 "offer kvm-pv-tlb-flush to the guest, if it is off: it spares vCPUs that KVM \
                  marks preempted",

@@ -227,8 +227,8 @@ pub(super) const APPLIED: [&str; 4] = ["apply", "lib.sh", "hooks", "new"];
 const CONFIGURED: [&str; 2] = ["configure", "config"];
 
 /// The name of a series' kernel in the cache, made of all that goes into it: the sources, what of
-/// the folder `linux` is applied and configured, and the compiler. The stock kernel's depends on the
-/// configuration without our symbols, and on no hook.
+/// the folder `linux` is applied and configured, and the compiler. The stock kernel's depends on
+/// the configuration without our symbols, and on no hook.
 ///
 /// # Errors
 /// [`LabError::Io`] if a file cannot be read.
@@ -273,7 +273,8 @@ fn stock_config(linux: &Path) -> Result<String, LabError> {
     ))
 }
 
-/// Symbols that the lines of a Kconfig file define; of a patch to one, those that begin with `mark`.
+/// Symbols that the lines of a Kconfig file define; of a patch to one, those that begin with
+/// `mark`.
 fn defined_symbols(text: &str, mark: &str) -> Vec<String> {
     text.lines()
         .filter_map(|line| {

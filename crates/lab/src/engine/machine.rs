@@ -27,7 +27,8 @@ impl CpuTime {
         let idle = ticks.iter().skip(3).take(2).sum();
         let child = process.map_or(0, |id| {
             let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-            // The name in brackets may hold blanks; user and system time are the 12th and 13th behind it.
+            // The name in brackets may hold blanks; user and system time are the 12th and 13th
+            // behind it.
             let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
             rest.split_whitespace()
                 .skip(11)
