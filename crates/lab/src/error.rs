@@ -13,7 +13,10 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum LabError {
     /// The project's own files are not there.
-    #[error("no Steady tree at or above {}: run from a checkout, or set STEADY_HOME to one", searched.display())]
+    #[error(
+        "no Steady tree at or above {}: run from a checkout, or set STEADY_HOME to one",
+        searched.display()
+    )]
     NoProject {
         /// Where the search began.
         searched: PathBuf,
@@ -51,7 +54,11 @@ pub enum LabError {
         last: String,
     },
     /// Something in the cache is not whole.
-    #[error("{} is missing; mend: remove {} and run again, it is then built anew", missing.display(), folder.display())]
+    #[error(
+        "{} is missing; mend: remove {} and run again, it is then built anew",
+        missing.display(),
+        folder.display()
+    )]
     Damaged {
         /// The file that is not there.
         missing: PathBuf,
@@ -190,7 +197,8 @@ pub enum RunFault {
     },
     /// The emulator ended too early.
     #[error(
-        "the emulator ended before the host was done: {status}, last step: {step} (read emulator.log and serial.log){disk}"
+        "the emulator ended before the host was done: {status}, last step: {step} \
+         (read emulator.log and serial.log){disk}"
     )]
     EmulatorEnded {
         /// How it ended.
