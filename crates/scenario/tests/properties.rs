@@ -306,7 +306,8 @@ proptest! {
     fn arbitrary_values_of_every_key_are_read_or_refused(
         table in select(vec!["", "[host]", "[[vm]]", "[[vm]]\n[[vm.workload]]", "[[variant]]",
             "[[variant]]\n[variant.pv]", "[[variant]]\n[variant.vm]",
-            "[[variant]]\n[variant.vm.hog]", "[[variant]]\n[variant.shoot4u]", "[variant]", "[vm]", "[measure]"]),
+            "[[variant]]\n[variant.vm.hog]", "[[variant]]\n[variant.shoot4u]", "[variant]",
+            "[vm]", "[measure]"]),
         key in select(vec!["schema", "name", "seed", "host", "vm", "variant", "measure", "pcpus",
             "memory_mib", "pin", "workload", "program", "args", "remedies", "pv", "tlb_flush",
             "switches", "ple", "collect", "cgroup", "kernel", "mode", "vms", "paratick", "hog"]),
