@@ -39,8 +39,8 @@ pub enum TaskState {
     Dead,
 }
 
-/// `TASK_*` of a thread that waits: interruptible (1), uninterruptible (2), stopped (4), traced (8),
-/// parked (0x40).
+/// `TASK_*` of a thread that waits: interruptible (1), uninterruptible (2), stopped (4), traced
+/// (8), parked (0x40).
 const WAITS: u64 = 0x4f;
 /// `EXIT_DEAD` and `EXIT_ZOMBIE`.
 const ENDED: u64 = 0x30;
