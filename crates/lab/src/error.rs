@@ -114,6 +114,7 @@ pub enum LabError {
 
 impl LabError {
     /// An [`LabError::Io`].
+    #[must_use]
     pub fn io(action: &'static str, path: &Path, error: io::Error) -> Self {
         Self::Io {
             action,
@@ -123,6 +124,7 @@ impl LabError {
     }
 
     /// Whose concern it is.
+    #[must_use]
     pub fn why(&self) -> Why {
         match self {
             Self::Beyond { .. } | Self::Program { .. } | Self::Selftest(_) => Why::Input,
@@ -138,6 +140,7 @@ impl LabError {
     }
 
     /// Exit code of the command for this error, as `steady --help` lists them.
+    #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Run { .. } => 5,
@@ -242,6 +245,7 @@ impl RunFault {
     /// What was lost if a world switch went wrong: a guest by a triple fault, or the host by a
     /// panic on its way out of one or by a triple fault, at which QEMU ends without an error.
     /// `None` for every other fault.
+    #[must_use]
     pub fn lost(&self) -> Option<&'static str> {
         match self {
             Self::Inside {

@@ -78,6 +78,7 @@ pub struct Remedy {
 
 impl Remedy {
     /// The mode of this name.
+    #[must_use]
     pub fn mode(&self, name: &str) -> Option<&'static Mode> {
         self.modes.iter().find(|mode| mode.name == name)
     }
@@ -137,6 +138,7 @@ impl Registry {
     }
 
     /// The remedy of this name.
+    #[must_use]
     pub fn find(&self, name: &str) -> Option<&'static Remedy> {
         self.all().find(|remedy| remedy.name == name)
     }
@@ -146,6 +148,7 @@ impl Registry {
 ///
 /// # Panics
 /// If none does: the table has one for every stall, and a test says so.
+#[must_use]
 pub fn answer(stall: Stall) -> &'static Remedy {
     let answers = |remedy: &&Remedy| remedy.answers.contains(&stall);
     let found = table::ALL.iter().find(answers);

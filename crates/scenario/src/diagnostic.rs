@@ -93,6 +93,7 @@ impl Diagnostics {
     }
 
     /// The name of the file, as it is shown.
+    #[must_use]
     pub fn file(&self) -> &str {
         &self.file
     }
@@ -106,6 +107,7 @@ impl Diagnostics {
     ///
     /// The text is ASCII but for what it quotes of the file. At most 100 problems are shown; the
     /// last line counts all of them.
+    #[must_use]
     pub fn render(&self, colour: bool) -> String {
         let renderer = if colour {
             Renderer::styled()

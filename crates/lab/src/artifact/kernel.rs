@@ -48,6 +48,7 @@ pub enum Series {
 
 impl Series {
     /// Its name in commands and reports.
+    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Stock => "stock",

@@ -15,6 +15,7 @@ pub struct CpuTime {
 
 impl CpuTime {
     /// Of this machine, and of a process.
+    #[must_use]
     pub fn now(process: Option<u32>) -> Self {
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
         let line = stat.lines().next().unwrap_or_default();

@@ -78,6 +78,7 @@ impl Emulator for Qemu {
 }
 
 /// QEMU's own version, such as `7.2.22`.
+#[must_use]
 pub fn version(program: &Path) -> String {
     let output = Command::new(program).arg("--version").output();
     let text = output.map(|output| output.stdout).unwrap_or_default();
