@@ -75,8 +75,7 @@ fn attc(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
 
 fn page(found: &Reproduction, short: bool, facts: &Facts) -> String {
     let note = if short {
-        "Short form: the numbers that the paper claims first. Its runs are those of the full \
-         form,\n\
+        "Short form: the numbers that the paper claims first. Its runs are those of the full form,\n\
          only fewer schemes and machines, so each number is the full form's to the digit.\n\n"
     } else {
         ""

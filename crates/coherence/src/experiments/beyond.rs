@@ -75,8 +75,7 @@ fn line(
     })
 }
 
-/// Runs every question on dedup, but for table sizes, where a larger footprint decides; `done`
-/// hears of each finished line.
+/// Runs every question on dedup, but for table sizes, where a larger footprint decides; `done` hears of each finished line.
 ///
 /// # Errors
 /// As the simulations.
