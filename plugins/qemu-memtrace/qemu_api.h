@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The part of QEMU's TCG plugin interface, version 1, that this plugin calls. Debian's qemu-user
- * (7.2) exports these functions but packages no header, so they are declared here from the
- * documented interface. QEMU refuses a plugin whose qemu_plugin_version it does not support, so a
- * change of the interface is met at loading and not in the middle of a capture.
+ * The part of QEMU's TCG plugin interface that this plugin calls. It is the same in versions 1
+ * (QEMU 4.2 to 8.2) and 2 to 4 (9.0 to 10.0), so one build serves both and says by
+ * qemu_plugin_version which it speaks. No Debian package has the header, so it is declared here
+ * from the documented interface. QEMU refuses a version that it does not support, so a change of
+ * the interface is met at loading and not in the middle of a capture.
  */
 #ifndef QEMU_API_H
 #define QEMU_API_H
@@ -12,7 +13,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define QEMU_PLUGIN_VERSION 1
 #define QEMU_PLUGIN_EXPORT __attribute__((visibility("default")))
 
 typedef uint64_t qemu_plugin_id_t;
@@ -54,8 +54,8 @@ typedef void (*qemu_syscall_ret_cb)(qemu_plugin_id_t id, unsigned int vcpu, int6
 void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id, qemu_vcpu_cb cb);
 void qemu_plugin_register_vcpu_exit_cb(qemu_plugin_id_t id, qemu_vcpu_cb cb);
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, qemu_translate_cb cb);
-void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, qemu_vcpu_data_cb cb,
-					  enum qemu_plugin_cb_flags flags, void *data);
+void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, qemu_vcpu_data_cb cb,
+					    enum qemu_plugin_cb_flags flags, void *data);
 void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, qemu_mem_cb cb,
 				      enum qemu_plugin_cb_flags flags, enum qemu_plugin_mem_rw rw,
 				      void *data);

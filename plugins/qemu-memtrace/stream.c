@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Sends messages to the converter. Callers hold the output lock, so a message is never torn by
- * another thread's.
- */
+/* Sends messages to the converter, one at a time, so that none is torn by another thread's. */
 #include "stream.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,6 +16,7 @@
 #define STREAM_FD_MIN 900
 
 static int stream_fd = -1;
+static pthread_mutex_t output_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int connect_to(const char *path)
 {
@@ -69,7 +68,7 @@ void stream_abandon(void)
 	__atomic_store_n(&stream_fd, -1, __ATOMIC_RELAXED);
 }
 
-void stream_send(uint32_t kind, uint32_t thread, const void *body, uint32_t bytes)
+static void send_all(uint32_t kind, uint32_t thread, const void *body, uint32_t bytes)
 {
 	struct message_head head = {
 		.kind = kind, .thread = thread, .bytes = bytes, .magic = STREAM_MAGIC,
@@ -108,4 +107,11 @@ void stream_send(uint32_t kind, uint32_t thread, const void *body, uint32_t byte
 			next->iov_len -= (size_t)sent;
 		}
 	}
+}
+
+void stream_send(uint32_t kind, uint32_t thread, const void *body, uint32_t bytes)
+{
+	pthread_mutex_lock(&output_lock);
+	send_all(kind, thread, body, bytes);
+	pthread_mutex_unlock(&output_lock);
 }

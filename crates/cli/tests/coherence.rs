@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Does a real program go through capture, check, compare and report; is bad input answered with
-//! one clear line? Needs qemu-x86_64, a C compiler and make, all of which setup/install installs.
+//! one clear line? Needs a C compiler, make and qemu-x86_64, or what builds it; setup/install has
+//! all.
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
@@ -60,11 +61,6 @@ impl Place {
 
     /// Captures the word count with two threads into `words.smt`; returns what was said.
     fn capture(&self) -> String {
-        let found = Command::new("qemu-x86_64").arg("--version").output();
-        assert!(
-            found.is_ok(),
-            "qemu-x86_64 is not installed; run setup/install (Debian package qemu-user)"
-        );
         let built = Command::new("make")
             .args(["-s", "-C"])
             .arg(project().join("workloads/kernels"))
@@ -98,6 +94,18 @@ fn metric(result: &Value, variant: &str, name: &str) -> i64 {
     let metrics = variant["repetitions"][0]["metrics"].as_array().unwrap();
     let metric = metrics.iter().find(|one| one["name"] == name).unwrap();
     metric["value"].as_i64().unwrap()
+}
+
+#[test]
+fn a_capture_names_the_processes_that_are_not_in_it() {
+    let place = Place::new();
+    let words = ["coherence", "capture", "-o", "sh.smt", "--"];
+    let program = ["/bin/sh", "-c", "/bin/true; exit 0"];
+    let output = place.steady(&[&words[..], &program[..]].concat());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    let named = "  not in the trace: 1 process that it made\n    1 /bin/true\n";
+    assert!(said.contains(named), "{said}");
 }
 
 #[test]

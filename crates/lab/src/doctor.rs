@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::artifact::bochs;
 use crate::artifact::kernel::Source;
+use crate::artifact::{bochs, qemu_user};
 use crate::engine::qemu;
 use crate::home::Home;
 use crate::process::find_program;
@@ -74,6 +74,7 @@ pub fn examine(home: &Home) -> Vec<Check> {
         .collect();
     checks.push(kernel_source());
     checks.push(bochs_in_use(home));
+    checks.push(qemu_user_in_use(home));
     for program in steady_guest_programs::PROGRAMS {
         if let (Some(package), Some(path)) = (program.package, program.binaries.first()) {
             checks.push(tool(path, &format!("workload {}", program.name), package));
@@ -170,6 +171,28 @@ fn bochs_in_use(home: &Home) -> Check {
             State::Missing,
             "neither compiled nor packaged".into(),
             Some("steady build bochs".into()),
+        ),
+    }
+}
+
+fn qemu_user_in_use(home: &Home) -> Check {
+    let (name, needed_for) = ("qemu-x86_64 with plugins", "coherence capture");
+    match qemu_user::present(home) {
+        Some(qemu) => {
+            let made = if qemu.compiled {
+                "compiled"
+            } else {
+                "packaged"
+            };
+            let found = format!("{made}, {}, {}", qemu.version, qemu.program.display());
+            check(name, needed_for, State::Ok, found, None)
+        }
+        None => check(
+            name,
+            needed_for,
+            State::Missing,
+            "neither packaged with plugins nor compiled".into(),
+            Some("steady build qemu-user".into()),
         ),
     }
 }

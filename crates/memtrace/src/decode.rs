@@ -7,12 +7,14 @@ use crate::layout::{
     BLOCK_RECORDS, ESCAPE_MAP, ESCAPE_MARKER, ESCAPE_ODD_SIZE, HISTORY, INSTR_ESCAPE,
     PAYLOAD_HEADER_LEN, SIZE_ESCAPE,
 };
-use crate::record::{MapKind, Prot, Record};
+use crate::record::{MAX_INSTRUCTIONS, MapKind, Prot, Record};
 use crate::varint;
 
 /// What is wrong with a payload, to be put beside the chunk's place.
 #[derive(Debug)]
 pub(crate) struct Fault {
+    /// True where the bytes are sound and what they say cannot have happened.
+    pub(crate) impossible: bool,
     pub(crate) record: Option<u64>,
     pub(crate) what: &'static str,
     pub(crate) expected: String,
@@ -217,6 +219,9 @@ impl Decoder {
                 instructions = varint::take(extras, &mut cursor.extras)
                     .and_then(|count| u32::try_from(count).ok())
                     .ok_or_else(|| bad_extra(here(), "instruction count"))?;
+                if instructions > MAX_INSTRUCTIONS {
+                    return Err(gap(here(), thread, instructions));
+                }
             }
             *slot = Record::Access {
                 thread,
@@ -239,10 +244,28 @@ fn fault(
     found: impl ToString,
 ) -> Fault {
     Fault {
+        impossible: false,
         record,
         what,
         expected: expected.to_string(),
         found: found.to_string(),
+    }
+}
+
+/// A count of instructions that no thread can have come to.
+fn gap(record: Option<u64>, thread: u16, instructions: u32) -> Fault {
+    let found = format!(
+        "{instructions} by thread {thread}: its recorder miscounted, as earlier ones did at \
+         signals. Capture the program again"
+    );
+    Fault {
+        impossible: true,
+        ..fault(
+            record,
+            "instructions since the thread's previous access",
+            format!("at most {MAX_INSTRUCTIONS}"),
+            found,
+        )
     }
 }
 

@@ -32,6 +32,6 @@ pub use footer::{Digest, Totals};
 pub use header::{Header, Origin};
 pub use layout::{BLOCK_RECORDS, MAX_CHUNK_RECORDS, VERSION};
 pub use reader::Reader;
-pub use record::{MapKind, Prot, Record};
+pub use record::{MAX_INSTRUCTIONS, MapKind, Prot, Record};
 pub use space::AddressSpace;
 pub use writer::{FileWriter, Writer};

@@ -158,6 +158,14 @@ impl<R: Read> Reader<R> {
     }
 
     fn fault(&self, fault: Fault) -> TraceError {
+        if fault.impossible {
+            return TraceError::Invariant {
+                place: self.place(fault.record),
+                what: fault.what,
+                expected: fault.expected,
+                found: fault.found,
+            };
+        }
         TraceError::Damaged {
             place: self.place(fault.record),
             what: fault.what,

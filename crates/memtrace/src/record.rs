@@ -3,6 +3,11 @@
 //! which the recorder saw them. Records of one thread are in program order; the order between
 //! threads is that of the capture and holds exactly only around mapping changes.
 
+/// Most instructions between two accesses of one thread, 2^31. More would be seconds of a loop
+/// that keeps to its registers, without one load, store, call or return; what a recorder writes
+/// that miscounts, an unsigned difference that ran below zero, lies above.
+pub const MAX_INSTRUCTIONS: u32 = 1 << 31;
+
 /// One event of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Record {
@@ -17,7 +22,7 @@ pub enum Record {
         /// True for a store, false for a load. An atomic read-modify-write gives one of each.
         write: bool,
         /// Instructions this thread retired since its previous access, this one's included: 0
-        /// for the second access of one instruction.
+        /// for the second access of one instruction, at most [`MAX_INSTRUCTIONS`].
         instructions: u32,
     },
     /// A change of the address space, recorded once the kernel has made it.

@@ -13,7 +13,7 @@ use crate::error::TraceError;
 use crate::footer::{Digest, Footer, Totals, trailer_to_bytes};
 use crate::header::Header;
 use crate::layout::{CHUNK_MARK, INDEX_ENTRY_LEN, MAX_CHUNK_RECORDS};
-use crate::record::Record;
+use crate::record::{MAX_INSTRUCTIONS, Record};
 
 /// Zstandard's level 3: higher ones cost more time than they save bytes on these columns.
 const LEVEL: i32 = 3;
@@ -68,8 +68,9 @@ impl<W: Write> Writer<W> {
     /// Appends one record.
     ///
     /// # Errors
-    /// [`TraceError::Unwritable`] for an access of size 0 or a range that is empty or wraps,
-    /// [`TraceError::Io`] when the sink refuses.
+    /// [`TraceError::Unwritable`] for an access of size 0 or more than [`MAX_INSTRUCTIONS`] after
+    /// its thread's previous one, or a range that is empty or wraps; [`TraceError::Io`] when the
+    /// sink refuses.
     pub fn push(&mut self, record: &Record) -> Result<(), TraceError> {
         self.validate(record)?;
         self.encoder.push(record);
@@ -122,6 +123,17 @@ impl<W: Write> Writer<W> {
             Record::Access { size: 0, vaddr, .. } => {
                 format!("the access at {vaddr:#x} has size 0")
             }
+            Record::Access {
+                instructions,
+                vaddr,
+                thread,
+                ..
+            } if instructions > MAX_INSTRUCTIONS => format!(
+                "record {}: thread {thread} comes to its access at {vaddr:#x} after \
+                 {instructions} instructions without one, and at most {MAX_INSTRUCTIONS} can \
+                 be told. Record the part before or behind it",
+                self.totals.records
+            ),
             Record::Map { start, len, .. } if len == 0 || start.checked_add(len).is_none() => {
                 format!("the range at {start:#x} of {len} bytes is empty or wraps")
             }

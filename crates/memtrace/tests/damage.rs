@@ -8,7 +8,8 @@ mod common;
 use std::path::PathBuf;
 
 use steady_memtrace::{
-    FileWriter, Header, MapKind, Prot, Reader, Record, TraceError, Writer, check, check_stream,
+    FileWriter, Header, MAX_INSTRUCTIONS, MapKind, Prot, Reader, Record, TraceError, Writer, check,
+    check_stream,
 };
 
 use common::{Counts, assemble, payload};
@@ -213,20 +214,56 @@ fn columns_that_do_not_fit_their_records_are_damage() {
     }
 }
 
+/// [`one_load`] after more instructions than its tag holds, with counts to match.
+fn one_late_load(instructions: u64) -> Vec<u8> {
+    // Seven bits a byte, low ones first; the high bit says that more follow.
+    let bytes = instructions.max(1).ilog2() / 7;
+    let extras: Vec<u8> = (0..=bytes)
+        .map(|at| {
+            let bits = u8::try_from(instructions >> (7 * at) & 127).unwrap();
+            bits | if at < bytes { 128 } else { 0 }
+        })
+        .collect();
+    let load = payload(&[5, 1], &[0b0000_0010], &[0b1111_1100], &[0x40], &extras);
+    let counts = Counts {
+        instructions,
+        ..ONE_LOAD
+    };
+    assemble(&[(1, load)], &counts, 0)
+}
+
+#[test]
+fn more_instructions_than_a_thread_can_run_without_an_access_are_refused() {
+    check_stream(one_late_load(1 << 31).as_slice(), "s").unwrap();
+    for instructions in [(1 << 31) + 1, (1 << 32) - 1] {
+        let (file, stream) = errors(&one_late_load(instructions));
+        for error in [file, stream] {
+            assert!(matches!(error, TraceError::Invariant { .. }), "{error}");
+            let message = error.to_string();
+            for part in ["chunk 0, record 0, byte 48", "thread 5", "Capture"] {
+                assert!(message.contains(part), "{part}: {message}");
+            }
+            assert!(message.contains(&instructions.to_string()), "{message}");
+        }
+    }
+}
+
 #[test]
 fn impossible_records_are_refused_by_the_writer() {
     let mut writer = Writer::new(Vec::new(), "w", &Header::new("w")).unwrap();
-    let access = Record::Access {
-        thread: 0,
-        vaddr: 0,
-        size: 0,
-        write: false,
-        instructions: 0,
-    };
-    assert!(matches!(
-        writer.push(&access),
-        Err(TraceError::Unwritable { .. })
-    ));
+    for (size, instructions) in [(0, 0), (1, MAX_INSTRUCTIONS + 1)] {
+        let access = Record::Access {
+            thread: 0,
+            vaddr: 0,
+            size,
+            write: false,
+            instructions,
+        };
+        assert!(matches!(
+            writer.push(&access),
+            Err(TraceError::Unwritable { .. })
+        ));
+    }
     for (start, len) in [(1, u64::MAX), (0, 0)] {
         let map = Record::Map {
             thread: 0,

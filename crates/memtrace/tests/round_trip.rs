@@ -4,14 +4,16 @@
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 use proptest::prelude::*;
-use steady_memtrace::{Header, MapKind, Prot, Reader, Record, Writer, check_stream};
+use steady_memtrace::{
+    Header, MAX_INSTRUCTIONS, MapKind, Prot, Reader, Record, Writer, check_stream,
+};
 
 fn any_record() -> impl Strategy<Value = Record> {
     let thread = prop_oneof![8 => 0u16..4, 1 => any::<u16>()];
     let near = (0u64..4, 0u64..0x4000).prop_map(|(base, at)| base << 44 | at);
     let vaddr = prop_oneof![8 => near, 1 => any::<u64>()];
     let size = prop_oneof![8 => (0u32..7).prop_map(|bits| 1 << bits), 1 => 1u8..=255];
-    let instructions = prop_oneof![8 => 0u32..9, 1 => any::<u32>()];
+    let instructions = prop_oneof![8 => 0u32..9, 1 => 0..=MAX_INSTRUCTIONS];
     let access = (thread.clone(), vaddr, size, any::<bool>(), instructions).prop_map(
         |(thread, vaddr, size, write, instructions)| Record::Access {
             thread,

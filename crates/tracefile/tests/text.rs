@@ -42,6 +42,21 @@ fn number(line: &str, field: &str) -> Option<u64> {
 }
 
 #[test]
+fn flags_are_read_as_letters_and_as_a_number() {
+    for (flags, bits) in [
+        ("[003]", 0),
+        ("[003] dNh2.", 0x2d),
+        ("[003]-0x2d", 0x2d),
+        ("[003]-0x0", 0),
+    ] {
+        let line = format!("  a-42 {flags}  12.000345: sched_waking: comm=a pid=1\n");
+        let mut source = text(&line);
+        let r = source.next().unwrap().unwrap();
+        assert_eq!((r.flags, r.cpu), (bits, 3), "{flags}");
+    }
+}
+
+#[test]
 fn names_of_tasks_may_hold_anything() {
     for name in [
         "a-1 [002] b",

@@ -9,10 +9,11 @@
  * the difference is joined. The functions named below are those of arch/x86/kvm/shoot4u*.c and of
  * vcpu_enter_guest() in arch/x86/kvm/x86.c.
  *
- * What is left out: nested guests, hotplug, PCIDs, page sizes, the checking of the hypercall's
- * arguments, and translations evicted from the TLB for want of room, as keeping them is worse.
+ * What is left out: nested guests, hotplug, PCIDs, page sizes but for LARGE, the checking of the
+ * hypercall's arguments, and translations evicted from the TLB for want of room, as keeping them is
+ * worse.
  *
- * Chosen by -D, see ./check: VCPUS, PCPUS, CALLERS, QUEUE, EAGER, FAULT_..., LIVENESS.
+ * Chosen by -D, see ./check: VCPUS, PCPUS, CALLERS, QUEUE, EAGER, LARGE, FAULT_..., LIVENESS.
  */
 #ifndef VCPUS
 #define VCPUS	2
@@ -25,6 +26,9 @@
 #endif
 #ifndef QUEUE
 #define QUEUE	1		/* ranges that wait for a vCPU; one more, and everything goes */
+#endif
+#if defined(LARGE) && !defined(PAGES)
+#define PAGES	2
 #endif
 #ifndef PAGES
 #define PAGES	1
@@ -107,9 +111,19 @@ bit late_translating[VCPUS];
 #define CUT(pages)	(pages)
 #endif
 
-/* shoot4u_flush_here(); everything is never cut short. */
-#define FLUSH_HERE(p, v, pages)	DROP(p, TAG(v), CUT(pages))
+/*
+ * shoot4u_flush_here(); everything is never cut short. With LARGE the two pages are one large page of
+ * the guest, which the host backs by small ones, so that the TLB has an entry for each: an
+ * instruction that names one address takes one of them, and the kernel takes the whole context.
+ */
 #define FLUSH_WHOLE(p, v)	DROP(p, TAG(v), 3)
+#if defined(LARGE) && defined(FAULT_ONE_PER_STRIDE)
+#define FLUSH_HERE(p, v, pages)	DROP(p, TAG(v), (pages) & 1)
+#elif defined(LARGE)
+#define FLUSH_HERE(p, v, pages)	FLUSH_WHOLE(p, v)
+#else
+#define FLUSH_HERE(p, v, pages)	DROP(p, TAG(v), CUT(pages))
+#endif
 
 /* A vCPU that nobody's call is for may cache what it likes. */
 #define IS_TARGET(v)	(CALLERS > 1 || (v) > 0)

@@ -145,6 +145,9 @@ static void test_arguments(void)
 	EXPECT(record->flags = 1u << 31 | KVM_SHOOT4U_FREED_TABLES, -KVM_EINVAL);
 	EXPECT(record->first = 1, -KVM_EINVAL);
 	EXPECT(record->first = 63, -KVM_EINVAL);
+	/* Behind the last APIC id comes none, and not the caller's 0. */
+	EXPECT(record->first = 0xffffffc0; record->words = 2; request->a1 = RECORD_BYTES(2);
+	       record->targets[0] = 0; record->targets[1] = 1, -KVM_EINVAL);
 	EXPECT(request->a0 += 4, -KVM_EFAULT);
 	EXPECT(request->a0 += getpagesize() - RECORD_BYTES(0), -KVM_EFAULT);
 	EXPECT(request->a0 = 1ull << 40, -KVM_EFAULT);
@@ -159,10 +162,10 @@ static void test_arguments(void)
 	EXPECT(record->stride_shift = 30; record->start = 0; record->end = 1ull << 30, 0);
 	EXPECT(record->start = 1ull << 63; record->end = record->start + 0x1000, 0);
 	EXPECT(record->words = 64; request->a1 = RECORD_BYTES(64), 0);
-	/* A record without targets, and one whose targets do not exist. */
+	/* A record without targets, and one whose targets the host does not know: they are left. */
 	EXPECT(record->targets[0] = 0, 0);
-	EXPECT(record->targets[0] = ~BIT_ULL(TARGET_ID - 64), 0);
-	EXPECT(record->first = 0xffffffc0; record->targets[0] = ~0ull, 0);
+	EXPECT(record->targets[0] = ~BIT_ULL(TARGET_ID - 64), 63);
+	EXPECT(record->first = 0xffffffc0; record->targets[0] = ~0ull, 64);
 
 	/* The record is only read where nothing is left to the caller. */
 	good_record();
@@ -300,6 +303,18 @@ static void test_targets(void)
 	kvm_vm_free(vm);
 }
 
+/* A target whose APIC is off is left to the caller: nothing can be sent to it by its id, and yet it may run. */
+static void test_apic_off(void)
+{
+	make_vm(syncing_guest_code, syncing_guest_code);
+	run_to_sync(target);
+	EXPECT(, 0);
+	vcpu_set_msr(target, MSR_IA32_APICBASE,
+		     vcpu_get_msr(target, MSR_IA32_APICBASE) & ~MSR_IA32_APICBASE_ENABLE);
+	EXPECT(, 1);
+	kvm_vm_free(vm);
+}
+
 /* A target that stopped amid an emulation is left to the caller. */
 static void test_emulating(void)
 {
@@ -409,6 +424,7 @@ int main(void)
 		{ "user mode", test_user_mode },
 		{ "modes", test_modes },
 		{ "targets", test_targets },
+		{ "a target whose APIC is off", test_apic_off },
 		{ "an emulating target", test_emulating },
 		{ "nobody is waited for", test_nobody_is_waited_for },
 		{ "reset", test_reset },

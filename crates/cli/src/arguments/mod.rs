@@ -43,7 +43,7 @@ pub struct Arguments {
 pub enum Command {
     /// Race a scenario's variants on real nested KVM in an emulated host.
     Run(Run),
-    /// Build what races need: the kernel, Bochs, the programs of the images.
+    /// Build what races and captures need: the kernel, Bochs, qemu-x86_64, the images' programs.
     Build(Build),
     /// Run KVM selftests on an emulated host, on the stock kernel and on the patched one.
     Selftest(Selftest),
@@ -122,7 +122,7 @@ pub struct Run {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  steady build kernel bochs")]
 pub struct Build {
-    /// What to build; all that races need if nothing is named.
+    /// What to build; all that races and captures need if nothing is named.
     #[arg(value_enum)]
     pub what: Vec<Artifact>,
 }
@@ -136,6 +136,8 @@ pub enum Artifact {
     Bochs,
     /// The inits, the VMM and the C workloads.
     Programs,
+    /// The qemu-x86_64 with plugins that captures need, where the packaged one has none.
+    QemuUser,
     /// The KVM selftests, and the stock kernel that they are compared on; only if named.
     Selftests,
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `steady build`: makes what races need, so that the first race does not have to.
+//! `steady build`: makes what races and captures need, so that the first one does not have to.
 
 use std::process::ExitCode;
 
 use steady_lab::Home;
-use steady_lab::artifact::{bochs, kernel, programs, selftests};
+use steady_lab::artifact::{bochs, kernel, programs, qemu_user, selftests};
 use steady_race::Watcher;
 
 use crate::arguments::{Artifact, Build};
@@ -39,6 +39,10 @@ pub fn build(arguments: &Build) -> anyhow::Result<ExitCode> {
             programs.vmm.display(),
             programs.workloads.display()
         ));
+    }
+    if wants(Artifact::QemuUser) {
+        let qemu = qemu_user::ensure(&home, &show)?;
+        show.say(&format!("{}: {}", qemu.version, qemu.program.display()));
     }
     if arguments.what.contains(&Artifact::Selftests) {
         let programs = selftests::ensure(&home, &show)?;

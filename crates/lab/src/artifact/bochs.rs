@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Bochs: version 3.0 compiled from Debian 13's source package, or the packaged one.
 //!
-//! The compiled one runs about four times the instructions per second. Its source comes through
-//! apt, in a state of its own beside the system's, from the mirror that this machine uses; apt
-//! checks the signatures. The patches of `lab/bochs` mend what the lab needs of it. Where that fails the packaged Bochs is used and said to be.
+//! The compiled one runs about four times the instructions per second. The patches of `lab/bochs`
+//! mend what the lab needs of it. Where that fails the packaged Bochs is used and said to be.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,15 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::artifact::{Key, cached, files_below};
+use crate::artifact::{Key, cached, debian, files_below};
 use crate::error::LabError;
 use crate::home::Home;
 use crate::process::{find_program, run_step};
 use crate::watcher::Watcher;
 
-/// Debian release whose source package is compiled.
-const SUITE: &str = "trixie";
-const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 const STEP_LIMIT: Duration = Duration::from_secs(5 * 60);
 const BUILD_LIMIT: Duration = Duration::from_secs(30 * 60);
 /// Lines that a build prints, for the progress bar only.
@@ -62,7 +58,7 @@ fn cache_name(home: &Home) -> String {
         key.add("patch", &fs::read(patch).unwrap_or_default());
     }
     key.add("flags", FLAGS.as_bytes())
-        .add("suite", SUITE.as_bytes())
+        .add("suite", debian::SUITE.as_bytes())
         .add_version("g++");
     for word in CONFIGURE {
         key.add("configure", word.as_bytes());
@@ -154,19 +150,9 @@ fn build(home: &Home, work: &Path, watcher: &dyn Watcher) -> Result<(), LabError
     let what = "Bochs 3.0";
     watcher.say("building Bochs 3.0, which takes a minute or two once");
     let log = work.join("build.log");
-    let source = fetch(work)?;
     let os = OsStr::new;
     let tree = work.join("tree");
-    fs::create_dir_all(&tree).map_err(|error| LabError::io("make", &tree, error))?;
-    let unpack = [
-        os("tar"),
-        os("--strip-components=1"),
-        os("-C"),
-        tree.as_os_str(),
-        os("-xf"),
-        source.as_os_str(),
-    ];
-    run_step("unpacking Bochs", &unpack, work, &log, STEP_LIMIT, || {})?;
+    debian::fetch(work, "bochs", &tree)?;
     for patch in patches(home) {
         let command = [
             os("patch"),
@@ -223,79 +209,4 @@ fn build(home: &Home, work: &Path, watcher: &dyn Watcher) -> Result<(), LabError
     fs::remove_dir_all(&tree).map_err(|error| LabError::io("remove", &tree, error))?;
     watcher.done(what);
     Ok(())
-}
-
-/// Fetches the source archive through apt, with apt's own checks, and returns its path.
-fn fetch(work: &Path) -> Result<PathBuf, LabError> {
-    let state = work.join("apt");
-    for part in ["lists/partial", "cache/archives/partial", "etc"] {
-        let path = state.join(part);
-        fs::create_dir_all(&path).map_err(|error| LabError::io("make", &path, error))?;
-    }
-    let list = state.join("etc/sources.list");
-    let line = format!("deb-src [signed-by={KEYRING}] {} {SUITE} main\n", mirror()?);
-    fs::write(&list, line).map_err(|error| LabError::io("write", &list, error))?;
-    let options = [
-        format!("Dir::State::lists={}", state.join("lists").display()),
-        format!("Dir::Cache={}", state.join("cache").display()),
-        format!("Dir::Etc::sourcelist={}", list.display()),
-        "Dir::Etc::sourceparts=-".to_owned(),
-        "APT::Sandbox::User=root".to_owned(),
-        "Acquire::Languages=none".to_owned(),
-        "Acquire::http::Timeout=30".to_owned(),
-        "Acquire::Retries=2".to_owned(),
-    ];
-    let mut apt: Vec<&OsStr> = vec![OsStr::new("apt-get")];
-    for option in &options {
-        apt.extend([OsStr::new("-o"), OsStr::new(option)]);
-    }
-    let log = work.join("fetch.log");
-    let run = |words: &[&str]| {
-        let mut command = apt.clone();
-        command.extend(words.iter().map(OsStr::new));
-        run_step(
-            "fetching the source of Bochs",
-            &command,
-            work,
-            &log,
-            STEP_LIMIT,
-            || {},
-        )
-    };
-    run(&["update", "-qq"])?;
-    // Only the upstream archive: the packaging is not used.
-    run(&["source", "-qq", "--download-only", "--tar-only", "bochs"])?;
-    let entries = fs::read_dir(work).map_err(|error| LabError::io("read", work, error))?;
-    let archive = entries
-        .flatten()
-        .map(|entry| entry.path())
-        .find(|path| path.to_string_lossy().contains(".orig.tar."));
-    archive.ok_or_else(|| LabError::Build {
-        what: "fetching the source of Bochs".into(),
-        status: "apt brought no archive".into(),
-        log,
-        last: String::new(),
-    })
-}
-
-/// The mirror of Debian's main archive that this machine's apt uses.
-fn mirror() -> Result<String, LabError> {
-    let output = Command::new("apt-get")
-        .args([
-            "indextargets",
-            "--format",
-            "$(ORIGIN)|$(LABEL)|$(COMPONENT)|$(REPO_URI)",
-            "Identifier: Packages",
-        ])
-        .output()
-        .map_err(|error| LabError::io("start", Path::new("apt-get"), error))?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let found = text
-        .lines()
-        .find_map(|line| line.strip_prefix("Debian|Debian|main|"));
-    found.map(str::to_owned).ok_or_else(|| LabError::Missing {
-        program: "a Debian mirror in apt's sources".into(),
-        why: "Bochs 3.0 is compiled from Debian's source package",
-        package: "bochs (the slower packaged Bochs), or run apt-get update first",
-    })
 }

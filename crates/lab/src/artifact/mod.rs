@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What takes long to make and is kept in the cache: the kernel, Bochs, and our static programs.
+//! What takes long to make and is kept in the cache: the kernel, Bochs, qemu-x86_64 where the
+//! packaged one will not do, and our static programs.
 //!
 //! Each is found under a key made of everything that went in. A build happens beside its place
 //! and is renamed when it is whole, so an interrupted one leaves nothing that looks finished.
 
 pub mod bochs;
+mod debian;
 pub mod kernel;
 pub mod programs;
+pub mod qemu_user;
 pub mod selftests;
 
 use std::fs;

@@ -14,8 +14,9 @@ pub enum CaptureError {
     NoCommand,
     /// The emulator is not installed.
     #[error(
-        "{} not found: captures need QEMU's user-mode emulation; install the Debian package \
-         qemu-user (apt-get install qemu-user)", .0.display()
+        "{} not found: captures need QEMU's user-mode emulation with plugins; Debian 12 packages \
+         it (apt-get install qemu-user), elsewhere `steady build qemu-user` makes it",
+        .0.display()
     )]
     QemuMissing(PathBuf),
     /// The plugin is not built.
@@ -44,7 +45,7 @@ pub enum CaptureError {
     /// The emulator ended before the plugin reported.
     #[error(
         "the emulator ended before the plugin started ({status}): its message above says why; \
-         needed is qemu-x86_64 with TCG plugins, interface version 1 (7.0 to 8.2)"
+         needed is qemu-x86_64 with TCG plugins, 7.0 or newer, not linked statically"
     )]
     NoPlugin {
         /// Exit status of the emulator.

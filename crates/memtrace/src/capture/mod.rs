@@ -2,15 +2,17 @@
 //! Records a real program: runs it under `qemu-x86_64` with the `qemu-memtrace` plugin and writes
 //! what the plugin sends as a trace, on the fly. The trace takes its name only when it is whole.
 //!
-//! Left out: programs for other machines than x86-64, processes the program forks, and memory the
-//! kernel writes on the program's behalf.
+//! Left out: programs for other machines than x86-64, memory the kernel writes on the program's
+//! behalf, and processes the program forks, which are named in the summary.
 
+mod children;
 mod convert;
 mod error;
 mod run;
 mod setup;
 mod stream;
 
+pub use children::Children;
 pub use error::CaptureError;
 pub use run::run;
 
@@ -126,6 +128,8 @@ pub struct Summary {
     /// Accesses outside every known range: System V shared memory, for one. The trace claims to
     /// know all its mappings only when there are none.
     pub unmapped_accesses: u64,
+    /// Processes that the program made; they are not in the trace. Sorted by program.
+    pub children: Vec<Children>,
     /// Wall-clock time from start to end.
     pub elapsed: Duration,
 }

@@ -8,6 +8,7 @@ use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use super::children;
 use super::convert::Converter;
 use super::error::io_error;
 use super::setup::{Guard, Setup};
@@ -26,7 +27,8 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 const EXIT_LIMIT: Duration = Duration::from_secs(5);
 
 /// Runs one capture. `cancel` may be set at any time, by a signal handler for one: the capture
-/// then ends as at a limit, with what there is, or, before the program begins, with an error. However it ends, no process of it stays behind.
+/// then ends as at a limit, with what there is, or, before the program begins, with an error.
+/// However it ends, no process of it stays behind.
 ///
 /// # Errors
 /// [`CaptureError`]; no file is then left under the output's name that was not there before.
@@ -69,6 +71,7 @@ pub fn run(options: &Options, cancel: &AtomicBool) -> Result<Summary, CaptureErr
         },
     };
     drop(guard);
+    let children = children::read(&socket);
 
     let writer = file.writer();
     writer.set_maps_complete(unmapped_accesses == 0);
@@ -79,6 +82,7 @@ pub fn run(options: &Options, cancel: &AtomicBool) -> Result<Summary, CaptureErr
         digest,
         ending,
         unmapped_accesses,
+        children,
         elapsed: began.elapsed(),
     })
 }

@@ -122,8 +122,8 @@ fn from_pid(line: &[u8], sep: usize, style: Style) -> Option<Head> {
     if line.get(next) != Some(&b']') {
         return None;
     }
-    at = blanks(line, next + 1);
-    let mut flag_bits = 0;
+    let (mut flag_bits, next) = raw_flags(line, next + 1)?;
+    at = blanks(line, next);
     if !line.get(at)?.is_ascii_digit() {
         let len = memchr::memchr(b' ', line.get(at..)?)?;
         flag_bits = flags(&line[at..at + len])?;
@@ -230,6 +230,18 @@ fn time(line: &[u8], at: usize) -> Option<(Time, usize)> {
         .checked_mul(1_000_000_000)?
         .checked_add(fraction * scale)?;
     Some((Time { value, digits }, stop))
+}
+
+/// `common_flags` as a number, `-0x2d` right behind the CPU: what `trace-cmd report -R` of
+/// version 3.3 prints. Without it 0, and the place stays.
+fn raw_flags(line: &[u8], at: usize) -> Option<(u8, usize)> {
+    let Some(digits) = line.get(at..)?.strip_prefix(b"-0x") else {
+        return Some((0, at));
+    };
+    let length = memchr::memchr(b' ', digits)?;
+    let text = std::str::from_utf8(&digits[..length]).ok()?;
+    let bits = u8::from_str_radix(text, 16).ok()?;
+    Some((bits, at + b"-0x".len() + length))
 }
 
 /// The kernel's `common_flags` from the letters that it prints (`trace_print_lat_fmt`).

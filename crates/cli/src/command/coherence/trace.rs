@@ -11,11 +11,13 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
+use steady_lab::artifact::qemu_user;
 use steady_lab::{Home, LabError};
-use steady_memtrace::capture::{self, Ending, Options, Start};
+use steady_memtrace::capture::{self, Children, Ending, Options, Start};
 use steady_memtrace::{Digest, Report, Totals};
 
 use crate::arguments::coherence::{Capture, Check, Convert};
+use crate::progress::Show;
 
 /// Records a program; exit code 130 if that was interrupted, with what was recorded kept.
 pub fn capture(arguments: &Capture) -> anyhow::Result<ExitCode> {
@@ -24,6 +26,7 @@ pub fn capture(arguments: &Capture) -> anyhow::Result<ExitCode> {
         None => build_plugin(&Home::find()?.project)?,
     };
     let mut options = Options::new(arguments.command.clone(), arguments.output.clone(), plugin);
+    options.qemu = qemu_user::ensure(&Home::find()?, &Show::new())?.program;
     options.max_accesses = arguments.max_accesses;
     options.time_limit = Duration::from_secs(arguments.time_limit);
     options.window_instructions = arguments.window;
@@ -46,6 +49,7 @@ pub fn capture(arguments: &Capture) -> anyhow::Result<ExitCode> {
     totals(&mut out, &summary.totals, summary.digest)?;
     let per_1000 = bytes * 1000 / summary.totals.accesses().max(1);
     writeln!(out, "  {bytes} bytes, {per_1000} for 1000 accesses")?;
+    children(&mut out, &summary.children)?;
     if summary.totals.accesses() == 0 {
         writeln!(
             out,
@@ -56,6 +60,22 @@ pub fn capture(arguments: &Capture) -> anyhow::Result<ExitCode> {
         Ending::Interrupted => ExitCode::from(130),
         _ => ExitCode::SUCCESS,
     })
+}
+
+/// Names the processes that are not in the trace.
+fn children(out: &mut impl Write, children: &[Children]) -> std::io::Result<()> {
+    let all: u64 = children.iter().map(|one| one.count).sum();
+    if all == 0 {
+        return Ok(());
+    }
+    let processes = if all == 1 { "process" } else { "processes" };
+    writeln!(out, "  not in the trace: {all} {processes} that it made")?;
+    for one in children {
+        let copies = "copies of the program, or unknown";
+        let program = one.program.as_deref().unwrap_or(copies);
+        writeln!(out, "    {} {program}", one.count)?;
+    }
+    Ok(())
 }
 
 /// Makes a trace of ours from other tools' traces.

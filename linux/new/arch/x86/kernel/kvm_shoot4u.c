@@ -22,6 +22,7 @@
 #include <linux/cc_platform.h>
 #include <linux/cpumask.h>
 #include <linux/init.h>
+#include <linux/jiffies.h>
 #include <linux/jump_label.h>
 #include <linux/kvm_para.h>
 #include <linux/percpu.h>
@@ -53,6 +54,14 @@ static DEFINE_PER_CPU(struct shoot4u_cpu, shoot4u_cpu);
 static DEFINE_PER_CPU(struct cpumask, shoot4u_rest);
 
 static DEFINE_STATIC_KEY_FALSE(shoot4u_used);
+
+/*
+ * Until when the host is not asked, in jiffies; 0: it is. A host that the guest was migrated to may
+ * not know the call, and its administrator may switch it off: then only one call in a second
+ * pays for an exit in vain, and finds out when it is there again.
+ */
+static unsigned long shoot4u_pause __read_mostly;
+
 static bool shoot4u_disabled __initdata;
 
 static int __init shoot4u_disable(char *unused)
@@ -61,6 +70,18 @@ static int __init shoot4u_disable(char *unused)
 	return 0;
 }
 early_param("noshoot4u", shoot4u_disable);
+
+static bool shoot4u_paused(void)
+{
+	unsigned long until = READ_ONCE(shoot4u_pause);
+
+	if (likely(!until))
+		return false;
+	if (time_before(jiffies, until))
+		return true;
+	WRITE_ONCE(shoot4u_pause, 0);
+	return false;
+}
 
 /*
  * Whether the flush concerns a remote CPU: by the same reading of its state as
@@ -96,6 +117,8 @@ static void shoot4u_call(struct shoot4u_cpu *this, const struct cpumask *cpus, i
 			      0, 0);
 	if (!left)
 		return;
+	if (left == -KVM_ENOSYS)
+		WRITE_ONCE(shoot4u_pause, (jiffies + HZ) ?: 1);
 
 	for (cpu = from; cpu < to; cpu = cpumask_next(cpu, cpus)) {
 		bit = per_cpu(x86_cpu_to_apicid, cpu) - head->first;
@@ -131,7 +154,7 @@ void kvm_shoot4u_flush_tlb_multi(const struct cpumask *cpus, const struct flush_
 	unsigned long flags;
 	u32 id, bit;
 
-	if (!static_branch_likely(&shoot4u_used)) {
+	if (!static_branch_likely(&shoot4u_used) || shoot4u_paused()) {
 		native_flush_tlb_multi(cpus, info);
 		return;
 	}

@@ -94,7 +94,7 @@ static void shoot4u_flush_here(struct kvm_vcpu *vcpu, struct kvm_shoot4u_range r
 	u32 tag;
 
 	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_SHORT_RANGE) && range.end != KVM_SHOOT4U_WHOLE)
-		range.end -= 1ULL << range.stride_shift;
+		range.end -= PAGE_SIZE;
 
 	tag = kvm_x86_call(shoot4u_flush)(vcpu, &range);
 	trace_kvm_shoot4u_invalidate(vcpu, tag, smp_processor_id(), range.start, range.end, how);
@@ -279,14 +279,14 @@ static u32 shoot4u_serve_all(struct kvm_vcpu *vcpu, struct shoot4u_run *run, uns
 {
 	int me = smp_processor_id();
 	struct kvm_vcpu *target;
-	u32 bit, ipis, left = 0;
+	u32 bit, ipis, left = 0, unknown = 0;
 
 	for_each_set_bit(bit, targets, run->bits) {
 		target = shoot4u_find(run->map, run->first + bit);
 		if (target)
 			shoot4u_aim(vcpu, target, bit, run);
 		else
-			__clear_bit(bit, targets);
+			unknown++;
 	}
 
 	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_SKIP_PCPU) && !cpumask_empty(&run->pcpus)) {
@@ -304,6 +304,9 @@ static u32 shoot4u_serve_all(struct kvm_vcpu *vcpu, struct shoot4u_run *run, uns
 
 	for_each_set_bit(bit, targets, run->bits) {
 		target = shoot4u_find(run->map, run->first + bit);
+		/* An id that the host cannot place, as with its APIC off, may be of one that runs. */
+		if (!target)
+			continue;
 		if (target != vcpu && shoot4u_is_translating(target)) {
 			trace_kvm_shoot4u_target(target, run->call, READ_ONCE(target->cpu),
 						 SHOOT4U_LEFT);
@@ -314,9 +317,10 @@ static u32 shoot4u_serve_all(struct kvm_vcpu *vcpu, struct shoot4u_run *run, uns
 	}
 
 	vcpu->stat.shoot4u_ipis += ipis;
-	vcpu->stat.shoot4u_left += left;
+	vcpu->stat.shoot4u_left += left + unknown;
+	/* The trace is of vCPUs; who is unknown has no events in it. */
 	trace_kvm_shoot4u_done(vcpu, run->call, left, ipis);
-	return left;
+	return left + unknown;
 }
 
 /*

@@ -9,6 +9,8 @@
 #include <asm/kvm_shoot4u.h>
 #include <uapi/asm/kvm_shoot4u.h>
 
+#include "kvm_cache_regs.h"
+
 /* Which of KVM's own flushes happens. Part of the trace: the numbers stay. */
 enum kvm_shoot4u_flush {
 	KVM_SHOOT4U_FLUSH_ALL = 1,
@@ -71,9 +73,17 @@ long kvm_shoot4u_carry_out(struct kvm_vcpu *vcpu, enum kvm_shoot4u_mode mode,
 bool kvm_shoot4u_offered(void);
 void kvm_shoot4u_vcpu_init(struct kvm_vcpu *vcpu);
 long kvm_shoot4u_hypercall(struct kvm_vcpu *vcpu, gpa_t gpa, u64 bytes, u64 a2, u64 a3);
-fastpath_t kvm_shoot4u_fastpath(struct kvm_vcpu *vcpu);
+fastpath_t __kvm_shoot4u_fastpath(struct kvm_vcpu *vcpu);
 void kvm_shoot4u_serve(struct kvm_vcpu *vcpu);
 bool kvm_shoot4u_flushing(struct kvm_vcpu *vcpu, enum kvm_shoot4u_flush kind);
+
+/* At every exit by a hypercall: those that are not ours pay for one comparison. */
+static inline fastpath_t kvm_shoot4u_fastpath(struct kvm_vcpu *vcpu)
+{
+	if (kvm_rax_read(vcpu) != KVM_HC_SHOOT4U)
+		return EXIT_FASTPATH_NONE;
+	return __kvm_shoot4u_fastpath(vcpu);
+}
 
 /*
  * KVM begins to use guest-virtual addresses of @vcpu. An initiator that does not see the flag has

@@ -11,7 +11,6 @@
 #include <uapi/linux/kvm_para.h>
 
 #include "hyperv.h"
-#include "kvm_cache_regs.h"
 #include "mmu.h"
 #include "shoot4u.h"
 #include "trace.h"
@@ -115,6 +114,9 @@ static long shoot4u_check(const struct kvm_shoot4u_call *call, u64 bytes)
 	if (bytes != sizeof(*call) + (u64)call->words * sizeof(u64) || call->first % 64 ||
 	    (call->flags & ~KVM_SHOOT4U_FREED_TABLES))
 		return -KVM_EINVAL;
+	/* An id behind the last one would come out as a small one, which is somebody else's. */
+	if (call->first > U32_MAX - call->words * 64 + 1)
+		return -KVM_EINVAL;
 	if (call->stride_shift != 12 && call->stride_shift != 21 && call->stride_shift != 30)
 		return -KVM_EINVAL;
 
@@ -132,13 +134,17 @@ static struct kvm_shoot4u_range shoot4u_range(const struct kvm_shoot4u_call *cal
 	struct kvm_shoot4u_range range = {
 		.start = call->start,
 		.end = call->end,
-		.stride_shift = call->stride_shift,
 	};
 	int bits = pgtable_l5_enabled() ? 57 : 48;
 
-	/* INVVPID refuses an address that is not canonical. */
+	/*
+	 * A large page of the guest that the host backs by small ones has an entry for each of these.
+	 * INVVPID and INVLPGA of one address are sure to take only what translates that address.
+	 * And INVVPID refuses an address that is not canonical.
+	 */
 	if (call->end == KVM_SHOOT4U_WHOLE || (call->flags & KVM_SHOOT4U_FREED_TABLES) ||
-	    (call->end - call->start) >> call->stride_shift > READ_ONCE(shoot4u_ceiling) ||
+	    call->stride_shift != PAGE_SHIFT ||
+	    (call->end - call->start) >> PAGE_SHIFT > READ_ONCE(shoot4u_ceiling) ||
 	    !__is_canonical_address(call->start, bits) ||
 	    !__is_canonical_address(call->end - 1, bits)) {
 		range.start = 0;
@@ -229,17 +235,17 @@ static fastpath_t shoot4u_fastpath(struct kvm_vcpu *vcpu)
 }
 
 /*
- * A hypercall, right after the exit: carries out KVM_HC_SHOOT4U without the way through vcpu_run(), as
- * KVM does with an IPI, or leaves it to kvm_emulate_hypercall(). Eager calls are left: they interrupt
+ * KVM_HC_SHOOT4U, right after the exit: carried out without the way through vcpu_run(), as
+ * KVM does with an IPI, or left to kvm_emulate_hypercall(). Eager calls are left: they interrupt
  * with a function call, which needs interrupts on.
  */
-fastpath_t kvm_shoot4u_fastpath(struct kvm_vcpu *vcpu)
+fastpath_t __kvm_shoot4u_fastpath(struct kvm_vcpu *vcpu)
 {
 	int mode = READ_ONCE(shoot4u_mode);
 	fastpath_t ret;
 
 	if (mode != KVM_SHOOT4U_DEFERRED || !shoot4u_allowed(vcpu, mode) ||
-	    kvm_rax_read(vcpu) != KVM_HC_SHOOT4U || kvm_rdx_read(vcpu) || kvm_rsi_read(vcpu) ||
+	    kvm_rdx_read(vcpu) || kvm_rsi_read(vcpu) ||
 	    kvm_xen_hypercall_enabled(vcpu->kvm) || kvm_hv_hypercall_enabled(vcpu) ||
 	    !is_64_bit_hypercall(vcpu) || kvm_x86_call(get_cpl)(vcpu))
 		return EXIT_FASTPATH_NONE;
@@ -249,4 +255,4 @@ fastpath_t kvm_shoot4u_fastpath(struct kvm_vcpu *vcpu)
 	kvm_vcpu_srcu_read_unlock(vcpu);
 	return ret;
 }
-EXPORT_SYMBOL_GPL(kvm_shoot4u_fastpath);
+EXPORT_SYMBOL_GPL(__kvm_shoot4u_fastpath);

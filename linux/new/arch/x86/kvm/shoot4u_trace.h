@@ -26,7 +26,6 @@ TRACE_EVENT(kvm_shoot4u_call,
 		__field(u32, nr_targets)
 		__field(u8, mode)
 		__field(u8, freed)
-		__field(u8, stride_shift)
 	),
 
 	TP_fast_assign(
@@ -38,12 +37,11 @@ TRACE_EVENT(kvm_shoot4u_call,
 		__entry->nr_targets	= nr_targets;
 		__entry->mode		= mode;
 		__entry->freed		= freed;
-		__entry->stride_shift	= range->stride_shift;
 	),
 
-	TP_printk("vm %u vcpu %u call %llu mode %u freed %u range 0x%llx-0x%llx stride %u targets %u",
+	TP_printk("vm %u vcpu %u call %llu mode %u freed %u range 0x%llx-0x%llx targets %u",
 		  __entry->vm, __entry->vcpu, __entry->call, __entry->mode, __entry->freed,
-		  __entry->start, __entry->end, __entry->stride_shift, __entry->nr_targets)
+		  __entry->start, __entry->end, __entry->nr_targets)
 );
 
 /* What was decided for one target. */

@@ -13,16 +13,16 @@
 /* Ranges that wait for one vCPU; one more and its whole context goes. */
 #define KVM_SHOOT4U_QUEUE	16
 
-/* What one invalidation covers. */
+/* What one invalidation covers: pages of 4 KiB. */
 struct kvm_shoot4u_range {
 	u64 start;
 	u64 end;	/* KVM_SHOOT4U_WHOLE: the vCPU's whole context */
-	u8 stride_shift;
 };
 
 /**
  * struct kvm_shoot4u_vcpu - state of one vCPU
- * @lock: guards the queue; taken with interrupts on, by initiators and by the vCPU itself
+ * @lock: guards the queue; taken by initiators, on the fast path with interrupts off, and by the vCPU
+ *	itself; never in an interrupt
  * @queued: valid entries of @queue
  * @whole: the queue ran over, or a whole invalidation was asked for
  * @queue: ranges to invalidate before the next entry

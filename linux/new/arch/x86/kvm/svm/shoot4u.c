@@ -43,7 +43,7 @@ u32 svm_shoot4u_flush(struct kvm_vcpu *vcpu, const struct kvm_shoot4u_range *ran
 	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_WRONG_VPID))
 		asid++;
 
-	for (gva = range->start; gva != range->end; gva += 1ULL << range->stride_shift)
+	for (gva = range->start; gva != range->end; gva += PAGE_SIZE)
 		asm volatile("invlpga %%rax, %%ecx" :: "a"(gva), "c"(asid) : "memory");
 	return asid;
 }

@@ -48,7 +48,7 @@ u32 vmx_shoot4u_flush(struct kvm_vcpu *vcpu, const struct kvm_shoot4u_range *ran
 		return vpid;
 	}
 
-	for (gva = range->start; gva != range->end; gva += 1ULL << range->stride_shift)
+	for (gva = range->start; gva != range->end; gva += PAGE_SIZE)
 		vpid_sync_vcpu_addr(vpid, gva);
 	return vpid;
 }

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Captures a program compiled here and checks the trace against what the program says of itself.
-//! Needs qemu-x86_64 and a C compiler; where one is missing the test says so and passes, since
-//! neither is needed to read a trace.
+//! Captures programs compiled here and checks the trace against what each says of itself. Needs a
+//! C compiler and a qemu-x86_64 with plugins, which is built where the packaged one has none.
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
+mod signals;
+mod steps;
+mod support;
+
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use steady_memtrace::capture::{self, CaptureError, Ending, MARKER_STARTED, Options, Start};
-use steady_memtrace::{MapKind, Reader, Record, check};
+use steady_memtrace::{MapKind, Record, check};
+
+use support::{Bench, works};
 
 /// Stores 1 to 1000 into a page of its own from a second thread, between two markers, then gives
 /// the page back, and prints the page's address.
@@ -47,75 +52,9 @@ int main(int argc, char **argv)
 }
 "#;
 
-struct Bench {
-    folder: tempfile::TempDir,
-    plugin: PathBuf,
-    program: PathBuf,
-}
-
-fn works(command: &mut Command) -> bool {
-    command
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
-}
-
-fn bench() -> Option<Bench> {
-    let qemu = works(Command::new("qemu-x86_64").arg("--version"));
-    if !qemu || !works(Command::new("cc").arg("--version")) {
-        eprintln!("skipped: needs qemu-x86_64 (Debian package qemu-user) and cc");
-        return None;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/qemu-memtrace");
-    let build = format!("BUILD={}", folder.path().display());
-    assert!(works(Command::new("make").arg("-C").arg(root).arg(build)));
-    let source = folder.path().join("p.c");
-    std::fs::write(&source, PROGRAM).unwrap();
-    let program = folder.path().join("p");
-    let mut cc = Command::new("cc");
-    assert!(works(
-        cc.args(["-O1", "-pthread", "-o"])
-            .arg(&program)
-            .arg(&source)
-    ));
-    Some(Bench {
-        plugin: folder.path().join("libqemu-memtrace.so"),
-        folder,
-        program,
-    })
-}
-
-impl Bench {
-    fn options(&self, more: &[&str]) -> Options {
-        let said = self.folder.path().join("said");
-        let mut command = vec![OsString::from(&self.program), OsString::from(said)];
-        command.extend(more.iter().map(OsString::from));
-        let output = self.folder.path().join("out.smt");
-        Options::new(command, output, self.plugin.clone())
-    }
-
-    fn page(&self) -> u64 {
-        std::fs::read_to_string(self.folder.path().join("said"))
-            .unwrap()
-            .parse()
-            .unwrap()
-    }
-
-    fn records(&self) -> Vec<Record> {
-        let mut reader = Reader::open(&self.folder.path().join("out.smt")).unwrap();
-        let (mut all, mut block) = (Vec::new(), Vec::new());
-        while reader.next_block(&mut block).unwrap() {
-            all.extend_from_slice(&block);
-        }
-        all
-    }
-}
-
 #[test]
 fn a_captured_program_shows_its_stores_markers_and_mappings_in_order() {
-    let Some(bench) = bench() else { return };
+    let bench = Bench::new(PROGRAM);
     let mut options = bench.options(&[]);
     options.start = Start::AtMarker;
     let summary = capture::run(&options, &AtomicBool::new(false)).unwrap();
@@ -127,15 +66,16 @@ fn a_captured_program_shows_its_stores_markers_and_mappings_in_order() {
     assert!(report.totals.maps_complete && !report.totals.stopped_early);
     assert_eq!(report.header.command.len(), 2);
 
-    let page = bench.page();
+    let page = bench.said()[0];
     let records = bench.records();
     let place = |wanted: &dyn Fn(&Record) -> bool| records.iter().position(wanted).unwrap();
     let marker =
         |wanted| place(&|record| matches!(record, Record::Marker { id, .. } if *id == wanted));
     let change = |wanted| {
-        place(
-            &|record| matches!(record, Record::Map { start, kind, .. } if *start == page && *kind == wanted),
-        )
+        place(&|record| {
+            matches!(record, Record::Map { start, kind, .. }
+                    if *start == page && *kind == wanted)
+        })
     };
     let mapped = change(MapKind::Mmap);
     let (begun, first, last) = (marker(MARKER_STARTED), marker(77), marker(78));
@@ -169,7 +109,7 @@ fn a_captured_program_shows_its_stores_markers_and_mappings_in_order() {
 
 #[test]
 fn a_limit_on_accesses_is_met_exactly_and_ends_the_program() {
-    let Some(bench) = bench() else { return };
+    let bench = Bench::new(PROGRAM);
     let mut options = bench.options(&["spin"]);
     options.max_accesses = Some(5000);
     let summary = capture::run(&options, &AtomicBool::new(false)).unwrap();
@@ -182,7 +122,7 @@ fn a_limit_on_accesses_is_met_exactly_and_ends_the_program() {
 
 #[test]
 fn a_time_limit_ends_a_program_that_would_not() {
-    let Some(bench) = bench() else { return };
+    let bench = Bench::new(PROGRAM);
     let mut options = bench.options(&["spin"]);
     options.start = Start::AfterInstructions(u64::MAX / 2);
     options.time_limit = Duration::from_millis(500);
@@ -198,7 +138,7 @@ fn a_time_limit_ends_a_program_that_would_not() {
 
 #[test]
 fn a_request_to_stop_before_the_program_begins_is_told_as_such_and_leaves_no_trace() {
-    let Some(bench) = bench() else { return };
+    let bench = Bench::new(PROGRAM);
     let options = bench.options(&[]);
     let ended = capture::run(&options, &AtomicBool::new(true));
     assert!(matches!(ended, Err(CaptureError::Interrupted)), "{ended:?}");
@@ -219,7 +159,7 @@ fn what_is_missing_is_named_with_its_remedy() {
     };
     let mut no_qemu = options.clone();
     no_qemu.qemu = PathBuf::from("no-such-qemu");
-    assert!(message(&no_qemu).contains("Debian package qemu-user"));
+    assert!(message(&no_qemu).contains("steady build qemu-user"));
     let mut no_command = options.clone();
     no_command.command.clear();
     let error = capture::run(&no_command, &AtomicBool::new(false)).unwrap_err();
@@ -231,8 +171,8 @@ fn what_is_missing_is_named_with_its_remedy() {
 
 #[test]
 fn a_script_is_refused_by_its_first_bytes() {
-    let Some(bench) = bench() else { return };
-    let script = bench.folder.path().join("script");
+    let bench = Bench::new(PROGRAM);
+    let script = bench.path("script");
     std::fs::write(&script, "#!/bin/sh\n").unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&script, mode).unwrap();
@@ -246,12 +186,12 @@ fn a_script_is_refused_by_its_first_bytes() {
 
 #[test]
 fn a_program_that_closes_every_descriptor_is_told_from_one_that_replaces_itself() {
-    let Some(bench) = bench() else { return };
+    let bench = Bench::new(PROGRAM);
     let run = |body: &str| {
-        let source = bench.folder.path().join("q.c");
+        let source = bench.path("q.c");
         let text = format!("#include <unistd.h>\nint main(void) {{ {body} return 0; }}\n");
         std::fs::write(&source, text).unwrap();
-        let program = bench.folder.path().join("q");
+        let program = bench.path("q");
         assert!(works(
             Command::new("cc").arg("-o").arg(&program).arg(&source)
         ));
@@ -264,7 +204,7 @@ fn a_program_that_closes_every_descriptor_is_told_from_one_that_replaces_itself(
         matches!(closes, Err(CaptureError::StreamLost)),
         "{closes:?}"
     );
-    assert!(!bench.folder.path().join("out.smt").exists());
+    assert!(!bench.path("out.smt").exists());
     let replaced = run("execl(\"/bin/true\", \"true\", (char *)0);").unwrap();
     assert_eq!(replaced.ending, Ending::Replaced);
     let tried = run("execl(\"/no/such\", \"true\", (char *)0);").unwrap();

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Source packages of Debian: through apt, in a state of its own beside the system's, from the
+//! mirror that this machine uses; apt checks the signatures. Only the upstream archive is taken,
+//! not the packaging.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::error::LabError;
+use crate::process::run_step;
+
+/// The release whose source packages are compiled.
+pub const SUITE: &str = "trixie";
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+/// Folder of apt's own state for a download.
+const STATE: &str = "apt";
+const STEP_LIMIT: Duration = Duration::from_secs(5 * 60);
+
+/// Unpacks the upstream source of `package` into the new folder `tree`; what was downloaded into
+/// `work` for it is removed again.
+///
+/// # Errors
+/// [`LabError::Build`] if apt or tar fails, [`LabError::Missing`] if this machine's apt knows no
+/// mirror, [`LabError::Io`], [`LabError::Interrupted`].
+pub fn fetch(work: &Path, package: &str, tree: &Path) -> Result<(), LabError> {
+    let archive = download(work, package)?;
+    fs::create_dir_all(tree).map_err(|error| LabError::io("make", tree, error))?;
+    let unpack = [
+        OsStr::new("tar"),
+        OsStr::new("--strip-components=1"),
+        OsStr::new("-C"),
+        tree.as_os_str(),
+        OsStr::new("-xf"),
+        archive.as_os_str(),
+    ];
+    let what = format!("unpacking the source of {package}");
+    run_step(
+        &what,
+        &unpack,
+        work,
+        &work.join("unpack.log"),
+        STEP_LIMIT,
+        || {},
+    )?;
+    let state = work.join(STATE);
+    fs::remove_dir_all(&state).map_err(|error| LabError::io("remove", &state, error))?;
+    fs::remove_file(&archive).map_err(|error| LabError::io("remove", &archive, error))
+}
+
+/// Downloads the source archive through apt, with apt's own checks, and returns its path.
+fn download(work: &Path, package: &str) -> Result<PathBuf, LabError> {
+    let what = format!("fetching the source of {package}");
+    let state = work.join(STATE);
+    for part in ["lists/partial", "cache/archives/partial", "etc"] {
+        let path = state.join(part);
+        fs::create_dir_all(&path).map_err(|error| LabError::io("make", &path, error))?;
+    }
+    let list = state.join("etc/sources.list");
+    let line = format!("deb-src [signed-by={KEYRING}] {} {SUITE} main\n", mirror()?);
+    fs::write(&list, line).map_err(|error| LabError::io("write", &list, error))?;
+    let options = [
+        format!("Dir::State::lists={}", state.join("lists").display()),
+        format!("Dir::Cache={}", state.join("cache").display()),
+        format!("Dir::Etc::sourcelist={}", list.display()),
+        "Dir::Etc::sourceparts=-".to_owned(),
+        "APT::Sandbox::User=root".to_owned(),
+        "Acquire::Languages=none".to_owned(),
+        "Acquire::http::Timeout=30".to_owned(),
+        "Acquire::Retries=2".to_owned(),
+    ];
+    let mut apt: Vec<&OsStr> = vec![OsStr::new("apt-get")];
+    for option in &options {
+        apt.extend([OsStr::new("-o"), OsStr::new(option)]);
+    }
+    let log = work.join("fetch.log");
+    let run = |words: &[&str]| {
+        let mut command = apt.clone();
+        command.extend(words.iter().map(OsStr::new));
+        run_step(&what, &command, work, &log, STEP_LIMIT, || {})
+    };
+    run(&["update", "-qq"])?;
+    // Only the upstream archive: the packaging is not used.
+    run(&["source", "-qq", "--download-only", "--tar-only", package])?;
+    let entries = fs::read_dir(work).map_err(|error| LabError::io("read", work, error))?;
+    let archive = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .find(|path| path.to_string_lossy().contains(".orig.tar."));
+    archive.ok_or_else(|| LabError::Build {
+        what: what.clone(),
+        status: "apt brought no archive".into(),
+        log,
+        last: String::new(),
+    })
+}
+
+/// The mirror of Debian's main archive that this machine's apt uses.
+fn mirror() -> Result<String, LabError> {
+    let output = Command::new("apt-get")
+        .args([
+            "indextargets",
+            "--format",
+            "$(ORIGIN)|$(LABEL)|$(COMPONENT)|$(REPO_URI)",
+            "Identifier: Packages",
+        ])
+        .output()
+        .map_err(|error| LabError::io("start", Path::new("apt-get"), error))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let found = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Debian|Debian|main|"));
+    found.map(str::to_owned).ok_or_else(|| LabError::Missing {
+        program: "a Debian mirror in apt's sources".into(),
+        why: "Bochs 3.0 and qemu-x86_64 are compiled from Debian's source packages",
+        package: "bochs (the slower packaged Bochs), or run apt-get update first",
+    })
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef KERNEL_ACCESS_H
+#define KERNEL_ACCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "counting.h"
+
+void kernel_access_prepare(void);
+bool leaves_block(const uint8_t *code);
+enum turn turn_of(const uint8_t *code);
+bool is_from_emulator(uintptr_t return_address);
+
+#endif
