@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Does a real program go through capture, check, compare and report; is bad input answered with
-//! one clear line? Needs a C compiler, make and qemu-x86_64, or what builds it; setup/install has all.
+//! one clear line? Needs a C compiler, make and qemu-x86_64, or what builds it; setup/install has
+//! all.
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 

@@ -6,8 +6,9 @@
 
 mod common;
 
-use anyhow::Result;
 use std::hint::black_box;
+
+use anyhow::Result;
 use steady_coherence::compare::{compare, jobs};
 use steady_coherence::workload::{Generator, GeneratorOptions, find};
 use steady_coherence::{MachineConfig, Options};
@@ -29,7 +30,8 @@ fn source() -> Result<Generator> {
     )?)
 }
 
-/// The walk that cachegrind runs: an array summed again and again, about a load every 3 instructions.
+/// The walk that cachegrind runs: an array summed again and again, about a load every 3
+/// instructions.
 fn walk(accesses: u64) -> u64 {
     let data: Vec<u64> = (0..8192).collect();
     let mut sum = 0;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Speed of the simulator on a captured program, beside its floor and `valgrind --tool=cachegrind` on
-//! the same program, whose time is that of the whole program less that of starting `true`.
+//! Speed of the simulator on a captured program, beside its floor and `valgrind --tool=cachegrind`
+//! on the same program, whose time is that of the whole program less that of starting `true`.
 //!
 //! `bench_trace TRACE PROGRAM ARGS...`, where TRACE holds all of what the program does.
 
 mod common;
 
-use anyhow::{Context, Result};
 use std::hint::black_box;
 use std::path::Path;
+
+use anyhow::{Context, Result};
 use steady_coherence::captured;
 use steady_coherence::compare::{compare, jobs};
 use steady_coherence::record::Record;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Captured traces as a source of records: what `steady coherence capture` wrote.
 
-use crate::Error;
-use crate::record::{Record, Source};
 use std::io::Read;
 use std::path::Path;
+
+use crate::Error;
+use crate::record::{Record, Source};
 
 /// A captured trace.
 #[derive(Debug)]

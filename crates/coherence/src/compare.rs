@@ -4,6 +4,12 @@
 //! Each simulation is independent and sees the same blocks in the same order, so the results do
 //! not depend on the number of threads.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+
+use sha2::{Digest, Sha256};
+
 use crate::Error;
 use crate::block::{Block, Decoder};
 use crate::cache::CacheCounts;
@@ -14,10 +20,6 @@ use crate::oracle::Violation;
 use crate::record::Source;
 use crate::scheme::Spec;
 use crate::sim::{Options, Sim};
-use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
 
 /// One scheme on one machine.
 #[derive(Debug, Clone)]

@@ -7,9 +7,10 @@
 //! That names the same victim as an order of all ways: a victim is sought only in a full set, and
 //! each of its lines has been used since it came.
 
+use wide::{CmpEq as _, i32x4};
+
 use crate::num::{id32, ix, low32};
 use crate::table::MAX_WAYS;
-use wide::{CmpEq as _, i32x4};
 
 /// Lines have fewer bits: the layout ends below 4 TiB.
 const LINE_BITS: u32 = 36;
@@ -272,8 +273,8 @@ impl<V: Copy + Default> Lines<V> {
         })
     }
 
-    /// Takes in a line that is absent, as most recent; returns the line displaced, its state and its
-    /// value.
+    /// Takes in a line that is absent, as most recent; returns the line displaced, its state and
+    /// its value.
     #[inline]
     pub fn insert(&mut self, line: u64, state: State, value: V) -> Option<(u64, State, V)> {
         if self.clock == LATEST {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A comparison in the schema that every engine shares, so that the report can show it.
 
-use crate::compare::{Comparison, Outcome};
 use steady_measures::{
     Better, Clock, EngineInfo, Metric, Repetition, RunResult, ScenarioInfo, Unit, VariantResult,
     Warning,
 };
+
+use crate::compare::{Comparison, Outcome};
 
 /// The result of a comparison; `name` and `question` say what was compared. The first outcome is
 /// the baseline.

@@ -6,10 +6,12 @@ mod common;
 #[path = "fixture/nothing.rs"]
 mod nothing;
 
+use std::path::{Path, PathBuf};
+
+use steady_coherence::Registry;
+
 use common::{busy_machine, busy_trace, run_checked, violations};
 use nothing::{FEE, NOTHING};
-use std::path::{Path, PathBuf};
-use steady_coherence::Registry;
 
 fn with_nothing() -> Registry {
     Registry::shipped().with(&[&NOTHING])

@@ -3,9 +3,9 @@
 
 mod common;
 
-use common::{BASE, busy_machine, busy_trace, run_checked, violations, with_fault};
-use proptest::prelude::*;
 use std::sync::Arc;
+
+use proptest::prelude::*;
 use steady_coherence::Fault;
 use steady_coherence::block::Decoder;
 use steady_coherence::config::{MachineConfig, Mode, Start};
@@ -14,6 +14,8 @@ use steady_coherence::record::Memory;
 use steady_coherence::scheme::{attc, attc::invtbl, didi, hatric, pom_tlb, site};
 use steady_coherence::sim::Sim;
 use steady_coherence::{Options, Registry, Spec, scheme};
+
+use common::{BASE, busy_machine, busy_trace, run_checked, violations, with_fault};
 
 fn assert_sound(sim: &Sim, what: &str) {
     let oracle = sim.oracle().expect("checked runs have an oracle");
@@ -196,7 +198,8 @@ fn an_ipi_waits_for_the_work_of_preempted_vcpus_and_not_for_their_waits() {
     assert_sound(&sim, "ipi");
     let counts = sim.counts();
     let updates = counts.guest_migrations + counts.host_migrations + counts.program_updates;
-    // Six threads wait for five turns of 200 records at most; no record of this trace takes 2,000 cycles.
+    // Six threads wait for five turns of 200 records at most; no record of this trace takes 2,000
+    // cycles.
     let most = 5 * 200 * 2_000 + 10_300;
     assert!(updates > 1_000, "{updates} updates");
     assert!(

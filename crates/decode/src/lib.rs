@@ -8,6 +8,7 @@
 //!
 //! Left out: what only one remedy knows (the checker of Shoot4U reads its tracepoints itself; here
 //! they are [`steady_events::RemedyEvent`]s like any other's), and every conclusion.
+
 #![forbid(unsafe_code)]
 
 mod decoder;

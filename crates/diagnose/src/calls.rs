@@ -89,6 +89,7 @@ impl Calls {
             self.sent.resize_with(vcpus, Sent::default);
             self.pending.resize_with(vcpus, VecDeque::new);
         }
+        assert_eq!(self.sent.len(), self.pending.len(), "one of each a vCPU");
         let Some(me) = me else { return };
         match event.kind {
             Kind::IpiAccepted { apic, vector } if vector::is_call_function(vector) => {
@@ -135,6 +136,8 @@ impl Calls {
                 break;
             };
             let sent = &mut self.sent[ipi.from];
+            assert!(sent.under_way > 0, "what is taken was sent");
+            assert_ne!(ipi.from, me, "nobody waits for itself");
             sent.under_way -= 1;
             let delay_ns = entered_ns.saturating_sub(ipi.sent_ns);
             let at = Receiver::ALL.iter().position(|each| *each == ipi.receiver);

@@ -7,6 +7,7 @@
 //!
 //! Left out: how a diagnosis is shown (that is the report), and what a remedy would give (that is
 //! for a race in the lab).
+
 #![forbid(unsafe_code)]
 
 mod analysis;

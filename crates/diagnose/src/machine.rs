@@ -152,7 +152,8 @@ impl Machine {
         let number = number.or_else(|| number_in_name(event.comm)).unwrap_or(0);
         let vm = self.vm_by_adjacency(event.tid, number);
         self.vms[vm].vcpus.push(id);
-        self.by_tid.insert(event.tid, id);
+        let before = self.by_tid.insert(event.tid, id);
+        assert!(before.is_none(), "a thread is one vCPU");
         self.vcpus.push(Vcpu {
             tid: event.tid,
             vm,
@@ -162,6 +163,7 @@ impl Machine {
             pcpu: event.cpu,
             last_exit: None,
         });
+        assert_eq!(self.vcpus.len(), self.by_tid.len(), "a thread each");
         Some(id)
     }
 
@@ -211,7 +213,11 @@ impl Machine {
             }
             None => self.new_vm(Some(address)),
         };
+        assert_ne!(now, to, "its VM has another address");
+        let before = self.vms[now].vcpus.len();
         self.vms[now].vcpus.retain(|&other| other != id);
+        let after = self.vms[now].vcpus.len();
+        assert_eq!(before, after + 1, "a vCPU is in its VM once");
         self.vms[to].vcpus.push(id);
         self.vcpus[id].vm = to;
     }

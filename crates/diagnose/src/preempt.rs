@@ -60,6 +60,7 @@ impl Preempt {
         if self.after.len() < MOST_REASONS || self.after.contains_key(&reason) {
             *self.after.entry(reason).or_default() += 1;
         }
+        assert!(self.after.len() <= MOST_REASONS, "memory stays bounded");
         self.is_unmarked = reason.is_some_and(|reason| !reason.is_host_interrupt());
         if self.is_unmarked {
             self.unmarked += 1;
@@ -79,6 +80,7 @@ impl Preempt {
         }
         self.descheduled_ns.record(waited_ns);
         if std::mem::take(&mut self.is_unmarked) {
+            assert!(self.unmarked > 0, "it was counted when it was switched out");
             add(&mut self.unmarked_ns, waited_ns);
         }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The shipped trace against counts that another program made of it.
+
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 use std::collections::BTreeMap;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! "How to add an event" of `docs/ARCHITECTURE.md`, done with made-up ones.
+
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 use steady_decode::{Decoder, Row, TraceEvents};

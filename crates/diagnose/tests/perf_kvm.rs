@@ -3,6 +3,7 @@
 //!
 //! The tables are printed here as perf prints them, and compared with its text letter by letter,
 //! but for the relative deviation (`+-`), which a diagnosis does not have.
+
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,6 +4,7 @@
 //! Reads the file by the rules of protocol buffers and the numbers of Perfetto's published schema
 //! (`protos/perfetto/trace/trace_packet.proto`, `track_event.proto`, `track_descriptor.proto`), and
 //! shares no code with the writer. `fixtures/perfetto-schema.py` asks Perfetto's own classes.
+
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 use std::collections::BTreeMap;

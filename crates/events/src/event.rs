@@ -39,15 +39,25 @@ pub enum TaskState {
     Dead,
 }
 
+/// `TASK_*` of a thread that waits: interruptible (1), uninterruptible (2), stopped (4), traced
+/// (8), parked (0x40).
+const WAITS: u64 = 0x4f;
+/// `EXIT_DEAD` and `EXIT_ZOMBIE`.
+const ENDED: u64 = 0x30;
+const _: () = assert!(WAITS & ENDED == 0, "a thread waits or has ended");
+const _: () = assert!(
+    (WAITS | ENDED) & 0x380 == 0,
+    "the mark of preemption is in neither"
+);
+
 impl TaskState {
     /// From `prev_state` of `sched_switch`: 0 is runnable; `TASK_REPORT_MAX` (0x100, Linux 6.12,
     /// 0x80 or 0x200 in others), alone, is a thread preempted in the kernel.
     #[must_use]
     pub fn from_bits(state: u64) -> Self {
-        // Interruptible (1), uninterruptible (2), stopped (4), traced (8), parked (0x40), idle.
-        if state & 0x4f != 0 {
+        if state & WAITS != 0 {
             Self::Blocked
-        } else if state & 0x30 != 0 {
+        } else if state & ENDED != 0 {
             Self::Dead
         } else {
             Self::Runnable

@@ -8,6 +8,7 @@
 //!
 //! Left out: the content of guest memory and registers, devices, and everything that does not bear
 //! on how vCPUs are scheduled, interrupted and made to wait.
+
 #![forbid(unsafe_code)]
 
 mod event;

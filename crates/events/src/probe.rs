@@ -90,6 +90,12 @@ pub const PROBES: [Probe; 5] = [
 /// The line of `kprobe_events`.
 impl fmt::Display for Probe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_name = |name: &str| {
+            let mut bytes = name.bytes();
+            bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') && !name.is_empty()
+        };
+        assert!(is_name(self.event), "the kernel takes names of C: {self:?}");
+        assert!(is_name(self.function), "a function's name: {self:?}");
         let kind = if self.at_return { 'r' } else { 'p' };
         write!(f, "{kind}:{GROUP}/{} {}", self.event, self.function)?;
         if !self.fetch.is_empty() {

@@ -8,6 +8,11 @@ pub const TSC_DEADLINE: u32 = 0x6e0;
 pub const X2APIC_TMICT: u32 = 0x838;
 /// The same, as an offset in the APIC's page.
 pub const APIC_TMICT: u32 = 0x380;
+const _: () = assert!(
+    X2APIC_TMICT == 0x800 + (APIC_TMICT >> 4),
+    "an x2APIC register is numbered by its offset in the page (Intel SDM vol. 3, 11.12.1.2)"
+);
+const _: () = assert!(TSC_DEADLINE < 0x800, "it is no register of the APIC");
 
 /// Whether a write to this model-specific register programs the timer.
 #[must_use]

@@ -9,6 +9,14 @@ pub const CALL_FUNCTION: u8 = 0xfc;
 pub const CALL_FUNCTION_SINGLE: u8 = 0xfb;
 /// The local APIC's timer.
 pub const LOCAL_TIMER: u8 = 0xec;
+const _: () = assert!(
+    LOCAL_TIMER < CALL_FUNCTION_SINGLE,
+    "the timer's is told apart"
+);
+const _: () = assert!(
+    CALL_FUNCTION_SINGLE + 1 == CALL_FUNCTION,
+    "the vectors of calls stand together"
+);
 
 /// Whether a sender may wait until the receiver has handled this vector.
 #[must_use]

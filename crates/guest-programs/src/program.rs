@@ -137,7 +137,8 @@ impl Program {
     /// What the output of the measured command says.
     ///
     /// Every report has `time`, the wall clock of the command; the other measures are named in the
-    /// documentation of the program's parser, and all begin with the program's name except `throughput`.
+    /// documentation of the program's parser, and all begin with the program's name except
+    /// `throughput`.
     ///
     /// # Errors
     /// If the program failed, or printed something else than expected; the error quotes the line.

@@ -63,7 +63,8 @@ fn programs_that_end_threads_bring_the_unwinder() {
     assert!(unwinder.is_some(), "{files:#?}");
 }
 
-/// chroot, for which anyone but root needs a user name space; and root may not have one in a container.
+/// chroot, for which anyone but root needs a user name space; and root may not have one in a
+/// container.
 fn change_root() -> Command {
     const CHROOT: &str = "/usr/sbin/chroot";
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);

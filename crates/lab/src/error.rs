@@ -13,7 +13,10 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum LabError {
     /// The project's own files are not there.
-    #[error("no Steady tree at or above {}: run from a checkout, or set STEADY_HOME to one", searched.display())]
+    #[error(
+        "no Steady tree at or above {}: run from a checkout, or set STEADY_HOME to one",
+        searched.display()
+    )]
     NoProject {
         /// Where the search began.
         searched: PathBuf,
@@ -51,7 +54,11 @@ pub enum LabError {
         last: String,
     },
     /// Something in the cache is not whole.
-    #[error("{} is missing; mend: remove {} and run again, it is then built anew", missing.display(), folder.display())]
+    #[error(
+        "{} is missing; mend: remove {} and run again, it is then built anew",
+        missing.display(),
+        folder.display()
+    )]
     Damaged {
         /// The file that is not there.
         missing: PathBuf,
@@ -107,6 +114,7 @@ pub enum LabError {
 
 impl LabError {
     /// An [`LabError::Io`].
+    #[must_use]
     pub fn io(action: &'static str, path: &Path, error: io::Error) -> Self {
         Self::Io {
             action,
@@ -116,6 +124,7 @@ impl LabError {
     }
 
     /// Whose concern it is.
+    #[must_use]
     pub fn why(&self) -> Why {
         match self {
             Self::Beyond { .. } | Self::Program { .. } | Self::Selftest(_) => Why::Input,
@@ -131,6 +140,7 @@ impl LabError {
     }
 
     /// Exit code of the command for this error, as `steady --help` lists them.
+    #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Run { .. } => 5,
@@ -190,7 +200,8 @@ pub enum RunFault {
     },
     /// The emulator ended too early.
     #[error(
-        "the emulator ended before the host was done: {status}, last step: {step} (read emulator.log and serial.log){disk}"
+        "the emulator ended before the host was done: {status}, last step: {step} \
+         (read emulator.log and serial.log){disk}"
     )]
     EmulatorEnded {
         /// How it ended.
@@ -231,9 +242,10 @@ pub enum RunFault {
 }
 
 impl RunFault {
-    /// What was lost if a world switch went wrong: a guest by a triple fault, or the host by a panic
-    /// on its way out of one or by a triple fault, at which QEMU ends without an error. `None` for
-    /// every other fault.
+    /// What was lost if a world switch went wrong: a guest by a triple fault, or the host by a
+    /// panic on its way out of one or by a triple fault, at which QEMU ends without an error.
+    /// `None` for every other fault.
+    #[must_use]
     pub fn lost(&self) -> Option<&'static str> {
         match self {
             Self::Inside {

@@ -2,11 +2,11 @@
 //! The lab: real Linux/KVM hosts with real nested guests, emulated, so that no virtualization
 //! hardware is needed.
 //!
-//! [`race::Lab`] is an engine of `steady-race`: QEMU or Bochs. It builds what is missing ([`artifact`]), makes
-//! the images ([`image`]), boots one emulated host for each run ([`engine`]), and turns what the
-//! host's init reports into measures ([`measure`]). What happens inside the emulated host is in
-//! the package `steady-agent`. [`selftest::run`] runs KVM selftests on such a host instead. Left out:
-//! how a result is shown.
+//! [`race::Lab`] is an engine of `steady-race`: QEMU or Bochs. It builds what is missing
+//! ([`artifact`]), makes the images ([`image`]), boots one emulated host for each run ([`engine`]),
+//! and turns what the host's init reports into measures ([`measure`]). What happens inside the
+//! emulated host is in the package `steady-agent`. [`selftest::run`] runs KVM selftests on such a
+//! host instead. Left out: how a result is shown.
 
 #![forbid(unsafe_code)]
 

@@ -81,6 +81,7 @@ impl Supervised {
     }
 
     /// Process id, for tests that end it from outside.
+    #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -160,6 +161,7 @@ fn build_error(what: &str, status: String, log: &Path) -> LabError {
 }
 
 /// The last `count` lines of a text.
+#[must_use]
 pub fn last_lines(text: &str, count: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(count)..].join("\n")

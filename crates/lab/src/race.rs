@@ -100,7 +100,7 @@ impl<'a> Hosts<'a> {
         }
         let series = variants.iter().map(|variant| translate::series_of(variant));
         let found = kernels::ensure(home, series, watcher)?;
-        let ours = programs::ensure(home)?;
+        let ours = programs::ensure(home, watcher)?;
         engine.calibrate(&ours.agent)?;
         let guest = tree::guest(&ours, &wanted)?;
         let needs = translate::host_needs(scenario, options.trace);

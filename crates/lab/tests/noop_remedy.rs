@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What it takes to add a remedy: a folder of kernel changes and an entry in the registry. The one
 //! added here does nothing; `docs/ARCHITECTURE.md` describes the steps.
+
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 use std::collections::BTreeSet;
@@ -154,7 +155,8 @@ fn apply_puts_the_folders_files_into_a_tree_and_changes_the_hooked_one() {
     fs::create_dir_all(tree.join("virt/kvm")).unwrap();
     fs::write(tree.join("Makefile"), "VERSION = 6\nPATCHLEVEL = 12\n").unwrap();
     let config = "# SPDX-License-Identifier: GPL-2.0\n# KVM common configuration items\n\n\
-                  config KVM_COMMON\n       bool\n       select EVENTFD\n       select INTERVAL_TREE\n";
+                  config KVM_COMMON\n       bool\n       select EVENTFD\n\x20      \
+                  select INTERVAL_TREE\n";
     fs::write(tree.join("virt/kvm/Kconfig"), config).unwrap();
     let before = files(&tree);
     let mut apply = Command::new(place.path().join("linux/apply"));

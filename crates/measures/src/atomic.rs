@@ -29,7 +29,8 @@ enum Way {
 }
 
 impl WholeFile {
-    /// Begins the file that is to be at `path`, with the permissions that the process's mask grants.
+    /// Begins the file that is to be at `path`, with the permissions that the process's mask
+    /// grants.
     ///
     /// # Errors
     /// If its directory is not there or cannot be written to.

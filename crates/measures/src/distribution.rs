@@ -252,8 +252,8 @@ impl Distribution {
     }
 
     /// The metrics that stand for this distribution in a table, in the same scope: `.mean`,
-    /// `.p50`, `.p90`, `.p99` and `.max` behind its name, lower being better, and `.count`, neutral.
-    /// Without values only `.count`.
+    /// `.p50`, `.p90`, `.p99` and `.max` behind its name, lower being better, and `.count`,
+    /// neutral. Without values only `.count`.
     ///
     /// # Errors
     /// If a value does not fit the 63 bits of a metric.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The nearest right name to a wrong one: what every message asks that says `did you mean`.
 //!
-//! A slip of the pen is a letter or two, or a part left out. What is farther off gets no suggestion:
-//! a wrong guess sends the reader the wrong way, and the list of right names serves better.
+//! Only a slip of the pen, a letter or two or a part left out, gets one: a wrong guess misleads.
 //!
 //! ```
 //! use steady_nearest::nearest;
 //! assert_eq!(nearest("vcpu", ["vcpus", "pin"]), Some("vcpus"));
 //! assert_eq!(nearest("colour", ["vcpus", "pin"]), None);
 //! ```
+
 #![forbid(unsafe_code)]
 
 /// Longer words are no typing slips, and comparing them costs the product of the lengths.

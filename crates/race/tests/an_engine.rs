@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What does it take to add an engine? One folder, here with one file, and one entry in the list.
+
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 #[path = "an-engine/nothing.rs"]

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Races that do not come to their end: what is said, what is kept, and what stays.
+
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod common;
 
 use std::fs;
 use std::sync::atomic::Ordering;
 
-use common::{Mock, Place, fault, is, runs_of, trouble, well};
 use steady_race::Why;
+
+use common::{Mock, Place, fault, is, runs_of, trouble, well};
 
 const LOST: Option<&str> = Some("a guest triple-faulted");
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Whole races: order, seeds, what runs beside what, and what a result says.
+
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 mod common;
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use common::{Mock, Place, fault, runs_of, scenario, well};
 use steady_race::{Engines, Entry, Options, Silent, Trouble, race_on};
+
+use common::{Mock, Place, fault, runs_of, scenario, well};
 
 #[test]
 fn a_race_has_every_repetition_of_every_variant_and_nothing_stands_beside_it() {

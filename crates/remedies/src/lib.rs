@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The remedies: what each is called and what it needs. All other rooms read this table.
 //!
-//! A remedy is a folder in `linux/` and one entry here; `docs/ARCHITECTURE.md` says how to add one. Its
-//! name is the same in the scenario, the simulator's module and the report.
+//! A remedy is a folder in `linux/` and one entry here; `docs/ARCHITECTURE.md` says how to add one.
+//! Its name is the same in the scenario, the simulator's module and the report.
 //!
 //! Left out: how a remedy works. That is in its folder, and in the simulator's module of its name.
+
 #![forbid(unsafe_code)]
 
 mod table;
@@ -49,7 +50,8 @@ pub struct Remedy {
     pub name: &'static str,
     /// One line for readers.
     pub title: &'static str,
-    /// The host kernel's parameter, `MODULE.PARAMETER`, whose values are the modes and [`Self::off`].
+    /// The host kernel's parameter, `MODULE.PARAMETER`, whose values are the modes and
+    /// [`Self::off`].
     pub parameter: &'static str,
     /// The parameter's value that switches the remedy off.
     pub off: &'static str,
@@ -57,8 +59,8 @@ pub struct Remedy {
     pub modes: &'static [Mode],
     /// The mode of a scenario that names none; one of [`Self::modes`].
     pub default_mode: &'static str,
-    /// Bit of EAX in CPUID leaf 0x40000001 that offers it to a guest, 0 to 31; `None`: it has no guest
-    /// part, or none that is numbered yet.
+    /// Bit of EAX in CPUID leaf 0x40000001 that offers it to a guest, 0 to 31; `None`: it has no
+    /// guest part, or none that is numbered yet.
     pub feature_bit: Option<u32>,
     /// The kernel's trace system with its events.
     pub trace_system: Option<&'static str>,
@@ -76,6 +78,7 @@ pub struct Remedy {
 
 impl Remedy {
     /// The mode of this name.
+    #[must_use]
     pub fn mode(&self, name: &str) -> Option<&'static Mode> {
         self.modes.iter().find(|mode| mode.name == name)
     }
@@ -110,7 +113,8 @@ impl Registry {
     /// The same with one more, as a test adds it.
     ///
     /// # Panics
-    /// If a remedy of that name or parameter is there already, or its default mode is none of its modes.
+    /// If a remedy of that name or parameter is there already, or its default mode is none of its
+    /// modes.
     #[must_use]
     pub fn with(mut self, extra: &'static Remedy) -> Self {
         let clash = |known: &Remedy| known.name == extra.name || known.parameter == extra.parameter;
@@ -134,6 +138,7 @@ impl Registry {
     }
 
     /// The remedy of this name.
+    #[must_use]
     pub fn find(&self, name: &str) -> Option<&'static Remedy> {
         self.all().find(|remedy| remedy.name == name)
     }
@@ -143,6 +148,7 @@ impl Registry {
 ///
 /// # Panics
 /// If none does: the table has one for every stall, and a test says so.
+#[must_use]
 pub fn answer(stall: Stall) -> &'static Remedy {
     let answers = |remedy: &&Remedy| remedy.answers.contains(&stall);
     let found = table::ALL.iter().find(answers);

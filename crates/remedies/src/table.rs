@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The table. Values are those of the remedy's kernel code, its `Documentation/virt/kvm` page first.
+//! The table. Values are those of the remedy's kernel code, its `Documentation/virt/kvm` page
+//! first.
 
 use crate::{Mode, Remedy, Stall, VmmDuty};
 
@@ -7,7 +8,8 @@ use crate::{Mode, Remedy, Stall, VmmDuty};
 pub(crate) static ALL: [Remedy; 4] = [
     Remedy {
         name: "shoot4u",
-        title: "Shoot4U: the guest asks the host to invalidate, and waits for no vCPU that is not running",
+        title: "Shoot4U: the guest asks the host to invalidate, and waits for no vCPU that is not \
+                running",
         parameter: "kvm.shoot4u",
         off: "off",
         modes: &[
@@ -31,7 +33,8 @@ pub(crate) static ALL: [Remedy; 4] = [
     },
     Remedy {
         name: "paratick",
-        title: "Paratick: the host injects scheduler ticks at VM entry, and the guest programs none",
+        title: "Paratick: the host injects scheduler ticks at VM entry, and the guest programs \
+                none",
         answers: &[Stall::Tick],
         ..planned("paratick", "kvm.paratick")
     },

@@ -3,6 +3,7 @@
 //!
 //! Exempt are the checker of Shoot4U with its command, the coherence simulator and its command,
 //! whose schemes have names of their own, comments, and tests.
+
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 use std::fs;

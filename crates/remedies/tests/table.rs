@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The table of remedies: whole, unambiguous, and as the kernel's sources have it.
+
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 use std::collections::BTreeSet;

@@ -4,7 +4,7 @@
 
 use askama::Template;
 use steady_diagnose::{Count, Diagnosis, Finding, Severity, Spread, TraceDiagnosis, VmTable};
-use steady_measures::{Bucket, Distribution, Unit};
+use steady_measures::{Bucket, Distribution, Ratio, Unit};
 
 use crate::diagnosis::{
     boost_words, calls_words, evidence_words, known, losses, pcpus, percent, preempt_words,
@@ -238,9 +238,10 @@ fn charts(id: &str, vm: &VmTable) -> Vec<(&'static str, String)> {
             (name.to_owned(), exits.fold(0, u64::saturating_add))
         });
         let all: u64 = runs.iter().map(|(_, exits)| exits).sum();
+        let share = |exits: u64| Ratio::of(exits, all)?.permille()?.try_into().ok();
         let rows = runs
             .into_iter()
-            .map(|(name, exits)| (name, exits, exits.saturating_mul(1000) / all.max(1)));
+            .map(|(name, exits)| (name, exits, share(exits).unwrap_or(0)));
         charts.push((
             "Exits by length of their run at one place",
             shares(&format!("{id}-runs"), "Exits by length of run", rows),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The problems of one file: found by byte range, shown by line and column with the source line.
 
-use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use std::fmt;
 use std::ops::Range;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
 /// More problems than this are counted, not shown: nobody reads on, and a hostile file may have
 /// one for every byte.
@@ -39,7 +40,8 @@ pub struct Diagnostic {
     span: Range<usize>,
 }
 
-/// Every problem of one file, or every note on one that is read, in the order of lines; at least one.
+/// Every problem of one file, or every note on one that is read, in the order of lines; at least
+/// one.
 ///
 /// `Display` shows all of it as plain text; [`Diagnostics::render`] does so in colour.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,6 +93,7 @@ impl Diagnostics {
     }
 
     /// The name of the file, as it is shown.
+    #[must_use]
     pub fn file(&self) -> &str {
         &self.file
     }
@@ -104,6 +107,7 @@ impl Diagnostics {
     ///
     /// The text is ASCII but for what it quotes of the file. At most 100 problems are shown; the
     /// last line counts all of them.
+    #[must_use]
     pub fn render(&self, colour: bool) -> String {
         let renderer = if colour {
             Renderer::styled()

@@ -19,6 +19,7 @@
 //! ```
 //!
 //! Left out: running anything, and checking a program's arguments, which are the program's own.
+
 #![forbid(unsafe_code)]
 
 mod diagnostic;

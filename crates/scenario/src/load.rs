@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! From a path to a scenario: everything that can be wrong with a file before its text is read.
 
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use steady_nearest::nearest;
+use steady_remedies::Registry;
+
 use crate::diagnostic::Diagnostics;
 use crate::limits::MAX_FILE_BYTES;
 use crate::model::Scenario;
 use crate::read;
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
-use steady_nearest::nearest;
-use steady_remedies::Registry;
 
 /// Why a scenario file could not be loaded. Each message is complete: it needs no source chain.
 #[derive(Debug, thiserror::Error)]

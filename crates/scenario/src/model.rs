@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A scenario as read: every default filled in, every rule of the format kept.
 
+use std::fmt::Write;
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use steady_nearest::nearest;
+
 use crate::program::Program;
 use crate::variant::Variant;
 use crate::words::{Cgroup, Collect, PvFeature, Vmm, Word};
-use serde::Serialize;
-use sha2::{Digest, Sha256};
-use std::fmt::Write;
-use steady_nearest::nearest;
 
 /// What is run and what is measured.
 ///
@@ -188,6 +190,7 @@ impl Default for Measure {
 
 impl Pv {
     /// Whether `feature` is offered.
+    #[must_use]
     pub fn offers(mut self, feature: PvFeature) -> bool {
         *self.slot(feature)
     }
@@ -242,6 +245,7 @@ impl Scenario {
     /// What is hashed is the compact JSON of this structure, fields in the order declared here.
     /// Comments, the order of keys and whether a default was written out do not change it; the
     /// order of VMs, workloads and variants does.
+    #[must_use]
     pub fn digest(&self) -> String {
         let json = serde_json::to_vec(self).unwrap_or_else(|e| unreachable!("plain data: {e}"));
         let mut hex = String::with_capacity(64);
@@ -252,6 +256,7 @@ impl Scenario {
     }
 
     /// The scenario as TOML, every default written out. Reading it gives an equal scenario.
+    #[must_use]
     pub fn to_toml_resolved(&self) -> String {
         toml::to_string(self).unwrap_or_else(|e| unreachable!("plain data: {e}"))
     }

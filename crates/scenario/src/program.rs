@@ -118,6 +118,7 @@ impl Program {
     }
 
     /// The program of this name, if there is one.
+    #[must_use]
     pub fn find(name: &str) -> Option<&'static Self> {
         PROGRAMS.iter().find(|program| program.name == name)
     }

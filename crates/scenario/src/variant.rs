@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A variant as read: its remedies, and what it changes for all VMs and for single ones.
 
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
+use steady_remedies::{Mode, Remedy};
+
 use crate::model::{Pv, Switches, Vm};
 use crate::words::{Kernel, PvFeature, Word};
-use serde::{Serialize, Serializer};
-use std::collections::BTreeMap;
-use steady_remedies::{Mode, Remedy};
 
 /// A named set of remedies and switches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -67,6 +69,7 @@ fn mode_name<S: Serializer>(mode: &Option<&Mode>, to: S) -> Result<S::Ok, S::Err
 
 impl Chosen {
     /// The remedy in its default mode, for all VMs.
+    #[must_use]
     pub fn plainly(remedy: &'static Remedy) -> Self {
         Self {
             remedy,
@@ -76,11 +79,13 @@ impl Chosen {
     }
 
     /// The name of its mode, the default one where none was chosen.
+    #[must_use]
     pub fn mode(&self) -> &'static str {
         self.mode.map_or(self.remedy.default_mode, |mode| mode.name)
     }
 
     /// Whether the VM of this name is offered it.
+    #[must_use]
     pub fn is_offered_to(&self, vm: &str) -> bool {
         let listed = |vms: &Vec<String>| vms.iter().any(|other| other == vm);
         self.vms.as_ref().is_none_or(listed)
@@ -90,6 +95,7 @@ impl Chosen {
 impl Variant {
     /// What `vm` is offered here: a feature that neither the VM, nor the variant, nor the variant's
     /// change to the VM withholds.
+    #[must_use]
     pub fn pv_of(&self, vm: &Vm) -> Pv {
         let mut pv = Pv::default();
         let change = self.vms.get(&vm.name).map(|change| change.pv);
@@ -101,6 +107,7 @@ impl Variant {
     }
 
     /// All words that the scenario adds to the command line of `vm`'s kernel.
+    #[must_use]
     pub fn guest_cmdline_of(&self, vm: &Vm) -> String {
         let change = self.vms.get(&vm.name);
         let own = change.map_or("", |change| change.guest_cmdline.as_str());

@@ -3,10 +3,12 @@
 
 mod common;
 
-use common::{BASE, edited};
 use std::fs;
 use std::path::Path;
+
 use steady_scenario::{LoadError, MAX_FILE_BYTES, Scenario};
+
+use common::{BASE, edited};
 
 /// The message for the file `name` of the given bytes, with the directory's path taken out.
 fn message(name: &str, bytes: &[u8]) -> String {

@@ -3,8 +3,9 @@
 
 mod common;
 
-use common::{BASE, edited, problems};
 use steady_scenario::Scenario;
+
+use common::{BASE, edited, problems};
 
 #[test]
 fn empty_text_says_how_to_begin() {

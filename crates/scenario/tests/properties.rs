@@ -3,17 +3,19 @@
 
 mod common;
 
-use common::BASE;
+use std::collections::BTreeMap;
+
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
-use std::collections::BTreeMap;
 use steady_remedies::{Registry, Remedy};
 use steady_scenario::{
     Cgroup, Chosen, Collect, HOST_RESERVE_MIB, Host, Kernel, Measure, PROGRAMS, Program, Pv,
     SCHEMA, Scenario, Switches, Variant, Vm, VmChange, Vmm, Word, Workload,
 };
+
+use common::BASE;
 
 fn line(most: usize) -> impl Strategy<Value = String> {
     // Quotes, backslashes and other scripts are what a writer of TOML has to get right.
@@ -303,8 +305,9 @@ proptest! {
     #[test]
     fn arbitrary_values_of_every_key_are_read_or_refused(
         table in select(vec!["", "[host]", "[[vm]]", "[[vm]]\n[[vm.workload]]", "[[variant]]",
-            "[[variant]]\n[variant.pv]", "[[variant]]\n[variant.vm]", "[[variant]]\n[variant.vm.hog]",
-            "[[variant]]\n[variant.shoot4u]", "[variant]", "[vm]", "[measure]"]),
+            "[[variant]]\n[variant.pv]", "[[variant]]\n[variant.vm]",
+            "[[variant]]\n[variant.vm.hog]", "[[variant]]\n[variant.shoot4u]", "[variant]",
+            "[vm]", "[measure]"]),
         key in select(vec!["schema", "name", "seed", "host", "vm", "variant", "measure", "pcpus",
             "memory_mib", "pin", "workload", "program", "args", "remedies", "pv", "tlb_flush",
             "switches", "ple", "collect", "cgroup", "kernel", "mode", "vms", "paratick", "hog"]),

@@ -3,8 +3,9 @@
 
 mod common;
 
-use common::{check, edited, problems};
 use steady_scenario::{PvFeature, Scenario, Word};
+
+use common::{check, edited, problems};
 
 const REMEDY: &str = "shoot4u = { mode = \"eager\" }";
 

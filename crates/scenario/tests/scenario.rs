@@ -4,9 +4,11 @@
 
 mod common;
 
-use common::{BASE, edited};
 use std::path::{Path, PathBuf};
+
 use steady_scenario::{Cgroup, Collect, Kernel, PROGRAMS, PvFeature, Scenario, Vmm, Word};
+
+use common::{BASE, edited};
 
 fn parse(text: &str) -> Scenario {
     Scenario::parse(text, "test.toml").unwrap_or_else(|problems| panic!("{problems}"))

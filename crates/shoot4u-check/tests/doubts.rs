@@ -4,6 +4,7 @@
 mod trace;
 
 use steady_shoot4u_check::{Action, DoubtKind, Event, FlushKind, Mode, Verdict};
+
 use trace::{A, B, PAGES, Trace, ran};
 
 #[test]

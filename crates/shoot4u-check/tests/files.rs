@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Is a recorded trace read as what happened?
+
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 mod dat;
 mod host;
 
-use host::{Fault, Host, Isa, Setting};
 use steady_shoot4u_check::{Checker, DoubtKind, Error, Mode, Report, Stamped, Verdict, check_file};
+
+use host::{Fault, Host, Isa, Setting};
 
 fn events(fault: Fault, isa: Isa, mode: Mode) -> Vec<Stamped> {
     let setting = Setting {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Does the model of the protocol hold, and does it find every planted fault? Needs Spin, which
 //! setup/install installs.
+
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 use std::process::Command;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Does the checker agree with a host that really keeps tagged entries, with and without faults?
+
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 mod host;
 
-use host::{Fault, Host, Isa, Setting};
 use proptest::prelude::*;
 use steady_shoot4u_check::{Checker, DoubtKind, Mode, Report, Verdict};
+
+use host::{Fault, Host, Isa, Setting};
 
 /// Runs a host and checks its trace; also how often a revoked translation was really used.
 fn race(setting: Setting, seed: u64) -> (Report, u64) {

@@ -4,6 +4,7 @@
 mod trace;
 
 use steady_shoot4u_check::{Action, Event, FlushKind, How, Range, Use, Verdict};
+
 use trace::{B, PAGES, Trace, ran};
 
 #[test]

@@ -134,10 +134,10 @@ Examples:
   steady coherence capture -o words.smt --wait-marker --max-accesses 20000000 -- ./wordcount 8 16
   steady coherence check bzip.smt && steady coherence compare bzip.smt
 
-The program runs under a qemu-x86_64 with plugins: that of Debian 12's package qemu-user, or one that
-is built on first use. Its output stays its own; the summary goes to standard error and names the
-processes that it made, which are not recorded. With --wait-marker the program says itself where recording starts,
-by syscall(0x53544459, 1, 0).")]
+The program runs under a qemu-x86_64 with plugins: that of Debian 12's package qemu-user, or one
+that is built on first use. Its output stays its own; the summary goes to standard error and names
+the processes that it made, which are not recorded. With --wait-marker the program says itself
+where recording starts, by syscall(0x53544459, 1, 0).")]
 pub struct Capture {
     /// Trace to write; it takes its name when it is whole.
     #[arg(short, long, value_name = "TRACE")]
@@ -173,8 +173,8 @@ Examples:
   steady coherence convert -o mix.smt 600.perlbench.champsimtrace.xz 605.mcf.champsimtrace.xz
 
 DynamoRIO's traces are read in their final form (.trace, .trace.gz, .trace.zip), 64-bit and not
-filtered; a folder stands for all threads in it. ChampSim's are read plain, gzip or xz. Several files
-become threads of one trace. What each format cannot tell is in docs/formats/memtrace.md.")]
+filtered; a folder stands for all threads in it. ChampSim's are read plain, gzip or xz. Several
+files become threads of one trace. What each format cannot tell is in docs/formats/memtrace.md.")]
 pub struct Convert {
     /// Trace to write; it takes its name when it is whole.
     #[arg(short, long, value_name = "TRACE")]

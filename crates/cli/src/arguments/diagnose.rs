@@ -30,7 +30,8 @@ pub struct Diagnose {
     #[arg(long, value_name = "FROM-TO", value_parser = time_slice, allow_hyphen_values = true)]
     pub time: Option<(Option<u64>, Option<u64>)>,
     /// Ticks in a second of the guests' kernels (their CONFIG_HZ).
-    #[arg(long, value_name = "HZ", default_value_t = 250, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "HZ", default_value_t = 250)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub guest_hz: u64,
     /// Print JSON (docs/formats/diagnosis.md) instead of text.
     #[arg(long)]
@@ -58,10 +59,12 @@ pub struct Record {
     #[arg(short, long, value_name = "FILE", default_value = "steady-trace.dat")]
     pub out: PathBuf,
     /// How long, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub seconds: u64,
     /// Buffer for each CPU, in KiB.
-    #[arg(long, value_name = "KIB", default_value_t = 16_384, value_parser = clap::value_parser!(u64).range(64..=1_048_576))]
+    #[arg(long, value_name = "KIB", default_value_t = 16_384)]
+    #[arg(value_parser = clap::value_parser!(u64).range(64..=1_048_576))]
     pub buffer_kib: u64,
     /// The program that records; the first that is installed if none is named.
     #[arg(long, value_enum)]

@@ -18,8 +18,8 @@ pub enum Shoot4u {
 Exit code 5 means that a revoked translation could be used; 2, also that a trace is not enough to
 say: it lost events, has no calls, or does not tell whose a thread is.
 
-A trace needs the events kvm_shoot4u:*, kvm:kvm_entry and kvm:kvm_exit, from before the VMs start, or
-steady:vcpu_load too, as `steady run --trace` records. docs/shoot4u-proof.md says what is checked.
+A trace needs the events kvm_shoot4u:*, kvm:kvm_entry and kvm:kvm_exit, from before the VMs start,
+or steady:vcpu_load too, as `steady run --trace` records. docs/shoot4u-proof.md says what is checked.
 
 Examples:
   steady run scenarios/shoot4u-faults.toml --engine bochs --variant deferred --trace

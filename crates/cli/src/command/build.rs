@@ -32,7 +32,7 @@ pub fn build(arguments: &Build) -> anyhow::Result<ExitCode> {
         ));
     }
     if wants(Artifact::Programs) {
-        let programs = programs::ensure(&home)?;
+        let programs = programs::ensure(&home, &show)?;
         show.say(&format!(
             "programs: {}, {}, {}",
             programs.agent.display(),

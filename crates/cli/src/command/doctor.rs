@@ -18,7 +18,11 @@ pub fn doctor(arguments: &Doctor) -> anyhow::Result<ExitCode> {
     let missing = checks.iter().any(|check| check.state == State::Missing);
     let mut out = std::io::stdout().lock();
     if arguments.json {
-        let value = serde_json::json!({ "schema": "steady.doctor", "version": SCHEMA_VERSION, "checks": checks });
+        let value = serde_json::json!({
+            "schema": "steady.doctor",
+            "version": SCHEMA_VERSION,
+            "checks": checks,
+        });
         writeln!(out, "{value:#}")?;
     } else {
         for check in &checks {

@@ -72,9 +72,10 @@ fn a_captured_program_shows_its_stores_markers_and_mappings_in_order() {
     let marker =
         |wanted| place(&|record| matches!(record, Record::Marker { id, .. } if *id == wanted));
     let change = |wanted| {
-        place(
-            &|record| matches!(record, Record::Map { start, kind, .. } if *start == page && *kind == wanted),
-        )
+        place(&|record| {
+            matches!(record, Record::Map { start, kind, .. }
+                    if *start == page && *kind == wanted)
+        })
     };
     let mapped = change(MapKind::Mmap);
     let (begun, first, last) = (marker(MARKER_STARTED), marker(77), marker(78));

@@ -6,12 +6,13 @@
 //! an L1 cache for each, and does nothing else: what any trace-driven simulator must do. Cachegrind
 //! simulates one core's caches and its instruction fetches: no TLBs, no coherence, no time.
 
-use anyhow::{Context, Result, ensure};
 use std::ffi::OsStr;
 use std::fs::read_to_string;
 use std::hint::black_box;
 use std::process::{Command, Stdio};
 use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
 use steady_coherence::record::{Record, Source};
 use steady_coherence::table::Table;
 use steady_coherence::{Spec, scheme};

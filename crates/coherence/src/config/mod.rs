@@ -145,7 +145,8 @@ section! {
 
 section! {
     /// One TLB. The cycles are what a miss adds before the next level answers: Table 2 gives 9 for
-    /// L1 and 17 for L2, too much for a hit beside a 4-cycle L1D, and an L2 TLB hit costs 9 on Skylake.
+    /// L1 and 17 for L2, too much for a hit beside a 4-cycle L1D, and an L2 TLB hit costs 9 on
+    /// Skylake.
     TlbConfig {
         /// Entries.
         entries: u32 = 64,

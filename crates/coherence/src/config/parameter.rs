@@ -4,9 +4,10 @@
 //! A machine knows no scheme. It holds the value of each parameter that was declared to it, and a
 //! scheme asks for one by its declaration, so a key that does not exist cannot be asked for.
 
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
 use super::validate::bad;
 use crate::Error;
-use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// A parameter's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

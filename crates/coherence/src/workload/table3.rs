@@ -32,9 +32,9 @@ pub struct Workload {
     pub threads: u16,
     /// Data footprint, MiB (Table 3).
     pub footprint_mib: u32,
-    /// Guest share of all shootdowns, per cent, when the guest makes 25 % of the migrations. Wordcount's
-    /// 60 is stated (section 4); dedup has "overheads for both" (section 3.5), read as half; the
-    /// others have migrations only.
+    /// Guest share of all shootdowns, per cent, when the guest makes 25 % of the migrations.
+    /// Wordcount's 60 is stated (section 4); dedup has "overheads for both" (section 3.5), read as
+    /// half; the others have migrations only.
     pub guest_share_percent: u32,
     /// Access pattern (assumed).
     pub pattern: Pattern,

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Small machines and traces that migrate and remap much more than a real one.
+
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::sync::Arc;
+
 use steady_coherence::Fault;
 use steady_coherence::block::Decoder;
 use steady_coherence::record::{MapKind, Memory, Prot, Record};
-use steady_coherence::scheme::{atlb, attc::invtbl};
+use steady_coherence::scheme::atlb;
+use steady_coherence::scheme::attc::invtbl;
 use steady_coherence::sim::Sim;
 use steady_coherence::{MachineConfig, Options, Spec};
 use steady_random::Stream;

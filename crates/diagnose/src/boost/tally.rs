@@ -119,6 +119,15 @@ impl Tally {
         let full = self.by_place.len() >= MOST_PLACES && !self.by_place.contains_key(&rip);
         let places = self.by_place.entry(if full { 0 } else { rip }).or_default();
         *places.entry(outcome).or_default() += 1;
+        assert!(
+            places.len() <= Outcome::ALL.len(),
+            "an outcome is one of all"
+        );
+        // Place 0 may come on top.
+        assert!(
+            self.by_place.len() <= MOST_PLACES + 1,
+            "memory stays bounded"
+        );
     }
 
     /// How often this was the outcome.

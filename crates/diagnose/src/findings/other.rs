@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Findings about IPIs, preemption, timers, and what is not known.
 
+use steady_remedies::Stall;
+
 use super::{Context, FEW, advice, per_second, remedy, severity};
 use crate::build::permille;
 use crate::model::{Confidence, Count, Evidence, EvidenceId, Finding, Severity, TraceDiagnosis};
 use crate::spread::{Spread, total};
-use steady_remedies::Stall;
 
 /// IPIs that wait for descheduled receivers.
 pub fn calls(context: &Context<'_>) -> Option<Finding> {

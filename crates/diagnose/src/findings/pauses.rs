@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Findings about vCPUs that spin, and about those that are boosted for them.
 
+use steady_remedies::Stall;
+
 use super::other::listed;
 use super::{Context, FEW, advice, remedy};
 use crate::cause::Cause;
 use crate::model::{
     BoostTable, CauseRow, Confidence, Evidence, EvidenceId, Finding, PauseTable, PlaceRow, Step,
 };
-use steady_remedies::Stall;
 
 /// From this length on a run of exits is called continuous.
 const LONG_RUN: u64 = 10;

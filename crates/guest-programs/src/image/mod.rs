@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Which files an image needs so that a dynamically linked program runs in it.
 //!
-//! [`closure`] follows what the dynamic loader would: the interpreter, every `DT_NEEDED` library and
-//! their own, in the directories of `DT_RPATH`, `DT_RUNPATH` and the host's `ld.so.conf`. Two things
-//! differ from `ldd`: nothing is executed, and `libgcc_s.so.1` joins where a program imports
+//! [`closure`] follows what the dynamic loader would: the interpreter, every `DT_NEEDED` library
+//! and their own, in the directories of `DT_RPATH`, `DT_RUNPATH` and the host's `ld.so.conf`. Two
+//! things differ from `ldd`: nothing is executed, and `libgcc_s.so.1` joins where a program imports
 //! `pthread_exit` or `pthread_cancel`, because glibc loads it only then and aborts without it.
 //!
 //! Left out: modules that a program loads by itself at run time (image formats of vips, engines of

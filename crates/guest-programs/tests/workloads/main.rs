@@ -319,10 +319,12 @@ fn a_time_limit_ends_each_program_and_is_reported() {
     );
 }
 
-/// State and user time in ticks of 10 ms, all threads together, of a process that was not waited for.
+/// State and user time in ticks of 10 ms, all threads together, of a process that was not waited
+/// for.
 fn state_and_ticks(process: u32) -> (char, u64) {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).expect("it runs");
-    // Behind the name, which ends with a parenthesis: the state is the 1st field, user time the 12th.
+    // Behind the name, which ends with a parenthesis: the state is the 1st field, user time the
+    // 12th.
     let fields = stat.rsplit_once(')').expect("a name").1;
     let fields: Vec<&str> = fields.split_whitespace().collect();
     let state = fields[0].chars().next().expect("a letter");

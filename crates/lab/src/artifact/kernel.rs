@@ -48,6 +48,7 @@ pub enum Series {
 
 impl Series {
     /// Its name in commands and reports.
+    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Stock => "stock",
@@ -227,8 +228,8 @@ pub(super) const APPLIED: [&str; 4] = ["apply", "lib.sh", "hooks", "new"];
 const CONFIGURED: [&str; 2] = ["configure", "config"];
 
 /// The name of a series' kernel in the cache, made of all that goes into it: the sources, what of
-/// the folder `linux` is applied and configured, and the compiler. The stock kernel's depends on the
-/// configuration without our symbols, and on no hook.
+/// the folder `linux` is applied and configured, and the compiler. The stock kernel's depends on
+/// the configuration without our symbols, and on no hook.
 ///
 /// # Errors
 /// [`LabError::Io`] if a file cannot be read.
@@ -273,7 +274,8 @@ fn stock_config(linux: &Path) -> Result<String, LabError> {
     ))
 }
 
-/// Symbols that the lines of a Kconfig file define; of a patch to one, those that begin with `mark`.
+/// Symbols that the lines of a Kconfig file define; of a patch to one, those that begin with
+/// `mark`.
 fn defined_symbols(text: &str, mark: &str) -> Vec<String> {
     text.lines()
         .filter_map(|line| {
@@ -411,11 +413,13 @@ mod tests {
 
     #[test]
     fn the_stock_configuration_lacks_what_a_hook_defines_and_nothing_else() {
-        let hook = "config KVM_IN_TEXT\n---\n--- a/arch/x86/kvm/Kconfig\n+++ b/arch/x86/kvm/Kconfig\n config KVM\n+config KVM_SHOOT4U\n+\tbool\n";
+        let hook = "config KVM_IN_TEXT\n---\n--- a/arch/x86/kvm/Kconfig\n+++ b/arch/x86/kvm/Kconfig\n \
+                    config KVM\n+config KVM_SHOOT4U\n+\tbool\n";
         let new = "config KVM_SHOOT4U_FAULTS\n\tbool \"x\"\n";
         let mut ours = defined_symbols(hook, "+");
         ours.extend(defined_symbols(new, ""));
-        let config = "CONFIG_KVM=y\nCONFIG_KVM_IN_TEXT=y\nCONFIG_KVM_SHOOT4U=y\n# CONFIG_KVM_SHOOT4U_FAULTS is not set\nCONFIG_KVM_SHOOT4U_OTHER=y\n# a comment\n";
+        let config = "CONFIG_KVM=y\nCONFIG_KVM_IN_TEXT=y\nCONFIG_KVM_SHOOT4U=y\n\
+                      # CONFIG_KVM_SHOOT4U_FAULTS is not set\nCONFIG_KVM_SHOOT4U_OTHER=y\n# a comment\n";
         assert_eq!(
             without_symbols(config, &ours),
             "CONFIG_KVM=y\nCONFIG_KVM_IN_TEXT=y\nCONFIG_KVM_SHOOT4U_OTHER=y\n# a comment\n"

@@ -10,9 +10,13 @@ use std::time::Duration;
 use crate::error::LabError;
 use crate::home::Home;
 use crate::process::run_step;
+use crate::watcher::Watcher;
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 const LIMIT: Duration = Duration::from_secs(20 * 60);
+/// Crates of both inits and the VMM, for the progress bar only (`cargo tree` lists them).
+const CRATES: u64 = 52;
+const WHAT: &str = "programs";
 
 /// Where the programs are.
 #[derive(Debug, Clone)]
@@ -25,15 +29,15 @@ pub struct Programs {
     pub workloads: PathBuf,
 }
 
-/// Builds what is not up to date.
+/// Builds what is not up to date; `watcher` is told of it only if there is something to build.
 ///
 /// # Errors
 /// [`LabError::Build`] with the compiler's words, [`LabError::Io`], [`LabError::Interrupted`].
-pub fn ensure(home: &Home) -> Result<Programs, LabError> {
+pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Programs, LabError> {
     let target = home.project.join("target/lab");
     let logs = home.project.join("target/lab-logs");
     std::fs::create_dir_all(&logs).map_err(|error| LabError::io("make", &logs, error))?;
-    cargo(home, &target, &logs.join("static-programs.log"))?;
+    cargo(home, &target, &logs.join("static-programs.log"), watcher)?;
     let workloads = home.project.join("target/workloads");
     let folder = home.project.join("workloads");
     let out = format!("OUT={}", workloads.display());
@@ -59,7 +63,7 @@ pub fn ensure(home: &Home) -> Result<Programs, LabError> {
     })
 }
 
-fn cargo(home: &Home, target: &Path, log: &Path) -> Result<(), LabError> {
+fn cargo(home: &Home, target: &Path, log: &Path, watcher: &dyn Watcher) -> Result<(), LabError> {
     let os = OsStr::new;
     // crt-static needs an explicit target, or the build scripts would be static too and fail.
     let command = [
@@ -67,7 +71,6 @@ fn cargo(home: &Home, target: &Path, log: &Path) -> Result<(), LabError> {
         os("RUSTFLAGS=-C target-feature=+crt-static -C relocation-model=static"),
         os("cargo"),
         os("build"),
-        os("--quiet"),
         os("--locked"),
         os("--profile=static"),
         os("--target"),
@@ -79,12 +82,48 @@ fn cargo(home: &Home, target: &Path, log: &Path) -> Result<(), LabError> {
         os("-p"),
         os("steady-vmm"),
     ];
-    run_step(
+    let mut shown = 0;
+    let built = run_step(
         "building the lab's static programs",
         &command,
         &home.project,
         log,
         LIMIT,
-        || {},
-    )
+        || {
+            let begun = compiled(&std::fs::read(log).unwrap_or_default());
+            if begun > shown {
+                if shown == 0 {
+                    watcher.say("building the programs of the emulated machines");
+                }
+                shown = begun;
+                watcher.progress(WHAT, begun.min(CRATES - 1), CRATES);
+            }
+        },
+    );
+    if shown > 0 {
+        watcher.done(WHAT);
+    }
+    built
+}
+
+/// How many crates cargo has begun to compile, by what it has written.
+fn compiled(log: &[u8]) -> u64 {
+    let lines = log.split(|&byte| byte == b'\n');
+    lines
+        .filter(|line| line.trim_ascii_start().starts_with(b"Compiling "))
+        .count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_crates_that_are_compiled_count_as_progress() {
+        let log =
+            b"   Compiling libc v0.2.1\nwarning: x\n   Compiling steady-agent v0.1.0 (/a)\n    \
+                    Finished `static` profile [optimized] target(s) in 1s\n";
+        assert_eq!(compiled(log), 2);
+        assert_eq!(compiled(b"    Finished `static` profile\n"), 0);
+    }
 }

@@ -80,7 +80,8 @@ fn read_list(linux: &Path, folder: &str, own: bool) -> Result<Vec<Selftest>, Lab
         }
         let test = parse(words).ok_or_else(|| {
             LabError::Selftest(format!(
-                "linux/{folder}/{LIST}:{}: `{}` is not a test; expected its path and its limit in seconds",
+                "linux/{folder}/{LIST}:{}: `{}` is not a test; expected its path and its limit \
+                 in seconds",
                 at + 1,
                 line.trim()
             ))

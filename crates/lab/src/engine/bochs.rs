@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The host in Bochs: Intel VMX with EPT, VPID and pause-loop exiting.
 //!
-//! Its clock counts instructions, so a run repeats to the last digit. The preemption timer needs our
-//! patch to Bochs and is off on the packaged one.
+//! Its clock counts instructions, so a run repeats to the last digit. The preemption timer needs
+//! our patch to Bochs and is off on the packaged one.
 
 use std::fs;
 use std::path::Path;
@@ -37,8 +37,8 @@ pub const INSTRUCTIONS_PER_SECOND: u64 = 200_000_000;
 
 /// Words for every host in Bochs. A host that panics restarts by a triple fault, at which Bochs
 /// ends. The rate of the TSC is [`INSTRUCTIONS_PER_SECOND`]: where the host measures it itself, KVM
-/// starts with a rough figure, and once the host has refined it by more than 250 ppm, KVM 6.12 gives
-/// vCPUs neither a TSC offset nor timers that fire (`set_tsc_khz` in arch/x86/kvm/x86.c).
+/// starts with a rough figure, and once the host has refined it by more than 250 ppm, KVM 6.12
+/// gives vCPUs neither a TSC offset nor timers that fire (`set_tsc_khz` in arch/x86/kvm/x86.c).
 const HOST_WORDS: &str = "tsc_early_khz=200000 reboot=t panic=-1";
 const _: () = assert!(INSTRUCTIONS_PER_SECOND == 200_000 * 1000);
 

@@ -15,6 +15,7 @@ pub struct CpuTime {
 
 impl CpuTime {
     /// Of this machine, and of a process.
+    #[must_use]
     pub fn now(process: Option<u32>) -> Self {
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
         let line = stat.lines().next().unwrap_or_default();
@@ -27,7 +28,8 @@ impl CpuTime {
         let idle = ticks.iter().skip(3).take(2).sum();
         let child = process.map_or(0, |id| {
             let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-            // The name in brackets may hold blanks; user and system time are the 12th and 13th behind it.
+            // The name in brackets may hold blanks; user and system time are the 12th and 13th
+            // behind it.
             let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
             rest.split_whitespace()
                 .skip(11)

@@ -37,31 +37,37 @@ pub const KINDS: [EngineKind; 2] = [qemu::KIND, bochs::KIND];
 
 impl EngineKind {
     /// The engine of this name.
+    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         KINDS.into_iter().find(|kind| kind.name == name)
     }
 
     /// Its name in commands and results.
+    #[must_use]
     pub fn name(self) -> &'static str {
         self.name
     }
 
     /// Most pCPUs that it can emulate.
+    #[must_use]
     pub fn most_pcpus(self) -> u32 {
         self.most_pcpus
     }
 
     /// Most memory of an emulated host, in MiB, where the emulator itself has a limit.
+    #[must_use]
     pub fn most_memory_mib(self) -> Option<u32> {
         self.most_memory_mib
     }
 
     /// Whether its clock is the wall, so that what runs beside it shows in its measures.
+    #[must_use]
     pub fn wall_clock(self) -> bool {
         self.clock == Clock::Wall
     }
 
     /// What a race has to know of it.
+    #[must_use]
     pub fn info(self) -> Info {
         Info {
             name: self.name,
@@ -113,16 +119,19 @@ pub struct Engine {
 
 impl Engine {
     /// Which engine it is.
+    #[must_use]
     pub fn kind(&self) -> EngineKind {
         self.kind
     }
 
     /// Version of its emulator.
+    #[must_use]
     pub fn version(&self) -> String {
         self.emulator.version()
     }
 
     /// Words that every host of this engine needs on its kernel's command line.
+    #[must_use]
     pub fn host_words(&self) -> String {
         self.emulator.host_words()
     }

@@ -78,6 +78,7 @@ impl Emulator for Qemu {
 }
 
 /// QEMU's own version, such as `7.2.22`.
+#[must_use]
 pub fn version(program: &Path) -> String {
     let output = Command::new(program).arg("--version").output();
     let text = output.map(|output| output.stdout).unwrap_or_default();
@@ -89,8 +90,8 @@ pub fn version(program: &Path) -> String {
 }
 
 /// TCG's time-stamp counter is steady but not said to be; without the word the host's clock is
-/// coarse. Its frequency is given beside these words, since calibrating it under emulation on a busy
-/// machine can be wrong by a factor of ten.
+/// coarse. Its frequency is given beside these words, since calibrating it under emulation on a
+/// busy machine can be wrong by a factor of ten.
 /// The restart of a panicked host is a triple fault, which `-no-reboot` turns into an end.
 const HOST_WORDS: &str = "tsc=reliable reboot=t panic=-1";
 

@@ -69,21 +69,25 @@ impl<'a> Receiver<'a> {
     }
 
     /// Since the run began.
+    #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.begun.elapsed()
     }
 
     /// The last thing that the host reported.
+    #[must_use]
     pub fn last_step(&self) -> String {
         self.last_step.clone()
     }
 
     /// Whether the host has said that the run is over.
+    #[must_use]
     pub fn is_done(&self) -> bool {
         matches!(self.transcript.events.last(), Some((_, Event::Done { .. })))
     }
 
     /// The first fault that the host reported.
+    #[must_use]
     pub fn fault(&self) -> Option<RunFault> {
         let mut events = self.transcript.events.iter();
         events.find_map(|(_, event)| match event {
@@ -93,6 +97,7 @@ impl<'a> Receiver<'a> {
     }
 
     /// A note on a frame that had begun when the stream ended, or nothing.
+    #[must_use]
     pub fn torn(&self) -> String {
         match self.decoder.incomplete() {
             0..=REST_MAX => String::new(),
@@ -101,6 +106,7 @@ impl<'a> Receiver<'a> {
     }
 
     /// A note if the disk is full, or nothing.
+    #[must_use]
     pub fn disk_note(&self) -> String {
         match steady_race::free_bytes(&self.directory) {
             Some(free) if free < FULL_BELOW => format!(
@@ -175,6 +181,7 @@ impl<'a> Receiver<'a> {
 
 /// The host kernel's own words if it panicked. While the emulator runs, a line without its end is
 /// none yet: the serial line is slow, and the rest of the words may still come.
+#[must_use]
 pub fn host_panic(directory: &Path, ended: bool) -> Option<String> {
     let serial = fs::read(directory.join(SERIAL)).unwrap_or_default();
     let text = String::from_utf8_lossy(&serial);

@@ -43,6 +43,7 @@ impl Archive {
     }
 
     /// The archive with its trailer.
+    #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
         self.inode = 0;
         self.entry("TRAILER!!!", 0, &[]);

@@ -53,7 +53,8 @@ pub fn make(
     fs::write(&initrd, archives.concat()).map_err(|error| LabError::io("write", &initrd, error))?;
     let config = boot.join("isolinux.cfg");
     let text = format!(
-        "DEFAULT lab\nPROMPT 0\nTIMEOUT 0\nLABEL lab\n KERNEL /kernel\n APPEND initrd=/initrd {cmdline}\n"
+        "DEFAULT lab\nPROMPT 0\nTIMEOUT 0\nLABEL lab\n \
+         KERNEL /kernel\n APPEND initrd=/initrd {cmdline}\n"
     );
     fs::write(&config, text).map_err(|error| LabError::io("write", &config, error))?;
     let iso = directory.join("host.iso");

@@ -124,6 +124,7 @@ pub fn host_alone(programs: &Programs, folder: &Path, names: &[&str]) -> Result<
 }
 
 /// An archive with one file, to be put behind another archive.
+#[must_use]
 pub fn single(path: &str, contents: &[u8]) -> Vec<u8> {
     let mut archive = Archive::default();
     archive.file(path, 0o644, contents);

@@ -65,7 +65,8 @@ pub fn repetition(
     }
     if context.wall_clock && transcript.others_percent > BUSY_PERCENT {
         let text = format!(
-            "{} % of this machine's CPU time went to others during the run, and this engine's clock is the wall: its latencies are too high; repeat it on a quiet machine",
+            "{} % of this machine's CPU time went to others during the run, and this \
+             engine's clock is the wall: its latencies are too high; repeat it on a quiet machine",
             transcript.others_percent
         );
         made.warnings.push(Warning {
@@ -217,7 +218,8 @@ fn of_window(
     let (measured_vm, workload) = measured;
     if window.dropped > 0 {
         let text = format!(
-            "{} VM exits of {measured_vm}, {workload}, had no room in the kernel's histogram; exit counts and guest time are lower bounds",
+            "{} VM exits of {measured_vm}, {workload}, had no room in the kernel's \
+             histogram; exit counts and guest time are lower bounds",
             window.dropped
         );
         made.warnings.push(Warning {

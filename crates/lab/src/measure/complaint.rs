@@ -52,7 +52,8 @@ pub fn warnings(run_directory: &Path, vms: &[&str]) -> Vec<Warning> {
         Some(Warning {
             code: "kernel-complained".to_owned(),
             text: format!(
-                "the kernel of {who} complained: {said} (read {file}); its measures are not those of a sound machine"
+                "the kernel of {who} complained: {said} (read {file}); its measures are not \
+                 those of a sound machine"
             ),
         })
     })

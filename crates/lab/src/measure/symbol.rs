@@ -35,6 +35,7 @@ impl Class {
     ];
 
     /// The word of the metric's name.
+    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Shootdown => "shootdown",
@@ -159,12 +160,14 @@ impl Symbols {
     }
 
     /// The function that a kernel address is in.
+    #[must_use]
     pub fn name(&self, address: u64) -> Option<&str> {
         let after = self.0.partition_point(|&(start, _)| start <= address);
         self.0[..after].last().map(|(_, name)| name.as_str())
     }
 
     /// The class of a guest RIP.
+    #[must_use]
     pub fn class(&self, rip: u64) -> Class {
         if rip < KERNEL_FROM {
             return Class::User;

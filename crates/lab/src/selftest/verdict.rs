@@ -27,6 +27,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// Its name.
+    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Pass => "pass",

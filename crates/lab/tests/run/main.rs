@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Runs without an emulator: what a host would send is made up, and told as an emulator tells it.
+
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod assemble;

@@ -9,8 +9,8 @@
 //! x86-64, system calls whose arguments were recorded (`-record_syscall`) change the mappings.
 //!
 //! Refused: filtered traces (accesses are missing in them), traces without data, those of 32-bit
-//! programs. An access of unknown size (0) counts as one byte; one of more than 64 bytes becomes pieces
-//! of 64.
+//! programs. An access of unknown size (0) counts as one byte; one of more than 64 bytes becomes
+//! pieces of 64.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -2,6 +2,7 @@
 //! The tables of the format and their keys.
 
 use std::borrow::Cow;
+
 use steady_remedies::{Registry, Remedy};
 
 /// A table of the format.
@@ -120,8 +121,8 @@ pub(crate) const REMEDY: Place = Place::of("`[variant.REMEDY]`", &["mode", "vms"
 /// A VM of a variant; [`variant_vm`] gives the place of one.
 pub(crate) const VARIANT_VM: Place = Place::of("`[variant.vm.NAME]`", &["guest_cmdline", "pv"]);
 
-/// Every table, so that a key in the wrong one can be told where it belongs. PV features are told by
-/// one of their three tables.
+/// Every table, so that a key in the wrong one can be told where it belongs. PV features are told
+/// by one of their three tables.
 pub(crate) const PLACES: [&Place; 11] = [
     &ROOT,
     &HOST,

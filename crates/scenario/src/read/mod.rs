@@ -16,6 +16,9 @@ mod value;
 mod variant;
 mod vm;
 
+use steady_remedies::Registry;
+use toml::de::DeTable;
+
 use crate::diagnostic::Severity;
 use crate::diagnostic::{Diagnostics, Problem, quoted};
 use crate::limits::*;
@@ -25,13 +28,11 @@ use crate::variant::Variant;
 use crate::words::{Collect, Vmm, Word};
 use keys::Dialect;
 use names::Names;
-use steady_remedies::Registry;
 use table::Reader;
-use toml::de::DeTable;
 use value::{Placed, Problems, Text};
 
-/// Reads a scenario of schema 2, or of schema 1 as one of schema 2. `stem`: what its name has to be,
-/// if the text came from a file.
+/// Reads a scenario of schema 2, or of schema 1 as one of schema 2. `stem`: what its name has to
+/// be, if the text came from a file.
 pub(crate) fn scenario(
     text: &str,
     file: &str,
@@ -67,8 +68,8 @@ pub(crate) fn scenario(
     }
 }
 
-/// The schema that the text claims to have, [`SCHEMA`] where it claims none that can be read; `None`
-/// for one whose rules this build does not know.
+/// The schema that the text claims to have, [`SCHEMA`] where it claims none that can be read;
+/// `None` for one whose rules this build does not know.
 fn claimed_schema(root: &DeTable<'_>, problems: &Problems) -> Option<u32> {
     let Some(value) = root.get("schema") else {
         return Some(SCHEMA);

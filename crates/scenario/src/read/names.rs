@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Keys that name things which other tables define: VMs and variants.
 
+use steady_nearest::nearest;
+
 use super::NAME;
 use super::table::{Field, Reader};
 use super::value::{Placed, Problems, Span};
-use steady_nearest::nearest;
 
 /// The names that one kind of table defines.
 #[derive(Debug)]

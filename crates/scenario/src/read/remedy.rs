@@ -2,6 +2,9 @@
 //! Reads the remedies of a variant: a table for each in schema 2; in schema 1 a list, with modes
 //! among the words of the host's command line.
 
+use steady_nearest::nearest;
+use steady_remedies::{Registry, Remedy};
+
 use super::keys;
 use super::names::Names;
 use super::table::Reader;
@@ -9,8 +12,6 @@ use super::value::{Placed, Problems};
 use crate::diagnostic::quoted;
 use crate::variant::Chosen;
 use crate::words::{Kernel, Word};
-use steady_nearest::nearest;
-use steady_remedies::{Registry, Remedy};
 
 /// The remedies that are on, in the registry's order, and what is left of the host's command line.
 pub(super) type Read = Option<(Vec<Chosen>, String)>;

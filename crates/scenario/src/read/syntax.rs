@@ -5,9 +5,11 @@
 //! make out it checks no value. So the lines in error are blanked and the rest is parsed again.
 //! An array that is never closed swallows what follows; errors behind its first are dropped.
 
-use crate::diagnostic::{Problem, Severity};
 use std::collections::BTreeMap;
+
 use toml::de::{DeTable, Error};
+
+use crate::diagnostic::{Problem, Severity};
 
 /// Each round finds what the one before hid; files with more layers of errors are rare.
 const ROUNDS: usize = 8;

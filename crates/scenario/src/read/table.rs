@@ -2,17 +2,19 @@
 //! Reads the keys of one TOML table. A wrong key or value is noted and reading goes on, so that
 //! one pass finds every problem.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+use steady_nearest::nearest;
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
 use super::keys::{PLACES, Place};
 use super::value::{
     Placed, Problems, Span, Text, expected_integer, quoted_list, type_name, written,
 };
 use crate::diagnostic::quoted;
 use crate::words::Word;
-use std::fmt::Display;
-use std::ops::RangeInclusive;
-use steady_nearest::nearest;
-use toml::Spanned;
-use toml::de::{DeString, DeTable, DeValue};
 
 /// What a key was found to be.
 #[derive(Debug)]

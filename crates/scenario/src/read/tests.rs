@@ -2,13 +2,15 @@
 //! The reference page against the code: a key, word, program or limit that is not there is
 //! missing, and one that is there alone is stale.
 
+use std::ops::RangeInclusive;
+
+use steady_remedies::Registry;
+
 use super::keys::{PLACES, Place, ROOT};
 use crate::limits::*;
 use crate::model::Scenario;
 use crate::program::{Origin, PROGRAMS};
 use crate::words::{Cgroup, Collect, Kernel, Vmm, Word};
-use std::ops::RangeInclusive;
-use steady_remedies::Registry;
 
 const PAGE: &str = include_str!(concat!(
     env!("CARGO_MANIFEST_DIR"),

@@ -2,12 +2,14 @@
 //! What the readers of tables share: places in the text, the problems found so far, and how a
 //! value and what was expected of it are worded.
 
-use crate::diagnostic::{Problem, Severity, quoted};
 use std::cell::RefCell;
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
+
 use toml::Spanned;
 use toml::de::{DeInteger, DeValue};
+
+use crate::diagnostic::{Problem, Severity, quoted};
 
 /// Bytes of the text.
 pub(super) type Span = Range<usize>;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads `[[variant]]` with its switches and what it changes in single VMs.
 
+use std::collections::BTreeMap;
+
 use super::keys::Dialect;
 use super::names::Names;
 use super::table::Reader;
@@ -10,7 +12,6 @@ use crate::limits::HALT_POLL_NS;
 use crate::model::Switches;
 use crate::variant::{Variant, VmChange};
 use crate::words::Kernel;
-use std::collections::BTreeMap;
 
 /// Reads every variant.
 pub(super) fn variants(

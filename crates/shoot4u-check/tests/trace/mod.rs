@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Made-up events, one after another.
+
 #![allow(dead_code, reason = "each test program uses a part")]
 
 use steady_shoot4u_check::{

@@ -116,8 +116,8 @@ fn generated(
         source: Box::new(generator),
         name: format!("tlb-{}", workload.name),
         origin: format!(
-            "Accesses generated in place of {}'s {}: {} threads, {} MiB, {vms} {}, {rate} pages swept \
-             per 10^11 instructions and MiB.",
+            "Accesses generated in place of {}'s {}: {} threads, {} MiB, {vms} {}, {rate} pages \
+             swept per 10^11 instructions and MiB.",
             workload.suite,
             workload.name,
             workload.threads,

@@ -104,7 +104,7 @@ pub fn run(home: &Home, options: &Options, watcher: &dyn Watcher) -> Result<Repo
     check_room(&ThisMachine, &out)?;
     let mut engine = options.engine.find(home, watcher)?;
     let folder = selftests::ensure(home, watcher)?;
-    let ours = programs::ensure(home)?;
+    let ours = programs::ensure(home, watcher)?;
     engine.calibrate(&ours.agent)?;
     let names: Vec<&str> = tests.iter().map(|test| test.name.as_str()).collect();
     let mut archive = tree::host_alone(&ours, &folder, &names)?;

@@ -6,10 +6,11 @@ mod pauses;
 
 use std::collections::BTreeMap;
 
+use steady_remedies::Stall;
+
 use crate::model::{
     Confidence, Evidence, EvidenceId, Finding, Severity, Step, TraceDiagnosis, VmTable,
 };
-use steady_remedies::Stall;
 
 /// From this share of lost events on, causes are less sure than they look, in thousandths.
 const LOSS_MATTERS: u64 = 20;

@@ -101,7 +101,8 @@ pub fn check_memory(
         scenario: scenario.name.clone(),
         what: format!("{who} has {has_mib} MiB of memory"),
         limit: format!(
-            "its image with all programs takes {image_mib} MiB, so it needs at least {need_mib}; raise memory_mib"
+            "its image with all programs takes {image_mib} MiB, so it needs at least \
+             {need_mib}; raise memory_mib"
         ),
     };
     for vm in &scenario.vms {
