@@ -98,11 +98,11 @@ fn every_scheme_gives_the_bytes_that_it_always_gave() {
     let known = [
         (
             Mode::Virtualized,
-            "6b54db73398d9a601b3e6fd402f4bc65958f94e5ce5b5798f740e9f70918fad8",
+            "613443a800db546ab7017f307b678d2b9560d5cc3296a5aa775f51a3494ffb9c",
         ),
         (
             Mode::Native,
-            "e7cc6c89a330a70d9826595d37b76494f6cadf34a532d526459940ee6a92b149",
+            "bed1be695eb03d3d22ced84fc56fb18042820efe43fda7e9bb5bef5e4386bc58",
         ),
     ];
     for (mode, digest) in known {

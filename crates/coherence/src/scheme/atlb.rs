@@ -267,6 +267,22 @@ impl Atlb {
         }
     }
 
+    /// The page's dirty bit has been set: the entry has one too (paper, footnote 1). The walker's write
+    /// of the set is posted, and as it revokes nothing it is no message to any TLB.
+    pub fn dirtied(&mut self, m: &mut View<'_>, core: usize, key: Key, now: u64) {
+        let index = self.index(key);
+        let stamp = self.stamp(key.vm());
+        let table = &mut self.tables[usize::from(key.is_large())];
+        let Some(slot) = table.peek(ix(index), key.raw()) else {
+            return;
+        };
+        let held = Packed(*table.value(slot));
+        if held.stamp() == stamp && !held.entry().dirty {
+            *table.value_mut(slot) = held.0 | Packed::DIRTY;
+            m.write_line(core, Self::line(index, key.is_large()), now);
+        }
+    }
+
     /// Drops one entry.
     pub fn remove(&mut self, key: Key) {
         let set = ix(self.index(key));

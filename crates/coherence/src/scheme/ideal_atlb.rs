@@ -29,6 +29,10 @@ impl Scheme for IdealAtlb {
         self.0.warm(mapping);
     }
 
+    fn dirtied(&mut self, m: &mut View<'_>, core: usize, key: Key, now: u64) {
+        self.0.dirtied(m, core, key, now);
+    }
+
     fn miss(&mut self, m: &mut View<'_>, core: usize, key: Key, now: u64, _issued: u64) -> Walk {
         self.0.serve(m, core, key, now).walk
     }
