@@ -336,7 +336,7 @@ impl Os {
             let new = self.pages[id as usize].block == NONE;
             if new {
                 let warm = self.hybrid.start == Start::Steady
-                    && key.first_vpn() >= first + resident.cold_pages;
+                    && key.first_vpn().max(first) >= first + resident.cold_pages;
                 self.map(id, warm);
             }
             new
