@@ -98,11 +98,11 @@ fn every_scheme_gives_the_bytes_that_it_always_gave() {
     let known = [
         (
             Mode::Virtualized,
-            "613443a800db546ab7017f307b678d2b9560d5cc3296a5aa775f51a3494ffb9c",
+            "5bc58096747254728c21f642415efae47bcba2f99b92b49032e871515ce92727",
         ),
         (
             Mode::Native,
-            "bed1be695eb03d3d22ced84fc56fb18042820efe43fda7e9bb5bef5e4386bc58",
+            "d88120d619e2f82d6106bbebbb880e5d79bc46c4cede8fc9eab13d9fdee005c5",
         ),
     ];
     for (mode, digest) in known {

@@ -10,6 +10,7 @@
 mod frames;
 mod migrate;
 mod remap;
+mod ring;
 
 pub use frames::Pool;
 pub use migrate::Migration;
@@ -232,7 +233,7 @@ impl Os {
         pool.mapped += 1;
         let dram = !self.hybrid.enabled || (in_dram && pool.has_room(self.hybrid.dram_percent));
         let spn = if dram {
-            pool.take_dram(block)
+            pool.take_dram(block, key.vm())
         } else {
             pool.take_nvm(block)
         };
@@ -251,7 +252,7 @@ impl Os {
 
     /// Drops a page's mapping and, with the last mapping, its memory.
     pub(crate) fn unmap(&mut self, id: u32) {
-        let at = core::mem::replace(&mut self.pages[id as usize].block, NONE);
+        let at = std::mem::replace(&mut self.pages[id as usize].block, NONE);
         assert!(at != NONE, "only a mapped page is unmapped");
         self.pages[id as usize].dirty = false;
         let block = &mut self.blocks[at as usize];
