@@ -74,7 +74,7 @@ mod tests {
 
     fn first(seed: u64, entity: u64) -> [u32; 4] {
         let mut stream = Stream::new(seed, entity);
-        core::array::from_fn(|_| stream.next_u32())
+        std::array::from_fn(|_| stream.next_u32())
     }
 
     /// Results of earlier versions are repeated only while these stay.

@@ -66,7 +66,7 @@ impl Default for Last {
 impl Sim {
     /// Runs one core until it is ahead of the others, its slice ends, or records run out.
     pub(super) fn run_core(&mut self, core: usize, limit: u64) -> Stop {
-        let owed = core::mem::take(&mut self.machine.owed[core]);
+        let owed = std::mem::take(&mut self.machine.owed[core]);
         if owed > 0 {
             self.stall(core, owed);
         }
