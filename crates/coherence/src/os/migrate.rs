@@ -141,8 +141,7 @@ impl Os {
             space.next_large_gpn += 512;
             space.next_large_gpn
         } else {
-            space.next_gpn += 1;
-            space.next_gpn
+            space.fresh_gpn(self.seed, self.scattered_percent)
         }
     }
 }

@@ -27,6 +27,8 @@ use steady_random::{Stream, mix};
 pub(crate) const NONE: u32 = u32::MAX;
 /// Guest-physical frames for guest page tables start here, out of the way of data.
 const GUEST_TABLES: u64 = 1 << 34;
+/// Guest-physical frames for data begin above this one.
+const FIRST_GPN: u64 = 1 << 18;
 
 /// A virtual page.
 #[derive(Debug, Clone, Copy)]
@@ -64,6 +66,25 @@ struct Space {
     next_large_gpn: u64,
 }
 
+/// Guest-physical frames that scattered pages get: 2^22, of 16 GiB.
+const SCATTERED_FRAMES: u64 = 1 << 24;
+const SCATTERED_MASK: u64 = (1 << 22) - 1;
+
+impl Space {
+    /// A guest-physical frame that nothing has used: the next, or one far from it.
+    fn fresh_gpn(&mut self, seed: u64, scattered_percent: u64) -> u64 {
+        self.next_gpn += 1;
+        let next = self.next_gpn;
+        let number = next - FIRST_GPN;
+        if number <= SCATTERED_MASK && mix(seed ^ SCATTERED_FRAMES, next) % 100 < scattered_percent
+        {
+            // An odd multiplier permutes the frames.
+            return SCATTERED_FRAMES + (number.wrapping_mul(0x9E37_79B1) & SCATTERED_MASK);
+        }
+        next
+    }
+}
+
 /// What a walk needs to know of the page it is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mapping {
@@ -92,6 +113,7 @@ pub struct Os {
     next_table: u64,
     seed: u64,
     large_percent: u64,
+    scattered_percent: u64,
     pub(crate) hybrid: crate::config::HybridConfig,
     pub(crate) draws: Stream,
 }
@@ -113,7 +135,7 @@ impl Os {
                     (frame, frame)
                 }),
                 next_guest_table: GUEST_TABLES,
-                next_gpn: 1 << 18,
+                next_gpn: FIRST_GPN,
                 next_large_gpn: 1 << 30,
             })
             .collect();
@@ -128,6 +150,7 @@ impl Os {
             next_table,
             seed,
             large_percent: config.mmu.large_page_percent.into(),
+            scattered_percent: config.mmu.scattered_frames_percent.into(),
             hybrid: config.hybrid.clone(),
             draws: Stream::new(seed, 0x05),
         }
@@ -210,8 +233,7 @@ impl Os {
             space.next_large_gpn += 1 << LARGE_SHIFT;
             space.next_large_gpn
         } else {
-            space.next_gpn += 1;
-            space.next_gpn
+            space.fresh_gpn(self.seed, self.scattered_percent)
         };
         let block = match self.free_blocks.pop() {
             Some(block) => block,

@@ -15,8 +15,7 @@ use crate::record::{MapKind, Prot, Record, Resident, Source};
 use crate::workload::Workload;
 use steady_random::{Stream, mix};
 
-/// A thread's near data, at the start of its heap, and its pages for program updates.
-const NEAR_BYTES: u32 = 64 << 10;
+/// A thread's pages for program updates, in its heap behind the near data.
 const TOGGLED_AT: u64 = 512 << 10;
 const TOGGLED_PAGES: u32 = 64;
 const HEAP_BYTES: u64 = TOGGLED_AT + ((TOGGLED_PAGES as u64) << 12);
@@ -182,7 +181,7 @@ impl Generator {
             (footprint + (thread.sweep_page << 12) + (line << 6), write)
         } else if draw < p.random_per_1000 {
             (
-                set + (skewed(&mut thread.random, self.set_pages) << 6),
+                set + (drawn(&mut thread.random, self.set_pages, p.skewed) << 6),
                 write,
             )
         } else if draw < p.random_per_1000 + p.stream_per_1000 {
@@ -193,7 +192,7 @@ impl Generator {
             }
             (set + thread.stream_at * 8, false)
         } else if draw < p.random_per_1000 + p.stream_per_1000 + p.near_per_1000 {
-            let offset = thread.random.below(NEAR_BYTES / 8) * 8;
+            let offset = thread.random.below(p.near_kib * 128) * 8;
             (heap + u64::from(offset), write)
         } else {
             let offset = thread.random.below(STACK_BYTES / 8) * 8;
@@ -202,6 +201,15 @@ impl Generator {
         out.push(access(id, vaddr, write, instructions));
         self.left = self.left.saturating_sub(1);
     }
+}
+
+/// A line of the working set.
+#[inline]
+fn drawn(random: &mut Stream, pages: u64, is_skewed: bool) -> u64 {
+    if is_skewed {
+        return skewed(random, pages);
+    }
+    u64::from(random.below(crate::num::low32(pages << 6).max(1)))
 }
 
 /// A line of the working set: some pages are far more popular than others. The product of three
