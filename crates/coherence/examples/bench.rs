@@ -29,7 +29,8 @@ fn source() -> Result<Generator> {
     )?)
 }
 
-/// The walk that cachegrind runs: an array summed again and again, about a load every 3 instructions.
+/// The walk that cachegrind runs: an array summed again and again, about a load every 3
+/// instructions.
 fn walk(accesses: u64) -> u64 {
     let data: Vec<u64> = (0..8192).collect();
     let mut sum = 0;

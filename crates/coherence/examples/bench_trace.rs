@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Speed of the simulator on a captured program, beside its floor and `valgrind --tool=cachegrind` on
-//! the same program, whose time is that of the whole program less that of starting `true`.
+//! Speed of the simulator on a captured program, beside its floor and `valgrind --tool=cachegrind`
+//! on the same program, whose time is that of the whole program less that of starting `true`.
 //!
 //! `bench_trace TRACE PROGRAM ARGS...`, where TRACE holds all of what the program does.
 

@@ -20,8 +20,8 @@ pub(crate) enum Kind {
     Marker,
 }
 
-/// A record in 16 bytes; `instructions` are those between it and the one before. For `Map` the address is an index into the block's calls, for `Marker`
-/// the mark's number.
+/// A record in 16 bytes; `instructions` are those between it and the one before. For `Map` the
+/// address is an index into the block's calls, for `Marker` the mark's number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Packed {
     pub vaddr: u64,

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The data caches: private L1 and L2 per core, a shared L3, and MESI coherence by directory or snoop.
+//! The data caches: private L1 and L2 per core, a shared L3, and MESI coherence by directory or
+//! snoop.
 //!
 //! Inclusive at each level: an L2 holds its L1, the L3 holds every L2 and knows the sharers of each
-//! of its lines. Snooping changes who is asked and how long the answer takes, never who holds a line,
-//! so the sharers serve it too, as the simulator's own knowledge. Lines of page tables, ATLB and inverse table are lines like others. Latencies are
-//! load-to-use totals. Left out: prefetchers, bandwidth of the on-chip network.
+//! of its lines. Snooping changes who is asked and how long the answer takes, never who holds a
+//! line, so the sharers serve it too, as the simulator's own knowledge. Lines of page tables, ATLB
+//! and inverse table are lines like others. Latencies are load-to-use totals. Left out:
+//! prefetchers, bandwidth of the on-chip network.
 
 use crate::config::{CacheConfig, MachineConfig, Protocol};
 use crate::dram::Memory;

@@ -4,9 +4,9 @@
 //! A request finds its row open (tCAS), its bank closed (tRCD + tCAS) or another row open
 //! (tRP + tRCD + tCAS), waits for the work before it at the bank and on the channel's bus, and
 //! leaves the row open. Work is kept as a backlog that time drains, not as a reservation up to some
-//! cycle: requests of different cores come slightly out of order, and one must not wait for the mere
-//! distance between two clocks. NVM has its own channels and the same timing scaled. Left out: refresh, write-to-read turnaround, and
-//! reordering by the controller.
+//! cycle: requests of different cores come slightly out of order, and one must not wait for the
+//! mere distance between two clocks. NVM has its own channels and the same timing scaled. Left out:
+//! refresh, write-to-read turnaround, and reordering by the controller.
 
 use crate::config::MachineConfig;
 use crate::layout::NVM_LINE;

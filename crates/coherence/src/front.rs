@@ -3,8 +3,8 @@
 //! retires on a fixed schedule (paper section 3.3).
 //!
 //! Time is counted in slots, `width` to a cycle. Instruction `i` dispatches one slot after `i - 1`,
-//! and not before instruction `i - rob` has retired; it retires one slot after `i - 1`, and, when it
-//! is a load, not before its data is there. Branch misses and instruction fetch are left out.
+//! and not before instruction `i - rob` has retired; it retires one slot after `i - 1`, and, when
+//! it is a load, not before its data is there. Branch misses and instruction fetch are left out.
 
 /// One core's front end.
 #[derive(Debug, Clone)]
@@ -73,7 +73,8 @@ impl Front {
                 self.waits_from = index + self.rob;
                 return;
             }
-            // Its retirement, and a slot for each instruction between it and the one that it blocks.
+            // Its retirement, and a slot for each instruction between it and the one that it
+            // blocks.
             let room = late + self.index - self.rob;
             self.dispatched = self.dispatched.max(room);
             self.head += 1;
@@ -136,8 +137,8 @@ mod tests {
     use std::collections::VecDeque;
     use steady_random::Stream;
 
-    /// The rules of the module's head with nothing left out: each access is remembered, and one whose
-    /// buffer is full waits for every one that has left it.
+    /// The rules of the module's head with nothing left out: each access is remembered, and one
+    /// whose buffer is full waits for every one that has left it.
     #[derive(Default)]
     struct Plain {
         dispatched: u64,

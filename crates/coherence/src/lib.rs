@@ -3,9 +3,9 @@
 //! Trace-driven, cycle-level simulator of TLB coherence on a multi-core machine.
 //!
 //! One machine, schemes behind one trait ([`scheme::Scheme`]), an oracle that checks every
-//! access ([`oracle`]), and the experiments of the ATTC paper ([`experiments`]). A run takes records
-//! from a [`record::Source`], a workload generator or a trace; [`compare()`] runs several schemes
-//! over one decoded stream. Model, parameters and limits: `docs/COHERENCE.md`.
+//! access ([`oracle`]), and the experiments of the ATTC paper ([`experiments`]). A run takes
+//! records from a [`record::Source`], a workload generator or a trace; [`compare()`] runs several
+//! schemes over one decoded stream. Model, parameters and limits: `docs/COHERENCE.md`.
 
 pub mod block;
 pub mod cache;

@@ -272,8 +272,8 @@ impl<V: Copy + Default> Lines<V> {
         })
     }
 
-    /// Takes in a line that is absent, as most recent; returns the line displaced, its state and its
-    /// value.
+    /// Takes in a line that is absent, as most recent; returns the line displaced, its state and
+    /// its value.
     #[inline]
     pub fn insert(&mut self, line: u64, state: State, value: V) -> Option<(u64, State, V)> {
         if self.clock == LATEST {

@@ -196,7 +196,8 @@ fn an_ipi_waits_for_the_work_of_preempted_vcpus_and_not_for_their_waits() {
     assert_sound(&sim, "ipi");
     let counts = sim.counts();
     let updates = counts.guest_migrations + counts.host_migrations + counts.program_updates;
-    // Six threads wait for five turns of 200 records at most; no record of this trace takes 2,000 cycles.
+    // Six threads wait for five turns of 200 records at most; no record of this trace takes 2,000
+    // cycles.
     let most = 5 * 200 * 2_000 + 10_300;
     assert!(updates > 1_000, "{updates} updates");
     assert!(

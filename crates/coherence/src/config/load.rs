@@ -22,8 +22,9 @@ pub fn preset_names() -> Vec<&'static str> {
 /// A check that a machine can be.
 pub type Check<'a> = &'a dyn Fn(&MachineConfig) -> Result<(), Error>;
 
-/// Reads a machine. `text` may be empty (the paper's machine); `origin` names it in errors. `declared`
-/// holds the parameters that it may give beside the machine's own keys; `check` has the last word.
+/// Reads a machine. `text` may be empty (the paper's machine); `origin` names it in errors.
+/// `declared` holds the parameters that it may give beside the machine's own keys; `check` has the
+/// last word.
 ///
 /// # Errors
 /// [`Error::Config`], one line that begins with origin, line and column: not TOML, an unknown key
@@ -157,8 +158,8 @@ fn table_key_span(
     known.map_or_else(|| value.span(), Spanned::span)
 }
 
-/// The value for a parameter, or what was expected in its place. Whether a number is in its range is
-/// for the machine's check to say.
+/// The value for a parameter, or what was expected in its place. Whether a number is in its range
+/// is for the machine's check to say.
 fn value_of(parameter: &Parameter, given: &DeValue<'_>) -> Result<Value, String> {
     let number = |digits: &DeInteger<'_>| u32::from_str_radix(digits.as_str(), digits.radix());
     match (parameter.allowed, given) {

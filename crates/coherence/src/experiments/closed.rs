@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a closed form gives from event counts and Table 2, so that a reader sees what simulation adds.
+//! What a closed form gives from event counts and Table 2, so that a reader sees what simulation
+//! adds.
 //!
 //! The work is what `ideal` took. Each update costs Table 2's initiator and a victim on each other
 //! core, or ATTC's 500 cycles a page (section 3.3). Nothing else differs between schemes: no entry

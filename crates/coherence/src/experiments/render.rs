@@ -6,13 +6,20 @@ use super::{Basis, Figure, Reproduction, Row, Verdict};
 use std::fmt::Write as _;
 
 /// What the notes are, and what they are not.
-const NOTES: &str = "\nNotes, and the tables of sensitivity below, say how far a number moves when one input moves that\n\
-     the paper leaves open. The values tried were chosen knowing the results: they predict nothing.\n";
+const NOTES: &str = "
+Notes, and the tables of sensitivity below, say how far a number moves when one input moves
+that the paper leaves open. The values tried were chosen knowing the results: they predict
+nothing.
+";
 
 /// What the numbers are.
-const HEAD: &str = "+- is half the 95 % interval of the mean over seeds. `closed form` is what event counts and Table 2\n\
-     give by arithmetic; what simulation adds is the difference. `agrees`: the whole interval is\n\
-     within 15 % of the paper's value, or its bound; `open`: a part of it, or there is one seed.\n\n";
+const HEAD: &str = "\
++- is half the 95 % interval of the mean over seeds. `closed form` is what event counts and
+Table 2 give by arithmetic; what simulation adds is the difference. `agrees`: the whole
+interval is within 15 % of the paper's value, or its bound; `open`: a part of it, or there is
+one seed.
+
+";
 
 impl Reproduction {
     /// The tables as text.

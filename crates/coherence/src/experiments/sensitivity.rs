@@ -3,8 +3,8 @@
 //!
 //! Five inputs: what a page walk costs (the paper's simulator used a measured mean that it does not
 //! state, section 3.1); how often a workload causes shootdowns (Figure 9 has no numbers); which
-//! guest updates remain without migrations; how accesses spread; and whether neighbouring pages of a
-//! guest have neighbouring frames. One seed. The values tried were chosen after the results were
+//! guest updates remain without migrations; how accesses spread; and whether neighbouring pages of
+//! a guest have neighbouring frames. One seed. The values tried were chosen after the results were
 //! seen, some because a number comes near the paper's there. So nothing here is a prediction, and
 //! none of it shows that the paper's machine had that value. The main table keeps the defaults.
 
@@ -183,8 +183,8 @@ impl<'a> Sensitivity<'a> {
 
     pub(super) fn pom(&self) -> String {
         format!(
-            "moves with the cost of a walk, on average {} cycles here; with one cost for every walk, \
-             as the paper's simulator had, POM-TLB gains {} cycles",
+            "moves with the cost of a walk, on average {} cycles here; with one cost for every \
+             walk, as the paper's simulator had, POM-TLB gains {} cycles",
             self.mean_walk("kvmtlb"),
             self.at_each_walk(|name| self.gain(&POM_TLB, &KVMTLB, name), "")
         )
@@ -202,8 +202,8 @@ impl<'a> Sensitivity<'a> {
     pub(super) fn native_apart(&self) -> String {
         let apart = |name: &str| self.gain(&ATTC, &HATRIC, name);
         format!(
-            "moves with the cost of a walk, since &HATRIC has no ATLB; with one cost for every walk \
-             &ATTC leads by {} cycles",
+            "moves with the cost of a walk, since &HATRIC has no ATLB; with one cost for every \
+             walk &ATTC leads by {} cycles",
             self.at_each_walk(apart, "native-")
         )
     }
@@ -213,9 +213,9 @@ impl<'a> Sensitivity<'a> {
             self.gain(&ATTC, &KVMTLB, &format!("dram-updates-{percent}{walks}"))
         };
         format!(
-            "moves with the guest updates that remain without migrations, which are not stated (here \
-             two workloads have any): with {} and {} % of the page moves in every workload &ATTC gains \
-             {} and {}, and with walks of 100 cycles besides {} and {}",
+            "moves with the guest updates that remain without migrations, which are not stated \
+             (here two workloads have any): with {} and {} % of the page moves in every workload \
+             &ATTC gains {} and {}, and with walks of 100 cycles besides {} and {}",
             UPDATES[0],
             UPDATES[1],
             percent(at(UPDATES[0], "")),
@@ -228,8 +228,9 @@ impl<'a> Sensitivity<'a> {
     pub(super) fn freqmine(&self) -> String {
         let at = |name: &str| percent(self.one("freqmine", &ATTC, &KVMTLB, name));
         format!(
-            "moves with its rate of shootdowns, which is not stated: at {FREQMINE_RATE} % of the rate \
-             that its footprint gives here &ATTC gains {}; with walks of 100 cycles instead {}",
+            "moves with its rate of shootdowns, which is not stated: at {FREQMINE_RATE} % of the \
+             rate that its footprint gives here &ATTC gains {}; with walks of 100 cycles instead \
+             {}",
             at(&format!("rate-{FREQMINE_RATE}")),
             at("walk-100")
         )
@@ -241,8 +242,8 @@ impl<'a> Sensitivity<'a> {
             format!("{} at {rate} %", percent(gain))
         };
         format!(
-            "moves with its rate of shootdowns, which is not stated: of the rate that its footprint \
-             gives here, &ATTC leads by {}",
+            "moves with its rate of shootdowns, which is not stated: of the rate that its \
+             footprint gives here, &ATTC leads by {}",
             WORDCOUNT_RATES.map(at).join(", ")
         )
     }

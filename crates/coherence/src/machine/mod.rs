@@ -2,7 +2,8 @@
 //! The machine that every scheme shares: cores' translation hardware, caches, memory, system
 //! software, and the steps from an address to data.
 //!
-//! It knows no scheme. A scheme sees it through a [`View`], and does no more to it than that allows.
+//! It knows no scheme. A scheme sees it through a [`View`], and does no more to it than that
+//! allows.
 
 mod view;
 

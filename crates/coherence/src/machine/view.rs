@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a scheme sees of the machine, and all that it can do to it.
 //!
-//! The verbs are those of hardware and of system software that keeps translations coherent: read and
-//! write a line, walk, message the TLBs, flush, interrupt. Each counts what it did and honours the
-//! planted faults, so that no scheme can forget either. What the initiator pays, a scheme returns.
+//! The verbs are those of hardware and of system software that keeps translations coherent: read
+//! and write a line, walk, message the TLBs, flush, interrupt. Each counts what it did and honours
+//! the planted faults, so that no scheme can forget either. What the initiator pays, a scheme
+//! returns.
 
 use super::{Fault, Machine, Walk};
 use crate::cache::Entry;
@@ -262,7 +263,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Drops all translations of a VM from every core; those not in `remap` were dropped needlessly.
+    /// Drops all translations of a VM from every core; those not in `remap` were dropped
+    /// needlessly.
     pub fn flush_vm(&mut self, remap: &Remap) {
         let revoked: Vec<Key> = remap.changes.iter().map(|change| change.key).collect();
         for core in 0..self.cores() {

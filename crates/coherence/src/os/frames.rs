@@ -130,7 +130,8 @@ impl Pool {
         Some(region.owner[slot]).filter(|&block| block != NONE)
     }
 
-    /// CLOCK: the next block of the VM in DRAM whose reference bit is clear; bits passed are cleared.
+    /// CLOCK: the next block of the VM in DRAM whose reference bit is clear; bits passed are
+    /// cleared.
     pub(crate) fn clock(&mut self, vm: u16, referenced: impl FnMut(u32) -> bool) -> Option<u32> {
         self.rings.clock(vm, &self.dram.owner, referenced)
     }

@@ -103,7 +103,8 @@ impl Os {
         if matches!(kind, MapKind::Mmap | MapKind::Mprotect | MapKind::Brk) {
             let id = self.page_of(key);
             let was_writable = core::mem::replace(&mut self.page_mut(id).writable, prot.write);
-            // Mmap over a mapped page replaces it; fewer rights must reach every core, more need not.
+            // Mmap over a mapped page replaces it; fewer rights must reach every core, more need
+            // not.
             let replaced = kind == MapKind::Mmap && self.page(id).block != NONE;
             let fewer = was_writable && !prot.write && kind == MapKind::Mprotect;
             if self.page(id).block == NONE || !(replaced || fewer) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! CLOCK's hand over the DRAM frames of one VM.
 //!
-//! Each VM has its own, so that one VM's search neither clears another's reference bits nor walks past
-//! its frames. Frames are in the order in which the VM first had them.
+//! Each VM has its own, so that one VM's search neither clears another's reference bits nor walks
+//! past its frames. Frames are in the order in which the VM first had them.
 
 use super::NONE;
 

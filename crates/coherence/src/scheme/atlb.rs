@@ -40,7 +40,8 @@ pub static WARM: Parameter = Parameter {
     key: "attc.warm",
     default: Value::Flag(true),
     allowed: Allowed::Flag,
-    help: "A steady start finds the pages of the workload in the ATLB; false begins with empty tables.",
+    help: "A steady start finds the pages of the workload in the ATLB; false begins with empty \
+           tables.",
 };
 
 /// What must hold for the tables and for what private TLBs rebuild from a set's index.
@@ -267,8 +268,8 @@ impl Atlb {
         }
     }
 
-    /// The page's dirty bit has been set: the entry has one too (paper, footnote 1). The walker's write
-    /// of the set is posted, and as it revokes nothing it is no message to any TLB.
+    /// The page's dirty bit has been set: the entry has one too (paper, footnote 1). The walker's
+    /// write of the set is posted, and as it revokes nothing it is no message to any TLB.
     pub fn dirtied(&mut self, m: &mut View<'_>, core: usize, key: Key, now: u64) {
         let index = self.index(key);
         let stamp = self.stamp(key.vm());

@@ -18,8 +18,8 @@ pub static INITIATOR: Parameter = Parameter {
     key: "rivals.didi_initiator_cycles",
     default: Value::Number(12_700),
     allowed: Allowed::Range(0, LONGEST_UPDATE),
-    help: "DiDi initiator: Table 2's native initiator without the victim's interrupt (16200 - 3500); \
-           the ATTC paper says that the wait remains.",
+    help: "DiDi initiator: Table 2's native initiator without the victim's interrupt (16200 - \
+           3500); the ATTC paper says that the wait remains.",
 };
 /// The directory's size.
 pub static ENTRIES: Parameter = Parameter {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `ideal-atlb`: zero-time, exact coherence on a machine that has ATTC's addressable TLB, so that the
-//! distance from it is ATTC's coherence cost alone.
+//! `ideal-atlb`: zero-time, exact coherence on a machine that has ATTC's addressable TLB, so that
+//! the distance from it is ATTC's coherence cost alone.
 
 use super::{Atlb, Runs, Scheme, Spec, atlb};
 use crate::layout::Key;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `kvmtlb`, the paper's baseline: as `ipi`, but a preempted vCPU is left a flag and flushes when it
-//! runs next. The state of its core is flushed at once, which is when its flag would be seen at the
-//! latest.
+//! `kvmtlb`, the paper's baseline: as `ipi`, but a preempted vCPU is left a flag and flushes when
+//! it runs next. The state of its core is flushed at once, which is when its flag would be seen at
+//! the latest.
 
 use super::{Runs, Scheme, Spec, software};
 use crate::machine::View;

@@ -5,8 +5,8 @@
 //! the time; the rest is swept slowly in address order, a page at a time, and each page swept gets
 //! enough accesses to migrate if it is in NVM. A run begins where such a sweep has been going on:
 //! DRAM is full, and the pages swept next are those not in it. The sweep's speed is the shootdown
-//! rate; program updates (a page of a thread's own losing and regaining its write permission) follow
-//! it in the proportion that gives the workload's guest share.
+//! rate; program updates (a page of a thread's own losing and regaining its write permission)
+//! follow it in the proportion that gives the workload's guest share.
 
 use super::space::{STACK_BYTES, Space};
 use crate::Error;

@@ -3,8 +3,8 @@
 //!
 //! The top of the area for mappings is random in 28 bits of page number (`vm.mmap_rnd_bits`, and
 //! `mmap_base` of arch/x86/mm/mmap.c). Below it, downwards, come the data footprint, which Linux
-//! aligns to 2 MiB as it does every large anonymous mapping since 6.7; the threads' stacks, 8 MiB and
-//! a guard page each; and the threads' heaps, which glibc aligns to 64 MiB (`HEAP_MAX_SIZE` of
+//! aligns to 2 MiB as it does every large anonymous mapping since 6.7; the threads' stacks, 8 MiB
+//! and a guard page each; and the threads' heaps, which glibc aligns to 64 MiB (`HEAP_MAX_SIZE` of
 //! malloc/arena.c). So what a process uses does not share the low bits of its page numbers by rule.
 
 use steady_random::Stream;

@@ -26,8 +26,8 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// The pattern as it was before the experiments' results were seen: near data of 192 KiB, and draws
-    /// alike over the working set. `docs/COHERENCE.md` says what that changed.
+    /// The pattern as it was before the experiments' results were seen: near data of 192 KiB, and
+    /// draws alike over the working set. `docs/COHERENCE.md` says what that changed.
     #[must_use]
     pub const fn uniform(self) -> Self {
         Self {
@@ -49,9 +49,9 @@ pub struct Workload {
     pub threads: u16,
     /// Data footprint, MiB (Table 3).
     pub footprint_mib: u32,
-    /// Guest share of all shootdowns, per cent, when the guest makes 25 % of the migrations. Wordcount's
-    /// 60 is stated (section 4); dedup has "overheads for both" (section 3.5), read as half; the
-    /// others have migrations only.
+    /// Guest share of all shootdowns, per cent, when the guest makes 25 % of the migrations.
+    /// Wordcount's 60 is stated (section 4); dedup has "overheads for both" (section 3.5), read as
+    /// half; the others have migrations only.
     pub guest_share_percent: u32,
     /// Access pattern (assumed).
     pub pattern: Pattern,

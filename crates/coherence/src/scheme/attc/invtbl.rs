@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The inverse table: from a system-physical page to the ATLB sets that may hold it.
 //!
-//! Entries of 4 bytes: the frame's tag, an ATLB set index, and one bit that says which ATLB. A frame
-//! with several guest-virtual pages has an entry for each, at most as many as the ways.
+//! Entries of 4 bytes: the frame's tag, an ATLB set index, and one bit that says which ATLB. A
+//! frame with several guest-virtual pages has an entry for each, at most as many as the ways.
 
 use crate::config::{Allowed, MachineConfig, Parameter, Value};
 use crate::layout::{INVTBL_BASE, LARGE_SHIFT, LINE_SHIFT};
