@@ -128,7 +128,7 @@ pub const fn data_line(key: Key, spn: u64, vaddr: u64) -> u64 {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PageHasher(u64);
 
-impl core::hash::Hasher for PageHasher {
+impl std::hash::Hasher for PageHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -144,4 +144,4 @@ impl core::hash::Hasher for PageHasher {
 }
 
 /// A map from page numbers or keys.
-pub type PageMap<V> = std::collections::HashMap<u64, V, core::hash::BuildHasherDefault<PageHasher>>;
+pub type PageMap<V> = std::collections::HashMap<u64, V, std::hash::BuildHasherDefault<PageHasher>>;

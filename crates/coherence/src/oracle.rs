@@ -38,8 +38,8 @@ pub struct Violation {
     pub write: bool,
 }
 
-impl core::fmt::Display for Violation {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+impl std::fmt::Display for Violation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let kind = if self.write { "store" } else { "load" };
         write!(
             f,

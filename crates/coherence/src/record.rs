@@ -10,7 +10,7 @@ pub use steady_memtrace::{MapKind, Prot, Record};
 pub struct Resident {
     /// The address space (VM) they belong to, from 0.
     pub vm: u16,
-    /// First byte; a multiple of 2 MiB.
+    /// First byte; a multiple of 4 KiB.
     pub start: u64,
     /// Number of 4 KiB pages.
     pub pages: u64,

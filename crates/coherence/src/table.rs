@@ -247,7 +247,7 @@ impl<V: Copy + Default> Table<V> {
 
     /// Slots of one set.
     #[must_use]
-    pub fn slots(&self, set: usize) -> core::ops::Range<usize> {
+    pub fn slots(&self, set: usize) -> std::ops::Range<usize> {
         set * self.ways..(set + 1) * self.ways
     }
 

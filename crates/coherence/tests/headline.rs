@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The short form of the reproduction against the full one, at a length that a test can afford.
 
-use steady_coherence::experiments::{Reproduction, Settings, headline, reproduce};
+use steady_coherence::experiments::{Measured, Reproduction, Settings, headline, reproduce};
 
 fn settings(threads: usize) -> Settings {
     Settings {
         accesses: 20_000,
         warmup: 5_000,
+        shootdowns: 0,
+        seeds: 2,
         threads,
         ..Settings::full()
     }
 }
 
-fn value(of: &Reproduction, what: &str) -> i64 {
+fn value(of: &Reproduction, what: &str) -> Measured {
     let row = of.rows.iter().find(|row| row.what == what);
-    row.expect("the form has the row").measured_bp
+    row.expect("the form has the row").measured
 }
 
 #[test]
@@ -22,7 +24,7 @@ fn the_short_form_has_the_full_form_s_numbers() {
     let short = headline(&settings(2), &|_, _| {}).expect("it runs");
     let full = reproduce(&settings(2), &|_, _| {}).expect("it runs");
     for row in &short.rows {
-        assert_eq!(row.measured_bp, value(&full, &row.what), "{}", row.what);
+        assert_eq!(row.measured, value(&full, &row.what), "{}", row.what);
     }
     let figure = full.figures.iter().find(|one| one.name == "Figure 8");
     let figure = figure.expect("the full form has the figure");

@@ -3,9 +3,10 @@
 //! Seeded random streams: the one source of random draws in this project.
 //!
 //! PCG XSH-RR 64/32 (O'Neill, "PCG: A Family of Simple Fast Space-Efficient Statistically Good
-//! Algorithms for Random Number Generation", 2014), one stream for each entity, so that a draw of one
-//! never moves another's. All is integer arithmetic: the same seed gives the same bytes on every
-//! machine, and golden values in the tests keep it so. Not for secrets: a stream can be foretold.
+//! Algorithms for Random Number Generation", 2014), one stream for each entity, so that a draw of
+//! one never moves another's. All is integer arithmetic: the same seed gives the same bytes on
+//! every machine, and golden values in the tests keep it so. Not for secrets: a stream can be
+//! foretold.
 
 /// One stream of random numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +75,7 @@ mod tests {
 
     fn first(seed: u64, entity: u64) -> [u32; 4] {
         let mut stream = Stream::new(seed, entity);
-        core::array::from_fn(|_| stream.next_u32())
+        std::array::from_fn(|_| stream.next_u32())
     }
 
     /// Results of earlier versions are repeated only while these stay.

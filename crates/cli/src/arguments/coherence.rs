@@ -230,8 +230,8 @@ pub enum Paper {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  steady reproduce attc            # every number and figure; about ten minutes on two cores
-  steady reproduce attc --short    # the headline numbers, the same to the digit; under a minute
+  steady reproduce attc            # every number and figure, five seeds; a quarter of an hour
+  steady reproduce attc --short    # the headline numbers from one seed; under a minute
   steady reproduce attc --beyond   # more cores, more VMs, large pages, other table sizes")]
 pub struct Reproduce {
     /// The paper.
@@ -246,6 +246,9 @@ pub struct Reproduce {
     /// Find the one calibrated number, the shootdown rate, again.
     #[arg(long, conflicts_with_all = ["short", "beyond"])]
     pub calibrate: bool,
+    /// Seeds: the first and those after it; 5, and 1 with --short, if not given.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub seeds: Option<u32>,
     /// Let the oracle check every access.
     #[arg(long)]
     pub check: bool,

@@ -176,6 +176,10 @@ section! {
         /// Cycles of every page walk, whatever the caches hold; 0 simulates walks. The paper's
         /// simulator used one measured mean that it does not state (section 3.1).
         walk_cycles: u32 = 0,
+        /// Guest frames of 4 KiB pages that do not stand beside their virtual neighbours', per
+        /// cent; 0 gives frames out in the order of the pages, as a guest just booted does
+        /// (assumed).
+        scattered_frames_percent: u32 = 0,
         /// Share of 2 MiB-aligned chunks of address space mapped by 2 MiB pages, per cent.
         large_page_percent: u32 = 0,
     }

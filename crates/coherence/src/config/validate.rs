@@ -129,6 +129,12 @@ impl MachineConfig {
         sets("mmu.nested_tlb_entries", m.nested_tlb_entries.into(), 4)?;
         range("mmu.walkers", m.walkers, 1, 16)?;
         range("mmu.walk_cycles", m.walk_cycles, 0, 100_000)?;
+        range(
+            "mmu.scattered_frames_percent",
+            m.scattered_frames_percent,
+            0,
+            100,
+        )?;
         range("mmu.large_page_percent", m.large_page_percent, 0, 100)
     }
 

@@ -45,14 +45,8 @@ impl Beyond {
 
 const SCHEMES: [&Spec; 6] = [&KVMTLB, &IPI, &SHOOT4U, &HATRIC, &ATTC, &IDEAL_ATLB];
 
-fn line(
-    settings: &Settings,
-    question: &'static str,
-    setting: String,
-    workload: Workload,
-    vms: u16,
-    machine: &MachineConfig,
-) -> Result<Beyond, Error> {
+fn line(settings: &Settings, setting: Setting) -> Result<Beyond, Error> {
+    let (workload, vms, machine) = (setting.workload, setting.vms, &setting.machine);
     let jobs: Vec<Job> = SCHEMES
         .iter()
         .map(|&scheme| job(scheme, "", machine))
@@ -68,81 +62,68 @@ fn line(
     };
     let attc = &results.get(ATTC.name).counts;
     Ok(Beyond {
-        question,
-        setting,
+        question: setting.question,
+        setting: setting.name,
         gains_bp: SCHEMES[1..].iter().map(gain).collect(),
         atlb_hits_bp: basis_points(attc.atlb_hits, attc.atlb_lookups),
     })
 }
 
-/// Runs every question on dedup, but for table sizes, where a larger footprint decides; `done` hears of each finished line.
-///
-/// # Errors
-/// As the simulations.
-pub fn beyond(settings: &Settings, done: &mut dyn FnMut(&Beyond)) -> Result<Vec<Beyond>, Error> {
+/// One setting of a question.
+struct Setting {
+    question: &'static str,
+    name: String,
+    workload: Workload,
+    vms: u16,
+    machine: MachineConfig,
+}
+
+fn changed(change: impl FnOnce(&mut MachineConfig)) -> MachineConfig {
+    let mut machine = MachineConfig::default();
+    change(&mut machine);
+    machine
+}
+
+/// Every question on dedup, but for table sizes, where a larger footprint decides.
+fn all_settings() -> Result<Vec<Setting>, Error> {
     let base = find("dedup")?;
-    let mut lines = Vec::new();
-    let mut add = |result: Result<Beyond, Error>| -> Result<(), Error> {
-        let line = result?;
-        done(&line);
-        lines.push(line);
-        Ok(())
+    let set = |question, name: String, workload, vms, machine| Setting {
+        question,
+        name,
+        workload,
+        vms,
+        machine,
     };
+    let mut all = Vec::new();
     for cores in [8_u16, 16, 32, 64, 128] {
-        let mut machine = MachineConfig::default();
-        machine.core.count = cores.into();
-        machine.l3.kib = 1024 * u32::from(cores);
-        machine.dram.channels = 2.max(u32::from(cores) / 8).min(16);
+        let machine = changed(|m| {
+            m.core.count = cores.into();
+            m.l3.kib = 1024 * u32::from(cores);
+            m.dram.channels = 2.max(u32::from(cores) / 8).min(16);
+        });
         let workload = Workload {
             threads: cores,
             ..base
         };
-        add(line(
-            settings,
-            "cores",
-            format!("{cores} cores"),
-            workload,
-            1,
-            &machine,
-        ))?;
+        all.push(set("cores", format!("{cores} cores"), workload, 1, machine));
     }
     let eight = Workload { threads: 8, ..base };
     for vms in [1, 2, 4] {
-        let machine = MachineConfig::default();
-        add(line(
-            settings,
-            "VMs on 8 cores",
-            format!("{vms} x 8 vCPUs"),
-            eight,
-            vms,
-            &machine,
-        ))?;
+        let (name, machine) = (format!("{vms} x 8 vCPUs"), MachineConfig::default());
+        all.push(set("VMs on 8 cores", name, eight, vms, machine));
     }
     for percent in [0, 50, 100] {
-        let mut machine = MachineConfig::default();
-        machine.mmu.large_page_percent = percent;
-        add(line(
-            settings,
-            "2 MiB pages",
-            format!("{percent} % of memory"),
-            eight,
-            1,
-            &machine,
-        ))?;
+        let machine = changed(|m| m.mmu.large_page_percent = percent);
+        let name = format!("{percent} % of memory");
+        all.push(set("2 MiB pages", name, eight, 1, machine));
     }
     let server = Registry::shipped().load("preset = \"server\"", "server")?;
     let wide = Workload {
         threads: 32,
         ..base
     };
-    add(line(
-        settings,
-        "TLB reach",
-        "server preset, 32 cores".to_owned(),
-        wide,
-        1,
-        &server,
-    ))?;
+    let name = "server preset, 32 cores".to_owned();
+    all.push(set("TLB reach", name, wide, 1, server));
     // All of its 163,000 pages in use: 1 MiB of ATLB has room for 65,536 translations.
     let freqmine = find("freqmine")?;
     let large = Workload {
@@ -153,11 +134,26 @@ pub fn beyond(settings: &Settings, done: &mut dyn FnMut(&Beyond)) -> Result<Vec<
         ..freqmine
     };
     for mib in [1_u32, 2, 4, 16, 64] {
-        let mut machine = MachineConfig::default();
-        machine.schemes.set(&atlb::KIB, mib * 1024);
-        machine.schemes.set(&invtbl::KIB, mib * 256);
-        let tables = format!("ATLB {mib} MiB, 1/4 INVTBL");
-        add(line(settings, "table sizes", tables, large, 1, &machine))?;
+        let machine = changed(|m| {
+            m.schemes.set(&atlb::KIB, mib * 1024);
+            m.schemes.set(&invtbl::KIB, mib * 256);
+        });
+        let name = format!("ATLB {mib} MiB, 1/4 INVTBL");
+        all.push(set("table sizes", name, large, 1, machine));
+    }
+    Ok(all)
+}
+
+/// Runs every setting; `done` hears of each finished line.
+///
+/// # Errors
+/// As the simulations.
+pub fn beyond(settings: &Settings, done: &mut dyn FnMut(&Beyond)) -> Result<Vec<Beyond>, Error> {
+    let mut lines = Vec::new();
+    for setting in all_settings()? {
+        let line = line(settings, setting)?;
+        done(&line);
+        lines.push(line);
     }
     Ok(lines)
 }

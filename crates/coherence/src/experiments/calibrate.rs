@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The one calibration: the shootdown rate that gives Figure 1's mean overhead, virtualized.
 
-use super::{Settings, job, mean, run_table_3};
+use super::{Settings, Stream, job, run_seeds, stated};
 use crate::Error;
 use crate::config::MachineConfig;
 use crate::scheme::{IDEAL, KVMTLB};
@@ -42,8 +42,15 @@ pub fn calibrate(settings: &Settings) -> Result<Calibration, Error> {
             rate,
             ..settings.clone()
         };
-        let all = run_table_3(&settings, &jobs, &|_, _| {})?;
-        let overhead = mean(&all, |w| w.gain("ideal", "kvmtlb")).max(1);
+        let streams = |settings: &Settings, workload| {
+            vec![Stream {
+                settings: settings.of(&workload),
+                workload,
+                jobs: jobs.to_vec(),
+            }]
+        };
+        let all = run_seeds(&settings, &streams, &|_, _| {})?;
+        let overhead = stated::gain(&all, "ideal", "kvmtlb").bp.max(1);
         tried.push((rate, overhead));
         let wanted = (i64::from(rate) * TARGET + overhead / 2) / overhead;
         rate = u32::try_from(wanted).unwrap_or(1).max(1);

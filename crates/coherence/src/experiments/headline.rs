@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The short form of the reproduction: what ATTC claims first, on all workloads at full length.
 //!
-//! Its runs are those of the full form, fewer of them: the schemes that these numbers need and
-//! the paper's machine only. So each number is the full form's, to the digit. Left out: the other
-//! schemes, machines and figures.
+//! Its runs are those of the full form, fewer of them: the schemes that these numbers need, the
+//! paper's machine only, and as a rule one seed. So each number is the full form's for that seed,
+//! to the digit. Left out: the other schemes, machines and figures.
 
 use super::attc::{Figure, Reproduction};
-use super::{Row, Settings, WorkloadResults, job, run_table_3, stated};
+use super::measured::Seeds;
+use super::{Row, Settings, Stream, job, run_seeds, stated};
 use crate::Error;
 use crate::config::MachineConfig;
 use crate::scheme::{ATTC, HATRIC, IDEAL, IDEAL_ATLB, KVMTLB};
 
-/// Runs the short form. `done` hears how many workloads of how many have finished.
+/// Runs the short form. `done` hears how many runs of how many have finished.
 ///
 /// # Errors
 /// As the simulations.
@@ -21,33 +22,40 @@ pub fn headline(
 ) -> Result<Reproduction, Error> {
     let paper = MachineConfig::default();
     let jobs = [&KVMTLB, &HATRIC, &ATTC, &IDEAL, &IDEAL_ATLB].map(|scheme| job(scheme, "", &paper));
-    let results = run_table_3(settings, &jobs, done)?;
-    let outcomes = || results.iter().flat_map(|w| &w.outcomes);
+    let streams = |settings: &Settings, workload| {
+        vec![Stream {
+            settings: settings.of(&workload),
+            workload,
+            jobs: jobs.to_vec(),
+        }]
+    };
+    let results = run_seeds(settings, &streams, done)?;
     Ok(Reproduction {
         settings: settings.clone(),
         rows: rows(&results),
         figures: vec![figure(&results)],
-        violations: outcomes().filter_map(|outcome| outcome.violations).sum(),
+        violations: super::violations(&results),
         results,
     })
 }
 
-fn rows(all: &[WorkloadResults]) -> Vec<Row> {
+fn rows(seeds: &Seeds) -> Vec<Row> {
     let first = [
-        stated::overhead(all),
-        stated::over_kvmtlb(all),
-        stated::over_hatric(all),
+        stated::overhead(seeds),
+        stated::over_kvmtlb(seeds),
+        stated::over_hatric(seeds),
     ];
-    first.into_iter().chain(stated::beside_ideal(all)).collect()
+    let beside = stated::beside_ideal(seeds);
+    first.into_iter().chain(beside).collect()
 }
 
-fn figure(all: &[WorkloadResults]) -> Figure {
+fn figure(seeds: &Seeds) -> Figure {
     let columns = ["hatric", "attc", "ideal", "ideal-atlb"];
-    let line = |w: &WorkloadResults| columns.map(|label| w.gain(label, "kvmtlb")).to_vec();
-    Figure {
-        name: "Figure 8",
-        what: "gain over kvmtlb, virtualized",
-        columns: columns.map(str::to_owned).to_vec(),
-        lines: all.iter().map(|w| (w.workload, line(w))).collect(),
-    }
+    Figure::of(
+        seeds,
+        "Figure 8",
+        "gain over kvmtlb, virtualized",
+        &columns,
+        |w| columns.map(|label| w.gain(label, "kvmtlb")).to_vec(),
+    )
 }

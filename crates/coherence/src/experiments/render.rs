@@ -1,70 +1,99 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The reproduction as text: the numbers, paper beside measured, then every figure.
 
-use super::table::percent;
-use super::{Basis, Reproduction};
+use super::table::{percent, with_interval};
+use super::{Basis, Figure, Reproduction, Row, Verdict};
+use std::fmt::Write as _;
 
 /// What the notes are, and what they are not.
-const NOTES: &str = "\nNotes, and the tables of sensitivity below, say how far a number moves when one input moves that\n\
-     the paper leaves open. The values tried were chosen knowing the results: they predict nothing.\n";
+const NOTES: &str = "
+Notes, and the tables of sensitivity below, say how far a number moves when one input moves
+that the paper leaves open. The values tried were chosen knowing the results: they predict
+nothing.
+";
+
+/// What the numbers are.
+const HEAD: &str = "\
++- is half the 95 % interval of the mean over seeds. `closed form` is what event counts and
+Table 2 give by arithmetic; what simulation adds is the difference. `agrees`: the whole
+interval is within 15 % of the paper's value, or its bound; `open`: a part of it, or there is
+one seed.
+
+";
 
 impl Reproduction {
     /// The tables as text.
     #[must_use]
     pub fn render(&self) -> String {
-        use core::fmt::Write as _;
-        let mut text = String::new();
         let s = &self.settings;
-        let _ = writeln!(
-            text,
-            "ATTC: paper beside measured. Seed {}, {} accesses a run ({} before counting), rate {}.\n",
-            s.seed, s.accesses, s.warmup, s.rate
+        let mut text = format!(
+            "ATTC: paper beside measured. Seeds {} to {}, runs of {} accesses and more ({} before \
+             counting), rate {}.\n{HEAD}",
+            s.seed,
+            s.seed + u64::from(s.seeds.max(1)) - 1,
+            s.accesses,
+            s.warmup,
+            s.rate
         );
+        let title = ("source", "number", "paper", "measured", "closed form");
         let _ = writeln!(
             text,
-            "{:<12} {:<72} {:>9} {:>9}  basis",
-            "source", "number", "paper", "measured"
+            "{:<12} {:<72} {:>9} {:>16} {:>12}  basis",
+            title.0, title.1, title.2, title.3, title.4
         );
         for row in &self.rows {
-            let basis = match row.basis {
-                Basis::Calibrated => "calibrated",
-                Basis::Input => "input",
-                Basis::Predicted => "predicted",
-            };
-            let mark = if row.agrees { "" } else { "  off" };
-            let (paper, measured) = (percent(row.paper_bp), percent(row.measured_bp));
-            let _ = writeln!(
-                text,
-                "{:<12} {:<72} {paper:>9} {measured:>9}  {basis}{mark}",
-                row.source, row.what
-            );
-            if let Some(note) = &row.explained_by {
-                let _ = writeln!(text, "{:<12}   note: {note}", "");
-            }
+            render_row(&mut text, row);
         }
         if self.rows.iter().any(|row| row.explained_by.is_some()) {
             text.push_str(NOTES);
         }
         for figure in &self.figures {
-            let _ = writeln!(text, "\n{}: {}", figure.name, figure.what);
-            let _ = write!(text, "{:<14}", "workload");
-            for column in &figure.columns {
-                let _ = write!(text, "{column:>23}");
-            }
-            text.push('\n');
-            for (workload, values) in &figure.lines {
-                let _ = write!(text, "{workload:<14}");
-                for (column, value) in figure.columns.iter().zip(values) {
-                    let shown = if column.starts_with("per") {
-                        value.to_string()
-                    } else {
-                        percent(*value)
-                    };
-                    let _ = write!(text, "{shown:>23}");
-                }
-                text.push('\n');
-            }
+            render_figure(&mut text, figure);
         }
         text
+    }
+}
+
+fn render_row(text: &mut String, row: &Row) {
+    let basis = match row.basis {
+        Basis::Calibrated => "calibrated",
+        Basis::Input => "input",
+        Basis::Predicted => "predicted",
+    };
+    let verdict = match row.verdict {
+        Verdict::Agrees => "agrees",
+        Verdict::Off => "off",
+        Verdict::Open => "open",
+    };
+    let (paper, measured) = (percent(row.paper_bp), with_interval(row.measured));
+    let closed = row.closed_bp.map_or_else(String::new, percent);
+    let _ = writeln!(
+        text,
+        "{:<12} {:<72} {paper:>9} {measured:>16} {closed:>12}  {basis:<10} {verdict}",
+        row.source, row.what
+    );
+    if let Some(note) = &row.explained_by {
+        let _ = writeln!(text, "{:<12}   note: {note}", "");
+    }
+}
+
+fn render_figure(text: &mut String, figure: &Figure) {
+    let _ = writeln!(text, "\n{}: {}", figure.name, figure.what);
+    let _ = write!(text, "{:<14}", "workload");
+    for column in &figure.columns {
+        let _ = write!(text, "{column:>23}");
+    }
+    text.push('\n');
+    for (workload, values) in &figure.lines {
+        let _ = write!(text, "{workload:<14}");
+        for (column, value) in figure.columns.iter().zip(values) {
+            let shown = if column.starts_with("per") {
+                value.bp.to_string()
+            } else {
+                with_interval(*value)
+            };
+            let _ = write!(text, "{shown:>23}");
+        }
+        text.push('\n');
     }
 }

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Sensitivity: how far a number moves when one input moves that the paper leaves open.
 //!
-//! Three inputs: what a page walk costs (the paper's simulator used a measured mean that it does not
-//! state, section 3.1); how often a workload causes shootdowns (Figure 9 has no numbers); and which
-//! guest updates remain without migrations. The values tried were chosen after the results were
+//! Five inputs: what a page walk costs (the paper's simulator used a measured mean that it does not
+//! state, section 3.1); how often a workload causes shootdowns (Figure 9 has no numbers); which
+//! guest updates remain without migrations; how accesses spread; and whether neighbouring pages of
+//! a guest have neighbouring frames. One seed. The values tried were chosen after the results were
 //! seen, some because a number comes near the paper's there. So nothing here is a prediction, and
 //! none of it shows that the paper's machine had that value. The main table keeps the defaults.
 
 use super::attc::Figure;
+use super::measured::Measured;
 use super::table::percent;
 use super::{Settings, Stream, WorkloadResults, job, mean};
 use crate::compare::Job;
 use crate::config::{MachineConfig, Mode};
-use crate::scheme::{ATTC, HATRIC, IPI, KVMTLB, POM_TLB, Spec};
+use crate::scheme::{ATTC, HATRIC, IDEAL, IPI, KVMTLB, POM_TLB, Spec};
 use crate::workload::Workload;
 
 /// Cycles of every page walk, instead of simulated walks.
@@ -22,6 +24,12 @@ const FREQMINE_RATE: u64 = 125;
 const WORDCOUNT_RATES: [u64; 2] = [70, 50];
 /// Program updates of every workload without migrations, per cent of its page moves with them.
 const UPDATES: [u32; 2] = [10, 20];
+
+/// Runs with the access patterns of the first version, and with scattered guest frames.
+const UNIFORM: &str = "uniform";
+const SCATTERED: &str = "scattered";
+/// The schemes that such runs compare.
+const COMPARED: [&Spec; 4] = [&KVMTLB, &POM_TLB, &ATTC, &IDEAL];
 
 /// A machine's label, how it differs from the paper's, and the schemes that run on it.
 type Place = (
@@ -48,9 +56,30 @@ fn with_walks(cycles: u32, change: fn(&mut MachineConfig)) -> MachineConfig {
     machine
 }
 
+/// The machines and schemes of the defaults.
+const DEFAULTS: [Place; 3] = [
+    ("", |_| {}, &[&KVMTLB, &POM_TLB, &HATRIC, &ATTC, &IDEAL]),
+    ("native", |m| m.mode = Mode::Native, &[&IPI, &HATRIC, &ATTC]),
+    ("dram", |m| m.hybrid.enabled = false, &[&KVMTLB, &ATTC]),
+];
+
+/// What the moved numbers are compared with: the same runs as elsewhere, but for their length.
+fn defaults() -> Vec<Job> {
+    let paper = MachineConfig::default();
+    let at = |(name, change, schemes): &Place| {
+        let mut machine = paper.clone();
+        change(&mut machine);
+        let jobs = schemes.iter().map(|scheme| job(scheme, name, &machine));
+        jobs.collect::<Vec<_>>()
+    };
+    DEFAULTS.iter().flat_map(at).collect()
+}
+
 /// Simulations over the stream that everything else uses.
 pub(super) fn jobs() -> Vec<Job> {
-    let mut jobs = Vec::new();
+    let mut jobs = defaults();
+    let scattered = with_walks(0, |m| m.mmu.scattered_frames_percent = 100);
+    jobs.extend(COMPARED.map(|scheme| job(scheme, SCATTERED, &scattered)));
     for cycles in WALKS {
         for (place, change, schemes) in PLACES {
             let machine = with_walks(cycles, change);
@@ -72,13 +101,24 @@ pub(super) fn streams(settings: &Settings, workload: Workload) -> Vec<Stream> {
     let mut streams: Vec<Stream> = rates
         .iter()
         .map(|rate| Stream {
-            rate: crate::num::low32(u64::from(settings.rate) * rate / 100),
+            settings: Settings {
+                rate: crate::num::low32(u64::from(settings.rate) * rate / 100),
+                ..settings.clone()
+            },
             workload,
             jobs: schemes
                 .map(|scheme| job(scheme, &format!("rate-{rate}"), &paper))
                 .to_vec(),
         })
         .collect();
+    streams.push(Stream {
+        settings: settings.clone(),
+        workload: Workload {
+            pattern: workload.pattern.uniform(),
+            ..workload
+        },
+        jobs: COMPARED.map(|scheme| job(scheme, UNIFORM, &paper)).to_vec(),
+    });
     for percent in UPDATES {
         let mut jobs = Vec::new();
         for (name, cycles) in [("", 0), ("-walk-100", 100)] {
@@ -87,7 +127,7 @@ pub(super) fn streams(settings: &Settings, workload: Workload) -> Vec<Stream> {
             jobs.extend([&KVMTLB, &ATTC].map(|scheme| job(scheme, &name, &machine)));
         }
         streams.push(Stream {
-            rate: settings.rate,
+            settings: settings.clone(),
             workload: Workload {
                 guest_share_percent: workload.guest_share_percent.max(share(percent)),
                 ..workload
@@ -143,8 +183,8 @@ impl<'a> Sensitivity<'a> {
 
     pub(super) fn pom(&self) -> String {
         format!(
-            "moves with the cost of a walk, on average {} cycles here; with one cost for every walk, \
-             as the paper's simulator had, POM-TLB gains {} cycles",
+            "moves with the cost of a walk, on average {} cycles here; with one cost for every \
+             walk, as the paper's simulator had, POM-TLB gains {} cycles",
             self.mean_walk("kvmtlb"),
             self.at_each_walk(|name| self.gain(&POM_TLB, &KVMTLB, name), "")
         )
@@ -162,8 +202,8 @@ impl<'a> Sensitivity<'a> {
     pub(super) fn native_apart(&self) -> String {
         let apart = |name: &str| self.gain(&ATTC, &HATRIC, name);
         format!(
-            "moves with the cost of a walk, since &HATRIC has no ATLB; with one cost for every walk \
-             &ATTC leads by {} cycles",
+            "moves with the cost of a walk, since &HATRIC has no ATLB; with one cost for every \
+             walk &ATTC leads by {} cycles",
             self.at_each_walk(apart, "native-")
         )
     }
@@ -173,9 +213,9 @@ impl<'a> Sensitivity<'a> {
             self.gain(&ATTC, &KVMTLB, &format!("dram-updates-{percent}{walks}"))
         };
         format!(
-            "moves with the guest updates that remain without migrations, which are not stated (here \
-             two workloads have any): with {} and {} % of the page moves in every workload &ATTC gains \
-             {} and {}, and with walks of 100 cycles besides {} and {}",
+            "moves with the guest updates that remain without migrations, which are not stated \
+             (here two workloads have any): with {} and {} % of the page moves in every workload \
+             &ATTC gains {} and {}, and with walks of 100 cycles besides {} and {}",
             UPDATES[0],
             UPDATES[1],
             percent(at(UPDATES[0], "")),
@@ -188,8 +228,9 @@ impl<'a> Sensitivity<'a> {
     pub(super) fn freqmine(&self) -> String {
         let at = |name: &str| percent(self.one("freqmine", &ATTC, &KVMTLB, name));
         format!(
-            "moves with its rate of shootdowns, which is not stated: at {FREQMINE_RATE} % of the rate \
-             that its footprint gives here &ATTC gains {}; with walks of 100 cycles instead {}",
+            "moves with its rate of shootdowns, which is not stated: at {FREQMINE_RATE} % of the \
+             rate that its footprint gives here &ATTC gains {}; with walks of 100 cycles instead \
+             {}",
             at(&format!("rate-{FREQMINE_RATE}")),
             at("walk-100")
         )
@@ -201,58 +242,28 @@ impl<'a> Sensitivity<'a> {
             format!("{} at {rate} %", percent(gain))
         };
         format!(
-            "moves with its rate of shootdowns, which is not stated: of the rate that its footprint \
-             gives here, &ATTC leads by {}",
+            "moves with its rate of shootdowns, which is not stated: of the rate that its \
+             footprint gives here, &ATTC leads by {}",
             WORDCOUNT_RATES.map(at).join(", ")
         )
     }
 
     /// The runs as tables, the paper's number first.
     pub(super) fn figures(&self) -> Vec<Figure> {
-        let walks = |place: &'static str, scheme, base, default: i64, paper: i64| {
-            let each = WALKS.map(|c| self.gain(scheme, base, &format!("{place}walk-{c}")));
-            [[paper, default].to_vec(), each.to_vec()].concat()
-        };
-        let native = |scheme, base| self.gain(scheme, base, "native");
         let freqmine = |name: &str| self.one("freqmine", &ATTC, &KVMTLB, name);
         let wordcount = |name: &str| self.one("wordcount", &ATTC, &HATRIC, name);
         let dram = |name: &str| self.gain(&ATTC, &KVMTLB, &format!("dram{name}"));
-        let table = |what, columns: &[&str], lines| Figure {
-            name: "Sensitivity",
-            what,
-            columns: columns.iter().map(|&column| column.to_owned()).collect(),
-            lines,
-        };
+        let rates = ["", "rate-70", "rate-50"].map(wordcount);
+        let updates = [
+            "",
+            "-updates-10",
+            "-updates-20",
+            "-updates-10-walk-100",
+            "-updates-20-walk-100",
+        ];
         vec![
-            table(
-                "one cost for every page walk, cycles (ATTC or POM-TLB over the software baseline)",
-                &[
-                    "paper",
-                    "simulated",
-                    "50 cycles",
-                    "100 cycles",
-                    "200 cycles",
-                ],
-                vec![
-                    (
-                        "POM-TLB",
-                        walks("", &POM_TLB, &KVMTLB, self.gain(&POM_TLB, &KVMTLB, ""), 400),
-                    ),
-                    (
-                        "ATTC",
-                        walks("", &ATTC, &KVMTLB, self.gain(&ATTC, &KVMTLB, ""), 3_570),
-                    ),
-                    (
-                        "ATTC native",
-                        walks("native-", &ATTC, &IPI, native(&ATTC, &IPI), 1_280),
-                    ),
-                    (
-                        "less HATRIC",
-                        walks("native-", &ATTC, &HATRIC, native(&ATTC, &HATRIC), 0),
-                    ),
-                    ("DRAM only", walks("dram-", &ATTC, &KVMTLB, dram(""), 500)),
-                ],
-            ),
+            self.walks(),
+            self.inputs(),
             table(
                 "freqmine, ATTC over kvmtlb, by its rate of shootdowns",
                 &["paper", "as its footprint", "125 % of it"],
@@ -261,14 +272,7 @@ impl<'a> Sensitivity<'a> {
             table(
                 "wordcount, ATTC over HATRIC, by its rate of shootdowns",
                 &["paper", "as its footprint", "70 % of it", "50 % of it"],
-                vec![(
-                    "wordcount",
-                    ["", "rate-70", "rate-50"]
-                        .iter()
-                        .fold(vec![740], |line, name| {
-                            [line, vec![wordcount(name)]].concat()
-                        }),
-                )],
+                vec![("wordcount", [&[740][..], &rates].concat())],
             ),
             table(
                 "DRAM only, ATTC over kvmtlb, by program updates of every workload",
@@ -280,20 +284,71 @@ impl<'a> Sensitivity<'a> {
                     "10 %, walks of 100",
                     "20 %, walks of 100",
                 ],
-                vec![(
-                    "mean",
-                    [
-                        "",
-                        "-updates-10",
-                        "-updates-20",
-                        "-updates-10-walk-100",
-                        "-updates-20-walk-100",
-                    ]
-                    .iter()
-                    .fold(vec![500], |line, name| [line, vec![dram(name)]].concat()),
-                )],
+                vec![("mean", [&[500][..], &updates.map(dram)].concat())],
             ),
         ]
+    }
+
+    /// What one cost for every walk does.
+    fn walks(&self) -> Figure {
+        let line = |place: &'static str, of: &dyn Fn(&str) -> i64, default: &str, paper: i64| {
+            let each = WALKS.map(|cycles| of(&format!("{place}walk-{cycles}")));
+            [&[paper, of(default)][..], &each].concat()
+        };
+        let pom = |name: &str| self.gain(&POM_TLB, &KVMTLB, name);
+        let attc = |name: &str| self.gain(&ATTC, &KVMTLB, name);
+        let native = |name: &str| self.gain(&ATTC, &IPI, name);
+        let apart = |name: &str| self.gain(&ATTC, &HATRIC, name);
+        table(
+            "one cost for every page walk, cycles (ATTC or POM-TLB over the software baseline)",
+            &[
+                "paper",
+                "simulated",
+                "50 cycles",
+                "100 cycles",
+                "200 cycles",
+            ],
+            vec![
+                ("POM-TLB", line("", &pom, "", 400)),
+                ("ATTC", line("", &attc, "", 3_570)),
+                ("ATTC native", line("native-", &native, "native", 1_280)),
+                ("less HATRIC", line("native-", &apart, "native", 0)),
+                ("DRAM only", line("dram-", &attc, "dram", 500)),
+            ],
+        )
+    }
+
+    /// What other access patterns and scattered guest frames do.
+    fn inputs(&self) -> Figure {
+        let line = |scheme, base, paper: i64| {
+            let at = |name: &&str| self.gain(scheme, base, name);
+            let each: Vec<i64> = ["", UNIFORM, SCATTERED].iter().map(at).collect();
+            [&[paper][..], &each].concat()
+        };
+        table(
+            "access patterns as they were first, and guest frames in no order",
+            &["paper", "default", "first patterns", "scattered frames"],
+            vec![
+                ("overhead", line(&IDEAL, &KVMTLB, 3_700)),
+                ("POM-TLB", line(&POM_TLB, &KVMTLB, 400)),
+                ("ATTC", line(&ATTC, &KVMTLB, 3_570)),
+            ],
+        )
+    }
+}
+
+fn table(what: &'static str, columns: &[&str], lines: Vec<(&'static str, Vec<i64>)>) -> Figure {
+    let alone = |bp: i64| Measured {
+        bp,
+        interval_bp: None,
+    };
+    let line =
+        |(name, values): (&'static str, Vec<i64>)| (name, values.into_iter().map(alone).collect());
+    Figure {
+        name: "Sensitivity",
+        what,
+        columns: columns.iter().map(|&column| column.to_owned()).collect(),
+        lines: lines.into_iter().map(line).collect(),
     }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Frames of one page size: who owns each, which are free, and CLOCK's hand over those in DRAM.
+//! Frames of one page size: who owns each, and which are free.
 
 use super::NONE;
+use super::ring::Rings;
 use crate::layout::{DRAM_FRAMES, DRAM_LARGE_FRAMES, LARGE_SHIFT, NVM_FRAMES, NVM_LARGE_FRAMES};
 use crate::num::{id32, ix};
 
@@ -19,7 +20,7 @@ pub struct Pool {
     shift: u32,
     dram: Region,
     nvm: Region,
-    hand: usize,
+    rings: Rings,
     /// Pages mapped; DRAM's capacity is a share of it.
     pub(crate) mapped: u32,
 }
@@ -69,7 +70,7 @@ impl Pool {
             shift,
             dram: Region::at(dram),
             nvm: Region::at(nvm),
-            hand: 0,
+            rings: Rings::default(),
             mapped: 0,
         }
     }
@@ -81,8 +82,12 @@ impl Pool {
         (self.dram.used() as u64) < capacity.max(1)
     }
 
-    pub(crate) fn take_dram(&mut self, block: u32) -> u64 {
-        self.dram.take(block, self.shift)
+    pub(crate) fn take_dram(&mut self, block: u32, vm: u16) -> u64 {
+        let spn = self.dram.take(block, self.shift);
+        let slot = self.dram.slot(spn, self.shift);
+        self.rings
+            .join(id32(slot.expect("it was taken just now")), vm);
+        spn
     }
 
     pub(crate) fn take_nvm(&mut self, block: u32) -> u64 {
@@ -125,17 +130,9 @@ impl Pool {
         Some(region.owner[slot]).filter(|&block| block != NONE)
     }
 
-    /// CLOCK: the next block in DRAM whose reference bit is clear; bits passed are cleared.
-    pub(crate) fn clock(&mut self, mut referenced: impl FnMut(u32) -> bool) -> Option<u32> {
-        let frames = self.dram.owner.len();
-        // Two rounds suffice: the first clears every bit it passes.
-        for _ in 0..2 * frames {
-            let owner = self.dram.owner[self.hand];
-            self.hand = (self.hand + 1) % frames;
-            if owner != NONE && !referenced(owner) {
-                return Some(owner);
-            }
-        }
-        None
+    /// CLOCK: the next block of the VM in DRAM whose reference bit is clear; bits passed are
+    /// cleared.
+    pub(crate) fn clock(&mut self, vm: u16, referenced: impl FnMut(u32) -> bool) -> Option<u32> {
+        self.rings.clock(vm, &self.dram.owner, referenced)
     }
 }

@@ -50,10 +50,7 @@ impl Os {
         } else {
             let (pools, blocks) = (&mut self.pools, &mut self.blocks);
             // One agent moves both pages in one batch, so a guest's must both be its own.
-            pools[size].clock(|id| {
-                let block = &mut blocks[id as usize];
-                core::mem::take(&mut block.referenced) || block.vm != vm
-            })?
+            pools[size].clock(vm, |id| std::mem::take(&mut blocks[id as usize].referenced))?
         };
         Some(Migration { hot, cold, agent })
     }
@@ -75,7 +72,7 @@ impl Os {
             if now.page == NONE || now.vm != vm || now.large != large {
                 return None;
             }
-            let pages: Vec<u32> = core::iter::once(self.block(block).page)
+            let pages: Vec<u32> = std::iter::once(self.block(block).page)
                 .chain(self.block(block).synonyms.iter().copied())
                 .collect();
             for page in pages {
@@ -101,7 +98,8 @@ impl Os {
         let old = self.block(plan.hot).spn;
         assert!(old >= NVM_FRAMES, "a page migrates out of NVM");
         if plan.cold == NONE {
-            let new = self.pools[size].take_dram(plan.hot);
+            let vm = self.block(plan.hot).vm;
+            let new = self.pools[size].take_dram(plan.hot, vm);
             self.pools[size].release(old);
             let fresh_gpn = (plan.agent == Agent::Guest && self.mode == Mode::Virtualized)
                 .then(|| self.fresh_gpn(plan.hot));
@@ -143,8 +141,7 @@ impl Os {
             space.next_large_gpn += 512;
             space.next_large_gpn
         } else {
-            space.next_gpn += 1;
-            space.next_gpn
+            space.fresh_gpn(self.seed, self.scattered_percent)
         }
     }
 }

@@ -10,6 +10,7 @@
 mod frames;
 mod migrate;
 mod remap;
+mod ring;
 
 pub use frames::Pool;
 pub use migrate::Migration;
@@ -26,6 +27,8 @@ use steady_random::{Stream, mix};
 pub(crate) const NONE: u32 = u32::MAX;
 /// Guest-physical frames for guest page tables start here, out of the way of data.
 const GUEST_TABLES: u64 = 1 << 34;
+/// Guest-physical frames for data begin above this one.
+const FIRST_GPN: u64 = 1 << 18;
 
 /// A virtual page.
 #[derive(Debug, Clone, Copy)]
@@ -63,6 +66,25 @@ struct Space {
     next_large_gpn: u64,
 }
 
+/// Guest-physical frames that scattered pages get: 2^22, of 16 GiB.
+const SCATTERED_FRAMES: u64 = 1 << 24;
+const SCATTERED_MASK: u64 = (1 << 22) - 1;
+
+impl Space {
+    /// A guest-physical frame that nothing has used: the next, or one far from it.
+    fn fresh_gpn(&mut self, seed: u64, scattered_percent: u64) -> u64 {
+        self.next_gpn += 1;
+        let next = self.next_gpn;
+        let number = next - FIRST_GPN;
+        if number <= SCATTERED_MASK && mix(seed ^ SCATTERED_FRAMES, next) % 100 < scattered_percent
+        {
+            // An odd multiplier permutes the frames.
+            return SCATTERED_FRAMES + (number.wrapping_mul(0x9E37_79B1) & SCATTERED_MASK);
+        }
+        next
+    }
+}
+
 /// What a walk needs to know of the page it is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mapping {
@@ -91,6 +113,7 @@ pub struct Os {
     next_table: u64,
     seed: u64,
     large_percent: u64,
+    scattered_percent: u64,
     pub(crate) hybrid: crate::config::HybridConfig,
     pub(crate) draws: Stream,
 }
@@ -112,7 +135,7 @@ impl Os {
                     (frame, frame)
                 }),
                 next_guest_table: GUEST_TABLES,
-                next_gpn: 1 << 18,
+                next_gpn: FIRST_GPN,
                 next_large_gpn: 1 << 30,
             })
             .collect();
@@ -127,6 +150,7 @@ impl Os {
             next_table,
             seed,
             large_percent: config.mmu.large_page_percent.into(),
+            scattered_percent: config.mmu.scattered_frames_percent.into(),
             hybrid: config.hybrid.clone(),
             draws: Stream::new(seed, 0x05),
         }
@@ -209,8 +233,7 @@ impl Os {
             space.next_large_gpn += 1 << LARGE_SHIFT;
             space.next_large_gpn
         } else {
-            space.next_gpn += 1;
-            space.next_gpn
+            space.fresh_gpn(self.seed, self.scattered_percent)
         };
         let block = match self.free_blocks.pop() {
             Some(block) => block,
@@ -232,7 +255,7 @@ impl Os {
         pool.mapped += 1;
         let dram = !self.hybrid.enabled || (in_dram && pool.has_room(self.hybrid.dram_percent));
         let spn = if dram {
-            pool.take_dram(block)
+            pool.take_dram(block, key.vm())
         } else {
             pool.take_nvm(block)
         };
@@ -251,7 +274,7 @@ impl Os {
 
     /// Drops a page's mapping and, with the last mapping, its memory.
     pub(crate) fn unmap(&mut self, id: u32) {
-        let at = core::mem::replace(&mut self.pages[id as usize].block, NONE);
+        let at = std::mem::replace(&mut self.pages[id as usize].block, NONE);
         assert!(at != NONE, "only a mapped page is unmapped");
         self.pages[id as usize].dirty = false;
         let block = &mut self.blocks[at as usize];
@@ -336,7 +359,7 @@ impl Os {
             let new = self.pages[id as usize].block == NONE;
             if new {
                 let warm = self.hybrid.start == Start::Steady
-                    && key.first_vpn() >= first + resident.cold_pages;
+                    && key.first_vpn().max(first) >= first + resident.cold_pages;
                 self.map(id, warm);
             }
             new

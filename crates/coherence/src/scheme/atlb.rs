@@ -40,7 +40,8 @@ pub static WARM: Parameter = Parameter {
     key: "attc.warm",
     default: Value::Flag(true),
     allowed: Allowed::Flag,
-    help: "A steady start finds the pages of the workload in the ATLB; false begins with empty tables.",
+    help: "A steady start finds the pages of the workload in the ATLB; false begins with empty \
+           tables.",
 };
 
 /// What must hold for the tables and for what private TLBs rebuild from a set's index.
@@ -264,6 +265,22 @@ impl Atlb {
             None => {
                 table.insert(set, key.raw(), packed);
             }
+        }
+    }
+
+    /// The page's dirty bit has been set: the entry has one too (paper, footnote 1). The walker's
+    /// write of the set is posted, and as it revokes nothing it is no message to any TLB.
+    pub fn dirtied(&mut self, m: &mut View<'_>, core: usize, key: Key, now: u64) {
+        let index = self.index(key);
+        let stamp = self.stamp(key.vm());
+        let table = &mut self.tables[usize::from(key.is_large())];
+        let Some(slot) = table.peek(ix(index), key.raw()) else {
+            return;
+        };
+        let held = Packed(*table.value(slot));
+        if held.stamp() == stamp && !held.entry().dirty {
+            *table.value_mut(slot) = held.0 | Packed::DIRTY;
+            m.write_line(core, Self::line(index, key.is_large()), now);
         }
     }
 

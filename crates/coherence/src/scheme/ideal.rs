@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `ideal`: zero-time, exact coherence on the baseline machine, the reference of the paper's Figure 1.
+//! `ideal`: zero-time, exact coherence on the baseline machine, the reference of the paper's Figure
+//! 1.
 
 use super::{Runs, Scheme, Spec};
 use crate::machine::View;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `ideal-atlb`: zero-time, exact coherence on a machine that has ATTC's addressable TLB, so that the
-//! distance from it is ATTC's coherence cost alone.
+//! `ideal-atlb`: zero-time, exact coherence on a machine that has ATTC's addressable TLB, so that
+//! the distance from it is ATTC's coherence cost alone.
 
 use super::{Atlb, Runs, Scheme, Spec, atlb};
 use crate::layout::Key;
@@ -27,6 +27,10 @@ impl Scheme for IdealAtlb {
 
     fn warm(&mut self, _m: Look<'_>, mapping: &Mapping) {
         self.0.warm(mapping);
+    }
+
+    fn dirtied(&mut self, m: &mut View<'_>, core: usize, key: Key, now: u64) {
+        self.0.dirtied(m, core, key, now);
     }
 
     fn miss(&mut self, m: &mut View<'_>, core: usize, key: Key, now: u64, _issued: u64) -> Walk {

@@ -28,12 +28,20 @@ pub trait Scheme: Debug + Send {
         let _ = key;
     }
 
+    /// A core has just set the dirty bit of `key` in its TLBs and in the page table, for a store at
+    /// cycle `now`. What a scheme caches of the entry should learn it, or it serves a clean one
+    /// again.
+    fn dirtied(&mut self, m: &mut View<'_>, core: usize, key: Key, now: u64) {
+        let _ = (m, core, key, now);
+    }
+
     /// A core's TLBs have just been filled with `key`.
     fn filled(&mut self, m: &mut View<'_>, core: usize, key: Key) {
         let _ = (m, core, key);
     }
 
-    /// The cycle from which the update may take effect; `now` unless translations must first expire.
+    /// The cycle from which the update may take effect; `now` unless translations must first
+    /// expire.
     fn ready_at(&mut self, remap: &Remap, now: u64) -> u64 {
         let _ = remap;
         now

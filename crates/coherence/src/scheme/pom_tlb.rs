@@ -58,6 +58,10 @@ impl Scheme for PomTlb {
         self.atlb.warm(mapping);
     }
 
+    fn dirtied(&mut self, m: &mut View<'_>, core: usize, key: Key, now: u64) {
+        self.atlb.dirtied(m, core, key, now);
+    }
+
     fn miss(&mut self, m: &mut View<'_>, core: usize, key: Key, now: u64, _issued: u64) -> Walk {
         self.atlb.serve(m, core, key, now).walk
     }

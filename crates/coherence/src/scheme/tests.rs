@@ -152,6 +152,26 @@ fn pom_tlb_costs_what_kvmtlb_costs_and_its_atlb_forgets_the_page() {
 }
 
 #[test]
+fn an_atlb_learns_the_dirty_bit_and_serves_a_store_after_a_refill_as_it_is() {
+    for kind in [&POM_TLB, &ATTC, &IDEAL_ATLB] {
+        let mut rig = Rig::new(kind, |_| {});
+        let key = Key::small(0, PAGE);
+        let store = |rig: &mut Rig, core| {
+            translate(&mut rig.m, rig.scheme.as_mut(), core, key, true, 0);
+        };
+        rig.load(0, PAGE);
+        store(&mut rig, 0);
+        assert_eq!(rig.m.counts.dirty_updates, 1);
+        rig.m.mmu[0].invalidate(key);
+        store(&mut rig, 0);
+        store(&mut rig, 1);
+        assert_eq!(rig.m.counts.dirty_updates, 1, "{}", kind.name);
+        assert_eq!(rig.m.counts.walks, 1, "the ATLB served both");
+        assert_eq!(rig.m.counts.tlb_messages, 0, "it is no message");
+    }
+}
+
+#[test]
 fn hatric_follows_the_host_for_nothing_and_shoots_the_guest_s_updates_down() {
     // Eight entries of the nested table share a line and so a co-tag; the ninth does not.
     let mut rig = Rig::with(&HATRIC, 24, |_| {});

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One core's turn: its records, one after the other.
 //!
-//! Nearly every access finds its translation in the L1 TLB and its line in the L1 cache. Those run in
-//! a loop of their own, [`Sim::run_hits`], which holds the core's structures and leaves as soon as
-//! a record needs more; what it has done is what the long way would have done.
+//! Nearly every access finds its translation in the L1 TLB and its line in the L1 cache. Those run
+//! in a loop of their own, [`Sim::run_hits`], which holds the core's structures and leaves as soon
+//! as a record needs more; what it has done is what the long way would have done.
 
 use super::{Sim, Stop, Thread, translate};
 use crate::block::{Kind, Packed};
@@ -66,7 +66,7 @@ impl Default for Last {
 impl Sim {
     /// Runs one core until it is ahead of the others, its slice ends, or records run out.
     pub(super) fn run_core(&mut self, core: usize, limit: u64) -> Stop {
-        let owed = core::mem::take(&mut self.machine.owed[core]);
+        let owed = std::mem::take(&mut self.machine.owed[core]);
         if owed > 0 {
             self.stall(core, owed);
         }
@@ -106,8 +106,8 @@ impl Sim {
         }
     }
 
-    /// Runs accesses from the front of `records`, at least one, up to one that does not hit; returns
-    /// how many.
+    /// Runs accesses from the front of `records`, at least one, up to one that does not hit;
+    /// returns how many.
     fn run_accesses(&mut self, core: usize, vm: u16, records: &[Packed], limit: u64) -> usize {
         let mut most = self.cores[core].slice_left as usize;
         if self.base.is_none() && self.options.start_marker.is_none() {

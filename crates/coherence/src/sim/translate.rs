@@ -44,6 +44,7 @@ fn translate_slowly(
             scheme.forget(key);
         } else if write && !entry.dirty {
             cycles += m.set_dirty(core, key, now + cycles);
+            scheme.dirtied(&mut View::of(m), core, key, now + cycles);
             let entry = TlbEntry {
                 dirty: true,
                 ..entry

@@ -5,25 +5,20 @@
 //! the time; the rest is swept slowly in address order, a page at a time, and each page swept gets
 //! enough accesses to migrate if it is in NVM. A run begins where such a sweep has been going on:
 //! DRAM is full, and the pages swept next are those not in it. The sweep's speed is the shootdown
-//! rate; program updates (a page of a thread's own losing and regaining its write permission) follow
-//! it in the proportion that gives the workload's guest share.
+//! rate; program updates (a page of a thread's own losing and regaining its write permission)
+//! follow it in the proportion that gives the workload's guest share.
 
+use super::space::{STACK_BYTES, Space};
 use crate::Error;
 use crate::num::ix;
 use crate::record::{MapKind, Prot, Record, Resident, Source};
 use crate::workload::Workload;
 use steady_random::{Stream, mix};
 
-/// A multiple of 2 MiB, as large pages need.
-const FOOTPRINT: u64 = 0x10_0000_0000;
-const STACKS: u64 = 0x7000_0000_0000;
-/// Bytes of a thread's own area: stack, near data, pages for program updates.
-const STACK_STRIDE: u64 = 1 << 20;
-const STACK_BYTES: u32 = 16 << 10;
-const NEAR_AT: u64 = 64 << 10;
-const NEAR_BYTES: u32 = 64 << 10;
+/// A thread's pages for program updates, in its heap behind the near data.
 const TOGGLED_AT: u64 = 512 << 10;
 const TOGGLED_PAGES: u32 = 64;
+const HEAP_BYTES: u64 = TOGGLED_AT + ((TOGGLED_PAGES as u64) << 12);
 /// Lines touched in a swept page; more than any usual migration threshold.
 const SWEEP_LINES: u32 = 16;
 /// Accesses of one thread before the next thread's.
@@ -51,8 +46,9 @@ pub struct GeneratorOptions {
 struct Thread {
     random: Stream,
     vm: usize,
-    /// First byte of its own area.
-    own: u64,
+    /// First bytes of its stack and of its heap.
+    stack: u64,
+    heap: u64,
     stream_at: u64,
     /// Instructions until the next page swept and the next program update.
     to_sweep: u64,
@@ -70,6 +66,8 @@ pub struct Generator {
     workload: Workload,
     options: GeneratorOptions,
     threads: Vec<Thread>,
+    /// By VM.
+    spaces: Vec<Space>,
     /// Next page to sweep, by VM.
     sweep_next: Vec<u64>,
     pages: u64,
@@ -109,12 +107,15 @@ impl Generator {
             Some(_) if sweep_gap == u64::MAX => u64::MAX,
             Some(above) => sweep_gap * (100 - share) / above,
         };
+        let space = |vm| Space::new(options.seed, vm, pages, threads);
+        let spaces: Vec<Space> = (0..options.vms).map(space).collect();
         let make = |at: u64| {
             let mut random = Stream::new(options.seed, at);
-            let local = at % threads;
+            let (vm, local) = (ix(at / threads), at % threads);
             Thread {
-                vm: ix(at / threads),
-                own: STACKS + local * STACK_STRIDE,
+                vm,
+                stack: spaces[vm].stack(local),
+                heap: spaces[vm].heap(local),
                 stream_at: local * (set_pages << 6) / threads,
                 to_sweep: first(&mut random, sweep_gap),
                 to_update: first(&mut random, update_gap),
@@ -126,6 +127,7 @@ impl Generator {
         };
         Ok(Self {
             threads: (0..threads * u64::from(options.vms)).map(make).collect(),
+            spaces: spaces.clone(),
             sweep_next: vec![0; usize::from(options.vms)],
             set_first: pages - set_pages,
             pages,
@@ -145,7 +147,8 @@ impl Generator {
         let id = crate::num::low16(at as u64);
         let p = self.workload.pattern;
         let thread = &mut self.threads[at];
-        let (vm, own) = (thread.vm, thread.own);
+        let (vm, stack, heap) = (thread.vm, thread.stack, thread.heap);
+        let footprint = self.spaces[vm].footprint;
         // The gap between accesses varies, with the wanted mean.
         let instructions = thread.random.below(2 * self.mean_gap + 1);
         let passed = u64::from(instructions) + 1;
@@ -159,7 +162,7 @@ impl Generator {
         }
         if thread.to_update == 0 {
             thread.to_update = next(&mut thread.random, self.update_gap);
-            let start = own + TOGGLED_AT + (u64::from(thread.random.below(TOGGLED_PAGES)) << 12);
+            let start = heap + TOGGLED_AT + (u64::from(thread.random.below(TOGGLED_PAGES)) << 12);
             // The page is in use before it loses its right, so that there is something to revoke.
             out.push(access(id, start, true, 0));
             out.push(protect(id, start, false));
@@ -170,15 +173,15 @@ impl Generator {
         }
         let write = thread.random.below(1000) < p.stores_per_1000;
         let draw = thread.random.below(1000);
-        let set = FOOTPRINT + (self.set_first << 12);
+        let set = footprint + (self.set_first << 12);
         let lines = crate::num::low32(self.set_pages << 6).max(1);
         let (vaddr, write) = if thread.sweeping > 0 {
             thread.sweeping -= 1;
             let line = u64::from(thread.sweeping) * (64 / u64::from(SWEEP_LINES));
-            (FOOTPRINT + (thread.sweep_page << 12) + (line << 6), write)
+            (footprint + (thread.sweep_page << 12) + (line << 6), write)
         } else if draw < p.random_per_1000 {
             (
-                set + (skewed(&mut thread.random, self.set_pages) << 6),
+                set + (drawn(&mut thread.random, self.set_pages, p.skewed) << 6),
                 write,
             )
         } else if draw < p.random_per_1000 + p.stream_per_1000 {
@@ -189,15 +192,24 @@ impl Generator {
             }
             (set + thread.stream_at * 8, false)
         } else if draw < p.random_per_1000 + p.stream_per_1000 + p.near_per_1000 {
-            let offset = thread.random.below(NEAR_BYTES / 8) * 8;
-            (own + NEAR_AT + u64::from(offset), write)
+            let offset = thread.random.below(p.near_kib * 128) * 8;
+            (heap + u64::from(offset), write)
         } else {
             let offset = thread.random.below(STACK_BYTES / 8) * 8;
-            (own + u64::from(offset), write)
+            (stack + u64::from(offset), write)
         };
         out.push(access(id, vaddr, write, instructions));
         self.left = self.left.saturating_sub(1);
     }
+}
+
+/// A line of the working set.
+#[inline]
+fn drawn(random: &mut Stream, pages: u64, is_skewed: bool) -> u64 {
+    if is_skewed {
+        return skewed(random, pages);
+    }
+    u64::from(random.below(crate::num::low32(pages << 6).max(1)))
 }
 
 /// A line of the working set: some pages are far more popular than others. The product of three
@@ -284,18 +296,24 @@ impl Source for Generator {
         let cold = self.pages * u64::from(100 - self.options.dram_percent) / 100;
         let mut all = Vec::new();
         for vm in 0..self.options.vms {
+            let space = &self.spaces[usize::from(vm)];
             all.push(Resident {
                 vm,
-                start: FOOTPRINT,
+                start: space.footprint,
                 pages: self.pages,
                 cold_pages: cold.min(self.set_first),
             });
-            all.push(Resident {
-                vm,
-                start: STACKS,
-                pages: u64::from(self.workload.threads) * (STACK_STRIDE >> 12),
-                cold_pages: 0,
-            });
+            for thread in 0..u64::from(self.workload.threads) {
+                let stack = (space.stack(thread), u64::from(STACK_BYTES));
+                for (start, bytes) in [stack, (space.heap(thread), HEAP_BYTES)] {
+                    all.push(Resident {
+                        vm,
+                        start,
+                        pages: bytes >> 12,
+                        cold_pages: 0,
+                    });
+                }
+            }
         }
         all
     }

@@ -6,6 +6,7 @@
 //! shootdowns and nothing else; see [`crate::experiments`].
 
 mod generator;
+mod space;
 mod table3;
 
 pub use generator::{Generator, GeneratorOptions};

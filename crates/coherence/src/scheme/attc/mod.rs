@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! ATTC: the addressable TLB as the point of coherence for guest and host updates.
 //!
-//! A guest's update writes the ATLB set of the page (paper Figure 5): the walker reads the set, drops
-//! the entries of the writing VM, writes it back, and the write reaches every private TLB as a
-//! message with the set's address. A host's update writes the inverse table at the old frame
+//! A guest's update writes the ATLB set of the page (paper Figure 5): the walker reads the set,
+//! drops the entries of the writing VM, writes it back, and the write reaches every private TLB as
+//! a message with the set's address. A host's update writes the inverse table at the old frame
 //! (Figure 6): the walker follows its pointers, drops exactly the entries of that frame, and the
 //! same messages follow. A TLB rebuilds from the set's address which of its own sets to inspect and
 //! compares what the address says of the page; nothing is added to its entries.
 //!
-//! Messages go to every core: a TLB may hold a translation whose line its caches have lost. A pointer
-//! outlives its ATLB entry for the same reason; it goes only with an update or by replacement,
-//! and then the set is written as for an update. Natively there is no inverse table.
+//! Messages go to every core: a TLB may hold a translation whose line its caches have lost. A
+//! pointer outlives its ATLB entry for the same reason; it goes only with an update or by
+//! replacement, and then the set is written as for an update. Natively there is no inverse table.
 
 pub mod invtbl;
 mod rights;
@@ -33,14 +33,16 @@ pub static HOST_UPDATE: Parameter = Parameter {
     key: "attc.host_update_cycles",
     default: Value::Number(500),
     allowed: Allowed::Range(0, LONGEST_UPDATE),
-    help: "Initiator cycles of a host update of one page (section 3.3: 500); 0 simulates the accesses.",
+    help: "Initiator cycles of a host update of one page (section 3.3: 500); 0 simulates the \
+           accesses.",
 };
 /// Initiator cycles of a guest update.
 pub static GUEST_UPDATE: Parameter = Parameter {
     key: "attc.guest_update_cycles",
     default: Value::Number(0),
     allowed: Allowed::Range(0, LONGEST_UPDATE),
-    help: "Initiator cycles of a guest update of one page; 0 simulates the accesses, as the paper does.",
+    help: "Initiator cycles of a guest update of one page; 0 simulates the accesses, as the \
+           paper does.",
 };
 /// Bits that private TLBs compare.
 pub static MATCH_BITS: Parameter = Parameter {
@@ -343,6 +345,10 @@ impl Scheme for Attc {
             }
         }
         self.atlb.warm(mapping);
+    }
+
+    fn dirtied(&mut self, m: &mut View<'_>, core: usize, key: Key, now: u64) {
+        self.atlb.dirtied(m, core, key, now);
     }
 
     fn miss(&mut self, m: &mut View<'_>, core: usize, key: Key, now: u64, _issued: u64) -> Walk {
