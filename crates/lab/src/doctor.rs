@@ -67,6 +67,7 @@ const TOOLS: [(&str, &str, &str); 14] = [
 const ROOM_MIB: u64 = 6 << 10;
 
 /// Looks at everything.
+#[must_use]
 pub fn examine(home: &Home) -> Vec<Check> {
     let mut checks: Vec<Check> = TOOLS
         .iter()

@@ -72,6 +72,7 @@ fn patches(home: &Home) -> Vec<PathBuf> {
 }
 
 /// The Bochs that would be used now, without building one.
+#[must_use]
 pub fn present(home: &Home) -> Option<Bochs> {
     let program = home.cache.join(cache_name(home)).join("bochs");
     let compiled = program.is_file();

@@ -58,6 +58,7 @@ impl Key {
     }
 
     /// The key: 16 hexadecimal digits.
+    #[must_use]
     pub fn finish(&self) -> String {
         let digest = self.0.clone().finalize();
         digest[..8]

@@ -79,6 +79,7 @@ fn packaged() -> Option<QemuUser> {
 }
 
 /// The one that would be used now, without building one.
+#[must_use]
 pub fn present(home: &Home) -> Option<QemuUser> {
     let built = home.cache.join(cache_name()).join("qemu-x86_64");
     packaged().or_else(|| built.is_file().then(|| described(built, true)))
