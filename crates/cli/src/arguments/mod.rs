@@ -95,6 +95,10 @@ pub struct Run {
     /// Only this variant; may be given more than once.
     #[arg(long, value_name = "NAME")]
     pub variant: Vec<String>,
+    /// Run each variant so often, each time with a seed of its own, in place of what the scenario
+    /// says; from 6 on a difference can be told from chance.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub repetitions: Option<u32>,
     /// Only read and check the scenarios.
     #[arg(long)]
     pub check: bool,

@@ -58,7 +58,11 @@ fn load(arguments: &Run) -> Result<Vec<Scenario>, ExitCode> {
     let mut failed = false;
     for path in &arguments.scenarios {
         match Scenario::load_noted(path) {
-            Ok(Noted { scenario, notes }) => {
+            Ok(Noted {
+                mut scenario,
+                notes,
+            }) => {
+                scenario.repetitions = arguments.repetitions.unwrap_or(scenario.repetitions);
                 if let Some(notes) = notes {
                     eprintln!("{}", notes.render(colour()));
                 }
