@@ -188,15 +188,6 @@ class Commits(unittest.TestCase):
         self.assertIsNotNone(commits.wrong("lint: hold it"))
         self.assertIsNotNone(commits.wrong("lint: Hold it."))
 
-    def test_a_listed_commit_passes_and_no_other(self):
-        subjects = {"a1": "lint: H" + "x" * 66, "b2": "lint: Hold it."}
-        self.assertEqual(len(commits.complaints(subjects, {})), 2)
-        self.assertEqual(len(commits.complaints(subjects, {"a1": 73})), 1)
-        self.assertEqual(len(commits.complaints(subjects, {"a1": 72})), 2)
-
-    def test_a_listed_commit_that_is_right_or_gone_fails(self):
-        self.assertEqual(len(commits.complaints({"a1": "lint: Hold it"}, {"a1": 13, "c3": 9})), 2)
-
 
 class Scripts(unittest.TestCase):
     """The checks that are shell scripts, in a small project of their own."""
