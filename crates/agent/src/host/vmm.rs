@@ -233,7 +233,8 @@ mod tests {
         let plan = |bits: &str| -> VmPlan {
             let text = format!(
                 r#"{{"name":"a","vcpus":1,"memory_mib":64,"pin":null,"cpu_weight":100,
-                "cgroup":"none","disk_mib":null,"cmdline":"","start_delay_us":0,"background":false,"pv":{{}},
+                "cgroup":"none","disk_mib":null,"cmdline":"","start_delay_us":0,
+                "background":false,"pv":{{}},
                 {bits}"workloads":[]}}"#
             );
             serde_json::from_str(&text).unwrap()

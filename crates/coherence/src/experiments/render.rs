@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The reproduction as text: the numbers, paper beside measured, then every figure.
 
+use std::fmt::Write as _;
+
 use super::table::{percent, with_interval};
 use super::{Basis, Figure, Reproduction, Row, Verdict};
-use std::fmt::Write as _;
 
 /// What the notes are, and what they are not.
 const NOTES: &str = "
