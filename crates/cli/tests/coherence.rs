@@ -260,7 +260,7 @@ fn a_name_like_no_other_is_answered_with_the_list() {
         ),
         (
             vec!["run", "dedup", "--machine", "machine.toml"],
-            "no preset `quantum`. There are: ",
+            "no preset `quantum`; there are: ",
         ),
     ] {
         let said = place.refuses(&[vec!["coherence"], arguments].concat());
