@@ -34,6 +34,10 @@ fn attc(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
         .seeds
         .unwrap_or(if arguments.short { 1 } else { settings.seeds });
     settings.check = arguments.check;
+    if arguments.short {
+        // A first look has to be there in seconds.
+        settings.shootdowns = 0;
+    }
     if arguments.beyond {
         (settings.accesses, settings.warmup) = BEYOND;
         (settings.seeds, settings.shootdowns) = (1, 0);
@@ -79,8 +83,9 @@ fn attc(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
 
 fn page(found: &Reproduction, short: bool, facts: &Facts) -> String {
     let note = if short {
-        "Short form: the numbers that the paper claims first. Its runs are those of the full form,\n\
-         only fewer schemes and machines, so for equal seeds each number is the full form's.\n\n"
+        "Short form: the numbers that the paper claims first, by runs of the base length. Some\n\
+         workloads have but a handful of shootdowns in it: a first look. The full form, whose runs\n\
+         are long enough, has other digits.\n\n"
     } else {
         ""
     };

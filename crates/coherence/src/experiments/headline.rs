@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The short form of the reproduction: what ATTC claims first, on all workloads at full length.
+//! The short form of the reproduction: what ATTC claims first, on all workloads.
 //!
 //! Its runs are those of the full form, fewer of them: the schemes that these numbers need, the
-//! paper's machine only, and as a rule one seed. So each number is the full form's for that seed,
-//! to the digit. Left out: the other schemes, machines and figures.
+//! paper's machine only, and as a rule one seed. With the full form's settings each number is the
+//! full form's for that seed, to the digit; the command takes shorter runs for it. Left out: the
+//! other schemes, machines and figures.
 
 use super::attc::{Figure, Reproduction};
 use super::measured::Seeds;
