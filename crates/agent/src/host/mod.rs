@@ -45,6 +45,7 @@ pub fn run() {
     };
     let mut vms = Vec::new();
     let fault = run_plan(&out, &mut vms).err();
+    let fault = fault.map(|fault| cause(fault, &mut vms));
     for vm in &mut vms {
         vm.kill();
     }
@@ -52,6 +53,15 @@ pub fn run() {
         eprintln!("steady-agent: host: {failure}");
     }
     out::power_off();
+}
+
+/// A VM that is lost takes its counters with it, and the host may miss these before it hears of the
+/// VM, above all of one whose workload nobody waits for. Then the loss is the fault to tell of.
+fn cause(fault: Box<Fault>, vms: &mut [Vm]) -> Box<Fault> {
+    if fault.kind != FaultKind::Host {
+        return fault;
+    }
+    vms.iter_mut().find_map(Vm::lost).unwrap_or(fault)
 }
 
 fn finish(out: &Out, vms: &[Vm], fault: Option<Box<Fault>>) -> Result<(), Failure> {

@@ -183,6 +183,18 @@ impl Vm {
         self.fault(kind, text)
     }
 
+    /// The fault of a VM whose VMM has ended in failure, or does so within half a second.
+    pub fn lost(&mut self) -> Option<Box<Fault>> {
+        for _ in 0..50 {
+            match self.child.try_wait() {
+                Ok(Some(status)) if status.success() => return None,
+                Ok(Some(_)) => return Some(self.gone("it has ended")),
+                _ => std::thread::sleep(Duration::from_millis(10)),
+            }
+        }
+        None
+    }
+
     /// Waits for the VMM to end after the guest's goodbye; tells its exit status.
     pub fn wait_end(&mut self, limit_ns: u64) -> Result<String, Failure> {
         let deadline_ns = system::now_ns() + limit_ns;
@@ -334,5 +346,18 @@ mod tests {
         let heard = vm.hear(0, "a word");
         vm.kill();
         assert_eq!(heard.unwrap(), FromGuest::Prepared);
+    }
+
+    #[test]
+    fn a_vm_is_lost_whose_vmm_failed_and_not_one_that_runs_or_has_ended_well() {
+        let (mut running, _guest) = vm();
+        assert!(running.lost().is_none());
+        running.kill();
+        for (program, lost) in [("false", true), ("true", false)] {
+            let (mut ended, _guest) = vm();
+            ended.kill();
+            ended.child = Command::new(program).spawn().unwrap();
+            assert_eq!(ended.lost().is_some(), lost, "{program}");
+        }
     }
 }
