@@ -6,6 +6,7 @@ mod spin;
 use std::collections::BTreeMap;
 
 use steady_events::ExitReason;
+use steady_measures::Ratio;
 
 use crate::analysis::{Analysis, OfVcpu};
 use crate::calls::Receiver;
@@ -20,14 +21,14 @@ use crate::spread::{Spread, add, merge, total};
 use crate::symbols::Symbols;
 use crate::timer::Load;
 
-/// Thousandths that a part is of a whole, rounded.
+/// Thousandths that a part is of a whole, rounded; 0 of nothing.
 #[must_use]
 pub fn permille(part: u64, whole: u64) -> u64 {
     if whole == 0 {
         return 0;
     }
-    let thousandths = (u128::from(part) * 1000 + u128::from(whole / 2)) / u128::from(whole);
-    u64::try_from(thousandths).unwrap_or(u64::MAX)
+    let thousandths = Ratio::of(part, whole).and_then(Ratio::permille);
+    thousandths.map_or(u64::MAX, i64::unsigned_abs)
 }
 
 /// Names guest RIPs.
