@@ -28,21 +28,25 @@ pub struct Chance {
 
 impl Chance {
     /// The draws under `seed`.
+    #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { seed }
     }
 
     /// Wait before the VM is started, 0 to 20,000 µs.
+    #[must_use]
     pub fn start_delay_us(self, vm: &str) -> u32 {
         self.stream("start", vm, 0).below(START_MOST_US + 1)
     }
 
     /// Wait before workload `index` of the VM begins, 0 to 8,000 µs.
+    #[must_use]
     pub fn begin_delay_us(self, vm: &str, index: usize) -> u32 {
         self.stream("begin", vm, index).below(BEGIN_MOST_US + 1)
     }
 
     /// Seed of the program of workload `index`, never 0, which some programs take for none.
+    #[must_use]
     pub fn program_seed(self, vm: &str, index: usize) -> u32 {
         self.stream("program", vm, index).next_u32().max(1)
     }

@@ -82,7 +82,7 @@ fn answers(comparison: &Comparison) -> Vec<&Row> {
     for row in comparison.rows.iter().filter(answering) {
         let same =
             |other: &&Row| (&other.key.vm, &other.key.workload) == (&row.key.vm, &row.key.workload);
-        match chosen.iter().position(|other| same(other)) {
+        match chosen.iter().position(same) {
             None => chosen.push(row),
             Some(at) if rank(row) < rank(chosen[at]) => chosen[at] = row,
             Some(_) => {}
