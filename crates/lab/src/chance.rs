@@ -13,7 +13,7 @@
 //! one repetition get the same draws, and a VM more or less moves none of the others.
 //! Left out: everything else. In particular no instruction, size or limit changes.
 
-use steady_random::{Stream, mix};
+use steady_random::{Stream, mix, named};
 
 /// Longest wait before a VM starts, in µs: five ticks of the lab's kernels, at 250 Hz.
 const START_MOST_US: u32 = 20_000;
@@ -52,11 +52,7 @@ impl Chance {
     }
 
     fn stream(self, what: &str, vm: &str, index: usize) -> Stream {
-        // FNV-1a, 64 bits: a name to a number, the same on every machine.
-        let bytes = what.bytes().chain([0]).chain(vm.bytes());
-        let name = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+        let name = named(&format!("{what}\0{vm}"));
         Stream::new(self.seed, mix(name, index as u64))
     }
 }

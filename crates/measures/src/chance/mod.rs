@@ -204,11 +204,7 @@ fn stream_of((key, unit): &(Key, Unit), variant: usize) -> u64 {
         unit.as_str(),
     ];
     let text = parts.join("\u{0}");
-    // FNV-1a, 64 bits: a name to a number, the same on every machine.
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    steady_random::mix(hash, variant as u64)
+    steady_random::mix(steady_random::named(&text), variant as u64)
 }
 
 /// Everything of a judgement but its verdict, which depends on the whole family.
