@@ -65,6 +65,18 @@ pub enum LabError {
         /// What to remove.
         folder: PathBuf,
     },
+    /// `--kernel` names none.
+    #[error("{0}")]
+    KernelChoice(String),
+    /// The folder that shall hold a built kernel does not.
+    #[error(
+        "no built kernel: {} is not there; expected the folder that `make O=FOLDER bzImage` filled",
+        missing.display()
+    )]
+    GivenKernel {
+        /// The file that is not there.
+        missing: PathBuf,
+    },
     /// The kernel sources are not usable.
     #[error("no kernel source: {what}; mend: {mend}")]
     KernelSource {
@@ -127,7 +139,11 @@ impl LabError {
     #[must_use]
     pub fn why(&self) -> Why {
         match self {
-            Self::Beyond { .. } | Self::Program { .. } | Self::Selftest(_) => Why::Input,
+            Self::Beyond { .. }
+            | Self::GivenKernel { .. }
+            | Self::KernelChoice(_)
+            | Self::Program { .. }
+            | Self::Selftest(_) => Why::Input,
             Self::Missing { .. } | Self::KernelSource { .. } | Self::NoProject { .. } => {
                 Why::Missing
             }

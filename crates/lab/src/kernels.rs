@@ -11,7 +11,7 @@ use std::path::Path;
 
 use steady_measures::sha256_hex;
 
-use crate::artifact::kernel::{self, Kernel, Series};
+use crate::artifact::kernel::{self, Build, Choice, Kernel, Series};
 use crate::artifact::programs::Programs;
 use crate::error::LabError;
 use crate::home::Home;
@@ -80,19 +80,27 @@ impl Booted {
     }
 }
 
-/// The kernels of these series, built if they are not in the cache.
+/// The kernels of these series, built if they are not in the cache; where the user gives one, it is
+/// the patched one.
 ///
 /// # Errors
 /// What a build can fail with.
 pub fn ensure(
     home: &Home,
+    choice: &Choice,
     series: impl IntoIterator<Item = Series>,
     watcher: &dyn Watcher,
 ) -> Result<BTreeMap<Series, Kernel>, LabError> {
     let mut kernels = BTreeMap::new();
     for series in series {
         if let Entry::Vacant(place) = kernels.entry(series) {
-            place.insert(kernel::ensure_series(home, series, watcher)?);
+            place.insert(match (choice, series) {
+                (Choice::Given(folder), Series::Patched) => kernel::given(folder)?,
+                _ => {
+                    let flavor = choice.flavor();
+                    kernel::ensure(home, Build { series, flavor }, watcher)?
+                }
+            });
         }
     }
     Ok(kernels)

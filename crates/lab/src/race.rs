@@ -7,7 +7,7 @@ use steady_agent::plan::PLAN_PATH;
 use steady_race::{Info, Job, Options, Outcome, Prepared, Refusal, Trouble};
 use steady_scenario::{Scenario, Variant, Word};
 
-use crate::artifact::kernel::Series;
+use crate::artifact::kernel::{Choice, Series};
 use crate::artifact::programs;
 use crate::describe::{host_facts, phases};
 use crate::engine::watch::{self, Bounds, Failed, Transcript};
@@ -51,8 +51,12 @@ impl steady_race::Engine for Lab {
         &self,
         scenario: &Scenario,
         variants: &[&Variant],
-        _options: &Options,
+        options: &Options,
     ) -> Result<(), Refusal> {
+        kernel_of(options).map_err(|error| Refusal {
+            what: error.to_string(),
+            limit: "each host boots one kernel".to_owned(),
+        })?;
         translate::check(scenario, self.kind, variants).map_err(|error| match error {
             LabError::Beyond { what, limit, .. } => Refusal { what, limit },
             other => Refusal {
@@ -72,6 +76,14 @@ impl steady_race::Engine for Lab {
         let hosts = Hosts::ready(self, scenario, variants, options, watcher)?;
         Ok(Box::new(hosts))
     }
+}
+
+/// Which kernel the user wants.
+fn kernel_of(options: &Options) -> Result<Choice, LabError> {
+    let Some(text) = &options.kernel else {
+        return Ok(Choice::default());
+    };
+    text.parse().map_err(LabError::KernelChoice)
 }
 
 /// Everything that the runs of one race share.
@@ -99,7 +111,8 @@ impl<'a> Hosts<'a> {
             translate::plan(scenario, variant, scenario.seed, options.trace)?;
         }
         let series = variants.iter().map(|variant| translate::series_of(variant));
-        let found = kernels::ensure(home, series, watcher)?;
+        let choice = kernel_of(options)?;
+        let found = kernels::ensure(home, &choice, series, watcher)?;
         let ours = programs::ensure(home, watcher)?;
         engine.calibrate(&ours.agent)?;
         let guest = tree::guest(&ours, &wanted)?;
@@ -111,6 +124,9 @@ impl<'a> Hosts<'a> {
             ("memory_mib".to_owned(), host.memory_mib.to_string()),
             ("trace".to_owned(), options.trace.to_string()),
         ]);
+        if choice != Choice::default() {
+            config.insert("kernel.choice".to_owned(), choice.to_string());
+        }
         let mut kernels = BTreeMap::new();
         for (series, kernel) in found {
             let booted = Booted::new(kernel, &ours, &guest, needs)?;

@@ -21,6 +21,9 @@ pub struct Options {
     pub out: PathBuf,
     /// Bound on one run by the wall clock; `None`: by the scenario's limit.
     pub wall_limit: Option<Duration>,
+    /// Which kernel the engine shall boot where a variant asks for the patched one, in the
+    /// engine's own words; `None`: the one that races measure.
+    pub kernel: Option<String>,
     /// Repeats the race, for the report.
     pub command: String,
     /// Start of the race, UTC, for the report.

@@ -8,6 +8,7 @@ pub mod shoot4u;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use steady_lab::artifact::kernel::{Choice, Flavor};
 use steady_race::Entry;
 
 use crate::engines::{ENGINES, EngineName};
@@ -82,6 +83,7 @@ Examples:
   steady run scenarios/two-vms.toml
   steady run scenarios/two-vms.toml --engine bochs --variant kvm-pv
   steady run scenarios/two-vms.toml --engine bochs --trace
+  steady run scenarios/solo.toml --kernel debug
   steady run --check scenarios/*.toml
   steady run --check --print old.toml > new.toml
   steady run scenarios/solo.toml --json | jq .measures_digest")]
@@ -99,6 +101,10 @@ pub struct Run {
     /// says; from 6 on a difference can be told from chance.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repetitions: Option<u32>,
+    /// The kernel of hosts and guests: `lab`, `debug` (checks of locks, RCU and memory), `rt`
+    /// (PREEMPT_RT), or the folder of the objects of one that you built, with a `/` in it.
+    #[arg(long, value_name = "KERNEL")]
+    pub kernel: Option<String>,
     /// Only read and check the scenarios.
     #[arg(long)]
     pub check: bool,
@@ -129,6 +135,16 @@ pub struct Build {
     /// What to build; all that races and captures need if nothing is named.
     #[arg(value_enum)]
     pub what: Vec<Artifact>,
+    /// In which configuration to build the kernel: lab, debug or rt; may be given more than once.
+    #[arg(long, value_name = "CONFIG", value_parser = flavor)]
+    pub kernel: Vec<Flavor>,
+}
+
+fn flavor(text: &str) -> Result<Flavor, String> {
+    match text.parse::<Choice>()? {
+        Choice::Built(flavor) => Ok(flavor),
+        Choice::Given(_) => Err("expected lab, debug or rt".to_owned()),
+    }
 }
 
 /// What can be built.
@@ -153,6 +169,10 @@ pub enum KernelName {
     Stock,
     /// With this project's files and hooks.
     Patched,
+    /// The patched one with lock, RCU and memory checks.
+    Debug,
+    /// The patched one with PREEMPT_RT.
+    Rt,
 }
 
 /// `steady selftest`.

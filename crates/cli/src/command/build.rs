@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 
 use steady_lab::Home;
+use steady_lab::artifact::kernel::{Build as BuildOf, Flavor, Series};
 use steady_lab::artifact::{bochs, kernel, programs, qemu_user, selftests};
 use steady_race::Watcher;
 
@@ -16,12 +17,23 @@ pub fn build(arguments: &Build) -> anyhow::Result<ExitCode> {
     let show = Show::new();
     let wants = |artifact| arguments.what.is_empty() || arguments.what.contains(&artifact);
     if wants(Artifact::Kernel) {
-        let kernel = kernel::ensure(&home, &show)?;
-        show.say(&format!(
-            "kernel {}: {}",
-            kernel.release,
-            kernel.image.display()
-        ));
+        let flavors = match arguments.kernel.as_slice() {
+            [] => &[Flavor::Lab],
+            named => named,
+        };
+        for &flavor in flavors {
+            let wanted = BuildOf {
+                series: Series::Patched,
+                flavor,
+            };
+            let kernel = kernel::ensure(&home, wanted, &show)?;
+            show.say(&format!(
+                "{} {}: {}",
+                wanted.words(),
+                kernel.release,
+                kernel.image.display()
+            ));
+        }
     }
     if wants(Artifact::Bochs) {
         let bochs = bochs::ensure(&home, &show)?;
@@ -46,7 +58,14 @@ pub fn build(arguments: &Build) -> anyhow::Result<ExitCode> {
     }
     if arguments.what.contains(&Artifact::Selftests) {
         let programs = selftests::ensure(&home, &show)?;
-        let stock = kernel::ensure_series(&home, kernel::Series::Stock, &show)?;
+        let stock = kernel::ensure(
+            &home,
+            BuildOf {
+                series: Series::Stock,
+                flavor: Flavor::Lab,
+            },
+            &show,
+        )?;
         show.say(&format!(
             "selftests: {}, stock kernel {}: {}",
             programs.display(),

@@ -93,6 +93,7 @@ fn options(arguments: &Run) -> Options {
     Options {
         variants: arguments.variant.clone(),
         trace: arguments.trace,
+        kernel: arguments.kernel.clone(),
         out: arguments.out.clone(),
         wall_limit: arguments.wall_limit.map(Duration::from_secs),
         command: std::env::args().collect::<Vec<_>>().join(" "),

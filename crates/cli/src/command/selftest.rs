@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use steady_lab::artifact::kernel::Series;
+use steady_lab::artifact::kernel::{Build, Flavor, Series};
 use steady_lab::engine::EngineKind;
 use steady_lab::selftest::{self, KernelRun, Options, Outcome, Report};
 use steady_lab::{Home, LabError};
@@ -26,13 +26,16 @@ pub fn selftest(arguments: &Selftest) -> anyhow::Result<ExitCode> {
             let text = format!("the engine {} boots no kernel; choose another", entry.name);
             LabError::Selftest(text)
         })?;
-        let mut kernels: Vec<Series> = arguments
+        let mut kernels: Vec<Build> = arguments
             .kernel
             .iter()
             .map(|&name| match name {
-                KernelName::Stock => Series::Stock,
-                KernelName::Patched => Series::Patched,
+                KernelName::Stock => (Series::Stock, Flavor::Lab),
+                KernelName::Patched => (Series::Patched, Flavor::Lab),
+                KernelName::Debug => (Series::Patched, Flavor::Debug),
+                KernelName::Rt => (Series::Patched, Flavor::Rt),
             })
+            .map(|(series, flavor)| Build { series, flavor })
             .collect();
         kernels.sort();
         kernels.dedup();

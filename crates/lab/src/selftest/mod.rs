@@ -21,7 +21,7 @@ use steady_agent::plan::{Collect, HostPlan, PLAN_PATH, Vmm, WorkloadPlan};
 use steady_guest_programs::OWN_DIRECTORY;
 use steady_race::{ThisMachine, check_room, replace};
 
-use crate::artifact::kernel::{self, Kernel, Series};
+use crate::artifact::kernel::{self, Build, Kernel};
 use crate::artifact::programs;
 use crate::artifact::selftests::{self, Selftest};
 use crate::engine::watch::{self, Bounds};
@@ -51,7 +51,7 @@ pub struct Options {
     /// The engine.
     pub engine: EngineKind,
     /// The kernels.
-    pub kernels: Vec<Series>,
+    pub kernels: Vec<Build>,
     /// Names of the tests; all if empty.
     pub names: Vec<String>,
     /// Folder for the logs, `selftest/<engine>-<kernel>` below it.
@@ -80,7 +80,7 @@ pub struct Report {
 /// What the tests did on one kernel.
 #[derive(Debug, Serialize)]
 pub struct KernelRun {
-    /// `stock` or `patched`.
+    /// `stock`, `patched`, and after a hyphen a configuration that is not the lab's.
     pub kernel: &'static str,
     /// Its release.
     pub release: String,
@@ -111,8 +111,8 @@ pub fn run(home: &Home, options: &Options, watcher: &dyn Watcher) -> Result<Repo
     let json = serde_json::to_vec(&plan(&tests)).expect("a plan is plain data");
     archive.extend(tree::single(PLAN_PATH.trim_start_matches('/'), &json));
     let mut kernels = Vec::new();
-    for &series in &options.kernels {
-        kernels.push((series, kernel::ensure_series(home, series, watcher)?));
+    for &build in &options.kernels {
+        kernels.push((build, kernel::ensure(home, build, watcher)?));
     }
     let host = Host {
         engine: &engine,
@@ -201,7 +201,7 @@ impl Host<'_> {
     }
 
     /// One after another where the clock is the wall, beside each other where it is not.
-    fn run_all(&self, kernels: &[(Series, Kernel)]) -> Result<Vec<KernelRun>, LabError> {
+    fn run_all(&self, kernels: &[(Build, Kernel)]) -> Result<Vec<KernelRun>, LabError> {
         if self.engine.kind().wall_clock() {
             return kernels.iter().map(|kernel| self.run_one(kernel)).collect();
         }
@@ -216,8 +216,8 @@ impl Host<'_> {
         })
     }
 
-    fn run_one(&self, (series, kernel): &(Series, Kernel)) -> Result<KernelRun, LabError> {
-        let name = format!("{}-{}", self.engine.kind().name(), series.name());
+    fn run_one(&self, (build, kernel): &(Build, Kernel)) -> Result<KernelRun, LabError> {
+        let name = format!("{}-{}", self.engine.kind().name(), build.name());
         let work = self.out.join(format!(".{name}-{}", std::process::id()));
         fs::create_dir_all(&work).map_err(|error| LabError::io("make", &work, error))?;
         match self.emulate(kernel, &work) {
@@ -225,7 +225,7 @@ impl Host<'_> {
                 let place = self.out.join(&name);
                 replace(&work, &place)?;
                 Ok(KernelRun {
-                    kernel: series.name(),
+                    kernel: build.name(),
                     release: kernel.release.clone(),
                     logs: place,
                     tests,
@@ -235,7 +235,7 @@ impl Host<'_> {
                 let failed = self.out.join(format!("{name}.failed"));
                 replace(&work, &failed)?;
                 Err(LabError::Run {
-                    variant: format!("selftests, {} kernel", series.name()),
+                    variant: format!("selftests, {} kernel", build.name()),
                     fault: Box::new(fault),
                     logs: failed,
                 })

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use steady_lab::artifact::kernel::{Series, Source, series_key};
+use steady_lab::artifact::kernel::{Build, Flavor, Series, Source, name_of};
 use steady_lab::artifact::selftests::programs_key;
 use tempfile::TempDir;
 
@@ -44,7 +44,11 @@ impl Copy {
     }
 
     fn key(&self, series: Series) -> String {
-        series_key(&self.linux(), series, &self.source).unwrap()
+        self.key_of(series, Flavor::Lab)
+    }
+
+    fn key_of(&self, series: Series, flavor: Flavor) -> String {
+        name_of(&self.linux(), Build { series, flavor }, &self.source).unwrap()
     }
 
     fn programs(&self) -> String {
@@ -76,7 +80,7 @@ fn patched(copy: &Copy) -> String {
 fn a_byte_of_any_new_file_hook_or_configuration_changes_the_kernels_key() {
     let copy = Copy::new();
     let mut seen = BTreeSet::from([patched(&copy)]);
-    for folder in ["new", "hooks", "config"] {
+    for folder in ["new", "hooks", "config/lab.config"] {
         for (file, key) in copy.edited(folder, patched) {
             assert!(
                 seen.insert(key),
@@ -92,6 +96,24 @@ fn a_byte_of_any_new_file_hook_or_configuration_changes_the_kernels_key() {
             "an edit to {script} gives a key that was there"
         );
         copy.write(script, &bytes);
+    }
+}
+
+#[test]
+fn an_edit_to_a_configuration_changes_the_kernels_that_are_built_with_it_and_no_others() {
+    let copy = Copy::new();
+    for series in [Series::Patched, Series::Stock] {
+        let key = |flavor| copy.key_of(series, flavor);
+        let before = Flavor::ALL.map(key);
+        assert_eq!(BTreeSet::from(before.clone()).len(), Flavor::ALL.len());
+        let debug = fs::read(copy.linux().join("config/debug.config")).unwrap();
+        copy.write("config/debug.config", &[&debug[..], b"#"].concat());
+        let after = Flavor::ALL.map(key);
+        let same: Vec<bool> = (0..before.len())
+            .map(|at| before[at] == after[at])
+            .collect();
+        assert_eq!(same, [true, false, true], "{series:?}");
+        copy.write("config/debug.config", &debug);
     }
 }
 

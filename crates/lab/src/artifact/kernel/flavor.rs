@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Which kernel is meant: with our series or without, in which configuration, or one that the
+//! user has built.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// With our files and hooks, or without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Series {
+    /// The distribution's sources as they are.
+    Stock,
+    /// With the files and hooks of `linux/`.
+    Patched,
+}
+
+/// The configuration of a kernel: what of `linux/config` it is built with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Flavor {
+    /// What races measure.
+    #[default]
+    Lab,
+    /// What catches mistakes: lock order, sleeping in atomic context, RCU, memory, hangs.
+    Debug,
+    /// `PREEMPT_RT`.
+    Rt,
+}
+
+impl Flavor {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::Lab, Self::Debug, Self::Rt];
+
+    /// Its name in commands and reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lab => "lab",
+            Self::Debug => "debug",
+            Self::Rt => "rt",
+        }
+    }
+
+    /// Names of the files of `linux/config`, without their ending, in the order in which they
+    /// are laid over each other.
+    pub(super) fn configs(self) -> impl Iterator<Item = &'static str> {
+        let on_top = (self != Self::Lab).then(|| self.name());
+        [Self::Lab.name()].into_iter().chain(on_top)
+    }
+}
+
+/// A kernel that the lab builds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Build {
+    /// With our series or without.
+    pub series: Series,
+    /// Its configuration.
+    pub flavor: Flavor,
+}
+
+impl Build {
+    /// Its name in reports: `stock`, `patched`, `patched-debug`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match (self.series, self.flavor) {
+            (Series::Stock, Flavor::Lab) => "stock",
+            (Series::Stock, Flavor::Debug) => "stock-debug",
+            (Series::Stock, Flavor::Rt) => "stock-rt",
+            (Series::Patched, Flavor::Lab) => "patched",
+            (Series::Patched, Flavor::Debug) => "patched-debug",
+            (Series::Patched, Flavor::Rt) => "patched-rt",
+        }
+    }
+
+    /// What it is called where progress and logs name it: `kernel`, `stock debug kernel`.
+    #[must_use]
+    pub fn words(self) -> String {
+        let mut words = Vec::new();
+        if self.series == Series::Stock {
+            words.push("stock");
+        }
+        if self.flavor != Flavor::Lab {
+            words.push(self.flavor.name());
+        }
+        words.push("kernel");
+        words.join(" ")
+    }
+}
+
+/// What `--kernel` says: which kernel hosts and guests boot where a variant asks for the patched
+/// one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice {
+    /// One that the lab builds.
+    Built(Flavor),
+    /// One that the user has built: the folder of its objects.
+    Given(PathBuf),
+}
+
+impl Default for Choice {
+    fn default() -> Self {
+        Self::Built(Flavor::Lab)
+    }
+}
+
+impl Choice {
+    /// The configuration of the stock kernel that stands beside it.
+    #[must_use]
+    pub fn flavor(&self) -> Flavor {
+        match self {
+            Self::Built(flavor) => *flavor,
+            Self::Given(_) => Flavor::Lab,
+        }
+    }
+}
+
+impl FromStr for Choice {
+    type Err = String;
+
+    /// A flavor by its name; anything with a `/` is a folder.
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.contains('/') {
+            return Ok(Self::Given(PathBuf::from(text)));
+        }
+        Flavor::ALL
+            .into_iter()
+            .find(|flavor| flavor.name() == text)
+            .map(Self::Built)
+            .ok_or_else(|| {
+                format!(
+                    "there is no kernel `{text}`; expected lab, debug, rt, or the folder of a \
+                     kernel's objects, with a `/` in it"
+                )
+            })
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Built(flavor) => out.write_str(flavor.name()),
+            Self::Given(path) => path.display().fmt(out),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_flavor_is_found_by_its_name() {
+        for flavor in Flavor::ALL {
+            assert_eq!(flavor.name().parse(), Ok(Choice::Built(flavor)));
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_and_the_known_ones_are_told() {
+        let error = "dbug".parse::<Choice>().expect_err("refused");
+        assert!(
+            error.contains("`dbug`") && error.contains("lab, debug, rt"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_path_is_a_folder_even_if_its_last_part_is_a_flavors_name() {
+        assert_eq!("./debug".parse(), Ok(Choice::Given("./debug".into())));
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Where a kernel's sources come from: the distribution's tarball, or a tree or tarball of the
+//! user's, which is copied and never written to.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::artifact::{Key, files_below};
+use crate::error::LabError;
+use crate::process::run_step;
+
+use super::STEP_LIMIT;
+
+const PACKAGE_TARBALL: &str = "/usr/src/linux-source-6.12.tar.xz";
+
+/// Where the sources come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A tarball.
+    Tarball(PathBuf),
+    /// A tree; it is copied, never written to.
+    Tree(PathBuf),
+}
+
+impl Source {
+    /// `$LINUX_SOURCE`, or the distribution's package.
+    ///
+    /// # Errors
+    /// [`LabError::KernelSource`] if neither is there.
+    pub fn find() -> Result<Self, LabError> {
+        let Some(given) = std::env::var_os("LINUX_SOURCE").filter(|value| !value.is_empty()) else {
+            let tarball = PathBuf::from(PACKAGE_TARBALL);
+            if tarball.is_file() {
+                return Ok(Self::Tarball(tarball));
+            }
+            let what = format!("{PACKAGE_TARBALL} is not there");
+            return Err(LabError::KernelSource {
+                what,
+                mend: "apt-get install linux-source-6.12, or set LINUX_SOURCE to a tree or tarball"
+                    .into(),
+            });
+        };
+        let path = PathBuf::from(given);
+        if path.is_file() {
+            return Ok(Self::Tarball(path));
+        }
+        if path.join("Makefile").is_file() && path.join("arch/x86/kvm").is_dir() {
+            return Ok(Self::Tree(path));
+        }
+        let what = format!(
+            "LINUX_SOURCE={} is neither a tarball nor a Linux tree",
+            path.display()
+        );
+        Err(LabError::KernelSource {
+            what,
+            mend: "set it to a Linux 6.12 tree or tarball, or unset it".into(),
+        })
+    }
+
+    pub(in crate::artifact) fn add_to(&self, key: &mut Key) -> Result<(), LabError> {
+        match self {
+            Self::Tarball(path) => {
+                let bytes = fs::read(path).map_err(|error| LabError::io("read", path, error))?;
+                key.add("tarball", &bytes);
+            }
+            Self::Tree(path) => {
+                for file in files_below(path)?
+                    .iter()
+                    .filter(|file| !file.starts_with(path.join(".git")))
+                {
+                    let Ok(metadata) = fs::symlink_metadata(file) else {
+                        continue;
+                    };
+                    let stamp = format!(
+                        "{} {}.{}",
+                        metadata.len(),
+                        metadata.mtime(),
+                        metadata.mtime_nsec()
+                    );
+                    key.add(&file.to_string_lossy(), stamp.as_bytes());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the sources into `tree`.
+    pub(in crate::artifact) fn unpack(&self, tree: &Path, log: &Path) -> Result<(), LabError> {
+        fs::create_dir_all(tree).map_err(|error| LabError::io("make", tree, error))?;
+        let os = OsStr::new;
+        match self {
+            Self::Tarball(path) => {
+                // Other architectures and the manual are most of the files and none of the build.
+                let words = [
+                    "tar",
+                    "--strip-components=1",
+                    "--wildcards",
+                    "--exclude=*/Documentation/*/*",
+                    "--exclude=*/tools/perf/*",
+                    "-C",
+                ];
+                let mut command: Vec<&OsStr> = words.map(os).into();
+                command.extend([tree.as_os_str(), os("-xf"), path.as_os_str()]);
+                run_step(
+                    "unpacking the kernel source",
+                    &command,
+                    tree,
+                    log,
+                    STEP_LIMIT,
+                    || {},
+                )
+            }
+            Self::Tree(path) => {
+                let from = path.join(".");
+                let command = [
+                    os("cp"),
+                    os("-a"),
+                    os("--reflink=auto"),
+                    from.as_os_str(),
+                    tree.as_os_str(),
+                ];
+                run_step(
+                    "copying the kernel source",
+                    &command,
+                    tree,
+                    log,
+                    STEP_LIMIT,
+                    || {},
+                )
+            }
+        }
+    }
+}
