@@ -49,6 +49,9 @@ pub enum FromGuest {
         uptime_ns: u64,
         /// Its clock source.
         clocksource: String,
+        /// What it still lacks of having settled, in words.
+        #[serde(default)]
+        unsettled: Vec<String>,
     },
     /// The set-up is done.
     Prepared,

@@ -25,6 +25,9 @@ pub enum Event {
         isa: String,
         /// Parameters of the KVM modules, `kvm_intel.ple_gap` and so on.
         parameters: BTreeMap<String, String>,
+        /// What it still lacked of having settled when it went on, in words; see `settle.rs`.
+        #[serde(default)]
+        unsettled: Vec<String>,
     },
     /// A guest is up.
     GuestUp {
@@ -38,6 +41,14 @@ pub enum Event {
         uptime_ns: u64,
         /// Clock source of the guest.
         clocksource: String,
+        /// As of the host.
+        #[serde(default)]
+        unsettled: Vec<String>,
+        /// Host time since boot, in nanoseconds.
+        at_ns: u64,
+    },
+    /// The host lives.
+    Alive {
         /// Host time since boot, in nanoseconds.
         at_ns: u64,
     },

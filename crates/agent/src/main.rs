@@ -11,6 +11,7 @@ mod guest;
 mod host;
 mod program;
 mod raw;
+mod settle;
 mod system;
 
 use std::process::ExitCode;

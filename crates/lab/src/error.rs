@@ -239,6 +239,18 @@ pub enum RunFault {
         /// The last thing that the host reported.
         step: String,
     },
+    /// The host no longer gave a sign of life, while the emulator went on.
+    #[error(
+        "the emulated host stood still: no sign of life in {} s of the emulator's CPU time; last \
+         step: {step}",
+        silent.as_secs()
+    )]
+    StoodStill {
+        /// CPU time of the emulator since the last one.
+        silent: Duration,
+        /// The last thing that the host reported.
+        step: String,
+    },
     /// What the host sent is damaged.
     #[error("the stream from the host is damaged: {0} (read stream.bin){1}")]
     Stream(String, String),
@@ -259,7 +271,8 @@ pub enum RunFault {
 
 impl RunFault {
     /// What was lost if a world switch went wrong: a guest by a triple fault, or the host by a
-    /// panic on its way out of one or by a triple fault, at which QEMU ends without an error.
+    /// panic on its way out of one, by standing still, or by a triple fault, at which QEMU ends
+    /// without an error.
     /// `None` for every other fault.
     #[must_use]
     pub fn lost(&self) -> Option<&'static str> {
@@ -274,6 +287,7 @@ impl RunFault {
             Self::EmulatorEnded {
                 by_itself: true, ..
             } => Some("the host triple-faulted"),
+            Self::StoodStill { .. } => Some("the host stood still"),
             _ => None,
         }
     }

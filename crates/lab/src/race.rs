@@ -165,6 +165,7 @@ impl<'a> Hosts<'a> {
         let start = self.engine.prepare(&boot)?;
         let bounds = Bounds {
             limit: job.wall_limit,
+            silence: self.engine.kind().silence(),
             stop: job.stop,
         };
         let ended = watch::run(&start, job.directory, bounds, step);

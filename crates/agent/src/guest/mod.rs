@@ -3,13 +3,18 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
+use std::time::Duration;
 
 use nix::sys::termios::{SetArg, cfmakeraw, tcgetattr, tcsetattr};
 use steady_agent::channel::{FromGuest, STOP_BYTE, STOP_PORT, ToGuest};
 
 use crate::program::Running;
 use crate::raw;
+use crate::settle;
 use crate::system::{self, Doing, Failure};
+
+/// How long a guest may take to settle once it has booted.
+const SETTLE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Serves the host until it says stop, then powers off.
 pub fn run() {
@@ -46,6 +51,7 @@ fn say(line: &mut File, word: &FromGuest) -> Result<(), Failure> {
 fn serve() -> Result<(), Failure> {
     prepare_machine()?;
     let mut line = open_channel()?;
+    let unsettled = settle::wait(SETTLE_LIMIT);
     let mut words = BufReader::new(line.try_clone().doing(|| "share the channel".into())?);
     say(
         &mut line,
@@ -54,6 +60,7 @@ fn serve() -> Result<(), Failure> {
             cpus: system::cpus_online(),
             uptime_ns: system::now_ns(),
             clocksource: system::clocksource(),
+            unsettled,
         },
     )?;
     let mut running: Option<Running> = None;

@@ -7,6 +7,7 @@
 //! Programs of the host itself, if the plan has any, come first.
 //! The first fault ends the run: everything is killed and the consoles are sent.
 
+mod alive;
 mod cgroup;
 mod counters;
 mod hist;
@@ -21,11 +22,14 @@ mod vmm;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
 
 use steady_agent::channel::{FromGuest, ToGuest};
 use steady_agent::event::{Event, Fault, FaultKind};
 use steady_agent::plan::{HostPlan, PLAN_PATH, VmPlan};
 
+use crate::settle;
 use crate::system::{self, Doing, Failure};
 use out::Out;
 use race::{Race, expect, prepare_workload};
@@ -37,12 +41,16 @@ use vm::Vm;
 const VMX_TICK: &str = "exit_reason==1 && intr_info==0x800000ec";
 const SVM_TICK: &str = "exit_reason==0x60";
 
+/// How long the host may take to settle once it has booted.
+const SETTLE_LIMIT: Duration = Duration::from_secs(10);
+
 /// Runs the plan, reports, and switches the emulator off.
 pub fn run() {
     let out = match Out::open() {
-        Ok(out) => out,
+        Ok(out) => Arc::new(out),
         Err(failure) => return eprintln!("steady-agent: host: {failure}"),
     };
+    alive::begin(Arc::clone(&out));
     let mut vms = Vec::new();
     let fault = run_plan(&out, &mut vms).err();
     let fault = fault.map(|fault| cause(fault, &mut vms));
@@ -152,6 +160,7 @@ pub fn wait_us(us: u32) {
 }
 
 fn prepare(out: &Out) -> Result<HostPlan, Failure> {
+    let unsettled = settle::wait(SETTLE_LIMIT);
     system::mount_one("debugfs", "/sys/kernel/debug", None)?;
     system::mount_one("tracefs", "/sys/kernel/tracing", None)?;
     cgroup::prepare()?;
@@ -169,6 +178,7 @@ fn prepare(out: &Out) -> Result<HostPlan, Failure> {
         clocksource: system::clocksource(),
         isa: isa.to_owned(),
         parameters: parameters(),
+        unsettled,
     })?;
     if !fs::exists("/dev/kvm").unwrap_or(false) {
         return Err(Failure::new(
@@ -215,12 +225,14 @@ fn greet(out: &Out, vm: &mut Vm, deadline_ns: u64) -> Result<(), Box<Fault>> {
             cpus,
             uptime_ns,
             clocksource,
+            unsettled,
         } => Some(Event::GuestUp {
             vm: name,
             release,
             cpus,
             uptime_ns,
             clocksource,
+            unsettled,
             at_ns: system::now_ns(),
         }),
         _ => None,

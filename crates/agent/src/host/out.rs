@@ -33,35 +33,38 @@ impl Out {
 
     /// Sends one event.
     pub fn event(&self, event: &Event) -> Result<(), Failure> {
-        let payload = serde_json::to_vec(event).doing(|| "encode an event".into())?;
-        self.write(&encode(Kind::Event, &payload));
+        let frame = event_frame(event)?;
+        let _guard = self.0.lock();
+        raw::write_bytes(DEBUG_PORT, &frame);
         Ok(())
     }
 
-    /// Sends a whole file.
+    /// Sends a whole file; no event of another thread comes between its parts.
     pub fn file(&self, name: &str, path: &Path) -> Result<(), Failure> {
         let what = || format!("send {}", path.display());
         let mut file = File::open(path).doing(what)?;
         let bytes = file.metadata().doing(what)?.len();
-        self.event(&Event::File {
+        let announced = event_frame(&Event::File {
             name: name.to_owned(),
             bytes,
         })?;
+        let _guard = self.0.lock();
+        raw::write_bytes(DEBUG_PORT, &announced);
         let mut left = bytes;
         let mut chunk = vec![0; FILE_CHUNK];
         while left > 0 {
             let want = usize::try_from(left).unwrap_or(FILE_CHUNK).min(FILE_CHUNK);
             file.read_exact(&mut chunk[..want]).doing(what)?;
-            self.write(&encode(Kind::File, &chunk[..want]));
+            raw::write_bytes(DEBUG_PORT, &encode(Kind::File, &chunk[..want]));
             left -= want as u64;
         }
         Ok(())
     }
+}
 
-    fn write(&self, bytes: &[u8]) {
-        let _guard = self.0.lock();
-        raw::write_bytes(DEBUG_PORT, bytes);
-    }
+fn event_frame(event: &Event) -> Result<Vec<u8>, Failure> {
+    let payload = serde_json::to_vec(event).doing(|| "encode an event".into())?;
+    Ok(encode(Kind::Event, &payload))
 }
 
 /// Switches the emulator off; returns if neither of its ports is there.

@@ -2,8 +2,12 @@
 //! What the machine that runs the emulators has to spare of its CPU time.
 
 use std::fs;
+use std::time::Duration;
 
 use steady_measures::Ratio;
+
+/// `USER_HZ` of x86 is 100 (`include/asm-generic/param.h`).
+const MS_PER_TICK: u64 = 10;
 
 /// CPU time in clock ticks.
 #[derive(Debug, Clone, Copy, Default)]
@@ -42,6 +46,11 @@ impl CpuTime {
             idle,
             child,
         }
+    }
+
+    /// CPU time of the process since it began.
+    pub fn of_process(&self) -> Duration {
+        Duration::from_millis(self.child * MS_PER_TICK)
     }
 
     /// What neither idled nor went to the process, in percent of all.

@@ -9,6 +9,7 @@ pub mod watch;
 
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use steady_measures::Clock;
 use steady_race::Info;
@@ -25,6 +26,7 @@ pub struct EngineKind {
     clock: Clock,
     most_pcpus: u32,
     most_memory_mib: Option<u32>,
+    silence: Duration,
     retries_lost: Option<&'static str>,
     find: Find,
 }
@@ -58,6 +60,12 @@ impl EngineKind {
     #[must_use]
     pub fn most_memory_mib(self) -> Option<u32> {
         self.most_memory_mib
+    }
+
+    /// How much CPU time its emulator may use without a sign of life of the host.
+    #[must_use]
+    pub fn silence(self) -> Duration {
+        self.silence
     }
 
     /// Whether its clock is the wall, so that what runs beside it shows in its measures.

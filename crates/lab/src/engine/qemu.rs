@@ -8,6 +8,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use steady_measures::Clock;
 
@@ -24,6 +25,7 @@ pub const KIND: EngineKind = EngineKind {
                   clock is the wall, so runs differ",
     clock: Clock::Wall,
     most_pcpus: 64,
+    silence: Duration::from_secs(40),
     most_memory_mib: None,
     // It loses a guest or the host now and then.
     retries_lost: Some(

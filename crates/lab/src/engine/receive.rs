@@ -136,6 +136,9 @@ impl<'a> Receiver<'a> {
     }
 
     fn take_event(&mut self, event: Event) -> Result<(), Failed> {
+        if matches!(event, Event::Alive { .. }) {
+            return Ok(());
+        }
         if let Some((_, left)) = self.receiving.take().filter(|(_, left)| *left > 0) {
             let text = format!("a file ended {left} bytes too early");
             return Err(RunFault::Stream(text, self.disk_note()).into());
@@ -231,6 +234,7 @@ fn describe(event: &Event) -> String {
         Event::ProgramBegin { program } => format!("{program} started"),
         Event::ProgramEnd(end) => format!("{} ended", end.program),
         Event::File { name, .. } => format!("file {name} arrives"),
+        Event::Alive { .. } => "a sign of life".to_owned(),
         Event::Fault(_) => "a fault was reported".to_owned(),
         Event::Done { .. } => "host done".to_owned(),
     }

@@ -16,6 +16,8 @@ use crate::process::{Supervised, last_lines};
 
 pub use super::receive::Transcript;
 
+/// How many times as long a host may be silent while it boots.
+const BOOT_SILENCE: u32 = 4;
 const POLL: Duration = Duration::from_millis(30);
 /// How long an emulator may take to end after its host is done.
 const END_LIMIT: Duration = Duration::from_secs(10);
@@ -46,6 +48,10 @@ impl From<RunFault> for Failed {
 pub struct Bounds<'a> {
     /// The longest that it may take.
     pub limit: Duration,
+    /// The longest that its host may say nothing, by the emulator's own CPU time: an emulator that
+    /// a busy machine does not let run is none that stands still. Until the first word it is
+    /// [`BOOT_SILENCE`] times as long.
+    pub silence: Duration,
     /// Whether the user has asked to stop.
     pub stop: &'a dyn Fn() -> bool,
 }
@@ -85,6 +91,7 @@ pub fn run(
         directory: directory.to_owned(),
         stream,
         receiver: Receiver::new(directory, step),
+        heard: None,
         before,
         bounds,
     };
@@ -101,6 +108,8 @@ struct Watch<'a> {
     directory: PathBuf,
     stream: File,
     receiver: Receiver<'a>,
+    /// The emulator's CPU time when its host last said something.
+    heard: Option<Duration>,
     before: CpuTime,
     bounds: Bounds<'a>,
 }
@@ -112,7 +121,9 @@ impl Watch<'_> {
             let now = CpuTime::now(Some(self.child.id()));
             self.receiver.transcript.others_percent = self.before.others_percent(&now);
             let ended = self.child.ended()?;
-            self.take_frames()?;
+            if self.take_frames()? {
+                self.heard = Some(now.of_process());
+            }
             if self.receiver.is_done() {
                 return self.let_it_end(ended);
             }
@@ -130,8 +141,28 @@ impl Watch<'_> {
                 let step = self.receiver.last_step();
                 return Err(RunFault::TimeLimit { limit, step }.into());
             }
+            if ended.is_none() {
+                self.listen(now.of_process())?;
+            }
             std::thread::sleep(POLL);
         }
+    }
+
+    /// Is the host still there, now that the emulator has used `cpu_time`?
+    fn listen(&self, cpu_time: Duration) -> Result<(), RunFault> {
+        let silence = self.bounds.silence;
+        let (since, most) = match self.heard {
+            Some(heard) => (heard, silence),
+            None => (Duration::ZERO, silence * BOOT_SILENCE),
+        };
+        let silent = cpu_time.saturating_sub(since);
+        if silent <= most {
+            return Ok(());
+        }
+        Err(RunFault::StoodStill {
+            silent,
+            step: self.receiver.last_step(),
+        })
     }
 
     fn let_it_end(&mut self, mut ended: Option<ExitStatus>) -> Result<(), Failed> {
@@ -146,11 +177,13 @@ impl Watch<'_> {
             .map_or(Ok(()), |fault| Err(fault.into()))
     }
 
-    fn take_frames(&mut self) -> Result<(), Failed> {
+    /// Takes what has come; says whether there was anything.
+    fn take_frames(&mut self) -> Result<bool, Failed> {
         let mut bytes = Vec::new();
         let read = self.stream.read_to_end(&mut bytes);
         read.map_err(|error| LabError::io("read", &self.directory.join(STREAM), error))?;
-        self.receiver.take(&bytes)
+        self.receiver.take(&bytes)?;
+        Ok(!bytes.is_empty())
     }
 
     fn ended_early(&self, status: ExitStatus) -> RunFault {

@@ -52,12 +52,21 @@ pub fn repetition(
     let mut isa = Isa::Vmx;
     for (_, event) in &transcript.events {
         match event {
-            Event::Up { isa: word, .. } => {
+            Event::Up {
+                isa: word,
+                unsettled,
+                ..
+            } => {
+                made.warnings.extend(not_settled("the host", unsettled));
                 isa = Isa::from_word(word).ok_or_else(|| {
                     RunFault::Files(format!(
                         "the host names the ISA `{word}`; vmx or svm was expected"
                     ))
                 })?;
+            }
+            Event::GuestUp { vm, unsettled, .. } => {
+                let who = format!("the guest of {vm}");
+                made.warnings.extend(not_settled(&who, unsettled));
             }
             Event::End(end) => workload(context, isa, end, &mut made)?,
             _ => {}
@@ -87,6 +96,14 @@ pub fn repetition(
             .push(artifact(context, "trace.dat", "trace")?);
     }
     Ok(made)
+}
+
+/// The warning that measuring began before the boot had ended.
+fn not_settled(who: &str, unsettled: &[String]) -> Option<Warning> {
+    (!unsettled.is_empty()).then(|| Warning {
+        code: "not-settled".to_owned(),
+        text: format!("{who} had not settled when it began: {}", unsettled.join("; ")),
+    })
 }
 
 fn artifact(context: Context<'_>, file: &str, name: &str) -> Result<Artifact, RunFault> {
@@ -234,7 +251,8 @@ fn of_window(
         let scope = if vm.name == measured_vm {
             workload.to_owned()
         } else if vm.background {
-            format!("{}@{workload}", workload_name(vm, 0))
+            let beside = beside(&context.scenario.vms, measured_vm, workload);
+            format!("{}@{beside}", workload_name(vm, 0))
         } else {
             // Another measured VM has windows of its own.
             continue;
@@ -245,6 +263,20 @@ fn of_window(
                 .into_iter()
                 .map(|metric| metric.in_vm(&vm.name).of_workload(&scope)),
         );
+    }
+}
+
+/// What a background program ran beside: the workload, with its VM where another measured VM has
+/// one of the same name.
+fn beside(vms: &[Vm], measured_vm: &str, workload: &str) -> String {
+    let twice = vms
+        .iter()
+        .filter(|vm| !vm.background && vm.name != measured_vm)
+        .any(|vm| (0..vm.workloads.len()).any(|index| workload_name(vm, index) == workload));
+    if twice {
+        format!("{measured_vm}.{workload}")
+    } else {
+        workload.to_owned()
     }
 }
 

@@ -265,6 +265,7 @@ impl Host<'_> {
         };
         let bounds = Bounds {
             limit: self.limit,
+            silence: self.engine.kind().silence(),
             stop: &interrupted,
         };
         let ended = watch::run(&start, work, bounds, &step);

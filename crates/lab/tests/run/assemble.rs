@@ -42,8 +42,17 @@ const SYSTEM_MAP: &str = "ffffffff81000000 T _text\n\
     ffffffff81100000 t smp_call_function_many_cond\n\
     ffffffff81100800 T vfs_read\n";
 
-/// The repetition of these events, and of a machine on which others had this share of the time.
+/// The repetition of these events in [`SCENARIO`], and of a machine on which others had this share of the time.
 fn of_busy(
+    events: &[Event],
+    others_percent: u64,
+    wall_clock: bool,
+) -> Result<Repetition, RunFault> {
+    in_scenario(SCENARIO, events, others_percent, wall_clock)
+}
+
+fn in_scenario(
+    text: &str,
     events: &[Event],
     others_percent: u64,
     wall_clock: bool,
@@ -52,7 +61,7 @@ fn of_busy(
     let map = folder.path().join("System.map");
     fs::write(&map, SYSTEM_MAP).unwrap();
     let symbols = Symbols::load(&map).unwrap();
-    let scenario = Scenario::parse(SCENARIO, "test.toml").unwrap();
+    let scenario = Scenario::parse(text, "test.toml").unwrap();
     let context = Context {
         scenario: &scenario,
         symbols: &symbols,
@@ -136,6 +145,37 @@ fn a_background_vm_is_seen_through_the_window_of_the_measured_workload() {
 }
 
 #[test]
+fn a_background_vm_beside_two_that_run_the_same_is_told_apart_by_their_names() {
+    let third = "[[vm]]\nname = \"c\"\nvcpus = 2\nmemory_mib = 96\n\
+                 [[vm.workload]]\nprogram = \"shootdown\"\n[[variant]]\n";
+    let text = SCENARIO.replacen("[[variant]]\n", third, 1);
+    let of_c = Window {
+        vms: BTreeMap::from([("b".to_owned(), window().vms["b"].clone())]),
+        ..window()
+    };
+    let events = [up(), end("a", "", Some(window())), end("c", "", Some(of_c))];
+    let made = in_scenario(&text, &events, 0, false).unwrap();
+    for scope in ["spin@a.shootdown", "spin@c.shootdown"] {
+        let found = value(&made, &format!("b/{scope}/cpu_time"));
+        assert_eq!(found, Some(70), "{scope}");
+    }
+    assert_eq!(value(&made, "b/spin@shootdown/cpu_time"), None);
+}
+
+#[test]
+fn a_boot_that_had_not_ended_is_a_warning() {
+    let mut early = up();
+    let Event::Up { unsettled, .. } = &mut early else {
+        unreachable!("a host that is up")
+    };
+    unsettled.push("its clock source is still tsc-early".to_owned());
+    let warnings = of(&[early]).unwrap().warnings;
+    assert_eq!(warnings.len(), 1);
+    assert_eq!(warnings[0].code, "not-settled");
+    assert!(of(&[up()]).unwrap().warnings.is_empty());
+}
+
+#[test]
 fn guest_time_is_the_vcpus_time_in_the_shares_of_the_samples() {
     let made = of(&[up(), end("a", "", Some(window()))]).unwrap();
     let class = |name: &str| value(&made, &format!("a/shootdown/guest_time.{name}"));
@@ -211,25 +251,11 @@ fn an_output_that_cannot_be_read_names_vm_and_program() {
 
 #[test]
 fn an_isa_that_nobody_knows_is_a_fault() {
-    let Event::Up {
-        release,
-        cpus,
-        uptime_ns,
-        clocksource,
-        parameters,
-        ..
-    } = up()
-    else {
+    let mut strange = up();
+    let Event::Up { isa, .. } = &mut strange else {
         unreachable!("a host that is up")
     };
-    let strange = Event::Up {
-        isa: "riscv".to_owned(),
-        release,
-        cpus,
-        uptime_ns,
-        clocksource,
-        parameters,
-    };
+    "riscv".clone_into(isa);
     let error = of(&[strange]).unwrap_err().to_string();
     assert!(
         error.contains("names the ISA `riscv`; vmx or svm"),

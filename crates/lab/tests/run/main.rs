@@ -28,6 +28,7 @@ fn up() -> Event {
         clocksource: "tsc".to_owned(),
         isa: "vmx".to_owned(),
         parameters: BTreeMap::new(),
+        unsettled: Vec::new(),
     }
 }
 

@@ -41,6 +41,7 @@ fn sends(stream: &[u8]) -> Result<Transcript, Failed> {
     fs::write(folder.path().join("frames"), stream).unwrap();
     let bounds = Bounds {
         limit: NEVER,
+        silence: NEVER,
         stop: &|| false,
     };
     run(folder.path(), "cat", &["frames"], bounds)
@@ -146,6 +147,7 @@ fn an_emulator_that_ends_by_itself_has_lost_its_host_and_one_that_fails_has_not(
     let folder = tempfile::tempdir().unwrap();
     let bounds = Bounds {
         limit: NEVER,
+        silence: NEVER,
         stop: &|| false,
     };
     let end = |code| fault_of(run(folder.path(), "sh", &["-c", code], bounds));
@@ -160,6 +162,7 @@ fn a_run_beyond_its_limit_is_ended_and_told_its_last_step() {
     let folder = tempfile::tempdir().unwrap();
     let bounds = Bounds {
         limit: Duration::ZERO,
+        silence: NEVER,
         stop: &|| false,
     };
     let found = fault_of(run(folder.path(), "sleep", &["600"], bounds)).to_string();
@@ -170,10 +173,45 @@ fn a_run_beyond_its_limit_is_ended_and_told_its_last_step() {
 }
 
 #[test]
+fn a_host_that_gives_no_sign_of_life_while_its_emulator_works_has_stood_still() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("frames"), frames(&[up()])).unwrap();
+    let bounds = Bounds {
+        limit: NEVER,
+        silence: Duration::from_millis(100),
+        stop: &|| false,
+    };
+    let works = "cat frames; while :; do :; done";
+    let found = fault_of(run(folder.path(), "sh", &["-c", works], bounds));
+    assert_eq!(found.lost(), Some("the host stood still"));
+    assert!(found.to_string().contains("host up with 2 pCPUs"), "{found}");
+}
+
+#[test]
+fn a_host_whose_emulator_gets_no_cpu_time_has_not_stood_still() {
+    let folder = tempfile::tempdir().unwrap();
+    let bounds = Bounds {
+        limit: Duration::from_millis(300),
+        silence: Duration::ZERO,
+        stop: &|| false,
+    };
+    let found = fault_of(run(folder.path(), "sleep", &["600"], bounds));
+    assert!(matches!(found, RunFault::TimeLimit { .. }), "{found}");
+}
+
+#[test]
+fn signs_of_life_are_no_part_of_the_transcript() {
+    let sign = Event::Alive { at_ns: 5 };
+    let transcript = sends(&frames(&[up(), sign, done()])).unwrap();
+    assert_eq!(transcript.events.len(), 2);
+}
+
+#[test]
 fn the_users_wish_ends_a_run() {
     let folder = tempfile::tempdir().unwrap();
     let bounds = Bounds {
         limit: NEVER,
+        silence: NEVER,
         stop: &|| true,
     };
     let ended = run(folder.path(), "sleep", &["600"], bounds);
@@ -188,6 +226,7 @@ fn a_panic_on_the_serial_line_ends_a_run_with_the_kernels_words() {
     let folder = tempfile::tempdir().unwrap();
     let bounds = Bounds {
         limit: NEVER,
+        silence: NEVER,
         stop: &|| false,
     };
     let panics = |words: &str| {
