@@ -111,7 +111,7 @@ impl std::fmt::Debug for Job<'_> {
 }
 
 /// What a run brought.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Outcome {
     /// The measures; `index` and `seed` are the race's to fill in.
     pub repetition: Repetition,

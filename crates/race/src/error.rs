@@ -57,6 +57,12 @@ pub enum Reason {
         /// The folder of its logs.
         logs: PathBuf,
     },
+    /// What `Until` waits for is not measured.
+    #[error("cannot go on until intervals are narrow: {what}")]
+    Measure {
+        /// What is missing, and what there is.
+        what: String,
+    },
     /// The result could not be written, or would break the rules of its own schema.
     #[error("the result is not sound: {0}")]
     Unsound(String),
@@ -126,7 +132,7 @@ impl RaceError {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match &self.reason {
-            Reason::Variant { .. } | Reason::Refused { .. } => 2,
+            Reason::Variant { .. } | Reason::Refused { .. } | Reason::Measure { .. } => 2,
             Reason::Engine(trouble) => trouble.why.exit_code(),
             Reason::Run { .. } => 5,
             Reason::NoRoom(_) | Reason::File(_) | Reason::Unsound(_) | Reason::Lost { .. } => 1,

@@ -23,6 +23,7 @@ mod race;
 mod result;
 mod schedule;
 mod seed;
+mod until;
 pub mod watcher;
 
 pub use engine::{Engine, Failed, Fault, Info, Job, Outcome, Prepared, Refusal, Trouble, Why};
@@ -33,4 +34,5 @@ pub use options::Options;
 pub use place::{FileError, NEED_MIB, NoRoom, check_room, replace};
 pub use race::{Race, race, race_on};
 pub use seed::seed_of;
+pub use until::Until;
 pub use watcher::{Silent, Watcher};

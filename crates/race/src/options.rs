@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use steady_scenario::Scenario;
 
+use crate::until::Until;
+
 /// Wall seconds per second of the scenario's limit, beyond a fixed part: emulation is slow.
 const WALL_PER_LIMIT: u32 = 4;
 const WALL_FIXED: Duration = Duration::from_secs(90);
@@ -24,6 +26,8 @@ pub struct Options {
     /// Which kernel the engine shall boot where a variant asks for the patched one, in the
     /// engine's own words; `None`: the one that races measure.
     pub kernel: Option<String>,
+    /// When the race has said enough, beyond the scenario's repetitions; `None`: after those.
+    pub until: Option<Until>,
     /// Repeats the race, for the report.
     pub command: String,
     /// Start of the race, UTC, for the report.

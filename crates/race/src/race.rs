@@ -20,6 +20,7 @@ use crate::options::Options;
 use crate::place::{FileError, check_room, replace};
 use crate::result::Frame;
 use crate::schedule::{Ran, run_all};
+use crate::until::Until;
 use crate::watcher::Watcher;
 
 /// Name of the result in its folder.
@@ -92,7 +93,56 @@ pub fn race_on(
         machine,
         begun,
     };
-    places.settle(frame, run_all(ground, scenario, &variants))
+    let mut ran = run_all(ground, scenario, &variants, 0..scenario.repetitions);
+    let until = options.until.as_ref();
+    let said = match until.map(|until| go_on(until, frame, ground, &mut ran)) {
+        None => Ok(None),
+        Some(said) => said,
+    };
+    places.settle(frame, ran, said)
+}
+
+/// Further repetitions until the race has said enough; what the result shall say of that.
+fn go_on(
+    until: &Until,
+    frame: Frame<'_>,
+    ground: Ground<'_>,
+    ran: &mut Ran,
+) -> Result<Option<String>, Reason> {
+    let asked = until.within_ppm;
+    let asked = format!("within {}.{} %", asked / 10_000, asked / 1_000 % 10);
+    let mut repetitions = frame.scenario.repetitions;
+    loop {
+        if ran.reason.is_some() {
+            return Ok(None);
+        }
+        let result = frame.result(ran.whole.clone(), None, None)?;
+        let widest = until.widest(&result)?;
+        let over = until
+            .budget
+            .is_some_and(|budget| frame.begun.elapsed() >= budget);
+        let why = match () {
+            () if until.is_met(&widest) => "reached",
+            () if repetitions >= until.most => "not reached with the most repetitions",
+            () if over => "not reached in the time",
+            () => {
+                let next = run_all(
+                    ground,
+                    frame.scenario,
+                    frame.variants,
+                    repetitions..repetitions + 1,
+                );
+                ran.extend(next);
+                repetitions += 1;
+                continue;
+            }
+        };
+        let said = format!("{asked}: {why}; the widest: {}", widest.words());
+        ground
+            .watcher
+            .say(&format!("{repetitions} repetitions; {said}"));
+        return Ok(Some(said));
+    }
 }
 
 fn variants<'a>(scenario: &'a Scenario, options: &Options) -> Result<Vec<&'a Variant>, Reason> {
@@ -127,12 +177,21 @@ impl Places {
     }
 
     /// Writes the result and puts the folder in its place, whole or failed.
-    fn settle(&self, frame: Frame<'_>, ran: Ran) -> Result<Race, RaceError> {
+    fn settle(
+        &self,
+        frame: Frame<'_>,
+        mut ran: Ran,
+        said: Result<Option<String>, Reason>,
+    ) -> Result<Race, RaceError> {
+        let said = said.unwrap_or_else(|reason| {
+            ran.reason = ran.reason.take().or(Some(reason));
+            None
+        });
         if ran.reason.is_some() {
             return Err(self.keep(frame, ran));
         }
         assert_eq!(ran.whole.len(), ran.tasks, "without a reason all are whole");
-        let made = frame.result(ran.whole, None).and_then(|result| {
+        let made = frame.result(ran.whole, None, said).and_then(|result| {
             self.save(&result)?;
             Ok(result)
         });
@@ -169,7 +228,7 @@ impl Places {
         let partial = format!("{whole} of {runs} runs: {first}");
         let saved = whole > 0
             && frame
-                .result(ran.whole, Some(partial))
+                .result(ran.whole, Some(partial), None)
                 .and_then(|result| self.save(&result))
                 .is_ok();
         let files = self.fail();

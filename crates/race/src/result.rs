@@ -26,11 +26,12 @@ pub(crate) struct Frame<'a> {
 
 impl Frame<'_> {
     /// The sealed result of these runs. With `partial`, the reason why they are not all, variants
-    /// without a run are left out.
+    /// without a run are left out. `until`: how near its intervals came to what was asked for.
     pub fn result(
         &self,
         runs: Vec<(Task, Outcome)>,
         partial: Option<String>,
+        until: Option<String>,
     ) -> Result<RunResult, Reason> {
         let scenario = ScenarioInfo {
             name: self.scenario.name.clone(),
@@ -47,6 +48,9 @@ impl Frame<'_> {
         };
         let mut result = RunResult::new(scenario, engine, self.scenario.seed);
         result.config = self.engine.config();
+        result
+            .config
+            .extend(until.map(|said| ("until".to_owned(), said)));
         result.variants = self.variants.iter().map(|variant| empty(variant)).collect();
         for (task, outcome) in runs {
             result.config.extend(outcome.facts);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Runs the jobs of a race beside each other, and brings them back in their order.
 
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -29,10 +30,20 @@ pub(crate) struct Ran {
     pub reason: Option<Reason>,
 }
 
+impl Ran {
+    /// Adds what further repetitions brought.
+    pub fn extend(&mut self, further: Self) {
+        assert!(self.reason.is_none(), "a race that failed does not go on");
+        self.whole.extend(further.whole);
+        self.tasks += further.tasks;
+        self.reason = further.reason;
+    }
+}
+
 /// All variants of the first repetition, then all of the second, and so on: a slow drift of the
 /// machine meets each variant alike.
-fn tasks(variants: usize, repetitions: u32) -> Vec<Task> {
-    (0..repetitions)
+fn tasks(variants: usize, repetitions: Range<u32>) -> Vec<Task> {
+    repetitions
         .flat_map(|repetition| {
             (0..variants).map(move |variant| Task {
                 variant,
@@ -42,10 +53,15 @@ fn tasks(variants: usize, repetitions: u32) -> Vec<Task> {
         .collect()
 }
 
-/// Runs every repetition of every variant. After a failure, or once the user has asked to stop, no
+/// Runs these repetitions of every variant. After a failure, or once the user has asked to stop, no
 /// further job begins; those under way come to their end.
-pub(crate) fn run_all(ground: Ground<'_>, scenario: &Scenario, variants: &[&Variant]) -> Ran {
-    let tasks = tasks(variants.len(), scenario.repetitions);
+pub(crate) fn run_all(
+    ground: Ground<'_>,
+    scenario: &Scenario,
+    variants: &[&Variant],
+    repetitions: Range<u32>,
+) -> Ran {
+    let tasks = tasks(variants.len(), repetitions);
     let (next, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let slots: Vec<Mutex<Option<Result<Outcome, Reason>>>> =
         tasks.iter().map(|_| Mutex::new(None)).collect();
@@ -111,7 +127,7 @@ mod tests {
 
     #[test]
     fn each_repetition_meets_every_variant_before_the_next() {
-        let order: Vec<(usize, u32)> = tasks(2, 2)
+        let order: Vec<(usize, u32)> = tasks(2, 0..2)
             .into_iter()
             .map(|task| (task.variant, task.repetition))
             .collect();
@@ -127,7 +143,7 @@ mod tests {
             None,
             unsound("b"),
         ];
-        let ran = sort(tasks(4, 1).into_iter().zip(ends));
+        let ran = sort(tasks(4, 0..1).into_iter().zip(ends));
         assert_eq!((ran.whole.len(), ran.tasks), (1, 4));
         assert!(matches!(ran.reason, Some(Reason::Unsound(text)) if text == "a"));
     }

@@ -6,6 +6,7 @@ pub mod diagnose;
 pub mod shoot4u;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use steady_lab::artifact::kernel::{Choice, Flavor};
@@ -83,6 +84,7 @@ Examples:
   steady run scenarios/two-vms.toml
   steady run scenarios/two-vms.toml --engine bochs --variant kvm-pv
   steady run scenarios/two-vms.toml --engine bochs --trace
+  steady run scenarios/two-vms.toml --engine bochs --until 5% --budget 20m
   steady run scenarios/solo.toml --kernel debug
   steady run --check scenarios/*.toml
   steady run --check --print old.toml > new.toml
@@ -101,6 +103,17 @@ pub struct Run {
     /// says; from 6 on a difference can be told from chance.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repetitions: Option<u32>,
+    /// Go on until the 95 % intervals of the measures that answer are within this share of their
+    /// ratios, such as `5%`, with at most 100 repetitions.
+    #[arg(long, value_name = "SHARE", value_parser = share_ppm)]
+    pub until: Option<u64>,
+    /// A measure whose interval `--until` waits for, in place of those that answer; may be given
+    /// more than once.
+    #[arg(long, value_name = "NAME", requires = "until")]
+    pub measure: Vec<String>,
+    /// Begin no further repetition for `--until` after this time, such as `90s` or `10m`.
+    #[arg(long, value_name = "TIME", requires = "until", value_parser = humantime::parse_duration)]
+    pub budget: Option<Duration>,
     /// The kernel of hosts and guests: `lab`, `debug` (checks of locks, RCU and memory), `rt`
     /// (PREEMPT_RT), or the folder of the objects of one that you built, with a `/` in it.
     #[arg(long, value_name = "KERNEL")]
@@ -138,6 +151,24 @@ pub struct Build {
     /// In which configuration to build the kernel: lab, debug or rt; may be given more than once.
     #[arg(long, value_name = "CONFIG", value_parser = flavor)]
     pub kernel: Vec<Flavor>,
+}
+
+/// Parts per million of a share such as `5%` or `2.5%`.
+fn share_ppm(text: &str) -> Result<u64, String> {
+    let wrong = || format!("`{text}` is no share; expected a percentage such as 5% or 2.5%");
+    let percent = text.strip_suffix('%').ok_or_else(wrong)?;
+    let (whole, part) = percent.split_once('.').unwrap_or((percent, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(part) || whole.len() > 3 || part.len() > 4 {
+        return Err(wrong());
+    }
+    let part: u64 = format!("{part:0<4}").parse().map_err(|_| wrong())?;
+    let ppm = whole.parse::<u64>().map_err(|_| wrong())? * 10_000 + part;
+    if (1_000..=1_000_000).contains(&ppm) {
+        Ok(ppm)
+    } else {
+        Err(format!("{text} is out of range; expected 0.1% to 100%"))
+    }
 }
 
 fn flavor(text: &str) -> Result<Flavor, String> {
@@ -229,4 +260,23 @@ pub struct Report {
     /// Show every measure.
     #[arg(short, long)]
     pub verbose: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_read_to_the_ten_thousandth_of_a_percent() {
+        assert_eq!(share_ppm("5%"), Ok(50_000));
+        assert_eq!(share_ppm("2.5%"), Ok(25_000));
+        assert_eq!(share_ppm("0.1%"), Ok(1_000));
+    }
+
+    #[test]
+    fn what_is_no_share_is_refused() {
+        for text in ["5", "%", "-5%", "5.%", "0%", "101%", "5 %", "1e2%"] {
+            assert!(share_ppm(text).is_err(), "{text}");
+        }
+    }
 }

@@ -6,12 +6,15 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use steady_measures::RunResult;
-use steady_race::{Options, Watcher, race};
+use steady_race::{Options, Until, Watcher, race};
 use steady_scenario::{LoadError, Noted, Scenario};
 
 use crate::arguments::Run;
 use crate::command::{colour, report};
 use crate::progress::Show;
+
+/// Most repetitions that `--until` goes on to.
+const MOST_REPETITIONS: u32 = 100;
 
 /// Races every scenario on every engine asked for; stops at the first error.
 pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
@@ -94,6 +97,12 @@ fn options(arguments: &Run) -> Options {
         variants: arguments.variant.clone(),
         trace: arguments.trace,
         kernel: arguments.kernel.clone(),
+        until: arguments.until.map(|within_ppm| Until {
+            within_ppm,
+            measures: arguments.measure.clone(),
+            most: MOST_REPETITIONS,
+            budget: arguments.budget,
+        }),
         out: arguments.out.clone(),
         wall_limit: arguments.wall_limit.map(Duration::from_secs),
         command: std::env::args().collect::<Vec<_>>().join(" "),

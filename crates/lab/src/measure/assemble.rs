@@ -102,7 +102,10 @@ pub fn repetition(
 fn not_settled(who: &str, unsettled: &[String]) -> Option<Warning> {
     (!unsettled.is_empty()).then(|| Warning {
         code: "not-settled".to_owned(),
-        text: format!("{who} had not settled when it began: {}", unsettled.join("; ")),
+        text: format!(
+            "{who} had not settled when it began: {}",
+            unsettled.join("; ")
+        ),
     })
 }
 

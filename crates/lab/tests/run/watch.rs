@@ -184,7 +184,10 @@ fn a_host_that_gives_no_sign_of_life_while_its_emulator_works_has_stood_still() 
     let works = "cat frames; while :; do :; done";
     let found = fault_of(run(folder.path(), "sh", &["-c", works], bounds));
     assert_eq!(found.lost(), Some("the host stood still"));
-    assert!(found.to_string().contains("host up with 2 pCPUs"), "{found}");
+    assert!(
+        found.to_string().contains("host up with 2 pCPUs"),
+        "{found}"
+    );
 }
 
 #[test]

@@ -23,6 +23,8 @@ pub type Play = fn(&Mock, &Job<'_>) -> Result<(), Failed>;
 /// The engine.
 pub struct Mock {
     pub play: Play,
+    /// The value of the only measure, `time`.
+    pub value: fn(&Job<'_>) -> u64,
     pub retries_lost: Option<&'static str>,
     pub refuses: bool,
     pub beside: usize,
@@ -62,6 +64,7 @@ impl Mock {
     pub fn new(play: Play) -> Self {
         Self {
             play,
+            value: |job| job.seed * 10,
             retries_lost: Some("as mocks do"),
             refuses: false,
             beside: 1,
@@ -136,7 +139,7 @@ impl Prepared for Ready<'_> {
         let played = (mock.play)(mock, job);
         mock.under_way.fetch_sub(1, Ordering::SeqCst);
         played?;
-        let value = i64::try_from(job.seed * 10).unwrap();
+        let value = i64::try_from((mock.value)(job)).unwrap();
         let mut outcome = Outcome::default();
         outcome
             .repetition
