@@ -3,8 +3,9 @@
 //! allow it to be trusted.
 
 use steady_measures::chance::{FEWEST_RUNS, Family, Judgement, PairedRatio, Verdict};
-use steady_measures::{Comparison, Row, RunResult, names};
+use steady_measures::{Better, Comparison, Row, RunResult, names};
 
+use crate::svg::intervals::Interval;
 use crate::{humane, pick};
 
 /// Parts per million in one.
@@ -49,6 +50,39 @@ pub(crate) fn lines(result: &RunResult, comparison: &Comparison) -> Vec<Line> {
         }
     }
     if enough { lines } else { Vec::new() }
+}
+
+/// The comparisons of the sentences that have an interval, for the picture.
+pub(crate) fn intervals(result: &RunResult, comparison: &Comparison) -> Vec<Interval> {
+    let mut found = Vec::new();
+    for row in answers(comparison) {
+        for (series, cell) in row.cells.iter().enumerate() {
+            let Some((cell, judgement)) = cell.and_then(|cell| Some((cell, cell.judgement?)))
+            else {
+                continue;
+            };
+            let Some((ratio, low, high)) = judgement
+                .ratio
+                .and_then(|ratio| Some((ratio.ratio_ppm, ratio.low_ppm?, ratio.high_ppm?)))
+            else {
+                continue;
+            };
+            // More of what shall be low is so many times worse.
+            let (times_ppm, ends_ppm) = match row.better {
+                Better::Lower => (inverse(ratio), (inverse(high), inverse(low))),
+                Better::Higher | Better::Neutral => (ratio, (low, high)),
+            };
+            found.push(Interval {
+                label: format!("{}: {}", subject(row), result.variants[series].name),
+                times_ppm,
+                ends_ppm,
+                text: sentence(&judgement),
+                series,
+                shown: pick::judged(cell).is_some(),
+            });
+        }
+    }
+    found
 }
 
 /// How many runs the values are of, and whether those tell anything.

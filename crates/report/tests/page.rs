@@ -128,6 +128,36 @@ fn warnings_stand_before_the_numbers() {
 }
 
 #[test]
+fn the_page_begins_with_the_answer_and_the_picture_of_its_intervals() {
+    let mut result = common::bochs();
+    for variant in &mut result.variants {
+        let first = variant.repetitions[0].clone();
+        variant.repetitions = (0..8)
+            .map(|index| steady_measures::Repetition {
+                index,
+                ..first.clone()
+            })
+            .collect();
+    }
+    let page = page(&[result]).unwrap();
+    let answer = page.find("times better (").expect("an interval in words");
+    let picture = page
+        .find("How many times better than ipi")
+        .expect("the picture");
+    let facts = page.find("<dl class=\"facts\">").unwrap();
+    assert!(answer < picture && picture < facts);
+    assert_eq!(misnested(&page), None);
+}
+
+#[test]
+fn a_page_of_too_few_runs_claims_nothing_and_begins_with_the_latencies() {
+    let page = page(&[common::qemu()]).unwrap();
+    assert!(!page.contains("How many times better than"));
+    let latencies = page.find("Share of all values up to each latency").unwrap();
+    assert!(latencies < page.find("<dl class=\"facts\">").unwrap());
+}
+
+#[test]
 fn two_engines_are_told_apart_and_no_ratio_crosses() {
     let page = page(&[common::bochs(), common::qemu()]).unwrap();
     assert!(page.contains("two-vms on bochs") && page.contains("two-vms on qemu"));

@@ -5,8 +5,9 @@ use steady_measures::{Comparison, Distribution, Error, Row, RunResult, Unit, nam
 
 use crate::svg::bars::{self, Bar};
 use crate::svg::cdf::{self, Curve};
+use crate::svg::intervals;
 use crate::svg::stacked::{self, Stack};
-use crate::{humane, pick};
+use crate::{answer, humane, pick};
 
 /// Width of a chart that stands beside others, and of any chart on a phone.
 const NARROW: i64 = 3_400;
@@ -50,6 +51,21 @@ pub(super) struct Quantiles {
     pub variant: String,
     pub colour: String,
     pub values: Vec<String>,
+}
+
+/// The picture that carries the answer: how many times better each variant is, with intervals. One
+/// for wide pages, one for phones; `None` where the runs allow no interval.
+pub(super) fn answer(
+    run: &str,
+    result: &RunResult,
+    comparison: &Comparison,
+) -> Option<(String, String)> {
+    let rows = answer::intervals(result, comparison);
+    let base = &result.variants[comparison.baseline].name;
+    let title = format!("How many times better than {base}");
+    let wide = intervals::draw(&format!("{run}-aw"), &title, &rows, CDF_WIDE.0)?;
+    let narrow = intervals::draw(&format!("{run}-an"), &title, &rows, NARROW)?;
+    Some((wide, narrow))
 }
 
 /// One chart per distribution; those without a value in any variant are left out.

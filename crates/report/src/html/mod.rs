@@ -12,7 +12,7 @@ mod tables;
 use askama::Template;
 use steady_measures::{Comparison, Error, RunResult, VariantResult};
 
-use crate::{humane, paper, pick};
+use crate::{answer, humane, paper, pick};
 use charts::{Latency, Section};
 use tables::{Group, Measures};
 
@@ -51,6 +51,8 @@ struct Run<'a> {
     result: &'a RunResult,
     /// The scenario's title, where the page's heading is that of another scenario.
     heading: String,
+    answer: Vec<answer::Line>,
+    picture: Option<(String, String)>,
     facts: Vec<(String, String)>,
     variants: Vec<Variant<'a>>,
     baseline: &'a str,
@@ -85,6 +87,8 @@ impl<'a> Run<'a> {
         let several_repetitions = result.variants.iter().any(|v| v.repetitions.len() > 1);
         Ok(Self {
             heading,
+            answer: answer::lines(result, &comparison),
+            picture: charts::answer(&id, result, &comparison),
             facts: facts(result),
             variants: variants
                 .map(|(at, variant)| Variant::new(at, variant, comparison.baseline))

@@ -8,6 +8,7 @@
 
 pub mod bars;
 pub mod cdf;
+pub mod intervals;
 mod scale;
 pub mod stacked;
 
