@@ -166,6 +166,15 @@ pub struct VmWindow {
     pub exits: BTreeMap<u64, u64>,
     /// Host interrupts that hit the guest, by guest RIP.
     pub rips: BTreeMap<u64, u64>,
+    /// Writes of the guest to its registers that KVM saw, by register.
+    #[serde(default)]
+    pub writes: BTreeMap<u64, u64>,
+    /// Interrupts of the vCPUs' own timers.
+    #[serde(default)]
+    pub timer_interrupts: u64,
+    /// Interrupts of the host's timer while a vCPU's thread was current.
+    #[serde(default)]
+    pub host_timer_interrupts: u64,
     /// KVM's statistics, vCPU ones summed over the vCPUs.
     pub stats: BTreeMap<String, u64>,
     /// Time on a pCPU of the vCPU threads, in nanoseconds.

@@ -9,9 +9,10 @@ use crate::fields::{Fields, Row};
 const CALL: &str = "_call";
 const TARGET: &str = "_target";
 const DONE: &str = "_done";
+const TICK: &str = "_tick";
 
 /// Rows by what they end in; the last is for whatever else a remedy records.
-static ROWS: [Row; 4] = [
+static ROWS: [Row; 5] = [
     Row {
         name: CALL,
         system: None,
@@ -40,6 +41,22 @@ static ROWS: [Row; 4] = [
         },
     },
     Row {
+        name: TICK,
+        system: None,
+        fields: &["how"],
+        read: |f| {
+            // The numbers are the tracepoint's; text prints their words.
+            if f.u64(0) == Some(1) || f.str(0) == Some(b"injected") {
+                return Some(Kind::TickInjected);
+            }
+            let event = &f.event().name;
+            let remedy = RemedyEvent::of_system(system(f.event())?)?;
+            let step = RemedyStep::Other { event };
+            let call = None;
+            Some(Kind::Remedy(RemedyEvent { remedy, call, step }))
+        },
+    },
+    Row {
         name: "",
         system: None,
         fields: &["call"],
@@ -53,12 +70,12 @@ static ROWS: [Row; 4] = [
 ];
 
 /// The system of a remedy's event. Text of ftrace names no system: there it shows in the names of
-/// the three tracepoints of a call.
+/// the three tracepoints of a call, and of a tick.
 fn system(event: &EventDef) -> Option<&str> {
     if !event.system.is_empty() {
         return Some(&event.system);
     }
-    [CALL, TARGET, DONE]
+    [CALL, TARGET, DONE, TICK]
         .iter()
         .find_map(|end| event.name.strip_suffix(end))
 }

@@ -31,8 +31,22 @@ const TRACE: &str = "\
        CPU 0/KVM-10 [000] 1.000009: kvm_hv_hypercall_done: result=0
 ";
 
+/// Ticks of a made-up remedy: one in words, one in numbers, and two that were not put into the vCPU.
+const TICKS: &str = "\
+       CPU 0/KVM-10 [000] 1.000001: kvm_entry: vcpu 0, rip 0xffffffff81000000
+       CPU 0/KVM-10 [000] 1.000002: kvm_nap_tick: vm 9 vcpu 0 late 10 how injected
+       CPU 0/KVM-10 [000] 1.000003: kvm_nap_tick: vm=9 vcpu=0 late=10 how=1
+       CPU 0/KVM-10 [000] 1.000004: kvm_nap_tick: vm 9 vcpu 0 late 10 how taken
+       CPU 0/KVM-10 [000] 1.000005: kvm_nap_tick: vm=9 vcpu=0 late=10 how=3
+       CPU 0/KVM-10 [000] 1.000006: kvm_exit: vcpu 0 reason HLT rip 0xffffffff81000000
+";
+
 fn diagnosed(decoder: Decoder) -> TraceDiagnosis {
-    let reader = std::io::Cursor::new(TRACE.as_bytes());
+    diagnosed_text(TRACE, decoder)
+}
+
+fn diagnosed_text(text: &'static str, decoder: Decoder) -> TraceDiagnosis {
+    let reader = std::io::Cursor::new(text.as_bytes());
     let mut source = steady_tracefile::open_stream(Box::new(reader), "trace").unwrap();
     let mut events = TraceEvents::decoded(source.as_mut(), decoder);
     let mut diagnoser = Diagnoser::new();
@@ -69,4 +83,15 @@ fn a_remedy_of_any_name_needs_no_row_and_kvms_own_events_are_no_remedys() {
     let names: Vec<_> = remedies.iter().map(|row| row.remedy.as_str()).collect();
     assert_eq!(names, ["nap"]);
     assert_eq!((remedies[0].calls, remedies[0].call_ns.total), (1, 2_000));
+}
+
+#[test]
+fn a_tick_of_a_remedy_of_any_name_is_one_that_was_injected_or_none() {
+    let trace = diagnosed_text(TICKS, Decoder::default());
+    let injected: Vec<_> = trace
+        .vms
+        .iter()
+        .map(|vm| vm.timers.ticks_injected)
+        .collect();
+    assert_eq!(injected, [Some(2)]);
 }

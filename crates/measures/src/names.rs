@@ -11,6 +11,12 @@ pub const EXITS_TOTAL: &str = "exits.total";
 pub const EXITS_PREFIX: &str = "exits.";
 /// Exits of a pause loop, as VMX and as SVM name the reason.
 pub const PLE_EXITS: [&str; 2] = ["exits.PAUSE_INSTRUCTION", "exits.pause"];
+/// Writes of a guest to the registers of its local timers.
+pub const TIMER_WRITES: &str = "timer.writes";
+/// Interrupts of a guest's local timers.
+pub const TIMER_INTERRUPTS: &str = "timer.interrupts";
+/// Interrupts of the host's timer while a vCPU's thread was current.
+pub const TIMER_HOST: &str = "timer.host_interrupts";
 /// Before a statistic of KVM, summed over the vCPUs of a VM.
 pub const STAT_PREFIX: &str = "stat.";
 /// Exits because a vCPU halted.

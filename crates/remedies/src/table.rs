@@ -35,8 +35,26 @@ pub(crate) static ALL: [Remedy; 4] = [
         name: "paratick",
         title: "Paratick: the host injects scheduler ticks at VM entry, and the guest programs \
                 none",
+        parameter: "kvm.paratick",
+        off: "off",
+        modes: &[
+            Mode {
+                name: "filled",
+                about: "a host timer gives the ticks for which the host's own would come too late",
+            },
+            Mode {
+                name: "host-ticks",
+                about: "only when the vCPU is entered anyway, as in the paper",
+            },
+        ],
+        default_mode: "filled",
+        feature_bit: Some(27),
+        trace_system: Some("kvm_paratick"),
+        guest_off: Some("noparatick"),
+        vmm: VmmDuty::ShowFeatureBit,
+        shipped: true,
+        folder: "paratick",
         answers: &[Stall::Tick],
-        ..planned("paratick", "kvm.paratick")
     },
     Remedy {
         name: "strict-boost",

@@ -43,6 +43,10 @@ pub const PROGRAMS: &[Program] = &[
         "staleness",
         "looks for writes that land in pages that were taken away",
     ),
+    own(
+        "ticks",
+        "scheduler ticks against time, and how late timers are",
+    ),
     debian(
         "stress-ng",
         "stress-ng",

@@ -270,7 +270,7 @@ proptest! {
     fn old_host_words_give_a_scenario_that_prints_as_schema_2(
         listed in any::<bool>(),
         words in vec(select(vec!["a", "kvm.shoot4u=eager", "kvm.shoot4u=deferred",
-            "kvm.shoot4u=off", "kvm.paratick=on", "kvm.x=1"]), 0..6),
+            "kvm.shoot4u=off", "kvm.paratick=filled", "kvm.x=1"]), 0..6),
     ) {
         let remedies = if listed { "remedies = [\"shoot4u\"]\n" } else { "" };
         let new = format!("{remedies}host_cmdline = \"{}\"", words.join(" "));

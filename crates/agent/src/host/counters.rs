@@ -170,15 +170,17 @@ pub fn window(before: &Snapshot, after: &Snapshot, vms: &BTreeMap<String, Thread
         let (Some(old), Some(new)) = (before.vms.get(name), after.vms.get(name)) else {
             continue;
         };
+        let (then, now) = (&before.histograms, &after.histograms);
         window.vms.insert(
             name.clone(),
             VmWindow {
-                exits: of_threads(
-                    &before.histograms.reasons,
-                    &after.histograms.reasons,
-                    threads,
-                ),
-                rips: of_threads(&before.histograms.rips, &after.histograms.rips, threads),
+                exits: of_threads(&then.reasons, &now.reasons, threads),
+                rips: of_threads(&then.rips, &now.rips, threads),
+                writes: of_threads(&then.writes, &now.writes, threads),
+                timer_interrupts: of_threads(&then.delivered, &now.delivered, threads)
+                    .values()
+                    .sum(),
+                host_timer_interrupts: of_threads(&then.host, &now.host, threads).values().sum(),
                 stats: system::added(&old.stats, &new.stats),
                 vcpu_run_ns: new.vcpu_run_ns - old.vcpu_run_ns,
                 vcpu_wait_ns: new.vcpu_wait_ns - old.vcpu_wait_ns,

@@ -8,6 +8,7 @@
 
 mod fault;
 mod interrupt;
+mod paratick;
 mod race;
 mod shoot4u;
 mod support;

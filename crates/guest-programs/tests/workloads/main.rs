@@ -15,12 +15,13 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use steady_measures::{Histogram, WorkloadReport};
 
-const PROGRAMS: [&str; 6] = [
+const PROGRAMS: [&str; 7] = [
     "shootdown",
     "pagecache",
     "pingpong",
     "spin",
     "staleness",
+    "ticks",
     "make-input",
 ];
 

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Virtual ticks: the scheduler tick of a CPU comes from a hypervisor instead of from a timer.
+ */
+#ifndef _LINUX_TICK_VIRTUAL_H
+#define _LINUX_TICK_VIRTUAL_H
+
+#include <linux/types.h>
+
+/**
+ * struct tick_virtual_source - who gives the ticks. All are called with interrupts off, for this
+ * CPU
+ * @declare: asks for a tick every @period_ns nanoseconds that the CPU runs; false: there are none
+ * @declared: whether what was asked for still stands
+ * @withdraw: no more ticks are wanted
+ */
+struct tick_virtual_source {
+	bool (*declare)(u32 period_ns);
+	bool (*declared)(void);
+	void (*withdraw)(void);
+};
+
+#ifdef CONFIG_TICK_VIRTUAL
+void tick_virtual_register(const struct tick_virtual_source *source);
+void tick_virtual_interrupt(void);
+void tick_virtual_start(void);
+void tick_virtual_stop(void);
+#else
+static inline void tick_virtual_start(void) { }
+static inline void tick_virtual_stop(void) { }
+#endif
+
+#endif /* _LINUX_TICK_VIRTUAL_H */

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Virtual ticks: a hypervisor interrupts a CPU for each scheduler tick while it runs, so that the
+ * CPU need not program one. After Schildermans, Aerts, Shan and Ding, "Paratick: Reducing Timer
+ * Overhead in Virtual Machines", ICPP 2021, sections 4 and 5.2.
+ *
+ * While a CPU runs, its tick timer is armed for nothing but the watch: about once a second it is
+ * seen to that ticks still come. Going idle arms the timer for the next event, and only if that is
+ * sooner than what it is armed for; waking up leaves it as it is. So the timer may fire early, or
+ * on a CPU that is not idle any more, which costs less than to program it twice for each sleep.
+ *
+ * The hypervisor takes an interrupt of the CPU's own timer for a tick if one is due. Therefore any
+ * timer interrupt does the work of a tick that is due here, whatever timer it is for.
+ *
+ * CPUs that are to run without ticks (nohz_full) keep to their own timer, as do those without
+ * nohz and high-resolution timers both, whose tick does not come from tick-sched.c.
+ */
+#include <linux/cpu.h>
+#include <linux/hrtimer.h>
+#include <linux/percpu.h>
+#include <linux/printk.h>
+#include <linux/tick.h>
+#include <asm/irq_regs.h>
+
+#include "tick-internal.h"
+#include "tick-virtual.h"
+
+/* How long a CPU that lost its ticks may run until it finds out. */
+#define TICK_VIRTUAL_WATCH	NSEC_PER_SEC
+
+/* A tick that comes so much before it is due is taken for the one that is due. */
+#define TICK_VIRTUAL_SLACK	(TICK_NSEC / 8)
+
+DEFINE_STATIC_KEY_FALSE(tick_virtual_key);
+
+static const struct tick_virtual_source *tick_virtual_source __ro_after_init;
+
+/* For what the tick's timer is armed on this CPU; KTIME_MAX: it is not. */
+static ktime_t tick_virtual_armed(struct tick_sched *ts)
+{
+	if (!(ts->flags & TS_FLAG_HIGHRES))
+		return __this_cpu_read(tick_cpu_device.evtdev)->next_event;
+	return hrtimer_is_queued(&ts->sched_timer) ? hrtimer_get_expires(&ts->sched_timer) : KTIME_MAX;
+}
+
+/* Sees to it that the tick's timer fires at @expires or sooner. */
+static void tick_virtual_arm(struct tick_sched *ts, ktime_t expires)
+{
+	if (tick_virtual_armed(ts) <= expires)
+		return;
+	if (ts->flags & TS_FLAG_HIGHRES) {
+		hrtimer_start(&ts->sched_timer, expires, HRTIMER_MODE_ABS_PINNED_HARD);
+	} else {
+		hrtimer_set_expires(&ts->sched_timer, expires);
+		tick_program_event(expires, 1);
+	}
+}
+
+/* The work of a tick, unless it was done a moment ago. In an interrupt. */
+static void tick_virtual_work(struct tick_sched *ts, ktime_t now)
+{
+	if (ktime_sub(now, ts->virtual_last) < TICK_VIRTUAL_SLACK) {
+		ts->virtual_early++;
+		return;
+	}
+	ts->virtual_last = now;
+	ts->virtual_ticks++;
+	tick_sched_work(ts, now);
+}
+
+/*
+ * A timer interrupt of a CPU that runs. If a tick is due, the hypervisor has counted this as one.
+ */
+static void tick_virtual_due(struct tick_sched *ts, ktime_t now)
+{
+	if (now < ktime_sub_ns(ts->virtual_next, TICK_VIRTUAL_SLACK))
+		return;
+	ts->virtual_next = ktime_add_ns(ts->virtual_next, TICK_NSEC);
+	if (ts->virtual_next <= now)
+		ts->virtual_next = ktime_add_ns(now, TICK_NSEC);
+	tick_virtual_work(ts, now);
+}
+
+void __tick_virtual_timer_interrupt(void)
+{
+	struct tick_sched *ts = tick_get_tick_sched(smp_processor_id());
+
+	if ((ts->flags & (TS_FLAG_VIRTUAL | TS_FLAG_INIDLE)) == TS_FLAG_VIRTUAL)
+		tick_virtual_due(ts, ktime_get());
+}
+
+/* The hypervisor's tick, on its vector. */
+void tick_virtual_interrupt(void)
+{
+	struct tick_sched *ts = tick_get_tick_sched(smp_processor_id());
+	ktime_t now;
+
+	/* One that was under way when they were withdrawn. */
+	if (!(ts->flags & TS_FLAG_VIRTUAL))
+		return;
+
+	now = ktime_get();
+	ts->virtual_seen++;
+	ts->virtual_next = ktime_add_ns(now, TICK_NSEC);
+	/* It woke up: what for comes next, and entering the interrupt has updated jiffies. */
+	if ((ts->flags & TS_FLAG_INIDLE) && (ts->flags & TS_FLAG_STOPPED))
+		return;
+	tick_virtual_work(ts, now);
+}
+
+/*
+ * Whether ticks can be relied on. None since the last look is no proof that they ceased: own
+ * timers may have stood in for all of them, or the CPU slept.
+ */
+static bool tick_virtual_alive(struct tick_sched *ts)
+{
+	bool seen = ts->virtual_seen != ts->virtual_watched;
+
+	ts->virtual_watched = ts->virtual_seen;
+	return seen || tick_virtual_source->declared() || tick_virtual_source->declare(TICK_NSEC);
+}
+
+/*
+ * The tick's timer fired. Returns false, and the tick is an ordinary one again, if the hypervisor
+ * gives none any more: the guest was migrated or reset.
+ */
+bool tick_virtual_timer(struct tick_sched *ts, enum hrtimer_restart *restart)
+{
+	ktime_t now = ktime_get();
+
+	if (ts->flags & TS_FLAG_INIDLE) {
+		/* The idle loop comes round and arms it for what is next. */
+		*restart = HRTIMER_NORESTART;
+		if (get_irq_regs())
+			tick_virtual_work(ts, now);
+		else
+			ts->next_tick = 0;
+		return true;
+	}
+
+	if (!tick_virtual_alive(ts)) {
+		ts->flags &= ~TS_FLAG_VIRTUAL;
+		pr_info_once("virtual ticks ceased on CPU %d, which programs its own again\n",
+			     smp_processor_id());
+		return false;
+	}
+
+	if (get_irq_regs())
+		tick_virtual_due(ts, now);
+	hrtimer_set_expires(&ts->sched_timer, ktime_add_ns(now, TICK_VIRTUAL_WATCH));
+	*restart = HRTIMER_RESTART;
+	return true;
+}
+
+/* The CPU is about to sleep without ticks, and has an event at @expires. */
+void tick_virtual_sleep(struct tick_sched *ts, ktime_t expires)
+{
+	if (expires != KTIME_MAX)
+		tick_virtual_arm(ts, expires);
+}
+
+/* The CPU is about to sleep, and is to have its ticks. */
+void __tick_virtual_retain(struct tick_sched *ts)
+{
+	ktime_t next = READ_ONCE(tick_next_period);
+	ktime_t now;
+
+	/* It will not sleep, or it has been armed for its next event. */
+	if (need_resched() || (ts->flags & TS_FLAG_STOPPED))
+		return;
+
+	now = ktime_get();
+	if (next <= now)
+		next = ktime_add_ns(next, TICK_NSEC * (ktime_divns(ktime_sub(now, next), TICK_NSEC) + 1));
+	tick_virtual_arm(ts, next);
+}
+
+/* The CPU is about to run. */
+void tick_virtual_wake(struct tick_sched *ts)
+{
+	ts->next_tick = 0;
+	tick_virtual_arm(ts, ktime_add_ns(ktime_get(), TICK_VIRTUAL_WATCH));
+}
+
+/* From now on ticks come from the hypervisor, if it gives any. */
+void tick_virtual_start(void)
+{
+	int cpu = smp_processor_id();
+	struct tick_sched *ts = tick_get_tick_sched(cpu);
+
+	lockdep_assert_irqs_disabled();
+	if (!static_branch_unlikely(&tick_virtual_key) || (ts->flags & TS_FLAG_VIRTUAL) ||
+	    !(ts->flags & (TS_FLAG_HIGHRES | TS_FLAG_NOHZ)) || tick_nohz_full_cpu(cpu) ||
+	    !tick_virtual_source->declare(TICK_NSEC))
+		return;
+
+	ts->virtual_last = ktime_get();
+	ts->virtual_next = ktime_add_ns(ts->virtual_last, TICK_NSEC);
+	ts->virtual_watched = ts->virtual_seen - 1;
+	ts->flags |= TS_FLAG_VIRTUAL;
+}
+
+/*
+ * The hypervisor is to give no more: the CPU goes offline, is suspended, or another kernel
+ * follows.
+ */
+void tick_virtual_stop(void)
+{
+	struct tick_sched *ts = tick_get_tick_sched(smp_processor_id());
+
+	lockdep_assert_irqs_disabled();
+	if (!static_branch_unlikely(&tick_virtual_key) || !(ts->flags & TS_FLAG_VIRTUAL))
+		return;
+
+	tick_virtual_source->withdraw();
+	/* Timekeeping may be suspended: no clock is read. A time that has passed fires at once. */
+	if (!(ts->flags & TS_FLAG_STOPPED))
+		tick_virtual_arm(ts, ts->virtual_next);
+	ts->flags &= ~TS_FLAG_VIRTUAL;
+}
+
+void __init tick_virtual_register(const struct tick_virtual_source *source)
+{
+	tick_virtual_source = source;
+	static_branch_enable(&tick_virtual_key);
+}

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The contract of Paratick's MSR: who may declare what, how it is read, saved, restored and
+ * reset, and which ticks come. Documentation/virt/kvm/x86/paratick.rst describes it.
+ */
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <asm/kvm_paratick.h>
+
+#include "apic.h"
+#include "kvm_util.h"
+#include "processor.h"
+#include "test_util.h"
+
+#define X86_FEATURE_KVM_PARATICK \
+	KVM_X86_CPU_FEATURE(0x40000001, 0, EAX, KVM_FEATURE_PARATICK)
+#define PARAMETER "/sys/module/kvm/parameters/paratick"
+
+#define TICK_VECTOR 0x40
+#define TIMER_VECTOR 0x41
+#define DECLARE(period) (((u64)TICK_VECTOR << KVM_PARATICK_VECTOR_SHIFT) | (period))
+#define MS 1000000ul
+#define SHORTEST MS
+
+/* The local timer counts nanoseconds: 1 GHz, divided by 1. */
+#define DIVIDE_BY_1 0xb
+#define TIMER_PERIOD (10 * MS)
+
+/* What the guest and the test tell each other; in memory of the guest. */
+struct shared {
+	u64 ticks, timers;	/* interrupts so far */
+	u64 value;		/* to write, or read */
+	u64 until;		/* so many interrupts end a wait */
+	u64 vector;		/* of the exception, 0: none */
+};
+
+static struct kvm_vm *vm;
+static struct kvm_vcpu *vcpu;
+static struct shared *shared, *guest_shared;
+
+static void tick_handler(struct ex_regs *regs)
+{
+	guest_shared->ticks++;
+	x2apic_write_reg(APIC_EOI, 0);
+}
+
+static void timer_handler(struct ex_regs *regs)
+{
+	guest_shared->timers++;
+	x2apic_write_reg(APIC_EOI, 0);
+}
+
+/* Each run of the vCPU writes the MSR and reads it back. */
+static void writing_guest_code(struct shared *s)
+{
+	for (;;) {
+		s->vector = wrmsr_safe(MSR_KVM_PARATICK, s->value);
+		GUEST_SYNC(0);
+	}
+}
+
+static void reading_guest_code(struct shared *s)
+{
+	for (;;) {
+		s->vector = rdmsr_safe(MSR_KVM_PARATICK, &s->value);
+		GUEST_SYNC(0);
+	}
+}
+
+/* Declares, and computes until so many ticks have come. */
+static void computing_guest_code(struct shared *s)
+{
+	x2apic_enable();
+	wrmsr(MSR_KVM_PARATICK, s->value);
+	asm volatile("sti");
+	while (READ_ONCE(s->ticks) < s->until)
+		cpu_relax();
+	asm volatile("cli");
+	GUEST_SYNC(0);
+}
+
+/* Declares, again and again, until so many times, a different period each time. */
+static void declaring_guest_code(struct shared *s)
+{
+	u64 round;
+
+	x2apic_enable();
+	asm volatile("sti");
+	for (round = 0; round < s->until; round++)
+		wrmsr(MSR_KVM_PARATICK, DECLARE(SHORTEST + (round * 7919) % SHORTEST));
+	asm volatile("cli");
+	GUEST_SYNC(0);
+}
+
+/* Sleeps, and is woken by nothing but its local timer. */
+static void sleeping_guest_code(struct shared *s)
+{
+	x2apic_enable();
+	wrmsr(MSR_KVM_PARATICK, s->value);
+	x2apic_write_reg(APIC_TDCR, DIVIDE_BY_1);
+	x2apic_write_reg(APIC_LVTT, APIC_LVT_TIMER_PERIODIC | TIMER_VECTOR);
+	x2apic_write_reg(APIC_TMICT, TIMER_PERIOD);
+	while (READ_ONCE(s->timers) < s->until)
+		asm volatile("sti; hlt; cli");
+	x2apic_write_reg(APIC_TMICT, 0);
+	GUEST_SYNC(0);
+}
+
+static bool try_parameter(const char *path, const char *value)
+{
+	int fd = open(path, O_WRONLY);
+	bool done;
+
+	if (fd < 0)
+		return false;
+	done = write(fd, value, strlen(value)) == (ssize_t)strlen(value);
+	close(fd);
+	return done;
+}
+
+static void set_mode(const char *mode)
+{
+	TEST_ASSERT(try_parameter(PARAMETER, mode), "writing %s to " PARAMETER, mode);
+}
+
+static void make_vm(void *code, bool aware)
+{
+	vm_vaddr_t page;
+
+	vm = vm_create_with_one_vcpu(&vcpu, code);
+	if (aware)
+		vcpu_set_cpuid_feature(vcpu, X86_FEATURE_KVM_PARATICK);
+	else
+		vcpu_clear_cpuid_feature(vcpu, X86_FEATURE_KVM_PARATICK);
+	vm_install_exception_handler(vm, TICK_VECTOR, tick_handler);
+	vm_install_exception_handler(vm, TIMER_VECTOR, timer_handler);
+	page = vm_vaddr_alloc_page(vm);
+	shared = addr_gva2hva(vm, page);
+	guest_shared = (struct shared *)page;
+	sync_global_to_guest(vm, guest_shared);
+	vcpu_args_set(vcpu, 1, page);
+}
+
+static void run(void)
+{
+	struct ucall uc;
+
+	vcpu_run(vcpu);
+	TEST_ASSERT_KVM_EXIT_REASON(vcpu, KVM_EXIT_IO);
+	switch (get_ucall(vcpu, &uc)) {
+	case UCALL_SYNC:
+		return;
+	case UCALL_ABORT:
+		REPORT_GUEST_ASSERT(uc);
+	default:
+		TEST_FAIL("unexpected ucall %lu", uc.cmd);
+	}
+}
+
+/* The exception that the guest has when it writes @value; 0: none. */
+static u64 written(u64 value)
+{
+	shared->value = value;
+	run();
+	return shared->vector;
+}
+
+static u64 stat(const char *name)
+{
+	struct kvm_stats_header header;
+	struct kvm_stats_desc *all, *desc;
+	int fd = vcpu_get_stats_fd(vcpu);
+	bool found = false;
+	u64 value = 0;
+
+	read_stats_header(fd, &header);
+	all = read_stats_descriptors(fd, &header);
+	for (u32 i = 0; i < header.num_desc && !found; i++) {
+		desc = get_stats_descriptor(all, i, &header);
+		found = !strcmp(desc->name, name);
+		if (found)
+			read_stat_data(fd, &header, desc, &value, 1);
+	}
+	free(all);
+	close(fd);
+	TEST_ASSERT(found, "the vCPU has no statistic %s", name);
+	return value;
+}
+
+static u64 now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000 * MS + time.tv_nsec;
+}
+
+static void test_feature_bit(void)
+{
+	make_vm(writing_guest_code, false);
+	TEST_ASSERT_EQ(written(DECLARE(4 * MS)), GP_VECTOR);
+	TEST_ASSERT_EQ(written(0), GP_VECTOR);
+	TEST_ASSERT(_vcpu_set_msr(vcpu, MSR_KVM_PARATICK, DECLARE(4 * MS)) != 1,
+		    "a vCPU without the feature was made to have ticks");
+	kvm_vm_free(vm);
+}
+
+static void test_values(void)
+{
+	static const u64 refused[] = {
+		4 * MS,						/* no vector */
+		(31ull << KVM_PARATICK_VECTOR_SHIFT) | 4 * MS,	/* of an exception */
+		DECLARE(0),
+		DECLARE(1),
+		DECLARE(SHORTEST - 1),
+		DECLARE(KVM_PARATICK_MAX_PERIOD + 1ul),
+		DECLARE(4 * MS) | BIT_ULL(40),
+		DECLARE(4 * MS) | BIT_ULL(63),
+		~0ull,
+	};
+	static const u64 accepted[] = {
+		DECLARE(SHORTEST), DECLARE(3333333), DECLARE(4 * MS), DECLARE(KVM_PARATICK_MAX_PERIOD),
+		(32ull << KVM_PARATICK_VECTOR_SHIFT) | 4 * MS,
+		(255ull << KVM_PARATICK_VECTOR_SHIFT) | 4 * MS,
+		0,
+	};
+
+	make_vm(writing_guest_code, true);
+	for (int i = 0; i < ARRAY_SIZE(refused); i++) {
+		TEST_ASSERT_EQ(written(refused[i]), GP_VECTOR);
+		TEST_ASSERT_EQ(vcpu_get_msr(vcpu, MSR_KVM_PARATICK), 0);
+	}
+	for (int i = 0; i < ARRAY_SIZE(accepted); i++) {
+		TEST_ASSERT_EQ(written(accepted[i]), 0);
+		TEST_ASSERT_EQ(vcpu_get_msr(vcpu, MSR_KVM_PARATICK), accepted[i]);
+	}
+	TEST_ASSERT_EQ(written(DECLARE(4 * MS)), 0);
+	TEST_ASSERT_EQ(written(~0ull), GP_VECTOR);
+	TEST_ASSERT_EQ(vcpu_get_msr(vcpu, MSR_KVM_PARATICK), DECLARE(4 * MS));
+	kvm_vm_free(vm);
+}
+
+/* What a guest reads that was restored here, or whose host thought again. */
+static void test_reading(void)
+{
+	const struct kvm_msr_list *list = kvm_get_msr_index_list();
+	bool listed = false;
+
+	for (u32 i = 0; i < list->nmsrs; i++)
+		listed |= list->indices[i] == MSR_KVM_PARATICK;
+	TEST_ASSERT(listed, "the MSR would not be saved");
+
+	make_vm(reading_guest_code, true);
+	run();
+	TEST_ASSERT(!shared->vector && !shared->value, "declared by nobody");
+
+	vcpu_set_msr(vcpu, MSR_KVM_PARATICK, DECLARE(4 * MS));
+	run();
+	TEST_ASSERT_EQ(shared->value, DECLARE(4 * MS));
+
+	set_mode("off");
+	run();
+	TEST_ASSERT_EQ(shared->value, 0);
+	TEST_ASSERT_EQ(vcpu_get_msr(vcpu, MSR_KVM_PARATICK), DECLARE(4 * MS));
+	set_mode("filled");
+	run();
+	TEST_ASSERT_EQ(shared->value, DECLARE(4 * MS));
+
+	/* From a host that let guests have more ticks. */
+	vcpu_set_msr(vcpu, MSR_KVM_PARATICK, DECLARE(SHORTEST / 2));
+	run();
+	TEST_ASSERT_EQ(shared->value, 0);
+	TEST_ASSERT_EQ(vcpu_get_msr(vcpu, MSR_KVM_PARATICK), DECLARE(SHORTEST / 2));
+	TEST_ASSERT(_vcpu_set_msr(vcpu, MSR_KVM_PARATICK, ~0ull) != 1, "nonsense was restored");
+	kvm_vm_free(vm);
+}
+
+static void test_off(void)
+{
+	make_vm(writing_guest_code, true);
+	set_mode("off");
+	TEST_ASSERT_EQ(written(DECLARE(4 * MS)), GP_VECTOR);
+	TEST_ASSERT_EQ(written(0), 0);
+	set_mode("filled");
+	kvm_vm_free(vm);
+}
+
+static void test_reset(void)
+{
+	struct kvm_mp_state init = { .mp_state = KVM_MP_STATE_INIT_RECEIVED };
+
+	make_vm(writing_guest_code, true);
+	TEST_ASSERT_EQ(written(DECLARE(4 * MS)), 0);
+	vcpu_mp_state_set(vcpu, &init);
+	TEST_ASSERT_EQ(vcpu_get_msr(vcpu, MSR_KVM_PARATICK), 0);
+	kvm_vm_free(vm);
+}
+
+/* Ticks come to a guest that computes, and no sooner than declared. */
+static void test_rate(const char *mode, u64 period, u64 count)
+{
+	u64 start, length;
+
+	set_mode(mode);
+	make_vm(computing_guest_code, true);
+	shared->value = DECLARE(period);
+	shared->until = count;
+	start = now();
+	run();
+	length = now() - start;
+	pr_info("%s: %lu ticks of %lu ns in %lu ns, %lu of them by a timer\n", mode, count, period,
+		length, stat("paratick_filled"));
+	TEST_ASSERT(length >= (count - 1) * period, "too many ticks");
+	TEST_ASSERT(stat("paratick_injected") >= count, "ticks from elsewhere");
+	TEST_ASSERT(strcmp(mode, "host-ticks") || !stat("paratick_filled"), "a timer was armed");
+	kvm_vm_free(vm);
+	set_mode("filled");
+}
+
+static void test_rates(void)
+{
+	test_rate("filled", 10 * MS, 20);
+	test_rate("filled", 4 * MS, 50);
+	test_rate("filled", 3333333, 50);
+	test_rate("filled", MS, 100);
+	test_rate("host-ticks", 4 * MS, 50);
+	test_rate("host-ticks", MS, 20);
+}
+
+static void test_declaring_in_a_loop(void)
+{
+	u64 start, length;
+
+	make_vm(declaring_guest_code, true);
+	shared->until = 20000;
+	start = now();
+	run();
+	length = now() - start;
+	pr_info("%lu ticks in %lu ns\n", shared->ticks, length);
+	TEST_ASSERT(shared->ticks <= length / SHORTEST + 1, "more ticks than the limit allows");
+	TEST_ASSERT(stat("paratick_filled") <= length / SHORTEST + 1, "more timers than that");
+	kvm_vm_free(vm);
+}
+
+static void test_timer_counts(void)
+{
+	make_vm(sleeping_guest_code, true);
+	shared->value = DECLARE(4 * MS);
+	shared->until = 20;
+	run();
+	pr_info("%lu timers, %lu ticks, %lu taken\n", shared->timers, shared->ticks,
+		stat("paratick_taken"));
+	/* It is out of the guest for a moment at the end, and at the beginning. */
+	TEST_ASSERT(stat("paratick_taken") >= shared->until - 2, "ticks beside timers");
+	kvm_vm_free(vm);
+}
+
+int main(void)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} tests[] = {
+		{ "the feature bit", test_feature_bit },
+		{ "values", test_values },
+		{ "reading", test_reading },
+		{ "off", test_off },
+		{ "reset", test_reset },
+		{ "rates", test_rates },
+		{ "declaring in a loop", test_declaring_in_a_loop },
+		{ "a timer counts as a tick", test_timer_counts },
+	};
+
+	__TEST_REQUIRE(!access(PARAMETER, F_OK), "This kernel has no Paratick");
+	set_mode("filled");
+	TEST_REQUIRE(kvm_cpu_has(X86_FEATURE_KVM_PARATICK));
+	for (int i = 0; i < ARRAY_SIZE(tests); i++) {
+		pr_info("%s\n", tests[i].name);
+		tests[i].run();
+	}
+	return 0;
+}
