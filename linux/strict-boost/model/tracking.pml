@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Strict Boost: the account of IPIs that a receiver has not taken, as arch/x86/kvm/strict_boost.c
+ * Strict Boost: the account of IPIs that a receiver has not taken, as arch/x86/kvm/strict_boost_ipi.c
  * keeps it, of one vector. Two senders, one receiver; every interleaving of their steps. What is
  * modelled: the bit in the IRR, the row of senders, taking, leaving the pCPU. Left out: further
  * vectors, which have rows of their own; reordering inside a CPU, as each two steps that matter have a

@@ -16,33 +16,13 @@
  * a CPU reschedule for example. Its receiver is then boosted in vain, takes the IPI, and is no
  * candidate any more: one boost for one IPI.
  *
- * How receivers are known. For each vCPU there is a bit for each sender of an IPI that it has not
- * taken, and a row of bits for each vector, of which guests use few. All without locks:
- *
- *	sender				receiver
- *	IRR[vector] = 1			row of vector = 0
- *	(barrier)			(barrier)
- *	row[sender] = 1			IRR[vector] = 0
- *
- * Not lost: let an IPI be pending, so that the last IRR[vector] = 0 came before the sender's
- * IRR[vector] = 1. The row was cleared before the former, the bit set after the latter: it stands.
- * Between its two steps the bit is missing, but it is the sender alone who asks for it.
- * Not kept: a bit may be set just after its IPI was taken. The sender looks at the IRR again and clears
- * it, unless the vector is pending from somebody else by then. In that case it goes when the vector is
- * next taken, or at the latest when the receiver is next put. A bit counts only while the vector is
- * pending in the receiver's IRR as well.
- *
- * Where the CPU delivers interrupts by itself (APICv, AVIC), nobody clears a row when a vector is
- * taken; the receiver does so when it is put, which is before it can be a candidate. Where it sends
- * IPIs by itself too, senders are not known. Then whoever has an interrupt pending is a candidate
- * after the known receivers; kvm.strict_boost=pending does so everywhere.
- *
- * Not tracked: NMI, INIT, SIPI and SMI, which are no vectors, and what is sent to oneself.
+ * How receivers are known is in strict_boost_ipi.c. Where the CPU sends IPIs by itself (IPI
+ * virtualization, AVIC), they are not. Then whoever has an interrupt pending is a candidate after the
+ * known receivers; kvm.strict_boost=pending does so everywhere.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/atomic.h>
-#include <linux/bitops.h>
 #include <linux/kvm_host.h>
 #include <linux/moduleparam.h>
 #include <linux/sched.h>
@@ -74,8 +54,6 @@ enum boost_verdict {
 
 #define CREATE_TRACE_POINTS
 #include "strict_boost_trace.h"
-
-#define BOOST_SHARED_SLOT	(KVM_STRICT_BOOST_SLOTS - 1)
 
 /* Refusals of the scheduler, for want of competition, after which a look ends; KVM's own figure. */
 #define BOOST_TRIES		3
@@ -110,149 +88,6 @@ static const struct kernel_param_ops boost_mode_ops = {
 };
 module_param_cb(strict_boost, &boost_mode_ops, NULL, 0644);
 
-/* The slot of a vector; with @add it gets one. -1: no IPI has had this vector yet. */
-static int boost_slot(struct kvm_strict_boost_vm *vm, u8 vector, bool add)
-{
-	u8 seen;
-	int i;
-
-	for (i = 0; i < BOOST_SHARED_SLOT; i++) {
-		seen = READ_ONCE(vm->vectors[i]);
-		if (!seen && add)
-			seen = cmpxchg(&vm->vectors[i], 0, vector) ?: vector;
-		if (seen == vector)
-			return i;
-		if (!seen)
-			return -1;
-	}
-	if (add && !test_bit(vector, vm->shared))
-		set_bit(vector, vm->shared);
-	return test_bit(vector, vm->shared) ? BOOST_SHARED_SLOT : -1;
-}
-
-static bool boost_vector_pending(struct kvm_lapic *apic, u8 vector)
-{
-	return kvm_lapic_get_reg(apic, APIC_IRR + 0x10 * (vector / 32)) & BIT(vector % 32);
-}
-
-/* Whether a vector of the slot waits for @vcpu; in the shared slot, one besides @but. */
-static bool boost_slot_pending(struct kvm_vcpu *vcpu, int slot, u8 but)
-{
-	struct kvm_strict_boost_vm *vm = &vcpu->kvm->arch.strict_boost;
-	struct kvm_lapic *apic = vcpu->arch.apic;
-	unsigned int vector;
-
-	/* What is posted is not in the IRR yet; which vectors it is, is not asked. */
-	if (kvm_arch_dy_has_pending_interrupt(vcpu))
-		return true;
-	if (slot != BOOST_SHARED_SLOT) {
-		vector = READ_ONCE(vm->vectors[slot]);
-		return vector && boost_vector_pending(apic, vector);
-	}
-	for_each_set_bit(vector, vm->shared, 256) {
-		if (vector != but && boost_vector_pending(apic, vector))
-			return true;
-	}
-	return false;
-}
-
-/* Whether any interrupt waits for @vcpu, whoever it is from. */
-static bool boost_any_pending(struct kvm_vcpu *vcpu)
-{
-	int i;
-
-	if (!lapic_in_kernel(vcpu))
-		return false;
-	for (i = 0; i < 8; i++) {
-		if (kvm_lapic_get_reg(vcpu->arch.apic, APIC_IRR + 0x10 * i))
-			return true;
-	}
-	return kvm_arch_dy_has_pending_interrupt(vcpu);
-}
-
-void __kvm_strict_boost_sent(struct kvm_vcpu *from, struct kvm_vcpu *to, u8 vector)
-{
-	int slot = boost_slot(&from->kvm->arch.strict_boost, vector, true);
-	unsigned long *row = to->arch.strict_boost.senders[slot];
-
-	/*
-	 * The bit comes after the IRR. With a bit that is set already nothing is to be done, and
-	 * nothing to be ordered: the receiver has not cleared its row since.
-	 */
-	smp_mb();
-	if (test_and_set_bit(from->vcpu_idx, row))
-		return;
-	from->stat.strict_boost_ipis++;
-
-	/* Taken meanwhile, and the row perhaps cleared before the bit was set. */
-	if (!boost_slot_pending(to, slot, 0) && test_and_clear_bit(from->vcpu_idx, row))
-		from->stat.strict_boost_taken++;
-}
-
-/* Forgets the senders of a slot. To be called in the thread of @vcpu. */
-static void boost_clear(struct kvm_vcpu *vcpu, int slot)
-{
-	unsigned long *row = vcpu->arch.strict_boost.senders[slot];
-	int i, words = BITS_TO_LONGS(atomic_read(&vcpu->kvm->online_vcpus));
-
-	for (i = 0; i < words; i++) {
-		/* A full barrier: the IRR is cleared after this. */
-		if (READ_ONCE(row[i]))
-			vcpu->stat.strict_boost_taken += hweight_long(xchg(&row[i], 0));
-	}
-}
-
-void __kvm_strict_boost_taken(struct kvm_vcpu *vcpu, u8 vector)
-{
-	int slot = boost_slot(&vcpu->kvm->arch.strict_boost, vector, false);
-
-	if (slot < 0)
-		return;
-	if (slot == BOOST_SHARED_SLOT && boost_slot_pending(vcpu, slot, vector))
-		return;
-	boost_clear(vcpu, slot);
-}
-
-/*
- * Forgets senders whose IPIs are gone: taken by the CPU itself, gone with a reset, or taken between
- * the sender's two steps. What was set before the vector is found not pending is old, but a sender of
- * an old bit may send again meanwhile: then the vector is pending afterwards, and the bits come back.
- * Only such a sender can miss its bit, and only if it spins within these few instructions.
- */
-static void boost_reconcile(struct kvm_vcpu *vcpu, int slot)
-{
-	unsigned long *row = vcpu->arch.strict_boost.senders[slot], old;
-	int i, words = BITS_TO_LONGS(atomic_read(&vcpu->kvm->online_vcpus));
-
-	for (i = 0; i < words; i++) {
-		old = READ_ONCE(row[i]);
-		if (!old)
-			continue;
-		/* Pairs with the barrier in __kvm_strict_boost_sent(). */
-		smp_rmb();
-		if (boost_slot_pending(vcpu, slot, 0))
-			return;
-		atomic_long_andnot(old, (atomic_long_t *)&row[i]);
-		/* As above: who finds the bit set has made the vector pending before. */
-		smp_mb__after_atomic();
-		if (boost_slot_pending(vcpu, slot, 0))
-			atomic_long_or(old, (atomic_long_t *)&row[i]);
-		else
-			vcpu->stat.strict_boost_taken += hweight_long(old);
-	}
-}
-
-/* @vcpu leaves its CPU and can be a candidate from now on. */
-void __kvm_strict_boost_put(struct kvm_vcpu *vcpu)
-{
-	int slot;
-
-	if (!lapic_in_kernel(vcpu))
-		return;
-	for (slot = 0; slot < KVM_STRICT_BOOST_SLOTS; slot++)
-		boost_reconcile(vcpu, slot);
-}
-
 void __kvm_strict_boost_loaded(struct kvm_vcpu *vcpu)
 {
 	u64 asked = READ_ONCE(vcpu->arch.strict_boost.boosted_ns);
@@ -266,21 +101,6 @@ void __kvm_strict_boost_loaded(struct kvm_vcpu *vcpu)
 	if (after < NSEC_PER_MSEC / 2)
 		vcpu->stat.strict_boost_ran_soon++;
 	trace_kvm_strict_boost_ran(vcpu, after);
-}
-
-/* Whether @to has not taken an IPI of @me. To be asked in the thread of @me. */
-static bool boost_awaits(struct kvm_vcpu *me, struct kvm_vcpu *to)
-{
-	int slot;
-
-	if (!lapic_in_kernel(to))
-		return false;
-	for (slot = 0; slot < KVM_STRICT_BOOST_SLOTS; slot++) {
-		if (test_bit(me->vcpu_idx, to->arch.strict_boost.senders[slot]) &&
-		    boost_slot_pending(to, slot, 0))
-			return true;
-	}
-	return false;
 }
 
 static bool boost_runnable(struct kvm_vcpu *vcpu)
@@ -325,7 +145,7 @@ struct boost_look {
 	struct kvm_vcpu *me;
 	bool kernel_only;
 	bool stock;
-	int tries;
+	int tries;	/* refusals that are left */
 	int boosted;
 };
 
@@ -337,9 +157,9 @@ static enum boost_verdict boost_judge(const struct boost_look *look, struct kvm_
 
 	switch (cause) {
 	case BOOST_CAUSE_IPI:
-		return boost_awaits(look->me, vcpu) ? BOOST_CHOSEN : BOOST_NO_RECEIVER;
+		return kvm_strict_boost_awaits(look->me, vcpu) ? BOOST_CHOSEN : BOOST_NO_RECEIVER;
 	case BOOST_CAUSE_PENDING:
-		return boost_any_pending(vcpu) ? BOOST_CHOSEN : BOOST_NO_RECEIVER;
+		return kvm_strict_boost_pending(vcpu) ? BOOST_CHOSEN : BOOST_NO_RECEIVER;
 	default:
 		return look->stock ? boost_judge_stock(vcpu, look->kernel_only) :
 				     boost_judge_lock(vcpu, look->kernel_only);
@@ -369,8 +189,26 @@ static bool boost_ask(struct boost_look *look, struct kvm_vcpu *vcpu, enum boost
 	return answer < 0 && --look->tries == 0;
 }
 
-/* Asks for those whom the cause makes candidates, beginning behind the last that was boosted. */
-static void boost_pass(struct boost_look *look, enum boost_cause cause)
+/* Which candidates a pass is about, by the pCPU that they wait for. */
+enum boost_where {
+	BOOST_ANYWHERE,
+	BOOST_ELSEWHERE,
+	BOOST_HERE,
+};
+
+static bool boost_is_there(const struct boost_look *look, struct kvm_vcpu *vcpu,
+			   enum boost_where where)
+{
+	bool here = READ_ONCE(vcpu->cpu) == look->me->cpu;
+
+	return where == BOOST_ANYWHERE || here == (where == BOOST_HERE);
+}
+
+/*
+ * Asks for those whom the cause makes candidates, beginning behind the last that was boosted. Returns
+ * whether the look is over.
+ */
+static bool boost_pass(struct boost_look *look, enum boost_cause cause, enum boost_where where)
 {
 	struct kvm *kvm = look->me->kvm;
 	int n, nr = atomic_read(&kvm->online_vcpus);
@@ -380,15 +218,26 @@ static void boost_pass(struct boost_look *look, enum boost_cause cause)
 
 	for (n = 1; n <= nr; n++) {
 		vcpu = kvm_get_vcpu(kvm, (last + n) % nr);
-		if (!vcpu || vcpu == look->me)
+		if (!vcpu || vcpu == look->me || !boost_is_there(look, vcpu, where))
 			continue;
 		verdict = boost_judge(look, vcpu, cause);
 		if (verdict == BOOST_RUNS)
 			continue;
 		trace_kvm_strict_boost_judged(look->me, vcpu, cause, verdict);
 		if (verdict == BOOST_CHOSEN && boost_ask(look, vcpu, cause))
-			return;
+			return true;
 	}
+	return false;
+}
+
+/*
+ * Has the receivers run. Those that wait for other pCPUs come first: if they can be had without giving
+ * way to them, they take the IPI while this vCPU still runs.
+ */
+static void boost_receivers(struct boost_look *look, enum boost_cause cause)
+{
+	if (!boost_pass(look, cause, BOOST_ELSEWHERE))
+		boost_pass(look, cause, BOOST_HERE);
 }
 
 /* How many vCPUs have not taken an IPI of @me, whether they run or not. */
@@ -399,7 +248,7 @@ static u32 boost_awaited(struct kvm_vcpu *me)
 	u32 count = 0;
 
 	kvm_for_each_vcpu(i, vcpu, me->kvm)
-		count += boost_awaits(me, vcpu);
+		count += kvm_strict_boost_awaits(me, vcpu);
 	return count;
 }
 
@@ -425,13 +274,13 @@ bool kvm_strict_boost_on_spin(struct kvm_vcpu *me, bool kernel_only)
 
 	kvm_vcpu_set_in_spin_loop(me, true);
 	if (mode == KVM_STRICT_BOOST_TRACK)
-		boost_pass(&look, BOOST_CAUSE_IPI);
+		boost_receivers(&look, BOOST_CAUSE_IPI);
 	if (!look.boosted && (mode == KVM_STRICT_BOOST_PENDING ||
 			      (mode == KVM_STRICT_BOOST_TRACK && kvm_vcpu_apicv_active(me))))
-		boost_pass(&look, BOOST_CAUSE_PENDING);
+		boost_receivers(&look, BOOST_CAUSE_PENDING);
 	me->stat.strict_boost_ipi_looks += look.boosted != 0;
 	if (!look.boosted && look.tries)
-		boost_pass(&look, BOOST_CAUSE_LOCK);
+		boost_pass(&look, BOOST_CAUSE_LOCK, BOOST_ANYWHERE);
 	if (!look.boosted)
 		me->stat.strict_boost_nobody++;
 	kvm_vcpu_set_in_spin_loop(me, false);

@@ -24,6 +24,8 @@ void __kvm_strict_boost_sent(struct kvm_vcpu *from, struct kvm_vcpu *to, u8 vect
 void __kvm_strict_boost_taken(struct kvm_vcpu *vcpu, u8 vector);
 void __kvm_strict_boost_put(struct kvm_vcpu *vcpu);
 void __kvm_strict_boost_loaded(struct kvm_vcpu *vcpu);
+bool kvm_strict_boost_awaits(struct kvm_vcpu *me, struct kvm_vcpu *to);
+bool kvm_strict_boost_pending(struct kvm_vcpu *vcpu);
 
 static inline bool kvm_strict_boost_tracks(void)
 {
