@@ -178,6 +178,29 @@ fn a_choice_that_has_not_run_when_the_yielder_chooses_again_failed() {
 }
 
 #[test]
+fn a_yielder_that_keeps_its_pcpu_may_have_several_choices_under_way() {
+    let mut host = Host::new();
+    host.at(2, 99, Kind::Migrate { tid: 12, to: 2 });
+    host.spin();
+    for number in [1, 2] {
+        host.boost(number);
+        host.returned(2);
+    }
+    host.end();
+    // It looks again before either ran, which proves nothing against them.
+    host.spin();
+    host.end();
+    host.switch(1, 99, 11, TaskState::Runnable);
+    host.switch(2, 0, 98, TaskState::Runnable);
+    let expected = [
+        (Outcome::RanNext, 1),
+        (Outcome::SchedulerMismatch, 1),
+        (Outcome::LostOpportunity, 1),
+    ];
+    assert_eq!(host.outcomes(), expected);
+}
+
+#[test]
 fn boosting_one_that_has_no_ipi_while_another_has_is_an_overboost() {
     let mut host = Host::new();
     host.call(2);

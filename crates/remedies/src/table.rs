@@ -59,14 +59,67 @@ pub(crate) static ALL: [Remedy; 4] = [
     Remedy {
         name: "strict-boost",
         title: "Strict Boost: after a pause-loop exit the vCPU that is waited for is boosted",
+        parameter: "kvm.strict_boost",
+        off: "off",
+        modes: &[
+            Mode {
+                name: "track",
+                about: "receivers of the spinner's own IPIs, else vCPUs preempted in kernel mode",
+            },
+            Mode {
+                name: "pending",
+                about: "vCPUs with an interrupt pending, else those preempted in kernel mode: for \
+                        hosts that do not see IPIs",
+            },
+            Mode {
+                name: "observe",
+                about: "stock KVM's choice, counted and traced",
+            },
+        ],
+        default_mode: "track",
+        feature_bit: None,
+        trace_system: Some("kvm_strict_boost"),
+        guest_off: None,
+        vmm: VmmDuty::Nothing,
+        shipped: true,
+        folder: "strict-boost",
         answers: &[Stall::BoostTarget],
-        ..planned("strict-boost", "kvm.strict_boost")
     },
     Remedy {
         name: "debooster",
         title: "Debooster: the host scheduler obeys a directed yield",
+        parameter: "sched.debooster",
+        off: "off",
+        modes: &[
+            Mode {
+                name: "nudge",
+                about: "as handover, but a yielder whose target waits for another pCPU keeps its own",
+            },
+            Mode {
+                name: "handover",
+                about: "the target runs before its turn, and later waits the longer",
+            },
+            Mode {
+                name: "penalty",
+                about: "the yielder falls behind the target, as in the paper",
+            },
+            Mode {
+                name: "credit",
+                about: "the target's lag is lifted, as proposed for mainline in June 2026",
+            },
+            Mode {
+                name: "no-forfeit",
+                about: "as in Linux 6.12.0, where a yield costs the yielder no time",
+            },
+        ],
+        default_mode: "nudge",
+        feature_bit: None,
+        trace_system: Some("kvm_debooster"),
+        guest_off: None,
+        vmm: VmmDuty::Nothing,
+        shipped: true,
+        folder: "debooster",
         answers: &[Stall::BoostOutcome],
-        ..planned("debooster", "kvm.debooster")
     },
 ];
 

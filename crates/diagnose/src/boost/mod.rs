@@ -33,6 +33,8 @@ struct Try {
     /// The outcome should the target run next.
     if_next: Outcome,
     agreed: bool,
+    /// The yielder went on while the target was to run elsewhere: choosing again proves nothing.
+    kept_pcpu: bool,
     /// The vCPU on the target's pCPU left its guest after the request.
     left: bool,
     verdict: Option<Verdict>,
@@ -67,12 +69,15 @@ pub struct Decided {
     pub next: bool,
 }
 
-/// Follows attempts; one per vCPU can be under way.
+/// What `yield_to` returns where the yielder keeps its pCPU and the target is to run on another.
+const KEPT_PCPU: i64 = 2;
+
+/// Follows attempts; a yielder that keeps its pCPU can have several under way.
 #[derive(Debug, Default)]
 pub struct Boosts {
     spins: Vec<Option<Spin>>,
-    tries: Vec<Option<Try>>,
-    /// Yielders with a try that is not decided.
+    tries: Vec<Vec<Try>>,
+    /// Yielders with tries that are not decided.
     active: Vec<VcpuId>,
     /// By yielder.
     pub tallies: Vec<Tally>,
@@ -92,7 +97,7 @@ impl Boosts {
     fn grow(&mut self, vcpus: usize) {
         if self.tallies.len() < vcpus {
             self.spins.resize(vcpus, None);
-            self.tries.resize(vcpus, None);
+            self.tries.resize_with(vcpus, Vec::new);
             self.tallies.resize_with(vcpus, Tally::default);
         }
     }
@@ -161,7 +166,7 @@ impl Boosts {
         machine: &Machine,
         calls: &impl Awaits,
     ) {
-        self.drop_try(me);
+        self.drop_tries(me, |current| !current.agreed);
         let tally = &mut self.tallies[me];
         let Some(spin) = &mut self.spins[me] else {
             tally.hinted += 1;
@@ -184,7 +189,7 @@ impl Boosts {
         } else {
             halted
         };
-        self.tries[me] = Some(Try {
+        self.tries[me].push(Try {
             target,
             from_pcpu: event.cpu,
             began_ns: event.time_ns,
@@ -196,30 +201,37 @@ impl Boosts {
                 Outcome::RanNext
             },
             agreed: false,
+            kept_pcpu: false,
             left: false,
             verdict: None,
         });
-        self.active.push(me);
+        self.note_active(me);
     }
 
-    fn drop_try(&mut self, me: VcpuId) {
-        if self.tries[me].take().is_some() {
-            self.tallies[me].unresolved += 1;
-        }
+    fn note_active(&mut self, me: VcpuId) {
         self.active.retain(|&id| id != me);
+        if !self.tries[me].is_empty() {
+            self.active.push(me);
+        }
+    }
+
+    fn drop_tries(&mut self, me: VcpuId, which: impl Fn(&Try) -> bool) {
+        let before = self.tries[me].len();
+        self.tries[me].retain(|current| !which(current));
+        self.tallies[me].unresolved += (before - self.tries[me].len()) as u64;
+        self.note_active(me);
     }
 
     /// The yielder chooses again: a choice that was agreed to and has not run by now has failed.
     fn supersede(&mut self, me: VcpuId) {
-        match &mut self.tries[me] {
-            Some(current) if current.agreed => {
+        for current in &mut self.tries[me] {
+            if current.agreed && !current.kept_pcpu {
                 current
                     .verdict
                     .get_or_insert(Verdict::Other(Instead::Unseen));
-                self.decide(me);
             }
-            _ => {}
         }
+        self.decide(me);
     }
 
     /// The vCPU on the target's pCPU leaves its guest, and enters it again: it was kept.
@@ -227,42 +239,42 @@ impl Boosts {
         let mut decided = None;
         for at in (0..self.active.len()).rev() {
             let me = self.active[at];
-            let Some(current) = &mut self.tries[me] else {
-                continue;
-            };
-            let target = &machine.vcpus[current.target];
-            let elsewhere = event.cpu != target.pcpu || event.tid == target.tid;
-            if elsewhere || current.verdict.is_some() || current.from_pcpu == event.cpu {
-                continue;
+            for current in &mut self.tries[me] {
+                let target = &machine.vcpus[current.target];
+                let elsewhere = event.cpu != target.pcpu || event.tid == target.tid;
+                if elsewhere || current.verdict.is_some() || current.from_pcpu == event.cpu {
+                    continue;
+                }
+                if matches!(event.kind, Kind::Exit { .. }) {
+                    current.left = true;
+                } else if current.left {
+                    current.verdict = Some(Verdict::Other(who(me, event.tid, machine)));
+                }
             }
-            if matches!(event.kind, Kind::Exit { .. }) {
-                current.left = true;
-            } else if current.left {
-                current.verdict = Some(Verdict::Other(who(me, event.tid, machine)));
-                decided = self.decide(me).or(decided);
-            }
+            decided = self.decide(me).or(decided);
         }
         decided
     }
 
     /// The return probe fires once the yielder runs again, so the switches came before it.
     fn returned(&mut self, me: VcpuId, value: i64, machine: &Machine) -> Option<Decided> {
-        let mut current = self.tries[me]?;
+        // The last one is the one that is answered: those before were when it began.
+        let last = self.tries[me].last_mut().filter(|last| !last.agreed)?;
         if value <= 0 {
-            self.tries[me] = None;
-            self.active.retain(|&id| id != me);
+            self.tries[me].pop();
+            self.note_active(me);
             return None;
         }
-        current.agreed = true;
+        last.agreed = true;
+        last.kept_pcpu = value == KEPT_PCPU;
         self.tallies[me].agreed += 1;
         if let Some(spin) = &mut self.spins[me] {
             spin.agreed = true;
         }
         // No switch at all on the run queue of both: the scheduler picked the yielder again.
-        if current.verdict.is_none() && machine.vcpus[current.target].pcpu == current.from_pcpu {
-            current.verdict = Some(Verdict::Other(Instead::Yielder));
+        if last.verdict.is_none() && machine.vcpus[last.target].pcpu == last.from_pcpu {
+            last.verdict = Some(Verdict::Other(Instead::Yielder));
         }
-        self.tries[me] = Some(current);
         self.decide(me)
     }
 
@@ -270,34 +282,43 @@ impl Boosts {
         let mut decided = None;
         for at in (0..self.active.len()).rev() {
             let me = self.active[at];
-            let Some(current) = &mut self.tries[me] else {
-                continue;
-            };
-            if current.verdict.is_some() {
-                continue;
-            }
-            let target = &machine.vcpus[current.target];
-            if target.tid == next {
-                current.verdict = Some(Verdict::Next {
-                    after_ns: event.time_ns.saturating_sub(current.began_ns),
-                    same_pcpu: event.cpu == current.from_pcpu,
-                });
-            } else if event.cpu == target.pcpu {
-                current.verdict = Some(Verdict::Other(who(me, next, machine)));
+            for current in &mut self.tries[me] {
+                if current.verdict.is_some() {
+                    continue;
+                }
+                let target = &machine.vcpus[current.target];
+                if target.tid == next {
+                    current.verdict = Some(Verdict::Next {
+                        after_ns: event.time_ns.saturating_sub(current.began_ns),
+                        same_pcpu: event.cpu == current.from_pcpu,
+                    });
+                } else if event.cpu == target.pcpu {
+                    current.verdict = Some(Verdict::Other(who(me, next, machine)));
+                }
             }
             decided = self.decide(me).or(decided);
         }
         decided
     }
 
+    /// Counts the tries that have a verdict; the last of them.
     fn decide(&mut self, me: VcpuId) -> Option<Decided> {
-        let current = self.tries[me]?;
-        let verdict = current.verdict?;
-        if self.with_returns && !current.agreed {
-            return None;
+        let mut decided = None;
+        let (with_returns, mut at) = (self.with_returns, 0);
+        while let Some(&current) = self.tries[me].get(at) {
+            match current.verdict {
+                Some(verdict) if current.agreed || !with_returns => {
+                    self.tries[me].remove(at);
+                    decided = Some(self.count(me, current, verdict));
+                }
+                _ => at += 1,
+            }
         }
-        self.tries[me] = None;
-        self.active.retain(|&id| id != me);
+        self.note_active(me);
+        decided
+    }
+
+    fn count(&mut self, me: VcpuId, current: Try, verdict: Verdict) -> Decided {
         if let Some(spin) = &mut self.spins[me] {
             spin.agreed = true;
         }
@@ -319,18 +340,18 @@ impl Boosts {
         };
         tally.passed_over += u64::from(current.awaited_ready && outcome == Outcome::Overboost);
         tally.count(current.rip, outcome);
-        Some(Decided {
+        Decided {
             yielder: me,
             target: current.target,
             began_ns: current.began_ns,
             next: matches!(verdict, Verdict::Next { .. }),
-        })
+        }
     }
 
     /// The trace is over.
     pub fn finish(&mut self) {
         for me in 0..self.tries.len() {
-            self.drop_try(me);
+            self.drop_tries(me, |_| true);
         }
     }
 }

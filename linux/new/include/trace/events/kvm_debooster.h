@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Debooster: what the scheduler made of a directed yield.
+ */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM kvm_debooster
+
+#if !defined(_TRACE_KVM_DEBOOSTER_H) || defined(TRACE_HEADER_MULTI_READ)
+#define _TRACE_KVM_DEBOOSTER_H
+
+#include <linux/sched.h>
+#include <linux/tracepoint.h>
+
+/* @debt: virtual time by which the target was ahead of its queue; 0: it was eligible. */
+TRACE_EVENT(kvm_debooster_yield,
+	TP_PROTO(struct task_struct *me, struct task_struct *target, int mode, int cpu, u64 debt,
+		 bool agreed),
+	TP_ARGS(me, target, mode, cpu, debt, agreed),
+
+	TP_STRUCT__entry(
+		__field(u64, debt)
+		__field(pid_t, me)
+		__field(pid_t, target)
+		__field(int, cpu)
+		__field(u8, mode)
+		__field(u8, agreed)
+	),
+
+	TP_fast_assign(
+		__entry->debt	= debt;
+		__entry->me	= me->pid;
+		__entry->target	= target->pid;
+		__entry->cpu	= cpu;
+		__entry->mode	= mode;
+		__entry->agreed	= agreed;
+	),
+
+	TP_printk("pid %d to pid %d on cpu %d mode %u debt %llu agreed %u", __entry->me,
+		  __entry->target, __entry->cpu, __entry->mode, __entry->debt, __entry->agreed)
+);
+
+#endif /* _TRACE_KVM_DEBOOSTER_H */
+
+/* This part must be outside protection. */
+#include <trace/define_trace.h>
