@@ -102,17 +102,12 @@ static bool debooster_lends(struct cfs_rq *cfs_rq)
 }
 
 /*
- * The level on which @me gives way: where it and the target have a queue in common, else the lowest
- * one with somebody to give way to. With a group for each vCPU the task's own queue is not it: there
- * it is alone. On each level the entity is its queue's current one, and so not in the tree.
+ * The lowest level on which @me has somebody to give way to. With a group for each vCPU the task's own
+ * queue is not it: there it is alone. On each level the entity is its queue's current one, and so not
+ * in the tree.
  */
-static struct sched_entity *debooster_level(struct sched_entity *me, struct sched_entity *target,
-					    bool same_rq)
+static struct sched_entity *debooster_contested(struct sched_entity *me)
 {
-	if (same_rq) {
-		find_matching_se(&me, &target);
-		return me;
-	}
 	while (parent_entity(me) && cfs_rq_of(me)->nr_running == 1)
 		me = parent_entity(me);
 	return me;
@@ -195,7 +190,7 @@ static void debooster_update(struct rq *rq, struct sched_entity *se)
 /* yield_to() with a mode; both run queues are locked. Returns whether the target is to run next. */
 static bool debooster_yield_to(struct rq *rq, struct task_struct *p)
 {
-	struct sched_entity *target = &p->se, *me = &rq->curr->se, *level;
+	struct sched_entity *target = &p->se, *me = &rq->curr->se;
 	struct rq *p_rq = task_rq(p);
 	int mode = READ_ONCE(debooster_mode);
 	bool agreed = true;
@@ -224,15 +219,15 @@ static bool debooster_yield_to(struct rq *rq, struct task_struct *p)
 		return true;
 	}
 
-	level = debooster_level(me, target, rq == p_rq);
-	if (mode == DEBOOSTER_PENALTY && rq == p_rq) {
+	if (rq == p_rq)
 		find_matching_se(&me, &target);
+	else
+		me = debooster_contested(me);
+	if (mode == DEBOOSTER_PENALTY && rq == p_rq)
 		debooster_fall_behind(me, target);
-	}
 	/* The next buddy is sure to be picked: there is nothing to make room for. */
-	if (mode >= DEBOOSTER_HANDOVER && rq == p_rq)
-		return true;
-	debooster_forfeit(level);
+	if (mode < DEBOOSTER_HANDOVER || rq != p_rq)
+		debooster_forfeit(me);
 	return true;
 }
 
