@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! VM exit reasons: raw code and ISA, and names spelt as the kernel's tracing spells them.
 
+mod names;
+mod tables;
+
+use names::{OLD_VMX, OTHER_NAMES};
+use tables::{ARM64, RISCV, SVM, VMX};
+
 /// The ISA of a host's virtualization extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Isa {
@@ -8,6 +14,10 @@ pub enum Isa {
     Vmx,
     /// AMD SVM.
     Svm,
+    /// arm64, whose KVM tells the class of a trap.
+    Arm64,
+    /// RISC-V's H extension, whose KVM tells `scause`.
+    Riscv,
 }
 
 impl Isa {
@@ -27,6 +37,8 @@ impl Isa {
         match word {
             "vmx" => Some(Self::Vmx),
             "svm" => Some(Self::Svm),
+            "arm64" => Some(Self::Arm64),
+            "riscv" => Some(Self::Riscv),
             _ => None,
         }
     }
@@ -37,13 +49,23 @@ impl Isa {
         match self {
             Self::Vmx => "vmx",
             Self::Svm => "svm",
+            Self::Arm64 => "arm64",
+            Self::Riscv => "riscv",
         }
+    }
+
+    /// Whether pause loops, local APICs and KVM's calls for its guests are those of x86.
+    #[must_use]
+    pub fn is_x86(self) -> bool {
+        matches!(self, Self::Vmx | Self::Svm)
     }
 
     fn table(self) -> &'static [(u64, &'static str)] {
         match self {
             Self::Vmx => VMX,
             Self::Svm => SVM,
+            Self::Arm64 => ARM64,
+            Self::Riscv => RISCV,
         }
     }
 
@@ -59,13 +81,30 @@ impl Isa {
 pub struct ExitReason {
     /// Whose code it is.
     pub isa: Isa,
-    /// The code: on VMX the basic reason, without the flags of the upper half.
+    /// The code: on VMX the basic reason, without the flags of the upper half; on arm64 the class
+    /// of a trap, other exits from [`Self::ARM64_TYPES`] on; on RISC-V `scause`, interrupts from
+    /// [`Self::RISCV_INTERRUPTS`] on.
     pub code: u64,
 }
 
 impl ExitReason {
-    /// The code of [`Self::nameless`], which no processor has.
+    /// The greatest code of [`Self::nameless`]; no processor has such codes.
     pub const NO_CODE: u64 = u64::MAX;
+    /// On arm64, the code of an exit of type 0 that is no trap (`ARM_EXCEPTION_IRQ` of
+    /// `arch/arm64/include/asm/kvm_asm.h`).
+    pub const ARM64_TYPES: u64 = 0x100;
+    /// The exit for `wfi`, once `kvm_wfx_arm64` has told it from `wfe`.
+    pub const ARM64_WFI: Self = Self {
+        isa: Isa::Arm64,
+        code: 0x201,
+    };
+    /// The exit for `wfe`: a guest that spins for a lock. KVM treats it as a pause loop.
+    pub const ARM64_WFE: Self = Self {
+        isa: Isa::Arm64,
+        code: 0x202,
+    };
+    /// On RISC-V, what is added to the number of an interrupt.
+    pub const RISCV_INTERRUPTS: u64 = 0x100;
 
     /// From a raw code. The upper bits of a VMX reason are flags (Intel SDM volume 3, 25.9.1).
     #[must_use]
@@ -73,7 +112,7 @@ impl ExitReason {
         let code = match isa {
             Isa::Vmx => raw & 0xffff,
             // Some traces extend a 32-bit code by its sign.
-            Isa::Svm => raw & 0xffff_ffff,
+            Isa::Svm | Isa::Arm64 | Isa::Riscv => raw & 0xffff_ffff,
         };
         assert!(
             code <= raw && code <= u64::from(u32::MAX),
@@ -82,24 +121,67 @@ impl ExitReason {
         Self { isa, code }
     }
 
-    /// A reason that was printed by a name which no table has: that there was an exit is known.
+    /// Of arm64's `kvm_exit`: the type of the exit (`ret`) and the class of its trap (`esr_ec`).
     #[must_use]
-    pub fn nameless(isa: Isa) -> Self {
-        let code = Self::NO_CODE;
+    pub fn arm64(ret: u64, class: u64) -> Self {
+        let isa = Isa::Arm64;
+        let code = match ret {
+            2 => class & 0x3f,
+            // `HVC_STUB_ERR`: nobody is there to enter a guest.
+            0x100.. => Self::ARM64_TYPES + 0xff,
+            kind => Self::ARM64_TYPES + kind,
+        };
         Self { isa, code }
     }
 
-    /// From the name that the kernel prints, or the other one of libtraceevent's plugin.
+    /// Of RISC-V's `kvm_exit`: the highest bit of `scause` tells interrupts.
     #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        let other = OTHER_NAMES.iter().find(|(other, ..)| *other == name);
-        if let Some(&(_, isa, code)) = other {
-            return Some(Self { isa, code });
-        }
-        [Isa::Vmx, Isa::Svm].into_iter().find_map(|isa| {
+    pub fn riscv(scause: u64) -> Self {
+        let interrupt = scause >> 63 == 1;
+        let number = scause & 0xff;
+        let code = number + if interrupt { Self::RISCV_INTERRUPTS } else { 0 };
+        let isa = Isa::Riscv;
+        Self { isa, code }
+    }
+
+    /// A reason that was printed by a name which no table has, the `at`-th of its trace: that
+    /// there was an exit is known, and by the trace its name ([`crate::About::exit_names`]).
+    #[must_use]
+    pub fn nameless(isa: Isa, at: u32) -> Self {
+        let code = Self::NO_CODE - u64::from(at);
+        Self { isa, code }
+    }
+
+    /// Which of its trace's names it has, if it is [`Self::nameless`].
+    #[must_use]
+    pub fn name_at(self) -> Option<usize> {
+        let at = u32::try_from(Self::NO_CODE - self.code).ok()?;
+        usize::try_from(at).ok()
+    }
+
+    /// The code, if it has one.
+    #[must_use]
+    pub fn known_code(self) -> Option<u64> {
+        self.name_at().is_none().then_some(self.code)
+    }
+
+    /// From the name that the kernel prints, of whatever version, or the other one of
+    /// libtraceevent's plugin. Kernels of 2.6.3x on VMX have some names of SVM; `on` is the ISA as
+    /// other exits of the trace show it.
+    #[must_use]
+    pub fn from_name(name: &str, on: Option<Isa>) -> Option<Self> {
+        let isas = [Isa::Vmx, Isa::Svm, Isa::Arm64];
+        let old = OLD_VMX.iter().find(|(old, _)| *old == name);
+        let old = old.map(|&(_, code)| Self::new(Isa::Vmx, code));
+        let known = isas.into_iter().find_map(|isa| {
             let row = isa.table().iter().find(|&&(_, known)| known == name);
             row.map(|&(code, _)| Self { isa, code })
-        })
+        });
+        let other = OTHER_NAMES.iter().find(|(other, ..)| *other == name);
+        let other = other.map(|&(_, isa, code)| Self { isa, code });
+        // What has a name in both is the older kernel's only where others show that it is.
+        let old_first = old.filter(|_| on == Some(Isa::Vmx));
+        old_first.or(known).or(old).or(other)
     }
 
     /// The name, if the code is known.
@@ -116,23 +198,34 @@ impl ExitReason {
         Some(table[at].1)
     }
 
-    /// Whether the guest spun for longer than the pause loop's window.
+    /// Whether the guest spun for longer than the pause loop's window; on arm64, whether it waits
+    /// for an event, as its spinlocks do.
     #[must_use]
     pub fn is_pause(self) -> bool {
-        self.is(40, 0x77)
+        self.is(40, 0x77) || self == Self::ARM64_WFE
     }
 
-    /// Whether the guest halted its vCPU.
+    /// Whether the guest halted its vCPU. On arm64 `wfi` and `wfe` are one class, and a halt until
+    /// `kvm_wfx_arm64` tells them apart. On RISC-V a halt is one of many virtual instructions.
     #[must_use]
     pub fn is_halt(self) -> bool {
-        self.is(12, 0x78)
+        let idle_halt = self.isa == Isa::Svm && self.code == 0xa6;
+        self.is(12, 0x78) || idle_halt || self.is_wfx() || self == Self::ARM64_WFI
+    }
+
+    /// Whether it is arm64's exit for `wfi` or `wfe`, not told apart.
+    #[must_use]
+    pub fn is_wfx(self) -> bool {
+        self.isa == Isa::Arm64 && self.code == 1
     }
 
     /// Whether an interrupt of the host came. After these alone does KVM mark a descheduled vCPU
     /// as preempted (`at_instruction_boundary` in `arch/x86/kvm/{vmx/vmx,svm/svm}.c`, Linux 6.12).
     #[must_use]
     pub fn is_host_interrupt(self) -> bool {
-        self.is(1, 0x60)
+        let arm64 = self.isa == Isa::Arm64 && self.code == Self::ARM64_TYPES;
+        let riscv = self.isa == Isa::Riscv && self.code >= Self::RISCV_INTERRUPTS;
+        self.is(1, 0x60) || arm64 || riscv
     }
 
     /// Whether the VMX preemption timer ran out: KVM's way to end a guest's APIC timer.
@@ -142,11 +235,11 @@ impl ExitReason {
     }
 
     fn is(self, vmx: u64, svm: u64) -> bool {
-        self.code
-            == match self.isa {
-                Isa::Vmx => vmx,
-                Isa::Svm => svm,
-            }
+        match self.isa {
+            Isa::Vmx => self.code == vmx,
+            Isa::Svm => self.code == svm,
+            Isa::Arm64 | Isa::Riscv => false,
+        }
     }
 }
 
@@ -154,7 +247,7 @@ impl std::fmt::Display for ExitReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.known_name() {
             Some(name) => f.write_str(name),
-            None if self.code == Self::NO_CODE => f.write_str("UNKNOWN_NAME"),
+            None if self.name_at().is_some() => f.write_str("UNKNOWN_NAME"),
             None => write!(f, "UNKNOWN_{:#x}", self.code),
         }
     }
@@ -170,212 +263,20 @@ pub enum RipClass {
 }
 
 impl RipClass {
-    /// Of a 64-bit guest's RIP; a guest without paging or of another system may differ.
+    /// Of a guest's RIP; `wide` says whether the guest was seen in the upper half at all. Where it
+    /// was not, it may have 32 bits, with its kernel from `0xc0000000` on or elsewhere, or run
+    /// firmware: of addresses below 4 GiB nothing is known then.
     #[must_use]
-    pub fn of(rip: u64) -> Self {
-        if rip >> 63 == 0 {
-            Self::User
+    pub fn of(rip: u64, wide: bool) -> Option<Self> {
+        if rip >> 63 == 1 {
+            Some(Self::Kernel)
+        } else if rip != 0 && (wide || rip >> 32 != 0) {
+            Some(Self::User)
         } else {
-            Self::Kernel
+            None
         }
     }
 }
-
-/// Basic exit reasons of `arch/x86/include/uapi/asm/vmx.h`, Linux 6.12.
-const VMX: &[(u64, &str)] = &[
-    (0, "EXCEPTION_NMI"),
-    (1, "EXTERNAL_INTERRUPT"),
-    (2, "TRIPLE_FAULT"),
-    (3, "INIT_SIGNAL"),
-    (4, "SIPI_SIGNAL"),
-    (7, "INTERRUPT_WINDOW"),
-    (8, "NMI_WINDOW"),
-    (9, "TASK_SWITCH"),
-    (10, "CPUID"),
-    (12, "HLT"),
-    (13, "INVD"),
-    (14, "INVLPG"),
-    (15, "RDPMC"),
-    (16, "RDTSC"),
-    (18, "VMCALL"),
-    (19, "VMCLEAR"),
-    (20, "VMLAUNCH"),
-    (21, "VMPTRLD"),
-    (22, "VMPTRST"),
-    (23, "VMREAD"),
-    (24, "VMRESUME"),
-    (25, "VMWRITE"),
-    (26, "VMOFF"),
-    (27, "VMON"),
-    (28, "CR_ACCESS"),
-    (29, "DR_ACCESS"),
-    (30, "IO_INSTRUCTION"),
-    (31, "MSR_READ"),
-    (32, "MSR_WRITE"),
-    (33, "INVALID_STATE"),
-    (34, "MSR_LOAD_FAIL"),
-    (36, "MWAIT_INSTRUCTION"),
-    (37, "MONITOR_TRAP_FLAG"),
-    (39, "MONITOR_INSTRUCTION"),
-    (40, "PAUSE_INSTRUCTION"),
-    (41, "MCE_DURING_VMENTRY"),
-    (43, "TPR_BELOW_THRESHOLD"),
-    (44, "APIC_ACCESS"),
-    (45, "EOI_INDUCED"),
-    (46, "GDTR_IDTR"),
-    (47, "LDTR_TR"),
-    (48, "EPT_VIOLATION"),
-    (49, "EPT_MISCONFIG"),
-    (50, "INVEPT"),
-    (51, "RDTSCP"),
-    (52, "PREEMPTION_TIMER"),
-    (53, "INVVPID"),
-    (54, "WBINVD"),
-    (55, "XSETBV"),
-    (56, "APIC_WRITE"),
-    (57, "RDRAND"),
-    (58, "INVPCID"),
-    (59, "VMFUNC"),
-    (60, "ENCLS"),
-    (61, "RDSEED"),
-    (62, "PML_FULL"),
-    (63, "XSAVES"),
-    (64, "XRSTORS"),
-    (67, "UMWAIT"),
-    (68, "TPAUSE"),
-    (74, "BUS_LOCK"),
-    (75, "NOTIFY"),
-];
-
-/// Exit codes of `arch/x86/include/uapi/asm/svm.h`, Linux 6.12.
-const SVM: &[(u64, &str)] = &[
-    (0x0, "read_cr0"),
-    (0x2, "read_cr2"),
-    (0x3, "read_cr3"),
-    (0x4, "read_cr4"),
-    (0x8, "read_cr8"),
-    (0x10, "write_cr0"),
-    (0x12, "write_cr2"),
-    (0x13, "write_cr3"),
-    (0x14, "write_cr4"),
-    (0x18, "write_cr8"),
-    (0x20, "read_dr0"),
-    (0x21, "read_dr1"),
-    (0x22, "read_dr2"),
-    (0x23, "read_dr3"),
-    (0x24, "read_dr4"),
-    (0x25, "read_dr5"),
-    (0x26, "read_dr6"),
-    (0x27, "read_dr7"),
-    (0x30, "write_dr0"),
-    (0x31, "write_dr1"),
-    (0x32, "write_dr2"),
-    (0x33, "write_dr3"),
-    (0x34, "write_dr4"),
-    (0x35, "write_dr5"),
-    (0x36, "write_dr6"),
-    (0x37, "write_dr7"),
-    (0x60, "interrupt"),
-    (0x61, "nmi"),
-    (0x62, "smi"),
-    (0x63, "init"),
-    (0x64, "vintr"),
-    (0x65, "cr0_sel_write"),
-    (0x66, "read_idtr"),
-    (0x67, "read_gdtr"),
-    (0x68, "read_ldtr"),
-    (0x69, "read_rt"),
-    (0x6a, "write_idtr"),
-    (0x6b, "write_gdtr"),
-    (0x6c, "write_ldtr"),
-    (0x6d, "write_rt"),
-    (0x6e, "rdtsc"),
-    (0x6f, "rdpmc"),
-    (0x70, "pushf"),
-    (0x71, "popf"),
-    (0x72, "cpuid"),
-    (0x73, "rsm"),
-    (0x74, "iret"),
-    (0x75, "swint"),
-    (0x76, "invd"),
-    (0x77, "pause"),
-    (0x78, "hlt"),
-    (0x79, "invlpg"),
-    (0x7a, "invlpga"),
-    (0x7b, "io"),
-    (0x7c, "msr"),
-    (0x7d, "task_switch"),
-    (0x7e, "ferr_freeze"),
-    (0x7f, "shutdown"),
-    (0x80, "vmrun"),
-    (0x81, "hypercall"),
-    (0x82, "vmload"),
-    (0x83, "vmsave"),
-    (0x84, "stgi"),
-    (0x85, "clgi"),
-    (0x86, "skinit"),
-    (0x87, "rdtscp"),
-    (0x88, "icebp"),
-    (0x89, "wbinvd"),
-    (0x8a, "monitor"),
-    (0x8b, "mwait"),
-    (0x8d, "xsetbv"),
-    (0x8f, "write_efer_trap"),
-    (0x90, "write_cr0_trap"),
-    (0x94, "write_cr4_trap"),
-    (0x98, "write_cr8_trap"),
-    (0xa2, "invpcid"),
-    (0x400, "npf"),
-    (0x401, "avic_incomplete_ipi"),
-    (0x402, "avic_unaccelerated_access"),
-    (0x403, "vmgexit"),
-];
-
-/// Whether codes rise, as the search for a name needs.
-const fn rises(table: &[(u64, &str)]) -> bool {
-    let mut at = 1;
-    while at < table.len() {
-        if table[at - 1].0 >= table[at].0 {
-            return false;
-        }
-        at += 1;
-    }
-    true
-}
-const _: () = assert!(
-    rises(VMX) && rises(SVM),
-    "a table of exit reasons is out of order"
-);
-
-/// What libtraceevent's plugin for KVM (1.7), and so `trace-cmd report` and `perf script`, print
-/// otherwise than the kernel does.
-const OTHER_NAMES: &[(&str, Isa, u64)] = &[
-    ("PENDING_INTERRUPT", Isa::Vmx, 7),
-    ("EXIT_INTR", Isa::Svm, 0x60),
-    ("EXIT_NMI", Isa::Svm, 0x61),
-    ("EXIT_SMI", Isa::Svm, 0x62),
-    ("EXIT_INIT", Isa::Svm, 0x63),
-    ("EXIT_VINTR", Isa::Svm, 0x64),
-    ("EXIT_RDTSC", Isa::Svm, 0x6e),
-    ("EXIT_RDPMC", Isa::Svm, 0x6f),
-    ("EXIT_CPUID", Isa::Svm, 0x72),
-    ("EXIT_IRET", Isa::Svm, 0x74),
-    ("EXIT_INVD", Isa::Svm, 0x76),
-    ("EXIT_PAUSE", Isa::Svm, 0x77),
-    ("EXIT_HLT", Isa::Svm, 0x78),
-    ("EXIT_INVLPG", Isa::Svm, 0x79),
-    ("EXIT_INVLPGA", Isa::Svm, 0x7a),
-    ("EXIT_IOIO", Isa::Svm, 0x7b),
-    ("EXIT_MSR", Isa::Svm, 0x7c),
-    ("EXIT_TASK_SWITCH", Isa::Svm, 0x7d),
-    ("EXIT_SHUTDOWN", Isa::Svm, 0x7f),
-    ("EXIT_VMMCALL", Isa::Svm, 0x81),
-    ("EXIT_WBINVD", Isa::Svm, 0x89),
-    ("EXIT_MONITOR", Isa::Svm, 0x8a),
-    ("EXIT_MWAIT", Isa::Svm, 0x8b),
-    ("EXIT_XSETBV", Isa::Svm, 0x8d),
-    ("EXIT_NPF", Isa::Svm, 0x400),
-];
 
 #[cfg(test)]
 mod tests {
@@ -383,7 +284,13 @@ mod tests {
 
     #[test]
     fn both_tables_are_in_order_so_that_the_search_finds_every_row() {
-        for (isa, table) in [(Isa::Vmx, VMX), (Isa::Svm, SVM)] {
+        let tables = [
+            (Isa::Vmx, VMX),
+            (Isa::Svm, SVM),
+            (Isa::Arm64, ARM64),
+            (Isa::Riscv, RISCV),
+        ];
+        for (isa, table) in tables {
             for &(code, name) in table {
                 assert_eq!(isa.exit_name(code), name);
             }
@@ -392,20 +299,75 @@ mod tests {
 
     #[test]
     fn a_printed_name_gives_its_code_back() {
-        let pause = ExitReason::from_name("PAUSE_INSTRUCTION").unwrap();
+        let pause = ExitReason::from_name("PAUSE_INSTRUCTION", None).unwrap();
         assert_eq!((pause.isa, pause.code), (Isa::Vmx, 40));
-        assert!(ExitReason::from_name("hlt").unwrap().is_halt());
+        assert!(ExitReason::from_name("hlt", None).unwrap().is_halt());
         assert_eq!(
-            ExitReason::from_name("EXIT_PAUSE").unwrap().to_string(),
+            ExitReason::from_name("EXIT_PAUSE", None)
+                .unwrap()
+                .to_string(),
             "pause"
         );
         assert_eq!(
-            ExitReason::from_name("PENDING_INTERRUPT")
+            ExitReason::from_name("PENDING_INTERRUPT", None)
                 .unwrap()
                 .to_string(),
             "INTERRUPT_WINDOW"
         );
-        assert_eq!(ExitReason::from_name("no_such"), None);
+        assert_eq!(ExitReason::from_name("no_such", None), None);
+    }
+
+    #[test]
+    fn every_name_of_libtraceevents_plugin_and_of_old_kernels_is_an_exit_of_its_code() {
+        for &(name, isa, code) in OTHER_NAMES {
+            let reason = ExitReason::from_name(name, None);
+            assert_eq!(reason, Some(ExitReason { isa, code }), "{name}");
+        }
+        for &(name, code) in OLD_VMX {
+            let reason = ExitReason::from_name(name, Some(Isa::Vmx)).unwrap();
+            assert_eq!((reason.isa, reason.code), (Isa::Vmx, code), "{name}");
+            assert!(reason.known_name().is_some(), "{name}");
+        }
+        // Halts of both have their own names; a name that both have is SVM's until shown otherwise.
+        let cpuid = ExitReason::from_name("cpuid", None).unwrap();
+        assert_eq!((cpuid.isa, cpuid.code), (Isa::Svm, 0x72));
+        assert!(ExitReason::from_name("halt", None).unwrap().is_halt());
+    }
+
+    #[test]
+    fn exits_of_arm64_and_riscv_have_the_names_of_their_kernels() {
+        let names = [
+            (2, 1, "WFx"),
+            (2, 0x24, "DABT_LOW"),
+            (0, 0, "IRQ"),
+            (3, 0, "IL"),
+        ];
+        for (ret, class, name) in names {
+            assert_eq!(ExitReason::arm64(ret, class).to_string(), name);
+        }
+        assert_eq!(ExitReason::arm64(0xbad_ca11, 0).to_string(), "HYP_GONE");
+        assert!(ExitReason::arm64(2, 1).is_halt() && ExitReason::ARM64_WFE.is_pause());
+        assert!(ExitReason::arm64(0, 0).is_host_interrupt());
+        let timer = ExitReason::riscv(1 << 63 | 5);
+        assert_eq!(timer.to_string(), "IRQ_S_TIMER");
+        assert_eq!(ExitReason::riscv(10).to_string(), "SUPERVISOR_SYSCALL");
+        assert!(!ExitReason::riscv(12).is_halt());
+    }
+
+    #[test]
+    fn a_low_address_is_a_programs_only_in_a_guest_that_was_seen_above() {
+        assert_eq!(RipClass::of(0xc101_2345, false), None);
+        assert_eq!(RipClass::of(0x40_1b98, true), Some(RipClass::User));
+        assert_eq!(RipClass::of(0x7fff_0000_1000, false), Some(RipClass::User));
+        assert_eq!(RipClass::of(u64::MAX, false), Some(RipClass::Kernel));
+        assert_eq!(RipClass::of(0, true), None);
+    }
+
+    #[test]
+    fn a_name_that_no_table_has_keeps_its_place_in_the_trace() {
+        let reason = ExitReason::nameless(Isa::Vmx, 7);
+        assert_eq!((reason.name_at(), reason.known_code()), (Some(7), None));
+        assert_eq!(ExitReason::new(Isa::Svm, u64::MAX).name_at(), None);
     }
 
     #[test]
