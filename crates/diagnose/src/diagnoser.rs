@@ -201,6 +201,7 @@ impl<'s> Diagnoser<'s> {
                     of: shift.of,
                 }),
             vms_by: ground_word(analysis.machine.ground()).to_owned(),
+            vcpus_by: if analysis.told { "kvm" } else { "name" }.to_owned(),
             vms,
             shootdowns: builder.shootdowns(),
             remedies: builder.remedies(),

@@ -143,6 +143,26 @@ impl Machine {
         Some(id)
     }
 
+    /// Takes a thread for a vCPU if it is named like one.
+    pub fn named(&mut self, task: Task<'_>, cpu: u32) {
+        if self.by_tid.contains_key(&task.tid) || task.tid <= 0 {
+            return;
+        }
+        let Some(number) = number_in_name(task.comm) else {
+            return;
+        };
+        let event = Event {
+            time_ns: 0,
+            cpu,
+            tid: task.tid,
+            comm: task.comm,
+            kind: Kind::Other,
+        };
+        if let Some(id) = self.add(&event, Some(number)) {
+            self.vcpus[id].state = State::Unknown;
+        }
+    }
+
     fn add(&mut self, event: &Event<'_>, number: Option<u32>) -> Option<VcpuId> {
         if self.vcpus.len() >= MOST_VCPUS {
             self.untold += 1;
@@ -284,9 +304,29 @@ impl Machine {
     }
 }
 
-/// The number in `CPU 3/KVM`, as QEMU, libvirt's guests and the lab's VMM name their threads.
+/// How VMMs name the threads of their vCPUs before the number: QEMU (and so libvirt's guests, and
+/// the lab's VMM, with `/KVM` behind it, of which the latency layout leaves less), Firecracker,
+/// crosvm, cloud-hypervisor, kvmtool.
+const VCPU_NAMES: [&str; 5] = ["CPU ", "fc_vcpu ", "crosvm_vcpu", "vcpu", "kvm-vcpu-"];
+
+/// The number in the name of a vCPU's thread.
 fn number_in_name(comm: &[u8]) -> Option<u32> {
+    // Most threads are none: their first letter tells.
+    if !matches!(comm.first(), Some(b'C' | b'f' | b'c' | b'v' | b'k')) {
+        return None;
+    }
     let text = std::str::from_utf8(comm).ok()?;
-    let number = text.strip_prefix("CPU ")?.strip_suffix("/KVM")?;
+    let (name, rest) = VCPU_NAMES
+        .iter()
+        .find_map(|name| Some((*name, text.strip_prefix(name)?)))?;
+    let number = if name == "CPU " {
+        let (number, behind) = rest.split_once('/')?;
+        if !"KVM".starts_with(behind) {
+            return None;
+        }
+        number
+    } else {
+        rest
+    };
     number.parse().ok()
 }

@@ -186,6 +186,8 @@ pub struct TraceDiagnosis {
     pub symbols: Option<SymbolsTable>,
     /// On which ground VMs were told apart: `address` or `adjacency`.
     pub vms_by: String,
+    /// How vCPUs were known: `kvm` by its events, `name` by the names of their threads.
+    pub vcpus_by: String,
     /// The VMs, in the order in which they were seen.
     pub vms: Vec<VmTable>,
     /// Shootdowns of the traced kernel itself.

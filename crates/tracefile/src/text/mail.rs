@@ -7,12 +7,14 @@
 use std::io::{self, BufRead, BufReader, Read};
 
 use super::head::{self, Style};
-use super::{is_frame, is_remark};
+use super::{is_frame, is_loss, is_remark};
 
 /// Bytes by which it is decided.
 const SAMPLE: usize = 64 << 10;
 /// Mail breaks lines no later than this.
 const LONGEST_BROKEN: usize = 110;
+/// Pieces of a record but the first, at most, on the average.
+const PIECES_MAX: usize = 6;
 /// The longest record that is put together again; more is left in pieces.
 const LONGEST_WHOLE: usize = 16 << 10;
 
@@ -92,6 +94,10 @@ fn is_broken(lines: &[Vec<u8>]) -> bool {
     };
     let (before, after) = (odd(lines), odd(&joined));
     let records = joined.iter().filter(is_record).count();
+    // A log of another kind has no records at all, or few among many lines.
+    if before > records * PIECES_MAX {
+        return false;
+    }
     before * 10 > records && after * 4 < before && records > 0
 }
 
@@ -100,6 +106,7 @@ fn continues(line: &[u8]) -> bool {
     let text = line.trim_ascii();
     !(text.is_empty()
         || text.starts_with(b"#")
+        || is_loss(text)
         || is_remark(text)
         || is_frame(line)
         || head::begins(line))
