@@ -183,7 +183,9 @@ impl Analysis {
             | Kind::SpinBegin { .. } => self.told = true,
             _ => return,
         }
+        let noted = std::mem::take(&mut self.machine.noted);
         self.machine = Machine::default();
+        self.machine.noted = noted;
         self.vcpus.clear();
         let with_returns = self.boosts.with_returns;
         self.boosts = Boosts::default();

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use steady_decode::TraceEvents;
-use steady_diagnose::{Analysis, Diagnoser, Diagnosis, Effect, Perfetto, Slice, Symbols};
+use steady_diagnose::{Analysis, Diagnoser, Diagnosis, Effect, Perfetto, Slice, Symbols, VmNotes};
 use steady_events::Event;
 use steady_measures::{WholeFile, write_atomic};
 use steady_report::{diagnosis, diagnosis_page};
@@ -16,6 +16,7 @@ use steady_tracefile::Source;
 
 use crate::arguments::diagnose::Diagnose;
 use crate::command::colour;
+use crate::command::record::beside;
 
 /// Reads the traces and shows what they say.
 pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
@@ -115,6 +116,7 @@ fn one(
     drawing: &mut Option<Drawing<'_>>,
 ) -> anyhow::Result<()> {
     let (name, mut source) = open(path)?;
+    diagnoser.notes = notes(path);
     if is_this_host(source.as_ref()) {
         diagnoser.knobs = knobs();
     }
@@ -154,6 +156,20 @@ impl<'p> Drawing<'p> {
             file.finish()
         });
         written.with_context(|| format!("cannot write {}", self.path.display()))
+    }
+}
+
+/// What `steady record` noted beside a trace. What cannot be read there is told, and the trace
+/// speaks without it.
+fn notes(trace: &Path) -> Option<VmNotes> {
+    let path = beside(trace);
+    let text = std::fs::read(&path).ok()?;
+    match VmNotes::parse(&text) {
+        Ok(notes) => Some(notes),
+        Err(error) => {
+            eprintln!("steady: {}: {error}; its VMs are numbered", path.display());
+            None
+        }
     }
 }
 

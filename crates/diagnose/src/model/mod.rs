@@ -184,7 +184,7 @@ pub struct TraceDiagnosis {
     pub judged: Vec<Judgement>,
     /// How symbols were matched, if there were any.
     pub symbols: Option<SymbolsTable>,
-    /// On which ground VMs were told apart: `address` or `adjacency`.
+    /// On which ground VMs were told apart: `process`, `address` or `adjacency`.
     pub vms_by: String,
     /// How vCPUs were known: `kvm` by its events, `name` by the names of their threads.
     pub vcpus_by: String,
@@ -223,5 +223,6 @@ pub fn ground_word(ground: Ground) -> &'static str {
     match ground {
         Ground::Address => "address",
         Ground::Adjacency => "adjacency",
+        Ground::Process => "process",
     }
 }

@@ -73,12 +73,24 @@ fn is_broken(lines: &[Vec<u8>]) -> bool {
     if lines.iter().any(|line| line.len() > LONGEST_BROKEN) {
         return false;
     }
+    let longest = lines.iter().map(Vec::len).max().unwrap_or(0);
     let mut joined: Vec<Vec<u8>> = Vec::new();
+    // A line is broken where its next word does not fit; blanks that were lost there hide it.
+    let (mut joins, mut fitting, mut before_len) = (0_usize, 0_usize, 0);
     for line in lines {
         match joined.last_mut() {
-            Some(before) if continues(line) => join(before, line),
+            Some(before) if continues(line) => {
+                let word = line.trim_ascii_start().split(|b| *b == b' ').next();
+                joins += 1;
+                fitting += usize::from(before_len + 1 + word.map_or(0, <[u8]>::len) < longest);
+                join(before, line);
+            }
             _ => joined.push(line.clone()),
         }
+        before_len = line.len();
+    }
+    if joins > 0 && fitting * 3 >= joins * 2 {
+        return false;
     }
     let is_record = |line: &&Vec<u8>| {
         let style = [Style::Ftrace, Style::Perf].into_iter();
