@@ -103,8 +103,8 @@ fn unread(diagnosis: &Diagnosis) -> bool {
     let found = most.next().is_some();
     if found {
         eprintln!(
-            "steady: most of it is not of the trace's format, so what follows says little; expected \
-             the text of ftrace's trace file, trace-cmd report, perf script or perf trace"
+            "steady: most of it is not of the trace's format, so what follows says little; \
+             expected the text of ftrace's trace file, trace-cmd report, perf script or perf trace"
         );
     }
     found
