@@ -220,9 +220,9 @@ fn a_trace_whose_lines_are_mostly_unread_says_so_first_and_fails() {
     assert_eq!(output.status.code(), Some(2), "{talk}");
     let expected = "steady: log: 999 of 1000 lines could not be read (99.9 %), the first: line 2";
     assert!(talk.starts_with(expected), "{talk}");
-    std::fs::write(place.path().join("log"), event.repeat(9) + log).unwrap();
+    std::fs::write(place.path().join("log"), event.repeat(30) + log).unwrap();
     let output = steady(place.path(), &["diagnose", "log"]);
-    assert!(output.status.success() && text(&output.stderr).contains("1 of 10 lines"));
+    assert!(output.status.success() && text(&output.stderr).contains("1 of 31 lines"));
 }
 
 #[test]

@@ -162,6 +162,9 @@ impl<'p> Drawing<'p> {
 /// What `steady record` noted beside a trace. What cannot be read there is told, and the trace
 /// speaks without it.
 fn notes(trace: &Path) -> Option<VmNotes> {
+    if trace == Path::new("-") {
+        return None;
+    }
     let path = beside(trace);
     let text = std::fs::read(&path).ok()?;
     match VmNotes::parse(&text) {
