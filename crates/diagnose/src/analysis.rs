@@ -13,6 +13,8 @@ use crate::preempt::Preempt;
 use crate::remedies::Remedies;
 use crate::timer::Timer;
 
+/// The CPU of events of which the trace does not tell it.
+pub const NO_CPU: u32 = u32::MAX;
 /// Halts told apart by place: enough for the idle loop of any kernel.
 const MOST_HALT_PLACES: usize = 64;
 
@@ -31,6 +33,8 @@ pub struct OfVcpu {
     pub halts: Vec<(u64, u64)>,
     /// Hypercalls by number: send IPI (10), yield to (11), others.
     pub hypercalls: [u64; 3],
+    /// Whether its guest was seen in the upper half of its address space.
+    pub wide: bool,
     last: Option<(ExitReason, u64)>,
 }
 
@@ -43,12 +47,20 @@ pub struct Seen {
     pub exit: u64,
     /// Exits with a reason that no table has.
     pub unknown_exit: u64,
+    /// Exits of pause loops.
+    pub pause_exit: u64,
+    /// Exits of hosts with pause loops, local APICs and PV calls: of x86.
+    pub x86_exit: u64,
     /// `sched_switch`.
     pub switch: u64,
     /// `sched_wakeup`.
     pub wakeup: u64,
     /// `kvm_apic_accept_irq`.
     pub accepted: u64,
+    /// `kvm_hypercall`.
+    pub hypercall: u64,
+    /// `kvm_pv_tlb_flush`.
+    pub pv_flush: u64,
     /// `kvm_msr` or `kvm_apic`.
     pub timer_write: u64,
     /// `local_timer_entry`.
@@ -63,8 +75,12 @@ pub struct Seen {
     pub boost: u64,
     /// Its return probe.
     pub boost_return: u64,
+    /// `kvm_wfx_arm64`.
+    pub guest_wait: u64,
     /// `csd_queue_cpu` or probes on the flush.
     pub guest_call: u64,
+    /// Events of which the trace does not tell the CPU.
+    pub placeless: u64,
     /// All events.
     pub all: u64,
 }
@@ -88,6 +104,10 @@ pub struct Analysis {
     pub seen: Seen,
     /// First and last event, in nanoseconds.
     pub span_ns: Option<(u64, u64)>,
+    /// Whether KVM told of a vCPU; until then they are known by the names of their threads.
+    pub told: bool,
+    /// Whether a wake-up itself was recorded.
+    woken: bool,
 }
 
 /// What an event decided, for those who draw it.
@@ -103,13 +123,34 @@ impl Analysis {
     /// Takes an event. Events come in the order of time; a step back in time loses a measure, no
     /// more.
     pub fn event(&mut self, event: &Event<'_>) -> Effect {
+        let stand_in;
+        let event = match event.kind {
+            Kind::Waking { tid, cpu } if !self.woken => {
+                let kind = Kind::Wakeup { tid, cpu };
+                stand_in = Event { kind, ..*event };
+                &stand_in
+            }
+            Kind::Wakeup { .. } => {
+                self.woken = true;
+                event
+            }
+            _ => event,
+        };
         self.note(event);
+        if !self.told {
+            self.by_name(event);
+        }
         let vcpu = self.machine.vcpu_of(event);
         let known = self.machine.vcpus.len();
         if self.vcpus.len() < known {
             self.vcpus.resize_with(known, OfVcpu::default);
         }
-        let boost = self.boosts.event(event, vcpu, &self.machine, &self.calls);
+        // Who ran on a pCPU cannot be said where the trace does not tell which it was.
+        let boost = if event.cpu == NO_CPU {
+            None
+        } else {
+            self.boosts.event(event, vcpu, &self.machine, &self.calls)
+        };
         self.calls.event(event, vcpu, &self.machine);
         self.shootdowns.event(event);
         if let Kind::Switch { prev, next, .. } = event.kind {
@@ -127,20 +168,50 @@ impl Analysis {
         Effect { vcpu, boost }
     }
 
+    /// Until KVM itself tells of a vCPU, threads that are named like one are taken for one. Once it
+    /// does, nothing of that is kept: it knows better.
+    fn by_name(&mut self, event: &Event<'_>) {
+        match event.kind {
+            Kind::Switch { prev, next, .. } => {
+                self.machine.named(prev, event.cpu);
+                self.machine.named(next, event.cpu);
+                return;
+            }
+            Kind::Entry { .. }
+            | Kind::Exit { .. }
+            | Kind::VcpuLoad { .. }
+            | Kind::SpinBegin { .. } => self.told = true,
+            _ => return,
+        }
+        let noted = std::mem::take(&mut self.machine.noted);
+        self.machine = Machine::default();
+        self.machine.noted = noted;
+        self.vcpus.clear();
+        let with_returns = self.boosts.with_returns;
+        self.boosts = Boosts::default();
+        self.boosts.with_returns = with_returns;
+        self.calls = Calls::default();
+    }
+
     fn note(&mut self, event: &Event<'_>) {
         let (first, last) = self.span_ns.unwrap_or((event.time_ns, event.time_ns));
         self.span_ns = Some((first.min(event.time_ns), last.max(event.time_ns)));
         let seen = &mut self.seen;
         seen.all += 1;
+        seen.placeless += u64::from(event.cpu == NO_CPU);
         let counter = match event.kind {
             Kind::Entry { .. } => &mut seen.entry,
             Kind::Exit { reason, .. } => {
                 seen.unknown_exit += u64::from(reason.known_name().is_none());
+                seen.pause_exit += u64::from(reason.is_pause());
+                seen.x86_exit += u64::from(reason.isa.is_x86());
                 &mut seen.exit
             }
             Kind::Switch { .. } => &mut seen.switch,
             Kind::Wakeup { .. } => &mut seen.wakeup,
             Kind::IpiAccepted { .. } => &mut seen.accepted,
+            Kind::Hypercall { .. } => &mut seen.hypercall,
+            Kind::PvTlbFlush { .. } => &mut seen.pv_flush,
             Kind::MsrWrite { .. } | Kind::ApicWrite { .. } | Kind::TimerProgrammed { .. } => {
                 &mut seen.timer_write
             }
@@ -151,6 +222,10 @@ impl Analysis {
             Kind::BoostTry { .. } => &mut seen.boost,
             Kind::BoostReturn { .. } => &mut seen.boost_return,
             Kind::CallQueued { .. } | Kind::ShootdownBegin => &mut seen.guest_call,
+            Kind::GuestWait { event } => {
+                seen.pause_exit += u64::from(event);
+                &mut seen.guest_wait
+            }
             Kind::Remedy(_) | Kind::Counted { .. } => return self.remedies.event(event),
             _ => return,
         };
@@ -175,6 +250,7 @@ impl OfVcpu {
         match event.kind {
             Kind::Exit { reason, rip, .. } => self.exit(reason, rip, time_ns, waits),
             Kind::Entry { .. } => self.entry(time_ns),
+            Kind::GuestWait { event } => self.guest_wait(event, time_ns, waits),
             Kind::PleWindow { window } => self.pauses.window = Some(window),
             Kind::Hypercall { nr } => {
                 let at = match nr {
@@ -191,9 +267,10 @@ impl OfVcpu {
     fn exit(&mut self, reason: ExitReason, rip: u64, time_ns: u64, waits: bool) {
         self.exits.exit(reason, time_ns);
         self.last = Some((reason, rip));
+        self.wide |= rip >> 63 == 1;
         if reason.is_pause() {
             self.pauses.exit(rip, time_ns, waits);
-        } else {
+        } else if !reason.is_wfx() {
             self.pauses.other_exit();
         }
         if reason.is_halt() {
@@ -202,6 +279,25 @@ impl OfVcpu {
                 None if self.halts.len() < MOST_HALT_PLACES => self.halts.push((rip, 1)),
                 None => {}
             }
+        }
+    }
+
+    /// What arm64's last exit was for: `wfe`, which is how its guests spin, or `wfi`, a halt.
+    fn guest_wait(&mut self, event: bool, time_ns: u64, waits: bool) {
+        let Some((_, rip)) = self.last.filter(|(reason, _)| reason.is_wfx()) else {
+            return;
+        };
+        let told = if event {
+            ExitReason::ARM64_WFE
+        } else {
+            ExitReason::ARM64_WFI
+        };
+        self.exits.told(told);
+        self.last = Some((told, rip));
+        if event {
+            self.pauses.exit(rip, time_ns, waits);
+        } else {
+            self.pauses.other_exit();
         }
     }
 

@@ -3,15 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use steady_events::{About, Event, EventSource, Loss, ReadError};
+use steady_events::{About, Event, EventSource, Loss, ReadError, RipClass};
 
 use crate::analysis::{Analysis, Effect};
 use crate::build::{Builder, Names};
 use crate::findings;
+use crate::judged;
 use crate::missing;
 use crate::model::{
     Diagnosis, SCHEMA, SymbolsTable, TraceDiagnosis, VERSION, VmTable, ground_word,
 };
+use crate::notes::VmNotes;
 use crate::symbols::{Shift, Symbols};
 
 /// Why a trace cannot be diagnosed.
@@ -29,10 +31,7 @@ pub enum DiagnoseError {
         source: std::io::Error,
     },
     /// There is nothing of KVM in the trace, nor a shootdown.
-    #[error(
-        "{name}: none of its {events} events tells of a vCPU or a TLB shootdown{lost}; record a \
-         host with `steady record`, or a guest with `steady record --guest`"
-    )]
+    #[error("{name}: none of its {events} events tells of a vCPU or a TLB shootdown{lost}; {cure}")]
     NothingToSay {
         /// The trace.
         name: String,
@@ -40,6 +39,8 @@ pub enum DiagnoseError {
         events: u64,
         /// What is missing from it, in words and brackets; nothing if nothing is.
         lost: String,
+        /// What to do.
+        cure: &'static str,
     },
     /// The slice begins behind the trace's end.
     #[error("{name}: no event lies in the time that is wanted; the trace lasts {lasts_ms} ms")]
@@ -79,6 +80,8 @@ pub struct Diagnoser<'s> {
     pub slice: Slice,
     /// Ticks in a second of the guests' kernels.
     pub tick_hz: u64,
+    /// What the recording of the next trace noted of its VMs.
+    pub notes: Option<VmNotes>,
     /// Knobs of the traced host and their values, if they are known.
     pub knobs: BTreeMap<String, String>,
     traces: Vec<TraceDiagnosis>,
@@ -94,6 +97,7 @@ impl<'s> Diagnoser<'s> {
             symbols: None,
             slice: Slice::default(),
             tick_hz: 250,
+            notes: None,
             knobs: BTreeMap::new(),
             traces: Vec::new(),
             there: Vec::new(),
@@ -113,6 +117,11 @@ impl<'s> Diagnoser<'s> {
     ) -> Result<(), DiagnoseError> {
         let mut analysis = Analysis::default();
         analysis.boosts.with_returns = source.about().boost_returns;
+        analysis.machine.noted = self
+            .notes
+            .as_ref()
+            .map(VmNotes::by_thread)
+            .unwrap_or_default();
         let (mut zero_ns, mut lasts_ns) = (None, 0);
         while let Some(event) = source.next().map_err(DiagnoseError::Trace)? {
             let zero_ns = *zero_ns.get_or_insert(event.time_ns);
@@ -144,11 +153,30 @@ impl<'s> Diagnoser<'s> {
                 name: name.to_owned(),
                 events: analysis.seen.all,
                 lost: missing::words(&source.loss()),
+                cure: self.cure(),
             });
         }
         let trace = self.build(name, &source.about(), &source.loss(), &analysis);
         self.traces.push(trace);
         Ok(())
+    }
+
+    /// What to do about a trace that says nothing.
+    fn cure(&self) -> &'static str {
+        match &self.notes {
+            Some(notes) if notes.vms.is_empty() => {
+                "no guest ran when it was recorded: start one that stalls, and record again while \
+                 it does"
+            }
+            Some(_) => {
+                "its guests did nothing while it was recorded: record again while one stalls, or \
+                 longer (--seconds)"
+            }
+            None => {
+                "record a host with `steady record` while its guests run, or a guest with `steady \
+                 record --guest`"
+            }
+        }
     }
 
     fn build(
@@ -166,6 +194,8 @@ impl<'s> Diagnoser<'s> {
                 symbols: self.symbols.as_ref().map(|(symbols, _)| *symbols),
                 shift: shift.map_or(0, |shift| shift.bytes),
             },
+            exit_names: &about.exit_names,
+            notes: self.notes.as_ref(),
             tick_hz: self.tick_hz,
             span_ns: end_ns - begin_ns,
         };
@@ -187,6 +217,7 @@ impl<'s> Diagnoser<'s> {
             events: analysis.seen.all,
             loss: missing::loss(loss, analysis),
             missing: missing::rows(analysis, about.clock_is_ns, shift),
+            judged: judged::of(analysis, loss, shift),
             symbols: self
                 .symbols
                 .as_ref()
@@ -198,6 +229,7 @@ impl<'s> Diagnoser<'s> {
                     of: shift.of,
                 }),
             vms_by: ground_word(analysis.machine.ground()).to_owned(),
+            vcpus_by: if analysis.told { "kvm" } else { "name" }.to_owned(),
             vms,
             shootdowns: builder.shootdowns(),
             remedies: builder.remedies(),
@@ -218,7 +250,7 @@ impl<'s> Diagnoser<'s> {
             let places = vcpu.pauses.places.iter();
             pauses.extend(
                 places
-                    .filter(|(rip, _)| **rip >> 63 == 1)
+                    .filter(|(rip, _)| RipClass::of(**rip, vcpu.wide) != Some(RipClass::User))
                     .map(|(&rip, p)| (rip, p.exits)),
             );
             halts.extend(vcpu.halts.iter().copied());

@@ -112,6 +112,14 @@ pub enum Kind<'a> {
         /// The pCPU whose run queue it joined.
         cpu: u32,
     },
+    /// A thread is about to become runnable (`sched_waking`). Where wake-ups themselves are
+    /// recorded they are taken instead: they come later, and on the right run queue.
+    Waking {
+        /// The thread.
+        tid: i32,
+        /// The pCPU whose run queue it will join, as far as it is known then.
+        cpu: u32,
+    },
     /// A waiting thread moves to another run queue (`sched_migrate_task`).
     Migrate {
         /// The thread.
@@ -170,6 +178,11 @@ pub enum Kind<'a> {
         register: u32,
         /// What.
         value: u64,
+    },
+    /// What arm64's last exit of this thread's vCPU was for (`kvm_wfx_arm64`).
+    GuestWait {
+        /// True for `wfe`, which waits for an event and so for a lock; false for `wfi`, a halt.
+        event: bool,
     },
     /// A halted vCPU goes on (`kvm_vcpu_wakeup`).
     HaltEnd {

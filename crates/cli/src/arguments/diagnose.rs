@@ -14,7 +14,7 @@ Examples:
   steady diagnose host.dat guest.dat --json | jq '.findings[0]'
   perf record -e 'kvm:*' -e 'sched:*' -a -o - sleep 10 | steady diagnose -")]
 pub struct Diagnose {
-    /// Traces of trace-cmd, perf or ftrace, whatever their names; `-` is standard input.
+    /// Traces of trace-cmd, perf, ftrace or Perfetto, packed or not; `-` is standard input.
     #[arg(required = true, value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
     /// The guests' kernel: a System.map, a copy of /proc/kallsyms, or a vmlinux.

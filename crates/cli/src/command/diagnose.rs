@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use steady_decode::TraceEvents;
-use steady_diagnose::{Analysis, Diagnoser, Diagnosis, Effect, Perfetto, Slice, Symbols};
+use steady_diagnose::{Analysis, Diagnoser, Diagnosis, Effect, Perfetto, Slice, Symbols, VmNotes};
 use steady_events::Event;
 use steady_measures::{WholeFile, write_atomic};
 use steady_report::{diagnosis, diagnosis_page};
@@ -16,6 +16,7 @@ use steady_tracefile::Source;
 
 use crate::arguments::diagnose::Diagnose;
 use crate::command::colour;
+use crate::command::record::beside;
 
 /// Reads the traces and shows what they say.
 pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
@@ -61,14 +62,52 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
         return Err(none.into());
     }
     let diagnosis = diagnoser.finish();
+    let mostly_unread = unread(&diagnosis);
     match failed {
         Some(error) if diagnosis.traces.is_empty() => Err(error),
         Some(error) => {
             show(arguments, &diagnosis)?;
             Err(error)
         }
-        None => show(arguments, &diagnosis),
+        None => {
+            show(arguments, &diagnosis)?;
+            Ok(if mostly_unread {
+                ExitCode::from(MOSTLY_UNREAD)
+            } else {
+                ExitCode::SUCCESS
+            })
+        }
     }
+}
+
+/// The exit code where more lines of a trace were not read than were.
+const MOSTLY_UNREAD: u8 = 2;
+
+/// Says of each trace, before all else, which share of its lines was not read; whether of any it
+/// is the most.
+fn unread(diagnosis: &Diagnosis) -> bool {
+    let traces = diagnosis.traces.iter();
+    for trace in traces.clone().filter(|trace| trace.loss.unread_lines > 0) {
+        let loss = &trace.loss;
+        eprintln!(
+            "steady: {}: {} of {} lines could not be read ({}.{} %), the first: {}",
+            trace.name,
+            loss.unread_lines,
+            loss.unread_lines.saturating_add(trace.events),
+            loss.unread_permille / 10,
+            loss.unread_permille % 10,
+            loss.unread.first().map_or("–", String::as_str)
+        );
+    }
+    let mut most = traces.filter(|trace| trace.loss.unread_permille > 500);
+    let found = most.next().is_some();
+    if found {
+        eprintln!(
+            "steady: most of it is not of the trace's format, so what follows says little; \
+             expected the text of ftrace's trace file, trace-cmd report, perf script or perf trace"
+        );
+    }
+    found
 }
 
 fn one(
@@ -77,6 +116,7 @@ fn one(
     drawing: &mut Option<Drawing<'_>>,
 ) -> anyhow::Result<()> {
     let (name, mut source) = open(path)?;
+    diagnoser.notes = notes(path);
     if is_this_host(source.as_ref()) {
         diagnoser.knobs = knobs();
     }
@@ -116,6 +156,23 @@ impl<'p> Drawing<'p> {
             file.finish()
         });
         written.with_context(|| format!("cannot write {}", self.path.display()))
+    }
+}
+
+/// What `steady record` noted beside a trace. What cannot be read there is told, and the trace
+/// speaks without it.
+fn notes(trace: &Path) -> Option<VmNotes> {
+    if trace == Path::new("-") {
+        return None;
+    }
+    let path = beside(trace);
+    let text = std::fs::read(&path).ok()?;
+    match VmNotes::parse(&text) {
+        Ok(notes) => Some(notes),
+        Err(error) => {
+            eprintln!("steady: {}: {error}; its VMs are numbered", path.display());
+            None
+        }
     }
 }
 

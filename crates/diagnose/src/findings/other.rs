@@ -11,6 +11,7 @@ use crate::spread::{Spread, total};
 /// IPIs that wait for descheduled receivers.
 pub fn calls(context: &Context<'_>) -> Option<Finding> {
     let calls = context.vm.calls.as_ref()?;
+    let call_ns = calls.call_ns.as_ref()?;
     let late = calls
         .by_receiver
         .iter()
@@ -40,10 +41,10 @@ pub fn calls(context: &Context<'_>) -> Option<Finding> {
                 .ns("max", late.delay_ns.max)
                 .ns("running_mean", prompt.delay_ns.mean),
             Evidence::new(EvidenceId::IpiCalls)
-                .count("calls", calls.call_ns.count)
-                .ns("mean", calls.call_ns.mean)
-                .ns("p99", calls.call_ns.p99)
-                .ns("max", calls.call_ns.max),
+                .count("calls", call_ns.count)
+                .ns("mean", call_ns.mean)
+                .ns("p99", call_ns.p99)
+                .ns("max", call_ns.max),
         ],
         lost_ns_per_s: lost_ns,
         cause: "TLB shootdowns and other calls wait for every receiver, and these had to wait for \
@@ -69,12 +70,10 @@ pub fn calls(context: &Context<'_>) -> Option<Finding> {
 /// Time that vCPUs were ready but not running.
 pub fn preemption(context: &Context<'_>) -> Option<Finding> {
     let table = context.vm.preemption.as_ref()?;
-    let waited_ns = table
-        .descheduled_ns
-        .total
-        .saturating_add(table.wakeup_ns.total);
+    let woken = table.wakeup_ns.clone().unwrap_or_default();
+    let waited_ns = table.descheduled_ns.total.saturating_add(woken.total);
     let lost_ns = context.per_second(waited_ns);
-    if !context.matters(table.descheduled_ns.count + table.wakeup_ns.count, lost_ns) {
+    if !context.matters(table.descheduled_ns.count + woken.count, lost_ns) {
         return None;
     }
     let waits = |id, spread: &Spread| {
@@ -84,8 +83,8 @@ pub fn preemption(context: &Context<'_>) -> Option<Finding> {
             .ns("max", spread.max)
     };
     let mut evidence = vec![waits(EvidenceId::StealDescheduled, &table.descheduled_ns)];
-    if table.wakeup_ns.count > 0 {
-        evidence.push(waits(EvidenceId::StealWakeup, &table.wakeup_ns));
+    if woken.count > 0 {
+        evidence.push(waits(EvidenceId::StealWakeup, &woken));
     }
     let worst = context.vm.vcpus.iter().max_by_key(|vcpu| vcpu.steal_ns)?;
     let worst = Evidence::new(EvidenceId::StealWorst)
@@ -118,10 +117,11 @@ pub fn preemption(context: &Context<'_>) -> Option<Finding> {
 /// vCPUs that PV TLB flush takes for running.
 pub fn unmarked(context: &Context<'_>) -> Option<Finding> {
     let table = context.vm.preemption.as_ref()?;
-    if table.unmarked < FEW {
+    let (unmarked, marked) = table.unmarked.zip(table.marked)?;
+    if unmarked < FEW {
         return None;
     }
-    let share = permille(table.unmarked, table.unmarked + table.marked);
+    let share = permille(unmarked, unmarked + marked);
     let after = table
         .after
         .iter()
@@ -136,10 +136,10 @@ pub fn unmarked(context: &Context<'_>) -> Option<Finding> {
         symptom: "descheduled vCPUs look to their guest as if they ran".to_owned(),
         evidence: vec![
             Evidence::new(EvidenceId::UnmarkedShare)
-                .count("unmarked", table.unmarked)
-                .count("all", table.unmarked + table.marked)
+                .count("unmarked", unmarked)
+                .count("all", unmarked + marked)
                 .permille("share", share),
-            Evidence::new(EvidenceId::UnmarkedTime).ns("time", table.unmarked_ns),
+            Evidence::new(EvidenceId::UnmarkedTime).maybe_ns("time", table.unmarked_ns),
             after,
         ],
         lost_ns_per_s: 0,
@@ -161,10 +161,10 @@ pub fn unmarked(context: &Context<'_>) -> Option<Finding> {
 /// Exits for the guest's timers.
 pub fn timers(context: &Context<'_>) -> Option<Finding> {
     let timers = &context.vm.timers;
-    let exits = timers.arms.unwrap_or(0) + timers.expiry_exits;
-    let all: u64 = context.vm.exits.iter().map(|row| row.time_ns.count).sum();
+    let exits = timers.arms.unwrap_or(0) + timers.expiry_exits.unwrap_or(0);
+    let all: u64 = context.vm.exits.iter().map(|row| row.count).sum();
     let share = permille(exits, all);
-    let lost_ns = context.per_second(timers.guest_timer_ns);
+    let lost_ns = context.per_second(timers.guest_timer_ns.unwrap_or(0));
     if !context.matters(exits, lost_ns) || share < 50 {
         return None;
     }
@@ -178,15 +178,15 @@ pub fn timers(context: &Context<'_>) -> Option<Finding> {
             Evidence::new(EvidenceId::TimerExits)
                 .maybe_count("arms", timers.arms)
                 .maybe_count("stops", timers.stops)
-                .count("expiries", timers.expiry_exits)
+                .maybe_count("expiries", timers.expiry_exits)
                 .permille("share", share),
-            Evidence::new(EvidenceId::TimerTime).ns("time", timers.guest_timer_ns),
+            Evidence::new(EvidenceId::TimerTime).maybe_ns("time", timers.guest_timer_ns),
             Evidence::new(EvidenceId::TimerFormulas)
                 .hz("tick", timers.tick_hz)
-                .count("idle_entries", timers.idle_entries)
+                .maybe_count("idle_entries", timers.idle_entries)
                 .count("periodic", timers.periodic)
-                .count("tickless", timers.tickless)
-                .count("paratick_at_most", timers.paratick_at_most),
+                .maybe_count("tickless", timers.tickless)
+                .maybe_count("paratick_at_most", timers.paratick_at_most),
         ],
         lost_ns_per_s: lost_ns,
         cause:
@@ -216,7 +216,7 @@ pub fn unknown(context: &Context<'_>) -> Option<Finding> {
         .iter()
         .filter(|row| row.name.starts_with("UNKNOWN_"));
     let rows: Vec<_> = rows.collect();
-    let count: u64 = rows.iter().map(|row| row.time_ns.count).sum();
+    let count: u64 = rows.iter().map(|row| row.count).sum();
     let total_ns = total(rows.iter().map(|row| row.time_ns.total));
     if count == 0 {
         return None;
@@ -232,7 +232,7 @@ pub fn unknown(context: &Context<'_>) -> Option<Finding> {
             .iter()
             .map(|row| {
                 Evidence::new(EvidenceId::UnknownReason)
-                    .count("exits", row.time_ns.count)
+                    .count("exits", row.count)
                     .named("isa", &row.isa)
                     .named("reason", &row.name)
                     .ns("time", row.time_ns.total)

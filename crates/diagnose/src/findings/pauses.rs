@@ -18,16 +18,13 @@ pub fn causes(context: &Context<'_>) -> Vec<Finding> {
     let Some(pauses) = &context.vm.pauses else {
         return Vec::new();
     };
-    let worth = |row: &&CauseRow| {
-        let took_ns = row.spun_ns.saturating_add(row.outside_ns);
-        context.matters(row.exits, context.per_second(took_ns))
-    };
+    let worth = |row: &&CauseRow| context.matters(row.exits, context.per_second(row.took_ns()));
     let rows = pauses.by_cause.iter().filter(worth);
     rows.map(|row| cause(context, pauses, row)).collect()
 }
 
 fn cause(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Finding {
-    let lost_ns = context.per_second(row.spun_ns.saturating_add(row.outside_ns));
+    let lost_ns = context.per_second(row.took_ns());
     let (id, why, refuted_by) = words(row.cause);
     let places = pauses
         .by_place
@@ -39,8 +36,8 @@ fn cause(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Finding 
             .permille("share", row.permille)
             .count("all", pauses.exits),
         Evidence::new(EvidenceId::PauseTime)
-            .ns("spun", row.spun_ns)
-            .ns("outside", row.outside_ns),
+            .maybe_ns("spun", row.spun_ns)
+            .maybe_ns("outside", row.outside_ns),
     ];
     evidence.extend(places.take(3).map(of_place));
     Finding {
@@ -71,7 +68,7 @@ fn of_place(place: &PlaceRow) -> Evidence {
         .named("rip", &place.rip)
         .maybe_named("function", place.function.as_deref())
         .count("longest", place.longest_run)
-        .count("ipi_pending", place.ipi_pending)
+        .maybe_count("ipi_pending", place.ipi_pending)
 }
 
 fn words(cause: Cause) -> (&'static str, &'static str, &'static str) {
@@ -180,8 +177,8 @@ pub fn runs(context: &Context<'_>) -> Option<Finding> {
             .filter(|bucket| bucket[0] >= from);
         runs.map(|bucket| bucket[2]).sum::<u64>()
     };
-    let outside = pauses.outside_ns.saturating_mul(pauses.in_runs_permille) / 1000;
-    let lost_ns = context.per_second(outside);
+    let outside_ns = pauses.outside_ns.unwrap_or(0);
+    let lost_ns = context.per_second(outside_ns.saturating_mul(pauses.in_runs_permille) / 1000);
     Some(Finding {
         id: "pause-continuous".to_owned(),
         severity: context.severity(lost_ns),
@@ -236,7 +233,8 @@ pub fn boosts(context: &Context<'_>) -> Vec<Finding> {
         .vm
         .pauses
         .as_ref()
-        .map_or(0, |pauses| pauses.outside_ns);
+        .and_then(|pauses| pauses.outside_ns)
+        .unwrap_or(0);
     let mut findings = Vec::new();
     for kind in boost_kinds() {
         let (name, symptom, cause, refuted_by, step) = kind;

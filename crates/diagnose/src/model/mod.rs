@@ -9,15 +9,17 @@ use crate::machine::Ground;
 use crate::spread::Spread;
 
 mod evidence;
+mod judged;
 mod vm;
 
 pub use evidence::{Evidence, EvidenceId, Quantity, Value};
+pub use judged::{Judged, Judgement, Question};
 pub use vm::*;
 
 /// The value of [`Diagnosis::schema`].
 pub const SCHEMA: &str = "steady.diagnosis";
 /// The value of [`Diagnosis::version`]. It rises when a reader of the old one would misread.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// What traces say.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,8 +113,14 @@ pub struct LossTable {
     pub truncated: Option<String>,
     /// Records of events that the trace does not describe.
     pub undescribed: u64,
-    /// Records and lines that are no events.
+    /// Records and lines that are no events, such as call chains.
     pub other_records: u64,
+    /// Lines of text that could not be read.
+    pub unread_lines: u64,
+    /// Of the lines and events, thousandths that could not be read.
+    pub unread_permille: u64,
+    /// The first of these lines.
+    pub unread: Vec<String>,
     /// Records that came after later ones.
     pub out_of_order: u64,
     /// Damaged places.
@@ -172,10 +180,14 @@ pub struct TraceDiagnosis {
     pub loss: LossTable,
     /// What was not recorded, and so what cannot be concluded.
     pub missing: Vec<Missing>,
+    /// Which questions the trace could answer, and which not; each of [`Question::ALL`] once.
+    pub judged: Vec<Judgement>,
     /// How symbols were matched, if there were any.
     pub symbols: Option<SymbolsTable>,
-    /// On which ground VMs were told apart: `address` or `adjacency`.
+    /// On which ground VMs were told apart: `process`, `address` or `adjacency`.
     pub vms_by: String,
+    /// How vCPUs were known: `kvm` by its events, `name` by the names of their threads.
+    pub vcpus_by: String,
     /// The VMs, in the order in which they were seen.
     pub vms: Vec<VmTable>,
     /// Shootdowns of the traced kernel itself.
@@ -211,5 +223,6 @@ pub fn ground_word(ground: Ground) -> &'static str {
     match ground {
         Ground::Address => "address",
         Ground::Adjacency => "adjacency",
+        Ground::Process => "process",
     }
 }
