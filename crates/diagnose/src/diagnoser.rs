@@ -11,7 +11,7 @@ use crate::findings;
 use crate::judged;
 use crate::missing;
 use crate::model::{
-    Diagnosis, SCHEMA, SymbolsTable, TraceDiagnosis, VERSION, VmTable, ground_word,
+    Diagnosis, Finding, SCHEMA, SymbolsTable, TraceDiagnosis, VERSION, VmTable, ground_word,
 };
 use crate::notes::VmNotes;
 use crate::symbols::{Shift, Symbols};
@@ -156,7 +156,8 @@ impl<'s> Diagnoser<'s> {
                 cure: self.cure(),
             });
         }
-        let trace = self.build(name, &source.about(), &source.loss(), &analysis);
+        let zero_ns = zero_ns.unwrap_or(0);
+        let trace = self.build(name, &source.about(), &source.loss(), &analysis, zero_ns);
         self.traces.push(trace);
         Ok(())
     }
@@ -185,6 +186,7 @@ impl<'s> Diagnoser<'s> {
         about: &About,
         loss: &Loss,
         analysis: &Analysis,
+        zero_ns: u64,
     ) -> TraceDiagnosis {
         let (begin_ns, end_ns) = analysis.span_ns.unwrap_or((0, 0));
         let shift = self.shift(analysis);
@@ -198,6 +200,7 @@ impl<'s> Diagnoser<'s> {
             notes: self.notes.as_ref(),
             tick_hz: self.tick_hz,
             span_ns: end_ns - begin_ns,
+            zero_ns,
         };
         let mut vms = builder.vms();
         self.there.extend(vms.iter().map(|vm| {
@@ -212,11 +215,13 @@ impl<'s> Diagnoser<'s> {
             release: about.release.clone(),
             clock: about.clock.clone(),
             pcpus: about.pcpus,
+            zero_ns,
             begin_ns,
             span_ns: end_ns - begin_ns,
             events: analysis.seen.all,
             loss: missing::loss(loss, analysis),
             missing: missing::rows(analysis, about.clock_is_ns, shift),
+            saw_host_irqs: analysis.seen.host_irq > 0,
             judged: judged::of(analysis, loss, shift),
             symbols: self
                 .symbols
@@ -279,12 +284,14 @@ impl<'s> Diagnoser<'s> {
             findings.extend(findings::of(at, trace, &self.knobs));
         }
         findings.sort_by(|a, b| {
-            (b.severity, b.lost_ns_per_s, &a.id).cmp(&(a.severity, a.lost_ns_per_s, &b.id))
+            let rank = |f: &Finding| (f.severity, f.lost_permille.min(1000), f.lost_ns_per_s);
+            rank(b).cmp(&rank(a)).then(a.id.cmp(&b.id))
         });
         Diagnosis {
             schema: SCHEMA.to_owned(),
             version: VERSION,
             findings,
+            comparison: None,
             traces: self.traces,
         }
     }

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A diagnosis as one page of HTML that needs nothing beside it: what is missing, the findings,
-//! then charts and tables of each VM.
+//! A diagnosis as one page of HTML that needs nothing beside it: what hurts most, when what was
+//! where, the findings, then charts and tables of each VM. The time line is drawn by the page's own
+//! script, so that it can be zoomed; it is given pieces of time, not events, and stays small.
 
 use askama::Template;
-use steady_diagnose::{Count, Diagnosis, Finding, Severity, Spread, TraceDiagnosis, VmTable};
+use steady_diagnose::{
+    Count, Diagnosis, Finding, Instance, PictureTable, Severity, Spread, TraceDiagnosis, VmTable,
+};
 use steady_measures::{Bucket, Distribution, Ratio, Unit};
 
 use crate::diagnosis::{
-    boost_words, calls_words, evidence_words, known, losses, pcpus, percent, preempt_words,
-    remedies_words, step_words, time, timers_words,
+    answer_lines, boost_words, calls_words, compared_lines, evidence_words, judged_lines, known,
+    losses, pcpus, percent, preempt_words, remedies_words, share_words, time, timers_words, words,
 };
 use crate::humane;
 use crate::svg::bars::{self, Bar};
@@ -33,13 +36,22 @@ const RUNS: [(u64, u64, &str); 4] = [
 struct Page<'a> {
     title: String,
     many: bool,
+    answer: Vec<String>,
+    compared: Vec<String>,
     traces: Vec<Trace<'a>>,
-    findings: Vec<Item<'a>>,
+    findings: Vec<Item>,
 }
 
-struct Item<'a> {
+struct Item {
     number: usize,
-    finding: &'a Finding,
+    symptom: String,
+    why: String,
+    who: String,
+    checks: Vec<String>,
+    worst: Option<String>,
+    /// Trace, begin and length of where it was worst, for the time line.
+    show: Option<(usize, u64, u64)>,
+    sharper: String,
     severity: &'static str,
     place: String,
     lost: Option<String>,
@@ -49,6 +61,9 @@ struct Item<'a> {
 }
 
 struct Trace<'a> {
+    at: usize,
+    when: Option<When>,
+    judged: Vec<String>,
     trace: &'a TraceDiagnosis,
     facts: Vec<(&'static str, String)>,
     losses: Vec<String>,
@@ -56,6 +71,12 @@ struct Trace<'a> {
     by_adjacency: bool,
     vms: Vec<Vm<'a>>,
     shootdowns: Option<String>,
+}
+
+/// A time line: its data for the script.
+struct When {
+    json: String,
+    left_out: u64,
 }
 
 struct Vm<'a> {
@@ -68,9 +89,9 @@ struct Vm<'a> {
     words: Vec<String>,
 }
 
-/// The page.
+/// The page, with a time line for each trace that has one.
 #[must_use]
-pub fn page(diagnosis: &Diagnosis) -> String {
+pub fn page(diagnosis: &Diagnosis, pictures: &[PictureTable]) -> String {
     let many = diagnosis.traces.len() > 1;
     let findings = diagnosis.findings.iter().enumerate();
     let page = Page {
@@ -79,30 +100,50 @@ pub fn page(diagnosis: &Diagnosis) -> String {
             traces => format!("Diagnosis of {} traces", traces.len()),
         },
         many,
+        answer: answer_lines(diagnosis),
+        compared: compared_lines(diagnosis),
         findings: findings
-            .map(|(at, finding)| {
-                let trace = diagnosis.traces.get(finding.trace);
-                item(at + 1, finding, trace.filter(|_| many))
-            })
+            .map(|(at, finding)| item(at + 1, finding, diagnosis))
             .collect(),
         traces: diagnosis
             .traces
             .iter()
             .enumerate()
-            .map(|(at, trace)| of_trace(at, trace))
+            .map(|(at, trace)| Trace {
+                when: pictures.get(at).map(|picture| when(diagnosis, at, picture)),
+                ..of_trace(at, trace)
+            })
             .collect(),
     };
     page.render().expect("rendering to memory cannot fail")
 }
 
-fn item<'a>(number: usize, finding: &'a Finding, trace: Option<&TraceDiagnosis>) -> Item<'a> {
+fn item(number: usize, finding: &Finding, all: &Diagnosis) -> Item {
+    let trace = all
+        .traces
+        .get(finding.trace)
+        .filter(|_| all.traces.len() > 1);
     let vm = finding
         .vm
         .clone()
         .unwrap_or_else(|| "whole trace".to_owned());
+    let who: Vec<String> = finding.culprits.iter().map(words::culprit).collect();
+    let with = finding
+        .sharper_with
+        .iter()
+        .map(|&with| words::sharpener(with));
     Item {
         number,
-        finding,
+        symptom: words::symptom(finding),
+        why: words::cause(finding),
+        who: who.join(", "),
+        checks: finding.checks.iter().map(words::check).collect(),
+        worst: finding.worst.as_ref().map(words::worst),
+        show: finding
+            .worst
+            .as_ref()
+            .map(|worst| (finding.trace, worst.begin_ns, worst.length_ns)),
+        sharper: with.collect::<Vec<_>>().join(", "),
         severity: match finding.severity {
             Severity::Severe => "severe",
             Severity::Major => "major",
@@ -110,16 +151,76 @@ fn item<'a>(number: usize, finding: &'a Finding, trace: Option<&TraceDiagnosis>)
             Severity::Note => "note",
         },
         place: trace.map_or(vm.clone(), |trace| format!("{}, {vm}", trace.name)),
-        lost: (finding.lost_ns_per_s > 0).then(|| time(finding.lost_ns_per_s)),
+        lost: (finding.lost_ns > 0).then(|| share_words(finding, all)),
         confidence: format!("{:?}", finding.confidence).to_lowercase(),
         evidence: finding.evidence.iter().map(evidence_words).collect(),
-        steps: finding.next.iter().map(step_words).collect(),
+        steps: finding.next.iter().map(words::step).collect(),
     }
+}
+
+/// What the script draws. Nothing in it can end the element that it stands in.
+fn when(diagnosis: &Diagnosis, at: usize, picture: &PictureTable) -> When {
+    let trace = &diagnosis.traces[at];
+    let begin = picture.begin_ns.saturating_sub(trace.zero_ns);
+    let place = |worst: &Instance| {
+        serde_json::json!({
+            "tid": worst.tid,
+            "begin": worst.begin_ns.saturating_sub(begin),
+            "length": worst.length_ns,
+        })
+    };
+    let rows = picture.rows.iter().filter_map(|row| {
+        let label = match (row.pcpu, row.tid) {
+            (Some(pcpu), _) => format!("pCPU {pcpu}"),
+            (None, tid) => label(trace, tid?)?,
+        };
+        Some(serde_json::json!({ "label": label, "tid": row.tid, "pieces": row.pieces }))
+    });
+    let mut rows: Vec<_> = rows.collect();
+    // vCPUs of one VM stand together; pCPUs come in the order of their numbers as they are.
+    rows.sort_by_key(|row| {
+        let vcpu = row["tid"].is_number();
+        vcpu.then(|| row["label"].as_str().map(str::to_owned))
+    });
+    let waits = trace.vms.iter().filter_map(|vm| vm.waits.as_ref());
+    let stalls: Vec<_> = waits.flat_map(|waits| &waits.longest).map(place).collect();
+    let findings = diagnosis.findings.iter().enumerate();
+    let findings = findings.filter(|(_, finding)| finding.trace == at);
+    let findings: Vec<_> = findings
+        .filter_map(|(number, finding)| {
+            let mut found = place(finding.worst.as_ref()?);
+            found["number"] = (number + 1).into();
+            Some(found)
+        })
+        .collect();
+    let data = serde_json::json!({
+        "begin": begin,
+        "length": picture.length_ns.max(1),
+        "piece": picture.piece_ns,
+        "rows": rows,
+        "stalls": stalls,
+        "findings": findings,
+    });
+    When {
+        json: data.to_string().replace('<', "\\u003c"),
+        left_out: picture.left_out,
+    }
+}
+
+/// A vCPU's name, of a VM that is shown.
+fn label(trace: &TraceDiagnosis, tid: i32) -> Option<String> {
+    trace.vms.iter().find_map(|vm| {
+        let vcpu = vm.vcpus.iter().find(|vcpu| vcpu.tid == tid)?;
+        Some(format!("{} vCPU {}", vm.name, vcpu.number))
+    })
 }
 
 fn of_trace(at: usize, trace: &TraceDiagnosis) -> Trace<'_> {
     let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "not recorded".to_owned());
     Trace {
+        at,
+        when: None,
+        judged: judged_lines(trace),
         trace,
         facts: vec![
             ("Format", trace.format.clone()),

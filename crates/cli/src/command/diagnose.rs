@@ -8,7 +8,10 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use steady_decode::TraceEvents;
-use steady_diagnose::{Analysis, Diagnoser, Diagnosis, Effect, Perfetto, Slice, Symbols, VmNotes};
+use steady_diagnose::{
+    Analysis, Diagnoser, Diagnosis, Effect, Perfetto, Picture, PictureTable, Slice, Symbols,
+    VmNotes,
+};
 use steady_events::Event;
 use steady_measures::{WholeFile, write_atomic};
 use steady_report::{diagnosis, diagnosis_page};
@@ -38,9 +41,13 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
     };
     let draw = || arguments.perfetto.as_deref().map(Drawing::new).transpose();
     let mut drawing = draw()?;
+    let mut pictures = arguments.html.is_some().then(Vec::new);
     let mut failed = None;
-    for path in &arguments.traces {
-        let read = one(path, &mut diagnoser, &mut drawing);
+    // Places on the command line of the traces that could be read.
+    let mut read_at = Vec::new();
+    let paths = [&arguments.traces, &arguments.before, &arguments.after];
+    for (at, path) in paths.into_iter().flatten().enumerate() {
+        let read = one(path, &mut diagnoser, &mut drawing, &mut pictures);
         // One bad trace among several does not hide what the others say.
         if let Err(error) = read {
             if let Some(earlier) = failed.replace(error) {
@@ -50,7 +57,10 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
             if drawing.take().is_some() {
                 drawing = draw()?;
             }
-        } else if let Some(done) = drawing.take() {
+            continue;
+        }
+        read_at.push(at);
+        if let Some(done) = drawing.take() {
             // Only the first trace is drawn: another one's clock may be another.
             done.finish()?;
         }
@@ -61,16 +71,18 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
         }
         return Err(none.into());
     }
-    let diagnosis = diagnoser.finish();
+    let mut diagnosis = diagnoser.finish();
+    diagnosis.comparison = compared(arguments, &diagnosis, &read_at);
+    let pictures = pictures.unwrap_or_default();
     let mostly_unread = unread(&diagnosis);
     match failed {
         Some(error) if diagnosis.traces.is_empty() => Err(error),
         Some(error) => {
-            show(arguments, &diagnosis)?;
+            show(arguments, &diagnosis, &pictures)?;
             Err(error)
         }
         None => {
-            show(arguments, &diagnosis)?;
+            show(arguments, &diagnosis, &pictures)?;
             Ok(if mostly_unread {
                 ExitCode::from(MOSTLY_UNREAD)
             } else {
@@ -78,6 +90,24 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
             })
         }
     }
+}
+
+/// Before and after: of two groups if they were named, else of two traces of hosts.
+fn compared(
+    arguments: &Diagnose,
+    diagnosis: &Diagnosis,
+    read_at: &[usize],
+) -> Option<steady_diagnose::Comparison> {
+    let hosts = diagnosis.traces.iter().all(|trace| !trace.vms.is_empty());
+    let first_after = match arguments.before.len() {
+        0 if arguments.traces.len() == 2 && hosts => 1,
+        0 => return None,
+        before => before,
+    };
+    let (before, after): (Vec<usize>, Vec<usize>) =
+        (0..read_at.len()).partition(|&at| read_at[at] < first_after);
+    let both = !before.is_empty() && !after.is_empty();
+    both.then(|| steady_diagnose::compare(diagnosis, &before, &after))
 }
 
 /// The exit code where more lines of a trace were not read than were.
@@ -114,17 +144,28 @@ fn one(
     path: &Path,
     diagnoser: &mut Diagnoser<'_>,
     drawing: &mut Option<Drawing<'_>>,
+    pictures: &mut Option<Vec<PictureTable>>,
 ) -> anyhow::Result<()> {
     let (name, mut source) = open(path)?;
     diagnoser.notes = notes(path);
     if is_this_host(source.as_ref()) {
         diagnoser.knobs = knobs();
     }
-    let mut watch = |event: &Event<'_>, effect: Effect, all: &Analysis| match drawing {
-        Some(drawing) => drawing.event(event, effect, all),
-        None => Ok(()),
+    let mut picture = pictures.is_some().then(Picture::default);
+    let mut watch = |event: &Event<'_>, effect: Effect, all: &Analysis| {
+        if let Some(picture) = &mut picture {
+            picture.event(event, effect, all);
+        }
+        match drawing {
+            Some(drawing) => drawing.event(event, effect, all),
+            None => Ok(()),
+        }
     };
     diagnoser.trace(&name, &mut TraceEvents::new(source.as_mut()), &mut watch)?;
+    // One for each trace that the diagnosis has.
+    if let (Some(pictures), Some(picture)) = (pictures, picture) {
+        pictures.push(picture.finish());
+    }
     Ok(())
 }
 
@@ -185,9 +226,13 @@ fn open(path: &Path) -> anyhow::Result<(String, Box<dyn Source>)> {
     Ok((path.display().to_string(), steady_tracefile::open(path)?))
 }
 
-fn show(arguments: &Diagnose, diagnosis: &Diagnosis) -> anyhow::Result<ExitCode> {
+fn show(
+    arguments: &Diagnose,
+    diagnosis: &Diagnosis,
+    pictures: &[PictureTable],
+) -> anyhow::Result<ExitCode> {
     if let Some(path) = &arguments.html {
-        write_atomic(path, diagnosis_page::page(diagnosis).as_bytes())?;
+        write_atomic(path, diagnosis_page::page(diagnosis, pictures).as_bytes())?;
     }
     if let Some(folder) = &arguments.csv {
         std::fs::create_dir_all(folder)
@@ -201,7 +246,10 @@ fn show(arguments: &Diagnose, diagnosis: &Diagnosis) -> anyhow::Result<ExitCode>
         serde_json::to_writer_pretty(&mut out, diagnosis)?;
         writeln!(out)?;
     } else {
-        let options = diagnosis::Options { colour: colour() };
+        let options = diagnosis::Options {
+            colour: colour(),
+            verbose: arguments.verbose,
+        };
         out.write_all(diagnosis::text(diagnosis, options).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)

@@ -2,6 +2,7 @@
 //! From finished analyses to the tables of a diagnosis.
 
 mod spin;
+mod waits;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -70,6 +71,8 @@ pub struct Builder<'a> {
     pub tick_hz: u64,
     /// From the first to the last event.
     pub span_ns: u64,
+    /// The trace's first event, whether it was analysed or not.
+    pub zero_ns: u64,
 }
 
 impl Builder<'_> {
@@ -83,6 +86,13 @@ impl Builder<'_> {
             .collect()
     }
 
+    /// What a VM is called: by the recording's notes, or by its place among those with vCPUs.
+    fn name_of(&self, place: usize, note: Option<usize>) -> String {
+        let note = note.and_then(|note| self.notes?.vms.get(note));
+        let named = note.and_then(|note| note.name.clone());
+        named.unwrap_or_else(|| format!("vm{place}"))
+    }
+
     /// Shootdowns of the traced kernel itself.
     #[must_use]
     pub fn shootdowns(&self) -> Option<ShootdownTable> {
@@ -92,6 +102,10 @@ impl Builder<'_> {
             targets: Spread::from(&shootdowns.targets),
             flushes_for_another: shootdowns.flushes_for_another,
             unfinished: shootdowns.unfinished,
+            worst: shootdowns.worst.map(|(begin_ns, length_ns, cpu)| {
+                let instance = self.instance(begin_ns, length_ns, None);
+                instance.on(cpu)
+            }),
         })
     }
 
@@ -119,14 +133,14 @@ impl Builder<'_> {
     }
 
     fn vm(&self, at: usize, note: Option<usize>, ids: &[VcpuId]) -> VmTable {
+        let name = self.name_of(at + 1, note);
         let note = note.and_then(|note| self.notes?.vms.get(note));
-        let named = note.and_then(|note| note.name.clone());
         let mut ids = ids.to_vec();
         ids.sort_by_key(|&id| self.analysis.machine.vcpus[id].number);
         let exits = self.exits(&ids);
         let all: u64 = exits.iter().map(|row| row.count).sum();
         VmTable {
-            name: named.unwrap_or_else(|| format!("vm{}", at + 1)),
+            name,
             note: note.cloned(),
             vcpus: ids.iter().map(|&id| self.vcpu(id)).collect(),
             pauses: self.pauses(&ids, all),
@@ -134,6 +148,7 @@ impl Builder<'_> {
             calls: self.calls(&ids),
             timers: self.timers(&ids, &exits),
             preemption: self.preemption(&ids),
+            waits: self.waits(&ids),
             exits,
         }
     }
@@ -205,15 +220,21 @@ impl Builder<'_> {
             all += spread.count + untimed;
             add(&mut time, spread.total);
         }
-        let row = |(reason, (spread, untimed)): (ExitReason, (Spread, u64))| ExitRow {
-            isa: reason.isa.word().to_owned(),
-            code: reason.known_code(),
-            name: self.reason(reason),
-            count: spread.count + untimed,
-            untimed,
-            count_permille: permille(spread.count + untimed, all),
-            time_permille: permille(spread.total, time),
-            time_ns: spread,
+        let mut about = self.about(ids);
+        let row = |(reason, (spread, untimed)): (ExitReason, (Spread, u64))| {
+            let (own_ns, about) = about.remove(&reason).unwrap_or_default();
+            ExitRow {
+                isa: reason.isa.word().to_owned(),
+                code: reason.known_code(),
+                name: self.reason(reason),
+                count: spread.count + untimed,
+                untimed,
+                count_permille: permille(spread.count + untimed, all),
+                time_permille: permille(spread.total, time),
+                time_ns: spread,
+                own_ns,
+                about,
+            }
         };
         let mut rows: Vec<ExitRow> = by_reason.into_iter().map(row).collect();
         // Without times, as where no entry was recorded, most exits first.
@@ -248,6 +269,7 @@ impl Builder<'_> {
             by_receiver: rows.filter(|_| seen.accepted > 0).collect(),
             pv_flushes: (seen.pv_flush > 0).then_some(pv_flushes),
             pv_ipis: (seen.hypercall > 0).then_some(pv_ipis),
+            worst: self.worst_call(ids),
         })
     }
 
@@ -296,13 +318,24 @@ impl Builder<'_> {
         }
         let mut after: BTreeMap<String, u64> = BTreeMap::new();
         let (mut descheduled_ns, mut wakeup_ns) = (Spread::default(), Spread::default());
+        let mut uninterruptible_ns = Spread::default();
+        let mut stuck_after: BTreeMap<String, u64> = BTreeMap::new();
         for &id in ids {
             let preempt = &self.of(id).preempt;
             merge(&mut descheduled_ns, &Spread::from(&preempt.descheduled_ns));
             merge(&mut wakeup_ns, &Spread::from(&preempt.wakeup_ns));
+            merge(
+                &mut uninterruptible_ns,
+                &Spread::from(&preempt.uninterruptible_ns),
+            );
+            let named = |reason: &Option<ExitReason>| {
+                reason.map_or_else(|| "not in the trace".to_owned(), |r| self.reason(r))
+            };
             for (reason, count) in &preempt.after {
-                let name = reason.map_or_else(|| "not in the trace".to_owned(), |r| self.reason(r));
-                *after.entry(name).or_default() += count;
+                *after.entry(named(reason)).or_default() += count;
+            }
+            for (reason, ns) in &preempt.uninterruptible_after {
+                add(stuck_after.entry(named(reason)).or_default(), *ns);
             }
         }
         let sum = |of: fn(&OfVcpu) -> u64| total(ids.iter().map(|&id| of(self.of(id))));
@@ -316,6 +349,12 @@ impl Builder<'_> {
             unmarked: left.then(|| sum(|v| v.preempt.unmarked)),
             unmarked_ns: left.then(|| sum(|v| v.preempt.unmarked_ns)),
             blocked: sum(|v| v.preempt.blocked),
+            worst_unmarked: self.worst_of(ids, |v| v.preempt.worst_unmarked),
+            uninterruptible_ns,
+            uninterruptible_after: counts_of(
+                stuck_after.iter().map(|(name, ns)| (name.as_str(), *ns)),
+            ),
+            worst_uninterruptible: self.worst_of(ids, |v| v.preempt.worst_uninterruptible),
         })
     }
 }
@@ -338,7 +377,7 @@ fn counts_of<'n>(counts: impl Iterator<Item = (&'n str, u64)>) -> Vec<Count> {
             permille: 0,
         })
         .collect();
-    let all = rows.iter().map(|row| row.count).sum();
+    let all = total(rows.iter().map(|row| row.count));
     rows.iter_mut()
         .for_each(|row| row.permille = permille(row.count, all));
     rows.sort_by(|a, b| b.count.cmp(&a.count).then(a.name.cmp(&b.name)));

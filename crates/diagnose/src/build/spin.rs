@@ -8,7 +8,9 @@ use super::{Builder, counts_of, hex, permille};
 use crate::boost::{Outcome, Tally};
 use crate::cause::Cause;
 use crate::machine::VcpuId;
-use crate::model::{BoostCauseRow, BoostTable, CauseRow, ChosenRow, PauseTable, PlaceRow, RunRow};
+use crate::model::{
+    BoostCauseRow, BoostTable, CauseRow, ChosenRow, Instance, PauseTable, PlaceRow, RunRow,
+};
 use crate::pause::Place;
 use crate::spread::{Spread, add, merge, total};
 
@@ -28,7 +30,13 @@ struct Places {
 }
 
 impl Places {
-    fn add(&mut self, rip: u64, (function, cause): (Option<String>, Cause), place: &Place) {
+    fn add(
+        &mut self,
+        rip: u64,
+        (function, cause): (Option<String>, Cause),
+        place: &Place,
+        worst: Instance,
+    ) {
         assert!(place.in_runs <= place.exits, "exits in runs are exits");
         let row = self.causes.entry(cause).or_insert(CauseRow {
             cause,
@@ -37,11 +45,13 @@ impl Places {
             spun_ns: self.timed.then_some(0),
             outside_ns: self.timed.then_some(0),
             in_runs: 0,
+            runs: 0,
         });
         row.exits += place.exits;
         add_known(&mut row.spun_ns, place.spun_ns);
         add_known(&mut row.outside_ns, place.outside_ns);
         row.in_runs += place.in_runs;
+        row.runs += place.runs;
         let key = function.clone().unwrap_or_else(|| hex(rip));
         let (row, most) = self.places.entry(key).or_insert_with(|| {
             let row = PlaceRow {
@@ -52,13 +62,17 @@ impl Places {
                 ipi_pending: self.interrupts.then_some(0),
                 spun_ns: self.timed.then_some(0),
                 longest_run: 0,
+                worst: None,
             };
             (row, 0)
         });
         row.exits += place.exits;
         add_known(&mut row.ipi_pending, place.ipi_pending);
         add_known(&mut row.spun_ns, place.spun_ns);
-        row.longest_run = row.longest_run.max(place.longest);
+        if place.longest > row.longest_run {
+            row.longest_run = place.longest;
+            row.worst = Some(worst);
+        }
         // Of equal ones the lower address, whatever the order of the map.
         if (place.exits, Reverse(hex(rip))) > (*most, Reverse(row.rip.clone())) {
             (*most, row.rip) = (place.exits, hex(rip));
@@ -87,7 +101,9 @@ impl Builder<'_> {
             let pauses = &self.of(id).pauses;
             merge(&mut runs, &Spread::from(&pauses.lengths));
             for (&rip, place) in &pauses.places {
-                all.add(rip, self.names.of(rip, wide), place);
+                let (begin_ns, length_ns) = place.longest_when;
+                let worst = self.instance(begin_ns, length_ns, Some(id));
+                all.add(rip, self.names.of(rip, wide), place, worst);
             }
         }
         let Places {

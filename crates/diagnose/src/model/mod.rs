@@ -5,14 +5,20 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::compare::Comparison;
 use crate::machine::Ground;
 use crate::spread::Spread;
 
 mod evidence;
+mod finding;
 mod judged;
 mod vm;
 
 pub use evidence::{Evidence, EvidenceId, Quantity, Value};
+pub use finding::{
+    Answer, Assumption, CauseId, Check, CheckId, Confidence, Culprit, Finding, FindingId, Gain,
+    Instance, Severity, Sharpener, Step, StepId,
+};
 pub use judged::{Judged, Judgement, Question};
 pub use vm::*;
 
@@ -30,74 +36,10 @@ pub struct Diagnosis {
     pub version: u32,
     /// Findings of all traces, worst first.
     pub findings: Vec<Finding>,
+    /// Before and after, if that was asked.
+    pub comparison: Option<Comparison>,
     /// The traces, in the order given.
     pub traces: Vec<TraceDiagnosis>,
-}
-
-/// How sure a cause is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Confidence {
-    /// A guess that fits.
-    Low,
-    /// Inferred; something else could look the same.
-    Medium,
-    /// The trace shows it.
-    High,
-}
-
-/// How bad it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Severity {
-    /// Good to know.
-    Note,
-    /// Costs less than 1 % of a vCPU's time, or is harmless as far as it shows.
-    Minor,
-    /// Costs 1 % to 10 %.
-    Major,
-    /// Costs more.
-    Severe,
-}
-
-/// What hurts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
-    /// Which kind; stable.
-    pub id: String,
-    /// How bad.
-    pub severity: Severity,
-    /// Place of its trace in [`Diagnosis::traces`].
-    pub trace: usize,
-    /// The VM, if it is about one.
-    pub vm: Option<String>,
-    /// What can be seen.
-    pub symptom: String,
-    /// The numbers that show it.
-    pub evidence: Vec<Evidence>,
-    /// Time lost in each second, summed over the VM's vCPUs, in nanoseconds.
-    pub lost_ns_per_s: u64,
-    /// Why.
-    pub cause: String,
-    /// How sure that is.
-    pub confidence: Confidence,
-    /// What would show that it is not so.
-    pub refuted_by: String,
-    /// What to do next, most useful first.
-    pub next: Vec<Step>,
-}
-
-/// Something to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
-    /// In words.
-    pub what: String,
-    /// A knob of the host or guest.
-    pub knob: Option<String>,
-    /// Its present value, if the trace or the host tells.
-    pub value: Option<String>,
-    /// A remedy of this project.
-    pub remedy: Option<String>,
 }
 
 /// What is missing from a trace.
@@ -170,7 +112,9 @@ pub struct TraceDiagnosis {
     pub clock: Option<String>,
     /// CPUs of the recorded machine, if they are known.
     pub pcpus: Option<u32>,
-    /// Its first event.
+    /// Its first event, from which the times of `--time` and of [`Instance`] count.
+    pub zero_ns: u64,
+    /// The first event that was looked at.
     pub begin_ns: u64,
     /// From its first to its last event.
     pub span_ns: u64,
@@ -180,6 +124,8 @@ pub struct TraceDiagnosis {
     pub loss: LossTable,
     /// What was not recorded, and so what cannot be concluded.
     pub missing: Vec<Missing>,
+    /// Whether the host's interrupts were recorded.
+    pub saw_host_irqs: bool,
     /// Which questions the trace could answer, and which not; each of [`Question::ALL`] once.
     pub judged: Vec<Judgement>,
     /// How symbols were matched, if there were any.
