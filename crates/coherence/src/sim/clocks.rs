@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The clocks of the busy cores, as a tree of minima: who is furthest behind, whatever their number.
+//! The clocks of the busy cores, as a tree of minima: finds who is furthest behind, however many
+//! they are.
 
 /// No core's clock: of one that is idle.
 pub(super) const IDLE: u64 = u64::MAX;
