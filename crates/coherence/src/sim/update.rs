@@ -4,7 +4,7 @@
 
 use super::Sim;
 use crate::block::Call;
-use crate::machine::View;
+use crate::machine::{View, cores_of};
 use crate::os::{Agent, Cause, Migration, Remap};
 
 impl Sim {
@@ -98,8 +98,8 @@ impl Sim {
         m.preempted_wait[usize::from(remap.vm)] = wait;
         let mut cycles = begin - now + m.write_entries(core, remap, begin);
         if remap.intermediate {
-            for mmu in &mut m.mmu {
-                mmu.flush_walk_caches(remap.vm);
+            for core in cores_of(m.holders[usize::from(remap.vm)]) {
+                m.mmu[core].flush_walk_caches(remap.vm);
             }
         }
         cycles += self.scheme.revoke(&mut View::of(m), remap, core, begin);
