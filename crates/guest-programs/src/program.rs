@@ -51,6 +51,7 @@ pub const PROGRAMS: &[Program] = &[
     own("pingpong", &["pingpong"]),
     own("spin", &["spin"]),
     own("staleness", &["staleness"]),
+    own("frames", &["frames"]),
     debian(
         "stress-ng",
         Kind::StressNg,

@@ -43,6 +43,10 @@ pub const PROGRAMS: &[Program] = &[
         "staleness",
         "looks for writes that land in pages that were taken away",
     ),
+    own(
+        "frames",
+        "which guest-physical frames a program gets, before and after a day's kind of work",
+    ),
     debian(
         "stress-ng",
         "stress-ng",

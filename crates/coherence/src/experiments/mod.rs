@@ -14,6 +14,7 @@ mod closed;
 mod figures;
 mod headline;
 mod measured;
+mod protection;
 mod render;
 mod rows;
 mod sensitivity;
@@ -25,6 +26,7 @@ pub use beyond::{Beyond, beyond};
 pub use calibrate::{CALIBRATED_RATE, Calibration, calibrate};
 pub use headline::headline;
 pub use measured::Measured;
+pub use protection::{Protection, Tried, protection};
 pub use table::{Basis, Row, Verdict};
 
 use crate::Error;
@@ -243,6 +245,27 @@ fn run_seeds(
         });
     }
     Ok(by_seed)
+}
+
+/// A table of numbers that one run or one seed shows, so without intervals.
+fn table(
+    name: &'static str,
+    what: &'static str,
+    columns: &[&str],
+    lines: Vec<(&'static str, Vec<i64>)>,
+) -> Figure {
+    let alone = |bp: i64| Measured {
+        bp,
+        interval_bp: None,
+    };
+    let line =
+        |(name, values): (&'static str, Vec<i64>)| (name, values.into_iter().map(alone).collect());
+    Figure {
+        name,
+        what,
+        columns: columns.iter().map(|&column| column.to_owned()).collect(),
+        lines: lines.into_iter().map(line).collect(),
+    }
 }
 
 /// Violations that the oracle found in all runs.

@@ -9,7 +9,6 @@
 //! none of it shows that the paper's machine had that value. The main table keeps the defaults.
 
 use super::attc::Figure;
-use super::measured::Measured;
 use super::table::percent;
 use super::{Settings, Stream, WorkloadResults, job, mean};
 use crate::compare::Job;
@@ -338,18 +337,7 @@ impl<'a> Sensitivity<'a> {
 }
 
 fn table(what: &'static str, columns: &[&str], lines: Vec<(&'static str, Vec<i64>)>) -> Figure {
-    let alone = |bp: i64| Measured {
-        bp,
-        interval_bp: None,
-    };
-    let line =
-        |(name, values): (&'static str, Vec<i64>)| (name, values.into_iter().map(alone).collect());
-    Figure {
-        name: "Sensitivity",
-        what,
-        columns: columns.iter().map(|&column| column.to_owned()).collect(),
-        lines: lines.into_iter().map(line).collect(),
-    }
+    super::table("Sensitivity", what, columns, lines)
 }
 
 fn gain_in(w: &WorkloadResults, scheme: &'static Spec, base: &'static Spec, name: &str) -> i64 {
