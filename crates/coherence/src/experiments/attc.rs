@@ -2,12 +2,14 @@
 //! The runs of the ATTC paper's evaluation, and what they come to.
 
 use super::measured::{Measured, Seeds};
-use super::{Row, Settings, Stream, WorkloadResults, figures, job, rows, run_seeds, sensitivity};
+use super::{Row, Settings, Stream, WorkloadResults, figures, job, run_seeds};
+use super::{protection, published, rows, sensitivity};
 use crate::Error;
 use crate::compare::Job;
 use crate::config::{MachineConfig, Mode};
 use crate::scheme::atlb::WARM;
 use crate::scheme::{ATTC, HATRIC, IDEAL, IDEAL_ATLB, IPI, KVMTLB, POM_TLB, SHOOT4U, UNITD};
+use crate::workload::Workload;
 
 /// One figure: a line for each workload.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -137,6 +139,7 @@ fn side_jobs() -> Vec<Job> {
     let half = variant(|m| m.hybrid.guest_percent = 50);
     jobs.extend([&HATRIC, &ATTC].map(|scheme| job(scheme, "guest-50", &half)));
     jobs.extend(sensitivity::jobs());
+    jobs.extend(published::jobs());
     jobs
 }
 
@@ -160,25 +163,38 @@ pub fn reproduce(
         ]
     };
     let results = run_seeds(settings, &main, done)?;
+    super::enough(settings, &results, "kvmtlb")?;
+    super::enough(settings, &results, "ipi@native")?;
     // One seed, and the base length: they show directions, and are no predictions.
     let aside = settings.aside();
-    let side = |settings: &Settings, workload| {
+    let side = |settings: &Settings, workload: Workload| {
+        let seen = results[0].iter().find(|w| w.workload == workload.name);
+        let seen = seen.expect("the first seed has every workload");
         let mut streams = vec![Stream {
             settings: settings.clone(),
             workload,
             jobs: side_jobs(),
         }];
         streams.extend(sensitivity::streams(settings, workload));
+        streams.extend(published::streams(settings, workload, seen));
         streams
     };
     let side = run_seeds(&aside, &side, done)?;
-    let violations = super::violations(&results) + super::violations(&side);
+    let guarded = protection::protection(settings, None)?;
+    if let Some(broken) = &guarded.broken {
+        return Err(Error::Config(format!("an invariant of ATTC: {broken}")));
+    }
+    let runs = super::violations(&results) + super::violations(&side);
+    let violations = runs + guarded.violations;
     let sides = sensitivity::Sensitivity::of(&side[0]);
+    let outside = published::Published::of(&side[0]);
     let mut figures = figures::figures(&results, &side);
+    figures.extend(protection::figures(&guarded));
+    figures.extend(outside.figures());
     figures.extend(sides.figures());
     Ok(Reproduction {
         settings: settings.clone(),
-        rows: rows::rows(&results, &sides),
+        rows: rows::rows(&results, &outside, settings.warmup),
         figures,
         violations,
         results: results.into_iter().chain(side).collect(),

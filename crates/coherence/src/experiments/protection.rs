@@ -271,8 +271,8 @@ pub(super) fn figures(found: &Protection) -> Vec<Figure> {
         "per run, refused",
         "per run, filtered",
         "per run, allowed",
-        "per run, own dropped",
-        "per run, others dropped",
+        "per run, own gone",
+        "per run, others gone",
     ];
     let ways = u64::from(MachineConfig::default().schemes.number(&invtbl::WAYS));
     let rest = [

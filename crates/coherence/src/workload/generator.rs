@@ -12,12 +12,14 @@ use super::space::{STACK_BYTES, Space};
 use crate::Error;
 use crate::num::ix;
 use crate::record::{MapKind, Prot, Record, Resident, Source};
-use crate::workload::Workload;
+use crate::workload::{Mix, Workload};
 use steady_random::{Stream, mix};
 
 /// A thread's pages for program updates, in its heap behind the near data.
 const TOGGLED_AT: u64 = 512 << 10;
 const TOGGLED_PAGES: u32 = 64;
+/// Pages of an update of several.
+const MANY_PAGES: u32 = 8;
 const HEAP_BYTES: u64 = TOGGLED_AT + ((TOGGLED_PAGES as u64) << 12);
 /// Lines touched in a swept page; more than any usual migration threshold.
 const SWEEP_LINES: u32 = 16;
@@ -56,8 +58,8 @@ struct Thread {
     /// Lines left in the page being swept.
     sweeping: u32,
     sweep_page: u64,
-    /// A page waits to get its write permission back.
-    restore: Option<u64>,
+    /// A range waits to get its write permission back: first byte and length.
+    restore: Option<(u64, u64)>,
 }
 
 /// A workload's records.
@@ -162,14 +164,15 @@ impl Generator {
         }
         if thread.to_update == 0 {
             thread.to_update = next(&mut thread.random, self.update_gap);
-            let start = heap + TOGGLED_AT + (u64::from(thread.random.below(TOGGLED_PAGES)) << 12);
+            let (page, pages) = toggled(&mut thread.random, self.workload.updates);
+            let (start, len) = (heap + TOGGLED_AT + (page << 12), pages << 12);
             // The page is in use before it loses its right, so that there is something to revoke.
             out.push(access(id, start, true, 0));
-            out.push(protect(id, start, false));
-            thread.restore = Some(start);
+            out.push(protect(id, (start, len), false));
+            thread.restore = Some((start, len));
             self.left = self.left.saturating_sub(1);
-        } else if let Some(start) = thread.restore.take() {
-            out.push(protect(id, start, true));
+        } else if let Some(range) = thread.restore.take() {
+            out.push(protect(id, range, true));
         }
         let write = thread.random.below(1000) < p.stores_per_1000;
         let draw = thread.random.below(1000);
@@ -201,6 +204,24 @@ impl Generator {
         out.push(access(id, vaddr, write, instructions));
         self.left = self.left.saturating_sub(1);
     }
+}
+
+/// The pages of a program's next update: the first of them, and how many.
+fn toggled(random: &mut Stream, updates: Mix) -> (u64, u64) {
+    let first = random.below(TOGGLED_PAGES);
+    if updates == Mix::default() {
+        // No draw more than there was before updates could have several pages.
+        return (u64::from(first), 1);
+    }
+    let draw = random.below(100);
+    let pages = if draw < updates.whole_percent {
+        TOGGLED_PAGES
+    } else if draw < updates.whole_percent + updates.many_percent {
+        MANY_PAGES
+    } else {
+        1
+    };
+    (u64::from(first / pages * pages), u64::from(pages))
 }
 
 /// A line of the working set.
@@ -260,11 +281,11 @@ const fn access(thread: u16, vaddr: u64, write: bool, others: u32) -> Record {
     }
 }
 
-const fn protect(thread: u16, start: u64, writable: bool) -> Record {
+const fn protect(thread: u16, (start, len): (u64, u64), writable: bool) -> Record {
     Record::Map {
         thread,
         start,
-        len: 4096,
+        len,
         prot: Prot {
             read: true,
             write: writable,
