@@ -59,7 +59,11 @@ fn with_walks(cycles: u32, change: fn(&mut MachineConfig)) -> MachineConfig {
 /// The machines and schemes of the defaults.
 const DEFAULTS: [Place; 3] = [
     ("", |_| {}, &[&KVMTLB, &POM_TLB, &HATRIC, &ATTC, &IDEAL]),
-    ("native", |m| m.mode = Mode::Native, &[&IPI, &HATRIC, &ATTC]),
+    (
+        "native",
+        |m| m.mode = Mode::Native,
+        &[&IPI, &HATRIC, &ATTC, &IDEAL],
+    ),
     ("dram", |m| m.hybrid.enabled = false, &[&KVMTLB, &ATTC]),
 ];
 
