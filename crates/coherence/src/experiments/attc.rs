@@ -95,20 +95,12 @@ fn variant(change: impl FnOnce(&mut MachineConfig)) -> MachineConfig {
 /// Simulations that every seed has.
 fn main_jobs() -> Vec<Job> {
     let paper = MachineConfig::default();
-    let mut jobs: Vec<Job> = [
-        &KVMTLB,
-        &POM_TLB,
-        &HATRIC,
-        &ATTC,
-        &IDEAL,
-        &IDEAL_ATLB,
-        &SHOOT4U,
-    ]
-    .into_iter()
-    .map(|scheme| job(scheme, "", &paper))
-    .collect();
+    let mut jobs: Vec<Job> = [&KVMTLB, &POM_TLB, &HATRIC, &ATTC, &IDEAL, &IDEAL_ATLB]
+        .into_iter()
+        .map(|scheme| job(scheme, "", &paper))
+        .collect();
     let native = variant(|m| m.mode = Mode::Native);
-    let schemes = [&IPI, &POM_TLB, &HATRIC, &UNITD, &ATTC, &IDEAL];
+    let schemes = [&IPI, &POM_TLB, &HATRIC, &ATTC, &IDEAL];
     jobs.extend(schemes.map(|scheme| job(scheme, "native", &native)));
     jobs
 }
@@ -136,6 +128,9 @@ fn side_jobs() -> Vec<Job> {
         });
         jobs.push(job(&ATTC, name, &machine));
     }
+    jobs.push(job(&SHOOT4U, "", &MachineConfig::default()));
+    let native = variant(|m| m.mode = Mode::Native);
+    jobs.push(job(&UNITD, "native", &native));
     let half = variant(|m| m.hybrid.guest_percent = 50);
     jobs.extend([&HATRIC, &ATTC].map(|scheme| job(scheme, "guest-50", &half)));
     jobs.extend(sensitivity::jobs());

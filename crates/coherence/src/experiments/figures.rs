@@ -17,6 +17,18 @@ pub(super) fn figures(seeds: &Seeds, side: &Seeds) -> Vec<Figure> {
     all.push(storage());
     all.push(Figure::gains(
         side,
+        "Figure 13",
+        "gain over IPIs, native, with UNITD (one seed)",
+        &["hatric@native", "unitd@native", "attc@native"].map(|label| (label, "ipi@native")),
+    ));
+    all.push(Figure::gains(
+        side,
+        "Beyond",
+        "gain over kvmtlb, Shoot4U and ATTC (one seed)",
+        &["shoot4u", "attc"].map(|label| (label, "kvmtlb")),
+    ));
+    all.push(Figure::gains(
+        side,
         "Figure 10",
         "gain over kvmtlb by ATTC's cycles per page (one seed)",
         &["attc", "attc@1000", "attc@2000", "attc@5000"].map(|label| (label, "kvmtlb")),
@@ -56,7 +68,6 @@ fn gains(seeds: &Seeds) -> Vec<Figure> {
             &[
                 "pom-tlb@native",
                 "hatric@native",
-                "unitd@native",
                 "attc@native",
                 "ideal@native",
             ]
@@ -66,11 +77,6 @@ fn gains(seeds: &Seeds) -> Vec<Figure> {
             "Figure 14",
             "ATTC over HATRIC, guest share 0 %",
             &[("attc@guest-0", "hatric@guest-0")],
-        ),
-        gains(
-            "Beyond",
-            "gain over kvmtlb, Shoot4U and ATTC",
-            &[kvm("shoot4u"), kvm("attc")],
         ),
     ]
 }
