@@ -138,8 +138,7 @@ static void read_frames(const char *start, uint64_t *frames, uint64_t pages)
 	close(file);
 	for (uint64_t page = 0; page < pages; page++) {
 		if (!(frames[page] & PRESENT))
-			fail(EXIT_FAULT, "page %" PRIu64 " has gone; the guest has too little memory",
-			     page);
+			fail(EXIT_FAULT, "page %" PRIu64 " has gone; the guest lacks memory", page);
 		frames[page] &= FRAME_MASK;
 		if (!frames[page])
 			fail(EXIT_FAULT, "the kernel hides frame numbers; run as root");
@@ -183,7 +182,7 @@ static void look(struct layout *layout)
 	read_frames(region, frames, pages);
 	layout->pages = pages;
 	for (uint64_t page = 0; page < pages; page += GROUP)
-		layout->lines += lines_of(frames + page, pages - page < GROUP ? pages - page : GROUP);
+		layout->lines += lines_of(frames + page, GROUP);
 	for (uint64_t page = 1; page < pages; page++) {
 		uint64_t here = frames[page] - frames[page - 1]; /* 1, or -1 as unsigned */
 

@@ -9,6 +9,8 @@
 
 use std::sync::Arc;
 
+use steady_random::Stream;
+
 use super::attc::Figure;
 use super::{Settings, table};
 use crate::Error;
@@ -17,11 +19,11 @@ use crate::config::MachineConfig;
 use crate::layout::Key;
 use crate::machine::Fault;
 use crate::record::{Resident, Source};
+use crate::scheme::attc::invtbl;
 use crate::scheme::rights::{Actor, Attempt, Decision, Operation, Target};
-use crate::scheme::{ATTC, attc::invtbl, set_index};
+use crate::scheme::{ATTC, atlb, set_index};
 use crate::sim::{Options, Sim};
 use crate::workload::{Generator, GeneratorOptions, find};
-use steady_random::Stream;
 
 /// Bodytrack's footprint is the smallest of Table 3, so that pages are used again soon.
 const WORKLOAD: &str = "bodytrack";
@@ -207,11 +209,9 @@ impl Intruder {
     ) {
         let page = self.page_of((vm + 1) % VMS);
         let frame = sim.mapping(page).expect("a footprint is mapped").spn;
-        let sets = MachineConfig::default()
-            .schemes
-            .number(&crate::scheme::atlb::KIB);
+        let kib = MachineConfig::default().schemes.number(&atlb::KIB);
         let place = match target {
-            Target::Atlb => set_index(page.page(), page.vm_id(), u64::from(sets) * 16),
+            Target::Atlb => set_index(page.page(), page.vm_id(), u64::from(kib) * 16),
             Target::Invtbl => frame,
         };
         let effect = sim.attempt(

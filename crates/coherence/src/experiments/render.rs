@@ -40,7 +40,8 @@ impl Reproduction {
         if let Some((workload, fewest)) = self.fewest_shootdowns() {
             let _ = writeln!(
                 text,
-                "Fewest shootdowns of a workload in all seeds, under kvmtlb: {fewest} ({workload}).\n"
+                "Fewest shootdowns of a workload in all seeds, under kvmtlb: {fewest}, of \
+                 {workload}.\n"
             );
         }
         let title = ("source", "number", "paper", "measured", "closed form");

@@ -38,8 +38,8 @@ fn native_overhead(seeds: &Seeds, side: &Published<'_>) -> Row {
 /// What ATTC gains by its ATLB alone.
 fn walks_saved(seeds: &Seeds) -> String {
     format!(
-        "an ATLB saves walks besides: POM-TLB, which has nothing else, gains {} here, and ATTC over \
-         it {}; the paper has \"approximately 40 %\" in section 1 and 35.7 % in section 4",
+        "an ATLB saves walks besides: POM-TLB, which has nothing else, gains {} here, and ATTC \
+         over it {}; the paper has \"approximately 40 %\" in section 1 and 35.7 % in section 4",
         percent(stated::gain(seeds, "pom-tlb", "kvmtlb").bp),
         percent(stated::gain(seeds, "attc", "pom-tlb").bp)
     )
@@ -50,8 +50,8 @@ fn virtualized(seeds: &Seeds, side: &Published<'_>) -> Vec<Row> {
     let guest_0 = stated::gain(seeds, "attc@guest-0", "hatric@guest-0");
     let lead = || {
         format!(
-            "HATRIC has no ATLB and pays for the guest's updates: without guest migrations ATTC still \
-             leads by {} (Figure 14); the paper has 12 % in section 1 and 7.4 % in section 4",
+            "HATRIC has no ATLB and pays for the guest's updates: without guest migrations ATTC \
+             still leads by {} (Figure 14); the paper has 12 % in section 1 and 7.4 % in section 4",
             percent(guest_0.bp)
         )
     };

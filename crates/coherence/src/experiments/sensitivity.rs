@@ -244,7 +244,7 @@ impl<'a> Sensitivity<'a> {
             [&[paper, at(""), at(UNIFORM)][..], &scattered].concat()
         };
         table(
-            "access patterns as they were first, and guest frames scattered otherwise (default: 33 %)",
+            "access patterns as they were first, and guest frames scattered otherwise (33 % here)",
             &[
                 "paper",
                 "default",

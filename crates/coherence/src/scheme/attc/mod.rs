@@ -12,6 +12,7 @@
 //! pointer outlives its ATLB entry for the same reason; it goes only with an update or by
 //! replacement, and then the set is written as for an update. Natively there is no inverse table.
 
+mod attempt;
 pub mod invtbl;
 #[cfg(test)]
 mod tests;
@@ -294,36 +295,6 @@ impl Attc {
         }
     }
 
-    /// Writes a set for its own VM's sake or for a frame's, as an update does, and counts what went.
-    fn clear_counted(
-        &mut self,
-        m: &mut View<'_>,
-        core: usize,
-        pointer: Pointer,
-        doomed: impl Fn(Key, u64) -> bool,
-        now: u64,
-    ) -> [u64; 2] {
-        let vm_held = |attc: &Self, doomed_only: bool| {
-            let held = attc.atlb.entries_of(pointer.set, pointer.large);
-            held.filter(|&(key, spn)| !doomed_only || doomed(key, spn))
-                .count() as u64
-        };
-        let (meant, before) = (vm_held(self, true), vm_held(self, false));
-        self.write_set(m, core, pointer, &doomed, &[], now);
-        let gone = before - vm_held(self, false);
-        assert!(gone >= meant, "what is meant goes");
-        [meant, gone - meant]
-    }
-
-    /// The planted fault: a refused write is carried out.
-    fn trample(&mut self, attempt: &Attempt) {
-        match (attempt.target, self.invtbl.as_mut()) {
-            (Target::Atlb, _) => self.atlb.trample(attempt.place),
-            (Target::Invtbl, Some(table)) => drop(table.take(attempt.place, false)),
-            (Target::Invtbl, None) => {}
-        }
-    }
-
     /// Drops every translation of a VM in one of the paper's three ways.
     fn flush_all(&mut self, m: &mut View<'_>, remap: &Remap, core: usize, now: u64) -> u64 {
         self.whole_flushes += 1;
@@ -397,49 +368,7 @@ impl Scheme for Attc {
     }
 
     fn attempt(&mut self, m: &mut View<'_>, core: usize, attempt: &Attempt, now: u64) -> Effect {
-        let &Attempt {
-            actor,
-            target,
-            operation,
-            place,
-            vm,
-        } = attempt;
-        let decision = self.gate.attempt(actor, target, operation);
-        let mut dropped = [0, 0];
-        match decision {
-            Decision::Refused => {
-                if operation == Operation::Write && m.look().has(Fault::Ungated) {
-                    self.trample(attempt);
-                }
-            }
-            Decision::Filtered => {
-                let pointer = Pointer {
-                    set: place,
-                    large: false,
-                };
-                dropped = self.clear_counted(m, core, pointer, |key, _| key.vm() == vm, now);
-            }
-            Decision::Allowed => {
-                if let Some(table) = self.invtbl.as_mut() {
-                    let line = table.line(place, false);
-                    m.read_line(core, line, now);
-                    let pointers = match operation {
-                        Operation::Read => Vec::new(),
-                        Operation::Write => table.take(place, false),
-                    };
-                    for pointer in pointers {
-                        let exact = |_, spn| spn == place;
-                        let [meant, other] = self.clear_counted(m, core, pointer, exact, now);
-                        dropped = [dropped[0] + meant, dropped[1] + other];
-                    }
-                }
-            }
-        }
-        Effect {
-            decision,
-            own_dropped: dropped[0],
-            others_dropped: dropped[1],
-        }
+        self.answer(m, core, attempt, now)
     }
 
     fn counts(&self) -> BTreeMap<&'static str, u64> {
