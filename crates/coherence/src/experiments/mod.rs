@@ -45,7 +45,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const GROUP: usize = 8;
 /// Shootdowns that a workload's rate gives in all its seeds together; draws leave more than
 /// [`FEWEST`].
-const SHOOTDOWNS: u32 = 120;
+const SHOOTDOWNS: u32 = 110;
 /// Shootdowns of a workload, under the baseline and in all seeds, below which its numbers are
 /// chance; the full form refuses to print such.
 pub const FEWEST: u64 = 100;
