@@ -39,14 +39,14 @@ fn main() -> Result<()> {
         .zip(start)
         .map(|(whole, start)| common::speed(accesses, whole.saturating_sub(start)));
     println!("{name} {}: {accesses} accesses", program[1..].join(" "));
-    common::print_speeds(accesses, floor, peer, |scheme, check| {
+    common::print_speeds(accesses, floor, peer, |schemes, check| {
         let options = Options {
             check,
             ..Options::default()
         };
         common::best(common::own, || {
             let source = captured::open(trace)?;
-            let jobs = jobs(&MachineConfig::default(), &[scheme]);
+            let jobs = jobs(&MachineConfig::default(), schemes);
             black_box(compare(source, u64::MAX, &jobs, &options, 1)?);
             Ok(())
         })

@@ -150,6 +150,13 @@ impl Caches {
         }
     }
 
+    /// Cycles of a hit in an L1.
+    #[inline]
+    #[must_use]
+    pub const fn l1_cycles(&self) -> u64 {
+        self.l1_cycles
+    }
+
     /// The L1 of a core.
     #[inline]
     pub fn l1(&mut self, core: usize) -> L1<'_> {

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use crate::Error;
+use crate::filler::Filler;
 use crate::record::{Record, Source};
 
 /// A captured trace.
@@ -42,5 +43,10 @@ impl<R: Read + Send> Source for Captured<R> {
             .map_err(|e| Error::Source(e.to_string()))?;
         out.append(&mut self.block);
         Ok(more)
+    }
+
+    fn fill(&mut self, block: &mut Filler) -> Result<bool, Error> {
+        let more = self.reader.next_into(block);
+        more.map_err(|e| Error::Source(e.to_string()))
     }
 }

@@ -5,16 +5,22 @@
 //! Time is counted in slots, `width` to a cycle. Instruction `i` dispatches one slot after `i - 1`,
 //! and not before instruction `i - rob` has retired; it retires one slot after `i - 1`, and, when
 //! it is a load, not before its data is there. Branch misses and instruction fetch are left out.
+//!
+//! Dispatch and retirement are kept as their distance from the index of the last access: an access
+//! that makes nobody wait moves the index only, so that a caller may count such accesses by itself
+//! up to [`Front::horizon`].
 
 /// One core's front end.
 #[derive(Debug, Clone)]
 pub struct Front {
     shift: u32,
     rob: u64,
-    /// Slot of the last dispatch, and of the last retirement.
-    dispatched: u64,
-    retired: u64,
     index: u64,
+    /// Slots by which the last dispatch, and the last retirement, is later than the index.
+    lag: u64,
+    late: u64,
+    /// Slots of the index that a stall now does not find retired: see [`Front::hold`].
+    held: u64,
     /// Loads and stores that another may have to wait for: their index and how many slots after it
     /// they retire. See [`Front::complete`] for which.
     ring: Box<[(u64, u64)]>,
@@ -34,9 +40,10 @@ impl Front {
         Self {
             shift: width.trailing_zeros(),
             rob: rob.into(),
-            dispatched: 0,
-            retired: 0,
             index: 0,
+            lag: 0,
+            late: 0,
+            held: 0,
             ring: vec![(0, 0); size].into_boxed_slice(),
             head: 0,
             tail: 0,
@@ -49,19 +56,63 @@ impl Front {
     #[inline]
     #[must_use]
     pub const fn cycle(&self) -> u64 {
-        self.dispatched >> self.shift
+        (self.index + self.lag) >> self.shift
+    }
+
+    /// The index of the last instruction dispatched.
+    #[inline]
+    pub(crate) const fn index(&self) -> u64 {
+        self.index
+    }
+
+    /// The first index that waits, or is dispatched at `cycle` or later. Before it, an access of at
+    /// most [`Front::unseen`] cycles is dispatched and completed by its index alone, but for
+    /// [`Front::complete_unseen`].
+    #[inline]
+    pub(crate) fn horizon(&self, cycle: u64) -> u64 {
+        let slot = if cycle > u64::MAX >> self.shift {
+            u64::MAX
+        } else {
+            cycle << self.shift
+        };
+        self.waits_from.min(slot.saturating_sub(self.lag))
+    }
+
+    /// Cycles of an access that never makes another wait: who comes a buffer later is dispatched
+    /// later than it retires.
+    #[inline]
+    pub(crate) const fn unseen(&self) -> u64 {
+        self.rob >> self.shift
+    }
+
+    /// Dispatches everything up to `index`, which ends with a load or store; returns its cycle.
+    #[inline]
+    pub(crate) fn dispatch_to(&mut self, index: u64) -> u64 {
+        debug_assert!(index >= self.index, "dispatch is in order");
+        self.index = index;
+        if index >= self.waits_from {
+            self.wait_for_room();
+        }
+        self.cycle()
+    }
+
+    /// Ends accesses dispatched since the last wait, the longest of which took so many cycles; as a
+    /// rule at most [`Front::unseen`].
+    #[inline]
+    pub(crate) fn complete_unseen(&mut self, cycles: u64) {
+        self.late = self.late.max(self.lag + (cycles << self.shift));
+    }
+
+    /// Says how many instructions, dispatched last, a stall finds not retired: what stalls between
+    /// the dispatch of an access and its end finds those before it.
+    pub(crate) const fn hold(&mut self, instructions: u64) {
+        self.held = instructions;
     }
 
     /// Dispatches `others` instructions and then a load or store; returns its cycle.
     #[inline]
     pub fn dispatch(&mut self, others: u32) -> u64 {
-        let step = u64::from(others) + 1;
-        self.index += step;
-        self.dispatched += step;
-        if self.index >= self.waits_from {
-            self.wait_for_room();
-        }
-        self.cycle()
+        self.dispatch_to(self.index + u64::from(others) + 1)
     }
 
     /// Moves the dispatch on until what it must wait for has left the buffer.
@@ -75,8 +126,7 @@ impl Front {
             }
             // Its retirement, and a slot for each instruction between it and the one that it
             // blocks.
-            let room = late + self.index - self.rob;
-            self.dispatched = self.dispatched.max(room);
+            self.lag = self.lag.max(late.saturating_sub(self.rob));
             self.head += 1;
         }
         self.waits_from = u64::MAX;
@@ -84,20 +134,19 @@ impl Front {
 
     /// Ends the instruction just dispatched `cycles` after its dispatch.
     #[inline]
-    pub fn complete(&mut self, others: u32, cycles: u64) {
-        let done = self.dispatched + (cycles << self.shift);
-        self.retired = (self.retired + u64::from(others) + 1).max(done);
-        // Instruction `i + rob` dispatches `rob` slots after `i` at the earliest, so one that has
-        // retired by then makes nobody wait. Nor does one that retires just in turn after one that
-        // is in the ring: whoever waits for that one is late enough for this one, and stays so.
-        if self.retired > self.dispatched + self.rob && self.retired - self.index > self.latest {
+    pub fn complete(&mut self, cycles: u64) {
+        self.complete_unseen(cycles);
+        // One that has retired when the one a buffer later is dispatched, at least `rob` slots
+        // after it, makes nobody wait. Nor does one that retires just in turn after one that is in
+        // the ring: whoever waits for that one is late enough for this one, and stays so.
+        if self.late > self.lag + self.rob && self.late > self.latest {
             self.remember();
         }
     }
 
     fn remember(&mut self) {
         let mask = self.ring.len() - 1;
-        self.latest = self.retired - self.index;
+        self.latest = self.late;
         if self.head == self.tail {
             self.waits_from = self.index + self.rob;
         }
@@ -111,7 +160,7 @@ impl Front {
 
     /// Waits until the buffer is empty; returns the cycle.
     pub fn drain(&mut self) -> u64 {
-        self.dispatched = self.dispatched.max(self.retired);
+        self.lag = self.lag.max(self.late.saturating_sub(self.held));
         self.head = self.tail;
         self.waits_from = u64::MAX;
         self.cycle()
@@ -120,8 +169,8 @@ impl Front {
     /// Drains and then does nothing for `cycles`.
     pub fn stall(&mut self, cycles: u64) {
         self.drain();
-        self.dispatched += cycles << self.shift;
-        self.retired = self.dispatched;
+        self.lag += cycles << self.shift;
+        self.late = self.lag + self.held;
     }
 
     /// Sleeps until `cycle`, if that is later.
@@ -191,7 +240,7 @@ mod tests {
                     cycle,
                     "access {step}, buffer of {rob}"
                 );
-                front.complete(others, cycles);
+                front.complete(cycles);
                 if draw.below(2_000) == 0 {
                     front.stall(cycles);
                     plain.stall(cycles);
@@ -205,7 +254,7 @@ mod tests {
         let mut front = Front::new(4, 224);
         for _ in 0..100 {
             front.dispatch(3);
-            front.complete(3, 1);
+            front.complete(1);
         }
         assert_eq!(front.cycle(), 100);
     }
@@ -214,11 +263,11 @@ mod tests {
     fn a_long_load_stops_dispatch_a_buffer_later_and_not_before() {
         let mut front = Front::new(4, 8);
         assert_eq!(front.dispatch(0), 0);
-        front.complete(0, 100);
+        front.complete(100);
         // Indices 2 to 8 fit beside the load; 9 waits for it.
         for _ in 0..7 {
             assert!(front.dispatch(0) <= 2);
-            front.complete(0, 1);
+            front.complete(1);
         }
         assert_eq!(front.dispatch(0), 100);
     }
@@ -228,7 +277,7 @@ mod tests {
         let mut front = Front::new(4, 224);
         for _ in 0..2 {
             front.dispatch(0);
-            front.complete(0, 300);
+            front.complete(300);
         }
         assert_eq!(front.drain(), 300);
     }

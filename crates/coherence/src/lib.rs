@@ -16,6 +16,7 @@ pub mod counts;
 pub mod dram;
 mod error;
 pub mod experiments;
+pub mod filler;
 pub mod front;
 pub mod layout;
 pub mod lines;

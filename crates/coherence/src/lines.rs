@@ -113,12 +113,17 @@ const fn state_of(use_: u32) -> State {
     State(use_ & ((1 << STATE_BITS) - 1))
 }
 
-/// Sets wide enough for the ways.
+/// Begins with a line of the host's caches.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Aligned<S>(S);
+
+/// Sets wide enough for the ways. Two sets of four share a line of the host.
 #[derive(Debug, Clone)]
 enum Sets<V> {
     Four(Vec<Set<4, V>>),
-    Eight(Vec<Set<8, V>>),
-    Sixteen(Vec<Set<16, V>>),
+    Eight(Vec<Aligned<Set<8, V>>>),
+    Sixteen(Vec<Aligned<Set<16, V>>>),
 }
 
 /// Does the same to a set of whatever width.
@@ -126,7 +131,7 @@ macro_rules! with_set {
     ($lines:expr, $at:expr, |$set:ident| $do:expr) => {
         match $lines {
             Sets::Eight(sets) => {
-                let $set = &mut sets[$at];
+                let $set = &mut sets[$at].0;
                 $do
             }
             Sets::Four(sets) => {
@@ -134,7 +139,7 @@ macro_rules! with_set {
                 $do
             }
             Sets::Sixteen(sets) => {
-                let $set = &mut sets[$at];
+                let $set = &mut sets[$at].0;
                 $do
             }
         }
@@ -164,8 +169,8 @@ impl<V: Copy + Default> Lines<V> {
         Self {
             sets: match ways {
                 1..=4 => Sets::Four(vec![Set::new(ways); sets]),
-                5..=8 => Sets::Eight(vec![Set::new(ways); sets]),
-                _ => Sets::Sixteen(vec![Set::new(ways); sets]),
+                5..=8 => Sets::Eight(vec![Aligned(Set::new(ways)); sets]),
+                _ => Sets::Sixteen(vec![Aligned(Set::new(ways)); sets]),
             },
             mask: sets as u64 - 1,
             bits: sets.trailing_zeros(),
@@ -194,8 +199,8 @@ impl<V: Copy + Default> Lines<V> {
     fn rewind(&mut self) {
         match &mut self.sets {
             Sets::Four(sets) => sets.iter_mut().for_each(Set::rewind),
-            Sets::Eight(sets) => sets.iter_mut().for_each(Set::rewind),
-            Sets::Sixteen(sets) => sets.iter_mut().for_each(Set::rewind),
+            Sets::Eight(sets) => sets.iter_mut().for_each(|set| set.0.rewind()),
+            Sets::Sixteen(sets) => sets.iter_mut().for_each(|set| set.0.rewind()),
         }
         self.clock = id32(MAX_WAYS);
     }
@@ -258,8 +263,8 @@ impl<V: Copy + Default> Lines<V> {
         let (at, tag) = self.place(line);
         let way = match &self.sets {
             Sets::Four(sets) => sets[at].way_of(tag),
-            Sets::Eight(sets) => sets[at].way_of(tag),
-            Sets::Sixteen(sets) => sets[at].way_of(tag),
+            Sets::Eight(sets) => sets[at].0.way_of(tag),
+            Sets::Sixteen(sets) => sets[at].0.way_of(tag),
         };
         way.is_some()
     }

@@ -36,10 +36,48 @@ impl TlbEntry {
     }
 }
 
+/// The entry that a set of an L1 TLB used last, if it does not expire: what a look-up needs, in one
+/// place. Using it again moves nothing in the set.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Recent {
+    /// The translation's name; 0 is none.
+    raw: u64,
+    /// The frame, and in the low bit whether stores need no fault and no dirty bit.
+    packed: u64,
+}
+
+impl Recent {
+    const NONE: Self = Self { raw: 0, packed: 0 };
+
+    #[inline]
+    pub const fn of(key: Key, entry: &TlbEntry) -> Self {
+        let stores = entry.writable && entry.dirty;
+        Self {
+            raw: key.raw(),
+            packed: (entry.spn << 1) | stores as u64,
+        }
+    }
+
+    /// Frame of the page's start.
+    #[inline]
+    pub const fn spn(self) -> u64 {
+        self.packed >> 1
+    }
+
+    /// Stores need no fault and no dirty bit.
+    #[inline]
+    pub const fn stores(self) -> bool {
+        self.packed & 1 != 0
+    }
+}
+
 /// One TLB.
 #[derive(Debug, Clone)]
 pub struct Tlb {
-    pub(crate) table: Table<TlbEntry>,
+    table: Table<TlbEntry>,
+    /// By set, for an L1; empty for an L2. Whatever touches a set by another way than
+    /// [`Mmu::l1_recent`] forgets it here.
+    recent: Vec<Recent>,
     mask: u64,
     /// Bits of a set index when it is folded; 0 when it is the low bits.
     fold: u32,
@@ -50,6 +88,7 @@ impl Tlb {
         let sets = u64::from(config.entries / config.ways);
         Self {
             table: Table::new(ix(sets), config.ways as usize),
+            recent: vec![Recent::NONE; if folded { 0 } else { ix(sets) }],
             mask: sets - 1,
             fold: if folded { sets.trailing_zeros() } else { 0 },
         }
@@ -68,12 +107,26 @@ impl Tlb {
     }
 
     #[inline]
-    pub(crate) fn find(&mut self, key: Key) -> Option<usize> {
-        self.table.find(self.set_of(key.page()), key.raw())
+    fn forget_recent(&mut self, set: usize) {
+        if let Some(recent) = self.recent.get_mut(set) {
+            *recent = Recent::NONE;
+        }
+    }
+
+    /// Drops the translations of a set that satisfy `doomed`.
+    pub(crate) fn clear_set(&mut self, set: usize, mut doomed: impl FnMut(Key) -> bool) {
+        self.forget_recent(set);
+        for slot in self.table.slots(set) {
+            let raw = self.table.key(slot);
+            if raw != 0 && doomed(Key::from_raw(raw)) {
+                self.table.remove(slot);
+            }
+        }
     }
 
     fn insert(&mut self, key: Key, entry: TlbEntry) {
         let set = self.set_of(key.page());
+        self.forget_recent(set);
         match self.table.peek(set, key.raw()) {
             Some(slot) => *self.table.value_mut(slot) = entry,
             None => {
@@ -83,8 +136,10 @@ impl Tlb {
     }
 
     fn invalidate(&mut self, key: Key) -> bool {
-        let slot = self.table.peek(self.set_of(key.page()), key.raw());
+        let set = self.set_of(key.page());
+        let slot = self.table.peek(set, key.raw());
         if let Some(slot) = slot {
+            self.forget_recent(set);
             self.table.remove(slot);
         }
         slot.is_some()
@@ -189,13 +244,32 @@ impl Mmu {
     #[inline]
     pub fn l1_entry(&mut self, key: Key) -> Option<&TlbEntry> {
         let tlb = self.l1(key);
-        let slot = tlb.table.find_again(tlb.set_of(key.page()), key.raw())?;
+        let set = tlb.set_of(key.page());
+        tlb.forget_recent(set);
+        let slot = tlb.table.find_again(set, key.raw())?;
         Some(tlb.table.value(slot))
+    }
+
+    /// As [`Mmu::l1_entry`], for an entry that does not expire.
+    #[inline]
+    pub(crate) fn l1_recent(&mut self, key: Key) -> Option<Recent> {
+        let tlb = self.l1(key);
+        let set = ix(key.page() & tlb.mask);
+        let recent = tlb.recent[set];
+        if recent.raw == key.raw() {
+            return Some(recent);
+        }
+        let slot = tlb.table.find_again(set, key.raw())?;
+        let entry = tlb.table.value(slot);
+        let found = Recent::of(key, entry);
+        let keeps = entry.expires == u64::MAX;
+        tlb.recent[set] = if keeps { found } else { Recent::NONE };
+        keeps.then_some(found)
     }
 
     /// Looks in L2, and brings what it finds to L1.
     pub fn l2_entry(&mut self, key: Key) -> Option<TlbEntry> {
-        let slot = self.l2.find(key)?;
+        let slot = self.l2.table.find(self.l2.set_of(key.page()), key.raw())?;
         let entry = *self.l2.table.value(slot);
         self.l1(key).insert(key, entry);
         Some(entry)
@@ -214,7 +288,9 @@ impl Mmu {
             self.l2.table.value_mut(slot).dirty = true;
         }
         let l1 = self.l1(key);
-        if let Some(slot) = l1.table.peek(l1.set_of(key.page()), key.raw()) {
+        let set = l1.set_of(key.page());
+        if let Some(slot) = l1.table.peek(set, key.raw()) {
+            l1.forget_recent(set);
             l1.table.value_mut(slot).dirty = true;
         }
     }
@@ -242,6 +318,7 @@ impl Mmu {
     pub fn invalidate_where(&mut self, mut doomed: impl FnMut(Key, &TlbEntry) -> bool) -> u64 {
         let mut gone = 0;
         for tlb in [&mut self.l1_4k, &mut self.l1_2m, &mut self.l2] {
+            tlb.recent.fill(Recent::NONE);
             gone += tlb
                 .table
                 .retain_not(|key, entry| doomed(Key::from_raw(key), entry));

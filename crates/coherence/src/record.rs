@@ -2,8 +2,9 @@
 //! Where records come from. What a record is, the trace format says.
 
 use crate::Error;
+use crate::filler::Filler;
 
-pub use steady_memtrace::{MapKind, Prot, Record};
+pub use steady_memtrace::{MapKind, Prot, Record, Run, Sink};
 
 /// Pages that exist before the first record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +26,15 @@ pub trait Source: Send {
     /// # Errors
     /// [`Error::Source`] for damaged or unreadable input.
     fn next_block(&mut self, out: &mut Vec<Record>) -> Result<bool, Error>;
+
+    /// Gives the next block to `block`: the same records, without a list of them where the source
+    /// can do so. False: there was none.
+    ///
+    /// # Errors
+    /// As [`Source::next_block`].
+    fn fill(&mut self, block: &mut Filler) -> Result<bool, Error> {
+        block.take_list(|out| self.next_block(out))
+    }
 
     /// Pages present before the first record; a captured trace has none.
     fn residents(&self) -> Vec<Resident> {

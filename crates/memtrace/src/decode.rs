@@ -25,6 +25,81 @@ pub(crate) struct Fault {
 const SLACK: usize = 8;
 const FILLER: Record = Record::Marker { thread: 0, id: 0 };
 
+/// Takes records one after the other, in the order of the trace.
+pub trait Sink {
+    /// What takes the records of one run.
+    type Run<'a>: Run
+    where
+        Self: 'a;
+
+    /// The next records are of `thread`, at most `count` of them.
+    fn run(&mut self, thread: u16, count: usize) -> Self::Run<'_>;
+}
+
+/// Takes the records of one thread in a row.
+pub trait Run {
+    /// An access; the values are those of [`Record::Access`].
+    fn access(&mut self, vaddr: u64, size: u8, write: bool, instructions: u32);
+    /// A record that is no access.
+    fn other(&mut self, record: Record);
+    /// There are no more. A run that is not ended may not count.
+    fn end(self);
+}
+
+/// Overwrites records in order.
+struct InPlace<'a> {
+    slots: &'a mut [Record],
+    used: usize,
+}
+
+/// A run of them.
+struct InPlaceRun<'a> {
+    thread: u16,
+    slots: std::slice::IterMut<'a, Record>,
+    used: &'a mut usize,
+    count: usize,
+}
+
+impl Sink for InPlace<'_> {
+    type Run<'a>
+        = InPlaceRun<'a>
+    where
+        Self: 'a;
+
+    fn run(&mut self, thread: u16, count: usize) -> InPlaceRun<'_> {
+        InPlaceRun {
+            thread,
+            slots: self.slots[self.used..self.used + count].iter_mut(),
+            used: &mut self.used,
+            count,
+        }
+    }
+}
+
+impl Run for InPlaceRun<'_> {
+    #[inline]
+    fn access(&mut self, vaddr: u64, size: u8, write: bool, instructions: u32) {
+        self.other(Record::Access {
+            thread: self.thread,
+            vaddr,
+            size,
+            write,
+            instructions,
+        });
+    }
+
+    #[inline]
+    fn other(&mut self, record: Record) {
+        if let Some(slot) = self.slots.next() {
+            *slot = record;
+        }
+    }
+
+    fn end(self) {
+        *self.used += self.count - self.slots.len();
+    }
+}
+
 /// One chunk's payload and how far it has been read.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
@@ -118,16 +193,31 @@ impl Decoder {
 
     /// Replaces `out` by the next records, at most [`BLOCK_RECORDS`].
     pub(crate) fn next_block(&mut self, out: &mut Vec<Record>) -> Result<(), Fault> {
-        let count = (self.records - self.done).min(BLOCK_RECORDS);
         // Overwriting in place saves the check for space at every push.
-        out.resize(count, FILLER);
+        out.resize(self.next_count(), FILLER);
+        self.next_into(&mut InPlace {
+            slots: out,
+            used: 0,
+        })
+    }
+
+    /// Records in the next block.
+    fn next_count(&self) -> usize {
+        (self.records - self.done).min(BLOCK_RECORDS)
+    }
+
+    /// Gives the next records to `sink`, at most [`BLOCK_RECORDS`].
+    pub(crate) fn next_into(&mut self, sink: &mut impl Sink) -> Result<(), Fault> {
+        let count = self.next_count();
         let mut filled = 0;
         while filled < count {
             if self.run.1 == 0 {
                 self.open_run()?;
             }
             let take = self.run.1.min(count - filled);
-            self.decode_run(&mut out[filled..filled + take])?;
+            let mut run = sink.run(self.run.0, take);
+            self.decode_run(take, &mut run)?;
+            run.end();
             self.run.1 -= take;
             self.done += take;
             filled += take;
@@ -169,26 +259,28 @@ impl Decoder {
         Ok(())
     }
 
-    /// Decodes the next `out.len()` records, all of the open run.
-    fn decode_run(&mut self, out: &mut [Record]) -> Result<(), Fault> {
+    /// Decodes the next `count` records, all of the open run.
+    #[inline]
+    fn decode_run(&mut self, count: usize, run: &mut impl Run) -> Result<(), Fault> {
         let thread = self.run.0;
         let first = self.tags + self.done;
-        let low = &self.payload[first..first + out.len()];
-        let high = &self.payload[first + self.records..first + self.records + out.len()];
+        let low = &self.payload[first..first + count];
+        let high = &self.payload[first + self.records..first + self.records + count];
         let column = &self.payload[..self.ends.addresses + SLACK];
         let extras = &self.payload[..self.ends.extras];
         let mut cursor = self.cursor;
         let history = self.histories.of(thread);
         let mut newest = history.newest;
         let addresses = &mut history.addresses;
-        for (at, (slot, (&low, &high))) in out.iter_mut().zip(low.iter().zip(high)).enumerate() {
+        for (at, (&low, &high)) in low.iter().zip(high).enumerate() {
             let here = || u64::try_from(self.done + at).ok();
             let mut age = usize::from(low >> 4);
             let mut size = 1 << (low & 7);
             if low & 7 == SIZE_ESCAPE {
                 if low >> 4 != ESCAPE_ODD_SIZE {
-                    *slot = other(thread, low, high, extras, &mut cursor.extras)
+                    let record = other(thread, low, high, extras, &mut cursor.extras)
                         .ok_or_else(|| bad_extra(here(), "mapping change or marker"))?;
+                    run.other(record);
                     continue;
                 }
                 age = 0;
@@ -223,13 +315,7 @@ impl Decoder {
                     return Err(gap(here(), thread, instructions));
                 }
             }
-            *slot = Record::Access {
-                thread,
-                vaddr,
-                size,
-                write: low & 8 != 0,
-                instructions,
-            };
+            run.access(vaddr, size, low & 8 != 0, instructions);
         }
         history.newest = newest;
         self.cursor = cursor;

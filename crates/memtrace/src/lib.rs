@@ -27,6 +27,7 @@ mod varint;
 mod writer;
 
 pub use check::{Report, check, check_stream};
+pub use decode::{Run, Sink};
 pub use error::{Place, TraceError};
 pub use footer::{Digest, Totals};
 pub use header::{Header, Origin};

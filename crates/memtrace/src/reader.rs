@@ -8,7 +8,7 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::decode::{Decoder, Fault};
+use crate::decode::{Decoder, Fault, Sink};
 use crate::error::{Place, TraceError};
 use crate::footer::{Digest, Footer, Totals, parse_trailer};
 use crate::header::{Header, word};
@@ -114,15 +114,40 @@ impl<R: Read> Reader<R> {
     /// [`TraceError`] at the first byte that is missing or wrong; `out` is then of no use, and so
     /// is the reader.
     pub fn next_block(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
-        if self.decoder.is_drained() && !self.next_chunk()? {
+        if !self.more()? {
             out.clear();
             return Ok(false);
         }
         let done = self.decoder.done();
         let result = self.decoder.next_block(out);
-        result.map_err(|fault| self.fault(fault))?;
-        self.records += (self.decoder.done() - done) as u64;
+        self.count(done, result)?;
         Ok(true)
+    }
+
+    /// As [`Self::next_block`], each record given to `sink`.
+    ///
+    /// # Errors
+    /// As [`Self::next_block`]; the sink may have got records before the error.
+    pub fn next_into(&mut self, sink: &mut impl Sink) -> Result<bool, TraceError> {
+        if !self.more()? {
+            return Ok(false);
+        }
+        let done = self.decoder.done();
+        let result = self.decoder.next_into(sink);
+        self.count(done, result)?;
+        Ok(true)
+    }
+
+    /// Whether there is a record left; it is in the decoder then.
+    fn more(&mut self) -> Result<bool, TraceError> {
+        Ok(!self.decoder.is_drained() || self.next_chunk()?)
+    }
+
+    /// Counts the records since `done`, unless decoding them has failed.
+    fn count(&mut self, done: usize, decoded: Result<(), Fault>) -> Result<(), TraceError> {
+        decoded.map_err(|fault| self.fault(fault))?;
+        self.records += (self.decoder.done() - done) as u64;
+        Ok(())
     }
 
     /// Makes the reader hash what it decompresses and compare the digest at the end. The

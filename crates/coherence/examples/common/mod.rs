@@ -22,6 +22,15 @@ const TICK: Duration = Duration::from_millis(10);
 /// Each time is the least of so many.
 const ROUNDS: usize = 3;
 
+/// What `steady coherence compare` compares when it is not told.
+const COMPARED: [&Spec; 5] = [
+    &scheme::KVMTLB,
+    &scheme::SHOOT4U,
+    &scheme::HATRIC,
+    &scheme::ATTC,
+    &scheme::IDEAL,
+];
+
 /// CPU time of this thread so far.
 pub fn own() -> Result<Duration> {
     let text = read_to_string("/proc/thread-self/schedstat")?;
@@ -112,36 +121,41 @@ pub fn shown(speed: u128) -> String {
     format!("{}.{:02} M accesses/s", speed / 100, speed % 100)
 }
 
-/// The simulator's speeds: `simulated` gives the time of a scheme with the oracle off and on.
+/// One speed in another, as text.
+pub fn ratio(own: u128, other: u128) -> String {
+    let hundredths = own * 100 / other.max(1);
+    format!("x{}.{:02}", hundredths / 100, hundredths % 100)
+}
+
+/// The simulator's speeds: `simulated` gives the time of schemes over one stream, with the oracle
+/// off and on. Of several schemes, each one's accesses count.
 pub fn print_speeds(
     accesses: u64,
     floor: u128,
     peer: Option<u128>,
-    mut simulated: impl FnMut(&'static Spec, bool) -> Result<Duration>,
+    mut simulated: impl FnMut(&[&'static Spec], bool) -> Result<Duration>,
 ) -> Result<()> {
     println!("  floor              {:>20}", shown(floor));
     match peer {
         Some(peer) => println!("  cachegrind         {:>20}", shown(peer)),
         None => println!("  cachegrind         valgrind is not installed"),
     }
+    let mut print = |label: &str, schemes: &[&'static Spec], check: bool| -> Result<()> {
+        let each = accesses * schemes.len() as u64;
+        let own = speed(each, simulated(schemes, check)?);
+        let against = peer.map_or_else(String::new, |peer| {
+            format!(", {} of cachegrind", ratio(own, peer))
+        });
+        let floor = ratio(own, floor);
+        println!(
+            "  {label:18} {:>20}, {floor} of the floor{against}",
+            shown(own)
+        );
+        Ok(())
+    };
     for scheme in [&scheme::KVMTLB, &scheme::ATTC] {
-        for check in [false, true] {
-            let own = speed(accesses, simulated(scheme, check)?);
-            let oracle = if check { ", oracle on" } else { "" };
-            let label = format!("{}{oracle}", scheme.name);
-            let ratio = |other: u128| {
-                let hundredths = own * 100 / other.max(1);
-                format!("x{}.{:02}", hundredths / 100, hundredths % 100)
-            };
-            let against = peer.map_or_else(String::new, |peer| {
-                format!(", {} of cachegrind", ratio(peer))
-            });
-            println!(
-                "  {label:18} {:>20}, {} of the floor{against}",
-                shown(own),
-                ratio(floor)
-            );
-        }
+        print(scheme.name, &[scheme], false)?;
+        print(&format!("{}, oracle on", scheme.name), &[scheme], true)?;
     }
-    Ok(())
+    print("five compared, each", &COMPARED, false)
 }

@@ -7,6 +7,7 @@
 
 mod view;
 
+pub(crate) use view::cores_of;
 pub use view::{Look, Lookup, Message, View, Walker};
 
 use crate::cache::{Caches, Entry, Found};
@@ -14,7 +15,7 @@ use crate::config::{MachineConfig, Mode};
 use crate::counts::Counts;
 use crate::dram::Memory;
 use crate::layout::{Key, LINE_SHIFT, PAGE_SHIFT};
-use crate::mmu::{Dimension, Mmu, TlbEntry};
+use crate::mmu::{Dimension, Mmu, Recent, TlbEntry};
 use crate::oracle::Oracle;
 use crate::os::{Agent, Mapping, Os, Remap};
 
@@ -69,6 +70,8 @@ pub(crate) struct Machine {
     pub counts: Counts,
     /// Present when accesses are checked.
     pub oracle: Option<Oracle>,
+    /// Cores whose TLBs or page-walk caches may hold something of each VM, a bit for each.
+    pub holders: Vec<u128>,
     /// VM on each core; `None` when idle.
     pub running: Vec<Option<u16>>,
     /// Cycles each core owes because it was a victim.
@@ -91,6 +94,7 @@ impl Machine {
             os: Os::new(config, vms, seed),
             counts: Counts::default(),
             oracle: None,
+            holders: vec![0; usize::from(vms)],
             running: vec![None; cores],
             owed: vec![0; cores],
             preempted_wait: vec![0; usize::from(vms)],
@@ -213,6 +217,25 @@ impl Machine {
                 &mut self.memory,
             )
             .cycles
+    }
+
+    /// The translation in the L1 TLB, if it serves the access, which the oracle then checks.
+    pub fn checked_recent(
+        &mut self,
+        core: usize,
+        key: Key,
+        write: bool,
+        now: u64,
+    ) -> Option<Recent> {
+        let entry = self.mmu[core].l1_entry(key)?;
+        if !entry.serves(write, now) {
+            return None;
+        }
+        if let Some(oracle) = &mut self.oracle {
+            oracle.check(core, key, entry, write, now);
+            self.counts.checked += 1;
+        }
+        Some(Recent::of(key, entry))
     }
 
     /// Reads or writes a line of data.

@@ -12,6 +12,15 @@ use crate::layout::Key;
 use crate::mmu::{Mmu, TlbEntry};
 use crate::os::{Mapping, Remap};
 
+/// The cores whose bit is set.
+pub(crate) fn cores_of(mut bits: u128) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let core = bits.trailing_zeros() as usize;
+        bits &= bits.wrapping_sub(1);
+        (core < 128).then_some(core)
+    })
+}
+
 /// The machine, to look at.
 #[derive(Debug, Clone, Copy)]
 pub struct Look<'a>(&'a Machine);
@@ -173,7 +182,7 @@ impl<'a> View<'a> {
 
     /// Drops one revoked translation from every core.
     pub fn invalidate(&mut self, key: Key) {
-        for core in 0..self.cores() {
+        for core in cores_of(self.m.holders[usize::from(key.vm())]) {
             if !self.skips(core) && self.m.mmu[core].invalidate(key) {
                 self.m.counts.true_invalidations += 1;
             }
@@ -214,21 +223,15 @@ impl<'a> View<'a> {
             for tlb in levels.into_iter().flatten() {
                 // The low 14 bits of the page's number are enough for either TLB.
                 let set = tlb.set_of(message.page_bits & 0x3FFF);
-                for slot in tlb.table.slots(set) {
-                    let raw = tlb.table.key(slot);
-                    if raw == 0 || Key::from_raw(raw).is_large() != message.large {
-                        continue;
+                tlb.clear_set(set, |key| {
+                    let named = key.is_large() == message.large && (message.names)(key);
+                    if named && message.revoked.contains(&key) {
+                        meant += 1;
+                    } else if named {
+                        unmeant += 1;
                     }
-                    let key = Key::from_raw(raw);
-                    if (message.names)(key) {
-                        tlb.table.remove(slot);
-                        if message.revoked.contains(&key) {
-                            meant += 1;
-                        } else {
-                            unmeant += 1;
-                        }
-                    }
-                }
+                    named
+                });
             }
         }
         self.m.counts.true_invalidations += meant;
@@ -267,14 +270,16 @@ impl<'a> View<'a> {
     /// needlessly.
     pub fn flush_vm(&mut self, remap: &Remap) {
         let revoked: Vec<Key> = remap.changes.iter().map(|change| change.key).collect();
-        for core in 0..self.cores() {
+        let skipped = (0..self.cores()).filter(|&core| self.skips(core)).count();
+        self.m.counts.full_flushes += (self.cores() - skipped) as u64;
+        for core in cores_of(self.m.holders[usize::from(remap.vm)]) {
             if self.skips(core) {
                 continue;
             }
             let mmu = &mut self.m.mmu[core];
             let held = revoked.iter().filter(|&&key| mmu.holds(key)).count() as u64;
             let gone = mmu.flush_vm(remap.vm);
-            self.m.counts.full_flushes += 1;
+            self.m.holders[usize::from(remap.vm)] &= !(1 << core);
             self.m.counts.true_invalidations += held;
             self.m.counts.false_invalidations += gone.saturating_sub(held);
         }

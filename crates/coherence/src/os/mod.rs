@@ -8,6 +8,7 @@
 //! system software itself takes and the copying of pages, which the paper does not model either.
 
 mod frames;
+mod index;
 mod migrate;
 mod remap;
 mod ring;
@@ -17,10 +18,11 @@ pub use migrate::Migration;
 pub use remap::{Agent, Cause, Change, Remap};
 
 use crate::config::{MachineConfig, Mode, Start};
-use crate::layout::{Key, LARGE_SHIFT, PageMap, TABLE_FRAMES};
+use crate::layout::{Key, LARGE_SHIFT, TABLE_FRAMES};
 use crate::num::{id32, ix};
 use crate::radix::{Radix, Step};
 use crate::record::Resident;
+use index::PageIndex;
 use steady_random::{Stream, mix};
 
 /// "No block": the page is not mapped.
@@ -108,7 +110,7 @@ pub struct Os {
     pages: Vec<Page>,
     pub(crate) blocks: Vec<Block>,
     free_blocks: Vec<u32>,
-    by_key: PageMap<u32>,
+    index: PageIndex,
     pub(crate) pools: [Pool; 2],
     next_table: u64,
     seed: u64,
@@ -145,7 +147,7 @@ impl Os {
             pages: Vec::new(),
             blocks: Vec::new(),
             free_blocks: Vec::new(),
-            by_key: PageMap::default(),
+            index: PageIndex::default(),
             pools: [Pool::small(), Pool::large()],
             next_table,
             seed,
@@ -197,23 +199,22 @@ impl Os {
 
     /// The page of a key, made when it is new.
     pub(crate) fn page_of(&mut self, key: Key) -> u32 {
-        if let Some(&id) = self.by_key.get(&key.raw()) {
-            return id;
+        let slot = self.index.slot(key);
+        if *slot == NONE {
+            *slot = id32(self.pages.len());
+            self.pages.push(Page {
+                key,
+                block: NONE,
+                writable: true,
+                dirty: false,
+            });
         }
-        let id = id32(self.pages.len());
-        self.pages.push(Page {
-            key,
-            block: NONE,
-            writable: true,
-            dirty: false,
-        });
-        self.by_key.insert(key.raw(), id);
-        id
+        *slot
     }
 
     /// The page of a key that has been seen.
     pub(crate) fn known_page(&self, key: Key) -> Option<u32> {
-        self.by_key.get(&key.raw()).copied()
+        self.index.get(key)
     }
 
     pub(crate) fn page(&self, id: u32) -> &Page {
@@ -318,11 +319,16 @@ impl Os {
     /// The mapping of `key` as it is, untouched.
     #[must_use]
     pub fn peek(&self, key: Key) -> Option<Mapping> {
-        let page = self.page(self.known_page(key)?);
+        self.mapping(self.known_page(key)?)
+    }
+
+    /// The mapping of a page as it is, untouched.
+    pub(crate) fn mapping(&self, id: u32) -> Option<Mapping> {
+        let page = self.page(id);
         (page.block != NONE).then(|| {
             let block = self.block(page.block);
             Mapping {
-                key,
+                key: page.key,
                 gpn: block.gpn,
                 spn: block.spn,
                 writable: page.writable,
@@ -344,27 +350,24 @@ impl Os {
         self.pages[id as usize].dirty = true;
     }
 
-    /// Maps what a workload has before its first record; returns the pages.
-    pub fn populate(&mut self, resident: &Resident) -> Vec<Key> {
+    /// Maps what a workload has before its first record; returns the pages that are new.
+    pub fn populate(&mut self, resident: &Resident) -> Vec<u32> {
         let first = resident.start >> 12;
-        let mut keys = Vec::new();
+        let warm_from = first + resident.cold_pages;
+        let mut pages = Vec::new();
         let mut vpn = first;
         while vpn < first + resident.pages {
             let key = self.key_of(resident.vm, vpn);
-            keys.push(key);
+            let id = self.page_of(key);
+            if self.pages[id as usize].block == NONE {
+                let warm =
+                    self.hybrid.start == Start::Steady && key.first_vpn().max(first) >= warm_from;
+                self.map(id, warm);
+                pages.push(id);
+            }
             vpn = key.first_vpn() + key.small_pages();
         }
-        keys.retain(|&key| {
-            let id = self.page_of(key);
-            let new = self.pages[id as usize].block == NONE;
-            if new {
-                let warm = self.hybrid.start == Start::Steady
-                    && key.first_vpn().max(first) >= first + resident.cold_pages;
-                self.map(id, warm);
-            }
-            new
-        });
-        keys
+        pages
     }
 
     /// Entries a walk of the guest (or native) table reads for `key`, root first.

@@ -6,6 +6,8 @@
 //! fed decoded blocks and runs as far as they go, so memory does not grow with the trace: a thread
 //! that has no record in [`WINDOW`] blocks is taken for blocked and leaves its core.
 
+mod clocks;
+mod pace;
 mod step;
 mod stepper;
 #[cfg(test)]
@@ -29,6 +31,7 @@ use crate::oracle::Oracle;
 use crate::os::Migration;
 use crate::record::Resident;
 use crate::scheme::{Scheme, Spec};
+use clocks::{Clocks, IDLE};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -112,6 +115,10 @@ pub struct Sim {
     spec: &'static Spec,
     options: Options,
     cores: Vec<Core>,
+    /// Their clocks, between turns.
+    clocks: Clocks,
+    /// Cores without a thread.
+    idle: usize,
     threads: Vec<Thread>,
     queue: VecDeque<usize>,
     blocks: VecDeque<Arc<Block>>,
@@ -122,6 +129,8 @@ pub struct Sim {
     slice_cycles: u64,
     lead_cycles: u64,
     serialize: bool,
+    /// Translations may expire, so each use is looked at.
+    expires: bool,
     lock_until: u64,
     deferred: BTreeMap<(u64, u64), Migration>,
     deferred_seen: u64,
@@ -156,12 +165,16 @@ impl Sim {
                 since: 0,
             })
             .collect();
+        let scheme = spec.build(config)?;
         Ok(Self {
             machine,
-            scheme: spec.build(config)?,
+            expires: scheme.expires(),
+            scheme,
             spec,
             options: options.clone(),
             cores,
+            clocks: Clocks::new(c.count as usize),
+            idle: c.count as usize,
             threads: Vec::new(),
             queue: VecDeque::new(),
             blocks: VecDeque::new(),
@@ -237,8 +250,9 @@ impl Sim {
     /// Maps the pages a workload begins with.
     pub fn populate(&mut self, residents: &[Resident]) {
         for resident in residents {
-            for key in self.machine.os.populate(resident) {
-                let mapping = self.machine.os.peek(key).expect("it was mapped just now");
+            for page in self.machine.os.populate(resident) {
+                let mapping = self.machine.os.mapping(page);
+                let mapping = mapping.expect("it was mapped just now");
                 if let Some(oracle) = &mut self.machine.oracle {
                     oracle.walked(&mapping);
                 }
@@ -292,10 +306,13 @@ impl Sim {
     fn run(&mut self) {
         loop {
             self.schedule();
-            let Some((core, limit)) = self.furthest_behind() else {
+            let Some((core, second)) = self.clocks.furthest_behind() else {
                 break;
             };
-            match self.run_core(core, limit) {
+            let limit = second.saturating_add(self.lead_cycles);
+            let stop = self.run_core(core, limit);
+            self.clocks.set(core, self.cores[core].front.cycle());
+            match stop {
                 Stop::Ahead => {}
                 Stop::SliceOver => {
                     let cycle = self.cores[core].front.cycle();
@@ -338,12 +355,13 @@ impl Sim {
 
     /// Puts waiting threads on idle cores.
     fn schedule(&mut self) {
-        if self.queue.is_empty() || self.cores.iter().all(|core| core.thread.is_some()) {
+        if self.queue.is_empty() || self.idle == 0 {
             return;
         }
-        let clock = |core: &Core| core.front.cycle();
-        let busy = self.cores.iter().filter(|core| core.thread.is_some());
-        let now = busy.map(clock).min();
+        let now = match self.clocks.lowest() {
+            IDLE => 0,
+            now => now,
+        };
         for at in 0..self.cores.len() {
             if self.cores[at].thread.is_some() {
                 continue;
@@ -352,11 +370,13 @@ impl Sim {
                 break;
             };
             let core = &mut self.cores[at];
-            core.front.sleep_until(now.unwrap_or(0));
+            core.front.sleep_until(now);
             core.since = core.front.cycle();
             core.slice_left = self.slice_records;
             core.slice_begun = core.since;
             core.thread = Some(thread);
+            self.clocks.set(at, core.since);
+            self.idle -= 1;
             self.machine.running[at] = Some(self.threads[thread].vm);
         }
     }
@@ -365,6 +385,8 @@ impl Sim {
         self.cores[core].front.drain();
         self.settle(core);
         self.machine.running[core] = None;
+        self.clocks.set(core, IDLE);
+        self.idle += 1;
         self.cores[core]
             .thread
             .take()
@@ -389,23 +411,6 @@ impl Sim {
             core.slice_begun <= core.front.cycle(),
             "a turn has no negative length"
         );
-    }
-
-    /// The busy core with the lowest clock, and the cycle up to which it may run.
-    fn furthest_behind(&self) -> Option<(usize, u64)> {
-        let (mut first, mut second, mut which) = (u64::MAX, u64::MAX, None);
-        for (at, core) in self.cores.iter().enumerate() {
-            if core.thread.is_none() {
-                continue;
-            }
-            let cycle = core.front.cycle();
-            if cycle < first {
-                (second, first, which) = (first, cycle, Some(at));
-            } else {
-                second = second.min(cycle);
-            }
-        }
-        which.map(|at| (at, second.saturating_add(self.lead_cycles)))
     }
 
     /// Counting begins here.

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One core's turn: its records, one after the other.
 //!
-//! Nearly every access finds its translation in the L1 TLB and its line in the L1 cache. Those run
-//! in a loop of their own, [`Sim::run_hits`], which holds the core's structures and leaves as soon
-//! as a record needs more; what it has done is what the long way would have done.
+//! Nearly every access finds its translation in the L1 TLB. Those run in a loop of their own,
+//! [`Sim::run_hits`], which keeps the core's front end in registers and leaves as soon as a record
+//! needs more; what it has done is what the long way would have done.
 
+use super::pace::Pace;
 use super::{Sim, Stop, Thread, translate};
 use crate::block::{Kind, Packed};
 use crate::cache::Found;
 use crate::layout::{Key, LINE_SHIFT, PAGE_SHIFT, data_line};
 use crate::machine::Data;
-use crate::mmu::TlbEntry;
+use crate::mmu::{Recent, TlbEntry};
 use std::sync::Arc;
 
 /// Why the loop of hits ended.
@@ -20,10 +21,10 @@ enum Left {
     Done,
     /// The next record is no access.
     Other,
-    /// The next record has been dispatched at a cycle and goes the long way.
-    Dispatched(u64),
-    /// As before, and it has been translated; its line needs more than the L1.
-    Translated(u64, Key, TlbEntry, Found),
+    /// The next record has been dispatched and goes the long way.
+    Dispatched,
+    /// The last access has earned its frame a migration.
+    Hot(u64),
 }
 
 /// What the last hit used. The next access to the same page or line would find it again, most
@@ -33,33 +34,36 @@ struct Last {
     /// Number of the 4 KiB page, and the line's by virtual address.
     page: u64,
     line: u64,
-    key: Key,
-    entry: TlbEntry,
+    /// The line of the page's first byte.
+    first_line: u64,
+    /// Stores need no fault and no dirty bit.
+    stores: bool,
     /// The line has been written.
     written: bool,
-    /// Cycles of a hit.
-    cycles: u64,
 }
 
+/// The line's number in its page.
+const LINES_MASK: u64 = (1 << (PAGE_SHIFT - LINE_SHIFT)) - 1;
 /// No address has this page or line.
 const NOWHERE: u64 = u64::MAX;
 
 impl Last {
-    const fn of(page: u64, key: Key, entry: TlbEntry) -> Self {
+    const NONE: Self = Self {
+        page: NOWHERE,
+        line: NOWHERE,
+        first_line: 0,
+        stores: false,
+        written: false,
+    };
+
+    #[inline]
+    fn of(page: u64, key: Key, found: Recent) -> Self {
         Self {
             page,
-            line: NOWHERE,
-            key,
-            entry,
-            written: false,
-            cycles: 0,
+            first_line: data_line(key, found.spn(), page << PAGE_SHIFT),
+            stores: found.stores(),
+            ..Self::NONE
         }
-    }
-}
-
-impl Default for Last {
-    fn default() -> Self {
-        Self::of(NOWHERE, Key::small(0, 0), TlbEntry::default())
     }
 }
 
@@ -116,26 +120,19 @@ impl Sim {
             most = most.min(usize::try_from(left).unwrap_or(usize::MAX));
         }
         let records = &records[..most.min(records.len())];
-        let (mut done, left) = if self.machine.oracle.is_some() {
+        let (mut done, left) = if self.machine.oracle.is_some() || self.expires {
             self.run_hits::<true>(core, vm, records, limit)
         } else {
             self.run_hits::<false>(core, vm, records, limit)
         };
         match left {
             Left::Done | Left::Other => {}
-            Left::Dispatched(now) => {
+            Left::Dispatched => {
+                let now = self.cores[core].front.cycle();
                 self.access(core, vm, &records[done], now);
                 done += 1;
             }
-            Left::Translated(now, key, entry, found) => {
-                let record = &records[done];
-                let write = record.kind == Kind::Store;
-                let line = data_line(key, entry.spn, record.vaddr);
-                self.check_access(core, key, &entry, write, now);
-                let data = self.machine.data_miss(core, line, write, now, found);
-                self.complete(core, record, 0, data);
-                done += 1;
-            }
+            Left::Hot(frame) => self.migrate(core, frame),
         }
         if self.base.is_none()
             && self.options.start_marker.is_none()
@@ -146,9 +143,10 @@ impl Sim {
         done
     }
 
-    /// Runs accesses as long as they hit the L1 TLB and the L1 cache; returns how many.
+    /// Runs accesses as long as they hit the L1 TLB and earn no page a migration; returns how many.
+    /// `EACH`: the oracle or a lease wants to see the translation of each.
     #[inline(never)]
-    fn run_hits<const CHECK: bool>(
+    fn run_hits<const EACH: bool>(
         &mut self,
         core: usize,
         vm: u16,
@@ -157,10 +155,10 @@ impl Sim {
     ) -> (usize, Left) {
         let m = &mut self.machine;
         let front = &mut self.cores[core].front;
-        let mmu = &mut m.mmu[core];
-        let mut l1 = m.caches.l1(core);
+        let mut pace = Pace::new(front, limit, self.next_deferred);
+        let hit = m.caches.l1_cycles();
         let (mut done, mut instructions, mut left) = (0, 0, Left::Done);
-        let mut last = Last::default();
+        let mut last = Last::NONE;
         for record in records {
             let write = match record.kind {
                 Kind::Load => false,
@@ -170,58 +168,58 @@ impl Sim {
                     break;
                 }
             };
-            let now = front.dispatch(record.instructions);
-            if now >= self.next_deferred {
-                left = Left::Dispatched(now);
+            if !pace.dispatch(front, record.instructions) {
+                left = Left::Dispatched;
                 break;
             }
-            if last.page != record.vaddr >> PAGE_SHIFT {
-                let page = record.vaddr >> PAGE_SHIFT;
+            let page = record.vaddr >> PAGE_SHIFT;
+            if EACH || last.page != page {
                 let key = m.os.key_of(vm, page);
-                let Some(entry) = mmu.l1_entry(key) else {
-                    left = Left::Dispatched(now);
-                    break;
+                let found = if EACH {
+                    m.checked_recent(core, key, write, pace.cycle(front))
+                } else {
+                    m.mmu[core].l1_recent(key)
                 };
-                last = Last::of(page, key, *entry);
+                last = found.map_or(Last::NONE, |found| Last::of(page, key, found));
             }
-            let (key, entry) = (last.key, &last.entry);
-            if !entry.serves(write, now) {
-                left = Left::Dispatched(now);
+            if last.page != page || (write && !last.stores) {
+                left = Left::Dispatched;
                 break;
             }
-            let line = record.vaddr >> LINE_SHIFT;
-            if last.line != line || (write && !last.written) {
-                let found = l1.find(data_line(key, entry.spn, record.vaddr), write);
-                let Found::Hit(cycles) = found else {
-                    left = Left::Translated(now, key, *entry, found);
-                    break;
-                };
-                (last.line, last.written, last.cycles) = (line, write, cycles);
-            }
-            let cycles = last.cycles;
-            if CHECK {
-                if let Some(oracle) = &mut m.oracle {
-                    oracle.check(core, key, entry, write, now);
+            instructions += u64::from(record.instructions) + 1;
+            done += 1;
+            let virtual_line = record.vaddr >> LINE_SHIFT;
+            let mut cycles = hit;
+            if last.line != virtual_line || (write && !last.written) {
+                (last.line, last.written) = (virtual_line, write);
+                let line = last.first_line | (virtual_line & LINES_MASK);
+                let found = m.caches.l1(core).find(line, write);
+                if !matches!(found, Found::Hit(_)) {
+                    let data = m.data_miss(core, line, write, pace.cycle(front), found);
+                    cycles = data.cycles;
+                    left = data.hot.map_or(Left::Done, Left::Hot);
                 }
             }
             // A store leaves the buffer once its address is known; the store buffer does the rest.
-            front.complete(record.instructions, if write { 1 } else { cycles });
-            instructions += u64::from(record.instructions) + 1;
-            done += 1;
-            if front.cycle() > limit {
+            let goes_on = pace.complete(front, if write { 1 } else { cycles });
+            if !goes_on || matches!(left, Left::Hot(_)) {
                 break;
             }
         }
+        pace.end(front);
         m.counts.accesses += done as u64;
         m.counts.instructions += instructions;
-        m.counts.checked += if CHECK { done as u64 } else { 0 };
         (done, left)
     }
 
     /// One load or store the long way, dispatched at cycle `now`.
     fn access(&mut self, core: usize, vm: u16, record: &Packed, now: u64) {
         if now >= self.next_deferred {
+            self.cores[core]
+                .front
+                .hold(u64::from(record.instructions) + 1);
             self.run_deferred(core, now);
+            self.cores[core].front.hold(0);
         }
         let write = record.kind == Kind::Store;
         let m = &mut self.machine;
@@ -256,7 +254,7 @@ impl Sim {
             } else {
                 data.cycles
             };
-        self.cores[core].front.complete(record.instructions, cycles);
+        self.cores[core].front.complete(cycles);
         let m = &mut self.machine;
         m.counts.accesses += 1;
         m.counts.instructions += u64::from(record.instructions) + 1;

@@ -5,7 +5,7 @@
 use super::Sim;
 use crate::block::Call;
 use crate::layout::Key;
-use crate::machine::View;
+use crate::machine::{View, cores_of};
 use crate::os::{Agent, Cause, Mapping, Migration, Remap};
 use crate::scheme::rights::{Attempt, Effect};
 
@@ -125,8 +125,8 @@ impl Sim {
         m.preempted_wait[usize::from(remap.vm)] = wait;
         let mut cycles = begin - now + m.write_entries(core, remap, begin);
         if remap.intermediate {
-            for mmu in &mut m.mmu {
-                mmu.flush_walk_caches(remap.vm);
+            for core in cores_of(m.holders[usize::from(remap.vm)]) {
+                m.mmu[core].flush_walk_caches(remap.vm);
             }
         }
         cycles += self.scheme.revoke(&mut View::of(m), remap, core, begin);

@@ -10,8 +10,9 @@
 
 use super::space::{STACK_BYTES, Space};
 use crate::Error;
+use crate::filler::Filler;
 use crate::num::ix;
-use crate::record::{MapKind, Prot, Record, Resident, Source};
+use crate::record::{MapKind, Prot, Record, Resident, Run, Sink, Source};
 use crate::workload::{Mix, Workload};
 use steady_random::{Stream, mix};
 
@@ -23,6 +24,8 @@ const MANY_PAGES: u32 = 8;
 const HEAP_BYTES: u64 = TOGGLED_AT + ((TOGGLED_PAGES as u64) << 12);
 /// Lines touched in a swept page; more than any usual migration threshold.
 const SWEEP_LINES: u32 = 16;
+/// Bytes of an access.
+const SIZE: u8 = 8;
 /// Accesses of one thread before the next thread's.
 const TURN: usize = 256;
 /// Records in a block.
@@ -60,6 +63,22 @@ struct Thread {
     sweep_page: u64,
     /// A range waits to get its write permission back: first byte and length.
     restore: Option<(u64, u64)>,
+}
+
+impl Thread {
+    /// Instructions until something is due.
+    fn due_at(&self) -> u64 {
+        match self.restore {
+            Some(_) => 0,
+            None => self.to_sweep.min(self.to_update),
+        }
+    }
+
+    /// Counts instructions that have passed.
+    fn pass(&mut self, instructions: u64) {
+        self.to_sweep = self.to_sweep.saturating_sub(instructions);
+        self.to_update = self.to_update.saturating_sub(instructions);
+    }
 }
 
 /// A workload's records.
@@ -144,65 +163,165 @@ impl Generator {
         })
     }
 
-    /// One access of thread `at`, with the mapping calls due before it.
-    fn step(&mut self, at: usize, out: &mut Vec<Record>) {
-        let id = crate::num::low16(at as u64);
-        let p = self.workload.pattern;
+    /// The next block's records, turn by turn; false at the end.
+    fn give(&mut self, out: &mut impl Sink) -> bool {
+        if self.left == 0 {
+            return false;
+        }
+        let mut given = 0;
+        while self.left > 0 && given < BLOCK {
+            given += self.give_turn(out);
+            self.turn = (self.turn + 1) % self.threads.len();
+        }
+        true
+    }
+
+    /// One thread's turn; returns the records given.
+    fn give_turn(&mut self, out: &mut impl Sink) -> usize {
+        let at = self.turn;
         let thread = &mut self.threads[at];
-        let (vm, stack, heap) = (thread.vm, thread.stack, thread.heap);
-        let footprint = self.spaces[vm].footprint;
-        // The gap between accesses varies, with the wanted mean.
-        let instructions = thread.random.below(2 * self.mean_gap + 1);
-        let passed = u64::from(instructions) + 1;
-        thread.to_sweep = thread.to_sweep.saturating_sub(passed);
-        thread.to_update = thread.to_update.saturating_sub(passed);
+        let p = &self.workload.pattern;
+        let footprint = self.spaces[thread.vm].footprint;
+        let turn = Turn {
+            stores_to: p.stores_per_1000,
+            random_to: p.random_per_1000,
+            stream_to: p.random_per_1000 + p.stream_per_1000,
+            near_to: p.random_per_1000 + p.stream_per_1000 + p.near_per_1000,
+            near_words: p.near_kib * 128,
+            skewed: p.skewed,
+            footprint,
+            set: footprint + (self.set_first << 12),
+            set_pages: self.set_pages,
+            set_words: u64::from(crate::num::low32(self.set_pages << 6).max(1)) * 8,
+            sweep_next: &mut self.sweep_next[thread.vm],
+            sweep_pages: self.set_first.max(1),
+            gaps: 2 * self.mean_gap + 1,
+            sweep_gap: self.sweep_gap,
+            update_gap: self.update_gap,
+            updates: self.workload.updates,
+        };
+        // An access may come with one more and a call.
+        let mut run = out.run(crate::num::low16(at as u64), 3 * TURN);
+        let given = turn.give(thread, &mut self.left, &mut run);
+        run.end();
+        given
+    }
+}
+
+/// What the accesses of one turn have in common.
+struct Turn<'a> {
+    /// Of 1000 draws, those below are stores; and to the working set at random, and in order, and
+    /// to near data.
+    stores_to: u32,
+    random_to: u32,
+    stream_to: u32,
+    near_to: u32,
+    near_words: u32,
+    skewed: bool,
+    /// First bytes of the footprint and of the working set.
+    footprint: u64,
+    set: u64,
+    set_pages: u64,
+    set_words: u64,
+    sweep_next: &'a mut u64,
+    sweep_pages: u64,
+    /// Other instructions between two accesses are fewer than that.
+    gaps: u32,
+    sweep_gap: u64,
+    update_gap: u64,
+    updates: Mix,
+}
+
+impl Turn<'_> {
+    /// Gives the accesses of the turn, with the mapping calls due; returns the records given.
+    fn give(mut self, thread: &mut Thread, left: &mut u64, out: &mut impl Run) -> usize {
+        // A copy stays in registers.
+        let mut random = thread.random.clone();
+        let mut given = 0;
+        // Instructions since the thread's counters were moved on, and until one of them is due.
+        let (mut since, mut due_at) = (0, thread.due_at());
+        for _ in 0..TURN {
+            // The gap between accesses varies, with the wanted mean.
+            let instructions = random.below(self.gaps);
+            since += u64::from(instructions) + 1;
+            if since >= due_at {
+                thread.pass(std::mem::take(&mut since));
+                given += self.begin_due(thread, &mut random, left, out);
+                due_at = thread.due_at();
+            }
+            let (vaddr, write) = self.draw(thread, &mut random);
+            out.access(vaddr, SIZE, write, instructions + 1);
+            given += 1;
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                break;
+            }
+        }
+        thread.pass(since);
+        thread.random = random;
+        given
+    }
+
+    /// Begins a sweep or an update of the program that is due; returns the records given.
+    #[cold]
+    fn begin_due(
+        &mut self,
+        thread: &mut Thread,
+        random: &mut Stream,
+        left: &mut u64,
+        out: &mut impl Run,
+    ) -> usize {
         if thread.to_sweep == 0 {
-            thread.to_sweep = next(&mut thread.random, self.sweep_gap);
+            thread.to_sweep = next(random, self.sweep_gap);
             thread.sweeping = SWEEP_LINES;
-            thread.sweep_page = self.sweep_next[vm];
-            self.sweep_next[vm] = (self.sweep_next[vm] + 1) % self.set_first.max(1);
+            thread.sweep_page = *self.sweep_next;
+            *self.sweep_next = (*self.sweep_next + 1) % self.sweep_pages;
         }
         if thread.to_update == 0 {
-            thread.to_update = next(&mut thread.random, self.update_gap);
-            let (page, pages) = toggled(&mut thread.random, self.workload.updates);
-            let (start, len) = (heap + TOGGLED_AT + (page << 12), pages << 12);
+            thread.to_update = next(random, self.update_gap);
+            let (page, pages) = toggled(random, self.updates);
+            let (start, len) = (thread.heap + TOGGLED_AT + (page << 12), pages << 12);
             // The page is in use before it loses its right, so that there is something to revoke.
-            out.push(access(id, start, true, 0));
-            out.push(protect(id, (start, len), false));
+            out.access(start, SIZE, true, 1);
+            out.other(protect((start, len), false));
             thread.restore = Some((start, len));
-            self.left = self.left.saturating_sub(1);
-        } else if let Some(range) = thread.restore.take() {
-            out.push(protect(id, range, true));
+            *left = left.saturating_sub(1);
+            return 2;
         }
-        let write = thread.random.below(1000) < p.stores_per_1000;
-        let draw = thread.random.below(1000);
-        let set = footprint + (self.set_first << 12);
-        let lines = crate::num::low32(self.set_pages << 6).max(1);
-        let (vaddr, write) = if thread.sweeping > 0 {
+        let Some(range) = thread.restore.take() else {
+            return 0;
+        };
+        out.other(protect(range, true));
+        1
+    }
+
+    /// The address of the next access, and whether it is a store.
+    #[inline]
+    fn draw(&self, thread: &mut Thread, random: &mut Stream) -> (u64, bool) {
+        let write = random.below(1000) < self.stores_to;
+        let draw = random.below(1000);
+        if thread.sweeping > 0 {
             thread.sweeping -= 1;
             let line = u64::from(thread.sweeping) * (64 / u64::from(SWEEP_LINES));
-            (footprint + (thread.sweep_page << 12) + (line << 6), write)
-        } else if draw < p.random_per_1000 {
-            (
-                set + (drawn(&mut thread.random, self.set_pages, p.skewed) << 6),
-                write,
-            )
-        } else if draw < p.random_per_1000 + p.stream_per_1000 {
+            let page = self.footprint + (thread.sweep_page << 12);
+            (page + (line << 6), write)
+        } else if draw < self.random_to {
+            let line = drawn(random, self.set_pages, self.skewed);
+            (self.set + (line << 6), write)
+        } else if draw < self.stream_to {
             // Eight-byte elements in order.
             thread.stream_at += 1;
-            if thread.stream_at >= u64::from(lines) * 8 {
+            if thread.stream_at >= self.set_words {
                 thread.stream_at = 0;
             }
-            (set + thread.stream_at * 8, false)
-        } else if draw < p.random_per_1000 + p.stream_per_1000 + p.near_per_1000 {
-            let offset = thread.random.below(p.near_kib * 128) * 8;
-            (heap + u64::from(offset), write)
+            (self.set + thread.stream_at * 8, false)
+        } else if draw < self.near_to {
+            let offset = random.below(self.near_words) * 8;
+            (thread.heap + u64::from(offset), write)
         } else {
-            let offset = thread.random.below(STACK_BYTES / 8) * 8;
-            (stack + u64::from(offset), write)
-        };
-        out.push(access(id, vaddr, write, instructions));
-        self.left = self.left.saturating_sub(1);
+            let offset = random.below(STACK_BYTES / 8) * 8;
+            (thread.stack + u64::from(offset), write)
+        }
     }
 }
 
@@ -270,20 +389,10 @@ fn next(random: &mut Stream, gap: u64) -> u64 {
     gap / 2 + mix(u64::from(random.next_u32()), 1) % gap.max(1) + 1
 }
 
-/// An access after `others` instructions that make none.
-const fn access(thread: u16, vaddr: u64, write: bool, others: u32) -> Record {
-    Record::Access {
-        thread,
-        vaddr,
-        size: 8,
-        write,
-        instructions: others + 1,
-    }
-}
-
-const fn protect(thread: u16, (start, len): (u64, u64), writable: bool) -> Record {
+/// A change of a range's rights. The list of records knows whose it is.
+const fn protect((start, len): (u64, u64), writable: bool) -> Record {
     Record::Map {
-        thread,
+        thread: 0,
         start,
         len,
         prot: Prot {
@@ -295,22 +404,55 @@ const fn protect(thread: u16, (start, len): (u64, u64), writable: bool) -> Recor
     }
 }
 
+/// Appends records to a list.
+struct List<'a>(&'a mut Vec<Record>);
+
+/// Appends those of one thread.
+struct ListRun<'a> {
+    thread: u16,
+    out: &'a mut Vec<Record>,
+}
+
+impl Sink for List<'_> {
+    type Run<'a>
+        = ListRun<'a>
+    where
+        Self: 'a;
+
+    fn run(&mut self, thread: u16, _: usize) -> ListRun<'_> {
+        let out = &mut *self.0;
+        ListRun { thread, out }
+    }
+}
+
+impl Run for ListRun<'_> {
+    fn access(&mut self, vaddr: u64, size: u8, write: bool, instructions: u32) {
+        self.out.push(Record::Access {
+            thread: self.thread,
+            vaddr,
+            size,
+            write,
+            instructions,
+        });
+    }
+
+    fn other(&mut self, mut record: Record) {
+        if let Record::Map { thread, .. } = &mut record {
+            *thread = self.thread;
+        }
+        self.out.push(record);
+    }
+
+    fn end(self) {}
+}
+
 impl Source for Generator {
     fn next_block(&mut self, out: &mut Vec<Record>) -> Result<bool, Error> {
-        if self.left == 0 {
-            return Ok(false);
-        }
-        let end = out.len() + BLOCK;
-        while self.left > 0 && out.len() < end {
-            for _ in 0..TURN {
-                self.step(self.turn, out);
-                if self.left == 0 {
-                    break;
-                }
-            }
-            self.turn = (self.turn + 1) % self.threads.len();
-        }
-        Ok(true)
+        Ok(self.give(&mut List(out)))
+    }
+
+    fn fill(&mut self, block: &mut Filler) -> Result<bool, Error> {
+        Ok(self.give(block))
     }
 
     fn residents(&self) -> Vec<Resident> {

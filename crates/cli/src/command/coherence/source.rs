@@ -8,6 +8,7 @@ use std::path::Path;
 use steady_coherence::captured::Captured;
 use steady_coherence::config::{MachineConfig, preset_names};
 use steady_coherence::experiments::CALIBRATED_RATE;
+use steady_coherence::filler::Filler;
 use steady_coherence::record::{Record, Resident, Source};
 use steady_coherence::workload::{Generator, GeneratorOptions, TABLE_3, Workload, find};
 use steady_coherence::{Error, Options, Registry};
@@ -199,6 +200,15 @@ impl<'a> Shown<'a> {
     }
 }
 
+impl Shown<'_> {
+    /// Shows that so many accesses more have been read.
+    fn advance(&mut self, accesses: u64) {
+        self.read += accesses;
+        self.show
+            .progress(self.name, self.read.min(self.total), self.total);
+    }
+}
+
 impl Source for Shown<'_> {
     fn next_block(&mut self, out: &mut Vec<Record>) -> Result<bool, Error> {
         let before = out.len();
@@ -206,9 +216,14 @@ impl Source for Shown<'_> {
         let accesses = out[before..]
             .iter()
             .filter(|record| matches!(record, Record::Access { .. }));
-        self.read += accesses.count() as u64;
-        self.show
-            .progress(self.name, self.read.min(self.total), self.total);
+        self.advance(accesses.count() as u64);
+        Ok(more)
+    }
+
+    fn fill(&mut self, block: &mut Filler) -> Result<bool, Error> {
+        let before = block.left();
+        let more = self.source.fill(block)?;
+        self.advance(before - block.left());
         Ok(more)
     }
 
