@@ -36,9 +36,9 @@ pub fn calibrate(settings: &Settings) -> Result<Calibration, Error> {
     let jobs = [job(&KVMTLB, "", &machine), job(&IDEAL, "", &machine)];
     let mut tried: Vec<(u32, i64)> = Vec::new();
     let mut rate = settings.rate.max(1);
-    // The overhead grows almost in proportion to the rate, so proportional steps arrive at once; but
-    // each rate has draws of its own, which move the mean of five seeds by half a point, so that
-    // more steps would follow chance.
+    // The overhead grows almost in proportion to the rate, so proportional steps arrive at once;
+    // but each rate has draws of its own, which move the mean of five seeds by half a point, so
+    // that more steps would follow chance.
     for _ in 0..STEPS {
         if tried.iter().any(|&(known, _)| known == rate) {
             break;

@@ -4,9 +4,9 @@
 //! One number is calibrated: the sweep rate of the generators, so that the mean overhead of
 //! software shootdowns in virtualized runs is Figure 1's 37 %. The other numbers of the main table
 //! are predicted with that rate, but for the inputs marked so. Beside them stands what they are
-//! with inputs that others have published, settled before the runs (`published`), and how far some
-//! of them move with inputs that the paper leaves open; those values were chosen afterwards and are no
-//! predictions (`sensitivity`).
+//! with inputs that others have published, settled before the runs (`published`), and how far
+//! some of them move with inputs that the paper leaves open; those values were chosen afterwards
+//! and are no predictions (`sensitivity`).
 
 mod attc;
 mod beyond;
