@@ -149,7 +149,8 @@ impl Program {
     /// The option that seeds the program, where it has one and the arguments do not give it.
     fn seed_words(&self, setting: &Setting<'_>) -> Vec<String> {
         let option = match (self.kind, self.name) {
-            (Kind::Own, "shootdown" | "pagecache" | "staleness") | (Kind::StressNg, _) => "--seed",
+            (Kind::Own, "shootdown" | "pagecache" | "staleness" | "frames")
+            | (Kind::StressNg, _) => "--seed",
             (Kind::Sysbench, _) => "--rand-seed",
             (Kind::Fio, _) => "--randseed",
             _ => return Vec::new(),

@@ -52,6 +52,7 @@ pub const PROGRAMS: &[Program] = &[
     own("spin", &["spin"]),
     own("staleness", &["staleness"]),
     own("ticks", &["ticks"]),
+    own("frames", &["frames"]),
     debian(
         "stress-ng",
         Kind::StressNg,

@@ -205,6 +205,7 @@ fn a_program_that_takes_a_seed_gets_the_runs_unless_its_arguments_give_one() {
         ("shootdown", "--seed=7"),
         ("pagecache", "--seed=7"),
         ("staleness", "--seed=7"),
+        ("frames", "--seed=7"),
         ("stress-ng", "--seed=7"),
         ("sysbench", "--rand-seed=7"),
         ("fio", "--randseed=7"),

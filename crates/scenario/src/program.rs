@@ -47,6 +47,10 @@ pub const PROGRAMS: &[Program] = &[
         "ticks",
         "scheduler ticks against time, and how late timers are",
     ),
+    own(
+        "frames",
+        "which guest-physical frames a program gets, before and after a day's kind of work",
+    ),
     debian(
         "stress-ng",
         "stress-ng",

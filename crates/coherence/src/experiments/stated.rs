@@ -8,7 +8,7 @@ use crate::num::basis_points;
 /// What software coherence costs; the generators are calibrated to it.
 pub(super) fn overhead(seeds: &Seeds) -> Row {
     let what = "shootdown overhead, virtualized";
-    Row::value("Figure 1", what, 3_700, gain(seeds, "ideal", "kvmtlb")).basis(Basis::Calibrated)
+    gain_row(seeds, "Figure 1", what, 3_700, ("ideal", "kvmtlb")).basis(Basis::Calibrated)
 }
 
 /// A row for the mean gain of one label over another, with its closed form.

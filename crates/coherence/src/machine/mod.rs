@@ -30,6 +30,9 @@ pub enum Fault {
     VmIdIgnored,
     /// The last core is left out of every invalidation.
     VictimSkipped,
+    /// What Table 4 refuses is carried out: the write gives entries another frame, and erases
+    /// pointers without following them.
+    Ungated,
 }
 
 /// What an L2 TLB miss got.

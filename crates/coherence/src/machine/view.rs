@@ -285,11 +285,13 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Interrupts every other core that runs the VM; each owes `cost` cycles. Returns how many.
-    pub fn interrupt(&mut self, initiator: usize, vm: u16, cost: u64) -> u64 {
+    /// Interrupts the other cores that run the VM, those after the initiator first and no more than
+    /// `most`; each owes `cost` cycles. Returns how many.
+    pub fn interrupt(&mut self, initiator: usize, vm: u16, cost: u64, most: usize) -> u64 {
         let mut victims = 0;
-        for core in 0..self.m.running.len() {
-            if core != initiator && self.m.running[core] == Some(vm) {
+        let cores = self.m.running.len();
+        for core in (1..cores).map(|step| (initiator + step) % cores) {
+            if self.m.running[core] == Some(vm) && victims < most as u64 {
                 self.m.owed[core] += cost;
                 self.m.counts.victim_cycles += cost;
                 victims += 1;

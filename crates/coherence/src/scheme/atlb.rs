@@ -327,6 +327,26 @@ impl Atlb {
         self.stamps[at] != 0
     }
 
+    /// The valid entries of a set: key and frame.
+    pub fn entries_of(&self, index: u64, large: bool) -> impl Iterator<Item = (Key, u64)> {
+        let table = &self.tables[usize::from(large)];
+        let slots = table.slots(ix(index));
+        slots
+            .map(|slot| (table.key(slot), *table.value(slot)))
+            .filter(|&(raw, value)| self.is_live(raw, value))
+            .map(|(raw, value)| (Key::from_raw(raw), Packed(value).spn()))
+    }
+
+    /// The planted fault: a write that nobody stops gives the set's entries other frames.
+    pub fn trample(&mut self, index: u64) {
+        let table = &mut self.tables[0];
+        for slot in table.slots(ix(index)) {
+            if table.key(slot) != 0 {
+                *table.value_mut(slot) ^= 1;
+            }
+        }
+    }
+
     /// Every valid entry: its key and frame.
     pub fn entries(&self) -> impl Iterator<Item = (Key, u64)> {
         self.tables

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a scheme is: its hooks, and what the rest of the simulator knows of it before it runs.
 
+use super::rights::{Attempt, Decision, Effect};
 use crate::Error;
 use crate::config::{MachineConfig, Mode, Parameter};
 use crate::layout::Key;
@@ -54,6 +55,13 @@ pub trait Scheme: Debug + Send {
     /// Old translations may be used until the update's `ready_at` (they expire by themselves).
     fn expires(&self) -> bool {
         false
+    }
+
+    /// Somebody reads or writes one of the scheme's tables directly. Without such tables there is
+    /// nothing at their addresses.
+    fn attempt(&mut self, m: &mut View<'_>, core: usize, attempt: &Attempt, now: u64) -> Effect {
+        let _ = (m, core, attempt, now);
+        Effect::none(Decision::Refused)
     }
 
     /// Counters of the scheme's own, by name.

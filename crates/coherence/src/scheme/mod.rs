@@ -14,6 +14,7 @@ pub mod ipi;
 pub mod kvmtlb;
 pub mod pom_tlb;
 mod registry;
+pub mod rights;
 pub mod shoot4u;
 pub mod site;
 mod software;

@@ -18,6 +18,16 @@ pub(super) struct Costs {
     pub victim: u64,
     /// Pages above which a guest flushes everything.
     pub ceiling: usize,
+    /// Cores interrupted, at most.
+    pub victims: usize,
+}
+
+/// The most cores that a shootdown interrupts.
+pub(super) const fn victims_at_most(config: &MachineConfig) -> usize {
+    match config.shootdown.victims_at_most {
+        0 => usize::MAX,
+        most => most as usize,
+    }
 }
 
 impl Costs {
@@ -28,6 +38,7 @@ impl Costs {
             initiator,
             victim,
             ceiling: config.shootdown.flush_ceiling_pages as usize,
+            victims: victims_at_most(config),
         }
     }
 
@@ -41,7 +52,7 @@ impl Costs {
                 m.invalidate(change.key);
             }
         }
-        if m.interrupt(core, remap.vm, self.victim) == 0 {
+        if m.interrupt(core, remap.vm, self.victim, self.victims) == 0 {
             // Nobody to interrupt: the invalidation alone, as a victim does it.
             return self.victim;
         }

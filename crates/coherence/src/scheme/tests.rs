@@ -102,6 +102,14 @@ fn cores_that_do_not_run_the_vm_are_not_interrupted_but_lose_the_page() {
 }
 
 #[test]
+fn no_more_cores_are_interrupted_than_the_machine_allows_but_all_lose_the_page() {
+    let mut rig = Rig::with(&KVMTLB, 1, |m| m.shootdown.victims_at_most = 2);
+    assert_eq!(rig.update(Agent::Guest, 1), 48_000);
+    assert_eq!(rig.m.owed, [0, 10_300, 10_300, 0]);
+    assert_eq!(rig.held(PAGE), 0);
+}
+
+#[test]
 fn an_initiator_alone_invalidates_for_itself_only() {
     let mut rig = Rig::with(&KVMTLB, 1, |_| {});
     rig.m.running = vec![Some(0), None, None, None];

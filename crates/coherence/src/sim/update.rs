@@ -4,8 +4,10 @@
 
 use super::Sim;
 use crate::block::Call;
+use crate::layout::Key;
 use crate::machine::{View, cores_of};
-use crate::os::{Agent, Cause, Migration, Remap};
+use crate::os::{Agent, Cause, Mapping, Migration, Remap};
+use crate::scheme::rights::{Attempt, Effect};
 
 impl Sim {
     pub(super) fn call(&mut self, core: usize, vm: u16, call: &Call) {
@@ -15,6 +17,31 @@ impl Sim {
             let ready = self.scheme.ready_at(&remap, now);
             self.revoke(core, &remap, now, ready);
         }
+    }
+
+    /// The guest clears the dirty bits of some pages of one VM, as writeback does; returns how many
+    /// were set.
+    pub fn clean(&mut self, core: usize, keys: &[Key]) -> u64 {
+        let Some(remap) = self.machine.os.clean(keys) else {
+            return 0;
+        };
+        let now = self.cores[core].front.drain();
+        let ready = self.scheme.ready_at(&remap, now);
+        self.revoke(core, &remap, now, ready);
+        remap.changes.len() as u64
+    }
+
+    /// Somebody on a core tries to read or write a table of the scheme's directly.
+    pub fn attempt(&mut self, core: usize, attempt: &Attempt) -> Effect {
+        let now = self.cores[core].front.cycle();
+        let mut view = View::of(&mut self.machine);
+        self.scheme.attempt(&mut view, core, attempt, now)
+    }
+
+    /// Where the page is, if it is mapped.
+    #[must_use]
+    pub fn mapping(&self, key: Key) -> Option<Mapping> {
+        self.machine.os.peek(key)
     }
 
     /// A page has earned its move: now, or once its leases have ended.

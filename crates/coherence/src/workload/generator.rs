@@ -13,12 +13,14 @@ use crate::Error;
 use crate::filler::Filler;
 use crate::num::ix;
 use crate::record::{MapKind, Prot, Record, Resident, Run, Sink, Source};
-use crate::workload::Workload;
+use crate::workload::{Mix, Workload};
 use steady_random::{Stream, mix};
 
 /// A thread's pages for program updates, in its heap behind the near data.
 const TOGGLED_AT: u64 = 512 << 10;
 const TOGGLED_PAGES: u32 = 64;
+/// Pages of an update of several.
+const MANY_PAGES: u32 = 8;
 const HEAP_BYTES: u64 = TOGGLED_AT + ((TOGGLED_PAGES as u64) << 12);
 /// Lines touched in a swept page; more than any usual migration threshold.
 const SWEEP_LINES: u32 = 16;
@@ -59,8 +61,8 @@ struct Thread {
     /// Lines left in the page being swept.
     sweeping: u32,
     sweep_page: u64,
-    /// A page waits to get its write permission back.
-    restore: Option<u64>,
+    /// A range waits to get its write permission back: first byte and length.
+    restore: Option<(u64, u64)>,
 }
 
 impl Thread {
@@ -196,6 +198,7 @@ impl Generator {
             gaps: 2 * self.mean_gap + 1,
             sweep_gap: self.sweep_gap,
             update_gap: self.update_gap,
+            updates: self.workload.updates,
         };
         // An access may come with one more and a call.
         let mut run = out.run(crate::num::low16(at as u64), 3 * TURN);
@@ -226,6 +229,7 @@ struct Turn<'a> {
     gaps: u32,
     sweep_gap: u64,
     update_gap: u64,
+    updates: Mix,
 }
 
 impl Turn<'_> {
@@ -275,19 +279,19 @@ impl Turn<'_> {
         }
         if thread.to_update == 0 {
             thread.to_update = next(random, self.update_gap);
-            let page = u64::from(random.below(TOGGLED_PAGES));
-            let start = thread.heap + TOGGLED_AT + (page << 12);
+            let (page, pages) = toggled(random, self.updates);
+            let (start, len) = (thread.heap + TOGGLED_AT + (page << 12), pages << 12);
             // The page is in use before it loses its right, so that there is something to revoke.
             out.access(start, SIZE, true, 1);
-            out.other(protect(start, false));
-            thread.restore = Some(start);
+            out.other(protect((start, len), false));
+            thread.restore = Some((start, len));
             *left = left.saturating_sub(1);
             return 2;
         }
-        let Some(start) = thread.restore.take() else {
+        let Some(range) = thread.restore.take() else {
             return 0;
         };
-        out.other(protect(start, true));
+        out.other(protect(range, true));
         1
     }
 
@@ -319,6 +323,24 @@ impl Turn<'_> {
             (thread.stack + u64::from(offset), write)
         }
     }
+}
+
+/// The pages of a program's next update: the first of them, and how many.
+fn toggled(random: &mut Stream, updates: Mix) -> (u64, u64) {
+    let first = random.below(TOGGLED_PAGES);
+    if updates == Mix::default() {
+        // No draw more than there was before updates could have several pages.
+        return (u64::from(first), 1);
+    }
+    let draw = random.below(100);
+    let pages = if draw < updates.whole_percent {
+        TOGGLED_PAGES
+    } else if draw < updates.whole_percent + updates.many_percent {
+        MANY_PAGES
+    } else {
+        1
+    };
+    (u64::from(first / pages * pages), u64::from(pages))
 }
 
 /// A line of the working set.
@@ -367,12 +389,12 @@ fn next(random: &mut Stream, gap: u64) -> u64 {
     gap / 2 + mix(u64::from(random.next_u32()), 1) % gap.max(1) + 1
 }
 
-/// A change of a page's rights. The list of records knows whose it is.
-const fn protect(start: u64, writable: bool) -> Record {
+/// A change of a range's rights. The list of records knows whose it is.
+const fn protect((start, len): (u64, u64), writable: bool) -> Record {
     Record::Map {
         thread: 0,
         start,
-        len: 4096,
+        len,
         prot: Prot {
             read: true,
             write: writable,

@@ -10,4 +10,4 @@ mod space;
 mod table3;
 
 pub use generator::{Generator, GeneratorOptions};
-pub use table3::{Pattern, TABLE_3, Workload, find};
+pub use table3::{Mix, Pattern, TABLE_3, Workload, find};

@@ -38,6 +38,16 @@ impl Pattern {
     }
 }
 
+/// How many pages a program's updates change: a share of them several at once, a share all that
+/// the thread updates ever, the others one. All one in the defaults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Mix {
+    /// Updates of eight pages in one call, per cent.
+    pub many_percent: u32,
+    /// Updates of all 64 pages, above the ceiling at which Linux flushes everything, per cent.
+    pub whole_percent: u32,
+}
+
 /// One workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Workload {
@@ -53,6 +63,8 @@ pub struct Workload {
     /// Wordcount's 60 is stated (section 4); dedup has "overheads for both" (section 3.5), read as
     /// half; the others have migrations only.
     pub guest_share_percent: u32,
+    /// Pages of the program's updates.
+    pub updates: Mix,
     /// Access pattern (assumed).
     pub pattern: Pattern,
 }
@@ -84,6 +96,10 @@ const fn workload(
         threads,
         footprint_mib,
         guest_share_percent,
+        updates: Mix {
+            many_percent: 0,
+            whole_percent: 0,
+        },
         pattern,
     }
 }

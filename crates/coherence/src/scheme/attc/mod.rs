@@ -12,14 +12,14 @@
 //! pointer outlives its ATLB entry for the same reason; it goes only with an update or by
 //! replacement, and then the set is written as for an update. Natively there is no inverse table.
 
+mod attempt;
 pub mod invtbl;
-mod rights;
 #[cfg(test)]
 mod tests;
 
 pub use invtbl::{Invtbl, Pointer};
-pub use rights::{Actor, Decision, Gate, Operation, Target, decide};
 
+use super::rights::{Actor, Attempt, Decision, Effect, Gate, Operation, Target};
 use super::{Atlb, Runs, Scheme, Spec, atlb, set_index};
 use crate::Error;
 use crate::config::{Allowed, LONGEST_UPDATE, MachineConfig, Mode, Parameter, Value, bad, sets};
@@ -365,6 +365,10 @@ impl Scheme for Attc {
             Agent::Guest => self.guest_update(m, remap, core, now),
             Agent::Host => self.host_update(m, remap, core, now),
         }
+    }
+
+    fn attempt(&mut self, m: &mut View<'_>, core: usize, attempt: &Attempt, now: u64) -> Effect {
+        self.answer(m, core, attempt, now)
     }
 
     fn counts(&self) -> BTreeMap<&'static str, u64> {

@@ -1,6 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Who may touch the ATLB and the inverse table: the paper's Table 4, with attempts counted.
 
+/// One try to read or write a table, past all that keeps translations coherent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attempt {
+    /// Who tries.
+    pub actor: Actor,
+    /// The VM that a guest's actor is in, from 0.
+    pub vm: u16,
+    /// At which table.
+    pub target: Target,
+    /// What.
+    pub operation: Operation,
+    /// Where: the ATLB's set for small pages, or the frame whose pointers are meant.
+    pub place: u64,
+}
+
+/// What an attempt did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Effect {
+    /// The answer.
+    pub decision: Decision,
+    /// ATLB entries of the asker's VM that it dropped; of the hypervisor, all that it dropped.
+    pub own_dropped: u64,
+    /// ATLB entries of other VMs that it dropped.
+    pub others_dropped: u64,
+}
+
+impl Effect {
+    /// Nothing was touched.
+    #[must_use]
+    pub const fn none(decision: Decision) -> Self {
+        Self {
+            decision,
+            own_dropped: 0,
+            others_dropped: 0,
+        }
+    }
+}
+
 /// Who asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Actor {
