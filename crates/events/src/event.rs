@@ -258,8 +258,8 @@ pub enum Kind<'a> {
         number: Option<u32>,
     },
     /// What became of it (return probe on `kvm_vcpu_yield_to`), told when this thread runs again:
-    /// 1 if the scheduler agreed, 2 if it did and the yielder kept its pCPU, 0 if it refused, negative
-    /// if nobody else could run.
+    /// 1 if the scheduler agreed, 2 if it did and the yielder kept its pCPU, 0 if it refused,
+    /// negative if nobody else could run.
     BoostReturn {
         /// The value returned.
         value: i64,

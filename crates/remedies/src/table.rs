@@ -93,7 +93,8 @@ pub(crate) static ALL: [Remedy; 4] = [
         modes: &[
             Mode {
                 name: "nudge",
-                about: "as handover, but a yielder whose target waits for another pCPU keeps its own",
+                about: "as handover, but a yielder whose target waits for another pCPU keeps \
+                        its own",
             },
             Mode {
                 name: "handover",

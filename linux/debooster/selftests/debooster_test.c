@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A hostile guest: one of its vCPUs does nothing but ask the host to run another one, by the hypercall
- * for directed yields, as often as it can. The other shares its pCPU with a vCPU of a second VM, which
- * must keep its half whatever sched.debooster is, but for what "credit" is known to give away.
+ * A hostile guest: one of its vCPUs does nothing but ask the host to run another one, by the
+ * hypercall for directed yields, as often as it can. The other shares its pCPU with a vCPU of a
+ * second VM, which must keep its half whatever sched.debooster is, but for what "credit" is known
+ * to give away.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -53,11 +54,12 @@ static void counter_guest_code(void)
 
 static void *vcpu_thread(void *vcpu)
 {
+	struct kvm_vcpu *running = vcpu;
 	int old;
 
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old);
-	vcpu_run(vcpu);
-	TEST_FAIL("a vCPU left: %s", exit_reason_str(((struct kvm_vcpu *)vcpu)->run->exit_reason));
+	vcpu_run(running);
+	TEST_FAIL("a vCPU left: %s", exit_reason_str(running->run->exit_reason));
 	return NULL;
 }
 
@@ -146,8 +148,8 @@ int main(int argc, char *argv[])
 	for (int i = 0; i < ARRAY_SIZE(modes); i++) {
 		set_mode(modes[i].name);
 		all = boosted_share(boosted, neighbour, &most);
-		pr_info("%-10s the boosted vCPU has %lu %%, at most %lu %% in %d ms\n", modes[i].name,
-			all, most, WINDOW_MS);
+		pr_info("%-10s the boosted vCPU has %lu %%, at most %lu %% in %d ms\n",
+			modes[i].name, all, most, WINDOW_MS);
 		if (modes[i].fair) {
 			TEST_ASSERT(all <= MOST_OF_ALL, "%s: %lu %%", modes[i].name, all);
 			TEST_ASSERT(most <= MOST_OF_WINDOW, "%s: %lu %%", modes[i].name, most);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Strict Boost: the account of IPIs that a receiver has not taken, as arch/x86/kvm/strict_boost_ipi.c
- * keeps it, of one vector. Two senders, one receiver; every interleaving of their steps. What is
- * modelled: the bit in the IRR, the row of senders, taking, leaving the pCPU. Left out: further
- * vectors, which have rows of their own; reordering inside a CPU, as each two steps that matter have a
- * full barrier or an atomic operation between them (faults below take the order away).
+ * Strict Boost: the account of IPIs that a receiver has not taken, as
+ * arch/x86/kvm/strict_boost_ipi.c keeps it, of one vector. Two senders, one receiver; every
+ * interleaving of their steps. What is modelled: the bit in the IRR, the row of senders, taking,
+ * leaving the pCPU. Left out: further vectors, which have rows of their own; reordering inside a
+ * CPU, as each two steps that matter have a full barrier or an atomic operation between them
+ * (faults below take the order away).
  *
  * The promise, at any time that a sender is not within its steps and asks:
  *   lost   an IPI that is not taken is in the account, unless the receiver is about to take it, or

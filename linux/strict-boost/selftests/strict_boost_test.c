@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Strict Boost's account of IPIs: by each way that an IPI leaves a vCPU, with more vectors than there
- * are rows, to receivers that halt and that spin. Every IPI that a receiver counts must have been
- * noted at its sending and cleared at its taking.
+ * Strict Boost's account of IPIs: by each way that an IPI leaves a vCPU, with more vectors than
+ * there are rows, to receivers that halt and that spin. Every IPI that a receiver counts must
+ * have been noted at its sending and cleared at its taking.
  *
  * Usage: strict_boost_test [ROUNDS]
  */
@@ -136,11 +136,12 @@ static u64 vcpu_stat(struct kvm_vcpu *vcpu, const char *name)
 
 static void *receiver_thread(void *vcpu)
 {
+	struct kvm_vcpu *receiver = vcpu;
 	int old;
 
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old);
-	vcpu_run(vcpu);
-	TEST_FAIL("a receiver left: %s", exit_reason_str(((struct kvm_vcpu *)vcpu)->run->exit_reason));
+	vcpu_run(receiver);
+	TEST_FAIL("a receiver left: %s", exit_reason_str(receiver->run->exit_reason));
 	return NULL;
 }
 

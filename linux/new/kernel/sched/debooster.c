@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Debooster: what a directed yield does besides naming the target as the next buddy. Part of fair.c.
+ * Debooster: what a directed yield does besides naming the target as the next buddy. Part of
+ * fair.c.
  *
- * EEVDF takes the next buddy only if it is eligible, that is, has not had more than its share; else
- * the wish is dropped without a word. The yielder may then be picked again at once. The ways to mend
- * this differ in who pays:
+ * EEVDF takes the next buddy only if it is eligible, that is, has not had more than its share;
+ * else the wish is dropped without a word. The yielder may then be picked again at once. The ways
+ * to mend this differ in who pays:
  *
  * no-forfeit	nobody; the yielder's deadline is put off, as in Linux up to 6.12.62.
- * penalty	the yielder: it falls behind the target in virtual time. After Ishiguro, Yasuno, Aublin
- *		and Kono, "Mitigating Excessive vCPU Spinning in VM-Agnostic KVM", VEE 2021, who did so
- *		for CFS. The target gains nothing, others on the queue may go first.
+ * penalty	the yielder: it falls behind the target in virtual time. After Ishiguro, Yasuno,
+ *		Aublin and Kono, "Mitigating Excessive vCPU Spinning in VM-Agnostic KVM", VEE
+ *		2021, who did so for CFS. The target gains nothing, others may go first.
  * credit	everybody else on the target's queue: the target's lag is lifted to what makes it
- *		eligible, by a slice at most and once in 6 ms for each CPU, after what was proposed on
- *		the mailing list in 2026.
- * handover	the target itself: it is picked though it is not eligible, and its virtual time goes on
- *		from where it is. It runs earlier, and later waits the longer.
+ *		eligible, by a slice at most and once in 6 ms for each CPU, after what was
+ *		proposed on the mailing list in 2026.
+ * handover	the target itself: it is picked though it is not eligible, and its virtual time
+ *		goes on from where it is. It runs earlier, and later waits the longer.
  * nudge	as handover; but if the target waits for another CPU, the yielder keeps its own.
  *
- * Fairness. With handover and nudge no vruntime is changed but the yielder's, which can only lose by
- * it. A target is picked early only while it is ahead of its queue's average by no more than one
- * base slice; it then runs for a slice at most, as any entity, until its deadline and the next tick.
- * So at no time has it had more than its share by more than two slices and a tick, however often it
- * is yielded to; EEVDF itself allows one slice and a tick. Over a window of any length the gain is
- * bounded by these two slices. This holds on each level of the hierarchy of groups: a VM's group
- * gains no more than that over other VMs either.
+ * Fairness. With handover and nudge no vruntime is changed but the yielder's, which can only lose
+ * by it. A target is picked early only while it is ahead of its queue's average by no more than
+ * one base slice; it then runs for a slice at most, as any entity, until its deadline and the
+ * next tick. So at no time has it had more than its share by more than two slices and a tick,
+ * however often it is yielded to; EEVDF itself allows one slice and a tick. Over a window of any
+ * length the gain is bounded by these two slices. This holds on each level of the hierarchy of
+ * groups: a VM's group gains no more than that over other VMs either.
  *
  * penalty moves the yielder behind by two slices at most, so that it cannot be starved by a target
  * that is far ahead.
@@ -102,9 +103,9 @@ static bool debooster_lends(struct cfs_rq *cfs_rq)
 }
 
 /*
- * The lowest level on which @me has somebody to give way to. With a group for each vCPU the task's own
- * queue is not it: there it is alone. On each level the entity is its queue's current one, and so not
- * in the tree.
+ * The lowest level on which @me has somebody to give way to. With a group for each vCPU the
+ * task's own queue is not it: there it is alone. On each level the entity is its queue's current
+ * one, and so not in the tree.
  */
 static struct sched_entity *debooster_contested(struct sched_entity *me)
 {

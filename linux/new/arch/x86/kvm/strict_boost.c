@@ -12,13 +12,13 @@
  * that was woken from HLT holds no lock that others spin for, unless a lock was handed to it, which
  * paravirtual spinlocks tell by KVM_HC_KICK_CPU.
  *
- * The judgment can be wrong: a spinner for a lock may have sent an IPI that nobody waits for, to make
- * a CPU reschedule for example. Its receiver is then boosted in vain, takes the IPI, and is no
- * candidate any more: one boost for one IPI.
+ * The judgment can be wrong: a spinner for a lock may have sent an IPI that nobody waits for, to
+ * make a CPU reschedule for example. Its receiver is then boosted in vain, takes the IPI, and is
+ * no candidate any more: one boost for one IPI.
  *
  * How receivers are known is in strict_boost_ipi.c. Where the CPU sends IPIs by itself (IPI
- * virtualization, AVIC), they are not. Then whoever has an interrupt pending is a candidate after the
- * known receivers; kvm.strict_boost=pending does so everywhere.
+ * virtualization, AVIC), they are not. Then whoever has an interrupt pending is a candidate after
+ * the known receivers; kvm.strict_boost=pending does so everywhere.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -205,8 +205,8 @@ static bool boost_is_there(const struct boost_look *look, struct kvm_vcpu *vcpu,
 }
 
 /*
- * Asks for those whom the cause makes candidates, beginning behind the last that was boosted. Returns
- * whether the look is over.
+ * Asks for those whom the cause makes candidates, beginning behind the last that was boosted.
+ * Returns whether the look is over.
  */
 static bool boost_pass(struct boost_look *look, enum boost_cause cause, enum boost_where where)
 {
@@ -231,8 +231,8 @@ static bool boost_pass(struct boost_look *look, enum boost_cause cause, enum boo
 }
 
 /*
- * Has the receivers run. Those that wait for other pCPUs come first: if they can be had without giving
- * way to them, they take the IPI while this vCPU still runs.
+ * Has the receivers run. Those that wait for other pCPUs come first: if they can be had without
+ * giving way to them, they take the IPI while this vCPU still runs.
  */
 static void boost_receivers(struct boost_look *look, enum boost_cause cause)
 {

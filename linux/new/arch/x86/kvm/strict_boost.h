@@ -12,8 +12,8 @@
 enum kvm_strict_boost_mode {
 	KVM_STRICT_BOOST_OFF,		/* KVM's own loop, as if this were not there */
 	KVM_STRICT_BOOST_OBSERVE,	/* its choice, with statistics and trace events */
-	KVM_STRICT_BOOST_TRACK,		/* receivers of the spinner's IPIs, then preempted kernels */
-	KVM_STRICT_BOOST_PENDING,	/* whoever has an interrupt pending, then preempted kernels */
+	KVM_STRICT_BOOST_TRACK,		/* receivers of its IPIs, then preempted kernels */
+	KVM_STRICT_BOOST_PENDING,	/* with an interrupt pending, then preempted kernels */
 };
 
 #ifdef CONFIG_KVM_STRICT_BOOST

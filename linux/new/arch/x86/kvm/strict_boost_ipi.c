@@ -2,8 +2,8 @@
 /*
  * Strict Boost: the account of IPIs that their receivers have not taken.
  *
- * For each vCPU there is a bit for each sender of such an IPI, and a row of bits for each vector, of
- * which guests use few. All without locks:
+ * For each vCPU there is a bit for each sender of such an IPI, and a row of bits for each vector,
+ * of which guests use few. All without locks:
  *
  *	sender				receiver
  *	IRR[vector] = 1			row of vector = 0
@@ -11,12 +11,12 @@
  *	row[sender] = 1			IRR[vector] = 0
  *
  * Not lost: let an IPI be pending, so that the last IRR[vector] = 0 came before the sender's
- * IRR[vector] = 1. The row was cleared before the former, the bit set after the latter: it stands.
- * Between its two steps the bit is missing, but it is the sender alone who asks for it.
- * Not kept: a bit may be set just after its IPI was taken. The sender looks at the IRR again and clears
- * it, unless the vector is pending from somebody else by then. In that case it goes when the vector is
- * next taken, or at the latest when the receiver is next put. A bit counts only while the vector is
- * pending in the receiver's IRR as well.
+ * IRR[vector] = 1. The row was cleared before the former, the bit set after the latter: it
+ * stands. Between its two steps the bit is missing, but it is the sender alone who asks for it.
+ * Not kept: a bit may be set just after its IPI was taken. The sender looks at the IRR again and
+ * clears it, unless the vector is pending from somebody else by then. In that case it goes when
+ * the vector is next taken, or at the latest when the receiver is next put. A bit counts only
+ * while the vector is pending in the receiver's IRR as well.
  *
  * Where the CPU delivers interrupts by itself (APICv, AVIC), nobody clears a row when a vector is
  * taken; the receiver does so when it is put, which is before it can be a candidate.
@@ -138,10 +138,11 @@ void __kvm_strict_boost_taken(struct kvm_vcpu *vcpu, u8 vector)
 }
 
 /*
- * Forgets senders whose IPIs are gone: taken by the CPU itself, gone with a reset, or taken between
- * the sender's two steps. What was set before the vector is found not pending is old, but a sender of
- * an old bit may send again meanwhile: then the vector is pending afterwards, and the bits come back.
- * Only such a sender can miss its bit, and only if it spins within these few instructions.
+ * Forgets senders whose IPIs are gone: taken by the CPU itself, gone with a reset, or taken
+ * between the sender's two steps. What was set before the vector is found not pending is old, but
+ * a sender of an old bit may send again meanwhile: then the vector is pending afterwards, and the
+ * bits come back. Only such a sender can miss its bit, and only if it spins within these few
+ * instructions.
  */
 static void boost_reconcile(struct kvm_vcpu *vcpu, int slot)
 {
