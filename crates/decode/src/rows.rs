@@ -98,6 +98,29 @@ pub static KNOWN: &[Row] = &[
     }),
     row("kvm_ple_window_update", &["new"], ple_window),
     row("kvm_ple_window", &["new"], ple_window),
+    row("kvm_pio", &["port"], |f| {
+        let port = u16::try_from(f.u64(0)?).ok()?;
+        Some(Kind::Port { port })
+    }),
+    row("kvm_mmio", &["gpa"], |f| {
+        Some(Kind::Mmio { address: f.u64(0)? })
+    }),
+    row("kvm_page_fault", &["fault_address|address"], |f| {
+        Some(Kind::PageFault { address: f.u64(0)? })
+    }),
+    // Text prints `reason KVM_EXIT_IO (2)`: the number stands behind the name.
+    row(
+        "kvm_userspace_exit",
+        &["reason|KVM_EXIT_IO|KVM_EXIT_MMIO"],
+        |f| {
+            let reason = f.u32(0).unwrap_or(0);
+            Some(Kind::UserExit { reason })
+        },
+    ),
+    row("irq_handler_entry", &[], |_| host_irq(true, false)),
+    row("irq_handler_exit", &[], |_| host_irq(false, false)),
+    row("softirq_entry", &[], |_| host_irq(true, true)),
+    row("softirq_exit", &[], |_| host_irq(false, true)),
     row("local_timer_entry", &[], |_| Some(Kind::HostTimer)),
     row("csd_queue_cpu", &["cpu", "csd", "func"], |f| {
         Some(Kind::CallQueued {
@@ -172,6 +195,10 @@ fn switch<'a>(f: &Fields<'_, 'a>) -> Option<Kind<'a>> {
     })
 }
 
+fn host_irq<'a>(begins: bool, soft: bool) -> Option<Kind<'a>> {
+    Some(Kind::HostIrq { begins, soft })
+}
+
 fn wakeup<'a>(f: &Fields<'_, 'a>) -> Option<Kind<'a>> {
     let (tid, cpu) = (f.tid(0)?, f.u32(1)?);
     Some(Kind::Wakeup { tid, cpu })
@@ -185,7 +212,7 @@ fn ple_window<'a>(f: &Fields<'_, 'a>) -> Option<Kind<'a>> {
 /// Printed as `msr_write 6e0 = 0x28f400ab`, where the index has no prefix.
 fn msr<'a>(f: &Fields<'_, 'a>) -> Option<Kind<'a>> {
     if f.u64(0) == Some(0) {
-        return Some(Kind::Other);
+        return Some(Kind::MsrRead { index: f.u32(1)? });
     }
     let (index, value) = (f.u32(1)?, f.u64(2).unwrap_or(0));
     Some(if timer::is_timer_msr(index) {

@@ -5,12 +5,14 @@ use steady_events::{Event, ExitReason, Kind};
 
 use crate::boost::{Awaits, Boosts, Decided};
 use crate::calls::Calls;
+use crate::detail::Details;
 use crate::exits::Exits;
 use crate::guest::Shootdowns;
 use crate::machine::{Machine, VcpuId};
 use crate::pause::Pauses;
 use crate::preempt::Preempt;
 use crate::remedies::Remedies;
+use crate::rivals::Rivals;
 use crate::timer::Timer;
 
 /// Halts told apart by place: enough for the idle loop of any kernel.
@@ -21,6 +23,8 @@ const MOST_HALT_PLACES: usize = 64;
 pub struct OfVcpu {
     /// Its exits.
     pub exits: Exits,
+    /// The same by what they were about.
+    pub details: Details,
     /// Its pause-loop exits.
     pub pauses: Pauses,
     /// Its timer.
@@ -65,6 +69,12 @@ pub struct Seen {
     pub boost_return: u64,
     /// `csd_queue_cpu` or probes on the flush.
     pub guest_call: u64,
+    /// `kvm_userspace_exit`.
+    pub user_exit: u64,
+    /// `irq_handler_entry`, `softirq_entry` and their ends.
+    pub host_irq: u64,
+    /// `kvm_pio`, `kvm_mmio`, `kvm_page_fault`.
+    pub access: u64,
     /// All events.
     pub all: u64,
 }
@@ -80,6 +90,8 @@ pub struct Analysis {
     pub boosts: Boosts,
     /// IPIs between vCPUs.
     pub calls: Calls,
+    /// Who ran while vCPUs were ready.
+    pub rivals: Rivals,
     /// Shootdowns of the traced kernel itself.
     pub shootdowns: Shootdowns,
     /// What remedies say of themselves, and what is only counted.
@@ -111,6 +123,7 @@ impl Analysis {
         }
         let boost = self.boosts.event(event, vcpu, &self.machine, &self.calls);
         self.calls.event(event, vcpu, &self.machine);
+        self.rivals.event(event, &self.machine);
         self.shootdowns.event(event);
         if let Kind::Switch { prev, next, .. } = event.kind {
             for tid in [prev.tid, next.tid] {
@@ -118,7 +131,15 @@ impl Analysis {
                     self.vcpus[id].preempt.event(event, &self.machine.vcpus[id]);
                 }
             }
+        } else if let Kind::Wakeup { tid, .. } = event.kind {
+            if let Some(id) = self.machine.of_tid(tid) {
+                self.vcpus[id].preempt.event(event, &self.machine.vcpus[id]);
+            }
         } else if let Some(id) = vcpu {
+            let of = &mut self.vcpus[id];
+            let stuck_ns = of.preempt.uninterruptible_total_ns;
+            of.details
+                .event(event, self.rivals.ready_ns(id).saturating_add(stuck_ns));
             let waits = self.calls.waits(id);
             self.vcpus[id].preempt.event(event, &self.machine.vcpus[id]);
             self.vcpus[id].event(event, waits);
@@ -151,6 +172,9 @@ impl Analysis {
             Kind::BoostTry { .. } => &mut seen.boost,
             Kind::BoostReturn { .. } => &mut seen.boost_return,
             Kind::CallQueued { .. } | Kind::ShootdownBegin => &mut seen.guest_call,
+            Kind::UserExit { .. } => &mut seen.user_exit,
+            Kind::HostIrq { .. } => &mut seen.host_irq,
+            Kind::Port { .. } | Kind::Mmio { .. } | Kind::PageFault { .. } => &mut seen.access,
             Kind::Remedy(_) | Kind::Counted { .. } => return self.remedies.event(event),
             _ => return,
         };
@@ -161,7 +185,10 @@ impl Analysis {
     pub fn finish(&mut self) {
         self.boosts.finish();
         self.shootdowns.finish();
-        for vcpu in &mut self.vcpus {
+        let end_ns = self.span_ns.map_or(0, |(_, last_ns)| last_ns);
+        self.rivals.finish(end_ns);
+        for (vcpu, thread) in self.vcpus.iter_mut().zip(&self.machine.vcpus) {
+            vcpu.preempt.finish(end_ns, thread);
             vcpu.exits.finish();
             vcpu.pauses.finish();
         }

@@ -68,6 +68,8 @@ pub struct Sent {
     pub delay_ns: [Histogram; 3],
     /// From a call's first IPI until all its receivers have taken it, in nanoseconds.
     pub call_ns: Histogram,
+    /// The longest wait for a descheduled receiver: begin, length, receiver.
+    pub worst: Option<(u64, u64, VcpuId)>,
     began_ns: u64,
     under_way: u64,
 }
@@ -142,6 +144,10 @@ impl Calls {
             let delay_ns = entered_ns.saturating_sub(ipi.sent_ns);
             let at = Receiver::ALL.iter().position(|each| *each == ipi.receiver);
             sent.delay_ns[at.unwrap_or(0)].record(delay_ns);
+            let longer = sent.worst.is_none_or(|(_, longest, _)| delay_ns > longest);
+            if ipi.receiver == Receiver::Descheduled && longer {
+                sent.worst = Some((ipi.sent_ns, delay_ns, me));
+            }
             if sent.under_way == 0 {
                 sent.call_ns
                     .record(entered_ns.saturating_sub(sent.began_ns));

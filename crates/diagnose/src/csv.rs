@@ -20,19 +20,34 @@ pub fn tables(diagnosis: &Diagnosis) -> Vec<File> {
 }
 
 fn findings(diagnosis: &Diagnosis) -> String {
-    let mut out = row(["trace", "vm", "id", "lost_ns_per_s", "symptom", "cause"]);
+    let mut out = row([
+        "trace", "vm", "id", "of", "lost_ns", "lost_permille", "cause", "culprit",
+    ]);
     for finding in &diagnosis.findings {
         let trace = diagnosis.traces.get(finding.trace);
+        let culprit = finding.culprits.first().map(|culprit| match &culprit.name {
+            Some(name) => format!("{} {name}", culprit.kind),
+            None => culprit.kind.clone(),
+        });
         out += &row([
             trace.map_or("", |trace| &trace.name),
             finding.vm.as_deref().unwrap_or(""),
-            &finding.id,
-            &finding.lost_ns_per_s.to_string(),
-            &finding.symptom,
-            &finding.cause,
+            &word(&finding.id),
+            finding.of.as_deref().unwrap_or(""),
+            &finding.lost_ns.to_string(),
+            &finding.lost_permille.to_string(),
+            &word(&finding.cause),
+            &culprit.unwrap_or_default(),
         ]);
     }
     out
+}
+
+/// The word that stands for it in JSON.
+fn word(of: &impl serde::Serialize) -> String {
+    let value = serde_json::to_value(of).ok();
+    let word = value.as_ref().and_then(serde_json::Value::as_str);
+    word.unwrap_or_default().to_owned()
 }
 
 /// One row for each that `of` gives of each VM, led by the trace's and the VM's name.

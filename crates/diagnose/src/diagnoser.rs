@@ -10,7 +10,7 @@ use crate::build::{Builder, Names};
 use crate::findings;
 use crate::missing;
 use crate::model::{
-    Diagnosis, SCHEMA, SymbolsTable, TraceDiagnosis, VERSION, VmTable, ground_word,
+    Diagnosis, Finding, SCHEMA, SymbolsTable, TraceDiagnosis, VERSION, VmTable, ground_word,
 };
 use crate::symbols::{Shift, Symbols};
 
@@ -146,7 +146,8 @@ impl<'s> Diagnoser<'s> {
                 lost: missing::words(&source.loss()),
             });
         }
-        let trace = self.build(name, &source.about(), &source.loss(), &analysis);
+        let zero_ns = zero_ns.unwrap_or(0);
+        let trace = self.build(name, &source.about(), &source.loss(), &analysis, zero_ns);
         self.traces.push(trace);
         Ok(())
     }
@@ -157,6 +158,7 @@ impl<'s> Diagnoser<'s> {
         about: &About,
         loss: &Loss,
         analysis: &Analysis,
+        zero_ns: u64,
     ) -> TraceDiagnosis {
         let (begin_ns, end_ns) = analysis.span_ns.unwrap_or((0, 0));
         let shift = self.shift(analysis);
@@ -168,6 +170,7 @@ impl<'s> Diagnoser<'s> {
             },
             tick_hz: self.tick_hz,
             span_ns: end_ns - begin_ns,
+            zero_ns,
         };
         let mut vms = builder.vms();
         self.there.extend(vms.iter().map(|vm| {
@@ -187,6 +190,7 @@ impl<'s> Diagnoser<'s> {
             events: analysis.seen.all,
             loss: missing::loss(loss, analysis),
             missing: missing::rows(analysis, about.clock_is_ns, shift),
+            saw_host_irqs: analysis.seen.host_irq > 0,
             symbols: self
                 .symbols
                 .as_ref()
@@ -247,7 +251,8 @@ impl<'s> Diagnoser<'s> {
             findings.extend(findings::of(at, trace, &self.knobs));
         }
         findings.sort_by(|a, b| {
-            (b.severity, b.lost_ns_per_s, &a.id).cmp(&(a.severity, a.lost_ns_per_s, &b.id))
+            let rank = |f: &Finding| (f.severity, f.lost_permille.min(1000), f.lost_ns_per_s);
+            rank(b).cmp(&rank(a)).then(a.id.cmp(&b.id))
         });
         Diagnosis {
             schema: SCHEMA.to_owned(),

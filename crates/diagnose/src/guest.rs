@@ -38,6 +38,8 @@ pub struct Shootdowns {
     pub flushes_for_another: u64,
     /// Announced but never seen done.
     pub unfinished: u64,
+    /// The longest: when it began, how long it took, and on which CPU.
+    pub worst: Option<(u64, u64, u32)>,
     open: HashMap<u32, Open>,
     calls: HashMap<u64, u32>,
     probed: bool,
@@ -111,8 +113,11 @@ impl Shootdowns {
         let Some(open) = self.open.remove(&cpu) else {
             return;
         };
-        self.latency_ns
-            .record(time_ns.saturating_sub(open.began_ns));
+        let took_ns = time_ns.saturating_sub(open.began_ns);
+        self.latency_ns.record(took_ns);
+        if self.worst.is_none_or(|(_, longest_ns, _)| took_ns > longest_ns) {
+            self.worst = Some((open.began_ns, took_ns, cpu));
+        }
         self.targets.record(open.targets);
     }
 

@@ -31,6 +31,8 @@ pub struct Place {
     pub in_runs: u64,
     /// Exits of the longest run.
     pub longest: u64,
+    /// When it began and how long it went on, in nanoseconds.
+    pub longest_when: (u64, u64),
 }
 
 /// A run of exits.
@@ -120,7 +122,10 @@ impl Pauses {
         let Some(run) = self.run.take() else { return };
         self.lengths.record(run.exits);
         if let Some(place) = self.places.get_mut(&run.rip) {
-            place.longest = place.longest.max(run.exits);
+            if run.exits > place.longest {
+                place.longest = run.exits;
+                place.longest_when = (run.begin_ns, run.end_ns.saturating_sub(run.begin_ns));
+            }
             if run.exits > 1 {
                 place.runs += 1;
                 place.in_runs += run.exits;

@@ -35,17 +35,38 @@ pub struct Preempt {
     pub unmarked_ns: u64,
     /// How often it waited of its own will: halted, or in its VMM.
     pub blocked: u64,
+    /// Times in which its thread waited and no signal could end that (D state), in nanoseconds.
+    pub uninterruptible_ns: Histogram,
+    /// Their sum.
+    pub uninterruptible_total_ns: u64,
+    /// These by the exit before; `None` if that is not in the trace.
+    pub uninterruptible_after: BTreeMap<Option<ExitReason>, u64>,
+    /// The longest of them: when it began, how long it was, and on which pCPU.
+    pub worst_uninterruptible: Option<(u64, u64, u32)>,
+    /// The longest time off its pCPU without the mark: begin, length, pCPU.
+    pub worst_unmarked: Option<(u64, u64, u32)>,
     /// PV TLB flushes that KVM did at entry, in the place of an IPI.
     pub pv_flushes: u64,
     is_unmarked: bool,
+    /// Since when it waits uninterruptibly, and where.
+    stuck: Option<(u64, u32)>,
 }
 
 impl Preempt {
     /// An event that concerns this vCPU, which the machine has not applied yet.
     pub fn event(&mut self, event: &Event<'_>, vcpu: &Vcpu) {
         match event.kind {
-            Kind::Switch { prev, state, .. } if prev.tid == vcpu.tid => self.out(state, vcpu),
-            Kind::Switch { next, .. } if next.tid == vcpu.tid => self.back(event.time_ns, vcpu),
+            Kind::Switch { prev, state, .. } if prev.tid == vcpu.tid => {
+                if state == TaskState::Uninterruptible {
+                    self.stuck = Some((event.time_ns, event.cpu));
+                }
+                self.out(state, vcpu);
+            }
+            Kind::Switch { next, .. } if next.tid == vcpu.tid => {
+                self.freed(event.time_ns, vcpu);
+                self.back(event, vcpu);
+            }
+            Kind::Wakeup { tid, .. } if tid == vcpu.tid => self.freed(event.time_ns, vcpu),
             Kind::PvTlbFlush { needed: true } => self.pv_flushes += 1,
             _ => {}
         }
@@ -69,11 +90,31 @@ impl Preempt {
         }
     }
 
-    fn back(&mut self, time_ns: u64, vcpu: &Vcpu) {
+    /// The trace is over: what goes on counts up to here.
+    pub fn finish(&mut self, now_ns: u64, vcpu: &Vcpu) {
+        self.freed(now_ns, vcpu);
+    }
+
+    fn freed(&mut self, now_ns: u64, vcpu: &Vcpu) {
+        let Some((since_ns, cpu)) = self.stuck.take() else {
+            return;
+        };
+        let took_ns = now_ns.saturating_sub(since_ns);
+        self.uninterruptible_ns.record(took_ns);
+        add(&mut self.uninterruptible_total_ns, took_ns);
+        let reason = vcpu.last_reason();
+        let after = &mut self.uninterruptible_after;
+        if after.len() < MOST_REASONS || after.contains_key(&reason) {
+            add(after.entry(reason).or_default(), took_ns);
+        }
+        longest(&mut self.worst_uninterruptible, (since_ns, took_ns, cpu));
+    }
+
+    fn back(&mut self, event: &Event<'_>, vcpu: &Vcpu) {
         let State::Ready { since_ns, halted } = vcpu.state else {
             return;
         };
-        let waited_ns = time_ns.saturating_sub(since_ns);
+        let waited_ns = event.time_ns.saturating_sub(since_ns);
         if halted {
             self.wakeup_ns.record(waited_ns);
             return;
@@ -82,6 +123,13 @@ impl Preempt {
         if std::mem::take(&mut self.is_unmarked) {
             assert!(self.unmarked > 0, "it was counted when it was switched out");
             add(&mut self.unmarked_ns, waited_ns);
+            longest(&mut self.worst_unmarked, (since_ns, waited_ns, event.cpu));
         }
+    }
+}
+
+fn longest(known: &mut Option<(u64, u64, u32)>, new: (u64, u64, u32)) {
+    if known.is_none_or(|(_, length_ns, _)| new.1 > length_ns) {
+        *known = Some(new);
     }
 }

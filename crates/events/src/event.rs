@@ -35,13 +35,17 @@ pub enum TaskState {
     Runnable,
     /// It waits for something.
     Blocked,
+    /// It waits in the kernel and no signal can end that (`D`): for memory, a disk or a lock.
+    Uninterruptible,
     /// It ended.
     Dead,
 }
 
-/// `TASK_*` of a thread that waits: interruptible (1), uninterruptible (2), stopped (4), traced
-/// (8), parked (0x40).
+/// `TASK_*` of a thread that waits: interruptible (1), stopped (4), traced (8), parked (0x40), and
+/// uninterruptible (2).
 const WAITS: u64 = 0x4f;
+/// `TASK_UNINTERRUPTIBLE`.
+const UNINTERRUPTIBLE: u64 = 2;
 /// `EXIT_DEAD` and `EXIT_ZOMBIE`.
 const ENDED: u64 = 0x30;
 const _: () = assert!(WAITS & ENDED == 0, "a thread waits or has ended");
@@ -55,7 +59,9 @@ impl TaskState {
     /// 0x80 or 0x200 in others), alone, is a thread preempted in the kernel.
     #[must_use]
     pub fn from_bits(state: u64) -> Self {
-        if state & WAITS != 0 {
+        if state & WAITS == UNINTERRUPTIBLE {
+            Self::Uninterruptible
+        } else if state & WAITS != 0 {
             Self::Blocked
         } else if state & ENDED != 0 {
             Self::Dead
@@ -70,6 +76,7 @@ impl TaskState {
         match letters.first() {
             Some(b'R') | None => Self::Runnable,
             Some(b'X' | b'Z') => Self::Dead,
+            Some(b'D') => Self::Uninterruptible,
             Some(_) => Self::Blocked,
         }
     }
@@ -163,6 +170,39 @@ pub enum Kind<'a> {
         index: u32,
         /// What.
         value: u64,
+    },
+    /// A guest read a model-specific register (`kvm_msr`).
+    MsrRead {
+        /// Which.
+        index: u32,
+    },
+    /// A guest read or wrote an I/O port (`kvm_pio`).
+    Port {
+        /// Which.
+        port: u16,
+    },
+    /// A guest touched memory that a device answers for (`kvm_mmio`).
+    Mmio {
+        /// Guest-physical address.
+        address: u64,
+    },
+    /// A guest touched memory that its host has not mapped, or not so (`kvm_page_fault`).
+    PageFault {
+        /// Guest-physical address.
+        address: u64,
+    },
+    /// KVM went back to its VMM (`kvm_userspace_exit`): what follows is done by a program.
+    UserExit {
+        /// `KVM_EXIT_*` of `include/uapi/linux/kvm.h`.
+        reason: u32,
+    },
+    /// An interrupt of the host began or ended on this pCPU (`irq_handler_entry`, `_exit`,
+    /// `softirq_entry`, `_exit`, `local_timer_entry` is [`Self::HostTimer`]).
+    HostIrq {
+        /// Whether it began.
+        begins: bool,
+        /// Whether it is the deferred part (softirq).
+        soft: bool,
     },
     /// A guest wrote another register of its local APIC (`kvm_apic`).
     ApicWrite {
@@ -264,8 +304,15 @@ mod tests {
     #[test]
     fn a_thread_preempted_in_the_kernel_could_have_gone_on() {
         assert_eq!(TaskState::from_bits(0x100), TaskState::Runnable);
-        assert_eq!(TaskState::from_bits(2), TaskState::Blocked);
+        assert_eq!(TaskState::from_bits(1), TaskState::Blocked);
         assert_eq!(TaskState::from_letters(b"R+"), TaskState::from_bits(0));
+    }
+
+    #[test]
+    fn a_wait_that_no_signal_ends_is_told_apart_in_binary_and_in_text() {
+        assert_eq!(TaskState::from_bits(2), TaskState::Uninterruptible);
+        assert_eq!(TaskState::from_letters(b"D"), TaskState::Uninterruptible);
+        assert_eq!(TaskState::from_letters(b"S"), TaskState::Blocked);
     }
 
     #[test]

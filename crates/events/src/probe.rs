@@ -12,7 +12,7 @@ use std::fmt;
 pub const GROUP: &str = "steady";
 
 /// Tracepoints of the host, as `trace-cmd record -e` takes them.
-pub const EVENTS: [&str; 17] = [
+pub const EVENTS: [&str; 25] = [
     "kvm:kvm_entry",
     "kvm:kvm_exit",
     "kvm:kvm_apic_ipi",
@@ -30,6 +30,14 @@ pub const EVENTS: [&str; 17] = [
     "sched:sched_wakeup_new",
     "sched:sched_migrate_task",
     "irq_vectors:local_timer_entry",
+    "kvm:kvm_pio",
+    "kvm:kvm_mmio",
+    "kvm:kvm_page_fault",
+    "kvm:kvm_userspace_exit",
+    "irq:irq_handler_entry",
+    "irq:irq_handler_exit",
+    "irq:softirq_entry",
+    "irq:softirq_exit",
 ];
 
 /// Tracepoints of a guest: its shootdowns.

@@ -8,7 +8,7 @@ use steady_measures::{Bucket, Distribution, Ratio, Unit};
 
 use crate::diagnosis::{
     boost_words, calls_words, evidence_words, known, losses, pcpus, percent, preempt_words,
-    remedies_words, step_words, time, timers_words,
+    remedies_words, share_words, time, timers_words, words,
 };
 use crate::humane;
 use crate::svg::bars::{self, Bar};
@@ -34,12 +34,17 @@ struct Page<'a> {
     title: String,
     many: bool,
     traces: Vec<Trace<'a>>,
-    findings: Vec<Item<'a>>,
+    findings: Vec<Item>,
 }
 
-struct Item<'a> {
+struct Item {
     number: usize,
-    finding: &'a Finding,
+    symptom: String,
+    why: String,
+    who: String,
+    checks: Vec<String>,
+    worst: Option<String>,
+    sharper: String,
     severity: &'static str,
     place: String,
     lost: Option<String>,
@@ -80,10 +85,7 @@ pub fn page(diagnosis: &Diagnosis) -> String {
         },
         many,
         findings: findings
-            .map(|(at, finding)| {
-                let trace = diagnosis.traces.get(finding.trace);
-                item(at + 1, finding, trace.filter(|_| many))
-            })
+            .map(|(at, finding)| item(at + 1, finding, diagnosis))
             .collect(),
         traces: diagnosis
             .traces
@@ -95,14 +97,22 @@ pub fn page(diagnosis: &Diagnosis) -> String {
     page.render().expect("rendering to memory cannot fail")
 }
 
-fn item<'a>(number: usize, finding: &'a Finding, trace: Option<&TraceDiagnosis>) -> Item<'a> {
+fn item(number: usize, finding: &Finding, all: &Diagnosis) -> Item {
+    let trace = all.traces.get(finding.trace).filter(|_| all.traces.len() > 1);
     let vm = finding
         .vm
         .clone()
         .unwrap_or_else(|| "whole trace".to_owned());
+    let who: Vec<String> = finding.culprits.iter().map(words::culprit).collect();
+    let with = finding.sharper_with.iter().map(|&with| words::sharpener(with));
     Item {
         number,
-        finding,
+        symptom: words::symptom(finding),
+        why: words::cause(finding),
+        who: who.join(", "),
+        checks: finding.checks.iter().map(words::check).collect(),
+        worst: finding.worst.as_ref().map(words::worst),
+        sharper: with.collect::<Vec<_>>().join(", "),
         severity: match finding.severity {
             Severity::Severe => "severe",
             Severity::Major => "major",
@@ -110,10 +120,10 @@ fn item<'a>(number: usize, finding: &'a Finding, trace: Option<&TraceDiagnosis>)
             Severity::Note => "note",
         },
         place: trace.map_or(vm.clone(), |trace| format!("{}, {vm}", trace.name)),
-        lost: (finding.lost_ns_per_s > 0).then(|| time(finding.lost_ns_per_s)),
+        lost: (finding.lost_ns > 0).then(|| share_words(finding, all)),
         confidence: format!("{:?}", finding.confidence).to_lowercase(),
         evidence: finding.evidence.iter().map(evidence_words).collect(),
-        steps: finding.next.iter().map(step_words).collect(),
+        steps: finding.next.iter().map(words::step).collect(),
     }
 }
 

@@ -33,6 +33,9 @@ pub struct Diagnose {
     #[arg(long, value_name = "HZ", default_value_t = 250)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub guest_hz: u64,
+    /// Print all findings with their numbers, and the tables.
+    #[arg(long, short)]
+    pub verbose: bool,
     /// Print JSON (docs/formats/diagnosis.md) instead of text.
     #[arg(long)]
     pub json: bool,

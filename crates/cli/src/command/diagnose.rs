@@ -144,7 +144,10 @@ fn show(arguments: &Diagnose, diagnosis: &Diagnosis) -> anyhow::Result<ExitCode>
         serde_json::to_writer_pretty(&mut out, diagnosis)?;
         writeln!(out)?;
     } else {
-        let options = diagnosis::Options { colour: colour() };
+        let options = diagnosis::Options {
+            colour: colour(),
+            verbose: arguments.verbose,
+        };
         out.write_all(diagnosis::text(diagnosis, options).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)

@@ -2,6 +2,7 @@
 //! From finished analyses to the tables of a diagnosis.
 
 mod spin;
+mod waits;
 
 use std::collections::BTreeMap;
 
@@ -71,6 +72,8 @@ pub struct Builder<'a> {
     pub tick_hz: u64,
     /// From the first to the last event.
     pub span_ns: u64,
+    /// The trace's first event, whether it was analysed or not.
+    pub zero_ns: u64,
 }
 
 impl Builder<'_> {
@@ -93,6 +96,10 @@ impl Builder<'_> {
             targets: Spread::from(&shootdowns.targets),
             flushes_for_another: shootdowns.flushes_for_another,
             unfinished: shootdowns.unfinished,
+            worst: shootdowns.worst.map(|(begin_ns, length_ns, cpu)| {
+                let instance = self.instance(begin_ns, length_ns, None);
+                instance.on(cpu)
+            }),
         })
     }
 
@@ -132,6 +139,7 @@ impl Builder<'_> {
             calls: self.calls(&ids),
             timers: self.timers(&ids, &exits),
             preemption: self.preemption(&ids),
+            waits: self.waits(&ids),
             exits,
         }
     }
@@ -179,9 +187,13 @@ impl Builder<'_> {
             count += spread.count;
             add(&mut time, spread.total);
         }
+        let mut about = self.about(ids);
         let mut rows: Vec<ExitRow> = by_reason
             .into_iter()
-            .map(|(reason, spread)| ExitRow {
+            .map(|(reason, spread)| (about.remove(&reason).unwrap_or_default(), reason, spread))
+            .map(|((own_ns, about), reason, spread)| ExitRow {
+                own_ns,
+                about,
                 isa: reason.isa.word().to_owned(),
                 code: reason.code,
                 name: reason.to_string(),
@@ -226,6 +238,7 @@ impl Builder<'_> {
                 .collect(),
             pv_flushes,
             pv_ipis,
+            worst: self.worst_call(ids),
         })
     }
 
@@ -272,13 +285,24 @@ impl Builder<'_> {
         }
         let mut after: BTreeMap<String, u64> = BTreeMap::new();
         let (mut descheduled_ns, mut wakeup_ns) = (Spread::default(), Spread::default());
+        let mut uninterruptible_ns = Spread::default();
+        let mut stuck_after: BTreeMap<String, u64> = BTreeMap::new();
         for &id in ids {
             let preempt = &self.of(id).preempt;
             merge(&mut descheduled_ns, &Spread::from(&preempt.descheduled_ns));
             merge(&mut wakeup_ns, &Spread::from(&preempt.wakeup_ns));
+            merge(
+                &mut uninterruptible_ns,
+                &Spread::from(&preempt.uninterruptible_ns),
+            );
+            let named = |reason: &Option<ExitReason>| {
+                reason.map_or_else(|| "not in the trace".to_owned(), |r| r.to_string())
+            };
             for (reason, count) in &preempt.after {
-                let name = reason.map_or_else(|| "not in the trace".to_owned(), |r| r.to_string());
-                *after.entry(name).or_default() += count;
+                *after.entry(named(reason)).or_default() += count;
+            }
+            for (reason, ns) in &preempt.uninterruptible_after {
+                add(stuck_after.entry(named(reason)).or_default(), *ns);
             }
         }
         let sum = |of: fn(&OfVcpu) -> u64| total(ids.iter().map(|&id| of(self.of(id))));
@@ -290,6 +314,12 @@ impl Builder<'_> {
             unmarked: sum(|v| v.preempt.unmarked),
             unmarked_ns: sum(|v| v.preempt.unmarked_ns),
             blocked: sum(|v| v.preempt.blocked),
+            worst_unmarked: self.worst_of(ids, |v| v.preempt.worst_unmarked),
+            uninterruptible_ns,
+            uninterruptible_after: counts_of(
+                stuck_after.iter().map(|(name, ns)| (name.as_str(), *ns)),
+            ),
+            worst_uninterruptible: self.worst_of(ids, |v| v.preempt.worst_uninterruptible),
         })
     }
 }
@@ -303,7 +333,7 @@ fn counts_of<'n>(counts: impl Iterator<Item = (&'n str, u64)>) -> Vec<Count> {
             permille: 0,
         })
         .collect();
-    let all = rows.iter().map(|row| row.count).sum();
+    let all = total(rows.iter().map(|row| row.count));
     rows.iter_mut()
         .for_each(|row| row.permille = permille(row.count, all));
     rows.sort_by(|a, b| b.count.cmp(&a.count).then(a.name.cmp(&b.name)));

@@ -8,7 +8,9 @@ use super::{Builder, counts_of, hex, permille};
 use crate::boost::{Outcome, Tally};
 use crate::cause::Cause;
 use crate::machine::VcpuId;
-use crate::model::{BoostCauseRow, BoostTable, CauseRow, ChosenRow, PauseTable, PlaceRow, RunRow};
+use crate::model::{
+    BoostCauseRow, BoostTable, CauseRow, ChosenRow, Instance, PauseTable, PlaceRow, RunRow,
+};
 use crate::pause::Place;
 use crate::spread::{Spread, add, merge, total};
 
@@ -24,7 +26,13 @@ struct Places {
 }
 
 impl Places {
-    fn add(&mut self, rip: u64, (function, cause): (Option<String>, Cause), place: &Place) {
+    fn add(
+        &mut self,
+        rip: u64,
+        (function, cause): (Option<String>, Cause),
+        place: &Place,
+        worst: Instance,
+    ) {
         assert!(place.in_runs <= place.exits, "exits in runs are exits");
         let row = self.causes.entry(cause).or_insert(CauseRow {
             cause,
@@ -33,11 +41,13 @@ impl Places {
             spun_ns: 0,
             outside_ns: 0,
             in_runs: 0,
+            runs: 0,
         });
         row.exits += place.exits;
         add(&mut row.spun_ns, place.spun_ns);
         add(&mut row.outside_ns, place.outside_ns);
         row.in_runs += place.in_runs;
+        row.runs += place.runs;
         let key = function.clone().unwrap_or_else(|| hex(rip));
         let (row, most) = self.places.entry(key).or_insert_with(|| {
             let row = PlaceRow {
@@ -48,13 +58,17 @@ impl Places {
                 ipi_pending: 0,
                 spun_ns: 0,
                 longest_run: 0,
+                worst: None,
             };
             (row, 0)
         });
         row.exits += place.exits;
         row.ipi_pending += place.ipi_pending;
         add(&mut row.spun_ns, place.spun_ns);
-        row.longest_run = row.longest_run.max(place.longest);
+        if place.longest > row.longest_run {
+            row.longest_run = place.longest;
+            row.worst = Some(worst);
+        }
         // Of equal ones the lower address, whatever the order of the map.
         if (place.exits, Reverse(hex(rip))) > (*most, Reverse(row.rip.clone())) {
             (*most, row.rip) = (place.exits, hex(rip));
@@ -70,7 +84,9 @@ impl Builder<'_> {
             let pauses = &self.of(id).pauses;
             merge(&mut runs, &Spread::from(&pauses.lengths));
             for (&rip, place) in &pauses.places {
-                all.add(rip, self.names.of(rip), place);
+                let (begin_ns, length_ns) = place.longest_when;
+                let worst = self.instance(begin_ns, length_ns, Some(id));
+                all.add(rip, self.names.of(rip), place, worst);
             }
         }
         let Places { causes, places } = all;

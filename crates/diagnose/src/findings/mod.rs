@@ -1,21 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From tables to findings: what hurts, why, how sure, and what to do.
+//! From tables to findings: what hurts, why, what of that was checked, and what to do.
+//!
+//! A finding is data; the report says it in words. Its cause is derived from the trace where the
+//! trace tells, and what must be so if the cause is right is checked as far as the trace goes.
 
+mod boosts;
 mod other;
 mod pauses;
+mod slow;
+mod steal;
 
 use std::collections::BTreeMap;
 
 use steady_remedies::Stall;
 
 use crate::model::{
-    Confidence, Evidence, EvidenceId, Finding, Severity, Step, TraceDiagnosis, VmTable,
+    Assumption, CauseId, Check, CheckId, Confidence, Count, Evidence, EvidenceId, Finding,
+    FindingId, Gain, Answer, Quantity, Severity, Sharpener, Step, StepId, TraceDiagnosis, Value,
+    VmTable,
 };
 
-/// From this share of lost events on, causes are less sure than they look, in thousandths.
+/// From this share of lost events on, causes are less sure, in thousandths.
 const LOSS_MATTERS: u64 = 20;
 /// Fewer events than this are no finding, unless they take a share of time that is.
 const FEW: u64 = 20;
+/// A check that asks for most of something asks for this many thousandths.
+const MOST: u64 = 500;
 
 /// What findings are made from.
 #[derive(Debug, Clone, Copy)]
@@ -37,11 +47,13 @@ pub fn of(at: usize, trace: &TraceDiagnosis, knobs: &BTreeMap<String, String>) -
             vm,
             knobs,
         };
+        findings.extend(steal::steal(&context));
+        findings.extend(slow::uninterruptible(&context));
+        findings.extend(slow::exits(&context));
         findings.extend(pauses::causes(&context));
         findings.extend(pauses::runs(&context));
-        findings.extend(pauses::boosts(&context));
+        findings.extend(boosts::boosts(&context));
         findings.extend(other::calls(&context));
-        findings.extend(other::preemption(&context));
         findings.extend(other::unmarked(&context));
         findings.extend(other::timers(&context));
         findings.extend(other::unknown(&context));
@@ -50,6 +62,12 @@ pub fn of(at: usize, trace: &TraceDiagnosis, knobs: &BTreeMap<String, String>) -
     if trace.loss.lost_permille >= LOSS_MATTERS {
         let lost = trace.loss.lost_permille;
         findings.iter_mut().for_each(|finding| doubt(finding, lost));
+    }
+    for finding in &mut findings {
+        let refuted = |check: &Check| check.answer == Answer::Refuted;
+        if finding.checks.iter().any(refuted) {
+            finding.confidence = Confidence::Low;
+        }
     }
     findings
 }
@@ -61,34 +79,71 @@ fn doubt(finding: &mut Finding, lost_permille: u64) {
     };
     let lost = Evidence::new(EvidenceId::EventsLost).permille("share", lost_permille);
     finding.evidence.push(lost);
+    finding.sharper_with.push(Sharpener::LostEvents);
 }
 
 impl Context<'_> {
-    /// Time lost in each second of the trace.
-    fn per_second(&self, ns: u64) -> u64 {
-        per_second(ns, self.trace.span_ns)
+    /// The time that the VM's vCPUs have.
+    fn vcpu_ns(&self) -> u64 {
+        let vcpus = u64::try_from(self.vm.vcpus.len()).unwrap_or(1).max(1);
+        self.trace.span_ns.saturating_mul(vcpus)
     }
 
-    /// How bad that is, measured by the time that the VM's vCPUs have.
-    fn severity(&self, lost_ns_per_s: u64) -> Severity {
-        let vcpus = u64::try_from(self.vm.vcpus.len()).unwrap_or(1).max(1);
-        severity(lost_ns_per_s / vcpus)
+    /// How bad a loss is, measured by the time that the VM's vCPUs have.
+    fn severity(&self, lost_ns: u64) -> Severity {
+        severity(crate::build::permille(lost_ns, self.vcpu_ns()))
     }
 
     /// Whether it is worth a finding: it happened often, or what it took is felt. A few long
     /// stalls hurt as much as many short ones.
-    fn matters(&self, times: u64, lost_ns_per_s: u64) -> bool {
-        times >= FEW || (times > 0 && self.severity(lost_ns_per_s) >= Severity::Major)
+    fn matters(&self, times: u64, lost_ns: u64) -> bool {
+        times >= FEW || (times > 0 && self.severity(lost_ns) >= Severity::Major)
+    }
+
+    /// A finding that its maker completes.
+    fn finding(&self, id: FindingId, lost_ns: u64, cause: CauseId) -> Finding {
+        let vm = Some(self.vm.name.clone());
+        let whole_ns = self.vcpu_ns();
+        fresh(id, lost_ns, cause, self.at, vm, whole_ns, self.trace.span_ns)
     }
 
     /// A step that turns a knob, with its value.
-    fn knob(&self, what: &str, knob: &str, value: Option<String>) -> Step {
+    fn knob(&self, id: StepId, knob: &str, value: Option<String>) -> Step {
         Step {
-            what: what.to_owned(),
             knob: Some(knob.to_owned()),
             value: value.or_else(|| self.knobs.get(knob).cloned()),
-            remedy: None,
+            ..step(id)
         }
+    }
+}
+
+fn fresh(
+    id: FindingId,
+    lost_ns: u64,
+    cause: CauseId,
+    trace: usize,
+    vm: Option<String>,
+    whole_ns: u64,
+    span_ns: u64,
+) -> Finding {
+    let lost_permille = crate::build::permille(lost_ns, whole_ns);
+    Finding {
+        id,
+        of: None,
+        severity: severity(lost_permille),
+        trace,
+        vm,
+        lost_ns,
+        lost_ns_per_s: per_second(lost_ns, span_ns),
+        lost_permille,
+        evidence: Vec::new(),
+        cause,
+        culprits: Vec::new(),
+        confidence: Confidence::High,
+        checks: Vec::new(),
+        worst: None,
+        next: Vec::new(),
+        sharper_with: Vec::new(),
     }
 }
 
@@ -97,28 +152,100 @@ fn per_second(ns: u64, span_ns: u64) -> u64 {
     u64::try_from(lost).unwrap_or(u64::MAX)
 }
 
-fn severity(lost_ns_per_vcpu_second: u64) -> Severity {
-    match lost_ns_per_vcpu_second {
-        100_000_000.. => Severity::Severe,
-        10_000_000.. => Severity::Major,
+fn severity(lost_permille: u64) -> Severity {
+    match lost_permille {
+        100.. => Severity::Severe,
+        10.. => Severity::Major,
         _ => Severity::Minor,
     }
 }
 
-fn remedy(what: &str, stall: Stall) -> Step {
+/// A remedy of this project; one that is not shipped is named as not available.
+fn remedy(id: StepId, stall: Stall) -> Step {
+    let answer = steady_remedies::answer(stall);
     Step {
-        what: what.to_owned(),
-        knob: None,
-        value: None,
-        remedy: Some(steady_remedies::answer(stall).name.to_owned()),
+        remedy: Some(answer.name.to_owned()),
+        available: answer.shipped,
+        ..step(id)
     }
 }
 
-fn advice(what: &str) -> Step {
+fn step(id: StepId) -> Step {
     Step {
-        what: what.to_owned(),
+        id,
+        name: None,
         knob: None,
         value: None,
         remedy: None,
+        available: true,
+        gain: None,
     }
+}
+
+impl Step {
+    fn named(mut self, name: Option<&str>) -> Self {
+        self.name = name.map(str::to_owned);
+        self
+    }
+
+    /// What of `whole_ns` the step removes.
+    fn gives(mut self, removes_ns: u64, whole_ns: u64, assumes: Assumption) -> Self {
+        let removes_ns = removes_ns.min(whole_ns);
+        self.gain = (removes_ns > 0).then_some(Gain {
+            removes_ns,
+            leaves_ns: whole_ns - removes_ns,
+            assumes,
+        });
+        self
+    }
+}
+
+/// What can be had first, in the given order; the rest behind it.
+fn available_first(mut steps: Vec<Step>) -> Vec<Step> {
+    steps.sort_by_key(|step| !step.available);
+    steps
+}
+
+/// A check that this trace decides.
+fn check(id: CheckId, holds: bool, values: Vec<Value>) -> Check {
+    let answer = if holds {
+        Answer::Held
+    } else {
+        Answer::Refuted
+    };
+    Check {
+        id,
+        answer,
+        values,
+    }
+}
+
+/// A check that it cannot decide.
+fn unanswered(id: CheckId) -> Check {
+    Check {
+        id,
+        answer: Answer::NotAnswerable,
+        values: Vec::new(),
+    }
+}
+
+fn share(name: &str, permille: u64) -> Value {
+    Value {
+        name: name.to_owned(),
+        quantity: Quantity::Permille(permille),
+    }
+}
+
+fn number(name: &str, count: u64) -> Value {
+    Value {
+        name: name.to_owned(),
+        quantity: Quantity::Count(count),
+    }
+}
+
+/// A count for each row, under its name.
+fn listed<'a>(id: EvidenceId, rows: impl Iterator<Item = &'a Count>) -> Evidence {
+    rows.fold(Evidence::new(id), |evidence, row| {
+        evidence.count(&row.name, row.count)
+    })
 }

@@ -1,118 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Findings about IPIs, preemption, timers, and what is not known.
+//! Findings about IPIs, unmarked deschedules, timers, unknown exits, and a kernel's own shootdowns.
 
 use steady_remedies::Stall;
 
-use super::{Context, FEW, advice, per_second, remedy, severity};
+use super::{
+    Context, FEW, available_first, check, fresh, listed, number, remedy, step, unanswered,
+};
 use crate::build::permille;
-use crate::model::{Confidence, Count, Evidence, EvidenceId, Finding, Severity, TraceDiagnosis};
-use crate::spread::{Spread, total};
+use crate::model::{
+    Assumption, CallTable, CauseId, CheckId, Confidence, Evidence, EvidenceId, Finding, FindingId,
+    Severity, Sharpener, StepId, TimerTable, TraceDiagnosis,
+};
+use crate::spread::total;
+
+/// From this share of all exits on, in thousandths, timers are a finding.
+const TIMER_SHARE: u64 = 50;
+
+/// What senders waited for descheduled receivers beyond what running ones take.
+pub fn late_ns(calls: &CallTable) -> u64 {
+    let of = |name: &str| calls.by_receiver.iter().find(|row| row.receiver == name);
+    let (Some(late), Some(prompt)) = (of("descheduled"), of("running")) else {
+        return 0;
+    };
+    let as_running = prompt.delay_ns.mean.saturating_mul(late.delay_ns.count);
+    late.delay_ns.total.saturating_sub(as_running)
+}
 
 /// IPIs that wait for descheduled receivers.
 pub fn calls(context: &Context<'_>) -> Option<Finding> {
     let calls = context.vm.calls.as_ref()?;
-    let late = calls
-        .by_receiver
-        .iter()
-        .find(|row| row.receiver == "descheduled")?;
-    let prompt = calls
-        .by_receiver
-        .iter()
-        .find(|row| row.receiver == "running")?;
+    let of = |name: &str| calls.by_receiver.iter().find(|row| row.receiver == name);
+    let (late, prompt) = (of("descheduled")?, of("running")?);
     let all: u64 = calls.by_receiver.iter().map(|row| row.delay_ns.count).sum();
-    let lost_ns = context.per_second(late.delay_ns.total);
+    let lost_ns = late.delay_ns.total;
     if !context.matters(late.delay_ns.count, lost_ns) {
         return None;
     }
-    Some(Finding {
-        id: "ipi-descheduled".to_owned(),
-        severity: context.severity(lost_ns),
-        trace: context.at,
-        vm: Some(context.vm.name.clone()),
-        symptom: "vCPUs send IPIs that they wait for to vCPUs that do not run".to_owned(),
-        evidence: vec![
-            Evidence::new(EvidenceId::IpiShare)
-                .count("descheduled", late.delay_ns.count)
-                .count("all", all)
-                .permille("share", permille(late.delay_ns.count, all)),
-            Evidence::new(EvidenceId::IpiDelay)
-                .ns("mean", late.delay_ns.mean)
-                .ns("max", late.delay_ns.max)
-                .ns("running_mean", prompt.delay_ns.mean),
-            Evidence::new(EvidenceId::IpiCalls)
-                .count("calls", calls.call_ns.count)
-                .ns("mean", calls.call_ns.mean)
-                .ns("p99", calls.call_ns.p99)
-                .ns("max", calls.call_ns.max),
-        ],
-        lost_ns_per_s: lost_ns,
-        cause: "TLB shootdowns and other calls wait for every receiver, and these had to wait for \
-             their turn on a pCPU."
-            .to_owned(),
-        confidence: Confidence::Medium,
-        refuted_by: "A trace of the guest itself (`steady record --guest`) whose shootdowns are \
-             short."
-            .to_owned(),
-        next: vec![
-            remedy(
-                "invalidate from the host instead of waiting",
-                Stall::CallWait,
-            ),
-            advice(
-                "offer kvm-pv-tlb-flush to the guest, if it is off: it spares vCPUs that KVM \
-                 marks preempted",
-            ),
-        ],
-    })
-}
-
-/// Time that vCPUs were ready but not running.
-pub fn preemption(context: &Context<'_>) -> Option<Finding> {
-    let table = context.vm.preemption.as_ref()?;
-    let waited_ns = table
-        .descheduled_ns
-        .total
-        .saturating_add(table.wakeup_ns.total);
-    let lost_ns = context.per_second(waited_ns);
-    if !context.matters(table.descheduled_ns.count + table.wakeup_ns.count, lost_ns) {
-        return None;
-    }
-    let waits = |id, spread: &Spread| {
-        Evidence::new(id)
-            .count("times", spread.count)
-            .ns("mean", spread.mean)
-            .ns("max", spread.max)
-    };
-    let mut evidence = vec![waits(EvidenceId::StealDescheduled, &table.descheduled_ns)];
-    if table.wakeup_ns.count > 0 {
-        evidence.push(waits(EvidenceId::StealWakeup, &table.wakeup_ns));
-    }
-    let worst = context.vm.vcpus.iter().max_by_key(|vcpu| vcpu.steal_ns)?;
-    let worst = Evidence::new(EvidenceId::StealWorst)
-        .number("vcpu", worst.number.into())
-        .ns("steal", worst.steal_ns.unwrap_or(0));
-    evidence.push(worst);
-    Some(Finding {
-        id: "steal".to_owned(),
-        severity: context.severity(lost_ns),
-        trace: context.at,
-        vm: Some(context.vm.name.clone()),
-        symptom: "vCPUs are ready and do not run".to_owned(),
-        evidence,
-        lost_ns_per_s: lost_ns,
-        cause:
-            "More vCPUs want to run than there are pCPUs: the overcommitment itself. It is what \
-             makes the other waits long; no remedy gives the time back."
-                .to_owned(),
-        confidence: Confidence::High,
-        refuted_by: "pCPUs that were idle meanwhile: then pinning or a cgroup's limit keeps vCPUs \
-             away from them."
-            .to_owned(),
-        next: vec![
-            advice("give the VM more pCPUs, fewer vCPUs, or a larger cpu.weight"),
-            advice("check pinning and cpu.max of its cgroups against idle pCPUs"),
-        ],
-    })
+    let cause = CauseId::ReceiverDescheduled;
+    let mut finding = context.finding(FindingId::IpiDescheduled, lost_ns, cause);
+    finding.evidence = vec![
+        Evidence::new(EvidenceId::IpiShare)
+            .count("descheduled", late.delay_ns.count)
+            .count("all", all)
+            .permille("share", permille(late.delay_ns.count, all)),
+        Evidence::new(EvidenceId::IpiDelay)
+            .ns("mean", late.delay_ns.mean)
+            .ns("max", late.delay_ns.max)
+            .ns("running_mean", prompt.delay_ns.mean),
+        Evidence::new(EvidenceId::IpiCalls)
+            .count("calls", calls.call_ns.count)
+            .ns("mean", calls.call_ns.mean)
+            .ns("p99", calls.call_ns.p99)
+            .ns("max", calls.call_ns.max),
+    ];
+    finding.confidence = Confidence::Medium;
+    let longer = late.delay_ns.mean > prompt.delay_ns.mean;
+    finding.checks = vec![
+        check(CheckId::ReceiversDescheduled, longer, Vec::new()),
+        unanswered(CheckId::GuestShootdownsSlow),
+    ];
+    finding.worst = calls.worst.clone();
+    let invalidates = remedy(StepId::HostInvalidates, Stall::CallWait);
+    finding.next = available_first(vec![
+        invalidates.gives(late_ns(calls), lost_ns, Assumption::AnsweredAsByRunning),
+        step(StepId::PvFlush),
+    ]);
+    finding.sharper_with.push(Sharpener::GuestTrace);
+    Some(finding)
 }
 
 /// vCPUs that PV TLB flush takes for running.
@@ -121,41 +75,25 @@ pub fn unmarked(context: &Context<'_>) -> Option<Finding> {
     if table.unmarked < FEW {
         return None;
     }
-    let share = permille(table.unmarked, table.unmarked + table.marked);
+    let of_all = permille(table.unmarked, table.unmarked + table.marked);
     let after = table
         .after
         .iter()
         .filter(|row| row.name != "EXTERNAL_INTERRUPT" && row.name != "interrupt");
-    let after = listed(EvidenceId::UnmarkedAfter, after.take(4));
     // Whether anybody waited for them is in the finding about IPIs.
-    Some(Finding {
-        id: "preempted-unmarked".to_owned(),
-        severity: severity(0),
-        trace: context.at,
-        vm: Some(context.vm.name.clone()),
-        symptom: "descheduled vCPUs look to their guest as if they ran".to_owned(),
-        evidence: vec![
-            Evidence::new(EvidenceId::UnmarkedShare)
-                .count("unmarked", table.unmarked)
-                .count("all", table.unmarked + table.marked)
-                .permille("share", share),
-            Evidence::new(EvidenceId::UnmarkedTime).ns("time", table.unmarked_ns),
-            after,
-        ],
-        lost_ns_per_s: 0,
-        cause: "KVM marks a vCPU as preempted only if it left its guest on a host interrupt. PV \
-             TLB flush, PV IPI and PV spinlocks wait for one that left for another \
-             reason."
-            .to_owned(),
-        confidence: Confidence::High,
-        refuted_by: "KVM's statistics preemption_reported and preemption_other of the same \
-             time."
-            .to_owned(),
-        next: vec![remedy(
-            "look at where the vCPU is, not at why it left",
-            Stall::CallWait,
-        )],
-    })
+    let mut finding = context.finding(FindingId::PreemptedUnmarked, 0, CauseId::UnmarkedByKvm);
+    finding.evidence = vec![
+        Evidence::new(EvidenceId::UnmarkedShare)
+            .count("unmarked", table.unmarked)
+            .count("all", table.unmarked + table.marked)
+            .permille("share", of_all),
+        Evidence::new(EvidenceId::UnmarkedTime).ns("time", table.unmarked_ns),
+        listed(EvidenceId::UnmarkedAfter, after.take(4)),
+    ];
+    finding.checks = vec![unanswered(CheckId::KvmCountsThem)];
+    finding.worst = table.worst_unmarked.clone();
+    finding.next = vec![remedy(StepId::HostInvalidates, Stall::CallWait)];
+    Some(finding)
 }
 
 /// Exits for the guest's timers.
@@ -163,142 +101,148 @@ pub fn timers(context: &Context<'_>) -> Option<Finding> {
     let timers = &context.vm.timers;
     let exits = timers.arms.unwrap_or(0) + timers.expiry_exits;
     let all: u64 = context.vm.exits.iter().map(|row| row.time_ns.count).sum();
-    let share = permille(exits, all);
-    let lost_ns = context.per_second(timers.guest_timer_ns);
-    if !context.matters(exits, lost_ns) || share < 50 {
+    let of_all = permille(exits, all);
+    let lost_ns = own_ns(context);
+    if !context.matters(exits, lost_ns) || of_all < TIMER_SHARE {
         return None;
     }
-    Some(Finding {
-        id: "timer-exits".to_owned(),
-        severity: context.severity(lost_ns),
-        trace: context.at,
-        vm: Some(context.vm.name.clone()),
-        symptom: "the guest leaves to arm timers and to be told that they expired".to_owned(),
-        evidence: vec![
-            Evidence::new(EvidenceId::TimerExits)
-                .maybe_count("arms", timers.arms)
-                .maybe_count("stops", timers.stops)
-                .count("expiries", timers.expiry_exits)
-                .permille("share", share),
-            Evidence::new(EvidenceId::TimerTime).ns("time", timers.guest_timer_ns),
-            Evidence::new(EvidenceId::TimerFormulas)
-                .hz("tick", timers.tick_hz)
-                .count("idle_entries", timers.idle_entries)
-                .count("periodic", timers.periodic)
-                .count("tickless", timers.tickless)
-                .count("paratick_at_most", timers.paratick_at_most),
-        ],
-        lost_ns_per_s: lost_ns,
-        cause:
-            "Each tick is armed by the guest, which exits, and expires, which exits again; each \
-             idle period stops and restarts it."
-                .to_owned(),
-        confidence: Confidence::High,
-        refuted_by: "Timers that are the application's own: then arming does not follow the \
-             tick."
-            .to_owned(),
-        next: vec![
-            remedy("let the host inject its own ticks", Stall::Tick),
-            context.knob(
-                "let idle vCPUs poll for a while, if idle periods are short",
-                "kvm.halt_poll_ns",
-                None,
-            ),
-        ],
-    })
+    let mut finding = context.finding(FindingId::TimerExits, lost_ns, CauseId::GuestTicks);
+    finding.evidence = vec![
+        Evidence::new(EvidenceId::TimerExits)
+            .maybe_count("arms", timers.arms)
+            .maybe_count("stops", timers.stops)
+            .count("expiries", timers.expiry_exits)
+            .permille("share", of_all),
+        Evidence::new(EvidenceId::TimerTime).ns("time", lost_ns),
+        Evidence::new(EvidenceId::TimerFormulas)
+            .hz("tick", timers.tick_hz)
+            .count("idle_entries", timers.idle_entries)
+            .count("periodic", timers.periodic)
+            .count("tickless", timers.tickless)
+            .count("paratick_at_most", timers.paratick_at_most),
+    ];
+    finding.checks = vec![match timers.arms {
+        // Half as many again is what other timers of a kernel may take.
+        Some(arms) => check(
+            CheckId::ArmsFollowTicks,
+            arms + timers.expiry_exits <= timers.tickless.saturating_mul(3) / 2,
+            vec![
+                number("arms", arms + timers.expiry_exits),
+                number("tickless", timers.tickless),
+            ],
+        ),
+        None => unanswered(CheckId::ArmsFollowTicks),
+    }];
+    let rows = context.vm.exits.iter().flat_map(|row| &row.about);
+    let armed = rows.filter(|of| of.kind == "timer");
+    finding.worst = armed
+        .filter_map(|of| of.worst.clone())
+        .max_by_key(|worst| worst.length_ns);
+    let poll = context.knob(StepId::HaltPoll, "kvm.halt_poll_ns", None);
+    let ticks = remedy(StepId::HostTicks, Stall::Tick);
+    finding.next = available_first(vec![
+        ticks.gives(
+            without_ticks(timers, exits, lost_ns),
+            lost_ns,
+            Assumption::OneExitForEachIdle,
+        ),
+        poll,
+    ]);
+    Some(finding)
+}
+
+/// What exits for timers took themselves: waiting for a pCPU meanwhile is steal.
+fn own_ns(context: &Context<'_>) -> u64 {
+    let rows = context.vm.exits.iter();
+    let of_row = |row: &crate::model::ExitRow| {
+        let expiry = row.isa == "vmx" && row.code == 52;
+        let arming = row.about.iter().filter(|of| of.kind == "timer");
+        if expiry {
+            row.own_ns
+        } else {
+            total(arming.map(|of| of.own_ns))
+        }
+    };
+    total(rows.map(of_row))
+}
+
+/// The time of all but one exit for each idle period.
+fn without_ticks(timers: &TimerTable, exits: u64, lost_ns: u64) -> u64 {
+    let left = permille(timers.paratick_at_most.min(exits), exits);
+    lost_ns - lost_ns / 1000 * left.min(1000)
 }
 
 /// Exits of unknown reason.
 pub fn unknown(context: &Context<'_>) -> Option<Finding> {
-    let rows = context
-        .vm
-        .exits
-        .iter()
-        .filter(|row| row.name.starts_with("UNKNOWN_"));
-    let rows: Vec<_> = rows.collect();
+    let rows = context.vm.exits.iter();
+    let rows: Vec<_> = rows
+        .filter(|row| row.name.starts_with("UNKNOWN_"))
+        .collect();
     let count: u64 = rows.iter().map(|row| row.time_ns.count).sum();
-    let total_ns = total(rows.iter().map(|row| row.time_ns.total));
     if count == 0 {
         return None;
     }
-    let lost_ns = context.per_second(total_ns);
-    Some(Finding {
-        id: "exit-unknown".to_owned(),
-        severity: context.severity(lost_ns),
-        trace: context.at,
-        vm: Some(context.vm.name.clone()),
-        symptom: "exits of unknown reason".to_owned(),
-        evidence: rows
-            .iter()
-            .map(|row| {
-                Evidence::new(EvidenceId::UnknownReason)
-                    .count("exits", row.time_ns.count)
-                    .named("isa", &row.isa)
-                    .named("reason", &row.name)
-                    .ns("time", row.time_ns.total)
-            })
-            .collect(),
-        lost_ns_per_s: lost_ns,
-        cause: "The processor or kernel is newer than the tables here, or the trace is damaged."
-            .to_owned(),
-        confidence: Confidence::Low,
-        refuted_by: "The processor's manual.".to_owned(),
-        next: vec![advice(
-            "look the code up in the processor's manual, and report it",
-        )],
-    })
+    let lost_ns = total(rows.iter().map(|row| row.own_ns));
+    let mut finding = context.finding(FindingId::ExitUnknown, lost_ns, CauseId::NewReason);
+    finding.evidence = rows
+        .iter()
+        .map(|row| {
+            Evidence::new(EvidenceId::UnknownReason)
+                .count("exits", row.time_ns.count)
+                .named("isa", &row.isa)
+                .named("reason", &row.name)
+                .ns("time", row.own_ns)
+        })
+        .collect();
+    finding.confidence = Confidence::Low;
+    finding.checks = vec![unanswered(CheckId::ManualHasCode)];
+    let about = rows.iter().flat_map(|row| &row.about);
+    finding.worst = about
+        .filter_map(|of| of.worst.clone())
+        .max_by_key(|worst| worst.length_ns);
+    finding.next = vec![step(StepId::LookUpCode)];
+    Some(finding)
 }
 
 /// Shootdowns that the traced kernel shows itself.
 pub fn shootdowns(at: usize, trace: &TraceDiagnosis) -> Option<Finding> {
     let table = trace.shootdowns.as_ref()?;
     let latency = &table.latency_ns;
-    let lost_ns = per_second(latency.total, trace.span_ns);
     let cpus = u64::from(trace.pcpus.unwrap_or(1).max(1));
-    if latency.count < FEW && severity(lost_ns / cpus) < Severity::Major {
-        return None;
-    }
     // Descheduled targets make a tail; a slow handler makes a slow median.
     let tail = latency.p99 > latency.p50.saturating_mul(10);
-    Some(Finding {
-        id: "shootdown".to_owned(),
-        severity: severity(lost_ns / cpus),
-        trace: at,
-        vm: None,
-        symptom: "TLB shootdowns wait".to_owned(),
-        evidence: vec![
-            Evidence::new(EvidenceId::ShootdownLatency)
-                .count("shootdowns", latency.count)
-                .count("targets", table.targets.mean)
-                .ns("mean", latency.mean)
-                .ns("p50", latency.p50)
-                .ns("p99", latency.p99)
-                .ns("max", latency.max),
-            Evidence::new(EvidenceId::ShootdownTime).ns("time", latency.total),
-        ],
-        lost_ns_per_s: lost_ns,
-        cause: if tail {
-            "A few take far longer than most, as when a target is descheduled by the host."
-        } else {
-            "All take about as long: the targets are slow to take the IPI, not absent."
-        }
-        .to_owned(),
-        confidence: Confidence::Medium,
-        refuted_by: "A trace of the host at the same time that shows the targets running."
-            .to_owned(),
-        next: vec![
-            remedy(
-                "let the host invalidate for vCPUs that do not run",
-                Stall::CallWait,
-            ),
-            advice("record the host too, and look whether its vCPUs were descheduled"),
-        ],
-    })
-}
-
-/// A count for each row, under its name.
-pub fn listed<'a>(id: EvidenceId, rows: impl Iterator<Item = &'a Count>) -> Evidence {
-    rows.fold(Evidence::new(id), |evidence, row| {
-        evidence.count(&row.name, row.count)
-    })
+    let cause = if tail {
+        CauseId::AbsentTargets
+    } else {
+        CauseId::SlowTargets
+    };
+    let whole_ns = trace.span_ns.saturating_mul(cpus);
+    let id = FindingId::Shootdown;
+    let span_ns = trace.span_ns;
+    let mut finding = fresh(id, latency.total, cause, at, None, whole_ns, span_ns);
+    if latency.count < FEW && finding.severity < Severity::Major {
+        return None;
+    }
+    finding.evidence = vec![
+        Evidence::new(EvidenceId::ShootdownLatency)
+            .count("shootdowns", latency.count)
+            .count("targets", table.targets.mean)
+            .ns("mean", latency.mean)
+            .ns("p50", latency.p50)
+            .ns("p99", latency.p99)
+            .ns("max", latency.max),
+        Evidence::new(EvidenceId::ShootdownTime).ns("time", latency.total),
+    ];
+    finding.confidence = Confidence::Medium;
+    finding.checks = vec![unanswered(CheckId::HostShowsTargets)];
+    finding.worst = table.worst.clone();
+    let as_median_ns = latency.p50.saturating_mul(latency.count);
+    let beyond_ns = latency.total.saturating_sub(as_median_ns);
+    let invalidates = remedy(StepId::HostInvalidates, Stall::CallWait);
+    finding.next = available_first(vec![
+        invalidates.gives(beyond_ns, latency.total, Assumption::AnsweredAsByRunning),
+        step(StepId::RecordHost),
+    ]);
+    finding.sharper_with.push(Sharpener::HostTrace);
+    Some(finding)
 }

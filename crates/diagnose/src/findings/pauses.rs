@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Findings about vCPUs that spin, and about those that are boosted for them.
+//! Findings about vCPUs that spin.
 
 use steady_remedies::Stall;
 
-use super::other::listed;
-use super::{Context, FEW, advice, remedy};
+use super::{Context, FEW, MOST, available_first, check, remedy, share, step, unanswered};
+use crate::build::permille;
 use crate::cause::Cause;
 use crate::model::{
-    BoostTable, CauseRow, Confidence, Evidence, EvidenceId, Finding, PauseTable, PlaceRow, Step,
+    Assumption, CauseId, CauseRow, Check, CheckId, Confidence, Evidence, EvidenceId, Finding,
+    FindingId, PauseTable, PlaceRow, Sharpener, Step, StepId,
 };
+
+/// Under this share of its time ready but not running, in thousandths, no vCPU of the VM can have
+/// kept another waiting for long.
+const DESCHEDULED: u64 = 10;
 
 /// From this length on a run of exits is called continuous.
 const LONG_RUN: u64 = 10;
@@ -20,20 +25,21 @@ pub fn causes(context: &Context<'_>) -> Vec<Finding> {
     };
     let worth = |row: &&CauseRow| {
         let took_ns = row.spun_ns.saturating_add(row.outside_ns);
-        context.matters(row.exits, context.per_second(took_ns))
+        context.matters(row.exits, took_ns)
     };
     let rows = pauses.by_cause.iter().filter(worth);
     rows.map(|row| cause(context, pauses, row)).collect()
 }
 
 fn cause(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Finding {
-    let lost_ns = context.per_second(row.spun_ns.saturating_add(row.outside_ns));
-    let (id, why, refuted_by) = words(row.cause);
+    let lost_ns = row.spun_ns.saturating_add(row.outside_ns);
+    let (id, cause) = of_cause(row.cause);
     let places = pauses
         .by_place
         .iter()
         .filter(|place| place.cause == row.cause);
-    let mut evidence = vec![
+    let mut finding = context.finding(id, lost_ns, cause);
+    finding.evidence = vec![
         Evidence::new(EvidenceId::PauseShare)
             .count("exits", row.exits)
             .permille("share", row.permille)
@@ -42,27 +48,74 @@ fn cause(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Finding 
             .ns("spun", row.spun_ns)
             .ns("outside", row.outside_ns),
     ];
-    evidence.extend(places.take(3).map(of_place));
-    Finding {
-        id: id.to_owned(),
-        severity: context.severity(lost_ns),
-        trace: context.at,
-        vm: Some(context.vm.name.clone()),
-        symptom: format!(
-            "vCPUs leave their guest because they spin: {}",
-            row.cause.words()
-        ),
-        evidence,
-        lost_ns_per_s: lost_ns,
-        cause: why.to_owned(),
-        confidence: if row.cause == Cause::Unknown {
-            Confidence::Low
-        } else {
-            Confidence::High
-        },
-        refuted_by: refuted_by.to_owned(),
-        next: steps(context, pauses, row.cause),
+    finding.evidence.extend(places.clone().take(3).map(of_place));
+    finding.checks = checks(context, row.cause);
+    finding.confidence = if row.cause == Cause::Unknown {
+        Confidence::Low
+    } else {
+        Confidence::High
+    };
+    let longest = places.filter(|place| place.worst.is_some());
+    finding.worst = longest
+        .max_by_key(|place| place.longest_run)
+        .and_then(|place| place.worst.clone());
+    finding.next = available_first(steps(context, pauses, row));
+    if row.cause == Cause::Unknown {
+        finding.sharper_with.push(Sharpener::Symbols);
     }
+    if context.vm.preemption.is_none() {
+        finding.sharper_with.push(Sharpener::Switches);
+    }
+    if row.cause == Cause::IpiWait && context.vm.calls.is_none() {
+        finding.sharper_with.push(Sharpener::Ipis);
+    }
+    finding
+}
+
+/// What must be so if the cause is right.
+fn checks(context: &Context<'_>, cause: Cause) -> Vec<Check> {
+    match cause {
+        Cause::IpiWait => vec![receivers(context)],
+        Cause::Spinlock | Cause::OtherLock => vec![others(context)],
+        Cause::TimedDelay => vec![check(CheckId::SymbolsNamePlaces, true, Vec::new())],
+        Cause::UserSpin => vec![unanswered(CheckId::KernelInUpperHalf)],
+        Cause::Unknown => vec![unanswered(CheckId::SymbolsNamePlaces)],
+    }
+}
+
+/// Whether receivers of IPIs did not run when these came.
+fn receivers(context: &Context<'_>) -> Check {
+    let Some(calls) = &context.vm.calls else {
+        return unanswered(CheckId::ReceiversDescheduled);
+    };
+    let of = |name: &str| {
+        let rows = calls.by_receiver.iter();
+        let mut rows = rows.filter(|row| name.is_empty() || row.receiver == name);
+        rows.try_fold(0_u64, |sum, row| sum.checked_add(row.delay_ns.total))
+            .unwrap_or(u64::MAX)
+    };
+    if of("") == 0 {
+        return unanswered(CheckId::ReceiversDescheduled);
+    }
+    let late = permille(of("descheduled"), of(""));
+    check(
+        CheckId::ReceiversDescheduled,
+        late >= MOST,
+        vec![share("share", late)],
+    )
+}
+
+/// Whether vCPUs of this VM were off their pCPUs while ready: if none was, nobody's holder was.
+fn others(context: &Context<'_>) -> Check {
+    let Some(waits) = &context.vm.waits else {
+        return unanswered(CheckId::OthersDescheduled);
+    };
+    let waited = permille(waits.waited_ns, context.vcpu_ns());
+    check(
+        CheckId::OthersDescheduled,
+        waited >= DESCHEDULED,
+        vec![share("share", waited)],
+    )
 }
 
 fn of_place(place: &PlaceRow) -> Evidence {
@@ -74,94 +127,53 @@ fn of_place(place: &PlaceRow) -> Evidence {
         .count("ipi_pending", place.ipi_pending)
 }
 
-fn words(cause: Cause) -> (&'static str, &'static str, &'static str) {
+fn of_cause(cause: Cause) -> (FindingId, CauseId) {
     match cause {
-        Cause::IpiWait => (
-            "pause-ipi-wait",
-            "A vCPU waits until others have taken its IPI, mostly a TLB shootdown, and one of them \
-             is descheduled.",
-            "Receivers that were running when the IPI came, in the table of IPIs: then the guest's \
-             handler itself is slow.",
-        ),
-        Cause::Spinlock => (
-            "pause-spinlock",
-            "A vCPU waits for a spinlock whose holder, or the next in its queue, is descheduled.",
-            "The same share of exits on a host with a pCPU for every vCPU: then the lock is \
-             contended by itself.",
-        ),
-        Cause::OtherLock => (
-            "pause-other-lock",
-            "A vCPU waits for a reader-writer lock, a mutex or a wake-up whose owner is \
-             descheduled.",
-            "The same share of exits on a host with a pCPU for every vCPU: then the lock is \
-             contended by itself.",
-        ),
-        Cause::TimedDelay => (
-            "pause-timed-delay",
-            "The guest's kernel lets a time pass on purpose; nobody could end the wait, so the \
-             exit and any boost are in vain.",
-            "A function other than a delay at these places.",
-        ),
-        Cause::UserSpin => (
-            "pause-user-spin",
-            "A program of the guest spins in user mode; which one only the guest knows.",
-            "A guest whose kernel runs in the lower half of its addresses.",
-        ),
-        Cause::Unknown => (
-            "pause-unknown",
-            "The place is not known, or lies in a function of unknown purpose.",
-            "Symbols of this guest's kernel that name the places.",
-        ),
+        Cause::IpiWait => (FindingId::PauseIpiWait, CauseId::ReceiverDescheduled),
+        Cause::Spinlock => (FindingId::PauseSpinlock, CauseId::HolderDescheduled),
+        Cause::OtherLock => (FindingId::PauseOtherLock, CauseId::OwnerDescheduled),
+        Cause::TimedDelay => (FindingId::PauseTimedDelay, CauseId::Delay),
+        Cause::UserSpin => (FindingId::PauseUserSpin, CauseId::SpinningProgram),
+        Cause::Unknown => (FindingId::PauseUnknown, CauseId::UnknownPlace),
     }
 }
 
-fn steps(context: &Context<'_>, pauses: &PauseTable, cause: Cause) -> Vec<Step> {
-    let window = pauses
-        .window
-        .map(|window| format!("{window} cycles, as KVM set it last"));
+fn steps(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Vec<Step> {
+    let window = pauses.window.map(|window| format!("{window} cycles"));
     let ple = "kvm_intel.ple_window";
-    match cause {
-        Cause::IpiWait => vec![
-            remedy(
-                "let the host invalidate for vCPUs that do not run, so that nobody waits for them",
-                Stall::CallWait,
-            ),
-            advice(
-                "check that the guest has kvm-pv-tlb-flush and kvm-pv-ipi (its dmesg: `KVM setup \
-                 pv remote TLB flush`)",
-            ),
-            remedy("boost the vCPU that has the IPI", Stall::BoostTarget),
-        ],
+    let whole_ns = row.spun_ns.saturating_add(row.outside_ns);
+    // Of each run the exits behind its first are in vain.
+    let vain = permille(row.in_runs.saturating_sub(row.runs), row.exits);
+    let vain_ns = whole_ns / 1000 * vain;
+    match row.cause {
+        Cause::IpiWait => {
+            let late_ns = context.vm.calls.as_ref().map_or(0, super::other::late_ns);
+            let invalidates = remedy(StepId::HostInvalidates, Stall::CallWait);
+            let boost = remedy(StepId::BoostWaitedFor, Stall::BoostTarget);
+            vec![
+                invalidates.gives(late_ns, whole_ns, Assumption::AnsweredAsByRunning),
+                step(StepId::PvFlush),
+                boost.gives(vain_ns, whole_ns, Assumption::FirstExitEndsRun),
+            ]
+        }
         Cause::Spinlock | Cause::OtherLock => vec![
-            remedy(
-                "make the host's scheduler obey the boost",
-                Stall::BoostOutcome,
+            remedy(StepId::ObeyBoost, Stall::BoostOutcome).gives(
+                vain_ns,
+                whole_ns,
+                Assumption::FirstExitEndsRun,
             ),
-            advice(
-                "check that the guest uses PV spinlocks (its dmesg: `PV qspinlock`), unless it has \
-                 a pCPU for each vCPU",
-            ),
-            context.knob(
-                "exit sooner from a spin, at the price of more exits",
-                ple,
-                window,
-            ),
+            step(StepId::PvSpinlocks),
+            context.knob(StepId::ShorterWindow, ple, window),
         ],
-        Cause::TimedDelay => vec![
-            context.knob(
-                "lengthen the window beyond the delay, so that it does not exit",
-                ple,
-                window,
-            ),
-            advice("find the driver or operation of the guest that delays; it may have a setting"),
-        ],
-        Cause::UserSpin => vec![advice(
-            "find the spinning program in the guest, with perf or top",
-        )],
-        Cause::Unknown => vec![advice(
-            "give the guest kernel's symbols: --symbols System.map, a copy of /proc/kallsyms, or \
-             its vmlinux",
-        )],
+        Cause::TimedDelay => {
+            let longer = context.knob(StepId::LongerWindow, ple, window);
+            vec![
+                longer.gives(row.outside_ns, whole_ns, Assumption::NoSuchExits),
+                step(StepId::FindDelay),
+            ]
+        }
+        Cause::UserSpin => vec![step(StepId::FindSpinner)],
+        Cause::Unknown => vec![step(StepId::GiveSymbols)],
     }
 }
 
@@ -180,146 +192,46 @@ pub fn runs(context: &Context<'_>) -> Option<Finding> {
             .filter(|bucket| bucket[0] >= from);
         runs.map(|bucket| bucket[2]).sum::<u64>()
     };
-    let outside = pauses.outside_ns.saturating_mul(pauses.in_runs_permille) / 1000;
-    let lost_ns = context.per_second(outside);
-    Some(Finding {
-        id: "pause-continuous".to_owned(),
-        severity: context.severity(lost_ns),
-        trace: context.at,
-        vm: Some(context.vm.name.clone()),
-        symptom: "pause-loop exits come again and again at one place".to_owned(),
-        evidence: vec![
-            Evidence::new(EvidenceId::RunShare).permille("share", pauses.in_runs_permille),
-            Evidence::new(EvidenceId::RunLongest)
-                .count("exits", longest.exits)
-                .number("vcpu", longest.vcpu.into())
-                .named("rip", &longest.rip)
-                .maybe_named("function", longest.function.as_deref())
-                .ns("length", longest.length_ns),
-            Evidence::new(EvidenceId::RunCounts)
-                .count("runs_10", of_runs(LONG_RUN))
-                .count("runs_100", of_runs(100))
-                .count("runs", pauses.runs.count),
-        ],
-        lost_ns_per_s: lost_ns,
-        cause: "Each exit gives the host a chance to run the vCPU that is waited for, and it runs \
-             another: the spinner comes back and finds nothing changed."
-            .to_owned(),
-        confidence: Confidence::High,
-        refuted_by:
-            "Runs as long in a guest that has its pCPUs for itself: then the wait is long, \
-             not the schedule wrong."
-                .to_owned(),
-        next: vec![
-            remedy("choose the vCPU that is waited for", Stall::BoostTarget),
-            remedy(
-                "make the host's scheduler obey the choice",
-                Stall::BoostOutcome,
-            ),
-        ],
-    })
-}
-
-/// Boosts that did not do what they were for.
-pub fn boosts(context: &Context<'_>) -> Vec<Finding> {
-    let Some(boosts) = &context.vm.boosts else {
-        return Vec::new();
+    let lost_ns = pauses.outside_ns.saturating_mul(pauses.in_runs_permille) / 1000;
+    // Whom the host ran instead is seen with the scheduler's events only.
+    let cause = if context.vm.preemption.is_some() {
+        CauseId::WrongRunner
+    } else {
+        CauseId::LongWait
     };
-    if boosts.spins < FEW {
-        return Vec::new();
-    }
-    let count = |name: &str| {
-        let row = boosts.outcomes.iter().find(|row| row.name == name);
-        row.map_or((0, 0), |row| (row.count, row.permille))
-    };
-    let wasted_ns = context
-        .vm
-        .pauses
-        .as_ref()
-        .map_or(0, |pauses| pauses.outside_ns);
-    let mut findings = Vec::new();
-    for kind in boost_kinds() {
-        let (name, symptom, cause, refuted_by, step) = kind;
-        let (times, share) = count(name);
-        if times < FEW / 4 {
-            continue;
-        }
-        let lost_ns = context.per_second(wasted_ns.saturating_mul(share) / 1000);
-        findings.push(Finding {
-            id: format!("boost-{name}"),
-            severity: context.severity(lost_ns),
-            trace: context.at,
-            vm: Some(context.vm.name.clone()),
-            symptom: symptom.to_owned(),
-            evidence: evidence(boosts, name, times, share),
-            lost_ns_per_s: lost_ns,
-            cause: cause.to_owned(),
-            confidence: if name == "scheduler-mismatch" {
-                Confidence::High
-            } else {
-                Confidence::Medium
-            },
-            refuted_by: refuted_by.to_owned(),
-            next: vec![step],
-        });
-    }
-    findings
-}
-
-/// Outcomes that are findings: name, symptom, cause, what would refute it, what to do.
-fn boost_kinds() -> [(&'static str, &'static str, &'static str, &'static str, Step); 3] {
-    [
-        (
-            "scheduler-mismatch",
-            "KVM boosts a vCPU, and the scheduler runs another",
-            "The scheduler keeps its own order: it forgets the boost of a vCPU that is not \
-             eligible, or has another that is due first. With a cgroup for each vCPU the two are \
-             not even on one queue.",
-            "The chosen vCPU had gone to sleep or to another pCPU before the decision, so that the \
-             scheduler had no choice.",
-            remedy(
-                "lower the yielder, so that the boosted vCPU is picked",
-                Stall::BoostOutcome,
-            ),
-        ),
-        (
-            "overboost",
-            "KVM boosts a vCPU that the spinner does not wait for, and it runs",
-            "KVM takes any vCPU that stands ready in turn; one woken from a halt cannot hold a \
-             lock, and one without the spinner's IPI cannot end its wait.",
-            "Spinners whose wait ends right after the boosted vCPU ran.",
-            remedy("boost only who can end the wait", Stall::BoostTarget),
-        ),
-        (
-            "lost-opportunity",
-            "KVM finds nobody to boost while vCPUs of the VM stand ready",
-            "KVM passes over vCPUs that were preempted in user mode, though they too have to take \
-             an IPI, and those that spun before.",
-            "Spinners that wait for a vCPU which runs already.",
-            remedy(
-                "make receivers of IPIs candidates also in user mode",
-                Stall::BoostTarget,
-            ),
-        ),
-    ]
-}
-
-fn evidence(boosts: &BoostTable, name: &str, times: u64, share: u64) -> Vec<Evidence> {
-    let mut evidence = vec![
-        Evidence::new(EvidenceId::BoostShare)
-            .count("times", times)
-            .count("spins", boosts.spins)
-            .permille("share", share),
-        Evidence::new(EvidenceId::BoostRanNext)
-            .count("decided", boosts.decided)
-            .count("ran_next", boosts.ran_next)
-            .permille("share", boosts.ran_next_permille),
+    let mut finding = context.finding(FindingId::PauseContinuous, lost_ns, cause);
+    finding.evidence = vec![
+        Evidence::new(EvidenceId::RunShare).permille("share", pauses.in_runs_permille),
+        Evidence::new(EvidenceId::RunLongest)
+            .count("exits", longest.exits)
+            .number("vcpu", longest.vcpu.into())
+            .named("rip", &longest.rip)
+            .maybe_named("function", longest.function.as_deref())
+            .ns("length", longest.length_ns),
+        Evidence::new(EvidenceId::RunCounts)
+            .count("runs_10", of_runs(LONG_RUN))
+            .count("runs_100", of_runs(100))
+            .count("runs", pauses.runs.count),
     ];
-    if name == "scheduler-mismatch" {
-        evidence.push(listed(EvidenceId::BoostInstead, boosts.instead.iter()));
-    } else if boosts.passed_over > 0 {
-        let passed_over = Evidence::new(EvidenceId::BoostPassedOver);
-        evidence.push(passed_over.count("looks", boosts.passed_over));
+    finding.checks = vec![others(context)];
+    let by_run = pauses.by_place.iter().max_by_key(|row| row.longest_run);
+    finding.worst = by_run.and_then(|row| row.worst.clone());
+    let first = pauses.runs.count;
+    let all: u64 = pauses.exits;
+    let vain_ns = pauses.outside_ns / 1000 * permille(all.saturating_sub(first), all);
+    finding.next = available_first(vec![
+        remedy(StepId::BoostWaitedFor, Stall::BoostTarget).gives(
+            vain_ns,
+            lost_ns,
+            Assumption::FirstExitEndsRun,
+        ),
+        remedy(StepId::ObeyBoost, Stall::BoostOutcome),
+    ]);
+    if context.vm.boosts.is_none() {
+        finding.sharper_with.push(Sharpener::Probes);
     }
-    evidence
+    if context.vm.preemption.is_none() {
+        finding.sharper_with.push(Sharpener::Switches);
+    }
+    Some(finding)
 }

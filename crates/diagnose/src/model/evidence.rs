@@ -37,6 +37,16 @@ pub enum EvidenceId {
     StealDescheduled,
     /// Waits after wake-ups: `times`, `mean`, `max`.
     StealWakeup,
+    /// The same as the guest's steal time counts it: `descheduled` and, with it, `woken`.
+    StealAsGuestCounts,
+    /// Exits of one reason: `reason`, `exits`, `mean`, `max`.
+    ExitShare,
+    /// What they were about: `kind`, `value` and `name` if they are known, `exits`, `time`.
+    ExitAbout,
+    /// Waits in D state: `times`, `mean`, `max`.
+    StuckTimes,
+    /// Their time by the last exit before: a time for each reason.
+    StuckAfter,
     /// The vCPU that waits most: `vcpu`, `steal`.
     StealWorst,
     /// Deschedules without KVM's mark: `unmarked` of `all`, `share`.

@@ -9,15 +9,20 @@ use crate::machine::Ground;
 use crate::spread::Spread;
 
 mod evidence;
+mod finding;
 mod vm;
 
 pub use evidence::{Evidence, EvidenceId, Quantity, Value};
+pub use finding::{
+    Answer, Assumption, CauseId, Check, CheckId, Confidence, Culprit, Finding, FindingId, Gain,
+    Instance, Severity, Sharpener, Step, StepId,
+};
 pub use vm::*;
 
 /// The value of [`Diagnosis::schema`].
 pub const SCHEMA: &str = "steady.diagnosis";
 /// The value of [`Diagnosis::version`]. It rises when a reader of the old one would misread.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// What traces say.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,72 +35,6 @@ pub struct Diagnosis {
     pub findings: Vec<Finding>,
     /// The traces, in the order given.
     pub traces: Vec<TraceDiagnosis>,
-}
-
-/// How sure a cause is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Confidence {
-    /// A guess that fits.
-    Low,
-    /// Inferred; something else could look the same.
-    Medium,
-    /// The trace shows it.
-    High,
-}
-
-/// How bad it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Severity {
-    /// Good to know.
-    Note,
-    /// Costs less than 1 % of a vCPU's time, or is harmless as far as it shows.
-    Minor,
-    /// Costs 1 % to 10 %.
-    Major,
-    /// Costs more.
-    Severe,
-}
-
-/// What hurts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
-    /// Which kind; stable.
-    pub id: String,
-    /// How bad.
-    pub severity: Severity,
-    /// Place of its trace in [`Diagnosis::traces`].
-    pub trace: usize,
-    /// The VM, if it is about one.
-    pub vm: Option<String>,
-    /// What can be seen.
-    pub symptom: String,
-    /// The numbers that show it.
-    pub evidence: Vec<Evidence>,
-    /// Time lost in each second, summed over the VM's vCPUs, in nanoseconds.
-    pub lost_ns_per_s: u64,
-    /// Why.
-    pub cause: String,
-    /// How sure that is.
-    pub confidence: Confidence,
-    /// What would show that it is not so.
-    pub refuted_by: String,
-    /// What to do next, most useful first.
-    pub next: Vec<Step>,
-}
-
-/// Something to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
-    /// In words.
-    pub what: String,
-    /// A knob of the host or guest.
-    pub knob: Option<String>,
-    /// Its present value, if the trace or the host tells.
-    pub value: Option<String>,
-    /// A remedy of this project.
-    pub remedy: Option<String>,
 }
 
 /// What is missing from a trace.
@@ -172,6 +111,8 @@ pub struct TraceDiagnosis {
     pub loss: LossTable,
     /// What was not recorded, and so what cannot be concluded.
     pub missing: Vec<Missing>,
+    /// Whether the host's interrupts were recorded.
+    pub saw_host_irqs: bool,
     /// How symbols were matched, if there were any.
     pub symbols: Option<SymbolsTable>,
     /// On which ground VMs were told apart: `address` or `adjacency`.

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Instance;
 use crate::cause::Cause;
 use crate::spread::Spread;
 
@@ -25,6 +26,60 @@ pub struct VmTable {
     pub timers: TimerTable,
     /// Turns.
     pub preemption: Option<PreemptTable>,
+    /// Who ran while its vCPUs were ready.
+    pub waits: Option<WaitTable>,
+}
+
+/// Who ran while the vCPUs of a VM were ready and did not run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitTable {
+    /// Their waits, with those that went on when the trace ended.
+    pub waited_ns: u64,
+    /// What their pCPUs did meanwhile, most first.
+    pub by: Vec<RivalRow>,
+    /// Of that, while their pCPU was busy and another was idle.
+    pub elsewhere_idle_ns: u64,
+    /// vCPUs that waited.
+    pub vcpus: u64,
+    /// Of these, how many ran on no more than one pCPU.
+    pub fixed_vcpus: u64,
+    /// The longest wait.
+    pub worst: Option<Instance>,
+    /// The longest waits, longest first; at most 64.
+    pub longest: Vec<Instance>,
+}
+
+/// Something that ran instead.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RivalRow {
+    /// `vm`, `own-vm`, `vhost`, `interrupts`, `host-task`, `cpu-max` (idle by a limit),
+    /// `waking-pcpu` (idle, and had to wake) or `untold`.
+    pub kind: String,
+    /// Name of the VM or thread.
+    pub name: Option<String>,
+    /// For how long.
+    pub ns: u64,
+    /// Of all waits.
+    pub permille: u64,
+}
+
+/// Exits of one reason that were about one thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DetailRow {
+    /// `port`, `msr`, `timer`, `apic`, `hypercall`, `device` (memory), `memory` or `untold`.
+    pub kind: String,
+    /// Its number, in hexadecimal; that of a hypercall decimal.
+    pub value: Option<String>,
+    /// What is there on a PC.
+    pub name: Option<String>,
+    /// How many.
+    pub exits: u64,
+    /// Of these, how many went on to the VMM; `None` if nothing tells.
+    pub by_vmm: Option<u64>,
+    /// Their own time: without waiting for a turn.
+    pub own_ns: u64,
+    /// The longest.
+    pub worst: Option<Instance>,
 }
 
 /// One vCPU.
@@ -68,6 +123,10 @@ pub struct ExitRow {
     pub time_permille: u64,
     /// How many, and the time from exit to entry.
     pub time_ns: Spread,
+    /// Of that time what is theirs: without that of being ready or uninterruptible meanwhile.
+    pub own_ns: u64,
+    /// By what they were about, most time first; the first 16.
+    pub about: Vec<DetailRow>,
 }
 
 /// Pause-loop exits of one cause.
@@ -85,6 +144,8 @@ pub struct CauseRow {
     pub outside_ns: u64,
     /// Exits in runs of two and more.
     pub in_runs: u64,
+    /// Such runs.
+    pub runs: u64,
 }
 
 /// Pause-loop exits of one function, or of one place if no function is known.
@@ -104,6 +165,8 @@ pub struct PlaceRow {
     pub spun_ns: u64,
     /// The longest run.
     pub longest_run: u64,
+    /// When that was.
+    pub worst: Option<Instance>,
 }
 
 /// The longest run of exits at one place.
@@ -236,6 +299,8 @@ pub struct CallTable {
     pub pv_flushes: u64,
     /// Hypercalls that send IPIs.
     pub pv_ipis: u64,
+    /// The longest wait for a descheduled receiver.
+    pub worst: Option<Instance>,
 }
 
 /// Shootdowns as the kernel that does them shows them.
@@ -249,6 +314,8 @@ pub struct ShootdownTable {
     pub flushes_for_another: u64,
     /// Begun but never seen done.
     pub unfinished: u64,
+    /// The longest.
+    pub worst: Option<Instance>,
 }
 
 /// What keeping time costs.
@@ -303,4 +370,12 @@ pub struct PreemptTable {
     pub unmarked_ns: u64,
     /// How often it waited of its own will.
     pub blocked: u64,
+    /// The longest time without the mark.
+    pub worst_unmarked: Option<Instance>,
+    /// Times in which threads waited where no signal reaches them (D state).
+    pub uninterruptible_ns: Spread,
+    /// Nanoseconds of these by the last exit before, most first.
+    pub uninterruptible_after: Vec<Count>,
+    /// The longest of these.
+    pub worst_uninterruptible: Option<Instance>,
 }

@@ -53,6 +53,13 @@ fn template(id: EvidenceId) -> &'static str {
         EvidenceId::StealWakeup => {
             "woken {times} times and kept waiting {mean} on average, {max} at most"
         }
+        EvidenceId::StealAsGuestCounts => {
+            "{descheduled} after being descheduled and {woken} after wake-ups; steal time in the              guest (st) counts both"
+        }
+        EvidenceId::ExitShare => "{exits} exits for {reason}: {mean} on average, {max} at most",
+        EvidenceId::ExitAbout => "{kind}[ {value}][, {name}]: {exits} exits, {time}",
+        EvidenceId::StuckTimes => "{times} times for {mean} on average, {max} at most",
+        EvidenceId::StuckAfter => "by the exit before: {*}",
         EvidenceId::StealWorst => "worst: vCPU {vcpu}, {steal} in all",
         EvidenceId::UnmarkedShare => {
             "{unmarked} of {all} times that a ready vCPU was descheduled, {share}: KVM had not \

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A diagnosis as text for a terminal: what is missing first, then the findings, then the tables.
+//! A diagnosis as text for a terminal: first what hurts most and what to do, then the findings, then
+//! what was not recorded. All numbers and tables only where everything is asked for.
 
 use std::fmt::Write;
 
@@ -10,6 +11,7 @@ use crate::humane;
 
 mod evidence;
 mod tables;
+pub mod words;
 
 pub use evidence::evidence_words;
 use tables::tables;
@@ -18,30 +20,157 @@ pub use tables::{boost_words, calls_words, preempt_words, timers_words};
 /// Width that long sentences are broken at.
 const WIDTH: usize = 100;
 
-/// How the text looks.
+/// Lines of the short text, about.
+const LINES: usize = 40;
+/// Of these, what is kept for its last lines.
+const LAST_LINES: usize = 6;
+
+/// How the text is written.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
     /// Colour by terminal sequences.
     pub colour: bool,
+    /// Everything: all findings with their numbers, and the tables.
+    pub verbose: bool,
 }
 
 /// The text.
 #[must_use]
 pub fn text(diagnosis: &Diagnosis, options: Options) -> String {
     let mut out = String::new();
+    answer(&mut out, diagnosis);
     for trace in &diagnosis.traces {
-        head(&mut out, trace);
+        lost(&mut out, trace);
     }
-    if diagnosis.findings.is_empty() {
-        out.push_str("Nothing found that hurts.\n");
-    }
+    out.push('\n');
+    let mut left = Vec::new();
     for (at, finding) in diagnosis.findings.iter().enumerate() {
-        one(&mut out, at + 1, finding, diagnosis, options);
+        let mut block = String::new();
+        one(&mut block, at + 1, finding, diagnosis, options);
+        let lines = out.lines().count() + block.lines().count();
+        let room = at == 0 || lines + LAST_LINES <= LINES;
+        if options.verbose || (room && left.is_empty()) {
+            out += &block;
+        } else {
+            left.push(finding);
+        }
+    }
+    if !left.is_empty() {
+        let names: Vec<String> = left.iter().map(|finding| short(finding, diagnosis)).collect();
+        let shown = names.len().min(6);
+        let more = match names.len() - shown {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        let all = names[..shown].join("; ");
+        wrapped(&mut out, "", &format!("also: {all}{more} (--verbose)"));
     }
     for trace in &diagnosis.traces {
-        tables(&mut out, trace);
+        if options.verbose {
+            head(&mut out, trace);
+            tables(&mut out, trace);
+        } else {
+            unjudged(&mut out, trace);
+        }
     }
     out
+}
+
+/// The first lines: what hurts most, how much of which VM's time, and what to do.
+fn answer(out: &mut String, diagnosis: &Diagnosis) {
+    let Some(finding) = diagnosis.findings.first() else {
+        let judged: Vec<String> = diagnosis.traces.iter().map(judged_words).collect();
+        wrapped(out, "", &format!("Nothing above the bounds. {}", judged.join(" ")));
+        return;
+    };
+    let place = place(finding, diagnosis);
+    wrapped(
+        out,
+        "",
+        &format!("{place}: {}: {}.", words::symptom(finding), words::cause(finding)),
+    );
+    wrapped(out, "", &format!("Lost: {}.", share_words(finding, diagnosis)));
+    if let Some(step) = finding.next.first() {
+        wrapped(out, "", &format!("Do: {}.", words::step(step)));
+    }
+}
+
+/// How much of whose time a finding is.
+#[must_use]
+pub fn share_words(finding: &Finding, diagnosis: &Diagnosis) -> String {
+    let trace = diagnosis.traces.get(finding.trace);
+    let span = trace.map_or(0, |trace| trace.span_ns);
+    let named = |name: &String| {
+        let vms = trace.into_iter().flat_map(|trace| &trace.vms);
+        let vcpus = vms.filter(|vm| vm.name == *name).map(|vm| vm.vcpus.len()).sum();
+        format!("of {name}'s time ({} of {} in {})", time(finding.lost_ns),
+            counted(vcpus, "vCPU"), time(span))
+    };
+    let whose = finding.vm.as_ref().map_or_else(
+        || format!("of the machine's time ({} in {})", time(finding.lost_ns), time(span)),
+        named,
+    );
+    format!("{} {whose}", percent(finding.lost_permille))
+}
+
+/// A number with its noun: `1 vCPU`, `3 vCPUs`.
+#[must_use]
+pub fn counted(count: usize, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{ending}")
+}
+
+/// The trace, where there are several, and the VM.
+fn place(finding: &Finding, all: &Diagnosis) -> String {
+    let vm = finding.vm.clone().unwrap_or_else(|| "whole trace".to_owned());
+    let trace = all.traces.get(finding.trace).filter(|_| all.traces.len() > 1);
+    trace.map_or(vm.clone(), |trace| format!("{}, {vm}", trace.name))
+}
+
+fn short(finding: &Finding, all: &Diagnosis) -> String {
+    let (place, what) = (place(finding, all), words::symptom(finding));
+    if finding.lost_permille == 0 {
+        return format!("{place}: {what}");
+    }
+    format!("{place}: {what} ({})", percent(finding.lost_permille))
+}
+
+/// What was lost or could not be read, which lowers every number.
+fn lost(out: &mut String, trace: &TraceDiagnosis) {
+    let losses = losses(trace);
+    if !losses.is_empty() {
+        wrapped(out, "", &format!("Missing from {}: {}", trace.name, losses.join("; ")));
+    }
+}
+
+/// What of a trace was judged, and what could not be.
+fn judged_words(trace: &TraceDiagnosis) -> String {
+    let missing = trace.missing.iter().map(|missing| missing.what.as_str());
+    let missing: Vec<&str> = missing.collect();
+    let span = time(trace.span_ns);
+    let judged = if trace.vms.is_empty() { "shootdowns" } else { "exits, timers, spinning" };
+    let mut judged = judged.to_owned();
+    if trace.vms.iter().any(|vm| vm.waits.is_some()) {
+        judged += ", steal, D state";
+    }
+    let mut text = format!("Judged: {judged} of {} in {span}.", counted(trace.vms.len(), "VM"));
+    if !missing.is_empty() {
+        let _ = write!(text, " Not judged for want of: {}.", missing.join(", "));
+    }
+    text
+}
+
+/// What was not recorded, in one line.
+fn unjudged(out: &mut String, trace: &TraceDiagnosis) {
+    if trace.missing.is_empty() {
+        return;
+    }
+    let missing: Vec<&str> = trace.missing.iter().map(|row| row.what.as_str()).collect();
+    wrapped(
+        out,
+        "",
+        &format!("{} lacks {} (--verbose says what for)", trace.name, missing.join(", ")),
+    );
 }
 
 /// A time in words.
@@ -166,7 +295,7 @@ fn head(out: &mut String, trace: &TraceDiagnosis) {
         let _ = writeln!(
             out,
             "  symbols: {} at {:#x} above their link address: {} of {} \
-             pause-loop and halt exits are where they should be",
+             pause-loop and halt exits are in functions that wait or halt",
             symbols.file, symbols.shift, symbols.explained, symbols.of
         );
     }
@@ -175,9 +304,9 @@ fn head(out: &mut String, trace: &TraceDiagnosis) {
         let threads: Vec<String> = threads.collect();
         let _ = writeln!(
             out,
-            "  {}: {} vCPUs, threads {}",
+            "  {}: {}, threads {}",
             vm.name,
-            vm.vcpus.len(),
+            counted(vm.vcpus.len(), "vCPU"),
             threads.join(" ")
         );
     }
@@ -196,56 +325,40 @@ fn one(out: &mut String, at: usize, finding: &Finding, all: &Diagnosis, options:
     } else {
         mark.0.to_owned()
     };
-    let mut place = finding
-        .vm
-        .clone()
-        .unwrap_or_else(|| "whole trace".to_owned());
-    if all.traces.len() > 1 {
-        let name = all
-            .traces
-            .get(finding.trace)
-            .map_or("", |trace| trace.name.as_str());
-        place = format!("{name}, {place}");
+    let (place, what) = (place(finding, all), words::symptom(finding));
+    let _ = writeln!(out, "{at}. {word}, {place}: {what}");
+    if finding.lost_ns > 0 {
+        wrapped(out, "   lost: ", &share_words(finding, all));
     }
-    let _ = writeln!(out, "{at}. {word}, {place}: {}", finding.symptom);
-    if finding.lost_ns_per_s > 0 {
-        let _ = writeln!(
-            out,
-            "   lost: {} in each second",
-            time(finding.lost_ns_per_s)
-        );
+    if options.verbose {
+        for evidence in &finding.evidence {
+            wrapped(out, "   - ", &evidence_words(evidence));
+        }
     }
-    for evidence in &finding.evidence {
-        wrapped(out, "   - ", &evidence_words(evidence));
+    if !finding.culprits.is_empty() {
+        let who: Vec<String> = finding.culprits.iter().map(words::culprit).collect();
+        wrapped(out, "   who: ", &who.join(", "));
     }
     let sure = format!("{:?}", finding.confidence).to_lowercase();
-    wrapped(
-        out,
-        "   ",
-        &format!("why ({sure} confidence): {}", finding.cause),
-    );
-    wrapped(out, "   ", &format!("refuted by: {}", finding.refuted_by));
-    for step in &finding.next {
-        wrapped(out, "   → ", &step_words(step));
+    let mut why = format!("{} ({sure} confidence)", words::cause(finding));
+    for check in &finding.checks {
+        let _ = write!(why, "; {}", words::check(check));
+    }
+    wrapped(out, "   why: ", &why);
+    if let Some(worst) = &finding.worst {
+        wrapped(out, "   worst: ", &words::worst(worst));
+    }
+    let steps = finding.next.len();
+    let steps = finding.next.iter().take(if options.verbose { steps } else { 2 });
+    for step in steps {
+        wrapped(out, "   → ", &words::step(step));
+    }
+    if !finding.sharper_with.is_empty() {
+        let with = finding.sharper_with.iter().map(|&with| words::sharpener(with));
+        let with: Vec<&str> = with.collect();
+        wrapped(out, "   sharper with: ", &with.join(", "));
     }
     out.push('\n');
-}
-
-/// A step in one sentence.
-#[must_use]
-pub fn step_words(step: &steady_diagnose::Step) -> String {
-    let mut text = step.what.clone();
-    if let Some(knob) = &step.knob {
-        let value = step
-            .value
-            .as_deref()
-            .unwrap_or("its value is not in the trace");
-        let _ = write!(text, " ({knob}: {value})");
-    }
-    if let Some(remedy) = &step.remedy {
-        let _ = write!(text, " (remedy: {remedy})");
-    }
-    text
 }
 
 /// Words broken at [`WIDTH`], later lines set in as far as the first.

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use steady_diagnose::{BoostTable, Spread, TraceDiagnosis, VmTable};
+use steady_diagnose::{BoostTable, DetailRow, Spread, TraceDiagnosis, VmTable};
 
 use super::{known, percent, time, wrapped};
 use crate::humane;
@@ -59,6 +59,35 @@ fn exits(out: &mut String, vm: &VmTable) {
             time(*max)
         );
     }
+    more(out, vm.exits.len(), "reasons");
+    about(out, vm);
+}
+
+/// Says how many rows of a table are left out.
+fn more(out: &mut String, rows: usize, what: &str) {
+    if let Some(left @ 1..) = rows.checked_sub(ROWS_SHOWN) {
+        let _ = writeln!(out, "    and {left} more {what}: --json and --csv have all");
+    }
+}
+
+/// What the exits of the first reasons were about, where events tell.
+fn about(out: &mut String, vm: &VmTable) {
+    let told = |row: &&DetailRow| row.kind != "untold" && row.own_ns > 0;
+    let rows = vm.exits.iter().take(ROWS_SHOWN);
+    for (reason, row) in rows.flat_map(|of| of.about.iter().filter(told).map(move |row| (of, row)))
+    {
+        let place = [Some(row.kind.as_str()), row.value.as_deref()];
+        let place: Vec<&str> = place.into_iter().flatten().collect();
+        let _ = writeln!(
+            out,
+            "    {:<20} {:<22} {:>9} exits {:>10}  {}",
+            reason.name,
+            place.join(" "),
+            humane::grouped(row.exits),
+            time(row.own_ns),
+            row.name.as_deref().unwrap_or("")
+        );
+    }
 }
 
 fn pauses(out: &mut String, vm: &VmTable) {
@@ -92,6 +121,7 @@ fn pauses(out: &mut String, vm: &VmTable) {
             row.longest_run
         );
     }
+    more(out, pauses.by_place.len(), "functions");
 }
 
 fn boosts(out: &mut String, vm: &VmTable) {

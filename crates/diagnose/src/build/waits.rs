@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The tables of who ran instead, of what exits were about, and of where it was worst.
+
+use std::collections::BTreeMap;
+
+use steady_events::ExitReason;
+
+use super::{Builder, permille};
+use crate::analysis::OfVcpu;
+use crate::detail::{Detail, PART, Sum, device};
+use crate::machine::VcpuId;
+use crate::model::{DetailRow, Instance, RivalRow, WaitTable};
+use crate::rivals::Rival;
+use crate::spread::{add, total};
+
+/// Rows of what exits of one reason were about.
+const ABOUT_SHOWN: usize = 16;
+/// The longest waits of a VM that are kept.
+const LONGEST_SHOWN: usize = 64;
+/// Rows of who ran instead.
+const RIVALS_SHOWN: usize = 32;
+
+/// Own time and rows of each reason.
+type About = BTreeMap<ExitReason, (u64, Vec<DetailRow>)>;
+
+impl Instance {
+    /// The same on a pCPU.
+    pub(super) fn on(mut self, pcpu: u32) -> Self {
+        self.pcpu = Some(pcpu);
+        self
+    }
+}
+
+impl Builder<'_> {
+    /// Something that took its time, of a vCPU if one is named.
+    pub(super) fn instance(
+        &self,
+        begin_ns: u64,
+        length_ns: u64,
+        vcpu: Option<VcpuId>,
+    ) -> Instance {
+        let vcpu = vcpu.map(|id| &self.analysis.machine.vcpus[id]);
+        Instance {
+            begin_ns: begin_ns.saturating_sub(self.zero_ns),
+            length_ns,
+            pcpu: None,
+            vcpu: vcpu.map(|vcpu| vcpu.number),
+            tid: vcpu.map(|vcpu| vcpu.tid),
+        }
+    }
+
+    /// The longest of what each vCPU has.
+    pub(super) fn worst_of(
+        &self,
+        ids: &[VcpuId],
+        of: fn(&OfVcpu) -> Option<(u64, u64, u32)>,
+    ) -> Option<Instance> {
+        let each = ids.iter().filter_map(|&id| Some((id, of(self.of(id))?)));
+        let (id, (begin_ns, length_ns, cpu)) = each.max_by_key(|&(id, worst)| {
+            let (begin_ns, length_ns, _) = worst;
+            (length_ns, std::cmp::Reverse((begin_ns, id)))
+        })?;
+        Some(self.instance(begin_ns, length_ns, Some(id)).on(cpu))
+    }
+
+    /// The longest wait of a sender for a descheduled receiver.
+    pub(super) fn worst_call(&self, ids: &[VcpuId]) -> Option<Instance> {
+        let sent = |id: &VcpuId| self.analysis.calls.sent.get(*id)?.worst;
+        let (begin_ns, length_ns, to) = ids.iter().filter_map(sent).max_by_key(|worst| worst.1)?;
+        Some(self.instance(begin_ns, length_ns, Some(to)))
+    }
+
+    /// Who ran while these vCPUs were ready; nothing without events of the scheduler.
+    pub(super) fn waits(&self, ids: &[VcpuId]) -> Option<WaitTable> {
+        if self.analysis.seen.switch == 0 {
+            return None;
+        }
+        let waits = &self.analysis.rivals.waits;
+        let (mut by, mut worst) = (BTreeMap::new(), Vec::new());
+        let (mut waited_ns, mut elsewhere_idle_ns) = (0, 0);
+        let (mut vcpus, mut fixed_vcpus) = (0, 0);
+        for (&id, of) in ids.iter().filter_map(|id| Some((id, waits.get(*id)?))) {
+            add(&mut waited_ns, of.total_ns);
+            add(&mut elsewhere_idle_ns, of.elsewhere_idle_ns);
+            vcpus += u64::from(of.total_ns > 0);
+            fixed_vcpus += u64::from(of.total_ns > 0 && of.ran_on.len() <= 1);
+            for (&rival, &ns) in &of.by {
+                add(by.entry(self.named(rival, ids)).or_default(), ns);
+            }
+            let stalls = of.worst.iter();
+            worst.extend(stalls.map(|stall| {
+                let instance = self.instance(stall.begin_ns, stall.length_ns, Some(id));
+                instance.on(stall.cpu)
+            }));
+        }
+        worst.sort_by_key(|worst| (std::cmp::Reverse(worst.length_ns), worst.begin_ns));
+        worst.truncate(LONGEST_SHOWN);
+        let mut by: Vec<RivalRow> = by
+            .into_iter()
+            .map(|((kind, name), ns)| RivalRow {
+                kind: kind.to_owned(),
+                name,
+                ns,
+                permille: permille(ns, waited_ns),
+            })
+            .collect();
+        by.sort_by(|a, b| b.ns.cmp(&a.ns).then(a.name.cmp(&b.name)));
+        by.truncate(RIVALS_SHOWN);
+        Some(WaitTable {
+            waited_ns,
+            by,
+            elsewhere_idle_ns,
+            vcpus,
+            fixed_vcpus,
+            worst: worst.first().cloned(),
+            longest: worst,
+        })
+    }
+
+    /// The kind and the name of what ran instead of vCPUs of this VM.
+    fn named(&self, rival: Rival, own: &[VcpuId]) -> (&'static str, Option<String>) {
+        let tid = match rival {
+            Rival::Thread(tid) => tid,
+            Rival::Interrupts => return ("interrupts", None),
+            Rival::Limit => return ("cpu-max", None),
+            Rival::Waking => return ("waking-pcpu", None),
+            Rival::Unknown => return ("untold", None),
+        };
+        let machine = &self.analysis.machine;
+        if let Some(id) = machine.of_tid(tid) {
+            if own.contains(&id) {
+                return ("own-vm", None);
+            }
+            let name = self.vm_name(machine.vcpus[id].vm);
+            return ("vm", Some(name));
+        }
+        let name = self.analysis.rivals.name(tid);
+        let deferred = name.starts_with("ksoftirqd/") || name.starts_with("irq/");
+        match name {
+            _ if name.starts_with("vhost-") => ("vhost", Some(name.to_owned())),
+            _ if deferred => ("interrupts", None),
+            // Of a thread for each pCPU the name without the pCPU's number says enough.
+            _ => {
+                let (stem, number) = name.split_once('/').unwrap_or((name, ""));
+                let numbered = number.starts_with(|letter: char| letter.is_ascii_digit());
+                let name = if numbered { stem } else { name };
+                ("host-task", Some(name.to_owned()))
+            }
+        }
+    }
+
+    /// Own time and rows of what exits were about, by their reason.
+    pub(super) fn about(&self, ids: &[VcpuId]) -> About {
+        let mut sums: BTreeMap<ExitReason, BTreeMap<Detail, (Sum, VcpuId)>> = BTreeMap::new();
+        for &id in ids {
+            for (&(reason, about), of) in &self.of(id).details.by {
+                let reason = sums.entry(reason).or_default();
+                let (sum, whose) = reason.entry(about).or_insert((Sum::default(), id));
+                sum.exits += of.exits;
+                sum.by_vmm += of.by_vmm;
+                add(&mut sum.own_ns, of.own_ns);
+                if of.worst.1 > sum.worst.1 {
+                    (sum.worst, sum.worst_cpu, *whose) = (of.worst, of.worst_cpu, id);
+                }
+            }
+        }
+        let rows = sums.into_iter().map(|(reason, sums)| {
+            let own_ns = total(sums.values().map(|(sum, _)| sum.own_ns));
+            let rows = sums.into_iter();
+            let mut rows: Vec<DetailRow> = rows
+                .map(|(about, (sum, id))| self.detail(about, &sum, id))
+                .collect();
+            rows.sort_by(|a, b| b.own_ns.cmp(&a.own_ns).then(a.value.cmp(&b.value)));
+            rows.truncate(ABOUT_SHOWN);
+            (reason, (own_ns, rows))
+        });
+        rows.collect()
+    }
+
+    fn detail(&self, about: Detail, sum: &Sum, id: VcpuId) -> DetailRow {
+        let (kind, value) = match about {
+            Detail::Untold => ("untold", None),
+            Detail::Port(port) => ("port", Some(format!("{port:#x}"))),
+            Detail::Msr(index) => ("msr", Some(format!("{index:#x}"))),
+            Detail::Timer => ("timer", None),
+            Detail::Apic(register) => ("apic", Some(format!("{register:#x}"))),
+            Detail::Hypercall(nr) => ("hypercall", Some(nr.to_string())),
+            Detail::Device(page) => ("device", Some(format!("{:#x}", page << 12))),
+            Detail::Memory(part) => ("memory", Some(format!("{:#x}", part << PART))),
+        };
+        let told = self.analysis.seen.user_exit > 0;
+        let (begin_ns, length_ns) = sum.worst;
+        let worst = self.instance(begin_ns, length_ns, Some(id));
+        DetailRow {
+            kind: kind.to_owned(),
+            value,
+            name: device(about).map(str::to_owned),
+            exits: sum.exits,
+            by_vmm: told.then_some(sum.by_vmm),
+            own_ns: sum.own_ns,
+            worst: (length_ns > 0).then(|| worst.on(sum.worst_cpu)),
+        }
+    }
+
+    /// What a VM is called here: by its place among those that have vCPUs.
+    fn vm_name(&self, vm: usize) -> String {
+        let vms = &self.analysis.machine.vms;
+        let before = vms[..vm].iter().filter(|vm| !vm.vcpus.is_empty()).count();
+        format!("vm{}", before + 1)
+    }
+}

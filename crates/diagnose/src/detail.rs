@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What an exit was about: a port, a register, a hypercall, an address; and its own time, which is
+//! that from exit to entry without the time that its vCPU stood ready or slept uninterruptibly.
+//!
+//! KVM's events between an exit and the entry tell what it was about. The first of a kind counts.
+//! Left out: what the VMM did meanwhile, which a host's trace does not show.
+
+use std::collections::BTreeMap;
+
+use steady_events::{Event, ExitReason, Kind};
+
+use crate::spread::add;
+
+/// Pairs of a reason and what it was about that one vCPU's exits are divided by.
+const MOST_DETAILS: usize = 512;
+/// Guest addresses are told apart by pages.
+const PAGE: u64 = 12;
+/// Memory without a device is told apart by parts of 64 MiB.
+pub const PART: u64 = 26;
+
+/// What an exit was about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Detail {
+    /// Nothing tells, or there are too many to tell apart.
+    Untold,
+    /// This I/O port.
+    Port(u16),
+    /// This model-specific register.
+    Msr(u32),
+    /// The register that programs the timer.
+    Timer,
+    /// This register of the local APIC.
+    Apic(u32),
+    /// The hypercall of this number.
+    Hypercall(u64),
+    /// Memory that a device answers for, by its page.
+    Device(u64),
+    /// Memory that the host had to map, by its part of the guest's memory.
+    Memory(u64),
+}
+
+/// Exits of one reason that were about one thing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sum {
+    /// How many.
+    pub exits: u64,
+    /// Of these, how many went back to the VMM.
+    pub by_vmm: u64,
+    /// Their own time.
+    pub own_ns: u64,
+    /// When the longest began, and its own time.
+    pub worst: (u64, u64),
+    /// The pCPU of the longest.
+    pub worst_cpu: u32,
+}
+
+/// The exit that goes on.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    reason: ExitReason,
+    since_ns: u64,
+    about: Option<Detail>,
+    by_vmm: bool,
+    not_own_ns: u64,
+}
+
+/// Exits of one vCPU.
+#[derive(Debug, Default)]
+pub struct Details {
+    /// By reason and what they were about.
+    pub by: BTreeMap<(ExitReason, Detail), Sum>,
+    open: Option<Open>,
+}
+
+impl Details {
+    /// An event of the vCPU's thread. `not_own_ns` is for how long in all, up to now, the vCPU did
+    /// not run for reasons that are not the exit's.
+    pub fn event(&mut self, event: &Event<'_>, not_own_ns: u64) {
+        let about = match event.kind {
+            Kind::Exit { reason, .. } => {
+                self.open = Some(Open {
+                    reason,
+                    since_ns: event.time_ns,
+                    about: None,
+                    by_vmm: false,
+                    not_own_ns,
+                });
+                return;
+            }
+            Kind::Entry { .. } => return self.entry(event, not_own_ns),
+            Kind::UserExit { .. } => {
+                if let Some(open) = &mut self.open {
+                    open.by_vmm = true;
+                }
+                return;
+            }
+            Kind::Port { port } => Detail::Port(port),
+            Kind::MsrRead { index } | Kind::MsrWrite { index, .. } => Detail::Msr(index),
+            Kind::TimerProgrammed { .. } => Detail::Timer,
+            Kind::ApicWrite { register, .. } => Detail::Apic(register),
+            Kind::Hypercall { nr } => Detail::Hypercall(nr),
+            Kind::Mmio { address } => Detail::Device(address >> PAGE),
+            Kind::PageFault { address } => Detail::Memory(address >> PART),
+            _ => return,
+        };
+        if let Some(open) = &mut self.open {
+            // A fault at a device's address is first a fault, then the device's.
+            if matches!(open.about, None | Some(Detail::Memory(_))) {
+                open.about = Some(about);
+            }
+        }
+    }
+
+    fn entry(&mut self, event: &Event<'_>, not_own_ns: u64) {
+        let Some(open) = self.open.take() else { return };
+        let took_ns = event.time_ns.saturating_sub(open.since_ns);
+        let own_ns = took_ns.saturating_sub(not_own_ns.saturating_sub(open.not_own_ns));
+        assert!(own_ns <= took_ns, "a part of the time from exit to entry");
+        let mut key = (open.reason, open.about.unwrap_or(Detail::Untold));
+        if self.by.len() >= MOST_DETAILS && !self.by.contains_key(&key) {
+            key.1 = Detail::Untold;
+        }
+        if self.by.len() >= 2 * MOST_DETAILS && !self.by.contains_key(&key) {
+            return;
+        }
+        let sum = self.by.entry(key).or_default();
+        sum.exits += 1;
+        sum.by_vmm += u64::from(open.by_vmm);
+        add(&mut sum.own_ns, own_ns);
+        if own_ns > sum.worst.1 {
+            (sum.worst, sum.worst_cpu) = ((open.since_ns, own_ns), event.cpu);
+        }
+    }
+}
+
+/// What answers at a port of a PC (QEMU's `i440fx` and `q35` machines, `hw/i386`), or at a page of
+/// its memory. Other VMMs keep to the old ports.
+#[must_use]
+pub fn device(detail: Detail) -> Option<&'static str> {
+    match detail {
+        Detail::Port(port) => of_port(port),
+        Detail::Device(page) => match page {
+            0xfee00 => Some("local APIC"),
+            0xfec00 => Some("I/O APIC"),
+            0xfed00 => Some("HPET"),
+            0xa0..=0xbf => Some("VGA"),
+            _ => None,
+        },
+        Detail::Msr(index) => of_msr(index),
+        Detail::Timer => Some("the guest's timer"),
+        Detail::Hypercall(nr) => of_hypercall(nr),
+        Detail::Memory(_) => Some("memory that the host had not mapped"),
+        Detail::Apic(_) => Some("local APIC"),
+        Detail::Untold => None,
+    }
+}
+
+fn of_port(port: u16) -> Option<&'static str> {
+    Some(match port {
+        0x20 | 0x21 | 0xa0 | 0xa1 | 0x4d0 | 0x4d1 => "interrupt controller (PIC)",
+        0x40..=0x43 | 0x61 => "timer (PIT)",
+        0x60 | 0x64 => "keyboard controller",
+        0x70 | 0x71 => "clock (RTC)",
+        0x80 => "delay port",
+        0xe9 | 0x402 => "debug console",
+        0x1f0..=0x1f7 | 0x3f6 | 0x170..=0x177 | 0x376 => "IDE disk",
+        0x3b0..=0x3df => "VGA",
+        0x3f8..=0x3ff => "serial line COM1",
+        0x2f8..=0x2ff => "serial line COM2",
+        0x510 | 0x511 | 0x514 => "firmware configuration (fw_cfg)",
+        0x608 | 0xb008 => "ACPI timer",
+        0xcf8..=0xcff => "PCI configuration",
+        0xae00..=0xae1f => "PCI or CPU hotplug",
+        _ => return None,
+    })
+}
+
+/// `arch/x86/include/asm/msr-index.h` and `arch/x86/include/uapi/asm/kvm_para.h`, Linux 6.12.
+fn of_msr(index: u32) -> Option<&'static str> {
+    Some(match index {
+        0x10 => "time stamp counter",
+        0x48 => "SPEC_CTRL",
+        0x49 => "PRED_CMD",
+        0x6e0 => "the guest's timer",
+        0x80b => "end of interrupt (x2APIC)",
+        0x830 => "IPI (x2APIC)",
+        0x800..=0x8ff => "local APIC (x2APIC)",
+        0x4b56_4d00..=0x4b56_4d08 => "KVM's own registers",
+        0x4000_0000..=0x4000_01ff => "Hyper-V's registers",
+        0xc1..=0xc8 | 0x186..=0x18d | 0x38d..=0x390 => "performance counters",
+        _ => return None,
+    })
+}
+
+/// `include/uapi/linux/kvm_para.h`, Linux 6.12.
+fn of_hypercall(nr: u64) -> Option<&'static str> {
+    Some(match nr {
+        1 => "KVM_HC_VAPIC_POLL_IRQ",
+        5 => "KVM_HC_KICK_CPU",
+        9 => "KVM_HC_CLOCK_PAIRING",
+        10 => "KVM_HC_SEND_IPI",
+        11 => "KVM_HC_SCHED_YIELD",
+        12 => "KVM_HC_MAP_GPA_RANGE",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use steady_events::Isa;
+
+    const IO: ExitReason = ExitReason {
+        isa: Isa::Vmx,
+        code: 30,
+    };
+
+    fn event(time_ns: u64, kind: Kind<'static>) -> Event<'static> {
+        Event {
+            time_ns,
+            cpu: 3,
+            tid: 1,
+            comm: b"CPU 0/KVM",
+            kind,
+        }
+    }
+
+    fn exit() -> Kind<'static> {
+        Kind::Exit {
+            vcpu: None,
+            reason: IO,
+            rip: 0,
+            interrupt: 0,
+        }
+    }
+
+    #[test]
+    fn an_exits_own_time_is_without_that_of_waiting_for_a_turn() {
+        let mut details = Details::default();
+        details.event(&event(100, exit()), 7);
+        details.event(&event(110, Kind::Port { port: 0x3f8 }), 7);
+        details.event(&event(120, Kind::UserExit { reason: 2 }), 7);
+        details.event(&event(200, Kind::Entry { vcpu: None }), 37);
+        let sum = details.by[&(IO, Detail::Port(0x3f8))];
+        assert_eq!((sum.exits, sum.by_vmm, sum.own_ns), (1, 1, 70));
+        assert_eq!((sum.worst, sum.worst_cpu), ((100, 70), 3));
+    }
+
+    #[test]
+    fn a_fault_at_a_devices_address_is_the_devices() {
+        let mut details = Details::default();
+        details.event(&event(0, exit()), 0);
+        details.event(&event(1, Kind::PageFault { address: 0xfee0_0020 }), 0);
+        details.event(&event(2, Kind::Mmio { address: 0xfee0_0020 }), 0);
+        details.event(&event(9, Kind::Entry { vcpu: None }), 0);
+        let (&(_, about), _) = details.by.iter().next().unwrap();
+        assert_eq!(about, Detail::Device(0xfee00));
+        assert_eq!(device(about), Some("local APIC"));
+    }
+
+    #[test]
+    fn more_things_than_the_bound_are_counted_as_untold() {
+        let mut details = Details::default();
+        for port in 0..u16::try_from(MOST_DETAILS + 10).unwrap() {
+            details.event(&event(0, exit()), 0);
+            details.event(&event(0, Kind::Port { port }), 0);
+            details.event(&event(1, Kind::Entry { vcpu: None }), 0);
+        }
+        assert_eq!(details.by.len(), MOST_DETAILS + 1);
+        assert_eq!(details.by[&(IO, Detail::Untold)].exits, 10);
+    }
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Exits that take much time, by reason and by what they were about; threads in D state.
+//!
+//! A reason is a finding from [`SHARE`] of the VM's time on, halts apart; pause-loop exits and timers
+//! have findings of their own. Counted is the exits' own time, without waiting for a pCPU.
+
+use super::{Context, MOST, check, share, step, unanswered};
+use crate::build::permille;
+use crate::model::{
+    Assumption, CauseId, Check, CheckId, Confidence, Culprit, DetailRow, Evidence, EvidenceId,
+    ExitRow, Finding, FindingId, Severity, Sharpener, Step, StepId,
+};
+use crate::spread::total;
+
+/// From this share of the time of the VM's vCPUs on, in thousandths, an exit reason is a finding.
+const SHARE: u64 = 50;
+/// What exits of one reason were about: so many are named.
+const NAMED: usize = 4;
+/// Codes of halts and pause-loop exits, and of the preemption timer, by instruction set.
+const APART: [(&str, u64); 5] = [
+    ("vmx", 12),
+    ("svm", 0x78),
+    ("vmx", 40),
+    ("svm", 0x77),
+    ("vmx", 52),
+];
+
+/// A finding for each reason that takes its share.
+pub fn exits(context: &Context<'_>) -> Vec<Finding> {
+    let worth = |row: &&ExitRow| {
+        let apart = APART.contains(&(row.isa.as_str(), row.code));
+        let unknown = row.name.starts_with("UNKNOWN_");
+        !apart && !unknown && permille(row.own_ns, context.vcpu_ns()) >= SHARE
+    };
+    let rows = context.vm.exits.iter().filter(worth);
+    rows.filter_map(|row| one(context, row)).collect()
+}
+
+fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
+    // Of exits that arm a timer another finding tells.
+    let timer_ns = total(row.about.iter().filter(|of| of.kind == "timer").map(|of| of.own_ns));
+    let own_ns = row.own_ns.saturating_sub(timer_ns);
+    if permille(own_ns, context.vcpu_ns()) < SHARE {
+        return None;
+    }
+    let rows = || row.about.iter().filter(|of| of.kind != "timer");
+    let exits = total(rows().map(|of| of.exits));
+    let by_vmm = rows()
+        .map(|of| of.by_vmm)
+        .sum::<Option<u64>>()
+        .map(|by_vmm| permille(by_vmm, exits));
+    let cause = cause(row, by_vmm);
+    let mut finding = context.finding(FindingId::SlowExits, own_ns, cause);
+    finding.of = Some(row.name.clone());
+    let mean_ns = own_ns.checked_div(exits).unwrap_or(0);
+    finding.evidence.push(
+        Evidence::new(EvidenceId::ExitShare)
+            .named("reason", &row.name)
+            .count("exits", exits)
+            .ns("mean", mean_ns)
+            .ns("max", row.time_ns.max),
+    );
+    finding.evidence.extend(rows().filter(|of| of.kind != "untold").take(NAMED).map(about));
+    finding.culprits = rows().take(NAMED).map(|of| culprit(row, of, own_ns)).collect();
+    finding.checks = checks(cause, by_vmm);
+    finding.confidence = if by_vmm.is_none() && cause == CauseId::UserDevice {
+        Confidence::Medium
+    } else {
+        Confidence::High
+    };
+    let worst = rows().filter_map(|of| of.worst.clone());
+    finding.worst = worst.max_by_key(|worst| worst.length_ns);
+    finding.next = steps(row, cause, own_ns);
+    let untold = rows().any(|of| of.kind == "untold" && of.own_ns.saturating_mul(2) > own_ns);
+    let access = untold && is_access(&row.name);
+    finding.sharper_with = [
+        by_vmm.is_none().then_some(Sharpener::UserExits),
+        access.then_some(Sharpener::Accesses),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    Some(finding)
+}
+
+/// Reasons whose exits have an event that tells what they were about.
+fn is_access(name: &str) -> bool {
+    let names = [
+        "IO_INSTRUCTION",
+        "io",
+        "EPT_VIOLATION",
+        "EPT_MISCONFIG",
+        "npf",
+        "MSR_READ",
+        "MSR_WRITE",
+        "msr",
+    ];
+    names.contains(&name)
+}
+
+fn is_memory(name: &str) -> bool {
+    matches!(name, "EPT_VIOLATION" | "npf")
+}
+
+fn is_interrupt(name: &str) -> bool {
+    matches!(name, "EXTERNAL_INTERRUPT" | "interrupt")
+}
+
+fn is_io(name: &str) -> bool {
+    matches!(name, "IO_INSTRUCTION" | "io" | "EPT_MISCONFIG")
+}
+
+fn cause(row: &ExitRow, by_vmm: Option<u64>) -> CauseId {
+    let name = row.name.as_str();
+    let of_device = row.about.first().is_some_and(|of| of.kind == "device");
+    match by_vmm {
+        _ if is_interrupt(name) => CauseId::HostInterrupts,
+        Some(MOST..) => CauseId::UserDevice,
+        _ if is_memory(name) && !of_device => CauseId::MappingMemory,
+        // An I/O instruction leaves for the VMM unless KVM has the device itself.
+        None if is_io(name) || of_device => CauseId::UserDevice,
+        Some(_) if is_io(name) || of_device => CauseId::KernelDevice,
+        _ => CauseId::Handling,
+    }
+}
+
+fn about(of: &DetailRow) -> Evidence {
+    Evidence::new(EvidenceId::ExitAbout)
+        .named("kind", &of.kind)
+        .maybe_named("value", of.value.as_deref())
+        .maybe_named("name", of.name.as_deref())
+        .count("exits", of.exits)
+        .ns("time", of.own_ns)
+}
+
+fn culprit(row: &ExitRow, of: &DetailRow, own_ns: u64) -> Culprit {
+    let place = of.value.as_ref().map(|value| format!("{} {value}", of.kind));
+    let name = match (&of.name, place) {
+        (Some(name), Some(place)) => format!("{name} ({place})"),
+        (Some(name), None) => name.clone(),
+        (None, Some(place)) => place,
+        (None, None) => row.name.clone(),
+    };
+    Culprit {
+        kind: "exit".to_owned(),
+        name: Some(name),
+        ns: of.own_ns,
+        permille: permille(of.own_ns, own_ns),
+    }
+}
+
+/// That exits went on to the VMM is asked of a device's alone.
+fn checks(cause: CauseId, by_vmm: Option<u64>) -> Vec<Check> {
+    if cause != CauseId::UserDevice {
+        return Vec::new();
+    }
+    vec![match by_vmm {
+        Some(by_vmm) => check(
+            CheckId::WentToVmm,
+            by_vmm >= MOST,
+            vec![share("share", by_vmm)],
+        ),
+        None => unanswered(CheckId::WentToVmm),
+    }]
+}
+
+fn steps(row: &ExitRow, cause: CauseId, own_ns: u64) -> Vec<Step> {
+    let first = row.about.iter().find(|of| of.kind != "untold");
+    let name = first.and_then(|of| of.name.clone().or_else(|| of.value.clone()));
+    let name = name.as_deref();
+    let first_ns = first.map_or(own_ns, |of| of.own_ns);
+    let without = |step: Step| step.gives(first_ns, own_ns, Assumption::NoSuchExits);
+    match cause {
+        CauseId::UserDevice => vec![
+            without(step(StepId::Virtio).named(name)),
+            step(StepId::LookAtVmm),
+        ],
+        CauseId::KernelDevice => vec![without(step(StepId::Virtio).named(name))],
+        CauseId::MappingMemory => vec![
+            without(step(StepId::Preallocate)),
+            step(StepId::StopReclaim),
+        ],
+        CauseId::HostInterrupts => vec![step(StepId::MoveInterrupts)],
+        _ => vec![without(step(StepId::LookAtGuest).named(name))],
+    }
+}
+
+/// vCPU threads that wait where no signal reaches them.
+pub fn uninterruptible(context: &Context<'_>) -> Option<Finding> {
+    let table = context.vm.preemption.as_ref()?;
+    let spread = &table.uninterruptible_ns;
+    if context.severity(spread.total) < Severity::Major {
+        return None;
+    }
+    let after_ns = |fits: fn(&str) -> bool| {
+        let rows = table.uninterruptible_after.iter();
+        total(rows.filter(|row| fits(&row.name)).map(|row| row.count))
+    };
+    let memory = permille(after_ns(is_memory), spread.total);
+    let io = permille(after_ns(is_io), spread.total);
+    let untold = permille(after_ns(|name| name == "not in the trace"), spread.total);
+    let cause = match (memory, io) {
+        (MOST.., _) => CauseId::MemoryReturns,
+        (_, MOST..) => CauseId::VmmIo,
+        _ => CauseId::KernelWait,
+    };
+    let mut finding = context.finding(FindingId::Uninterruptible, spread.total, cause);
+    finding.evidence.push(
+        Evidence::new(EvidenceId::StuckTimes)
+            .count("times", spread.count)
+            .ns("mean", spread.mean)
+            .ns("max", spread.max),
+    );
+    let after = table.uninterruptible_after.iter();
+    let after = after.take(NAMED).fold(Evidence::new(EvidenceId::StuckAfter), |all, row| {
+        all.ns(&row.name, row.count)
+    });
+    finding.evidence.push(after);
+    finding.checks = match cause {
+        CauseId::MemoryReturns => vec![check(
+            CheckId::AfterMemoryFault,
+            true,
+            vec![share("share", memory)],
+        )],
+        _ if untold >= MOST => vec![unanswered(CheckId::AfterMemoryFault)],
+        _ => Vec::new(),
+    };
+    finding.confidence = if cause == CauseId::KernelWait {
+        Confidence::Low
+    } else {
+        Confidence::Medium
+    };
+    finding.worst = table.worst_uninterruptible.clone();
+    let first = step(match cause {
+        CauseId::MemoryReturns => StepId::StopReclaim,
+        CauseId::VmmIo => StepId::LookAtStorage,
+        _ => StepId::LookAtStack,
+    });
+    finding.next = vec![first.gives(
+        spread.total,
+        spread.total,
+        Assumption::NobodyTakesItsPlace,
+    )];
+    Some(finding)
+}

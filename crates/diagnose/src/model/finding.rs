@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A finding as data: what can be seen, why, what was checked, what to do. The report says it in
+//! words.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Evidence, Value};
+
+/// How sure a cause is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Confidence {
+    /// A guess that fits.
+    Low,
+    /// Inferred; something else could be behind it.
+    Medium,
+    /// The trace shows it.
+    High,
+}
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Good to know.
+    Note,
+    /// Costs less than 1 % of a vCPU's time, or is harmless as far as it shows.
+    Minor,
+    /// Costs 1 % to 10 %.
+    Major,
+    /// Costs more.
+    Severe,
+}
+
+/// What can be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FindingId {
+    /// vCPUs are ready and do not run.
+    Steal,
+    /// vCPU threads wait where no signal reaches them.
+    Uninterruptible,
+    /// Exits of one reason take much time.
+    SlowExits,
+    /// Pause-loop exits for IPIs.
+    PauseIpiWait,
+    /// Pause-loop exits for spinlocks.
+    PauseSpinlock,
+    /// Pause-loop exits for other locks.
+    PauseOtherLock,
+    /// Pause-loop exits in delays.
+    PauseTimedDelay,
+    /// Pause-loop exits of programs.
+    PauseUserSpin,
+    /// Pause-loop exits at unknown places.
+    PauseUnknown,
+    /// Pause-loop exits again and again at one place.
+    PauseContinuous,
+    /// Boosts that the scheduler did not follow.
+    BoostSchedulerMismatch,
+    /// Boosts of the wrong vCPU.
+    BoostOverboost,
+    /// Nobody boosted though some stood ready.
+    BoostLostOpportunity,
+    /// IPIs that wait for descheduled receivers.
+    IpiDescheduled,
+    /// Descheduled vCPUs that KVM did not mark.
+    PreemptedUnmarked,
+    /// Exits for the guest's timers.
+    TimerExits,
+    /// Exits of unknown reason.
+    ExitUnknown,
+    /// Shootdowns of the traced kernel itself wait.
+    Shootdown,
+}
+
+/// Why it is so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CauseId {
+    /// Another VM's vCPUs ran instead.
+    OtherVm,
+    /// The VM's own vCPUs ran instead.
+    OwnVm,
+    /// vhost threads ran instead.
+    Vhost,
+    /// Interrupts and what they defer ran instead.
+    Interrupts,
+    /// A thread of the host ran instead.
+    HostTask,
+    /// A limit keeps the vCPU from an idle pCPU.
+    CpuMax,
+    /// Another pCPU was idle and the vCPU was not moved there.
+    Imbalance,
+    /// The pCPU had to wake from idling.
+    WakingPcpu,
+    /// What ran is not in the trace.
+    Untold,
+    /// A device that the VMM emulates answers slowly.
+    UserDevice,
+    /// What KVM itself emulates takes the time.
+    KernelDevice,
+    /// The host maps memory for the guest.
+    MappingMemory,
+    /// The host reads memory back, or makes room for it.
+    MemoryReturns,
+    /// The VMM's own I/O holds the vCPU's thread.
+    VmmIo,
+    /// Something in the host's kernel holds the vCPU's thread.
+    KernelWait,
+    /// The host's interrupts take the time.
+    HostInterrupts,
+    /// KVM's handling of this reason takes the time.
+    Handling,
+    /// A receiver of the spinner's IPI does not run.
+    ReceiverDescheduled,
+    /// Who holds a spinlock, or is next for it, does not run.
+    HolderDescheduled,
+    /// Who owns a lock of another kind does not run.
+    OwnerDescheduled,
+    /// The guest lets a time pass.
+    Delay,
+    /// A program of the guest spins.
+    SpinningProgram,
+    /// The place is not known.
+    UnknownPlace,
+    /// The host runs others than the one that is waited for, exit after exit.
+    WrongRunner,
+    /// Each exit leaves the spinner waiting; the trace does not show whom the host runs.
+    LongWait,
+    /// The scheduler keeps its own order.
+    SchedulerOrder,
+    /// KVM takes any ready vCPU in turn.
+    AnyReady,
+    /// KVM passes over vCPUs preempted in user mode.
+    PassedOver,
+    /// KVM marks only what left on a host interrupt.
+    UnmarkedByKvm,
+    /// Ticks are armed and expire by exits.
+    GuestTicks,
+    /// The tables lack this reason.
+    NewReason,
+    /// A few shootdowns take far longer than most.
+    AbsentTargets,
+    /// All shootdowns take long.
+    SlowTargets,
+}
+
+/// Something that must be so if the cause is right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CheckId {
+    /// The named rival had the pCPU for most of the waits: `share`.
+    RivalRan,
+    /// No other pCPU was idle meanwhile: `idle`.
+    NoneIdleElsewhere,
+    /// Another pCPU was idle meanwhile: `idle`.
+    IdleElsewhere,
+    /// The vCPU's own pCPU was idle: `idle`.
+    OwnPcpuIdle,
+    /// Each vCPU that waited ran on one pCPU only, as one that is pinned: `vcpus`, `fixed`.
+    RanOnOnePcpu,
+    /// These exits went on to the VMM: `share`.
+    WentToVmm,
+    /// The last exit before was a fault in memory: `share`.
+    AfterMemoryFault,
+    /// Receivers did not run when the IPI came: `share`.
+    ReceiversDescheduled,
+    /// vCPUs of the VM were descheduled while ready: `share` of its time.
+    OthersDescheduled,
+    /// Symbols name the places.
+    SymbolsNamePlaces,
+    /// The guest's kernel is in the upper half of its addresses.
+    KernelInUpperHalf,
+    /// Those that ran next did not end the spinner's wait.
+    WaitWentOn,
+    /// The chosen vCPU was still on the run queue at the decision.
+    ChosenWasReady,
+    /// The guest's own trace shows slow shootdowns.
+    GuestShootdownsSlow,
+    /// KVM's statistics preemption_other counts them.
+    KvmCountsThem,
+    /// No more timers than ticks and idle periods need: `arms`, `tickless`.
+    ArmsFollowTicks,
+    /// The processor's manual has the code.
+    ManualHasCode,
+    /// A trace of the host shows the targets off their pCPUs.
+    HostShowsTargets,
+}
+
+/// What became of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// It is so.
+    Held,
+    /// It is not so: the cause is doubtful.
+    Refuted,
+    /// This trace cannot tell.
+    NotAnswerable,
+}
+
+/// A check of a cause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// What must be so.
+    pub id: CheckId,
+    /// Whether it is.
+    pub answer: Answer,
+    /// The numbers that decided.
+    pub values: Vec<Value>,
+}
+
+/// Who is behind it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Culprit {
+    /// Which kind of thing: `vm`, `own-vm`, `vhost`, `interrupts`, `host-task`, `cpu-max`,
+    /// `waking-pcpu`, `untold`, `exit`.
+    pub kind: String,
+    /// Its name: a VM's, a thread's, a device's.
+    pub name: Option<String>,
+    /// Its time.
+    pub ns: u64,
+    /// Of the finding's time, in thousandths.
+    pub permille: u64,
+}
+
+/// Where it was worst.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instance {
+    /// When it began, after the trace's first event.
+    pub begin_ns: u64,
+    /// How long it was.
+    pub length_ns: u64,
+    /// On which pCPU.
+    pub pcpu: Option<u32>,
+    /// The vCPU.
+    pub vcpu: Option<u32>,
+    /// Its thread.
+    pub tid: Option<i32>,
+}
+
+/// What an estimate rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Assumption {
+    /// IPIs to vCPUs that do not run are answered as soon as those to vCPUs that do.
+    AnsweredAsByRunning,
+    /// Exits cost what they cost now, and only one is left for each idle period.
+    OneExitForEachIdle,
+    /// The first exit of each run ends the wait.
+    FirstExitEndsRun,
+    /// A boost that is followed ends the wait.
+    BoostEndsWait,
+    /// What is waited for goes away and nobody takes its place.
+    NobodyTakesItsPlace,
+    /// The vCPU moves to the idle pCPU at once.
+    MovesAtOnce,
+    /// The guest does without these exits.
+    NoSuchExits,
+}
+
+/// What a step would give, by the trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gain {
+    /// Of the finding's time, what goes.
+    pub removes_ns: u64,
+    /// What stays.
+    pub leaves_ns: u64,
+    /// If this holds.
+    pub assumes: Assumption,
+}
+
+/// What to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepId {
+    /// The host invalidates for vCPUs that do not run.
+    HostInvalidates,
+    /// The host injects ticks.
+    HostTicks,
+    /// The vCPU that is waited for is boosted.
+    BoostWaitedFor,
+    /// The scheduler obeys the boost.
+    ObeyBoost,
+    /// More pCPUs, fewer vCPUs, or more weight.
+    ShareOrSplit,
+    /// Move the VM that ran instead, or weigh it less.
+    MoveOtherVm,
+    /// Fewer vCPUs than the pCPUs that the VM may use.
+    FewerVcpus,
+    /// Put vhost threads elsewhere.
+    MoveVhost,
+    /// Send interrupts elsewhere.
+    MoveInterrupts,
+    /// Put the host's thread elsewhere.
+    MoveHostTask,
+    /// Raise the limit of the VM's cgroup.
+    RaiseCpuMax,
+    /// Widen or spread the pinning.
+    SpreadPins,
+    /// Keep pCPUs from deep idle states.
+    ShallowIdle,
+    /// Record the scheduler's events.
+    RecordScheduler,
+    /// Use a paravirtual device.
+    Virtio,
+    /// See why the VMM is slow to answer.
+    LookAtVmm,
+    /// Give the guest huge pages or preallocate them.
+    Preallocate,
+    /// See who swaps or balloons.
+    StopReclaim,
+    /// See which I/O of the VMM waits.
+    LookAtStorage,
+    /// See what in the host's kernel waits.
+    LookAtStack,
+    /// See why the guest does this.
+    LookAtGuest,
+    /// See that the guest has its PV features for IPIs and flushes.
+    PvFlush,
+    /// See that the guest has PV spinlocks.
+    PvSpinlocks,
+    /// Exit sooner from a spin.
+    ShorterWindow,
+    /// Exit later from a spin.
+    LongerWindow,
+    /// Find what delays.
+    FindDelay,
+    /// Find the spinning program.
+    FindSpinner,
+    /// Give symbols.
+    GiveSymbols,
+    /// Let idle vCPUs poll.
+    HaltPoll,
+    /// Look the code up.
+    LookUpCode,
+    /// Record the host too.
+    RecordHost,
+}
+
+/// Something to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// What.
+    pub id: StepId,
+    /// Of whom or what, if it needs a name.
+    pub name: Option<String>,
+    /// A knob of the host or guest.
+    pub knob: Option<String>,
+    /// Its present value, if the trace or the host tells.
+    pub value: Option<String>,
+    /// A remedy of this project.
+    pub remedy: Option<String>,
+    /// Whether it can be had: false of a remedy that this project does not ship.
+    pub available: bool,
+    /// What it would give.
+    pub gain: Option<Gain>,
+}
+
+/// What a better recording would have had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sharpener {
+    /// `sched_switch`.
+    Switches,
+    /// `sched_wakeup`.
+    Wakeups,
+    /// `irq_handler_entry`, `softirq_entry` and their ends.
+    HostIrqs,
+    /// `kvm_userspace_exit`.
+    UserExits,
+    /// `kvm_pio`, `kvm_mmio`, `kvm_page_fault`, `kvm_msr`.
+    Accesses,
+    /// The guest's symbols.
+    Symbols,
+    /// The probes of `steady record`.
+    Probes,
+    /// `kvm_apic_accept_irq`.
+    Ipis,
+    /// A trace of the guest of the same time.
+    GuestTrace,
+    /// A trace of the host of the same time.
+    HostTrace,
+    /// All events: some were lost.
+    LostEvents,
+}
+
+/// What hurts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// What can be seen.
+    pub id: FindingId,
+    /// What of that, where one kind has several: an exit reason.
+    pub of: Option<String>,
+    /// How bad.
+    pub severity: Severity,
+    /// Place of its trace in [`super::Diagnosis::traces`].
+    pub trace: usize,
+    /// The VM, if it is about one.
+    pub vm: Option<String>,
+    /// Time lost, summed over the VM's vCPUs, in nanoseconds.
+    pub lost_ns: u64,
+    /// The same in each second of the trace.
+    pub lost_ns_per_s: u64,
+    /// Of the time of all the VM's vCPUs, or of the machine's CPUs, in thousandths; more than
+    /// 1000 where waits overlap.
+    pub lost_permille: u64,
+    /// The numbers that show it.
+    pub evidence: Vec<Evidence>,
+    /// Why.
+    pub cause: CauseId,
+    /// Who is behind it, most first.
+    pub culprits: Vec<Culprit>,
+    /// How sure the cause is.
+    pub confidence: Confidence,
+    /// What must be so if the cause is right, and whether it is.
+    pub checks: Vec<Check>,
+    /// Where it was worst.
+    pub worst: Option<Instance>,
+    /// What to do next, most useful first.
+    pub next: Vec<Step>,
+    /// What would have made it surer.
+    pub sharper_with: Vec<Sharpener>,
+}
