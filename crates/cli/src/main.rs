@@ -44,7 +44,11 @@ fn main() -> ExitCode {
 
 /// A reader that has had enough, such as `head`, is no error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .downcast_ref::<std::io::Error>()
-        .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    let broken = Some(std::io::ErrorKind::BrokenPipe);
+    error.chain().any(|cause| {
+        let io = cause.downcast_ref::<std::io::Error>();
+        let json = cause.downcast_ref::<serde_json::Error>();
+        io.map(std::io::Error::kind) == broken
+            || json.and_then(serde_json::Error::io_error_kind) == broken
+    })
 }

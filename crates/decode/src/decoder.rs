@@ -3,12 +3,10 @@
 //!
 //! Fields are found by name, once for each event of a trace.
 
-use std::cell::Cell;
-
-use steady_events::{Event, Isa, Kind};
+use steady_events::{Event, Kind};
 use steady_tracefile::{EventDef, Record};
 
-use crate::fields::{Fields, Ids, Row};
+use crate::fields::{Exits, Fields, Ids, Row};
 use crate::{remedy, rows};
 
 /// Decodes the records of one trace. What the trace says of itself must not change under it.
@@ -17,8 +15,7 @@ pub struct Decoder {
     extra: &'static [Row],
     only: Option<&'static [&'static str]>,
     layouts: Vec<Option<Layout>>,
-    /// The ISA of exits whose records do not tell: that of the last one that did, or VMX.
-    isa: Cell<Isa>,
+    exits: Exits,
     unreadable: u64,
 }
 
@@ -62,7 +59,7 @@ impl Decoder {
             extra,
             only: None,
             layouts: Vec::new(),
-            isa: Cell::new(Isa::Vmx),
+            exits: Exits::default(),
             unreadable: 0,
         }
     }
@@ -82,6 +79,12 @@ impl Decoder {
         self.unreadable
     }
 
+    /// Names of exits that no table has, as [`steady_events::About::exit_names`] wants them.
+    #[must_use]
+    pub fn exit_names(&self) -> Vec<String> {
+        self.exits.names.borrow().clone()
+    }
+
     /// The event of a record. All records must come from one source.
     #[inline]
     pub fn event<'a>(&mut self, record: &Record<'a>) -> Event<'a> {
@@ -95,7 +98,7 @@ impl Decoder {
             (row.read)(&Fields {
                 record,
                 ids: &layout.ids,
-                isa: &self.isa,
+                exits: &self.exits,
             })
         });
         self.unreadable += u64::from(kind.is_none());

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One row of the table of events, and the fields that it reads.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
-use steady_events::{Isa, Kind};
+use steady_events::{ExitReason, Isa, Kind};
 use steady_tracefile::{EventDef, FieldId, Record};
 
 /// Fields of a row, at most.
-pub const MOST_FIELDS: usize = 5;
+pub const MOST_FIELDS: usize = 8;
 /// Names of a field, at most.
-pub const MOST_NAMES: usize = 3;
+pub const MOST_NAMES: usize = 4;
 
 /// How one tracepoint becomes an event.
 #[derive(Debug, Clone, Copy)]
@@ -60,7 +60,47 @@ impl Row {
 pub struct Fields<'r, 'a> {
     pub(crate) record: &'r Record<'a>,
     pub(crate) ids: &'r Ids,
-    pub(crate) isa: &'r Cell<Isa>,
+    pub(crate) exits: &'r Exits,
+}
+
+/// Names of exits that no table has, at most; further ones share the last.
+const MOST_EXIT_NAMES: usize = 256;
+
+/// What the exits of a trace have told of those to come.
+#[derive(Debug, Default)]
+pub(crate) struct Exits {
+    /// The ISA of exits whose records do not tell: that of the last one that did.
+    pub isa: Cell<Option<Isa>>,
+    /// Names that no table has.
+    pub names: RefCell<Vec<String>>,
+}
+
+impl Exits {
+    /// The reason of a printed name.
+    pub fn named(&self, printed: &[u8]) -> ExitReason {
+        let name = String::from_utf8_lossy(printed);
+        let on = self.isa.get();
+        // Flags stand behind the name (`INVALID_STATE FAILED_VMENTRY`), and some names have blanks.
+        let known = ExitReason::from_name(&name, on).or_else(|| {
+            let first = name.split(' ').next()?;
+            ExitReason::from_name(first, on)
+        });
+        if let Some(reason) = known {
+            self.isa.set(Some(reason.isa));
+            return reason;
+        }
+        let mut names = self.names.borrow_mut();
+        let at = names.iter().position(|known| *known == name);
+        let at = at.unwrap_or_else(|| {
+            if names.len() < MOST_EXIT_NAMES {
+                names.push(name.into_owned());
+            }
+            names.len() - 1
+        });
+        assert!(names.len() <= MOST_EXIT_NAMES, "memory stays bounded");
+        let at = u32::try_from(at).unwrap_or(0);
+        ExitReason::nameless(on.unwrap_or(Isa::Vmx), at)
+    }
 }
 
 impl<'a> Fields<'_, 'a> {

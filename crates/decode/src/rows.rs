@@ -44,12 +44,19 @@ pub static KNOWN: &[Row] = &[
         &[
             "vcpu_id|vcpu",
             "exit_reason|reason",
-            "guest_rip|rip",
+            "guest_rip|rip|vcpu_pc|sepc",
             "isa",
             "intr_info",
+            "esr_ec",
+            "ret",
+            "scause",
         ],
         exit,
     ),
+    row("kvm_wfx_arm64", &["is_wfe"], |f| {
+        let event = f.flag(0)?;
+        Some(Kind::GuestWait { event })
+    }),
     row(
         "sched_switch",
         &[
@@ -160,15 +167,14 @@ pub static KNOWN: &[Row] = &[
 
 fn exit<'a>(f: &Fields<'_, 'a>) -> Option<Kind<'a>> {
     if let Some(isa) = f.u64(3).and_then(Isa::from_number) {
-        f.isa.set(isa);
+        f.exits.isa.set(Some(isa));
     }
     let reason = match f.u64(1) {
-        Some(code) => ExitReason::new(f.isa.get(), code),
-        None => {
-            let name = std::str::from_utf8(f.str(1)?).ok();
-            let known = name.and_then(ExitReason::from_name);
-            known.unwrap_or(ExitReason::nameless(f.isa.get()))
-        }
+        Some(code) => ExitReason::new(f.exits.isa.get().unwrap_or(Isa::Vmx), code),
+        None => match f.str(1) {
+            Some(name) => f.exits.named(name),
+            None => elsewhere(f)?,
+        },
     };
     Some(Kind::Exit {
         vcpu: f.u32(0),
@@ -176,6 +182,21 @@ fn exit<'a>(f: &Fields<'_, 'a>) -> Option<Kind<'a>> {
         rip: f.u64(2).unwrap_or(0),
         interrupt: f.u32(4).unwrap_or(0),
     })
+}
+
+/// The reason of an exit on arm64 or RISC-V.
+fn elsewhere(f: &Fields<'_, '_>) -> Option<ExitReason> {
+    if let Some(class) = f.u64(5) {
+        let ret = f.u64(6).or(match f.str(6) {
+            Some(b"IRQ") => Some(0),
+            Some(b"SERROR") => Some(1),
+            // Kernels before 4.4 print no type, and trace traps alone with a class.
+            Some(b"TRAP") | None => Some(2),
+            Some(_) => Some(u64::MAX),
+        });
+        return Some(ExitReason::arm64(ret?, class));
+    }
+    f.u64(7).map(ExitReason::riscv)
 }
 
 fn switch<'a>(f: &Fields<'_, 'a>) -> Option<Kind<'a>> {

@@ -2,7 +2,7 @@
 //! A recorded trace as a source of events.
 
 use steady_events::{About, Cut, Event, EventSource, Loss, ReadError, probe};
-use steady_tracefile::{Format, Source};
+use steady_tracefile::Source;
 
 use crate::decoder::Decoder;
 
@@ -37,7 +37,7 @@ impl EventSource for TraceEvents<'_> {
         let about = self.source.about();
         // Text describes no events ahead; there the probes are taken to be those of `steady
         // record`.
-        let is_text = matches!(about.format, Format::FtraceText | Format::PerfScript);
+        let is_text = about.format.is_text();
         let described = about.event(probe::GROUP, "boost_return").is_some();
         About {
             format: about.format.to_string(),
@@ -46,6 +46,7 @@ impl EventSource for TraceEvents<'_> {
             clock_is_ns: about.clock_is_ns,
             pcpus: Some(about.cpus).filter(|&cpus| cpus > 0),
             boost_returns: is_text || described,
+            exit_names: self.decoder.exit_names(),
         }
     }
 
@@ -70,6 +71,12 @@ impl EventSource for TraceEvents<'_> {
             }),
             undescribed: loss.unknown_events.values().sum(),
             other_records: loss.other_records,
+            unread_lines: loss.unread_lines,
+            unread: loss
+                .unread
+                .iter()
+                .map(|damage| format!("{}: {}", damage.place, damage.what))
+                .collect(),
             out_of_order: loss.out_of_order,
             damaged: loss.damage_count,
             damage: damage

@@ -35,6 +35,8 @@ pub struct OfVcpu {
     pub halts: Vec<(u64, u64)>,
     /// Hypercalls by number: send IPI (10), yield to (11), others.
     pub hypercalls: [u64; 3],
+    /// Whether its guest was seen in the upper half of its address space.
+    pub wide: bool,
     last: Option<(ExitReason, u64)>,
 }
 
@@ -47,12 +49,20 @@ pub struct Seen {
     pub exit: u64,
     /// Exits with a reason that no table has.
     pub unknown_exit: u64,
+    /// Exits of pause loops.
+    pub pause_exit: u64,
+    /// Exits of hosts with pause loops, local APICs and PV calls: of x86.
+    pub x86_exit: u64,
     /// `sched_switch`.
     pub switch: u64,
     /// `sched_wakeup`.
     pub wakeup: u64,
     /// `kvm_apic_accept_irq`.
     pub accepted: u64,
+    /// `kvm_hypercall`.
+    pub hypercall: u64,
+    /// `kvm_pv_tlb_flush`.
+    pub pv_flush: u64,
     /// `kvm_msr` or `kvm_apic`.
     pub timer_write: u64,
     /// `local_timer_entry`.
@@ -67,6 +77,8 @@ pub struct Seen {
     pub boost: u64,
     /// Its return probe.
     pub boost_return: u64,
+    /// `kvm_wfx_arm64`.
+    pub guest_wait: u64,
     /// `csd_queue_cpu` or probes on the flush.
     pub guest_call: u64,
     /// `kvm_userspace_exit`.
@@ -157,11 +169,15 @@ impl Analysis {
             Kind::Entry { .. } => &mut seen.entry,
             Kind::Exit { reason, .. } => {
                 seen.unknown_exit += u64::from(reason.known_name().is_none());
+                seen.pause_exit += u64::from(reason.is_pause());
+                seen.x86_exit += u64::from(reason.isa.is_x86());
                 &mut seen.exit
             }
             Kind::Switch { .. } => &mut seen.switch,
             Kind::Wakeup { .. } => &mut seen.wakeup,
             Kind::IpiAccepted { .. } => &mut seen.accepted,
+            Kind::Hypercall { .. } => &mut seen.hypercall,
+            Kind::PvTlbFlush { .. } => &mut seen.pv_flush,
             Kind::MsrWrite { .. } | Kind::ApicWrite { .. } | Kind::TimerProgrammed { .. } => {
                 &mut seen.timer_write
             }
@@ -175,6 +191,10 @@ impl Analysis {
             Kind::UserExit { .. } => &mut seen.user_exit,
             Kind::HostIrq { .. } => &mut seen.host_irq,
             Kind::Port { .. } | Kind::Mmio { .. } | Kind::PageFault { .. } => &mut seen.access,
+            Kind::GuestWait { event } => {
+                seen.pause_exit += u64::from(event);
+                &mut seen.guest_wait
+            }
             Kind::Remedy(_) | Kind::Counted { .. } => return self.remedies.event(event),
             _ => return,
         };
@@ -202,6 +222,7 @@ impl OfVcpu {
         match event.kind {
             Kind::Exit { reason, rip, .. } => self.exit(reason, rip, time_ns, waits),
             Kind::Entry { .. } => self.entry(time_ns),
+            Kind::GuestWait { event } => self.guest_wait(event, time_ns, waits),
             Kind::PleWindow { window } => self.pauses.window = Some(window),
             Kind::Hypercall { nr } => {
                 let at = match nr {
@@ -218,9 +239,10 @@ impl OfVcpu {
     fn exit(&mut self, reason: ExitReason, rip: u64, time_ns: u64, waits: bool) {
         self.exits.exit(reason, time_ns);
         self.last = Some((reason, rip));
+        self.wide |= rip >> 63 == 1;
         if reason.is_pause() {
             self.pauses.exit(rip, time_ns, waits);
-        } else {
+        } else if !reason.is_wfx() {
             self.pauses.other_exit();
         }
         if reason.is_halt() {
@@ -229,6 +251,25 @@ impl OfVcpu {
                 None if self.halts.len() < MOST_HALT_PLACES => self.halts.push((rip, 1)),
                 None => {}
             }
+        }
+    }
+
+    /// What arm64's last exit was for: `wfe`, which is how its guests spin, or `wfi`, a halt.
+    fn guest_wait(&mut self, event: bool, time_ns: u64, waits: bool) {
+        let Some((_, rip)) = self.last.filter(|(reason, _)| reason.is_wfx()) else {
+            return;
+        };
+        let told = if event {
+            ExitReason::ARM64_WFE
+        } else {
+            ExitReason::ARM64_WFI
+        };
+        self.exits.told(told);
+        self.last = Some((told, rip));
+        if event {
+            self.pauses.exit(rip, time_ns, waits);
+        } else {
+            self.pauses.other_exit();
         }
     }
 

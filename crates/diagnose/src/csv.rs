@@ -76,16 +76,18 @@ fn known(number: Option<u64>) -> String {
 
 fn exits(diagnosis: &Diagnosis) -> String {
     let head = [
-        "isa", "code", "reason", "exits", "time_ns", "min_ns", "mean_ns", "p99_ns", "max_ns",
+        "isa", "code", "reason", "exits", "untimed", "time_ns", "min_ns", "mean_ns", "p99_ns",
+        "max_ns",
     ];
     each(diagnosis, head, |vm| {
         let rows = vm.exits.iter().map(|row| {
             let time = &row.time_ns;
             [
                 row.isa.clone(),
-                row.code.to_string(),
+                known(row.code),
                 row.name.clone(),
-                time.count.to_string(),
+                row.count.to_string(),
+                row.untimed.to_string(),
                 time.total.to_string(),
                 time.min.to_string(),
                 time.mean.to_string(),
@@ -117,7 +119,7 @@ fn vcpus(diagnosis: &Diagnosis) -> String {
                 vcpu.tid.to_string(),
                 vcpu.comm.clone(),
                 vcpu.exits.to_string(),
-                vcpu.exit_ns.to_string(),
+                known(vcpu.exit_ns),
                 vcpu.pause_exits.to_string(),
                 known(vcpu.steal_ns),
                 known(vcpu.wakeup_wait_ns),
@@ -147,8 +149,8 @@ fn pauses(diagnosis: &Diagnosis) -> String {
                 place.rip.clone(),
                 place.cause.words().to_owned(),
                 place.exits.to_string(),
-                place.ipi_pending.to_string(),
-                place.spun_ns.to_string(),
+                known(place.ipi_pending),
+                known(place.spun_ns),
                 place.longest_run.to_string(),
             ]
         });

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use steady_events::{About, Event, EventSource, Loss, ReadError};
+use steady_events::{About, Event, EventSource, Loss, ReadError, RipClass};
 
 use crate::analysis::{Analysis, Effect};
 use crate::build::{Builder, Names};
 use crate::findings;
+use crate::judged;
 use crate::missing;
 use crate::model::{
     Diagnosis, Finding, SCHEMA, SymbolsTable, TraceDiagnosis, VERSION, VmTable, ground_word,
@@ -168,6 +169,7 @@ impl<'s> Diagnoser<'s> {
                 symbols: self.symbols.as_ref().map(|(symbols, _)| *symbols),
                 shift: shift.map_or(0, |shift| shift.bytes),
             },
+            exit_names: &about.exit_names,
             tick_hz: self.tick_hz,
             span_ns: end_ns - begin_ns,
             zero_ns,
@@ -191,6 +193,7 @@ impl<'s> Diagnoser<'s> {
             loss: missing::loss(loss, analysis),
             missing: missing::rows(analysis, about.clock_is_ns, shift),
             saw_host_irqs: analysis.seen.host_irq > 0,
+            judged: judged::of(analysis, loss, shift),
             symbols: self
                 .symbols
                 .as_ref()
@@ -222,7 +225,7 @@ impl<'s> Diagnoser<'s> {
             let places = vcpu.pauses.places.iter();
             pauses.extend(
                 places
-                    .filter(|(rip, _)| **rip >> 63 == 1)
+                    .filter(|(rip, _)| RipClass::of(**rip, vcpu.wide) != Some(RipClass::User))
                     .map(|(&rip, p)| (rip, p.exits)),
             );
             halts.extend(vcpu.halts.iter().copied());

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! VM exits of one vCPU by reason: how many, and how long until the next entry.
 //!
-//! Counted as `perf kvm stat` does (`tools/perf/builtin-kvm.c`): an exit counts once its thread
-//! enters a guest again, and its time is that between the two. An exit that is followed by another
-//! without an entry between is replaced by it.
+//! Timed as `perf kvm stat` does (`tools/perf/builtin-kvm.c`): once its thread enters a guest
+//! again, and its time is that between the two. An exit that is followed by another without an
+//! entry between has no time; perf forgets it, here it is counted apart.
+
+use std::collections::BTreeMap;
 
 use steady_events::ExitReason;
 use steady_measures::Histogram;
@@ -14,19 +16,36 @@ const MOST_REASONS: usize = 256;
 /// Exits of one vCPU.
 #[derive(Debug, Default)]
 pub struct Exits {
-    /// By reason, in the order in which they were seen.
+    /// Times by reason, in the order in which they were seen.
     pub by_reason: Vec<(ExitReason, Histogram)>,
     open: Option<(ExitReason, u64)>,
-    /// Exits that no entry followed, and those of reasons beyond the bound.
+    /// Exits without a time, by reason.
+    pub untimed: BTreeMap<ExitReason, u64>,
+    /// All exits without a time, those of reasons beyond the bound among them.
     pub uncounted: u64,
 }
 
 impl Exits {
     /// An exit.
     pub fn exit(&mut self, reason: ExitReason, time_ns: u64) {
-        if self.open.replace((reason, time_ns)).is_some() {
-            self.uncounted += 1;
+        if let Some((before, _)) = self.open.replace((reason, time_ns)) {
+            self.without_time(before);
         }
+    }
+
+    /// What the exit that is under way was for shows only now.
+    pub fn told(&mut self, reason: ExitReason) {
+        if let Some((open, _)) = &mut self.open {
+            *open = reason;
+        }
+    }
+
+    fn without_time(&mut self, reason: ExitReason) {
+        self.uncounted += 1;
+        if self.untimed.len() < MOST_REASONS || self.untimed.contains_key(&reason) {
+            *self.untimed.entry(reason).or_default() += 1;
+        }
+        assert!(self.untimed.len() <= MOST_REASONS, "memory stays bounded");
     }
 
     /// An entry; gives the exit that it ends and how long it took.
@@ -34,7 +53,7 @@ impl Exits {
         let (reason, since_ns) = self.open.take()?;
         // A clock that went backwards gives no time.
         let Some(took_ns) = time_ns.checked_sub(since_ns) else {
-            self.uncounted += 1;
+            self.without_time(reason);
             return None;
         };
         let place = self
@@ -58,8 +77,8 @@ impl Exits {
 
     /// The trace is over.
     pub fn finish(&mut self) {
-        if self.open.take().is_some() {
-            self.uncounted += 1;
+        if let Some((reason, _)) = self.open.take() {
+            self.without_time(reason);
         }
     }
 }
@@ -87,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exit_without_an_entry_counts_nowhere_but_as_uncounted() {
+    fn an_exit_without_an_entry_is_counted_by_its_reason_and_has_no_time() {
         let mut exits = Exits::default();
         exits.exit(PAUSE, 100);
         exits.exit(HLT, 200);
@@ -95,5 +114,6 @@ mod tests {
         exits.exit(HLT, 300);
         exits.finish();
         assert_eq!((exits.uncounted, exits.by_reason.len()), (2, 1));
+        assert_eq!(exits.untimed, [(HLT, 1), (PAUSE, 1)].into());
     }
 }

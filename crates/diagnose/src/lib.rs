@@ -21,6 +21,7 @@ mod diagnoser;
 mod exits;
 mod findings;
 mod guest;
+mod judged;
 mod machine;
 mod missing;
 mod model;

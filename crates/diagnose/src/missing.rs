@@ -127,7 +127,13 @@ pub fn words(loss: &Loss) -> String {
             loss.undescribed
         )
     });
-    let words: Vec<String> = cut.into_iter().chain(undescribed).collect();
+    let unread = loss.unread_lines;
+    let unread = (unread > 0).then(|| {
+        let first = loss.unread.first().map_or("", String::as_str);
+        format!("{unread} lines could not be read, the first: {first}")
+    });
+    let words = cut.into_iter().chain(undescribed).chain(unread);
+    let words: Vec<String> = words.collect();
     if words.is_empty() {
         return String::new();
     }
@@ -147,6 +153,12 @@ pub fn loss(loss: &Loss, analysis: &Analysis) -> LossTable {
         }),
         undescribed: loss.undescribed,
         other_records: loss.other_records,
+        unread_lines: loss.unread_lines,
+        unread_permille: permille(
+            loss.unread_lines,
+            loss.unread_lines.saturating_add(analysis.seen.all),
+        ),
+        unread: loss.unread.iter().take(DAMAGE_KEPT).cloned().collect(),
         out_of_order: loss.out_of_order,
         damaged: loss.damaged,
         damage: loss.damage.iter().take(DAMAGE_KEPT).cloned().collect(),

@@ -116,8 +116,8 @@ fn a_spinner_in_smp_call_function_nearly_always_has_an_ipi_under_way_and_others_
     // Two sources that know nothing of each other: the symbol, and the APIC's events.
     for row in &diagnosis.traces[0].vms[0].pauses.as_ref().unwrap().by_place {
         match row.cause {
-            Cause::IpiWait => assert!(row.ipi_pending * 10 >= row.exits * 9, "{row:?}"),
-            _ => assert!(row.ipi_pending * 10 <= row.exits, "{row:?}"),
+            Cause::IpiWait => assert!(row.ipi_pending.unwrap() * 10 >= row.exits * 9, "{row:?}"),
+            _ => assert!(row.ipi_pending.unwrap() * 10 <= row.exits, "{row:?}"),
         }
     }
 }

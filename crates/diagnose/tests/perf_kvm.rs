@@ -162,11 +162,15 @@ fn the_tables_are_those_of_perf(trace: &str, text: &str, processes: [u32; 2]) {
         let report = &expected[&format!("--vcpu {number}")];
         assert_eq!(&as_perf_prints(&reasons), report);
         let vcpus = vms.iter().flat_map(|vm| &vm.vcpus);
-        let (count, total) = vcpus
-            .filter(|vcpu| vcpu.number == number)
-            .fold((0, 0), |(count, total), vcpu| {
-                (count + vcpu.exits, total + vcpu.exit_ns)
-            });
+        let (count, total) =
+            vcpus
+                .filter(|vcpu| vcpu.number == number)
+                .fold((0, 0), |(count, total), vcpu| {
+                    (
+                        count + vcpu.exits - vcpu.untimed,
+                        total + vcpu.exit_ns.unwrap(),
+                    )
+                });
         let total = format!("{:.2}", total as f64 / 1000.0);
         assert!(report.contains(&format!(
             "Total Samples:{count}, Total events handled time:{total}us."

@@ -211,6 +211,11 @@ pub enum Kind<'a> {
         /// What.
         value: u64,
     },
+    /// What arm64's last exit of this thread's vCPU was for (`kvm_wfx_arm64`).
+    GuestWait {
+        /// True for `wfe`, which waits for an event and so for a lock; false for `wfi`, a halt.
+        event: bool,
+    },
     /// A halted vCPU goes on (`kvm_vcpu_wakeup`).
     HaltEnd {
         /// How long it was halted, in nanoseconds.

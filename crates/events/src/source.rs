@@ -26,6 +26,9 @@ pub struct About {
     pub pcpus: Option<u32>,
     /// Whether each [`crate::Kind::BoostTry`] is answered by a [`crate::Kind::BoostReturn`].
     pub boost_returns: bool,
+    /// Names of exits that no table has ([`crate::ExitReason::nameless`]), in the order in which
+    /// they were seen.
+    pub exit_names: Vec<String>,
 }
 
 impl About {
@@ -40,6 +43,7 @@ impl About {
             clock_is_ns: true,
             pcpus: Some(pcpus),
             boost_returns: true,
+            exit_names: Vec::new(),
         }
     }
 }
@@ -66,6 +70,10 @@ pub struct Loss {
     pub undescribed: u64,
     /// Records or lines that are no events.
     pub other_records: u64,
+    /// Lines of text that could not be read.
+    pub unread_lines: u64,
+    /// The first of them: where and what.
+    pub unread: Vec<String>,
     /// Events that came after later ones.
     pub out_of_order: u64,
     /// Damaged places.

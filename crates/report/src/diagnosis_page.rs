@@ -187,7 +187,7 @@ fn of_vm(id: String, vm: &VmTable) -> Vm<'_> {
                     row.function.clone().unwrap_or_else(|| row.rip.clone()),
                     row.cause.words().to_owned(),
                     humane::grouped(row.exits),
-                    time(row.spun_ns),
+                    known(row.spun_ns, time),
                     humane::grouped(row.longest_run),
                 ]
             })
@@ -275,10 +275,14 @@ fn charts(id: &str, vm: &VmTable) -> Vec<(&'static str, String)> {
         }
     }
     if let Some(table) = &vm.preemption {
-        let rows = [
-            ("descheduled", &table.descheduled_ns),
-            ("after wake-up", &table.wakeup_ns),
-        ];
+        let woken = table
+            .wakeup_ns
+            .iter()
+            .map(|spread| ("after wake-up", spread));
+        let rows: Vec<(&str, &Spread)> = [("descheduled", &table.descheduled_ns)]
+            .into_iter()
+            .chain(woken)
+            .collect();
         if let Some(svg) = curve(&format!("{id}-steal"), "Ready but not running", &rows) {
             charts.push(("Times ready but not running", svg));
         }
@@ -328,7 +332,7 @@ fn reasons(id: &str, vm: &VmTable) -> String {
             parts,
         }
     };
-    let count: u64 = vm.exits.iter().map(|row| row.time_ns.count).sum();
+    let count: u64 = vm.exits.iter().map(|row| row.count).sum();
     let total: u64 = vm.exits.iter().map(|row| row.time_ns.total).sum();
     let stacks = [
         stack("count", |row| row.count_permille, humane::grouped(count)),

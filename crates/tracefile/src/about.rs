@@ -24,6 +24,16 @@ pub enum Format {
     FtraceText,
     /// Text of `perf script`.
     PerfScript,
+    /// Text of `perf trace`.
+    PerfTrace,
+}
+
+impl Format {
+    /// Whether fields are read from printed text.
+    #[must_use]
+    pub fn is_text(self) -> bool {
+        matches!(self, Self::FtraceText | Self::PerfScript | Self::PerfTrace)
+    }
 }
 
 impl fmt::Display for Format {
@@ -34,6 +44,7 @@ impl fmt::Display for Format {
             Self::PerfData { pipe: true } => f.write_str("perf.data (pipe mode)"),
             Self::FtraceText => f.write_str("ftrace text"),
             Self::PerfScript => f.write_str("perf script text"),
+            Self::PerfTrace => f.write_str("perf trace text"),
         }
     }
 }
@@ -108,6 +119,8 @@ pub struct About {
     pub clock_is_ns: bool,
     /// The step of the time stamps in nanoseconds: 1, or 1000 where text was printed in µs.
     pub resolution_ns: u64,
+    /// False if records do not tell their CPU: [`crate::Record::cpu`] then is `u32::MAX`.
+    pub has_cpus: bool,
     /// How many CPUs the recorded machine had, or how many the trace has data of.
     pub cpus: u32,
     /// Names of ftrace's instances; index 0 is the top one, named "".
@@ -146,6 +159,7 @@ impl About {
             clock: None,
             clock_is_ns: true,
             resolution_ns: 1,
+            has_cpus: true,
             cpus: 0,
             instances: vec![String::new()],
             trace_id: None,

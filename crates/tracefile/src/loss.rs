@@ -7,6 +7,9 @@ use crate::error::{Fault, Place};
 
 /// How many descriptions of damage are kept; further ones are only counted.
 const DAMAGE_KEPT: usize = 16;
+/// How many unread lines are shown, and how many bytes of each.
+const UNREAD_KEPT: usize = 3;
+const UNREAD_SHOWN: usize = 120;
 /// How many unknown event numbers are told apart; a damaged trace can hold 65536.
 const UNKNOWN_KEPT: usize = 1024;
 
@@ -56,6 +59,10 @@ pub struct Loss {
     pub unknown_events: BTreeMap<u64, u64>,
     /// Records, or lines of text, that are no tracepoint events and were passed over: how many.
     pub other_records: u64,
+    /// Lines of text that should be events or remarks and could not be read: how many.
+    pub unread_lines: u64,
+    /// The first of these lines, shortened, with escapes for what is no ASCII.
+    pub unread: Vec<Damage>,
     /// Records that came after one with a later time stamp.
     pub out_of_order: u64,
     /// The first damaged places.
@@ -83,6 +90,7 @@ impl Loss {
             && self.cpus.values().all(|c| c.gaps == 0)
             && self.truncated.is_none()
             && self.unknown_events.is_empty()
+            && self.unread_lines == 0
             && self.out_of_order == 0
             && self.damage_count == 0
     }
@@ -112,6 +120,22 @@ impl Loss {
         assert!(
             told <= self.damage_count,
             "damage that is told of was counted"
+        );
+    }
+
+    /// Notes a line that cannot be read.
+    pub(crate) fn unread_line(&mut self, place: Place, line: &[u8]) {
+        self.unread_lines = self.unread_lines.saturating_add(1);
+        if self.unread.len() < UNREAD_KEPT {
+            let what = line[..line.len().min(UNREAD_SHOWN)]
+                .escape_ascii()
+                .to_string();
+            self.unread.push(Damage { place, what });
+        }
+        let told = u64::try_from(self.unread.len()).unwrap_or(u64::MAX);
+        assert!(
+            told <= self.unread_lines,
+            "a line that is shown was counted"
         );
     }
 

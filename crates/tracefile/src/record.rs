@@ -12,7 +12,7 @@ use crate::text::body::{self, Shape, TextField, TextValue};
 pub struct Record<'a> {
     /// When, in nanoseconds of the trace's clock (see [`crate::About::clock_is_ns`]).
     pub time_ns: u64,
-    /// On which CPU of the recorded machine.
+    /// On which CPU of the recorded machine; `u32::MAX` if the trace does not tell.
     pub cpu: u32,
     /// In which thread; 0 is a CPU's idle task.
     pub pid: i32,

@@ -61,14 +61,52 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
         return Err(none.into());
     }
     let diagnosis = diagnoser.finish();
+    let mostly_unread = unread(&diagnosis);
     match failed {
         Some(error) if diagnosis.traces.is_empty() => Err(error),
         Some(error) => {
             show(arguments, &diagnosis)?;
             Err(error)
         }
-        None => show(arguments, &diagnosis),
+        None => {
+            show(arguments, &diagnosis)?;
+            Ok(if mostly_unread {
+                ExitCode::from(MOSTLY_UNREAD)
+            } else {
+                ExitCode::SUCCESS
+            })
+        }
     }
+}
+
+/// The exit code where more lines of a trace were not read than were.
+const MOSTLY_UNREAD: u8 = 2;
+
+/// Says of each trace, before all else, which share of its lines was not read; whether of any it
+/// is the most.
+fn unread(diagnosis: &Diagnosis) -> bool {
+    let traces = diagnosis.traces.iter();
+    for trace in traces.clone().filter(|trace| trace.loss.unread_lines > 0) {
+        let loss = &trace.loss;
+        eprintln!(
+            "steady: {}: {} of {} lines could not be read ({}.{} %), the first: {}",
+            trace.name,
+            loss.unread_lines,
+            loss.unread_lines.saturating_add(trace.events),
+            loss.unread_permille / 10,
+            loss.unread_permille % 10,
+            loss.unread.first().map_or("–", String::as_str)
+        );
+    }
+    let mut most = traces.filter(|trace| trace.loss.unread_permille > 500);
+    let found = most.next().is_some();
+    if found {
+        eprintln!(
+            "steady: most of it is not of the trace's format, so what follows says little; expected \
+             the text of ftrace's trace file, trace-cmd report, perf script or perf trace"
+        );
+    }
+    found
 }
 
 fn one(

@@ -4,9 +4,10 @@
 mod spin;
 mod waits;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use steady_events::ExitReason;
+use steady_events::{ExitReason, Isa, RipClass};
 use steady_measures::Ratio;
 
 use crate::analysis::{Analysis, OfVcpu};
@@ -42,18 +43,11 @@ pub struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// The function and the cause of spinning at a place.
+    /// The function and the cause of spinning at a place; `wide` as [`RipClass::of`] has it.
     #[must_use]
-    pub fn of(&self, rip: u64) -> (Option<String>, Cause) {
-        if rip >> 63 == 0 {
-            return (
-                None,
-                if rip == 0 {
-                    Cause::Unknown
-                } else {
-                    Cause::UserSpin
-                },
-            );
+    pub fn of(&self, rip: u64, wide: bool) -> (Option<String>, Cause) {
+        if RipClass::of(rip, wide) == Some(RipClass::User) {
+            return (None, Cause::UserSpin);
         }
         let place = rip.checked_sub(self.shift);
         let name = place.and_then(|place| self.symbols?.name(place));
@@ -68,6 +62,8 @@ pub struct Builder<'a> {
     pub analysis: &'a Analysis,
     /// Names of places.
     pub names: Names<'a>,
+    /// Names of exits that no table has ([`steady_events::About::exit_names`]).
+    pub exit_names: &'a [String],
     /// Ticks in a second of the guests' kernels.
     pub tick_hz: u64,
     /// From the first to the last event.
@@ -130,7 +126,7 @@ impl Builder<'_> {
         let mut ids = ids.to_vec();
         ids.sort_by_key(|&id| self.analysis.machine.vcpus[id].number);
         let exits = self.exits(&ids);
-        let all: u64 = exits.iter().map(|row| row.time_ns.count).sum();
+        let all: u64 = exits.iter().map(|row| row.count).sum();
         VmTable {
             name: format!("vm{}", at + 1),
             vcpus: ids.iter().map(|&id| self.vcpu(id)).collect(),
@@ -142,6 +138,17 @@ impl Builder<'_> {
             waits: self.waits(&ids),
             exits,
         }
+    }
+
+    /// Whether any of these vCPUs was seen in the upper half of its address space.
+    fn wide(&self, ids: &[VcpuId]) -> bool {
+        ids.iter().any(|&id| self.of(id).wide)
+    }
+
+    /// A reason's name, also of one that only the trace has a name for.
+    fn reason(&self, reason: ExitReason) -> String {
+        let own = reason.name_at().and_then(|at| self.exit_names.get(at));
+        own.cloned().unwrap_or_else(|| reason.to_string())
     }
 
     fn of(&self, id: VcpuId) -> &OfVcpu {
@@ -158,56 +165,68 @@ impl Builder<'_> {
             .iter()
             .map(|(reason, times)| (*reason, Spread::from(times)))
             .collect();
-        let pauses = spreads.iter().filter(|(reason, _)| reason.is_pause());
+        let timed = spreads.iter().map(|(reason, time)| (*reason, time.count));
+        let untimed = of
+            .exits
+            .untimed
+            .iter()
+            .map(|(reason, count)| (*reason, *count));
+        let counts = || timed.clone().chain(untimed.clone());
+        let pauses = counts().filter(|(reason, _)| reason.is_pause());
         let off = Spread::from(&of.preempt.descheduled_ns);
         VcpuTable {
             number: vcpu.number,
             tid: vcpu.tid,
             comm: vcpu.comm.clone(),
-            exits: spreads.iter().map(|(_, time)| time.count).sum(),
-            exit_ns: total(spreads.iter().map(|(_, time)| time.total)),
-            pause_exits: pauses.map(|(_, time)| time.count).sum(),
+            exits: counts().map(|(_, count)| count).sum(),
+            untimed: untimed.clone().map(|(_, count)| count).sum(),
+            exit_ns: (seen.entry > 0).then(|| total(spreads.iter().map(|(_, time)| time.total))),
+            pause_exits: pauses.map(|(_, count)| count).sum(),
             steal_ns: scheduled.then_some(off.total),
             wakeup_wait_ns: (scheduled && seen.wakeup > 0)
                 .then(|| Spread::from(&of.preempt.wakeup_ns).total),
             descheduled: scheduled.then_some(of.preempt.marked + of.preempt.unmarked),
-            unmarked: scheduled.then_some(of.preempt.unmarked),
+            unmarked: (scheduled && seen.x86_exit > 0).then_some(of.preempt.unmarked),
         }
     }
 
     fn exits(&self, ids: &[VcpuId]) -> Vec<ExitRow> {
-        let mut by_reason: BTreeMap<ExitReason, Spread> = BTreeMap::new();
+        let mut by_reason: BTreeMap<ExitReason, (Spread, u64)> = BTreeMap::new();
         for &id in ids {
-            for (reason, times) in &self.of(id).exits.by_reason {
-                merge(by_reason.entry(*reason).or_default(), &Spread::from(times));
+            let exits = &self.of(id).exits;
+            for (reason, times) in &exits.by_reason {
+                let (into, _) = by_reason.entry(*reason).or_default();
+                merge(into, &Spread::from(times));
+            }
+            for (reason, count) in &exits.untimed {
+                by_reason.entry(*reason).or_default().1 += count;
             }
         }
-        let (mut count, mut time) = (0, 0);
-        for spread in by_reason.values() {
-            count += spread.count;
+        let (mut all, mut time) = (0, 0);
+        for (spread, untimed) in by_reason.values() {
+            all += spread.count + untimed;
             add(&mut time, spread.total);
         }
         let mut about = self.about(ids);
-        let mut rows: Vec<ExitRow> = by_reason
-            .into_iter()
-            .map(|(reason, spread)| (about.remove(&reason).unwrap_or_default(), reason, spread))
-            .map(|((own_ns, about), reason, spread)| ExitRow {
-                own_ns,
-                about,
+        let row = |(reason, (spread, untimed)): (ExitReason, (Spread, u64))| {
+            let (own_ns, about) = about.remove(&reason).unwrap_or_default();
+            ExitRow {
                 isa: reason.isa.word().to_owned(),
-                code: reason.code,
-                name: reason.to_string(),
-                count_permille: permille(spread.count, count),
+                code: reason.known_code(),
+                name: self.reason(reason),
+                count: spread.count + untimed,
+                untimed,
+                count_permille: permille(spread.count + untimed, all),
                 time_permille: permille(spread.total, time),
                 time_ns: spread,
-            })
-            .collect();
-        rows.sort_by(|a, b| {
-            b.time_ns
-                .total
-                .cmp(&a.time_ns.total)
-                .then(a.code.cmp(&b.code))
-        });
+                own_ns,
+                about,
+            }
+        };
+        let mut rows: Vec<ExitRow> = by_reason.into_iter().map(row).collect();
+        // Without times, as where no entry was recorded, most exits first.
+        let rank = |row: &ExitRow| Reverse((row.time_ns.total, row.count));
+        rows.sort_by(|a, b| (rank(a), a.code, &a.name).cmp(&(rank(b), b.code, &b.name)));
         rows
     }
 
@@ -225,19 +244,18 @@ impl Builder<'_> {
         }
         let pv_flushes = ids.iter().map(|&id| self.of(id).preempt.pv_flushes).sum();
         let pv_ipis = ids.iter().map(|&id| self.of(id).hypercalls[0]).sum();
+        let seen = &self.analysis.seen;
+        let rows = Receiver::ALL.iter().zip(delays);
+        let rows = rows.map(|(receiver, delay_ns)| ReceiverRow {
+            receiver: receiver.name().to_owned(),
+            delay_ns,
+        });
         (call_ns.count + pv_flushes + pv_ipis > 0).then(|| CallTable {
             inferred: true,
-            call_ns,
-            by_receiver: Receiver::ALL
-                .iter()
-                .zip(delays)
-                .map(|(receiver, delay_ns)| ReceiverRow {
-                    receiver: receiver.name().to_owned(),
-                    delay_ns,
-                })
-                .collect(),
-            pv_flushes,
-            pv_ipis,
+            call_ns: (seen.accepted > 0).then_some(call_ns),
+            by_receiver: rows.filter(|_| seen.accepted > 0).collect(),
+            pv_flushes: (seen.pv_flush > 0).then_some(pv_flushes),
+            pv_ipis: (seen.hypercall > 0).then_some(pv_ipis),
             worst: self.worst_call(ids),
         })
     }
@@ -245,12 +263,13 @@ impl Builder<'_> {
     fn timers(&self, ids: &[VcpuId], exits: &[ExitRow]) -> TimerTable {
         let seen = &self.analysis.seen;
         let sum = |of: fn(&OfVcpu) -> u64| total(ids.iter().map(|&id| of(self.of(id))));
-        let halts = exits
-            .iter()
-            .filter(|row| matches!((row.isa.as_str(), row.code), ("vmx", 12) | ("svm", 0x78)));
+        let halts = exits.iter().filter(|row| is_halt(row));
         let (idle_entries, idle_ns) = halts.fold((0, 0), |(count, time), row| {
-            (count + row.time_ns.count, total([time, row.time_ns.total]))
+            (count + row.count, total([time, row.time_ns.total]))
         });
+        let (exited, timed) = (seen.exit > 0, seen.exit > 0 && seen.entry > 0);
+        // Expiries show as exits where the host has the preemption timer.
+        let vmx = exits.iter().any(|row| row.isa == "vmx");
         let vcpus = u64::try_from(ids.len()).unwrap_or(u64::MAX);
         let load = Load {
             vcpus,
@@ -263,19 +282,20 @@ impl Builder<'_> {
         TimerTable {
             arms: (seen.timer_write > 0).then(|| sum(|v| v.timer.arms)),
             stops: (seen.timer_write > 0).then(|| sum(|v| v.timer.stops)),
-            expiry_exits: sum(|v| v.timer.expiry_exits),
+            expiry_exits: vmx.then(|| sum(|v| v.timer.expiry_exits)),
             delivered: (seen.accepted > 0).then(|| sum(|v| v.timer.delivered)),
             host_ticks: (seen.host_timer > 0).then(|| sum(|v| v.timer.host_ticks)),
             ticks_injected: (seen.tick_injected > 0).then(|| sum(|v| v.timer.injected)),
             ticks_taken: (seen.tick_taken > 0).then(|| sum(|v| v.timer.taken)),
-            guest_timer_ns: sum(|v| total([v.timer.arm_ns, v.timer.expiry_ns])),
+            guest_timer_ns: (timed && (vmx || seen.timer_write > 0))
+                .then(|| sum(|v| total([v.timer.arm_ns, v.timer.expiry_ns]))),
             host_tick_ns: (seen.host_timer > 0).then(|| sum(|v| v.timer.host_tick_ns)),
-            idle_entries,
-            idle_ns,
+            idle_entries: exited.then_some(idle_entries),
+            idle_ns: timed.then_some(idle_ns),
             tick_hz: self.tick_hz,
             periodic: load.periodic(),
-            tickless: load.tickless(),
-            paratick_at_most: load.paratick_at_most(),
+            tickless: timed.then(|| load.tickless()),
+            paratick_at_most: exited.then(|| load.paratick_at_most()),
         }
     }
 
@@ -296,7 +316,7 @@ impl Builder<'_> {
                 &Spread::from(&preempt.uninterruptible_ns),
             );
             let named = |reason: &Option<ExitReason>| {
-                reason.map_or_else(|| "not in the trace".to_owned(), |r| r.to_string())
+                reason.map_or_else(|| "not in the trace".to_owned(), |r| self.reason(r))
             };
             for (reason, count) in &preempt.after {
                 *after.entry(named(reason)).or_default() += count;
@@ -306,13 +326,15 @@ impl Builder<'_> {
             }
         }
         let sum = |of: fn(&OfVcpu) -> u64| total(ids.iter().map(|&id| of(self.of(id))));
+        let seen = &self.analysis.seen;
+        let left = seen.x86_exit > 0;
         Some(PreemptTable {
             descheduled_ns,
-            wakeup_ns,
+            wakeup_ns: (seen.wakeup > 0).then_some(wakeup_ns),
             after: counts_of(after.iter().map(|(name, count)| (name.as_str(), *count))),
-            marked: sum(|v| v.preempt.marked),
-            unmarked: sum(|v| v.preempt.unmarked),
-            unmarked_ns: sum(|v| v.preempt.unmarked_ns),
+            marked: left.then(|| sum(|v| v.preempt.marked)),
+            unmarked: left.then(|| sum(|v| v.preempt.unmarked)),
+            unmarked_ns: left.then(|| sum(|v| v.preempt.unmarked_ns)),
             blocked: sum(|v| v.preempt.blocked),
             worst_unmarked: self.worst_of(ids, |v| v.preempt.worst_unmarked),
             uninterruptible_ns,
@@ -322,6 +344,15 @@ impl Builder<'_> {
             worst_uninterruptible: self.worst_of(ids, |v| v.preempt.worst_uninterruptible),
         })
     }
+}
+
+/// Whether the exits of a row are halts.
+fn is_halt(row: &ExitRow) -> bool {
+    let isa = Isa::from_word(&row.isa);
+    let reason = isa
+        .zip(row.code)
+        .map(|(isa, code)| ExitReason { isa, code });
+    reason.is_some_and(ExitReason::is_halt)
 }
 
 /// Rows with their shares, most first.

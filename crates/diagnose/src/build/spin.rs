@@ -20,6 +20,10 @@ const PLACES_SHOWN: usize = 32;
 /// Pause-loop exits of several vCPUs by cause and by place.
 #[derive(Default)]
 struct Places {
+    /// Whether entries were recorded: without them it is not known for how long a guest spun.
+    timed: bool,
+    /// Whether interrupts were recorded.
+    interrupts: bool,
     causes: BTreeMap<Cause, CauseRow>,
     /// By function or address; beside each row the exits at its address.
     places: BTreeMap<String, (PlaceRow, u64)>,
@@ -38,14 +42,14 @@ impl Places {
             cause,
             exits: 0,
             permille: 0,
-            spun_ns: 0,
-            outside_ns: 0,
+            spun_ns: self.timed.then_some(0),
+            outside_ns: self.timed.then_some(0),
             in_runs: 0,
             runs: 0,
         });
         row.exits += place.exits;
-        add(&mut row.spun_ns, place.spun_ns);
-        add(&mut row.outside_ns, place.outside_ns);
+        add_known(&mut row.spun_ns, place.spun_ns);
+        add_known(&mut row.outside_ns, place.outside_ns);
         row.in_runs += place.in_runs;
         row.runs += place.runs;
         let key = function.clone().unwrap_or_else(|| hex(rip));
@@ -55,16 +59,16 @@ impl Places {
                 rip: hex(rip),
                 cause,
                 exits: 0,
-                ipi_pending: 0,
-                spun_ns: 0,
+                ipi_pending: self.interrupts.then_some(0),
+                spun_ns: self.timed.then_some(0),
                 longest_run: 0,
                 worst: None,
             };
             (row, 0)
         });
         row.exits += place.exits;
-        row.ipi_pending += place.ipi_pending;
-        add(&mut row.spun_ns, place.spun_ns);
+        add_known(&mut row.ipi_pending, place.ipi_pending);
+        add_known(&mut row.spun_ns, place.spun_ns);
         if place.longest > row.longest_run {
             row.longest_run = place.longest;
             row.worst = Some(worst);
@@ -76,23 +80,43 @@ impl Places {
     }
 }
 
+/// Adds to what is known.
+fn add_known(to: &mut Option<u64>, value: u64) {
+    if let Some(to) = to {
+        add(to, value);
+    }
+}
+
 impl Builder<'_> {
     pub(super) fn pauses(&self, ids: &[VcpuId], all_exits: u64) -> Option<PauseTable> {
         let mut runs = Spread::default();
-        let mut all = Places::default();
+        let seen = &self.analysis.seen;
+        let wide = self.wide(ids);
+        let mut all = Places {
+            timed: seen.entry > 0,
+            interrupts: seen.accepted > 0,
+            ..Places::default()
+        };
         for &id in ids {
             let pauses = &self.of(id).pauses;
             merge(&mut runs, &Spread::from(&pauses.lengths));
             for (&rip, place) in &pauses.places {
                 let (begin_ns, length_ns) = place.longest_when;
                 let worst = self.instance(begin_ns, length_ns, Some(id));
-                all.add(rip, self.names.of(rip), place, worst);
+                all.add(rip, self.names.of(rip, wide), place, worst);
             }
         }
-        let Places { causes, places } = all;
+        let Places {
+            timed,
+            causes,
+            places,
+            ..
+        } = all;
         let sum = |of: fn(&CauseRow) -> u64| total(causes.values().map(of));
         let (exits, in_runs) = (sum(|row| row.exits), sum(|row| row.in_runs));
-        let (spun_ns, outside_ns) = (sum(|row| row.spun_ns), sum(|row| row.outside_ns));
+        let times =
+            |of: fn(&CauseRow) -> Option<u64>| timed.then(|| total(causes.values().filter_map(of)));
+        let (spun_ns, outside_ns) = (times(|row| row.spun_ns), times(|row| row.outside_ns));
         if exits == 0 {
             return None;
         }
@@ -127,7 +151,7 @@ impl Builder<'_> {
         Some(RunRow {
             vcpu: self.analysis.machine.vcpus[id].number,
             rip: hex(run.rip),
-            function: self.names.of(run.rip).0,
+            function: self.names.of(run.rip, self.wide(ids)).0,
             begin_ns: run.begin_ns,
             length_ns: run.end_ns.saturating_sub(run.begin_ns),
             exits: run.exits,
@@ -144,6 +168,7 @@ impl Builder<'_> {
         if spins + tries + sum(|t| t.hinted) == 0 {
             return None;
         }
+        let wide = self.wide(ids);
         let mut outcomes: BTreeMap<Outcome, u64> = BTreeMap::new();
         let mut causes: BTreeMap<Cause, BTreeMap<Outcome, u64>> = BTreeMap::new();
         let mut instead = BTreeMap::new();
@@ -151,7 +176,7 @@ impl Builder<'_> {
         let mut delay_ns = Spread::default();
         for tally in &tallies {
             for (&rip, counts) in &tally.by_place {
-                let cause = self.names.of(rip).1;
+                let cause = self.names.of(rip, wide).1;
                 for (&outcome, count) in counts {
                     *outcomes.entry(outcome).or_default() += count;
                     *causes.entry(cause).or_default().entry(outcome).or_default() += count;
@@ -174,7 +199,7 @@ impl Builder<'_> {
         Some(BoostTable {
             spins,
             tries,
-            agreed: sum(|t| t.agreed),
+            agreed: (self.analysis.seen.boost_return > 0).then(|| sum(|t| t.agreed)),
             decided,
             ran_next,
             ran_next_permille: permille(ran_next, decided),

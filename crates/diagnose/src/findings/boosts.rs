@@ -55,7 +55,7 @@ pub fn boosts(context: &Context<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let pauses = context.vm.pauses.as_ref();
-    let wasted_ns = pauses.map_or(0, |pauses| pauses.outside_ns);
+    let wasted_ns = pauses.and_then(|pauses| pauses.outside_ns).unwrap_or(0);
     let mut findings = Vec::new();
     for failure in Failure::ALL {
         let row = boosts.outcomes.iter().find(|row| row.name == failure.name());

@@ -29,6 +29,7 @@ pub fn late_ns(calls: &CallTable) -> u64 {
 /// IPIs that wait for descheduled receivers.
 pub fn calls(context: &Context<'_>) -> Option<Finding> {
     let calls = context.vm.calls.as_ref()?;
+    let call_ns = calls.call_ns.as_ref()?;
     let of = |name: &str| calls.by_receiver.iter().find(|row| row.receiver == name);
     let (late, prompt) = (of("descheduled")?, of("running")?);
     let all: u64 = calls.by_receiver.iter().map(|row| row.delay_ns.count).sum();
@@ -48,10 +49,10 @@ pub fn calls(context: &Context<'_>) -> Option<Finding> {
             .ns("max", late.delay_ns.max)
             .ns("running_mean", prompt.delay_ns.mean),
         Evidence::new(EvidenceId::IpiCalls)
-            .count("calls", calls.call_ns.count)
-            .ns("mean", calls.call_ns.mean)
-            .ns("p99", calls.call_ns.p99)
-            .ns("max", calls.call_ns.max),
+            .count("calls", call_ns.count)
+            .ns("mean", call_ns.mean)
+            .ns("p99", call_ns.p99)
+            .ns("max", call_ns.max),
     ];
     finding.confidence = Confidence::Medium;
     let longer = late.delay_ns.mean > prompt.delay_ns.mean;
@@ -72,10 +73,11 @@ pub fn calls(context: &Context<'_>) -> Option<Finding> {
 /// vCPUs that PV TLB flush takes for running.
 pub fn unmarked(context: &Context<'_>) -> Option<Finding> {
     let table = context.vm.preemption.as_ref()?;
-    if table.unmarked < FEW {
+    let (marked, unmarked) = table.marked.zip(table.unmarked)?;
+    if unmarked < FEW {
         return None;
     }
-    let of_all = permille(table.unmarked, table.unmarked + table.marked);
+    let of_all = permille(unmarked, unmarked + marked);
     let after = table
         .after
         .iter()
@@ -84,10 +86,10 @@ pub fn unmarked(context: &Context<'_>) -> Option<Finding> {
     let mut finding = context.finding(FindingId::PreemptedUnmarked, 0, CauseId::UnmarkedByKvm);
     finding.evidence = vec![
         Evidence::new(EvidenceId::UnmarkedShare)
-            .count("unmarked", table.unmarked)
-            .count("all", table.unmarked + table.marked)
+            .count("unmarked", unmarked)
+            .count("all", unmarked + marked)
             .permille("share", of_all),
-        Evidence::new(EvidenceId::UnmarkedTime).ns("time", table.unmarked_ns),
+        Evidence::new(EvidenceId::UnmarkedTime).maybe_ns("time", table.unmarked_ns),
         listed(EvidenceId::UnmarkedAfter, after.take(4)),
     ];
     finding.checks = vec![unanswered(CheckId::KvmCountsThem)];
@@ -99,8 +101,8 @@ pub fn unmarked(context: &Context<'_>) -> Option<Finding> {
 /// Exits for the guest's timers.
 pub fn timers(context: &Context<'_>) -> Option<Finding> {
     let timers = &context.vm.timers;
-    let exits = timers.arms.unwrap_or(0) + timers.expiry_exits;
-    let all: u64 = context.vm.exits.iter().map(|row| row.time_ns.count).sum();
+    let exits = timers.arms.unwrap_or(0) + timers.expiry_exits.unwrap_or(0);
+    let all: u64 = context.vm.exits.iter().map(|row| row.count).sum();
     let of_all = permille(exits, all);
     let lost_ns = own_ns(context);
     if !context.matters(exits, lost_ns) || of_all < TIMER_SHARE {
@@ -111,25 +113,22 @@ pub fn timers(context: &Context<'_>) -> Option<Finding> {
         Evidence::new(EvidenceId::TimerExits)
             .maybe_count("arms", timers.arms)
             .maybe_count("stops", timers.stops)
-            .count("expiries", timers.expiry_exits)
+            .maybe_count("expiries", timers.expiry_exits)
             .permille("share", of_all),
         Evidence::new(EvidenceId::TimerTime).ns("time", lost_ns),
         Evidence::new(EvidenceId::TimerFormulas)
             .hz("tick", timers.tick_hz)
-            .count("idle_entries", timers.idle_entries)
+            .maybe_count("idle_entries", timers.idle_entries)
             .count("periodic", timers.periodic)
-            .count("tickless", timers.tickless)
-            .count("paratick_at_most", timers.paratick_at_most),
+            .maybe_count("tickless", timers.tickless)
+            .maybe_count("paratick_at_most", timers.paratick_at_most),
     ];
-    finding.checks = vec![match timers.arms {
+    finding.checks = vec![match timers.arms.zip(timers.tickless) {
         // Half as many again is what other timers of a kernel may take.
-        Some(arms) => check(
+        Some((_, tickless)) => check(
             CheckId::ArmsFollowTicks,
-            arms + timers.expiry_exits <= timers.tickless.saturating_mul(3) / 2,
-            vec![
-                number("arms", arms + timers.expiry_exits),
-                number("tickless", timers.tickless),
-            ],
+            exits <= tickless.saturating_mul(3) / 2,
+            vec![number("exits", exits), number("tickless", tickless)],
         ),
         None => unanswered(CheckId::ArmsFollowTicks),
     }];
@@ -155,7 +154,7 @@ pub fn timers(context: &Context<'_>) -> Option<Finding> {
 fn own_ns(context: &Context<'_>) -> u64 {
     let rows = context.vm.exits.iter();
     let of_row = |row: &crate::model::ExitRow| {
-        let expiry = row.isa == "vmx" && row.code == 52;
+        let expiry = row.isa == "vmx" && row.code == Some(52);
         let arming = row.about.iter().filter(|of| of.kind == "timer");
         if expiry {
             row.own_ns
@@ -168,7 +167,8 @@ fn own_ns(context: &Context<'_>) -> u64 {
 
 /// The time of all but one exit for each idle period.
 fn without_ticks(timers: &TimerTable, exits: u64, lost_ns: u64) -> u64 {
-    let left = permille(timers.paratick_at_most.min(exits), exits);
+    let kept = timers.paratick_at_most.unwrap_or(exits);
+    let left = permille(kept.min(exits), exits);
     lost_ns - lost_ns / 1000 * left.min(1000)
 }
 
@@ -178,7 +178,7 @@ pub fn unknown(context: &Context<'_>) -> Option<Finding> {
     let rows: Vec<_> = rows
         .filter(|row| row.name.starts_with("UNKNOWN_"))
         .collect();
-    let count: u64 = rows.iter().map(|row| row.time_ns.count).sum();
+    let count: u64 = rows.iter().map(|row| row.count).sum();
     if count == 0 {
         return None;
     }
@@ -188,7 +188,7 @@ pub fn unknown(context: &Context<'_>) -> Option<Finding> {
         .iter()
         .map(|row| {
             Evidence::new(EvidenceId::UnknownReason)
-                .count("exits", row.time_ns.count)
+                .count("exits", row.count)
                 .named("isa", &row.isa)
                 .named("reason", &row.name)
                 .ns("time", row.own_ns)

@@ -24,15 +24,14 @@ pub fn causes(context: &Context<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     let worth = |row: &&CauseRow| {
-        let took_ns = row.spun_ns.saturating_add(row.outside_ns);
-        context.matters(row.exits, took_ns)
+        context.matters(row.exits, row.took_ns())
     };
     let rows = pauses.by_cause.iter().filter(worth);
     rows.map(|row| cause(context, pauses, row)).collect()
 }
 
 fn cause(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Finding {
-    let lost_ns = row.spun_ns.saturating_add(row.outside_ns);
+    let lost_ns = row.took_ns();
     let (id, cause) = of_cause(row.cause);
     let places = pauses
         .by_place
@@ -45,8 +44,8 @@ fn cause(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Finding 
             .permille("share", row.permille)
             .count("all", pauses.exits),
         Evidence::new(EvidenceId::PauseTime)
-            .ns("spun", row.spun_ns)
-            .ns("outside", row.outside_ns),
+            .maybe_ns("spun", row.spun_ns)
+            .maybe_ns("outside", row.outside_ns),
     ];
     finding.evidence.extend(places.clone().take(3).map(of_place));
     finding.checks = checks(context, row.cause);
@@ -124,7 +123,7 @@ fn of_place(place: &PlaceRow) -> Evidence {
         .named("rip", &place.rip)
         .maybe_named("function", place.function.as_deref())
         .count("longest", place.longest_run)
-        .count("ipi_pending", place.ipi_pending)
+        .maybe_count("ipi_pending", place.ipi_pending)
 }
 
 fn of_cause(cause: Cause) -> (FindingId, CauseId) {
@@ -141,7 +140,7 @@ fn of_cause(cause: Cause) -> (FindingId, CauseId) {
 fn steps(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Vec<Step> {
     let window = pauses.window.map(|window| format!("{window} cycles"));
     let ple = "kvm_intel.ple_window";
-    let whole_ns = row.spun_ns.saturating_add(row.outside_ns);
+    let whole_ns = row.took_ns();
     // Of each run the exits behind its first are in vain.
     let vain = permille(row.in_runs.saturating_sub(row.runs), row.exits);
     let vain_ns = whole_ns / 1000 * vain;
@@ -168,7 +167,7 @@ fn steps(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Vec<Step
         Cause::TimedDelay => {
             let longer = context.knob(StepId::LongerWindow, ple, window);
             vec![
-                longer.gives(row.outside_ns, whole_ns, Assumption::NoSuchExits),
+                longer.gives(row.outside_ns.unwrap_or(0), whole_ns, Assumption::NoSuchExits),
                 step(StepId::FindDelay),
             ]
         }
@@ -192,7 +191,8 @@ pub fn runs(context: &Context<'_>) -> Option<Finding> {
             .filter(|bucket| bucket[0] >= from);
         runs.map(|bucket| bucket[2]).sum::<u64>()
     };
-    let lost_ns = pauses.outside_ns.saturating_mul(pauses.in_runs_permille) / 1000;
+    let outside_ns = pauses.outside_ns.unwrap_or(0);
+    let lost_ns = outside_ns.saturating_mul(pauses.in_runs_permille) / 1000;
     // Whom the host ran instead is seen with the scheduler's events only.
     let cause = if context.vm.preemption.is_some() {
         CauseId::WrongRunner
@@ -218,7 +218,7 @@ pub fn runs(context: &Context<'_>) -> Option<Finding> {
     finding.worst = by_run.and_then(|row| row.worst.clone());
     let first = pauses.runs.count;
     let all: u64 = pauses.exits;
-    let vain_ns = pauses.outside_ns / 1000 * permille(all.saturating_sub(first), all);
+    let vain_ns = outside_ns / 1000 * permille(all.saturating_sub(first), all);
     finding.next = available_first(vec![
         remedy(StepId::BoostWaitedFor, Stall::BoostTarget).gives(
             vain_ns,

@@ -4,6 +4,8 @@
 //! A reason is a finding from [`SHARE`] of the VM's time on, halts apart; pause-loop exits and timers
 //! have findings of their own. Counted is the exits' own time, without waiting for a pCPU.
 
+use steady_events::{ExitReason, Isa};
+
 use super::{Context, MOST, check, share, step, unanswered};
 use crate::build::permille;
 use crate::model::{
@@ -16,24 +18,24 @@ use crate::spread::total;
 const SHARE: u64 = 50;
 /// What exits of one reason were about: so many are named.
 const NAMED: usize = 4;
-/// Codes of halts and pause-loop exits, and of the preemption timer, by instruction set.
-const APART: [(&str, u64); 5] = [
-    ("vmx", 12),
-    ("svm", 0x78),
-    ("vmx", 40),
-    ("svm", 0x77),
-    ("vmx", 52),
-];
 
 /// A finding for each reason that takes its share.
 pub fn exits(context: &Context<'_>) -> Vec<Finding> {
     let worth = |row: &&ExitRow| {
-        let apart = APART.contains(&(row.isa.as_str(), row.code));
-        let unknown = row.name.starts_with("UNKNOWN_");
-        !apart && !unknown && permille(row.own_ns, context.vcpu_ns()) >= SHARE
+        !is_apart(row) && permille(row.own_ns, context.vcpu_ns()) >= SHARE
     };
     let rows = context.vm.exits.iter().filter(worth);
     rows.filter_map(|row| one(context, row)).collect()
+}
+
+/// Halts, and what other findings tell of: pause loops, expired timers, unknown reasons.
+fn is_apart(row: &ExitRow) -> bool {
+    let isa = Isa::from_word(&row.isa).zip(row.code);
+    let reason = isa.map(|(isa, code)| ExitReason { isa, code });
+    let apart = |reason: ExitReason| {
+        reason.is_halt() || reason.is_pause() || reason.is_preemption_timer()
+    };
+    reason.is_some_and(apart) || row.name.starts_with("UNKNOWN_")
 }
 
 fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {

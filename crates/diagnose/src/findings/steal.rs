@@ -18,7 +18,8 @@ const CULPRITS_NAMED: usize = 4;
 pub fn steal(context: &Context<'_>) -> Option<Finding> {
     let table = context.vm.preemption.as_ref()?;
     let waits = context.vm.waits.as_ref()?;
-    let times = table.descheduled_ns.count + table.wakeup_ns.count;
+    let woken = table.wakeup_ns.clone().unwrap_or_default();
+    let times = table.descheduled_ns.count + woken.count;
     if !context.matters(times.max(u64::from(waits.waited_ns > 0)), waits.waited_ns) {
         return None;
     }
@@ -34,13 +35,13 @@ pub fn steal(context: &Context<'_>) -> Option<Finding> {
     finding
         .evidence
         .push(of_spread(EvidenceId::StealDescheduled, &table.descheduled_ns));
-    if table.wakeup_ns.count > 0 {
-        let woken = of_spread(EvidenceId::StealWakeup, &table.wakeup_ns);
-        finding.evidence.push(woken);
+    if woken.count > 0 {
+        let spread = of_spread(EvidenceId::StealWakeup, &woken);
+        finding.evidence.push(spread);
     }
     let in_guest = Evidence::new(EvidenceId::StealAsGuestCounts)
         .ns("descheduled", table.descheduled_ns.total)
-        .ns("woken", table.wakeup_ns.total);
+        .ns("woken", woken.total);
     finding.evidence.push(in_guest);
     let worst = context.vm.vcpus.iter().max_by_key(|vcpu| vcpu.steal_ns)?;
     let worst = Evidence::new(EvidenceId::StealWorst)
@@ -59,7 +60,7 @@ pub fn steal(context: &Context<'_>) -> Option<Finding> {
     finding.worst = waits.worst.clone();
     finding.next = available_first(steps(waits, cause, ns));
     let irqs = context.trace.saw_host_irqs;
-    let wakeups = table.wakeup_ns.count > 0;
+    let wakeups = woken.count > 0;
     finding.sharper_with = [
         (!irqs).then_some(Sharpener::HostIrqs),
         (!wakeups).then_some(Sharpener::Wakeups),

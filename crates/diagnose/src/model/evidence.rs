@@ -154,6 +154,15 @@ impl Evidence {
         self.with(name, Quantity::Ns(ns))
     }
 
+    /// With a time, if it is known.
+    #[must_use]
+    pub fn maybe_ns(self, name: &str, ns: Option<u64>) -> Self {
+        match ns {
+            Some(ns) => self.ns(name, ns),
+            None => self,
+        }
+    }
+
     /// With a share.
     #[must_use]
     pub fn permille(self, name: &str, permille: u64) -> Self {

@@ -10,6 +10,7 @@ use crate::spread::Spread;
 
 mod evidence;
 mod finding;
+mod judged;
 mod vm;
 
 pub use evidence::{Evidence, EvidenceId, Quantity, Value};
@@ -17,6 +18,7 @@ pub use finding::{
     Answer, Assumption, CauseId, Check, CheckId, Confidence, Culprit, Finding, FindingId, Gain,
     Instance, Severity, Sharpener, Step, StepId,
 };
+pub use judged::{Judged, Judgement, Question};
 pub use vm::*;
 
 /// The value of [`Diagnosis::schema`].
@@ -50,8 +52,14 @@ pub struct LossTable {
     pub truncated: Option<String>,
     /// Records of events that the trace does not describe.
     pub undescribed: u64,
-    /// Records and lines that are no events.
+    /// Records and lines that are no events, such as call chains.
     pub other_records: u64,
+    /// Lines of text that could not be read.
+    pub unread_lines: u64,
+    /// Of the lines and events, thousandths that could not be read.
+    pub unread_permille: u64,
+    /// The first of these lines.
+    pub unread: Vec<String>,
     /// Records that came after later ones.
     pub out_of_order: u64,
     /// Damaged places.
@@ -113,6 +121,8 @@ pub struct TraceDiagnosis {
     pub missing: Vec<Missing>,
     /// Whether the host's interrupts were recorded.
     pub saw_host_irqs: bool,
+    /// Which questions the trace could answer, and which not; each of [`Question::ALL`] once.
+    pub judged: Vec<Judgement>,
     /// How symbols were matched, if there were any.
     pub symbols: Option<SymbolsTable>,
     /// On which ground VMs were told apart: `address` or `adjacency`.

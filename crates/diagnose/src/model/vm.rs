@@ -91,10 +91,12 @@ pub struct VcpuTable {
     pub tid: i32,
     /// Name of its thread.
     pub comm: String,
-    /// Exits.
+    /// Exits, timed or not.
     pub exits: u64,
-    /// Time outside its guest after them.
-    pub exit_ns: u64,
+    /// Of these, exits that no entry of the thread followed.
+    pub untimed: u64,
+    /// Time outside its guest after the others; `None` if no entry was recorded.
+    pub exit_ns: Option<u64>,
     /// Pause-loop exits.
     pub pause_exits: u64,
     /// Ready but descheduled; `None` like the next three if the source has no events of the
@@ -113,15 +115,19 @@ pub struct VcpuTable {
 pub struct ExitRow {
     /// `vmx` or `svm`.
     pub isa: String,
-    /// The raw code.
-    pub code: u64,
+    /// The raw code; `None` of an exit that was printed by a name which no table has.
+    pub code: Option<u64>,
     /// Its name, or `UNKNOWN_` and the code.
     pub name: String,
+    /// How many, timed or not.
+    pub count: u64,
+    /// Of these, exits that no entry followed.
+    pub untimed: u64,
     /// Share of all exits.
     pub count_permille: u64,
     /// Share of all exits' time.
     pub time_permille: u64,
-    /// How many, and the time from exit to entry.
+    /// The time from exit to entry, of those that have it.
     pub time_ns: Spread,
     /// Of that time what is theirs: without that of being ready or uninterruptible meanwhile.
     pub own_ns: u64,
@@ -138,14 +144,23 @@ pub struct CauseRow {
     pub exits: u64,
     /// Share of all pause-loop exits.
     pub permille: u64,
-    /// Time spun before them.
-    pub spun_ns: u64,
+    /// Time spun before them; `None` like the next if no entry was recorded.
+    pub spun_ns: Option<u64>,
     /// Time outside the guest after them.
-    pub outside_ns: u64,
+    pub outside_ns: Option<u64>,
     /// Exits in runs of two and more.
     pub in_runs: u64,
     /// Such runs.
     pub runs: u64,
+}
+
+impl CauseRow {
+    /// Time that this spinning took, inside and outside the guest, as far as it is known.
+    #[must_use]
+    pub fn took_ns(&self) -> u64 {
+        let (spun, outside) = (self.spun_ns.unwrap_or(0), self.outside_ns.unwrap_or(0));
+        spun.saturating_add(outside)
+    }
 }
 
 /// Pause-loop exits of one function, or of one place if no function is known.
@@ -159,10 +174,11 @@ pub struct PlaceRow {
     pub cause: Cause,
     /// Exits.
     pub exits: u64,
-    /// Of these, while an IPI of the spinner's was not yet taken.
-    pub ipi_pending: u64,
-    /// Time spun before them.
-    pub spun_ns: u64,
+    /// Of these, while an IPI of the spinner's was not yet taken; `None` if no interrupt was
+    /// recorded.
+    pub ipi_pending: Option<u64>,
+    /// Time spun before them; `None` if no entry was recorded.
+    pub spun_ns: Option<u64>,
     /// The longest run.
     pub longest_run: u64,
     /// When that was.
@@ -203,10 +219,11 @@ pub struct PauseTable {
     pub of_all_permille: u64,
     /// The longest run.
     pub longest: Option<RunRow>,
-    /// Time spun before exits, lower bound of what was wasted.
-    pub spun_ns: u64,
+    /// Time spun before exits, lower bound of what was wasted; `None` like the next if no entry
+    /// was recorded.
+    pub spun_ns: Option<u64>,
     /// Time outside the guest after them.
-    pub outside_ns: u64,
+    pub outside_ns: Option<u64>,
     /// The window that KVM set last, in cycles.
     pub window: Option<u64>,
 }
@@ -249,8 +266,8 @@ pub struct BoostTable {
     pub spins: u64,
     /// vCPUs tried.
     pub tries: u64,
-    /// Tries that the scheduler agreed to.
-    pub agreed: u64,
+    /// Tries that the scheduler agreed to; `None` if no return of a try was recorded.
+    pub agreed: Option<u64>,
     /// Boosts whose outcome is known: those agreed to.
     pub decided: u64,
     /// Of these, how many ran next.
@@ -291,14 +308,15 @@ pub struct ReceiverRow {
 pub struct CallTable {
     /// Always true: a host does not see the handler run, nor what the call was for.
     pub inferred: bool,
-    /// From the first IPI until every receiver has entered its guest with it.
-    pub call_ns: Spread,
-    /// By where the receiver was.
+    /// From the first IPI until every receiver has entered its guest with it; `None` if no
+    /// interrupt was recorded.
+    pub call_ns: Option<Spread>,
+    /// By where the receiver was; empty if no interrupt was recorded.
     pub by_receiver: Vec<ReceiverRow>,
-    /// PV TLB flushes that KVM did in the place of an IPI.
-    pub pv_flushes: u64,
-    /// Hypercalls that send IPIs.
-    pub pv_ipis: u64,
+    /// PV TLB flushes that KVM did in the place of an IPI; `None` if no event tells of any.
+    pub pv_flushes: Option<u64>,
+    /// Hypercalls that send IPIs; `None` if no hypercall was recorded.
+    pub pv_ipis: Option<u64>,
     /// The longest wait for a descheduled receiver.
     pub worst: Option<Instance>,
 }
@@ -325,8 +343,9 @@ pub struct TimerTable {
     pub arms: Option<u64>,
     /// Of these, how many stop it.
     pub stops: Option<u64>,
-    /// Exits because the preemption timer ran out.
-    pub expiry_exits: u64,
+    /// Exits because the preemption timer ran out; `None` if no exit was recorded, or on hosts
+    /// without that timer.
+    pub expiry_exits: Option<u64>,
     /// Timer interrupts that virtual APICs took; `None` if no interrupt was recorded.
     pub delivered: Option<u64>,
     /// Exits on the host's own ticks; `None` if no tick was recorded.
@@ -335,22 +354,24 @@ pub struct TimerTable {
     pub ticks_injected: Option<u64>,
     /// Ticks that the guests took; `None` if no source told of any.
     pub ticks_taken: Option<u64>,
-    /// Time outside the guest for arming and expiry.
-    pub guest_timer_ns: u64,
+    /// Time outside the guest for arming and expiry; `None` if no event tells of either, or no
+    /// entry was recorded.
+    pub guest_timer_ns: Option<u64>,
     /// Time outside the guest for the host's ticks.
     pub host_tick_ns: Option<u64>,
-    /// How often its vCPUs halted.
-    pub idle_entries: u64,
-    /// For how long, in all.
-    pub idle_ns: u64,
+    /// How often its vCPUs halted; `None` if no exit was recorded.
+    pub idle_entries: Option<u64>,
+    /// For how long, in all; `None` if no entry was recorded.
+    pub idle_ns: Option<u64>,
     /// Ticks in a second that the formulas were given.
     pub tick_hz: u64,
     /// Exits that a periodic tick would take, by the Paratick paper's section 3.1.
     pub periodic: u64,
-    /// Exits that a tickless kernel would take, by its section 3.2.
-    pub tickless: u64,
-    /// Exits that paratick would take at most, by its section 4.2.
-    pub paratick_at_most: u64,
+    /// Exits that a tickless kernel would take, by its section 3.2; `None` if it is not known for
+    /// how long the vCPUs are idle.
+    pub tickless: Option<u64>,
+    /// Exits that paratick would take at most, by its section 4.2; `None` as `idle_entries`.
+    pub paratick_at_most: Option<u64>,
 }
 
 /// How often vCPUs were descheduled while ready.
@@ -358,16 +379,16 @@ pub struct TimerTable {
 pub struct PreemptTable {
     /// For how long.
     pub descheduled_ns: Spread,
-    /// From wake-up to the turn.
-    pub wakeup_ns: Spread,
+    /// From wake-up to the turn; `None` if no wake-up was recorded.
+    pub wakeup_ns: Option<Spread>,
     /// By the last exit before.
     pub after: Vec<Count>,
-    /// How often KVM marked it preempted.
-    pub marked: u64,
+    /// How often KVM marked it preempted; `None` like the next two if no exit was recorded.
+    pub marked: Option<u64>,
     /// How often not: PV TLB flush could not see it.
-    pub unmarked: u64,
+    pub unmarked: Option<u64>,
     /// For how long without the mark.
-    pub unmarked_ns: u64,
+    pub unmarked_ns: Option<u64>,
     /// How often it waited of its own will.
     pub blocked: u64,
     /// The longest time without the mark.

@@ -37,7 +37,7 @@ fn exits(out: &mut String, vm: &VmTable) {
     );
     for row in vm.exits.iter().take(ROWS_SHOWN) {
         let Spread {
-            count,
+            count: timed,
             total,
             min,
             mean,
@@ -49,14 +49,18 @@ fn exits(out: &mut String, vm: &VmTable) {
             out,
             "  {:<22} {:>10} {:>7} {:>10} {:>7} {:>9} {:>9} {:>9} {:>9}",
             row.name,
-            humane::grouped(*count),
+            humane::grouped(row.count),
             percent(row.count_permille),
-            time(*total),
-            percent(row.time_permille),
-            time(*min),
-            time(*mean),
-            time(*p99),
-            time(*max)
+            of_timed(*timed, *total),
+            if *timed == 0 {
+                "–".to_owned()
+            } else {
+                percent(row.time_permille)
+            },
+            of_timed(*timed, *min),
+            of_timed(*timed, *mean),
+            of_timed(*timed, *p99),
+            of_timed(*timed, *max)
         );
     }
     more(out, vm.exits.len(), "reasons");
@@ -90,6 +94,11 @@ fn about(out: &mut String, vm: &VmTable) {
     }
 }
 
+/// A time of exits; `–` if none of them has one.
+fn of_timed(timed: u64, ns: u64) -> String {
+    known((timed > 0).then_some(ns), time)
+}
+
 fn pauses(out: &mut String, vm: &VmTable) {
     let Some(pauses) = &vm.pauses else { return };
     let _ = writeln!(
@@ -106,7 +115,7 @@ fn pauses(out: &mut String, vm: &VmTable) {
             row.cause.words(),
             humane::grouped(row.exits),
             percent(row.permille),
-            time(row.spun_ns)
+            known(row.spun_ns, time)
         );
     }
     let _ = writeln!(out, "  by function:");
@@ -130,7 +139,7 @@ fn boosts(out: &mut String, vm: &VmTable) {
         out,
         "  boosts: {} looks, {} agreed to by the scheduler, of {} judged {} ran next: {}",
         humane::grouped(boosts.spins),
-        humane::grouped(boosts.agreed),
+        known(boosts.agreed, humane::grouped),
         humane::grouped(boosts.decided),
         humane::grouped(boosts.ran_next),
         percent(boosts.ran_next_permille)
@@ -213,7 +222,8 @@ pub fn boost_words(boosts: &BoostTable) -> Vec<String> {
 #[must_use]
 pub fn preempt_words(vm: &VmTable) -> Option<String> {
     let table = vm.preemption.as_ref()?;
-    let all = table.marked + table.unmarked;
+    let (marked, unmarked) = table.marked.zip(table.unmarked)?;
+    let all = marked + unmarked;
     if all == 0 {
         return None;
     }
@@ -224,7 +234,7 @@ pub fn preempt_words(vm: &VmTable) -> Option<String> {
          have seen {}",
         humane::grouped(all),
         joined(rows),
-        humane::grouped(table.unmarked)
+        humane::grouped(unmarked)
     ))
 }
 
@@ -232,6 +242,7 @@ pub fn preempt_words(vm: &VmTable) -> Option<String> {
 #[must_use]
 pub fn calls_words(vm: &VmTable) -> Option<String> {
     let calls = vm.calls.as_ref()?;
+    let of_calls = |of: fn(&Spread) -> u64| calls.call_ns.as_ref().map(of);
     let rows = calls
         .by_receiver
         .iter()
@@ -247,10 +258,10 @@ pub fn calls_words(vm: &VmTable) -> Option<String> {
     });
     let mut text = format!(
         "calls between vCPUs, inferred from the host: {}, mean {}, p99 {}, max {}",
-        humane::grouped(calls.call_ns.count),
-        time(calls.call_ns.mean),
-        time(calls.call_ns.p99),
-        time(calls.call_ns.max)
+        known(of_calls(|spread| spread.count), humane::grouped),
+        known(of_calls(|spread| spread.mean), time),
+        known(of_calls(|spread| spread.p99), time),
+        known(of_calls(|spread| spread.max), time)
     );
     let rows = joined(rows);
     if !rows.is_empty() {
@@ -259,8 +270,8 @@ pub fn calls_words(vm: &VmTable) -> Option<String> {
     let _ = write!(
         text,
         "; {} PV TLB flushes and {} PV IPIs instead",
-        humane::grouped(calls.pv_flushes),
-        humane::grouped(calls.pv_ipis)
+        known(calls.pv_flushes, humane::grouped),
+        known(calls.pv_ipis, humane::grouped)
     );
     Some(text)
 }
@@ -269,22 +280,22 @@ pub fn calls_words(vm: &VmTable) -> Option<String> {
 #[must_use]
 pub fn timers_words(vm: &VmTable) -> Option<String> {
     let timers = &vm.timers;
-    let told = [timers.arms, timers.host_ticks].into_iter().flatten();
-    let exits = told.sum::<u64>() + timers.expiry_exits;
+    let told = [timers.arms, timers.host_ticks, timers.expiry_exits];
+    let exits = told.into_iter().flatten().sum::<u64>();
     (exits > 0).then(|| {
         format!(
             "timers: {} exits to arm or stop, {} at expiry, {} on the host's own ticks; idle {} \
              times for {}. By the Paratick paper's formulas at {} Hz: periodic ticks {} exits, \
              tickless {}, paratick at most {}",
             known(timers.arms, humane::grouped),
-            humane::grouped(timers.expiry_exits),
+            known(timers.expiry_exits, humane::grouped),
             known(timers.host_ticks, humane::grouped),
-            humane::grouped(timers.idle_entries),
-            time(timers.idle_ns),
+            known(timers.idle_entries, humane::grouped),
+            known(timers.idle_ns, time),
             timers.tick_hz,
             humane::grouped(timers.periodic),
-            humane::grouped(timers.tickless),
-            humane::grouped(timers.paratick_at_most)
+            known(timers.tickless, humane::grouped),
+            known(timers.paratick_at_most, humane::grouped)
         )
     })
 }

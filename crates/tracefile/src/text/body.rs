@@ -5,7 +5,7 @@
 //! libtraceevent prints some events of the scheduler in a form of its own. Fields have the names
 //! that they have in binary traces, as far as the text shows them.
 
-use super::words;
+use super::{perf_trace, words};
 use crate::event::hash;
 
 /// One printed field.
@@ -37,6 +37,8 @@ pub(crate) enum Shape {
     KvmExit,
     /// Words with numbers behind them.
     Words(&'static [words::Alias]),
+    /// `key: value, key: "text"` of `perf trace`, and the fields that it leaves out if they are 0.
+    PerfTrace(&'static [&'static str]),
 }
 
 impl Shape {
@@ -62,6 +64,7 @@ pub(crate) fn parse(shape: Shape, body: &[u8], out: &mut Vec<TextField>) {
         // `trace-cmd report -R` prints the bare fields.
         Shape::KvmExit if body.starts_with(b"exit_reason=") => pairs(body, out),
         Shape::KvmExit => words::kvm_exit(body, out),
+        Shape::PerfTrace(defaults) => perf_trace::parse(body, defaults, out),
         Shape::Words(aliases) => {
             words::parse(body, 0, aliases, out);
             pairs(body, out);

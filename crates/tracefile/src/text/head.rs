@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use super::layouts;
+
 /// Columns that the name of a task takes, right-aligned, in all the formats.
 const COMM_WIDTH: usize = 16;
 
@@ -13,7 +15,32 @@ pub(super) enum Style {
     Ftrace,
     /// `comm pid [cpu] time: system:event: text`, of `perf script`.
     Perf,
+    /// Ftrace's latency layout, and `trace-cmd report -l`.
+    Latency,
+    /// `perf trace`.
+    PerfTrace,
+    /// `perf script -F` without the name or the CPU.
+    PerfColumns,
 }
+
+impl Style {
+    /// All of them, in the order in which they are tried.
+    pub const ALL: [Self; 5] = [
+        Self::Ftrace,
+        Self::Perf,
+        Self::Latency,
+        Self::PerfTrace,
+        Self::PerfColumns,
+    ];
+
+    /// Whether its lines name an event's system.
+    pub fn has_systems(self) -> bool {
+        !matches!(self, Self::Ftrace | Self::Latency)
+    }
+}
+
+/// The CPU of lines that tell none.
+pub(super) const NO_CPU: u32 = u32::MAX;
 
 /// A line taken apart; ranges are bytes of the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +66,9 @@ pub(super) struct Time {
 
 /// Takes a line apart; `None` if it is not of this style.
 pub(super) fn parse(line: &[u8], style: Style) -> Option<Head> {
+    if !matches!(style, Style::Ftrace | Style::Perf) {
+        return layouts::parse(line, style);
+    }
     // Names may hold anything, also what looks like the rest of a line, but their width is fixed.
     if line.get(COMM_WIDTH) == Some(&separator(style)) {
         let head = from_pid(line, COMM_WIDTH, style);
@@ -62,8 +92,23 @@ pub(super) fn parse(line: &[u8], style: Style) -> Option<Head> {
 fn separator(style: Style) -> u8 {
     match style {
         Style::Ftrace => b'-',
-        Style::Perf => b' ',
+        _ => b' ',
     }
+}
+
+/// Whether a line begins as a record does, whatever follows: it has a thread and a CPU.
+pub(super) fn begins(line: &[u8]) -> bool {
+    let mut from = 0;
+    while let Some(found) = line.get(from..).and_then(|rest| memchr::memchr(b'[', rest)) {
+        let bracket = from + found;
+        let cpu = number(line, bracket + 1).filter(|(_, end)| line.get(*end) == Some(&b']'));
+        let ends = [Style::Ftrace, Style::Perf].map(|style| comm_end(line, bracket, style));
+        if cpu.is_some() && ends.iter().any(Option::is_some) {
+            return true;
+        }
+        from = bracket + 1;
+    }
+    false
 }
 
 /// Where the name ends if `[cpu]` is at `bracket`.
@@ -87,7 +132,7 @@ fn comm_end(line: &[u8], bracket: usize, style: Style) -> Option<usize> {
             .get(start.checked_sub(1)?)
             .filter(|b| **b == b'-')
             .map(|_| start - 1),
-        Style::Perf => {
+        _ => {
             if start > 0 && before[start - 1] == b'-' {
                 start -= 1;
             }
@@ -133,7 +178,12 @@ fn from_pid(line: &[u8], sep: usize, style: Style) -> Option<Head> {
     if line.get(next) != Some(&b':') {
         return None;
     }
-    let (event, body) = event(line, blanks(line, next + 1), style)?;
+    at = blanks(line, next + 1);
+    if line.get(at) == Some(&b'(') && line.get(at + 1) == Some(&b'+') {
+        // `trace-cmd report --ts-diff`: the time since the record before.
+        at = blanks(line, at + memchr::memchr(b')', line.get(at..at + 32)?)? + 1);
+    }
+    let (event, body) = event(line, at, style)?;
     let comm = trim(line, 0..sep);
     Some(Head {
         comm,
@@ -147,7 +197,7 @@ fn from_pid(line: &[u8], sep: usize, style: Style) -> Option<Head> {
 }
 
 /// The event's name and where its text begins.
-fn event(line: &[u8], at: usize, style: Style) -> Option<(Range<usize>, usize)> {
+pub(super) fn event(line: &[u8], at: usize, style: Style) -> Option<(Range<usize>, usize)> {
     let mut at = at;
     if style == Style::Perf && line.get(at)?.is_ascii_digit() {
         // The count of events that the sample stands for.
@@ -170,7 +220,7 @@ fn event(line: &[u8], at: usize, style: Style) -> Option<(Range<usize>, usize)> 
 }
 
 /// The length of a name of letters, digits, underscores and dashes.
-fn ident(bytes: &[u8]) -> usize {
+pub(super) fn ident(bytes: &[u8]) -> usize {
     bytes
         .iter()
         .take(128)
@@ -178,7 +228,7 @@ fn ident(bytes: &[u8]) -> usize {
         .count()
 }
 
-fn blanks(line: &[u8], at: usize) -> usize {
+pub(super) fn blanks(line: &[u8], at: usize) -> usize {
     let rest = line.get(at..).unwrap_or_default();
     at + rest
         .iter()
@@ -186,14 +236,14 @@ fn blanks(line: &[u8], at: usize) -> usize {
         .count()
 }
 
-fn trim(line: &[u8], range: Range<usize>) -> Range<usize> {
+pub(super) fn trim(line: &[u8], range: Range<usize>) -> Range<usize> {
     let part = &line[range.clone()];
     let start = range.start + (part.len() - part.trim_ascii_start().len());
     start..range.end
 }
 
 /// An unsigned decimal number of at most 19 digits, and where it ends.
-fn number(line: &[u8], at: usize) -> Option<(u64, usize)> {
+pub(super) fn number(line: &[u8], at: usize) -> Option<(u64, usize)> {
     let rest = line.get(at..)?;
     let mut value = 0_u64;
     let mut len = 0;
@@ -204,7 +254,7 @@ fn number(line: &[u8], at: usize) -> Option<(u64, usize)> {
     (len > 0).then_some((value, at + len))
 }
 
-fn signed(line: &[u8], at: usize) -> Option<(i32, usize)> {
+pub(super) fn signed(line: &[u8], at: usize) -> Option<(i32, usize)> {
     let negative = line.get(at) == Some(&b'-');
     let (value, end) = number(line, at + usize::from(negative))?;
     let value = i32::try_from(value).ok()?;
@@ -212,7 +262,7 @@ fn signed(line: &[u8], at: usize) -> Option<(i32, usize)> {
 }
 
 /// A time in seconds with digits behind a point, or a plain count.
-fn time(line: &[u8], at: usize) -> Option<(Time, usize)> {
+pub(super) fn time(line: &[u8], at: usize) -> Option<(Time, usize)> {
     let (seconds, end) = number(line, at)?;
     if line.get(end) != Some(&b'.') {
         return Some((
@@ -234,7 +284,7 @@ fn time(line: &[u8], at: usize) -> Option<(Time, usize)> {
 
 /// `common_flags` as a number, `-0x2d` right behind the CPU: what `trace-cmd report -R` of
 /// version 3.3 prints. Without it 0, and the place stays.
-fn raw_flags(line: &[u8], at: usize) -> Option<(u8, usize)> {
+pub(super) fn raw_flags(line: &[u8], at: usize) -> Option<(u8, usize)> {
     let Some(digits) = line.get(at..)?.strip_prefix(b"-0x") else {
         return Some((0, at));
     };
@@ -245,7 +295,7 @@ fn raw_flags(line: &[u8], at: usize) -> Option<(u8, usize)> {
 }
 
 /// The kernel's `common_flags` from the letters that it prints (`trace_print_lat_fmt`).
-fn flags(text: &[u8]) -> Option<u8> {
+pub(super) fn flags(text: &[u8]) -> Option<u8> {
     let [irqs, resched, context, ..] = text else {
         return None;
     };

@@ -6,7 +6,10 @@
 
 pub(crate) mod body;
 mod head;
+mod layouts;
 mod lines;
+mod mail;
+pub(crate) mod perf_trace;
 mod words;
 
 use std::cell::RefCell;
@@ -14,7 +17,7 @@ use std::collections::HashMap;
 use std::io::Read;
 
 use self::body::Shape;
-use self::head::{Head, Style};
+use self::head::{Head, NO_CPU, Style};
 use self::lines::{Line, Lines};
 use crate::about::{About, Format};
 use crate::error::{Error, Fault, Place};
@@ -27,8 +30,12 @@ use crate::source::Source;
 const HEAD_LINES: u64 = 20_000;
 /// The most different events; a kernel has about 2500.
 const EVENTS_MAX: usize = 1 << 14;
-/// The CPU of losses that the text does not ascribe to one.
-const NO_CPU: u32 = u32::MAX;
+/// Why lines without threads are refused.
+const NO_THREAD: &str = "its lines name no thread, so nothing can be said of any; print it with the \
+                         thread: perf script -F comm,tid,cpu,time,event,trace";
+/// Why the function graph is.
+const GRAPH: &str = "the output of the function-graph tracer, which holds no events; record events \
+                     instead: trace-cmd record -e kvm -e sched";
 
 /// An open text trace.
 #[derive(Debug)]
@@ -55,8 +62,12 @@ struct Found {
 }
 
 impl TextSource {
-    /// Opens text, reading up to its first event.
+    /// Opens text, reading up to its first event. Text that came by mail is made whole first.
     pub fn open(reader: Box<dyn Read + Send>, name: &str) -> Result<Self, Error> {
+        let reader = mail::whole(reader).map_err(|source| Error::Io {
+            name: name.to_owned(),
+            source,
+        })?;
         let mut source = Self {
             name: name.to_owned(),
             lines: Lines::new(reader),
@@ -81,14 +92,17 @@ impl TextSource {
             if memchr::memchr(0, text).is_some() {
                 return Err(self.foreign("it holds NUL bytes, so it is no text"));
             }
-            let found = [Style::Ftrace, Style::Perf]
+            let found = Style::ALL
                 .into_iter()
                 .find_map(|style| Some((style, head::parse(text, style)?)));
             if let Some((style, head)) = found {
                 self.style = style;
-                if style == Style::Perf {
-                    self.about.format = Format::PerfScript;
-                }
+                self.about.format = match style {
+                    Style::Ftrace | Style::Latency => Format::FtraceText,
+                    Style::Perf | Style::PerfColumns => Format::PerfScript,
+                    Style::PerfTrace => Format::PerfTrace,
+                };
+                self.about.has_cpus = head.cpu != NO_CPU;
                 self.about.resolution_ns =
                     10_u64.pow(9 - u32::try_from(head.time.digits.min(9)).unwrap_or(9));
                 if head.time.digits == 0 {
@@ -97,6 +111,12 @@ impl TextSource {
                 }
                 self.waiting = self.found(line, head);
                 return Ok(());
+            }
+            if layouts::lacks_thread(text) {
+                return Err(self.unsupported(NO_THREAD));
+            }
+            if text.starts_with(b"#") && is_graph_head(text) {
+                return Err(self.unsupported(GRAPH));
             }
             is_trace |=
                 text.starts_with(b"# tracer:") || text.starts_with(b"cpus=") || is_loss(text);
@@ -110,6 +130,14 @@ impl TextSource {
             Ok(())
         } else {
             Err(self.foreign("no line of it is an event"))
+        }
+    }
+
+    fn unsupported(&self, what: &str) -> Error {
+        Error::Unsupported {
+            name: self.name.clone(),
+            place: Place::Line(self.lines.number()),
+            what: what.to_owned(),
         }
     }
 
@@ -154,11 +182,16 @@ impl TextSource {
                     return None;
                 }
                 let text = String::from_utf8_lossy(full);
-                let (system, name) = match self.style {
-                    Style::Perf => text.split_once(':').unwrap_or(("", &text)),
-                    Style::Ftrace => ("", &*text),
+                let (system, name) = if self.style.has_systems() {
+                    text.split_once(':').unwrap_or(("", &text))
+                } else {
+                    ("", &*text)
                 };
-                self.shapes.push(Shape::of(name));
+                self.shapes.push(if self.style == Style::PerfTrace {
+                    Shape::PerfTrace(perf_trace::defaults(name))
+                } else {
+                    Shape::of(name)
+                });
                 self.about.events.push(EventDef {
                     system: system.to_owned(),
                     name: name.to_owned(),
@@ -177,7 +210,7 @@ impl TextSource {
 
     /// Takes a line that is no event.
     fn remark(&mut self, line: std::ops::Range<usize>) {
-        let text = self.lines.bytes(line).trim_ascii();
+        let text = self.lines.bytes(line.clone()).trim_ascii();
         if text.is_empty() {
             return;
         }
@@ -190,7 +223,13 @@ impl TextSource {
             .iter()
             .any(|start| text.starts_with(start));
         if !said && memchr::memmem::find(text, b"PERF_RECORD_LOST").is_none() {
-            self.loss.other_records = self.loss.other_records.saturating_add(1);
+            let line = self.lines.bytes(line);
+            if is_frame(line) || is_remark(text) {
+                self.loss.other_records = self.loss.other_records.saturating_add(1);
+            } else {
+                let place = Place::Line(self.lines.number());
+                self.loss.unread_line(place, line);
+            }
             return;
         }
         let text = String::from_utf8_lossy(text).into_owned();
@@ -252,6 +291,41 @@ impl TextSource {
         }
         Ok(None)
     }
+}
+
+/// A frame of a call chain: `ffffffff8112 schedule+0x1 ([kernel.kallsyms])` set in, or ftrace's
+/// ` => schedule`.
+fn is_frame(line: &[u8]) -> bool {
+    let text = line.trim_ascii_start();
+    if text.len() == line.len() {
+        return false;
+    }
+    let digits = text.iter().take_while(|b| b.is_ascii_hexdigit()).count();
+    let address = digits >= 4 && matches!(text.get(digits), Some(b' ') | None);
+    address || text.starts_with(b"=> ")
+}
+
+/// What tools say between events: versions, buffers, stack traces, records of perf that are no
+/// samples.
+fn is_remark(text: &[u8]) -> bool {
+    const BEGINNINGS: [&[u8]; 8] = [
+        b"version =",
+        b"cpus=",
+        b"CPU ",
+        b"##### CPU",
+        b"trace.dat",
+        b"<stack trace",
+        b"no user_stack",
+        b"[ perf record:",
+    ];
+    BEGINNINGS.iter().any(|start| text.starts_with(start))
+        || memchr::memmem::find(text, b"PERF_RECORD_").is_some()
+        || memchr::memmem::find(text, b"<stack trace>").is_some()
+}
+
+/// The head of the function-graph tracer: `# CPU  DURATION                  FUNCTION CALLS`.
+fn is_graph_head(text: &[u8]) -> bool {
+    memchr::memmem::find(text, b"FUNCTION CALLS").is_some()
 }
 
 /// `CPU:1 [LOST 12 EVENTS]`, or trace-cmd's `CPU:1 [12 EVENTS DROPPED]`.

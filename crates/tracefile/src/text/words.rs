@@ -119,6 +119,13 @@ static WORDS: &[(&str, &[Alias])] = &[
         ],
     ),
     (
+        "kvm_wfx_arm64",
+        &[
+            says("wfe", "", false, ("is_wfe", 1)),
+            says("wfi", "", false, ("is_wfe", 0)),
+        ],
+    ),
+    (
         "kvm_pv_tlb_flush",
         &[
             VCPU,
@@ -181,12 +188,28 @@ fn is_number(token: &[u8], base16: bool) -> bool {
     }
 }
 
+/// On arm64 `TRAP: HSR_EC: 0x0001 (WFx), PC: 0x…`, without the type before 4.4; on RISC-V
+/// `SEPC:0x…, SCAUSE:0x…, …`.
+fn elsewhere(body: &[u8], out: &mut Vec<TextField>) {
+    const WORDS: &[Alias] = &[
+        VCPU,
+        hex("HSR_EC", "esr_ec"),
+        hex("PC", "vcpu_pc"),
+        hex("SEPC", "sepc"),
+        hex("SCAUSE", "scause"),
+    ];
+    if let Some(end) = memchr::memmem::find(body, b": HSR_EC") {
+        push(out, b"ret", 0, end, false);
+    }
+    parse(body, 0, WORDS, out);
+}
+
 /// `vcpu 0 reason HLT rip 0x0 info1 0x0 info2 0x0 intr_info 0x0 error_code 0x0`; of kernels before
 /// 5.11 and of libtraceevent `reason HLT rip 0x0 info 0 0`, its numbers hexadecimal.
 pub(super) fn kvm_exit(body: &[u8], out: &mut Vec<TextField>) {
     const WORDS: &[Alias] = &[VCPU, alias("rip", "guest_rip"), hex("info", "info1")];
     let Some(reason) = memchr::memmem::find(body, b"reason ") else {
-        return parse(body, 0, WORDS, out);
+        return elsewhere(body, out);
     };
     parse(&body[..reason], 0, WORDS, out);
     let value = reason + 7;
