@@ -187,6 +187,7 @@ impl<'s> Diagnoser<'s> {
             release: about.release.clone(),
             clock: about.clock.clone(),
             pcpus: about.pcpus,
+            zero_ns,
             begin_ns,
             span_ns: end_ns - begin_ns,
             events: analysis.seen.all,

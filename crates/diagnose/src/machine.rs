@@ -222,6 +222,13 @@ impl Machine {
         self.vcpus[id].vm = to;
     }
 
+    /// The place of a VM among those that have vCPUs, from 1: by it VMs are named.
+    #[must_use]
+    pub fn place_of_vm(&self, vm: VmId) -> usize {
+        let before = self.vms[..vm].iter();
+        before.filter(|vm| !vm.vcpus.is_empty()).count() + 1
+    }
+
     /// On which ground VMs were told apart.
     #[must_use]
     pub fn ground(&self) -> Ground {

@@ -103,7 +103,7 @@ fn the_three_causes_of_the_study_are_named_with_their_places() {
         "pause-continuous",
     ] {
         assert!(
-            diagnosis.findings.iter().any(|finding| finding.id == id),
+            diagnosis.findings.iter().any(|finding| finding.id.word() == id),
             "{id}"
         );
     }
@@ -205,7 +205,7 @@ fn shootdowns_in_a_guests_trace_equal_what_perf_script_adds_up_to() {
     let found = format!("{} {} {}\n", latency.count, latency.total, latency.max);
     let expected = std::fs::read_to_string(fixture("guest.totals")).unwrap();
     assert_eq!((found, table.unfinished), (expected, 0));
-    assert!(diagnosis.findings.iter().any(|f| f.id == "shootdown"));
+    assert!(diagnosis.findings.iter().any(|f| f.id.word() == "shootdown"));
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn the_document_of_the_format_names_every_key() {
     keys(&serde_json::to_value(&diagnosis).unwrap(), &mut found);
     assert!(found.len() > 100);
     let document = include_str!("../../../docs/formats/diagnosis.md");
-    let findings = diagnosis.findings.iter().map(|finding| finding.id.clone());
+    let findings = diagnosis.findings.iter().map(|finding| finding.id.word());
     for name in found.into_iter().chain(findings) {
         assert!(document.contains(&format!("`{name}`")), "{name}");
     }
@@ -260,6 +260,6 @@ fn the_amd_trace_that_has_half_of_its_time_stolen_has_a_finding() {
     let steal = diagnosis
         .findings
         .iter()
-        .find(|finding| finding.id == "steal");
+        .find(|finding| finding.id.word() == "steal");
     assert!(steal.is_some(), "{:?}", diagnosis.findings);
 }

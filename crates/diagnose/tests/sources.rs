@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Events that no trace holds: made by hand, and by a made-up engine.
 
-use steady_diagnose::{DiagnoseError, Diagnoser, Diagnosis, Quantity, Severity};
+use steady_diagnose::{DiagnoseError, Diagnoser, Diagnosis, FindingId, Quantity, Severity};
 use steady_events::{
     About, Cut, Event, EventSource, ExitReason, Feed, Isa, Kind, Loss, ReadError, RemedyEvent,
     RemedyStep, Task, TaskState,
@@ -67,7 +67,7 @@ fn events_made_by_hand_go_in_and_a_finding_comes_out() {
     let steal = diagnosis
         .findings
         .iter()
-        .find(|finding| finding.id == "steal")
+        .find(|finding| finding.id == FindingId::Steal)
         .unwrap();
     // 30 times 3 us in 120 us.
     assert_eq!(steal.lost_ns_per_s, 750_000_000);
@@ -191,7 +191,7 @@ fn ten_long_deschedules_are_found_though_they_are_few() {
     let steal = diagnosis
         .findings
         .iter()
-        .find(|finding| finding.id == "steal")
+        .find(|finding| finding.id == FindingId::Steal)
         .unwrap();
     assert_eq!(
         (steal.severity, steal.lost_ns_per_s),

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A diagnosis as one page of HTML that needs nothing beside it: what is missing, the findings,
-//! then charts and tables of each VM.
+//! A diagnosis as one page of HTML that needs nothing beside it: what hurts most, when what was
+//! where, the findings, then charts and tables of each VM. The time line is drawn by the page's own
+//! script, so that it can be zoomed; it is given pieces of time, not events, and stays small.
 
 use askama::Template;
-use steady_diagnose::{Count, Diagnosis, Finding, Severity, Spread, TraceDiagnosis, VmTable};
+use steady_diagnose::{
+    Count, Diagnosis, Finding, Instance, PictureTable, Severity, Spread, TraceDiagnosis, VmTable,
+};
 use steady_measures::{Bucket, Distribution, Ratio, Unit};
 
 use crate::diagnosis::{
-    boost_words, calls_words, evidence_words, known, losses, pcpus, percent, preempt_words,
+    answer_lines, boost_words, calls_words, evidence_words, judged_lines, known, losses, pcpus, percent, preempt_words,
     remedies_words, share_words, time, timers_words, words,
 };
 use crate::humane;
@@ -33,6 +36,7 @@ const RUNS: [(u64, u64, &str); 4] = [
 struct Page<'a> {
     title: String,
     many: bool,
+    answer: Vec<String>,
     traces: Vec<Trace<'a>>,
     findings: Vec<Item>,
 }
@@ -44,6 +48,8 @@ struct Item {
     who: String,
     checks: Vec<String>,
     worst: Option<String>,
+    /// Trace, begin and length of where it was worst, for the time line.
+    show: Option<(usize, u64, u64)>,
     sharper: String,
     severity: &'static str,
     place: String,
@@ -54,6 +60,9 @@ struct Item {
 }
 
 struct Trace<'a> {
+    at: usize,
+    when: Option<When>,
+    judged: Vec<String>,
     trace: &'a TraceDiagnosis,
     facts: Vec<(&'static str, String)>,
     losses: Vec<String>,
@@ -61,6 +70,12 @@ struct Trace<'a> {
     by_adjacency: bool,
     vms: Vec<Vm<'a>>,
     shootdowns: Option<String>,
+}
+
+/// A time line: its data for the script.
+struct When {
+    json: String,
+    left_out: u64,
 }
 
 struct Vm<'a> {
@@ -73,9 +88,9 @@ struct Vm<'a> {
     words: Vec<String>,
 }
 
-/// The page.
+/// The page, with a time line for each trace that has one.
 #[must_use]
-pub fn page(diagnosis: &Diagnosis) -> String {
+pub fn page(diagnosis: &Diagnosis, pictures: &[PictureTable]) -> String {
     let many = diagnosis.traces.len() > 1;
     let findings = diagnosis.findings.iter().enumerate();
     let page = Page {
@@ -84,6 +99,7 @@ pub fn page(diagnosis: &Diagnosis) -> String {
             traces => format!("Diagnosis of {} traces", traces.len()),
         },
         many,
+        answer: answer_lines(diagnosis),
         findings: findings
             .map(|(at, finding)| item(at + 1, finding, diagnosis))
             .collect(),
@@ -91,7 +107,10 @@ pub fn page(diagnosis: &Diagnosis) -> String {
             .traces
             .iter()
             .enumerate()
-            .map(|(at, trace)| of_trace(at, trace))
+            .map(|(at, trace)| Trace {
+                when: pictures.get(at).map(|picture| when(diagnosis, at, picture)),
+                ..of_trace(at, trace)
+            })
             .collect(),
     };
     page.render().expect("rendering to memory cannot fail")
@@ -112,6 +131,10 @@ fn item(number: usize, finding: &Finding, all: &Diagnosis) -> Item {
         who: who.join(", "),
         checks: finding.checks.iter().map(words::check).collect(),
         worst: finding.worst.as_ref().map(words::worst),
+        show: finding
+            .worst
+            .as_ref()
+            .map(|worst| (finding.trace, worst.begin_ns, worst.length_ns)),
         sharper: with.collect::<Vec<_>>().join(", "),
         severity: match finding.severity {
             Severity::Severe => "severe",
@@ -127,9 +150,64 @@ fn item(number: usize, finding: &Finding, all: &Diagnosis) -> Item {
     }
 }
 
+/// What the script draws. Nothing in it can end the element that it stands in.
+fn when(diagnosis: &Diagnosis, at: usize, picture: &PictureTable) -> When {
+    let trace = &diagnosis.traces[at];
+    let begin = picture.begin_ns.saturating_sub(trace.zero_ns);
+    let place = |worst: &Instance| {
+        serde_json::json!({
+            "tid": worst.tid,
+            "begin": worst.begin_ns.saturating_sub(begin),
+            "length": worst.length_ns,
+        })
+    };
+    let rows = picture.rows.iter().filter_map(|row| {
+        let label = match (row.pcpu, row.tid) {
+            (Some(pcpu), _) => format!("pCPU {pcpu}"),
+            (None, tid) => label(trace, tid?)?,
+        };
+        Some(serde_json::json!({ "label": label, "tid": row.tid, "pieces": row.pieces }))
+    });
+    let rows: Vec<_> = rows.collect();
+    let waits = trace.vms.iter().filter_map(|vm| vm.waits.as_ref());
+    let stalls: Vec<_> = waits.flat_map(|waits| &waits.longest).map(place).collect();
+    let findings = diagnosis.findings.iter().enumerate();
+    let findings = findings.filter(|(_, finding)| finding.trace == at);
+    let findings: Vec<_> = findings
+        .filter_map(|(number, finding)| {
+            let mut found = place(finding.worst.as_ref()?);
+            found["number"] = (number + 1).into();
+            Some(found)
+        })
+        .collect();
+    let data = serde_json::json!({
+        "begin": begin,
+        "length": picture.length_ns.max(1),
+        "piece": picture.piece_ns,
+        "rows": rows,
+        "stalls": stalls,
+        "findings": findings,
+    });
+    When {
+        json: data.to_string().replace('<', "\\u003c"),
+        left_out: picture.left_out,
+    }
+}
+
+/// A vCPU's name, of a VM that is shown.
+fn label(trace: &TraceDiagnosis, tid: i32) -> Option<String> {
+    trace.vms.iter().find_map(|vm| {
+        let vcpu = vm.vcpus.iter().find(|vcpu| vcpu.tid == tid)?;
+        Some(format!("{} vCPU {}", vm.name, vcpu.number))
+    })
+}
+
 fn of_trace(at: usize, trace: &TraceDiagnosis) -> Trace<'_> {
     let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "not recorded".to_owned());
     Trace {
+        at,
+        when: None,
+        judged: judged_lines(trace),
         trace,
         facts: vec![
             ("Format", trace.format.clone()),

@@ -8,7 +8,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use steady_decode::TraceEvents;
-use steady_diagnose::{Analysis, Diagnoser, Diagnosis, Effect, Perfetto, Slice, Symbols};
+use steady_diagnose::{
+    Analysis, Diagnoser, Diagnosis, Effect, Perfetto, Picture, PictureTable, Slice, Symbols,
+};
 use steady_events::Event;
 use steady_measures::{WholeFile, write_atomic};
 use steady_report::{diagnosis, diagnosis_page};
@@ -37,9 +39,10 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
     };
     let draw = || arguments.perfetto.as_deref().map(Drawing::new).transpose();
     let mut drawing = draw()?;
+    let mut pictures = arguments.html.is_some().then(Vec::new);
     let mut failed = None;
     for path in &arguments.traces {
-        let read = one(path, &mut diagnoser, &mut drawing);
+        let read = one(path, &mut diagnoser, &mut drawing, &mut pictures);
         // One bad trace among several does not hide what the others say.
         if let Err(error) = read {
             if let Some(earlier) = failed.replace(error) {
@@ -61,15 +64,16 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
         return Err(none.into());
     }
     let diagnosis = diagnoser.finish();
+    let pictures = pictures.unwrap_or_default();
     let mostly_unread = unread(&diagnosis);
     match failed {
         Some(error) if diagnosis.traces.is_empty() => Err(error),
         Some(error) => {
-            show(arguments, &diagnosis)?;
+            show(arguments, &diagnosis, &pictures)?;
             Err(error)
         }
         None => {
-            show(arguments, &diagnosis)?;
+            show(arguments, &diagnosis, &pictures)?;
             Ok(if mostly_unread {
                 ExitCode::from(MOSTLY_UNREAD)
             } else {
@@ -113,16 +117,27 @@ fn one(
     path: &Path,
     diagnoser: &mut Diagnoser<'_>,
     drawing: &mut Option<Drawing<'_>>,
+    pictures: &mut Option<Vec<PictureTable>>,
 ) -> anyhow::Result<()> {
     let (name, mut source) = open(path)?;
     if is_this_host(source.as_ref()) {
         diagnoser.knobs = knobs();
     }
-    let mut watch = |event: &Event<'_>, effect: Effect, all: &Analysis| match drawing {
-        Some(drawing) => drawing.event(event, effect, all),
-        None => Ok(()),
+    let mut picture = pictures.is_some().then(Picture::default);
+    let mut watch = |event: &Event<'_>, effect: Effect, all: &Analysis| {
+        if let Some(picture) = &mut picture {
+            picture.event(event, effect, all);
+        }
+        match drawing {
+            Some(drawing) => drawing.event(event, effect, all),
+            None => Ok(()),
+        }
     };
     diagnoser.trace(&name, &mut TraceEvents::new(source.as_mut()), &mut watch)?;
+    // One for each trace that the diagnosis has.
+    if let (Some(pictures), Some(picture)) = (pictures, picture) {
+        pictures.push(picture.finish());
+    }
     Ok(())
 }
 
@@ -166,9 +181,13 @@ fn open(path: &Path) -> anyhow::Result<(String, Box<dyn Source>)> {
     Ok((path.display().to_string(), steady_tracefile::open(path)?))
 }
 
-fn show(arguments: &Diagnose, diagnosis: &Diagnosis) -> anyhow::Result<ExitCode> {
+fn show(
+    arguments: &Diagnose,
+    diagnosis: &Diagnosis,
+    pictures: &[PictureTable],
+) -> anyhow::Result<ExitCode> {
     if let Some(path) = &arguments.html {
-        write_atomic(path, diagnosis_page::page(diagnosis).as_bytes())?;
+        write_atomic(path, diagnosis_page::page(diagnosis, pictures).as_bytes())?;
     }
     if let Some(folder) = &arguments.csv {
         std::fs::create_dir_all(folder)

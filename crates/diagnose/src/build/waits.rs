@@ -131,8 +131,8 @@ impl Builder<'_> {
             if own.contains(&id) {
                 return ("own-vm", None);
             }
-            let name = self.vm_name(machine.vcpus[id].vm);
-            return ("vm", Some(name));
+            let place = machine.place_of_vm(machine.vcpus[id].vm);
+            return ("vm", Some(format!("vm{place}")));
         }
         let name = self.analysis.rivals.name(tid);
         let deferred = name.starts_with("ksoftirqd/") || name.starts_with("irq/");
@@ -200,12 +200,5 @@ impl Builder<'_> {
             own_ns: sum.own_ns,
             worst: (length_ns > 0).then(|| worst.on(sum.worst_cpu)),
         }
-    }
-
-    /// What a VM is called here: by its place among those that have vCPUs.
-    fn vm_name(&self, vm: usize) -> String {
-        let vms = &self.analysis.machine.vms;
-        let before = vms[..vm].iter().filter(|vm| !vm.vcpus.is_empty()).count();
-        format!("vm{}", before + 1)
     }
 }

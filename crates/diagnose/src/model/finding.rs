@@ -74,6 +74,16 @@ pub enum FindingId {
     Shootdown,
 }
 
+impl FindingId {
+    /// The word that stands for it in JSON.
+    #[must_use]
+    pub fn word(self) -> String {
+        let word = serde_json::to_value(self).ok();
+        let word = word.as_ref().and_then(serde_json::Value::as_str);
+        word.unwrap_or_default().to_owned()
+    }
+}
+
 /// Why it is so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -109,7 +109,9 @@ pub struct TraceDiagnosis {
     pub clock: Option<String>,
     /// CPUs of the recorded machine, if they are known.
     pub pcpus: Option<u32>,
-    /// Its first event.
+    /// Its first event, from which the times of `--time` and of [`Instance`] count.
+    pub zero_ns: u64,
+    /// The first event that was looked at.
     pub begin_ns: u64,
     /// From its first to its last event.
     pub span_ns: u64,

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use steady_diagnose::{Diagnosis, Finding, Severity, TraceDiagnosis};
+use steady_diagnose::{Diagnosis, Finding, Judged, Severity, TraceDiagnosis};
 use steady_measures::Unit;
 
 use crate::humane;
@@ -38,7 +38,9 @@ pub struct Options {
 #[must_use]
 pub fn text(diagnosis: &Diagnosis, options: Options) -> String {
     let mut out = String::new();
-    answer(&mut out, diagnosis);
+    for line in answer_lines(diagnosis) {
+        wrapped(&mut out, "", &line);
+    }
     for trace in &diagnosis.traces {
         lost(&mut out, trace);
     }
@@ -77,22 +79,25 @@ pub fn text(diagnosis: &Diagnosis, options: Options) -> String {
 }
 
 /// The first lines: what hurts most, how much of which VM's time, and what to do.
-fn answer(out: &mut String, diagnosis: &Diagnosis) {
-    let Some(finding) = diagnosis.findings.first() else {
-        let judged: Vec<String> = diagnosis.traces.iter().map(judged_words).collect();
-        wrapped(out, "", &format!("Nothing above the bounds. {}", judged.join(" ")));
-        return;
+#[must_use]
+pub fn answer_lines(diagnosis: &Diagnosis) -> Vec<String> {
+    let first = diagnosis.findings.first();
+    let Some(finding) = first.filter(|finding| finding.severity >= Severity::Major) else {
+        let mut lines = vec![
+            "Nothing above the bounds (1 % of a VM's time, 5 % for an exit reason).".to_owned(),
+        ];
+        let judged = |trace| judged_lines(trace).into_iter().next();
+        lines.extend(diagnosis.traces.iter().filter_map(judged));
+        return lines;
     };
     let place = place(finding, diagnosis);
-    wrapped(
-        out,
-        "",
-        &format!("{place}: {}: {}.", words::symptom(finding), words::cause(finding)),
-    );
-    wrapped(out, "", &format!("Lost: {}.", share_words(finding, diagnosis)));
-    if let Some(step) = finding.next.first() {
-        wrapped(out, "", &format!("Do: {}.", words::step(step)));
-    }
+    let (what, why) = (words::symptom(finding), words::cause(finding));
+    let mut lines = vec![
+        format!("{place}: {what}: {why}."),
+        format!("Lost: {}.", share_words(finding, diagnosis)),
+    ];
+    lines.extend(finding.next.first().map(|step| format!("Do: {}.", words::step(step))));
+    lines
 }
 
 /// How much of whose time a finding is.
@@ -143,34 +148,33 @@ fn lost(out: &mut String, trace: &TraceDiagnosis) {
     }
 }
 
-/// What of a trace was judged, and what could not be.
-fn judged_words(trace: &TraceDiagnosis) -> String {
-    let missing = trace.missing.iter().map(|missing| missing.what.as_str());
-    let missing: Vec<&str> = missing.collect();
-    let span = time(trace.span_ns);
-    let judged = if trace.vms.is_empty() { "shootdowns" } else { "exits, timers, spinning" };
-    let mut judged = judged.to_owned();
-    if trace.vms.iter().any(|vm| vm.waits.is_some()) {
-        judged += ", steal, D state";
-    }
-    let mut text = format!("Judged: {judged} of {} in {span}.", counted(trace.vms.len(), "VM"));
-    if !missing.is_empty() {
-        let _ = write!(text, " Not judged for want of: {}.", missing.join(", "));
-    }
-    text
+/// What of a trace was judged, what partly, and what not, a line each.
+#[must_use]
+pub fn judged_lines(trace: &TraceDiagnosis) -> Vec<String> {
+    let of = |judged: Judged| {
+        let rows = trace.judged.iter().filter(|row| row.judged == judged);
+        rows.map(|row| row.words.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    [
+        ("Judged", Judged::Yes),
+        ("Judged in part", Judged::Partly),
+        ("Not judged", Judged::No),
+    ]
+    .into_iter()
+    .map(|(lead, judged)| (lead, of(judged)))
+    .filter(|(_, words)| !words.is_empty())
+    .map(|(lead, words)| format!("{lead}: {words}."))
+    .collect()
 }
 
-/// What was not recorded, in one line.
+/// What could not be judged, in one line.
 fn unjudged(out: &mut String, trace: &TraceDiagnosis) {
-    if trace.missing.is_empty() {
-        return;
+    let lines = judged_lines(trace).into_iter();
+    let lines: Vec<String> = lines.filter(|line| !line.starts_with("Judged:")).collect();
+    if !lines.is_empty() {
+        let text = format!("{}: {} (--verbose: why)", trace.name, lines.join(" "));
+        wrapped(out, "", &text);
     }
-    let missing: Vec<&str> = trace.missing.iter().map(|row| row.what.as_str()).collect();
-    wrapped(
-        out,
-        "",
-        &format!("{} lacks {} (--verbose says what for)", trace.name, missing.join(", ")),
-    );
 }
 
 /// A time in words.

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Traces with a known answer (`known.toml`): is the first finding right in all of them?
+
+mod made;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+use steady_decode::TraceEvents;
+use steady_diagnose::{Diagnoser, Diagnosis, Finding, Judged, Symbols};
+
+/// The table.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Known {
+    trace: Vec<Entry>,
+}
+
+/// A trace and what is known of it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    name: String,
+    /// A recorded trace: a file in this folder.
+    recorded: Option<String>,
+    /// Or one that is made up.
+    made: Option<made::Recipe>,
+    /// Symbols of its guest: a file in this folder.
+    symbols: Option<String>,
+    /// The first finding; none if there must be none.
+    first: Option<String>,
+    /// Its cause.
+    cause: Option<String>,
+    /// Its VM.
+    vm: Option<String>,
+    /// Kind of the first culprit.
+    culprit: Option<String>,
+    /// Name of the first culprit.
+    who: Option<String>,
+    /// Of the VM's time, at least and at most this much is lost, in thousandths.
+    share: Option<[u64; 2]>,
+    /// A question that cannot be judged.
+    not_judged: Option<String>,
+    /// How the answer is known.
+    #[serde(rename = "why")]
+    _why: String,
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/known")
+}
+
+fn table() -> Vec<Entry> {
+    let text = std::fs::read_to_string(folder().join("known.toml")).expect("the table is there");
+    toml::from_str::<Known>(&text).expect("it is a table").trace
+}
+
+fn diagnosed(entry: &Entry) -> Diagnosis {
+    let mut source = match (&entry.recorded, &entry.made) {
+        (Some(file), None) => {
+            steady_tracefile::open(&folder().join(file)).expect("a recorded trace opens")
+        }
+        (None, Some(recipe)) => {
+            let reader = std::io::Cursor::new(made::text(recipe).into_bytes());
+            let opened = steady_tracefile::open_stream(Box::new(reader), &entry.name);
+            opened.expect("a made-up trace opens")
+        }
+        _ => panic!("{}: either recorded or made", entry.name),
+    };
+    let symbols = entry.symbols.as_ref();
+    let symbols = symbols.map(|file| Symbols::load(&folder().join(file)).expect("symbols"));
+    let mut diagnoser = Diagnoser::new();
+    diagnoser.symbols = symbols.as_ref().map(|symbols| (symbols, "map".to_owned()));
+    let mut events = TraceEvents::new(source.as_mut());
+    let read = diagnoser.trace(&entry.name, &mut events, &mut |_, _, _| Ok(()));
+    read.unwrap_or_else(|error| panic!("{}: {error}", entry.name));
+    diagnoser.finish()
+}
+
+/// The table with what is found in each trace.
+static ALL: LazyLock<Vec<(Entry, Diagnosis)>> = LazyLock::new(|| {
+    let entries = table().into_iter();
+    entries
+        .map(|entry| {
+            let diagnosis = diagnosed(&entry);
+            (entry, diagnosis)
+        })
+        .collect()
+});
+
+fn word(of: &impl serde::Serialize) -> String {
+    let value = serde_json::to_value(of).expect("it is a word");
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// What of the first finding is not as the table has it.
+fn wrong(entry: &Entry, diagnosis: &Diagnosis) -> Vec<String> {
+    let first = diagnosis.findings.first();
+    let culprit = first.and_then(|finding| finding.culprits.first());
+    let pairs = [
+        ("first", &entry.first, first.map(|f| word(&f.id))),
+        ("cause", &entry.cause, first.map(|f| word(&f.cause))),
+        ("vm", &entry.vm, first.and_then(|f| f.vm.clone())),
+        ("culprit", &entry.culprit, culprit.map(|c| c.kind.clone())),
+        ("who", &entry.who, culprit.and_then(|c| c.name.clone())),
+    ];
+    let asked = |(key, wanted, _): &(&str, &Option<String>, Option<String>)| {
+        wanted.is_some() || *key == "first"
+    };
+    let differs = pairs.into_iter().filter(asked);
+    let differs = differs.filter(|(_, wanted, found)| *wanted != found);
+    let mut wrong: Vec<String> = differs
+        .map(|(key, wanted, found)| format!("{key}: {found:?}, not {wanted:?}"))
+        .collect();
+    let lost = first.map_or(0, |finding: &Finding| finding.lost_permille);
+    if let Some([least, most]) = entry.share
+        && !(least..=most).contains(&lost)
+    {
+        wrong.push(format!("share: {lost}, not {least} to {most}"));
+    }
+    if let Some(question) = &entry.not_judged {
+        let judged = &diagnosis.traces[0].judged;
+        let found = judged.iter().find(|row| word(&row.question) == *question);
+        if found.is_none_or(|row| row.judged != Judged::No) {
+            wrong.push(format!("{question} is judged"));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn the_first_finding_is_right_in_every_trace_with_a_known_answer() {
+    let wrong: BTreeMap<String, Vec<String>> = ALL
+        .iter()
+        .map(|(entry, diagnosis)| (entry.name.clone(), wrong(entry, diagnosis)))
+        .filter(|(_, wrong)| !wrong.is_empty())
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn the_table_has_thirty_traces_and_their_names_differ() {
+    let table = table();
+    let names: std::collections::BTreeSet<&str> =
+        table.iter().map(|entry| entry.name.as_str()).collect();
+    assert!(names.len() == table.len() && names.len() >= 30, "{}", names.len());
+}
+
+#[test]
+fn a_wrong_answer_in_the_table_is_found() {
+    let mut entry = table().remove(0);
+    let diagnosis = diagnosed(&entry);
+    assert_eq!(wrong(&entry, &diagnosis), [String::new(); 0]);
+    entry.cause = Some("own-vm".to_owned());
+    entry.share = Some([0, 1]);
+    assert_eq!(wrong(&entry, &diagnosis).len(), 2);
+}
+
+#[test]
+fn who_ran_instead_adds_up_to_the_wait_in_every_trace() {
+    for (entry, diagnosis) in &*ALL {
+        for vm in &diagnosis.traces[0].vms {
+            let Some(waits) = &vm.waits else { continue };
+            let by: u64 = waits.by.iter().map(|row| row.ns).sum();
+            assert_eq!(by, waits.waited_ns, "{} {}", entry.name, vm.name);
+            assert!(waits.elsewhere_idle_ns <= waits.waited_ns, "{}", entry.name);
+        }
+    }
+}
