@@ -262,6 +262,7 @@ impl<'s> Diagnoser<'s> {
             schema: SCHEMA.to_owned(),
             version: VERSION,
             findings,
+            comparison: None,
             traces: self.traces,
         }
     }

@@ -10,7 +10,7 @@ use steady_diagnose::{
 use steady_measures::{Bucket, Distribution, Ratio, Unit};
 
 use crate::diagnosis::{
-    answer_lines, boost_words, calls_words, evidence_words, judged_lines, known, losses, pcpus, percent, preempt_words,
+    answer_lines, boost_words, calls_words, compared_lines, evidence_words, judged_lines, known, losses, pcpus, percent, preempt_words,
     remedies_words, share_words, time, timers_words, words,
 };
 use crate::humane;
@@ -37,6 +37,7 @@ struct Page<'a> {
     title: String,
     many: bool,
     answer: Vec<String>,
+    compared: Vec<String>,
     traces: Vec<Trace<'a>>,
     findings: Vec<Item>,
 }
@@ -100,6 +101,7 @@ pub fn page(diagnosis: &Diagnosis, pictures: &[PictureTable]) -> String {
         },
         many,
         answer: answer_lines(diagnosis),
+        compared: compared_lines(diagnosis),
         findings: findings
             .map(|(at, finding)| item(at + 1, finding, diagnosis))
             .collect(),

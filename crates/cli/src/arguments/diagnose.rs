@@ -11,12 +11,21 @@ use clap::{Args, ValueEnum};
 Examples:
   steady diagnose trace.dat --symbols System.map
   steady diagnose perf.data --html page.html --perfetto trace.pftrace
+  steady diagnose --before mon.dat tue.dat wed.dat thu.dat --after fri.dat sat.dat sun.dat new.dat
   steady diagnose host.dat guest.dat --json | jq '.findings[0]'
   perf record -e 'kvm:*' -e 'sched:*' -a -o - sleep 10 | steady diagnose -")]
 pub struct Diagnose {
     /// Traces of trace-cmd, perf or ftrace, whatever their names; `-` is standard input.
-    #[arg(required = true, value_name = "TRACE")]
+    /// Two traces of hosts are also compared: the first is before, the second after.
+    #[arg(required_unless_present = "before", value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
+    /// Traces from before a change, to be compared with those of --after.
+    #[arg(long, value_name = "TRACE", num_args = 1.., requires = "after")]
+    #[arg(conflicts_with = "traces")]
+    pub before: Vec<PathBuf>,
+    /// Traces from after it; four and more of each tell a difference from chance.
+    #[arg(long, value_name = "TRACE", num_args = 1.., requires = "before")]
+    pub after: Vec<PathBuf>,
     /// The guests' kernel: a System.map, a copy of /proc/kallsyms, or a vmlinux.
     #[arg(long, value_name = "FILE")]
     pub symbols: Option<PathBuf>,

@@ -41,7 +41,10 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
     let mut drawing = draw()?;
     let mut pictures = arguments.html.is_some().then(Vec::new);
     let mut failed = None;
-    for path in &arguments.traces {
+    // Places on the command line of the traces that could be read.
+    let mut read_at = Vec::new();
+    let paths = [&arguments.traces, &arguments.before, &arguments.after];
+    for (at, path) in paths.into_iter().flatten().enumerate() {
         let read = one(path, &mut diagnoser, &mut drawing, &mut pictures);
         // One bad trace among several does not hide what the others say.
         if let Err(error) = read {
@@ -52,7 +55,10 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
             if drawing.take().is_some() {
                 drawing = draw()?;
             }
-        } else if let Some(done) = drawing.take() {
+            continue;
+        }
+        read_at.push(at);
+        if let Some(done) = drawing.take() {
             // Only the first trace is drawn: another one's clock may be another.
             done.finish()?;
         }
@@ -63,7 +69,8 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
         }
         return Err(none.into());
     }
-    let diagnosis = diagnoser.finish();
+    let mut diagnosis = diagnoser.finish();
+    diagnosis.comparison = compared(arguments, &diagnosis, &read_at);
     let pictures = pictures.unwrap_or_default();
     let mostly_unread = unread(&diagnosis);
     match failed {
@@ -81,6 +88,24 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
             })
         }
     }
+}
+
+/// Before and after: of two groups if they were named, else of two traces of hosts.
+fn compared(
+    arguments: &Diagnose,
+    diagnosis: &Diagnosis,
+    read_at: &[usize],
+) -> Option<steady_diagnose::Comparison> {
+    let hosts = diagnosis.traces.iter().all(|trace| !trace.vms.is_empty());
+    let first_after = match arguments.before.len() {
+        0 if arguments.traces.len() == 2 && hosts => 1,
+        0 => return None,
+        before => before,
+    };
+    let (before, after): (Vec<usize>, Vec<usize>) =
+        (0..read_at.len()).partition(|&at| read_at[at] < first_after);
+    let both = !before.is_empty() && !after.is_empty();
+    both.then(|| steady_diagnose::compare(diagnosis, &before, &after))
 }
 
 /// The exit code where more lines of a trace were not read than were.

@@ -51,7 +51,8 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
         .map(|of| of.by_vmm)
         .sum::<Option<u64>>()
         .map(|by_vmm| permille(by_vmm, exits));
-    let cause = cause(row, by_vmm);
+    let scheduled = context.vm.waits.is_some();
+    let cause = cause(row, by_vmm, scheduled);
     let mut finding = context.finding(FindingId::SlowExits, own_ns, cause);
     finding.of = Some(row.name.clone());
     let mean_ns = own_ns.checked_div(exits).unwrap_or(0);
@@ -63,12 +64,15 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
             .ns("max", row.time_ns.max),
     );
     finding.evidence.extend(rows().filter(|of| of.kind != "untold").take(NAMED).map(about));
-    finding.culprits = rows().take(NAMED).map(|of| culprit(row, of, own_ns)).collect();
+    let told = rows().filter(|of| of.kind != "untold").take(NAMED);
+    finding.culprits = told.map(|of| culprit(row, of, own_ns)).collect();
     finding.checks = checks(cause, by_vmm);
-    finding.confidence = if by_vmm.is_none() && cause == CauseId::UserDevice {
-        Confidence::Medium
-    } else {
-        Confidence::High
+    finding.confidence = match cause {
+        CauseId::InterruptsOrWait => Confidence::Low,
+        CauseId::UserDevice if by_vmm.is_none() => Confidence::Medium,
+        // Without the scheduler's events waiting for a pCPU counts as the exit's time.
+        _ if !scheduled => Confidence::Medium,
+        _ => Confidence::High,
     };
     let worst = rows().filter_map(|of| of.worst.clone());
     finding.worst = worst.max_by_key(|worst| worst.length_ns);
@@ -76,6 +80,7 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
     let untold = rows().any(|of| of.kind == "untold" && of.own_ns.saturating_mul(2) > own_ns);
     let access = untold && is_access(&row.name);
     finding.sharper_with = [
+        (!scheduled).then_some(Sharpener::Switches),
         by_vmm.is_none().then_some(Sharpener::UserExits),
         access.then_some(Sharpener::Accesses),
     ]
@@ -112,10 +117,11 @@ fn is_io(name: &str) -> bool {
     matches!(name, "IO_INSTRUCTION" | "io" | "EPT_MISCONFIG")
 }
 
-fn cause(row: &ExitRow, by_vmm: Option<u64>) -> CauseId {
+fn cause(row: &ExitRow, by_vmm: Option<u64>, scheduled: bool) -> CauseId {
     let name = row.name.as_str();
     let of_device = row.about.first().is_some_and(|of| of.kind == "device");
     match by_vmm {
+        _ if is_interrupt(name) && !scheduled => CauseId::InterruptsOrWait,
         _ if is_interrupt(name) => CauseId::HostInterrupts,
         Some(MOST..) => CauseId::UserDevice,
         _ if is_memory(name) && !of_device => CauseId::MappingMemory,
@@ -182,6 +188,7 @@ fn steps(row: &ExitRow, cause: CauseId, own_ns: u64) -> Vec<Step> {
             without(step(StepId::Preallocate)),
             step(StepId::StopReclaim),
         ],
+        CauseId::InterruptsOrWait => vec![step(StepId::RecordScheduler)],
         CauseId::HostInterrupts => vec![step(StepId::MoveInterrupts)],
         _ => vec![without(step(StepId::LookAtGuest).named(name))],
     }

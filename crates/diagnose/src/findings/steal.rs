@@ -59,7 +59,7 @@ pub fn steal(context: &Context<'_>) -> Option<Finding> {
     finding.worst = waits.worst.clone();
     finding.next = available_first(steps(waits, cause, ns));
     let irqs = context.trace.saw_host_irqs;
-    let wakeups = woken.count > 0;
+    let wakeups = table.wakeup_ns.is_some();
     finding.sharper_with = [
         (!irqs).then_some(Sharpener::HostIrqs),
         (!wakeups).then_some(Sharpener::Wakeups),

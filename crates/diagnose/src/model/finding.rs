@@ -120,6 +120,8 @@ pub enum CauseId {
     KernelWait,
     /// The host's interrupts take the time.
     HostInterrupts,
+    /// The host's interrupts, or a wait for a pCPU: without the scheduler's events nothing tells.
+    InterruptsOrWait,
     /// KVM's handling of this reason takes the time.
     Handling,
     /// A receiver of the spinner's IPI does not run.

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::compare::Comparison;
 use crate::machine::Ground;
 use crate::spread::Spread;
 
@@ -35,6 +36,8 @@ pub struct Diagnosis {
     pub version: u32,
     /// Findings of all traces, worst first.
     pub findings: Vec<Finding>,
+    /// Before and after, if that was asked.
+    pub comparison: Option<Comparison>,
     /// The traces, in the order given.
     pub traces: Vec<TraceDiagnosis>,
 }

@@ -7,7 +7,8 @@
 
 /// The greatest probability that counts as shown in a family, in parts per million; `None` where
 /// none does. Of those shown, a share of at most `level_ppm` is false.
-pub(super) fn threshold_ppm(probabilities_ppm: &[u64], level_ppm: u64) -> Option<u64> {
+#[must_use]
+pub fn threshold_ppm(probabilities_ppm: &[u64], level_ppm: u64) -> Option<u64> {
     let mut ascending = probabilities_ppm.to_vec();
     ascending.sort_unstable();
     let all = ascending.len() as u128;

@@ -18,6 +18,7 @@ mod family;
 mod interval;
 mod log;
 mod signs;
+mod unpaired;
 
 use std::collections::BTreeMap;
 
@@ -27,6 +28,9 @@ use crate::comparison::Key;
 use crate::metric::{Better, Unit};
 use crate::names;
 use crate::result::{RunResult, VariantResult};
+
+pub use family::threshold_ppm;
+pub use unpaired::{least_unpaired_ppm, unpaired_ppm};
 
 /// Parts per million in one.
 const MILLION: u64 = 1_000_000;

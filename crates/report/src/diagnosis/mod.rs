@@ -9,10 +9,12 @@ use steady_measures::Unit;
 
 use crate::humane;
 
+mod compared;
 mod evidence;
 mod tables;
 pub mod words;
 
+pub use compared::compared_lines;
 pub use evidence::evidence_words;
 use tables::tables;
 pub use tables::{boost_words, calls_words, preempt_words, timers_words};
@@ -45,6 +47,9 @@ pub fn text(diagnosis: &Diagnosis, options: Options) -> String {
         lost(&mut out, trace);
     }
     out.push('\n');
+    if let Some(comparison) = &diagnosis.comparison {
+        compared::text(&mut out, diagnosis, comparison);
+    }
     let mut left = Vec::new();
     for (at, finding) in diagnosis.findings.iter().enumerate() {
         let mut block = String::new();

@@ -87,6 +87,10 @@ fn of_exit(cause: CauseId) -> Option<&'static str> {
         CauseId::VmmIo => "the VMM does I/O in the vCPU's own thread and waits for it",
         CauseId::KernelWait => "the vCPU's thread waits for a lock, memory or I/O of the host",
         CauseId::HostInterrupts => "interrupts of the host arrive on the vCPU's pCPU",
+        CauseId::InterruptsOrWait => {
+            "the host served interrupts, or ran somebody else: without the scheduler's events it \
+             is not told"
+        }
         CauseId::Handling => "the guest asks for it often, or the host is slow to do it",
         CauseId::GuestTicks => {
             "each tick is armed by the guest, which exits, and expires, which exits again"
