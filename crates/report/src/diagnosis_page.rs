@@ -170,7 +170,12 @@ fn when(diagnosis: &Diagnosis, at: usize, picture: &PictureTable) -> When {
         };
         Some(serde_json::json!({ "label": label, "tid": row.tid, "pieces": row.pieces }))
     });
-    let rows: Vec<_> = rows.collect();
+    let mut rows: Vec<_> = rows.collect();
+    // vCPUs of one VM stand together; pCPUs come in the order of their numbers as they are.
+    rows.sort_by_key(|row| {
+        let vcpu = row["tid"].is_number();
+        vcpu.then(|| row["label"].as_str().map(str::to_owned))
+    });
     let waits = trace.vms.iter().filter_map(|vm| vm.waits.as_ref());
     let stalls: Vec<_> = waits.flat_map(|waits| &waits.longest).map(place).collect();
     let findings = diagnosis.findings.iter().enumerate();

@@ -72,7 +72,7 @@ document.querySelectorAll("figure.when").forEach((figure) => {
     data.findings.forEach((finding) => mark(finding, String(finding.number)));
     for (let tick = 0; tick <= 5; tick++) {
       const ns = from + (to - from) * tick / 5;
-      svg.append(node("text", { x: x(ns), y: 12, "text-anchor": tick ? "middle" : "start" },
+      svg.append(node("text", { x: x(ns), y: 12, "text-anchor": ["start", "middle", "end"][Math.ceil(tick / 5) + (tick === 5)] },
         time(ns + data.begin)));
     }
     figure.dataset.from = Math.round(from + data.begin);

@@ -40,7 +40,7 @@ pub fn steal(context: &Context<'_>) -> Option<Finding> {
     }
     let in_guest = Evidence::new(EvidenceId::StealAsGuestCounts)
         .ns("descheduled", table.descheduled_ns.total)
-        .ns("woken", woken.total);
+        .maybe_ns("woken", table.wakeup_ns.as_ref().map(|spread| spread.total));
     finding.evidence.push(in_guest);
     let worst = context.vm.vcpus.iter().max_by_key(|vcpu| vcpu.steal_ns)?;
     let worst = Evidence::new(EvidenceId::StealWorst)
