@@ -70,6 +70,10 @@ pub static KNOWN: &[Row] = &[
     ),
     row("sched_wakeup", &["pid", "target_cpu|CPU"], wakeup),
     row("sched_wakeup_new", &["pid", "target_cpu|CPU"], wakeup),
+    row("sched_waking", &["pid", "target_cpu|CPU"], |f| {
+        let (tid, cpu) = (f.tid(0)?, f.u32(1)?);
+        Some(Kind::Waking { tid, cpu })
+    }),
     row("sched_migrate_task", &["pid", "dest_cpu"], |f| {
         let (tid, to) = (f.tid(0)?, f.u32(1)?);
         Some(Kind::Migrate { tid, to })

@@ -15,6 +15,8 @@ use crate::remedies::Remedies;
 use crate::rivals::Rivals;
 use crate::timer::Timer;
 
+/// The CPU of events of which the trace does not tell it.
+pub const NO_CPU: u32 = u32::MAX;
 /// Halts told apart by place: enough for the idle loop of any kernel.
 const MOST_HALT_PLACES: usize = 64;
 
@@ -87,6 +89,8 @@ pub struct Seen {
     pub host_irq: u64,
     /// `kvm_pio`, `kvm_mmio`, `kvm_page_fault`.
     pub access: u64,
+    /// Events of which the trace does not tell the CPU.
+    pub placeless: u64,
     /// All events.
     pub all: u64,
 }
@@ -112,6 +116,10 @@ pub struct Analysis {
     pub seen: Seen,
     /// First and last event, in nanoseconds.
     pub span_ns: Option<(u64, u64)>,
+    /// Whether KVM told of a vCPU; until then they are known by the names of their threads.
+    pub told: bool,
+    /// Whether a wake-up itself was recorded.
+    woken: bool,
 }
 
 /// What an event decided, for those who draw it.
@@ -127,13 +135,34 @@ impl Analysis {
     /// Takes an event. Events come in the order of time; a step back in time loses a measure, no
     /// more.
     pub fn event(&mut self, event: &Event<'_>) -> Effect {
+        let stand_in;
+        let event = match event.kind {
+            Kind::Waking { tid, cpu } if !self.woken => {
+                let kind = Kind::Wakeup { tid, cpu };
+                stand_in = Event { kind, ..*event };
+                &stand_in
+            }
+            Kind::Wakeup { .. } => {
+                self.woken = true;
+                event
+            }
+            _ => event,
+        };
         self.note(event);
+        if !self.told {
+            self.by_name(event);
+        }
         let vcpu = self.machine.vcpu_of(event);
         let known = self.machine.vcpus.len();
         if self.vcpus.len() < known {
             self.vcpus.resize_with(known, OfVcpu::default);
         }
-        let boost = self.boosts.event(event, vcpu, &self.machine, &self.calls);
+        // Who ran on a pCPU cannot be said where the trace does not tell which it was.
+        let boost = if event.cpu == NO_CPU {
+            None
+        } else {
+            self.boosts.event(event, vcpu, &self.machine, &self.calls)
+        };
         self.calls.event(event, vcpu, &self.machine);
         self.rivals.event(event, &self.machine);
         self.shootdowns.event(event);
@@ -160,11 +189,37 @@ impl Analysis {
         Effect { vcpu, boost }
     }
 
+    /// Until KVM itself tells of a vCPU, threads that are named like one are taken for one. Once it
+    /// does, nothing of that is kept: it knows better.
+    fn by_name(&mut self, event: &Event<'_>) {
+        match event.kind {
+            Kind::Switch { prev, next, .. } => {
+                self.machine.named(prev, event.cpu);
+                self.machine.named(next, event.cpu);
+                return;
+            }
+            Kind::Entry { .. }
+            | Kind::Exit { .. }
+            | Kind::VcpuLoad { .. }
+            | Kind::SpinBegin { .. } => self.told = true,
+            _ => return,
+        }
+        let noted = std::mem::take(&mut self.machine.noted);
+        self.machine = Machine::default();
+        self.machine.noted = noted;
+        self.vcpus.clear();
+        let with_returns = self.boosts.with_returns;
+        self.boosts = Boosts::default();
+        self.boosts.with_returns = with_returns;
+        self.calls = Calls::default();
+    }
+
     fn note(&mut self, event: &Event<'_>) {
         let (first, last) = self.span_ns.unwrap_or((event.time_ns, event.time_ns));
         self.span_ns = Some((first.min(event.time_ns), last.max(event.time_ns)));
         let seen = &mut self.seen;
         seen.all += 1;
+        seen.placeless += u64::from(event.cpu == NO_CPU);
         let counter = match event.kind {
             Kind::Entry { .. } => &mut seen.entry,
             Kind::Exit { reason, .. } => {

@@ -13,6 +13,7 @@ use crate::missing;
 use crate::model::{
     Diagnosis, Finding, SCHEMA, SymbolsTable, TraceDiagnosis, VERSION, VmTable, ground_word,
 };
+use crate::notes::VmNotes;
 use crate::symbols::{Shift, Symbols};
 
 /// Why a trace cannot be diagnosed.
@@ -30,10 +31,7 @@ pub enum DiagnoseError {
         source: std::io::Error,
     },
     /// There is nothing of KVM in the trace, nor a shootdown.
-    #[error(
-        "{name}: none of its {events} events tells of a vCPU or a TLB shootdown{lost}; record a \
-         host with `steady record`, or a guest with `steady record --guest`"
-    )]
+    #[error("{name}: none of its {events} events tells of a vCPU or a TLB shootdown{lost}; {cure}")]
     NothingToSay {
         /// The trace.
         name: String,
@@ -41,6 +39,8 @@ pub enum DiagnoseError {
         events: u64,
         /// What is missing from it, in words and brackets; nothing if nothing is.
         lost: String,
+        /// What to do.
+        cure: &'static str,
     },
     /// The slice begins behind the trace's end.
     #[error("{name}: no event lies in the time that is wanted; the trace lasts {lasts_ms} ms")]
@@ -80,6 +80,8 @@ pub struct Diagnoser<'s> {
     pub slice: Slice,
     /// Ticks in a second of the guests' kernels.
     pub tick_hz: u64,
+    /// What the recording of the next trace noted of its VMs.
+    pub notes: Option<VmNotes>,
     /// Knobs of the traced host and their values, if they are known.
     pub knobs: BTreeMap<String, String>,
     traces: Vec<TraceDiagnosis>,
@@ -95,6 +97,7 @@ impl<'s> Diagnoser<'s> {
             symbols: None,
             slice: Slice::default(),
             tick_hz: 250,
+            notes: None,
             knobs: BTreeMap::new(),
             traces: Vec::new(),
             there: Vec::new(),
@@ -114,6 +117,11 @@ impl<'s> Diagnoser<'s> {
     ) -> Result<(), DiagnoseError> {
         let mut analysis = Analysis::default();
         analysis.boosts.with_returns = source.about().boost_returns;
+        analysis.machine.noted = self
+            .notes
+            .as_ref()
+            .map(VmNotes::by_thread)
+            .unwrap_or_default();
         let (mut zero_ns, mut lasts_ns) = (None, 0);
         while let Some(event) = source.next().map_err(DiagnoseError::Trace)? {
             let zero_ns = *zero_ns.get_or_insert(event.time_ns);
@@ -145,12 +153,31 @@ impl<'s> Diagnoser<'s> {
                 name: name.to_owned(),
                 events: analysis.seen.all,
                 lost: missing::words(&source.loss()),
+                cure: self.cure(),
             });
         }
         let zero_ns = zero_ns.unwrap_or(0);
         let trace = self.build(name, &source.about(), &source.loss(), &analysis, zero_ns);
         self.traces.push(trace);
         Ok(())
+    }
+
+    /// What to do about a trace that says nothing.
+    fn cure(&self) -> &'static str {
+        match &self.notes {
+            Some(notes) if notes.vms.is_empty() => {
+                "no guest ran when it was recorded: start one that stalls, and record again while \
+                 it does"
+            }
+            Some(_) => {
+                "its guests did nothing while it was recorded: record again while one stalls, or \
+                 longer (--seconds)"
+            }
+            None => {
+                "record a host with `steady record` while its guests run, or a guest with `steady \
+                 record --guest`"
+            }
+        }
     }
 
     fn build(
@@ -170,6 +197,7 @@ impl<'s> Diagnoser<'s> {
                 shift: shift.map_or(0, |shift| shift.bytes),
             },
             exit_names: &about.exit_names,
+            notes: self.notes.as_ref(),
             tick_hz: self.tick_hz,
             span_ns: end_ns - begin_ns,
             zero_ns,
@@ -206,6 +234,7 @@ impl<'s> Diagnoser<'s> {
                     of: shift.of,
                 }),
             vms_by: ground_word(analysis.machine.ground()).to_owned(),
+            vcpus_by: if analysis.told { "kvm" } else { "name" }.to_owned(),
             vms,
             shootdowns: builder.shootdowns(),
             remedies: builder.remedies(),

@@ -126,6 +126,8 @@ fn doubt(loss: &Loss, events: u64) -> Option<String> {
 }
 
 const GUEST: &str = "the trace shows no vCPU: it is a guest's, or of a host without KVM's events";
+const PLACELESS: &str = "the trace does not tell on which CPU its events were";
+const PLACED: &str = "record all CPUs (perf record -a), and print them (perf script -F +cpu)";
 const RECORD: &str = "record with `steady record`, which sets the probes";
 const ELSEWHERE: &str = "not judged on this architecture: its KVM has other events for it";
 
@@ -141,9 +143,9 @@ impl Known<'_> {
         match question {
             Question::Exits => Self::told_by(seen.exit, "no exit", &["kvm:kvm_exit"]),
             Question::ExitTimes => self.exit_times(),
-            Question::Steal | Question::WhoRan => {
-                Self::told_by(seen.switch, "no switch of threads", &["sched:sched_switch"])
-            }
+            Question::Steal => self.switches(),
+            Question::WhoRan if seen.placeless > 0 => Answer::no(PLACELESS, &[]).with_cure(PLACED),
+            Question::WhoRan => self.switches(),
             Question::WakeupWait => self.wakeup_wait(),
             Question::PauseLoops => self.pause_loops(),
             Question::PauseCauses => self.pause_causes(),
@@ -161,6 +163,16 @@ impl Known<'_> {
             return Answer::no(&format!("{what} was recorded"), record);
         }
         Answer::yes(events)
+    }
+
+    fn switches(&self) -> Answer {
+        let switches = self.seen.switch;
+        let answer = Self::told_by(switches, "no switch of threads", &["sched:sched_switch"]);
+        if answer.judged == Judged::Yes && !self.analysis.told {
+            let why = "vCPUs are known by the names of their threads alone".to_owned();
+            return Answer::partly(switches, why, &["kvm:kvm_entry", "kvm:kvm_exit"]);
+        }
+        answer
     }
 
     /// Whether exits show that the host is of another architecture.
@@ -253,6 +265,9 @@ impl Known<'_> {
         if seen.boost == 0 {
             return Answer::no("KVM has no tracepoint where it boosts a vCPU", &[])
                 .with_cure(RECORD);
+        }
+        if seen.placeless > 0 {
+            return Answer::no(PLACELESS, &[]).with_cure(PLACED);
         }
         if seen.switch == 0 {
             return Answer::no("no switch of threads was recorded", &["sched:sched_switch"]);

@@ -72,6 +72,8 @@ pub enum Ground {
     Address,
     /// Thread ids and vCPU numbers follow each other.
     Adjacency,
+    /// The notes of the recording told each thread's process.
+    Process,
 }
 
 /// A VM.
@@ -79,6 +81,8 @@ pub enum Ground {
 pub struct Vm {
     /// Its address in the host's kernel.
     pub address: Option<u64>,
+    /// Its place in the notes of the recording.
+    pub note: Option<usize>,
     /// Its vCPUs, in the order in which they were seen.
     pub vcpus: Vec<VcpuId>,
 }
@@ -90,6 +94,8 @@ pub struct Machine {
     pub vcpus: Vec<Vcpu>,
     /// The VMs. One may be empty when its threads turned out to belong to another.
     pub vms: Vec<Vm>,
+    /// What the notes of the recording tell of threads: the VM, and the number of a vCPU.
+    pub noted: HashMap<i32, (usize, Option<u32>)>,
     by_tid: HashMap<i32, VcpuId>,
     by_address: HashMap<u64, VcpuId>,
     /// Events by which threads beyond the bound showed that they are vCPUs.
@@ -143,14 +149,39 @@ impl Machine {
         Some(id)
     }
 
+    /// Takes a thread for a vCPU if it is named like one.
+    pub fn named(&mut self, task: Task<'_>, cpu: u32) {
+        if self.by_tid.contains_key(&task.tid) || task.tid <= 0 {
+            return;
+        }
+        let Some(number) = vcpu_number(task.comm) else {
+            return;
+        };
+        let event = Event {
+            time_ns: 0,
+            cpu,
+            tid: task.tid,
+            comm: task.comm,
+            kind: Kind::Other,
+        };
+        if let Some(id) = self.add(&event, Some(number)) {
+            self.vcpus[id].state = State::Unknown;
+        }
+    }
+
     fn add(&mut self, event: &Event<'_>, number: Option<u32>) -> Option<VcpuId> {
         if self.vcpus.len() >= MOST_VCPUS {
             self.untold += 1;
             return None;
         }
         let id = self.vcpus.len();
-        let number = number.or_else(|| number_in_name(event.comm)).unwrap_or(0);
-        let vm = self.vm_by_adjacency(event.tid, number);
+        let noted = self.noted.get(&event.tid).copied();
+        let number = number.or(noted.and_then(|(_, number)| number));
+        let number = number.or_else(|| vcpu_number(event.comm)).unwrap_or(0);
+        let vm = match noted {
+            Some((note, _)) => self.vm_of_note(note),
+            None => self.vm_by_adjacency(event.tid, number),
+        };
         self.vms[vm].vcpus.push(id);
         let before = self.by_tid.insert(event.tid, id);
         assert!(before.is_none(), "a thread is one vCPU");
@@ -167,12 +198,26 @@ impl Machine {
         Some(id)
     }
 
+    fn vm_of_note(&mut self, note: usize) -> VmId {
+        let known = self.vms.iter().position(|vm| vm.note == Some(note));
+        known.unwrap_or_else(|| {
+            let vm = self.new_vm(None);
+            self.vms[vm].note = Some(note);
+            vm
+        })
+    }
+
     fn vm_by_adjacency(&mut self, tid: i32, number: u32) -> VmId {
         let distance = |vcpu: &Vcpu| {
             let threads = i64::from(tid) - i64::from(vcpu.tid);
             (threads - (i64::from(number) - i64::from(vcpu.number))).abs()
         };
-        let near = self.vms.iter().enumerate().filter_map(|(vm, each)| {
+        let free = self
+            .vms
+            .iter()
+            .enumerate()
+            .filter(|(_, vm)| vm.note.is_none());
+        let near = free.filter_map(|(vm, each)| {
             let mut vcpus = each.vcpus.iter().map(|&id| &self.vcpus[id]);
             let taken = vcpus.clone().any(|vcpu| vcpu.number == number);
             let least = vcpus.by_ref().map(distance).min()?;
@@ -187,6 +232,7 @@ impl Machine {
     fn new_vm(&mut self, address: Option<u64>) -> VmId {
         self.vms.push(Vm {
             address,
+            note: None,
             vcpus: Vec::new(),
         });
         self.vms.len() - 1
@@ -201,6 +247,11 @@ impl Machine {
         let Some(address) = vm else { return };
         let now = self.vcpus[id].vm;
         if self.vms[now].address == Some(address) {
+            return;
+        }
+        // A process has one VM, as VMMs are: what the notes say holds.
+        if self.vms[now].note.is_some() {
+            self.vms[now].address.get_or_insert(address);
             return;
         }
         let right = self.vms.iter().position(|vm| vm.address == Some(address));
@@ -233,7 +284,10 @@ impl Machine {
     #[must_use]
     pub fn ground(&self) -> Ground {
         let mut vms = self.vms.iter().filter(|vm| !vm.vcpus.is_empty());
-        if vms.all(|vm| vm.address.is_some()) {
+        let mut noted = vms.clone();
+        if !self.noted.is_empty() && noted.all(|vm| vm.note.is_some()) {
+            Ground::Process
+        } else if vms.all(|vm| vm.address.is_some()) {
             Ground::Address
         } else {
             Ground::Adjacency
@@ -293,9 +347,30 @@ impl Machine {
     }
 }
 
-/// The number in `CPU 3/KVM`, as QEMU, libvirt's guests and the lab's VMM name their threads.
-fn number_in_name(comm: &[u8]) -> Option<u32> {
+/// How VMMs name the threads of their vCPUs before the number: QEMU (and so libvirt's guests, and
+/// the lab's VMM, with `/KVM` behind it, of which the latency layout leaves less), Firecracker,
+/// crosvm, cloud-hypervisor, kvmtool.
+const VCPU_NAMES: [&str; 5] = ["CPU ", "fc_vcpu ", "crosvm_vcpu", "vcpu", "kvm-vcpu-"];
+
+/// The number in the name of a vCPU's thread; `None` if it is not named like one.
+#[must_use]
+pub fn vcpu_number(comm: &[u8]) -> Option<u32> {
+    // Most threads are none: their first letter tells.
+    if !matches!(comm.first(), Some(b'C' | b'f' | b'c' | b'v' | b'k')) {
+        return None;
+    }
     let text = std::str::from_utf8(comm).ok()?;
-    let number = text.strip_prefix("CPU ")?.strip_suffix("/KVM")?;
+    let (name, rest) = VCPU_NAMES
+        .iter()
+        .find_map(|name| Some((*name, text.strip_prefix(name)?)))?;
+    let number = if name == "CPU " {
+        let (number, behind) = rest.split_once('/')?;
+        if !"KVM".starts_with(behind) {
+            return None;
+        }
+        number
+    } else {
+        rest
+    };
     number.parse().ok()
 }

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 
 use steady_events::{Event, Kind, vector};
 
-use crate::analysis::{Analysis, Effect};
+use crate::analysis::{Analysis, Effect, NO_CPU};
 use crate::machine::VcpuId;
 
 /// Fields of `TracePacket`.
@@ -70,7 +70,8 @@ impl<W: Write> Perfetto<W> {
     /// # Errors
     /// If the file cannot be written.
     pub fn event(&mut self, event: &Event<'_>, effect: Effect, all: &Analysis) -> io::Result<()> {
-        if let Kind::Switch { next, .. } = event.kind {
+        let placed = event.cpu != NO_CPU;
+        if let (Kind::Switch { next, .. }, true) = (event.kind, placed) {
             let name = match all.machine.of_tid(next.tid) {
                 Some(id) => vcpu_name(id, all),
                 None => String::from_utf8_lossy(next.comm).into_owned(),

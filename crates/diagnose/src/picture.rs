@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use steady_events::{Event, Kind};
 
-use crate::analysis::{Analysis, Effect};
+use crate::analysis::{Analysis, Effect, NO_CPU};
 use crate::machine::{State, VcpuId};
 
 /// Pieces of time, at most.
@@ -146,6 +146,9 @@ impl Picture {
     }
 
     fn is(&mut self, key: Key, doing: Doing) {
+        if key == Key::Pcpu(NO_CPU) {
+            return;
+        }
         let kind = |other: &&Key| matches!(other, Key::Pcpu(_)) == matches!(key, Key::Pcpu(_));
         if !self.rows.contains_key(&key) && self.rows.keys().filter(kind).count() >= ROWS {
             self.left_out += 1;

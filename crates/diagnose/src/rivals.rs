@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use steady_events::{Event, Kind, Task, TaskState};
 
+use crate::analysis::NO_CPU;
 use crate::machine::{Machine, State, VcpuId};
 use crate::spread::add;
 
@@ -204,6 +205,10 @@ impl Rivals {
     }
 
     fn is_running(&mut self, cpu: u32, task: Task<'_>, now_ns: u64) {
+        // What ran on a pCPU cannot be said where the trace does not tell which it was.
+        if cpu == NO_CPU {
+            return;
+        }
         let Some(pcpu) = self.pcpu(cpu) else { return };
         // An interrupt ends before a switch; of one whose end was lost this is the end.
         pcpu.irq_total_ns = pcpu.irq_until(now_ns);

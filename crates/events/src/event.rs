@@ -119,6 +119,14 @@ pub enum Kind<'a> {
         /// The pCPU whose run queue it joined.
         cpu: u32,
     },
+    /// A thread is about to become runnable (`sched_waking`). Where wake-ups themselves are
+    /// recorded they are taken instead: they come later, and on the right run queue.
+    Waking {
+        /// The thread.
+        tid: i32,
+        /// The pCPU whose run queue it will join, as far as it is known then.
+        cpu: u32,
+    },
     /// A waiting thread moves to another run queue (`sched_migrate_task`).
     Migrate {
         /// The thread.

@@ -26,6 +26,8 @@ pub enum Format {
     PerfScript,
     /// Text of `perf trace`.
     PerfTrace,
+    /// Perfetto's protocol buffers.
+    Perfetto,
 }
 
 impl Format {
@@ -45,6 +47,7 @@ impl fmt::Display for Format {
             Self::FtraceText => f.write_str("ftrace text"),
             Self::PerfScript => f.write_str("perf script text"),
             Self::PerfTrace => f.write_str("perf trace text"),
+            Self::Perfetto => f.write_str("Perfetto trace"),
         }
     }
 }

@@ -52,8 +52,8 @@ pub enum Error {
     },
     /// It is none of the formats that this crate reads.
     #[error(
-        "{name}: not a trace: {what}; expected trace-cmd's trace.dat, perf.data, or the text of \
-         ftrace's trace file, trace-cmd report or perf script"
+        "{name}: not a trace: {what}; expected trace-cmd's trace.dat, perf.data, a Perfetto trace, \
+         or the text of ftrace's trace file, trace-cmd report, perf script or perf trace"
     )]
     Foreign {
         /// The trace.

@@ -123,6 +123,29 @@ impl Loss {
         );
     }
 
+    /// Adds what another file of the same recording lost.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (&cpu, lost) in &other.cpus {
+            let sum = self.cpus.entry(cpu).or_default();
+            sum.lost = sum.lost.saturating_add(lost.lost);
+            sum.gaps = sum.gaps.saturating_add(lost.gaps);
+            sum.gaps_unknown = sum.gaps_unknown.saturating_add(lost.gaps_unknown);
+            sum.overrun = sum.overrun.saturating_add(lost.overrun);
+            sum.dropped = sum.dropped.saturating_add(lost.dropped);
+        }
+        if let Some(cut) = other.truncated {
+            self.cut(cut.place, cut.missing_bytes);
+        }
+        for (&id, &count) in &other.unknown_events {
+            let sum = self.unknown_events.entry(id).or_default();
+            *sum = sum.saturating_add(count);
+        }
+        self.other_records = self.other_records.saturating_add(other.other_records);
+        self.damage_count = self.damage_count.saturating_add(other.damage_count);
+        let room = DAMAGE_KEPT.saturating_sub(self.damage.len());
+        self.damage.extend(other.damage.iter().take(room).cloned());
+    }
+
     /// Notes a line that cannot be read.
     pub(crate) fn unread_line(&mut self, place: Place, line: &[u8]) {
         self.unread_lines = self.unread_lines.saturating_add(1);

@@ -12,12 +12,14 @@ use crate::error::{Error, Place};
 use crate::input::Input;
 use crate::loss::Loss;
 use crate::packed::{Counted, PackedSource, Progress, Unpacked};
-use crate::perf::PerfSource;
+use crate::perf::{FolderSource, PerfSource};
+use crate::perfetto::PerfettoSource;
 use crate::record::Record;
 use crate::text::TextSource;
+use crate::unpack::{self, Packing};
 
-/// How many bytes are looked at to recognise a trace.
-const HEAD: usize = 64;
+/// How many bytes are looked at to recognise a trace: a tar archive tells itself late.
+const HEAD: usize = 512;
 
 /// An open trace that gives its records one after the other.
 pub trait Source: Send {
@@ -35,7 +37,8 @@ pub trait Source: Send {
     fn loss(&self) -> &Loss;
 }
 
-/// Opens the trace at `path`, whatever its format and name. It may be packed by gzip or zstd.
+/// Opens the trace at `path`, whatever its format and name. It may be packed by gzip, zstd, xz or
+/// bzip2, or be the one file of a zip archive; a folder may be what `perf record --threads` wrote.
 ///
 /// # Errors
 /// If the file cannot be read, is empty, is no trace, or is damaged before its first record.
@@ -48,10 +51,7 @@ pub fn open(path: &Path) -> Result<Box<dyn Source>, Error> {
     let file = File::open(path).map_err(io)?;
     let meta = file.metadata().map_err(io)?;
     if meta.is_dir() {
-        return Err(Error::Foreign {
-            name,
-            what: "it is a folder".into(),
-        });
+        return Ok(Box::new(FolderSource::open(path)?));
     }
     if !meta.is_file() {
         return open_stream(Box::new(file), &name);
@@ -63,6 +63,7 @@ pub fn open(path: &Path) -> Result<Box<dyn Source>, Error> {
     match recognise(&head[..len]) {
         Kind::TraceDat => Ok(Box::new(DatSource::open(input)?)),
         Kind::Perf { .. } => Ok(Box::new(PerfSource::open(input)?)),
+        Kind::Packed(Packing::Zip) => zipped(input.into_file(), &name),
         kind => stream(kind, Box::new(input.into_file()), &name),
     }
 }
@@ -121,32 +122,60 @@ fn stream(
         Kind::Perf { pipe: false } => Ok(Box::new(PerfSource::open(
             Input::spool(reader, name).map_err(io)?,
         )?)),
-        Kind::Gzip | Kind::Zstd => {
-            let progress = Arc::<Progress>::default();
-            let counted = Counted {
-                reader,
-                progress: Arc::clone(&progress),
-            };
-            let decoder: Box<dyn Read + Send> = if matches!(kind, Kind::Gzip) {
-                Box::new(flate2::read::MultiGzDecoder::new(counted))
-            } else {
-                Box::new(zstd::stream::read::Decoder::new(counted).map_err(io)?)
-            };
-            let unpacked = Unpacked {
-                decoder,
-                progress: Arc::clone(&progress),
-            };
-            PackedSource::open(inner(Box::new(unpacked), name), progress, name)
+        Kind::Packed(Packing::Zip) => {
+            zipped(Input::spool(reader, name).map_err(io)?.into_file(), name)
         }
+        Kind::Packed(packing) => unpacked(reader, |counted| packing.decoder(counted), name),
+        Kind::Unread(what) => Err(Error::Unsupported {
+            name: name.to_owned(),
+            place: Place::Byte(0),
+            what: what.to_owned(),
+        }),
+        Kind::Perfetto => Ok(Box::new(PerfettoSource::open(reader, name)?)),
         Kind::Text => Ok(Box::new(TextSource::open(reader, name)?)),
     }
+}
+
+/// Opens the one file of a zip archive.
+fn zipped(archive: File, name: &str) -> Result<Box<dyn Source>, Error> {
+    let (member, deflated) = unpack::member(archive, name)?;
+    let decode = |counted: Counted<Box<dyn Read + Send>>| -> io::Result<Box<dyn Read + Send>> {
+        Ok(if deflated {
+            Box::new(flate2::read::DeflateDecoder::new(counted))
+        } else {
+            Box::new(counted)
+        })
+    };
+    unpacked(Box::new(member), decode, name)
+}
+
+/// Opens what `decode` makes of packed bytes.
+fn unpacked(
+    reader: Box<dyn Read + Send>,
+    decode: impl FnOnce(Counted<Box<dyn Read + Send>>) -> io::Result<Box<dyn Read + Send>>,
+    name: &str,
+) -> Result<Box<dyn Source>, Error> {
+    let progress = Arc::<Progress>::default();
+    let counted = Counted {
+        reader,
+        progress: Arc::clone(&progress),
+    };
+    let decoder = decode(counted).map_err(|source| Error::Io {
+        name: name.to_owned(),
+        source,
+    })?;
+    let unpacked = Unpacked {
+        decoder,
+        progress: Arc::clone(&progress),
+    };
+    PackedSource::open(inner(Box::new(unpacked), name), progress, name)
 }
 
 /// Opens what was packed as a whole. Packed twice it is no trace.
 fn inner(reader: Box<dyn Read + Send>, name: &str) -> Result<Box<dyn Source>, Error> {
     let (kind, reader) = begin(reader, name)?;
     match kind {
-        Kind::Gzip | Kind::Zstd => Err(Error::Foreign {
+        Kind::Packed(_) => Err(Error::Foreign {
             name: name.to_owned(),
             what: "it is compressed twice".into(),
         }),
@@ -162,8 +191,10 @@ enum Kind {
         pipe: bool,
     },
     BigPerf,
-    Gzip,
-    Zstd,
+    Packed(Packing),
+    /// A packing that is not read, and what to do.
+    Unread(&'static str),
+    Perfetto,
     /// Text, or nothing that is known; its lines will tell.
     Text,
 }
@@ -183,11 +214,14 @@ fn recognise(head: &[u8]) -> Kind {
     if head.starts_with(crate::perf::MAGIC_BIG) {
         return Kind::BigPerf;
     }
-    if head.starts_with(b"\x1f\x8b") {
-        return Kind::Gzip;
+    if let Some(packing) = Packing::of(head) {
+        return Kind::Packed(packing);
     }
-    if head.starts_with(b"\x28\xb5\x2f\xfd") {
-        return Kind::Zstd;
+    if let Some(what) = unpack::unread(head) {
+        return Kind::Unread(what);
+    }
+    if crate::perfetto::is_trace(head) {
+        return Kind::Perfetto;
     }
     Kind::Text
 }

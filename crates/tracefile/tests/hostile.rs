@@ -15,7 +15,7 @@ mod common;
 use proptest::prelude::*;
 use steady_tracefile::{Error, Record};
 
-use common::build::{Words, named, tick};
+use common::build::{self, Words, named, tick};
 use common::dat_file::{Dat, Page};
 use common::open_bytes;
 use common::perf_file::Perf;
@@ -142,6 +142,25 @@ const PERF_SCRIPT: &str = "            perf 24374 [000] 17175.236180:           
          swapper     0/0     [000] 17182.415751: PERF_RECORD_LOST lost 12
          swapper     0/0     [000] 17182.415751:   kvm:kvm_pio: pio_write at 0x70 size 1 count 1 val 0x8f \n";
 
+/// Lines of the other layouts, and of mail.
+const OTHERS: [&str; 5] = [
+    "cpus=2
+CPU 1/KV-50      1d..2.     5.985317183: (+12760) kvm_exit: reason PREEMPTION_TIMER rip 0x401b98 info 0 0
+CPU 0/KV-49      0-0x1     5.988294123: kvm_entry:             vcpu_id=0 rip=0x401b98 immediate_exit=0\n",
+    "     0.000 migration/0/18 sched:sched_wakeup(comm: \"perf\", pid: 13566 (perf), prio: 120, target_cpu: 1)
+     3.354 CPU 0/KVM/66 sched:sched_switch(prev_comm: \"a\", b: \"\", prev_pid: 6631 (sleep), next_comm: \"q\")
+     3.355 CPU 0/KVM/66 kvm:kvm_exit(exit_reason: 12, guest_rip: -2130706432, isa: 1)\n",
+    "            perf 12947 19882.792726761:       sched:sched_wakeup: comm=migration/0 pid=18 target_cpu=000
+ 12/947 [000] 19882.792731158:       sched:sched_switch: prev_comm=perf prev_pid=12947 ==> next_comm=m/0 next_pid=18\n",
+    "> >        CPU 0/KVM-49      [000] d..2.     5.428440: kvm_exit: vcpu 0
+> > reason HLT rip 0x401b98 info1 0x0
+> >        CPU 0/KVM-49      [000] d..2.     5.428441: kvm_entry: vcpu 0,
+> > rip 0x401b98\n",
+    "       CPU 0/KVM-49      [000] d..2.     5.428440: kvm_exit: TRAP: HSR_EC: 0x0001 (WFx), PC: 0xffff800008
+       CPU 0/KVM-49      [000] d..2.     5.428440: kvm_wfx_arm64: guest executed wfe at: 0x0
+       CPU 0/KVM-49      [000] d..2.     5.428440: kvm_exit: SEPC:0x1, SCAUSE:0x8000000000000005, STVAL:0x0\n",
+];
+
 /// A stream of numbers that is the same everywhere (SplitMix64).
 struct Numbers(u64);
 
@@ -255,6 +274,29 @@ fn perf_script(seed: u64, count: u64) {
     cases(&[PERF_SCRIPT.into()], |b| b, seed, count);
 }
 
+fn other_layouts(seed: u64, count: u64) {
+    cases(
+        &OTHERS.map(|text| text.as_bytes().to_vec()),
+        |b| b,
+        seed,
+        count,
+    );
+}
+
+fn perfetto(seed: u64, count: u64) {
+    let packed = common::fixture_bytes("bochs-intel.pftrace.gz");
+    let mut whole = Vec::new();
+    let mut decoder = flate2::read::MultiGzDecoder::new(packed.as_slice());
+    std::io::Read::read_to_end(&mut decoder, &mut whole).unwrap();
+    // Its first packets, so that damage is not lost in a long trace; and one of them at its end.
+    cases(
+        &[whole[..9_000].to_vec(), whole[..30_000].to_vec()],
+        |b| b,
+        seed,
+        count,
+    );
+}
+
 fn packed(seed: u64, count: u64) {
     let gzip = |bytes: &[u8]| {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -266,6 +308,18 @@ fn packed(seed: u64, count: u64) {
         zstd::encode_all(dat(false).six().as_slice(), 1).unwrap(),
         gzip(PERF_SCRIPT.as_bytes()),
         gzip(&perf().pipe()),
+        {
+            let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 1);
+            std::io::Write::write_all(&mut xz, FTRACE.as_bytes()).unwrap();
+            xz.finish().unwrap()
+        },
+        {
+            let fast = bzip2::Compression::fast();
+            let mut bzip2 = bzip2::write::BzEncoder::new(Vec::new(), fast);
+            std::io::Write::write_all(&mut bzip2, FTRACE.as_bytes()).unwrap();
+            bzip2.finish().unwrap()
+        },
+        build::zip_of(&[("trace.txt", FTRACE.as_bytes())]),
     ];
     cases(&bases, |b| b, seed, count);
 }
@@ -305,6 +359,16 @@ fn damaged_text_never_panics() {
 }
 
 #[test]
+fn damaged_lines_of_other_layouts_never_panic() {
+    other_layouts(6, 10_000);
+}
+
+#[test]
+fn damaged_perfetto_traces_never_panic() {
+    perfetto(7, 2_000);
+}
+
+#[test]
 fn damaged_packed_traces_never_panic() {
     packed(5, 5_000);
 }
@@ -329,6 +393,18 @@ fn a_million_damaged_ftrace_texts() {
 
 #[test]
 #[ignore = "takes minutes"]
+fn a_million_damaged_lines_of_other_layouts() {
+    other_layouts(15, 1_000_000);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn a_million_damaged_perfetto_traces() {
+    perfetto(16, 1_000_000);
+}
+
+#[test]
+#[ignore = "takes minutes"]
 fn a_million_damaged_perf_scripts() {
     perf_script(14, 1_000_000);
 }
@@ -344,6 +420,11 @@ proptest! {
             b"# tracer: nop\n".to_vec(),
             b"\x1f\x8b\x08".to_vec(),
             b"\x28\xb5\x2f\xfd".to_vec(),
+            b"\xfd7zXZ\0".to_vec(),
+            b"BZh91A".to_vec(),
+            b"PK\x03\x04".to_vec(),
+            b"\x0a\x04\x50\x01\x68\x01\x0a\x40\x0a\x3e".to_vec(),
+            b"\x0a\x40\x0a\x3e\x08\x01\x22\x3a".to_vec(),
             Vec::new(),
         ]),
         rest in prop::collection::vec(any::<u8>(), 0..600),

@@ -10,6 +10,7 @@ use anyhow::Context;
 use steady_decode::TraceEvents;
 use steady_diagnose::{
     Analysis, Diagnoser, Diagnosis, Effect, Perfetto, Picture, PictureTable, Slice, Symbols,
+    VmNotes,
 };
 use steady_events::Event;
 use steady_measures::{WholeFile, write_atomic};
@@ -18,6 +19,7 @@ use steady_tracefile::Source;
 
 use crate::arguments::diagnose::Diagnose;
 use crate::command::colour;
+use crate::command::record::beside;
 
 /// Reads the traces and shows what they say.
 pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
@@ -145,6 +147,7 @@ fn one(
     pictures: &mut Option<Vec<PictureTable>>,
 ) -> anyhow::Result<()> {
     let (name, mut source) = open(path)?;
+    diagnoser.notes = notes(path);
     if is_this_host(source.as_ref()) {
         diagnoser.knobs = knobs();
     }
@@ -194,6 +197,20 @@ impl<'p> Drawing<'p> {
             file.finish()
         });
         written.with_context(|| format!("cannot write {}", self.path.display()))
+    }
+}
+
+/// What `steady record` noted beside a trace. What cannot be read there is told, and the trace
+/// speaks without it.
+fn notes(trace: &Path) -> Option<VmNotes> {
+    let path = beside(trace);
+    let text = std::fs::read(&path).ok()?;
+    match VmNotes::parse(&text) {
+        Ok(notes) => Some(notes),
+        Err(error) => {
+            eprintln!("steady: {}: {error}; its VMs are numbered", path.display());
+            None
+        }
     }
 }
 

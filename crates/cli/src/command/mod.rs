@@ -12,6 +12,7 @@ pub mod reproduce;
 pub mod run;
 pub mod selftest;
 pub mod shoot4u;
+mod vms;
 
 use steady_diagnose::{DiagnoseError, SymbolsError};
 use steady_lab::LabError;

@@ -9,9 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, bail};
+use steady_diagnose::VmNotes;
 use steady_events::probe::{EVENTS, GROUP, GUEST_EVENTS, PROBES, Probe};
+use steady_measures::write_atomic;
 
 use crate::arguments::diagnose::{Record, Tool};
+use crate::command::vms::vms;
 
 const TRACING: &str = "/sys/kernel/tracing";
 
@@ -46,6 +49,14 @@ pub fn record(arguments: &Record) -> anyhow::Result<ExitCode> {
     if arguments.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
+    let notes = vms(Path::new("/proc"), Path::new("/sys/fs/cgroup"));
+    if notes.vms.is_empty() && !arguments.guest {
+        eprintln!(
+            "steady: no guest runs here (no process has a VM of KVM): unless one starts within {} \
+             s, the trace will say nothing",
+            arguments.seconds
+        );
+    }
     let set = Set::new(&plan.probes)?;
     let (program, words) = plan.command.split_first().context("the command is empty")?;
     let status = Command::new(program)
@@ -57,8 +68,36 @@ pub fn record(arguments: &Record) -> anyhow::Result<ExitCode> {
     if !status.success() {
         bail!("{program} failed: {status}");
     }
+    if !arguments.guest {
+        note(&arguments.out, &notes)?;
+    }
     eprintln!("steady: now: steady diagnose {}", arguments.out.display());
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes what is known of the VMs beside the trace.
+fn note(trace: &Path, notes: &VmNotes) -> anyhow::Result<()> {
+    let path = beside(trace);
+    let mut text = serde_json::to_vec_pretty(notes)?;
+    text.push(b'\n');
+    write_atomic(&path, &text)?;
+    let named = notes.vms.iter().filter_map(|vm| vm.name.as_deref());
+    let named: Vec<&str> = named.collect();
+    eprintln!(
+        "steady: {} VMs noted in {}{}{}",
+        notes.vms.len(),
+        path.display(),
+        if named.is_empty() { "" } else { ": " },
+        named.join(", ")
+    );
+    Ok(())
+}
+
+/// Where the notes of a trace are.
+pub fn beside(trace: &Path) -> PathBuf {
+    let mut name = trace.as_os_str().to_owned();
+    name.push(".vms");
+    PathBuf::from(name)
 }
 
 fn plan(arguments: &Record) -> anyhow::Result<Plan> {

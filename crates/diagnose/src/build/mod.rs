@@ -18,6 +18,7 @@ use crate::model::{
     CallTable, Count, ExitRow, PreemptTable, ReceiverRow, RemedyTable, ShootdownTable, TimerTable,
     VcpuTable, VmTable,
 };
+use crate::notes::VmNotes;
 use crate::remedies::OfRemedy;
 use crate::spread::{Spread, add, merge, total};
 use crate::symbols::Symbols;
@@ -64,6 +65,8 @@ pub struct Builder<'a> {
     pub names: Names<'a>,
     /// Names of exits that no table has ([`steady_events::About::exit_names`]).
     pub exit_names: &'a [String],
+    /// What the recording noted of VMs.
+    pub notes: Option<&'a VmNotes>,
     /// Ticks in a second of the guests' kernels.
     pub tick_hz: u64,
     /// From the first to the last event.
@@ -79,8 +82,15 @@ impl Builder<'_> {
         let vms = self.analysis.machine.vms.iter();
         vms.filter(|vm| !vm.vcpus.is_empty())
             .enumerate()
-            .map(|(at, vm)| self.vm(at, &vm.vcpus))
+            .map(|(at, vm)| self.vm(at, vm.note, &vm.vcpus))
             .collect()
+    }
+
+    /// What a VM is called: by the recording's notes, or by its place among those with vCPUs.
+    fn name_of(&self, place: usize, note: Option<usize>) -> String {
+        let note = note.and_then(|note| self.notes?.vms.get(note));
+        let named = note.and_then(|note| note.name.clone());
+        named.unwrap_or_else(|| format!("vm{place}"))
     }
 
     /// Shootdowns of the traced kernel itself.
@@ -122,13 +132,16 @@ impl Builder<'_> {
         counts_of(counted.map(|(&name, &count)| (name, count)))
     }
 
-    fn vm(&self, at: usize, ids: &[VcpuId]) -> VmTable {
+    fn vm(&self, at: usize, note: Option<usize>, ids: &[VcpuId]) -> VmTable {
+        let name = self.name_of(at + 1, note);
+        let note = note.and_then(|note| self.notes?.vms.get(note));
         let mut ids = ids.to_vec();
         ids.sort_by_key(|&id| self.analysis.machine.vcpus[id].number);
         let exits = self.exits(&ids);
         let all: u64 = exits.iter().map(|row| row.count).sum();
         VmTable {
-            name: format!("vm{}", at + 1),
+            name,
+            note: note.cloned(),
             vcpus: ids.iter().map(|&id| self.vcpu(id)).collect(),
             pauses: self.pauses(&ids, all),
             boosts: self.boosts(&ids),

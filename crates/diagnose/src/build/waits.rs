@@ -131,8 +131,14 @@ impl Builder<'_> {
             if own.contains(&id) {
                 return ("own-vm", None);
             }
-            let place = machine.place_of_vm(machine.vcpus[id].vm);
-            return ("vm", Some(format!("vm{place}")));
+            let vm = machine.vcpus[id].vm;
+            let name = self.name_of(machine.place_of_vm(vm), machine.vms[vm].note);
+            return ("vm", Some(name));
+        }
+        let noted = self.notes.iter().flat_map(|notes| &notes.vms);
+        let mut noted = noted.filter(|vm| vm.threads.contains(&tid));
+        if let Some(vm) = noted.find_map(|vm| vm.name.as_ref()) {
+            return ("host-task", Some(format!("the VMM of {vm}")));
         }
         let name = self.analysis.rivals.name(tid);
         let deferred = name.starts_with("ksoftirqd/") || name.starts_with("irq/");

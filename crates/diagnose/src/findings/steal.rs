@@ -7,6 +7,7 @@ use crate::model::{
     Assumption, CauseId, Check, CheckId, Confidence, Culprit, Evidence, EvidenceId, Finding,
     FindingId, RivalRow, Severity, Sharpener, Step, StepId, WaitTable,
 };
+use crate::notes::VcpuNote;
 use crate::spread::{Spread, total};
 
 /// From this part of the waits on, in thousandths, an idle pCPU elsewhere is their cause.
@@ -57,7 +58,7 @@ pub fn steal(context: &Context<'_>) -> Option<Finding> {
         _ => Confidence::Medium,
     };
     finding.worst = waits.worst.clone();
-    finding.next = available_first(steps(waits, cause, ns));
+    finding.next = available_first(steps(context, waits, cause, ns));
     let irqs = context.trace.saw_host_irqs;
     let wakeups = table.wakeup_ns.is_some();
     finding.sharper_with = [
@@ -169,7 +170,16 @@ fn checks(waits: &WaitTable, cause: CauseId, ns: u64) -> Vec<Check> {
     }
 }
 
-fn steps(waits: &WaitTable, cause: CauseId, ns: u64) -> Vec<Step> {
+/// What the recording noted of the VM's vCPUs, without repeats.
+fn noted(context: &Context<'_>, of: fn(&VcpuNote) -> Option<&String>) -> Option<String> {
+    let vcpus = context.vm.note.iter().flat_map(|note| &note.vcpus);
+    let mut values: Vec<&str> = vcpus.filter_map(of).map(String::as_str).collect();
+    values.sort_unstable();
+    values.dedup();
+    (!values.is_empty()).then(|| values.join(" and "))
+}
+
+fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> Vec<Step> {
     let whole_ns = waits.waited_ns;
     let nobody = |step: Step| step.gives(ns, whole_ns, Assumption::NobodyTakesItsPlace);
     let kind = match cause {
@@ -181,9 +191,14 @@ fn steps(waits: &WaitTable, cause: CauseId, ns: u64) -> Vec<Step> {
     let first = waits.by.iter().find(|row| row.kind == kind);
     let name = first.and_then(|row| row.name.as_deref());
     match cause {
-        CauseId::CpuMax => vec![nobody(step(StepId::RaiseCpuMax)), step(StepId::FewerVcpus)],
+        CauseId::CpuMax => {
+            let limit = noted(context, |vcpu| vcpu.cpu_max.as_ref());
+            let raise = context.knob(StepId::RaiseCpuMax, "cpu.max", limit);
+            vec![nobody(raise), step(StepId::FewerVcpus)]
+        }
         CauseId::Imbalance => {
-            let moved = step(StepId::SpreadPins);
+            let pins = noted(context, |vcpu| vcpu.cpus.as_ref());
+            let moved = context.knob(StepId::SpreadPins, "pCPUs of its vCPUs", pins);
             vec![moved.gives(ns, whole_ns, Assumption::MovesAtOnce)]
         }
         CauseId::OtherVm => {

@@ -130,8 +130,10 @@ pub struct TraceDiagnosis {
     pub judged: Vec<Judgement>,
     /// How symbols were matched, if there were any.
     pub symbols: Option<SymbolsTable>,
-    /// On which ground VMs were told apart: `address` or `adjacency`.
+    /// On which ground VMs were told apart: `process`, `address` or `adjacency`.
     pub vms_by: String,
+    /// How vCPUs were known: `kvm` by its events, `name` by the names of their threads.
+    pub vcpus_by: String,
     /// The VMs, in the order in which they were seen.
     pub vms: Vec<VmTable>,
     /// Shootdowns of the traced kernel itself.
@@ -167,5 +169,6 @@ pub fn ground_word(ground: Ground) -> &'static str {
     match ground {
         Ground::Address => "address",
         Ground::Adjacency => "adjacency",
+        Ground::Process => "process",
     }
 }

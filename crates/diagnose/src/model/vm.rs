@@ -5,13 +5,17 @@ use serde::{Deserialize, Serialize};
 
 use super::Instance;
 use crate::cause::Cause;
+use crate::notes::VmNote;
 use crate::spread::Spread;
 
 /// One VM.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmTable {
-    /// `vm1`, `vm2`, …: a trace does not know what the operator calls it.
+    /// What the notes of the recording call it; else `vm1`, `vm2`, …, as a trace does not know what
+    /// the operator calls it.
     pub name: String,
+    /// What the notes of the recording say of it.
+    pub note: Option<VmNote>,
     /// Its vCPUs by number.
     pub vcpus: Vec<VcpuTable>,
     /// Exits by reason, most time first.

@@ -55,7 +55,15 @@ pub(super) struct SampleId {
     pub id: Option<u64>,
 }
 
+/// `PERF_SAMPLE_CPU`.
+const SAMPLE_CPU: u64 = 1 << 7;
+
 impl Attr {
+    /// Whether its samples tell their CPU: those of single threads mostly do not.
+    pub fn has_cpu(self) -> bool {
+        self.sample_type & SAMPLE_CPU != 0
+    }
+
     /// Reads an attribute of `size` bytes.
     pub fn parse(words: &mut Block<'_>) -> Result<Self, Fault> {
         let what = "the description of a recorded event";

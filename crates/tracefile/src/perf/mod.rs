@@ -5,14 +5,17 @@
 //! over; other samples are counted in [`Loss::other_records`].
 
 mod attr;
+mod folder;
 mod header;
 mod queue;
 mod records;
 mod state;
 
+use std::collections::HashMap;
 use std::io::Read;
 use std::sync::Arc;
 
+pub(crate) use self::folder::FolderSource;
 use self::header::FEATURE_MAX;
 use self::queue::Kind;
 use self::records::{Records, Step, Unpacker};
@@ -254,11 +257,7 @@ impl Source for PerfSource {
         }
         state.latest = state.latest.max(item.time);
         let data = state.queue.bytes(&item);
-        let comm: &[u8] = match state.comms.get(&item.tid) {
-            Some(comm) => &comm[..memchr::memchr(0, comm).unwrap_or(16)],
-            None if item.tid == 0 => b"swapper",
-            None => b"<...>",
-        };
+        let comm = name_of(&state.comms, item.tid);
         Ok(Some(Record {
             time_ns: item.time,
             cpu: item.cpu,
@@ -273,6 +272,15 @@ impl Source for PerfSource {
 
     fn loss(&self) -> &Loss {
         &self.state.loss
+    }
+}
+
+/// The name of a thread.
+fn name_of(comms: &HashMap<i32, [u8; 16]>, tid: i32) -> &[u8] {
+    match comms.get(&tid) {
+        Some(comm) => &comm[..memchr::memchr(0, comm).unwrap_or(16)],
+        None if tid == 0 => b"swapper",
+        None => b"<...>",
     }
 }
 

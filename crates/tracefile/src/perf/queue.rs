@@ -77,6 +77,17 @@ impl Queue {
         self.items.get(self.given - 1).copied()
     }
 
+    /// The time of what [`Self::pop`] would give.
+    pub fn next_time(&self) -> Option<u64> {
+        let waiting = self.items.get(self.given..self.due)?;
+        waiting.first().map(|item| item.time)
+    }
+
+    /// How many records wait or are due.
+    pub fn len(&self) -> usize {
+        self.items.len() - self.given
+    }
+
     pub fn bytes(&self, item: &Item) -> &[u8] {
         let len = usize::try_from(item.len).unwrap_or(0);
         self.bytes.get(item.at..item.at + len).unwrap_or_default()

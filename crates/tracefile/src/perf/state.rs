@@ -80,6 +80,22 @@ impl State {
         }
     }
 
+    /// For the records of another file of the same recording.
+    pub fn beside(&self) -> Self {
+        Self {
+            about: self.about.clone(),
+            loss: Loss::default(),
+            described: Described::default(),
+            table: EventTable::new(&self.about.events, self.described.common, false),
+            attrs: self.attrs.clone(),
+            attr_by_id: self.attr_by_id.clone(),
+            id_at: self.id_at,
+            queue: Queue::default(),
+            comms: HashMap::new(),
+            latest: 0,
+        }
+    }
+
     pub fn add_attr(&mut self, attr: Attr, ids: &[u64]) {
         let index = self.attrs.len();
         self.id_at = match self.id_at {
@@ -88,6 +104,7 @@ impl State {
             _ => None,
         };
         self.about.clock = Some(attr.clock());
+        self.about.has_cpus &= attr.has_cpu() || !attr.tracepoint;
         self.attrs.push(attr);
         self.attr_by_id.extend(ids.iter().map(|&id| (id, index)));
     }

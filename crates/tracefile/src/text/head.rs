@@ -185,6 +185,10 @@ fn from_pid(line: &[u8], sep: usize, style: Style) -> Option<Head> {
     }
     let (event, body) = event(line, at, style)?;
     let comm = trim(line, 0..sep);
+    if style == Style::Perf && comm.is_empty() {
+        // `perf script -F` without the name: thread numbers may begin the line there.
+        return None;
+    }
     Some(Head {
         comm,
         pid,

@@ -7,12 +7,14 @@
 use std::io::{self, BufRead, BufReader, Read};
 
 use super::head::{self, Style};
-use super::{is_frame, is_remark};
+use super::{is_frame, is_loss, is_remark};
 
 /// Bytes by which it is decided.
 const SAMPLE: usize = 64 << 10;
 /// Mail breaks lines no later than this.
 const LONGEST_BROKEN: usize = 110;
+/// Pieces of a record but the first, at most, on the average.
+const PIECES_MAX: usize = 6;
 /// The longest record that is put together again; more is left in pieces.
 const LONGEST_WHOLE: usize = 16 << 10;
 
@@ -71,12 +73,24 @@ fn is_broken(lines: &[Vec<u8>]) -> bool {
     if lines.iter().any(|line| line.len() > LONGEST_BROKEN) {
         return false;
     }
+    let longest = lines.iter().map(Vec::len).max().unwrap_or(0);
     let mut joined: Vec<Vec<u8>> = Vec::new();
+    // A line is broken where its next word does not fit; blanks that were lost there hide it.
+    let (mut joins, mut fitting, mut before_len) = (0_usize, 0_usize, 0);
     for line in lines {
         match joined.last_mut() {
-            Some(before) if continues(line) => join(before, line),
+            Some(before) if continues(line) => {
+                let word = line.trim_ascii_start().split(|b| *b == b' ').next();
+                joins += 1;
+                fitting += usize::from(before_len + 1 + word.map_or(0, <[u8]>::len) < longest);
+                join(before, line);
+            }
             _ => joined.push(line.clone()),
         }
+        before_len = line.len();
+    }
+    if joins > 0 && fitting * 3 >= joins * 2 {
+        return false;
     }
     let is_record = |line: &&Vec<u8>| {
         let style = [Style::Ftrace, Style::Perf].into_iter();
@@ -92,6 +106,10 @@ fn is_broken(lines: &[Vec<u8>]) -> bool {
     };
     let (before, after) = (odd(lines), odd(&joined));
     let records = joined.iter().filter(is_record).count();
+    // A log of another kind has no records at all, or few among many lines.
+    if before > records * PIECES_MAX {
+        return false;
+    }
     before * 10 > records && after * 4 < before && records > 0
 }
 
@@ -100,6 +118,7 @@ fn continues(line: &[u8]) -> bool {
     let text = line.trim_ascii();
     !(text.is_empty()
         || text.starts_with(b"#")
+        || is_loss(text)
         || is_remark(text)
         || is_frame(line)
         || head::begins(line))

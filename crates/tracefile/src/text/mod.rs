@@ -353,7 +353,10 @@ impl Source for TextSource {
             time_ns,
             cpu: head.cpu,
             pid: head.pid,
-            comm: &line[head.comm],
+            comm: match &line[head.comm] {
+                b"" => b"<...>",
+                comm => comm,
+            },
             flags: head.flags,
             instance: 0,
             event: &self.about.events[event],

@@ -117,3 +117,37 @@ pub fn named(big: bool, pid: i32, name: &str, other: &str) -> Vec<u8> {
     w.raw(name.as_bytes()).raw(other.as_bytes()).pad_to(4);
     w.bytes
 }
+
+/// A zip archive of files that are stored, by the specification (APPNOTE 4.3): local headers, the
+/// directory, its end.
+pub fn zip_of(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let (mut out, mut directory) = (Vec::new(), Vec::new());
+    for (name, data) in files {
+        let mut crc = flate2::Crc::new();
+        crc.update(data);
+        let mut common = vec![20, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        common.extend(crc.sum().to_le_bytes());
+        common.extend(u32::try_from(data.len()).unwrap().to_le_bytes().repeat(2));
+        common.extend(u16::try_from(name.len()).unwrap().to_le_bytes());
+        common.extend([0, 0]);
+        let offset = u32::try_from(out.len()).unwrap();
+        out.extend(b"PK\x03\x04");
+        out.extend(&common);
+        out.extend(name.as_bytes());
+        out.extend(*data);
+        directory.extend(b"PK\x01\x02\x14\0");
+        directory.extend(&common);
+        directory.extend([0; 10]);
+        directory.extend(offset.to_le_bytes());
+        directory.extend(name.as_bytes());
+    }
+    let count = u16::try_from(files.len()).unwrap().to_le_bytes();
+    let (at, len) = (out.len(), directory.len());
+    out.extend(directory);
+    out.extend(b"PK\x05\x06\0\0\0\0");
+    out.extend(count.repeat(2));
+    out.extend(u32::try_from(len).unwrap().to_le_bytes());
+    out.extend(u32::try_from(at).unwrap().to_le_bytes());
+    out.extend([0, 0]);
+    out
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What `steady record` notes of the VMs beside a trace (`TRACE.vms`): a trace knows threads, and
+//! this knows whose they are.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The value of [`VmNotes::schema`].
+pub const NOTES_SCHEMA: &str = "steady.vms";
+/// The value of [`VmNotes::version`].
+pub const NOTES_VERSION: u32 = 1;
+
+/// The VMs of a host when it was recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VmNotes {
+    /// [`NOTES_SCHEMA`].
+    pub schema: String,
+    /// [`NOTES_VERSION`].
+    pub version: u32,
+    /// The VMs, by process.
+    pub vms: Vec<VmNote>,
+}
+
+/// One VM.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VmNote {
+    /// What its VMM was told to call it: QEMU's `-name`, which is libvirt's domain.
+    pub name: Option<String>,
+    /// Its VMM's process.
+    pub process: i32,
+    /// Its VMM's program.
+    pub vmm: String,
+    /// The control group of the process, as `/proc/PID/cgroup` has it.
+    pub cgroup: Option<String>,
+    /// Threads of the process that are no vCPU.
+    pub threads: Vec<i32>,
+    /// Its vCPUs by number.
+    pub vcpus: Vec<VcpuNote>,
+}
+
+/// One vCPU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VcpuNote {
+    /// Its number, from the name of its thread.
+    pub number: u32,
+    /// Its thread.
+    pub tid: i32,
+    /// The pCPUs that it may run on, as `0-3,8`.
+    pub cpus: Option<String>,
+    /// Its control group.
+    pub cgroup: Option<String>,
+    /// The first limit of CPU time from that group upwards, as `cpu.max` has it (quota and period
+    /// in microseconds); `None` if there is none.
+    pub cpu_max: Option<String>,
+    /// The weight of its group, as `cpu.weight` has it.
+    pub cpu_weight: Option<String>,
+}
+
+/// Why notes cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum NotesError {
+    /// They are no JSON of this shape.
+    #[error("not the notes of `steady record`: {0}")]
+    Shape(#[from] serde_json::Error),
+    /// They are of another schema or version.
+    #[error("notes of `{schema}` version {version}; expected `{NOTES_SCHEMA}` version 1")]
+    Version {
+        /// The schema that they name.
+        schema: String,
+        /// The version.
+        version: u32,
+    },
+}
+
+impl VmNotes {
+    /// Of these VMs.
+    #[must_use]
+    pub fn new(vms: Vec<VmNote>) -> Self {
+        Self {
+            schema: NOTES_SCHEMA.to_owned(),
+            version: NOTES_VERSION,
+            vms,
+        }
+    }
+
+    /// Reads what [`Self`] is as JSON.
+    ///
+    /// # Errors
+    /// [`NotesError`].
+    pub fn parse(text: &[u8]) -> Result<Self, NotesError> {
+        let notes: Self = serde_json::from_slice(text)?;
+        if notes.schema != NOTES_SCHEMA || notes.version != NOTES_VERSION {
+            let Self {
+                schema, version, ..
+            } = notes;
+            return Err(NotesError::Version { schema, version });
+        }
+        Ok(notes)
+    }
+
+    /// By thread, which of the VMs it is of, and its number if it is a vCPU's.
+    pub(crate) fn by_thread(&self) -> HashMap<i32, (usize, Option<u32>)> {
+        let mut threads = HashMap::new();
+        for (at, vm) in self.vms.iter().enumerate() {
+            threads.extend(vm.threads.iter().map(|&tid| (tid, (at, None))));
+            threads.extend(
+                vm.vcpus
+                    .iter()
+                    .map(|vcpu| (vcpu.tid, (at, Some(vcpu.number)))),
+            );
+        }
+        threads
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_of_another_version_are_refused() {
+        let text = br#"{"schema":"steady.vms","version":2,"vms":[]}"#;
+        let error = VmNotes::parse(text).unwrap_err().to_string();
+        assert!(
+            error.contains("version 2; expected `steady.vms` version 1"),
+            "{error}"
+        );
+        assert!(VmNotes::parse(b"[]").is_err());
+        let none = VmNotes::new(Vec::new());
+        let text = serde_json::to_vec(&none).unwrap();
+        assert_eq!(VmNotes::parse(&text).unwrap(), none);
+    }
+}
