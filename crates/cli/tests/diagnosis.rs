@@ -46,7 +46,12 @@ fn the_short_text_has_forty_lines_and_begins_with_what_how_much_and_what_to_do()
     assert_eq!(lines.next(), Some(what));
     let how_much = "Lost: 37.3 % of vm2's time (1.00 s of 2 vCPUs in 1.35 s).";
     assert_eq!(lines.next(), Some(how_much));
-    assert!(lines.next().unwrap().starts_with("Do: pin vm1 to other pCPUs"));
+    assert!(
+        lines
+            .next()
+            .unwrap()
+            .starts_with("Do: pin vm1 to other pCPUs")
+    );
     assert!(text.contains("(--verbose)"), "the rest is announced");
 }
 
@@ -54,7 +59,10 @@ fn the_short_text_has_forty_lines_and_begins_with_what_how_much_and_what_to_do()
 fn everything_comes_with_verbose() {
     let text = steady(&[&stall(), "--verbose"]);
     let findings = json(&[&stall()])["findings"].as_array().unwrap().len();
-    assert!(text.contains(&format!("\n{findings}. ")), "{findings} findings");
+    assert!(
+        text.contains(&format!("\n{findings}. ")),
+        "{findings} findings"
+    );
     assert!(text.contains("vm1: VM exits") && text.contains("by function:"));
 }
 
@@ -96,7 +104,9 @@ fn each_check_has_an_answer_and_a_refuted_one_lowers_the_confidence() {
     let findings = diagnosis["findings"].as_array().unwrap();
     let answers = |finding: &Value| -> Vec<String> {
         let checks = finding["checks"].as_array().unwrap().iter();
-        checks.map(|check| check["answer"].as_str().unwrap().to_owned()).collect()
+        checks
+            .map(|check| check["answer"].as_str().unwrap().to_owned())
+            .collect()
     };
     assert!(findings.iter().all(|finding| !answers(finding).is_empty()));
     for finding in findings {
@@ -111,7 +121,8 @@ fn clicked(folder: &Path) -> PathBuf {
     let page = folder.join("page.html");
     steady(&[&stall(), "--html", page.to_str().unwrap()]);
     let text = std::fs::read_to_string(&page).unwrap();
-    let click = "<script>document.querySelector('button.show[data-finding=\"1\"]').click()</script>";
+    let click =
+        "<script>document.querySelector('button.show[data-finding=\"1\"]').click()</script>";
     std::fs::write(&page, text.replace("</body>", &format!("{click}</body>"))).unwrap();
     page
 }
@@ -134,7 +145,14 @@ fn a_click_on_a_finding_shows_its_place_on_the_time_line() {
     let folder = tempfile::tempdir().unwrap();
     let page = clicked(folder.path());
     let output = Command::new("timeout")
-        .args(["60", browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
+        .args([
+            "60",
+            browser,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--dump-dom",
+        ])
         .arg(format!("file://{}", page.display()))
         .output()
         .unwrap();
@@ -148,13 +166,19 @@ fn a_click_on_a_finding_shows_its_place_on_the_time_line() {
     assert!(from <= begin && end <= to, "{tag}");
     assert!(to - from < 50_000_000, "it is zoomed to: {tag}");
     assert_eq!(attribute(tag, "data-finding"), 1);
-    assert!(figure.matches("class=\"found\"").count() >= 1, "it is marked");
+    assert!(
+        figure.matches("class=\"found\"").count() >= 1,
+        "it is marked"
+    );
 }
 
 #[test]
 fn the_page_needs_nothing_beside_it_and_warns_only_of_what_was_lost() {
     let folder = tempfile::tempdir().unwrap();
-    let (page, cut) = (folder.path().join("page.html"), folder.path().join("cut.dat"));
+    let (page, cut) = (
+        folder.path().join("page.html"),
+        folder.path().join("cut.dat"),
+    );
     steady(&[&stall(), "--html", page.to_str().unwrap()]);
     let text = std::fs::read_to_string(&page).unwrap();
     for foreign in ["http:", "https:", " src=", "url(", "@import", "<link"] {
@@ -178,7 +202,10 @@ fn two_traces_are_compared_and_one_of_each_shows_nothing() {
     assert!(rows.len() > 5);
     assert!(rows.iter().all(|row| row["change"] == "too-few-traces"));
     let text = steady(&[&stall(), other.to_str().unwrap()]);
-    assert!(text.contains("Before and after, one trace of each"), "{text}");
+    assert!(
+        text.contains("Before and after, one trace of each"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -186,10 +213,17 @@ fn four_of_each_that_differ_are_told_from_chance_and_four_that_do_not_are_not() 
     let other = fixture("tracefile/tests/fixtures/bochs-intel-v7-zstd.dat");
     let (a, b) = (stall(), other.to_str().unwrap().to_owned());
     let change = |before: &str, after: &str| {
-        let words = [vec!["--before"], vec![before; 4], vec!["--after"], vec![after; 4]];
+        let words = [
+            vec!["--before"],
+            vec![before; 4],
+            vec!["--after"],
+            vec![after; 4],
+        ];
         let rows = json(&words.concat())["comparison"]["rows"].clone();
         let rows = rows.as_array().unwrap().clone();
-        let steal = rows.iter().find(|row| row["id"] == "steal" && row["vm"] == "vm1");
+        let steal = rows
+            .iter()
+            .find(|row| row["id"] == "steal" && row["vm"] == "vm1");
         steal.unwrap()["change"].as_str().unwrap().to_owned()
     };
     assert_eq!(change(&a, &b), "worse");

@@ -78,7 +78,9 @@ pub fn compare(diagnosis: &Diagnosis, before: &[usize], after: &[usize]) -> Comp
         found.entry(key).or_default().push(finding);
     }
     let rows = found.into_iter();
-    let mut rows: Vec<Compared> = rows.map(|(key, all)| row(key, &all, before, after)).collect();
+    let mut rows: Vec<Compared> = rows
+        .map(|(key, all)| row(key, &all, before, after))
+        .collect();
     let chances: Vec<u64> = rows.iter().map(|row| row.chance_ppm).collect();
     let threshold = threshold_ppm(&chances, LEVEL_PPM);
     let few = least_unpaired_ppm(before.len(), after.len()) > LEVEL_PPM;
@@ -93,7 +95,12 @@ pub fn compare(diagnosis: &Diagnosis, before: &[usize], after: &[usize]) -> Comp
         };
     }
     let by = |row: &Compared| row.mean_before_permille.abs_diff(row.mean_after_permille);
-    rows.sort_by(|a, b| by(b).cmp(&by(a)).then(a.id.cmp(&b.id)).then(a.vm.cmp(&b.vm)));
+    rows.sort_by(|a, b| {
+        by(b)
+            .cmp(&by(a))
+            .then(a.id.cmp(&b.id))
+            .then(a.vm.cmp(&b.vm))
+    });
     Comparison {
         before: before.to_vec(),
         after: after.to_vec(),

@@ -21,7 +21,14 @@ pub fn tables(diagnosis: &Diagnosis) -> Vec<File> {
 
 fn findings(diagnosis: &Diagnosis) -> String {
     let mut out = row([
-        "trace", "vm", "id", "of", "lost_ns", "lost_permille", "cause", "culprit",
+        "trace",
+        "vm",
+        "id",
+        "of",
+        "lost_ns",
+        "lost_permille",
+        "cause",
+        "culprit",
     ]);
     for finding in &diagnosis.findings {
         let trace = diagnosis.traces.get(finding.trace);

@@ -250,8 +250,24 @@ mod tests {
     fn a_fault_at_a_devices_address_is_the_devices() {
         let mut details = Details::default();
         details.event(&event(0, exit()), 0);
-        details.event(&event(1, Kind::PageFault { address: 0xfee0_0020 }), 0);
-        details.event(&event(2, Kind::Mmio { address: 0xfee0_0020 }), 0);
+        details.event(
+            &event(
+                1,
+                Kind::PageFault {
+                    address: 0xfee0_0020,
+                },
+            ),
+            0,
+        );
+        details.event(
+            &event(
+                2,
+                Kind::Mmio {
+                    address: 0xfee0_0020,
+                },
+            ),
+            0,
+        );
         details.event(&event(9, Kind::Entry { vcpu: None }), 0);
         let (&(_, about), _) = details.by.iter().next().unwrap();
         assert_eq!(about, Detail::Device(0xfee00));

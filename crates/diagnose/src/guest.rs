@@ -115,7 +115,10 @@ impl Shootdowns {
         };
         let took_ns = time_ns.saturating_sub(open.began_ns);
         self.latency_ns.record(took_ns);
-        if self.worst.is_none_or(|(_, longest_ns, _)| took_ns > longest_ns) {
+        if self
+            .worst
+            .is_none_or(|(_, longest_ns, _)| took_ns > longest_ns)
+        {
             self.worst = Some((open.began_ns, took_ns, cpu));
         }
         self.targets.record(open.targets);

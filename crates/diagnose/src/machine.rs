@@ -329,9 +329,7 @@ impl Machine {
                     since_ns: event.time_ns,
                     halted: false,
                 },
-                TaskState::Blocked | TaskState::Uninterruptible | TaskState::Dead => {
-                    State::Blocked
-                },
+                TaskState::Blocked | TaskState::Uninterruptible | TaskState::Dead => State::Blocked,
             };
         });
         self.with(next.tid, |vcpu| {

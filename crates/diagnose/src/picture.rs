@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! When what was where: for each pCPU and each vCPU, how much of each piece of time it spent in which
-//! state. Pieces double in length as the trace goes on, so that its size stays bounded.
+//! When what was where: for each pCPU and each vCPU, how much of each piece of time it spent in
+//! which state. Pieces double in length as the trace goes on, so that its size stays bounded.
 
 use std::collections::BTreeMap;
 
@@ -125,9 +125,8 @@ impl Picture {
             }
             Kind::Wakeup { tid, .. } => {
                 let woken = all.machine.of_tid(tid);
-                let ready = woken.filter(|&id| {
-                    matches!(all.machine.vcpus[id].state, State::Ready { .. })
-                });
+                let ready =
+                    woken.filter(|&id| matches!(all.machine.vcpus[id].state, State::Ready { .. }));
                 if let Some(id) = ready {
                     self.is(Key::Vcpu(id), Doing::Ready);
                 }
@@ -160,7 +159,12 @@ impl Picture {
         let since = row.now.replace((doing, now_ns));
         if let Some((before, since_ns)) = since {
             let begin_ns = self.begin_ns.unwrap_or(since_ns);
-            row.spend(before, since_ns - begin_ns, now_ns - begin_ns, self.piece_ns);
+            row.spend(
+                before,
+                since_ns - begin_ns,
+                now_ns - begin_ns,
+                self.piece_ns,
+            );
         }
     }
 
@@ -179,7 +183,10 @@ impl Picture {
                 row.pieces = whole.collect();
             }
         }
-        assert!(span_ns / self.piece_ns < pieces, "every event has its piece");
+        assert!(
+            span_ns / self.piece_ns < pieces,
+            "every event has its piece"
+        );
     }
 
     /// The picture. What goes on at the end goes on to the last event.

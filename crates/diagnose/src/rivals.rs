@@ -124,8 +124,7 @@ impl Rivals {
     /// An event that the machine has not applied yet.
     pub fn event(&mut self, event: &Event<'_>, machine: &Machine) {
         if self.waits.len() < machine.vcpus.len() {
-            self.waits
-                .resize_with(machine.vcpus.len(), Waits::default);
+            self.waits.resize_with(machine.vcpus.len(), Waits::default);
         }
         match event.kind {
             Kind::Switch { prev, state, next } => self.switch(event, prev, state, next, machine),

@@ -103,7 +103,10 @@ fn the_three_causes_of_the_study_are_named_with_their_places() {
         "pause-continuous",
     ] {
         assert!(
-            diagnosis.findings.iter().any(|finding| finding.id.word() == id),
+            diagnosis
+                .findings
+                .iter()
+                .any(|finding| finding.id.word() == id),
             "{id}"
         );
     }
@@ -205,7 +208,12 @@ fn shootdowns_in_a_guests_trace_equal_what_perf_script_adds_up_to() {
     let found = format!("{} {} {}\n", latency.count, latency.total, latency.max);
     let expected = std::fs::read_to_string(fixture("guest.totals")).unwrap();
     assert_eq!((found, table.unfinished), (expected, 0));
-    assert!(diagnosis.findings.iter().any(|f| f.id.word() == "shootdown"));
+    assert!(
+        diagnosis
+            .findings
+            .iter()
+            .any(|f| f.id.word() == "shootdown")
+    );
 }
 
 #[test]

@@ -10,8 +10,8 @@ use steady_diagnose::{
 use steady_measures::{Bucket, Distribution, Ratio, Unit};
 
 use crate::diagnosis::{
-    answer_lines, boost_words, calls_words, compared_lines, evidence_words, judged_lines, known, losses, pcpus, percent, preempt_words,
-    remedies_words, share_words, time, timers_words, words,
+    answer_lines, boost_words, calls_words, compared_lines, evidence_words, judged_lines, known,
+    losses, pcpus, percent, preempt_words, remedies_words, share_words, time, timers_words, words,
 };
 use crate::humane;
 use crate::svg::bars::{self, Bar};
@@ -119,13 +119,19 @@ pub fn page(diagnosis: &Diagnosis, pictures: &[PictureTable]) -> String {
 }
 
 fn item(number: usize, finding: &Finding, all: &Diagnosis) -> Item {
-    let trace = all.traces.get(finding.trace).filter(|_| all.traces.len() > 1);
+    let trace = all
+        .traces
+        .get(finding.trace)
+        .filter(|_| all.traces.len() > 1);
     let vm = finding
         .vm
         .clone()
         .unwrap_or_else(|| "whole trace".to_owned());
     let who: Vec<String> = finding.culprits.iter().map(words::culprit).collect();
-    let with = finding.sharper_with.iter().map(|&with| words::sharpener(with));
+    let with = finding
+        .sharper_with
+        .iter()
+        .map(|&with| words::sharpener(with));
     Item {
         number,
         symptom: words::symptom(finding),

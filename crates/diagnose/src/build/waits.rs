@@ -33,12 +33,7 @@ impl Instance {
 
 impl Builder<'_> {
     /// Something that took its time, of a vCPU if one is named.
-    pub(super) fn instance(
-        &self,
-        begin_ns: u64,
-        length_ns: u64,
-        vcpu: Option<VcpuId>,
-    ) -> Instance {
+    pub(super) fn instance(&self, begin_ns: u64, length_ns: u64, vcpu: Option<VcpuId>) -> Instance {
         let vcpu = vcpu.map(|id| &self.analysis.machine.vcpus[id]);
         Instance {
             begin_ns: begin_ns.saturating_sub(self.zero_ns),

@@ -58,7 +58,10 @@ pub fn boosts(context: &Context<'_>) -> Vec<Finding> {
     let wasted_ns = pauses.and_then(|pauses| pauses.outside_ns).unwrap_or(0);
     let mut findings = Vec::new();
     for failure in Failure::ALL {
-        let row = boosts.outcomes.iter().find(|row| row.name == failure.name());
+        let row = boosts
+            .outcomes
+            .iter()
+            .find(|row| row.name == failure.name());
         let Some(row) = row.filter(|row| row.count >= FEW / 4) else {
             continue;
         };

@@ -15,9 +15,8 @@ use std::collections::BTreeMap;
 use steady_remedies::Stall;
 
 use crate::model::{
-    Assumption, CauseId, Check, CheckId, Confidence, Count, Evidence, EvidenceId, Finding,
-    FindingId, Gain, Answer, Quantity, Severity, Sharpener, Step, StepId, TraceDiagnosis, Value,
-    VmTable,
+    Answer, Assumption, CauseId, Check, CheckId, Confidence, Count, Evidence, EvidenceId, Finding,
+    FindingId, Gain, Quantity, Severity, Sharpener, Step, StepId, TraceDiagnosis, Value, VmTable,
 };
 
 /// From this share of lost events on, causes are less sure, in thousandths.
@@ -104,7 +103,15 @@ impl Context<'_> {
     fn finding(&self, id: FindingId, lost_ns: u64, cause: CauseId) -> Finding {
         let vm = Some(self.vm.name.clone());
         let whole_ns = self.vcpu_ns();
-        fresh(id, lost_ns, cause, self.at, vm, whole_ns, self.trace.span_ns)
+        fresh(
+            id,
+            lost_ns,
+            cause,
+            self.at,
+            vm,
+            whole_ns,
+            self.trace.span_ns,
+        )
     }
 
     /// A step that turns a knob, with its value.
@@ -208,16 +215,8 @@ fn available_first(mut steps: Vec<Step>) -> Vec<Step> {
 
 /// A check that this trace decides.
 fn check(id: CheckId, holds: bool, values: Vec<Value>) -> Check {
-    let answer = if holds {
-        Answer::Held
-    } else {
-        Answer::Refuted
-    };
-    Check {
-        id,
-        answer,
-        values,
-    }
+    let answer = if holds { Answer::Held } else { Answer::Refuted };
+    Check { id, answer, values }
 }
 
 /// A check that it cannot decide.

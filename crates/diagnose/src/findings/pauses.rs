@@ -23,9 +23,7 @@ pub fn causes(context: &Context<'_>) -> Vec<Finding> {
     let Some(pauses) = &context.vm.pauses else {
         return Vec::new();
     };
-    let worth = |row: &&CauseRow| {
-        context.matters(row.exits, row.took_ns())
-    };
+    let worth = |row: &&CauseRow| context.matters(row.exits, row.took_ns());
     let rows = pauses.by_cause.iter().filter(worth);
     rows.map(|row| cause(context, pauses, row)).collect()
 }
@@ -47,7 +45,9 @@ fn cause(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Finding 
             .maybe_ns("spun", row.spun_ns)
             .maybe_ns("outside", row.outside_ns),
     ];
-    finding.evidence.extend(places.clone().take(3).map(of_place));
+    finding
+        .evidence
+        .extend(places.clone().take(3).map(of_place));
     finding.checks = checks(context, row.cause);
     finding.confidence = if row.cause == Cause::Unknown {
         Confidence::Low
@@ -167,7 +167,11 @@ fn steps(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Vec<Step
         Cause::TimedDelay => {
             let longer = context.knob(StepId::LongerWindow, ple, window);
             vec![
-                longer.gives(row.outside_ns.unwrap_or(0), whole_ns, Assumption::NoSuchExits),
+                longer.gives(
+                    row.outside_ns.unwrap_or(0),
+                    whole_ns,
+                    Assumption::NoSuchExits,
+                ),
                 step(StepId::FindDelay),
             ]
         }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Exits that take much time, by reason and by what they were about; threads in D state.
 //!
-//! A reason is a finding from [`SHARE`] of the VM's time on, halts apart; pause-loop exits and timers
-//! have findings of their own. Counted is the exits' own time, without waiting for a pCPU.
+//! A reason is a finding from [`SHARE`] of the VM's time on, halts apart; pause-loop exits and
+//! timers have findings of their own. Counted is the exits' own time, without waiting for a pCPU.
 
 use steady_events::{ExitReason, Isa};
 
@@ -21,9 +21,7 @@ const NAMED: usize = 4;
 
 /// A finding for each reason that takes its share.
 pub fn exits(context: &Context<'_>) -> Vec<Finding> {
-    let worth = |row: &&ExitRow| {
-        !is_apart(row) && permille(row.own_ns, context.vcpu_ns()) >= SHARE
-    };
+    let worth = |row: &&ExitRow| !is_apart(row) && permille(row.own_ns, context.vcpu_ns()) >= SHARE;
     let rows = context.vm.exits.iter().filter(worth);
     rows.filter_map(|row| one(context, row)).collect()
 }
@@ -32,15 +30,19 @@ pub fn exits(context: &Context<'_>) -> Vec<Finding> {
 fn is_apart(row: &ExitRow) -> bool {
     let isa = Isa::from_word(&row.isa).zip(row.code);
     let reason = isa.map(|(isa, code)| ExitReason { isa, code });
-    let apart = |reason: ExitReason| {
-        reason.is_halt() || reason.is_pause() || reason.is_preemption_timer()
-    };
+    let apart =
+        |reason: ExitReason| reason.is_halt() || reason.is_pause() || reason.is_preemption_timer();
     reason.is_some_and(apart) || row.name.starts_with("UNKNOWN_")
 }
 
 fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
     // Of exits that arm a timer another finding tells.
-    let timer_ns = total(row.about.iter().filter(|of| of.kind == "timer").map(|of| of.own_ns));
+    let timer_ns = total(
+        row.about
+            .iter()
+            .filter(|of| of.kind == "timer")
+            .map(|of| of.own_ns),
+    );
     let own_ns = row.own_ns.saturating_sub(timer_ns);
     if permille(own_ns, context.vcpu_ns()) < SHARE {
         return None;
@@ -63,7 +65,12 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
             .ns("mean", mean_ns)
             .ns("max", row.time_ns.max),
     );
-    finding.evidence.extend(rows().filter(|of| of.kind != "untold").take(NAMED).map(about));
+    finding.evidence.extend(
+        rows()
+            .filter(|of| of.kind != "untold")
+            .take(NAMED)
+            .map(about),
+    );
     let told = rows().filter(|of| of.kind != "untold").take(NAMED);
     finding.culprits = told.map(|of| culprit(row, of, own_ns)).collect();
     finding.checks = checks(cause, by_vmm);
@@ -142,7 +149,10 @@ fn about(of: &DetailRow) -> Evidence {
 }
 
 fn culprit(row: &ExitRow, of: &DetailRow, own_ns: u64) -> Culprit {
-    let place = of.value.as_ref().map(|value| format!("{} {value}", of.kind));
+    let place = of
+        .value
+        .as_ref()
+        .map(|value| format!("{} {value}", of.kind));
     let name = match (&of.name, place) {
         (Some(name), Some(place)) => format!("{name} ({place})"),
         (Some(name), None) => name.clone(),
@@ -221,9 +231,11 @@ pub fn uninterruptible(context: &Context<'_>) -> Option<Finding> {
             .ns("max", spread.max),
     );
     let after = table.uninterruptible_after.iter();
-    let after = after.take(NAMED).fold(Evidence::new(EvidenceId::StuckAfter), |all, row| {
-        all.ns(&row.name, row.count)
-    });
+    let after = after
+        .take(NAMED)
+        .fold(Evidence::new(EvidenceId::StuckAfter), |all, row| {
+            all.ns(&row.name, row.count)
+        });
     finding.evidence.push(after);
     finding.checks = match cause {
         CauseId::MemoryReturns => vec![check(
@@ -245,10 +257,6 @@ pub fn uninterruptible(context: &Context<'_>) -> Option<Finding> {
         CauseId::VmmIo => StepId::LookAtStorage,
         _ => StepId::LookAtStack,
     });
-    finding.next = vec![first.gives(
-        spread.total,
-        spread.total,
-        Assumption::NobodyTakesItsPlace,
-    )];
+    finding.next = vec![first.gives(spread.total, spread.total, Assumption::NobodyTakesItsPlace)];
     Some(finding)
 }

@@ -32,9 +32,10 @@ pub fn steal(context: &Context<'_>) -> Option<Finding> {
             .ns("mean", spread.mean)
             .ns("max", spread.max)
     };
-    finding
-        .evidence
-        .push(of_spread(EvidenceId::StealDescheduled, &table.descheduled_ns));
+    finding.evidence.push(of_spread(
+        EvidenceId::StealDescheduled,
+        &table.descheduled_ns,
+    ));
     if woken.count > 0 {
         let spread = of_spread(EvidenceId::StealWakeup, &woken);
         finding.evidence.push(spread);

@@ -167,7 +167,8 @@ impl Host {
     fn enters_once(&mut self, cpu: u32, thread: u32, vcpu: u32) {
         let event = format!("kvm_entry: vcpu {vcpu}, rip {GUEST}");
         self.at(4, cpu + 16, ("CPU 0/KVM", thread), &event);
-        let event = format!("kvm_exit: vcpu {vcpu} reason EXTERNAL_INTERRUPT rip {GUEST} info1 0x0");
+        let event =
+            format!("kvm_exit: vcpu {vcpu} reason EXTERNAL_INTERRUPT rip {GUEST} info1 0x0");
         self.at(5, cpu + 16, ("CPU 0/KVM", thread), &event);
     }
 
@@ -214,7 +215,12 @@ impl Host {
             let woken = at + period - slice;
             self.at(woken, vcpu, idle, "softirq_entry: vec=3 [action=NET_RX]");
             self.wakes(woken, vcpu, idle, vcpu);
-            self.at(at + period - 1, vcpu, idle, "softirq_exit: vec=3 [action=NET_RX]");
+            self.at(
+                at + period - 1,
+                vcpu,
+                idle,
+                "softirq_exit: vec=3 [action=NET_RX]",
+            );
             self.switch(at + period - 1, vcpu, idle, "R", own);
         }
     }
@@ -236,7 +242,12 @@ impl Host {
                 self.own(left, vcpu, vcpu, &recipe.name);
             }
             if recipe.what == What::UserExits {
-                self.own(left + 1, vcpu, vcpu, "kvm_userspace_exit: reason KVM_EXIT_IO (2)");
+                self.own(
+                    left + 1,
+                    vcpu,
+                    vcpu,
+                    "kvm_userspace_exit: reason KVM_EXIT_IO (2)",
+                );
             }
         }
     }
@@ -274,7 +285,13 @@ impl Host {
             let spin = at + period - recipe.slice_us;
             self.exit(spin - 2, vcpu, vcpu, "CPUID", GUEST);
             self.entry(spin - 1, vcpu, vcpu);
-            self.exit(at + period - 2, vcpu, vcpu, "PAUSE_INSTRUCTION", &recipe.name);
+            self.exit(
+                at + period - 2,
+                vcpu,
+                vcpu,
+                "PAUSE_INSTRUCTION",
+                &recipe.name,
+            );
             self.entry(at + period - 1, vcpu, vcpu);
         }
     }

@@ -145,7 +145,11 @@ fn the_table_has_thirty_traces_and_their_names_differ() {
     let table = table();
     let names: std::collections::BTreeSet<&str> =
         table.iter().map(|entry| entry.name.as_str()).collect();
-    assert!(names.len() == table.len() && names.len() >= 30, "{}", names.len());
+    assert!(
+        names.len() == table.len() && names.len() >= 30,
+        "{}",
+        names.len()
+    );
 }
 
 #[test]

@@ -47,6 +47,13 @@ fn template(id: EvidenceId) -> &'static str {
         EvidenceId::IpiCalls => {
             "inferred: {calls} calls took {mean} on average, p99 {p99}, max {max}"
         }
+        other => of_time(other),
+    }
+}
+
+/// The same of steal, exits and what takes time.
+fn of_time(id: EvidenceId) -> &'static str {
+    match id {
         EvidenceId::StealDescheduled => {
             "descheduled {times} times for {mean} on average, {max} at most"
         }
@@ -54,7 +61,8 @@ fn template(id: EvidenceId) -> &'static str {
             "woken {times} times and kept waiting {mean} on average, {max} at most"
         }
         EvidenceId::StealAsGuestCounts => {
-            "{descheduled} after being descheduled and {woken} after wake-ups; steal time in the              guest (st) counts both"
+            "{descheduled} after being descheduled[ and {woken} after wake-ups]; a guest's steal \
+             time (st) counts waits after wake-ups too"
         }
         EvidenceId::ExitShare => "{exits} exits for {reason}: {mean} on average, {max} at most",
         EvidenceId::ExitAbout => "{kind}[ {value}][, {name}]: {exits} exits, {time}",
@@ -82,6 +90,7 @@ fn template(id: EvidenceId) -> &'static str {
         }
         EvidenceId::ShootdownTime => "{time} waited in all",
         EvidenceId::EventsLost => "{share} of the events were lost, so the numbers are too low",
+        _ => "{*}",
     }
 }
 

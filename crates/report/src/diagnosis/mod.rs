@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A diagnosis as text for a terminal: first what hurts most and what to do, then the findings, then
-//! what was not recorded. All numbers and tables only where everything is asked for.
+//! A diagnosis as text for a terminal: first what hurts most and what to do, then the findings,
+//! then what was not recorded. All numbers and tables only where everything is asked for.
 
 use std::fmt::Write;
 
@@ -63,7 +63,10 @@ pub fn text(diagnosis: &Diagnosis, options: Options) -> String {
         }
     }
     if !left.is_empty() {
-        let names: Vec<String> = left.iter().map(|finding| short(finding, diagnosis)).collect();
+        let names: Vec<String> = left
+            .iter()
+            .map(|finding| short(finding, diagnosis))
+            .collect();
         let shown = names.len().min(6);
         let more = match names.len() - shown {
             0 => String::new(),
@@ -101,7 +104,12 @@ pub fn answer_lines(diagnosis: &Diagnosis) -> Vec<String> {
         format!("{place}: {what}: {why}."),
         format!("Lost: {}.", share_words(finding, diagnosis)),
     ];
-    lines.extend(finding.next.first().map(|step| format!("Do: {}.", words::step(step))));
+    lines.extend(
+        finding
+            .next
+            .first()
+            .map(|step| format!("Do: {}.", words::step(step))),
+    );
     lines
 }
 
@@ -112,12 +120,25 @@ pub fn share_words(finding: &Finding, diagnosis: &Diagnosis) -> String {
     let span = trace.map_or(0, |trace| trace.span_ns);
     let named = |name: &String| {
         let vms = trace.into_iter().flat_map(|trace| &trace.vms);
-        let vcpus = vms.filter(|vm| vm.name == *name).map(|vm| vm.vcpus.len()).sum();
-        format!("of {name}'s time ({} of {} in {})", time(finding.lost_ns),
-            counted(vcpus, "vCPU"), time(span))
+        let vcpus = vms
+            .filter(|vm| vm.name == *name)
+            .map(|vm| vm.vcpus.len())
+            .sum();
+        format!(
+            "of {name}'s time ({} of {} in {})",
+            time(finding.lost_ns),
+            counted(vcpus, "vCPU"),
+            time(span)
+        )
     };
     let whose = finding.vm.as_ref().map_or_else(
-        || format!("of the machine's time ({} in {})", time(finding.lost_ns), time(span)),
+        || {
+            format!(
+                "of the machine's time ({} in {})",
+                time(finding.lost_ns),
+                time(span)
+            )
+        },
         named,
     );
     format!("{} {whose}", percent(finding.lost_permille))
@@ -132,8 +153,14 @@ pub fn counted(count: usize, noun: &str) -> String {
 
 /// The trace, where there are several, and the VM.
 fn place(finding: &Finding, all: &Diagnosis) -> String {
-    let vm = finding.vm.clone().unwrap_or_else(|| "whole trace".to_owned());
-    let trace = all.traces.get(finding.trace).filter(|_| all.traces.len() > 1);
+    let vm = finding
+        .vm
+        .clone()
+        .unwrap_or_else(|| "whole trace".to_owned());
+    let trace = all
+        .traces
+        .get(finding.trace)
+        .filter(|_| all.traces.len() > 1);
     trace.map_or(vm.clone(), |trace| format!("{}, {vm}", trace.name))
 }
 
@@ -149,7 +176,11 @@ fn short(finding: &Finding, all: &Diagnosis) -> String {
 fn lost(out: &mut String, trace: &TraceDiagnosis) {
     let losses = losses(trace);
     if !losses.is_empty() {
-        wrapped(out, "", &format!("Missing from {}: {}", trace.name, losses.join("; ")));
+        wrapped(
+            out,
+            "",
+            &format!("Missing from {}: {}", trace.name, losses.join("; ")),
+        );
     }
 }
 
@@ -158,7 +189,9 @@ fn lost(out: &mut String, trace: &TraceDiagnosis) {
 pub fn judged_lines(trace: &TraceDiagnosis) -> Vec<String> {
     let of = |judged: Judged| {
         let rows = trace.judged.iter().filter(|row| row.judged == judged);
-        rows.map(|row| row.words.as_str()).collect::<Vec<_>>().join(", ")
+        rows.map(|row| row.words.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
     };
     [
         ("Judged", Judged::Yes),
@@ -358,12 +391,18 @@ fn one(out: &mut String, at: usize, finding: &Finding, all: &Diagnosis, options:
         wrapped(out, "   worst: ", &words::worst(worst));
     }
     let steps = finding.next.len();
-    let steps = finding.next.iter().take(if options.verbose { steps } else { 2 });
+    let steps = finding
+        .next
+        .iter()
+        .take(if options.verbose { steps } else { 2 });
     for step in steps {
         wrapped(out, "   → ", &words::step(step));
     }
     if !finding.sharper_with.is_empty() {
-        let with = finding.sharper_with.iter().map(|&with| words::sharpener(with));
+        let with = finding
+            .sharper_with
+            .iter()
+            .map(|&with| words::sharpener(with));
         let with: Vec<&str> = with.collect();
         wrapped(out, "   sharper with: ", &with.join(", "));
     }

@@ -210,7 +210,8 @@ pub fn step(step: &Step) -> String {
     match (&step.remedy, step.available) {
         (Some(remedy), true) => text += &format!(" (remedy: {remedy})"),
         (Some(remedy), false) => {
-            text = format!("not available here: {text} ({remedy}, which this project does not ship)");
+            text =
+                format!("not available here: {text} ({remedy}, which this project does not ship)");
         }
         (None, _) => {}
     }
