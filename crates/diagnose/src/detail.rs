@@ -95,7 +95,7 @@ impl Details {
                 return;
             }
             Kind::Port { port } => Detail::Port(port),
-            Kind::MsrRead { index } | Kind::MsrWrite { index, .. } => Detail::Msr(index),
+            Kind::MsrRead { index } | Kind::MsrWrite { index, .. } => of_register(index),
             Kind::TimerProgrammed { .. } => Detail::Timer,
             Kind::ApicWrite { register, .. } => Detail::Apic(register),
             Kind::Hypercall { nr } => Detail::Hypercall(nr),
@@ -133,6 +133,15 @@ impl Details {
     }
 }
 
+/// A model-specific register. One of an x2APIC is the APIC's: binary traces show a write to it as
+/// both, and text only as this (Intel SDM vol. 3, 11.12.1.2).
+fn of_register(index: u32) -> Detail {
+    match index {
+        0x800..=0x8ff => Detail::Apic((index - 0x800) << 4),
+        _ => Detail::Msr(index),
+    }
+}
+
 /// What answers at a port of a PC (QEMU's `i440fx` and `q35` machines, `hw/i386`), or at a page of
 /// its memory. Other VMMs keep to the old ports.
 #[must_use]
@@ -150,6 +159,8 @@ pub fn device(detail: Detail) -> Option<&'static str> {
         Detail::Timer => Some("the guest's timer"),
         Detail::Hypercall(nr) => of_hypercall(nr),
         Detail::Memory(_) => Some("memory that the host had not mapped"),
+        Detail::Apic(0x300 | 0x310) => Some("IPI (local APIC)"),
+        Detail::Apic(0xb0) => Some("end of interrupt (local APIC)"),
         Detail::Apic(_) => Some("local APIC"),
         Detail::Untold => None,
     }
@@ -182,9 +193,6 @@ fn of_msr(index: u32) -> Option<&'static str> {
         0x48 => "SPEC_CTRL",
         0x49 => "PRED_CMD",
         0x6e0 => "the guest's timer",
-        0x80b => "end of interrupt (x2APIC)",
-        0x830 => "IPI (x2APIC)",
-        0x800..=0x8ff => "local APIC (x2APIC)",
         0x4b56_4d00..=0x4b56_4d08 => "KVM's own registers",
         0x4000_0000..=0x4000_01ff => "Hyper-V's registers",
         0xc1..=0xc8 | 0x186..=0x18d | 0x38d..=0x390 => "performance counters",
@@ -272,6 +280,12 @@ mod tests {
         let (&(_, about), _) = details.by.iter().next().unwrap();
         assert_eq!(about, Detail::Device(0xfee00));
         assert_eq!(device(about), Some("local APIC"));
+    }
+
+    #[test]
+    fn a_register_of_an_x2apic_is_the_apics() {
+        assert_eq!(of_register(0x830), Detail::Apic(0x300));
+        assert_eq!(of_register(0x48), Detail::Msr(0x48));
     }
 
     #[test]

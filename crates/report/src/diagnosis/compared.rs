@@ -49,13 +49,15 @@ fn line(diagnosis: &Diagnosis, row: &Compared) -> String {
     let what = diagnosis.findings.iter().find(same).map(words::symptom);
     let vm = row.vm.as_deref().unwrap_or("whole trace");
     let change = match row.change {
-        Change::Better => "better",
-        Change::Worse => "worse",
-        Change::NoDifferenceShown => "no difference shown",
-        Change::TooFewTraces => "too few traces to tell from chance",
+        Change::Better => " (better)",
+        Change::Worse => " (worse)",
+        Change::NoDifferenceShown => " (no difference shown)",
+        // Of one trace of each the heading says it.
+        Change::TooFewTraces if row.before_permille.len() + row.after_permille.len() == 2 => "",
+        Change::TooFewTraces => " (too few traces to tell from chance)",
     };
     format!(
-        "{vm}: {}: {} before, {} after ({change})",
+        "{vm}: {}: {} before, {} after{change}",
         what.unwrap_or_default(),
         percent(row.mean_before_permille),
         percent(row.mean_after_permille)
