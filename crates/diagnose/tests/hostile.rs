@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use steady_decode::TraceEvents;
-use steady_diagnose::{Analysis, DiagnoseError, Diagnoser, Outcome, Perfetto};
+use steady_diagnose::{Analysis, DiagnoseError, Diagnoser, Outcome, Perfetto, Picture};
 use steady_events::{Event, ExitReason, Isa, Kind, RemedyEvent, RemedyStep, Task, TaskState};
 
 fn remedy() -> impl Strategy<Value = Kind<'static>> {
@@ -35,6 +35,7 @@ fn kind() -> impl Strategy<Value = Kind<'static>> {
     let state = prop_oneof![
         Just(TaskState::Runnable),
         Just(TaskState::Blocked),
+        Just(TaskState::Uninterruptible),
         Just(TaskState::Dead)
     ];
     let number = || {
@@ -87,6 +88,11 @@ fn kind() -> impl Strategy<Value = Kind<'static>> {
         remedy(),
         Just(Kind::Counted { name: "nap" }),
         Just(Kind::HostTimer),
+        (any::<bool>(), any::<bool>()).prop_map(|(begins, soft)| Kind::HostIrq { begins, soft }),
+        any::<u16>().prop_map(|port| Kind::Port { port }),
+        any::<u64>().prop_map(|address| Kind::Mmio { address }),
+        any::<u64>().prop_map(|address| Kind::PageFault { address }),
+        any::<u32>().prop_map(|reason| Kind::UserExit { reason }),
     ]
 }
 
@@ -101,6 +107,7 @@ proptest! {
         let mut analysis = Analysis::default();
         analysis.boosts.with_returns = with_returns;
         let mut drawing = Perfetto::new(Vec::new()).unwrap();
+        let mut picture = Picture::default();
         let (mut exits, mut spins) = (0, 0);
         for &(time_ns, cpu, tid, kind) in &events {
             exits += u64::from(matches!(kind, Kind::Exit { .. }));
@@ -108,8 +115,15 @@ proptest! {
             let event = Event { time_ns, cpu, tid, comm: b"x", kind };
             let effect = analysis.event(&event);
             drawing.event(&event, effect, &analysis).unwrap();
+            picture.event(&event, effect, &analysis);
         }
         analysis.finish();
+        let picture = picture.finish();
+        prop_assert!(picture.rows.iter().all(|row| row.pieces.len() <= 2 * 2048));
+        for waits in &analysis.rivals.waits {
+            let by = waits.by.values().fold(0, |sum: u64, ns| sum.saturating_add(*ns));
+            prop_assert_eq!(by, waits.total_ns);
+        }
         let counted: u64 = analysis.vcpus.iter().map(|vcpu| {
             let counts = vcpu.exits.by_reason.iter().map(|(_, times)| times.count());
             counts.sum::<u64>() + vcpu.exits.uncounted
