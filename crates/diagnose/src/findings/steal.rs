@@ -5,7 +5,7 @@ use super::{Context, MOST, available_first, check, share, step, unanswered};
 use crate::build::permille;
 use crate::model::{
     Assumption, CauseId, Check, CheckId, Confidence, Culprit, Evidence, EvidenceId, Finding,
-    FindingId, RivalRow, Sharpener, Step, StepId, WaitTable,
+    FindingId, RivalRow, Severity, Sharpener, Step, StepId, WaitTable,
 };
 use crate::notes::VcpuNote;
 use crate::spread::{Spread, total};
@@ -20,8 +20,7 @@ pub fn steal(context: &Context<'_>) -> Option<Finding> {
     let table = context.vm.preemption.as_ref()?;
     let waits = context.vm.waits.as_ref()?;
     let woken = table.wakeup_ns.clone().unwrap_or_default();
-    let times = table.descheduled_ns.count + woken.count;
-    if !context.matters(times.max(u64::from(waits.waited_ns > 0)), waits.waited_ns) {
+    if context.severity(waits.waited_ns) < Severity::Major {
         return None;
     }
     let groups = groups(waits);
