@@ -189,6 +189,84 @@ fn a_trace_from_a_pipe_gives_what_the_file_gives() {
 }
 
 #[test]
+fn a_reader_that_has_had_enough_is_no_error() {
+    for words in [&["diagnose", STALL, "--json"][..], &["diagnose", STALL]] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_steady"))
+            .current_dir(project())
+            .args(words)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Closed before anything is written, as by `head` once it has its lines.
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(text(&output.stderr), "", "{words:?}");
+        assert!(output.status.success(), "{words:?}");
+    }
+}
+
+#[test]
+fn a_trace_whose_lines_are_mostly_unread_says_so_first_and_fails() {
+    let place = place();
+    let event = "       CPU 0/KVM-40 [000] d..1. 5.000001: kvm_entry: vcpu 0\n";
+    let log = "Nov 22 07:00:00 host app: a line of a log\n";
+    std::fs::write(
+        place.path().join("log"),
+        event.to_owned() + &log.repeat(999),
+    )
+    .unwrap();
+    let output = steady(place.path(), &["diagnose", "log"]);
+    let talk = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{talk}");
+    let expected = "steady: log: 999 of 1000 lines could not be read (99.9 %), the first: line 2";
+    assert!(talk.starts_with(expected), "{talk}");
+    std::fs::write(place.path().join("log"), event.repeat(30) + log).unwrap();
+    let output = steady(place.path(), &["diagnose", "log"]);
+    assert!(output.status.success() && text(&output.stderr).contains("1 of 31 lines"));
+}
+
+#[test]
+fn notes_beside_a_trace_name_its_vms() {
+    let place = place();
+    std::fs::copy(project().join(STALL), place.path().join("t.dat")).unwrap();
+    let diagnose = || {
+        let output = steady(place.path(), &["diagnose", "t.dat", "--json"]);
+        let talk = text(&output.stderr);
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        (json["traces"][0].clone(), talk)
+    };
+    let (trace, _) = diagnose();
+    let note = |at: usize, name: &str| {
+        let vcpus = trace["vms"][at]["vcpus"].as_array().unwrap();
+        let vcpus = vcpus.iter().map(|vcpu| {
+            serde_json::json!({"number": vcpu["number"], "tid": vcpu["tid"], "cpus": "0-1",
+                "cgroup": null, "cpu_max": null, "cpu_weight": null})
+        });
+        serde_json::json!({"name": name, "process": 7 + at, "vmm": "qemu", "cgroup": null,
+            "threads": [], "vcpus": vcpus.collect::<Vec<_>>()})
+    };
+    let vms = [note(0, "web"), note(1, "db")];
+    let notes = serde_json::json!({"schema": "steady.vms", "version": 1, "vms": vms});
+    std::fs::write(place.path().join("t.dat.vms"), notes.to_string()).unwrap();
+    let (named, _) = diagnose();
+    assert_eq!(
+        (&named["vms"][0]["name"], &named["vms"][1]["name"]),
+        (&"web".into(), &"db".into())
+    );
+    assert_eq!(named["vms_by"], "process");
+    assert_eq!(named["vms"][0]["note"]["vcpus"][0]["cpus"], "0-1");
+    assert_eq!(named["vms"][0]["exits"], trace["vms"][0]["exits"]);
+    std::fs::write(place.path().join("t.dat.vms"), "{}").unwrap();
+    let (without, talk) = diagnose();
+    assert_eq!(without, trace);
+    assert!(
+        talk.contains("t.dat.vms: not the notes of `steady record`"),
+        "{talk}"
+    );
+}
+
+#[test]
 fn completions_and_man_pages_know_the_commands() {
     let place = place();
     let output = steady(place.path(), &["completions", "bash"]);

@@ -71,6 +71,8 @@ struct Known<'a> {
     analysis: &'a Analysis,
     seen: &'a Seen,
     shift: Option<Shift>,
+    /// Events of known names without the fields that are read.
+    unreadable: u64,
     /// It has vCPUs: it is a host's.
     host: bool,
 }
@@ -81,6 +83,7 @@ pub fn of(analysis: &Analysis, loss: &Loss, shift: Option<Shift>) -> Vec<Judgeme
         analysis,
         seen: &analysis.seen,
         shift,
+        unreadable: loss.unreadable,
         host: !analysis.machine.vcpus.is_empty(),
     };
     let doubt = doubt(loss, analysis.seen.all);
@@ -141,6 +144,7 @@ impl Known<'_> {
             return Answer::not_here(GUEST).with_cure("record the host");
         }
         match question {
+            Question::Exits if seen.exit == 0 && self.unreadable > 0 => Answer::not_here(ELSEWHERE),
             Question::Exits => Self::told_by(seen.exit, "no exit", &["kvm:kvm_exit"]),
             Question::ExitTimes => self.exit_times(),
             Question::Steal => self.switches(),

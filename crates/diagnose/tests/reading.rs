@@ -168,7 +168,8 @@ fn an_exit_of_a_name_that_nobody_knows_is_counted_by_it() {
     assert_eq!(trace.loss.unknown_exits, 3);
 }
 
-/// An arm64 host by the formats of `arch/arm64/kvm/trace_arm.h`: `wfi`, `wfe`, an interrupt, a fault.
+/// An arm64 host by the formats of `arch/arm64/kvm/trace_arm.h`: `wfi`, `wfe`, an interrupt, a
+/// fault.
 const ARM64: [(u64, i32, &str); 9] = [
     (1, 40, "kvm_entry: PC: 0xffff800008010000"),
     (
@@ -272,6 +273,15 @@ fn a_riscv_host_is_recognised_by_its_causes() {
     ];
     assert_eq!(exits(&trace.vms[0]), expected);
     assert_eq!(judgement(&trace, Question::ExitTimes).judged, Judged::Yes);
+}
+
+#[test]
+fn exits_of_an_architecture_that_is_not_known_are_said_not_to_be_judged() {
+    // By `arch/powerpc/kvm/trace_pr.h`.
+    let exit = "kvm_exit: exit=0x500 | pc=0xc000000000000100 | msr=0x0 | dar=0x0 | last_inst=0x0";
+    let trace = diagnosed(&[(1, 40, "kvm_entry: vcpu 0"), (2, 40, exit), (3, 40, exit)]);
+    assert_eq!((trace.loss.unreadable, trace.vms[0].exits.len()), (2, 0));
+    assert_eq!(judgement(&trace, Question::Exits).judged, Judged::NotHere);
 }
 
 fn switch(prev: i32, state: &str, next: i32) -> String {
@@ -420,8 +430,8 @@ fn notes_give_vms_their_names_and_their_threads_whatever_their_numbers() {
 
 #[test]
 fn a_trace_without_guests_is_not_told_to_do_what_was_done() {
-    let line = "            bash-1 [000] 5.000001: sched_switch: prev_comm=a prev_pid=1 prev_prio=1 \
-                prev_state=S ==> next_comm=b next_pid=2 next_prio=1\n";
+    let line = "            bash-1 [000] 5.000001: sched_switch: prev_comm=a prev_pid=1 \
+                prev_prio=1 prev_state=S ==> next_comm=b next_pid=2 next_prio=1\n";
     let cure = |notes| match read(line, notes) {
         Err(error @ DiagnoseError::NothingToSay { .. }) => error.to_string(),
         other => panic!("{other:?}"),

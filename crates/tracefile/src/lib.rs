@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #![forbid(unsafe_code)]
-//! Readers of kernel traces: trace-cmd's `trace.dat`, `perf.data`, the text of ftrace, `perf script`
-//! and `perf trace`, and Perfetto's traces.
+//! Readers of kernel traces: trace-cmd's `trace.dat`, `perf.data`, the text of ftrace, `perf
+//! script` and `perf trace`, and Perfetto's traces.
 //!
 //! [`open`] recognises a trace by its content and gives a [`Source`], which yields [`Record`]s in
 //! the order of time, merged over CPUs, in constant memory. Fields are read where the trace's own

@@ -145,20 +145,20 @@ const PERF_SCRIPT: &str = "            perf 24374 [000] 17175.236180:           
 /// Lines of the other layouts, and of mail.
 const OTHERS: [&str; 5] = [
     "cpus=2
-CPU 1/KV-50      1d..2.     5.985317183: (+12760) kvm_exit: reason PREEMPTION_TIMER rip 0x401b98 info 0 0
-CPU 0/KV-49      0-0x1     5.988294123: kvm_entry:             vcpu_id=0 rip=0x401b98 immediate_exit=0\n",
-    "     0.000 migration/0/18 sched:sched_wakeup(comm: \"perf\", pid: 13566 (perf), prio: 120, target_cpu: 1)
-     3.354 CPU 0/KVM/66 sched:sched_switch(prev_comm: \"a\", b: \"\", prev_pid: 6631 (sleep), next_comm: \"q\")
+CPU 1/KV-50      1d..2.     5.985317183: (+12760) kvm_exit: reason HLT rip 0x401b98 info 0 0
+CPU 0/KV-49      0-0x1     5.988294123: kvm_entry:             vcpu_id=0 rip=0x401b98\n",
+    "     0.000 migration/0/18 sched:sched_wakeup(comm: \"perf\", pid: 13 (perf), target_cpu: 1)
+     3.354 CPU 0/KVM/66 sched:sched_switch(prev_comm: \"a\", b: \"\", prev_pid: 6, next_comm: \"q\")
      3.355 CPU 0/KVM/66 kvm:kvm_exit(exit_reason: 12, guest_rip: -2130706432, isa: 1)\n",
-    "            perf 12947 19882.792726761:       sched:sched_wakeup: comm=migration/0 pid=18 target_cpu=000
- 12/947 [000] 19882.792731158:       sched:sched_switch: prev_comm=perf prev_pid=12947 ==> next_comm=m/0 next_pid=18\n",
+    "            perf 12947 19882.792726761:  sched:sched_wakeup: comm=mi pid=18 target_cpu=0
+ 12/947 [000] 19882.792731158:  sched:sched_switch: prev_comm=p prev_pid=1 ==> next_comm=m/0\n",
     "> >        CPU 0/KVM-49      [000] d..2.     5.428440: kvm_exit: vcpu 0
 > > reason HLT rip 0x401b98 info1 0x0
 > >        CPU 0/KVM-49      [000] d..2.     5.428441: kvm_entry: vcpu 0,
 > > rip 0x401b98\n",
-    "       CPU 0/KVM-49      [000] d..2.     5.428440: kvm_exit: TRAP: HSR_EC: 0x0001 (WFx), PC: 0xffff800008
+    "       CPU 0/KVM-49      [000] d..2.     5.4284: kvm_exit: TRAP: HSR_EC: 0x0001 (WFx), PC: 0xf
        CPU 0/KVM-49      [000] d..2.     5.428440: kvm_wfx_arm64: guest executed wfe at: 0x0
-       CPU 0/KVM-49      [000] d..2.     5.428440: kvm_exit: SEPC:0x1, SCAUSE:0x8000000000000005, STVAL:0x0\n",
+       CPU 0/KVM-49      [000] d..2.     5.428440: kvm_exit: SEPC:0x1, SCAUSE:0x8000000000000005\n",
 ];
 
 /// A stream of numbers that is the same everywhere (SplitMix64).

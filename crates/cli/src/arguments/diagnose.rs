@@ -15,7 +15,7 @@ Examples:
   steady diagnose host.dat guest.dat --json | jq '.findings[0]'
   perf record -e 'kvm:*' -e 'sched:*' -a -o - sleep 10 | steady diagnose -")]
 pub struct Diagnose {
-    /// Traces of trace-cmd, perf or ftrace, whatever their names; `-` is standard input.
+    /// Traces of trace-cmd, perf, ftrace or Perfetto, packed or not; `-` is standard input.
     /// Two traces of hosts are also compared: the first is before, the second after.
     #[arg(required_unless_present = "before", value_name = "TRACE")]
     pub traces: Vec<PathBuf>,

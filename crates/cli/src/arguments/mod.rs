@@ -17,6 +17,7 @@ Exit codes:
   0    done
   1    a file could not be read or written
   2    the command line, a scenario or a machine asks for what cannot be, or a trace is damaged
+       or mostly not of its format
   3    something is not installed (steady doctor says what, and how to mend it)
   4    a build failed; the error names its log
   5    a run failed, and the error names its logs; or a test or check found a fault

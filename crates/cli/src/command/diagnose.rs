@@ -133,8 +133,8 @@ fn unread(diagnosis: &Diagnosis) -> bool {
     let found = most.next().is_some();
     if found {
         eprintln!(
-            "steady: most of it is not of the trace's format, so what follows says little; expected \
-             the text of ftrace's trace file, trace-cmd report, perf script or perf trace"
+            "steady: most of it is not of the trace's format, so what follows says little; \
+             expected the text of ftrace's trace file, trace-cmd report, perf script or perf trace"
         );
     }
     found
@@ -203,6 +203,9 @@ impl<'p> Drawing<'p> {
 /// What `steady record` noted beside a trace. What cannot be read there is told, and the trace
 /// speaks without it.
 fn notes(trace: &Path) -> Option<VmNotes> {
+    if trace == Path::new("-") {
+        return None;
+    }
     let path = beside(trace);
     let text = std::fs::read(&path).ok()?;
     match VmNotes::parse(&text) {

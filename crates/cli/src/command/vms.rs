@@ -125,8 +125,8 @@ fn cgroup(home: &Path) -> Option<String> {
     unified.or_else(by_cpu).map(str::to_owned)
 }
 
-/// What the VMM calls its VM: `-name guest=web,debug-threads=on` or `-name web` of QEMU, `--name` of
-/// crosvm, `--id` of Firecracker.
+/// What the VMM calls its VM: `-name guest=web,debug-threads=on` or `-name web` of QEMU, `--name`
+/// of crosvm, `--id` of Firecracker.
 fn name(words: &[String]) -> Option<String> {
     let at = words
         .iter()

@@ -6,7 +6,7 @@
 //! are marked (`tools/perf/builtin-record.c`, `record__mmap_read_evlist`).
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use super::queue::Kind;
@@ -87,7 +87,7 @@ fn input(path: &Path) -> Result<Input, Error> {
 }
 
 /// A file of records alone.
-fn one(path: &PathBuf, state: State) -> Result<PerfSource, Error> {
+fn one(path: &Path, state: State) -> Result<PerfSource, Error> {
     let input = input(path)?;
     let reader = Section {
         at: 0,

@@ -31,8 +31,8 @@ const HEAD_LINES: u64 = 20_000;
 /// The most different events; a kernel has about 2500.
 const EVENTS_MAX: usize = 1 << 14;
 /// Why lines without threads are refused.
-const NO_THREAD: &str = "its lines name no thread, so nothing can be said of any; print it with the \
-                         thread: perf script -F comm,tid,cpu,time,event,trace";
+const NO_THREAD: &str = "its lines name no thread, so nothing can be said of any; print it with \
+                         the thread: perf script -F comm,tid,cpu,time,event,trace";
 /// Why the function graph is.
 const GRAPH: &str = "the output of the function-graph tracer, which holds no events; record events \
                      instead: trace-cmd record -e kvm -e sched";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The fields of an event as `perf trace` prints them: `(prev_comm: "bash", prev_pid: 7 (bash), …)`.
+//! The fields of an event as `perf trace` prints them: `(prev_comm: "bash", prev_pid: 7 (bash))`.
 //!
 //! perf leaves out fields whose value is 0 (`tools/perf/builtin-trace.c`, `show_zeros`); those that
 //! mean something are put back.
