@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Before and after: the findings of two groups of traces, matched, and what of their difference may be
-//! chance.
+//! Before and after: the findings of two groups of traces, matched, and what of their difference
+//! may be chance.
 //!
-//! Findings are the same where kind, exit reason and VM are. A trace in which a finding is below its
-//! bound counts with 0. No trace belongs to a certain one of the other group, so the groups are
-//! judged as unpaired (`steady_measures::chance::unpaired_ppm`), with the rule for many measures
-//! over all rows. One trace of each shows what differs between these two, and no more.
+//! Findings are the same where kind, exit reason and VM are. A trace in which a finding is below
+//! its bound counts with 0. No trace belongs to a certain one of the other group, so the groups
+//! are judged as unpaired (`steady_measures::chance::unpaired_ppm`), with the rule for many
+//! measures over all rows. One trace of each shows what differs between these two, and no more.
 
 use std::collections::BTreeMap;
 

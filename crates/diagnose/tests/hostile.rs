@@ -24,6 +24,17 @@ fn remedy() -> impl Strategy<Value = Kind<'static>> {
     })
 }
 
+/// What happens inside exits, and interrupts of the host.
+fn of_exits() -> impl Strategy<Value = Kind<'static>> {
+    prop_oneof![
+        (any::<bool>(), any::<bool>()).prop_map(|(begins, soft)| Kind::HostIrq { begins, soft }),
+        any::<u16>().prop_map(|port| Kind::Port { port }),
+        any::<u64>().prop_map(|address| Kind::Mmio { address }),
+        any::<u64>().prop_map(|address| Kind::PageFault { address }),
+        any::<u32>().prop_map(|reason| Kind::UserExit { reason }),
+    ]
+}
+
 fn kind() -> impl Strategy<Value = Kind<'static>> {
     let tid = || prop_oneof![0..4_i32, 10..16_i32, any::<i32>()];
     let task = move || {
@@ -88,11 +99,7 @@ fn kind() -> impl Strategy<Value = Kind<'static>> {
         remedy(),
         Just(Kind::Counted { name: "nap" }),
         Just(Kind::HostTimer),
-        (any::<bool>(), any::<bool>()).prop_map(|(begins, soft)| Kind::HostIrq { begins, soft }),
-        any::<u16>().prop_map(|port| Kind::Port { port }),
-        any::<u64>().prop_map(|address| Kind::Mmio { address }),
-        any::<u64>().prop_map(|address| Kind::PageFault { address }),
-        any::<u32>().prop_map(|reason| Kind::UserExit { reason }),
+        of_exits(),
     ]
 }
 

@@ -180,6 +180,15 @@ fn noted(context: &Context<'_>, of: fn(&VcpuNote) -> Option<&String>) -> Option<
     (!values.is_empty()).then(|| values.join(" and "))
 }
 
+/// A step with its knob, if the recording noted where that stands.
+fn of_note(id: StepId, knob: &str, value: Option<String>) -> Step {
+    Step {
+        knob: value.is_some().then(|| knob.to_owned()),
+        value,
+        ..step(id)
+    }
+}
+
 fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> Vec<Step> {
     let whole_ns = waits.waited_ns;
     let nobody = |step: Step| step.gives(ns, whole_ns, Assumption::NobodyTakesItsPlace);
@@ -194,12 +203,12 @@ fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> V
     match cause {
         CauseId::CpuMax => {
             let limit = noted(context, |vcpu| vcpu.cpu_max.as_ref());
-            let raise = context.knob(StepId::RaiseCpuMax, "cpu.max", limit);
+            let raise = of_note(StepId::RaiseCpuMax, "cpu.max", limit);
             vec![nobody(raise), step(StepId::FewerVcpus)]
         }
         CauseId::Imbalance => {
             let pins = noted(context, |vcpu| vcpu.cpus.as_ref());
-            let moved = context.knob(StepId::SpreadPins, "pCPUs of its vCPUs", pins);
+            let moved = of_note(StepId::SpreadPins, "pCPUs of its vCPUs", pins);
             vec![moved.gives(ns, whole_ns, Assumption::MovesAtOnce)]
         }
         CauseId::OtherVm => {

@@ -96,6 +96,13 @@ fn tid(vcpu: u32) -> u32 {
     1_000 + vcpu
 }
 
+/// Times from one to another, in steps.
+fn every(from: u64, to: u64, step: u64) -> impl Iterator<Item = u64> {
+    (0..)
+        .map(move |at| from + at * step)
+        .take_while(move |at| *at < to)
+}
+
 impl Host {
     fn make(&mut self, recipe: &Recipe, vcpu: u32) {
         let period = recipe.slice_us * 1000 / recipe.permille.clamp(1, 999);
@@ -176,7 +183,7 @@ impl Host {
     fn turns(&mut self, cpu: u32, vcpu: u32, period: u64, slice: u64, other: (&str, u32)) {
         let comm = format!("CPU {vcpu}/KVM");
         let own = (comm.as_str(), tid(vcpu));
-        for begin in (2..LENGTH_US - period).step_by(usize::try_from(period).unwrap()) {
+        for begin in every(2, LENGTH_US - period, period) {
             let off = begin + period - slice;
             self.entry(begin, cpu, vcpu);
             self.exit(off, cpu, vcpu, "EXTERNAL_INTERRUPT", GUEST);
@@ -195,7 +202,7 @@ impl Host {
         let next = (vcpu + 1) % recipe.vcpus;
         let next_comm = format!("CPU {next}/KVM");
         let begin = u64::from(vcpu) * slice;
-        for at in (begin..LENGTH_US - slice).step_by(usize::try_from(slice * vcpus).unwrap()) {
+        for at in every(begin, LENGTH_US - slice, slice * vcpus) {
             self.entry(at + 1, 0, vcpu);
             self.exit(at + slice, 0, vcpu, "EXTERNAL_INTERRUPT", GUEST);
             let to = (next_comm.as_str(), tid(next));
@@ -207,7 +214,7 @@ impl Host {
     fn softirqs(&mut self, vcpu: u32, period: u64, slice: u64) {
         let comm = format!("CPU {vcpu}/KVM");
         let (own, idle) = ((comm.as_str(), tid(vcpu)), ("swapper", 0));
-        for at in (0..LENGTH_US - period).step_by(usize::try_from(period).unwrap()) {
+        for at in every(0, LENGTH_US - period, period) {
             self.entry(at, vcpu, vcpu);
             let halts = at + period - slice - 40;
             self.exit(halts, vcpu, vcpu, "HLT", GUEST);
@@ -234,7 +241,7 @@ impl Host {
         if recipe.what != What::ExitsOnly {
             self.switch(0, vcpu, ("init", 1), "S", (&comm, tid(vcpu)));
         }
-        for at in (1..LENGTH_US - period).step_by(usize::try_from(period).unwrap()) {
+        for at in every(1, LENGTH_US - period, period) {
             self.entry(at, vcpu, vcpu);
             let left = at + period - slice;
             self.exit(left, vcpu, vcpu, reason, GUEST);
@@ -256,7 +263,7 @@ impl Host {
     fn stuck(&mut self, recipe: &Recipe, vcpu: u32, period: u64) {
         let comm = format!("CPU {vcpu}/KVM");
         let (own, idle) = ((comm.as_str(), tid(vcpu)), ("swapper", 0));
-        for at in (0..LENGTH_US - period).step_by(usize::try_from(period).unwrap()) {
+        for at in every(0, LENGTH_US - period, period) {
             self.entry(at, vcpu, vcpu);
             let left = at + period - recipe.slice_us - 4;
             self.exit(left, vcpu, vcpu, &recipe.reason, GUEST);
@@ -269,7 +276,7 @@ impl Host {
 
     /// In each period the guest arms its timer, which takes a slice, and it expires.
     fn timers(&mut self, vcpu: u32, period: u64, slice: u64) {
-        for at in (0..LENGTH_US - period).step_by(usize::try_from(period).unwrap()) {
+        for at in every(0, LENGTH_US - period, period) {
             self.entry(at, vcpu, vcpu);
             let left = at + period - 2 * slice;
             self.exit(left, vcpu, vcpu, "MSR_WRITE", GUEST);
@@ -281,7 +288,7 @@ impl Host {
 
     /// In each period the guest spins for a slice, and leaves with a pause-loop exit.
     fn spins(&mut self, recipe: &Recipe, vcpu: u32, period: u64) {
-        for at in (0..LENGTH_US - period).step_by(usize::try_from(period).unwrap()) {
+        for at in every(0, LENGTH_US - period, period) {
             let spin = at + period - recipe.slice_us;
             self.exit(spin - 2, vcpu, vcpu, "CPUID", GUEST);
             self.entry(spin - 1, vcpu, vcpu);
@@ -303,7 +310,7 @@ impl Host {
             return self.turns(1, 1, period, slice, ("backup", 3_000));
         }
         self.switch(0, 0, ("init", 1), "S", ("CPU 0/KVM", tid(0)));
-        for at in (2..LENGTH_US - period).step_by(usize::try_from(period).unwrap()) {
+        for at in every(2, LENGTH_US - period, period) {
             self.entry(at, 0, 0);
             let sends = at + period - slice + 10;
             self.exit(sends, 0, 0, "APIC_WRITE", GUEST);
@@ -318,7 +325,7 @@ impl Host {
     fn idles(&mut self, vcpu: u32) {
         let comm = format!("CPU {vcpu}/KVM");
         let (own, idle) = ((comm.as_str(), tid(vcpu)), ("swapper", 0));
-        for at in (0..LENGTH_US - 10_000).step_by(10_000) {
+        for at in every(0, LENGTH_US - 10_000, 10_000) {
             self.entry(at, vcpu, vcpu);
             self.exit(at + 60, vcpu, vcpu, "HLT", GUEST);
             self.switch(at + 62, vcpu, own, "S", idle);

@@ -156,7 +156,7 @@ fn the_table_has_thirty_traces_and_their_names_differ() {
 fn a_wrong_answer_in_the_table_is_found() {
     let mut entry = table().remove(0);
     let diagnosis = diagnosed(&entry);
-    assert_eq!(wrong(&entry, &diagnosis), [String::new(); 0]);
+    assert!(wrong(&entry, &diagnosis).is_empty());
     entry.cause = Some("own-vm".to_owned());
     entry.share = Some([0, 1]);
     assert_eq!(wrong(&entry, &diagnosis).len(), 2);

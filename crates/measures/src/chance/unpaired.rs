@@ -3,9 +3,9 @@
 //! of which none belongs to a certain other one.
 //!
 //! The test is exact: of all ways to divide the values into groups of these sizes, the share in
-//! which the means lie at least as far apart as they do (a permutation test, two-sided). It asks for no
-//! distribution, only that under chance each value could have been in either group. Groups whose
-//! divisions are too many to go through draw some with a seed.
+//! which the means lie at least as far apart as they do (a permutation test, two-sided). It asks
+//! for no distribution, only that under chance each value could have been in either group. Groups
+//! whose divisions are too many to go through draw some with a seed.
 
 use steady_random::Stream;
 
