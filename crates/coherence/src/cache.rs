@@ -14,10 +14,10 @@ use crate::lines::{Lines, State};
 use crate::num::low64;
 
 /// What the L3 knows of a line.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Directory {
-    /// A bit for each core, in two words so that a line's entry stays small.
-    cores: [u64; 2],
+    /// A bit for each core.
+    sharers: u128,
     /// The only sharer may write (E or M in its caches).
     exclusive: bool,
     dirty: bool,
@@ -26,24 +26,33 @@ struct Directory {
 impl Directory {
     fn new(core: usize) -> Self {
         Self {
-            cores: halves(1 << core),
+            sharers: 1 << core,
             exclusive: true,
             dirty: false,
         }
     }
 
-    fn sharers(&self) -> u128 {
-        u128::from(self.cores[0]) | (u128::from(self.cores[1]) << 64)
+    #[inline]
+    fn unpacked(state: State, cores: Cores) -> Self {
+        let (exclusive, dirty) = state.flags();
+        let sharers = u128::from(cores[0]) | (u128::from(cores[1]) << 64);
+        Self {
+            sharers,
+            exclusive,
+            dirty,
+        }
     }
 
-    fn share(&mut self, sharers: u128) {
-        self.cores = halves(sharers);
+    #[inline]
+    fn packed(self) -> (State, Cores) {
+        let state = State::of_flags(self.exclusive, self.dirty);
+        (state, [low64(self.sharers), low64(self.sharers >> 64)])
     }
 }
 
-fn halves(sharers: u128) -> [u64; 2] {
-    [low64(sharers), low64(sharers >> 64)]
-}
+/// The sharers as a set of the L3 holds them, with the rest in the state: the host then reads three
+/// pairs of lines instead of four.
+type Cores = [u64; 2];
 
 /// Where a request enters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +92,7 @@ pub struct CacheCounts {
 pub struct Caches {
     l1: Vec<Lines>,
     l2: Vec<Lines>,
-    l3: Lines<Directory>,
+    l3: Lines<Cores>,
     l1_cycles: u64,
     l2_cycles: u64,
     l3_cycles: u64,
@@ -253,8 +262,9 @@ impl Caches {
         memory: &mut Memory,
     ) -> (State, Reply) {
         let me = 1_u128 << core;
-        if let Some(&mut held) = self.l3.touch(line) {
-            let (mut entry, sharers) = (held, held.sharers());
+        if let Some((state, cores)) = self.l3.touch(line) {
+            let mut entry = Directory::unpacked(state, cores);
+            let sharers = entry.sharers;
             debug_assert!(sharers & me == 0, "L2 missed, so this core shares nothing");
             let others_act = sharers != 0 && (write || entry.exclusive);
             let cycles = self.beyond_l2(others_act);
@@ -262,11 +272,11 @@ impl Caches {
                 if sharers != 0 {
                     entry.dirty |= self.drop_copies(sharers, line);
                 }
-                entry.share(me);
+                entry.sharers = me;
                 entry.exclusive = true;
                 State::MODIFIED
             } else if sharers == 0 {
-                entry.share(me);
+                entry.sharers = me;
                 entry.exclusive = true;
                 State::EXCLUSIVE
             } else {
@@ -274,10 +284,10 @@ impl Caches {
                     entry.dirty |= self.downgrade(sharers, line);
                     entry.exclusive = false;
                 }
-                entry.share(sharers | me);
+                entry.sharers = sharers | me;
                 State::SHARED
             };
-            *self.directory(line) = entry;
+            self.edit_directory(line, |held| *held = entry);
             return (
                 state,
                 Reply {
@@ -289,9 +299,10 @@ impl Caches {
         self.counts.l3_misses += 1;
         let mut cycles = self.beyond_l2(false);
         cycles += memory.access(line, false, now + cycles);
-        let entry = Directory::new(core);
-        if let Some((victim, _, old)) = self.l3.insert(line, State::SHARED, entry) {
-            let dirty = old.dirty | self.drop_copies(old.sharers(), victim);
+        let (state, cores) = Directory::new(core).packed();
+        if let Some((victim, state, cores)) = self.l3.insert(line, state, cores) {
+            let old = Directory::unpacked(state, cores);
+            let dirty = old.dirty | self.drop_copies(old.sharers, victim);
             if dirty {
                 memory.access(victim, true, now);
             }
@@ -310,26 +321,32 @@ impl Caches {
         )
     }
 
-    /// What the L3 knows of a line that some private cache holds; recency untouched.
-    fn directory(&mut self, line: u64) -> &mut Directory {
-        let entry = self.l3.value_mut(line);
-        entry.expect("the L3 includes every private line")
+    /// Changes what the L3 knows of a line that some private cache holds; recency untouched.
+    #[inline]
+    fn edit_directory(&mut self, line: u64, edit: impl FnOnce(&mut Directory)) {
+        let held = self.l3.edit(line, |state, cores| {
+            let mut entry = Directory::unpacked(state, cores);
+            edit(&mut entry);
+            entry.packed()
+        });
+        assert!(held, "the L3 includes every private line");
     }
 
     /// Makes `core` the only holder of a line it shares; returns the cycles.
     fn take_ownership(&mut self, core: usize, line: u64) -> u64 {
         let me = 1_u128 << core;
         let held = self.l3.touch(line);
-        let mut entry = *held.expect("the L3 includes every private line");
-        let others = entry.sharers() & !me;
+        let (state, cores) = held.expect("the L3 includes every private line");
+        let mut entry = Directory::unpacked(state, cores);
+        let others = entry.sharers & !me;
         let cycles = self.beyond_l2(others != 0);
         if others != 0 {
             self.counts.copies_invalidated += u64::from(others.count_ones());
             entry.dirty |= self.drop_copies(others, line);
         }
-        entry.share(me);
+        entry.sharers = me;
         entry.exclusive = true;
-        *self.directory(line) = entry;
+        self.edit_directory(line, |held| *held = entry);
         self.modify_l2(core, line);
         cycles
     }
@@ -373,18 +390,20 @@ impl Caches {
         };
         let above = self.l1[core].remove(victim);
         let dirty = state == State::MODIFIED || above == Some(State::MODIFIED);
-        let entry = self.directory(victim);
-        entry.share(entry.sharers() & !(1_u128 << core));
-        entry.exclusive = false;
-        entry.dirty |= dirty;
+        self.edit_directory(victim, |entry| {
+            entry.sharers &= !(1_u128 << core);
+            entry.exclusive = false;
+            entry.dirty |= dirty;
+        });
     }
 
     /// Removes a line from every cache, as when its frame is moved by DMA.
     pub fn purge(&mut self, line: u64) {
-        let Some(entry) = self.l3.value_mut(line) else {
-            return;
-        };
-        let sharers = entry.sharers();
+        let mut sharers = 0;
+        self.l3.edit(line, |state, cores| {
+            sharers = Directory::unpacked(state, cores).sharers;
+            (state, cores)
+        });
         self.drop_copies(sharers, line);
         self.l3.remove(line);
     }

@@ -26,6 +26,8 @@ struct Taken {
     from: usize,
     count: usize,
     bits: u64,
+    /// Accesses after which nothing of the run counts, where it has as many.
+    last: Option<u64>,
 }
 
 /// A block being made, of at most so many accesses in all blocks.
@@ -58,6 +60,7 @@ impl Filler {
                 from: 0,
                 count: 0,
                 bits: 0,
+                last: None,
             },
             read: 0,
             left: limit,
@@ -123,9 +126,12 @@ impl Filler {
 
     /// Counts the run taken last, and looks at its addresses where one may be wrong.
     fn settle(&mut self) {
-        let taken = std::mem::take(&mut self.taken);
+        let mut taken = std::mem::take(&mut self.taken);
         if taken.count == 0 {
             return;
+        }
+        if let Some(last) = taken.last {
+            taken.count = self.cut(&taken, last);
         }
         let end = taken.from + taken.count;
         if taken.bits >> ADDRESS_BITS != 0 && self.wrong.is_none() {
@@ -134,10 +140,27 @@ impl Filler {
             let mut wrong =
                 ranges.filter_map(|(index, (start, len))| check(index, start, len).err());
             self.wrong = wrong.next();
-            assert!(self.wrong.is_some(), "some address has the bit");
+            let cut = taken.last.is_some();
+            assert!(self.wrong.is_some() || cut, "some address has the bit");
         }
         self.counts[taken.thread] = end;
         self.read += taken.count as u64;
+    }
+
+    /// Takes back what follows access number `last` of a run; returns how many records stay.
+    #[cold]
+    fn cut(&mut self, taken: &Taken, last: u64) -> usize {
+        let run = &self.block.threads[taken.thread][taken.from..taken.from + taken.count];
+        let mut accesses = 0;
+        let is_last = |packed: &Packed| {
+            accesses += u64::from(matches!(packed.kind, Kind::Load | Kind::Store));
+            accesses == last
+        };
+        let stays = run.iter().position(is_last).map_or(run.len(), |at| at + 1);
+        let is_call = |packed: &&Packed| packed.kind == Kind::Map;
+        let calls = run[stays..].iter().filter(is_call).count();
+        self.block.calls.truncate(self.block.calls.len() - calls);
+        stays
     }
 
     /// The addresses a record names: first byte and length.
@@ -159,18 +182,25 @@ pub struct Filling<'a> {
     slots: std::slice::IterMut<'a, Packed>,
     count: usize,
     calls: &'a mut Vec<Call>,
-    /// Kept here until the run ends: the loop of a source holds them in registers.
+    /// Kept here until the run ends: the loop of a source holds it in a register.
     bits: u64,
-    left: u64,
+    /// Records that are no accesses.
+    others: u64,
     taken: &'a mut Taken,
-    left_after: &'a mut u64,
+    left: &'a mut u64,
 }
 
 impl Filling<'_> {
     #[inline]
     fn push(&mut self, vaddr: u64, instructions: u32, kind: Kind) {
-        let slot = self.slots.next();
-        *slot.expect("a run has as many records as it said at most") = Packed {
+        let Some(slot) = self.slots.next() else {
+            assert!(
+                self.count == 0,
+                "a run has as many records as it said at most"
+            );
+            return;
+        };
+        *slot = Packed {
             vaddr,
             instructions,
             kind,
@@ -208,9 +238,9 @@ impl Sink for Filler {
             slots: slots.iter_mut(),
             calls: &mut self.block.calls,
             bits: 0,
-            left: self.left,
+            others: 0,
             taken: &mut self.taken,
-            left_after: &mut self.left,
+            left: &mut self.left,
         }
     }
 }
@@ -218,10 +248,6 @@ impl Sink for Filler {
 impl Run for Filling<'_> {
     #[inline]
     fn access(&mut self, vaddr: u64, _size: u8, write: bool, instructions: u32) {
-        if self.left == 0 {
-            return;
-        }
-        self.left -= 1;
         self.bits |= vaddr;
         let kind = if write { Kind::Store } else { Kind::Load };
         self.push(vaddr, instructions.saturating_sub(1), kind);
@@ -236,7 +262,7 @@ impl Run for Filling<'_> {
                 instructions,
                 ..
             } => self.access(vaddr, size, write, instructions),
-            _ if self.left == 0 => {}
+            _ if self.count == 0 => {}
             Record::Map {
                 start,
                 len,
@@ -244,6 +270,7 @@ impl Run for Filling<'_> {
                 kind,
                 ..
             } => {
+                self.others += 1;
                 if check(0, start, len).is_err() {
                     self.bits = u64::MAX;
                 }
@@ -255,14 +282,19 @@ impl Run for Filling<'_> {
                 });
                 self.push(self.calls.len() as u64 - 1, 0, Kind::Map);
             }
-            Record::Marker { id, .. } => self.push(id.into(), 0, Kind::Marker),
+            Record::Marker { id, .. } => {
+                self.others += 1;
+                self.push(id.into(), 0, Kind::Marker);
+            }
         }
     }
 
     fn end(self) {
         self.taken.bits = self.bits;
         self.taken.count = self.count - self.slots.len();
-        *self.left_after = self.left;
+        let accesses = self.taken.count as u64 - self.others;
+        self.taken.last = (accesses >= *self.left).then_some(*self.left);
+        *self.left = self.left.saturating_sub(accesses);
     }
 }
 

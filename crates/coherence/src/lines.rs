@@ -98,6 +98,16 @@ impl State {
     /// Nobody else holds it, and memory is behind.
     pub const MODIFIED: Self = Self(2);
 
+    /// Two facts of a line, for a cache that keeps these instead.
+    pub const fn of_flags(low: bool, high: bool) -> Self {
+        Self(low as u32 | ((high as u32) << 1))
+    }
+
+    /// The facts.
+    pub const fn flags(self) -> (bool, bool) {
+        (self.0 & 1 != 0, self.0 & 2 != 0)
+    }
+
     const fn bits(self) -> u32 {
         self.0
     }
@@ -113,6 +123,11 @@ const fn state_of(use_: u32) -> State {
     State(use_ & ((1 << STATE_BITS) - 1))
 }
 
+/// Begins with a pair of lines, which the host fetches together.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(128))]
+struct Paired<S>(S);
+
 /// Begins with a line of the host's caches.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
@@ -123,7 +138,7 @@ struct Aligned<S>(S);
 enum Sets<V> {
     Four(Vec<Set<4, V>>),
     Eight(Vec<Aligned<Set<8, V>>>),
-    Sixteen(Vec<Aligned<Set<16, V>>>),
+    Sixteen(Vec<Paired<Set<16, V>>>),
 }
 
 /// Does the same to a set of whatever width.
@@ -170,7 +185,7 @@ impl<V: Copy + Default> Lines<V> {
             sets: match ways {
                 1..=4 => Sets::Four(vec![Set::new(ways); sets]),
                 5..=8 => Sets::Eight(vec![Aligned(Set::new(ways)); sets]),
-                _ => Sets::Sixteen(vec![Aligned(Set::new(ways)); sets]),
+                _ => Sets::Sixteen(vec![Paired(Set::new(ways)); sets]),
             },
             mask: sets as u64 - 1,
             bits: sets.trailing_zeros(),
@@ -242,9 +257,9 @@ impl<V: Copy + Default> Lines<V> {
         self.find(line, write)
     }
 
-    /// The value of a line, which is the most recent of its set then.
+    /// The state and the value of a line, which is the most recent of its set then.
     #[inline]
-    pub fn touch(&mut self, line: u64) -> Option<&mut V> {
+    pub fn touch(&mut self, line: u64) -> Option<(State, V)> {
         if self.clock == LATEST {
             self.rewind();
         }
@@ -252,8 +267,9 @@ impl<V: Copy + Default> Lines<V> {
         let now = self.tick();
         with_set!(&mut self.sets, at, |set| {
             let way = set.way_of(tag)?;
-            set.uses[way] = now | state_of(set.uses[way]).bits();
-            Some(&mut set.values[way])
+            let state = state_of(set.uses[way]);
+            set.uses[way] = now | state.bits();
+            Some((state, set.values[way]))
         })
     }
 
@@ -269,12 +285,20 @@ impl<V: Copy + Default> Lines<V> {
         way.is_some()
     }
 
-    /// The value of a line, recency untouched.
-    pub fn value_mut(&mut self, line: u64) -> Option<&mut V> {
+    /// Gives a line the state and the value that `edit` makes of its own, recency untouched; false
+    /// when it is not held.
+    #[inline]
+    pub fn edit(&mut self, line: u64, edit: impl FnOnce(State, V) -> (State, V)) -> bool {
         let (at, tag) = self.place(line);
         with_set!(&mut self.sets, at, |set| {
-            let way = set.way_of(tag)?;
-            Some(&mut set.values[way])
+            let Some(way) = set.way_of(tag) else {
+                return false;
+            };
+            let before = state_of(set.uses[way]);
+            let (state, value) = edit(before, set.values[way]);
+            set.uses[way] ^= before.bits() ^ state.bits();
+            set.values[way] = value;
+            true
         })
     }
 

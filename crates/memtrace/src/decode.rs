@@ -23,6 +23,8 @@ pub(crate) struct Fault {
 
 /// Bytes the address column is read past its end, so that each read is one eight-byte load.
 const SLACK: usize = 8;
+/// The bytes of an address difference, by the two bits that give its length.
+const MASKS: [u64; 4] = [0xFF, 0xFFFF, 0xFFFF_FFFF, u64::MAX];
 const FILLER: Record = Record::Marker { thread: 0, id: 0 };
 
 /// Takes records one after the other, in the order of the trace.
@@ -299,7 +301,7 @@ impl Decoder {
                 ));
             };
             let length = 1usize << (high & 3);
-            let difference = u64::from_le_bytes(*bytes) & (u64::MAX >> (64 - 8 * length));
+            let difference = u64::from_le_bytes(*bytes) & MASKS[usize::from(high & 3)];
             cursor.addresses += length;
             let base = addresses[newest.wrapping_sub(age) % HISTORY];
             let signed = (difference >> 1) ^ 0u64.wrapping_sub(difference & 1);

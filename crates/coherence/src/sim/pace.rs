@@ -43,15 +43,15 @@ impl Pace {
         if self.index < self.horizon {
             return true;
         }
-        front.complete_unseen(std::mem::take(&mut self.longest));
-        let now = front.dispatch_to(self.index);
-        self.horizon = front.horizon(self.stop);
+        let now;
+        (now, self.horizon) = wait(front, self.index, self.longest, self.stop);
+        self.longest = 0;
         now < self.due
     }
 
     /// The cycle of the last dispatch.
     #[inline]
-    pub fn cycle(&self, front: &mut Front) -> u64 {
+    pub fn cycle(self, front: &mut Front) -> u64 {
         front.dispatch_to(self.index)
     }
 
@@ -61,17 +61,40 @@ impl Pace {
         if cycles <= self.unseen {
             self.longest = self.longest.max(cycles);
         } else {
-            front.complete_unseen(std::mem::take(&mut self.longest));
-            front.dispatch_to(self.index);
-            front.complete(cycles);
-            self.horizon = front.horizon(self.stop);
+            self.horizon = tell(front, self.index, (self.longest, cycles), self.stop);
+            self.longest = 0;
         }
         self.index < self.horizon
     }
 
     /// Gives the state back; returns the cycle of the last dispatch.
+    #[inline]
     pub fn end(self, front: &mut Front) -> u64 {
         front.complete_unseen(self.longest);
         front.dispatch_to(self.index)
     }
+}
+
+// Apart and by value: a loop that lent its `Pace` would keep it in memory, at 25 instructions an
+// access.
+
+/// Dispatches up to `index`, after accesses of at most `longest` cycles; returns the cycle and the
+/// next horizon.
+#[cold]
+#[inline(never)]
+fn wait(front: &mut Front, index: u64, longest: u64, stop: u64) -> (u64, u64) {
+    front.complete_unseen(longest);
+    let now = front.dispatch_to(index);
+    (now, front.horizon(stop))
+}
+
+/// Ends the access at `index`, which took as many cycles as the second of the pair, after others of
+/// at most the first; returns the next horizon.
+#[cold]
+#[inline(never)]
+fn tell(front: &mut Front, index: u64, (longest, cycles): (u64, u64), stop: u64) -> u64 {
+    front.complete_unseen(longest);
+    front.dispatch_to(index);
+    front.complete(cycles);
+    front.horizon(stop)
 }

@@ -67,6 +67,13 @@ impl Last {
     }
 }
 
+/// Cycles until an access whose data takes `cycles` leaves the buffer: a store does once its address
+/// is known; the store buffer does the rest.
+#[inline]
+const fn took(write: bool, cycles: u64) -> u64 {
+    if write { 1 } else { cycles }
+}
+
 impl Sim {
     /// Runs one core until it is ahead of the others, its slice ends, or records run out.
     pub(super) fn run_core(&mut self, core: usize, limit: u64) -> Stop {
@@ -197,12 +204,14 @@ impl Sim {
                 if !matches!(found, Found::Hit(_)) {
                     let data = m.data_miss(core, line, write, pace.cycle(front), found);
                     cycles = data.cycles;
-                    left = data.hot.map_or(Left::Done, Left::Hot);
+                    if let Some(frame) = data.hot {
+                        left = Left::Hot(frame);
+                        pace.complete(front, took(write, cycles));
+                        break;
+                    }
                 }
             }
-            // A store leaves the buffer once its address is known; the store buffer does the rest.
-            let goes_on = pace.complete(front, if write { 1 } else { cycles });
-            if !goes_on || matches!(left, Left::Hot(_)) {
+            if !pace.complete(front, took(write, cycles)) {
                 break;
             }
         }
@@ -248,12 +257,7 @@ impl Sim {
 
     /// Ends an access whose translation and data took so many cycles.
     fn complete(&mut self, core: usize, record: &Packed, translated: u64, data: Data) {
-        let cycles = translated
-            + if record.kind == Kind::Store {
-                1
-            } else {
-                data.cycles
-            };
+        let cycles = translated + took(record.kind == Kind::Store, data.cycles);
         self.cores[core].front.complete(cycles);
         let m = &mut self.machine;
         m.counts.accesses += 1;
