@@ -123,25 +123,3 @@ pub(crate) static ALL: [Remedy; 4] = [
         answers: &[Stall::BoostOutcome],
     },
 ];
-
-/// A remedy that the kernel series does not have yet. Its parameter is set when it comes.
-const fn planned(folder: &'static str, parameter: &'static str) -> Remedy {
-    Remedy {
-        name: folder,
-        title: "",
-        parameter,
-        off: "off",
-        modes: &[Mode {
-            name: "on",
-            about: "as in the paper",
-        }],
-        default_mode: "on",
-        feature_bit: None,
-        trace_system: None,
-        guest_off: None,
-        vmm: VmmDuty::Nothing,
-        shipped: false,
-        folder,
-        answers: &[],
-    }
-}

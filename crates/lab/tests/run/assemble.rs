@@ -93,6 +93,7 @@ fn window() -> Window {
         vcpu_run_ns: 1000,
         vcpu_wait_ns: 5,
         vmm_run_ns: 100,
+        ..VmWindow::default()
     };
     let background = VmWindow {
         vcpu_run_ns: 70,
