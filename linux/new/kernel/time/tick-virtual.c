@@ -56,9 +56,14 @@ static void tick_virtual_arm(struct tick_sched *ts, ktime_t expires)
 	}
 }
 
-/* The work of a tick, unless it was done a moment ago. In an interrupt. */
+/* The work of a tick, unless it was done a moment ago. */
 static void tick_virtual_work(struct tick_sched *ts, ktime_t now)
 {
+	/* As in the ordinary tick: outside of an interrupt there is nobody to account to. */
+	if (!get_irq_regs()) {
+		ts->next_tick = 0;
+		return;
+	}
 	if (ktime_sub(now, ts->virtual_last) < TICK_VIRTUAL_SLACK) {
 		ts->virtual_early++;
 		return;
@@ -131,10 +136,7 @@ bool tick_virtual_timer(struct tick_sched *ts, enum hrtimer_restart *restart)
 	if (ts->flags & TS_FLAG_INIDLE) {
 		/* The idle loop comes round and arms it for what is next. */
 		*restart = HRTIMER_NORESTART;
-		if (get_irq_regs())
-			tick_virtual_work(ts, now);
-		else
-			ts->next_tick = 0;
+		tick_virtual_work(ts, now);
 		return true;
 	}
 
@@ -145,8 +147,7 @@ bool tick_virtual_timer(struct tick_sched *ts, enum hrtimer_restart *restart)
 		return false;
 	}
 
-	if (get_irq_regs())
-		tick_virtual_due(ts, now);
+	tick_virtual_due(ts, now);
 	hrtimer_set_expires(&ts->sched_timer, ktime_add_ns(now, TICK_VIRTUAL_WATCH));
 	*restart = HRTIMER_RESTART;
 	return true;
