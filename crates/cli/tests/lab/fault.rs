@@ -153,7 +153,7 @@ fn more_pcpus_than_the_engine_gives_are_refused_before_anything_is_built() {
             .unwrap(),
     );
     assert!(
-        said.contains("48 pCPUs; the engine bochs gives at most 8; lower host.pcpus"),
+        said.contains("48 pCPUs; the engine bochs gives at most 16; lower host.pcpus"),
         "{said}"
     );
 }
