@@ -253,6 +253,8 @@ impl Run for Filling<'_> {
         self.push(vaddr, instructions.saturating_sub(1), kind);
     }
 
+    // In place, or the run would be lent and lie in memory, also for every access.
+    #[inline(always)]
     fn other(&mut self, record: Record) {
         match record {
             Record::Access {

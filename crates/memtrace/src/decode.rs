@@ -270,7 +270,9 @@ impl Decoder {
         let high = &self.payload[first + self.records..first + self.records + count];
         let column = &self.payload[..self.ends.addresses + SLACK];
         let extras = &self.payload[..self.ends.extras];
-        let mut cursor = self.cursor;
+        // Each by itself: what is lent to a function lies in memory, and so does all that is in one
+        // structure with it.
+        let (mut difference_at, mut extra_at) = (self.cursor.addresses, self.cursor.extras);
         let history = self.histories.of(thread);
         let mut newest = history.newest;
         let addresses = &mut history.addresses;
@@ -280,17 +282,20 @@ impl Decoder {
             let mut size = 1 << (low & 7);
             if low & 7 == SIZE_ESCAPE {
                 if low >> 4 != ESCAPE_ODD_SIZE {
-                    let record = other(thread, low, high, extras, &mut cursor.extras)
-                        .ok_or_else(|| bad_extra(here(), "mapping change or marker"))?;
+                    let record;
+                    (record, extra_at) = taken(extras, extra_at, |extras, at| {
+                        other(thread, low, high, extras, at)
+                    })
+                    .ok_or_else(|| bad_extra(here(), "mapping change or marker"))?;
                     run.other(record);
                     continue;
                 }
                 age = 0;
-                size = odd_size(extras, &mut cursor.extras)
+                (size, extra_at) = taken(extras, extra_at, odd_size)
                     .ok_or_else(|| bad_extra(here(), "size of an access"))?;
             }
             let Some(bytes) = column
-                .get(cursor.addresses..)
+                .get(difference_at..)
                 .and_then(<[u8]>::first_chunk::<8>)
             else {
                 return Err(fault(
@@ -302,7 +307,7 @@ impl Decoder {
             };
             let length = 1usize << (high & 3);
             let difference = u64::from_le_bytes(*bytes) & MASKS[usize::from(high & 3)];
-            cursor.addresses += length;
+            difference_at += length;
             let base = addresses[newest.wrapping_sub(age) % HISTORY];
             let signed = (difference >> 1) ^ 0u64.wrapping_sub(difference & 1);
             let vaddr = base.wrapping_add(signed);
@@ -310,8 +315,7 @@ impl Decoder {
             addresses[newest] = vaddr;
             let mut instructions = u32::from(high >> 2);
             if high >> 2 == INSTR_ESCAPE {
-                instructions = varint::take(extras, &mut cursor.extras)
-                    .and_then(|count| u32::try_from(count).ok())
+                (instructions, extra_at) = taken(extras, extra_at, instruction_count)
                     .ok_or_else(|| bad_extra(here(), "instruction count"))?;
                 if instructions > MAX_INSTRUCTIONS {
                     return Err(gap(here(), thread, instructions));
@@ -320,9 +324,25 @@ impl Decoder {
             run.access(vaddr, size, low & 8 != 0, instructions);
         }
         history.newest = newest;
-        self.cursor = cursor;
+        (self.cursor.addresses, self.cursor.extras) = (difference_at, extra_at);
         Ok(())
     }
+}
+
+/// What `take` takes from `extras` at `at`, and where it ends: apart from the loop of records.
+#[cold]
+#[inline(never)]
+fn taken<T>(
+    extras: &[u8],
+    mut at: usize,
+    take: impl FnOnce(&[u8], &mut usize) -> Option<T>,
+) -> Option<(T, usize)> {
+    let value = take(extras, &mut at)?;
+    Some((value, at))
+}
+
+fn instruction_count(extras: &[u8], at: &mut usize) -> Option<u32> {
+    varint::take(extras, at).and_then(|count| u32::try_from(count).ok())
 }
 
 fn fault(

@@ -67,8 +67,8 @@ impl Last {
     }
 }
 
-/// Cycles until an access whose data takes `cycles` leaves the buffer: a store does once its address
-/// is known; the store buffer does the rest.
+/// Cycles until an access whose data takes `cycles` leaves the buffer: a store does once its
+/// address is known; the store buffer does the rest.
 #[inline]
 const fn took(write: bool, cycles: u64) -> u64 {
     if write { 1 } else { cycles }
