@@ -34,9 +34,9 @@ const TRACE: &str = "\
 /// Ticks of a made-up remedy: one in words, one in numbers, and two that were not put into the vCPU.
 const TICKS: &str = "\
        CPU 0/KVM-10 [000] 1.000001: kvm_entry: vcpu 0, rip 0xffffffff81000000
-       CPU 0/KVM-10 [000] 1.000002: kvm_nap_tick: vm 9 vcpu 0 late 10 how injected
+       CPU 0/KVM-10 [000] 1.000002: kvm_nap_tick: vm 9 vcpu 0 late 10 how=injected
        CPU 0/KVM-10 [000] 1.000003: kvm_nap_tick: vm=9 vcpu=0 late=10 how=1
-       CPU 0/KVM-10 [000] 1.000004: kvm_nap_tick: vm 9 vcpu 0 late 10 how taken
+       CPU 0/KVM-10 [000] 1.000004: kvm_nap_tick: vm 9 vcpu 0 late 10 how=taken
        CPU 0/KVM-10 [000] 1.000005: kvm_nap_tick: vm=9 vcpu=0 late=10 how=3
        CPU 0/KVM-10 [000] 1.000006: kvm_exit: vcpu 0 reason HLT rip 0xffffffff81000000
 ";

@@ -54,7 +54,7 @@ TRACE_EVENT(kvm_paratick_tick,
 		__entry->how		= how;
 	),
 
-	TP_printk("vm %u vcpu %u late %llu how %s", __entry->vm, __entry->vcpu, __entry->late,
+	TP_printk("vm %u vcpu %u late %llu how=%s", __entry->vm, __entry->vcpu, __entry->late,
 		  __print_symbolic(__entry->how, { 1, "injected" }, { 2, "taken" },
 				   { 3, "suppressed" }))
 );
