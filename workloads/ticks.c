@@ -119,7 +119,8 @@ static struct state read_state(void)
 		return state;
 	}
 	while (fgets(line, sizeof(line), file)) {
-		if (field(line, "idle_sleeptime", &value) || field(line, "iowait_sleeptime", &value))
+		if (field(line, "idle_sleeptime", &value) ||
+		    field(line, "iowait_sleeptime", &value))
 			state.idle_ns += value;
 		else if (field(line, "virtual", &value))
 			state.virtual_cpus += value != 0;

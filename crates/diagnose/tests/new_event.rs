@@ -31,7 +31,8 @@ const TRACE: &str = "\
        CPU 0/KVM-10 [000] 1.000009: kvm_hv_hypercall_done: result=0
 ";
 
-/// Ticks of a made-up remedy: one in words, one in numbers, and two that were not put into the vCPU.
+/// Ticks of a made-up remedy: one in words, one in numbers, and two that were not put into the
+/// vCPU.
 const TICKS: &str = "\
        CPU 0/KVM-10 [000] 1.000001: kvm_entry: vcpu 0, rip 0xffffffff81000000
        CPU 0/KVM-10 [000] 1.000002: kvm_nap_tick: vm 9 vcpu 0 late 10 how=injected

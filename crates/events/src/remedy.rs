@@ -3,10 +3,10 @@
 //!
 //! A remedy's tracepoints are of the system `kvm_<remedy>`. Where it serves calls, three of them
 //! have names and fields in common: `<system>_call` (`call`, `nr_targets`), `<system>_target`
-//! (`call`, `vm`, `vcpu`, `action`) and `<system>_done` (`call`, `left`). Where it gives guests their
-//! ticks, it records each as `<system>_tick` (`how`: 1 or `injected` if an interrupt was put into the
-//! vCPU of the thread). What else a remedy
-//! records is known here by its name alone; who knows the remedy reads the rest.
+//! (`call`, `vm`, `vcpu`, `action`) and `<system>_done` (`call`, `left`). Where it gives guests
+//! their ticks, it records each as `<system>_tick` (`how`: 1 or `injected` if an interrupt was put
+//! into the vCPU of the thread). What else a remedy records is known here by its name alone; who
+//! knows the remedy reads the rest.
 
 /// One event of a remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -326,8 +326,6 @@ fn of_vm(context: Context<'_>, isa: Isa, counted: &VmWindow, length_ns: u64) -> 
                 )),
             }
         }
-    }
-    if collects(Collect::Exits) {
         metrics.extend(timer_work(counted));
     }
     if collects(Collect::KvmStats) {
@@ -355,12 +353,12 @@ fn of_vm(context: Context<'_>, isa: Isa, counted: &VmWindow, length_ns: u64) -> 
     metrics
 }
 
-/// Registers with which a guest programs its local timer: `IA32_TSC_DEADLINE`, and in x2APIC mode the
-/// timer's LVT entry, initial count and divider (Intel SDM volume 4, table 2-2).
+/// Registers with which a guest programs its local timer: `IA32_TSC_DEADLINE`, and in x2APIC mode
+/// the timer's LVT entry, initial count and divider (Intel SDM volume 4, table 2-2).
 const TIMER_REGISTERS: [u64; 4] = [0x6e0, 0x832, 0x838, 0x83e];
 
-/// What a VM's timers cost, apart from the exit reasons: these do not tell a write to the timer from
-/// another, nor, on SVM, the host's timer from another interrupt.
+/// What a VM's timers cost, apart from the exit reasons: these do not tell a write to the timer
+/// from another, nor, on SVM, the host's timer from another interrupt.
 fn timer_work(counted: &VmWindow) -> Vec<Metric> {
     let writes = counted.writes.iter();
     let writes = writes.filter(|(register, _)| TIMER_REGISTERS.contains(register));

@@ -42,7 +42,8 @@ const SYSTEM_MAP: &str = "ffffffff81000000 T _text\n\
     ffffffff81100000 t smp_call_function_many_cond\n\
     ffffffff81100800 T vfs_read\n";
 
-/// The repetition of these events in [`SCENARIO`], and of a machine on which others had this share of the time.
+/// The repetition of these events in [`SCENARIO`], and of a machine on which others had this share
+/// of the time.
 fn of_busy(
     events: &[Event],
     others_percent: u64,

@@ -40,7 +40,9 @@ static ktime_t tick_virtual_armed(struct tick_sched *ts)
 {
 	if (!(ts->flags & TS_FLAG_HIGHRES))
 		return __this_cpu_read(tick_cpu_device.evtdev)->next_event;
-	return hrtimer_is_queued(&ts->sched_timer) ? hrtimer_get_expires(&ts->sched_timer) : KTIME_MAX;
+	if (!hrtimer_is_queued(&ts->sched_timer))
+		return KTIME_MAX;
+	return hrtimer_get_expires(&ts->sched_timer);
 }
 
 /* Sees to it that the tick's timer fires at @expires or sooner. */
@@ -171,8 +173,11 @@ void __tick_virtual_retain(struct tick_sched *ts)
 		return;
 
 	now = ktime_get();
-	if (next <= now)
-		next = ktime_add_ns(next, TICK_NSEC * (ktime_divns(ktime_sub(now, next), TICK_NSEC) + 1));
+	if (next <= now) {
+		s64 passed = ktime_divns(ktime_sub(now, next), TICK_NSEC);
+
+		next = ktime_add_ns(next, TICK_NSEC * (passed + 1));
+	}
 	tick_virtual_arm(ts, next);
 }
 

@@ -112,13 +112,15 @@ mod tests {
 
     #[test]
     fn the_stock_configuration_lacks_what_a_hook_defines_and_nothing_else() {
-        let hook = "config KVM_IN_TEXT\n---\n--- a/arch/x86/kvm/Kconfig\n+++ b/arch/x86/kvm/Kconfig\n \
+        let hook = "config KVM_IN_TEXT\n---\n--- a/arch/x86/kvm/Kconfig\n\
+                    +++ b/arch/x86/kvm/Kconfig\n \
                     config KVM\n+config KVM_SHOOT4U\n+\tbool\n";
         let new = "config KVM_SHOOT4U_FAULTS\n\tbool \"x\"\n";
         let mut ours = defined_symbols(hook, "+");
         ours.extend(defined_symbols(new, ""));
         let config = "CONFIG_KVM=y\nCONFIG_KVM_IN_TEXT=y\nCONFIG_KVM_SHOOT4U=y\n\
-                      # CONFIG_KVM_SHOOT4U_FAULTS is not set\nCONFIG_KVM_SHOOT4U_OTHER=y\n# a comment\n";
+                      # CONFIG_KVM_SHOOT4U_FAULTS is not set\nCONFIG_KVM_SHOOT4U_OTHER=y\n\
+                      # a comment\n";
         assert_eq!(
             without_symbols(config, &ours),
             "CONFIG_KVM=y\nCONFIG_KVM_IN_TEXT=y\nCONFIG_KVM_SHOOT4U_OTHER=y\n# a comment\n"

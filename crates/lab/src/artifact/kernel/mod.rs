@@ -3,8 +3,9 @@
 //!
 //! Built from the distribution's `linux-source-6.12` or from `$LINUX_SOURCE` (a tree or a
 //! tarball), with our files and hooks put in by `linux/apply` and the configuration of
-//! `linux/config` on top of `tinyconfig`: the lab's, and the debug and real-time ones laid over it. The
-//! stock kernel beside it is what the same sources give without our files, hooks and symbols.
+//! `linux/config` on top of `tinyconfig`: the lab's, and over it those that find mistakes
+//! (`debug.config`) or make it preemptible everywhere (`rt.config`).
+//! The stock kernel beside it is what the same sources give without our files, hooks and symbols.
 
 use std::ffi::OsStr;
 use std::fs;

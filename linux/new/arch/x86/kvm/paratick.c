@@ -142,7 +142,9 @@ int kvm_paratick_get_msr(struct kvm_vcpu *vcpu, u64 *data, bool host_initiated)
 
 static bool paratick_is_pending(struct kvm_vcpu *vcpu, u8 vector)
 {
-	return kvm_lapic_get_reg(vcpu->arch.apic, APIC_IRR + REG_POS(vector)) & BIT(VEC_POS(vector));
+	u32 waiting = kvm_lapic_get_reg(vcpu->arch.apic, APIC_IRR + REG_POS(vector));
+
+	return waiting & BIT(VEC_POS(vector));
 }
 
 static u8 paratick_give(struct kvm_vcpu *vcpu)
