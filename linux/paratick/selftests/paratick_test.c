@@ -298,6 +298,8 @@ static void test_reset(void)
 	make_vm(writing_guest_code, true);
 	TEST_ASSERT_EQ(written(DECLARE(4 * MS)), 0);
 	vcpu_mp_state_set(vcpu, &init);
+	/* INIT is taken when the vCPU's state is looked at. */
+	vcpu_mp_state_get(vcpu, &init);
 	TEST_ASSERT_EQ(vcpu_get_msr(vcpu, MSR_KVM_PARATICK), 0);
 	kvm_vm_free(vm);
 }
