@@ -30,7 +30,8 @@ fn a_native_walk_reads_four_entries_and_the_next_page_s_one() {
 
 #[test]
 fn a_nested_walk_reads_twenty_four_entries_less_what_walk_caches_know() {
-    let (mut m, mut scheme) = machine(|_| {});
+    // Neighbours in the guest's memory, so that their nested entries share a line.
+    let (mut m, mut scheme) = machine(|config| config.mmu.scattered_frames_percent = 0);
     translate(&mut m, scheme.as_mut(), 0x12345);
     // The first guest table: 4 + 1. Three more in its neighbourhood: 1 + 1 each. The page: 4.
     assert_eq!(m.counts.walk_reads, 5 + 6 + 4);
