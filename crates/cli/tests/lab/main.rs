@@ -8,7 +8,6 @@
 
 mod fault;
 mod interrupt;
-mod paratick;
 mod race;
 mod shoot4u;
 mod support;

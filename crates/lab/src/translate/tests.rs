@@ -36,11 +36,7 @@ fn small(host: &str, variant: &str) -> Scenario {
 }
 
 /// Words of remedies that came after the first schema.
-const LATER: [&str; 3] = [
-    "kvm.paratick=off",
-    "kvm.strict_boost=off",
-    "sched.debooster=off",
-];
+const LATER: [&str; 2] = ["kvm.strict_boost=off", "sched.debooster=off"];
 
 /// The variant's words on the host's command line, without those of remedies that came later.
 fn words(scenario: &Scenario, variant: &str) -> String {
