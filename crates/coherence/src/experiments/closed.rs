@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_page_is_still_missing_with_the_probability_that_a_table_of_exponentials_gives() {
         // (1 - 1/1000)^1000 is 0.36770; ^5000 is 0.006721.
-        let share = |draws| survival(1000, draws) * 100_000 >> 32;
+        let share = |draws| (survival(1000, draws) * 100_000) >> 32;
         assert!(share(1000).abs_diff(36_770) <= 1, "{}", share(1000));
         assert!(share(5000).abs_diff(672) <= 1, "{}", share(5000));
         assert_eq!(share(0), 100_000);
