@@ -99,11 +99,13 @@ impl State {
     pub const MODIFIED: Self = Self(2);
 
     /// Two facts of a line, for a cache that keeps these instead.
+    #[must_use]
     pub const fn of_flags(low: bool, high: bool) -> Self {
         Self(low as u32 | ((high as u32) << 1))
     }
 
     /// The facts.
+    #[must_use]
     pub const fn flags(self) -> (bool, bool) {
         (self.0 & 1 != 0, self.0 & 2 != 0)
     }

@@ -343,6 +343,7 @@ impl Mmu {
     }
 
     /// The walker that is free first, and the cycle it can begin a request made at `now`.
+    #[must_use]
     pub fn walker(&self, now: u64) -> (usize, u64) {
         let (at, &free) = self
             .walker_free

@@ -49,6 +49,7 @@ impl CpuTime {
     }
 
     /// CPU time of the process since it began.
+    #[must_use]
     pub fn of_process(&self) -> Duration {
         Duration::from_millis(self.child * MS_PER_TICK)
     }
