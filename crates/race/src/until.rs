@@ -25,7 +25,7 @@ pub struct Until {
     pub measures: Vec<String>,
     /// Most repetitions.
     pub most: u32,
-    /// After this time no further repetition begins.
+    /// No further repetition begins this long after the first run began.
     pub budget: Option<Duration>,
 }
 

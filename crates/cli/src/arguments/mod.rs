@@ -112,7 +112,8 @@ pub struct Run {
     /// more than once.
     #[arg(long, value_name = "NAME", requires = "until")]
     pub measure: Vec<String>,
-    /// Begin no further repetition for `--until` after this time, such as `90s` or `10m`.
+    /// Begin no further repetition for `--until` this long after the first run began, such as `90s`
+    /// or `10m`.
     #[arg(long, value_name = "TIME", requires = "until", value_parser = humantime::parse_duration)]
     pub budget: Option<Duration>,
     /// The kernel of hosts and guests: `lab`, `debug` (checks of locks, RCU and memory), `rt`
