@@ -230,7 +230,7 @@ pub enum Paper {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  steady reproduce attc            # every number and figure, five seeds; a quarter of an hour
+  steady reproduce attc            # every number and figure, five seeds; under ten minutes
   steady reproduce attc --short    # the headline numbers from one seed; under a minute
   steady reproduce attc --beyond   # more cores, more VMs, large pages, other table sizes")]
 pub struct Reproduce {
