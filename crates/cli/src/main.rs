@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         Command::Run(run) => command::run::run(&run),
         Command::Build(build) => command::build::build(&build),
         Command::Selftest(tests) => command::selftest::selftest(&tests),
+        Command::Host(host) => command::host::host(&host),
         Command::Shoot4u(check) => command::shoot4u::shoot4u(&check),
         Command::Doctor(doctor) => command::doctor::doctor(&doctor),
         Command::Report(report) => command::report::report(&report),

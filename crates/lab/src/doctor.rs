@@ -39,7 +39,7 @@ pub struct Check {
 }
 
 /// Programs and files: what, what for, and the Debian package.
-const TOOLS: [(&str, &str, &str); 14] = [
+const TOOLS: [(&str, &str, &str); 15] = [
     ("qemu-system-x86_64", "engine qemu", "qemu-system-x86"),
     ("xorriso", "engine bochs", "xorriso"),
     ("/usr/lib/ISOLINUX/isolinux.bin", "engine bochs", "isolinux"),
@@ -62,6 +62,7 @@ const TOOLS: [(&str, &str, &str); 14] = [
     ("lz4", "kernel", "lz4"),
     ("trace-cmd", "--trace", "trace-cmd"),
     ("mke2fs", "VMs with a disk", "e2fsprogs"),
+    ("busybox", "steady host", "busybox-static"),
 ];
 /// Room that the caches and a race need, in MiB.
 const ROOM_MIB: u64 = 6 << 10;

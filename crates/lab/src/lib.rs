@@ -6,7 +6,7 @@
 //! ([`artifact`]), makes the images ([`image`]), boots one emulated host for each run ([`engine`]),
 //! and turns what the host's init reports into measures ([`measure`]). What happens inside the
 //! emulated host is in the package `steady-agent`. [`selftest::run`] runs KVM selftests on such a
-//! host instead. Left out: how a result is shown.
+//! host instead, [`host`] a shell or a program of the user's. Left out: how a result is shown.
 
 #![forbid(unsafe_code)]
 
@@ -17,6 +17,7 @@ pub mod doctor;
 pub mod engine;
 pub mod error;
 pub mod home;
+pub mod host;
 pub mod image;
 mod kernels;
 pub mod measure;

@@ -161,6 +161,7 @@ impl<'a> Hosts<'a> {
             pcpus: self.scenario.host.pcpus,
             memory_mib: self.scenario.host.memory_mib,
             directory: job.directory,
+            terminal: None,
         };
         let start = self.engine.prepare(&boot)?;
         let bounds = Bounds {

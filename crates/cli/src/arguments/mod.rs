@@ -3,6 +3,7 @@
 
 pub mod coherence;
 pub mod diagnose;
+pub mod host;
 pub mod shoot4u;
 
 use std::path::PathBuf;
@@ -50,6 +51,8 @@ pub enum Command {
     Build(Build),
     /// Run KVM selftests on an emulated host, on the stock kernel and on the patched one.
     Selftest(Selftest),
+    /// Boot an emulated host with a shell, or run a program of yours in it.
+    Host(host::Host),
     /// Check traces of the remedy Shoot4U.
     #[command(subcommand)]
     Shoot4u(shoot4u::Shoot4u),

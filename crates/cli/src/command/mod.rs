@@ -6,6 +6,7 @@ pub mod coherence;
 pub mod diagnose;
 pub mod doctor;
 pub mod generate;
+pub mod host;
 pub mod record;
 pub mod report;
 pub mod reproduce;

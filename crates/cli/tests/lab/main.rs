@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 mod fault;
+mod host;
 mod interrupt;
 mod race;
 mod shoot4u;

@@ -102,6 +102,10 @@ fn prepare(bochs: &Bochs, boot: &Boot<'_>) -> Result<Start, LabError> {
     } else {
         ("corei7_skylake_x", "rfb, options=\"timeout=0\"")
     };
+    let serial = match boot.terminal {
+        Some(terminal) => format!("mode=term, dev={}", terminal.display()),
+        None => format!("mode=file, dev={SERIAL}"),
+    };
     let text = format!(
         "config_interface: textconfig\n\
          display_library: {display}\n\
@@ -116,7 +120,7 @@ fn prepare(bochs: &Bochs, boot: &Boot<'_>) -> Result<Start, LabError> {
          clock: sync=none, time0=946684800\n\
          vga: extension=vbe, update_freq=1, realtime=0\n\
          speaker: enabled=0\n\
-         com1: enabled=1, mode=file, dev={SERIAL}\n\
+         com1: enabled=1, {serial}\n\
          port_e9_hack: enabled=1\n\
          log: {BOCHS_LOG}\n\
          panic: action=fatal\n\

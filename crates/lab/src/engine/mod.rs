@@ -186,6 +186,8 @@ pub struct Boot<'a> {
     pub memory_mib: u32,
     /// Folder for what is booted and for the logs.
     pub directory: &'a Path,
+    /// The terminal that gets the serial console; without one it goes to [`SERIAL`].
+    pub terminal: Option<&'a Path>,
 }
 
 /// How an emulator is started, and where its words go.

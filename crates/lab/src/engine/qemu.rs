@@ -121,6 +121,11 @@ fn prepare(program: &Path, boot: &Boot<'_>) -> Result<Start, LabError> {
     let initrd = boot.directory.join("initrd");
     fs::write(&initrd, boot.archives.concat())
         .map_err(|error| LabError::io("write", &initrd, error))?;
+    // On a terminal QEMU's monitor is behind Ctrl-A, and Ctrl-C is the host's.
+    let serial = match boot.terminal {
+        Some(_) => "mon:stdio".to_owned(),
+        None => format!("file:{SERIAL}"),
+    };
     let arguments = [
         "-nodefaults",
         "-no-user-config",
@@ -144,7 +149,7 @@ fn prepare(program: &Path, boot: &Boot<'_>) -> Result<Start, LabError> {
         "-append",
         boot.cmdline,
         "-serial",
-        &format!("file:{SERIAL}"),
+        &serial,
         "-chardev",
         &format!("file,id=stream,path={STREAM}"),
         "-device",

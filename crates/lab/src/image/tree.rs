@@ -123,6 +123,97 @@ pub fn host_alone(programs: &Programs, folder: &Path, names: &[&str]) -> Result<
     pack(&files, &programs.agent)
 }
 
+/// A file for the image of a host to look around in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Added {
+    /// Here.
+    pub from: PathBuf,
+    /// In the image, from the root, without the leading `/`.
+    pub to: String,
+}
+
+impl Added {
+    /// `FROM` or `FROM:TO`; without `TO` the file keeps its name and lies in `/root`.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with `text`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (from, to) = text.split_once(':').unwrap_or((text, ""));
+        let name = Path::new(from).file_name().and_then(|name| name.to_str());
+        let Some(name) = name else {
+            return Err(format!(
+                "`{from}` names no file; expected FILE or FILE:PATH"
+            ));
+        };
+        let to = match to {
+            "" => format!("root/{name}"),
+            folder if folder.ends_with('/') => format!("{}{name}", inside(folder)),
+            path => inside(path),
+        };
+        if to.is_empty() || to.split('/').any(|part| matches!(part, "" | "." | "..")) {
+            return Err(format!("`/{to}` is no path of a file in the host"));
+        }
+        let from = PathBuf::from(from);
+        Ok(Self { from, to })
+    }
+}
+
+/// The archive of a host that has a shell, with `init` as `/lab/init` and the user's files.
+///
+/// A program that is linked dynamically brings its libraries along.
+///
+/// # Errors
+/// [`LabError::Missing`] without busybox, [`LabError::Program`] for a library that is not there,
+/// [`LabError::Io`].
+pub fn host_to_look_around(
+    programs: &Programs,
+    kernel: &Kernel,
+    init: &[u8],
+    added: &[Added],
+) -> Result<Vec<u8>, LabError> {
+    if !Path::new(BUSYBOX).is_file() {
+        return Err(LabError::Missing {
+            program: BUSYBOX.to_owned(),
+            why: "it is the shell of a host to look around in",
+            package: "busybox-static",
+        });
+    }
+    let mut files = Files::new();
+    files.insert("usr/bin/busybox".into(), BUSYBOX.into());
+    files.insert("usr/bin/steady-vmm".into(), programs.vmm.clone());
+    files.insert("lab/bzImage".into(), kernel.image.clone());
+    for file in added {
+        if is_elf(&file.from)? {
+            add_program(&mut files, "--add", &file.from, None)?;
+            files.remove(&inside(&file.from.to_string_lossy()));
+        }
+        files.insert(file.to.clone(), file.from.clone());
+    }
+    let mut bytes = pack(&files, &programs.agent)?;
+    let mut archive = Archive::default();
+    archive.link("usr/bin/sh", "busybox");
+    archive.file("lab/init", 0o755, init);
+    bytes.extend(archive.finish());
+    Ok(bytes)
+}
+
+/// A static shell with its tools.
+const BUSYBOX: &str = "/usr/bin/busybox";
+
+/// Whether a file is a program or a library, by its first bytes.
+fn is_elf(path: &Path) -> Result<bool, LabError> {
+    let bytes = fs::read(path).map_err(|error| LabError::io("read", path, error))?;
+    Ok(bytes.starts_with(b"\x7fELF"))
+}
+
+/// An archive with one program, to be put behind another archive.
+#[must_use]
+pub fn program(path: &str, contents: &[u8]) -> Vec<u8> {
+    let mut archive = Archive::default();
+    archive.file(path, 0o755, contents);
+    archive.finish()
+}
+
 /// An archive with one file, to be put behind another archive.
 #[must_use]
 pub fn single(path: &str, contents: &[u8]) -> Vec<u8> {
@@ -202,5 +293,25 @@ fn merged(path: &str) -> String {
         format!("usr/{path}")
     } else {
         path.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_to_add_goes_to_its_place_to_a_folder_or_home() {
+        let to = |text| Added::parse(text).unwrap().to;
+        assert_eq!(to("a/b.sh"), "root/b.sh");
+        assert_eq!(to("a/b.sh:/etc/c"), "etc/c");
+        assert_eq!(to("a/b.sh:/data/"), "data/b.sh");
+    }
+
+    #[test]
+    fn a_place_outside_the_host_or_no_file_is_refused() {
+        for text in ["", "/", "a:/../b", "a:/x//y", "..:b"] {
+            assert!(Added::parse(text).is_err(), "{text}");
+        }
     }
 }

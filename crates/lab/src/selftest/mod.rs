@@ -255,6 +255,7 @@ impl Host<'_> {
             pcpus: PCPUS,
             memory_mib: MEMORY_MIB,
             directory: work,
+            terminal: None,
         };
         let start = self.engine.prepare(&boot)?;
         let step = |text: &str| {

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! An emulated host to look around in: a shell, or a program of the user's own.
+//!
+//! The host boots the same kernel on the same engine as in a race, with a small init of its own
+//! ([`INIT`]) and busybox in place of our agent. In it are the VMM and the kernel for guests. A
+//! program's words come over the serial console, between two lines of the init; its exit code is
+//! in the second. Left out: a network, and disks.
+
+mod console;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use steady_race::{ThisMachine, check_room};
+
+use crate::artifact::kernel::{self, Build, Choice, Flavor, Kernel, Series};
+use crate::artifact::programs;
+use crate::engine::{Boot, Engine, EngineKind, SERIAL, Start};
+use crate::error::{LabError, RunFault};
+use crate::home::Home;
+use crate::image::tree::{self, Added};
+use crate::process::{Supervised, interrupted};
+use crate::translate;
+use crate::watcher::Watcher;
+use console::Console;
+
+/// The host's init.
+const INIT: &[u8] = include_bytes!("init.sh");
+/// How often the serial console is read.
+const POLL: Duration = Duration::from_millis(50);
+
+/// What `steady host` boots.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The engine.
+    pub engine: EngineKind,
+    /// The kernel.
+    pub kernel: HostKernel,
+    /// Physical CPUs, 1 to the engine's most.
+    pub pcpus: u32,
+    /// Memory, in MiB.
+    pub memory_mib: u32,
+    /// More words for the kernel's command line.
+    pub append: Vec<String>,
+    /// Files for the host's image.
+    pub add: Vec<Added>,
+    /// What runs in place of a shell: a script or a program.
+    pub run: Option<Vec<u8>>,
+    /// Folder for what is booted and for the logs, `host/<engine>` below it.
+    pub out: PathBuf,
+    /// Longest time for [`Options::run`].
+    pub limit: Duration,
+}
+
+/// Which kernel the host boots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HostKernel {
+    /// Without our series, in the lab's configuration.
+    Stock,
+    /// As `steady run --kernel` takes it.
+    Patched(Choice),
+}
+
+impl FromStr for HostKernel {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "stock" {
+            return Ok(Self::Stock);
+        }
+        text.parse().map(Self::Patched)
+    }
+}
+
+impl HostKernel {
+    fn ensure(&self, home: &Home, watcher: &dyn Watcher) -> Result<Kernel, LabError> {
+        let build = |series, flavor| Build { series, flavor };
+        match self {
+            Self::Stock => kernel::ensure(home, build(Series::Stock, Flavor::Lab), watcher),
+            Self::Patched(Choice::Built(flavor)) => {
+                kernel::ensure(home, build(Series::Patched, *flavor), watcher)
+            }
+            Self::Patched(Choice::Given(folder)) => kernel::given(folder),
+        }
+    }
+}
+
+/// A host that can be started.
+#[derive(Debug)]
+pub struct Host {
+    start: Start,
+    directory: PathBuf,
+    limit: Duration,
+}
+
+impl Host {
+    /// Builds what is missing and writes what is booted. `terminal` is the user's, where a shell
+    /// shall have it; without one the console goes to a file.
+    ///
+    /// # Errors
+    /// [`LabError::Beyond`] for more than the engine has, [`LabError::Program`] for what is not
+    /// installed, and what the builds can fail with.
+    pub fn prepare(
+        home: &Home,
+        options: &Options,
+        terminal: Option<&Path>,
+        watcher: &dyn Watcher,
+    ) -> Result<Self, LabError> {
+        check(options)?;
+        let directory = std::path::absolute(&options.out)
+            .map_err(|error| LabError::io("find", &options.out, error))?
+            .join("host")
+            .join(options.engine.name());
+        fs::create_dir_all(&directory).map_err(|error| LabError::io("make", &directory, error))?;
+        check_room(&ThisMachine, &directory)?;
+        let mut engine = options.engine.find(home, watcher)?;
+        let ours = programs::ensure(home, watcher)?;
+        engine.calibrate(&ours.agent)?;
+        let kernel = options.kernel.ensure(home, watcher)?;
+        let mut archive = tree::host_to_look_around(&ours, &kernel, INIT, &options.add)?;
+        if let Some(run) = &options.run {
+            archive.extend(tree::program("lab/run", run));
+        }
+        let start = engine.prepare(&Boot {
+            kernel: &kernel.image,
+            archives: &[&archive],
+            cmdline: &cmdline(&engine, &options.append),
+            pcpus: options.pcpus,
+            memory_mib: options.memory_mib,
+            directory: &directory,
+            terminal,
+        })?;
+        Ok(Self {
+            start,
+            directory,
+            limit: options.limit,
+        })
+    }
+
+    /// The emulator's command line, for a shell.
+    #[must_use]
+    pub fn command_line(&self) -> String {
+        let words = std::iter::once(self.start.program.display().to_string())
+            .chain(self.start.arguments.iter().cloned());
+        let quoted: Vec<String> = words.map(|word| quoted(&word)).collect();
+        let directory = quoted_path(&self.directory);
+        format!("cd {directory} && {}", quoted.join(" "))
+    }
+
+    /// Gives the terminal to the emulator and waits for its end, however long the user stays.
+    ///
+    /// # Errors
+    /// [`LabError::Io`] if the emulator cannot be started, [`LabError::Run`] if it fails.
+    pub fn shell(&self) -> Result<(), LabError> {
+        let status = Command::new(&self.start.program)
+            .args(&self.start.arguments)
+            .current_dir(&self.directory)
+            .status()
+            .map_err(|error| LabError::io("start", &self.start.program, error))?;
+        self.remove_scratch();
+        // Bochs ends with 1 when its host restarts.
+        if matches!(status.code(), Some(0 | 1)) {
+            return Ok(());
+        }
+        Err(self.failed(RunFault::EmulatorEnded {
+            status: status.to_string(),
+            by_itself: false,
+            step: "a shell".to_owned(),
+            disk: String::new(),
+        }))
+    }
+
+    /// Runs the program, hands its words to `say` as they come, and returns its exit code.
+    ///
+    /// # Errors
+    /// [`LabError::Run`] if the host did not come to the program's end within the limit,
+    /// [`LabError::Io`], [`LabError::Interrupted`], and what `say` fails with.
+    pub fn program(
+        &self,
+        say: &mut dyn FnMut(&[u8]) -> std::io::Result<()>,
+    ) -> Result<u8, LabError> {
+        let out = self.directory.join(self.start.stdout);
+        let err = self.directory.join(self.start.stderr);
+        let (program, arguments) = (&self.start.program, &self.start.arguments);
+        let mut emulator = Supervised::start(program, arguments, &self.directory, &out, &err)?;
+        let serial = self.directory.join(SERIAL);
+        let mut console = Console::default();
+        let begun = Instant::now();
+        let ended = loop {
+            let ended = emulator.ended()?;
+            let heard = console.read(&serial)?;
+            say(&heard).map_err(|error| LabError::io("write", Path::new("the output"), error))?;
+            if console.code().is_some() || ended.is_some() {
+                break ended;
+            }
+            if interrupted() {
+                return Err(LabError::Interrupted);
+            }
+            if begun.elapsed() > self.limit {
+                emulator.kill();
+                return Err(self.failed(RunFault::TimeLimit {
+                    limit: self.limit,
+                    step: console.step().to_owned(),
+                }));
+            }
+            std::thread::sleep(POLL);
+        };
+        emulator.kill();
+        self.remove_scratch();
+        if let Some(code) = console.code() {
+            return Ok(code);
+        }
+        let fault = match (console.panic(), ended) {
+            (Some(line), _) => RunFault::HostPanic { line },
+            (None, ended) => RunFault::EmulatorEnded {
+                status: ended.map_or_else(String::new, |status| status.to_string()),
+                by_itself: ended.is_some_and(|status| status.success()),
+                step: console.step().to_owned(),
+                disk: String::new(),
+            },
+        };
+        Err(self.failed(fault))
+    }
+
+    fn failed(&self, fault: RunFault) -> LabError {
+        LabError::Run {
+            variant: "host".to_owned(),
+            fault: Box::new(fault),
+            logs: self.directory.clone(),
+        }
+    }
+
+    fn remove_scratch(&self) {
+        for path in &self.start.scratch {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// The kernel's command line: that of every host, our init, and the user's words. The console is
+/// faster than that of a race, which says next to nothing: Bochs keeps to its rate.
+fn cmdline(engine: &Engine, append: &[String]) -> String {
+    let base = translate::base_cmdline(engine).replacen("ttyS0", "ttyS0,115200", 1);
+    let mut words = vec![base, "rdinit=/lab/init".into()];
+    words.extend(append.iter().cloned());
+    words.join(" ")
+}
+
+fn check(options: &Options) -> Result<(), LabError> {
+    let beyond = |what: String, limit: String| LabError::Beyond {
+        scenario: "of steady host".to_owned(),
+        what,
+        limit,
+    };
+    let (name, most) = (options.engine.name(), options.engine.most_pcpus());
+    if options.pcpus > most {
+        return Err(beyond(
+            format!("{} pCPUs", options.pcpus),
+            format!("the engine {name} has at most {most}: lower --pcpus"),
+        ));
+    }
+    match options.engine.most_memory_mib() {
+        Some(most) if options.memory_mib > most => Err(beyond(
+            format!("{} MiB of memory", options.memory_mib),
+            format!("the engine {name} has at most {most}: lower --memory-mib"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./,=:+@%".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+fn quoted_path(path: &Path) -> String {
+    quoted(&path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_with_blanks_or_quotes_is_one_word_for_a_shell() {
+        assert_eq!(quoted("-nodefaults"), "-nodefaults");
+        assert_eq!(quoted("quiet panic=-1"), "'quiet panic=-1'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn the_stock_kernel_and_those_of_a_race_are_kernels_of_a_host() {
+        assert_eq!("stock".parse(), Ok(HostKernel::Stock));
+        assert_eq!(
+            "debug".parse(),
+            Ok(HostKernel::Patched(Choice::Built(Flavor::Debug)))
+        );
+        assert!("nosuch".parse::<HostKernel>().is_err());
+    }
+}
