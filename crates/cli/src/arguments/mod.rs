@@ -211,17 +211,37 @@ pub enum KernelName {
     Rt,
 }
 
+/// Another suite for `steady selftest`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Suite {
+    /// The suite of KVM's own project: the first NAME is your checkout of it.
+    KvmUnitTests,
+}
+
 /// `steady selftest`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Exit code 5 means that a test of the kernel says another thing on the patched kernel than on the
 stock one, or that a test of this project does not pass on the patched one.
 
+With --suite kvm-unit-tests the programs of that suite, built from your checkout by its own Makefile,
+run in the distribution's QEMU inside the emulated host: on the stock kernel, and on the patched one
+with everything off and with each remedy on. What differs is run again before it is a fault.
+
 Examples:
   steady selftest --engine qemu --engine bochs
-  steady selftest --kernel patched kvm_pv_test steal_time")]
+  steady selftest --kernel patched kvm_pv_test steal_time
+  steady selftest --suite kvm-unit-tests ~/src/kvm-unit-tests --engine bochs
+  steady selftest --suite kvm-unit-tests ~/src/kvm-unit-tests smptest apic pcid-enabled")]
 pub struct Selftest {
-    /// Only these tests, by their names in linux/selftests/tests and linux/*/selftests/tests.
+    /// Another suite than KVM's selftests.
+    #[arg(long, value_enum, value_name = "SUITE", requires = "names")]
+    pub suite: Option<Suite>,
+    /// With --suite: every mode of each remedy, and not its default alone.
+    #[arg(long, requires = "suite")]
+    pub all_modes: bool,
+    /// Only these tests, by their names in linux/selftests/tests and linux/*/selftests/tests; with
+    /// --suite its folder first.
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
     /// Engine to run on; may be given more than once.

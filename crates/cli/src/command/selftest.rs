@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use steady_lab::artifact::kernel::{Build, Flavor, Series};
 use steady_lab::engine::EngineKind;
-use steady_lab::selftest::{self, KernelRun, Options, Outcome, Report};
+use steady_lab::selftest::{self, KernelRun, Options, Outcome, Report, unit_tests};
 use steady_lab::{Home, LabError};
+use steady_race::Entry;
 
-use crate::arguments::{KernelName, Selftest};
+use crate::arguments::{KernelName, Selftest, Suite};
 use crate::progress::Show;
 
 /// Exit code if a test says what it should not.
@@ -20,12 +21,12 @@ const FAULTS: u8 = 5;
 pub fn selftest(arguments: &Selftest) -> anyhow::Result<ExitCode> {
     let home = Home::find()?;
     let show = Show::new();
+    if arguments.suite == Some(Suite::KvmUnitTests) {
+        return unit_tests(&home, arguments, &show);
+    }
     let mut reports = Vec::new();
     for entry in &arguments.engine {
-        let engine = EngineKind::named(entry.name).ok_or_else(|| {
-            let text = format!("the engine {} boots no kernel; choose another", entry.name);
-            LabError::Selftest(text)
-        })?;
+        let engine = kind(entry)?;
         let mut kernels: Vec<Build> = arguments
             .kernel
             .iter()
@@ -62,6 +63,88 @@ pub fn selftest(arguments: &Selftest) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::SUCCESS
     })
+}
+
+fn kind(entry: &Entry) -> Result<EngineKind, LabError> {
+    EngineKind::named(entry.name).ok_or_else(|| {
+        let text = format!("the engine {} boots no kernel; choose another", entry.name);
+        LabError::Selftest(text)
+    })
+}
+
+/// The suite kvm-unit-tests; its folder is the first of the names.
+fn unit_tests(home: &Home, arguments: &Selftest, show: &Show) -> anyhow::Result<ExitCode> {
+    let Some((tree, names)) = arguments.names.split_first() else {
+        anyhow::bail!("--suite kvm-unit-tests needs the folder of a checkout of it");
+    };
+    let flavor = match arguments.kernel.as_slice() {
+        [.., KernelName::Debug] => Flavor::Debug,
+        [.., KernelName::Rt] => Flavor::Rt,
+        _ => Flavor::Lab,
+    };
+    let mut reports = Vec::new();
+    for entry in &arguments.engine {
+        let options = unit_tests::Options {
+            engine: kind(entry)?,
+            tree: tree.into(),
+            names: names.to_vec(),
+            all_modes: arguments.all_modes,
+            flavor,
+            out: arguments.out.clone(),
+        };
+        reports.push(unit_tests::run(home, &options, show)?);
+    }
+    let mut out = std::io::stdout().lock();
+    if arguments.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&reports)?)?;
+    } else {
+        for report in &reports {
+            unit_table(&mut out, report)?;
+        }
+    }
+    let wrong = reports.iter().any(|report| !report.faults.is_empty());
+    Ok(ExitCode::from(if wrong { FAULTS } else { 0 }))
+}
+
+fn unit_table(out: &mut impl Write, report: &unit_tests::Report) -> std::io::Result<()> {
+    write!(out, "{:36}", format!("kvm-unit-tests, {}", report.engine))?;
+    for column in &report.columns {
+        write!(out, " {column:20}")?;
+    }
+    writeln!(out)?;
+    for row in &report.rows {
+        write!(out, "{:36}", row.test)?;
+        for runs in &row.runs {
+            let words: Vec<String> = runs.iter().map(outcome).collect();
+            write!(out, " {:20}", words.join(", "))?;
+        }
+        writeln!(out)?;
+        let first = row.runs.first().and_then(|runs| runs.first());
+        for line in first
+            .iter()
+            .flat_map(|cell| cell.failed.iter().chain(&cell.last_words))
+        {
+            writeln!(out, "      | {line}")?;
+        }
+    }
+    for (test, why) in &report.left_out {
+        writeln!(out, "{test:36} not run: {why}")?;
+    }
+    for fault in &report.faults {
+        writeln!(out, "FAULT {fault}")?;
+    }
+    if report.faults.is_empty() {
+        writeln!(out, "the kernels say the same")?;
+    }
+    Ok(())
+}
+
+/// An outcome with the number of failed checks.
+fn outcome(cell: &unit_tests::Cell) -> String {
+    match cell.failed.len() {
+        0 => cell.outcome.name().to_owned(),
+        failed => format!("{} ({failed})", cell.outcome.name()),
+    }
 }
 
 fn table(out: &mut impl Write, report: &Report) -> std::io::Result<()> {

@@ -12,3 +12,4 @@ mod interrupt;
 mod race;
 mod shoot4u;
 mod support;
+mod unit_tests;

@@ -7,6 +7,7 @@
 //! code, it has failed if the kernel became tainted meanwhile, as by a `WARN`. Left out: a kernel
 //! that panics under a test ends the whole run with an error that names the test.
 
+pub mod unit_tests;
 mod verdict;
 
 use std::collections::BTreeMap;
