@@ -442,7 +442,7 @@ static void read_options(int argc, char **argv, const struct cpus *cpus)
 		{ .name = "pack", .kind = OPTION_CHOICE, .count = &settings.pack,
 		  .choices = no_yes, .help = "compress what was not met before" },
 		{ .name = "time-limit-ms", .count = &settings.time_limit_ms, .min = 1,
-		  .max = 86400000, .help = "read no more after this long and report what was done" },
+		  .max = 86400000, .help = "stop after this long and report what was done" },
 		{ .name = NULL },
 	};
 

@@ -27,8 +27,8 @@ static struct archive {
 
 static _Noreturn void broken(size_t at, const char *expected)
 {
-	fail(EXIT_FAULT, "%s is broken at byte %zu: expected %s; pack the input again", archive.name,
-	     at, expected);
+	fail(EXIT_FAULT, "%s is broken at byte %zu: expected %s; pack the input again",
+	     archive.name, at, expected);
 }
 
 static void *enough(void *memory)

@@ -5,9 +5,9 @@
 //! the output. The defaults are small: a machine that is emulated inside an emulated machine does
 //! some 50 million instructions a second, and a run should last a second or two there.
 //!
-//! dedup, pbzip2 and vips work on an input that [`Program::prepare`] makes in the guest. Its size is
-//! an argument of our own, which the program does not see: `input-kib=N` (default 512) for dedup and
-//! pbzip2, `input-pixels=N` (side of the image, default 256) for vips.
+//! dedup, pbzip2 and vips work on an input that [`Program::prepare`] makes in the guest. Its size
+//! is an argument of our own, which the program does not see: `input-kib=N` (default 512) for dedup
+//! and pbzip2, `input-pixels=N` (side of the image, default 256) for vips.
 
 use std::collections::BTreeMap;
 
@@ -104,19 +104,10 @@ impl Program {
                 let (from, to) = (self.input(setting), format!("{scratch}/dedup.output"));
                 joined(&["--input", &from, "--output", &to], given)
             }
-            Kind::StressNg => joined(
-                &["--metrics-brief", "--temp-path", scratch],
-                or(words(&format!(
-                    "--tlb-shootdown {cpus} --tlb-shootdown-ops 200"
-                ))),
-            ),
-            // One process, whose threads allocate and free at random.
-            Kind::Jemalloc => joined(
-                &["--metrics-brief", "--temp-path", scratch, "--malloc", "1"],
-                or(words(&format!(
-                    "--malloc-pthreads {cpus} --malloc-ops 2000"
-                ))),
-            ),
+            Kind::StressNg | Kind::Jemalloc => {
+                let first = ["--metrics-brief", "--temp-path", scratch];
+                joined(&first, or(self.stressors(cpus)))
+            }
             Kind::Hackbench => or(words("-g 1 -l 50")),
             Kind::Sysbench => or(words(&format!(
                 "cpu --cpu-max-prime=200 --time=0 --events=200 --threads={cpus} run"
@@ -190,6 +181,15 @@ impl Program {
             environment.insert("MALLOC_CONF".to_owned(), decay.to_owned());
         }
         environment
+    }
+
+    /// What stress-ng runs by default.
+    fn stressors(&self, cpus: u32) -> Vec<String> {
+        words(&match self.kind {
+            // One process, whose threads allocate and free at random.
+            Kind::Jemalloc => format!("--malloc 1 --malloc-pthreads {cpus} --malloc-ops 2000"),
+            _ => format!("--tlb-shootdown {cpus} --tlb-shootdown-ops 200"),
+        })
     }
 
     fn own_defaults(&self) -> Vec<String> {

@@ -38,8 +38,8 @@ pub struct Program {
     pub name: &'static str,
     /// The Debian package that holds it, or several separated by spaces; `None` for our own.
     pub package: Option<&'static str>,
-    /// ELF programs that the image must hold, by their path there and on a Debian host, the one that
-    /// is run first; libraries that are loaded into it behind it.
+    /// ELF programs that the image must hold, by their path there and on a Debian host: first the
+    /// one that is run, behind it libraries that are loaded into it.
     pub binaries: &'static [&'static str],
     /// Programs out of `workloads/` that the image must hold in [`OWN_DIRECTORY`].
     pub own_binaries: &'static [&'static str],

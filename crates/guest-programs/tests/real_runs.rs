@@ -134,7 +134,14 @@ fn stress_ng_with_two_stressors_reports_each() {
 
 #[test]
 fn jemalloc_runs_the_threads_of_one_stressor() {
-    let args = ["--malloc-pthreads", "2", "--malloc-ops", "3000"];
+    let args = [
+        "--malloc",
+        "1",
+        "--malloc-pthreads",
+        "2",
+        "--malloc-ops",
+        "3000",
+    ];
     has(
         &run("jemalloc", &args, 2),
         &[("stress-ng.malloc.throughput", Unit::OpsPerKs)],

@@ -53,7 +53,7 @@ pub const PROGRAMS: &[Program] = &[
     ),
     own(
         "dedup",
-        "deduplicating compressor in the shape of the PARSEC program, a buffer mapped for each block",
+        "deduplicating compressor in the shape of PARSEC's, a buffer mapped for each block",
     ),
     debian(
         "stress-ng",

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Does the deduplicating compressor give back what it was given, and its buffers back?
 
-use super::*;
 use std::path::{Path, PathBuf};
+
+use super::*;
 
 /// Folder, input made from a seed, and where the archive goes.
 fn input(kind: &str, kib: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
