@@ -6,6 +6,8 @@
  * --kind text   words drawn from a vocabulary made from the seed, frequent ones
  *               more often, so that a compressor has about as much to do as
  *               with prose (bzip2 takes it to roughly a quarter)
+ * --kind versions  such text in pieces of up to 16 KiB, of which about half are
+ *               copies of earlier ones, as in a backup of several versions
  * --kind image  an RGB image in PPM: a gradient in each direction with noise,
  *               so that filters meet both smooth areas and edges
  *
@@ -13,6 +15,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,9 +28,12 @@
 #define WORD_MAX_BYTES 12
 #define BYTES_PER_KIB 1024
 
-enum kind { KIND_TEXT, KIND_IMAGE };
+#define PIECE_MIN_BYTES 1024
+#define PIECE_MAX_BYTES 16384
 
-static const char *const kind_choices[] = { "text", "image", NULL };
+enum kind { KIND_TEXT, KIND_IMAGE, KIND_VERSIONS };
+
+static const char *const kind_choices[] = { "text", "image", "versions", NULL };
 
 static struct settings {
 	uint64_t kind, kib, width, height, seed;
@@ -40,18 +46,26 @@ static struct settings {
 	.output = "input",
 };
 
-static void write_text(FILE *file, uint64_t *stream)
-{
-	static char words[WORDS][WORD_MAX_BYTES + 1];
-	uint64_t left = settings.kib * BYTES_PER_KIB;
+/* A word ends with a space, so that text is words one after another. */
+struct vocabulary {
+	char words[WORDS][WORD_MAX_BYTES + 1];
+};
 
+static void make_vocabulary(struct vocabulary *vocabulary, uint64_t *stream)
+{
 	for (int word = 0; word < WORDS; word++) {
 		uint64_t length = 2 + random_below(stream, WORD_MAX_BYTES - 2);
+		char *letters = vocabulary->words[word];
 
 		for (uint64_t letter = 0; letter < length; letter++)
-			words[word][letter] = (char)('a' + random_below(stream, 26));
-		words[word][length] = ' ';
+			letters[letter] = (char)('a' + random_below(stream, 26));
+		letters[length] = ' ';
 	}
+}
+
+static void make_text(const struct vocabulary *vocabulary, char *text, uint64_t left,
+		      uint64_t *stream)
+{
 	while (left) {
 		/* The least of three draws: low numbers, as common words, come up more. */
 		uint64_t word = random_below(stream, WORDS);
@@ -62,11 +76,49 @@ static void write_text(FILE *file, uint64_t *stream)
 
 			word = other < word ? other : word;
 		}
-		length = strnlen(words[word], WORD_MAX_BYTES + 1);
+		length = strnlen(vocabulary->words[word], WORD_MAX_BYTES + 1);
 		length = length < left ? length : left;
-		fwrite(words[word], 1, length, file);
+		memcpy(text, vocabulary->words[word], length);
+		text += length;
 		left -= length;
 	}
+}
+
+/* New pieces and copies of what is there, in turns as the stream has it. */
+static void make_versions(const struct vocabulary *vocabulary, char *text, uint64_t bytes,
+			  uint64_t *stream)
+{
+	uint64_t made = 0;
+
+	while (made < bytes) {
+		uint64_t length = PIECE_MIN_BYTES +
+				  random_below(stream, PIECE_MAX_BYTES - PIECE_MIN_BYTES + 1);
+		bool again = random_below(stream, 2) && length <= made;
+
+		length = length < bytes - made ? length : bytes - made;
+		if (again)
+			memcpy(text + made, text + random_below(stream, made - length + 1), length);
+		else
+			make_text(vocabulary, text + made, length, stream);
+		made += length;
+	}
+}
+
+static void write_text(FILE *file, uint64_t *stream)
+{
+	static struct vocabulary vocabulary;
+	uint64_t bytes = settings.kib * BYTES_PER_KIB;
+	char *text = malloc(bytes);
+
+	if (!text)
+		fail(EXIT_FAULT, "no memory for %" PRIu64 " bytes; lower --kib", bytes);
+	make_vocabulary(&vocabulary, stream);
+	if (settings.kind == KIND_TEXT)
+		make_text(&vocabulary, text, bytes, stream);
+	else
+		make_versions(&vocabulary, text, bytes, stream);
+	fwrite(text, 1, bytes, file);
+	free(text);
 }
 
 static void write_image(FILE *file, uint64_t *stream)
@@ -132,10 +184,10 @@ int main(int argc, char **argv)
 	file = fopen(aside, "wb");
 	if (!file)
 		fail(EXIT_FAULT, "%s: %s", aside, strerror(errno));
-	if (settings.kind == KIND_TEXT)
-		write_text(file, &stream);
-	else
+	if (settings.kind == KIND_IMAGE)
 		write_image(file, &stream);
+	else
+		write_text(file, &stream);
 	if (ferror(file) || fclose(file))
 		give_up("writing", aside);
 	if (rename(aside, settings.output))

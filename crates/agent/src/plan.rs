@@ -21,6 +21,25 @@ pub enum Vmm {
     Qemu,
 }
 
+/// What a guest takes its hypervisor for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shown {
+    /// KVM.
+    #[default]
+    Kvm,
+    /// Hyper-V; only with the VMM `steady`.
+    HyperV,
+}
+
+impl Shown {
+    /// Whether it is what a guest under KVM expects.
+    #[must_use]
+    pub fn is_kvm(&self) -> bool {
+        *self == Self::Kvm
+    }
+}
+
 /// How the vCPU threads of a VM are grouped for the host's scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -73,6 +92,9 @@ pub struct VmPlan {
     pub start_delay_us: u32,
     /// Whether its workload runs until the measured VMs are done.
     pub background: bool,
+    /// What its guest takes its hypervisor for. Left out of the JSON where it is KVM.
+    #[serde(default, skip_serializing_if = "Shown::is_kvm")]
+    pub shown: Shown,
     /// KVM PV features by their name in the VMM, and whether the guest is offered them.
     pub pv: BTreeMap<String, bool>,
     /// Bits of EAX in CPUID leaf 0x40000001 that the guest is not shown, 0 to 31; only with the VMM

@@ -5,14 +5,14 @@
 //! the output. The defaults are small: a machine that is emulated inside an emulated machine does
 //! some 50 million instructions a second, and a run should last a second or two there.
 //!
-//! pbzip2 and vips work on an input that [`Program::prepare`] makes in the guest. Its size is an
-//! argument of our own, which the program does not see: `input-kib=N` (default 512) for pbzip2,
-//! `input-pixels=N` (side of the image, default 256) for vips.
+//! dedup, pbzip2 and vips work on an input that [`Program::prepare`] makes in the guest. Its size
+//! is an argument of our own, which the program does not see: `input-kib=N` (default 512) for dedup
+//! and pbzip2, `input-pixels=N` (side of the image, default 256) for vips.
 
 use std::collections::BTreeMap;
 
 use crate::error::ArgumentError;
-use crate::program::{Kind, OWN_DIRECTORY, Program};
+use crate::program::{JEMALLOC, Kind, OWN_DIRECTORY, Program};
 
 /// Seed of every generated input: the same bytes in every run.
 const INPUT_SEED: &str = "1";
@@ -59,11 +59,14 @@ impl Program {
     /// If the size of the input is no number in range.
     pub fn prepare(&self, setting: &Setting<'_>) -> Result<Vec<Vec<String>>, ArgumentError> {
         let words = match self.kind {
-            Kind::Pbzip2 => {
+            Kind::Dedup | Kind::Pbzip2 => {
                 let kib = self.input_size(&TEXT_SIZE, setting)?.to_string();
-                ["--kind", "text", "--kib", &kib]
-                    .map(str::to_owned)
-                    .to_vec()
+                let kind = if self.kind == Kind::Dedup {
+                    "versions"
+                } else {
+                    "text"
+                };
+                ["--kind", kind, "--kib", &kib].map(str::to_owned).to_vec()
             }
             Kind::Vips => {
                 let side = self.input_size(&IMAGE_SIZE, setting)?.to_string();
@@ -97,12 +100,14 @@ impl Program {
         };
         let words = match self.kind {
             Kind::Own => or(self.own_defaults()),
-            Kind::StressNg => joined(
-                &["--metrics-brief", "--temp-path", scratch],
-                or(words(&format!(
-                    "--tlb-shootdown {cpus} --tlb-shootdown-ops 200"
-                ))),
-            ),
+            Kind::Dedup => {
+                let (from, to) = (self.input(setting), format!("{scratch}/dedup.output"));
+                joined(&["--input", &from, "--output", &to], given)
+            }
+            Kind::StressNg | Kind::Jemalloc => {
+                let first = ["--metrics-brief", "--temp-path", scratch];
+                joined(&first, or(self.stressors(cpus)))
+            }
             Kind::Hackbench => or(words("-g 1 -l 50")),
             Kind::Sysbench => or(words(&format!(
                 "cpu --cpu-max-prime=200 --time=0 --events=200 --threads={cpus} run"
@@ -150,7 +155,7 @@ impl Program {
     fn seed_words(&self, setting: &Setting<'_>) -> Vec<String> {
         let option = match (self.kind, self.name) {
             (Kind::Own, "shootdown" | "pagecache" | "staleness" | "frames")
-            | (Kind::StressNg, _) => "--seed",
+            | (Kind::StressNg | Kind::Jemalloc, _) => "--seed",
             (Kind::Sysbench, _) => "--rand-seed",
             (Kind::Fio, _) => "--randseed",
             _ => return Vec::new(),
@@ -169,7 +174,22 @@ impl Program {
         if self.kind == Kind::Vips {
             environment.insert("VIPS_CONCURRENCY".to_owned(), setting.cpus.to_string());
         }
+        // Memory that is freed goes back to the kernel at once, by MADV_DONTNEED.
+        if self.kind == Kind::Jemalloc {
+            environment.insert("LD_PRELOAD".to_owned(), JEMALLOC.to_owned());
+            let decay = "dirty_decay_ms:0,muzzy_decay_ms:0";
+            environment.insert("MALLOC_CONF".to_owned(), decay.to_owned());
+        }
         environment
+    }
+
+    /// What stress-ng runs by default.
+    fn stressors(&self, cpus: u32) -> Vec<String> {
+        words(&match self.kind {
+            // One process, whose threads allocate and free at random.
+            Kind::Jemalloc => format!("--malloc 1 --malloc-pthreads {cpus} --malloc-ops 2000"),
+            _ => format!("--tlb-shootdown {cpus} --tlb-shootdown-ops 200"),
+        })
     }
 
     fn own_defaults(&self) -> Vec<String> {
@@ -191,7 +211,7 @@ impl Program {
 
     fn size_rule(&self) -> Option<&'static InputSize> {
         match self.kind {
-            Kind::Pbzip2 => Some(&TEXT_SIZE),
+            Kind::Dedup | Kind::Pbzip2 => Some(&TEXT_SIZE),
             Kind::Vips => Some(&IMAGE_SIZE),
             _ => None,
         }

@@ -13,11 +13,16 @@ pub const OWN_DIRECTORY: &str = "/usr/bin";
 /// Where a guest has room for files: a file system on its virtio disk, or memory without one.
 pub const SCRATCH: &str = "/data";
 
+/// The allocator that takes the place of glibc's.
+pub(crate) const JEMALLOC: &str = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
+
 /// Which rules apply to a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Own,
+    Dedup,
     StressNg,
+    Jemalloc,
     Hackbench,
     Sysbench,
     Pbzip2,
@@ -31,9 +36,10 @@ pub(crate) enum Kind {
 pub struct Program {
     /// Its name in a scenario and in its report.
     pub name: &'static str,
-    /// The Debian package that holds it; `None` for our own.
+    /// The Debian package that holds it, or several separated by spaces; `None` for our own.
     pub package: Option<&'static str>,
-    /// ELF programs that the image must hold, by their path there and on a Debian host.
+    /// ELF programs that the image must hold, by their path there and on a Debian host: first the
+    /// one that is run, behind it libraries that are loaded into it.
     pub binaries: &'static [&'static str],
     /// Programs out of `workloads/` that the image must hold in [`OWN_DIRECTORY`].
     pub own_binaries: &'static [&'static str],
@@ -53,11 +59,21 @@ pub const PROGRAMS: &[Program] = &[
     own("staleness", &["staleness"]),
     own("ticks", &["ticks"]),
     own("frames", &["frames"]),
+    Program {
+        kind: Kind::Dedup,
+        ..own("dedup", &["dedup", "make-input"])
+    },
     debian(
         "stress-ng",
         Kind::StressNg,
         "stress-ng",
         &["/usr/bin/stress-ng"],
+    ),
+    debian(
+        "jemalloc",
+        Kind::Jemalloc,
+        "stress-ng libjemalloc2",
+        &["/usr/bin/stress-ng", JEMALLOC],
     ),
     debian(
         "hackbench",

@@ -90,6 +90,26 @@ fn defaults_use_the_cpus_of_the_guest() {
 }
 
 #[test]
+fn jemalloc_is_loaded_from_the_image_and_keeps_nothing() {
+    let setting = Setting {
+        args: &words("--malloc-ops 5"),
+        cpus: 3,
+        seed: 7,
+        scratch: SCRATCH,
+    };
+    let program = find("jemalloc").expect("jemalloc is known");
+    let environment = program.environment(&setting);
+    assert!(
+        program
+            .binaries
+            .contains(&environment["LD_PRELOAD"].as_str())
+    );
+    assert!(environment["MALLOC_CONF"].contains("dirty_decay_ms:0"));
+    assert!(command("jemalloc", "--malloc-ops 5", 3).ends_with("/data --malloc-ops 5"));
+    assert!(command("jemalloc", "", 3).contains("--malloc-pthreads 3"));
+}
+
+#[test]
 fn the_size_of_an_input_goes_to_its_maker_and_not_to_the_program() {
     assert_eq!(
         preparation("pbzip2", "input-kib=64 -p4"),
@@ -110,6 +130,17 @@ fn the_size_of_an_input_goes_to_its_maker_and_not_to_the_program() {
     assert_eq!(
         command("vips", "input-pixels=64 gaussblur 5", 2),
         "/usr/bin/vips gaussblur /data/vips.input.ppm /data/vips.output.v 5"
+    );
+    assert_eq!(
+        preparation("dedup", "input-kib=64"),
+        Ok(vec![
+            "/usr/bin/make-input --kind versions --kib 64 --seed 1 --output /data/dedup.input"
+                .to_owned()
+        ])
+    );
+    assert_eq!(
+        command("dedup", "input-kib=64 --block-kib 8", 2),
+        "/usr/bin/dedup --input /data/dedup.input --output /data/dedup.output --block-kib 8"
     );
 }
 
@@ -207,12 +238,21 @@ fn a_program_that_takes_a_seed_gets_the_runs_unless_its_arguments_give_one() {
         ("staleness", "--seed=7"),
         ("frames", "--seed=7"),
         ("stress-ng", "--seed=7"),
+        ("jemalloc", "--seed=7"),
         ("sysbench", "--rand-seed=7"),
         ("fio", "--randseed=7"),
     ] {
         assert!(command(name, "", 2).contains(option), "{name}");
     }
-    for name in ["pingpong", "spin", "hackbench", "pbzip2", "dbench", "vips"] {
+    for name in [
+        "pingpong",
+        "spin",
+        "dedup",
+        "hackbench",
+        "pbzip2",
+        "dbench",
+        "vips",
+    ] {
         assert!(!command(name, "", 2).contains("seed"), "{name}");
     }
     assert!(!command("shootdown", "--seed 3", 2).contains("seed=7"));

@@ -133,6 +133,22 @@ fn stress_ng_with_two_stressors_reports_each() {
 }
 
 #[test]
+fn jemalloc_runs_the_threads_of_one_stressor() {
+    let args = [
+        "--malloc",
+        "1",
+        "--malloc-pthreads",
+        "2",
+        "--malloc-ops",
+        "3000",
+    ];
+    has(
+        &run("jemalloc", &args, 2),
+        &[("stress-ng.malloc.throughput", Unit::OpsPerKs)],
+    );
+}
+
+#[test]
 fn hackbench_reports_its_time() {
     has(&run("hackbench", &[], 2), &[("hackbench.time", Unit::Ns)]);
 }
@@ -306,5 +322,12 @@ fn our_own_programs_report_with_small_sizes() {
     has(
         &run("spin", &["--seconds", "1"], 2),
         &[("spin.operations", Unit::Count)],
+    );
+    has(
+        &run("dedup", &["input-kib=256"], 2),
+        &[
+            ("throughput", Unit::OpsPerKs),
+            ("dedup.release.p99", Unit::Ns),
+        ],
     );
 }

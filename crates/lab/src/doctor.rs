@@ -78,8 +78,9 @@ pub fn examine(home: &Home) -> Vec<Check> {
     checks.push(bochs_in_use(home));
     checks.push(qemu_user_in_use(home));
     for program in steady_guest_programs::PROGRAMS {
-        if let (Some(package), Some(path)) = (program.package, program.binaries.first()) {
-            checks.push(tool(path, &format!("workload {}", program.name), package));
+        for path in program.binaries {
+            let needed_for = format!("workload {}", program.name);
+            checks.push(tool(path, &needed_for, program.package.unwrap_or_default()));
         }
     }
     checks.push(room(home));

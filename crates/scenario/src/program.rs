@@ -8,7 +8,7 @@ use serde::Serialize;
 pub enum Origin {
     /// C source in `workloads/`.
     Own,
-    /// The named Debian package.
+    /// The named Debian package, or several separated by spaces.
     Debian(&'static str),
 }
 
@@ -51,12 +51,21 @@ pub const PROGRAMS: &[Program] = &[
         "frames",
         "which guest-physical frames a program gets, before and after a day's kind of work",
     ),
+    own(
+        "dedup",
+        "deduplicating compressor in the shape of PARSEC's, a buffer mapped for each block",
+    ),
     debian(
         "stress-ng",
         "stress-ng",
         "stressors: tlb-shootdown, mmap, futex and others",
     )
     .endless(),
+    debian(
+        "jemalloc",
+        "stress-ng libjemalloc2",
+        "threads that allocate and free, under an allocator that gives memory back at once",
+    ),
     debian(
         "hackbench",
         "rt-tests",

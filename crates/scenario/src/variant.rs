@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use steady_remedies::{Mode, Remedy};
 
 use crate::model::{Pv, Switches, Vm};
-use crate::words::{Kernel, PvFeature, Word};
+use crate::words::{Hypervisor, Kernel, PvFeature, Word};
 
 /// A named set of remedies and switches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -18,6 +18,9 @@ pub struct Variant {
     pub title: Option<String>,
     /// The kernel of the host and of the guests.
     pub kernel: Kernel,
+    /// What the guests take their hypervisor for; left out of the canonical form where it is KVM.
+    #[serde(skip_serializing_if = "Hypervisor::is_kvm")]
+    pub hypervisor: Hypervisor,
     /// The remedies that are on, in the registry's order; none with the stock kernel.
     #[serde(flatten, serialize_with = "tables")]
     pub remedies: Vec<Chosen>,

@@ -66,6 +66,21 @@ words! {
 }
 
 words! {
+    /// What guests take their hypervisor for.
+    Hypervisor, "hypervisor";
+    /// KVM, with its paravirtual features.
+    Kvm = "kvm",
+    /// Hyper-V, whose remote TLB flush KVM carries out, and no feature of KVM.
+    HyperV = "hyper-v",
+}
+
+impl Hypervisor {
+    pub(crate) fn is_kvm(&self) -> bool {
+        *self == Self::Kvm
+    }
+}
+
+words! {
     /// How the threads of a VM are grouped by cgroup v2 on the host.
     Cgroup, "cgroup";
     /// One group for the VM.

@@ -11,8 +11,8 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use steady_remedies::{Registry, Remedy};
 use steady_scenario::{
-    Cgroup, Chosen, Collect, HOST_RESERVE_MIB, Host, Kernel, Measure, PROGRAMS, Program, Pv,
-    SCHEMA, Scenario, Switches, Variant, Vm, VmChange, Vmm, Word, Workload,
+    Cgroup, Chosen, Collect, HOST_RESERVE_MIB, Host, Hypervisor, Kernel, Measure, PROGRAMS,
+    Program, Pv, SCHEMA, Scenario, Switches, Variant, Vm, VmChange, Vmm, Word, Workload,
 };
 
 use common::BASE;
@@ -124,21 +124,30 @@ fn variant(name: String, vms: Vec<String>) -> impl Strategy<Value = Variant> {
     let words = (of(line(20)), cmdline(), cmdline());
     (
         words,
-        select(Kernel::ALL),
+        (select(Kernel::ALL), select(Hypervisor::ALL)),
         remedies,
         pv(),
         switches,
         changes(vms),
     )
         .prop_map(
-            move |((title, guest_cmdline, host_cmdline), kernel, remedies, pv, switches, vms)| {
+            move |((title, guest_cmdline, host_cmdline), seen, remedies, pv, switches, vms)| {
+                let (kernel, hypervisor) = seen;
                 let stock = kernel == Kernel::Stock;
                 let (ple, halt_poll_ns) = switches;
                 Variant {
                     name: name.clone(),
                     title,
                     kernel,
-                    remedies: if stock { Vec::new() } else { remedies },
+                    hypervisor,
+                    remedies: remedies
+                        .into_iter()
+                        .filter(|on| {
+                            !stock
+                                && (hypervisor == Hypervisor::Kvm
+                                    || on.remedy.feature_bit.is_none())
+                        })
+                        .collect(),
                     guest_cmdline,
                     host_cmdline,
                     without: Vec::new(),

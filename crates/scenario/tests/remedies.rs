@@ -3,7 +3,7 @@
 
 mod common;
 
-use steady_scenario::{PvFeature, Scenario, Word};
+use steady_scenario::{Hypervisor, PvFeature, Scenario, Word};
 
 use common::{check, edited, problems};
 
@@ -50,7 +50,7 @@ error: unknown key `shot4u` in `[[variant]]`
 32 | shot4u = {}
    | ^^^^^^ did you mean `shoot4u`?
    |
-   = note: keys of `[[variant]]`: name, title, kernel, guest_cmdline, host_cmdline, without, pv, switches, vm, shoot4u, paratick, strict-boost, debooster
+   = note: keys of `[[variant]]`: name, title, kernel, hypervisor, guest_cmdline, host_cmdline, without, pv, switches, vm, shoot4u, paratick, strict-boost, debooster
 
 1 problem in base.toml
 "#,
@@ -128,6 +128,41 @@ error: the stock kernel does not have shoot4u
 
 1 problem in base.toml
 "#,
+    );
+}
+
+#[test]
+fn a_remedy_that_guests_under_another_hypervisor_do_not_see_is_refused() {
+    check(
+        &[(
+            REMEDY,
+            "hypervisor = \"hyper-v\"\nshoot4u = {}\ndebooster = {}",
+        )],
+        r#"
+error: guests under hyper-v do not see shoot4u
+  --> base.toml:32:14
+   |
+32 | hypervisor = "hyper-v"
+   |              ^^^^^^^^^ expected "kvm", or no `[variant.shoot4u]`
+
+1 problem in base.toml
+"#,
+    );
+}
+
+#[test]
+fn the_hypervisor_is_kvm_unless_said_and_then_not_in_the_canonical_form() {
+    let written = parse(&edited(&[(REMEDY, "hypervisor = \"kvm\"")]));
+    let left_out = parse(&edited(&[(REMEDY, "")]));
+    assert_eq!(written.digest(), left_out.digest());
+    assert!(!written.to_toml_resolved().contains("hypervisor"));
+    let other = parse(&edited(&[(REMEDY, "hypervisor = \"hyper-v\"")]));
+    assert_eq!(other.variants[0].hypervisor, Hypervisor::HyperV);
+    assert_ne!(other.digest(), left_out.digest());
+    assert!(
+        other
+            .to_toml_resolved()
+            .contains("hypervisor = \"hyper-v\"")
     );
 }
 

@@ -144,6 +144,7 @@ fn the_dead_measure_is_noted_and_left_out() {
 fn a_key_of_schema_2_says_so() {
     for edit in [
         ("remedies = [\"shoot4u\"]", "kernel = \"stock\""),
+        ("remedies = [\"shoot4u\"]", "hypervisor = \"kvm\""),
         ("remedies = [\"shoot4u\"]", "vm.hog = {}"),
         ("pin = [0, 1]", "pv = {}"),
     ] {

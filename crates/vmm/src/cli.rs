@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use thiserror::Error;
 
 use crate::layout::{MEMORY_LIMIT, MEMORY_MIN_MIB, VIRTIO_IRQS};
@@ -63,6 +63,9 @@ pub struct Arguments {
     /// Host CPU that each vCPU thread is bound to: as many numbers as vCPUs.
     #[arg(long, value_name = "CPU,...", value_delimiter = ',')]
     pin: Option<Vec<usize>>,
+    /// What the guest takes its hypervisor for.
+    #[arg(long, value_enum, default_value_t)]
+    hypervisor: Hypervisor,
     /// KVM's paravirtual features, by name; those not named are as KVM offers them, hints are off.
     #[arg(long, value_name = "NAME=on|off,...", value_delimiter = ',', long_help = pv_help())]
     pv: Vec<Choice>,
@@ -81,6 +84,17 @@ pub struct Arguments {
     /// File for the report.
     #[arg(long, value_name = "FILE")]
     report: PathBuf,
+}
+
+/// What a guest takes its hypervisor for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Hypervisor {
+    /// KVM, with the features of --pv and --pv-bit
+    #[default]
+    Kvm,
+    /// Hyper-V, with its remote TLB flush, which KVM carries out, and no feature of KVM
+    #[value(name = "hyper-v")]
+    HyperV,
 }
 
 fn pv_help() -> String {
@@ -141,6 +155,8 @@ pub struct Config {
     pub memory_bytes: u64,
     /// Host CPUs of the vCPU threads.
     pin: Option<Vec<usize>>,
+    /// What the guest takes its hypervisor for.
+    pub hypervisor: Hypervisor,
     /// Choices of paravirtual features, by name first.
     pub pv: Vec<Choice>,
     /// Disk images, at most as many as there are interrupt lines.
@@ -185,6 +201,7 @@ impl TryFrom<Arguments> for Config {
         Ok(Config {
             pv: given.pv.iter().copied().chain(numbered).collect(),
             name: given.name,
+            hypervisor: given.hypervisor,
             kernel: given.kernel,
             initrd: given.initrd,
             cmdline: given.cmdline,

@@ -2,14 +2,16 @@
 //! What CPUID tells each vCPU.
 //!
 //! The base is what this host's KVM supports. On top come the vCPU's own numbers (APIC id; one
-//! package, one core per vCPU, no hyper-threads), the paravirtual choice, and four fixed ones: x2APIC
-//! and the TSC-deadline timer are shown, MWAIT is not (with it Linux turns PV TLB flush off, see
-//! `pv_tlb_flush_supported()` in `arch/x86/kernel/kvm.c`), and VMX and SVM are not, since no guest
-//! runs guests of its own.
+//! package, one core per vCPU, no hyper-threads), the paravirtual choice or the leaves of another
+//! hypervisor ([`crate::hyperv`]), and four fixed ones: x2APIC and the TSC-deadline timer are shown,
+//! MWAIT is not (with it Linux turns PV TLB flush off, see `pv_tlb_flush_supported()` in
+//! `arch/x86/kernel/kvm.c`), and VMX and SVM are not, since no guest runs guests of its own.
 //!
 //! Left out: clusters, dies and nodes (leaves 0x1F and 0x80000026 show no more than leaf 0xB).
 
 use kvm_bindings::{KVM_CPUID_FLAG_SIGNIFCANT_INDEX, kvm_cpuid_entry2};
+
+use crate::hyperv;
 
 /// The CPUID leaf with KVM's features (EAX) and hints (EDX).
 pub const KVM_FEATURES_LEAF: u32 = 0x4000_0001;
@@ -26,6 +28,8 @@ pub struct Guest {
     pub pv_features: u32,
     /// KVM hints as the guest shall see them.
     pub pv_hints: u32,
+    /// Whether the guest is shown Hyper-V's leaves in place of KVM's, and so no KVM feature.
+    pub hyperv: bool,
     /// Whether KVM has the TSC-deadline timer, which its CPUID does not say.
     pub tsc_deadline: bool,
 }
@@ -53,6 +57,9 @@ pub fn for_vcpu(host: &[kvm_cpuid_entry2], guest: Guest, apic_id: u8) -> Vec<kvm
     entries.extend(topology(0xb, guest, apic_id));
     if has_dies {
         entries.extend(topology(0x1f, guest, apic_id));
+    }
+    if guest.hyperv {
+        hyperv::replace(&mut entries);
     }
     entries
 }

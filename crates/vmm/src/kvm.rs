@@ -10,6 +10,7 @@ use kvm_ioctls::{Cap, Kvm, VcpuFd, VmFd};
 use vm_memory::{GuestAddress, GuestMemoryMmap};
 
 use crate::boot;
+use crate::cli::Hypervisor;
 use crate::cpuid::{self, Guest};
 use crate::layout::{GDT, KVM_IDENTITY_MAP, KVM_TSS, MP_TABLE, PAGE_TABLES};
 use crate::mptable::{self, Processor};
@@ -39,7 +40,12 @@ impl Vm {
     ///
     /// # Errors
     /// When KVM is absent or too weak, memory is short, or a paravirtual feature is not offered.
-    pub fn new(cpus: u32, memory_bytes: u64, choices: &[Choice]) -> Result<Self> {
+    pub fn new(
+        cpus: u32,
+        memory_bytes: u64,
+        hypervisor: Hypervisor,
+        choices: &[Choice],
+    ) -> Result<Self> {
         let kvm = Kvm::new().context(
             "cannot open /dev/kvm; is KVM in this kernel, the CPU able to virtualize, and /dev \
              mounted?",
@@ -56,6 +62,7 @@ impl Vm {
             cpus: u8::try_from(cpus).map_err(|_| mptable::Error::TooManyCpus(cpus))?,
             pv_features,
             pv_hints,
+            hyperv: hypervisor == Hypervisor::HyperV,
             tsc_deadline: kvm.check_extension(Cap::TscDeadlineTimer),
         };
         let fd = kvm.create_vm().context("KVM cannot create a VM")?;

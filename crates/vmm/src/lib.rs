@@ -30,6 +30,7 @@ pub mod console;
 pub mod control;
 pub mod cpuid;
 pub mod devices;
+pub mod hyperv;
 pub mod kvm;
 pub mod layout;
 pub mod machine;

@@ -97,7 +97,12 @@ fn watch_signals(control: &Arc<Control>) -> Result<()> {
 
 impl<'a> Machine<'a> {
     fn build(config: &'a Config, started: Instant, control: Arc<Control>) -> Result<Self> {
-        let vm = Vm::new(config.cpus, config.memory_bytes, &config.pv)?;
+        let vm = Vm::new(
+            config.cpus,
+            config.memory_bytes,
+            config.hypervisor,
+            &config.pv,
+        )?;
         let payload = Payload {
             kernel: &config.kernel,
             initrd: &config.initrd,

@@ -47,6 +47,7 @@ fn guest(cpus: u8) -> Guest {
         cpus,
         pv_features: 0x0100_00fb,
         pv_hints: 1,
+        hyperv: false,
         tsc_deadline: true,
     }
 }
@@ -142,6 +143,28 @@ fn only_the_chosen_pv_features_are_shown() {
     let shown = find(&for_vcpu(&host(), guest(2), 0), 0x4000_0001, 0);
     assert_eq!((shown.eax, shown.edx), (0x0100_00fb, 1));
     assert_eq!(kvm_features(&host()), Some((0x0100_7efb, 0)));
+}
+
+#[test]
+fn a_guest_under_hyper_v_sees_its_flush_and_nothing_of_kvm() {
+    let guest = Guest {
+        hyperv: true,
+        ..guest(3)
+    };
+    let entries = for_vcpu(&host(), guest, 1);
+    let signature = find(&entries, 0x4000_0000, 0);
+    let words = [signature.ebx, signature.ecx, signature.edx];
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    assert_eq!(bytes, b"Microsoft Hv");
+    assert_eq!(signature.eax, 0x4000_0005, "the last leaf");
+    // KVM's features are where Hyper-V has the name of its interface.
+    assert_eq!(find(&entries, 0x4000_0001, 0).eax.to_le_bytes(), *b"Hv#1");
+    // Linux takes no hypervisor for Hyper-V without hypercalls (5) and numbers of vCPUs (6).
+    assert_eq!(find(&entries, 0x4000_0003, 0).eax & 0x60, 0x60);
+    // Remote flush is recommended (2), IPIs by hypercall (10) are not.
+    assert_eq!(find(&entries, 0x4000_0004, 0).eax & 0x404, 4);
+    // What is no hypervisor's is as it is under KVM.
+    assert_eq!(find(&entries, 1, 0).ebx >> 24, 1);
 }
 
 #[test]

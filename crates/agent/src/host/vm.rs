@@ -317,6 +317,7 @@ mod tests {
             start_delay_us: 0,
             background: false,
             pv: std::collections::BTreeMap::new(),
+            shown: steady_agent::plan::Shown::Kvm,
             hidden_features: Vec::new(),
             workloads: Vec::new(),
         };

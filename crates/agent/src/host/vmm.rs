@@ -80,6 +80,9 @@ fn steady(plan: &VmPlan, files: &Files) -> Vec<String> {
         let hidden = join(bits.map(|bit| format!("{bit}={}", switch(false))));
         arguments.extend(["--pv-bit".to_owned(), hidden]);
     }
+    if !plan.shown.is_kvm() {
+        arguments.extend(strings(["--hypervisor", "hyper-v"]));
+    }
     if plan.disk_mib.is_some() {
         arguments.extend(["--disk".to_owned(), path(&files.disk)]);
     }
@@ -229,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn features_are_hidden_by_number_and_only_where_the_plan_says_so() {
+    fn features_and_kvm_itself_are_hidden_only_where_the_plan_says_so() {
         let plan = |bits: &str| -> VmPlan {
             let text = format!(
                 r#"{{"name":"a","vcpus":1,"memory_mib":64,"pin":null,"cpu_weight":100,
@@ -256,6 +259,15 @@ mod tests {
         assert_eq!(after(&plan("")), None);
         let json = serde_json::to_string(&plan("")).unwrap();
         assert!(!json.contains("hidden"), "{json}");
+        let shows = |plan: &VmPlan| {
+            let (_, words) = command(Vmm::Steady, plan, &files);
+            let at = words.iter().position(|word| word == "--hypervisor")?;
+            words.get(at + 1).cloned()
+        };
+        let hyperv = plan(r#""shown":"hyper-v","#);
+        assert_eq!(shows(&hyperv).as_deref(), Some("hyper-v"));
+        assert_eq!(shows(&plan("")), None);
+        assert!(!json.contains("shown"), "{json}");
     }
 
     #[test]

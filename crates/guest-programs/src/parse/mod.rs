@@ -36,12 +36,12 @@ pub(crate) fn report(program: &Program, output: &Output<'_>) -> Result<WorkloadR
         });
     }
     let mut draft = match program.kind {
-        Kind::Own => own::parse(program.name, output)?,
+        Kind::Own | Kind::Dedup => own::parse(program.name, output)?,
         _ => Draft::new(program.name),
     };
     match program.kind {
-        Kind::Own => {}
-        Kind::StressNg => stress_ng::parse(&mut draft, output)?,
+        Kind::Own | Kind::Dedup => {}
+        Kind::StressNg | Kind::Jemalloc => stress_ng::parse(&mut draft, output)?,
         Kind::Hackbench => hackbench::parse(&mut draft, output)?,
         Kind::Sysbench => sysbench::parse(&mut draft, output)?,
         Kind::Pbzip2 => pbzip2::parse(&mut draft, output)?,

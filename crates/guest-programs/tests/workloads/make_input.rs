@@ -25,8 +25,10 @@ fn make_input_writes_the_same_bytes_for_the_same_seed() {
     let image = make("d", &["--kind", "image", "--width", "30", "--height", "20"]);
     assert!(image.starts_with(b"P6\n30 20\n255\n"));
     assert_eq!(image.len(), b"P6\n30 20\n255\n".len() + 30 * 20 * 3);
+    let versions = make("e", &["--kind", "versions", "--kib", "400"]);
+    assert_eq!(versions.len(), 400 * 1024);
     let left: Vec<_> = fs::read_dir(&directory).expect("the directory").collect();
-    assert_eq!(left.len(), 4, "nothing else stays behind: {left:?}");
+    assert_eq!(left.len(), 5, "nothing else stays behind: {left:?}");
 }
 
 /// Exit code 1 with these words, and nothing but what was there before is in the folder.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! From a variant of a scenario to the plan of an emulated host and its kernel's command line.
 
-use steady_agent::plan::{Collect, Grouping, HostPlan, TracePlan, VmPlan, Vmm, WorkloadPlan};
+use steady_agent::plan::{
+    Collect, Grouping, HostPlan, Shown, TracePlan, VmPlan, Vmm, WorkloadPlan,
+};
 use steady_events::probe;
 use steady_guest_programs::{self as guest_programs, Program, SCRATCH, Setting};
 use steady_remedies::{Registry, Remedy, VmmDuty};
-use steady_scenario::{self as scenario, Chosen, Kernel, Scenario, Variant, Vm, Word};
+use steady_scenario::{self as scenario, Chosen, Hypervisor, Kernel, Scenario, Variant, Vm, Word};
 
 use crate::artifact::kernel::Series;
 use crate::chance::Chance;
@@ -49,6 +51,11 @@ pub fn check(scenario: &Scenario, kind: EngineKind, variants: &[&Variant]) -> Re
         return beyond(what, limit);
     }
     for variant in variants {
+        if variant.hypervisor != Hypervisor::Kvm && scenario.host.vmm == scenario::Vmm::Qemu {
+            let what = format!("the hypervisor of variant {}", variant.name);
+            let limit = "only steady-vmm shows another; use vmm = \"steady\"";
+            return beyond(what, limit.to_owned());
+        }
         for chosen in &variant.remedies {
             if let Some(limit) = refusal(chosen, scenario.host.vmm) {
                 let wants = format!(
@@ -229,6 +236,10 @@ fn vm(vm: &Vm, variant: &Variant, chance: Chance) -> Result<VmPlan, LabError> {
         cmdline: variant.guest_cmdline_of(vm),
         start_delay_us: chance.start_delay_us(&vm.name),
         background: vm.background,
+        shown: match variant.hypervisor {
+            Hypervisor::Kvm => Shown::Kvm,
+            Hypervisor::HyperV => Shown::HyperV,
+        },
         pv: variant
             .pv_of(vm)
             .iter()

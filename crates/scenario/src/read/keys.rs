@@ -80,6 +80,7 @@ pub(crate) const VARIANT: Place = Place::of(
         "name",
         "title",
         "kernel",
+        "hypervisor",
         "guest_cmdline",
         "host_cmdline",
         "without",
@@ -160,7 +161,7 @@ impl Dialect<'_> {
     /// `[[variant]]`, with a table for each remedy.
     pub fn variant(&self) -> Place {
         if self.is_first() {
-            return self.schema_1_lacks(VARIANT, &["kernel", "vm"], &["remedies"]);
+            return self.schema_1_lacks(VARIANT, &["kernel", "hypervisor", "vm"], &["remedies"]);
         }
         let mut keys = VARIANT.keys.into_owned();
         keys.extend(self.registry.all().map(|remedy| remedy.name));
@@ -186,7 +187,7 @@ impl Dialect<'_> {
             .copied()
             .filter(|key| !lacks.contains(key));
         let elsewhen = |key: &str| {
-            let later = ["kernel", "vm", "pv"].contains(&key);
+            let later = ["kernel", "hypervisor", "vm", "pv"].contains(&key);
             later.then_some("schema 2 has this key, and this file is schema 1")
         };
         let keys = kept.chain(has.iter().copied()).collect();

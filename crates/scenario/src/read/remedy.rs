@@ -11,7 +11,7 @@ use super::table::Reader;
 use super::value::{Placed, Problems};
 use crate::diagnostic::quoted;
 use crate::variant::Chosen;
-use crate::words::{Kernel, Word};
+use crate::words::{Hypervisor, Kernel, Word};
 
 /// The remedies that are on, in the registry's order, and what is left of the host's command line.
 pub(super) type Read = Option<(Vec<Chosen>, String)>;
@@ -155,5 +155,22 @@ pub(super) fn check_kernel(kernel: &Placed<Kernel>, on: &[Chosen], problems: &Pr
         let message = format!("the {} kernel does not have {remedy}", Kernel::Stock.name());
         let label = format!("expected \"patched\", or no `[variant.{remedy}]`");
         problems.add(kernel.span(), message, label);
+    }
+}
+
+/// Guests that take their hypervisor for another are unaware of what is told in KVM's own leaf.
+pub(super) fn check_hypervisor(
+    hypervisor: &Placed<Hypervisor>,
+    on: &[Chosen],
+    problems: &Problems,
+) {
+    if hypervisor.get_ref().is_kvm() {
+        return;
+    }
+    for chosen in on.iter().filter(|on| on.remedy.feature_bit.is_some()) {
+        let remedy = chosen.remedy;
+        let message = format!("guests under {} do not see {remedy}", hypervisor.get_ref());
+        let label = format!("expected \"kvm\", or no `[variant.{remedy}]`");
+        problems.add(hypervisor.span(), message, label);
     }
 }

@@ -11,7 +11,7 @@ use super::{CMDLINE, NAME, TITLE, check_unique, keys, pv, remedy};
 use crate::limits::HALT_POLL_NS;
 use crate::model::Switches;
 use crate::variant::{Variant, VmChange};
-use crate::words::Kernel;
+use crate::words::{Hypervisor, Kernel};
 
 /// Reads every variant.
 pub(super) fn variants(
@@ -44,6 +44,10 @@ fn variant(
         true => table.or(table.word("kernel"), Kernel::Patched),
         false => Some(Placed::new(table.span.clone(), Kernel::Patched)),
     };
+    let hypervisor = match table.knows("hypervisor") {
+        true => table.or(table.word("hypervisor"), Hypervisor::Kvm),
+        false => Some(Placed::new(table.span.clone(), Hypervisor::Kvm)),
+    };
     let without = table.or(vms.listed(table, "without"), Vec::new());
     if let Some(without) = &without {
         vms.check_some_measured(without, table.problems);
@@ -59,6 +63,9 @@ fn variant(
     if let (Some(kernel), Some((chosen, _))) = (&kernel, &remedies) {
         remedy::check_kernel(kernel, chosen, table.problems);
     }
+    if let (Some(hypervisor), Some((chosen, _))) = (&hypervisor, &remedies) {
+        remedy::check_hypervisor(hypervisor, chosen, table.problems);
+    }
     let guest_cmdline = table.or(table.string("guest_cmdline", &CMDLINE), String::new());
     let pv = pv::pv(table, "variant");
     let switches = Reader::optional(table.table("switches", &keys::SWITCHES));
@@ -73,6 +80,7 @@ fn variant(
             name: name.as_ref()?.get_ref().clone(),
             title: title?.map(Placed::into_inner),
             kernel: kernel?.into_inner(),
+            hypervisor: hypervisor?.into_inner(),
             remedies,
             guest_cmdline: guest_cmdline?.into_inner(),
             host_cmdline,
