@@ -35,12 +35,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "dedup/archive.h"
+#include "dedup/buffers.h"
 #include "dedup/digest.h"
 #include "dedup/pack.h"
 #include "dedup/queue.h"
@@ -51,15 +51,12 @@
 #include "threads.h"
 
 #define THREADS_MAX 64
-#define PAGE_BYTES 4096
 #define CHUNK_MIN 512
 #define CHUNK_MAX 8192
 #define BOUNDARY_MASK (UINT64_C(0x7ff) << 48) /* a chunk has 2 KiB and CHUNK_MIN on average */
 
 enum stage { STAGE_SPLIT, STAGE_LOOK_UP, STAGE_PACK, STAGE_WRITE, STAGES };
-enum buffers { BUFFERS_MAP, BUFFERS_DISCARD, BUFFERS_KEEP };
 
-static const char *const buffers_choices[] = { "map", "discard", "keep", NULL };
 static const char *const no_yes[] = { "no", "yes", NULL };
 
 static struct settings {
@@ -99,58 +96,11 @@ static struct worker *workers; /* --threads of each of the three pools, reader, 
 static struct queue queues[STAGES]; /* before each stage */
 static struct gate gate;
 static uint64_t gear[256]; /* a random number for each byte */
-static size_t buffer_bytes, chunks_max;
+static size_t chunks_max;
 static int input_file = -1, output_file = -1;
 static uint64_t input_bytes, output_bytes;
 static uint32_t block_count;
 static bool timed_out;
-
-static pthread_mutex_t kept_mutex = PTHREAD_MUTEX_INITIALIZER;
-static unsigned char *kept; /* free buffers; each begins with the address of the next */
-
-static void *map_buffer(void)
-{
-	void *buffer = mmap(NULL, buffer_bytes, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (buffer == MAP_FAILED)
-		fail(EXIT_FAULT, "mapping %zu bytes: %s; lower --block-kib or --threads",
-		     buffer_bytes, strerror(errno));
-	return buffer;
-}
-
-static unsigned char *take_buffer(void)
-{
-	unsigned char *buffer = NULL;
-
-	if (settings.buffers == BUFFERS_MAP)
-		return map_buffer();
-	pthread_mutex_lock(&kept_mutex);
-	if (kept) {
-		buffer = kept;
-		memcpy(&kept, buffer, sizeof(kept));
-	}
-	pthread_mutex_unlock(&kept_mutex);
-	return buffer ? buffer : map_buffer();
-}
-
-static void return_buffer(struct worker *worker, unsigned char *buffer)
-{
-	uint64_t start_ns = clock_now_ns();
-
-	if (settings.buffers == BUFFERS_MAP && munmap(buffer, buffer_bytes))
-		fail(EXIT_FAULT, "munmap: %s", strerror(errno));
-	if (settings.buffers == BUFFERS_DISCARD && madvise(buffer, buffer_bytes, MADV_DONTNEED))
-		fail(EXIT_FAULT, "madvise(MADV_DONTNEED): %s", strerror(errno));
-	if (settings.buffers != BUFFERS_KEEP)
-		histogram_add(&worker->releases, clock_now_ns() - start_ns);
-	if (settings.buffers == BUFFERS_MAP)
-		return;
-	pthread_mutex_lock(&kept_mutex);
-	memcpy(buffer, &kept, sizeof(kept));
-	kept = buffer;
-	pthread_mutex_unlock(&kept_mutex);
-}
 
 /*
  * Bytes of the chunk at the start of @data: it ends where a hash of the last 64
@@ -213,7 +163,7 @@ static void *read_blocks(void *argument)
 			break;
 		}
 		block = new_block(block_count++);
-		block->data = take_buffer();
+		block->data = buffer_take();
 		there = read_at(block->data, wanted + CHUNK_MAX, offset);
 		if (!there)
 			fail(EXIT_FAULT, "%s became shorter while it was read", settings.input);
@@ -287,11 +237,11 @@ static void put_chunk(struct block *block, const struct chunk *chunk)
 
 static void pack_block(struct worker *worker, struct block *block)
 {
-	block->out = take_buffer();
+	block->out = buffer_take();
 	put(block, &block->chunk_count, sizeof(block->chunk_count));
 	for (uint32_t index = 0; index < block->chunk_count; index++)
 		put_chunk(block, &block->chunks[index]);
-	return_buffer(worker, block->data);
+	buffer_return(block->data, &worker->releases);
 	block->data = NULL;
 }
 
@@ -335,7 +285,7 @@ static void *write_blocks(void *argument)
 		*place = block;
 		while ((block = next_of(&waiting, number))) {
 			write_all(block->out, block->out_bytes);
-			return_buffer(worker, block->out);
+			buffer_return(block->out, &worker->releases);
 			free(block);
 			number++;
 		}
@@ -462,9 +412,9 @@ static void prepare(void)
 	/* All but the last chunk of a block have CHUNK_MIN bytes at least. */
 	chunks_max = most / CHUNK_MIN + 1;
 	/* What is packed never gets longer, so its headers are what comes on top. */
-	buffer_bytes = most + sizeof(uint32_t) +
-		       chunks_max * (sizeof(struct chunk_header) + sizeof(struct chunk_id));
-	buffer_bytes = (buffer_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+	buffers_init((enum buffers)settings.buffers,
+		     most + sizeof(uint32_t) +
+		     chunks_max * (sizeof(struct chunk_header) + sizeof(struct chunk_id)));
 	gate_init(&gate, deadline_after_ms(settings.time_limit_ms));
 }
 

@@ -257,3 +257,16 @@ fn a_seed_moves_waits_and_seeds_of_programs_alike_in_all_variants_and_nothing_el
     };
     assert_eq!(still(of("ipi", 1)), still(of("ipi", 2)));
 }
+
+#[test]
+fn guests_under_another_hypervisor_are_shown_it_by_our_own_vmm_alone() {
+    let shown = |scenario: &Scenario| {
+        let plan = plan(scenario, &scenario.variants[0], 1, false).unwrap();
+        plan.vms.iter().map(|vm| vm.shown).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(&small("", "")), [Shown::Kvm; 2]);
+    let other = "hypervisor = \"hyper-v\"";
+    assert_eq!(shown(&small("", other)), [Shown::HyperV; 2]);
+    let said = refused(&small("vmm = \"qemu\"", other));
+    assert!(said.contains("use vmm = \"steady\""), "{said}");
+}
