@@ -53,6 +53,7 @@ pub const PROGRAMS: &[Program] = &[
     own("staleness", &["staleness"]),
     own("ticks", &["ticks"]),
     own("frames", &["frames"]),
+    own("hostload", &["hostload"]),
     debian(
         "stress-ng",
         Kind::StressNg,

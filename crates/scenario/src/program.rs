@@ -51,6 +51,11 @@ pub const PROGRAMS: &[Program] = &[
         "frames",
         "which guest-physical frames a program gets, before and after a day's kind of work",
     ),
+    own(
+        "hostload",
+        "what a host does beside its VMs: tasks, sampling, a look over a process's memory",
+    )
+    .endless(),
     debian(
         "stress-ng",
         "stress-ng",

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 use steady_decode::TraceEvents;
-use steady_diagnose::{Diagnoser, Diagnosis, Finding, Judged, Symbols};
+use steady_diagnose::{Diagnoser, Diagnosis, Finding, Judged, Symbols, VmNotes};
 
 /// The table.
 #[derive(Debug, Deserialize)]
@@ -70,9 +70,12 @@ fn diagnosed(entry: &Entry) -> Diagnosis {
         _ => panic!("{}: either recorded or made", entry.name),
     };
     let symbols = entry.symbols.as_ref();
+    let notes = entry.recorded.as_ref().map(|file| folder().join(format!("{file}.vms")));
+    let notes = notes.and_then(|path| std::fs::read(path).ok());
     let symbols = symbols.map(|file| Symbols::load(&folder().join(file)).expect("symbols"));
     let mut diagnoser = Diagnoser::new();
     diagnoser.symbols = symbols.as_ref().map(|symbols| (symbols, "map".to_owned()));
+    diagnoser.notes = notes.map(|text| VmNotes::parse(&text).expect("notes of the lab"));
     let mut events = TraceEvents::new(source.as_mut());
     let read = diagnoser.trace(&entry.name, &mut events, &mut |_, _, _| Ok(()));
     read.unwrap_or_else(|error| panic!("{}: {error}", entry.name));

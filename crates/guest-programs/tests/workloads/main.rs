@@ -16,7 +16,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use steady_measures::{Histogram, WorkloadReport};
 
-const PROGRAMS: [&str; 8] = [
+const PROGRAMS: [&str; 9] = [
     "shootdown",
     "pagecache",
     "pingpong",
@@ -24,6 +24,7 @@ const PROGRAMS: [&str; 8] = [
     "staleness",
     "ticks",
     "frames",
+    "hostload",
     "make-input",
 ];
 
