@@ -201,8 +201,8 @@ fn check_background(workloads: &[WorkloadRead], problems: &Problems) {
 pub(super) fn host_workloads(host: &Reader<'_>) -> Option<Vec<Workload>> {
     let tables = host.tables("workload", &keys::HOST_WORKLOAD, LIST_ITEMS);
     let tables = Reader::optional(tables)?.map(Placed::into_inner);
-    let read = tables.unwrap_or_default().iter().map(WorkloadRead::of);
-    let read: Vec<WorkloadRead> = read.collect();
+    let tables = tables.unwrap_or_default();
+    let read: Vec<WorkloadRead> = tables.iter().map(WorkloadRead::of).collect();
     for workload in &read {
         check_endless(workload, host.problems);
     }
