@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A diagnosis as one page of HTML that needs nothing beside it: what hurts most, when what was
-//! where, the findings, then charts and tables of each VM. The time line is drawn by the page's own
+//! where, the findings with their charts beside them, then the other charts and the tables of each
+//! VM. The time line is drawn by the page's own
 //! script, so that it can be zoomed; it is given pieces of time, not events, and stays small.
 
 use askama::Template;
 use steady_diagnose::{
-    Count, Diagnosis, Finding, Instance, PictureTable, Severity, Spread, TraceDiagnosis, VmTable,
+    Count, Diagnosis, Finding, FindingId, Instance, PictureTable, Severity, Spread, TraceDiagnosis, VmTable,
 };
 use steady_measures::{Bucket, Distribution, Ratio, Unit};
 
@@ -58,6 +59,8 @@ struct Item {
     confidence: String,
     evidence: Vec<String>,
     steps: Vec<String>,
+    /// The chart that shows it, with its title.
+    chart: Option<(&'static str, String)>,
 }
 
 struct Trace<'a> {
@@ -94,6 +97,19 @@ struct Vm<'a> {
 pub fn page(diagnosis: &Diagnosis, pictures: &[PictureTable]) -> String {
     let many = diagnosis.traces.len() > 1;
     let findings = diagnosis.findings.iter().enumerate();
+    let mut findings: Vec<Item> = findings
+        .map(|(at, finding)| item(at + 1, finding, diagnosis))
+        .collect();
+    let traces = diagnosis.traces.iter().enumerate();
+    let mut traces: Vec<Trace<'_>> = traces
+        .map(|(at, trace)| Trace {
+            when: pictures.get(at).map(|picture| when(diagnosis, at, picture)),
+            ..of_trace(at, trace)
+        })
+        .collect();
+    for (item, finding) in findings.iter_mut().zip(&diagnosis.findings) {
+        item.chart = taken(finding, &mut traces);
+    }
     let page = Page {
         title: match diagnosis.traces.as_slice() {
             [only] => format!("Diagnosis of {}", only.name),
@@ -102,20 +118,48 @@ pub fn page(diagnosis: &Diagnosis, pictures: &[PictureTable]) -> String {
         many,
         answer: answer_lines(diagnosis),
         compared: compared_lines(diagnosis),
-        findings: findings
-            .map(|(at, finding)| item(at + 1, finding, diagnosis))
-            .collect(),
-        traces: diagnosis
-            .traces
-            .iter()
-            .enumerate()
-            .map(|(at, trace)| Trace {
-                when: pictures.get(at).map(|picture| when(diagnosis, at, picture)),
-                ..of_trace(at, trace)
-            })
-            .collect(),
+        findings,
+        traces,
     };
     page.render().expect("rendering to memory cannot fail")
+}
+
+const BY_REASON: &str = "Exits by reason";
+const BY_CAUSE: &str = "Pause-loop exits by cause";
+const BY_RUN: &str = "Exits by length of their run at one place";
+const BY_OUTCOME: &str = "What became of the boosts";
+const TO_ENTRY: &str = "From an IPI to its receiver's entry, by where it was";
+const READY: &str = "Times ready but not running";
+
+/// The title of the chart that shows a finding, if one does.
+fn title_of(id: FindingId) -> Option<&'static str> {
+    match id {
+        FindingId::Steal | FindingId::PreemptedUnmarked => Some(READY),
+        FindingId::SlowExits | FindingId::TimerExits | FindingId::ExitUnknown => Some(BY_REASON),
+        FindingId::PauseContinuous => Some(BY_RUN),
+        FindingId::PauseIpiWait
+        | FindingId::PauseSpinlock
+        | FindingId::PauseOtherLock
+        | FindingId::PauseTimedDelay
+        | FindingId::PauseUserSpin
+        | FindingId::PauseUnknown => Some(BY_CAUSE),
+        FindingId::BoostSchedulerMismatch
+        | FindingId::BoostOverboost
+        | FindingId::BoostLostOpportunity => Some(BY_OUTCOME),
+        FindingId::IpiDescheduled => Some(TO_ENTRY),
+        FindingId::Uninterruptible | FindingId::Shootdown => None,
+    }
+}
+
+/// Takes the chart of a finding from those of its VM: each stands once, beside the worst finding
+/// that it shows.
+fn taken(finding: &Finding, traces: &mut [Trace<'_>]) -> Option<(&'static str, String)> {
+    let title = title_of(finding.id)?;
+    let trace = traces.get_mut(finding.trace)?;
+    let mut vms = trace.vms.iter_mut();
+    let vm = vms.find(|of| Some(&of.vm.name) == finding.vm.as_ref())?;
+    let at = vm.charts.iter().position(|(known, _)| *known == title)?;
+    Some(vm.charts.remove(at))
 }
 
 fn item(number: usize, finding: &Finding, all: &Diagnosis) -> Item {
@@ -155,6 +199,7 @@ fn item(number: usize, finding: &Finding, all: &Diagnosis) -> Item {
         confidence: format!("{:?}", finding.confidence).to_lowercase(),
         evidence: finding.evidence.iter().map(evidence_words).collect(),
         steps: finding.next.iter().map(words::step).collect(),
+        chart: None,
     }
 }
 
@@ -321,15 +366,15 @@ fn capital(text: &str) -> String {
 }
 
 fn charts(id: &str, vm: &VmTable) -> Vec<(&'static str, String)> {
-    let mut charts = vec![("Exits by reason", reasons(id, vm))];
+    let mut charts = vec![(BY_REASON, reasons(id, vm))];
     if let Some(pauses) = &vm.pauses {
         let rows = pauses
             .by_cause
             .iter()
             .map(|row| (row.cause.words().to_owned(), row.exits, row.permille));
         charts.push((
-            "Pause-loop exits by cause",
-            shares(&format!("{id}-causes"), "Pause-loop exits by cause", rows),
+            BY_CAUSE,
+            shares(&format!("{id}-causes"), BY_CAUSE, rows),
         ));
         let runs = RUNS.map(|(from, to, name)| {
             let fits = |bucket: &&[u64; 3]| (from..=to).contains(&bucket[0]);
@@ -344,14 +389,14 @@ fn charts(id: &str, vm: &VmTable) -> Vec<(&'static str, String)> {
             .into_iter()
             .map(|(name, exits)| (name, exits, share(exits).unwrap_or(0)));
         charts.push((
-            "Exits by length of their run at one place",
+            BY_RUN,
             shares(&format!("{id}-runs"), "Exits by length of run", rows),
         ));
     }
     if let Some(boosts) = &vm.boosts {
         let rows = boosts.outcomes.iter().map(named);
         charts.push((
-            "What became of the boosts",
+            BY_OUTCOME,
             shares(&format!("{id}-boosts"), "Boosts by outcome", rows),
         ));
     }
@@ -362,7 +407,7 @@ fn charts(id: &str, vm: &VmTable) -> Vec<(&'static str, String)> {
             .map(|row| (row.receiver.as_str(), &row.delay_ns))
             .collect();
         if let Some(svg) = curve(&format!("{id}-calls"), "IPI to entry", &rows) {
-            charts.push(("From an IPI to its receiver's entry, by where it was", svg));
+            charts.push((TO_ENTRY, svg));
         }
     }
     if let Some(table) = &vm.preemption {
@@ -375,7 +420,7 @@ fn charts(id: &str, vm: &VmTable) -> Vec<(&'static str, String)> {
             .chain(woken)
             .collect();
         if let Some(svg) = curve(&format!("{id}-steal"), "Ready but not running", &rows) {
-            charts.push(("Times ready but not running", svg));
+            charts.push((READY, svg));
         }
     }
     charts

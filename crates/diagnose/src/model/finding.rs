@@ -178,6 +178,8 @@ pub enum CheckId {
     AfterMemoryFault,
     /// Receivers did not run when the IPI came: `share`.
     ReceiversDescheduled,
+    /// Receivers ran when the IPI came: those that did not made only `share` of the waits.
+    ReceiversRan,
     /// vCPUs of the VM were descheduled while ready: `share` of its time.
     OthersDescheduled,
     /// Symbols name the places.

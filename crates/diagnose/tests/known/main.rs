@@ -176,3 +176,50 @@ fn who_ran_instead_adds_up_to_the_wait_in_every_trace() {
         }
     }
 }
+
+/// What `lab/totals.py` adds up from the text of trace-cmd: by trace, VM and kind, nanoseconds.
+fn totals() -> BTreeMap<(String, String, String), u64> {
+    let path = folder().join("recorded/totals.txt");
+    let text = std::fs::read_to_string(path).expect("the totals are there");
+    let row = |line: &str| {
+        let mut words = line.split(' ').map(str::to_owned);
+        let mut word = || words.next().expect("four words a line");
+        let key = (word(), word(), word());
+        (key, word().parse().expect("nanoseconds"))
+    };
+    text.lines().map(row).collect()
+}
+
+#[test]
+fn findings_of_the_lab_lose_what_a_script_adds_up_to_the_nanosecond() {
+    let totals = totals();
+    let mut compared = 0;
+    for (entry, diagnosis) in &*ALL {
+        let trace = &diagnosis.traces[0];
+        let of = |vm: &str, kind: &str| {
+            let key = (entry.name.clone(), vm.to_owned(), kind.to_owned());
+            totals.get(&key).copied()
+        };
+        let Some(span_ns) = of("-", "span") else {
+            continue;
+        };
+        assert_eq!(trace.span_ns, span_ns, "{}", entry.name);
+        for finding in &diagnosis.findings {
+            let vm = finding.vm.as_deref().unwrap_or_default();
+            let kind = match word(&finding.id).as_str() {
+                "steal" => "ready".to_owned(),
+                "uninterruptible" => "stuck".to_owned(),
+                "slow-exits" => {
+                    let mut rows = trace.vms.iter().flat_map(|vm| &vm.exits);
+                    let row = rows.find(|row| Some(&row.name) == finding.of.as_ref());
+                    let code = row.and_then(|row| row.code).expect("its code is known");
+                    format!("exit-{code}")
+                }
+                _ => continue,
+            };
+            assert_eq!(Some(finding.lost_ns), of(vm, &kind), "{} {kind}", entry.name);
+            compared += 1;
+        }
+    }
+    assert!(compared >= 30, "{compared} findings were compared");
+}

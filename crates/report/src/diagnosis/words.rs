@@ -170,6 +170,7 @@ fn of_check(id: CheckId) -> &'static str {
         CheckId::WentToVmm => "most went on to the VMM",
         CheckId::AfterMemoryFault => "the exit before was for memory",
         CheckId::ReceiversDescheduled => "receivers that were off their pCPUs made the wait",
+        CheckId::ReceiversRan => "receivers ran: those that did not made little of the wait",
         CheckId::OthersDescheduled => "vCPUs of this VM were off their pCPUs while ready",
         CheckId::SymbolsNamePlaces => "symbols name the places",
         CheckId::KernelInUpperHalf => "the guest's kernel is in the upper half of addresses",
