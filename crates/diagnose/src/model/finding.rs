@@ -150,6 +150,8 @@ pub enum CauseId {
     UnmarkedByKvm,
     /// Ticks are armed and expire by exits.
     GuestTicks,
+    /// The guest arms far more timers than its ticks need.
+    GuestTimers,
     /// The tables lack this reason.
     NewReason,
     /// A few shootdowns take far longer than most.
@@ -196,6 +198,8 @@ pub enum CheckId {
     KvmCountsThem,
     /// No more timers than ticks and idle periods need: `arms`, `tickless`.
     ArmsFollowTicks,
+    /// More timers than ticks and idle periods need: `arms`, `tickless`.
+    MoreThanTicks,
     /// The processor's manual has the code.
     ManualHasCode,
     /// A trace of the host shows the targets off their pCPUs.
@@ -345,6 +349,8 @@ pub enum StepId {
     FindSpinner,
     /// Give symbols.
     GiveSymbols,
+    /// Let the guest's kernel tick less often.
+    FewerTicks,
     /// Let idle vCPUs poll.
     HaltPoll,
     /// Look the code up.

@@ -95,6 +95,9 @@ fn of_exit(cause: CauseId) -> Option<&'static str> {
         CauseId::GuestTicks => {
             "each tick is armed by the guest, which exits, and expires, which exits again"
         }
+        CauseId::GuestTimers => {
+            "programs of the guest arm timers, each with an exit: far more than its ticks need"
+        }
         CauseId::NewReason => {
             "the processor or kernel is newer than the tables here, or the trace is damaged"
         }
@@ -178,6 +181,7 @@ fn of_check(id: CheckId) -> &'static str {
         CheckId::ChosenWasReady => "somebody else ran in the chosen vCPU's place",
         CheckId::GuestShootdownsSlow => "the guest's own trace has slow shootdowns",
         CheckId::KvmCountsThem => "KVM's statistic preemption_other counts them",
+        CheckId::MoreThanTicks => "more timers than ticks and idle periods need",
         CheckId::ArmsFollowTicks => "no more timers than ticks and idle periods need",
         CheckId::ManualHasCode => "the processor's manual has the code",
         CheckId::HostShowsTargets => "a trace of the host has the targets off their pCPUs",
@@ -278,6 +282,9 @@ fn of_step(id: StepId) -> &'static str {
         StepId::GiveSymbols => {
             "give the guest kernel's symbols: --symbols System.map, a copy of /proc/kallsyms, or \
              its vmlinux"
+        }
+        StepId::FewerTicks => {
+            "let the guest's kernel tick less often (CONFIG_HZ; nohz_full where one thread has a vCPU)"
         }
         StepId::HaltPoll => "let idle vCPUs poll for a while, if idle periods are short",
         StepId::LookUpCode => "look the code up in the processor's manual, and report it",
