@@ -179,8 +179,14 @@ impl Analysis {
         } else if let Some(id) = vcpu {
             let of = &mut self.vcpus[id];
             let stuck_ns = of.preempt.uninterruptible_total_ns;
-            of.details
-                .event(event, self.rivals.ready_ns(id).saturating_add(stuck_ns));
+            let not_own_ns = self.rivals.ready_ns(id).saturating_add(stuck_ns);
+            of.details.event(event, not_own_ns);
+            if let Kind::Exit { reason, .. } = event.kind
+                && reason.is_host_interrupt()
+                && self.calls.notified(id)
+            {
+                of.details.by_ipi();
+            }
             let waits = self.calls.waits(id);
             self.vcpus[id].preempt.event(event, &self.machine.vcpus[id]);
             self.vcpus[id].event(event, waits);

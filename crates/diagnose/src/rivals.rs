@@ -126,6 +126,7 @@ impl Rivals {
         if self.waits.len() < machine.vcpus.len() {
             self.waits.resize_with(machine.vcpus.len(), Waits::default);
         }
+        self.idles_if_untold(event);
         match event.kind {
             Kind::Switch { prev, state, next } => self.switch(event, prev, state, next, machine),
             Kind::Wakeup { tid, cpu } => {
@@ -143,6 +144,19 @@ impl Rivals {
             }
             Kind::HostIrq { begins, .. } => self.irq(event.cpu, begins, event.time_ns),
             _ => {}
+        }
+    }
+
+    /// A pCPU that idles all the time switches to nobody: that its interrupts come in the idle task
+    /// is what tells.
+    fn idles_if_untold(&mut self, event: &Event<'_>) {
+        if event.tid != 0 || event.cpu == NO_CPU {
+            return;
+        }
+        let untold = self.pcpu(event.cpu).is_some_and(|pcpu| pcpu.running.is_none());
+        if untold {
+            let (tid, comm) = (event.tid, event.comm);
+            self.is_running(event.cpu, Task { tid, comm }, event.time_ns);
         }
     }
 

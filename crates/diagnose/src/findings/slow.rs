@@ -124,10 +124,17 @@ fn is_io(name: &str) -> bool {
     matches!(name, "IO_INSTRUCTION" | "io" | "EPT_MISCONFIG")
 }
 
+/// Whether IPIs of the VM's own vCPUs brought most of these exits' time.
+fn by_ipis(row: &ExitRow) -> bool {
+    let ipis = row.about.iter().filter(|of| of.kind == "ipi");
+    permille(total(ipis.map(|of| of.own_ns)), row.own_ns) >= MOST
+}
+
 fn cause(row: &ExitRow, by_vmm: Option<u64>, scheduled: bool) -> CauseId {
     let name = row.name.as_str();
     let of_device = row.about.first().is_some_and(|of| of.kind == "device");
     match by_vmm {
+        _ if is_interrupt(name) && by_ipis(row) => CauseId::OwnIpis,
         _ if is_interrupt(name) && !scheduled => CauseId::InterruptsOrWait,
         _ if is_interrupt(name) => CauseId::HostInterrupts,
         Some(MOST..) => CauseId::UserDevice,
@@ -200,6 +207,10 @@ fn steps(row: &ExitRow, cause: CauseId, own_ns: u64) -> Vec<Step> {
         ],
         CauseId::InterruptsOrWait => vec![step(StepId::RecordScheduler)],
         CauseId::HostInterrupts => vec![step(StepId::MoveInterrupts)],
+        CauseId::OwnIpis => vec![
+            without(step(StepId::DeliverByProcessor)),
+            step(StepId::LookAtGuest).named(Some("IPIs between its vCPUs")),
+        ],
         _ => vec![without(step(StepId::LookAtGuest).named(name))],
     }
 }

@@ -120,6 +120,8 @@ pub enum CauseId {
     KernelWait,
     /// The host's interrupts take the time.
     HostInterrupts,
+    /// Another vCPU of the VM sends IPIs, and each takes the receiver out of its guest.
+    OwnIpis,
     /// The host's interrupts, or a wait for a pCPU: without the scheduler's events nothing tells.
     InterruptsOrWait,
     /// KVM's handling of this reason takes the time.
@@ -323,6 +325,8 @@ pub enum StepId {
     RecordScheduler,
     /// Use a paravirtual device.
     Virtio,
+    /// Let the processor deliver the guest's interrupts.
+    DeliverByProcessor,
     /// See why the VMM is slow to answer.
     LookAtVmm,
     /// Give the guest huge pages or preallocate them.

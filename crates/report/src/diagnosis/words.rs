@@ -86,6 +86,9 @@ fn of_exit(cause: CauseId) -> Option<&'static str> {
         }
         CauseId::VmmIo => "the VMM does I/O in the vCPU's own thread and waits for it",
         CauseId::KernelWait => "the vCPU's thread waits for a lock, memory or I/O of the host",
+        CauseId::OwnIpis => {
+            "another vCPU of the VM sends it IPIs, and each takes it out of its guest"
+        }
         CauseId::HostInterrupts => "interrupts of the host arrive on the vCPU's pCPU",
         CauseId::InterruptsOrWait => {
             "the host served interrupts, or ran somebody else: without the scheduler's events it \
@@ -262,6 +265,9 @@ fn of_step(id: StepId) -> &'static str {
         StepId::ShallowIdle => "keep pCPUs out of deep idle states (cpupower idle-set)",
         StepId::RecordScheduler => "record the scheduler's events (steady record)",
         StepId::Virtio => "let the guest do without {}: a virtio or vhost device instead",
+        StepId::DeliverByProcessor => {
+            "let the processor deliver IPIs, if it can (kvm_intel.enable_apicv, kvm_amd.avic)"
+        }
         StepId::LookAtVmm => "see what the VMM does meanwhile (perf record of its threads)",
         StepId::Preallocate => "give the guest its memory at once (prealloc, huge pages)",
         StepId::StopReclaim => {
