@@ -234,12 +234,6 @@ impl ExitReason {
         self.isa == Isa::Vmx && self.code == 52
     }
 
-    /// Whether an interrupt of the host ended the guest's turn (Intel's basic reason 1, AMD's 0x60).
-    #[must_use]
-    pub fn is_host_interrupt(self) -> bool {
-        self.is(1, 0x60)
-    }
-
     fn is(self, vmx: u64, svm: u64) -> bool {
         match self.isa {
             Isa::Vmx => self.code == vmx,
