@@ -83,7 +83,10 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
     };
     let worst = rows().filter_map(|of| of.worst.clone());
     finding.worst = worst.max_by_key(|worst| worst.length_ns);
-    finding.next = steps(row, cause, own_ns);
+    // Interrupts of a pCPU's own timer stay where they are.
+    let by_timer = context.vm.timers.host_ticks.unwrap_or(0);
+    let of_timers = permille(by_timer, row.count) >= MOST;
+    finding.next = steps(row, cause, own_ns, of_timers);
     let untold = rows().any(|of| of.kind == "untold" && of.own_ns.saturating_mul(2) > own_ns);
     let access = untold && is_access(&row.name);
     finding.sharper_with = [
@@ -189,7 +192,7 @@ fn checks(cause: CauseId, by_vmm: Option<u64>) -> Vec<Check> {
     }]
 }
 
-fn steps(row: &ExitRow, cause: CauseId, own_ns: u64) -> Vec<Step> {
+fn steps(row: &ExitRow, cause: CauseId, own_ns: u64, of_timers: bool) -> Vec<Step> {
     let first = row.about.iter().find(|of| of.kind != "untold");
     let name = first.and_then(|of| of.name.clone().or_else(|| of.value.clone()));
     let name = name.as_deref();
@@ -206,6 +209,7 @@ fn steps(row: &ExitRow, cause: CauseId, own_ns: u64) -> Vec<Step> {
             step(StepId::StopReclaim),
         ],
         CauseId::InterruptsOrWait => vec![step(StepId::RecordScheduler)],
+        CauseId::HostInterrupts if of_timers => vec![step(StepId::FewerHostTimers)],
         CauseId::HostInterrupts => vec![step(StepId::MoveInterrupts)],
         CauseId::OwnIpis => vec![
             without(step(StepId::DeliverByProcessor)),

@@ -313,6 +313,8 @@ pub enum StepId {
     MoveVhost,
     /// Send interrupts elsewhere.
     MoveInterrupts,
+    /// See what arms the host's timers on that pCPU.
+    FewerHostTimers,
     /// Put the host's thread elsewhere.
     MoveHostTask,
     /// Raise the limit of the VM's cgroup.

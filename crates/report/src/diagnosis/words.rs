@@ -259,6 +259,9 @@ fn of_step(id: StepId) -> &'static str {
         StepId::FewerVcpus => "give the VM no more vCPUs than it has pCPUs",
         StepId::MoveVhost => "put {} on other pCPUs (its cgroup's cpuset, or taskset)",
         StepId::MoveInterrupts => "send interrupts to other pCPUs (/proc/irq/*/smp_affinity)",
+        StepId::FewerHostTimers => {
+            "see what arms timers on that pCPU: a profiler, or the host's own tick (nohz_full)"
+        }
         StepId::MoveHostTask => "put {} on other pCPUs (cpuset, or taskset)",
         StepId::RaiseCpuMax => "raise cpu.max of the VM's cgroup (libvirt: vcpu_quota)",
         StepId::SpreadPins => "pin these vCPUs to the idle pCPUs, or let them go where they want",
