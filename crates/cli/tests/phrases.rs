@@ -103,7 +103,12 @@ fn a_figure_is_rounded_and_the_same_in_text_and_json() {
     exit(&mut lines, 500, "EXTERNAL_INTERRUPT", "0xffffffff81000010");
     off(&mut lines, 500, 2_500);
     entry(&mut lines, 2_600);
-    exit(&mut lines, 3_000, "EXTERNAL_INTERRUPT", "0xffffffff81000010");
+    exit(
+        &mut lines,
+        3_000,
+        "EXTERNAL_INTERRUPT",
+        "0xffffffff81000010",
+    );
     let finding = &json(&lines)["findings"][0];
     assert_eq!(finding["lost_ns"], 2_000_000);
     assert_eq!(finding["lost_permille"], 667);
@@ -115,8 +120,20 @@ fn a_figure_is_rounded_and_the_same_in_text_and_json() {
 #[test]
 fn a_table_that_stops_says_how_many_rows_it_leaves_out() {
     let reasons = [
-        "CPUID", "HLT", "INVD", "INVLPG", "RDPMC", "RDTSC", "VMCALL", "CR_ACCESS", "DR_ACCESS",
-        "IO_INSTRUCTION", "MSR_READ", "MSR_WRITE", "WBINVD", "XSETBV",
+        "CPUID",
+        "HLT",
+        "INVD",
+        "INVLPG",
+        "RDPMC",
+        "RDTSC",
+        "VMCALL",
+        "CR_ACCESS",
+        "DR_ACCESS",
+        "IO_INSTRUCTION",
+        "MSR_READ",
+        "MSR_WRITE",
+        "WBINVD",
+        "XSETBV",
     ];
     let mut lines = String::new();
     for (at, reason) in (0_u64..).zip(reasons) {
@@ -136,7 +153,12 @@ fn spins(with_scheduler: bool) -> String {
     let mut lines = String::new();
     for at in 0..40 {
         entry(&mut lines, at * 100);
-        exit(&mut lines, at * 100 + 60, "PAUSE_INSTRUCTION", "0xffffffff81000020");
+        exit(
+            &mut lines,
+            at * 100 + 60,
+            "PAUSE_INSTRUCTION",
+            "0xffffffff81000020",
+        );
         if with_scheduler {
             off(&mut lines, at * 100 + 65, at * 100 + 95);
         }

@@ -153,7 +153,9 @@ impl Rivals {
         if event.tid != 0 || event.cpu == NO_CPU {
             return;
         }
-        let untold = self.pcpu(event.cpu).is_some_and(|pcpu| pcpu.running.is_none());
+        let untold = self
+            .pcpu(event.cpu)
+            .is_some_and(|pcpu| pcpu.running.is_none());
         if untold {
             let (tid, comm) = (event.tid, event.comm);
             self.is_running(event.cpu, Task { tid, comm }, event.time_ns);

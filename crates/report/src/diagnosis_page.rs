@@ -6,7 +6,8 @@
 
 use askama::Template;
 use steady_diagnose::{
-    Count, Diagnosis, Finding, FindingId, Instance, PictureTable, Severity, Spread, TraceDiagnosis, VmTable,
+    Count, Diagnosis, Finding, FindingId, Instance, PictureTable, Severity, Spread, TraceDiagnosis,
+    VmTable,
 };
 use steady_measures::{Bucket, Distribution, Ratio, Unit};
 
@@ -372,10 +373,7 @@ fn charts(id: &str, vm: &VmTable) -> Vec<(&'static str, String)> {
             .by_cause
             .iter()
             .map(|row| (row.cause.words().to_owned(), row.exits, row.permille));
-        charts.push((
-            BY_CAUSE,
-            shares(&format!("{id}-causes"), BY_CAUSE, rows),
-        ));
+        charts.push((BY_CAUSE, shares(&format!("{id}-causes"), BY_CAUSE, rows)));
         let runs = RUNS.map(|(from, to, name)| {
             let fits = |bucket: &&[u64; 3]| (from..=to).contains(&bucket[0]);
             let exits = pauses.runs.buckets.iter().filter(fits);

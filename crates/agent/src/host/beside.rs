@@ -51,7 +51,10 @@ impl Beside {
     /// Ends all of them; each must have run until now.
     pub fn stop(mut self) -> Result<(), Failure> {
         for load in &mut self.0 {
-            let ended = load.child.try_wait().doing(|| "wait for a program".into())?;
+            let ended = load
+                .child
+                .try_wait()
+                .doing(|| "wait for a program".into())?;
             if let Some(status) = ended {
                 return Err(Failure::new(format!(
                     "{} of the host ended before the VMs were done: {status}; it said: {}",

@@ -25,7 +25,9 @@ pub fn write(
         Vmm::Steady => "steady-vmm",
         Vmm::Qemu => "qemu-system-x86_64",
     };
-    let known = vms.iter().filter_map(|vm| Some((vm, threads.get(&vm.name)?)));
+    let known = vms
+        .iter()
+        .filter_map(|vm| Some((vm, threads.get(&vm.name)?)));
     let notes: Vec<Value> = known.map(|(vm, of)| note(vmm, vm, of)).collect();
     let notes = json!({ "schema": "steady.vms", "version": 1, "vms": notes });
     let path = trace.with_extension("dat.vms");

@@ -8,8 +8,8 @@ use super::{
 };
 use crate::build::permille;
 use crate::model::{
-    Assumption, CallTable, CauseId, Check, CheckId, Confidence, Evidence, EvidenceId, Finding, FindingId,
-    Severity, Sharpener, StepId, TimerTable, TraceDiagnosis,
+    Assumption, CallTable, CauseId, Check, CheckId, Confidence, Evidence, EvidenceId, Finding,
+    FindingId, Severity, Sharpener, StepId, TimerTable, TraceDiagnosis,
 };
 use crate::spread::total;
 
@@ -152,10 +152,7 @@ pub fn timers(context: &Context<'_>) -> Option<Finding> {
 /// Whether exits for timers are about as many as ticks need, and what shows it.
 fn ticks_or_timers(timers: &TimerTable, exits: u64) -> (CauseId, Check) {
     let Some((_, tickless)) = timers.arms.zip(timers.tickless) else {
-        return (
-            CauseId::GuestTicks,
-            unanswered(CheckId::ArmsFollowTicks),
-        );
+        return (CauseId::GuestTicks, unanswered(CheckId::ArmsFollowTicks));
     };
     // Half as many again is what other timers of a kernel may take.
     let (cause, id) = if exits <= tickless.saturating_mul(3) / 2 {

@@ -7,8 +7,8 @@ use super::{Context, FEW, MOST, available_first, check, remedy, share, step, una
 use crate::build::permille;
 use crate::cause::Cause;
 use crate::model::{
-    Answer, Assumption, CauseId, CauseRow, Check, CheckId, Confidence, Evidence, EvidenceId, Finding,
-    FindingId, PauseTable, PlaceRow, Sharpener, Step, StepId,
+    Answer, Assumption, CauseId, CauseRow, Check, CheckId, Confidence, Evidence, EvidenceId,
+    Finding, FindingId, PauseTable, PlaceRow, Sharpener, Step, StepId,
 };
 
 /// Under this share of its time ready but not running, in thousandths, no vCPU of the VM can have
@@ -148,12 +148,7 @@ fn of_cause(cause: Cause) -> (FindingId, CauseId) {
     }
 }
 
-fn steps(
-    context: &Context<'_>,
-    pauses: &PauseTable,
-    row: &CauseRow,
-    cause: CauseId,
-) -> Vec<Step> {
+fn steps(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow, cause: CauseId) -> Vec<Step> {
     let window = pauses.window.map(|window| format!("{window} cycles"));
     let ple = "kvm_intel.ple_window";
     let whole_ns = row.took_ns();

@@ -70,7 +70,10 @@ fn diagnosed(entry: &Entry) -> Diagnosis {
         _ => panic!("{}: either recorded or made", entry.name),
     };
     let symbols = entry.symbols.as_ref();
-    let notes = entry.recorded.as_ref().map(|file| folder().join(format!("{file}.vms")));
+    let notes = entry
+        .recorded
+        .as_ref()
+        .map(|file| folder().join(format!("{file}.vms")));
     let notes = notes.and_then(|path| std::fs::read(path).ok());
     let symbols = symbols.map(|file| Symbols::load(&folder().join(file)).expect("symbols"));
     let mut diagnoser = Diagnoser::new();
@@ -217,7 +220,12 @@ fn findings_of_the_lab_lose_what_a_script_adds_up_to_the_nanosecond() {
                 }
                 _ => continue,
             };
-            assert_eq!(Some(finding.lost_ns), of(vm, &kind), "{} {kind}", entry.name);
+            assert_eq!(
+                Some(finding.lost_ns),
+                of(vm, &kind),
+                "{} {kind}",
+                entry.name
+            );
             compared += 1;
         }
     }

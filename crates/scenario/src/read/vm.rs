@@ -206,7 +206,9 @@ pub(super) fn host_workloads(host: &Reader<'_>) -> Option<Vec<Workload>> {
     for workload in &read {
         check_endless(workload, host.problems);
     }
-    read.into_iter().map(|workload| workload.finish(true)).collect()
+    read.into_iter()
+        .map(|workload| workload.finish(true))
+        .collect()
 }
 
 /// Reports a program that ends by itself.
