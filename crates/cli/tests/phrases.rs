@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Words and figures of a diagnosis that once said more, or less, than the trace does: each test has
-//! an input of its own, printed as ftrace prints it.
+//! Words and figures of a diagnosis that once said more, or less, than the trace does: each test
+//! has an input of its own, printed as ftrace prints it.
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 

@@ -2,9 +2,9 @@
 //! The init of the emulated host: starts the VMs of the plan, runs their workloads, counts, and
 //! sends what it saw to the lab.
 //!
-//! Order: all guests up; background workloads and the host's own load started; the measured VMs run their workloads one
-//! after another (VMs beside each other), each in a window of the host's counters; all stopped.
-//! Programs of the host itself, if the plan has any, come first.
+//! Order: all guests up; background workloads and the host's own load started; the measured VMs
+//! run their workloads one after another (VMs beside each other), each in a window of the host's
+//! counters; all stopped. Programs of the host itself, if the plan has any, come first.
 //! The first fault ends the run: everything is killed and the consoles are sent.
 
 mod alive;

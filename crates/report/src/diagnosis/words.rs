@@ -293,7 +293,7 @@ fn of_step(id: StepId) -> &'static str {
              its vmlinux"
         }
         StepId::FewerTicks => {
-            "let the guest's kernel tick less often (CONFIG_HZ; nohz_full where one thread has a vCPU)"
+            "let the guest's kernel tick less often (CONFIG_HZ; nohz_full for vCPUs of one thread)"
         }
         StepId::HaltPoll => "let idle vCPUs poll for a while, if idle periods are short",
         StepId::LookUpCode => "look the code up in the processor's manual, and report it",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads `[[vm]]`, `[[vm.workload]]` and `[[host.workload]]`, and checks what ties their keys together.
+//! Reads `[[vm]]`, `[[vm.workload]]` and `[[host.workload]]`, and checks what ties their keys
+//! together.
 
 use super::table::{Field, Reader};
 use super::value::{Placed, Problems, Span, Text};

@@ -5,7 +5,7 @@
 usage: trace-cmd report -t -R -i X.dat | totals.py X X.dat.vms
 
 Prints for each VM of the notes the nanoseconds that its vCPUs were ready and did not run, that they
-were in D state, and for each exit code the nanoseconds from kvm_exit to kvm_entry without those two.
+were in D state, and for each exit code the nanoseconds from kvm_exit to kvm_entry without those.
 What goes on at the end counts up to the last event. Shares no code with the reader or the analyses
 that it checks.
 """
