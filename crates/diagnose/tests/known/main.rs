@@ -147,15 +147,13 @@ fn the_first_finding_is_right_in_every_trace_with_a_known_answer() {
 }
 
 #[test]
-fn the_table_has_thirty_traces_and_their_names_differ() {
+fn the_table_has_thirty_recorded_traces_and_names_differ() {
     let table = table();
     let names: std::collections::BTreeSet<&str> =
         table.iter().map(|entry| entry.name.as_str()).collect();
-    assert!(
-        names.len() == table.len() && names.len() >= 30,
-        "{}",
-        names.len()
-    );
+    assert_eq!(names.len(), table.len());
+    let recorded = table.iter().filter(|entry| entry.recorded.is_some());
+    assert!(recorded.count() >= 30);
 }
 
 #[test]
