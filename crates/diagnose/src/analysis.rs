@@ -210,10 +210,19 @@ impl Analysis {
             | Kind::SpinBegin { .. } => self.told = true,
             _ => return,
         }
+        // What the notes name is a vCPU, and stays one.
+        let vcpus = &self.machine.vcpus;
+        if vcpus
+            .iter()
+            .all(|vcpu| self.machine.noted.contains_key(&vcpu.tid))
+        {
+            return;
+        }
         let noted = std::mem::take(&mut self.machine.noted);
         self.machine = Machine::default();
         self.machine.noted = noted;
         self.vcpus.clear();
+        self.rivals.forget_waits();
         let with_returns = self.boosts.with_returns;
         self.boosts = Boosts::default();
         self.boosts.with_returns = with_returns;

@@ -174,6 +174,14 @@ impl Rivals {
         self.names.get(&tid).map_or("", String::as_str)
     }
 
+    /// vCPUs are numbered anew: the waits of those before are nobody's.
+    pub fn forget_waits(&mut self) {
+        self.waits.clear();
+        for pcpu in self.pcpus.values_mut() {
+            pcpu.waiting.clear();
+        }
+    }
+
     /// The trace is over: waits that go on count up to here.
     pub fn finish(&mut self, now_ns: u64) {
         for id in 0..self.waits.len() {
