@@ -324,8 +324,8 @@ impl Host {
         }
     }
 
-    /// In each period vCPU 0 sends an IPI to vCPU 1, which an interrupt takes out of its guest for a
-    /// slice.
+    /// In each period vCPU 0 sends an IPI to vCPU 1, which an interrupt takes out of its guest for
+    /// a slice.
     fn kicks(&mut self, vcpu: u32, period: u64, slice: u64) {
         self.switch(
             0,

@@ -211,7 +211,8 @@ fn findings_of_the_lab_lose_what_a_script_adds_up_to_the_nanosecond() {
                 "steal" => ("ready".to_owned(), finding.lost_ns),
                 "uninterruptible" => ("stuck".to_owned(), finding.lost_ns),
                 "slow-exits" => {
-                    let mut rows = trace.vms.iter().flat_map(|vm| &vm.exits);
+                    let of_vm = trace.vms.iter().filter(|table| table.name == vm);
+                    let mut rows = of_vm.flat_map(|table| &table.exits);
                     let row = rows.find(|row| Some(&row.name) == finding.of.as_ref());
                     let row = row.expect("a finding has its row");
                     // What arms a timer is told of elsewhere.
