@@ -6,7 +6,8 @@ usage: trace-cmd report -t -R -i X.dat | totals.py X X.dat.vms
 
 Prints for each VM of the notes the nanoseconds that its vCPUs were ready and did not run, that they
 were in D state, and for each exit code the nanoseconds from kvm_exit to kvm_entry without those.
-What goes on at the end counts up to the last event. Shares no code with the reader or the analyses
+What goes on at the end counts up to the last event; of a thread's state before the trace shows it
+nothing is counted. Shares no code with the reader or the analyses
 that it checks.
 """
 import json
@@ -51,7 +52,7 @@ def main(name, notes):
                 turn(then, "run")
         elif event in ("sched_wakeup", "sched_waking") and int(fields["pid"]) in owner:
             woken = int(fields["pid"])
-            if event == "sched_wakeup" and state[woken] in (None, "asleep", "stuck"):
+            if event == "sched_wakeup" and state[woken] in ("asleep", "stuck"):
                 turn(woken, "ready")
         elif event == "kvm_exit" and tid in owner:
             code = int(fields["exit_reason"], 0) & 0xFFFF
