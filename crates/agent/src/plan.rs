@@ -61,6 +61,10 @@ pub struct HostPlan {
     pub vms: Vec<VmPlan>,
     /// Programs that the host itself runs, one after another, before the first VM.
     pub programs: Vec<WorkloadPlan>,
+    /// Commands that the host runs beside its VMs, all at once, until the measured ones are done.
+    /// Left out of the JSON where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<WorkloadPlan>,
     /// What is counted in the host during each workload.
     pub collect: Collect,
     /// Events to record with trace-cmd, if a trace is wanted.
@@ -84,6 +88,10 @@ pub struct VmPlan {
     pub cpu_weight: u32,
     /// Grouping of the vCPU threads.
     pub cgroup: Grouping,
+    /// Quota and period of `cpu.max` in microseconds, of the VM's group or of each vCPU's, if there
+    /// is a limit; left out of the JSON where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_max_us: Option<(u32, u32)>,
     /// Size of the virtio disk in MiB, if there is one.
     pub disk_mib: Option<u32>,
     /// Words added to the guest kernel's command line.

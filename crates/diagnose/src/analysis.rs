@@ -179,8 +179,14 @@ impl Analysis {
         } else if let Some(id) = vcpu {
             let of = &mut self.vcpus[id];
             let stuck_ns = of.preempt.uninterruptible_total_ns;
-            of.details
-                .event(event, self.rivals.ready_ns(id).saturating_add(stuck_ns));
+            let not_own_ns = self.rivals.ready_ns(id).saturating_add(stuck_ns);
+            of.details.event(event, not_own_ns);
+            if let Kind::Exit { reason, .. } = event.kind
+                && reason.is_host_interrupt()
+                && self.calls.notified(id)
+            {
+                of.details.by_ipi();
+            }
             let waits = self.calls.waits(id);
             self.vcpus[id].preempt.event(event, &self.machine.vcpus[id]);
             self.vcpus[id].event(event, waits);
@@ -204,10 +210,19 @@ impl Analysis {
             | Kind::SpinBegin { .. } => self.told = true,
             _ => return,
         }
+        // What the notes name is a vCPU, and stays one.
+        let vcpus = &self.machine.vcpus;
+        if vcpus
+            .iter()
+            .all(|vcpu| self.machine.noted.contains_key(&vcpu.tid))
+        {
+            return;
+        }
         let noted = std::mem::take(&mut self.machine.noted);
         self.machine = Machine::default();
         self.machine.noted = noted;
         self.vcpus.clear();
+        self.rivals.forget_waits();
         let with_returns = self.boosts.with_returns;
         self.boosts = Boosts::default();
         self.boosts.with_returns = with_returns;

@@ -108,6 +108,14 @@ impl Calls {
         }
     }
 
+    /// Whether an IPI came while this vCPU was in its guest, and it has not entered with it yet: an
+    /// exit for an interrupt is then that of the notification.
+    #[must_use]
+    pub fn notified(&self, id: VcpuId) -> bool {
+        let pending = self.pending.get(id);
+        pending.is_some_and(|ipis| ipis.iter().any(|ipi| ipi.entered_ns.is_none()))
+    }
+
     fn accepted(&mut self, time_ns: u64, me: VcpuId, apic: u32, machine: &Machine) {
         // Of a receiver that the trace does not show it is not known when it took the IPI.
         let Some(to) = machine.numbered(machine.vcpus[me].vm, apic) else {

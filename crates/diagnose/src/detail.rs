@@ -33,6 +33,8 @@ pub enum Detail {
     Apic(u32),
     /// The hypercall of this number.
     Hypercall(u64),
+    /// An IPI of another vCPU of the VM, which an interrupt of the host brings.
+    Ipi,
     /// Memory that a device answers for, by its page.
     Device(u64),
     /// Memory that the host had to map, by its part of the guest's memory.
@@ -111,6 +113,13 @@ impl Details {
         }
     }
 
+    /// The exit that just began was brought by an IPI of another vCPU.
+    pub fn by_ipi(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.about.get_or_insert(Detail::Ipi);
+        }
+    }
+
     fn entry(&mut self, event: &Event<'_>, not_own_ns: u64) {
         let Some(open) = self.open.take() else { return };
         let took_ns = event.time_ns.saturating_sub(open.since_ns);
@@ -162,6 +171,7 @@ pub fn device(detail: Detail) -> Option<&'static str> {
         Detail::Apic(0x300 | 0x310) => Some("IPI (local APIC)"),
         Detail::Apic(0xb0) => Some("end of interrupt (local APIC)"),
         Detail::Apic(_) => Some("local APIC"),
+        Detail::Ipi => Some("IPI of another vCPU"),
         Detail::Untold => None,
     }
 }

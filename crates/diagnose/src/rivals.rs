@@ -126,6 +126,7 @@ impl Rivals {
         if self.waits.len() < machine.vcpus.len() {
             self.waits.resize_with(machine.vcpus.len(), Waits::default);
         }
+        self.idles_if_untold(event);
         match event.kind {
             Kind::Switch { prev, state, next } => self.switch(event, prev, state, next, machine),
             Kind::Wakeup { tid, cpu } => {
@@ -146,6 +147,21 @@ impl Rivals {
         }
     }
 
+    /// A pCPU that idles all the time switches to nobody: that its interrupts come in the idle task
+    /// is what tells.
+    fn idles_if_untold(&mut self, event: &Event<'_>) {
+        if event.tid != 0 || event.cpu == NO_CPU {
+            return;
+        }
+        let untold = self
+            .pcpu(event.cpu)
+            .is_some_and(|pcpu| pcpu.running.is_none());
+        if untold {
+            let (tid, comm) = (event.tid, event.comm);
+            self.is_running(event.cpu, Task { tid, comm }, event.time_ns);
+        }
+    }
+
     /// How long a vCPU has been ready without running, up to now.
     #[must_use]
     pub fn ready_ns(&self, id: VcpuId) -> u64 {
@@ -156,6 +172,14 @@ impl Rivals {
     #[must_use]
     pub fn name(&self, tid: i32) -> &str {
         self.names.get(&tid).map_or("", String::as_str)
+    }
+
+    /// vCPUs are numbered anew: the waits of those before are nobody's.
+    pub fn forget_waits(&mut self) {
+        self.waits.clear();
+        for pcpu in self.pcpus.values_mut() {
+            pcpu.waiting.clear();
+        }
     }
 
     /// The trace is over: waits that go on count up to here.

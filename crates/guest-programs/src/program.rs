@@ -63,6 +63,7 @@ pub const PROGRAMS: &[Program] = &[
         kind: Kind::Dedup,
         ..own("dedup", &["dedup", "make-input"])
     },
+    own("hostload", &["hostload"]),
     debian(
         "stress-ng",
         Kind::StressNg,

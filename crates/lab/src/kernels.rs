@@ -39,7 +39,7 @@ impl Booted {
         kernel: Kernel,
         ours: &Programs,
         guest: &[u8],
-        needs: HostNeeds,
+        needs: &HostNeeds,
     ) -> Result<Self, LabError> {
         let archive = tree::host(ours, &kernel, guest, needs)?;
         let symbols = Symbols::load(&kernel.system_map)?;

@@ -116,7 +116,7 @@ impl<'a> Hosts<'a> {
         let ours = programs::ensure(home, watcher)?;
         engine.calibrate(&ours.agent)?;
         let guest = tree::guest(&ours, &wanted)?;
-        let needs = translate::host_needs(scenario, options.trace);
+        let needs = translate::host_needs(scenario, options.trace)?;
         let host = &scenario.host;
         let mut config = BTreeMap::from([
             ("vmm".to_owned(), host.vmm.name().to_owned()),
@@ -129,7 +129,7 @@ impl<'a> Hosts<'a> {
         }
         let mut kernels = BTreeMap::new();
         for (series, kernel) in found {
-            let booted = Booted::new(kernel, &ours, &guest, needs)?;
+            let booted = Booted::new(kernel, &ours, &guest, &needs)?;
             translate::check_memory(scenario, guest.len(), booted.archive.len())?;
             config.extend(booted.config(series)?);
             kernels.insert(series, booted);

@@ -1,35 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A diagnosis as one page of HTML that needs nothing beside it: what hurts most, when what was
-//! where, the findings, then charts and tables of each VM. The time line is drawn by the page's own
+//! where, the findings with their charts beside them, then the other charts and the tables of each
+//! VM. The time line is drawn by the page's own
 //! script, so that it can be zoomed; it is given pieces of time, not events, and stays small.
 
 use askama::Template;
 use steady_diagnose::{
-    Count, Diagnosis, Finding, Instance, PictureTable, Severity, Spread, TraceDiagnosis, VmTable,
+    Diagnosis, Finding, Instance, PictureTable, Severity, TraceDiagnosis, VmTable,
 };
-use steady_measures::{Bucket, Distribution, Ratio, Unit};
 
 use crate::diagnosis::{
     answer_lines, boost_words, calls_words, compared_lines, evidence_words, judged_lines, known,
     losses, pcpus, percent, preempt_words, remedies_words, share_words, time, timers_words, words,
 };
+use crate::diagnosis_charts::{charts, curve, title_of};
 use crate::humane;
-use crate::svg::bars::{self, Bar};
-use crate::svg::cdf::{self, Curve};
-use crate::svg::stacked::{self, Stack};
-
-/// Width of a chart, and height of a curve, in tenths of a pixel.
-const WIDTH: i64 = 3_400;
-const CURVE: (i64, i64) = (3_400, 2_600);
-/// Exit reasons named in a chart; the rest become one part.
-const REASONS_NAMED: usize = 6;
-/// Lengths of runs that are told apart: from, to, name.
-const RUNS: [(u64, u64, &str); 4] = [
-    (1, 1, "1 exit"),
-    (2, 9, "2 to 9"),
-    (10, 99, "10 to 99"),
-    (100, u64::MAX, "100 and more"),
-];
 
 #[derive(Template)]
 #[template(path = "diagnosis.html")]
@@ -58,6 +43,8 @@ struct Item {
     confidence: String,
     evidence: Vec<String>,
     steps: Vec<String>,
+    /// The chart that shows it, with its title.
+    chart: Option<(&'static str, String)>,
 }
 
 struct Trace<'a> {
@@ -94,6 +81,19 @@ struct Vm<'a> {
 pub fn page(diagnosis: &Diagnosis, pictures: &[PictureTable]) -> String {
     let many = diagnosis.traces.len() > 1;
     let findings = diagnosis.findings.iter().enumerate();
+    let mut findings: Vec<Item> = findings
+        .map(|(at, finding)| item(at + 1, finding, diagnosis))
+        .collect();
+    let traces = diagnosis.traces.iter().enumerate();
+    let mut traces: Vec<Trace<'_>> = traces
+        .map(|(at, trace)| Trace {
+            when: pictures.get(at).map(|picture| when(diagnosis, at, picture)),
+            ..of_trace(at, trace)
+        })
+        .collect();
+    for (item, finding) in findings.iter_mut().zip(&diagnosis.findings) {
+        item.chart = taken(finding, &mut traces);
+    }
     let page = Page {
         title: match diagnosis.traces.as_slice() {
             [only] => format!("Diagnosis of {}", only.name),
@@ -102,20 +102,21 @@ pub fn page(diagnosis: &Diagnosis, pictures: &[PictureTable]) -> String {
         many,
         answer: answer_lines(diagnosis),
         compared: compared_lines(diagnosis),
-        findings: findings
-            .map(|(at, finding)| item(at + 1, finding, diagnosis))
-            .collect(),
-        traces: diagnosis
-            .traces
-            .iter()
-            .enumerate()
-            .map(|(at, trace)| Trace {
-                when: pictures.get(at).map(|picture| when(diagnosis, at, picture)),
-                ..of_trace(at, trace)
-            })
-            .collect(),
+        findings,
+        traces,
     };
     page.render().expect("rendering to memory cannot fail")
+}
+
+/// Takes the chart of a finding from those of its VM: each stands once, beside the worst finding
+/// that it shows.
+fn taken(finding: &Finding, traces: &mut [Trace<'_>]) -> Option<(&'static str, String)> {
+    let title = title_of(finding.id)?;
+    let trace = traces.get_mut(finding.trace)?;
+    let mut vms = trace.vms.iter_mut();
+    let vm = vms.find(|of| Some(&of.vm.name) == finding.vm.as_ref())?;
+    let at = vm.charts.iter().position(|(known, _)| *known == title)?;
+    Some(vm.charts.remove(at))
 }
 
 fn item(number: usize, finding: &Finding, all: &Diagnosis) -> Item {
@@ -155,6 +156,7 @@ fn item(number: usize, finding: &Finding, all: &Diagnosis) -> Item {
         confidence: format!("{:?}", finding.confidence).to_lowercase(),
         evidence: finding.evidence.iter().map(evidence_words).collect(),
         steps: finding.next.iter().map(words::step).collect(),
+        chart: None,
     }
 }
 
@@ -318,161 +320,4 @@ fn capital(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(char::to_uppercase);
     first.into_iter().flatten().chain(letters).collect()
-}
-
-fn charts(id: &str, vm: &VmTable) -> Vec<(&'static str, String)> {
-    let mut charts = vec![("Exits by reason", reasons(id, vm))];
-    if let Some(pauses) = &vm.pauses {
-        let rows = pauses
-            .by_cause
-            .iter()
-            .map(|row| (row.cause.words().to_owned(), row.exits, row.permille));
-        charts.push((
-            "Pause-loop exits by cause",
-            shares(&format!("{id}-causes"), "Pause-loop exits by cause", rows),
-        ));
-        let runs = RUNS.map(|(from, to, name)| {
-            let fits = |bucket: &&[u64; 3]| (from..=to).contains(&bucket[0]);
-            let exits = pauses.runs.buckets.iter().filter(fits);
-            // A bucket of several lengths counts with its middle; those below 64 are exact.
-            let exits = exits.map(|&[low, high, runs]| low.midpoint(high).saturating_mul(runs));
-            (name.to_owned(), exits.fold(0, u64::saturating_add))
-        });
-        let all: u64 = runs.iter().map(|(_, exits)| exits).sum();
-        let share = |exits: u64| Ratio::of(exits, all)?.permille()?.try_into().ok();
-        let rows = runs
-            .into_iter()
-            .map(|(name, exits)| (name, exits, share(exits).unwrap_or(0)));
-        charts.push((
-            "Exits by length of their run at one place",
-            shares(&format!("{id}-runs"), "Exits by length of run", rows),
-        ));
-    }
-    if let Some(boosts) = &vm.boosts {
-        let rows = boosts.outcomes.iter().map(named);
-        charts.push((
-            "What became of the boosts",
-            shares(&format!("{id}-boosts"), "Boosts by outcome", rows),
-        ));
-    }
-    if let Some(calls) = &vm.calls {
-        let rows: Vec<(&str, &Spread)> = calls
-            .by_receiver
-            .iter()
-            .map(|row| (row.receiver.as_str(), &row.delay_ns))
-            .collect();
-        if let Some(svg) = curve(&format!("{id}-calls"), "IPI to entry", &rows) {
-            charts.push(("From an IPI to its receiver's entry, by where it was", svg));
-        }
-    }
-    if let Some(table) = &vm.preemption {
-        let woken = table
-            .wakeup_ns
-            .iter()
-            .map(|spread| ("after wake-up", spread));
-        let rows: Vec<(&str, &Spread)> = [("descheduled", &table.descheduled_ns)]
-            .into_iter()
-            .chain(woken)
-            .collect();
-        if let Some(svg) = curve(&format!("{id}-steal"), "Ready but not running", &rows) {
-            charts.push(("Times ready but not running", svg));
-        }
-    }
-    charts
-}
-
-fn named(row: &Count) -> (String, u64, u64) {
-    (row.name.replace('-', " "), row.count, row.permille)
-}
-
-fn shares(id: &str, title: &str, rows: impl Iterator<Item = (String, u64, u64)>) -> String {
-    let bars: Vec<Bar> = rows
-        .map(|(label, value, permille)| Bar {
-            label,
-            value,
-            range: None,
-            text: humane::grouped(value),
-            note: percent(permille),
-            series: 1,
-        })
-        .collect();
-    bars::draw(id, title, &bars, WIDTH)
-}
-
-/// Counts and times of exits, both as parts of their whole.
-fn reasons(id: &str, vm: &VmTable) -> String {
-    let mut names: Vec<String> = vm
-        .exits
-        .iter()
-        .take(REASONS_NAMED)
-        .map(|row| row.name.clone())
-        .collect();
-    names.push("others".to_owned());
-    let stack = |label: &str, share: fn(&steady_diagnose::ExitRow) -> u64, text: String| {
-        let mut parts: Vec<(u64, String)> = vm
-            .exits
-            .iter()
-            .take(REASONS_NAMED)
-            .map(|row| (share(row), percent(share(row))))
-            .collect();
-        let rest = vm.exits.iter().skip(REASONS_NAMED).map(share).sum();
-        parts.push((rest, percent(rest)));
-        Stack {
-            label: label.to_owned(),
-            text,
-            parts,
-        }
-    };
-    let count: u64 = vm.exits.iter().map(|row| row.count).sum();
-    let total: u64 = vm.exits.iter().map(|row| row.time_ns.total).sum();
-    let stacks = [
-        stack("count", |row| row.count_permille, humane::grouped(count)),
-        stack(
-            "time until the next entry",
-            |row| row.time_permille,
-            time(total),
-        ),
-    ];
-    stacked::draw(
-        &format!("{id}-reasons"),
-        "Exits by reason",
-        &names,
-        &stacks,
-        WIDTH,
-    )
-}
-
-fn curve(id: &str, title: &str, rows: &[(&str, &Spread)]) -> Option<String> {
-    let values: Vec<(&str, Distribution)> = rows
-        .iter()
-        .filter(|(_, spread)| spread.count > 0)
-        .filter_map(|(label, spread)| Some((*label, distribution(spread)?)))
-        .collect();
-    let curves: Vec<Curve<'_>> = values
-        .iter()
-        .enumerate()
-        .map(|(series, (label, values))| Curve {
-            label,
-            values,
-            series,
-        })
-        .collect();
-    cdf::draw(id, title, &curves, CURVE)
-}
-
-fn distribution(spread: &Spread) -> Option<Distribution> {
-    let buckets = spread
-        .buckets
-        .iter()
-        .map(|&[low, high, count]| Bucket(low, high, count));
-    let made = Distribution::new(
-        "time",
-        Unit::Ns,
-        spread.count,
-        spread.total,
-        spread.min,
-        spread.max,
-        buckets.collect(),
-    );
-    made.ok()
 }

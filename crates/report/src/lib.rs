@@ -12,6 +12,7 @@
 
 mod answer;
 pub mod diagnosis;
+mod diagnosis_charts;
 pub mod diagnosis_page;
 pub mod html;
 pub mod humane;

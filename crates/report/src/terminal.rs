@@ -99,7 +99,10 @@ impl Page<'_> {
         let config = |key: &str| self.result.config.get(key).map(|value| clean(value));
         facts.extend(config("kernel.release").map(|release| format!("Linux {release}")));
         facts.extend(config("vmm").map(|vmm| format!("VMM {vmm}")));
-        facts.extend(config("pcpus").map(|pcpus| format!("{pcpus} pCPUs")));
+        facts.extend(config("pcpus").map(|pcpus| match pcpus.as_str() {
+            "1" => "1 pCPU".to_owned(),
+            more => format!("{more} pCPUs"),
+        }));
         facts.push(format!("seed {}", self.result.seed));
         facts.push(humane::clock(engine.clock));
         if let Some(digest) = config("coherence.config_sha256") {

@@ -32,6 +32,9 @@ pub(crate) const VM_MEMORY_MIB: RangeInclusive<u32> = 16..=1_048_576;
 pub(crate) const DISK_MIB: RangeInclusive<u32> = 8..=65_536;
 /// The range of `cpu.weight` in Linux's cgroup v2.
 pub(crate) const CPU_WEIGHT: RangeInclusive<u32> = 1..=10_000;
+/// The kernel takes no less than 1 ms for either part of `cpu.max`, and no period beyond 1 s.
+pub(crate) const CPU_QUOTA_US: RangeInclusive<u32> = 1_000..=1_000_000_000;
+pub(crate) const CPU_PERIOD_US: RangeInclusive<u32> = 1_000..=1_000_000;
 pub(crate) const HALT_POLL_NS: RangeInclusive<u32> = 0..=1_000_000_000;
 /// A paper's value; it fits a ratio in thousandths.
 pub(crate) const PAPER_VALUE: RangeInclusive<u64> = 1..=1_000_000_000_000;

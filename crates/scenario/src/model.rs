@@ -54,6 +54,9 @@ pub struct Host {
     pub vmm: Vmm,
     /// Bound on one variant, in seconds of the emulated host's own clock.
     pub time_limit_s: u32,
+    /// What the host itself runs beside its VMs, all at once, until the measured VMs are done.
+    #[serde(rename = "workload", skip_serializing_if = "Vec::is_empty")]
+    pub workloads: Vec<Workload>,
 }
 
 /// A virtual machine.
@@ -71,6 +74,13 @@ pub struct Vm {
     pub cpu_weight: u32,
     /// How the VM's threads are grouped.
     pub cgroup: Cgroup,
+    /// CPU time that the VM's group gets in each period, or the group of each vCPU where they have
+    /// one, in microseconds; `None`: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_quota_us: Option<u32>,
+    /// That period, in microseconds; `None`: the kernel's 100,000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_period_us: Option<u32>,
     /// Size of the virtio disk in MiB, ext4 on `/data`; `None`: no disk.
     pub disk_mib: Option<u32>,
     /// Words added to the guest kernel's command line; may be empty.

@@ -55,6 +55,11 @@ pub const PROGRAMS: &[Program] = &[
         "dedup",
         "deduplicating compressor in the shape of PARSEC's, a buffer mapped for each block",
     ),
+    own(
+        "hostload",
+        "what a host does beside its VMs: tasks, sampling, a look over a process's memory",
+    )
+    .endless(),
     debian(
         "stress-ng",
         "stress-ng",

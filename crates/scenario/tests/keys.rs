@@ -16,7 +16,7 @@ error: unknown key `vcpu` in `[[vm]]`
 13 | vcpu = 2
    | ^^^^ did you mean `vcpus`?
    |
-   = note: keys of `[[vm]]`: name, vcpus, memory_mib, pin, cpu_weight, cgroup, disk_mib, guest_cmdline, background, pv, workload
+   = note: keys of `[[vm]]`: name, vcpus, memory_mib, pin, cpu_weight, cgroup, cpu_quota_us, cpu_period_us, disk_mib, guest_cmdline, background, pv, workload
 
 1 problem in base.toml
 "#,
@@ -34,7 +34,7 @@ error: unknown key `colour` in `[host]`
 9 | colour = "red"
   | ^^^^^^ not a key of `[host]`
   |
-  = note: keys of `[host]`: pcpus, memory_mib, vmm, time_limit_s
+  = note: keys of `[host]`: pcpus, memory_mib, vmm, time_limit_s, workload
 
 1 problem in base.toml
 "#,
@@ -52,7 +52,7 @@ error: unknown key `disk_mib` in `[host]`
 9 | disk_mib = 64
   | ^^^^^^^^ this is a key of `[[vm]]`
   |
-  = note: keys of `[host]`: pcpus, memory_mib, vmm, time_limit_s
+  = note: keys of `[host]`: pcpus, memory_mib, vmm, time_limit_s, workload
 
 1 problem in base.toml
 "#,

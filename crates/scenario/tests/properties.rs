@@ -48,14 +48,16 @@ fn vm(name: String, pcpus: u32, background: bool) -> impl Strategy<Value = Vm> {
     let workloads = vec(workload(background), 1..if background { 2 } else { 4 });
     let pins = of(vec(0..pcpus, 1..9));
     let sizes = (1_u32..=1024, 16_u32..=4096, 8_u32..=65_536, any::<bool>());
-    let placement = (select(Cgroup::ALL), 1_u32..=10_000, pins);
+    let limit = of((1_000_u32..=1_000_000_000, of(1_000_u32..=1_000_000)));
+    let placement = (select(Cgroup::ALL), 1_u32..=10_000, pins, limit);
     (sizes, placement, (cmdline(), pv()), workloads).prop_map(
         move |(
             (vcpus, memory_mib, disk_mib, disk),
-            (cgroup, weight, pin),
+            (cgroup, weight, pin, limit),
             (words, pv),
             workloads,
         )| {
+            let limit = limit.filter(|_| cgroup != Cgroup::None);
             let disk = disk || workloads.iter().any(|workload| workload.program.needs_disk);
             let pinned = pin.as_ref().and_then(|pin| u32::try_from(pin.len()).ok());
             Vm {
@@ -65,6 +67,8 @@ fn vm(name: String, pcpus: u32, background: bool) -> impl Strategy<Value = Vm> {
                 pin,
                 cpu_weight: if cgroup == Cgroup::None { 100 } else { weight },
                 cgroup,
+                cpu_quota_us: limit.map(|(quota, _)| quota),
+                cpu_period_us: limit.and_then(|(_, period)| period),
                 disk_mib: disk.then_some(disk_mib),
                 guest_cmdline: words,
                 background,
@@ -177,7 +181,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
             line(80),
             line(200),
             numbers,
-            select(Vmm::ALL),
+            (select(Vmm::ALL), vec(workload(true), 0..3)),
             vms,
             variants,
             collect,
@@ -187,7 +191,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                     title,
                     question,
                     (seed, repetitions, limit, spare),
-                    vmm,
+                    (vmm, workloads),
                     vms,
                     variants,
                     collect,
@@ -206,6 +210,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                             memory_mib,
                             vmm,
                             time_limit_s: limit,
+                            workloads,
                         },
                         vms,
                         variants,

@@ -127,7 +127,7 @@ error: unknown program `spim`
 28 | program = "spim"
    |           ^^^^^^ did you mean `spin`?
    |
-   = note: known: shootdown, pagecache, pingpong, spin, staleness, ticks, frames, dedup, stress-ng, jemalloc, hackbench, sysbench, pbzip2, dbench, fio, vips
+   = note: known: shootdown, pagecache, pingpong, spin, staleness, ticks, frames, dedup, hostload, stress-ng, jemalloc, hackbench, sysbench, pbzip2, dbench, fio, vips
 
 2 problems in base.toml
 "#,
@@ -183,7 +183,7 @@ error: `hackbench` ends by itself
 28 | program = "hackbench"
    |           ^^^^^^^^^^^ expected a program that runs until it is stopped
    |
-   = note: such programs: spin, stress-ng, sysbench, dbench, fio
+   = note: such programs: spin, hostload, stress-ng, sysbench, dbench, fio
 
 1 problem in base.toml
 "#,
@@ -232,6 +232,59 @@ error: `cpu_weight` has no effect with `cgroup = "none"`
    |
 16 | cpu_weight = 50
    |              ^^ remove it, or choose "vm" or "vcpu"
+
+1 problem in base.toml
+"#,
+    );
+}
+
+#[test]
+fn a_limit_of_cpu_time_without_a_cgroup_is_refused() {
+    check(
+        &[("pin = [0, 1]", "cgroup = \"none\"\ncpu_quota_us = 50000")],
+        r#"
+error: `cpu_quota_us` has no effect with `cgroup = "none"`
+  --> base.toml:16:16
+   |
+16 | cpu_quota_us = 50000
+   |                ^^^^^ remove it, or choose "vm" or "vcpu"
+
+1 problem in base.toml
+"#,
+    );
+}
+
+#[test]
+fn a_period_without_a_limit_is_refused() {
+    check(
+        &[("pin = [0, 1]", "cpu_period_us = 50000")],
+        r#"
+error: `cpu_period_us` has no effect without `cpu_quota_us`
+  --> base.toml:15:17
+   |
+15 | cpu_period_us = 50000
+   |                 ^^^^^ remove it, or add `cpu_quota_us`
+
+1 problem in base.toml
+"#,
+    );
+}
+
+#[test]
+fn a_program_of_the_host_that_ends_by_itself_is_refused() {
+    check(
+        &[(
+            "pcpus = 2",
+            "pcpus = 2\nworkload = [{ program = \"pingpong\" }]",
+        )],
+        r#"
+error: `pingpong` ends by itself
+ --> base.toml:9:25
+  |
+9 | workload = [{ program = "pingpong" }]
+  |                         ^^^^^^^^^^ expected a program that runs until it is stopped
+  |
+  = note: such programs: spin, hostload, stress-ng, sysbench, dbench, fio
 
 1 problem in base.toml
 "#,

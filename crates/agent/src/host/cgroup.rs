@@ -5,7 +5,7 @@
 //! other threads, so that two vCPUs never share a run-queue entity of their own.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use steady_agent::plan::{Grouping, VmPlan};
 
@@ -32,7 +32,18 @@ pub fn enter(plan: &VmPlan, pid: u32) -> Result<(), Failure> {
     let group = PathBuf::from(ROOT).join(format!("vm-{}", plan.name));
     fs::create_dir_all(&group).doing(|| format!("make {}", group.display()))?;
     put(group.join("cpu.weight"), &plan.cpu_weight.to_string())?;
+    if plan.cgroup == Grouping::Vm {
+        limit(plan, &group)?;
+    }
     put(group.join("cgroup.procs"), &pid.to_string())
+}
+
+/// Sets the limit of CPU time, where the plan has one.
+fn limit(plan: &VmPlan, group: &Path) -> Result<(), Failure> {
+    let Some((quota_us, period_us)) = plan.cpu_max_us else {
+        return Ok(());
+    };
+    put(group.join("cpu.max"), &format!("{quota_us} {period_us}"))
 }
 
 /// Gives each vCPU its own group, where the plan says so.
@@ -48,6 +59,9 @@ pub fn split(plan: &VmPlan, threads: &Threads) -> Result<(), Failure> {
         put(part.join("cgroup.type"), "threaded")?;
     }
     put(group.join("cgroup.subtree_control"), "+cpu")?;
+    for index in 0..threads.vcpus.len() {
+        limit(plan, &group.join(format!("vcpu{index}")))?;
+    }
     let tasks = format!("/proc/{}/task", threads.pid);
     for entry in fs::read_dir(&tasks)
         .doing(|| format!("read {tasks}"))?

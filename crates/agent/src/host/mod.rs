@@ -2,17 +2,19 @@
 //! The init of the emulated host: starts the VMs of the plan, runs their workloads, counts, and
 //! sends what it saw to the lab.
 //!
-//! Order: all guests up; background workloads started; the measured VMs run their workloads one
-//! after another (VMs beside each other), each in a window of the host's counters; all stopped.
-//! Programs of the host itself, if the plan has any, come first.
+//! Order: all guests up; background workloads and the host's own load started; the measured VMs
+//! run their workloads one after another (VMs beside each other), each in a window of the host's
+//! counters; all stopped. Programs of the host itself, if the plan has any, come first.
 //! The first fault ends the run: everything is killed and the consoles are sent.
 
 mod alive;
+mod beside;
 mod cgroup;
 mod counters;
 mod hist;
 mod kernel_log;
 mod late;
+mod notes;
 mod out;
 mod programs;
 mod race;
@@ -135,6 +137,7 @@ fn run_plan(out: &Out, vms: &mut Vec<Vm>) -> Result<(), Box<Fault>> {
             |word| matches!(word, FromGuest::Started).then_some(()),
         )?;
     }
+    let beside = beside::start(&plan.beside).map_err(host_fault)?;
     let recording = match &plan.trace {
         Some(trace) => Some(trace::start(trace).map_err(host_fault)?),
         None => None,
@@ -150,7 +153,10 @@ fn run_plan(out: &Out, vms: &mut Vec<Vm>) -> Result<(), Box<Fault>> {
     if let Some(recording) = recording {
         let file = recording.stop().map_err(host_fault)?;
         out.file("trace.dat", file).map_err(host_fault)?;
+        let notes = notes::write(plan.vmm, &plan.vms, &threads, file).map_err(host_fault)?;
+        out.file("trace.dat.vms", &notes).map_err(host_fault)?;
     }
+    beside.stop().map_err(host_fault)?;
     race.stop_all(vms)
 }
 

@@ -312,6 +312,7 @@ mod tests {
             pin: None,
             cpu_weight: 100,
             cgroup: Grouping::None,
+            cpu_max_us: None,
             disk_mib: None,
             cmdline: String::new(),
             start_delay_us: 0,

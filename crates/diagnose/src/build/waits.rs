@@ -181,6 +181,7 @@ impl Builder<'_> {
     fn detail(&self, about: Detail, sum: &Sum, id: VcpuId) -> DetailRow {
         let (kind, value) = match about {
             Detail::Untold => ("untold", None),
+            Detail::Ipi => ("ipi", None),
             Detail::Port(port) => ("port", Some(format!("{port:#x}"))),
             Detail::Msr(index) => ("msr", Some(format!("{index:#x}"))),
             Detail::Timer => ("timer", None),

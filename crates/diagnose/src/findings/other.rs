@@ -8,8 +8,8 @@ use super::{
 };
 use crate::build::permille;
 use crate::model::{
-    Assumption, CallTable, CauseId, CheckId, Confidence, Evidence, EvidenceId, Finding, FindingId,
-    Severity, Sharpener, StepId, TimerTable, TraceDiagnosis,
+    Assumption, CallTable, CauseId, Check, CheckId, Confidence, Evidence, EvidenceId, Finding,
+    FindingId, Severity, Sharpener, StepId, TimerTable, TraceDiagnosis,
 };
 use crate::spread::total;
 
@@ -123,21 +123,20 @@ pub fn timers(context: &Context<'_>) -> Option<Finding> {
             .maybe_count("tickless", timers.tickless)
             .maybe_count("paratick_at_most", timers.paratick_at_most),
     ];
-    finding.checks = vec![match timers.arms.zip(timers.tickless) {
-        // Half as many again is what other timers of a kernel may take.
-        Some((_, tickless)) => check(
-            CheckId::ArmsFollowTicks,
-            exits <= tickless.saturating_mul(3) / 2,
-            vec![number("exits", exits), number("tickless", tickless)],
-        ),
-        None => unanswered(CheckId::ArmsFollowTicks),
-    }];
+    let (cause, check) = ticks_or_timers(timers, exits);
+    finding.cause = cause;
+    finding.checks = vec![check];
     let rows = context.vm.exits.iter().flat_map(|row| &row.about);
     let armed = rows.filter(|of| of.kind == "timer");
     finding.worst = armed
         .filter_map(|of| of.worst.clone())
         .max_by_key(|worst| worst.length_ns);
-    let poll = context.knob(StepId::HaltPoll, "kvm.halt_poll_ns", None);
+    let own = match cause {
+        CauseId::GuestTimers => step(StepId::LookAtGuest).named(Some("timers of its programs")),
+        // One that never idles has nothing to poll for.
+        _ if timers.idle_entries.unwrap_or(0) == 0 => step(StepId::FewerTicks),
+        _ => context.knob(StepId::HaltPoll, "kvm.halt_poll_ns", None),
+    };
     let ticks = remedy(StepId::HostTicks, Stall::Tick);
     finding.next = available_first(vec![
         ticks.gives(
@@ -145,9 +144,24 @@ pub fn timers(context: &Context<'_>) -> Option<Finding> {
             lost_ns,
             Assumption::OneExitForEachIdle,
         ),
-        poll,
+        own,
     ]);
     Some(finding)
+}
+
+/// Whether exits for timers are about as many as ticks need, and what shows it.
+fn ticks_or_timers(timers: &TimerTable, exits: u64) -> (CauseId, Check) {
+    let Some((_, tickless)) = timers.arms.zip(timers.tickless) else {
+        return (CauseId::GuestTicks, unanswered(CheckId::ArmsFollowTicks));
+    };
+    // Half as many again is what other timers of a kernel may take.
+    let (cause, id) = if exits <= tickless.saturating_mul(3) / 2 {
+        (CauseId::GuestTicks, CheckId::ArmsFollowTicks)
+    } else {
+        (CauseId::GuestTimers, CheckId::MoreThanTicks)
+    };
+    let values = vec![number("exits", exits), number("tickless", tickless)];
+    (cause, check(id, true, values))
 }
 
 /// What exits for timers took themselves: waiting for a pCPU meanwhile is steal.

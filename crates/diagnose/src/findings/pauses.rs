@@ -7,8 +7,8 @@ use super::{Context, FEW, MOST, available_first, check, remedy, share, step, una
 use crate::build::permille;
 use crate::cause::Cause;
 use crate::model::{
-    Assumption, CauseId, CauseRow, Check, CheckId, Confidence, Evidence, EvidenceId, Finding,
-    FindingId, PauseTable, PlaceRow, Sharpener, Step, StepId,
+    Answer, Assumption, CauseId, CauseRow, Check, CheckId, Confidence, Evidence, EvidenceId,
+    Finding, FindingId, PauseTable, PlaceRow, Sharpener, Step, StepId,
 };
 
 /// Under this share of its time ready but not running, in thousandths, no vCPU of the VM can have
@@ -31,6 +31,12 @@ pub fn causes(context: &Context<'_>) -> Vec<Finding> {
 fn cause(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Finding {
     let lost_ns = row.took_ns();
     let (id, cause) = of_cause(row.cause);
+    let receivers = receivers(context);
+    // Where receivers ran, nobody's being away explains the wait.
+    let cause = match (cause, &receivers.answer) {
+        (CauseId::ReceiverDescheduled, Answer::Refuted) => CauseId::SlowTargets,
+        _ => cause,
+    };
     let places = pauses
         .by_place
         .iter()
@@ -48,7 +54,7 @@ fn cause(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Finding 
     finding
         .evidence
         .extend(places.clone().take(3).map(of_place));
-    finding.checks = checks(context, row.cause);
+    finding.checks = checks(context, row.cause, receivers);
     finding.confidence = if row.cause == Cause::Unknown {
         Confidence::Low
     } else {
@@ -58,7 +64,7 @@ fn cause(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Finding 
     finding.worst = longest
         .max_by_key(|place| place.longest_run)
         .and_then(|place| place.worst.clone());
-    finding.next = available_first(steps(context, pauses, row));
+    finding.next = available_first(steps(context, pauses, row, cause));
     if row.cause == Cause::Unknown {
         finding.sharper_with.push(Sharpener::Symbols);
     }
@@ -72,9 +78,14 @@ fn cause(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Finding 
 }
 
 /// What must be so if the cause is right.
-fn checks(context: &Context<'_>, cause: Cause) -> Vec<Check> {
+fn checks(context: &Context<'_>, cause: Cause, receivers: Check) -> Vec<Check> {
     match cause {
-        Cause::IpiWait => vec![receivers(context)],
+        Cause::IpiWait if receivers.answer == Answer::Refuted => vec![Check {
+            id: CheckId::ReceiversRan,
+            answer: Answer::Held,
+            values: receivers.values,
+        }],
+        Cause::IpiWait => vec![receivers],
         Cause::Spinlock | Cause::OtherLock => vec![others(context)],
         Cause::TimedDelay => vec![check(CheckId::SymbolsNamePlaces, true, Vec::new())],
         Cause::UserSpin => vec![unanswered(CheckId::KernelInUpperHalf)],
@@ -137,14 +148,20 @@ fn of_cause(cause: Cause) -> (FindingId, CauseId) {
     }
 }
 
-fn steps(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Vec<Step> {
+fn steps(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow, cause: CauseId) -> Vec<Step> {
     let window = pauses.window.map(|window| format!("{window} cycles"));
     let ple = "kvm_intel.ple_window";
     let whole_ns = row.took_ns();
     // Of each run the exits behind its first are in vain.
     let vain = permille(row.in_runs.saturating_sub(row.runs), row.exits);
     let vain_ns = whole_ns / 1000 * vain;
+    let longer = || {
+        let longer = context.knob(StepId::LongerWindow, ple, window.clone());
+        let outside_ns = row.outside_ns.unwrap_or(0);
+        longer.gives(outside_ns, whole_ns, Assumption::NoSuchExits)
+    };
     match row.cause {
+        Cause::IpiWait if cause == CauseId::SlowTargets => vec![longer()],
         Cause::IpiWait => {
             let late_ns = context.vm.calls.as_ref().map_or(0, super::other::late_ns);
             let invalidates = remedy(StepId::HostInvalidates, Stall::CallWait);
@@ -164,17 +181,7 @@ fn steps(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Vec<Step
             step(StepId::PvSpinlocks),
             context.knob(StepId::ShorterWindow, ple, window),
         ],
-        Cause::TimedDelay => {
-            let longer = context.knob(StepId::LongerWindow, ple, window);
-            vec![
-                longer.gives(
-                    row.outside_ns.unwrap_or(0),
-                    whole_ns,
-                    Assumption::NoSuchExits,
-                ),
-                step(StepId::FindDelay),
-            ]
-        }
+        Cause::TimedDelay => vec![longer(), step(StepId::FindDelay)],
         Cause::UserSpin => vec![step(StepId::FindSpinner)],
         Cause::Unknown => vec![step(StepId::GiveSymbols)],
     }

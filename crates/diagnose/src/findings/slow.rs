@@ -83,7 +83,10 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
     };
     let worst = rows().filter_map(|of| of.worst.clone());
     finding.worst = worst.max_by_key(|worst| worst.length_ns);
-    finding.next = steps(row, cause, own_ns);
+    // Interrupts of a pCPU's own timer stay where they are.
+    let by_timer = context.vm.timers.host_ticks.unwrap_or(0);
+    let of_timers = permille(by_timer, row.count) >= MOST;
+    finding.next = steps(row, cause, own_ns, of_timers);
     let untold = rows().any(|of| of.kind == "untold" && of.own_ns.saturating_mul(2) > own_ns);
     let access = untold && is_access(&row.name);
     finding.sharper_with = [
@@ -124,10 +127,17 @@ fn is_io(name: &str) -> bool {
     matches!(name, "IO_INSTRUCTION" | "io" | "EPT_MISCONFIG")
 }
 
+/// Whether IPIs of the VM's own vCPUs brought most of these exits' time.
+fn by_ipis(row: &ExitRow) -> bool {
+    let ipis = row.about.iter().filter(|of| of.kind == "ipi");
+    permille(total(ipis.map(|of| of.own_ns)), row.own_ns) >= MOST
+}
+
 fn cause(row: &ExitRow, by_vmm: Option<u64>, scheduled: bool) -> CauseId {
     let name = row.name.as_str();
     let of_device = row.about.first().is_some_and(|of| of.kind == "device");
     match by_vmm {
+        _ if is_interrupt(name) && by_ipis(row) => CauseId::OwnIpis,
         _ if is_interrupt(name) && !scheduled => CauseId::InterruptsOrWait,
         _ if is_interrupt(name) => CauseId::HostInterrupts,
         Some(MOST..) => CauseId::UserDevice,
@@ -182,7 +192,7 @@ fn checks(cause: CauseId, by_vmm: Option<u64>) -> Vec<Check> {
     }]
 }
 
-fn steps(row: &ExitRow, cause: CauseId, own_ns: u64) -> Vec<Step> {
+fn steps(row: &ExitRow, cause: CauseId, own_ns: u64, of_timers: bool) -> Vec<Step> {
     let first = row.about.iter().find(|of| of.kind != "untold");
     let name = first.and_then(|of| of.name.clone().or_else(|| of.value.clone()));
     let name = name.as_deref();
@@ -199,7 +209,12 @@ fn steps(row: &ExitRow, cause: CauseId, own_ns: u64) -> Vec<Step> {
             step(StepId::StopReclaim),
         ],
         CauseId::InterruptsOrWait => vec![step(StepId::RecordScheduler)],
+        CauseId::HostInterrupts if of_timers => vec![step(StepId::FewerHostTimers)],
         CauseId::HostInterrupts => vec![step(StepId::MoveInterrupts)],
+        CauseId::OwnIpis => vec![
+            without(step(StepId::DeliverByProcessor)),
+            step(StepId::LookAtGuest).named(Some("IPIs between its vCPUs")),
+        ],
         _ => vec![without(step(StepId::LookAtGuest).named(name))],
     }
 }

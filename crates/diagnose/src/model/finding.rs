@@ -120,6 +120,8 @@ pub enum CauseId {
     KernelWait,
     /// The host's interrupts take the time.
     HostInterrupts,
+    /// Another vCPU of the VM sends IPIs, and each takes the receiver out of its guest.
+    OwnIpis,
     /// The host's interrupts, or a wait for a pCPU: without the scheduler's events nothing tells.
     InterruptsOrWait,
     /// KVM's handling of this reason takes the time.
@@ -150,6 +152,8 @@ pub enum CauseId {
     UnmarkedByKvm,
     /// Ticks are armed and expire by exits.
     GuestTicks,
+    /// The guest arms far more timers than its ticks need.
+    GuestTimers,
     /// The tables lack this reason.
     NewReason,
     /// A few shootdowns take far longer than most.
@@ -178,6 +182,8 @@ pub enum CheckId {
     AfterMemoryFault,
     /// Receivers did not run when the IPI came: `share`.
     ReceiversDescheduled,
+    /// Receivers ran when the IPI came: those that did not made only `share` of the waits.
+    ReceiversRan,
     /// vCPUs of the VM were descheduled while ready: `share` of its time.
     OthersDescheduled,
     /// Symbols name the places.
@@ -194,6 +200,8 @@ pub enum CheckId {
     KvmCountsThem,
     /// No more timers than ticks and idle periods need: `arms`, `tickless`.
     ArmsFollowTicks,
+    /// More timers than ticks and idle periods need: `arms`, `tickless`.
+    MoreThanTicks,
     /// The processor's manual has the code.
     ManualHasCode,
     /// A trace of the host shows the targets off their pCPUs.
@@ -305,6 +313,8 @@ pub enum StepId {
     MoveVhost,
     /// Send interrupts elsewhere.
     MoveInterrupts,
+    /// See what arms the host's timers on that pCPU.
+    FewerHostTimers,
     /// Put the host's thread elsewhere.
     MoveHostTask,
     /// Raise the limit of the VM's cgroup.
@@ -317,6 +327,8 @@ pub enum StepId {
     RecordScheduler,
     /// Use a paravirtual device.
     Virtio,
+    /// Let the processor deliver the guest's interrupts.
+    DeliverByProcessor,
     /// See why the VMM is slow to answer.
     LookAtVmm,
     /// Give the guest huge pages or preallocate them.
@@ -343,6 +355,8 @@ pub enum StepId {
     FindSpinner,
     /// Give symbols.
     GiveSymbols,
+    /// Let the guest's kernel tick less often.
+    FewerTicks,
     /// Let idle vCPUs poll.
     HaltPoll,
     /// Look the code up.

@@ -64,6 +64,8 @@ pub enum What {
     Spin,
     /// IPIs to a vCPU that is off its pCPU.
     Ipis,
+    /// IPIs to a vCPU that is in its guest, each of which takes it out.
+    Kicks,
     /// Idle guests.
     Idle,
     /// Busy guests that nobody disturbs.
@@ -124,6 +126,7 @@ impl Host {
             What::Timers => self.timers(vcpu, period, recipe.slice_us),
             What::Spin => self.spins(recipe, vcpu, period),
             What::Ipis => self.ipis(recipe, vcpu),
+            What::Kicks => self.kicks(vcpu, period, recipe.slice_us),
             What::Idle => self.idles(vcpu),
             What::Busy => self.exits(recipe, vcpu, 4_000),
         }
@@ -318,6 +321,31 @@ impl Host {
             self.own(sends, 0, 0, event);
             self.entry(sends + 2, 0, 0);
             self.exit(at + period - 1, 0, 0, "CPUID", GUEST);
+        }
+    }
+
+    /// In each period vCPU 0 sends an IPI to vCPU 1, which an interrupt takes out of its guest for
+    /// a slice.
+    fn kicks(&mut self, vcpu: u32, period: u64, slice: u64) {
+        self.switch(
+            0,
+            vcpu,
+            ("init", 1),
+            "S",
+            (&format!("CPU {vcpu}/KVM"), tid(vcpu)),
+        );
+        for at in every(2, LENGTH_US - period, period) {
+            self.entry(at, vcpu, vcpu);
+            let sends = at + period - slice - 10;
+            if vcpu == 0 {
+                self.exit(sends, 0, 0, "APIC_WRITE", GUEST);
+                let event = "kvm_apic_accept_irq: apicid 1 vec 252 (Fixed|edge)";
+                self.own(sends, 0, 0, event);
+                self.entry(sends + 2, 0, 0);
+                self.exit(at + period - 1, 0, 0, "CPUID", GUEST);
+            } else {
+                self.exit(at + period - slice, 1, 1, "EXTERNAL_INTERRUPT", GUEST);
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 use steady_decode::TraceEvents;
-use steady_diagnose::{Diagnoser, Diagnosis, Finding, Judged, Symbols};
+use steady_diagnose::{Diagnoser, Diagnosis, Finding, Judged, Symbols, VmNotes};
 
 /// The table.
 #[derive(Debug, Deserialize)]
@@ -70,9 +70,15 @@ fn diagnosed(entry: &Entry) -> Diagnosis {
         _ => panic!("{}: either recorded or made", entry.name),
     };
     let symbols = entry.symbols.as_ref();
+    let notes = entry
+        .recorded
+        .as_ref()
+        .map(|file| folder().join(format!("{file}.vms")));
+    let notes = notes.and_then(|path| std::fs::read(path).ok());
     let symbols = symbols.map(|file| Symbols::load(&folder().join(file)).expect("symbols"));
     let mut diagnoser = Diagnoser::new();
     diagnoser.symbols = symbols.as_ref().map(|symbols| (symbols, "map".to_owned()));
+    diagnoser.notes = notes.map(|text| VmNotes::parse(&text).expect("notes of the lab"));
     let mut events = TraceEvents::new(source.as_mut());
     let read = diagnoser.trace(&entry.name, &mut events, &mut |_, _, _| Ok(()));
     read.unwrap_or_else(|error| panic!("{}: {error}", entry.name));
@@ -141,15 +147,13 @@ fn the_first_finding_is_right_in_every_trace_with_a_known_answer() {
 }
 
 #[test]
-fn the_table_has_thirty_traces_and_their_names_differ() {
+fn the_table_has_thirty_recorded_traces_and_names_differ() {
     let table = table();
     let names: std::collections::BTreeSet<&str> =
         table.iter().map(|entry| entry.name.as_str()).collect();
-    assert!(
-        names.len() == table.len() && names.len() >= 30,
-        "{}",
-        names.len()
-    );
+    assert_eq!(names.len(), table.len());
+    let recorded = table.iter().filter(|entry| entry.recorded.is_some());
+    assert!(recorded.count() >= 30);
 }
 
 #[test]
@@ -172,4 +176,55 @@ fn who_ran_instead_adds_up_to_the_wait_in_every_trace() {
             assert!(waits.elsewhere_idle_ns <= waits.waited_ns, "{}", entry.name);
         }
     }
+}
+
+/// What `lab/totals.py` adds up from the text of trace-cmd: by trace, VM and kind, nanoseconds.
+fn totals() -> BTreeMap<(String, String, String), u64> {
+    let path = folder().join("recorded/totals.txt");
+    let text = std::fs::read_to_string(path).expect("the totals are there");
+    let row = |line: &str| {
+        let mut words = line.split(' ').map(str::to_owned);
+        let mut word = || words.next().expect("four words a line");
+        let key = (word(), word(), word());
+        (key, word().parse().expect("nanoseconds"))
+    };
+    text.lines().map(row).collect()
+}
+
+#[test]
+fn findings_of_the_lab_lose_what_a_script_adds_up_to_the_nanosecond() {
+    let totals = totals();
+    let mut compared = 0;
+    for (entry, diagnosis) in &*ALL {
+        let trace = &diagnosis.traces[0];
+        let of = |vm: &str, kind: &str| {
+            let key = (entry.name.clone(), vm.to_owned(), kind.to_owned());
+            totals.get(&key).copied()
+        };
+        let Some(span_ns) = of("-", "span") else {
+            continue;
+        };
+        assert_eq!(trace.span_ns, span_ns, "{}", entry.name);
+        for finding in &diagnosis.findings {
+            let vm = finding.vm.as_deref().unwrap_or_default();
+            let (kind, ns) = match word(&finding.id).as_str() {
+                "steal" => ("ready".to_owned(), finding.lost_ns),
+                "uninterruptible" => ("stuck".to_owned(), finding.lost_ns),
+                "slow-exits" => {
+                    let of_vm = trace.vms.iter().filter(|table| table.name == vm);
+                    let mut rows = of_vm.flat_map(|table| &table.exits);
+                    let row = rows.find(|row| Some(&row.name) == finding.of.as_ref());
+                    let row = row.expect("a finding has its row");
+                    // What arms a timer is told of elsewhere.
+                    assert!(finding.lost_ns <= row.own_ns, "{}", entry.name);
+                    let code = row.code.expect("its code is known");
+                    (format!("exit-{code}"), row.own_ns)
+                }
+                _ => continue,
+            };
+            assert_eq!(Some(ns), of(vm, &kind), "{} {kind}", entry.name);
+            compared += 1;
+        }
+    }
+    assert!(compared >= 30, "{compared} findings were compared");
 }

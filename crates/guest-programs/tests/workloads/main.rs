@@ -17,7 +17,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use steady_measures::{Histogram, WorkloadReport};
 
-const PROGRAMS: [&str; 9] = [
+const PROGRAMS: [&str; 10] = [
     "shootdown",
     "pagecache",
     "pingpong",
@@ -26,6 +26,7 @@ const PROGRAMS: [&str; 9] = [
     "ticks",
     "frames",
     "dedup",
+    "hostload",
     "make-input",
 ];
 

@@ -19,7 +19,7 @@ use crate::image::cpio::Archive;
 type Files = BTreeMap<String, PathBuf>;
 
 /// What a host's image holds besides the init and the VMM.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct HostNeeds {
     /// The distribution's QEMU instead of `steady-vmm`.
     pub qemu: bool,
@@ -27,6 +27,8 @@ pub struct HostNeeds {
     pub trace: bool,
     /// mke2fs, for VMs with a disk.
     pub disk: bool,
+    /// Programs that the host itself runs.
+    pub programs: Vec<&'static Program>,
 }
 
 /// The archive of a guest that can run `wanted`.
@@ -35,23 +37,7 @@ pub struct HostNeeds {
 /// [`LabError::Program`] naming what is not installed, [`LabError::Io`].
 pub fn guest(programs: &Programs, wanted: &[&'static Program]) -> Result<Vec<u8>, LabError> {
     let mut files = Files::new();
-    for program in wanted {
-        for own in program.own_binaries {
-            files.insert(
-                inside(&format!("{OWN_DIRECTORY}/{own}")),
-                programs.workloads.join(own),
-            );
-        }
-        for path in program.binaries {
-            add_program(&mut files, program.name, Path::new(path), program.package)?;
-        }
-        for path in program.data {
-            if !Path::new(path).is_file() {
-                return Err(missing(program.name, path, program.package));
-            }
-            files.insert(inside(path), PathBuf::from(path));
-        }
-    }
+    add_wanted(&mut files, programs, wanted)?;
     pack(&files, &programs.agent)
 }
 
@@ -63,7 +49,7 @@ pub fn host(
     programs: &Programs,
     kernel: &Kernel,
     guest: &[u8],
-    needs: HostNeeds,
+    needs: &HostNeeds,
 ) -> Result<Vec<u8>, LabError> {
     let mut files = Files::new();
     files.insert("lab/bzImage".into(), kernel.image.clone());
@@ -83,6 +69,7 @@ pub fn host(
     } else {
         files.insert("usr/bin/steady-vmm".into(), programs.vmm.clone());
     }
+    add_wanted(&mut files, programs, &needs.programs)?;
     if needs.trace {
         add_program(
             &mut files,
@@ -240,6 +227,32 @@ fn missing(program: &str, path: &str, package: Option<&str>) -> LabError {
         program: program.to_owned(),
         what: format!("{path} is not installed; mend: {mend}"),
     }
+}
+
+/// The programs of a scenario, with what they need.
+fn add_wanted(
+    files: &mut Files,
+    programs: &Programs,
+    wanted: &[&'static Program],
+) -> Result<(), LabError> {
+    for program in wanted {
+        for own in program.own_binaries {
+            files.insert(
+                inside(&format!("{OWN_DIRECTORY}/{own}")),
+                programs.workloads.join(own),
+            );
+        }
+        for path in program.binaries {
+            add_program(files, program.name, Path::new(path), program.package)?;
+        }
+        for path in program.data {
+            if !Path::new(path).is_file() {
+                return Err(missing(program.name, path, program.package));
+            }
+            files.insert(inside(path), PathBuf::from(path));
+        }
+    }
+    Ok(())
 }
 
 fn add_program(

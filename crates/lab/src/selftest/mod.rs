@@ -169,6 +169,7 @@ fn plan(tests: &[Selftest]) -> HostPlan {
         time_limit_ms: u64::from(test.limit_s) * 1000,
     };
     HostPlan {
+        beside: Vec::new(),
         vmm: Vmm::Steady,
         vms: Vec::new(),
         programs: tests.iter().map(program).collect(),

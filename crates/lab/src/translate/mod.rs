@@ -17,6 +17,8 @@ use crate::image::tree::HostNeeds;
 
 /// trace-cmd's buffer for each pCPU, in KiB.
 const TRACE_BUFFER_KIB: u32 = 8 << 10;
+/// The period of `cpu.max` that the kernel has by itself, in microseconds.
+const CPU_PERIOD_US: u32 = 100_000;
 /// Added to the limit of a scenario for what surrounds the workloads, in seconds of the host.
 const PLAN_SLACK_S: u64 = 5;
 
@@ -143,6 +145,14 @@ pub fn programs(scenario: &Scenario) -> Result<Vec<&'static Program>, LabError> 
     Ok(wanted)
 }
 
+/// The programs that the host itself runs.
+///
+/// # Errors
+/// As [`programs`].
+pub fn host_programs(scenario: &Scenario) -> Result<Vec<&'static Program>, LabError> {
+    scenario.host.workloads.iter().map(known).collect()
+}
+
 fn known(workload: &scenario::Workload) -> Result<&'static Program, LabError> {
     let name = workload.program.name;
     guest_programs::find(name).map_err(|error| LabError::Program {
@@ -152,12 +162,16 @@ fn known(workload: &scenario::Workload) -> Result<&'static Program, LabError> {
 }
 
 /// What the host's image needs.
-pub fn host_needs(scenario: &Scenario, trace: bool) -> HostNeeds {
-    HostNeeds {
+///
+/// # Errors
+/// As [`programs`].
+pub fn host_needs(scenario: &Scenario, trace: bool) -> Result<HostNeeds, LabError> {
+    Ok(HostNeeds {
         qemu: scenario.host.vmm == scenario::Vmm::Qemu,
         trace,
         disk: scenario.vms.iter().any(|vm| vm.disk_mib.is_some()),
-    }
+        programs: host_programs(scenario)?,
+    })
 }
 
 /// The plan of one variant under one seed.
@@ -183,6 +197,7 @@ pub fn plan(
         },
         vms: vms?,
         programs: Vec::new(),
+        beside: beside(scenario, chance)?,
         collect: Collect {
             exits: collects(scenario::Collect::Exits),
             guest_time: collects(scenario::Collect::GuestTime),
@@ -232,6 +247,9 @@ fn vm(vm: &Vm, variant: &Variant, chance: Chance) -> Result<VmPlan, LabError> {
             scenario::Cgroup::Vcpu => Grouping::Vcpu,
             scenario::Cgroup::None => Grouping::None,
         },
+        cpu_max_us: vm
+            .cpu_quota_us
+            .map(|quota| (quota, vm.cpu_period_us.unwrap_or(CPU_PERIOD_US))),
         disk_mib: vm.disk_mib,
         cmdline: variant.guest_cmdline_of(vm),
         start_delay_us: chance.start_delay_us(&vm.name),
@@ -258,12 +276,31 @@ fn hidden_features(vm: &Vm, variant: &Variant) -> Vec<u32> {
 }
 
 fn workload(vm: &Vm, at: usize, chance: Chance) -> Result<WorkloadPlan, LabError> {
-    let workload = &vm.workloads[at];
+    let begin_delay_us = chance.begin_delay_us(&vm.name, at);
+    let seed = chance.program_seed(&vm.name, at);
+    run_of(&vm.workloads[at], vm.vcpus, seed, begin_delay_us)
+}
+
+/// What the host itself runs.
+fn beside(scenario: &Scenario, chance: Chance) -> Result<Vec<WorkloadPlan>, LabError> {
+    let workloads = scenario.host.workloads.iter().enumerate();
+    workloads
+        .map(|(at, each)| run_of(each, scenario.host.pcpus, chance.program_seed("", at), 0))
+        .collect()
+}
+
+/// A run of a program on a machine of so many CPUs.
+fn run_of(
+    workload: &scenario::Workload,
+    cpus: u32,
+    seed: u32,
+    begin_delay_us: u32,
+) -> Result<WorkloadPlan, LabError> {
     let program = known(workload)?;
     let setting = Setting {
         args: &workload.args,
-        cpus: vm.vcpus,
-        seed: chance.program_seed(&vm.name, at),
+        cpus,
+        seed,
         scratch: SCRATCH,
     };
     let wrong = |error: guest_programs::ArgumentError| LabError::Program {
@@ -272,7 +309,7 @@ fn workload(vm: &Vm, at: usize, chance: Chance) -> Result<WorkloadPlan, LabError
     };
     Ok(WorkloadPlan {
         program: program.name.to_owned(),
-        begin_delay_us: chance.begin_delay_us(&vm.name, at),
+        begin_delay_us,
         setup: program.prepare(&setting).map_err(wrong)?,
         argv: program.command(&setting).map_err(wrong)?,
         env: program.environment(&setting),

@@ -268,9 +268,7 @@ pub fn losses(trace: &TraceDiagnosis) -> Vec<String> {
 /// How many CPUs the recorded machine has.
 #[must_use]
 pub fn pcpus(trace: &TraceDiagnosis) -> String {
-    trace
-        .pcpus
-        .map_or_else(|| "–".to_owned(), |pcpus| pcpus.to_string())
+    known(trace.pcpus.map(u64::from), humane::grouped)
 }
 
 /// What remedies say of themselves and what is only counted, in sentences.
@@ -301,10 +299,11 @@ fn head(out: &mut String, trace: &TraceDiagnosis) {
     let release = trace.release.as_deref().unwrap_or("kernel unknown");
     let _ = writeln!(
         out,
-        "{}: {}, {release}, {} pCPUs, {} events in {}",
+        "{}: {}, {release}, {} pCPU{}, {} events in {}",
         trace.name,
         trace.format,
         pcpus(trace),
+        if trace.pcpus == Some(1) { "" } else { "s" },
         humane::grouped(trace.events),
         time(trace.span_ns)
     );

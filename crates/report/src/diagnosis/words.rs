@@ -86,6 +86,9 @@ fn of_exit(cause: CauseId) -> Option<&'static str> {
         }
         CauseId::VmmIo => "the VMM does I/O in the vCPU's own thread and waits for it",
         CauseId::KernelWait => "the vCPU's thread waits for a lock, memory or I/O of the host",
+        CauseId::OwnIpis => {
+            "another vCPU of the VM sends it IPIs, and each takes it out of its guest"
+        }
         CauseId::HostInterrupts => "interrupts of the host arrive on the vCPU's pCPU",
         CauseId::InterruptsOrWait => {
             "the host served interrupts, or ran somebody else: without the scheduler's events it \
@@ -94,6 +97,9 @@ fn of_exit(cause: CauseId) -> Option<&'static str> {
         CauseId::Handling => "the guest asks for it often, or the host is slow to do it",
         CauseId::GuestTicks => {
             "each tick is armed by the guest, which exits, and expires, which exits again"
+        }
+        CauseId::GuestTimers => {
+            "programs of the guest arm timers, each with an exit: far more than its ticks need"
         }
         CauseId::NewReason => {
             "the processor or kernel is newer than the tables here, or the trace is damaged"
@@ -170,6 +176,7 @@ fn of_check(id: CheckId) -> &'static str {
         CheckId::WentToVmm => "most went on to the VMM",
         CheckId::AfterMemoryFault => "the exit before was for memory",
         CheckId::ReceiversDescheduled => "receivers that were off their pCPUs made the wait",
+        CheckId::ReceiversRan => "receivers ran: those that did not made little of the wait",
         CheckId::OthersDescheduled => "vCPUs of this VM were off their pCPUs while ready",
         CheckId::SymbolsNamePlaces => "symbols name the places",
         CheckId::KernelInUpperHalf => "the guest's kernel is in the upper half of addresses",
@@ -177,6 +184,7 @@ fn of_check(id: CheckId) -> &'static str {
         CheckId::ChosenWasReady => "somebody else ran in the chosen vCPU's place",
         CheckId::GuestShootdownsSlow => "the guest's own trace has slow shootdowns",
         CheckId::KvmCountsThem => "KVM's statistic preemption_other counts them",
+        CheckId::MoreThanTicks => "more timers than ticks and idle periods need",
         CheckId::ArmsFollowTicks => "no more timers than ticks and idle periods need",
         CheckId::ManualHasCode => "the processor's manual has the code",
         CheckId::HostShowsTargets => "a trace of the host has the targets off their pCPUs",
@@ -251,12 +259,18 @@ fn of_step(id: StepId) -> &'static str {
         StepId::FewerVcpus => "give the VM no more vCPUs than it has pCPUs",
         StepId::MoveVhost => "put {} on other pCPUs (its cgroup's cpuset, or taskset)",
         StepId::MoveInterrupts => "send interrupts to other pCPUs (/proc/irq/*/smp_affinity)",
+        StepId::FewerHostTimers => {
+            "see what arms timers on that pCPU: a profiler, or the host's own tick (nohz_full)"
+        }
         StepId::MoveHostTask => "put {} on other pCPUs (cpuset, or taskset)",
         StepId::RaiseCpuMax => "raise cpu.max of the VM's cgroup (libvirt: vcpu_quota)",
         StepId::SpreadPins => "pin these vCPUs to the idle pCPUs, or let them go where they want",
         StepId::ShallowIdle => "keep pCPUs out of deep idle states (cpupower idle-set)",
         StepId::RecordScheduler => "record the scheduler's events (steady record)",
         StepId::Virtio => "let the guest do without {}: a virtio or vhost device instead",
+        StepId::DeliverByProcessor => {
+            "let the processor deliver IPIs, if it can (kvm_intel.enable_apicv, kvm_amd.avic)"
+        }
         StepId::LookAtVmm => "see what the VMM does meanwhile (perf record of its threads)",
         StepId::Preallocate => "give the guest its memory at once (prealloc, huge pages)",
         StepId::StopReclaim => {
@@ -277,6 +291,9 @@ fn of_step(id: StepId) -> &'static str {
         StepId::GiveSymbols => {
             "give the guest kernel's symbols: --symbols System.map, a copy of /proc/kallsyms, or \
              its vmlinux"
+        }
+        StepId::FewerTicks => {
+            "let the guest's kernel tick less often (CONFIG_HZ; nohz_full for vCPUs of one thread)"
         }
         StepId::HaltPoll => "let idle vCPUs poll for a while, if idle periods are short",
         StepId::LookUpCode => "look the code up in the processor's manual, and report it",

@@ -51,8 +51,12 @@ pub(crate) const ROOT: Place = Place::of(
     ],
 );
 
-pub(crate) const HOST: Place =
-    Place::of("`[host]`", &["pcpus", "memory_mib", "vmm", "time_limit_s"]);
+pub(crate) const HOST: Place = Place::of(
+    "`[host]`",
+    &["pcpus", "memory_mib", "vmm", "time_limit_s", "workload"],
+);
+
+pub(crate) const HOST_WORKLOAD: Place = Place::of("`[[host.workload]]`", &["program", "args"]);
 
 pub(crate) const VM: Place = Place::of(
     "`[[vm]]`",
@@ -63,6 +67,8 @@ pub(crate) const VM: Place = Place::of(
         "pin",
         "cpu_weight",
         "cgroup",
+        "cpu_quota_us",
+        "cpu_period_us",
         "disk_mib",
         "guest_cmdline",
         "background",
@@ -124,9 +130,10 @@ pub(crate) const VARIANT_VM: Place = Place::of("`[variant.vm.NAME]`", &["guest_c
 
 /// Every table, so that a key in the wrong one can be told where it belongs. PV features are told
 /// by one of their three tables.
-pub(crate) const PLACES: [&Place; 11] = [
+pub(crate) const PLACES: [&Place; 12] = [
     &ROOT,
     &HOST,
+    &HOST_WORKLOAD,
     &VM,
     &WORKLOAD,
     &VARIANT,

@@ -23,7 +23,7 @@ use crate::diagnostic::Severity;
 use crate::diagnostic::{Diagnostics, Problem, quoted};
 use crate::limits::*;
 use crate::load::Noted;
-use crate::model::{Host, Measure, Paper, Scenario, Vm};
+use crate::model::{Host, Measure, Paper, Scenario, Vm, Workload};
 use crate::variant::Variant;
 use crate::words::{Collect, Vmm, Word};
 use keys::Dialect;
@@ -184,6 +184,7 @@ struct HostRead {
     memory_mib: Option<Placed<u32>>,
     vmm: Option<Placed<Vmm>>,
     time_limit_s: Option<Placed<u32>>,
+    workloads: Option<Vec<Workload>>,
 }
 
 impl HostRead {
@@ -196,6 +197,7 @@ impl HostRead {
                 table.integer("time_limit_s", TIME_LIMIT_S),
                 DEFAULT_HOST_TIME_LIMIT_S,
             ),
+            workloads: vm::host_workloads(table),
         }
     }
 
@@ -218,6 +220,7 @@ impl HostRead {
             memory_mib: self.memory_mib?.into_inner(),
             vmm: self.vmm?.into_inner(),
             time_limit_s: self.time_limit_s?.into_inner(),
+            workloads: self.workloads?,
         })
     }
 }

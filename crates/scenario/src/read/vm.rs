@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads `[[vm]]` and `[[vm.workload]]`, and checks what ties their keys together.
+//! Reads `[[vm]]`, `[[vm.workload]]` and `[[host.workload]]`, and checks what ties their keys
+//! together.
 
 use super::table::{Field, Reader};
 use super::value::{Placed, Problems, Span, Text};
@@ -55,6 +56,8 @@ struct VmRead {
     pin: Option<Option<Placed<Vec<u32>>>>,
     cpu_weight: Option<Placed<u32>>,
     cgroup: Option<Placed<Cgroup>>,
+    cpu_quota_us: Option<Option<Placed<u32>>>,
+    cpu_period_us: Option<Option<Placed<u32>>>,
     disk_mib: Option<Option<Placed<u32>>>,
     guest_cmdline: Option<Placed<String>>,
     background: Option<Placed<bool>>,
@@ -73,6 +76,8 @@ impl VmRead {
             pin: Reader::optional(pins(table, pcpus)),
             cpu_weight: table.or(table.integer("cpu_weight", CPU_WEIGHT), DEFAULT_CPU_WEIGHT),
             cgroup: table.or(table.word("cgroup"), Cgroup::Vm),
+            cpu_quota_us: Reader::optional(table.integer("cpu_quota_us", CPU_QUOTA_US)),
+            cpu_period_us: Reader::optional(table.integer("cpu_period_us", CPU_PERIOD_US)),
             disk_mib: Reader::optional(table.integer("disk_mib", DISK_MIB)),
             guest_cmdline: table.or(table.string("guest_cmdline", &CMDLINE), String::new()),
             background: table.or(table.boolean("background"), false),
@@ -81,6 +86,7 @@ impl VmRead {
                 .map(|tables| tables.get_ref().iter().map(WorkloadRead::of).collect()),
         };
         vm.check_placement(table.problems);
+        vm.check_limit(table.problems);
         vm.check_programs(table.problems);
         vm
     }
@@ -102,6 +108,20 @@ impl VmRead {
                     "remove it, or choose \"vm\" or \"vcpu\"",
                 );
             }
+        }
+    }
+
+    fn check_limit(&self, problems: &Problems) {
+        if let (Some(Some(quota)), Some(cgroup)) = (&self.cpu_quota_us, &self.cgroup)
+            && *cgroup.get_ref() == Cgroup::None
+        {
+            let message = "`cpu_quota_us` has no effect with `cgroup = \"none\"`";
+            let label = "remove it, or choose \"vm\" or \"vcpu\"";
+            problems.add(quota.span(), message, label);
+        }
+        if let (Some(None), Some(Some(period))) = (&self.cpu_quota_us, &self.cpu_period_us) {
+            let message = "`cpu_period_us` has no effect without `cpu_quota_us`";
+            problems.add(period.span(), message, "remove it, or add `cpu_quota_us`");
         }
     }
 
@@ -142,6 +162,8 @@ impl VmRead {
             pin: self.pin?.map(Placed::into_inner),
             cpu_weight: self.cpu_weight?.into_inner(),
             cgroup: self.cgroup?.into_inner(),
+            cpu_quota_us: self.cpu_quota_us?.map(Placed::into_inner),
+            cpu_period_us: self.cpu_period_us?.map(Placed::into_inner),
             disk_mib: self.disk_mib?.map(Placed::into_inner),
             guest_cmdline: self.guest_cmdline?.into_inner(),
             background,
@@ -165,7 +187,34 @@ fn check_background(workloads: &[WorkloadRead], problems: &Problems) {
     let Some(first) = workloads.first() else {
         return;
     };
-    if let Some(program) = first
+    check_endless(first, problems);
+    if let Some(Some(limit)) = &first.time_limit_s {
+        let message = "a background VM's workload takes no time limit";
+        problems.add(
+            limit.span(),
+            message,
+            "remove it: the measured VMs bound the run",
+        );
+    }
+}
+
+/// What the host itself runs is load as well. Reads `workload` of its table.
+pub(super) fn host_workloads(host: &Reader<'_>) -> Option<Vec<Workload>> {
+    let tables = host.tables("workload", &keys::HOST_WORKLOAD, LIST_ITEMS);
+    let tables = Reader::optional(tables)?.map(Placed::into_inner);
+    let tables = tables.unwrap_or_default();
+    let read: Vec<WorkloadRead> = tables.iter().map(WorkloadRead::of).collect();
+    for workload in &read {
+        check_endless(workload, host.problems);
+    }
+    read.into_iter()
+        .map(|workload| workload.finish(true))
+        .collect()
+}
+
+/// Reports a program that ends by itself.
+fn check_endless(workload: &WorkloadRead, problems: &Problems) {
+    if let Some(program) = workload
         .program
         .as_ref()
         .filter(|program| !program.get_ref().background)
@@ -176,14 +225,6 @@ fn check_background(workloads: &[WorkloadRead], problems: &Problems) {
         let label = "expected a program that runs until it is stopped".to_owned();
         let note = format!("such programs: {}", names.join(", "));
         problems.push(program.span(), message, label, Some(note));
-    }
-    if let Some(Some(limit)) = &first.time_limit_s {
-        let message = "a background VM's workload takes no time limit";
-        problems.add(
-            limit.span(),
-            message,
-            "remove it: the measured VMs bound the run",
-        );
     }
 }
 
@@ -228,7 +269,11 @@ impl WorkloadRead {
             span: table.span.clone(),
             program: table.need(program),
             args: table.or(args, Vec::new()),
-            time_limit_s: Reader::optional(table.integer("time_limit_s", TIME_LIMIT_S)),
+            time_limit_s: if table.knows("time_limit_s") {
+                Reader::optional(table.integer("time_limit_s", TIME_LIMIT_S))
+            } else {
+                Some(None)
+            },
         }
     }
 

@@ -46,6 +46,10 @@ pub(crate) struct TextSource {
     about: About,
     loss: Loss,
     by_name: HashMap<Vec<u8>, usize>,
+    /// Names as they stand in lines, by event, and the events seen last by [`slot`]: most lines are
+    /// of few events, and comparing a name costs less than hashing it.
+    full_names: Vec<Box<[u8]>>,
+    recent: [usize; SLOTS],
     shapes: Vec<Shape>,
     fields: RefCell<Parsed>,
     /// The first record, read to recognise the format.
@@ -75,6 +79,8 @@ impl TextSource {
             about: About::new(Format::FtraceText),
             loss: Loss::default(),
             by_name: HashMap::new(),
+            full_names: Vec::new(),
+            recent: [0; SLOTS],
             shapes: Vec::new(),
             fields: RefCell::default(),
             waiting: None,
@@ -173,8 +179,19 @@ impl TextSource {
     /// The record of a line; `None` if there are too many different events.
     fn found(&mut self, line: std::ops::Range<usize>, head: Head) -> Option<Found> {
         let full = &self.lines.bytes(line.clone())[head.event.clone()];
-        let event = match self.by_name.get(full) {
-            Some(&event) => event,
+        let slot = slot(full);
+        let recent = self.recent[slot];
+        let known = if self
+            .full_names
+            .get(recent)
+            .is_some_and(|name| **name == *full)
+        {
+            Some(recent)
+        } else {
+            self.by_name.get(full).copied()
+        };
+        let event = match known {
+            Some(event) => event,
             None => {
                 let event = self.about.events.len();
                 if event >= EVENTS_MAX {
@@ -202,9 +219,11 @@ impl TextSource {
                     is_text: true,
                 });
                 self.by_name.insert(full.to_vec(), event);
+                self.full_names.push(full.into());
                 event
             }
         };
+        self.recent[slot] = event;
         Some(Found { line, head, event })
     }
 
@@ -291,6 +310,16 @@ impl TextSource {
         }
         Ok(None)
     }
+}
+
+/// Slots for events seen last.
+const SLOTS: usize = 64;
+
+/// A slot for a name: any will do that tells names of KVM and of the scheduler apart mostly.
+fn slot(name: &[u8]) -> usize {
+    let of = |at: usize| name.get(at).map_or(0, |&byte| usize::from(byte));
+    let (length, middle) = (name.len(), name.len() / 2);
+    (length * 5 + of(length.wrapping_sub(1)) * 3 + of(middle) + of(length * 3 / 4) * 7) % SLOTS
 }
 
 /// A frame of a call chain: `ffffffff8112 schedule+0x1 ([kernel.kallsyms])` set in, or ftrace's

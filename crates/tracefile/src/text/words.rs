@@ -143,22 +143,29 @@ pub(super) fn aliases(event: &str) -> &'static [Alias] {
         .map_or(&[VCPU], |(_, aliases)| aliases)
 }
 
+/// What stands between words: a table, because every byte of KVM's lines is asked.
+const BLANK: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut at = 0;
+    let blanks = b" ,:()|[]\t";
+    while at < blanks.len() {
+        table[blanks[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
+
 /// Pairs of a word and the number behind it, from `from` on.
 pub(super) fn parse(body: &[u8], from: usize, aliases: &[Alias], out: &mut Vec<TextField>) {
     let mut name: Option<(&[u8], bool)> = None;
     let mut at = from;
     while at < body.len() {
         let rest = &body[at..];
-        let blank = |b: &u8| {
-            matches!(
-                b,
-                b' ' | b',' | b':' | b'(' | b')' | b'|' | b'[' | b']' | b'\t'
-            )
-        };
-        if blank(&rest[0]) {
+        if BLANK[usize::from(rest[0])] {
             at += 1;
             continue;
         }
+        let blank = |b: &u8| BLANK[usize::from(*b)];
         let len = rest.iter().position(blank).unwrap_or(rest.len());
         let token = &rest[..len];
         let known = aliases.iter().find(|a| a.word.as_bytes() == token);
