@@ -22,7 +22,7 @@ go to standard output and its exit code is this command's.
 Examples:
   steady host                                        # a shell, in QEMU
   steady host --engine bochs --pcpus 4 --kernel debug
-  steady host --append kvm.shoot4u=deferred --add trace-cmd:/usr/bin/
+  steady host --append kvm.halt_poll_ns=0 --add trace-cmd:/usr/bin/
   echo 'grep -c vmx /proc/cpuinfo' | steady host --engine bochs
   steady host --init test.sh --add fixture.bin:/data/ --limit 5m
   steady host --print                                # the emulator's command line")]
