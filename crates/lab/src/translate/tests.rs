@@ -257,3 +257,19 @@ fn a_seed_moves_waits_and_seeds_of_programs_alike_in_all_variants_and_nothing_el
     };
     assert_eq!(still(of("ipi", 1)), still(of("ipi", 2)));
 }
+
+#[test]
+fn limits_and_the_hosts_own_load_are_in_the_plan() {
+    let folder = "crates/diagnose/tests/known/lab";
+    let of = |name: &str| {
+        let scenario = load(&format!("{folder}/{name}.toml"));
+        plan(&scenario, &scenario.variants[0], 1, false).unwrap()
+    };
+    let limited = of("known-limit");
+    assert_eq!(limited.vms[0].cpu_max_us, Some((30_000, 100_000)));
+    assert!(limited.beside.is_empty());
+    let loaded = of("known-task");
+    assert_eq!(loaded.vms[0].cpu_max_us, None);
+    let expected = ["/usr/bin/hostload", "--name", "backup"];
+    assert_eq!(loaded.beside[0].argv, expected);
+}
