@@ -14,10 +14,10 @@ use crate::engines::{ENGINES, EngineName};
 /// `steady host`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The host boots the kernel of a race, with KVM, on the same engine, with busybox. /usr/bin/steady-vmm
-is the lab's VMM and /lab/bzImage its guests' kernel. A shell has the terminal until it ends; in QEMU
-Ctrl-A X ends the host at once. With --init, or with a script on standard input, the program's words
-go to standard output and its exit code is this command's.
+The host boots the kernel of a race, with KVM, on the same engine, with busybox. The lab's VMM is
+/usr/bin/steady-vmm and its guests' kernel /lab/bzImage. A shell has the terminal until it ends; in
+QEMU Ctrl-A X ends the host at once. With --init, or with a script on standard input, the program's
+words go to standard output and its exit code is this command's.
 
 Examples:
   steady host                                        # a shell, in QEMU
@@ -34,10 +34,12 @@ pub struct Host {
     #[arg(long, value_name = "KERNEL", default_value = "lab")]
     pub kernel: HostKernel,
     /// Physical CPUs.
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(value_parser = value_parser!(u32).range(1..))]
     pub pcpus: u32,
     /// Memory in MiB.
-    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = value_parser!(u32).range(128..))]
+    #[arg(long, value_name = "MIB", default_value_t = 512)]
+    #[arg(value_parser = value_parser!(u32).range(128..))]
     pub memory_mib: u32,
     /// A word more for the kernel's command line; may be given more than once.
     #[arg(long, value_name = "WORD")]
@@ -50,7 +52,8 @@ pub struct Host {
     #[arg(long, value_name = "FILE")]
     pub init: Option<PathBuf>,
     /// Longest time for the program, by the wall.
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "10m")]
+    #[arg(value_parser = humantime::parse_duration)]
     pub limit: Duration,
     /// Write what is booted, print the emulator's command line, and start nothing.
     #[arg(long)]

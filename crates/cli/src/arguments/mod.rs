@@ -224,9 +224,10 @@ pub enum Suite {
 Exit code 5 means that a test of the kernel says another thing on the patched kernel than on the
 stock one, or that a test of this project does not pass on the patched one.
 
-With --suite kvm-unit-tests the programs of that suite, built from your checkout by its own Makefile,
-run in the distribution's QEMU inside the emulated host: on the stock kernel, and on the patched one
-with everything off and with each remedy on. What differs is run again before it is a fault.
+With --suite kvm-unit-tests the programs of that suite, built from your checkout by its own
+Makefile, run in the distribution's QEMU inside the emulated host: on the stock kernel, and on the
+patched one with everything off and with each remedy on. What differs is run again before it is a
+fault.
 
 Examples:
   steady selftest --engine qemu --engine bochs

@@ -270,3 +270,19 @@ fn guests_under_another_hypervisor_are_shown_it_by_our_own_vmm_alone() {
     let said = refused(&small("vmm = \"qemu\"", other));
     assert!(said.contains("use vmm = \"steady\""), "{said}");
 }
+
+#[test]
+fn limits_and_the_hosts_own_load_are_in_the_plan() {
+    let folder = "crates/diagnose/tests/known/lab";
+    let of = |name: &str| {
+        let scenario = load(&format!("{folder}/{name}.toml"));
+        plan(&scenario, &scenario.variants[0], 1, false).unwrap()
+    };
+    let limited = of("known-limit");
+    assert_eq!(limited.vms[0].cpu_max_us, Some((30_000, 100_000)));
+    assert!(limited.beside.is_empty());
+    let loaded = of("known-task");
+    assert_eq!(loaded.vms[0].cpu_max_us, None);
+    let expected = ["/usr/bin/hostload", "--name", "backup"];
+    assert_eq!(loaded.beside[0].argv, expected);
+}

@@ -144,7 +144,6 @@ pub fn run(home: &Home, options: &Options, watcher: &dyn Watcher) -> Result<Repo
 }
 
 /// The tests to run, and those that are not.
-#[expect(clippy::type_complexity, reason = "two lists")]
 fn listed(options: &Options) -> Result<(Vec<UnitTest>, Vec<(String, String)>), LabError> {
     let path = options.tree.join("x86/unittests.cfg");
     let text = fs::read_to_string(&path).map_err(|error| {
@@ -287,7 +286,6 @@ impl Suite<'_> {
     }
 
     /// One boot: what came of it, and whether it came to its end.
-    #[expect(clippy::type_complexity, reason = "what came, and how it ended")]
     fn once(
         &self,
         kernel: &HostKernel,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The script that runs the tests inside the emulated host, and what it says.
 //!
-//! Before each test the remedies' parameters are set anew, so that a mode that a test leaves
-//! something behind in is not met by the next one unnoticed. Left out: the tests' own words, but for
-//! the checks that failed and the last lines where a test did not pass.
+//! Before each test the remedies' parameters are set anew, so that every test meets every mode.
+//! Left out: the tests' own words, but for the checks that failed and the last lines where a test
+//! did not pass.
 
 use std::fmt::Write as _;
 
