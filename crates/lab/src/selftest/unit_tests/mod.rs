@@ -87,7 +87,7 @@ pub struct Report {
     /// One for each test, in the suite's order.
     pub rows: Vec<Row>,
     /// What is run on no kernel: the test and why.
-    pub left_out: Vec<(String, String)>,
+    pub left_out: LeftOut,
     /// What should not be, in one sentence each.
     pub faults: Vec<String>,
 }
@@ -143,8 +143,11 @@ pub fn run(home: &Home, options: &Options, watcher: &dyn Watcher) -> Result<Repo
     })
 }
 
+/// Tests that are run on no kernel, and why.
+type LeftOut = Vec<(String, String)>;
+
 /// The tests to run, and those that are not.
-fn listed(options: &Options) -> Result<(Vec<UnitTest>, Vec<(String, String)>), LabError> {
+fn listed(options: &Options) -> Result<(Vec<UnitTest>, LeftOut), LabError> {
     let path = options.tree.join("x86/unittests.cfg");
     let text = fs::read_to_string(&path).map_err(|error| {
         let tree = options.tree.display();
