@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Does a race of the lab's own runs tell a difference from chance?
 //!
-//! `recorded/` has 24 runs of one variant in each file, each of a seed of its own, made by `steady
-//! run scenarios/two-vms.toml --engine bochs --variant ipi --variant kvm-pv --repetitions 24 --json`
-//! and `recorded/from-result.py`. A race is made of runs drawn from one file, so that its variants
-//! are equal, however long their tails are: the mean of a shootdown under `kvm-pv` is 33 us in one
-//! run and 3.3 ms in another. Left out: that runs of one seed are alike; drawn ones are not, which
-//! makes a difference harder to find.
+//! `recorded/` has 24 runs of one variant in each file, each of a seed of its own, made by
+//! `steady run scenarios/two-vms.toml --engine bochs --variant ipi --variant kvm-pv --repetitions
+//! 24 --json` and `recorded/from-result.py`. A race is made of runs drawn from one file, so that
+//! its variants are equal, however long their tails are: the mean of a shootdown under `kvm-pv` is
+//! 33 us in one run and 3.3 ms in another. Left out: that runs of one seed are alike; drawn ones
+//! are not, which makes a difference harder to find.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
@@ -19,12 +19,12 @@ use steady_measures::{
 use steady_random::Stream;
 
 const RACES: u64 = 200;
-const FILES: [&str; 2] = ["bochs-ipi", "bochs-kvm-pv"];
+const FILES: [&str; 2] = ["bochs-ipi.tsv", "bochs-kvm-pv.tsv"];
 
 /// The metrics of each run of a file.
 fn runs(file: &str) -> Vec<Vec<Metric>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded");
-    let text = std::fs::read_to_string(folder.join(format!("{file}.tsv"))).unwrap();
+    let text = std::fs::read_to_string(folder.join(file)).unwrap();
     let mut runs = Vec::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let words: Vec<&str> = line.split('\t').collect();
