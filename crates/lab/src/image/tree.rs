@@ -187,10 +187,14 @@ pub fn host_to_look_around(
 /// A static shell with its tools.
 const BUSYBOX: &str = "/usr/bin/busybox";
 
-/// Whether a file is a program or a library, by its first bytes.
+/// Whether a file is a program or a library of x86-64, which may need libraries: by class and
+/// machine in its ELF header. Another's, such as a program for a guest, is a file like others.
 fn is_elf(path: &Path) -> Result<bool, LabError> {
     let bytes = fs::read(path).map_err(|error| LabError::io("read", path, error))?;
-    Ok(bytes.starts_with(b"\x7fELF"))
+    let (class_64, machine_x86_64) = (2, [62, 0]);
+    Ok(bytes.starts_with(b"\x7fELF")
+        && bytes.get(4) == Some(&class_64)
+        && bytes.get(18..20) == Some(&machine_x86_64[..]))
 }
 
 /// An archive with one program, to be put behind another archive.
@@ -319,6 +323,22 @@ mod tests {
         assert_eq!(to("a/b.sh"), "root/b.sh");
         assert_eq!(to("a/b.sh:/etc/c"), "etc/c");
         assert_eq!(to("a/b.sh:/data/"), "data/b.sh");
+    }
+
+    #[test]
+    fn only_a_program_of_x86_64_is_asked_for_its_libraries() {
+        let folder = tempfile::tempdir().unwrap();
+        let is = |name: &str, class: u8, machine: u8| {
+            let mut bytes = b"\x7fELF".to_vec();
+            bytes.resize(64, 0);
+            (bytes[4], bytes[18]) = (class, machine);
+            let path = folder.path().join(name);
+            fs::write(&path, bytes).unwrap();
+            is_elf(&path).unwrap()
+        };
+        assert!(is("program", 2, 62));
+        assert!(!is("flat", 1, 3), "a 32-bit program of kvm-unit-tests");
+        assert!(!is("arm", 2, 183));
     }
 
     #[test]
