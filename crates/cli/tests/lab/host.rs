@@ -50,6 +50,16 @@ fn a_script_runs_beside_kvm_on_each_engine_and_its_exit_code_comes_back() {
 }
 
 #[test]
+fn a_second_program_in_the_same_folder_says_its_own_words() {
+    let place = Place::new();
+    for (script, words, code) in [("echo one; exit 1", "one\n", 1), ("echo two", "two\n", 0)] {
+        let output = with_script(host(&place, &[]), script);
+        assert_eq!(text(&output.stdout), words, "{}", text(&output.stderr));
+        assert_eq!(output.status.code(), Some(code));
+    }
+}
+
+#[test]
 fn a_program_that_was_added_finds_its_libraries_and_its_file() {
     let place = Place::new();
     let file = place.path("words");

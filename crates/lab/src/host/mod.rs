@@ -18,7 +18,7 @@ use steady_race::{ThisMachine, check_room};
 
 use crate::artifact::kernel::{self, Build, Choice, Flavor, Kernel, Series};
 use crate::artifact::programs;
-use crate::engine::{Boot, Engine, EngineKind, SERIAL, Start};
+use crate::engine::{Boot, EMULATOR_LOG, EMULATOR_OUT, Engine, EngineKind, SERIAL, STREAM, Start};
 use crate::error::{LabError, RunFault};
 use crate::home::Home;
 use crate::image::tree::{self, Added};
@@ -116,6 +116,10 @@ impl Host {
             .join(options.engine.name());
         fs::create_dir_all(&directory).map_err(|error| LabError::io("make", &directory, error))?;
         check_room(&ThisMachine, &directory)?;
+        // The words of an earlier host would be taken for this one's.
+        for old in [SERIAL, STREAM, EMULATOR_LOG, EMULATOR_OUT] {
+            let _ = fs::remove_file(directory.join(old));
+        }
         let mut engine = options.engine.find(home, watcher)?;
         let ours = programs::ensure(home, watcher)?;
         engine.calibrate(&ours.agent)?;
