@@ -248,14 +248,15 @@ pub struct Selftest {
     /// Engine to run on; may be given more than once.
     #[arg(long, value_parser = EngineName, default_value = ENGINES.0[0].name)]
     pub engine: Vec<&'static Entry>,
-    /// Kernel to run on; may be given more than once.
+    /// Kernel to run on; may be given more than once. With --suite `debug` or `rt` stands for the
+    /// patched kernel, and the stock one runs besides.
     #[arg(long, value_enum, default_values = ["stock", "patched"])]
     pub kernel: Vec<KernelName>,
     /// Folder for the logs, in `selftest/` below it.
     #[arg(short, long, value_name = "FOLDER", default_value = "out")]
     pub out: PathBuf,
-    /// Bound on each kernel's run by the wall clock, in seconds.
-    #[arg(long, value_name = "SECONDS")]
+    /// Bound on each kernel's run by the wall clock, in seconds; tests of a suite have their own.
+    #[arg(long, value_name = "SECONDS", conflicts_with = "suite")]
     pub wall_limit: Option<u64>,
     /// Print the reports as JSON instead of tables.
     #[arg(long)]

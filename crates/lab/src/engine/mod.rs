@@ -202,6 +202,8 @@ pub struct Start {
     pub stdout: &'static str,
     /// File in the run's folder for its standard error.
     pub stderr: &'static str,
+    /// With which exit codes it ends where the host switches itself off or restarts.
+    pub ends_with: &'static [i32],
     /// Files that are of no use once the run has ended well.
     pub scratch: Vec<PathBuf>,
 }

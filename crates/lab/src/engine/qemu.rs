@@ -165,6 +165,7 @@ fn prepare(program: &Path, boot: &Boot<'_>) -> Result<Start, LabError> {
         arguments,
         stdout: EMULATOR_OUT,
         stderr: EMULATOR_OUT,
+        ends_with: &[0],
         scratch: vec![initrd],
     })
 }

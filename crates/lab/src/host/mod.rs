@@ -165,8 +165,7 @@ impl Host {
             .status()
             .map_err(|error| LabError::io("start", &self.start.program, error))?;
         self.remove_scratch();
-        // Bochs ends with 1 when its host restarts.
-        if matches!(status.code(), Some(0 | 1)) {
+        if (status.code()).is_some_and(|code| self.start.ends_with.contains(&code)) {
             return Ok(());
         }
         Err(self.failed(RunFault::EmulatorEnded {

@@ -30,6 +30,7 @@ fn run(
         arguments: words.iter().map(ToString::to_string).collect(),
         stdout: STREAM,
         stderr: EMULATOR_LOG,
+        ends_with: &[0],
         scratch: Vec::<PathBuf>::new(),
     };
     watch::run(&start, folder, bounds, &|_| {})

@@ -67,7 +67,7 @@ pub struct Options {
     pub names: Vec<String>,
     /// Every mode of every remedy, and not only each one's default.
     pub all_modes: bool,
-    /// Configuration of both kernels.
+    /// Configuration of the patched kernel; the stock one has the lab's.
     pub flavor: Flavor,
     /// Folder for the logs, `unit-tests/` below it.
     pub out: PathBuf,
