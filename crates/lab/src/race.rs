@@ -159,6 +159,7 @@ impl<'a> Hosts<'a> {
             archives: &[&booted.archive, &plan],
             cmdline: &cmdline,
             pcpus: self.scenario.host.pcpus,
+            apicv: job.variant.switches.apicv,
             memory_mib: self.scenario.host.memory_mib,
             directory: job.directory,
             terminal: None,

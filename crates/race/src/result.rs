@@ -92,6 +92,9 @@ fn empty(variant: &Variant) -> VariantResult {
     if !variant.switches.ple {
         remedies.push("ple=off".to_owned());
     }
+    if variant.switches.apicv {
+        remedies.push("apicv=on".to_owned());
+    }
     VariantResult {
         name: variant.name.clone(),
         title: variant

@@ -130,6 +130,11 @@ pub struct Pv {
 pub struct Switches {
     /// Pause-loop exiting, where the engine has it.
     pub ple: bool,
+    /// A processor that delivers a guest's interrupts itself: Intel's virtual-interrupt delivery
+    /// and posted interrupts. Where it is not asked for it is not written, so that the digests of
+    /// scenarios are those of before it was there.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub apicv: bool,
     /// KVM's `halt_poll_ns` in nanoseconds; `None`: KVM's own default.
     pub halt_poll_ns: Option<u32>,
 }
@@ -184,6 +189,7 @@ impl Default for Switches {
     fn default() -> Self {
         Self {
             ple: true,
+            apicv: false,
             halt_poll_ns: None,
         }
     }

@@ -123,7 +123,7 @@ fn changes(vms: Vec<String>) -> impl Strategy<Value = BTreeMap<String, VmChange>
 }
 
 fn variant(name: String, vms: Vec<String>) -> impl Strategy<Value = Variant> {
-    let switches = (any::<bool>(), of(0_u32..=1_000_000_000));
+    let switches = (any::<bool>(), any::<bool>(), of(0_u32..=1_000_000_000));
     let remedies = chosen(Registry::default().all().collect(), vms.clone());
     let words = (of(line(20)), cmdline(), cmdline());
     (
@@ -138,7 +138,7 @@ fn variant(name: String, vms: Vec<String>) -> impl Strategy<Value = Variant> {
             move |((title, guest_cmdline, host_cmdline), seen, remedies, pv, switches, vms)| {
                 let (kernel, hypervisor) = seen;
                 let stock = kernel == Kernel::Stock;
-                let (ple, halt_poll_ns) = switches;
+                let (ple, apicv, halt_poll_ns) = switches;
                 Variant {
                     name: name.clone(),
                     title,
@@ -156,7 +156,11 @@ fn variant(name: String, vms: Vec<String>) -> impl Strategy<Value = Variant> {
                     host_cmdline,
                     without: Vec::new(),
                     pv,
-                    switches: Switches { ple, halt_poll_ns },
+                    switches: Switches {
+                        ple,
+                        apicv,
+                        halt_poll_ns,
+                    },
                     vms,
                 }
             },

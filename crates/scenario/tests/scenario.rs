@@ -61,8 +61,12 @@ fn absent_keys_have_the_documented_defaults() {
     );
     assert!(variant.pv.iter().all(|(_, offered)| offered));
     assert_eq!(
-        (variant.switches.ple, variant.switches.halt_poll_ns),
-        (true, None)
+        (
+            variant.switches.ple,
+            variant.switches.apicv,
+            variant.switches.halt_poll_ns
+        ),
+        (true, false, None)
     );
     assert_eq!(scenario.measure.collect, Collect::ALL);
 }

@@ -190,3 +190,38 @@ fn a_relative_output_folder_is_relative_to_where_the_command_was_called() {
     assert!(place.path("here/test/bochs/result.json").is_file());
     assert!(place.path("here/test/report.html").is_file());
 }
+
+#[test]
+fn with_apicv_ipis_reach_a_guest_that_runs_without_vm_exits() {
+    let place = Place::new();
+    let text = format!(
+        "schema = 2\nname = \"test\"\ntitle = \"t\"\nquestion = \"q\"\n\
+         [host]\npcpus = 2\nmemory_mib = 384\ntime_limit_s = 30\n{ONE_VM}\n{}{}",
+        plain("posted", ""),
+        plain("trapped", "host_cmdline = \"kvm_intel.enable_apicv=0\"\n"),
+    );
+    let path = place.path("test.toml");
+    std::fs::write(&path, text).unwrap();
+    ends_well(&place.run(&path, &[]).output().unwrap());
+    let result = place.result("test", "bochs");
+    let count = |variant, name| metric(&result, variant, "shootdown", name);
+    // Each of 50 shootdowns is one IPI to the other vCPU, which computes.
+    let by_ipis = |variant| count(variant, "exits.EXTERNAL_INTERRUPT");
+    for variant in ["posted", "trapped"] {
+        assert!(count(variant, "shootdown.ipis") >= 50, "{variant}");
+    }
+    assert!(
+        by_ipis("trapped") >= by_ipis("posted") + 50,
+        "trapped {}, posted {}",
+        by_ipis("trapped"),
+        by_ipis("posted")
+    );
+}
+
+/// A variant with plain IPIs on a processor with APICv.
+fn plain(name: &str, words: &str) -> String {
+    format!(
+        "[[variant]]\nname = \"{name}\"\n{words}[variant.pv]\ntlb_flush = false\nipi = false\n\
+         [variant.switches]\napicv = true\n"
+    )
+}

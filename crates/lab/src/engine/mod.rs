@@ -25,6 +25,7 @@ pub struct EngineKind {
     description: &'static str,
     clock: Clock,
     most_pcpus: u32,
+    apicv: bool,
     most_memory_mib: Option<u32>,
     silence: Duration,
     retries_lost: Option<&'static str>,
@@ -54,6 +55,12 @@ impl EngineKind {
     #[must_use]
     pub fn most_pcpus(self) -> u32 {
         self.most_pcpus
+    }
+
+    /// Whether it has a processor that delivers a guest's interrupts itself.
+    #[must_use]
+    pub fn has_apicv(self) -> bool {
+        self.apicv
     }
 
     /// Most memory of an emulated host, in MiB, where the emulator itself has a limit.
@@ -182,6 +189,8 @@ pub struct Boot<'a> {
     pub cmdline: &'a str,
     /// Physical CPUs.
     pub pcpus: u32,
+    /// Whether they deliver a guest's interrupts themselves, on an engine that has such ones.
+    pub apicv: bool,
     /// Memory in MiB.
     pub memory_mib: u32,
     /// Folder for what is booted and for the logs.

@@ -25,6 +25,8 @@ pub const KIND: EngineKind = EngineKind {
                   clock is the wall, so runs differ",
     clock: Clock::Wall,
     most_pcpus: 64,
+    // TCG has no AVIC.
+    apicv: false,
     silence: Duration::from_secs(40),
     most_memory_mib: None,
     // It loses a guest or the host now and then.

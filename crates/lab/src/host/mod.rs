@@ -133,6 +133,7 @@ impl Host {
             archives: &[&archive],
             cmdline: &cmdline(&engine, &options.append),
             pcpus: options.pcpus,
+            apicv: false,
             memory_mib: options.memory_mib,
             directory: &directory,
             terminal,

@@ -255,6 +255,7 @@ impl Host<'_> {
             archives: &[self.archive],
             cmdline: &translate::base_cmdline(self.engine),
             pcpus: PCPUS,
+            apicv: false,
             memory_mib: MEMORY_MIB,
             directory: work,
             terminal: None,

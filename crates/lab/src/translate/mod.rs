@@ -58,6 +58,14 @@ pub fn check(scenario: &Scenario, kind: EngineKind, variants: &[&Variant]) -> Re
             let limit = "only steady-vmm shows another; use vmm = \"steady\"";
             return beyond(what, limit.to_owned());
         }
+        if variant.switches.apicv && !kind.has_apicv() {
+            let what = format!("the processor with APICv of variant {}", variant.name);
+            let limit = format!(
+                "the engine {} has none; use --engine bochs, or leave the variant out",
+                kind.name()
+            );
+            return beyond(what, limit);
+        }
         for chosen in &variant.remedies {
             if let Some(limit) = refusal(chosen, scenario.host.vmm) {
                 let wants = format!(

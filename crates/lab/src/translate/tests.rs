@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::engine::bochs;
+use crate::engine::{bochs, qemu};
 
 fn project(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -185,6 +185,20 @@ fn a_remedy_for_some_vms_is_hidden_from_the_others() {
     assert_eq!(hidden("shoot4u = { vms = [] }"), [vec![bit], vec![bit]]);
     assert_eq!(hidden("shoot4u = {}"), [vec![], Vec::<u32>::new()]);
     assert_eq!(hidden(""), [vec![], Vec::<u32>::new()]);
+}
+
+#[test]
+fn apicv_is_refused_on_an_engine_whose_processors_have_none() {
+    let mut scenario = small("", "");
+    scenario.variants[0].switches.apicv = true;
+    let variants: Vec<&Variant> = scenario.variants.iter().collect();
+    check(&scenario, bochs::KIND, &variants).unwrap();
+    let refused = check(&scenario, qemu::KIND, &variants).unwrap_err();
+    let said = refused.to_string();
+    assert!(
+        said.contains("APICv") && said.contains("--engine bochs"),
+        "{said}"
+    );
 }
 
 #[test]

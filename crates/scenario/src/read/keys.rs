@@ -111,7 +111,8 @@ pub(crate) const PV: Place = Place::of(
     ],
 );
 
-pub(crate) const SWITCHES: Place = Place::of("`[variant.switches]`", &["ple", "halt_poll_ns"]);
+pub(crate) const SWITCHES: Place =
+    Place::of("`[variant.switches]`", &["ple", "apicv", "halt_poll_ns"]);
 
 pub(crate) const MEASURE: Place = Place::of("`[measure]`", &["collect"]);
 
