@@ -235,6 +235,27 @@ impl RunResult {
         sha256_hex(&json::compact(&measured))
     }
 
+    /// Leaves only these variants, in this order, so that the first of them is the baseline; a name
+    /// that comes again counts once. The digest stays that of all that was measured.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchVariant`]; the result is then as it was.
+    pub fn choose(&mut self, names: &[String]) -> Result<(), Error> {
+        let mut chosen: Vec<VariantResult> = Vec::new();
+        for name in names {
+            if chosen.iter().any(|variant| variant.name == *name) {
+                continue;
+            }
+            let found = self.variants.iter().find(|variant| variant.name == *name);
+            chosen.push(found.cloned().ok_or_else(|| Error::NoSuchVariant {
+                name: name.clone(),
+                known: self.variants.iter().map(|v| v.name.clone()).collect(),
+            })?);
+        }
+        self.variants = chosen;
+        Ok(())
+    }
+
     /// Sets `measures_digest`. To be called once all measures are in.
     pub fn seal(&mut self) {
         self.measures_digest = self.digest_of_measures();

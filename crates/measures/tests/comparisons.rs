@@ -50,6 +50,36 @@ fn any_variant_can_be_the_baseline() {
 }
 
 #[test]
+fn the_first_of_chosen_variants_is_the_baseline_and_the_digest_stays() {
+    let mut result = with_times(&[&[200], &[10]]);
+    result.seal();
+    let digest = result.measures_digest.clone();
+    let names = ["kvm-pv", "ipi", "kvm-pv"].map(str::to_owned);
+    result.choose(&names).unwrap();
+    let comparison = Comparison::new(&result, None).unwrap();
+    let ratios: Vec<_> = comparison.rows[0].cells.iter().flatten().collect();
+    assert_eq!(
+        (ratios.len(), ratios[0].median, ratios[1].median),
+        (2, 10, 200)
+    );
+    assert_eq!(ratios[1].ratio_permille, Some(20_000));
+    assert_eq!(result.measures_digest, digest);
+}
+
+#[test]
+fn a_chosen_variant_that_is_not_there_leaves_the_result_as_it_was() {
+    let mut result = sample();
+    let error = result
+        .choose(&["ipi".to_owned(), "kvm_pv".to_owned()])
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("the result has ipi, kvm-pv"),
+        "{error}"
+    );
+    assert_eq!(result, sample());
+}
+
+#[test]
 fn an_unknown_baseline_is_answered_with_the_known_ones() {
     let error = Comparison::new(&sample(), Some("kvm_pv")).unwrap_err();
     assert_eq!(

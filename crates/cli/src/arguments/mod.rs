@@ -275,12 +275,16 @@ pub struct Doctor {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  steady report out/two-vms/*/result.json\n  \
+                  steady report out/two-vms/bochs/result.json --variant kvm-pv --variant shoot4u\n  \
                   steady report out/two-vms/bochs/result.json --html page.html"
 )]
 pub struct Report {
     /// Results.
     #[arg(required = true, value_name = "RESULT")]
     pub results: Vec<PathBuf>,
+    /// Only this variant; may be given more than once, and ratios are to the first one given.
+    #[arg(long = "variant", value_name = "NAME")]
+    pub variants: Vec<String>,
     /// Write a self-contained page instead of a table.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,

@@ -13,7 +13,12 @@ use crate::command::colour;
 
 /// Shows the results.
 pub fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
-    let results = load(&arguments.results)?;
+    let mut results = load(&arguments.results)?;
+    if !arguments.variants.is_empty() {
+        for result in &mut results {
+            result.choose(&arguments.variants)?;
+        }
+    }
     match &arguments.html {
         Some(path) => page(&results, path)?,
         None => table(&results, arguments.verbose)?,
