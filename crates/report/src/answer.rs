@@ -197,9 +197,10 @@ fn inverse(ppm: u64) -> u64 {
 }
 
 /// A factor with three digits.
-fn times(ppm: u64) -> String {
+pub(crate) fn times(ppm: u64) -> String {
     match ppm {
-        0..10_000_000 => format!("{}.{:02}", ppm / MILLION, ppm % MILLION / 10_000),
+        0..100_000 => format!("0.{:04}", ppm / 100),
+        100_000..10_000_000 => format!("{}.{:02}", ppm / MILLION, ppm % MILLION / 10_000),
         10_000_000..100_000_000 => format!("{}.{}", ppm / MILLION, ppm % MILLION / 100_000),
         _ => humane::grouped(ppm / MILLION),
     }

@@ -244,10 +244,34 @@ impl Page<'_> {
     fn ratio(&self, cell: Cell, at: usize) -> String {
         match cell.ratio_permille {
             Some(permille) if at != self.comparison.baseline => {
-                format!(" {}", humane::ratio(permille, cell.median))
+                let shown = if pick::judged(cell).is_some() {
+                    "*"
+                } else {
+                    ""
+                };
+                let ratio = humane::ratio(permille, cell.median);
+                format!(" {ratio}{shown}{}", self.interval(cell))
             }
             _ => String::new(),
         }
+    }
+
+    /// The 95 % interval of the ratios of runs with the same seed, in the long table.
+    fn interval(&self, cell: Cell) -> String {
+        let ratio = cell.judgement.and_then(|judgement| judgement.ratio);
+        let ends = ratio.and_then(|ratio| Some((ratio.low_ppm?, ratio.high_ppm?)));
+        match ends {
+            Some((low, high)) if self.options.verbose => {
+                format!(" [{} to {}]", answer::times(low), answer::times(high))
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// Whether any difference is shown not to be chance.
+    fn shows(&self) -> bool {
+        let mut cells = self.comparison.rows.iter().flat_map(|row| &row.cells);
+        cells.any(|cell| cell.and_then(pick::judged).is_some())
     }
 
     fn cell(&self, row: &Row, at: usize, (value, ratio): (usize, usize)) -> String {
@@ -264,6 +288,12 @@ impl Page<'_> {
         let mut words = Vec::new();
         if self.result.variants.len() > 1 {
             words.push(format!("× is the ratio to {baseline}."));
+        }
+        if self.shows() {
+            words.push("* is shown to be more than chance.".to_owned());
+            if self.options.verbose {
+                words.push("In brackets: 95 % interval of the ratio by pairs of runs.".to_owned());
+            }
         }
         words.push(answer::runs(self.result));
         words.push("↓ lower is better, ↑ higher is better.".to_owned());

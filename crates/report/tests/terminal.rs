@@ -93,6 +93,39 @@ fn colour_only_where_asked_and_without_changing_the_text() {
     assert!(!with.contains("\x1b[32m") && with.contains(" ×0.14"));
 }
 
+/// A result whose variants differ alike in each of so many runs.
+fn of_runs(runs: u32) -> steady_measures::RunResult {
+    let mut result = common::bochs();
+    for variant in &mut result.variants {
+        let one = variant.repetitions.remove(0);
+        variant.repetitions = (0..runs)
+            .map(|index| steady_measures::Repetition {
+                index,
+                ..one.clone()
+            })
+            .collect();
+    }
+    result
+}
+
+#[test]
+fn what_is_more_than_chance_is_seen_without_colour_and_with_its_interval() {
+    let marked = " ×0.017*";
+    let many = table(&[of_runs(12)], &Options::default()).unwrap();
+    assert!(
+        many.contains(marked) && many.contains("more than chance"),
+        "{many}"
+    );
+    let few = table(&[of_runs(3)], &Options::default()).unwrap();
+    assert!(!few.contains('*'), "{few}");
+    let verbose = Options {
+        verbose: true,
+        ..plain(200)
+    };
+    let long = table(&[of_runs(12)], &verbose).unwrap();
+    assert!(long.contains(" ×0.017* [0.017"), "{long}");
+}
+
 #[test]
 fn a_name_cannot_command_the_terminal() {
     let mut result = common::bochs();
