@@ -199,11 +199,23 @@ fn inverse(ppm: u64) -> u64 {
 /// A factor with three digits.
 pub(crate) fn times(ppm: u64) -> String {
     match ppm {
-        0..100_000 => format!("0.{:04}", ppm / 100),
-        100_000..10_000_000 => format!("{}.{:02}", ppm / MILLION, ppm % MILLION / 10_000),
-        10_000_000..100_000_000 => format!("{}.{}", ppm / MILLION, ppm % MILLION / 100_000),
-        _ => humane::grouped(ppm / MILLION),
+        0..100_000 => format!("0.{:04}", rounded(ppm, 100)),
+        100_000..10_000_000 => hundredths(rounded(ppm, 10_000)),
+        10_000_000..100_000_000 => {
+            let tenths = rounded(ppm, 100_000);
+            format!("{}.{}", tenths / 10, tenths % 10)
+        }
+        _ => humane::grouped(rounded(ppm, MILLION)),
     }
+}
+
+fn hundredths(count: u64) -> String {
+    format!("{}.{:02}", count / 100, count % 100)
+}
+
+/// How many of `unit` there are, halves up.
+fn rounded(ppm: u64, unit: u64) -> u64 {
+    ppm.saturating_add(unit / 2) / unit
 }
 
 /// What a factor adds, in percent with one digit behind the point.
@@ -213,7 +225,8 @@ fn percent(ppm: u64) -> String {
     } else {
         ("", ppm - MILLION)
     };
-    format!("{sign}{}.{}", beyond / 10_000, beyond % 10_000 / 1_000)
+    let tenths = rounded(beyond, 1_000);
+    format!("{sign}{}.{}", tenths / 10, tenths % 10)
 }
 
 #[cfg(test)]
@@ -233,6 +246,20 @@ mod tests {
             probability_ppm: 7_813,
             verdict,
         }
+    }
+
+    #[test]
+    fn a_factor_is_rounded_and_not_cut() {
+        for (ppm, said) in [
+            (585_900, "0.59"),
+            (12_345, "0.0123"),
+            (9_996_000, "10.00"),
+            (12_360_000, "12.4"),
+            (180_500_000, "181"),
+        ] {
+            assert_eq!(times(ppm), said);
+        }
+        assert_eq!(percent(1_045_670), "4.6");
     }
 
     #[test]
