@@ -150,10 +150,13 @@ impl<'a> Hosts<'a> {
         booted: &Booted,
         step: &dyn Fn(&str),
     ) -> Result<Transcript, Failed> {
-        let plan = translate::plan(self.scenario, job.variant, job.seed, self.options.trace)?;
+        let mut plan = translate::plan(self.scenario, job.variant, job.seed, self.options.trace)?;
+        if booted.checks_itself {
+            translate::hear_guests(&mut plan);
+        }
         let json = serde_json::to_vec(&plan).expect("a plan is plain data");
         let plan = tree::single(PLAN_PATH.trim_start_matches('/'), &json);
-        let cmdline = translate::host_cmdline(&self.engine, job.variant);
+        let cmdline = translate::host_cmdline(&self.engine, job.variant, booted.checks_itself);
         let boot = Boot {
             kernel: &booted.kernel.image,
             archives: &[&booted.archive, &plan],

@@ -331,11 +331,25 @@ pub fn base_cmdline(engine: &Engine) -> String {
     )
 }
 
-/// The command line of the host's kernel.
-pub fn host_cmdline(engine: &Engine, variant: &Variant) -> String {
+/// The word for a kernel that checks itself: with it the console of a kernel that is `quiet` shows
+/// warnings too. Most of what such a kernel finds is printed as one (`KERN_WARNING`, level 4).
+pub const HEAR_WARNINGS: &str = "loglevel=5";
+
+/// The command line of the host's kernel; `checks_itself` as of [`kernel::Kernel`].
+///
+/// [`kernel::Kernel`]: crate::artifact::kernel::Kernel
+pub fn host_cmdline(engine: &Engine, variant: &Variant, checks_itself: bool) -> String {
     let mut words = vec![base_cmdline(engine)];
+    words.extend(checks_itself.then(|| HEAR_WARNINGS.to_owned()));
     words.extend(variant_words(variant, &Registry::default()));
     words.join(" ")
+}
+
+/// Has the guests' kernels show their warnings, if not a variant's own words say otherwise.
+pub fn hear_guests(plan: &mut HostPlan) {
+    for vm in &mut plan.vms {
+        vm.cmdline = format!("{HEAR_WARNINGS} {}", vm.cmdline);
+    }
 }
 
 /// What a variant adds to the command line of the host's kernel.

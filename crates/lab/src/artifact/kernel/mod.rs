@@ -47,6 +47,22 @@ pub struct Kernel {
     pub release: String,
 }
 
+/// How the configuration of a kernel says that it checks the order of its locks, as `debug` and
+/// `rt` do.
+const CHECKS: &str = "CONFIG_PROVE_LOCKING=y";
+
+impl Kernel {
+    /// Whether it looks for its own mistakes: what it warns of is then worth hearing; it is slow.
+    ///
+    /// # Errors
+    /// [`LabError::Io`].
+    pub fn checks_itself(&self) -> Result<bool, LabError> {
+        let config = fs::read_to_string(&self.config)
+            .map_err(|error| LabError::io("read", &self.config, error))?;
+        Ok(config.lines().any(|line| line == CHECKS))
+    }
+}
+
 /// A kernel, built if it is not in the cache.
 ///
 /// # Errors
