@@ -152,7 +152,7 @@ impl<'a> Hosts<'a> {
     ) -> Result<Transcript, Failed> {
         let mut plan = translate::plan(self.scenario, job.variant, job.seed, self.options.trace)?;
         if booted.checks_itself {
-            translate::hear_guests(&mut plan);
+            translate::for_kernel_that_checks(&mut plan);
         }
         let json = serde_json::to_vec(&plan).expect("a plan is plain data");
         let plan = tree::single(PLAN_PATH.trim_start_matches('/'), &json);
@@ -167,8 +167,9 @@ impl<'a> Hosts<'a> {
             terminal: None,
         };
         let start = self.engine.prepare(&boot)?;
+        let slower = booted.checks_itself && self.options.wall_limit.is_none();
         let bounds = Bounds {
-            limit: job.wall_limit,
+            limit: job.wall_limit * if slower { translate::SLOWER } else { 1 },
             silence: self.engine.kind().silence(),
             stop: job.stop,
         };

@@ -122,13 +122,14 @@ impl Hosts<'_> {
     }
 
     fn emulate(&self, job: &Job<'_>, work: &Path) -> Result<(), watch::Failed> {
-        let json = serde_json::to_vec(&super::plan(self.tests, job.seed));
-        let plan = json.expect("a plan is plain data");
-        let plan = tree::single(PLAN_PATH.trim_start_matches('/'), &plan);
+        let mut plan = super::plan(self.tests, job.seed);
         let mut cmdline = translate::base_cmdline(self.engine);
         if job.kernel.checks_itself()? {
             cmdline = format!("{cmdline} {}", translate::HEAR_WARNINGS);
+            translate::for_kernel_that_checks(&mut plan);
         }
+        let json = serde_json::to_vec(&plan).expect("a plan is plain data");
+        let plan = tree::single(PLAN_PATH.trim_start_matches('/'), &json);
         let boot = Boot {
             kernel: &job.kernel.image,
             archives: &[self.archive, &plan],

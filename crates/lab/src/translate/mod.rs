@@ -345,10 +345,21 @@ pub fn host_cmdline(engine: &Engine, variant: &Variant, checks_itself: bool) -> 
     words.join(" ")
 }
 
-/// Has the guests' kernels show their warnings, if not a variant's own words say otherwise.
-pub fn hear_guests(plan: &mut HostPlan) {
+/// How many times as long as elsewhere everything may take on a kernel that checks itself: two to
+/// three times as long was seen.
+pub const SLOWER: u32 = 4;
+
+/// Makes a plan one for kernels that check themselves: guests show their warnings, if a variant's
+/// own words do not say otherwise, and every limit is longer.
+pub fn for_kernel_that_checks(plan: &mut HostPlan) {
+    let longer = |limit_ms: &mut u64| *limit_ms *= u64::from(SLOWER);
+    longer(&mut plan.time_limit_ms);
+    let of_host = plan.programs.iter_mut().chain(&mut plan.beside);
+    of_host.for_each(|program| longer(&mut program.time_limit_ms));
     for vm in &mut plan.vms {
         vm.cmdline = format!("{HEAR_WARNINGS} {}", vm.cmdline);
+        let workloads = vm.workloads.iter_mut();
+        workloads.for_each(|workload| longer(&mut workload.time_limit_ms));
     }
 }
 
