@@ -162,6 +162,7 @@ impl<'a> Hosts<'a> {
             archives: &[&booted.archive, &plan],
             cmdline: &cmdline,
             pcpus: self.scenario.host.pcpus,
+            constant_tsc: booted.kernel.is_preempt_rt()?,
             memory_mib: self.scenario.host.memory_mib,
             directory: job.directory,
             terminal: None,

@@ -135,6 +135,7 @@ impl Host {
             archives: &[&archive],
             cmdline: &cmdline(&engine, &options.append),
             pcpus: options.pcpus,
+            constant_tsc: kernel.is_preempt_rt()?,
             memory_mib: options.memory_mib,
             directory: &directory,
             terminal,

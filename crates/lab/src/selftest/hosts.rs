@@ -135,6 +135,7 @@ impl Hosts<'_> {
             archives: &[self.archive, &plan],
             cmdline: &cmdline,
             pcpus: PCPUS,
+            constant_tsc: job.kernel.is_preempt_rt()?,
             memory_mib: MEMORY_MIB,
             directory: work,
             terminal: None,
