@@ -5,11 +5,12 @@ STEADY = target/release/steady
 OUT ?= out
 
 .DELETE_ON_ERROR:
-.PHONY: evaluate test lint bench clean setup build help
+.PHONY: evaluate test catch lint bench clean setup build help
 
 help:
 	@echo 'make evaluate   simulate hardware coherence (ATTC), then race two-vms on both engines'
 	@echo 'make test       every test, the lab among them'
+	@echo 'make catch      every remedy on kernels that check locks, RCU and memory, and on PREEMPT_RT'
 	@echo 'make lint       formatting, clippy, shell and kernel style, lengths, links, dead files'
 	@echo 'make bench      speed of the lab, the simulator and the trace readers against their promises'
 	@echo 'make clean      remove what was built here (not the cache in ~/.cache/steady)'
@@ -26,6 +27,9 @@ evaluate: setup
 test: build
 	@$(STEADY) build
 	@cargo test --workspace --locked
+
+catch: build
+	@OUT='$(OUT)' setup/catch
 
 lint: setup
 	@lint/run

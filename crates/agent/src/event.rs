@@ -155,6 +155,10 @@ pub struct Window {
     /// Interrupts from one pCPU of the host to another: function calls and reschedules.
     #[serde(default)]
     pub host_ipis: u64,
+    /// The longest time that interrupts were off on a pCPU, in nanoseconds, where the host's kernel
+    /// can tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub irqs_off_max_ns: Option<u64>,
     /// Entries that the kernel's histogram had no room for: counts are a lower bound if not 0.
     pub dropped: u64,
 }

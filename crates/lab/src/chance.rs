@@ -7,7 +7,8 @@
 //!
 //! - how long the host waits before it starts each VM, so that the phases of their ticks move;
 //! - how long it waits before it lets each workload begin, so that it meets other slices;
-//! - the seed of each program that takes one.
+//! - the seed of each program that takes one;
+//! - how long it waits before each selftest, which makes VMs of its own.
 //!
 //! Each draw has a stream of its own, by the names of the VM and of what is drawn: all variants of
 //! one repetition get the same draws, and a VM more or less moves none of the others.
@@ -19,6 +20,9 @@ use steady_random::{Stream, mix, named};
 const START_MOST_US: u32 = 20_000;
 /// Longest wait before a workload begins, in µs: two ticks.
 const BEGIN_MOST_US: u32 = 8_000;
+
+/// Longest wait before a selftest, in µs: five ticks.
+const TEST_MOST_US: u32 = 20_000;
 
 /// The draws of one repetition.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +53,12 @@ impl Chance {
     #[must_use]
     pub fn program_seed(self, vm: &str, index: usize) -> u32 {
         self.stream("program", vm, index).next_u32().max(1)
+    }
+
+    /// Wait before the selftest begins, 0 to 20,000 µs.
+    #[must_use]
+    pub fn test_delay_us(self, test: &str) -> u32 {
+        self.stream("test", test, 0).below(TEST_MOST_US + 1)
     }
 
     fn stream(self, what: &str, vm: &str, index: usize) -> Stream {

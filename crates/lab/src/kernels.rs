@@ -26,6 +26,8 @@ pub struct Booted {
     pub kernel: Kernel,
     /// Its symbols.
     pub symbols: Symbols,
+    /// Whether it checks itself.
+    pub checks_itself: bool,
     /// The host's archive; kernel and guests' archive are in it for the VMMs.
     pub archive: Vec<u8>,
 }
@@ -44,6 +46,7 @@ impl Booted {
         let archive = tree::host(ours, &kernel, guest, needs)?;
         let symbols = Symbols::load(&kernel.system_map)?;
         Ok(Self {
+            checks_itself: kernel.checks_itself()?,
             kernel,
             symbols,
             archive,
@@ -125,6 +128,7 @@ mod tests {
                 release: "6.12.63".to_owned(),
                 system_map,
             },
+            checks_itself: false,
             archive: b"archive".to_vec(),
         }
     }

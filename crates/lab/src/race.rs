@@ -150,23 +150,28 @@ impl<'a> Hosts<'a> {
         booted: &Booted,
         step: &dyn Fn(&str),
     ) -> Result<Transcript, Failed> {
-        let plan = translate::plan(self.scenario, job.variant, job.seed, self.options.trace)?;
+        let mut plan = translate::plan(self.scenario, job.variant, job.seed, self.options.trace)?;
+        if booted.checks_itself {
+            translate::for_kernel_that_checks(&mut plan);
+        }
         let json = serde_json::to_vec(&plan).expect("a plan is plain data");
         let plan = tree::single(PLAN_PATH.trim_start_matches('/'), &json);
-        let cmdline = translate::host_cmdline(&self.engine, job.variant);
+        let cmdline = translate::host_cmdline(&self.engine, job.variant, booted.checks_itself);
         let boot = Boot {
             kernel: &booted.kernel.image,
             archives: &[&booted.archive, &plan],
             cmdline: &cmdline,
             pcpus: self.scenario.host.pcpus,
             apicv: job.variant.switches.apicv,
+            constant_tsc: booted.kernel.is_preempt_rt()?,
             memory_mib: self.scenario.host.memory_mib,
             directory: job.directory,
             terminal: None,
         };
         let start = self.engine.prepare(&boot)?;
+        let slower = booted.checks_itself && self.options.wall_limit.is_none();
         let bounds = Bounds {
-            limit: job.wall_limit,
+            limit: job.wall_limit * if slower { translate::SLOWER } else { 1 },
             silence: self.engine.kind().silence(),
             stop: job.stop,
         };

@@ -31,6 +31,9 @@ pub const DIRECTED_YIELDS_SUCCESSFUL: &str = "stat.directed_yield_successful";
 pub const HOST_IPIS: &str = "host.ipis";
 /// The same, for 1000 shootdowns of the workload.
 pub const HOST_IPIS_PER_1000_SHOOTDOWNS: &str = "host.ipis_per_1000_shootdowns";
+/// The longest time that interrupts were off on a pCPU of the host, whoever had them off, in ns;
+/// only of kernels with the tracer for it.
+pub const HOST_IRQS_OFF_MAX: &str = "host.irqs_off_max";
 /// VM exits for 1000 shootdowns of the workload.
 pub const EXITS_PER_1000_SHOOTDOWNS: &str = "exits_per_1000_shootdowns";
 /// CPU time that the threads of a VM used on the host, in ns.

@@ -56,12 +56,19 @@ static struct kvm_vcpu *add_vcpu(u32 id, void *code)
 
 static void make_vm(void *target_code, void *other_code)
 {
+	struct kvm_lapic_state apic;
 	vm_vaddr_t page, gva;
 
 	vm = vm_create(3);
 	caller = add_vcpu(CALLER_ID, caller_guest_code);
 	target = add_vcpu(TARGET_ID, target_code);
 	other = add_vcpu(OTHER_ID, other_code);
+	/*
+	 * KVM makes its map of APIC ids before a new vCPU is among its vCPUs: the last one is not
+	 * in it until some APIC is set anew, and is left to the caller like an unknown id.
+	 */
+	vcpu_ioctl(other, KVM_GET_LAPIC, &apic);
+	vcpu_ioctl(other, KVM_SET_LAPIC, &apic);
 
 	page = vm_vaddr_alloc_page(vm);
 	request = addr_gva2hva(vm, page);

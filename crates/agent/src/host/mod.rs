@@ -12,6 +12,7 @@ mod beside;
 mod cgroup;
 mod counters;
 mod hist;
+mod irqs_off;
 mod kernel_log;
 mod late;
 mod notes;
@@ -33,6 +34,7 @@ use steady_agent::plan::{HostPlan, PLAN_PATH, VmPlan};
 
 use crate::settle;
 use crate::system::{self, Doing, Failure};
+use irqs_off::IrqsOff;
 use out::Out;
 use race::{Race, expect, prepare_workload};
 use vm::Vm;
@@ -143,10 +145,12 @@ fn run_plan(out: &Out, vms: &mut Vec<Vm>) -> Result<(), Box<Fault>> {
         None => None,
     };
     late::write_parameters().map_err(host_fault)?;
+    let irqs_off = IrqsOff::start(plan.trace.is_some()).map_err(host_fault)?;
     let race = Race {
         out,
         plan: &plan,
         threads: &threads,
+        irqs_off: &irqs_off,
         deadline_ns,
     };
     race.measured(vms)?;

@@ -7,6 +7,7 @@ use steady_agent::plan::WorkloadPlan;
 
 use super::kernel_log::KernelLog;
 use super::out::Out;
+use super::wait_us;
 use crate::program::Running;
 use crate::system::{self, Doing, Failure};
 
@@ -26,6 +27,7 @@ pub fn run(out: &Out, programs: &[WorkloadPlan]) -> Result<(), Failure> {
         })?;
         let before = system::read_trimmed(TAINTED);
         let mut running = Running::prepare(plan.clone(), false)?;
+        wait_us(plan.begin_delay_us);
         running.start().doing(|| format!("start {program}"))?;
         running.wait()?;
         let end = ProgramEnd {

@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 
 use steady_agent::channel::{FromGuest, Output, ToGuest};
-use steady_agent::event::{Event, Fault, FaultKind, WorkloadEnd};
+use steady_agent::event::{Event, Fault, FaultKind, Window, WorkloadEnd};
 use steady_agent::plan::HostPlan;
 
 use super::counters::{self, Threads};
+use super::irqs_off::IrqsOff;
 use super::out::Out;
 use super::vm::Vm;
 use super::{host_fault, wait_us};
@@ -56,6 +57,8 @@ pub struct Race<'a> {
     pub plan: &'a HostPlan,
     /// The threads of every VM.
     pub threads: &'a BTreeMap<String, Threads>,
+    /// How long interrupts are off at a time.
+    pub irqs_off: &'a IrqsOff,
     /// When the whole run is over.
     pub deadline_ns: u64,
 }
@@ -99,6 +102,7 @@ impl Race<'_> {
             })
             .map_err(host_fault)?;
         let before = counters::snapshot(self.plan.collect, self.threads).map_err(host_fault)?;
+        let irqs_off = self.irqs_off.open().map_err(host_fault)?;
         vm.say(&ToGuest::Go)?;
         expect(
             vm,
@@ -106,16 +110,20 @@ impl Race<'_> {
             &format!("the end of {program}"),
             |word| matches!(word, FromGuest::End).then_some(()),
         )?;
+        let irqs_off_max_ns = self.irqs_off.close(irqs_off).map_err(host_fault)?;
         let after = counters::snapshot(self.plan.collect, self.threads).map_err(host_fault)?;
         vm.say(&ToGuest::Report)?;
         let output = self.output(vm, &program)?;
-        let window = Some(counters::window(&before, &after, self.threads));
+        let window = Window {
+            irqs_off_max_ns,
+            ..counters::window(&before, &after, self.threads)
+        };
         self.out
             .event(&Event::End(Box::new(WorkloadEnd {
                 vm: name,
                 index: number,
                 output,
-                window,
+                window: Some(window),
             })))
             .map_err(host_fault)
     }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use steady_lab::artifact::kernel::{Choice, Flavor};
+use steady_lab::artifact::kernel::{Build as BuildOf, Choice, Flavor, Series};
 use steady_race::Entry;
 
 use crate::engines::{ENGINES, EngineName};
@@ -120,7 +120,8 @@ pub struct Run {
     #[arg(long, value_name = "TIME", requires = "until", value_parser = humantime::parse_duration)]
     pub budget: Option<Duration>,
     /// The kernel of hosts and guests: `lab`, `debug` (checks of locks, RCU and memory), `rt`
-    /// (PREEMPT_RT), or the folder of the objects of one that you built, with a `/` in it.
+    /// (PREEMPT_RT), or the folder of the objects of one that you built, with a `/` in it. Exit
+    /// code 5 if a kernel then complains of itself.
     #[arg(long, value_name = "KERNEL")]
     pub kernel: Option<String>,
     /// Only read and check the scenarios.
@@ -209,6 +210,25 @@ pub enum KernelName {
     Debug,
     /// The patched one with PREEMPT_RT.
     Rt,
+    /// The stock one with the checks of `debug`, to compare with it.
+    StockDebug,
+    /// The stock one with PREEMPT_RT.
+    StockRt,
+}
+
+impl KernelName {
+    /// Which kernel that is.
+    pub fn build(self) -> BuildOf {
+        let (series, flavor) = match self {
+            Self::Stock => (Series::Stock, Flavor::Lab),
+            Self::Patched => (Series::Patched, Flavor::Lab),
+            Self::Debug => (Series::Patched, Flavor::Debug),
+            Self::Rt => (Series::Patched, Flavor::Rt),
+            Self::StockDebug => (Series::Stock, Flavor::Debug),
+            Self::StockRt => (Series::Stock, Flavor::Rt),
+        };
+        BuildOf { series, flavor }
+    }
 }
 
 /// Another suite for `steady selftest`.
@@ -222,7 +242,9 @@ pub enum Suite {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Exit code 5 means that a test of the kernel says another thing on the patched kernel than on the
-stock one, or that a test of this project does not pass on the patched one.
+stock one of the same configuration, or fails where that was not run; that a test of this project
+does not pass on the patched one; that a kernel complained of itself; that a host was lost; or that
+a test is not the same in each repetition. Ctrl-C leaves a report of what had ended, with code 130.
 
 With --suite kvm-unit-tests the programs of that suite, built from your checkout by its own
 Makefile, run in the distribution's QEMU inside the emulated host: on the stock kernel, and on the
@@ -231,6 +253,8 @@ fault.
 
 Examples:
   steady selftest --engine qemu --engine bochs
+  steady selftest --engine bochs --repetitions 10
+  steady selftest --kernel stock-debug --kernel debug
   steady selftest --kernel patched kvm_pv_test steal_time
   steady selftest --suite kvm-unit-tests ~/src/kvm-unit-tests --engine bochs
   steady selftest --suite kvm-unit-tests ~/src/kvm-unit-tests smptest apic pcid-enabled")]
@@ -249,9 +273,22 @@ pub struct Selftest {
     #[arg(long, value_parser = EngineName, default_value = ENGINES.0[0].name)]
     pub engine: Vec<&'static Entry>,
     /// Kernel to run on; may be given more than once. With --suite `debug` or `rt` stands for the
-    /// patched kernel, and the stock one runs besides.
+    /// patched kernel, and the stock one of that configuration runs besides.
     #[arg(long, value_enum, default_values = ["stock", "patched"])]
     pub kernel: Vec<KernelName>,
+    /// Run the suite so often on each kernel, each time in a boot of its own, with another seed.
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "suite")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub repetitions: u32,
+    /// Seed of the first repetition, the others' are the next ones: it draws how long the host
+    /// waits before each test, up to 20 ms.
+    #[arg(
+        long,
+        value_name = "SEED",
+        default_value_t = 1,
+        conflicts_with = "suite"
+    )]
+    pub seed: u64,
     /// Folder for the logs, in `selftest/` below it.
     #[arg(short, long, value_name = "FOLDER", default_value = "out")]
     pub out: PathBuf,

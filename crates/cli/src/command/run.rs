@@ -5,6 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
+use steady_lab::measure::complaint::KERNEL_COMPLAINED;
 use steady_measures::RunResult;
 use steady_race::{Options, Until, Watcher, race};
 use steady_scenario::{LoadError, Noted, Scenario};
@@ -13,6 +14,8 @@ use crate::arguments::Run;
 use crate::command::{colour, report};
 use crate::progress::Show;
 
+/// Exit code if a kernel complained of itself where the user chose it.
+const FAULT: u8 = 5;
 /// Most repetitions that `--until` goes on to.
 const MOST_REPETITIONS: u32 = 100;
 
@@ -52,7 +55,19 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     } else {
         report::table(&results, arguments.verbose)?;
     }
-    Ok(ExitCode::SUCCESS)
+    // Who takes another kernel than the lab's wants to know whether it is sound.
+    let wrong = arguments.kernel.is_some() && results.iter().any(complained);
+    Ok(ExitCode::from(if wrong { FAULT } else { 0 }))
+}
+
+/// Whether a kernel of some run complained of itself.
+fn complained(result: &RunResult) -> bool {
+    let variants = result.variants.iter();
+    let mut repetitions = variants.flat_map(|variant| &variant.repetitions);
+    repetitions.any(|repetition| {
+        let mut warnings = repetition.warnings.iter();
+        warnings.any(|warning| warning.code == KERNEL_COMPLAINED)
+    })
 }
 
 /// Loads all scenarios, so that each one's errors are told, not only the first's.

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `steady selftest`: KVM selftests on emulated hosts, stock kernel beside patched.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use steady_lab::artifact::kernel::{Build, Flavor, Series};
+use steady_lab::artifact::kernel::{Build, Flavor};
 use steady_lab::engine::EngineKind;
-use steady_lab::selftest::{self, KernelRun, Options, Outcome, Report, unit_tests};
+use steady_lab::selftest::{self, KernelRun, Options, Outcome, Report, Row, Verdicts, unit_tests};
 use steady_lab::{Home, LabError};
 use steady_race::Entry;
 
@@ -16,6 +17,8 @@ use crate::progress::Show;
 
 /// Exit code if a test says what it should not.
 const FAULTS: u8 = 5;
+/// Exit code if the user stopped the tests.
+const INTERRUPTED: u8 = 130;
 
 /// Runs the tests on every engine asked for; exit code 5 if a report has faults.
 pub fn selftest(arguments: &Selftest) -> anyhow::Result<ExitCode> {
@@ -27,27 +30,25 @@ pub fn selftest(arguments: &Selftest) -> anyhow::Result<ExitCode> {
     let mut reports = Vec::new();
     for entry in &arguments.engine {
         let engine = kind(entry)?;
-        let mut kernels: Vec<Build> = arguments
-            .kernel
-            .iter()
-            .map(|&name| match name {
-                KernelName::Stock => (Series::Stock, Flavor::Lab),
-                KernelName::Patched => (Series::Patched, Flavor::Lab),
-                KernelName::Debug => (Series::Patched, Flavor::Debug),
-                KernelName::Rt => (Series::Patched, Flavor::Rt),
-            })
-            .map(|(series, flavor)| Build { series, flavor })
-            .collect();
+        let kernels = arguments.kernel.iter().map(|name| name.build());
+        let mut kernels: Vec<Build> = kernels.collect();
         kernels.sort();
         kernels.dedup();
         let options = Options {
             engine,
             kernels,
             names: arguments.names.clone(),
+            repetitions: arguments.repetitions,
+            seed: arguments.seed,
             out: arguments.out.clone(),
             wall_limit: arguments.wall_limit.map(Duration::from_secs),
         };
-        reports.push(selftest::run(&home, &options, &show)?);
+        let report = selftest::run(&home, &options, &show)?;
+        let cut = report.partial.is_some();
+        reports.push(report);
+        if cut {
+            break;
+        }
     }
     let mut out = std::io::stdout().lock();
     if arguments.json {
@@ -57,12 +58,13 @@ pub fn selftest(arguments: &Selftest) -> anyhow::Result<ExitCode> {
             table(&mut out, report)?;
         }
     }
+    let cut = reports.iter().any(|report| report.partial.is_some());
     let wrong = reports.iter().any(|report| !report.faults.is_empty());
-    Ok(if wrong {
-        ExitCode::from(FAULTS)
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(ExitCode::from(match (cut, wrong) {
+        (true, _) => INTERRUPTED,
+        (false, true) => FAULTS,
+        (false, false) => 0,
+    }))
 }
 
 fn kind(entry: &Entry) -> Result<EngineKind, LabError> {
@@ -77,11 +79,7 @@ fn unit_tests(home: &Home, arguments: &Selftest, show: &Show) -> anyhow::Result<
     let Some((tree, names)) = arguments.names.split_first() else {
         anyhow::bail!("--suite kvm-unit-tests needs the folder of a checkout of it");
     };
-    let flavor = match arguments.kernel.as_slice() {
-        [.., KernelName::Debug] => Flavor::Debug,
-        [.., KernelName::Rt] => Flavor::Rt,
-        _ => Flavor::Lab,
-    };
+    let flavor = flavor_of_suite(&arguments.kernel)?;
     let mut reports = Vec::new();
     for entry in &arguments.engine {
         let options = unit_tests::Options {
@@ -104,6 +102,21 @@ fn unit_tests(home: &Home, arguments: &Selftest, show: &Show) -> anyhow::Result<
     }
     let wrong = reports.iter().any(|report| !report.faults.is_empty());
     Ok(ExitCode::from(if wrong { FAULTS } else { 0 }))
+}
+
+/// The configuration in which the suite runs, on the stock kernel and on the patched one.
+fn flavor_of_suite(kernels: &[KernelName]) -> Result<Flavor, LabError> {
+    let flavors: BTreeSet<Flavor> = kernels.iter().map(|name| name.build().flavor).collect();
+    let mut flavors = flavors.into_iter();
+    match (flavors.next(), flavors.next()) {
+        (flavor, None) => Ok(flavor.unwrap_or_default()),
+        (Some(one), Some(other)) => Err(LabError::Selftest(format!(
+            "--suite runs in one configuration, and the kernels asked for have two, {} and {}",
+            one.name(),
+            other.name()
+        ))),
+        (None, Some(_)) => unreachable!("the first comes first"),
+    }
 }
 
 fn unit_table(out: &mut impl Write, report: &unit_tests::Report) -> std::io::Result<()> {
@@ -148,35 +161,21 @@ fn outcome(cell: &unit_tests::Cell) -> String {
 }
 
 fn table(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
-    let Some(first) = report.kernels.first() else {
-        return Ok(());
-    };
-    write!(
-        out,
-        "{:36}",
-        format!("{} {}", report.engine, report.engine_version)
-    )?;
-    for run in &report.kernels {
-        write!(out, " {:16}", run.kernel)?;
+    let kernels = report.kernels();
+    let engine = format!("{} {}", report.engine, report.engine_version);
+    write!(out, "{engine:36}")?;
+    for kernel in &kernels {
+        write!(out, " {kernel:20}")?;
     }
     writeln!(out)?;
-    for (at, test) in first.tests.iter().enumerate() {
-        write!(out, "{:36}", test.name)?;
-        for run in &report.kernels {
-            let found = &run.tests[at];
-            let time = format!("{:.2} s", seconds(found.wall_ns));
-            write!(out, " {:4} {time:>9}  ", found.outcome.name())?;
+    for row in &report.tests {
+        write!(out, "{:36}", row.name)?;
+        for verdicts in &row.kernels {
+            write!(out, " {:20}", cell(report, row, verdicts))?;
         }
-        writeln!(out)?;
-        for run in &report.kernels {
-            let found = &run.tests[at];
-            let worth = found.outcome != Outcome::Pass || !found.warnings.is_empty();
-            // What all kernels say alike is said once.
-            let same = at_same_words(report, at);
-            if worth && (!same || std::ptr::eq(run, first)) {
-                words(out, run, at, same)?;
-            }
-        }
+        let mark = if row.unsteady { " unsteady" } else { "" };
+        writeln!(out, "{mark}")?;
+        words(out, report, row, &kernels)?;
     }
     for fault in &report.faults {
         writeln!(out, "FAULT {fault}")?;
@@ -184,30 +183,82 @@ fn table(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
     if report.faults.is_empty() {
         writeln!(out, "all is as it should be")?;
     }
+    if let Some(partial) = &report.partial {
+        writeln!(out, "{partial}")?;
+    }
     Ok(())
 }
 
-fn at_same_words(report: &Report, at: usize) -> bool {
-    report.kernels.iter().all(|run| {
-        let (one, two) = (&run.tests[at], &report.kernels[0].tests[at]);
-        (&one.how, &one.last_words, &one.warnings) == (&two.how, &two.last_words, &two.warnings)
-    })
+/// A test on a kernel: its outcome and time, or how often it had which and the range of its times.
+fn cell(report: &Report, row: &Row, verdicts: &Verdicts) -> String {
+    let runs = report.runs.iter();
+    let of_kernel = runs.filter(|run| run.kernel == verdicts.kernel);
+    let times: Vec<u64> = of_kernel
+        .filter_map(|run| run.named(&row.name))
+        .map(|test| test.wall_ns)
+        .collect();
+    let (Some(&least), Some(&most)) = (times.iter().min(), times.iter().max()) else {
+        return "not run".to_owned();
+    };
+    let said: Vec<&str> = verdicts
+        .outcomes
+        .iter()
+        .flatten()
+        .map(|it| it.name())
+        .collect();
+    if let ([one], 1) = (said.as_slice(), report.repetitions) {
+        let time = format!("{:.2} s", seconds(least));
+        return format!("{one:4} {time:>9}");
+    }
+    let (least, most) = (seconds(least), seconds(most));
+    format!("{}, {least:.2}-{most:.2} s", verdicts.words())
 }
 
-fn words(out: &mut impl Write, run: &KernelRun, at: usize, same: bool) -> std::io::Result<()> {
-    let test = &run.tests[at];
-    let who = if same { "" } else { run.kernel };
-    let text = format!("{who} {}", test.how);
-    if !text.trim().is_empty() {
-        writeln!(out, "      {}", text.trim())?;
+/// What a test that did not pass said, or the kernel under it; what was said before only once.
+fn words(
+    out: &mut impl Write,
+    report: &Report,
+    row: &Row,
+    kernels: &[&str],
+) -> std::io::Result<()> {
+    let mut told: Vec<(Vec<&str>, String)> = Vec::new();
+    for run in &report.runs {
+        let Some(text) = said(run, &row.name) else {
+            continue;
+        };
+        match told.iter_mut().find(|(_, known)| *known == text) {
+            Some((who, _)) if who.contains(&run.kernel) => {}
+            Some((who, _)) => who.push(run.kernel),
+            None => told.push((vec![run.kernel], text)),
+        }
     }
-    for line in test.last_words.lines() {
-        writeln!(out, "      | {line}")?;
-    }
-    for line in &test.warnings {
-        writeln!(out, "      kernel: {line}")?;
+    for (who, text) in told {
+        // What all kernels say alike needs no name.
+        let who = if who == kernels {
+            String::new()
+        } else {
+            who.join(", ")
+        };
+        let text = format!("{who} {text}");
+        for line in text.trim().lines() {
+            writeln!(out, "      {line}")?;
+        }
     }
     Ok(())
+}
+
+fn said(run: &KernelRun, name: &str) -> Option<String> {
+    let test = run.named(name)?;
+    if test.outcome == Outcome::Pass && test.warnings.is_empty() {
+        return None;
+    }
+    let last_words = test.last_words.lines().map(|line| format!("| {line}"));
+    let warnings = test.warnings.iter().map(|line| format!("kernel: {line}"));
+    let lines: Vec<String> = std::iter::once(test.how.clone())
+        .chain(last_words)
+        .chain(warnings)
+        .collect();
+    Some(lines.join("\n"))
 }
 
 /// For display only.

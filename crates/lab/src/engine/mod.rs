@@ -191,6 +191,9 @@ pub struct Boot<'a> {
     pub pcpus: u32,
     /// Whether they deliver a guest's interrupts themselves, on an engine that has such ones.
     pub apicv: bool,
+    /// Whether the processor has to say that its time-stamp counter is constant: KVM of a kernel
+    /// with `PREEMPT_RT` wants that (arch/x86/kvm/x86.c, `kvm_x86_vendor_init()`).
+    pub constant_tsc: bool,
     /// Memory in MiB.
     pub memory_mib: u32,
     /// Folder for what is booted and for the logs.

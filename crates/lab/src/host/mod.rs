@@ -58,8 +58,8 @@ pub struct Options {
 /// Which kernel the host boots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostKernel {
-    /// Without our series, in the lab's configuration.
-    Stock,
+    /// Without our series.
+    Stock(Flavor),
     /// As `steady run --kernel` takes it.
     Patched(Choice),
 }
@@ -68,10 +68,12 @@ impl FromStr for HostKernel {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text == "stock" {
-            return Ok(Self::Stock);
-        }
-        text.parse().map(Self::Patched)
+        let is_stock = |&flavor: &Flavor| {
+            let series = Series::Stock;
+            Build { series, flavor }.name() == text
+        };
+        let stock = Flavor::ALL.into_iter().find(is_stock);
+        stock.map_or_else(|| text.parse().map(Self::Patched), |it| Ok(Self::Stock(it)))
     }
 }
 
@@ -79,7 +81,7 @@ impl HostKernel {
     fn ensure(&self, home: &Home, watcher: &dyn Watcher) -> Result<Kernel, LabError> {
         let build = |series, flavor| Build { series, flavor };
         match self {
-            Self::Stock => kernel::ensure(home, build(Series::Stock, Flavor::Lab), watcher),
+            Self::Stock(flavor) => kernel::ensure(home, build(Series::Stock, *flavor), watcher),
             Self::Patched(Choice::Built(flavor)) => {
                 kernel::ensure(home, build(Series::Patched, *flavor), watcher)
             }
@@ -134,6 +136,7 @@ impl Host {
             cmdline: &cmdline(&engine, &options.append),
             pcpus: options.pcpus,
             apicv: false,
+            constant_tsc: kernel.is_preempt_rt()?,
             memory_mib: options.memory_mib,
             directory: &directory,
             terminal,
@@ -302,7 +305,8 @@ mod tests {
 
     #[test]
     fn the_stock_kernel_and_those_of_a_race_are_kernels_of_a_host() {
-        assert_eq!("stock".parse(), Ok(HostKernel::Stock));
+        assert_eq!("stock".parse(), Ok(HostKernel::Stock(Flavor::Lab)));
+        assert_eq!("stock-rt".parse(), Ok(HostKernel::Stock(Flavor::Rt)));
         assert_eq!(
             "debug".parse(),
             Ok(HostKernel::Patched(Choice::Built(Flavor::Debug)))

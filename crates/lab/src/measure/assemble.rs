@@ -174,6 +174,12 @@ fn workload(
     }
     if let Some(window) = &end.window {
         of_window(context, isa, window, (&end.vm, &workload), made);
+        let irqs_off = window.irqs_off_max_ns.map(|longest_ns| {
+            let value = integer(longest_ns);
+            Metric::new(names::HOST_IRQS_OFF_MAX, Unit::Ns, Better::Lower, value)
+        });
+        made.metrics
+            .extend(irqs_off.map(|metric| metric.in_vm(&end.vm).of_workload(&workload)));
         if context.scenario.measure.collect.contains(&Collect::Exits) {
             let costs = shootdown_costs(window, &end.vm, shootdowns);
             made.metrics.extend(

@@ -2,5 +2,5 @@
 //! From what the emulated host counted to the measures of a repetition.
 
 pub mod assemble;
-mod complaint;
+pub mod complaint;
 pub mod symbol;

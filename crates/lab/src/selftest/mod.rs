@@ -4,44 +4,42 @@
 //! The tests are programs of the host itself: they make VMs of their own. All of a kernel run one
 //! after another in one boot. A test passes with exit code 0, and says with exit code 4 that
 //! what it needs is not there (tools/testing/selftests/kselftest.h, Linux 6.12). Whatever its exit
-//! code, it has failed if the kernel became tainted meanwhile, as by a `WARN`. Left out: a kernel
-//! that panics under a test ends the whole run with an error that names the test.
+//! code, it has failed if the kernel became tainted meanwhile, as by a `WARN`, or complained.
+//!
+//! The suite can be repeated, each time in a boot and with a seed of its own, which draws how long
+//! the host waits before each test ([`Chance::test_delay_us`]). A host that is lost, as by a panic,
+//! is a fault that names the test; what had ended before it counts.
 
+mod hosts;
+mod report;
 pub mod unit_tests;
 mod verdict;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use serde::Serialize;
-use steady_agent::event::Event;
-use steady_agent::plan::{Collect, HostPlan, PLAN_PATH, Vmm, WorkloadPlan};
+use steady_agent::plan::{Collect, HostPlan, Vmm, WorkloadPlan};
 use steady_guest_programs::OWN_DIRECTORY;
-use steady_race::{ThisMachine, check_room, replace};
+use steady_race::{ThisMachine, check_room, seed_of};
 
-use crate::artifact::kernel::{self, Build, Kernel};
+use crate::artifact::kernel::{self, Build, Flavor, Kernel, Series};
 use crate::artifact::programs;
 use crate::artifact::selftests::{self, Selftest};
-use crate::engine::watch::{self, Bounds};
-use crate::engine::{Boot, Engine, EngineKind};
-use crate::error::{LabError, RunFault};
+use crate::chance::Chance;
+use crate::engine::EngineKind;
+use crate::error::LabError;
 use crate::home::Home;
 use crate::image::tree;
 use crate::process::interrupted;
-use crate::translate;
 use crate::watcher::Watcher;
+use hosts::{Hosts, Job};
 
+pub use report::{KernelRun, Report, Row, Verdicts};
 pub use verdict::{Outcome, TestResult};
 
-/// Version of the report's JSON.
-const SCHEMA_VERSION: u32 = 1;
-/// pCPUs of the host: enough to migrate a vCPU and to run two beside each other.
-const PCPUS: u32 = 2;
-/// Memory of the host, in MiB: the image twice while it is unpacked, and the largest test.
-const MEMORY_MIB: u32 = 768;
 /// Wall seconds per second of the tests' limits, beyond a fixed part: emulation is slow.
 const WALL_PER_LIMIT: u32 = 2;
 const WALL_FIXED: Duration = Duration::from_secs(120);
@@ -55,48 +53,24 @@ pub struct Options {
     pub kernels: Vec<Build>,
     /// Names of the tests; all if empty.
     pub names: Vec<String>,
+    /// How often the suite runs on each kernel, at least 1.
+    pub repetitions: u32,
+    /// Seed of the first repetition; that of the others is this and their number.
+    pub seed: u64,
     /// Folder for the logs, `selftest/<engine>-<kernel>` below it.
     pub out: PathBuf,
     /// Bound on the run of one kernel by the wall clock; `None`: by the tests' limits.
     pub wall_limit: Option<Duration>,
 }
 
-/// What one engine's runs brought.
-#[derive(Debug, Serialize)]
-pub struct Report {
-    /// Always `steady.selftest`.
-    pub schema: &'static str,
-    /// Version of the schema.
-    pub version: u32,
-    /// Name of the engine.
-    pub engine: &'static str,
-    /// Its version.
-    pub engine_version: String,
-    /// One for each kernel.
-    pub kernels: Vec<KernelRun>,
-    /// What should not be, in one sentence each; empty if all is well.
-    pub faults: Vec<String>,
-}
-
-/// What the tests did on one kernel.
-#[derive(Debug, Serialize)]
-pub struct KernelRun {
-    /// `stock`, `patched`, and after a hyphen a configuration that is not the lab's.
-    pub kernel: &'static str,
-    /// Its release.
-    pub release: String,
-    /// Folder of the run's logs.
-    pub logs: PathBuf,
-    /// One for each test, in the order of the list.
-    pub tests: Vec<TestResult>,
-}
-
-/// Builds what is missing and runs the tests.
+/// Builds what is missing and runs the tests. After Ctrl-C the report has what there was.
 ///
 /// # Errors
-/// [`LabError::Selftest`] for an unknown name, [`LabError::Run`] if a run did not come to its end,
-/// and what the builds can fail with.
+/// [`LabError::Selftest`] for an unknown name and for kernels that cannot be compared,
+/// [`LabError::Interrupted`] if nothing had ended, and what the builds can fail with.
 pub fn run(home: &Home, options: &Options, watcher: &dyn Watcher) -> Result<Report, LabError> {
+    assert!(options.repetitions > 0, "a report is of something");
+    check_kernels(&options.kernels)?;
     let tests = chosen(selftests::list(home)?, &options.names)?;
     let out = std::path::absolute(&options.out)
         .map_err(|error| LabError::io("find", &options.out, error))?
@@ -108,33 +82,84 @@ pub fn run(home: &Home, options: &Options, watcher: &dyn Watcher) -> Result<Repo
     let ours = programs::ensure(home, watcher)?;
     engine.calibrate(&ours.agent)?;
     let names: Vec<&str> = tests.iter().map(|test| test.name.as_str()).collect();
-    let mut archive = tree::host_alone(&ours, &folder, &names)?;
-    let json = serde_json::to_vec(&plan(&tests)).expect("a plan is plain data");
-    archive.extend(tree::single(PLAN_PATH.trim_start_matches('/'), &json));
+    let archive = tree::host_alone(&ours, &folder, &names)?;
     let mut kernels = Vec::new();
     for &build in &options.kernels {
         kernels.push((build, kernel::ensure(home, build, watcher)?));
     }
-    let host = Host {
+    let jobs = jobs(&kernels, options);
+    let hosts = Hosts {
         engine: &engine,
         archive: &archive,
         tests: &tests,
+        repetitions: options.repetitions,
         limit: options.wall_limit.unwrap_or_else(|| wall_limit(&tests)),
         out: &out,
         watcher,
         ended: AtomicU64::new(0),
-        total: (tests.len() * kernels.len()) as u64,
+        total: (tests.len() * jobs.len()) as u64,
     };
-    let kernels = host.run_all(&kernels)?;
-    watcher.done(&host.what());
-    Ok(Report {
-        schema: "steady.selftest",
-        version: SCHEMA_VERSION,
-        engine: options.engine.name(),
-        engine_version: engine.version(),
-        faults: verdict::faults(&kernels),
-        kernels,
-    })
+    let runs = hosts.run_all(&jobs)?;
+    watcher.done(&hosts.what());
+    if interrupted() && runs.iter().all(|run| run.tests.is_empty()) {
+        return Err(LabError::Interrupted);
+    }
+    let partial = interrupted().then(|| {
+        let (begun, all) = (runs.len(), jobs.len());
+        format!("interrupted: {begun} of {all} runs had begun, and what had ended of them counts")
+    });
+    let known = (options.engine.name(), engine.version());
+    let names: Vec<(String, bool)> = tests
+        .iter()
+        .map(|test| (test.name.clone(), test.own))
+        .collect();
+    Ok(Report::new(
+        known,
+        options.repetitions,
+        &names,
+        runs,
+        partial,
+    ))
+}
+
+/// One boot for each kernel and repetition, the kernels of a repetition behind each other: what
+/// Ctrl-C leaves can then be compared.
+fn jobs<'a>(kernels: &'a [(Build, Kernel)], options: &Options) -> Vec<Job<'a>> {
+    let of = |repetition: u32| {
+        kernels.iter().map(move |(build, kernel)| Job {
+            build: *build,
+            kernel,
+            repetition,
+            seed: seed_of(options.seed, repetition),
+        })
+    };
+    (0..options.repetitions).flat_map(of).collect()
+}
+
+/// Refuses kernels that look like a comparison and are none: other configurations say other things.
+fn check_kernels(kernels: &[Build]) -> Result<(), LabError> {
+    let alone = |series| -> BTreeSet<Flavor> {
+        let of = |wanted| kernels.iter().filter(move |build| build.series == wanted);
+        let other = match series {
+            Series::Stock => Series::Patched,
+            Series::Patched => Series::Stock,
+        };
+        let beside: BTreeSet<Flavor> = of(other).map(|build| build.flavor).collect();
+        let flavors = of(series).map(|build| build.flavor);
+        flavors.filter(|flavor| !beside.contains(flavor)).collect()
+    };
+    let (stock, patched) = (alone(Series::Stock), alone(Series::Patched));
+    let (Some(&stock), Some(&patched)) = (stock.first(), patched.first()) else {
+        return Ok(());
+    };
+    let name = |series, flavor| Build { series, flavor }.name();
+    Err(LabError::Selftest(format!(
+        "the kernel {} cannot be compared with {}, which has another configuration; take {} beside \
+         it, or leave the stock kernel out",
+        name(Series::Patched, patched),
+        name(Series::Stock, stock),
+        name(Series::Stock, patched),
+    )))
 }
 
 fn chosen(all: Vec<Selftest>, names: &[String]) -> Result<Vec<Selftest>, LabError> {
@@ -159,10 +184,11 @@ fn wall_limit(tests: &[Selftest]) -> Duration {
     WALL_FIXED + Duration::from_secs(limits_s.into()) * WALL_PER_LIMIT
 }
 
-fn plan(tests: &[Selftest]) -> HostPlan {
+fn plan(tests: &[Selftest], seed: u64) -> HostPlan {
+    let chance = Chance::new(seed);
     let program = |test: &Selftest| WorkloadPlan {
         program: test.name.clone(),
-        begin_delay_us: 0,
+        begin_delay_us: chance.test_delay_us(&test.name),
         setup: Vec::new(),
         argv: vec![format!("{OWN_DIRECTORY}/{}", test.name)],
         env: BTreeMap::new(),
@@ -185,123 +211,46 @@ fn plan(tests: &[Selftest]) -> HostPlan {
     }
 }
 
-/// What the runs of one engine share.
-struct Host<'a> {
-    engine: &'a Engine,
-    archive: &'a [u8],
-    tests: &'a [Selftest],
-    limit: Duration,
-    out: &'a Path,
-    watcher: &'a dyn Watcher,
-    ended: AtomicU64,
-    total: u64,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Host<'_> {
-    fn what(&self) -> String {
-        format!("selftests on {}", self.engine.kind().name())
+    fn build(series: Series, flavor: Flavor) -> Build {
+        Build { series, flavor }
     }
 
-    /// One after another where the clock is the wall, beside each other where it is not.
-    fn run_all(&self, kernels: &[(Build, Kernel)]) -> Result<Vec<KernelRun>, LabError> {
-        if self.engine.kind().wall_clock() {
-            return kernels.iter().map(|kernel| self.run_one(kernel)).collect();
-        }
-        std::thread::scope(|scope| {
-            let runs: Vec<_> = kernels
-                .iter()
-                .map(|kernel| scope.spawn(|| self.run_one(kernel)))
-                .collect();
-            runs.into_iter()
-                .map(|run| run.join().expect("a run returns its errors"))
-                .collect()
-        })
-    }
-
-    fn run_one(&self, (build, kernel): &(Build, Kernel)) -> Result<KernelRun, LabError> {
-        let name = format!("{}-{}", self.engine.kind().name(), build.name());
-        let work = self.out.join(format!(".{name}-{}", std::process::id()));
-        fs::create_dir_all(&work).map_err(|error| LabError::io("make", &work, error))?;
-        match self.emulate(kernel, &work) {
-            Ok(tests) => {
-                let place = self.out.join(&name);
-                replace(&work, &place)?;
-                Ok(KernelRun {
-                    kernel: build.name(),
-                    release: kernel.release.clone(),
-                    logs: place,
-                    tests,
-                })
-            }
-            Err(watch::Failed::Run(fault)) => {
-                let failed = self.out.join(format!("{name}.failed"));
-                replace(&work, &failed)?;
-                Err(LabError::Run {
-                    variant: format!("selftests, {} kernel", build.name()),
-                    fault: Box::new(fault),
-                    logs: failed,
-                })
-            }
-            Err(watch::Failed::Lab(error)) => {
-                let _ = fs::remove_dir_all(&work);
-                Err(error)
-            }
+    #[test]
+    fn a_stock_kernel_of_another_configuration_is_refused_and_the_right_one_named() {
+        let stock = build(Series::Stock, Flavor::Lab);
+        let debug = build(Series::Patched, Flavor::Debug);
+        let said = check_kernels(&[stock, debug]).unwrap_err().to_string();
+        assert!(said.contains("take stock-debug beside it"), "{said}");
+        let stock_debug = build(Series::Stock, Flavor::Debug);
+        let patched = build(Series::Patched, Flavor::Lab);
+        for sound in [
+            &[stock_debug, debug][..],
+            &[debug],
+            &[stock],
+            &[stock, patched, debug],
+        ] {
+            assert!(check_kernels(sound).is_ok(), "{sound:?}");
         }
     }
 
-    fn emulate(&self, kernel: &Kernel, work: &Path) -> Result<Vec<TestResult>, watch::Failed> {
-        let boot = Boot {
-            kernel: &kernel.image,
-            archives: &[self.archive],
-            cmdline: &translate::base_cmdline(self.engine),
-            pcpus: PCPUS,
-            apicv: false,
-            memory_mib: MEMORY_MIB,
-            directory: work,
-            terminal: None,
+    #[test]
+    fn the_same_seed_waits_the_same_before_each_test_and_another_otherwise() {
+        let test = |name: &str| Selftest {
+            name: name.to_owned(),
+            limit_s: 1,
+            own: false,
         };
-        let start = self.engine.prepare(&boot)?;
-        let step = |text: &str| {
-            if text.ends_with(" ended") {
-                let ended = self.ended.fetch_add(1, Ordering::Relaxed) + 1;
-                self.watcher.progress(&self.what(), ended, self.total);
-            }
+        let tests = [test("a"), test("b"), test("c")];
+        let waits = |seed| -> Vec<u32> {
+            let plan = plan(&tests, seed);
+            plan.programs.iter().map(|it| it.begin_delay_us).collect()
         };
-        let bounds = Bounds {
-            limit: self.limit,
-            silence: self.engine.kind().silence(),
-            stop: &interrupted,
-        };
-        let ended = watch::run(&start, work, bounds, &step);
-        for path in &start.scratch {
-            let _ = fs::remove_file(path);
-        }
-        let transcript = ended?;
-        if interrupted() {
-            return Err(LabError::Interrupted.into());
-        }
-        let mut results = Vec::new();
-        for (_, event) in &transcript.events {
-            let Event::ProgramEnd(end) = event else {
-                continue;
-            };
-            let Some(test) = self.tests.iter().find(|test| test.name == end.program) else {
-                let text = format!("the host ran `{}`, which it was not told to", end.program);
-                return Err(RunFault::Stream(text, String::new()).into());
-            };
-            let log = work.join(format!("{}.log", test.name));
-            let text = format!("{}{}", end.output.stdout, end.output.stderr);
-            fs::write(&log, text).map_err(|error| LabError::io("write", &log, error))?;
-            results.push(verdict::judge(test, end));
-        }
-        if results.len() != self.tests.len() {
-            let text = format!(
-                "{} of {} tests were reported",
-                results.len(),
-                self.tests.len()
-            );
-            return Err(RunFault::Stream(text, String::new()).into());
-        }
-        Ok(results)
+        assert_eq!(waits(1), waits(1));
+        assert_ne!(waits(1), waits(2));
+        assert!(waits(1)[0] != waits(1)[1], "each test has its own");
     }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From how a test ended to what it says, and from two kernels' results to what should not be.
+//! From how a test ended to what it says.
 
 use serde::Serialize;
+use steady_agent::complaint::complaint;
 use steady_agent::event::ProgramEnd;
 
-use super::KernelRun;
 use crate::artifact::selftests::Selftest;
 use crate::process::last_lines;
 
@@ -14,7 +14,7 @@ const SKIP: i32 = 4;
 const LAST_WORDS: usize = 6;
 
 /// What a test says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// What it tests is right.
@@ -26,6 +26,9 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::Pass, Self::Skip, Self::Fail];
+
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -54,6 +57,8 @@ pub struct TestResult {
     pub last_words: String,
     /// What the kernel warned of meanwhile.
     pub warnings: Vec<String>,
+    /// Those of them that say that something is wrong with it.
+    pub complaints: Vec<String>,
 }
 
 /// What the end of a test says.
@@ -67,9 +72,16 @@ pub fn judge(test: &Selftest, end: &ProgramEnd) -> TestResult {
         (false, None, Some(signal)) => (Outcome::Fail, format!("signal {signal}")),
         (false, None, None) => (Outcome::Fail, "an unknown end".to_owned()),
     };
-    if end.tainted {
+    let complaints: Vec<String> = (end.warnings.iter())
+        .filter_map(|line| complaint(line).map(str::to_owned))
+        .collect();
+    let wrongs = [
+        (end.tainted, "the kernel became tainted"),
+        (!complaints.is_empty(), "the kernel complained"),
+    ];
+    for (_, wrong) in wrongs.into_iter().filter(|(is, _)| *is) {
         outcome = Outcome::Fail;
-        how = format!("{how}; the kernel became tainted");
+        how = format!("{how}; {wrong}");
         how = how.trim_start_matches("; ").to_owned();
     }
     let text = format!("{}\n{}", output.stdout.trim(), output.stderr.trim());
@@ -85,50 +97,22 @@ pub fn judge(test: &Selftest, end: &ProgramEnd) -> TestResult {
         how,
         last_words,
         warnings: end.warnings.clone(),
+        complaints,
     }
 }
 
-/// What should not be: a kernel's test that says another thing on the patched kernel than on the
-/// stock one, or fails where only one kernel was run; a test of ours that does not pass on the
-/// patched kernel, or does more than skip on the stock one.
-pub fn faults(kernels: &[KernelRun]) -> Vec<String> {
-    let mut faults = Vec::new();
-    for run in kernels {
-        for test in &run.tests {
-            let stock = run.kernel.starts_with("stock");
-            let wrong = match (test.own, stock) {
-                (true, true) => test.outcome != Outcome::Skip,
-                (true, false) => test.outcome != Outcome::Pass,
-                (false, _) => kernels.len() == 1 && test.outcome == Outcome::Fail,
-            };
-            if wrong {
-                let outcome = test.outcome.name();
-                faults.push(format!(
-                    "{}: {outcome} on the {} kernel",
-                    test.name, run.kernel
-                ));
-            }
-        }
+/// That a test was running when its host was lost.
+pub fn lost(test: &Selftest, how: &str) -> TestResult {
+    TestResult {
+        name: test.name.clone(),
+        own: test.own,
+        outcome: Outcome::Fail,
+        wall_ns: 0,
+        how: format!("the host was lost while it ran: {how}"),
+        last_words: String::new(),
+        warnings: Vec::new(),
+        complaints: Vec::new(),
     }
-    let Some((first, others)) = kernels.split_first() else {
-        return faults;
-    };
-    for other in others {
-        for (one, two) in first.tests.iter().zip(&other.tests) {
-            assert_eq!(one.name, two.name, "every kernel runs the same tests");
-            if !one.own && one.outcome != two.outcome {
-                faults.push(format!(
-                    "{}: {} on the {} kernel, {} on the {} kernel",
-                    one.name,
-                    one.outcome.name(),
-                    first.kernel,
-                    two.outcome.name(),
-                    other.kernel
-                ));
-            }
-        }
-    }
-    faults
 }
 
 #[cfg(test)]
@@ -159,20 +143,6 @@ mod tests {
         }
     }
 
-    fn run(kernel: &'static str, own: bool, outcome: Outcome) -> KernelRun {
-        let test = TestResult {
-            outcome,
-            own,
-            ..end(exit(0), false)
-        };
-        KernelRun {
-            kernel,
-            release: String::new(),
-            logs: "x".into(),
-            tests: vec![test],
-        }
-    }
-
     #[test]
     fn exit_codes_limits_and_taints_say_what_kselftest_says() {
         assert_eq!(end(exit(0), false).outcome, Outcome::Pass);
@@ -190,30 +160,25 @@ mod tests {
     }
 
     #[test]
-    fn a_kernels_test_is_at_fault_where_the_two_kernels_differ() {
-        use Outcome::{Fail, Pass, Skip};
-        let both =
-            |stock, patched| faults(&[run("stock", false, stock), run("patched", false, patched)]);
-        assert_eq!(both(Pass, Pass), Vec::<String>::new());
-        assert_eq!(both(Fail, Fail), Vec::<String>::new());
-        assert_eq!(
-            both(Pass, Skip),
-            ["some_test: pass on the stock kernel, skip on the patched kernel"]
-        );
-        assert_eq!(
-            faults(&[run("stock", false, Fail)]),
-            ["some_test: fail on the stock kernel"]
-        );
-    }
-
-    #[test]
-    fn a_test_of_ours_must_pass_patched_and_skip_stock() {
-        use Outcome::{Pass, Skip};
-        let both = |stock, patched| {
-            faults(&[run("stock", true, stock), run("patched", true, patched)]).len()
+    fn a_test_under_which_the_kernel_complains_has_failed_whatever_it_says() {
+        let test = Selftest {
+            name: "some_test".into(),
+            limit_s: 9,
+            own: false,
         };
-        assert_eq!(both(Skip, Pass), 0);
-        assert_eq!(both(Skip, Skip), 1);
-        assert_eq!(both(Pass, Pass), 1);
+        let lines = ["kvm: a word", "WARNING: suspicious RCU usage"];
+        let warned = judge(
+            &test,
+            &ProgramEnd {
+                program: test.name.clone(),
+                output: exit(0),
+                warnings: lines.map(str::to_owned).into(),
+                tainted: false,
+            },
+        );
+        assert_eq!(warned.outcome, Outcome::Fail);
+        assert_eq!(warned.how, "the kernel complained");
+        assert_eq!(warned.complaints, [lines[1]]);
+        assert_eq!(warned.warnings, lines);
     }
 }

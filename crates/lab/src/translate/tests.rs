@@ -300,3 +300,17 @@ fn limits_and_the_hosts_own_load_are_in_the_plan() {
     let expected = ["/usr/bin/hostload", "--name", "backup"];
     assert_eq!(loaded.beside[0].argv, expected);
 }
+
+#[test]
+fn a_kernel_that_checks_itself_is_heard_in_its_guests_and_has_eight_times_as_long() {
+    let scenario = small("", "");
+    let variant = &scenario.variants[0];
+    let plain = plan(&scenario, variant, 1, false).unwrap();
+    let mut slow = plain.clone();
+    for_kernel_that_checks(&mut slow);
+    assert_eq!(slow.vms[0].cmdline, "loglevel=5 of-a");
+    assert_eq!(slow.time_limit_ms, 8 * plain.time_limit_ms);
+    let limit_ms = |plan: &HostPlan| plan.vms[1].workloads[0].time_limit_ms;
+    assert!(limit_ms(&plain) > 0, "a measured program has a limit");
+    assert_eq!(limit_ms(&slow), 8 * limit_ms(&plain));
+}

@@ -104,6 +104,7 @@ fn window() -> Window {
         length_ns: 2000,
         vms: BTreeMap::from([("a".to_owned(), counted), ("b".to_owned(), background)]),
         host_ipis: 5,
+        irqs_off_max_ns: None,
         dropped: 0,
     }
 }
@@ -197,6 +198,19 @@ fn what_the_host_spends_is_told_by_a_thousand_shootdowns() {
     assert_eq!(per_1000, Some(250));
     let per_1000 = a(steady_measures::names::EXITS_PER_1000_SHOOTDOWNS);
     assert_eq!(per_1000, Some(2000));
+}
+
+#[test]
+fn the_longest_time_without_interrupts_is_told_where_the_kernel_can_tell_and_is_never_0_for_none() {
+    let key = format!("a/shootdown/{}", steady_measures::names::HOST_IRQS_OFF_MAX);
+    let made = of(&[up(), end("a", "", Some(window()))]).unwrap();
+    assert_eq!(value(&made, &key), None);
+    let traced = Window {
+        irqs_off_max_ns: Some(731_000),
+        ..window()
+    };
+    let made = of(&[up(), end("a", "", Some(traced))]).unwrap();
+    assert_eq!(value(&made, &key), Some(731_000));
 }
 
 #[test]

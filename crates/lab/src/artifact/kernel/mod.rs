@@ -47,6 +47,35 @@ pub struct Kernel {
     pub release: String,
 }
 
+/// How the configuration of a kernel says that it checks the order of its locks, as `debug` and
+/// `rt` do.
+const CHECKS: &str = "CONFIG_PROVE_LOCKING=y";
+const PREEMPT_RT: &str = "CONFIG_PREEMPT_RT=y";
+
+impl Kernel {
+    /// Whether it looks for its own mistakes: what it warns of is then worth hearing; it is slow.
+    ///
+    /// # Errors
+    /// [`LabError::Io`].
+    pub fn checks_itself(&self) -> Result<bool, LabError> {
+        self.is_configured(CHECKS)
+    }
+
+    /// Whether it is fully preemptible.
+    ///
+    /// # Errors
+    /// [`LabError::Io`].
+    pub fn is_preempt_rt(&self) -> Result<bool, LabError> {
+        self.is_configured(PREEMPT_RT)
+    }
+
+    fn is_configured(&self, wanted: &str) -> Result<bool, LabError> {
+        let config = fs::read_to_string(&self.config)
+            .map_err(|error| LabError::io("read", &self.config, error))?;
+        Ok(config.lines().any(|line| line == wanted))
+    }
+}
+
 /// A kernel, built if it is not in the cache.
 ///
 /// # Errors

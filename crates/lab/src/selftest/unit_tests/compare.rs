@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the unit tests say of one kernel beside the other.
 //!
-//! A test is the same where outcome and failed checks are. One that differs is run a second time; a
-//! column is at fault where neither of its runs says what one of the stock kernel's says.
+//! A test is the same where outcome, failed checks and the kernel's complaints are. One that is not
+//! is run a second time; a column is at fault where neither of its runs says what one of the stock
+//! kernel's says.
 
 use std::collections::BTreeSet;
 
@@ -10,6 +11,7 @@ use serde::Serialize;
 
 use super::config::UnitTest;
 use super::script::Cell;
+use crate::selftest::report::alike;
 
 /// One test under every setting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -40,6 +42,7 @@ impl Row {
 struct Said<'a> {
     outcome: &'static str,
     failed: &'a [String],
+    complaints: BTreeSet<String>,
 }
 
 impl<'a> Said<'a> {
@@ -47,6 +50,7 @@ impl<'a> Said<'a> {
         Self {
             outcome: cell.outcome.name(),
             failed: &cell.failed,
+            complaints: alike(&cell.complaints),
         }
     }
 }
@@ -80,6 +84,15 @@ pub fn settle(rows: &mut [Row], columns: &[String], second: &[Cell]) {
     }
 }
 
+/// How a run ended, and the first complaint of the kernel.
+fn words_of(cell: &Cell) -> String {
+    let outcome = cell.outcome.name();
+    match cell.complaints.first() {
+        None => outcome.to_owned(),
+        Some(first) => format!("{outcome} (the kernel complained: {first})"),
+    }
+}
+
 /// What should not be.
 pub fn faults(rows: &[Row], columns: &[String]) -> Vec<String> {
     let mut faults = Vec::new();
@@ -88,11 +101,10 @@ pub fn faults(rows: &[Row], columns: &[String]) -> Vec<String> {
         for (at, column) in columns.iter().enumerate().skip(1) {
             if row.column_differs(at) {
                 let words = |at: usize| {
-                    let names: Vec<&str> =
-                        row.runs[at].iter().map(|run| run.outcome.name()).collect();
-                    match names.as_slice() {
+                    let runs: Vec<String> = row.runs[at].iter().map(words_of).collect();
+                    match runs.as_slice() {
                         [] => "not run".to_owned(),
-                        names => names.join(", then "),
+                        runs => runs.join(", then "),
                     }
                 };
                 faults.push(format!(
@@ -120,6 +132,7 @@ mod tests {
             outcome,
             failed: failed.iter().map(|&one| one.to_owned()).collect(),
             last_words: Vec::new(),
+            complaints: Vec::new(),
         }
     }
 
@@ -147,6 +160,25 @@ mod tests {
             let (rows, columns) = table(&[stock, patched]);
             assert_eq!(faults(&rows, &columns).len(), 1);
         }
+    }
+
+    #[test]
+    fn a_complaint_that_the_stock_kernel_does_not_have_is_a_fault() {
+        let complains = |setting, complaint: &str| Cell {
+            complaints: vec![complaint.to_owned()],
+            ..cell(setting, UnitOutcome::Pass, &[])
+        };
+        let (one, two) = (
+            "BUG: sleeping function at x.c:1",
+            "BUG: sleeping function at x.c:22",
+        );
+        let (rows, columns) = table(&[complains("stock", one), complains("off", two)]);
+        assert!(faults(&rows, &columns).is_empty());
+        let stock = cell("stock", UnitOutcome::Pass, &[]);
+        let (rows, columns) = table(&[stock, complains("off", one)]);
+        let said =
+            format!("a: pass on the stock kernel, pass (the kernel complained: {one}) with off");
+        assert_eq!(faults(&rows, &columns), [said]);
     }
 
     #[test]

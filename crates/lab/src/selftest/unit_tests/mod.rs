@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs kvm-unit-tests on emulated hosts: the stock kernel beside the patched one, there with each
-//! remedy switched on before each test.
+//! Runs kvm-unit-tests on emulated hosts: the stock kernel beside the patched one of the same
+//! configuration, there with each remedy switched on before each test.
 //!
 //! The suite is the user's own checkout, built by its own configure and make into our folder; the
 //! distribution's QEMU runs its programs inside the host. A difference between kernels is run again
@@ -19,7 +19,7 @@ use std::time::Duration;
 use serde::Serialize;
 use steady_remedies::Registry;
 
-use crate::artifact::kernel::{Choice, Flavor};
+use crate::artifact::kernel::{Build, Choice, Flavor, Series};
 use crate::engine::EngineKind;
 use crate::error::LabError;
 use crate::home::Home;
@@ -32,7 +32,8 @@ pub use compare::Row;
 pub use config::UnitTest;
 pub use script::{Cell, Setting, UnitOutcome};
 
-const SCHEMA_VERSION: u32 = 1;
+/// 2: complaints of the kernel.
+const SCHEMA_VERSION: u32 = 2;
 const BUILD_LIMIT: Duration = Duration::from_secs(20 * 60);
 /// pCPUs of the host: as many vCPUs as most tests have.
 const PCPUS: u32 = 2;
@@ -67,7 +68,7 @@ pub struct Options {
     pub names: Vec<String>,
     /// Every mode of every remedy, and not only each one's default.
     pub all_modes: bool,
-    /// Configuration of the patched kernel; the stock one has the lab's.
+    /// Configuration of both kernels.
     pub flavor: Flavor,
     /// Folder for the logs, `unit-tests/` below it.
     pub out: PathBuf,
@@ -82,7 +83,7 @@ pub struct Report {
     pub version: u32,
     /// Name of the engine.
     pub engine: &'static str,
-    /// `stock`, then the patched kernel's settings.
+    /// The stock kernel by its name, then the patched one's settings.
     pub columns: Vec<String>,
     /// One for each test, in the suite's order.
     pub rows: Vec<Row>,
@@ -107,11 +108,17 @@ pub fn run(home: &Home, options: &Options, watcher: &dyn Watcher) -> Result<Repo
     };
     let settings = settings(options.all_modes);
     let stock = Setting {
-        name: "stock".to_owned(),
+        name: Build {
+            series: Series::Stock,
+            flavor: options.flavor,
+        }
+        .name()
+        .to_owned(),
         parameters: Vec::new(),
     };
+    let on_stock = HostKernel::Stock(options.flavor);
     let all: Vec<&UnitTest> = tests.iter().collect();
-    let mut cells = suite.cells(&HostKernel::Stock, &all, std::slice::from_ref(&stock))?;
+    let mut cells = suite.cells(&on_stock, &all, std::slice::from_ref(&stock))?;
     let patched = HostKernel::Patched(Choice::Built(options.flavor));
     cells.extend(suite.cells(&patched, &all, &settings)?);
     let columns: Vec<String> = std::iter::once(&stock)
@@ -128,7 +135,7 @@ pub fn run(home: &Home, options: &Options, watcher: &dyn Watcher) -> Result<Repo
         .collect();
     if !again.is_empty() {
         watcher.say(&format!("{} tests differ and are run again", again.len()));
-        let mut second = suite.cells(&HostKernel::Stock, &again, std::slice::from_ref(&stock))?;
+        let mut second = suite.cells(&on_stock, &again, std::slice::from_ref(&stock))?;
         second.extend(suite.cells(&patched, &again, &settings)?);
         compare::settle(&mut rows, &columns, &second);
     }
@@ -299,7 +306,7 @@ impl Suite<'_> {
         let of_tests =
             Duration::from_secs(limits_s.into()) * u32::try_from(settings.len()).unwrap_or(1);
         let name = match kernel {
-            HostKernel::Stock => "stock",
+            HostKernel::Stock(_) => "stock",
             HostKernel::Patched(_) => "patched",
         };
         let host = Host::prepare(

@@ -3,9 +3,11 @@
 //!
 //! Before each test the remedies' parameters are set anew, so that every test meets every mode.
 //! Left out: the tests' own words, but for the checks that failed and the last lines where a test
-//! did not pass.
+//! did not pass, and what the host's kernel complained of before the first.
 
 use std::fmt::Write as _;
+
+use steady_agent::complaint::complaint;
 
 use super::config::UnitTest;
 
@@ -13,6 +15,8 @@ use super::config::UnitTest;
 const MARK: &str = "steady-unit:";
 /// Most failed checks that are told of a test.
 const MOST_FAILED: u32 = 30;
+/// Most warnings of the host's kernel that are read of a test.
+const MOST_WARNED: u32 = 400;
 
 /// How the kernel is set while a test runs: `module.parameter` and value, in order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -90,6 +94,8 @@ pub struct Cell {
     pub failed: Vec<String>,
     /// Its last words, where it did not pass.
     pub last_words: Vec<String>,
+    /// What the host's kernel complained of meanwhile.
+    pub complaints: Vec<String>,
 }
 
 /// The script for `tests`, each under every one of `settings`.
@@ -99,6 +105,7 @@ pub fn script(tests: &[&UnitTest], settings: &[Setting]) -> Vec<u8> {
     let mut text = format!(
         "#!/bin/sh\n{}",
         r#"
+dmesg -c >/dev/null
 set_to() {
 	echo "$2" >"/sys/module/${1%%.*}/parameters/${1#*.}" || echo "MARK unset $1"
 }
@@ -116,11 +123,13 @@ run() {
 	code=$?
 	grep '^FAIL' /tmp/words | head -n MOST | tr -d '\r' | sed 's/^/MARK failed /'
 	[ $code = 1 ] || tail -n 4 /tmp/words | tr -d '\r' | sed 's/^/MARK said /'
+	dmesg -c -r | grep '^<[0-4]>' | head -n WARNED | sed 's/^<[0-9]>/MARK warned /'
 	echo "MARK end $code"
 }
 "#
     )
     .replace("MARK", MARK)
+    .replace("WARNED", &MOST_WARNED.to_string())
     .replace("MOST", &MOST_FAILED.to_string());
     for test in tests {
         for setting in settings {
@@ -174,6 +183,7 @@ pub fn cells(said: &[u8]) -> Result<Vec<Cell>, String> {
                 outcome: UnitOutcome::LostHost,
                 failed: Vec::new(),
                 last_words: Vec::new(),
+                complaints: Vec::new(),
             });
             continue;
         }
@@ -183,6 +193,7 @@ pub fn cells(said: &[u8]) -> Result<Vec<Cell>, String> {
         match what {
             "failed" => cell.failed.push(rest.to_owned()),
             "said" => cell.last_words.push(rest.to_owned()),
+            "warned" => cell.complaints.extend(complaint(rest).map(str::to_owned)),
             "unset" => return Err(format!("the host has no parameter {rest}")),
             "end" => {
                 let code = rest.trim().parse();
@@ -239,11 +250,15 @@ mod tests {
     #[test]
     fn what_the_script_says_becomes_cells_and_an_unended_test_is_lost() {
         let said = b"noise\nsteady-unit: begin a off\nsteady-unit: failed FAIL: x\n\
-                     steady-unit: said last\nsteady-unit: end 3\nsteady-unit: begin b off\nboom\n";
+                     steady-unit: said last\n\
+                     steady-unit: warned [    1.5] WARNING: suspicious RCU usage\n\
+                     steady-unit: warned [    1.6] kvm: a word\nsteady-unit: end 3\n\
+                     steady-unit: begin b off\nboom\n";
         let cells = cells(said).unwrap();
         assert_eq!(cells[0].outcome, UnitOutcome::Fail);
         assert_eq!(cells[0].failed, ["FAIL: x"]);
         assert_eq!(cells[0].last_words, ["last"]);
+        assert_eq!(cells[0].complaints, ["WARNING: suspicious RCU usage"]);
         assert_eq!(cells[1].outcome, UnitOutcome::LostHost);
     }
 
