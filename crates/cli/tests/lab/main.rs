@@ -10,6 +10,7 @@ mod fault;
 mod host;
 mod interrupt;
 mod race;
+mod selftest;
 mod shoot4u;
 mod support;
 mod unit_tests;
