@@ -331,6 +331,7 @@ fn values(event: &Event) -> (&'static str, Option<VcpuId>, BTreeMap<&'static str
                 FlushKind::Current => 2,
                 FlushKind::Guest => 3,
                 FlushKind::NewAsid => 4,
+                FlushKind::Vmrun => 5,
             };
             let tag = tag.map_or(0, u64::from);
             who(vcpu, &[("tag", tag), ("pcpu", place(pcpu)), ("kind", kind)]);
