@@ -211,3 +211,6 @@ void __init kvm_shoot4u_guest_init(void)
 	static_branch_enable(&shoot4u_used);
 	pr_info("TLB shootdowns are carried out by the host\n");
 }
+	/* As PV TLB flush: on CPUs of their own, vCPUs answer interrupts at once, without an exit. */
+	if (kvm_para_has_hint(KVM_HINTS_REALTIME) || boot_cpu_has(X86_FEATURE_MWAIT))
+		return;
