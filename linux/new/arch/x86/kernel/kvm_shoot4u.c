@@ -16,6 +16,9 @@
  *
  * Page tables are freed by RCU, as the host sends no interrupt that a lockless walker holds off.
  * Shootdowns of kernel addresses are not covered: x86 has no paravirtual operation for them.
+ * Kernels that leave CPUs in mm_cpumask until a flush finds them with another mm (trim_cpumask) do
+ * not find them here: they are neither named nor interrupted, and cost a look at each flush.
+ *
  */
 #define pr_fmt(fmt) "shoot4u: " fmt
 
