@@ -124,7 +124,7 @@ fn a_dropped_request_is_caught() {
 
 #[test]
 fn an_asid_looked_for_where_the_vcpu_is_loaded_is_caught() {
-    // It takes a vCPU that is loaded elsewhere, served, and back before it entered: few hosts show it.
+    // It takes a vCPU that is loaded elsewhere, served, and back before it entered: few show it.
     let used = [Mode::Deferred, Mode::Eager].map(|mode| caught(Isa::Svm, mode, Fault::AsidAtLoad));
     assert!(used.iter().all(|used| *used > 0), "{used:?}");
 }

@@ -146,7 +146,8 @@ static inline void unpin(void)
 }
 
 /*
- * Runs a vCPU with a signal pending: KVM serves its requests, and leaves before the guest is entered.
+ * Runs a vCPU with a signal pending: KVM serves its requests, and leaves before the guest is
+ * entered.
  */
 static inline void run_without_entry(struct kvm_vcpu *vcpu)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How the host carries out the Shoot4U hypercall, beyond its contract: that nobody is kept from MMIO,
- * what it may do with interrupts off and to other pCPUs, and where it looks for a vCPU's entries.
+ * How the host carries out the Shoot4U hypercall, beyond its contract: that nobody is kept from
+ * MMIO, what it may do with interrupts off and to other pCPUs, and where it looks for a vCPU's
+ * entries.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -58,7 +59,7 @@ static void test_mmio_in_a_flood(void)
 		usleep(1000);
 	alone = seconds() - start;
 
-	/* A planted fault makes it so that there is always a call; a flood, only that it is likely. */
+	/* With the planted fault there is always a call; with a flood alone it is likely. */
 	if (!try_parameter(SHOOT4U_FAULT_PARAMETER, "always-revoked"))
 		pr_info("  this kernel has no planted faults\n");
 	flooding = start_thread(vcpu_thread_body, other);
@@ -173,7 +174,7 @@ static void test_many_targets(void)
 	try_parameter(TRACING "events/kvm_shoot4u/enable", "0");
 }
 
-/* However many VMs there are, a pCPU takes a bounded number of interrupts for vCPUs that do not run. */
+/* A pCPU takes a bounded number of interrupts for vCPUs that do not run, of all VMs together. */
 static void test_interrupts_of_two_vms(void)
 {
 	struct kvm_vcpu *callers[2];
@@ -239,7 +240,7 @@ static void test_moved_without_entry(void)
 		if (i == 0)
 			TEST_ASSERT(try_events(), "clearing the trace");
 		run_to_sync(target);
-		/* Whoever invalidates, it must be of this vCPU, and on the pCPU with the entries. */
+		/* Whoever invalidates must do so on the pCPU with the entries. */
 		TEST_ASSERT(count_events("vcpu 65 ", "pcpu 0 kind ") ||
 			    count_events("kvm_shoot4u_invalidate: ", "pcpu 0 range "),
 			    "%s: the target entered with its old entries", modes[i]);

@@ -206,7 +206,7 @@ static void test_targets(void)
 	kvm_vm_free(vm);
 }
 
-/* A target whose APIC is off is left to the caller: nothing can be sent to it by its id, and yet it may run. */
+/* A target whose APIC is off is left to the caller: it cannot be named by its id, and may run. */
 static void test_apic_off(void)
 {
 	make_vm(syncing_guest_code, syncing_guest_code);

@@ -104,7 +104,8 @@ static inline s64 call(void)
 /* Makes the call, which must return @ret and leave the record as it is. */
 static inline void expect(const char *what, s64 ret)
 {
-	u64 refused = vcpu_stat(caller, "shoot4u_refused"), calls = vcpu_stat(caller, "shoot4u_calls");
+	u64 refused = vcpu_stat(caller, "shoot4u_refused");
+	u64 calls = vcpu_stat(caller, "shoot4u_calls");
 	u8 *before = malloc(getpagesize());
 	s64 got;
 

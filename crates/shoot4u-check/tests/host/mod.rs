@@ -219,20 +219,26 @@ impl Host {
         }
     }
 
+    /// KVM tells of a flush of its own.
+    fn flushed(&mut self, p: usize, v: usize, kind: FlushKind) {
+        let (vcpu, tag) = (self.vcpus[v].id, Some(self.vcpus[v].tag));
+        let pcpu = Some(u32::try_from(p).unwrap());
+        self.say(
+            p,
+            Event::Flush {
+                vcpu,
+                pcpu,
+                kind,
+                tag,
+            },
+        );
+    }
+
     fn enter(&mut self, p: usize, v: usize) {
-        let (vcpu, pcpu) = (self.vcpus[v].id, Some(u32::try_from(p).unwrap()));
+        let vcpu = self.vcpus[v].id;
         if std::mem::take(&mut self.vcpus[v].flush) {
             self.tlb.remove(&(p, self.vcpus[v].tag));
-            let (kind, tag) = (FlushKind::All, Some(self.vcpus[v].tag));
-            self.say(
-                p,
-                Event::Flush {
-                    vcpu,
-                    pcpu,
-                    kind,
-                    tag,
-                },
-            );
+            self.flushed(p, v, FlushKind::All);
         }
         if std::mem::take(&mut self.vcpus[v].request) {
             for range in std::mem::take(&mut self.vcpus[v].queue) {
@@ -258,7 +264,6 @@ impl Host {
 
     /// As `svm_vcpu_run`: behind the event of the entry.
     fn run_svm(&mut self, p: usize, v: usize) {
-        let (vcpu, pcpu) = (self.vcpus[v].id, Some(u32::try_from(p).unwrap()));
         if self.vcpus[v].ran != Some(p) {
             self.vcpus[v].generation = 0;
         }
@@ -273,29 +278,11 @@ impl Host {
             self.vcpus[v].generation = generation;
             self.vcpus[v].tag = next;
             self.tlb.remove(&(p, next));
-            let (kind, tag) = (FlushKind::NewAsid, Some(next));
-            self.say(
-                p,
-                Event::Flush {
-                    vcpu,
-                    pcpu,
-                    kind,
-                    tag,
-                },
-            );
+            self.flushed(p, v, FlushKind::NewAsid);
         }
         if std::mem::take(&mut self.vcpus[v].flush_next) {
             self.tlb.remove(&(p, self.vcpus[v].tag));
-            let (kind, tag) = (FlushKind::Vmrun, Some(self.vcpus[v].tag));
-            self.say(
-                p,
-                Event::Flush {
-                    vcpu,
-                    pcpu,
-                    kind,
-                    tag,
-                },
-            );
+            self.flushed(p, v, FlushKind::Vmrun);
         }
     }
 

@@ -8,10 +8,10 @@
  * a note in its steal time, which costs no hypercall. What is named here is everybody else, among
  * them the vCPUs that are preempted without the mark.
  *
- * A target's tlb_gen stays behind the flush that the host did for it. Alone this would turn its next
- * flush of a range into one of everything, as generations are missing. So whoever had the host do it
- * leaves a note, and the target counts what is noted without a gap when it begins a shootdown itself.
- * A note that is lost costs a flush that was not needed.
+ * A target's tlb_gen stays behind the flush that the host did for it. Alone this would turn its
+ * next flush of a range into one of everything, as generations are missing. So whoever had the host
+ * do it leaves a note, and the target counts what is noted without a gap when it begins a shootdown
+ * itself. A note that is lost costs a flush that was not needed.
  *
  * A target between reading tlb_gen and loading CR3 in switch_mm_irqs_off() has its old entries
  * invalidated under all PCIDs, and walks page tables that were changed before the call.
@@ -154,7 +154,7 @@ static bool shoot4u_is_noted(u64 ctx_id, u64 tlb_gen)
 			       want.both) == want.both;
 }
 
-/* Counts as done what the host flushed for this CPU, before it flushes itself. Interrupts are off. */
+/* Counts as done what the host flushed for this CPU, before it flushes itself, interrupts off. */
 static void shoot4u_catch_up(const struct flush_tlb_info *info)
 {
 	u16 asid = this_cpu_read(cpu_tlbstate.loaded_mm_asid);
@@ -272,7 +272,7 @@ void __init kvm_shoot4u_guest_init(void)
 	if (shoot4u_disabled || !kvm_para_has_feature(KVM_FEATURE_SHOOT4U) ||
 	    num_possible_cpus() == 1)
 		return;
-	/* As PV TLB flush: on CPUs of their own, vCPUs answer interrupts at once, without an exit. */
+	/* As PV TLB flush: on CPUs of their own vCPUs answer interrupts at once. */
 	if (kvm_para_has_hint(KVM_HINTS_REALTIME) || boot_cpu_has(X86_FEATURE_MWAIT))
 		return;
 	/* The host could not read the calls. */

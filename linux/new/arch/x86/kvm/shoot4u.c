@@ -57,13 +57,13 @@ enum shoot4u_action {
 
 /*
  * An interrupt for a vCPU that is not in the guest takes time from whoever runs there. A VM may
- * cause so many of them in about a millisecond, and a pCPU takes as many from all VMs together; what
- * is asked for beyond is deferred.
+ * cause so many of them in about a millisecond, and a pCPU takes as many from all VMs together;
+ * what is asked for beyond is deferred.
  */
 static uint shoot4u_ipis_per_ms __read_mostly = 64;
 module_param(shoot4u_ipis_per_ms, uint, 0644);
 
-/* How long a call that is carried out with interrupts off waits for kicked vCPUs, in microseconds. */
+/* How long a call with interrupts off waits for kicked vCPUs, in microseconds. */
 static uint shoot4u_fast_us __read_mostly = 100;
 module_param(shoot4u_fast_us, uint, 0644);
 
@@ -81,7 +81,7 @@ struct shoot4u_run {
 	u32 first;
 	u32 bits;
 	u64 call;
-	u64 until;			/* when interrupts have been off for too long; 0: they are on */
+	u64 until;			/* when interrupts were off for too long; 0: they are on */
 	enum kvm_shoot4u_mode mode;
 	DECLARE_BITMAP(eager, KVM_SHOOT4U_MAX_WORDS * 64);
 	DECLARE_BITMAP(kicked, KVM_SHOOT4U_MAX_WORDS * 64);

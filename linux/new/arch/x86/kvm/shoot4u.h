@@ -102,8 +102,8 @@ static inline void kvm_shoot4u_translating(struct kvm_vcpu *vcpu)
 /*
  * Whether what the CPU translated before it left the guest, the address of a page fault and the
  * bytes of the instruction, is not to be used in its emulation: a call revoked something since. KVM
- * then walks the guest's page tables as for any other instruction. To run the instruction again would
- * do as well, but for ever where calls come all the time.
+ * then walks the guest's page tables as for any other instruction. To run the instruction again
+ * would do as well, but for ever where calls come all the time.
  */
 static inline bool kvm_shoot4u_emulating(struct kvm_vcpu *vcpu, int emulation_type)
 {

@@ -29,7 +29,7 @@ static int shoot4u_mode __read_mostly = KVM_SHOOT4U_DEFERRED;
 static uint shoot4u_ceiling __read_mostly = 33;
 module_param(shoot4u_ceiling, uint, 0644);
 
-/* Targets of a call that is carried out with interrupts off; with more it takes KVM's usual path. */
+/* Most targets of a call with interrupts off; with more it takes KVM's usual path. */
 static uint shoot4u_fast_targets __read_mostly = 64;
 module_param(shoot4u_fast_targets, uint, 0644);
 
@@ -229,7 +229,7 @@ static fastpath_t shoot4u_fastpath(struct kvm_vcpu *vcpu)
 					      record.head.words * sizeof(u64));
 		pagefault_enable();
 	}
-	/* The usual path may fault pages in, and wait longer. To make the call again is harmless. */
+	/* The usual path may fault pages in, and wait. To make the call again is harmless. */
 	if (left < 0 || failed)
 		return EXIT_FASTPATH_NONE;
 

@@ -129,8 +129,8 @@ TRACE_EVENT(kvm_shoot4u_done,
 );
 
 /*
- * One of KVM's own flushes, in the thread of the vCPU, with the tag that it has from then on. Those of
- * kind "vmrun" are done by the VMRUN that follows, for this tag or for all.
+ * One of KVM's own flushes, in the thread of the vCPU, with the tag that it has from then on. Those
+ * of kind "vmrun" are done by the VMRUN that follows, for this tag or for all.
  */
 TRACE_EVENT(kvm_shoot4u_flush,
 	TP_PROTO(struct kvm_vcpu *vcpu, u32 tag, int pcpu, u8 kind),
