@@ -25,8 +25,9 @@ struct Open {
 struct Run {
     vcpu: VcpuId,
     entered: Seen,
-    /// Nothing was recorded on the pCPU since `kvm_entry`. SVM takes a new ASID behind that event,
-    /// so the entry is judged only when the next event of the pCPU shows that it did not.
+    /// Nothing was recorded on the pCPU since `kvm_entry`. SVM takes a new ASID, or has its own
+    /// flushed, behind that event, so the entry is judged only when the next event of the pCPU
+    /// shows that it did not.
     entering: bool,
 }
 

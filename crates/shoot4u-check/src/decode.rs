@@ -262,6 +262,7 @@ fn shoot4u(f: &Fields<'_, '_>) -> Result<Option<Event>, Error> {
                 2 => FlushKind::Current,
                 3 => FlushKind::Guest,
                 4 => FlushKind::NewAsid,
+                5 => FlushKind::Vmrun,
                 other => return Err(f.wrong("kind", other, "1 to 4")),
             },
             tag: match f.record.event.field("tag") {

@@ -131,13 +131,15 @@ pub enum FlushKind {
     Guest,
     /// A new ASID was taken: what the old one tagged is out of reach.
     NewAsid,
+    /// Done by the VMRUN that follows: what the ASID tags on this pCPU.
+    Vmrun,
 }
 
 impl FlushKind {
     /// True if surely nothing that the vCPU cached on the pCPU before can be used afterwards.
     #[must_use]
     pub fn is_whole(self) -> bool {
-        matches!(self, Self::All | Self::NewAsid)
+        matches!(self, Self::All | Self::NewAsid | Self::Vmrun)
     }
 
     fn text(self) -> &'static str {
@@ -146,6 +148,7 @@ impl FlushKind {
             Self::Current => "the current root",
             Self::Guest => "the current guest context",
             Self::NewAsid => "new ASID",
+            Self::Vmrun => "by VMRUN",
         }
     }
 }

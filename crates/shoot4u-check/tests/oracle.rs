@@ -38,6 +38,7 @@ fn fault() -> impl Strategy<Value = Fault> {
         Fault::WrongVpid,
         Fault::DropRequest,
         Fault::ShortRange,
+        Fault::AsidAtLoad,
     ])
 }
 
@@ -119,6 +120,13 @@ fn a_wrong_tag_is_caught() {
 fn a_dropped_request_is_caught() {
     assert!(caught(Isa::Vmx, Mode::Deferred, Fault::DropRequest) >= 10);
     assert!(caught(Isa::Svm, Mode::Deferred, Fault::DropRequest) >= 10);
+}
+
+#[test]
+fn an_asid_looked_for_where_the_vcpu_is_loaded_is_caught() {
+    // It takes a vCPU that is loaded elsewhere, served, and back before it entered: few show it.
+    let used = [Mode::Deferred, Mode::Eager].map(|mode| caught(Isa::Svm, mode, Fault::AsidAtLoad));
+    assert!(used.iter().all(|used| *used > 0), "{used:?}");
 }
 
 #[test]

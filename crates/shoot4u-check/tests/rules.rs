@@ -250,6 +250,21 @@ fn svm_takes_a_new_asid_behind_the_entry_event() {
 }
 
 #[test]
+fn svm_flushes_its_asid_behind_the_entry_event() {
+    let mut trace = ran();
+    trace.revoke(1, true).enter(1, B);
+    trace.flush(1, B, FlushKind::Vmrun, Some(2)).exit(1, B);
+    assert_eq!(trace.verdict(), Verdict::Holds);
+}
+
+#[test]
+fn a_request_served_elsewhere_does_not_serve_the_pcpu_that_the_vcpu_comes_back_to() {
+    let mut trace = ran();
+    trace.revoke(1, false).invalidate(0, 2, 0x1000, 0x3000);
+    assert_eq!(trace.enter(1, B).exit(1, B).verdict(), Verdict::Violated);
+}
+
+#[test]
 fn flushes_that_may_miss_entries_do_not_clear() {
     for kind in [FlushKind::Current, FlushKind::Guest] {
         let mut trace = ran();

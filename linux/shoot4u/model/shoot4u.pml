@@ -13,7 +13,10 @@
  * hypercall's arguments, and translations evicted from the TLB for want of room, as keeping them is
  * worse.
  *
- * Chosen by -D, see ./check: VCPUS, PCPUS, CALLERS, QUEUE, EAGER, LARGE, FAULT_..., LIVENESS.
+ * With SVM a vCPU has a new tag when it enters on another pCPU than it entered last, not when it is
+ * loaded there, and a flush of everything waits for the VMRUN; else it is VMX.
+ *
+ * Chosen by -D, see ./check: VCPUS, PCPUS, CALLERS, QUEUE, EAGER, SVM, LARGE, FAULT_..., LIVENESS.
  */
 #ifndef VCPUS
 #define VCPUS	2
@@ -62,6 +65,10 @@ byte on[VCPUS];
 byte owner[PCPUS];
 byte cpu[VCPUS];		/* vcpu->cpu; loaded_vmcs->cpu, but while loading */
 bit loading[VCPUS];		/* in vcpu_load(), before the store to vcpu->cpu */
+#ifdef SVM
+byte ran[VCPUS];		/* vmcb01.cpu: where it entered last */
+bit flush_next[VCPUS];		/* everything goes by the next VMRUN */
+#endif
 bit fixed[VCPUS];		/* preemption is off */
 bit irqs_off[VCPUS];
 bit in_guest[VCPUS];
@@ -143,10 +150,40 @@ bit late_translating[VCPUS];
 	:: d_step { v < VCPUS && LOADED(v) && !fixed[v] -> owner[on[v]] = NOBODY; on[v] = NOWHERE }
 #define FINISH_LOAD(v) \
 	:: d_step { v < VCPUS && loading[v] -> cpu[v] = on[v]; loading[v] = 0 }
-#ifdef FAULT_SKIP_MIGRATED
+#if defined(SVM)
+#define MOVED(v, p)	0
+#elif defined(FAULT_SKIP_MIGRATED)
 #define MOVED(v, p)	(cpu[v] == NOWHERE)
 #else
-#define MOVED(v, p)	(cpu[v] != p)	/* vmx_vcpu_load_vmcs(), pre_svm_run() */
+#define MOVED(v, p)	(cpu[v] != p)	/* vmx_vcpu_load_vmcs() */
+#endif
+
+/* Where a vCPU's entries are: shoot4u_pcpu(). */
+#if defined(SVM) && !defined(FAULT_ASID_AT_LOAD)
+#define PLACE(v)	ran[v]
+#else
+#define PLACE(v)	cpu[v]
+#endif
+
+/* kvm_shoot4u_serve() for everything, or for entries that are not on this pCPU. */
+#ifdef SVM
+#define FLUSH_ALL(v)	flush_next[v] = 1
+#else
+#define FLUSH_ALL(v)	FLUSH_WHOLE(on[v], v)
+#endif
+
+/* pre_svm_run(), and the VMRUN. */
+#ifdef SVM
+#define ENTER(v) \
+	if \
+	:: ran[v] != on[v] || flush_next[v] -> DROP(on[v], v, 3) \
+	:: else \
+	fi; \
+	ran[v] = on[v]; \
+	flush_next[v] = 0; \
+	in_guest[v] = 1
+#else
+#define ENTER(v)	in_guest[v] = 1
 #endif
 #define LOAD(v, p) \
 	:: d_step { \
@@ -188,7 +225,7 @@ end:
 /* shoot4u_here() for one target: only entries of vCPUs that were here last are of interest. */
 #define HERE(p, i, t) \
 	if \
-	:: (eager[i] & BIT(t)) && cpu[t] == p -> FLUSH_HERE(p, t, RANGE(i)) \
+	:: (eager[i] & BIT(t)) && PLACE(t) == p -> FLUSH_HERE(p, t, RANGE(i)) \
 	:: else \
 	fi
 #if VCPUS > 2
@@ -248,6 +285,14 @@ end:
 #define TRANSLATES(t)	(translating[t])
 #endif
 
+/* kvm_shoot4u_emulated(): what was translated has been used. */
+#define EMULATED	DRAIN_TRANSLATING; translating[me] = 0
+#ifdef FAULT_LOWER_EARLY
+#define BEFORE_USE	EMULATED
+#else
+#define BEFORE_USE	skip
+#endif
+
 #define LEAVE_GUEST \
 	in_guest[me] = 0; DRAIN_MODE; mode[me] = OUTSIDE; irqs_off[me] = 0; fixed[me] = 0
 /* An eager call defers what kvm.shoot4u_ipis_per_ms forbids. */
@@ -256,12 +301,18 @@ end:
 #else
 #define LIMITED(t)	1
 #endif
-#ifdef COUNT_FIRST
-#define MAY_QUEUE(t)	(LIMITED(t) && !TRANSLATES(t))
-#define MAY_AIM(t)	(!TRANSLATES(t))
+/* Its entries are not where it is loaded: never eager. */
+#if defined(SVM) && !defined(FAULT_ASID_AT_LOAD)
+#define APART(t)	(PLACE(t) != where)
 #else
-#define MAY_QUEUE(t)	LIMITED(t)
-#define MAY_AIM(t)	1
+#define APART(t)	0
+#endif
+#ifdef COUNT_FIRST
+#define MAY_QUEUE(t)	((LIMITED(t) || APART(t)) && !TRANSLATES(t))
+#define MAY_AIM(t)	(!APART(t) && !TRANSLATES(t))
+#else
+#define MAY_QUEUE(t)	(LIMITED(t) || APART(t))
+#define MAY_AIM(t)	(!APART(t))
 #endif
 /* One vCPU that emulates is enough: the others are what it is to them. */
 #ifdef NO_EMULATION
@@ -335,7 +386,7 @@ end:
 		d_step {
 			RUNS(me) ->
 			if
-			:: work & 4 -> FLUSH_WHOLE(on[me], me)
+			:: (work & 4) || PLACE(me) != on[me] -> FLUSH_ALL(me)
 			:: else -> FLUSH_HERE(on[me], me, work)
 			fi;
 			work = 0
@@ -345,8 +396,7 @@ end:
 			fixed[me] = 1;
 			irqs_off[me] = 1;
 			revoked[me] = 0;
-			DRAIN_TRANSLATING;
-			translating[me] = 0
+			EMULATED
 		};
 		goto enter
 	od;
@@ -361,7 +411,7 @@ enter:
 		goto host
 	:: d_step {
 			!req_flush[me] && !req_shoot4u[me] && mode[me] != EXITING ->
-			in_guest[me] = 1;
+			ENTER(me);
 			ASSERT_VALID(me)
 		}
 	fi;
@@ -421,18 +471,30 @@ fault:	/* an EPT violation or misconfiguration: the CPU has translated the addre
 	:: d_step { RUNS(me) -> STORE_TRANSLATING }	/* kvm_shoot4u_translating() */
 	fi;
 	if
-	:: d_step { RUNS(me) && revoked[me] -> version = 0; page = 0 }	/* given up */
-	:: d_step { RUNS(me) && !revoked[me] -> skip };
-		d_step { RUNS(me) -> assert(version >= OLDEST(me, page)); version = 0; page = 0 }
+#ifdef FAULT_GIVE_UP
+	/* The guest runs the instruction again, and is put off by the next call. */
+	:: d_step { RUNS(me) && revoked[me] -> assert(false) }
+#else
+	:: d_step { RUNS(me) && revoked[me] -> version = 0 };
+		goto look
+#endif
+	:: d_step { RUNS(me) && !revoked[me] -> BEFORE_USE };
+		goto use
 	fi;
-	goto host;
 
 walk:	/* another instruction that KVM emulates: it walks the guest's page table itself */
 	if
 	:: d_step { RUNS(me) -> STORE_TRANSLATING }
 	fi;
-	d_step { RUNS(me) -> version = pt[page] };
-	d_step { RUNS(me) -> assert(version >= OLDEST(me, page)); version = 0; page = 0 };
+look:
+	if
+	:: d_step { RUNS(me) -> version = pt[page]; BEFORE_USE }
+	fi;
+use:
+	if
+	:: d_step { RUNS(me) -> assert(version >= OLDEST(me, page)); version = 0; page = 0 }
+	fi;
+	d_step { RUNS(me) -> EMULATED };
 	goto host;
 
 call:	/* kvm_shoot4u_carry_out(), preemption off; interrupts on, but by the fast path */
@@ -567,6 +629,9 @@ init
 		:: i < VCPUS ->
 			on[i] = NOWHERE;
 			cpu[i] = NOWHERE;
+#ifdef SVM
+			ran[i] = NOWHERE;
+#endif
 			i++
 		:: else -> break
 		od;

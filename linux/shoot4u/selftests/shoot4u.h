@@ -6,8 +6,16 @@
 #ifndef SELFTEST_KVM_SHOOT4U_H
 #define SELFTEST_KVM_SHOOT4U_H
 
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <asm/kvm_para.h>
@@ -22,6 +30,8 @@
 	KVM_X86_CPU_FEATURE(0x40000001, 0, EAX, KVM_FEATURE_SHOOT4U)
 #define SHOOT4U_PARAMETER "/sys/module/kvm/parameters/shoot4u"
 #define SHOOT4U_FAULT_PARAMETER "/sys/module/kvm/parameters/shoot4u_fault"
+#define SHOOT4U_FAST_US "/sys/module/kvm/parameters/shoot4u_fast_us"
+#define SHOOT4U_IPIS_PER_MS "/sys/module/kvm/parameters/shoot4u_ipis_per_ms"
 
 /* The APIC ids are those of the vCPUs; the second and third are beyond one 64-bit word. */
 #define CALLER_ID 0
@@ -108,6 +118,78 @@ static inline u64 vcpu_stat(struct kvm_vcpu *vcpu, const char *name)
 	close(fd);
 	TEST_ASSERT(found, "the vCPU has no statistic %s", name);
 	return value;
+}
+
+static inline double seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec + now.tv_nsec / 1e9;
+}
+
+static inline void pin(pthread_t thread, int pcpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(pcpu, &set);
+	TEST_ASSERT(!pthread_setaffinity_np(thread, sizeof(set), &set), "pinning to %d", pcpu);
+}
+
+static inline void unpin(void)
+{
+	cpu_set_t set;
+
+	memset(&set, 0xff, sizeof(set));
+	TEST_ASSERT(!sched_setaffinity(0, sizeof(set), &set), "sched_setaffinity");
+}
+
+/*
+ * Runs a vCPU with a signal pending: KVM serves its requests, and leaves before the guest is
+ * entered.
+ */
+static inline void run_without_entry(struct kvm_vcpu *vcpu)
+{
+	struct {
+		struct kvm_signal_mask mask;
+		u8 none[8];
+	} none = { .mask.len = sizeof(none.none) };
+	sigset_t usr1;
+
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	TEST_ASSERT(!pthread_sigmask(SIG_BLOCK, &usr1, NULL), "pthread_sigmask");
+	TEST_ASSERT(!pthread_kill(pthread_self(), SIGUSR1), "pthread_kill");
+	vcpu_ioctl(vcpu, KVM_SET_SIGNAL_MASK, &none.mask);
+	TEST_ASSERT(__vcpu_run(vcpu) == -1 && errno == EINTR, "KVM_RUN with a signal pending");
+	TEST_ASSERT(!ioctl(vcpu->fd, KVM_SET_SIGNAL_MASK, NULL), "KVM_SET_SIGNAL_MASK");
+	TEST_ASSERT(sigwaitinfo(&usr1, NULL) == SIGUSR1, "sigwaitinfo");
+}
+
+#define TRACING "/sys/kernel/tracing/"
+
+/* Begins to record Shoot4U's trace events anew; false without tracefs. */
+static inline bool try_events(void)
+{
+	mount("tracefs", TRACING, "tracefs", 0, NULL);
+	close(open(TRACING "trace", O_WRONLY | O_TRUNC));
+	return try_parameter(TRACING "events/kvm_shoot4u/enable", "1") &&
+	       try_parameter(TRACING "tracing_on", "1");
+}
+
+/* How many recorded events have both texts in their line. */
+static inline int count_events(const char *first, const char *second)
+{
+	FILE *trace = fopen(TRACING "trace", "r");
+	char line[512];
+	int count = 0;
+
+	TEST_ASSERT(trace, "opening " TRACING "trace");
+	while (fgets(line, sizeof(line), trace))
+		count += strstr(line, first) && strstr(line, second);
+	fclose(trace);
+	return count;
 }
 
 static inline void *vcpu_thread_body(void *data)

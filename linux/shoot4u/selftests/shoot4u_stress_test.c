@@ -264,15 +264,6 @@ static void *spinning_task(void *count)
 	return NULL;
 }
 
-static void pin(pthread_t thread, int pcpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(pcpu, &set);
-	TEST_ASSERT(!pthread_setaffinity_np(thread, sizeof(set), &set), "pinning to %d", pcpu);
-}
-
 struct neighbours {
 	u64 vm, task, calls;
 };

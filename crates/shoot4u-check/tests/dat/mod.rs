@@ -326,16 +326,21 @@ fn values(event: &Event) -> (&'static str, Option<VcpuId>, BTreeMap<&'static str
             kind,
             tag,
         } => {
-            let kind = match kind {
-                FlushKind::All => 1,
-                FlushKind::Current => 2,
-                FlushKind::Guest => 3,
-                FlushKind::NewAsid => 4,
-            };
+            let kind = number_of(kind);
             let tag = tag.map_or(0, u64::from);
             who(vcpu, &[("tag", tag), ("pcpu", place(pcpu)), ("kind", kind)]);
             ("kvm_shoot4u_flush", Some(vcpu))
         }
     };
     (name, thread, set)
+}
+
+fn number_of(kind: FlushKind) -> u64 {
+    match kind {
+        FlushKind::All => 1,
+        FlushKind::Current => 2,
+        FlushKind::Guest => 3,
+        FlushKind::NewAsid => 4,
+        FlushKind::Vmrun => 5,
+    }
 }

@@ -25,6 +25,8 @@ pub enum Fault {
     WrongVpid,
     DropRequest,
     ShortRange,
+    /// On SVM entries are looked for where the vCPU is loaded, not where it entered last.
+    AsidAtLoad,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,10 +72,14 @@ struct Vcpu {
     id: VcpuId,
     on: Option<usize>,
     cpu: Option<usize>,
+    /// Where it entered last.
+    ran: Option<usize>,
     state: State,
     tag: u32,
     generation: u32,
     flush: bool,
+    /// Of SVM: the next VMRUN flushes.
+    flush_next: bool,
     queue: Vec<Range>,
     request: bool,
 }
@@ -119,10 +125,12 @@ impl Host {
             },
             on: None,
             cpu: None,
+            ran: None,
             state: State::Host,
             tag: u32::try_from(n + 1).unwrap(),
             generation: 0,
             flush: false,
+            flush_next: false,
             queue: Vec::new(),
             request: false,
         };
@@ -197,39 +205,68 @@ impl Host {
         self.vcpus[v].on = Some(p);
         self.vcpus[v].cpu = Some(p);
         self.running[p] = Some(v);
-        if moved && self.setting.isa == Isa::Svm {
-            self.vcpus[v].generation = 0;
-        } else if moved && (first || !self.has(Fault::SkipMigrated)) {
+        if moved && self.setting.isa == Isa::Vmx && (first || !self.has(Fault::SkipMigrated)) {
             self.vcpus[v].flush = true;
         }
     }
 
+    /// Where its entries are.
+    fn place(&self, v: usize) -> Option<usize> {
+        if self.setting.isa == Isa::Vmx || self.has(Fault::AsidAtLoad) {
+            self.vcpus[v].cpu
+        } else {
+            self.vcpus[v].ran
+        }
+    }
+
+    /// KVM tells of a flush of its own.
+    fn flushed(&mut self, p: usize, v: usize, kind: FlushKind) {
+        let (vcpu, tag) = (self.vcpus[v].id, Some(self.vcpus[v].tag));
+        let pcpu = Some(u32::try_from(p).unwrap());
+        self.say(
+            p,
+            Event::Flush {
+                vcpu,
+                pcpu,
+                kind,
+                tag,
+            },
+        );
+    }
+
     fn enter(&mut self, p: usize, v: usize) {
-        let (vcpu, pcpu) = (self.vcpus[v].id, Some(u32::try_from(p).unwrap()));
+        let vcpu = self.vcpus[v].id;
         if std::mem::take(&mut self.vcpus[v].flush) {
             self.tlb.remove(&(p, self.vcpus[v].tag));
-            let (kind, tag) = (FlushKind::All, Some(self.vcpus[v].tag));
-            self.say(
-                p,
-                Event::Flush {
-                    vcpu,
-                    pcpu,
-                    kind,
-                    tag,
-                },
-            );
+            self.flushed(p, v, FlushKind::All);
         }
         if std::mem::take(&mut self.vcpus[v].request) {
             for range in std::mem::take(&mut self.vcpus[v].queue) {
-                self.invalidate(p, v, range, How::Request);
+                let svm = self.setting.isa == Isa::Svm;
+                if svm && (range.is_whole() || self.place(v) != Some(p)) {
+                    self.vcpus[v].flush_next = true;
+                } else {
+                    self.invalidate(p, v, range, How::Request);
+                }
             }
+        }
+        // A signal: requests are served, and the guest is not entered.
+        if self.random.below(8) == 0 {
+            return;
         }
         self.say(p, Event::Entry { vcpu });
         self.vcpus[v].state = State::Guest;
-        if self.setting.isa == Isa::Vmx {
-            return;
+        if self.setting.isa == Isa::Svm {
+            self.run_svm(p, v);
         }
-        // As pre_svm_run(): behind the event of the entry.
+        self.vcpus[v].ran = Some(p);
+    }
+
+    /// As `svm_vcpu_run`: behind the event of the entry.
+    fn run_svm(&mut self, p: usize, v: usize) {
+        if self.vcpus[v].ran != Some(p) {
+            self.vcpus[v].generation = 0;
+        }
         let (generation, next) = self.next_asid[p];
         if self.vcpus[v].generation != generation {
             if next > MAX_ASID {
@@ -241,16 +278,11 @@ impl Host {
             self.vcpus[v].generation = generation;
             self.vcpus[v].tag = next;
             self.tlb.remove(&(p, next));
-            let (kind, tag) = (FlushKind::NewAsid, Some(next));
-            self.say(
-                p,
-                Event::Flush {
-                    vcpu,
-                    pcpu,
-                    kind,
-                    tag,
-                },
-            );
+            self.flushed(p, v, FlushKind::NewAsid);
+        }
+        if std::mem::take(&mut self.vcpus[v].flush_next) {
+            self.tlb.remove(&(p, self.vcpus[v].tag));
+            self.flushed(p, v, FlushKind::Vmrun);
         }
     }
 
@@ -359,7 +391,8 @@ impl Host {
     }
 
     fn aim(&mut self, p: usize, v: usize, t: usize, call: &mut Call) {
-        let immediate = self.setting.isa == Isa::Vmx || !call.range.is_whole();
+        let together = self.place(t) == self.vcpus[t].cpu;
+        let immediate = self.setting.isa == Isa::Vmx || (together && !call.range.is_whole());
         let in_guest = self.vcpus[t].state == State::Guest;
         let action = if t == v {
             self.queue(t, call.range);
@@ -421,7 +454,7 @@ impl Host {
             unreachable!("it waits")
         };
         for t in call.eager {
-            if self.vcpus[t].cpu == Some(p) {
+            if self.place(t) == Some(p) {
                 self.invalidate(p, t, call.range, How::Eager);
             }
         }

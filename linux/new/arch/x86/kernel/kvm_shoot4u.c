@@ -8,11 +8,16 @@
  * a note in its steal time, which costs no hypercall. What is named here is everybody else, among
  * them the vCPUs that are preempted without the mark.
  *
- * A target's tlb_gen stays behind the flush that the host did for it. That costs it at most a flush
- * that it no longer needed; it never skips one that it does need.
+ * A target's tlb_gen stays behind the flush that the host did for it. Alone this would turn its
+ * next flush of a range into one of everything, as generations are missing. So whoever had the host
+ * do it leaves a note, and the target counts what is noted without a gap when it begins a shootdown
+ * itself. A note that is lost costs a flush that was not needed.
  *
  * A target between reading tlb_gen and loading CR3 in switch_mm_irqs_off() has its old entries
  * invalidated under all PCIDs, and walks page tables that were changed before the call.
+ *
+ * Kernels that leave CPUs in mm_cpumask until a flush finds them with another mm (trim_cpumask) do
+ * not find them here: they are neither named nor interrupted, and cost a look at each flush.
  *
  * Page tables are freed by RCU, as the host sends no interrupt that a lockless walker holds off.
  * Shootdowns of kernel addresses are not covered: x86 has no paravirtual operation for them.
@@ -28,6 +33,7 @@
 #include <linux/percpu.h>
 #include <linux/smp.h>
 #include <asm/apic.h>
+#include <asm/cmpxchg.h>
 #include <asm/kvm_shoot4u.h>
 #include <asm/paravirt.h>
 #include <asm/pgtable_types.h>
@@ -50,6 +56,24 @@ struct shoot4u_cpu {
 } __aligned(256);
 
 static DEFINE_PER_CPU(struct shoot4u_cpu, shoot4u_cpu);
+
+/* Flushes that are noted for a CPU; more, and the oldest notes are gone. */
+#define SHOOT4U_NOTES	16
+
+/* The host flushed for generation @tlb_gen of the mm with @ctx_id: true for ever once it is. */
+union shoot4u_note {
+	struct {
+		u64 ctx_id;
+		u64 tlb_gen;
+	};
+	u128 both;
+};
+
+struct shoot4u_notes {
+	union shoot4u_note of[SHOOT4U_NOTES];
+};
+
+static DEFINE_PER_CPU_SHARED_ALIGNED(struct shoot4u_notes, shoot4u_notes);
 /* CPUs that are left to IPIs; used with preemption off. */
 static DEFINE_PER_CPU(struct cpumask, shoot4u_rest);
 
@@ -101,12 +125,56 @@ static bool shoot4u_concerns(int cpu, const struct flush_tlb_info *info)
 	return !info->mm || loaded == LOADED_MM_SWITCHING || loaded == info->mm;
 }
 
+static bool shoot4u_takes_notes(const struct flush_tlb_info *info)
+{
+	return info->mm && info->new_tlb_gen != TLB_GENERATION_INVALID &&
+	       system_has_cmpxchg128();
+}
+
+/* The host has flushed for this CPU. Where two write one note at a time, either may be lost. */
+static void shoot4u_note(int cpu, const struct flush_tlb_info *info)
+{
+	union shoot4u_note *note = per_cpu_ptr(shoot4u_notes.of, cpu), old, new;
+
+	note += info->new_tlb_gen % SHOOT4U_NOTES;
+	old.ctx_id = READ_ONCE(note->ctx_id);
+	old.tlb_gen = READ_ONCE(note->tlb_gen);
+	new.ctx_id = info->mm->context.ctx_id;
+	new.tlb_gen = info->new_tlb_gen;
+	arch_cmpxchg128(&note->both, old.both, new.both);
+}
+
+static bool shoot4u_is_noted(u64 ctx_id, u64 tlb_gen)
+{
+	union shoot4u_note *notes = this_cpu_ptr(shoot4u_notes.of), want;
+
+	want.ctx_id = ctx_id;
+	want.tlb_gen = tlb_gen;
+	return arch_cmpxchg128(&notes[tlb_gen % SHOOT4U_NOTES].both, want.both,
+			       want.both) == want.both;
+}
+
+/* Counts as done what the host flushed for this CPU, before it flushes itself, interrupts off. */
+static void shoot4u_catch_up(const struct flush_tlb_info *info)
+{
+	u16 asid = this_cpu_read(cpu_tlbstate.loaded_mm_asid);
+	u64 gen;
+
+	if (!shoot4u_takes_notes(info) || this_cpu_read(cpu_tlbstate.loaded_mm) != info->mm)
+		return;
+	gen = this_cpu_read(cpu_tlbstate.ctxs[asid].tlb_gen);
+	while (gen + 1 < info->new_tlb_gen &&
+	       shoot4u_is_noted(info->mm->context.ctx_id, gen + 1))
+		gen++;
+	this_cpu_write(cpu_tlbstate.ctxs[asid].tlb_gen, gen);
+}
+
 /*
  * Makes the call, and adds to @rest those of its CPUs that the host did not serve: all, after
  * an error, which leaves the record as it was.
  */
 static void shoot4u_call(struct shoot4u_cpu *this, const struct cpumask *cpus, int from, int to,
-			 struct cpumask *rest)
+			 const struct flush_tlb_info *info, struct cpumask *rest)
 {
 	struct kvm_shoot4u_call *head = &this->record.head;
 	long left;
@@ -115,7 +183,7 @@ static void shoot4u_call(struct shoot4u_cpu *this, const struct cpumask *cpus, i
 
 	left = kvm_hypercall4(KVM_HC_SHOOT4U, this->gpa, sizeof(*head) + head->words * sizeof(u64),
 			      0, 0);
-	if (!left)
+	if (!left && !shoot4u_takes_notes(info))
 		return;
 	if (left == -KVM_ENOSYS)
 		WRITE_ONCE(shoot4u_pause, (jiffies + HZ) ?: 1);
@@ -123,8 +191,12 @@ static void shoot4u_call(struct shoot4u_cpu *this, const struct cpumask *cpus, i
 	for (cpu = from; cpu < to; cpu = cpumask_next(cpu, cpus)) {
 		bit = per_cpu(x86_cpu_to_apicid, cpu) - head->first;
 		if (bit < head->words * 64 &&
-		    (this->record.targets[bit / 64] & BIT_ULL(bit % 64)))
-			__cpumask_set_cpu(cpu, rest);
+		    (this->record.targets[bit / 64] & BIT_ULL(bit % 64))) {
+			if (left)
+				__cpumask_set_cpu(cpu, rest);
+			else
+				shoot4u_note(cpu, info);
+		}
 	}
 }
 
@@ -174,7 +246,7 @@ void kvm_shoot4u_flush_tlb_multi(const struct cpumask *cpus, const struct flush_
 		id = per_cpu(x86_cpu_to_apicid, cpu);
 		bit = id - this->record.head.first;
 		if (from >= 0 && bit >= SHOOT4U_WORDS * 64) {
-			shoot4u_call(this, cpus, from, cpu, rest);
+			shoot4u_call(this, cpus, from, cpu, info, rest);
 			from = -1;
 		}
 		if (from < 0) {
@@ -186,7 +258,9 @@ void kvm_shoot4u_flush_tlb_multi(const struct cpumask *cpus, const struct flush_
 		this->record.head.words = max(this->record.head.words, bit / 64 + 1);
 	}
 	if (from >= 0)
-		shoot4u_call(this, cpus, from, nr_cpu_ids, rest);
+		shoot4u_call(this, cpus, from, nr_cpu_ids, info, rest);
+	if (cpumask_test_cpu(me, cpus))
+		shoot4u_catch_up(info);
 	local_irq_restore(flags);
 
 	/* Flushes this CPU as well, and counts and traces the shootdown. */
@@ -197,6 +271,9 @@ void __init kvm_shoot4u_guest_init(void)
 {
 	if (shoot4u_disabled || !kvm_para_has_feature(KVM_FEATURE_SHOOT4U) ||
 	    num_possible_cpus() == 1)
+		return;
+	/* As PV TLB flush: on CPUs of their own vCPUs answer interrupts at once. */
+	if (kvm_para_has_hint(KVM_HINTS_REALTIME) || boot_cpu_has(X86_FEATURE_MWAIT))
 		return;
 	/* The host could not read the calls. */
 	if (cc_platform_has(CC_ATTR_GUEST_MEM_ENCRYPT))

@@ -8,11 +8,15 @@
  * at most for pCPUs to take an interrupt. After Ouyang, Lange and Zheng, "Shoot4U: Using VMM
  * Assists to Optimize TLB Operations on Preempted vCPUs", VEE 2016, section 4.
  *
- * Where the entries of a vCPU are: those of its tag on vcpu->cpu. It may have left some on pCPUs
- * where it ran before, but KVM flushes its tag (VMX) or gives it a new one (SVM) when it is loaded
- * on another pCPU than the last, so these are never used again. An initiator that reads an old
- * vcpu->cpu has therefore nothing to do for the new one: the flush there comes after its store to
- * the page tables.
+ * Where the entries of a vCPU are: those of its tag on one pCPU. It may have left some on others
+ * where it ran before, but these are never used again. VMX flushes its tag after it was loaded on
+ * another pCPU than the last, so that it is vcpu->cpu. SVM gives it a new tag when it enters the
+ * guest on another pCPU than the last, so that it is where it entered last: loaded elsewhere, but
+ * back before it entered, it goes on with its old tag. Where the two differ, only what lasts until
+ * the next VMRUN reaches the entries, and not an instruction on the pCPU where it is loaded.
+ *
+ * An initiator that reads an old vcpu->cpu has nothing to do for the new one: the new tag or the
+ * flush there comes after its store to the page tables.
  *
  * Where else a translation may be: in KVM itself, while it emulates an instruction. A vCPU in that
  * state is left to the guest, which sends it an interrupt as it always did; see
@@ -28,6 +32,7 @@
 #include <linux/sched/clock.h>
 #include <linux/smp.h>
 #include <linux/string.h>
+#include <linux/timekeeping.h>
 #include <trace/events/ipi.h>
 #include <uapi/linux/kvm_para.h>
 
@@ -52,10 +57,21 @@ enum shoot4u_action {
 
 /*
  * An interrupt for a vCPU that is not in the guest takes time from whoever runs there. A VM may
- * cause so many of them in about a millisecond; what it asks for beyond is deferred.
+ * cause so many of them in about a millisecond, and a pCPU takes as many from all VMs together;
+ * what is asked for beyond is deferred.
  */
 static uint shoot4u_ipis_per_ms __read_mostly = 64;
 module_param(shoot4u_ipis_per_ms, uint, 0644);
+
+/* How long a call with interrupts off waits for kicked vCPUs, in microseconds. */
+static uint shoot4u_fast_us __read_mostly = 100;
+module_param(shoot4u_fast_us, uint, 0644);
+
+/* A budget is a window of time, and what was taken in it in the lower bits. */
+#define SHOOT4U_TAKEN_BITS	24
+#define SHOOT4U_TAKEN_MAX	((1U << SHOOT4U_TAKEN_BITS) - 1)
+
+static DEFINE_PER_CPU(atomic64_t, shoot4u_interrupts);
 
 /* One call on its way through: there is at most one on each pCPU, with preemption off. */
 struct shoot4u_run {
@@ -65,6 +81,7 @@ struct shoot4u_run {
 	u32 first;
 	u32 bits;
 	u64 call;
+	u64 until;			/* when interrupts were off for too long; 0: they are on */
 	enum kvm_shoot4u_mode mode;
 	DECLARE_BITMAP(eager, KVM_SHOOT4U_MAX_WORDS * 64);
 	DECLARE_BITMAP(kicked, KVM_SHOOT4U_MAX_WORDS * 64);
@@ -123,7 +140,7 @@ void kvm_shoot4u_serve(struct kvm_vcpu *vcpu)
 	struct kvm_shoot4u_vcpu *s = &vcpu->arch.shoot4u;
 	struct kvm_shoot4u_range ranges[KVM_SHOOT4U_QUEUE];
 	struct kvm_shoot4u_range all = { .end = KVM_SHOOT4U_WHOLE };
-	bool whole;
+	bool whole, here;
 	u32 i, count;
 
 	raw_spin_lock(&s->lock);
@@ -134,21 +151,19 @@ void kvm_shoot4u_serve(struct kvm_vcpu *vcpu)
 	s->queued = 0;
 	raw_spin_unlock(&s->lock);
 
-	/* Moved to another pCPU in between, the vCPU is flushed there as a whole by KVM. */
+	/* Moved to another pCPU in between, none of the entries that were here is used again. */
 	preempt_disable();
+	here = kvm_x86_call(shoot4u_pcpu)(vcpu) == smp_processor_id();
 	for (i = 0; i < count && !whole; i++) {
-		if (kvm_x86_call(shoot4u_immediate)(&ranges[i]))
+		if (here && kvm_x86_call(shoot4u_immediate)(&ranges[i]))
 			shoot4u_flush_here(vcpu, ranges[i], SHOOT4U_HOW_DEFERRED);
 		else
 			whole = true;
 	}
-	if (whole && kvm_x86_call(shoot4u_immediate)(&all)) {
+	if (whole && here && kvm_x86_call(shoot4u_immediate)(&all))
 		shoot4u_flush_here(vcpu, all, SHOOT4U_HOW_DEFERRED);
-	} else if (whole) {
+	else if (whole)
 		kvm_x86_call(flush_tlb_guest)(vcpu);
-		trace_kvm_shoot4u_invalidate(vcpu, kvm_x86_call(shoot4u_tag)(vcpu), vcpu->cpu,
-					     0, KVM_SHOOT4U_WHOLE, SHOOT4U_HOW_DEFERRED);
-	}
 	preempt_enable();
 	vcpu->stat.shoot4u_served++;
 }
@@ -162,30 +177,42 @@ static void shoot4u_here(void *data)
 
 	for_each_set_bit(bit, run->eager, run->bits) {
 		target = shoot4u_find(run->map, run->first + bit);
-		if (target && READ_ONCE(target->cpu) == smp_processor_id())
+		if (target && kvm_x86_call(shoot4u_pcpu)(target) == smp_processor_id())
 			shoot4u_flush_here(target, run->range, SHOOT4U_HOW_EAGER);
 	}
 }
 
-static bool shoot4u_may_interrupt(struct kvm *kvm)
+/* Takes one of what a budget has left in this window of about a millisecond. */
+static bool shoot4u_take(atomic64_t *budget)
 {
-	struct kvm_shoot4u_vm *s = &kvm->arch.shoot4u;
-	u64 now = local_clock() >> 20;
+	u32 limit = min(READ_ONCE(shoot4u_ipis_per_ms), SHOOT4U_TAKEN_MAX);
+	u64 window = ktime_get_mono_fast_ns() >> 20;
+	s64 taken, old = atomic64_read(budget);
 
-	if (atomic64_read(&s->window) != now) {
-		atomic64_set(&s->window, now);
-		atomic_set(&s->interrupts, 0);
-	}
-	return (u32)atomic_inc_return(&s->interrupts) <= READ_ONCE(shoot4u_ipis_per_ms);
+	do {
+		taken = old;
+		if ((u64)old >> SHOOT4U_TAKEN_BITS != window)
+			taken = window << SHOOT4U_TAKEN_BITS;
+		if ((taken & SHOOT4U_TAKEN_MAX) >= limit)
+			return false;
+	} while (!atomic64_try_cmpxchg(budget, &old, taken + 1));
+	return true;
 }
 
-/* Whether this target is to be served by an interrupt even if it is not in the guest. */
-static bool shoot4u_is_eager(struct kvm_vcpu *vcpu, struct kvm_vcpu *target,
+/*
+ * Whether this target, loaded on @pcpu, is to be served by an interrupt even if it is not in the
+ * guest. Not if it may still enter with entries of another pCPU, nor if there it is about to.
+ */
+static bool shoot4u_is_eager(struct kvm_vcpu *vcpu, struct kvm_vcpu *target, int pcpu,
 			     const struct shoot4u_run *run)
 {
-	if (run->mode != KVM_SHOOT4U_EAGER || !kvm_x86_call(shoot4u_immediate)(&run->range))
+	if (run->mode != KVM_SHOOT4U_EAGER || !kvm_x86_call(shoot4u_immediate)(&run->range) ||
+	    kvm_x86_call(shoot4u_pcpu)(target) != pcpu)
 		return false;
-	if (READ_ONCE(target->mode) != OUTSIDE_GUEST_MODE || shoot4u_may_interrupt(vcpu->kvm))
+	if (READ_ONCE(target->mode) != OUTSIDE_GUEST_MODE)
+		return true;
+	if (shoot4u_take(&vcpu->kvm->arch.shoot4u.interrupts) &&
+	    shoot4u_take(per_cpu_ptr(&shoot4u_interrupts, pcpu)))
 		return true;
 	vcpu->stat.shoot4u_limited++;
 	return false;
@@ -206,7 +233,7 @@ static bool shoot4u_is_translating(struct kvm_vcpu *target)
 	smp_mb__after_atomic();
 	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_IGNORE_EMULATION))
 		return false;
-	/* Pairs with kvm_shoot4u_entering(): once the flag is down, what KVM stored is stored. */
+	/* Pairs with kvm_shoot4u_emulated(): once the flag is down, what KVM stored is stored. */
 	return smp_load_acquire(&target->arch.shoot4u.translating);
 }
 
@@ -225,7 +252,7 @@ static void shoot4u_aim(struct kvm_vcpu *vcpu, struct kvm_vcpu *target, u32 bit,
 		action = SHOOT4U_SELF;
 	} else if (pcpu < 0) {
 		action = SHOOT4U_NEVER_RAN;
-	} else if (shoot4u_is_eager(vcpu, target, run)) {
+	} else if (shoot4u_is_eager(vcpu, target, pcpu, run)) {
 		__set_bit(bit, run->eager);
 		__cpumask_set_cpu(pcpu, &run->pcpus);
 		action = SHOOT4U_INTERRUPT;
@@ -248,41 +275,66 @@ static void shoot4u_aim(struct kvm_vcpu *vcpu, struct kvm_vcpu *target, u32 bit,
  * Interrupts the pCPUs, and waits: for what they do for eager targets, and for kicked ones to have
  * left the guest. Any interrupt makes them leave; this one needs no end to be waited for. A kicked
  * vCPU was loaded, with interrupts off, when its mode was changed, and nobody else ends that mode;
- * so the wait is for the pCPU to take the interrupt, and for no vCPU to be scheduled.
+ * so the wait is for the pCPU to take the interrupt, and for no vCPU to be scheduled. A pCPU that
+ * has its interrupts off may take its time: false, if this one has, and may not wait any longer.
  */
-static void shoot4u_interrupt(struct shoot4u_run *run)
+static bool shoot4u_interrupt(struct shoot4u_run *run)
 {
 	struct kvm_vcpu *target;
 	u32 bit, pcpu;
 
 	if (!bitmap_empty(run->eager, run->bits)) {
 		smp_call_function_many(&run->pcpus, shoot4u_here, run, true);
-		return;
+		return true;
 	}
 
 	for_each_cpu(pcpu, &run->pcpus)
 		smp_send_reschedule(pcpu);
 	for_each_set_bit(bit, run->kicked, run->bits) {
 		target = shoot4u_find(run->map, run->first + bit);
-		while (READ_ONCE(target->mode) == EXITING_GUEST_MODE)
+		while (READ_ONCE(target->mode) == EXITING_GUEST_MODE) {
+			if (run->until && local_clock() >= run->until)
+				return false;
 			cpu_relax();
+		}
 	}
 	/* What is read of a target is read after it left. */
 	smp_mb();
+	return true;
+}
+
+/* Ends a call of which nothing is promised. */
+static long shoot4u_give_up(struct kvm_vcpu *vcpu, struct shoot4u_run *run,
+			    const unsigned long *targets, u32 ipis)
+{
+	struct kvm_vcpu *target;
+	u32 bit, left = 0;
+
+	for_each_set_bit(bit, targets, run->bits) {
+		target = shoot4u_find(run->map, run->first + bit);
+		if (!target)
+			continue;
+		trace_kvm_shoot4u_target(target, run->call, READ_ONCE(target->cpu), SHOOT4U_LEFT);
+		left++;
+	}
+	trace_kvm_shoot4u_done(vcpu, run->call, left, ipis);
+	return -KVM_EOPNOTSUPP;
 }
 
 /*
  * Serves the targets of a valid call, and leaves in @targets those that the guest has to
- * interrupt. Returns how many.
+ * interrupt. Returns how many, or an error if it took too long with interrupts off.
  */
-static u32 shoot4u_serve_all(struct kvm_vcpu *vcpu, struct shoot4u_run *run, unsigned long *targets)
+static long shoot4u_serve_all(struct kvm_vcpu *vcpu, struct shoot4u_run *run,
+			      unsigned long *targets)
 {
+	u32 bit, ipis, count = 0, left = 0, unknown = 0;
 	int me = smp_processor_id();
 	struct kvm_vcpu *target;
-	u32 bit, ipis, left = 0, unknown = 0;
 
 	for_each_set_bit(bit, targets, run->bits) {
 		target = shoot4u_find(run->map, run->first + bit);
+		count++;
 		if (target)
 			shoot4u_aim(vcpu, target, bit, run);
 		else
@@ -299,8 +351,8 @@ static u32 shoot4u_serve_all(struct kvm_vcpu *vcpu, struct shoot4u_run *run, uns
 		shoot4u_here(run);
 	}
 	ipis = cpumask_weight(&run->pcpus);
-	if (ipis)
-		shoot4u_interrupt(run);
+	if (ipis && !shoot4u_interrupt(run))
+		return shoot4u_give_up(vcpu, run, targets, ipis);
 
 	for_each_set_bit(bit, targets, run->bits) {
 		target = shoot4u_find(run->map, run->first + bit);
@@ -316,6 +368,8 @@ static u32 shoot4u_serve_all(struct kvm_vcpu *vcpu, struct shoot4u_run *run, uns
 		}
 	}
 
+	vcpu->stat.shoot4u_calls++;
+	vcpu->stat.shoot4u_targets += count;
 	vcpu->stat.shoot4u_ipis += ipis;
 	vcpu->stat.shoot4u_left += left + unknown;
 	/* The trace is of vCPUs; who is unknown has no events in it. */
@@ -324,8 +378,8 @@ static u32 shoot4u_serve_all(struct kvm_vcpu *vcpu, struct shoot4u_run *run, uns
 }
 
 /*
- * Carries out a valid call of a mode other than off. Returns the number of targets that are left to
- * the guest, now alone in @record, or an error.
+ * Carries out a valid call of a mode other than off, with interrupts off only if it is deferred.
+ * Returns the number of targets that are left to the guest, now alone in @record, or an error.
  */
 long kvm_shoot4u_carry_out(struct kvm_vcpu *vcpu, enum kvm_shoot4u_mode mode,
 			   const struct kvm_shoot4u_range *range,
@@ -333,7 +387,7 @@ long kvm_shoot4u_carry_out(struct kvm_vcpu *vcpu, enum kvm_shoot4u_mode mode,
 {
 	unsigned long *targets = (unsigned long *)record->targets;
 	struct shoot4u_run *run;
-	u32 left, count;
+	long left;
 
 	run = get_cpu_ptr(&shoot4u_runs);
 	rcu_read_lock();
@@ -345,6 +399,9 @@ long kvm_shoot4u_carry_out(struct kvm_vcpu *vcpu, enum kvm_shoot4u_mode mode,
 		return -KVM_EOPNOTSUPP;
 	}
 	run->mode = mode;
+	run->until = 0;
+	if (irqs_disabled())
+		run->until = local_clock() + READ_ONCE(shoot4u_fast_us) * NSEC_PER_USEC;
 	run->range = *range;
 	run->first = record->head.first;
 	run->bits = record->head.words * 64;
@@ -353,11 +410,9 @@ long kvm_shoot4u_carry_out(struct kvm_vcpu *vcpu, enum kvm_shoot4u_mode mode,
 	bitmap_zero(run->kicked, run->bits);
 	cpumask_clear(&run->pcpus);
 
-	count = bitmap_weight(targets, run->bits);
-	vcpu->stat.shoot4u_calls++;
-	vcpu->stat.shoot4u_targets += count;
 	trace_kvm_shoot4u_call(vcpu, run->call, mode,
-			       record->head.flags & KVM_SHOOT4U_FREED_TABLES, &run->range, count);
+			       record->head.flags & KVM_SHOOT4U_FREED_TABLES, &run->range,
+			       bitmap_weight(targets, run->bits));
 
 	left = shoot4u_serve_all(vcpu, run, targets);
 	rcu_read_unlock();

@@ -15,6 +15,7 @@
 enum kvm_shoot4u_flush {
 	KVM_SHOOT4U_FLUSH_ALL = 1,
 	KVM_SHOOT4U_FLUSH_NEW_ASID = 4,
+	KVM_SHOOT4U_FLUSH_VMRUN = 5,
 };
 
 enum kvm_shoot4u_mode {
@@ -32,6 +33,7 @@ enum kvm_shoot4u_fault {
 	KVM_SHOOT4U_FAULT_DROP_REQUEST,
 	KVM_SHOOT4U_FAULT_SHORT_RANGE,
 	KVM_SHOOT4U_FAULT_IGNORE_EMULATION,
+	KVM_SHOOT4U_FAULT_ALWAYS_REVOKED,
 };
 
 #ifdef CONFIG_KVM_SHOOT4U
@@ -54,9 +56,11 @@ static inline bool kvm_shoot4u_has(enum kvm_shoot4u_fault fault)
 #endif
 
 bool vmx_shoot4u_immediate(const struct kvm_shoot4u_range *range);
+int vmx_shoot4u_pcpu(struct kvm_vcpu *vcpu);
 u32 vmx_shoot4u_tag(struct kvm_vcpu *vcpu);
 u32 vmx_shoot4u_flush(struct kvm_vcpu *vcpu, const struct kvm_shoot4u_range *range);
 bool svm_shoot4u_immediate(const struct kvm_shoot4u_range *range);
+int svm_shoot4u_pcpu(struct kvm_vcpu *vcpu);
 u32 svm_shoot4u_tag(struct kvm_vcpu *vcpu);
 u32 svm_shoot4u_flush(struct kvm_vcpu *vcpu, const struct kvm_shoot4u_range *range);
 
@@ -96,26 +100,37 @@ static inline void kvm_shoot4u_translating(struct kvm_vcpu *vcpu)
 }
 
 /*
- * Whether an emulation on behalf of a page fault must be given up: the CPU translated the address
- * before it left the guest, and a call revoked something since. The guest runs the instruction
- * again, with the invalidation done.
+ * Whether what the CPU translated before it left the guest, the address of a page fault and the
+ * bytes of the instruction, is not to be used in its emulation: a call revoked something since. KVM
+ * then walks the guest's page tables as for any other instruction. To run the instruction again
+ * would do as well, but for ever where calls come all the time.
  */
 static inline bool kvm_shoot4u_emulating(struct kvm_vcpu *vcpu, int emulation_type)
 {
 	if (emulation_type & EMULTYPE_SKIP)
 		return false;
 
+	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_ALWAYS_REVOKED))
+		atomic_inc(&vcpu->arch.shoot4u.revoked);
 	kvm_shoot4u_translating(vcpu);
 	return (emulation_type & EMULTYPE_PF) &&
 	       vcpu->arch.shoot4u.revoked_at_entry != atomic_read(&vcpu->arch.shoot4u.revoked);
 }
 
-/* The vCPU is about to be IN_GUEST_MODE: whatever KVM translated for it has been used. */
+/* The exit has been handled: whatever KVM translated for the vCPU has been used. */
+static inline void kvm_shoot4u_emulated(struct kvm_vcpu *vcpu)
+{
+	if (!vcpu->arch.shoot4u.translating)
+		return;
+	/* Pairs with shoot4u_is_translating(). */
+	smp_store_release(&vcpu->arch.shoot4u.translating, 0);
+}
+
+/* The vCPU is about to be IN_GUEST_MODE. */
 static inline void kvm_shoot4u_entering(struct kvm_vcpu *vcpu)
 {
 	vcpu->arch.shoot4u.revoked_at_entry = atomic_read(&vcpu->arch.shoot4u.revoked);
-	/* Pairs with shoot4u_is_translating(). */
-	smp_store_release(&vcpu->arch.shoot4u.translating, 0);
+	kvm_shoot4u_emulated(vcpu);
 }
 
 #else /* !CONFIG_KVM_SHOOT4U */
@@ -137,6 +152,7 @@ static inline bool kvm_shoot4u_emulating(struct kvm_vcpu *vcpu, int emulation_ty
 
 static inline void kvm_shoot4u_vcpu_init(struct kvm_vcpu *vcpu) { }
 static inline void kvm_shoot4u_translating(struct kvm_vcpu *vcpu) { }
+static inline void kvm_shoot4u_emulated(struct kvm_vcpu *vcpu) { }
 static inline void kvm_shoot4u_entering(struct kvm_vcpu *vcpu) { }
 
 #endif /* CONFIG_KVM_SHOOT4U */

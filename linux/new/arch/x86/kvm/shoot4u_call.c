@@ -4,6 +4,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/bitmap.h>
 #include <linux/kvm_host.h>
 #include <linux/moduleparam.h>
 #include <linux/string.h>
@@ -27,6 +28,10 @@ static int shoot4u_mode __read_mostly = KVM_SHOOT4U_DEFERRED;
  */
 static uint shoot4u_ceiling __read_mostly = 33;
 module_param(shoot4u_ceiling, uint, 0644);
+
+/* Most targets of a call with interrupts off; with more it takes KVM's usual path. */
+static uint shoot4u_fast_targets __read_mostly = 64;
+module_param(shoot4u_fast_targets, uint, 0644);
 
 static int shoot4u_set_name(const char *value, const char * const *names, size_t count, int *to)
 {
@@ -58,7 +63,7 @@ module_param_cb(shoot4u, &shoot4u_mode_ops, NULL, 0644);
 #ifdef CONFIG_KVM_SHOOT4U_FAULTS
 static const char * const shoot4u_fault_names[] = {
 	"none", "skip-pcpu", "skip-migrated", "wrong-vpid", "drop-request", "short-range",
-	"ignore-emulation",
+	"ignore-emulation", "always-revoked",
 };
 
 int kvm_shoot4u_planted __read_mostly;
@@ -88,11 +93,16 @@ bool kvm_shoot4u_offered(void)
 	return tdp_enabled && READ_ONCE(shoot4u_mode) != KVM_SHOOT4U_OFF;
 }
 
-/* Never without the feature bit, whatever the VMM lets pass of stock features. */
+/*
+ * Never without the feature bit, whatever the VMM lets pass of stock features; nor where KVM cannot
+ * emulate by itself, as its memory is encrypted: it then has to believe the CPU's translations.
+ */
 static bool shoot4u_allowed(struct kvm_vcpu *vcpu, int mode)
 {
 	return mode != KVM_SHOOT4U_OFF && tdp_enabled && !vcpu->arch.guest_state_protected &&
-	       (vcpu->arch.pv_cpuid.features & BIT(KVM_FEATURE_SHOOT4U));
+	       (vcpu->arch.pv_cpuid.features & BIT(KVM_FEATURE_SHOOT4U)) &&
+	       kvm_x86_call(check_emulate_instruction)(vcpu, EMULTYPE_SKIP, NULL, 0) ==
+	       X86EMUL_CONTINUE;
 }
 
 /* Whether the place and the size of a call are sound, before anything of it is read. */
@@ -201,7 +211,9 @@ static fastpath_t shoot4u_fastpath(struct kvm_vcpu *vcpu)
 
 	if (shoot4u_check_place(gpa, bytes) ||
 	    kvm_vcpu_read_guest_atomic(vcpu, gpa, &record, bytes) ||
-	    shoot4u_check(&record.head, bytes))
+	    shoot4u_check(&record.head, bytes) ||
+	    bitmap_weight((unsigned long *)record.targets, record.head.words * 64) >
+	    READ_ONCE(shoot4u_fast_targets))
 		return EXIT_FASTPATH_NONE;
 
 	/*
@@ -217,12 +229,13 @@ static fastpath_t shoot4u_fastpath(struct kvm_vcpu *vcpu)
 					      record.head.words * sizeof(u64));
 		pagefault_enable();
 	}
-	/* On the usual path the call may fault its page in. To make it again is harmless. */
+	/* The usual path may fault pages in, and wait. To make the call again is harmless. */
 	if (left < 0 || failed)
 		return EXIT_FASTPATH_NONE;
 
 	trace_kvm_hypercall(KVM_HC_SHOOT4U, gpa, bytes, 0, 0);
 	vcpu->stat.hypercalls++;
+	vcpu->stat.shoot4u_fast++;
 	kvm_rax_write(vcpu, left);
 	if (!kvm_skip_emulated_instruction(vcpu))
 		return EXIT_FASTPATH_EXIT_USERSPACE;

@@ -128,7 +128,10 @@ TRACE_EVENT(kvm_shoot4u_done,
 		  __entry->vm, __entry->vcpu, __entry->call, __entry->left, __entry->ipis)
 );
 
-/* One of KVM's own flushes, in the thread of the vCPU, with the tag that it has from then on. */
+/*
+ * One of KVM's own flushes, in the thread of the vCPU, with the tag that it has from then on. Those
+ * of kind "vmrun" are done by the VMRUN that follows, for this tag or for all.
+ */
 TRACE_EVENT(kvm_shoot4u_flush,
 	TP_PROTO(struct kvm_vcpu *vcpu, u32 tag, int pcpu, u8 kind),
 	TP_ARGS(vcpu, tag, pcpu, kind),
@@ -151,7 +154,7 @@ TRACE_EVENT(kvm_shoot4u_flush,
 
 	TP_printk("vm %u vcpu %u tag %u pcpu %d kind %s",
 		  __entry->vm, __entry->vcpu, __entry->tag, __entry->pcpu,
-		  __print_symbolic(__entry->kind, { 1, "all" }, { 4, "new-asid" }))
+		  __print_symbolic(__entry->kind, { 1, "all" }, { 4, "new-asid" }, { 5, "vmrun" }))
 );
 
 #endif /* _TRACE_KVM_SHOOT4U_H */

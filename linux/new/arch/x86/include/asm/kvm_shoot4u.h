@@ -43,13 +43,11 @@ struct kvm_shoot4u_vcpu {
 /**
  * struct kvm_shoot4u_vm - state of one VM
  * @calls: numbers the calls, for the trace
- * @window: the present window of the limit on interrupts, about a millisecond
- * @interrupts: targets outside the guest that were served by an interrupt in this window
+ * @interrupts: targets outside the guest that were served by an interrupt in the present window
  */
 struct kvm_shoot4u_vm {
 	atomic64_t calls;
-	atomic64_t window;
-	atomic_t interrupts;
+	atomic64_t interrupts;
 };
 
 #ifdef CONFIG_KVM_GUEST_SHOOT4U

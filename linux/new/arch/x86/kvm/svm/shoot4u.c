@@ -21,6 +21,15 @@ bool svm_shoot4u_immediate(const struct kvm_shoot4u_range *range)
 	return range->end != KVM_SHOOT4U_WHOLE && !boot_cpu_has(X86_FEATURE_PCID);
 }
 
+/*
+ * Where the vCPU last entered the guest: until it enters on another pCPU, it has the same ASID when
+ * it comes back. While it runs a guest of its own nothing is to be found: both transitions flush.
+ */
+int svm_shoot4u_pcpu(struct kvm_vcpu *vcpu)
+{
+	return READ_ONCE(to_svm(vcpu)->vmcb01.cpu);
+}
+
 u32 svm_shoot4u_tag(struct kvm_vcpu *vcpu)
 {
 	return READ_ONCE(to_svm(vcpu)->asid);

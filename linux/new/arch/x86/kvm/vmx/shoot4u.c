@@ -19,6 +19,12 @@ bool vmx_shoot4u_immediate(const struct kvm_shoot4u_range *range)
 	return true;
 }
 
+/* Where the vCPU is loaded: on another pCPU than the last it is flushed before it enters. */
+int vmx_shoot4u_pcpu(struct kvm_vcpu *vcpu)
+{
+	return READ_ONCE(vcpu->cpu);
+}
+
 /*
  * Always the tag of L1: the call is about translations of the guest that made it, and the entries
  * of its own guests have another tag, or go at every nested transition where they share it.

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * How the host carries out the Shoot4U hypercall, beyond its contract: that nobody is kept from
+ * MMIO, what it may do with interrupts off and to other pCPUs, and where it looks for a vCPU's
+ * entries.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "shoot4u_vm.h"
+
+#define EAGER_CALLS 200
+#define MMIO_READS 200
+#define MMIO_SECONDS 20
+
+/* Reads from MMIO for ever. */
+static void *mmio_thread(void *done)
+{
+	int old;
+
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old);
+	for (;;) {
+		vcpu_run(target);
+		if (target->run->exit_reason == KVM_EXIT_MMIO)
+			WRITE_ONCE(*(int *)done, *(int *)done + 1);
+	}
+	return NULL;
+}
+
+/* Revokes something for ever. */
+static void flooding_guest_code(struct request *request)
+{
+	for (;;) {
+		kvm_hypercall(KVM_HC_SHOOT4U, request->a0, request->a1, 0, 0);
+		WRITE_ONCE(request->ret, request->ret + 1);
+	}
+}
+
+/*
+ * Guest threads that unmap all the time must not keep a vCPU from its MMIO, which begins with an
+ * address that the CPU translated before they did.
+ */
+static void test_mmio_in_a_flood(void)
+{
+	pthread_t reading, flooding;
+	double start, alone, flooded;
+	int done = 0;
+
+	make_vm(mmio_guest_code, flooding_guest_code);
+	vcpu_args_set(other, 1, request_gva);
+	good_record();
+	request->ret = 0;
+	reading = start_thread(mmio_thread, &done);
+	pin(reading, 1);
+	start = seconds();
+	while (READ_ONCE(done) < MMIO_READS)
+		usleep(1000);
+	alone = seconds() - start;
+
+	/* With the planted fault there is always a call; with a flood alone it is likely. */
+	if (!try_parameter(SHOOT4U_FAULT_PARAMETER, "always-revoked"))
+		pr_info("  this kernel has no planted faults\n");
+	flooding = start_thread(vcpu_thread_body, other);
+	pin(flooding, 0);
+	while (READ_ONCE(request->ret) < 2)
+		usleep(1000);
+	WRITE_ONCE(done, 0);
+	start = seconds();
+	while (READ_ONCE(done) < MMIO_READS && seconds() - start < MMIO_SECONDS)
+		usleep(1000);
+	flooded = seconds() - start;
+	pr_info("  %d reads in %.3f s alone, %d in %.3f s beside %ld calls\n", MMIO_READS, alone,
+		READ_ONCE(done), flooded, READ_ONCE(request->ret));
+	try_parameter(SHOOT4U_FAULT_PARAMETER, "none");
+	TEST_ASSERT(READ_ONCE(done) >= MMIO_READS, "the MMIO starves");
+	stop_thread(flooding);
+	stop_thread(reading);
+	kvm_vm_free(vm);
+}
+
+/* Calls that would keep interrupts off for long take the usual path: many targets, a slow one. */
+static void test_interrupts_off(void)
+{
+	pthread_t spinning;
+	u64 alive, fast;
+
+	make_vm(syncing_guest_code, spinning_guest_code);
+	alive = vm_vaddr_alloc_page(vm);
+	vcpu_args_set(other, 1, alive);
+	EXPECT(, 0);
+	fast = vcpu_stat(caller, "shoot4u_fast");
+	if (!fast) {
+		pr_info("  no call is carried out with interrupts off here\n");
+		kvm_vm_free(vm);
+		return;
+	}
+	/* Unknown ids are targets too. */
+	EXPECT(record->targets[0] = ~BIT_ULL(TARGET_ID - 64), 63);
+	TEST_ASSERT_EQ(vcpu_stat(caller, "shoot4u_fast"), fast + 1);
+	EXPECT(record->words = 2; request->a1 = RECORD_BYTES(2);
+	       record->targets[0] = ~BIT_ULL(TARGET_ID - 64); record->targets[1] = 3, 65);
+	TEST_ASSERT_EQ(vcpu_stat(caller, "shoot4u_fast"), fast + 1);
+
+	spinning = start_thread(vcpu_thread_body, other);
+	pin(spinning, 1);
+	pin(pthread_self(), 0);
+	while (!READ_ONCE(*(u64 *)addr_gva2hva(vm, alive)))
+		usleep(1000);
+	TEST_ASSERT(try_parameter(SHOOT4U_FAST_US, "0"), "writing to " SHOOT4U_FAST_US);
+	EXPECT(record->first = 128; record->targets[0] = BIT_ULL(OTHER_ID - 128), 0);
+	TEST_ASSERT(try_parameter(SHOOT4U_FAST_US, "100"), "writing to " SHOOT4U_FAST_US);
+	TEST_ASSERT_EQ(vcpu_stat(caller, "shoot4u_fast"), fast + 1);
+	unpin();
+	stop_thread(spinning);
+	kvm_vm_free(vm);
+}
+
+/* When an event was recorded, in microseconds, and whether with interrupts off. */
+static u64 event_us(const char *name, bool *interrupts_off)
+{
+	FILE *trace = fopen(TRACING "trace", "r");
+	char line[512], flags[8];
+	double when = 0;
+
+	TEST_ASSERT(trace, "opening " TRACING "trace");
+	while (fgets(line, sizeof(line), trace)) {
+		if (strstr(line, name) &&
+		    sscanf(line, "%*s [%*u] %7s %lf:", flags, &when) == 2)
+			*interrupts_off = flags[0] == 'd';
+	}
+	fclose(trace);
+	return when * 1e6;
+}
+
+/* How long a call takes for so many vCPUs that do not run, and that many are not served so long. */
+static void test_many_targets(void)
+{
+	static const u32 counts[] = { 8, 64, 254 };
+	bool begin_off, end_off;
+	u64 begin, end;
+
+	if (!try_events()) {
+		pr_info("  needs tracefs\n");
+		return;
+	}
+	for (int i = 0; i < ARRAY_SIZE(counts); i++) {
+		make_large_vm(counts[i] + 1, syncing_guest_code, syncing_guest_code);
+		good_record();
+		record->first = 0;
+		record->words = 4;
+		request->a1 = RECORD_BYTES(4);
+		memset(record->targets, 0, 4 * sizeof(u64));
+		for (u32 id = 1, made = 0; made < counts[i]; id++) {
+			struct kvm_vcpu *vcpu = id == TARGET_ID ? target : id == OTHER_ID ? other :
+						add_vcpu(id, syncing_guest_code);
+
+			put_on_map(vcpu);
+			run_to_sync(vcpu);
+			record->targets[id / 64] |= BIT_ULL(id % 64);
+			made++;
+		}
+		TEST_ASSERT(try_events(), "clearing the trace");
+		TEST_ASSERT_EQ(call(), 0);
+		begin = event_us("kvm_shoot4u_call:", &begin_off);
+		end = event_us("kvm_shoot4u_done:", &end_off);
+		TEST_ASSERT(begin && end >= begin, "no events of the call");
+		TEST_ASSERT(!begin_off || counts[i] <= 64, "interrupts were off");
+		pr_info("  %u targets: %lu us, interrupts %s\n", counts[i], end - begin,
+			begin_off ? "off" : "on");
+		kvm_vm_free(vm);
+	}
+	try_parameter(TRACING "events/kvm_shoot4u/enable", "0");
+}
+
+/* A pCPU takes a bounded number of interrupts for vCPUs that do not run, of all VMs together. */
+static void test_interrupts_of_two_vms(void)
+{
+	struct kvm_vcpu *callers[2];
+	struct kvm_vm *vms[2];
+	u64 served = 0;
+	double start;
+
+	set_mode("eager");
+	pin(pthread_self(), 0);
+	for (int i = 0; i < 2; i++) {
+		make_vm(syncing_guest_code, syncing_guest_code);
+		run_to_sync(target);
+		good_record();
+		vms[i] = vm;
+		callers[i] = caller;
+	}
+	TEST_ASSERT(try_parameter(SHOOT4U_IPIS_PER_MS, "1"), "writing to " SHOOT4U_IPIS_PER_MS);
+	start = seconds();
+	for (int n = 0; n < EAGER_CALLS; n++)
+		for (int i = 0; i < 2; i++)
+			run_to_sync(callers[i]);
+	start = seconds() - start;
+	TEST_ASSERT(try_parameter(SHOOT4U_IPIS_PER_MS, "64"), "writing to " SHOOT4U_IPIS_PER_MS);
+	for (int i = 0; i < 2; i++) {
+		served += EAGER_CALLS - vcpu_stat(callers[i], "shoot4u_limited");
+		kvm_vm_free(vms[i]);
+	}
+	pr_info("  %lu of %d calls served by an interrupt in %.1f ms\n", served, 2 * EAGER_CALLS,
+		start * 1e3);
+	/* A window is 2^20 ns; the first and the last may be cut. */
+	TEST_ASSERT(served <= start * 1e9 / (1 << 20) + 2, "two VMs interrupt a pCPU too often");
+	set_mode("deferred");
+	unpin();
+}
+
+/*
+ * A target that was loaded on another pCPU, had its request served there, and came back without
+ * having entered the guest: SVM gives it a new ASID when it enters on another pCPU, and not when it
+ * is loaded, so that its entries are still there to be used.
+ */
+static void test_moved_without_entry(void)
+{
+	static const char * const modes[] = { "deferred", "eager" };
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2 || !try_events()) {
+		pr_info("  needs two CPUs and tracefs\n");
+		return;
+	}
+	for (int i = 0; i < ARRAY_SIZE(modes); i++) {
+		set_mode(modes[i]);
+		make_vm(syncing_guest_code, syncing_guest_code);
+		pin(pthread_self(), 0);
+		run_to_sync(target);
+		if (i == 0)
+			EXPECT(, 0);
+		pin(pthread_self(), 1);
+		run_without_entry(target);
+		if (i == 1) {
+			TEST_ASSERT(try_events(), "clearing the trace");
+			EXPECT(, 0);
+		}
+		pin(pthread_self(), 0);
+		if (i == 0)
+			TEST_ASSERT(try_events(), "clearing the trace");
+		run_to_sync(target);
+		/* Whoever invalidates must do so on the pCPU with the entries. */
+		TEST_ASSERT(count_events("vcpu 65 ", "pcpu 0 kind ") ||
+			    count_events("kvm_shoot4u_invalidate: ", "pcpu 0 range "),
+			    "%s: the target entered with its old entries", modes[i]);
+		kvm_vm_free(vm);
+	}
+	try_parameter(TRACING "events/kvm_shoot4u/enable", "0");
+	set_mode("deferred");
+	unpin();
+}
+
+int main(int argc, char *argv[])
+{
+	static const struct shoot4u_test tests[] = {
+		{ "MMIO in a flood of calls", test_mmio_in_a_flood },
+		{ "interrupts off", test_interrupts_off },
+		{ "many targets", test_many_targets },
+		{ "interrupts of two VMs", test_interrupts_of_two_vms },
+		{ "a target that moved without entering", test_moved_without_entry },
+	};
+
+	return run_tests(tests, ARRAY_SIZE(tests), argc > 1 ? argv[1] : NULL);
+}
