@@ -312,7 +312,7 @@ pub struct Doctor {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  steady report out/two-vms/*/result.json\n  \
-                  steady report result.json --variant kvm-pv --variant shoot4u\n  \
+                  steady report result.json --variant kvm-pv --variant ipi\n  \
                   steady report out/two-vms/bochs/result.json --html page.html"
 )]
 pub struct Report {
