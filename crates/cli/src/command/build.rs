@@ -1,77 +1,113 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `steady build`: makes what races and captures need, so that the first one does not have to.
+//!
+//! What is asked for is built beside each other: each build has stretches in which it keeps one
+//! processor busy and no more, as where it unpacks or links.
 
 use std::process::ExitCode;
+use std::thread;
 
-use steady_lab::Home;
 use steady_lab::artifact::kernel::{Build as BuildOf, Flavor, Series};
 use steady_lab::artifact::{bochs, kernel, programs, qemu_user, selftests};
+use steady_lab::{Home, LabError};
 use steady_race::Watcher;
 
 use crate::arguments::{Artifact, Build};
 use crate::progress::Show;
 
-/// Builds what was named, or everything.
+/// Builds what was named, or everything; the first error once all have ended.
 pub fn build(arguments: &Build) -> anyhow::Result<ExitCode> {
-    let home = Home::find()?;
-    let show = Show::new();
+    let home = &Home::find()?;
+    let show = &Show::new();
     let wants = |artifact| arguments.what.is_empty() || arguments.what.contains(&artifact);
-    if wants(Artifact::Kernel) {
-        let flavors = match arguments.kernel.as_slice() {
-            [] => &[Flavor::Lab],
-            named => named,
-        };
-        for &flavor in flavors {
-            let wanted = BuildOf {
-                series: Series::Patched,
-                flavor,
-            };
-            let kernel = kernel::ensure(&home, wanted, &show)?;
-            show.say(&format!(
-                "{} {}: {}",
-                wanted.words(),
-                kernel.release,
-                kernel.image.display()
-            ));
+    let ended: Vec<Result<(), LabError>> = thread::scope(|scope| {
+        let mut works = Vec::new();
+        if wants(Artifact::Kernel) {
+            works.push(scope.spawn(|| kernels(home, &arguments.kernel, show)));
         }
-    }
-    if wants(Artifact::Bochs) {
-        let bochs = bochs::ensure(&home, &show)?;
-        show.say(&format!(
-            "Bochs {}: {}",
-            bochs.version,
-            bochs.program.display()
-        ));
-    }
-    if wants(Artifact::Programs) {
-        let programs = programs::ensure(&home, &show)?;
-        show.say(&format!(
-            "programs: {}, {}, {}",
-            programs.agent.display(),
-            programs.vmm.display(),
-            programs.workloads.display()
-        ));
-    }
-    if wants(Artifact::QemuUser) {
-        let qemu = qemu_user::ensure(&home, &show)?;
-        show.say(&format!("{}: {}", qemu.version, qemu.program.display()));
-    }
-    if arguments.what.contains(&Artifact::Selftests) {
-        let programs = selftests::ensure(&home, &show)?;
-        let stock = kernel::ensure(
-            &home,
-            BuildOf {
-                series: Series::Stock,
-                flavor: Flavor::Lab,
-            },
-            &show,
-        )?;
-        show.say(&format!(
-            "selftests: {}, stock kernel {}: {}",
-            programs.display(),
-            stock.release,
-            stock.image.display()
-        ));
-    }
+        if wants(Artifact::Bochs) {
+            works.push(scope.spawn(|| emulator(home, show)));
+        }
+        if wants(Artifact::Programs) {
+            works.push(scope.spawn(|| images(home, show)));
+        }
+        if wants(Artifact::QemuUser) {
+            works.push(scope.spawn(|| user_emulator(home, show)));
+        }
+        if arguments.what.contains(&Artifact::Selftests) {
+            works.push(scope.spawn(|| tests(home, show)));
+        }
+        let ended = works.into_iter().map(thread::ScopedJoinHandle::join);
+        ended
+            .map(|work| work.expect("a build returns its errors"))
+            .collect()
+    });
+    ended.into_iter().collect::<Result<(), LabError>>()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Kernels one after another: each keeps all processors busy for most of its time.
+fn kernels(home: &Home, named: &[Flavor], show: &Show) -> Result<(), LabError> {
+    let flavors = if named.is_empty() {
+        &[Flavor::Lab]
+    } else {
+        named
+    };
+    for &flavor in flavors {
+        let wanted = BuildOf {
+            series: Series::Patched,
+            flavor,
+        };
+        let kernel = kernel::ensure(home, wanted, show)?;
+        show.say(&format!(
+            "{} {}: {}",
+            wanted.words(),
+            kernel.release,
+            kernel.image.display()
+        ));
+    }
+    Ok(())
+}
+
+fn emulator(home: &Home, show: &Show) -> Result<(), LabError> {
+    let bochs = bochs::ensure(home, show)?;
+    show.say(&format!(
+        "Bochs {}: {}",
+        bochs.version,
+        bochs.program.display()
+    ));
+    Ok(())
+}
+
+fn images(home: &Home, show: &Show) -> Result<(), LabError> {
+    let programs = programs::ensure(home, show)?;
+    show.say(&format!(
+        "programs: {}, {}, {}",
+        programs.agent.display(),
+        programs.vmm.display(),
+        programs.workloads.display()
+    ));
+    Ok(())
+}
+
+fn user_emulator(home: &Home, show: &Show) -> Result<(), LabError> {
+    let qemu = qemu_user::ensure(home, show)?;
+    show.say(&format!("{}: {}", qemu.version, qemu.program.display()));
+    Ok(())
+}
+
+fn tests(home: &Home, show: &Show) -> Result<(), LabError> {
+    let programs = selftests::ensure(home, show)?;
+    let stock = BuildOf {
+        series: Series::Stock,
+        flavor: Flavor::Lab,
+    };
+    let stock = kernel::ensure(home, stock, show)?;
+    show.say(&format!(
+        "selftests: {}, stock kernel {}: {}",
+        programs.display(),
+        stock.release,
+        stock.image.display()
+    ));
+    Ok(())
 }
