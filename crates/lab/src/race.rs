@@ -169,9 +169,11 @@ impl<'a> Hosts<'a> {
             terminal: None,
         };
         let start = self.engine.prepare(&boot)?;
-        let slower = booted.checks_itself && self.options.wall_limit.is_none();
+        let ours = self.options.wall_limit.is_none();
+        let slower = booted.checks_itself && ours;
         let bounds = Bounds {
             limit: job.wall_limit * if slower { translate::SLOWER } else { 1 },
+            of_cpu_time: ours && !self.engine.kind().wall_clock(),
             silence: self.engine.kind().silence(),
             stop: job.stop,
         };

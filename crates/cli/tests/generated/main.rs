@@ -74,7 +74,7 @@ fn race(folder: &Path, engine: &str, seed: u64) -> Result<(), String> {
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    // Two variants, each with the race's own bound by the wall clock.
+    // Two variants, each with the race's own bound, on a machine that does nothing else.
     let limit = Duration::from_secs(2 * (90 + 4 * TIME_LIMIT_S) + 60);
     assert!(
         begun.elapsed() <= limit,

@@ -19,6 +19,8 @@ pub use super::receive::Transcript;
 /// How many times as long a host may be silent while it boots.
 const BOOT_SILENCE: u32 = 4;
 const POLL: Duration = Duration::from_millis(30);
+/// By how much a busy machine may stretch a limit that counts the emulator's CPU time.
+const BUSY: u32 = 8;
 /// How long an emulator may take to end after its host is done.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
@@ -46,14 +48,35 @@ impl From<RunFault> for Failed {
 /// What ends a run that does not end by itself.
 #[derive(Clone, Copy)]
 pub struct Bounds<'a> {
-    /// The longest that it may take.
+    /// The longest that it may take, by the wall.
     pub limit: Duration,
+    /// Whether `limit` is rather of the emulator's own CPU time: one that runs on one thread and
+    /// whose clock is not the wall is not slow because the machine is busy. The wall then bounds
+    /// it at [`BUSY`] times as long.
+    pub of_cpu_time: bool,
     /// The longest that its host may say nothing, by the emulator's own CPU time: an emulator that
     /// a busy machine does not let run is none that stands still. Until the first word it is
     /// [`BOOT_SILENCE`] times as long.
     pub silence: Duration,
     /// Whether the user has asked to stop.
     pub stop: &'a dyn Fn() -> bool,
+}
+
+impl Bounds<'_> {
+    /// The limit that a run is beyond after these times.
+    fn exceeded(&self, wall: Duration, cpu_time: Duration) -> Option<Duration> {
+        let most = if self.of_cpu_time {
+            self.limit * BUSY
+        } else {
+            self.limit
+        };
+        let counted = if self.of_cpu_time { cpu_time } else { wall };
+        assert!(most >= self.limit, "a busy machine shortens no limit");
+        if wall > most {
+            return Some(most);
+        }
+        (counted > self.limit).then_some(self.limit)
+    }
 }
 
 impl std::fmt::Debug for Bounds<'_> {
@@ -136,8 +159,10 @@ impl Watch<'_> {
             if (self.bounds.stop)() {
                 return Err(LabError::Interrupted.into());
             }
-            let limit = self.bounds.limit;
-            if self.receiver.elapsed() > limit {
+            if let Some(limit) = self
+                .bounds
+                .exceeded(self.receiver.elapsed(), now.of_process())
+            {
                 let step = self.receiver.last_step();
                 return Err(RunFault::TimeLimit { limit, step }.into());
             }

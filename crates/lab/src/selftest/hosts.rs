@@ -49,6 +49,8 @@ pub struct Hosts<'a> {
     pub tests: &'a [Selftest],
     pub repetitions: u32,
     pub limit: Duration,
+    /// Whether the limit is the user's, by the wall.
+    pub wall: bool,
     pub out: &'a Path,
     pub watcher: &'a dyn Watcher,
     pub ended: AtomicU64,
@@ -150,6 +152,7 @@ impl Hosts<'_> {
         };
         let bounds = Bounds {
             limit: self.limit,
+            of_cpu_time: !self.wall && !self.engine.kind().wall_clock(),
             silence: self.engine.kind().silence(),
             stop: &interrupted,
         };

@@ -94,6 +94,7 @@ pub fn run(home: &Home, options: &Options, watcher: &dyn Watcher) -> Result<Repo
         tests: &tests,
         repetitions: options.repetitions,
         limit: options.wall_limit.unwrap_or_else(|| wall_limit(&tests)),
+        wall: options.wall_limit.is_some(),
         out: &out,
         watcher,
         ended: AtomicU64::new(0),

@@ -42,6 +42,7 @@ fn sends(stream: &[u8]) -> Result<Transcript, Failed> {
     fs::write(folder.path().join("frames"), stream).unwrap();
     let bounds = Bounds {
         limit: NEVER,
+        of_cpu_time: false,
         silence: NEVER,
         stop: &|| false,
     };
@@ -148,6 +149,7 @@ fn an_emulator_that_ends_by_itself_has_lost_its_host_and_one_that_fails_has_not(
     let folder = tempfile::tempdir().unwrap();
     let bounds = Bounds {
         limit: NEVER,
+        of_cpu_time: false,
         silence: NEVER,
         stop: &|| false,
     };
@@ -163,6 +165,7 @@ fn a_run_beyond_its_limit_is_ended_and_told_its_last_step() {
     let folder = tempfile::tempdir().unwrap();
     let bounds = Bounds {
         limit: Duration::ZERO,
+        of_cpu_time: false,
         silence: NEVER,
         stop: &|| false,
     };
@@ -179,6 +182,7 @@ fn a_host_that_gives_no_sign_of_life_while_its_emulator_works_has_stood_still() 
     fs::write(folder.path().join("frames"), frames(&[up()])).unwrap();
     let bounds = Bounds {
         limit: NEVER,
+        of_cpu_time: false,
         silence: Duration::from_millis(100),
         stop: &|| false,
     };
@@ -196,11 +200,61 @@ fn a_host_whose_emulator_gets_no_cpu_time_has_not_stood_still() {
     let folder = tempfile::tempdir().unwrap();
     let bounds = Bounds {
         limit: Duration::from_millis(300),
+        of_cpu_time: false,
         silence: Duration::ZERO,
         stop: &|| false,
     };
     let found = fault_of(run(folder.path(), "sleep", &["600"], bounds));
     assert!(matches!(found, RunFault::TimeLimit { .. }), "{found}");
+}
+
+#[test]
+fn a_limit_of_cpu_time_is_not_reached_by_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let bounds = Bounds {
+        limit: Duration::from_secs(1),
+        of_cpu_time: true,
+        silence: NEVER,
+        stop: &|| false,
+    };
+    // Waits beyond the limit and ends by itself; the stream is what is missing then.
+    let found = fault_of(run(folder.path(), "sleep", &["1.5"], bounds));
+    assert!(matches!(found, RunFault::EmulatorEnded { .. }), "{found}");
+}
+
+#[test]
+fn a_limit_of_cpu_time_ends_an_emulator_that_works_for_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    let bounds = Bounds {
+        limit: Duration::from_millis(200),
+        of_cpu_time: true,
+        silence: NEVER,
+        stop: &|| false,
+    };
+    let works = "while :; do :; done";
+    let found = fault_of(run(folder.path(), "sh", &["-c", works], bounds));
+    let limit = Duration::from_millis(200);
+    assert!(
+        matches!(found, RunFault::TimeLimit { limit: told, .. } if told == limit),
+        "{found}"
+    );
+}
+
+#[test]
+fn an_emulator_that_gets_no_cpu_time_is_ended_at_a_multiple_of_its_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let bounds = Bounds {
+        limit: Duration::from_millis(50),
+        of_cpu_time: true,
+        silence: NEVER,
+        stop: &|| false,
+    };
+    let found = fault_of(run(folder.path(), "sleep", &["600"], bounds));
+    let limit = Duration::from_millis(400);
+    assert!(
+        matches!(found, RunFault::TimeLimit { limit: told, .. } if told == limit),
+        "{found}"
+    );
 }
 
 #[test]
@@ -215,6 +269,7 @@ fn the_users_wish_ends_a_run() {
     let folder = tempfile::tempdir().unwrap();
     let bounds = Bounds {
         limit: NEVER,
+        of_cpu_time: false,
         silence: NEVER,
         stop: &|| true,
     };
@@ -230,6 +285,7 @@ fn a_panic_on_the_serial_line_ends_a_run_with_the_kernels_words() {
     let folder = tempfile::tempdir().unwrap();
     let bounds = Bounds {
         limit: NEVER,
+        of_cpu_time: false,
         silence: NEVER,
         stop: &|| false,
     };
