@@ -60,6 +60,8 @@ const VARIANTS: [&str; 5] = [
     "[variant.shoot4u]\nmode = \"eager\"\n[variant.pv]\ntlb_flush = false\n",
     "[variant.switches]\nple = false\n",
 ];
+/// Memory of a VM: twice the image with the largest programs, and the kernel.
+const VM_MEMORY_MIB: u64 = 384;
 /// Bound on a variant by the emulated host's clock, in seconds.
 pub const TIME_LIMIT_S: u64 = 120;
 
@@ -72,7 +74,7 @@ pub fn scenario(seed: u64) -> String {
         "schema = 2\nname = \"generated-{seed}\"\ntitle = \"generated\"\n\
          question = \"Does it end with a sound result?\"\nseed = {seed}\n\
          [host]\npcpus = {pcpus}\nmemory_mib = {}\ntime_limit_s = {TIME_LIMIT_S}\n",
-        256 + vms * 128
+        512 + vms * VM_MEMORY_MIB
     );
     for at in 0..vms {
         // The first is measured; of the others about half are.
@@ -103,7 +105,7 @@ fn vm(text: &mut String, draw: &mut Draw, at: u64, pcpus: u64, background: bool)
         text.push('\n');
     };
     put(format!(
-        "[[vm]]\nname = \"m{at}\"\nvcpus = {vcpus}\nmemory_mib = 112"
+        "[[vm]]\nname = \"m{at}\"\nvcpus = {vcpus}\nmemory_mib = {VM_MEMORY_MIB}"
     ));
     if draw.chance() {
         let pins: Vec<String> = (0..vcpus).map(|_| draw.below(pcpus).to_string()).collect();
