@@ -269,10 +269,13 @@ pub enum RunFault {
     Files(String),
 }
 
+/// The end of a kernel whose registers a world switch lost, as its GS base.
+const IN_AN_EXCEPTION: &str = "Fatal exception in interrupt";
+
 impl RunFault {
-    /// What was lost if a world switch went wrong: a guest by a triple fault, or the host by a
-    /// panic on its way out of one, by standing still, or by a triple fault, at which QEMU ends
-    /// without an error.
+    /// What was lost if a world switch went wrong: a guest by a triple fault or by a panic in an
+    /// exception, or the host by such a panic, by standing still, or by a triple fault, at which
+    /// QEMU ends without an error.
     /// `None` for every other fault.
     #[must_use]
     pub fn lost(&self) -> Option<&'static str> {
@@ -281,7 +284,12 @@ impl RunFault {
                 kind: FaultKind::GuestTripleFault,
                 ..
             } => Some("a guest triple-faulted"),
-            Self::HostPanic { line } if line.contains("Fatal exception in interrupt") => {
+            Self::Inside {
+                kind: FaultKind::GuestPanic,
+                what,
+                ..
+            } if what.contains(IN_AN_EXCEPTION) => Some("a guest panicked in an exception"),
+            Self::HostPanic { line } if line.contains(IN_AN_EXCEPTION) => {
                 Some("the host panicked in an exception")
             }
             Self::EmulatorEnded {
@@ -296,6 +304,20 @@ impl RunFault {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_guest_is_lost_by_a_panic_in_an_exception_and_by_no_other() {
+        let panics = |words: &str| RunFault::Inside {
+            kind: FaultKind::GuestPanic,
+            what: format!("VM a: its kernel panicked: Kernel panic - not syncing: {words}"),
+            file: "a.console.log".to_owned(),
+            tail: String::new(),
+        };
+        assert!(panics("Fatal exception in interrupt").lost().is_some());
+        for other in ["Attempted to kill init!", "VFS: Unable to mount root fs"] {
+            assert!(panics(other).lost().is_none(), "{other}");
+        }
+    }
 
     #[test]
     fn a_host_is_lost_where_qemu_ends_by_itself_and_not_where_it_was_killed() {
