@@ -239,14 +239,14 @@ pub enum RunFault {
         /// The last thing that the host reported.
         step: String,
     },
-    /// The host no longer gave a sign of life, while the emulator went on.
+    /// The host no longer gave a sign of life, while the emulator went on or slept.
     #[error(
-        "the emulated host stood still: no sign of life in {} s of the emulator's CPU time; last \
-         step: {step}",
+        "the emulated host stood still: no sign of life in {} s in which its emulator could run; \
+         last step: {step}",
         silent.as_secs()
     )]
     StoodStill {
-        /// CPU time of the emulator since the last one.
+        /// How long the emulator ran or slept since the last one.
         silent: Duration,
         /// The last thing that the host reported.
         step: String,

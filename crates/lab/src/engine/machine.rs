@@ -9,12 +9,16 @@ use steady_measures::Ratio;
 /// `USER_HZ` of x86 is 100 (`include/asm-generic/param.h`).
 const MS_PER_TICK: u64 = 10;
 
+/// The longest that two looks at a process are apart, and some more.
+const MOST_PASSED: Duration = Duration::from_secs(1);
+
 /// CPU time in clock ticks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CpuTime {
     all: u64,
     idle: u64,
     child: u64,
+    child_waited_ns: u64,
 }
 
 impl CpuTime {
@@ -45,6 +49,7 @@ impl CpuTime {
             all: ticks.iter().sum(),
             idle,
             child,
+            child_waited_ns: process.map_or(0, waited_ns),
         }
     }
 
@@ -52,6 +57,22 @@ impl CpuTime {
     #[must_use]
     pub fn of_process(&self) -> Duration {
         Duration::from_millis(self.child * MS_PER_TICK)
+    }
+
+    /// How long the process's threads have waited for a CPU since it began, in sum.
+    #[must_use]
+    pub fn process_waited(&self) -> Duration {
+        Duration::from_nanos(self.child_waited_ns)
+    }
+
+    /// For how long of the time that has `passed` until `after` the process ran or had nothing to
+    /// do. What it waited for a CPU is none of it, nor is what this process slept itself, stopped
+    /// or suspended with the machine.
+    #[must_use]
+    pub fn could_run(&self, after: &Self, passed: Duration) -> Duration {
+        let ran = after.of_process().saturating_sub(self.of_process());
+        let waited = after.process_waited().saturating_sub(self.process_waited());
+        ran.max(passed.min(MOST_PASSED).saturating_sub(waited))
     }
 
     /// What neither idled nor went to the process, in percent of all.
@@ -64,6 +85,16 @@ impl CpuTime {
     }
 }
 
+/// The second figure of each thread's `schedstat` (`Documentation/scheduler/sched-stats.rst`).
+fn waited_ns(process: u32) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{process}/task"));
+    let of_thread = |task: fs::DirEntry| {
+        let stat = fs::read_to_string(task.path().join("schedstat")).ok()?;
+        stat.split_whitespace().nth(1)?.parse::<u64>().ok()
+    };
+    tasks.map_or(0, |tasks| tasks.flatten().filter_map(of_thread).sum())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,13 +105,34 @@ mod tests {
             all: 1000,
             idle: 500,
             child: 0,
+            child_waited_ns: 0,
         };
         let after = CpuTime {
             all: 1200,
             idle: 550,
             child: 90,
+            child_waited_ns: 0,
         };
         assert_eq!(before.others_percent(&after), 30);
+    }
+
+    #[test]
+    fn time_in_which_a_process_waited_for_a_cpu_or_was_not_looked_at_it_could_not_run() {
+        let at = |child, waited_ms: u64| CpuTime {
+            child,
+            child_waited_ns: waited_ms * 1_000_000,
+            ..CpuTime::default()
+        };
+        let ms = Duration::from_millis;
+        let begin = at(100, 500);
+        // Slept; ran; waited; ran and waited by turns; two threads that ran.
+        assert_eq!(begin.could_run(&at(100, 500), ms(30)), ms(30));
+        assert_eq!(begin.could_run(&at(103, 500), ms(30)), ms(30));
+        assert_eq!(begin.could_run(&at(100, 530), ms(30)), ms(0));
+        assert_eq!(begin.could_run(&at(101, 520), ms(30)), ms(10));
+        assert_eq!(begin.could_run(&at(106, 500), ms(30)), ms(60));
+        // The machine was suspended for an hour.
+        assert_eq!(begin.could_run(&at(100, 500), ms(3_600_000)), ms(1000));
     }
 
     #[test]

@@ -69,7 +69,7 @@ impl EngineKind {
         self.most_memory_mib
     }
 
-    /// How much CPU time its emulator may use without a sign of life of the host.
+    /// How long its emulator may run or sleep without a sign of life of the host.
     #[must_use]
     pub fn silence(self) -> Duration {
         self.silence

@@ -54,9 +54,9 @@ pub struct Bounds<'a> {
     /// whose clock is not the wall is not slow because the machine is busy. The wall then bounds
     /// it at [`BUSY`] times as long.
     pub of_cpu_time: bool,
-    /// The longest that its host may say nothing, by the emulator's own CPU time: an emulator that
-    /// a busy machine does not let run is none that stands still. Until the first word it is
-    /// [`BOOT_SILENCE`] times as long.
+    /// The longest that its host may say nothing while the emulator runs or sleeps: one that a busy
+    /// machine does not let run is none that stands still, and one that sleeps for ever is. Until
+    /// the first word it is [`BOOT_SILENCE`] times as long.
     pub silence: Duration,
     /// Whether the user has asked to stop.
     pub stop: &'a dyn Fn() -> bool,
@@ -114,7 +114,8 @@ pub fn run(
         directory: directory.to_owned(),
         stream,
         receiver: Receiver::new(directory, step),
-        heard: None,
+        heard: false,
+        silent: Duration::ZERO,
         before,
         bounds,
     };
@@ -131,21 +132,26 @@ struct Watch<'a> {
     directory: PathBuf,
     stream: File,
     receiver: Receiver<'a>,
-    /// The emulator's CPU time when its host last said something.
-    heard: Option<Duration>,
+    /// Whether its host has said anything.
+    heard: bool,
+    /// For how long it has said nothing since.
+    silent: Duration,
     before: CpuTime,
     bounds: Bounds<'a>,
 }
 
 impl Watch<'_> {
     fn follow(&mut self) -> Result<(), Failed> {
+        let mut last = (Instant::now(), CpuTime::default());
         loop {
             // Read while the process is there: once waited for, its time is gone.
             let now = CpuTime::now(Some(self.child.id()));
+            self.silent += last.1.could_run(&now, last.0.elapsed());
+            last = (Instant::now(), now);
             self.receiver.transcript.others_percent = self.before.others_percent(&now);
             let ended = self.child.ended()?;
             if self.take_frames()? {
-                self.heard = Some(now.of_process());
+                (self.heard, self.silent) = (true, Duration::ZERO);
             }
             if self.receiver.is_done() {
                 return self.let_it_end(ended);
@@ -167,20 +173,16 @@ impl Watch<'_> {
                 return Err(RunFault::TimeLimit { limit, step }.into());
             }
             if ended.is_none() {
-                self.listen(now.of_process())?;
+                self.listen()?;
             }
             std::thread::sleep(POLL);
         }
     }
 
-    /// Is the host still there, now that the emulator has used `cpu_time`?
-    fn listen(&self, cpu_time: Duration) -> Result<(), RunFault> {
-        let silence = self.bounds.silence;
-        let (since, most) = match self.heard {
-            Some(heard) => (heard, silence),
-            None => (Duration::ZERO, silence * BOOT_SILENCE),
-        };
-        let silent = cpu_time.saturating_sub(since);
+    /// Is the host still there?
+    fn listen(&self) -> Result<(), RunFault> {
+        let most = self.bounds.silence * if self.heard { 1 } else { BOOT_SILENCE };
+        let silent = self.silent;
         if silent <= most {
             return Ok(());
         }
