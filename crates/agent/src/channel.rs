@@ -79,6 +79,9 @@ pub struct Output {
     pub signal: Option<i32>,
     /// Whether it was ended at its time limit.
     pub timed_out: bool,
+    /// Whether it still ran when it was asked to end, by SIGTERM: the way of a background program.
+    #[serde(default)]
+    pub asked_to_end: bool,
     /// Time from start to end by the guest's clock, in nanoseconds.
     pub wall_ns: u64,
     /// Standard output.
@@ -88,4 +91,42 @@ pub struct Output {
     /// Guest counters over the workload: `irq.TLB` and its kin from `/proc/interrupts` (summed
     /// over CPUs), `cpu.user` and its kin from `/proc/stat` in clock ticks.
     pub counters: BTreeMap<String, u64>,
+}
+
+/// What a program that does not handle it dies of when it is asked to end.
+const SIGTERM: i32 = 15;
+
+impl Output {
+    /// Whether it ended because it was asked to: by the signal, or with an exit code of its own for
+    /// that (fio's is 128).
+    #[must_use]
+    pub fn ended_as_asked(&self) -> bool {
+        let ended = self.exit_code.is_some() || self.signal == Some(SIGTERM);
+        self.asked_to_end && !self.timed_out && ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_program_that_ran_when_it_was_asked_to_end_ended_as_asked() {
+        let ended = |asked_to_end, exit_code, signal| {
+            let output = Output {
+                asked_to_end,
+                exit_code,
+                signal,
+                ..Output::default()
+            };
+            output.ended_as_asked()
+        };
+        assert!(ended(true, Some(0), None));
+        assert!(ended(true, Some(128), None), "fio's way");
+        assert!(ended(true, None, Some(SIGTERM)));
+        assert!(!ended(true, None, Some(11)), "it crashed");
+        assert!(!ended(true, None, None), "it did not end, and was killed");
+        assert!(!ended(false, Some(1), None), "it had ended before");
+        assert!(!ended(false, None, Some(SIGTERM)));
+    }
 }

@@ -108,6 +108,11 @@ impl Running {
         }
         let pid = Pid::from_raw(i32::try_from(child.id()).doing(|| "process id".into())?);
         // It may have ended by itself; its status tells.
+        let still_runs = child
+            .try_wait()
+            .doing(|| "look at a child".into())?
+            .is_none();
+        self.output.asked_to_end = still_runs;
         let _ = kill(pid, Signal::SIGTERM);
         let status = wait_limited(child, STOP_LIMIT_NS / 1_000_000)?;
         self.finish(status)

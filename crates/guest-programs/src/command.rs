@@ -164,7 +164,12 @@ impl Program {
         if setting.args.iter().any(given) {
             return Vec::new();
         }
-        vec![format!("{option}={}", setting.seed)]
+        // sysbench takes a positive int, and 0 for a seed by the clock.
+        let seed = match self.kind {
+            Kind::Sysbench => (setting.seed % 0x7fff_ffff).max(1),
+            _ => setting.seed,
+        };
+        vec![format!("{option}={seed}")]
     }
 
     /// Environment of the measured command, beside what every program gets.

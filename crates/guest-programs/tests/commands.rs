@@ -231,6 +231,25 @@ fn commands_run_only_programs_that_the_image_holds() {
 }
 
 #[test]
+fn sysbench_gets_a_seed_that_it_takes_and_never_the_clocks() {
+    let program = find("sysbench").unwrap();
+    for seed in [0, 1, 7, 0x7fff_ffff, 0x8000_0000, u32::MAX] {
+        let setting = Setting {
+            args: &[],
+            cpus: 2,
+            seed,
+            scratch: SCRATCH,
+        };
+        let words = program.command(&setting).unwrap();
+        let given = words
+            .iter()
+            .find_map(|word| word.strip_prefix("--rand-seed="));
+        let given: u32 = given.unwrap().parse().unwrap();
+        assert!((1..=0x7fff_ffff).contains(&given), "{seed}: {given}");
+    }
+}
+
+#[test]
 fn a_program_that_takes_a_seed_gets_the_runs_unless_its_arguments_give_one() {
     for (name, option) in [
         ("shootdown", "--seed=7"),

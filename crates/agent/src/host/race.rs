@@ -167,6 +167,9 @@ impl Race<'_> {
 
 /// A workload that failed must not be told as a measure.
 fn check(vm: &Vm, program: &str, output: &Output) -> Result<(), Box<Fault>> {
+    if output.ended_as_asked() {
+        return Ok(());
+    }
     let how = match (output.timed_out, output.exit_code, output.signal) {
         (true, ..) => "ran into its time limit".to_owned(),
         (false, Some(0), _) => return Ok(()),
@@ -174,7 +177,10 @@ fn check(vm: &Vm, program: &str, output: &Output) -> Result<(), Box<Fault>> {
         (false, None, Some(signal)) => format!("was ended by signal {signal}"),
         (false, None, None) => "ended, nobody knows how".to_owned(),
     };
-    let said = system::tail(output.stderr.trim(), 500);
+    // dbench tells its errors on standard output.
+    let words = [&output.stderr, &output.stdout].map(|text| text.trim());
+    let words = words.into_iter().find(|text| !text.is_empty());
+    let said = system::tail(words.unwrap_or("nothing"), 500);
     Err(vm.fault(
         FaultKind::Workload,
         format!("{program} {how}; it said: {said}"),

@@ -117,7 +117,8 @@ fn vm(text: &mut String, draw: &mut Draw, at: u64, pcpus: u64, background: bool)
         put(format!("cpu_weight = {}", 50 + draw.below(200)));
     }
     if workloads.iter().any(|one| one.2) {
-        put("disk_mib = 16".to_owned());
+        // dbench writes more than 16 MiB.
+        put("disk_mib = 64".to_owned());
     }
     if background {
         put("background = true".to_owned());

@@ -149,12 +149,18 @@ fn workload(
         program: program.name.to_owned(),
         what,
     };
-    let report = program
-        .parse(&program_output(&end.output))
-        .map_err(|error| fault(error.to_string()))?;
-    let (metrics, distributions) = report
-        .scoped(&end.vm, &workload)
-        .map_err(|error| fault(error.to_string()))?;
+    // A background program that died as it was asked to has no last words of its measures.
+    let cut = end.output.ended_as_asked() && end.output.exit_code != Some(0);
+    let (metrics, distributions) = if cut {
+        (Vec::new(), Vec::new())
+    } else {
+        let report = program
+            .parse(&program_output(&end.output))
+            .map_err(|error| fault(error.to_string()))?;
+        report
+            .scoped(&end.vm, &workload)
+            .map_err(|error| fault(error.to_string()))?
+    };
     let shootdowns = distributions
         .iter()
         .filter(|each| each.name() == names::SHOOTDOWN_LATENCY)

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use steady_agent::channel::Output;
 use steady_agent::event::{Event, VmWindow, Window};
 use steady_lab::RunFault;
 use steady_lab::engine::watch::Transcript;
@@ -145,6 +146,35 @@ fn what_a_program_printed_and_what_the_host_counted_are_of_its_vm_and_workload()
 fn a_background_vm_is_seen_through_the_window_of_the_measured_workload() {
     let made = of(&[up(), end("a", "", Some(window()))]).unwrap();
     assert_eq!(value(&made, "b/spin@shootdown/cpu_time"), Some(70));
+}
+
+/// The end of the background VM's program by this signal, while it ran or before it was asked to end.
+fn background_end(asked_to_end: bool) -> Event {
+    let Event::End(mut end) = end("b", "", None) else {
+        unreachable!("an end")
+    };
+    end.output = Output {
+        exit_code: None,
+        signal: Some(15),
+        asked_to_end,
+        stdout: "no last words".to_owned(),
+        ..end.output
+    };
+    Event::End(end)
+}
+
+#[test]
+fn a_background_program_that_dies_when_it_is_asked_to_end_has_no_numbers_of_its_own_and_is_no_fault()
+ {
+    let made = of(&[up(), end("a", "", Some(window())), background_end(true)]).unwrap();
+    assert_eq!(value(&made, "b/spin@shootdown/cpu_time"), Some(70));
+    assert_eq!(value(&made, "b/spin/guest.irq.TLB"), Some(7));
+}
+
+#[test]
+fn a_background_program_that_died_before_it_was_asked_to_end_is_a_fault() {
+    let error = of(&[up(), end("a", "", Some(window())), background_end(false)]).unwrap_err();
+    assert!(error.to_string().contains("VM b, spin"), "{error}");
 }
 
 #[test]
