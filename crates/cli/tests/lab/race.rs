@@ -131,6 +131,32 @@ fn a_disk_workload_finds_its_disk_and_debians_programs_their_libraries() {
 }
 
 #[test]
+fn background_programs_that_die_when_they_are_asked_to_end_leave_a_sound_result() {
+    let place = Place::new();
+    let load = |name: &str, program: &str, args: &str| {
+        format!(
+            "[[vm]]\nname = \"{name}\"\nvcpus = 1\nmemory_mib = 96\nbackground = true\n\
+             disk_mib = 64\n[[vm.workload]]\nprogram = \"{program}\"\nargs = {args}\n"
+        )
+    };
+    let sysbench = load("cpu", "sysbench", r#"["cpu", "--time=0", "run"]"#);
+    let dbench = load("files", "dbench", r#"["-t", "600", "1"]"#);
+    let scenario = place.scenario(&format!("{ONE_VM}{sysbench}{dbench}"), "");
+    let text = std::fs::read_to_string(&scenario).unwrap();
+    let text = text.replace("memory_mib = 384", "memory_mib = 1408");
+    std::fs::write(
+        &scenario,
+        text.replace("memory_mib = 96", "memory_mib = 320"),
+    )
+    .unwrap();
+    ends_well(&place.run(&scenario, &[]).output().unwrap());
+    let result = place.result("test", "bochs");
+    for load in ["sysbench@shootdown", "dbench@shootdown"] {
+        assert!(metric(&result, "plain", load, "cpu_time") > 0, "{load}");
+    }
+}
+
+#[test]
 fn a_pv_feature_that_a_variant_turns_off_is_gone_from_the_guest() {
     let place = Place::new();
     let variant = "[variant.pv]\nsteal_time = false\n[[variant]]\nname = \"pv\"";
