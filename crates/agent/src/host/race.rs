@@ -175,6 +175,9 @@ fn check(vm: &Vm, program: &str, output: &Output) -> Result<(), Box<Fault>> {
         (false, Some(0), _) => return Ok(()),
         (false, Some(code), _) => format!("ended with exit code {code}"),
         (false, None, Some(signal)) => format!("was ended by signal {signal}"),
+        (false, None, None) if output.asked_to_end => {
+            "did not end when it was asked to, and was killed".to_owned()
+        }
         (false, None, None) => "ended, nobody knows how".to_owned(),
     };
     // dbench tells its errors on standard output.
