@@ -24,7 +24,7 @@ const STDERR: &str = "/run/workload.err";
 const STDOUT_LIMIT: usize = 1 << 20;
 const STDERR_LIMIT: usize = 4 << 10;
 /// How long a background program has to end after SIGTERM.
-const STOP_LIMIT_NS: u64 = 3_000_000_000;
+const STOP_LIMIT_NS: u64 = 15_000_000_000;
 
 /// A workload from its set-up to its output.
 #[derive(Debug)]
