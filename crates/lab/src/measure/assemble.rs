@@ -10,7 +10,9 @@ use steady_agent::channel::Output;
 use steady_agent::event::{Event, VmWindow, Window, WorkloadEnd};
 use steady_events::Isa;
 use steady_guest_programs as guest_programs;
-use steady_measures::{Artifact, Better, Metric, Ratio, Repetition, Unit, Warning, names};
+use steady_measures::{
+    Artifact, Better, Distribution, Metric, Ratio, Repetition, Unit, Warning, names,
+};
 use steady_scenario::{Collect, Scenario, Vm};
 
 use super::complaint;
@@ -149,22 +151,12 @@ fn workload(
         program: program.name.to_owned(),
         what,
     };
-    // A background program that died as it was asked to has no last words of its measures.
-    let cut = end.output.ended_as_asked() && end.output.exit_code != Some(0);
-    let (metrics, distributions) = if cut {
-        (Vec::new(), Vec::new())
-    } else {
-        let report = program
-            .parse(&program_output(&end.output))
-            .map_err(|error| fault(error.to_string()))?;
-        report
-            .scoped(&end.vm, &workload)
-            .map_err(|error| fault(error.to_string()))?
-    };
+    let (metrics, distributions) =
+        reported(program, &end.output, &end.vm, &workload).map_err(fault)?;
     let shootdowns = distributions
         .iter()
         .filter(|each| each.name() == names::SHOOTDOWN_LATENCY)
-        .map(steady_measures::Distribution::count)
+        .map(Distribution::count)
         .sum();
     made.metrics.extend(metrics);
     made.distributions.extend(distributions);
@@ -196,6 +188,23 @@ fn workload(
         }
     }
     Ok(())
+}
+
+/// What the program says of itself: nothing, if it died in the background as it was asked to.
+fn reported(
+    program: &guest_programs::Program,
+    output: &Output,
+    vm: &str,
+    workload: &str,
+) -> Result<(Vec<Metric>, Vec<Distribution>), String> {
+    if output.ended_as_asked() && output.exit_code != Some(0) {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let report = program.parse(&program_output(output));
+    let report = report.map_err(|error| error.to_string())?;
+    report
+        .scoped(vm, workload)
+        .map_err(|error| error.to_string())
 }
 
 /// What the host spends on a thousand shootdowns: interrupts between its pCPUs, and exits of the

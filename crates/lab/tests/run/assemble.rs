@@ -148,7 +148,7 @@ fn a_background_vm_is_seen_through_the_window_of_the_measured_workload() {
     assert_eq!(value(&made, "b/spin@shootdown/cpu_time"), Some(70));
 }
 
-/// The end of the background VM's program by this signal, while it ran or before it was asked to end.
+/// The background VM's program died of SIGTERM, while it ran or before it was asked to end.
 fn background_end(asked_to_end: bool) -> Event {
     let Event::End(mut end) = end("b", "", None) else {
         unreachable!("an end")
@@ -164,8 +164,7 @@ fn background_end(asked_to_end: bool) -> Event {
 }
 
 #[test]
-fn a_background_program_that_dies_when_it_is_asked_to_end_has_no_numbers_of_its_own_and_is_no_fault()
- {
+fn a_background_program_that_dies_when_it_is_asked_to_end_is_no_fault() {
     let made = of(&[up(), end("a", "", Some(window())), background_end(true)]).unwrap();
     assert_eq!(value(&made, "b/spin@shootdown/cpu_time"), Some(70));
     assert_eq!(value(&made, "b/spin/guest.irq.TLB"), Some(7));
