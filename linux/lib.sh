@@ -5,7 +5,8 @@
 # new/    files that we add, in the kernel's layout
 # hooks/  patches to files that are there, a stack in the order of their names
 # A hook begins with its SPDX line, `Subject: ...`, `New: FILE` for each file of new/ that goes into
-# the same patch of a series, and an empty line; then the body of the patch, `---`, and the diff.
+# the same patch of a series, `Selftests: FOLDER` for a folder whose tests of KVM do, `Upstream: no`
+# if it is of use here alone, and an empty line; then the body of the patch, `---`, and the diff.
 # Callers set $program to their name. Names of files must be free of white space.
 
 : "${program:?}"
@@ -31,6 +32,23 @@ check_folders() {
 # The new files of a folder, by their paths in the kernel.
 new_files() {
 	[ ! -d "$1/new" ] || (cd "$1/new" && find . -type f ! -name .gitkeep | sed 's|^\./||' | sort)
+}
+
+# Where KVM's selftests are in the kernel.
+kvm_selftests=tools/testing/selftests/kvm/x86_64
+
+# Each file that a folder brings: its path in the kernel, and where it is.
+brought() {
+	new_files "$1" | while read -r file; do echo "$file $1/new/$file"; done
+	for hook in $(hooks_of "$1"); do
+		for place in $(header Selftests "$hook"); do
+			[ -f "$1/$place/tests" ] ||
+				die "$(basename "$hook") names $1/$place, which lists no tests"
+			for source in "$1/$place"/*.[ch]; do
+				echo "$kvm_selftests/$(basename "$source") $source"
+			done
+		done
+	done
 }
 
 # The hooks of a folder, in their order.
@@ -91,7 +109,8 @@ fetch() {
 list_files() {
 	lists=$1
 	shift
-	for folder in "$@"; do new_files "$folder"; done | sort >"$lists/brought"
+	for folder in "$@"; do brought "$folder"; done >"$lists/sources"
+	cut -d ' ' -f 1 "$lists/sources" | sort >"$lists/brought"
 	for folder in "$@"; do
 		for hook in $(hooks_of "$folder"); do
 			check_hook "$hook"

@@ -108,8 +108,10 @@ static u64 boosted_share(pthread_t boosted, pthread_t neighbour, u64 *most)
 
 	*most = 0;
 	usleep(WINDOW_MS * 1000);
-	first[0] = from[0] = cpu_time_ns(boosted);
-	first[1] = from[1] = cpu_time_ns(neighbour);
+	from[0] = cpu_time_ns(boosted);
+	from[1] = cpu_time_ns(neighbour);
+	first[0] = from[0];
+	first[1] = from[1];
 	for (i = 0; i < WINDOWS; i++) {
 		usleep(WINDOW_MS * 1000);
 		to[0] = cpu_time_ns(boosted);

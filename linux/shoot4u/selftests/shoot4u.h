@@ -29,7 +29,6 @@
 #define X86_FEATURE_KVM_SHOOT4U \
 	KVM_X86_CPU_FEATURE(0x40000001, 0, EAX, KVM_FEATURE_SHOOT4U)
 #define SHOOT4U_PARAMETER "/sys/module/kvm/parameters/shoot4u"
-#define SHOOT4U_FAULT_PARAMETER "/sys/module/kvm/parameters/shoot4u_fault"
 #define SHOOT4U_FAST_US "/sys/module/kvm/parameters/shoot4u_fast_us"
 #define SHOOT4U_IPIS_PER_MS "/sys/module/kvm/parameters/shoot4u_ipis_per_ms"
 

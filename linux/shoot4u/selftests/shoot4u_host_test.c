@@ -59,9 +59,6 @@ static void test_mmio_in_a_flood(void)
 		usleep(1000);
 	alone = seconds() - start;
 
-	/* With the planted fault there is always a call; with a flood alone it is likely. */
-	if (!try_parameter(SHOOT4U_FAULT_PARAMETER, "always-revoked"))
-		pr_info("  this kernel has no planted faults\n");
 	flooding = start_thread(vcpu_thread_body, other);
 	pin(flooding, 0);
 	while (READ_ONCE(request->ret) < 2)
@@ -73,7 +70,6 @@ static void test_mmio_in_a_flood(void)
 	flooded = seconds() - start;
 	pr_info("  %d reads in %.3f s alone, %d in %.3f s beside %ld calls\n", MMIO_READS, alone,
 		READ_ONCE(done), flooded, READ_ONCE(request->ret));
-	try_parameter(SHOOT4U_FAULT_PARAMETER, "none");
 	TEST_ASSERT(READ_ONCE(done) >= MMIO_READS, "the MMIO starves");
 	stop_thread(flooding);
 	stop_thread(reading);

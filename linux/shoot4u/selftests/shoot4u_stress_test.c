@@ -167,7 +167,9 @@ static void make_pages(struct kvm_vm *vm, struct shared *shared)
 		u64 *pte = vm_get_page_table_entry(vm, pages + i * PAGE_SIZE);
 		vm_paddr_t entry = addr_hva2gpa(vm, pte);
 
-		/* QEMU may set the accessed bit after reading the entry, and lose a swap between. */
+		/*
+		 * QEMU may set the accessed bit after reading the entry, and lose a swap between.
+		 */
 		*pte |= PTE_ACCESSED_MASK | PTE_DIRTY_MASK;
 		*(u64 *)addr_gva2hva(vm, pages + i * PAGE_SIZE) = i + 1;
 		virt_pg_map(vm, windows + i * PAGE_SIZE, entry & PAGE_MASK);

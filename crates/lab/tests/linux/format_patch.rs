@@ -191,6 +191,109 @@ fn a_further_folder_gives_further_patches() {
     assert_eq!(files_of(&repo), files_of(&bench.path("tree")));
 }
 
+/// The series with a third hook, of which `line` is a part of the header.
+fn series_with(line: &str) -> Bench {
+    let bench = series();
+    let two = numbered(&[(10, "line 10\none\ntwo")]);
+    let three = numbered(&[(10, "line 10\none\ntwo\nthree")]);
+    let hook = "linux/hooks/0003-a-three.patch";
+    bench.hook(hook, &[], "a.c", &two, &three);
+    let text = bench.read(hook);
+    bench.write(
+        hook,
+        &text.replacen("\nSubject:", &format!("\n{line}\nSubject:"), 1),
+    );
+    bench
+}
+
+#[test]
+fn the_selftests_of_a_hook_are_in_its_patch_and_in_the_tree() {
+    let bench = series_with("Selftests: a/selftests");
+    bench.write("linux/a/selftests/tests", "x86_64/a_test 5\n");
+    bench.write("linux/a/selftests/a_test.c", "a test\n");
+    bench.runs("format-patch", &["tree", "out"]);
+    let repo = apply_mails(&bench, "out");
+    assert_eq!(
+        git(&repo, &["log", "-1", "--format=", "--name-only"]),
+        "a.c\ntools/testing/selftests/kvm/x86_64/a_test.c\n"
+    );
+    bench.runs("apply", &["tree"]);
+    assert_eq!(files_of(&repo), files_of(&bench.path("tree")));
+}
+
+#[test]
+fn a_folder_of_selftests_without_their_list_is_refused() {
+    for (script, words) in [("format-patch", &["tree", "out"][..]), ("apply", &["tree"])] {
+        let bench = series_with("Selftests: a/selftests");
+        bench.write("linux/a/selftests/a_test.c", "a test\n");
+        let before = files_of(&bench.path("tree"));
+        let said = bench.refuses(script, words);
+        assert!(
+            said.contains("a/selftests, which lists no tests"),
+            "{script}: {said}"
+        );
+        assert_eq!(files_of(&bench.path("tree")), before, "{script}");
+    }
+}
+
+#[test]
+fn for_upstream_a_hook_that_is_not_is_left_out() {
+    let bench = series_with("Upstream: no");
+    let mails = |out: &str| files_of(&bench.path(out)).len() - 1;
+    bench.runs("format-patch", &["tree", "all"]);
+    bench.runs("format-patch", &["--upstream", "tree", "out"]);
+    assert_eq!((mails("all"), mails("out")), (3, 2));
+    let repo = apply_mails(&bench, "out");
+    let expected = numbered(&[(10, "line 10\none\ntwo")]);
+    let made = std::fs::read_to_string(repo.join("a.c")).unwrap();
+    assert_eq!(made, expected);
+}
+
+#[test]
+fn one_remedy_alone_has_its_patches_and_its_own_cover_letter() {
+    let bench = series();
+    bench.write("linux/one/cover", "SPDX\nSubject: One helps\n\nIt does.\n");
+    let one = numbered(&[(10, "line 10\none")]);
+    let two = numbered(&[(10, "line 10\none\ntwo")]);
+    for (file, after) in [("0001-one-a.patch", &one), ("0002-two-b.patch", &two)] {
+        let before = if after == &one {
+            numbered(&[])
+        } else {
+            one.clone()
+        };
+        let new = if after == &one { "one.c" } else { "sub/two.c" };
+        bench.hook(
+            &format!("linux/hooks/{file}"),
+            &[new],
+            "a.c",
+            &before,
+            after,
+        );
+    }
+    for hook in ["0001-a-one.patch", "0002-a-two.patch"] {
+        std::fs::remove_file(bench.path("linux/hooks").join(hook)).unwrap();
+    }
+    bench.runs("format-patch", &["--only", "one", "tree", "out"]);
+    let cover = bench.read("out/0000-cover-letter.patch");
+    assert!(
+        cover.contains("Subject: [PATCH 0/1] One helps\n\nIt does.\n"),
+        "{cover}"
+    );
+    bench.runs("format-patch", &["tree", "all"]);
+    let cover = bench.read("all/0000-cover-letter.patch");
+    assert!(
+        cover.contains("[PATCH 0/2] Made up\n\nNothing to see.\n\nIt does.\n"),
+        "{cover}"
+    );
+}
+
+#[test]
+fn a_remedy_without_a_cover_letter_is_refused() {
+    let bench = series();
+    let said = bench.refuses("format-patch", &["--only", "one", "tree", "out"]);
+    assert!(said.contains("there is no cover letter of one"), "{said}");
+}
+
 #[test]
 fn a_series_that_is_there_is_not_written_over() {
     let bench = series();

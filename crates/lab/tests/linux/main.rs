@@ -8,3 +8,4 @@ mod bench;
 mod format_patch;
 mod keys;
 mod lists;
+mod series;

@@ -50,6 +50,7 @@ enum debooster_mode {
 static const char * const debooster_names[] = {
 	"off", "no-forfeit", "penalty", "credit", "handover", "nudge",
 };
+
 static int debooster_mode __read_mostly;
 
 static int debooster_set(const char *value, const struct kernel_param *param)

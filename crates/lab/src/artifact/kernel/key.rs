@@ -9,8 +9,9 @@ use crate::error::LabError;
 
 use super::{Build, Flavor, Series, Source};
 
-/// What `linux/apply` and `linux/configure` read: the new files as a whole, documents too, because
-/// all of them go into the tree, and a list of what matters would be wrong one day.
+/// What `linux/apply` reads: the new files as a whole, documents too, because all of them go into
+/// the tree, and a list of what matters would be wrong one day. Only the selftests that hooks bring
+/// are left out: no kernel is built of them.
 pub(in crate::artifact) const APPLIED: [&str; 4] = ["apply", "lib.sh", "hooks", "new"];
 
 /// A kernel's name in the cache, made of all that goes into it: the sources, what of the folder

@@ -34,12 +34,13 @@
 #include <linux/smp.h>
 #include <asm/apic.h>
 #include <asm/cmpxchg.h>
-#include <asm/kvm_shoot4u.h>
 #include <asm/paravirt.h>
 #include <asm/pgtable_types.h>
 #include <asm/tlb.h>
 #include <asm/tlbflush.h>
 #include <uapi/asm/kvm_shoot4u.h>
+
+#include "kvm_shoot4u.h"
 
 /* 1024 APIC ids in a call; more CPUs take more calls. */
 #define SHOOT4U_WORDS	16

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Shoot4U: TLB shootdowns of a guest, carried out by the host. What a guest may ask for, and in which
- * mode, is in shoot4u_call.c.
+ * Shoot4U: TLB shootdowns of a guest, carried out by the host. What a guest may ask for, and in
+ * which mode, is in shoot4u_call.c.
  *
  * A guest names vCPUs and a range of addresses; when the hypercall returns, none of them uses a
  * translation of that range that is older than the call. Nothing waits for a vCPU to be scheduled:
@@ -105,15 +105,17 @@ static struct kvm_vcpu *shoot4u_find(struct kvm_apic_map *map, u32 id)
 	return apic ? apic->vcpu : NULL;
 }
 
+/* Whether an instruction on the pCPU of the entries takes them, with nothing left for the entry. */
+static bool shoot4u_is_immediate(const struct kvm_shoot4u_range *range)
+{
+	return kvm_x86_call(shoot4u_immediate)(range);
+}
+
 /* Invalidates on this pCPU. Preemption is off. */
 static void shoot4u_flush_here(struct kvm_vcpu *vcpu, struct kvm_shoot4u_range range, u8 how)
 {
-	u32 tag;
+	u32 tag = kvm_x86_call(shoot4u_flush)(vcpu, &range);
 
-	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_SHORT_RANGE) && range.end != KVM_SHOOT4U_WHOLE)
-		range.end -= PAGE_SIZE;
-
-	tag = kvm_x86_call(shoot4u_flush)(vcpu, &range);
 	trace_kvm_shoot4u_invalidate(vcpu, tag, smp_processor_id(), range.start, range.end, how);
 }
 
@@ -129,8 +131,6 @@ static void shoot4u_queue(struct kvm_vcpu *vcpu, const struct kvm_shoot4u_range 
 		s->queue[s->queued++] = *range;
 	raw_spin_unlock(&s->lock);
 
-	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_DROP_REQUEST) && !(get_cycles() & 0x70))
-		return;
 	kvm_make_request(KVM_REQ_SHOOT4U, vcpu);
 }
 
@@ -155,12 +155,12 @@ void kvm_shoot4u_serve(struct kvm_vcpu *vcpu)
 	preempt_disable();
 	here = kvm_x86_call(shoot4u_pcpu)(vcpu) == smp_processor_id();
 	for (i = 0; i < count && !whole; i++) {
-		if (here && kvm_x86_call(shoot4u_immediate)(&ranges[i]))
+		if (here && shoot4u_is_immediate(&ranges[i]))
 			shoot4u_flush_here(vcpu, ranges[i], SHOOT4U_HOW_DEFERRED);
 		else
 			whole = true;
 	}
-	if (whole && here && kvm_x86_call(shoot4u_immediate)(&all))
+	if (whole && here && shoot4u_is_immediate(&all))
 		shoot4u_flush_here(vcpu, all, SHOOT4U_HOW_DEFERRED);
 	else if (whole)
 		kvm_x86_call(flush_tlb_guest)(vcpu);
@@ -206,7 +206,7 @@ static bool shoot4u_take(atomic64_t *budget)
 static bool shoot4u_is_eager(struct kvm_vcpu *vcpu, struct kvm_vcpu *target, int pcpu,
 			     const struct shoot4u_run *run)
 {
-	if (run->mode != KVM_SHOOT4U_EAGER || !kvm_x86_call(shoot4u_immediate)(&run->range) ||
+	if (run->mode != KVM_SHOOT4U_EAGER || !shoot4u_is_immediate(&run->range) ||
 	    kvm_x86_call(shoot4u_pcpu)(target) != pcpu)
 		return false;
 	if (READ_ONCE(target->mode) != OUTSIDE_GUEST_MODE)
@@ -220,8 +220,8 @@ static bool shoot4u_is_eager(struct kvm_vcpu *vcpu, struct kvm_vcpu *target, int
 
 /*
  * Whether KVM may hold an address that was translated for the target before this call. To be asked
- * when the target's entries are gone: else it could enter with the new count, use an old entry, leave
- * with the address, and find the count as it was at its entry.
+ * when the target's entries are gone: else it could enter with the new count, use an old entry,
+ * leave with the address, and find the count as it was at its entry.
  */
 static bool shoot4u_is_translating(struct kvm_vcpu *target)
 {
@@ -231,8 +231,6 @@ static bool shoot4u_is_translating(struct kvm_vcpu *target)
 	 * guest's page tables are seen there.
 	 */
 	smp_mb__after_atomic();
-	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_IGNORE_EMULATION))
-		return false;
 	/* Pairs with kvm_shoot4u_emulated(): once the flag is down, what KVM stored is stored. */
 	return smp_load_acquire(&target->arch.shoot4u.translating);
 }
@@ -277,6 +275,10 @@ static void shoot4u_aim(struct kvm_vcpu *vcpu, struct kvm_vcpu *target, u32 bit,
  * vCPU was loaded, with interrupts off, when its mode was changed, and nobody else ends that mode;
  * so the wait is for the pCPU to take the interrupt, and for no vCPU to be scheduled. A pCPU that
  * has its interrupts off may take its time: false, if this one has, and may not wait any longer.
+ *
+ * Not kvm_make_vcpus_request_mask(), though the request and the look at the mode are KVM's: it
+ * waits by smp_call_function_many(), which needs interrupts on, and the fast path has them off. Nor
+ * kvm_vcpu_kick(), which waits for nothing and wakes vCPUs that block.
  */
 static bool shoot4u_interrupt(struct shoot4u_run *run)
 {
@@ -341,11 +343,6 @@ static long shoot4u_serve_all(struct kvm_vcpu *vcpu, struct shoot4u_run *run,
 			unknown++;
 	}
 
-	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_SKIP_PCPU) && !cpumask_empty(&run->pcpus)) {
-		cpumask_clear_cpu(cpumask_first(&run->pcpus), &run->pcpus);
-		bitmap_zero(run->kicked, run->bits);
-	}
-
 	if (cpumask_test_cpu(me, &run->pcpus)) {
 		__cpumask_clear_cpu(me, &run->pcpus);
 		shoot4u_here(run);
@@ -356,7 +353,7 @@ static long shoot4u_serve_all(struct kvm_vcpu *vcpu, struct shoot4u_run *run,
 
 	for_each_set_bit(bit, targets, run->bits) {
 		target = shoot4u_find(run->map, run->first + bit);
-		/* An id that the host cannot place, as with its APIC off, may be of one that runs. */
+		/* One that the host cannot place, as with its APIC off, may be running. */
 		if (!target)
 			continue;
 		if (target != vcpu && shoot4u_is_translating(target)) {
@@ -420,16 +417,9 @@ long kvm_shoot4u_carry_out(struct kvm_vcpu *vcpu, enum kvm_shoot4u_mode mode,
 	return left;
 }
 
-/*
- * KVM is about to flush the vCPU's context itself; true, in a planted fault only, if it must not.
- */
-bool kvm_shoot4u_flushing(struct kvm_vcpu *vcpu, enum kvm_shoot4u_flush kind)
+/* KVM is about to flush the vCPU's context itself. */
+void kvm_shoot4u_flushing(struct kvm_vcpu *vcpu, enum kvm_shoot4u_flush kind)
 {
-	if (kind == KVM_SHOOT4U_FLUSH_ALL && vcpu->arch.last_vmentry_cpu != -1 &&
-	    kvm_shoot4u_has(KVM_SHOOT4U_FAULT_SKIP_MIGRATED))
-		return true;
-
 	trace_kvm_shoot4u_flush(vcpu, kvm_x86_call(shoot4u_tag)(vcpu), vcpu->cpu, kind);
-	return false;
 }
 EXPORT_SYMBOL_GPL(kvm_shoot4u_flushing);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Shoot4U: the hooks that KVM calls. With the symbol off each is nothing.
+ * Shoot4U: what KVM calls. With the symbol off each is nothing.
  */
 #ifndef __KVM_X86_SHOOT4U_H
 #define __KVM_X86_SHOOT4U_H
@@ -8,6 +8,7 @@
 #include <linux/kvm_host.h>
 #include <asm/kvm_shoot4u.h>
 #include <uapi/asm/kvm_shoot4u.h>
+#include <uapi/linux/kvm_para.h>
 
 #include "kvm_cache_regs.h"
 
@@ -24,45 +25,7 @@ enum kvm_shoot4u_mode {
 	KVM_SHOOT4U_DEFERRED,	/* before the next entry; interrupts only who is in guest mode */
 };
 
-/* Planted faults, for the checker to find. */
-enum kvm_shoot4u_fault {
-	KVM_SHOOT4U_FAULT_NONE,
-	KVM_SHOOT4U_FAULT_SKIP_PCPU,
-	KVM_SHOOT4U_FAULT_SKIP_MIGRATED,
-	KVM_SHOOT4U_FAULT_WRONG_VPID,
-	KVM_SHOOT4U_FAULT_DROP_REQUEST,
-	KVM_SHOOT4U_FAULT_SHORT_RANGE,
-	KVM_SHOOT4U_FAULT_IGNORE_EMULATION,
-	KVM_SHOOT4U_FAULT_ALWAYS_REVOKED,
-};
-
 #ifdef CONFIG_KVM_SHOOT4U
-
-/* Ranges wait in the vCPU's queue. A waiter waits until the vCPU has left guest mode. */
-#define KVM_REQ_SHOOT4U \
-	KVM_ARCH_REQ_FLAGS(40, KVM_REQUEST_WAIT | KVM_REQUEST_NO_WAKEUP)
-
-#ifdef CONFIG_KVM_SHOOT4U_FAULTS
-extern int kvm_shoot4u_planted;
-static inline bool kvm_shoot4u_has(enum kvm_shoot4u_fault fault)
-{
-	return READ_ONCE(kvm_shoot4u_planted) == fault;
-}
-#else
-static inline bool kvm_shoot4u_has(enum kvm_shoot4u_fault fault)
-{
-	return false;
-}
-#endif
-
-bool vmx_shoot4u_immediate(const struct kvm_shoot4u_range *range);
-int vmx_shoot4u_pcpu(struct kvm_vcpu *vcpu);
-u32 vmx_shoot4u_tag(struct kvm_vcpu *vcpu);
-u32 vmx_shoot4u_flush(struct kvm_vcpu *vcpu, const struct kvm_shoot4u_range *range);
-bool svm_shoot4u_immediate(const struct kvm_shoot4u_range *range);
-int svm_shoot4u_pcpu(struct kvm_vcpu *vcpu);
-u32 svm_shoot4u_tag(struct kvm_vcpu *vcpu);
-u32 svm_shoot4u_flush(struct kvm_vcpu *vcpu, const struct kvm_shoot4u_range *range);
 
 /* A call as it was read from the guest's memory. */
 struct kvm_shoot4u_record {
@@ -79,7 +42,7 @@ void kvm_shoot4u_vcpu_init(struct kvm_vcpu *vcpu);
 long kvm_shoot4u_hypercall(struct kvm_vcpu *vcpu, gpa_t gpa, u64 bytes, u64 a2, u64 a3);
 fastpath_t __kvm_shoot4u_fastpath(struct kvm_vcpu *vcpu);
 void kvm_shoot4u_serve(struct kvm_vcpu *vcpu);
-bool kvm_shoot4u_flushing(struct kvm_vcpu *vcpu, enum kvm_shoot4u_flush kind);
+void kvm_shoot4u_flushing(struct kvm_vcpu *vcpu, enum kvm_shoot4u_flush kind);
 
 /* At every exit by a hypercall: those that are not ours pay for one comparison. */
 static inline fastpath_t kvm_shoot4u_fastpath(struct kvm_vcpu *vcpu)
@@ -87,6 +50,13 @@ static inline fastpath_t kvm_shoot4u_fastpath(struct kvm_vcpu *vcpu)
 	if (kvm_rax_read(vcpu) != KVM_HC_SHOOT4U)
 		return EXIT_FASTPATH_NONE;
 	return __kvm_shoot4u_fastpath(vcpu);
+}
+
+/* In the thread of the vCPU, loaded. */
+static inline void kvm_shoot4u_service_requests(struct kvm_vcpu *vcpu)
+{
+	if (kvm_check_request(KVM_REQ_SHOOT4U, vcpu))
+		kvm_shoot4u_serve(vcpu);
 }
 
 /*
@@ -110,8 +80,6 @@ static inline bool kvm_shoot4u_emulating(struct kvm_vcpu *vcpu, int emulation_ty
 	if (emulation_type & EMULTYPE_SKIP)
 		return false;
 
-	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_ALWAYS_REVOKED))
-		atomic_inc(&vcpu->arch.shoot4u.revoked);
 	kvm_shoot4u_translating(vcpu);
 	return (emulation_type & EMULTYPE_PF) &&
 	       vcpu->arch.shoot4u.revoked_at_entry != atomic_read(&vcpu->arch.shoot4u.revoked);
@@ -135,14 +103,20 @@ static inline void kvm_shoot4u_entering(struct kvm_vcpu *vcpu)
 
 #else /* !CONFIG_KVM_SHOOT4U */
 
-static inline bool kvm_shoot4u_flushing(struct kvm_vcpu *vcpu, enum kvm_shoot4u_flush kind)
+static inline bool kvm_shoot4u_offered(void)
 {
 	return false;
 }
 
-static inline bool kvm_shoot4u_offered(void)
+static inline long kvm_shoot4u_hypercall(struct kvm_vcpu *vcpu, gpa_t gpa, u64 bytes, u64 a2,
+					 u64 a3)
 {
-	return false;
+	return -KVM_ENOSYS;
+}
+
+static inline fastpath_t kvm_shoot4u_fastpath(struct kvm_vcpu *vcpu)
+{
+	return EXIT_FASTPATH_NONE;
 }
 
 static inline bool kvm_shoot4u_emulating(struct kvm_vcpu *vcpu, int emulation_type)
@@ -150,6 +124,8 @@ static inline bool kvm_shoot4u_emulating(struct kvm_vcpu *vcpu, int emulation_ty
 	return false;
 }
 
+static inline void kvm_shoot4u_flushing(struct kvm_vcpu *vcpu, enum kvm_shoot4u_flush kind) { }
+static inline void kvm_shoot4u_service_requests(struct kvm_vcpu *vcpu) { }
 static inline void kvm_shoot4u_vcpu_init(struct kvm_vcpu *vcpu) { }
 static inline void kvm_shoot4u_translating(struct kvm_vcpu *vcpu) { }
 static inline void kvm_shoot4u_emulated(struct kvm_vcpu *vcpu) { }

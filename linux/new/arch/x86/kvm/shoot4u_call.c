@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Shoot4U: what a guest may ask for, and in which mode the host carries it out; how is in shoot4u.c.
+ * Shoot4U: what a guest may ask for, and in which mode the host carries it out; shoot4u.c has how.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -33,20 +33,14 @@ module_param(shoot4u_ceiling, uint, 0644);
 static uint shoot4u_fast_targets __read_mostly = 64;
 module_param(shoot4u_fast_targets, uint, 0644);
 
-static int shoot4u_set_name(const char *value, const char * const *names, size_t count, int *to)
+static int shoot4u_set_mode(const char *value, const struct kernel_param *param)
 {
-	int chosen = __sysfs_match_string(names, count, value);
+	int chosen = sysfs_match_string(shoot4u_mode_names, value);
 
 	if (chosen < 0)
 		return chosen;
-	WRITE_ONCE(*to, chosen);
+	WRITE_ONCE(shoot4u_mode, chosen);
 	return 0;
-}
-
-static int shoot4u_set_mode(const char *value, const struct kernel_param *param)
-{
-	return shoot4u_set_name(value, shoot4u_mode_names, ARRAY_SIZE(shoot4u_mode_names),
-				&shoot4u_mode);
 }
 
 static int shoot4u_get_mode(char *buffer, const struct kernel_param *param)
@@ -60,37 +54,18 @@ static const struct kernel_param_ops shoot4u_mode_ops = {
 };
 module_param_cb(shoot4u, &shoot4u_mode_ops, NULL, 0644);
 
-#ifdef CONFIG_KVM_SHOOT4U_FAULTS
-static const char * const shoot4u_fault_names[] = {
-	"none", "skip-pcpu", "skip-migrated", "wrong-vpid", "drop-request", "short-range",
-	"ignore-emulation", "always-revoked",
-};
-
-int kvm_shoot4u_planted __read_mostly;
-EXPORT_SYMBOL_GPL(kvm_shoot4u_planted);
-
-static int shoot4u_set_fault(const char *value, const struct kernel_param *param)
+/*
+ * Whether the vendor's module can carry calls out. Without TDP a guest's flush has shadow page
+ * tables to look after.
+ */
+static bool shoot4u_supported(void)
 {
-	return shoot4u_set_name(value, shoot4u_fault_names, ARRAY_SIZE(shoot4u_fault_names),
-				&kvm_shoot4u_planted);
+	return tdp_enabled && kvm_x86_ops.shoot4u_flush;
 }
-
-static int shoot4u_get_fault(char *buffer, const struct kernel_param *param)
-{
-	return sysfs_emit(buffer, "%s\n", shoot4u_fault_names[READ_ONCE(kvm_shoot4u_planted)]);
-}
-
-static const struct kernel_param_ops shoot4u_fault_ops = {
-	.set = shoot4u_set_fault,
-	.get = shoot4u_get_fault,
-};
-module_param_cb(shoot4u_fault, &shoot4u_fault_ops, NULL, 0644);
-#endif
 
 bool kvm_shoot4u_offered(void)
 {
-	/* Without TDP a guest's flush has shadow page tables to look after. */
-	return tdp_enabled && READ_ONCE(shoot4u_mode) != KVM_SHOOT4U_OFF;
+	return shoot4u_supported() && READ_ONCE(shoot4u_mode) != KVM_SHOOT4U_OFF;
 }
 
 /*
@@ -99,7 +74,8 @@ bool kvm_shoot4u_offered(void)
  */
 static bool shoot4u_allowed(struct kvm_vcpu *vcpu, int mode)
 {
-	return mode != KVM_SHOOT4U_OFF && tdp_enabled && !vcpu->arch.guest_state_protected &&
+	return mode != KVM_SHOOT4U_OFF && shoot4u_supported() &&
+	       !vcpu->arch.guest_state_protected &&
 	       (vcpu->arch.pv_cpuid.features & BIT(KVM_FEATURE_SHOOT4U)) &&
 	       kvm_x86_call(check_emulate_instruction)(vcpu, EMULTYPE_SKIP, NULL, 0) ==
 	       X86EMUL_CONTINUE;
@@ -148,9 +124,9 @@ static struct kvm_shoot4u_range shoot4u_range(const struct kvm_shoot4u_call *cal
 	int bits = pgtable_l5_enabled() ? 57 : 48;
 
 	/*
-	 * A large page of the guest that the host backs by small ones has an entry for each of these.
-	 * INVVPID and INVLPGA of one address are sure to take only what translates that address.
-	 * And INVVPID refuses an address that is not canonical.
+	 * A large page of the guest that the host backs by small ones has an entry for each of
+	 * these. INVVPID and INVLPGA of one address are sure to take only what translates that
+	 * address. And INVVPID refuses an address that is not canonical.
 	 */
 	if (call->end == KVM_SHOOT4U_WHOLE || (call->flags & KVM_SHOOT4U_FREED_TABLES) ||
 	    call->stride_shift != PAGE_SHIFT ||
@@ -217,8 +193,9 @@ static fastpath_t shoot4u_fastpath(struct kvm_vcpu *vcpu)
 		return EXIT_FASTPATH_NONE;
 
 	/*
-	 * This vCPU has left the guest: who waits for that must not wait for what is waited for here,
-	 * with interrupts off. It enters by the usual order: mode first, then a look at the requests.
+	 * This vCPU has left the guest: who waits for that must not wait for what is waited for
+	 * here, with interrupts off. It enters by the usual order: mode first, then a look at the
+	 * requests.
 	 */
 	before = xchg(&vcpu->mode, OUTSIDE_GUEST_MODE);
 	range = shoot4u_range(&record.head);
@@ -242,7 +219,7 @@ static fastpath_t shoot4u_fastpath(struct kvm_vcpu *vcpu)
 	/* Somebody wanted it to leave, perhaps without a request. */
 	if (before != IN_GUEST_MODE)
 		return EXIT_FASTPATH_EXIT_HANDLED;
-	/* Pairs with whoever makes a request and then looks at the mode; KVM looks at the requests next. */
+	/* Pairs with a request that is made before a look at the mode; KVM looks at them next. */
 	smp_store_mb(vcpu->mode, IN_GUEST_MODE);
 	return EXIT_FASTPATH_REENTER_GUEST;
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Shoot4U: what the host keeps for each vCPU and each VM, and the guest's set-up.
+ * Shoot4U: what the host keeps for each vCPU and each VM.
  */
 #ifndef _ASM_X86_KVM_SHOOT4U_H
 #define _ASM_X86_KVM_SHOOT4U_H
 
 #include <linux/atomic.h>
-#include <linux/init.h>
 #include <linux/spinlock_types.h>
 #include <linux/types.h>
 
@@ -21,8 +20,8 @@ struct kvm_shoot4u_range {
 
 /**
  * struct kvm_shoot4u_vcpu - state of one vCPU
- * @lock: guards the queue; taken by initiators, on the fast path with interrupts off, and by the vCPU
- *	itself; never in an interrupt
+ * @lock: guards the queue; taken by initiators, on the fast path with interrupts off, and by the
+ *	vCPU itself; never in an interrupt
  * @queued: valid entries of @queue
  * @whole: the queue ran over, or a whole invalidation was asked for
  * @queue: ranges to invalidate before the next entry
@@ -49,16 +48,5 @@ struct kvm_shoot4u_vm {
 	atomic64_t calls;
 	atomic64_t interrupts;
 };
-
-#ifdef CONFIG_KVM_GUEST_SHOOT4U
-struct cpumask;
-struct flush_tlb_info;
-
-void kvm_shoot4u_flush_tlb_multi(const struct cpumask *cpus, const struct flush_tlb_info *info);
-void __init kvm_shoot4u_guest_init(void);
-#else
-#define kvm_shoot4u_flush_tlb_multi	native_flush_tlb_multi
-static inline void kvm_shoot4u_guest_init(void) { }
-#endif
 
 #endif /* _ASM_X86_KVM_SHOOT4U_H */

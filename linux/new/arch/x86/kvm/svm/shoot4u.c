@@ -49,9 +49,6 @@ u32 svm_shoot4u_flush(struct kvm_vcpu *vcpu, const struct kvm_shoot4u_range *ran
 	if (!(efer & EFER_SVME))
 		return asid;
 
-	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_WRONG_VPID))
-		asid++;
-
 	for (gva = range->start; gva != range->end; gva += PAGE_SIZE)
 		asm volatile("invlpga %%rax, %%ecx" :: "a"(gva), "c"(asid) : "memory");
 	return asid;

@@ -46,9 +46,6 @@ u32 vmx_shoot4u_flush(struct kvm_vcpu *vcpu, const struct kvm_shoot4u_range *ran
 	if (!(cr4_read_shadow() & X86_CR4_VMXE))
 		return vpid;
 
-	if (kvm_shoot4u_has(KVM_SHOOT4U_FAULT_WRONG_VPID))
-		vpid ^= 1;
-
 	if (range->end == KVM_SHOOT4U_WHOLE || !cpu_has_vmx_invvpid_individual_addr()) {
 		vpid_sync_context(vpid);
 		return vpid;

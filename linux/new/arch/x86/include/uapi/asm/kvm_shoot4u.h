@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
 /*
  * Shoot4U: what a KVM host and its guests agree on for TLB shootdowns that the host carries out.
- * Documentation/virt/kvm/x86/shoot4u.rst describes the contract.
+ * The feature bit and the number of the hypercall are in kvm_para.h, and the contract is in
+ * Documentation/virt/kvm/x86/shoot4u.rst.
  */
 #ifndef _UAPI_ASM_X86_KVM_SHOOT4U_H
 #define _UAPI_ASM_X86_KVM_SHOOT4U_H
 
 #include <linux/types.h>
-
-/* Bit of CPUID 0x40000001 EAX; far from the bits that upstream hands out one after another. */
-#define KVM_FEATURE_SHOOT4U		28
-/* Hypercall number; as far from upstream's. */
-#define KVM_HC_SHOOT4U			40
 
 /* Page tables were freed: cached upper levels have to go too. */
 #define KVM_SHOOT4U_FREED_TABLES	(1U << 0)

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Shoot4U: the module parameter that plants a fault.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/moduleparam.h>
+#include <linux/string.h>
+#include <linux/sysfs.h>
+
+#include "shoot4u_fault.h"
+
+static const char * const shoot4u_fault_names[] = {
+	"none", "skip-pcpu", "skip-migrated", "wrong-vpid", "drop-request", "short-range",
+	"ignore-emulation", "always-revoked",
+};
+
+int kvm_shoot4u_planted __read_mostly;
+EXPORT_SYMBOL_GPL(kvm_shoot4u_planted);
+
+static int shoot4u_set_fault(const char *value, const struct kernel_param *param)
+{
+	int chosen = sysfs_match_string(shoot4u_fault_names, value);
+
+	if (chosen < 0)
+		return chosen;
+	WRITE_ONCE(kvm_shoot4u_planted, chosen);
+	return 0;
+}
+
+static int shoot4u_get_fault(char *buffer, const struct kernel_param *param)
+{
+	return sysfs_emit(buffer, "%s\n", shoot4u_fault_names[READ_ONCE(kvm_shoot4u_planted)]);
+}
+
+static const struct kernel_param_ops shoot4u_fault_ops = {
+	.set = shoot4u_set_fault,
+	.get = shoot4u_get_fault,
+};
+module_param_cb(shoot4u_fault, &shoot4u_fault_ops, NULL, 0644);
