@@ -6,8 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::artifact::kernel::Source;
-use crate::artifact::{bochs, qemu_user};
-use crate::engine::qemu;
+use crate::artifact::{bochs, qemu_system, qemu_user};
 use crate::home::Home;
 use crate::process::find_program;
 
@@ -39,8 +38,7 @@ pub struct Check {
 }
 
 /// Programs and files: what, what for, and the Debian package.
-const TOOLS: [(&str, &str, &str); 15] = [
-    ("qemu-system-x86_64", "engine qemu", "qemu-system-x86"),
+const TOOLS: [(&str, &str, &str); 14] = [
     ("xorriso", "engine bochs", "xorriso"),
     ("/usr/lib/ISOLINUX/isolinux.bin", "engine bochs", "isolinux"),
     (
@@ -75,6 +73,7 @@ pub fn examine(home: &Home) -> Vec<Check> {
         .map(|&(name, needed_for, package)| tool(name, needed_for, package))
         .collect();
     checks.push(kernel_source());
+    checks.push(qemu_in_use(home));
     checks.push(bochs_in_use(home));
     checks.push(qemu_user_in_use(home));
     for program in steady_guest_programs::PROGRAMS {
@@ -105,18 +104,8 @@ fn tool(name: &str, needed_for: &str, package: &str) -> Check {
     };
     match found {
         Some(path) => {
-            let version = if name == "qemu-system-x86_64" {
-                format!("version {}, ", qemu::version(&path))
-            } else {
-                String::new()
-            };
-            check(
-                name,
-                needed_for,
-                State::Ok,
-                format!("{version}{}", path.display()),
-                None,
-            )
+            let found = path.display().to_string();
+            check(name, needed_for, State::Ok, found, None)
         }
         None => check(
             name,
@@ -142,6 +131,27 @@ fn kernel_source() -> Check {
             Some("apt-get install linux-source-6.12".into()),
         ),
     }
+}
+
+fn qemu_in_use(home: &Home) -> Check {
+    let (name, needed_for) = ("QEMU", "engine qemu");
+    let mend = Some("steady build qemu".to_owned());
+    let Some(qemu) = qemu_system::present(home) else {
+        let found = "neither compiled nor packaged".to_owned();
+        return check(name, needed_for, State::Missing, found, mend);
+    };
+    let path = qemu.program.display();
+    let (state, mend, found) = if qemu.compiled {
+        let found = format!("compiled {} with our patches, {path}", qemu.version);
+        (State::Ok, None, found)
+    } else {
+        let found = format!(
+            "packaged {}, which loses guests now and then, {path}",
+            qemu.version
+        );
+        (State::Slow, mend, found)
+    };
+    check(name, needed_for, state, found, mend)
 }
 
 fn bochs_in_use(home: &Home) -> Check {

@@ -27,9 +27,10 @@ Exit codes:
   130  interrupted
 
 Environment:
-  STEADY_CACHE   where kernels and Bochs are kept (default ~/.cache/steady)
+  STEADY_CACHE   where kernels and emulators are kept (default ~/.cache/steady)
   STEADY_HOME    the project's tree (default: found from the current folder upwards)
   STEADY_BOCHS   `packaged` takes the distribution's Bochs instead of the compiled one
+  STEADY_QEMU    `packaged` takes the distribution's QEMU instead of the patched one
   LINUX_SOURCE   a Linux 6.12 tree or tarball instead of the distribution's
   NO_COLOR       no colour, whatever the terminal";
 
@@ -47,7 +48,7 @@ pub struct Arguments {
 pub enum Command {
     /// Race a scenario's variants on real nested KVM in an emulated host.
     Run(Run),
-    /// Build what races and captures need: the kernel, Bochs, qemu-x86_64, the images' programs.
+    /// Build what races and captures need: the kernel, the emulators, the images' programs.
     Build(Build),
     /// Run KVM selftests on an emulated host, on the stock kernel and on the patched one.
     Selftest(Selftest),
@@ -191,6 +192,8 @@ pub enum Artifact {
     Kernel,
     /// Bochs 3.0 from Debian 13's source package.
     Bochs,
+    /// The QEMU of hosts: this Debian's source package, with the mends of `lab/qemu`.
+    Qemu,
     /// The inits, the VMM and the C workloads.
     Programs,
     /// The qemu-x86_64 with plugins that captures need, where the packaged one has none.

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::thread;
 
 use steady_lab::artifact::kernel::{Build as BuildOf, Flavor, Series};
-use steady_lab::artifact::{bochs, kernel, programs, qemu_user, selftests};
+use steady_lab::artifact::{bochs, kernel, programs, qemu_system, qemu_user, selftests};
 use steady_lab::{Home, LabError};
 use steady_race::Watcher;
 
@@ -27,6 +27,9 @@ pub fn build(arguments: &Build) -> anyhow::Result<ExitCode> {
         }
         if wants(Artifact::Bochs) {
             works.push(scope.spawn(|| emulator(home, show)));
+        }
+        if wants(Artifact::Qemu) {
+            works.push(scope.spawn(|| qemu(home, show)));
         }
         if wants(Artifact::Programs) {
             works.push(scope.spawn(|| images(home, show)));
@@ -75,6 +78,17 @@ fn emulator(home: &Home, show: &Show) -> Result<(), LabError> {
         "Bochs {}: {}",
         bochs.version,
         bochs.program.display()
+    ));
+    Ok(())
+}
+
+fn qemu(home: &Home, show: &Show) -> Result<(), LabError> {
+    let qemu = qemu_system::ensure(home, show)?;
+    show.say(&format!(
+        "QEMU {} ({}): {}",
+        qemu.version,
+        qemu.made(),
+        qemu.program.display()
     ));
     Ok(())
 }

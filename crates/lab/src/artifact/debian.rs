@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Source packages of Debian: through apt, in a state of its own beside the system's, from the
-//! mirror that this machine uses; apt checks the signatures. Only the upstream archive is taken,
-//! not the packaging.
+//! mirror that this machine uses; apt checks the signatures.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,21 +11,21 @@ use std::time::Duration;
 use crate::error::LabError;
 use crate::process::run_step;
 
-/// The release whose source packages are compiled.
+/// The release whose source packages are compiled, but where this machine's own is asked for.
 pub const SUITE: &str = "trixie";
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// Folder of apt's own state for a download.
 const STATE: &str = "apt";
 const STEP_LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// Unpacks the upstream source of `package` into the new folder `tree`; what was downloaded into
-/// `work` for it is removed again.
+/// Unpacks the upstream source of `package` of [`SUITE`] into the new folder `tree`, without the
+/// packaging; what was downloaded into `work` for it is removed again.
 ///
 /// # Errors
 /// [`LabError::Build`] if apt or tar fails, [`LabError::Missing`] if this machine's apt knows no
 /// mirror, [`LabError::Io`], [`LabError::Interrupted`].
 pub fn fetch(work: &Path, package: &str, tree: &Path) -> Result<(), LabError> {
-    let archive = download(work, package)?;
+    let archive = download(work, package, SUITE, ".orig.tar.", &["--tar-only"])?;
     fs::create_dir_all(tree).map_err(|error| LabError::io("make", tree, error))?;
     let unpack = [
         OsStr::new("tar"),
@@ -45,13 +44,60 @@ pub fn fetch(work: &Path, package: &str, tree: &Path) -> Result<(), LabError> {
         STEP_LIMIT,
         || {},
     )?;
-    let state = work.join(STATE);
-    fs::remove_dir_all(&state).map_err(|error| LabError::io("remove", &state, error))?;
+    forget_state(work)?;
     fs::remove_file(&archive).map_err(|error| LabError::io("remove", &archive, error))
 }
 
-/// Downloads the source archive through apt, with apt's own checks, and returns its path.
-fn download(work: &Path, package: &str) -> Result<PathBuf, LabError> {
+/// Unpacks the source of `package` of this machine's own release into the new folder `tree`, with
+/// the changes that Debian makes to it.
+///
+/// # Errors
+/// As [`fetch`]; [`LabError::Build`] also if dpkg-source fails.
+pub fn fetch_packaged(work: &Path, package: &str, tree: &Path) -> Result<(), LabError> {
+    let place = work.join("source");
+    fs::create_dir_all(&place).map_err(|error| LabError::io("make", &place, error))?;
+    let description = download(&place, package, &release()?, ".dsc", &[])?;
+    let unpack = [
+        OsStr::new("dpkg-source"),
+        OsStr::new("--no-check"),
+        OsStr::new("-x"),
+        description.as_os_str(),
+        tree.as_os_str(),
+    ];
+    let what = format!("unpacking the source of {package}");
+    let log = work.join("unpack.log");
+    run_step(&what, &unpack, work, &log, STEP_LIMIT, || {})?;
+    fs::remove_dir_all(&place).map_err(|error| LabError::io("remove", &place, error))
+}
+
+fn forget_state(work: &Path) -> Result<(), LabError> {
+    let state = work.join(STATE);
+    fs::remove_dir_all(&state).map_err(|error| LabError::io("remove", &state, error))
+}
+
+/// The code name of this machine's release, such as `bookworm`.
+fn release() -> Result<String, LabError> {
+    let file = Path::new("/etc/os-release");
+    let text = fs::read_to_string(file).map_err(|error| LabError::io("read", file, error))?;
+    let found = text
+        .lines()
+        .find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+    found.map(str::to_owned).ok_or_else(|| LabError::Missing {
+        program: "VERSION_CODENAME in /etc/os-release".into(),
+        why: "the source of this release's package is compiled",
+        package: "base-files",
+    })
+}
+
+/// Downloads a source package through apt, with apt's own checks, and returns the path of the file
+/// of it whose name contains `wanted`.
+fn download(
+    work: &Path,
+    package: &str,
+    suite: &str,
+    wanted: &str,
+    only: &[&str],
+) -> Result<PathBuf, LabError> {
     let what = format!("fetching the source of {package}");
     let state = work.join(STATE);
     for part in ["lists/partial", "cache/archives/partial", "etc"] {
@@ -59,7 +105,7 @@ fn download(work: &Path, package: &str) -> Result<PathBuf, LabError> {
         fs::create_dir_all(&path).map_err(|error| LabError::io("make", &path, error))?;
     }
     let list = state.join("etc/sources.list");
-    let line = format!("deb-src [signed-by={KEYRING}] {} {SUITE} main\n", mirror()?);
+    let line = format!("deb-src [signed-by={KEYRING}] {} {suite} main\n", mirror()?);
     fs::write(&list, line).map_err(|error| LabError::io("write", &list, error))?;
     let options = [
         format!("Dir::State::lists={}", state.join("lists").display()),
@@ -82,13 +128,13 @@ fn download(work: &Path, package: &str) -> Result<PathBuf, LabError> {
         run_step(&what, &command, work, &log, STEP_LIMIT, || {})
     };
     run(&["update", "-qq"])?;
-    // Only the upstream archive: the packaging is not used.
-    run(&["source", "-qq", "--download-only", "--tar-only", package])?;
+    let words = ["source", "-qq", "--download-only"];
+    run(&[&words, only, &[package]].concat())?;
     let entries = fs::read_dir(work).map_err(|error| LabError::io("read", work, error))?;
     let archive = entries
         .flatten()
         .map(|entry| entry.path())
-        .find(|path| path.to_string_lossy().contains(".orig.tar."));
+        .find(|path| path.to_string_lossy().contains(wanted));
     archive.ok_or_else(|| LabError::Build {
         what: what.clone(),
         status: "apt brought no archive".into(),
@@ -114,7 +160,7 @@ fn mirror() -> Result<String, LabError> {
         .find_map(|line| line.strip_prefix("Debian|Debian|main|"));
     found.map(str::to_owned).ok_or_else(|| LabError::Missing {
         program: "a Debian mirror in apt's sources".into(),
-        why: "Bochs 3.0 and qemu-x86_64 are compiled from Debian's source packages",
+        why: "the emulators are compiled from Debian's source packages",
         package: "bochs (the slower packaged Bochs), or run apt-get update first",
     })
 }

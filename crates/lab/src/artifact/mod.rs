@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What takes long to make and is kept in the cache: the kernel, Bochs, qemu-x86_64 where the
-//! packaged one will not do, and our static programs.
+//! What takes long to make and is kept in the cache: the kernel, the emulators, qemu-x86_64 where
+//! the packaged one will not do, and our static programs.
 //!
 //! Each is found under a key made of everything that went in. A build happens beside its place
 //! and is renamed when it is whole, so an interrupted one leaves nothing that looks finished.
@@ -9,6 +9,7 @@ pub mod bochs;
 mod debian;
 pub mod kernel;
 pub mod programs;
+pub mod qemu_system;
 pub mod qemu_user;
 pub mod selftests;
 
@@ -92,6 +93,15 @@ pub fn files_below(root: &Path) -> Result<Vec<PathBuf>, LabError> {
     }
     files.sort();
     Ok(files)
+}
+
+/// How far ninja has come: its last line begins with `[done/all]`.
+fn steps_done(log: &Path) -> u64 {
+    let bytes = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let last = text.lines().rev().find_map(|line| line.strip_prefix('['));
+    last.and_then(|rest| rest.split('/').next()?.parse().ok())
+        .unwrap_or(0)
 }
 
 /// Makes `cache/name` by `build`, which fills a folder beside it; a finished one is used again.

@@ -6,17 +6,19 @@
 //! wall clock of this machine: two runs differ, and a busy machine shows in the tail.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use steady_measures::Clock;
 
+use crate::artifact::qemu_system::{self, QemuSystem};
 use crate::engine::{
     Boot, EMULATOR_LOG, EMULATOR_OUT, Emulator, EngineKind, SERIAL, STREAM, Start,
 };
 use crate::error::LabError;
-use crate::process::find_program;
+use crate::home::Home;
+use crate::watcher::Watcher;
 
 /// The engine `qemu`.
 pub const KIND: EngineKind = EngineKind {
@@ -29,33 +31,26 @@ pub const KIND: EngineKind = EngineKind {
     apicv: false,
     silence: Duration::from_secs(40),
     most_memory_mib: None,
-    // It loses a guest or the host now and then.
+    // The packaged one loses a guest or the host now and then.
     retries_lost: Some(
-        "seen with QEMU 7.2's nested SVM, and a fault of the kernel if it comes again",
+        "seen with Debian's own QEMU's nested SVM, and a fault of the kernel if it comes again",
     ),
-    find: |_, _| Ok(Box::new(Qemu::find()?)),
+    find: |home, watcher| Ok(Box::new(Qemu::find(home, watcher)?)),
 };
 
 /// QEMU, by its program.
 #[derive(Debug)]
 struct Qemu {
-    program: PathBuf,
-    version: String,
+    program: QemuSystem,
     /// Frequency of this machine's time-stamp counter, which is the guest's under TCG; 0 before it
     /// is measured.
     tsc_khz: u64,
 }
 
 impl Qemu {
-    fn find() -> Result<Self, LabError> {
-        let program = find_program("qemu-system-x86_64").ok_or_else(|| LabError::Missing {
-            program: "qemu-system-x86_64".into(),
-            why: "the engine `qemu` runs in it",
-            package: "qemu-system-x86",
-        })?;
+    fn find(home: &Home, watcher: &dyn Watcher) -> Result<Self, LabError> {
         Ok(Self {
-            version: version(&program),
-            program,
+            program: qemu_system::ensure(home, watcher)?,
             tsc_khz: 0,
         })
     }
@@ -63,7 +58,7 @@ impl Qemu {
 
 impl Emulator for Qemu {
     fn version(&self) -> String {
-        self.version.clone()
+        format!("{} ({})", self.program.version, self.program.made())
     }
 
     fn host_words(&self) -> String {
@@ -77,20 +72,8 @@ impl Emulator for Qemu {
     }
 
     fn prepare(&self, boot: &Boot<'_>) -> Result<Start, LabError> {
-        prepare(&self.program, boot)
+        prepare(&self.program.program, boot)
     }
-}
-
-/// QEMU's own version, such as `7.2.22`.
-#[must_use]
-pub fn version(program: &Path) -> String {
-    let output = Command::new(program).arg("--version").output();
-    let text = output.map(|output| output.stdout).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text).into_owned();
-    text.split_whitespace()
-        .nth(3)
-        .unwrap_or("unknown")
-        .to_owned()
 }
 
 /// TCG's time-stamp counter is steady but not said to be; without the word the host's clock is
