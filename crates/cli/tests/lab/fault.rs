@@ -258,6 +258,7 @@ fn a_kernel_missing_from_the_cache_folder_is_told_with_how_to_mend_it() {
         &place
             .run(&scenario, &["--engine", "qemu"])
             .env("STEADY_CACHE", &cache)
+            .env("STEADY_QEMU", "packaged")
             .output()
             .unwrap(),
     );
