@@ -30,7 +30,8 @@ Environment:
   STEADY_CACHE   where kernels and emulators are kept (default ~/.cache/steady)
   STEADY_HOME    the project's tree (default: found from the current folder upwards)
   STEADY_BOCHS   `packaged` takes the distribution's Bochs instead of the compiled one
-  STEADY_QEMU    `packaged` takes the distribution's QEMU instead of the patched one
+  STEADY_QEMU    `packaged` takes the distribution's QEMU instead of the patched one, `present` the
+                 patched one only if it is built
   LINUX_SOURCE   a Linux 6.12 tree or tarball instead of the distribution's
   NO_COLOR       no colour, whatever the terminal";
 

@@ -117,7 +117,7 @@ pub fn present(home: &Home) -> Option<QemuSystem> {
 }
 
 /// The compiled one, built if it is not in the cache; the packaged one where that fails.
-/// `STEADY_QEMU=packaged` chooses the packaged one.
+/// `STEADY_QEMU=packaged` chooses the packaged one, `present` the compiled one only if it is there.
 ///
 /// # Errors
 /// [`LabError::Missing`] if there is neither, [`LabError::Interrupted`].
@@ -127,8 +127,10 @@ pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<QemuSystem, LabError
         why: "the engine `qemu` runs in it",
         package: "qemu-system-x86",
     };
-    if std::env::var_os("STEADY_QEMU").is_some_and(|value| value == "packaged") {
-        return packaged().ok_or_else(missing);
+    match std::env::var("STEADY_QEMU").as_deref() {
+        Ok("packaged") => return packaged().ok_or_else(missing),
+        Ok("present") => return present(home).ok_or_else(missing),
+        _ => {}
     }
     match cached(&home.cache, &cache_name(home), |work| {
         build(home, work, watcher)
