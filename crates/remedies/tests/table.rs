@@ -104,7 +104,10 @@ fn what_is_said_of_a_shipped_remedy_is_in_the_kernels_sources() {
         }
         if let Some(bit) = remedy.feature_bit {
             let define = format!("#define KVM_FEATURE_{}", remedy.name.to_uppercase());
-            let line = sources.lines().find(|line| line.starts_with(&define));
+            // It stands in a hook, whose added lines begin with a plus.
+            let line = sources
+                .lines()
+                .find(|line| line.trim_start_matches('+').starts_with(&define));
             let number = line
                 .and_then(|line| line.split_whitespace().last())
                 .unwrap();
