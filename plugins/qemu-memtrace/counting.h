@@ -19,23 +19,28 @@
 
 /*
  * What a callback is told of its instruction, packed into QEMU's user data: the instruction's
- * place in its block from 1, whether it is the last, whether it leaves the block by itself
- * (kernel_access.h), how it counts if it repeats, and the block's number, which is never 0.
+ * place in its block from 1, whether it is the last, what is the kernel's if QEMU's own code reports
+ * it (kernel_access.c), how it counts if it repeats, and the block's number, which is never 0.
  */
-#define MARK_PLACE_BITS 16
-#define MARK_LAST (1ull << 16)
-#define MARK_LEAVES (1ull << 17)
+#define MARK_PLACE_BITS 15
+#define MARK_LAST (1ull << 15)
+#define MARK_LENDS_STORES (1ull << 16)
+#define MARK_LENDS_LOADS (1ull << 17)
 #define MARK_TURN_SHIFT 18
 #define MARK_BLOCK_SHIFT 20
 
 /* Which access begins a turn of a repeated string instruction. */
 enum turn { TURN_NONE, TURN_LOAD, TURN_STORE, TURN_SECOND_LOAD };
 
-static inline uint64_t mark_of(uint64_t block, uint64_t place, bool last, bool leaves,
-			       enum turn turn)
+static inline uint64_t mark_of(uint64_t block, uint64_t place)
 {
-	return block << MARK_BLOCK_SHIFT | (uint64_t)turn << MARK_TURN_SHIFT |
-	       (leaves ? MARK_LEAVES : 0) | (last ? MARK_LAST : 0) | place;
+	return block << MARK_BLOCK_SHIFT | place;
+}
+
+/* The mark of its block's last instruction. */
+static inline uint64_t mark_last(uint64_t mark, uint64_t lends, enum turn turn)
+{
+	return mark | MARK_LAST | lends | (uint64_t)turn << MARK_TURN_SHIFT;
 }
 
 static inline enum turn mark_turn(uint64_t mark)
@@ -52,6 +57,7 @@ struct retired {
 	uint64_t done;	  /* instructions of blocks that are over */
 	uint64_t partial; /* and of the open one, up to its last access */
 	uint64_t block;	  /* number of the open one, 0 for none */
+	uint64_t ended;	  /* number of the one whose last instruction ran last */
 	bool half;	  /* one load of a turn of two has been made */
 };
 
@@ -75,7 +81,14 @@ static inline void retired_block(struct retired *r, uint64_t mark)
 			 __ATOMIC_RELAXED);
 	r->partial = 0;
 	r->block = 0;
+	r->ended = mark >> MARK_BLOCK_SHIFT;
 	r->half = false;
+}
+
+/* Whether an access is told of a last instruction that has not just run. */
+static inline bool retired_is_stale(const struct retired *r, uint64_t mark)
+{
+	return (mark & MARK_LAST) && (r->block != 0 || r->ended != mark >> MARK_BLOCK_SHIFT);
 }
 
 static inline bool begins_turn(struct retired *r, enum turn turn, bool write)

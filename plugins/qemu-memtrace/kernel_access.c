@@ -3,12 +3,14 @@
  * Tells accesses of the emulated kernel from those of the program.
  *
  * QEMU 7 reports accesses that its own functions make through a list of callbacks which
- * translated code sets before an instruction and clears behind it. An instruction that leaves its
- * block by itself does not come to the clearing, so the list stays set, and when a signal arrives
- * before the next block the FPU state that QEMU stores into the signal frame is reported as stores
- * of that instruction (QEMU 8 clears the list itself). None of those instructions stores by one of
- * QEMU's functions itself: what they store, translated code stores. So such a report is the
- * kernel's if it is of a store and QEMU's own code made it.
+ * translated code sets before an instruction and clears behind it. The clearing is left out behind
+ * an instruction that ends its block, by itself or because the page ends there. So the list stays
+ * set, and when a signal arrives before the next block the FPU state that QEMU stores into the
+ * signal frame is reported as accesses of that instruction (QEMU 8 clears the list itself).
+ * Most such instructions access nothing by QEMU's functions: translated code does what they load
+ * and store. What QEMU's own code reports of them is the kernel's. Left out: a signal right behind
+ * an instruction at the end of a page that does use functions (x87, a lock, XSAVE), and the load
+ * that QEMU makes of a frame behind XRSTOR.
  */
 #define _GNU_SOURCE
 #include "kernel_access.h"
@@ -60,14 +62,9 @@ static bool is_prefix(uint8_t byte)
  * string instructions, which may repeat themselves by a jump, and those after which the
  * translator looks at the flags or the state anew. Opcodes: Intel SDM, volume 2, appendix A.
  */
-bool leaves_block(const uint8_t *code)
+static bool leaves_block(const uint8_t *opcode)
 {
-	int at = 0;
-
-	/* An instruction has at most 15 bytes, and there is at least one after its prefixes. */
-	while (at < 14 && is_prefix(code[at]))
-		at++;
-	switch (code[at]) {
+	switch (opcode[0]) {
 	case 0x70 ... 0x7f:			/* Jcc */
 	case 0x9d:				/* POPF */
 	case 0xa4 ... 0xa7:			/* MOVS, CMPS */
@@ -78,14 +75,54 @@ bool leaves_block(const uint8_t *code)
 	case 0xe8: case 0xe9: case 0xeb:	/* CALL, JMP */
 		return true;
 	case 0x0f:
-		if (code[at + 1] == 0xae)	/* XRSTOR */
-			return (code[at + 2] & 0x38) == 0x28;
-		return (code[at + 1] & 0xf0) == 0x80;	/* Jcc */
+		if (opcode[1] == 0xae)	/* XRSTOR */
+			return (opcode[2] & 0x38) == 0x28;
+		return (opcode[1] & 0xf0) == 0x80;	/* Jcc */
 	case 0xff:				/* CALL, JMP, far JMP */
-		return (code[at + 1] & 0x38) == 0x10 || (code[at + 1] & 0x30) == 0x20;
+		return (opcode[1] & 0x38) == 0x10 || (opcode[1] & 0x30) == 0x20;
 	default:
 		return false;
 	}
+}
+
+/* What QEMU's own functions do for the instruction: MARK_LENDS_ bits of what they never do. */
+static uint64_t lent(const uint8_t *opcode, bool locked)
+{
+	switch (opcode[0]) {
+	case 0x86: case 0x87: case 0xc8:	/* XCHG, ENTER */
+	case 0xc4: case 0xc5:			/* AVX's moves by a mask */
+	case 0xd8 ... 0xdf:			/* x87 */
+		return 0;
+	case 0xca: case 0xcb: case 0xcf:	/* far RET, IRET */
+		return MARK_LENDS_STORES;
+	case 0x0f:
+		if (opcode[1] == 0xae)		/* XRSTOR, XSAVE and its like */
+			return (opcode[2] & 0x38) == 0x28 ? MARK_LENDS_STORES : 0;
+		if (locked || opcode[1] == 0xc7 || opcode[1] == 0xf7)
+			return 0;		/* CMPXCHG16B, moves by a mask */
+		break;
+	default:
+		if (locked)
+			return 0;
+	}
+	return MARK_LENDS_STORES | MARK_LENDS_LOADS;
+}
+
+/*
+ * What QEMU's own code reports in a block's last instruction's name, and is the kernel's, as
+ * MARK_LENDS_ bits; `page_ends` says that no other instruction follows in the page.
+ */
+uint64_t lends_its_name(const uint8_t *code, bool page_ends)
+{
+	bool locked = false;
+	int at = 0;
+
+	/* An instruction has at most 15 bytes, and there is at least one after its prefixes. */
+	for (; at < 14 && is_prefix(code[at]); at++)
+		locked |= code[at] == 0xf0;
+	if (!page_ends && !leaves_block(code + at))
+		return 0;
+	return lent(code + at, locked);
 }
 
 /* How a repeated string instruction counts; TURN_NONE for all others. */

@@ -8,7 +8,7 @@
 #include "counting.h"
 
 void kernel_access_prepare(void);
-bool leaves_block(const uint8_t *code);
+uint64_t lends_its_name(const uint8_t *code, bool page_ends);
 enum turn turn_of(const uint8_t *code);
 bool is_from_emulator(uintptr_t return_address);
 

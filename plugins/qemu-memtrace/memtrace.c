@@ -37,6 +37,9 @@
 #include "stream.h"
 #include "threads.h"
 
+#define PAGE 4096u   /* of x86-64, whatever the host's */
+#define INSN_MAX 15u /* bytes of an instruction: Intel SDM, volume 2, section 2.3.11 */
+
 static pthread_mutex_t mapping_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool disabled;  /* a forked child */
@@ -111,8 +114,9 @@ static void on_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t va
 	struct raw_access access;
 	bool write = qemu_plugin_mem_is_store(info);
 
-	if (write && (mark & MARK_LEAVES) &&
-	    is_from_emulator((uintptr_t)__builtin_return_address(0)))
+	if (retired_is_stale(&t->retired, mark) ||
+	    ((mark & (write ? MARK_LENDS_STORES : MARK_LENDS_LOADS)) &&
+	     is_from_emulator((uintptr_t)__builtin_return_address(0))))
 		return;
 	now = retired_access(&t->retired, mark, write);
 	gone = now - t->last;
@@ -144,12 +148,36 @@ static void on_first_block(struct qemu_plugin_tb *tb)
 	regions_send_new(guest_base);
 }
 
+/*
+ * The mark of the i-th instruction of a block that QEMU numbers `block`; `is_end` says whether it
+ * ends what is counted as one. QEMU 7 names one instruction too many where that would cross into
+ * the next page: it takes the instruction back and never runs it. So an instruction that could is
+ * counted as a block of its own.
+ */
+static uint64_t mark_insn(struct qemu_plugin_tb *tb, size_t i, uint64_t block, bool *is_end)
+{
+	size_t count = qemu_plugin_tb_n_insns(tb);
+	struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, count - 1);
+	struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+	const uint8_t *code = qemu_plugin_insn_haddr(insn);
+	uint64_t page_end = (qemu_plugin_tb_vaddr(tb) | (PAGE - 1)) + 1;
+	bool alone = count > 1 && qemu_plugin_insn_vaddr(last) + INSN_MAX > page_end;
+	uint64_t mark = alone && i + 1 == count ? mark_of(block + 1, 1) : mark_of(block, i + 1);
+	uint64_t end = qemu_plugin_insn_vaddr(insn) + qemu_plugin_insn_size(insn);
+
+	*is_end = i + 1 == count || (alone && i + 2 == count);
+	if (!*is_end || !code)
+		return *is_end ? mark_last(mark, 0, TURN_NONE) : mark;
+	return mark_last(mark, i + 1 == count ? lends_its_name(code, end >= page_end) : 0,
+			 turn_of(code));
+}
+
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	static bool begun;
 	static uint64_t blocks;
 	size_t count = qemu_plugin_tb_n_insns(tb);
-	uint64_t block = __atomic_add_fetch(&blocks, 1, __ATOMIC_RELAXED);
+	uint64_t block = __atomic_add_fetch(&blocks, 2, __ATOMIC_RELAXED);
 
 	(void)id;
 	if (disabled)
@@ -158,17 +186,14 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		on_first_block(tb);
 	for (size_t i = 0; i < count; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-		const uint8_t *code = qemu_plugin_insn_haddr(insn);
-		bool last = i + 1 == count;
-		uint64_t mark = mark_of(block, i + 1, last, last && code && leaves_block(code),
-					last && code ? turn_of(code) : TURN_NONE);
+		bool is_end;
+		void *mark = (void *)(uintptr_t)mark_insn(tb, i, block, &is_end);
 
-		if (last)
+		if (is_end)
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_block,
-							       QEMU_PLUGIN_CB_NO_REGS,
-							       (void *)(uintptr_t)mark);
+							       QEMU_PLUGIN_CB_NO_REGS, mark);
 		qemu_plugin_register_vcpu_mem_cb(insn, on_access, QEMU_PLUGIN_CB_NO_REGS,
-						 QEMU_PLUGIN_MEM_RW, (void *)(uintptr_t)mark);
+						 QEMU_PLUGIN_MEM_RW, mark);
 	}
 }
 

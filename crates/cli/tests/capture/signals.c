@@ -22,6 +22,7 @@
 #define ROUNDS 3
 #define TURNS 40000
 #define FAULTS 100
+#define PAGES 400000
 #define MARKER 0x53544459L
 #define BEGIN 100L
 #define END 200L
@@ -80,6 +81,31 @@ static void measured_faults(long which)
 	syscall(MARKER, 0L, END + which);
 }
 
+/*
+ * A turn is seven instructions around the end of a page: 14 bytes before it, and the fifth
+ * instruction, of three bytes, crosses it.
+ */
+static void measured_pages(long which)
+{
+	long turns = PAGES;
+
+	syscall(MARKER, 0L, BEGIN + which);
+	__asm__ volatile("	jmp 1f\n"
+			 "	.p2align 12\n"
+			 "	.skip 4096 - 14\n"
+			 "1:	addq %[n], (%[at])\n"
+			 "	incq %%rbx\n"
+			 "	incq %%rbx\n"
+			 "	incq %%rbx\n"
+			 "	incq %%rbx\n"
+			 "	decq %[n]\n"
+			 "	jnz 1b\n"
+			 : [n] "+r"(turns)
+			 : [at] "r"(&data[which])
+			 : "memory", "cc", "rbx");
+	syscall(MARKER, 0L, END + which);
+}
+
 static void *thread(void *which)
 {
 	measured((long)which);
@@ -100,8 +126,8 @@ static void handle(int signal, void (*handler)(int), int flags)
 		exit(2);
 }
 
-/* A timer, handlers on a stack of their own, threads that come and go, vfork, longjmps. */
-static void signals(void)
+/* A timer whose handler runs on a stack of its own. */
+static void start_timer(void)
 {
 	const struct itimerval every = { { 0, 500 }, { 0, 500 } };
 	const stack_t stack = { .ss_sp = altstack, .ss_size = sizeof(altstack) };
@@ -109,8 +135,14 @@ static void signals(void)
 	if (sigaltstack(&stack, NULL) != 0)
 		exit(3);
 	handle(SIGALRM, count_hit, SA_ONSTACK | SA_RESTART);
-	handle(SIGSEGV, leave, SA_ONSTACK);
 	setitimer(ITIMER_REAL, &every, NULL);
+}
+
+/* Signals, threads that come and go, vfork, longjmps. */
+static void signals(void)
+{
+	handle(SIGSEGV, leave, SA_ONSTACK);
+	start_timer();
 	for (long round = 0; round < ROUNDS; round++) {
 		pthread_t threads[THREADS];
 
@@ -130,6 +162,12 @@ static void signals(void)
 			pthread_join(threads[i], NULL);
 		wait(NULL);
 	}
+}
+
+static void pages(void)
+{
+	start_timer();
+	measured_pages(0);
 }
 
 static void faults(void)
@@ -185,6 +223,8 @@ int main(int argc, char **argv)
 	fclose(out);
 	if (strcmp(argv[2], "signals") == 0)
 		signals();
+	else if (strcmp(argv[2], "pages") == 0)
+		pages();
 	else if (strcmp(argv[2], "faults") == 0)
 		faults();
 	else

@@ -15,6 +15,7 @@ use crate::support::Bench;
 const SOURCE: &str = include_str!("signals.c");
 const TURNS: u64 = 40_000;
 const FAULTS: u64 = 100;
+const PAGES: u64 = 400_000;
 /// Loops of the program `signals`: three rounds of four threads and the first thread's own.
 const LOOPS: usize = 15;
 /// Markers from these on begin and end a measured loop.
@@ -102,13 +103,38 @@ fn signals_threads_and_vfork_leave_every_count_exact() {
     let hits: u64 = spans.iter().map(|span| span.hits).sum();
     assert!(hits >= 20, "{hits} signals are too few to show anything");
     assert!(summary.totals.threads <= 5, "numbers are given again");
-    // The kernel's own stores into the frame, of the FPU's control words first, are not told.
-    let frame = stack..stack + (1 << 16);
-    let kernels = |record: &&Record| {
-        matches!(**record, Record::Access { vaddr, size: 2, write: true, .. }
-            if frame.contains(&vaddr))
+    assert_eq!(kernels(&records, stack), None);
+}
+
+/// The first access of the kernel to signal frames: stores of the FPU's control words.
+fn kernels(records: &[Record], stack: u64) -> Option<&Record> {
+    let frames = stack..stack + (1 << 16);
+    records.iter().find(|record| {
+        matches!(record, Record::Access { vaddr, size: 2, write: true, .. }
+            if frames.contains(vaddr))
+    })
+}
+
+#[test]
+fn a_block_that_ends_with_its_page_counts_what_ran_and_lends_its_name_to_no_signal_frame() {
+    let (bench, _) = captured("pages");
+    let [data, counter, stack] = bench.said()[..] else {
+        panic!("three addresses")
     };
-    assert_eq!(records.iter().find(kernels), None);
+    let records = bench.records();
+    let spans = spans(&records, &(data..data + 512), counter);
+    let [span] = spans[..] else {
+        panic!("one loop: {spans:?}")
+    };
+    assert_eq!(span.turns, PAGES);
+    // A turn is seven instructions, the handler's run four.
+    assert_eq!(
+        span.instructions,
+        7 * (PAGES - 1) + 4 * span.hits,
+        "{span:?}"
+    );
+    assert!(span.hits >= 20, "too few signals: {span:?}");
+    assert_eq!(kernels(&records, stack), None);
 }
 
 #[test]
