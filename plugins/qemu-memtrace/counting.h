@@ -18,9 +18,9 @@
 #include <stdint.h>
 
 /*
- * What a callback is told of its instruction, packed into QEMU's user data: the instruction's
- * place in its block from 1, whether it is the last, what is the kernel's if QEMU's own code reports
- * it (kernel_access.c), how it counts if it repeats, and the block's number, which is never 0.
+ * What a callback is told of its instruction, packed into QEMU's user data: the instruction's place
+ * in its block from 1, whether it is the last, what is the kernel's if QEMU's own code reports it
+ * (kernel_access.c), how it counts if it repeats, and the block's number, which is never 0.
  */
 #define MARK_PLACE_BITS 15
 #define MARK_LAST (1ull << 15)
