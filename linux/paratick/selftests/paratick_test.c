@@ -72,6 +72,14 @@ static void reading_guest_code(struct shared *s)
 	}
 }
 
+/* Sends INIT to the vCPU with APIC id 0. */
+static void resetting_guest_code(void)
+{
+	x2apic_enable();
+	x2apic_write_reg(APIC_ICR, APIC_INT_ASSERT | APIC_DM_INIT);
+	GUEST_SYNC(0);
+}
+
 /* Declares, and computes until so many ticks have come. */
 static void computing_guest_code(struct shared *s)
 {
@@ -97,14 +105,31 @@ static void declaring_guest_code(struct shared *s)
 	GUEST_SYNC(0);
 }
 
-/* Sleeps, and is woken by nothing but its local timer. */
-static void sleeping_guest_code(struct shared *s)
+static void start_timer(struct shared *s, u64 period)
 {
 	x2apic_enable();
 	wrmsr(MSR_KVM_PARATICK, s->value);
 	x2apic_write_reg(APIC_TDCR, DIVIDE_BY_1);
 	x2apic_write_reg(APIC_LVTT, APIC_LVT_TIMER_PERIODIC | TIMER_VECTOR);
-	x2apic_write_reg(APIC_TMICT, TIMER_PERIOD);
+	x2apic_write_reg(APIC_TMICT, period);
+}
+
+/* Computes, and is interrupted by its local timer more often than by the host. */
+static void interrupted_guest_code(struct shared *s)
+{
+	start_timer(s, MS);
+	asm volatile("sti");
+	while (READ_ONCE(s->timers) < s->until)
+		cpu_relax();
+	asm volatile("cli");
+	x2apic_write_reg(APIC_TMICT, 0);
+	GUEST_SYNC(0);
+}
+
+/* Sleeps, and is woken by nothing but its local timer. */
+static void sleeping_guest_code(struct shared *s)
+{
+	start_timer(s, TIMER_PERIOD);
 	while (READ_ONCE(s->timers) < s->until)
 		asm volatile("sti; hlt; cli");
 	x2apic_write_reg(APIC_TMICT, 0);
@@ -293,13 +318,16 @@ static void test_off(void)
 
 static void test_reset(void)
 {
-	struct kvm_mp_state init = { .mp_state = KVM_MP_STATE_INIT_RECEIVED };
+	struct kvm_vcpu *sender;
+	struct kvm_mp_state state;
 
 	make_vm(writing_guest_code, true);
+	sender = vm_vcpu_add(vm, 1, resetting_guest_code);
 	TEST_ASSERT_EQ(written(DECLARE(4 * MS)), 0);
-	vcpu_mp_state_set(vcpu, &init);
+	vcpu_run(sender);
+	TEST_ASSERT_EQ(vcpu_get_msr(vcpu, MSR_KVM_PARATICK), DECLARE(4 * MS));
 	/* INIT is taken when the vCPU's state is looked at. */
-	vcpu_mp_state_get(vcpu, &init);
+	vcpu_mp_state_get(vcpu, &state);
 	TEST_ASSERT_EQ(vcpu_get_msr(vcpu, MSR_KVM_PARATICK), 0);
 	kvm_vm_free(vm);
 }
@@ -352,14 +380,31 @@ static void test_declaring_in_a_loop(void)
 
 static void test_timer_counts(void)
 {
-	make_vm(sleeping_guest_code, true);
-	shared->value = DECLARE(4 * MS);
-	shared->until = 20;
+	set_mode("host-ticks");
+	make_vm(interrupted_guest_code, true);
+	/* Due when neither the host's tick comes nor the timer. */
+	shared->value = DECLARE(3333333);
+	shared->until = 200;
 	run();
 	pr_info("%lu timers, %lu ticks, %lu taken\n", shared->timers, shared->ticks,
 		stat("paratick_taken"));
-	/* It is out of the guest for a moment at the end, and at the beginning. */
-	TEST_ASSERT(stat("paratick_taken") >= shared->until - 2, "ticks beside timers");
+	/* 60 are due; every fourth interrupt is the host's. */
+	TEST_ASSERT(stat("paratick_taken") >= 10, "ticks beside timers");
+	kvm_vm_free(vm);
+	set_mode("filled");
+}
+
+/* None of the ticks that are due while a vCPU sleeps. */
+static void test_sleep(void)
+{
+	make_vm(sleeping_guest_code, true);
+	shared->value = DECLARE(4 * MS);
+	shared->until = 40;
+	run();
+	pr_info("%lu timers, %lu ticks, %lu taken\n", shared->timers, shared->ticks,
+		stat("paratick_taken"));
+	TEST_ASSERT(shared->ticks + stat("paratick_taken") <= shared->until / 2,
+		    "ticks for the time asleep");
 	kvm_vm_free(vm);
 }
 
@@ -377,6 +422,7 @@ int main(void)
 		{ "rates", test_rates },
 		{ "declaring in a loop", test_declaring_in_a_loop },
 		{ "a timer counts as a tick", test_timer_counts },
+		{ "none for the time asleep", test_sleep },
 	};
 
 	__TEST_REQUIRE(!access(PARAMETER, F_OK), "This kernel has no Paratick");

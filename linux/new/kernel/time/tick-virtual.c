@@ -17,6 +17,8 @@
  */
 #include <linux/cpu.h>
 #include <linux/hrtimer.h>
+#include <linux/interrupt.h>
+#include <linux/irq_work.h>
 #include <linux/percpu.h>
 #include <linux/printk.h>
 #include <linux/tick.h>
@@ -27,6 +29,13 @@
 
 /* How long a CPU that lost its ticks may run until it finds out. */
 #define TICK_VIRTUAL_WATCH	NSEC_PER_SEC
+
+/*
+ * A CPU that sleeps often arms its timer so many ticks ahead where RCU alone wants ticks of it: it
+ * will wake up sooner, and have them from the hypervisor. One that does sleep serves RCU as much
+ * later.
+ */
+#define TICK_VIRTUAL_AHEAD	(4 * TICK_NSEC)
 
 /* A tick that comes so much before it is due is taken for the one that is due. */
 #define TICK_VIRTUAL_SLACK	(TICK_NSEC / 8)
@@ -71,7 +80,9 @@ static void tick_virtual_work(struct tick_sched *ts, ktime_t now)
 		return;
 	}
 	ts->virtual_last = now;
-	ts->virtual_ticks++;
+	/* Idle CPUs have none: they do its work for timers and RCU. */
+	if (!(ts->flags & TS_FLAG_INIDLE))
+		ts->virtual_ticks++;
 	tick_sched_work(ts, now);
 }
 
@@ -134,6 +145,7 @@ static bool tick_virtual_alive(struct tick_sched *ts)
 bool tick_virtual_timer(struct tick_sched *ts, enum hrtimer_restart *restart)
 {
 	ktime_t now = ktime_get();
+	u64 ahead;
 
 	if (ts->flags & TS_FLAG_INIDLE) {
 		/* The idle loop comes round and arms it for what is next. */
@@ -150,7 +162,10 @@ bool tick_virtual_timer(struct tick_sched *ts, enum hrtimer_restart *restart)
 	}
 
 	tick_virtual_due(ts, now);
-	hrtimer_set_expires(&ts->sched_timer, ktime_add_ns(now, TICK_VIRTUAL_WATCH));
+	/* A CPU that sleeps often would only arm it again: be as late as it would. */
+	ahead = ts->virtual_retained ? TICK_VIRTUAL_AHEAD : TICK_VIRTUAL_WATCH;
+	ts->virtual_retained = 0;
+	hrtimer_set_expires(&ts->sched_timer, ktime_add_ns(now, ahead));
 	*restart = HRTIMER_RESTART;
 	return true;
 }
@@ -162,30 +177,51 @@ void tick_virtual_sleep(struct tick_sched *ts, ktime_t expires)
 		tick_virtual_arm(ts, expires);
 }
 
+/* Whether a CPU that keeps its ticks in idle does so for nothing but RCU and near timers. */
+static bool tick_virtual_may_delay(struct tick_sched *ts)
+{
+	/* Asked for at boot, or to keep the time for CPUs that run without ticks. */
+	if (!(ts->flags & TS_FLAG_NOHZ) || tick_nohz_full_enabled())
+		return false;
+	return !irq_work_needs_cpu() && !(local_softirq_pending() & BIT(TIMER_SOFTIRQ));
+}
+
 /* The CPU is about to sleep, and is to have its ticks. */
 void __tick_virtual_retain(struct tick_sched *ts)
 {
-	ktime_t next = READ_ONCE(tick_next_period);
-	ktime_t now;
+	unsigned long basejiff;
+	u64 basemono, latest;
 
 	/* It will not sleep, or it has been armed for its next event. */
 	if (need_resched() || (ts->flags & TS_FLAG_STOPPED))
 		return;
 
-	now = ktime_get();
-	if (next <= now) {
-		s64 passed = ktime_divns(ktime_sub(now, next), TICK_NSEC);
-
-		next = ktime_add_ns(next, TICK_NSEC * (passed + 1));
+	basemono = get_jiffies_update(&basejiff);
+	latest = basemono + TICK_NSEC;
+	if (tick_virtual_may_delay(ts)) {
+		latest = min_t(u64, get_next_timer_interrupt(basejiff, basemono),
+			       basemono + TICK_VIRTUAL_AHEAD);
+		/* Who runs meanwhile keeps the time, or whoever wakes up. */
+		if (READ_ONCE(tick_do_timer_cpu) == smp_processor_id())
+			WRITE_ONCE(tick_do_timer_cpu, TICK_DO_TIMER_NONE);
 	}
-	tick_virtual_arm(ts, next);
+	ts->virtual_retained = 1;
+	tick_virtual_arm(ts, latest);
 }
 
-/* The CPU is about to run. */
+/* The CPU is about to run: it is owed no tick of the time in which it slept. */
 void tick_virtual_wake(struct tick_sched *ts)
 {
+	ktime_t now = ktime_get();
+
 	ts->next_tick = 0;
-	tick_virtual_arm(ts, ktime_add_ns(ktime_get(), TICK_VIRTUAL_WATCH));
+	if (ts->virtual_next <= now) {
+		s64 passed = ktime_divns(ktime_sub(now, ts->virtual_next), TICK_NSEC);
+
+		/* The hypervisor's are due at multiples of the period, too. */
+		ts->virtual_next = ktime_add_ns(ts->virtual_next, TICK_NSEC * (passed + 1));
+	}
+	tick_virtual_arm(ts, ktime_add_ns(now, TICK_VIRTUAL_WATCH));
 }
 
 /* From now on ticks come from the hypervisor, if it gives any. */

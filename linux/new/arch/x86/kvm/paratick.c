@@ -6,9 +6,11 @@
  * A vCPU declares a period and a vector. Ticks are due at the multiples of the period on the
  * host's CLOCK_MONOTONIC, where the host's own tick is if the periods are the same: it comes a
  * moment later, and never a moment too early. Whenever the vCPU is about to enter the guest and
- * one is due since the last, it gets one interrupt, however many have passed: a vCPU that sleeps,
- * or is descheduled, is not interrupted for them. An interrupt of its local timer since one was
- * due does as well, because the guest does the work of a tick then.
+ * one is due since the last, it gets one interrupt, however many have passed: a vCPU that is
+ * descheduled is not interrupted for them. An interrupt of its local timer since one was due does
+ * as well, because the guest does the work of a tick then. What was due while the vCPU was halted
+ * is dropped, unlike in the paper: a vCPU that wakes many times in a period would have every tick
+ * awake, and its CPU time, which the guest counts by ticks, would be more than it had.
  *
  * Where the host's tick comes too late for a tick, a timer of the host interrupts the guest: a
  * guest with a higher or an odd rate, or a CPU without ticks. It is armed before an entry, for
@@ -178,6 +180,16 @@ void __kvm_paratick_inject(struct kvm_vcpu *vcpu)
 	trace_kvm_paratick_tick(vcpu, now - p->next, paratick_give(vcpu));
 	p->last = now;
 	paratick_advance(p, now);
+}
+
+/* A sleeping CPU has no ticks: none is owed for the time until now. */
+void __kvm_paratick_slept(struct kvm_vcpu *vcpu)
+{
+	struct kvm_paratick_vcpu *p = &vcpu->arch.paratick;
+	u64 now = ktime_get_ns();
+
+	if (now >= p->next)
+		paratick_advance(p, now);
 }
 
 /* Whether the host would not interrupt the guest in time by its own tick. */

@@ -26,6 +26,7 @@ int kvm_paratick_set_msr(struct kvm_vcpu *vcpu, u64 data, bool host_initiated);
 int kvm_paratick_get_msr(struct kvm_vcpu *vcpu, u64 *data, bool host_initiated);
 void __kvm_paratick_inject(struct kvm_vcpu *vcpu);
 void __kvm_paratick_entering(struct kvm_vcpu *vcpu);
+void __kvm_paratick_slept(struct kvm_vcpu *vcpu);
 
 /* Any thread may ask. */
 static inline bool kvm_paratick_declared(struct kvm_vcpu *vcpu)
@@ -47,6 +48,13 @@ static inline void kvm_paratick_entering(struct kvm_vcpu *vcpu)
 		__kvm_paratick_entering(vcpu);
 }
 
+/* The vCPU was halted until now. */
+static inline void kvm_paratick_slept(struct kvm_vcpu *vcpu)
+{
+	if (kvm_paratick_declared(vcpu))
+		__kvm_paratick_slept(vcpu);
+}
+
 /* An interrupt of the local timer is pending now, and does for a tick that is due. */
 static inline void kvm_paratick_timer_pending(struct kvm_vcpu *vcpu)
 {
@@ -66,6 +74,7 @@ static inline void kvm_paratick_vcpu_reset(struct kvm_vcpu *vcpu) { }
 static inline void kvm_paratick_vcpu_destroy(struct kvm_vcpu *vcpu) { }
 static inline void kvm_paratick_inject(struct kvm_vcpu *vcpu) { }
 static inline void kvm_paratick_entering(struct kvm_vcpu *vcpu) { }
+static inline void kvm_paratick_slept(struct kvm_vcpu *vcpu) { }
 static inline void kvm_paratick_timer_pending(struct kvm_vcpu *vcpu) { }
 
 #endif /* CONFIG_KVM_PARATICK */
