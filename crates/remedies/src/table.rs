@@ -52,7 +52,7 @@ pub(crate) static ALL: [Remedy; 4] = [
         trace_system: Some("kvm_paratick"),
         guest_off: Some("noparatick"),
         vmm: VmmDuty::ShowFeatureBit,
-        shipped: false,
+        shipped: true,
         folder: "paratick",
         answers: &[Stall::Tick],
     },
