@@ -32,6 +32,7 @@ pub mod cpuid;
 pub mod devices;
 pub mod hyperv;
 pub mod kvm;
+pub mod last_state;
 pub mod layout;
 pub mod machine;
 pub mod mptable;

@@ -143,6 +143,7 @@ impl<'a> Machine<'a> {
                     host_cpu,
                     devices,
                     control,
+                    memory: vm.memory.clone(),
                 }
                 .start()?,
             );

@@ -9,10 +9,12 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use kvm_ioctls::{VcpuExit, VcpuFd};
 use rustix::thread::{CpuSet, sched_setaffinity};
+use vm_memory::GuestMemoryMmap;
 use vmm_sys_util::signal::Killable;
 
 use crate::control::Control;
 use crate::devices::Devices;
+use crate::last_state::LastState;
 use crate::outcome::StopCause;
 use crate::sys;
 
@@ -41,6 +43,8 @@ pub struct Worker {
     pub devices: Arc<Devices>,
     /// The agreement to stop.
     pub control: Arc<Control>,
+    /// The guest's memory.
+    pub memory: GuestMemoryMmap,
 }
 
 impl Worker {
@@ -80,6 +84,9 @@ impl Worker {
         }
         sys::bind_kick(&mut self.vcpu);
         self.run();
+        if let Some(state) = LastState::of(&self.vcpu, &self.memory) {
+            eprintln!("steady-vmm: vCPU {} {state}", self.index);
+        }
         sys::unbind_kick();
         self.control.leave_and_wait();
     }
