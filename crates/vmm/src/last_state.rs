@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where a vCPU was when its machine was stopped: what to read first about a guest that stood still.
+//! Where a vCPU was when its machine was stopped: what to read first about a guest that stands
+//! still.
 //!
 //! The callers are found by frame pointers, which a Linux with `CONFIG_UNWINDER_FRAME_POINTER` has;
 //! others give one or none. Addresses are looked up in the guest kernel's `System.map`.
@@ -59,8 +60,8 @@ impl LastState {
     }
 }
 
-/// The vectors whose bits are set in the 256 bits that begin at register `first`: 32 in each of eight
-/// registers, 16 bytes apart (Intel SDM 3A, 12.8.4).
+/// The vectors whose bits are set in the 256 bits that begin at register `first`: 32 in each of
+/// eight registers, 16 bytes apart (Intel SDM 3A, 12.8.4).
 fn vectors(lapic: &kvm_lapic_state, first: usize) -> Vec<u8> {
     (0..=u8::MAX)
         .filter(|vector| {
