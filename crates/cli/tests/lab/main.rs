@@ -9,6 +9,7 @@
 mod fault;
 mod host;
 mod interrupt;
+mod paratick;
 mod race;
 mod selftest;
 mod shoot4u;
