@@ -36,7 +36,11 @@ fn small(host: &str, variant: &str) -> Scenario {
 }
 
 /// Words of remedies that came after the first schema.
-const LATER: [&str; 2] = ["kvm.strict_boost=off", "sched.debooster=off"];
+const LATER: [&str; 3] = [
+    "kvm.strict_boost=off",
+    "sched.debooster=off",
+    "kvm.paratick=off",
+];
 
 /// The variant's words on the host's command line, without those of remedies that came later.
 fn words(scenario: &Scenario, variant: &str) -> String {
