@@ -43,10 +43,8 @@ fn a_trace_of_the_lab_holds_and_one_with_a_planted_fault_does_not() {
 #[test]
 fn beside_another_vm_a_shootdown_takes_a_twentieth_of_its_time_with_ipis() {
     let place = Place::new();
-    let scenario = project().join("scenarios/papers/shoot4u-table1.toml");
-    let words = ["--variant", "ipi-2vm", "--variant", "deferred-2vm"];
-    ends_well(&place.run(&scenario, &words).output().unwrap());
-    let result = place.result("shoot4u-table1", "bochs");
+    let scenario = "scenarios/papers/shoot4u-table1.toml";
+    let result = place.raced(scenario, &["ipi-2vm", "deferred-2vm"]);
     let mean_ns = |variant| metric(&result, variant, "shootdown", "shootdown.latency.mean");
     let (ipi_ns, deferred_ns) = (mean_ns("ipi-2vm"), mean_ns("deferred-2vm"));
     assert!(

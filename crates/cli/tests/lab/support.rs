@@ -72,6 +72,18 @@ impl Place {
         command
     }
 
+    /// The result of one run of each of these variants of a scenario that ships, in Bochs.
+    pub fn raced(&self, scenario: &str, variants: &[&str]) -> Value {
+        let path = project().join(scenario);
+        let mut words = vec!["--repetitions", "1"];
+        for variant in variants {
+            words.extend(["--variant", variant]);
+        }
+        ends_well(&self.run(&path, &words).output().unwrap());
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        self.result(name, "bochs")
+    }
+
     /// The value at `out/<scenario>/<engine>/result.json`.
     pub fn result(&self, scenario: &str, engine: &str) -> Value {
         let path = self
