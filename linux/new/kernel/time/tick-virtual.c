@@ -67,6 +67,12 @@ static void tick_virtual_arm(struct tick_sched *ts, ktime_t expires)
 	}
 }
 
+/* Whether idle CPUs have ticks, too: nohz=off. */
+static bool tick_virtual_in_idle(const struct tick_sched *ts)
+{
+	return !(ts->flags & TS_FLAG_NOHZ);
+}
+
 /* The work of a tick, unless it was done a moment ago. */
 static void tick_virtual_work(struct tick_sched *ts, ktime_t now)
 {
@@ -79,10 +85,14 @@ static void tick_virtual_work(struct tick_sched *ts, ktime_t now)
 		ts->virtual_early++;
 		return;
 	}
-	ts->virtual_last = now;
-	/* Idle CPUs have none: they do its work for timers and RCU. */
-	if (!(ts->flags & TS_FLAG_INIDLE))
+	if (!(ts->flags & TS_FLAG_INIDLE)) {
+		ts->virtual_last = now;
 		ts->virtual_ticks++;
+	} else if (tick_virtual_in_idle(ts)) {
+		ts->virtual_last = now;
+		ts->virtual_idle++;
+	}
+	/* Any other CPU in idle has none: it does its work for timers and RCU. */
 	tick_sched_work(ts, now);
 }
 
@@ -120,6 +130,8 @@ void tick_virtual_interrupt(void)
 	now = ktime_get();
 	ts->virtual_seen++;
 	ts->virtual_next = ktime_add_ns(now, TICK_NSEC);
+	if ((ts->flags & TS_FLAG_INIDLE) && !tick_virtual_in_idle(ts))
+		ts->virtual_idle++;
 	/* It woke up: what for comes next, and entering the interrupt has updated jiffies. */
 	if ((ts->flags & TS_FLAG_INIDLE) && (ts->flags & TS_FLAG_STOPPED))
 		return;
@@ -150,7 +162,10 @@ bool tick_virtual_timer(struct tick_sched *ts, enum hrtimer_restart *restart)
 	if (ts->flags & TS_FLAG_INIDLE) {
 		/* The idle loop comes round and arms it for what is next. */
 		*restart = HRTIMER_NORESTART;
-		tick_virtual_work(ts, now);
+		if (tick_virtual_in_idle(ts))
+			tick_virtual_due(ts, now);
+		else
+			tick_virtual_work(ts, now);
 		return true;
 	}
 
@@ -180,8 +195,8 @@ void tick_virtual_sleep(struct tick_sched *ts, ktime_t expires)
 /* Whether a CPU that keeps its ticks in idle does so for nothing but RCU and near timers. */
 static bool tick_virtual_may_delay(struct tick_sched *ts)
 {
-	/* Asked for at boot, or to keep the time for CPUs that run without ticks. */
-	if (!(ts->flags & TS_FLAG_NOHZ) || tick_nohz_full_enabled())
+	/* To keep the time for CPUs that run without ticks. */
+	if (tick_nohz_full_enabled())
 		return false;
 	return !irq_work_needs_cpu() && !(local_softirq_pending() & BIT(TIMER_SOFTIRQ));
 }
@@ -198,7 +213,10 @@ void __tick_virtual_retain(struct tick_sched *ts)
 
 	basemono = get_jiffies_update(&basejiff);
 	latest = basemono + TICK_NSEC;
-	if (tick_virtual_may_delay(ts)) {
+	if (tick_virtual_in_idle(ts)) {
+		/* When the hypervisor would give one, so that there is one either way. */
+		latest = ts->virtual_next;
+	} else if (tick_virtual_may_delay(ts)) {
 		latest = min_t(u64, get_next_timer_interrupt(basejiff, basemono),
 			       basemono + TICK_VIRTUAL_AHEAD);
 		/* Who runs meanwhile keeps the time, or whoever wakes up. */
@@ -209,13 +227,16 @@ void __tick_virtual_retain(struct tick_sched *ts)
 	tick_virtual_arm(ts, latest);
 }
 
-/* The CPU is about to run: it is owed no tick of the time in which it slept. */
+/*
+ * The CPU is about to run: it is owed no tick of the time in which it slept, or has its timer armed
+ * for it.
+ */
 void tick_virtual_wake(struct tick_sched *ts)
 {
 	ktime_t now = ktime_get();
 
 	ts->next_tick = 0;
-	if (ts->virtual_next <= now) {
+	if (ts->virtual_next <= now && !tick_virtual_in_idle(ts)) {
 		s64 passed = ktime_divns(ktime_sub(now, ts->virtual_next), TICK_NSEC);
 
 		/* The hypervisor's are due at multiples of the period, too. */
