@@ -19,6 +19,7 @@
 #include <linux/hrtimer.h>
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
+#include <linux/math64.h>
 #include <linux/percpu.h>
 #include <linux/printk.h>
 #include <linux/tick.h>
@@ -37,8 +38,14 @@
  */
 #define TICK_VIRTUAL_AHEAD	(4 * TICK_NSEC)
 
-/* A tick that comes so much before it is due is taken for the one that is due. */
+/* A tick that comes so soon after the work of one was done is the same. */
 #define TICK_VIRTUAL_SLACK	(TICK_NSEC / 8)
+
+/*
+ * A timer's interrupt so much before a tick is due here is taken for one. What is due here is due
+ * for the hypervisor a moment before, which is when it begins to take it so, too.
+ */
+#define TICK_VIRTUAL_EARLY	(TICK_NSEC / 64)
 
 DEFINE_STATIC_KEY_FALSE(tick_virtual_key);
 
@@ -101,7 +108,7 @@ static void tick_virtual_work(struct tick_sched *ts, ktime_t now)
  */
 static void tick_virtual_due(struct tick_sched *ts, ktime_t now)
 {
-	if (now < ktime_sub_ns(ts->virtual_next, TICK_VIRTUAL_SLACK))
+	if (now < ktime_sub_ns(ts->virtual_next, TICK_VIRTUAL_EARLY))
 		return;
 	ts->virtual_next = ktime_add_ns(ts->virtual_next, TICK_NSEC);
 	if (ts->virtual_next <= now)
@@ -117,6 +124,22 @@ void __tick_virtual_timer_interrupt(void)
 		tick_virtual_due(ts, ktime_get());
 }
 
+/*
+ * The hypervisor's ticks are due at multiples of the period by its clock. Those that were least
+ * late tell best when that is; late ones, as after the CPU was descheduled, move it by a little.
+ */
+static void tick_virtual_expect(struct tick_sched *ts, ktime_t now)
+{
+	s64 late = ktime_sub(now, ts->virtual_next);
+	u32 within;
+
+	if (late > 0) {
+		div_u64_rem(late, TICK_NSEC, &within);
+		now = ktime_sub_ns(now, within - within / 64);
+	}
+	ts->virtual_next = ktime_add_ns(now, TICK_NSEC);
+}
+
 /* The hypervisor's tick, on its vector. */
 void tick_virtual_interrupt(void)
 {
@@ -129,7 +152,7 @@ void tick_virtual_interrupt(void)
 
 	now = ktime_get();
 	ts->virtual_seen++;
-	ts->virtual_next = ktime_add_ns(now, TICK_NSEC);
+	tick_virtual_expect(ts, now);
 	if ((ts->flags & TS_FLAG_INIDLE) && !tick_virtual_in_idle(ts))
 		ts->virtual_idle++;
 	/* It woke up: what for comes next, and entering the interrupt has updated jiffies. */
