@@ -56,6 +56,9 @@ void timerlist_read(struct timerlist *list)
 		return;
 	}
 	while (fgets(line, sizeof(line), file)) {
+		/* By the same clock, and nearer to what follows than ours. */
+		if (sscanf(line, "now at %" SCNu64 " nsecs", &list->at_ns) == 1)
+			continue;
 		if (sscanf(line, "cpu: %u", &id) == 1)
 			cpu = id < CPUS_MAX ? &list->cpu[id] : NULL;
 		else if (cpu)
