@@ -10,7 +10,8 @@
  * CPU is not idle, as in "ticks".
  *
  * A kernel that programs its ticks itself does not count them, and has no
- * "hotplug.handled". Needs root, and a CPU that can be taken off-line.
+ * "hotplug.handled". Needs root, and a CPU that can be taken off-line: for a
+ * guest, and not for a machine that others use.
  */
 #include <errno.h>
 #include <fcntl.h>
