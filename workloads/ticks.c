@@ -11,8 +11,12 @@
  * ends late by some time is a timer that was late by as much.
  *
  * A kernel that programs its ticks itself does not count them, and has no
- * "ticks.handled". Without root, whose /proc/timer_list is, there is only how
- * late timers are.
+ * "ticks.handled". "ticks.in_idle" came while an interrupt, which does not
+ * count as idle, had woken the CPU, and before it was out of its idle loop:
+ * "ticks.given_off" is how far both are from what is expected. "ticks.always"
+ * are those of a guest with nohz=off, which handles them in idle, too, of all
+ * the time. Without root, whose /proc/timer_list is, there is only how late
+ * timers are.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,30 +31,23 @@
 #include "report.h"
 #include "talk.h"
 #include "threads.h"
+#include "timerlist.h"
 
-#define NS_PER_US UINT64_C(1000)
-#define NS_PER_MS UINT64_C(1000000)
-#define NS_PER_S UINT64_C(1000000000)
-#define PPM UINT64_C(1000000)
 #define WAIT_FOR_OTHERS_MS 10000
 
 static struct settings {
-	uint64_t threads, milliseconds, busy_us, sleep_us;
+	uint64_t threads, milliseconds, busy_us, sleep_us, spread_percent, seed;
 } settings = {
 	.milliseconds = 2000,
 	.busy_us = 2000,
 	.sleep_us = 1000,
+	.seed = 1,
 };
 
 struct worker {
 	_Alignas(64) struct histogram late;
+	uint64_t random;
 	pthread_t thread;
-};
-
-/* What /proc/timer_list says at one moment, summed over the CPUs. */
-struct state {
-	uint64_t at_ns, jiffies, idle_ns, handled, seen;
-	unsigned int cpus, virtual_cpus;
 };
 
 static struct worker workers[CPUS_MAX];
@@ -80,6 +77,15 @@ static void sleep_until(uint64_t end_ns)
 		;
 }
 
+/* @length_us in ns, up to --spread-percent shorter or longer. */
+static uint64_t spread_ns(struct worker *worker, uint64_t length_us)
+{
+	uint64_t length_ns = length_us * NS_PER_US;
+	uint64_t most_ns = length_ns / 100 * settings.spread_percent;
+
+	return length_ns - most_ns + random_below(&worker->random, 2 * most_ns + 1);
+}
+
 static void *worker_body(void *argument)
 {
 	struct worker *worker = argument;
@@ -89,52 +95,14 @@ static void *worker_body(void *argument)
 		uint64_t end_ns;
 
 		if (settings.busy_us)
-			compute_until(clock_monotonic_ns() + settings.busy_us * NS_PER_US);
+			compute_until(clock_monotonic_ns() + spread_ns(worker, settings.busy_us));
 		if (!settings.sleep_us)
 			continue;
-		end_ns = clock_monotonic_ns() + settings.sleep_us * NS_PER_US;
+		end_ns = clock_monotonic_ns() + spread_ns(worker, settings.sleep_us);
 		sleep_until(end_ns);
 		histogram_add(&worker->late, clock_monotonic_ns() - end_ns);
 	}
 	return NULL;
-}
-
-/* The number of "  .NAME   : NUMBER ..." if @line is of that name. */
-static int field(const char *line, const char *name, uint64_t *value)
-{
-	char found[32];
-
-	return sscanf(line, " .%31[a-z_] : %" SCNu64, found, value) == 2 && !strcmp(found, name);
-}
-
-static struct state read_state(void)
-{
-	struct state state = { .at_ns = clock_monotonic_ns() };
-	FILE *file = fopen("/proc/timer_list", "r");
-	char line[512];
-	uint64_t value;
-
-	if (!file) {
-		talk("/proc/timer_list: %s: ticks are not looked at", strerror(errno));
-		return state;
-	}
-	while (fgets(line, sizeof(line), file)) {
-		if (field(line, "idle_sleeptime", &value) ||
-		    field(line, "iowait_sleeptime", &value))
-			state.idle_ns += value;
-		else if (field(line, "virtual", &value))
-			state.virtual_cpus += value != 0;
-		else if (field(line, "virtual_ticks", &value))
-			state.handled += value;
-		else if (field(line, "virtual_seen", &value))
-			state.seen += value;
-		else if (sscanf(line, "jiffies: %" SCNu64, &value) == 1)
-			state.jiffies = value, state.cpus++;
-	}
-	fclose(file);
-	if (!state.cpus)
-		fail(EXIT_FAULT, "/proc/timer_list has no jiffies: a kernel with nohz is expected");
-	return state;
 }
 
 static void read_options(int argc, char **argv, const struct cpus *cpus)
@@ -153,6 +121,11 @@ static void read_options(int argc, char **argv, const struct cpus *cpus)
 		  .help = "computes for so long between two sleeps, us" },
 		{ .name = "sleep-us", .count = &settings.sleep_us, .min = 0, .max = 86400000000,
 		  .help = "sleeps for so long, us; 0: never" },
+		{ .name = "spread-percent", .count = &settings.spread_percent, .min = 0,
+		  .max = 100,
+		  .help = "each of both is drawn, shorter or longer by so much at most" },
+		{ .name = "seed", .count = &settings.seed, .min = 0, .max = UINT64_MAX,
+		  .help = "of what is drawn" },
 		{ .name = NULL },
 	};
 
@@ -162,49 +135,92 @@ static void read_options(int argc, char **argv, const struct cpus *cpus)
 		fail(EXIT_USAGE, "--busy-us 0 with --sleep-us 0: one of them must be more than 0");
 }
 
-/* Which of the rates that Linux can be built with on x86 the kernel has. */
-static uint64_t rate(uint64_t jiffies, uint64_t length_ns)
+static void report_handled(const struct ticks_passed *sum, uint64_t expected)
 {
-	static const uint64_t rates[] = { 1000, 300, 250 };
-	uint64_t about = (jiffies * NS_PER_S + length_ns / 2) / length_ns;
-
-	for (size_t index = 0; index < sizeof(rates) / sizeof(rates[0]); index++)
-		if (about * 12 >= rates[index] * 11)
-			return rates[index];
-	return 100;
+	report_metric("ticks.handled", "count", BETTER_NEUTRAL, sum->handled);
+	report_metric("ticks.from_host", "count", BETTER_NEUTRAL, sum->seen);
+	report_metric("ticks.in_idle", "count", BETTER_NEUTRAL, sum->in_idle);
+	report_metric("ticks.early", "count", BETTER_NEUTRAL, sum->early);
+	if (expected)
+		report_metric("ticks.off", "ppm", BETTER_LOWER,
+			      ticks_off_ppm(sum->handled, expected));
 }
 
-static uint64_t difference(uint64_t a, uint64_t b)
+static void report_cpu(unsigned int cpu, const char *what, uint64_t value)
 {
-	return a > b ? a - b : b - a;
+	char name[40];
+
+	snprintf(name, sizeof(name), "ticks.cpu%u.%s", cpu, what);
+	report_metric(name, "count", BETTER_NEUTRAL, value);
 }
 
-static void report_ticks(const struct state *before, const struct state *after)
+/* Of all CPUs, and of each: what one lacks, another may have too many of. */
+static void report_given(const struct timerlist *before, const struct timerlist *after,
+			 const struct ticks_passed *sum, uint64_t hz)
 {
-	uint64_t length_ns = after->at_ns - before->at_ns;
-	uint64_t jiffies = after->jiffies - before->jiffies;
-	uint64_t awake_ns = after->cpus * length_ns - (after->idle_ns - before->idle_ns);
-	uint64_t hz = rate(jiffies, length_ns);
-	uint64_t expected = awake_ns * hz / NS_PER_S;
-	uint64_t handled = after->handled - before->handled;
+	uint64_t expected = ticks_expected(sum->awake_ns, hz);
 
-	report_metric("ticks.awake", "ns", BETTER_NEUTRAL, awake_ns);
-	report_metric("ticks.hz", "count", BETTER_NEUTRAL, hz);
-	report_metric("ticks.jiffies_off", "count", BETTER_LOWER,
-		      difference(jiffies, length_ns * hz / NS_PER_S));
-	report_metric("ticks.expected", "count", BETTER_NEUTRAL, expected);
-	report_metric("ticks.virtual_cpus", "count", BETTER_NEUTRAL, after->virtual_cpus);
-	if (after->virtual_cpus) {
-		report_metric("ticks.handled", "count", BETTER_NEUTRAL, handled);
-		report_metric("ticks.from_host", "count", BETTER_NEUTRAL,
-			      after->seen - before->seen);
-		if (expected)
-			report_metric("ticks.off", "ppm", BETTER_LOWER,
-				      difference(handled, expected) * PPM / expected);
+	if (expected)
+		report_metric("ticks.given_off", "ppm", BETTER_LOWER,
+			      ticks_off_ppm(sum->handled + sum->in_idle, expected));
+	for (unsigned int cpu = 0; cpu < CPUS_MAX; cpu++) {
+		struct ticks_passed one = { 0 };
+
+		if (!after->cpu[cpu].online || !after->cpu[cpu].virtual)
+			continue;
+		ticks_add(&one, before, after, cpu);
+		report_cpu(cpu, "handled", one.handled);
+		report_cpu(cpu, "in_idle", one.in_idle);
+		report_cpu(cpu, "expected", ticks_expected(one.awake_ns, hz));
 	}
 }
 
-static void print_report(const struct state *before, const struct state *after)
+/* With nohz=off a CPU has its ticks all the time. */
+static void report_always(const struct ticks_passed *sum, uint64_t hz)
+{
+	uint64_t expected = ticks_expected(sum->time_ns, hz);
+	uint64_t handled = sum->handled + sum->in_idle;
+
+	report_metric("ticks.always_handled", "count", BETTER_NEUTRAL, handled);
+	report_metric("ticks.always_expected", "count", BETTER_NEUTRAL, expected);
+	if (expected)
+		report_metric("ticks.always_off", "ppm", BETTER_LOWER,
+			      ticks_off_ppm(handled, expected));
+}
+
+static void report_ticks(const struct timerlist *before, const struct timerlist *after)
+{
+	uint64_t length_ns = after->at_ns - before->at_ns;
+	uint64_t jiffies = after->jiffies - before->jiffies;
+	uint64_t hz = ticks_rate(jiffies, length_ns);
+	unsigned int virtual_cpus = 0, without_nohz = 0;
+	struct ticks_passed sum = { 0 };
+	uint64_t expected;
+
+	for (unsigned int cpu = 0; cpu < CPUS_MAX; cpu++) {
+		if (!after->cpu[cpu].online)
+			continue;
+		ticks_add(&sum, before, after, cpu);
+		virtual_cpus += after->cpu[cpu].virtual;
+		without_nohz += !after->cpu[cpu].nohz;
+	}
+	expected = ticks_expected(sum.awake_ns, hz);
+	report_metric("ticks.awake", "ns", BETTER_NEUTRAL, sum.awake_ns);
+	report_metric("ticks.hz", "count", BETTER_NEUTRAL, hz);
+	report_metric("ticks.jiffies_off", "count", BETTER_LOWER,
+		      ticks_difference(jiffies, length_ns * hz / NS_PER_S));
+	report_metric("ticks.expected", "count", BETTER_NEUTRAL, expected);
+	report_metric("ticks.virtual_cpus", "count", BETTER_NEUTRAL, virtual_cpus);
+	if (!virtual_cpus)
+		return;
+	report_handled(&sum, expected);
+	if (without_nohz == after->cpus)
+		report_always(&sum, hz);
+	else
+		report_given(before, after, &sum, hz);
+}
+
+static void print_report(const struct timerlist *before, const struct timerlist *after)
 {
 	static struct histogram late;
 
@@ -219,18 +235,20 @@ static void print_report(const struct state *before, const struct state *after)
 
 int main(int argc, char **argv)
 {
+	static struct timerlist before, after;
 	static struct cpus cpus;
-	struct state before, after;
 
 	cpus_read(&cpus);
 	read_options(argc, argv, &cpus);
 	gate_init(&gate, deadline_after_ms(WAIT_FOR_OTHERS_MS));
-	for (uint64_t index = 0; index < settings.threads; index++)
+	for (uint64_t index = 0; index < settings.threads; index++) {
+		workers[index].random = settings.seed + (index << 32);
 		workers[index].thread = start_pinned(cpus.id[index], worker_body, &workers[index]);
+	}
 	gate_open(&gate, (unsigned int)settings.threads);
-	before = read_state();
+	timerlist_read(&before);
 	sleep_until(before.at_ns + settings.milliseconds * NS_PER_MS);
-	after = read_state();
+	timerlist_read(&after);
 	atomic_store(&stop, true);
 	for (uint64_t index = 0; index < settings.threads; index++)
 		join(workers[index].thread);

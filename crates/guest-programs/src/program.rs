@@ -58,6 +58,7 @@ pub const PROGRAMS: &[Program] = &[
     own("spin", &["spin"]),
     own("staleness", &["staleness"]),
     own("ticks", &["ticks"]),
+    own("hotplug", &["hotplug"]),
     own("frames", &["frames"]),
     Program {
         kind: Kind::Dedup,

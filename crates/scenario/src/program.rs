@@ -48,6 +48,10 @@ pub const PROGRAMS: &[Program] = &[
         "scheduler ticks against time, and how late timers are",
     ),
     own(
+        "hotplug",
+        "scheduler ticks of a CPU that goes off-line and comes back",
+    ),
+    own(
         "frames",
         "which guest-physical frames a program gets, before and after a day's kind of work",
     ),

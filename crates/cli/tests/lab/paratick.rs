@@ -38,3 +38,47 @@ fn a_guest_whose_host_stops_giving_ticks_programs_its_own() {
         assert!(of("ticks.jiffies_off") <= 2, "{variant}");
     }
 }
+
+#[test]
+fn a_guest_whose_tick_goes_on_in_idle_has_one_in_each_period() {
+    let place = Place::new();
+    let result = place.raced("scenarios/paratick-modes.toml", &["periodic"]);
+    // Both workloads: one that sleeps between ticks, and one that computes.
+    for workload in ["ticks", "ticks-2"] {
+        let [handled, expected] = ["handled", "expected"].map(|name| {
+            let name = format!("ticks.always_{name}");
+            metric(&result, "periodic", workload, &name)
+        });
+        assert!(
+            handled.abs_diff(expected) * 100 <= expected.unsigned_abs(),
+            "{workload}: {handled} ticks of {expected}"
+        );
+    }
+}
+
+#[test]
+fn a_cpu_that_comes_back_on_line_has_its_ticks_from_the_host_again() {
+    let place = Place::new();
+    let scenario = "scenarios/paratick-hotplug.toml";
+    let result = place.raced(scenario, &["tickless", "paratick"]);
+    let of = |name: &str| metric(&result, "paratick", "hotplug", &format!("hotplug.{name}"));
+    assert_eq!(of("virtual_rounds"), of("rounds"));
+    for cpu in ["plugged", "stayed"] {
+        let [handled, expected, from_host] =
+            ["handled", "expected", "from_host"].map(|name| of(&format!("{cpu}.{name}")));
+        assert!(
+            handled.abs_diff(expected) * 100 <= expected.unsigned_abs(),
+            "{cpu}: {handled} ticks of {expected}"
+        );
+        assert!(
+            from_host * 100 >= handled * 95,
+            "{cpu}: {from_host} of {handled} ticks came from the host"
+        );
+    }
+    let [stock, remedied] =
+        ["tickless", "paratick"].map(|variant| metric(&result, variant, "hotplug", "timer.writes"));
+    assert!(
+        remedied * 4 <= stock,
+        "timer writes: {remedied} against {stock}"
+    );
+}

@@ -19,6 +19,7 @@
 #include <linux/hrtimer.h>
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
+#include <linux/math64.h>
 #include <linux/percpu.h>
 #include <linux/printk.h>
 #include <linux/tick.h>
@@ -37,8 +38,14 @@
  */
 #define TICK_VIRTUAL_AHEAD	(4 * TICK_NSEC)
 
-/* A tick that comes so much before it is due is taken for the one that is due. */
+/* A tick that comes so soon after the work of one was done is the same. */
 #define TICK_VIRTUAL_SLACK	(TICK_NSEC / 8)
+
+/*
+ * A timer's interrupt so much before a tick is due here is taken for one. What is due here is due
+ * for the hypervisor a moment before, which is when it begins to take it so, too.
+ */
+#define TICK_VIRTUAL_EARLY	(TICK_NSEC / 64)
 
 DEFINE_STATIC_KEY_FALSE(tick_virtual_key);
 
@@ -67,6 +74,12 @@ static void tick_virtual_arm(struct tick_sched *ts, ktime_t expires)
 	}
 }
 
+/* Whether idle CPUs have ticks, too: nohz=off. */
+static bool tick_virtual_in_idle(const struct tick_sched *ts)
+{
+	return !(ts->flags & TS_FLAG_NOHZ);
+}
+
 /* The work of a tick, unless it was done a moment ago. */
 static void tick_virtual_work(struct tick_sched *ts, ktime_t now)
 {
@@ -79,10 +92,14 @@ static void tick_virtual_work(struct tick_sched *ts, ktime_t now)
 		ts->virtual_early++;
 		return;
 	}
-	ts->virtual_last = now;
-	/* Idle CPUs have none: they do its work for timers and RCU. */
-	if (!(ts->flags & TS_FLAG_INIDLE))
+	if (!(ts->flags & TS_FLAG_INIDLE)) {
+		ts->virtual_last = now;
 		ts->virtual_ticks++;
+	} else if (tick_virtual_in_idle(ts)) {
+		ts->virtual_last = now;
+		ts->virtual_idle++;
+	}
+	/* Any other CPU in idle has none: it does its work for timers and RCU. */
 	tick_sched_work(ts, now);
 }
 
@@ -91,7 +108,7 @@ static void tick_virtual_work(struct tick_sched *ts, ktime_t now)
  */
 static void tick_virtual_due(struct tick_sched *ts, ktime_t now)
 {
-	if (now < ktime_sub_ns(ts->virtual_next, TICK_VIRTUAL_SLACK))
+	if (now < ktime_sub_ns(ts->virtual_next, TICK_VIRTUAL_EARLY))
 		return;
 	ts->virtual_next = ktime_add_ns(ts->virtual_next, TICK_NSEC);
 	if (ts->virtual_next <= now)
@@ -107,6 +124,22 @@ void __tick_virtual_timer_interrupt(void)
 		tick_virtual_due(ts, ktime_get());
 }
 
+/*
+ * The hypervisor's ticks are due at multiples of the period by its clock. Those that were least
+ * late tell best when that is; late ones, as after the CPU was descheduled, move it by a little.
+ */
+static void tick_virtual_expect(struct tick_sched *ts, ktime_t now)
+{
+	s64 late = ktime_sub(now, ts->virtual_next);
+	u32 within;
+
+	if (late > 0) {
+		div_u64_rem(late, TICK_NSEC, &within);
+		now = ktime_sub_ns(now, within - within / 64);
+	}
+	ts->virtual_next = ktime_add_ns(now, TICK_NSEC);
+}
+
 /* The hypervisor's tick, on its vector. */
 void tick_virtual_interrupt(void)
 {
@@ -119,7 +152,9 @@ void tick_virtual_interrupt(void)
 
 	now = ktime_get();
 	ts->virtual_seen++;
-	ts->virtual_next = ktime_add_ns(now, TICK_NSEC);
+	tick_virtual_expect(ts, now);
+	if ((ts->flags & TS_FLAG_INIDLE) && !tick_virtual_in_idle(ts))
+		ts->virtual_idle++;
 	/* It woke up: what for comes next, and entering the interrupt has updated jiffies. */
 	if ((ts->flags & TS_FLAG_INIDLE) && (ts->flags & TS_FLAG_STOPPED))
 		return;
@@ -150,7 +185,10 @@ bool tick_virtual_timer(struct tick_sched *ts, enum hrtimer_restart *restart)
 	if (ts->flags & TS_FLAG_INIDLE) {
 		/* The idle loop comes round and arms it for what is next. */
 		*restart = HRTIMER_NORESTART;
-		tick_virtual_work(ts, now);
+		if (tick_virtual_in_idle(ts))
+			tick_virtual_due(ts, now);
+		else
+			tick_virtual_work(ts, now);
 		return true;
 	}
 
@@ -180,8 +218,8 @@ void tick_virtual_sleep(struct tick_sched *ts, ktime_t expires)
 /* Whether a CPU that keeps its ticks in idle does so for nothing but RCU and near timers. */
 static bool tick_virtual_may_delay(struct tick_sched *ts)
 {
-	/* Asked for at boot, or to keep the time for CPUs that run without ticks. */
-	if (!(ts->flags & TS_FLAG_NOHZ) || tick_nohz_full_enabled())
+	/* To keep the time for CPUs that run without ticks. */
+	if (tick_nohz_full_enabled())
 		return false;
 	return !irq_work_needs_cpu() && !(local_softirq_pending() & BIT(TIMER_SOFTIRQ));
 }
@@ -198,7 +236,10 @@ void __tick_virtual_retain(struct tick_sched *ts)
 
 	basemono = get_jiffies_update(&basejiff);
 	latest = basemono + TICK_NSEC;
-	if (tick_virtual_may_delay(ts)) {
+	if (tick_virtual_in_idle(ts)) {
+		/* When the hypervisor would give one, so that there is one either way. */
+		latest = ts->virtual_next;
+	} else if (tick_virtual_may_delay(ts)) {
 		latest = min_t(u64, get_next_timer_interrupt(basejiff, basemono),
 			       basemono + TICK_VIRTUAL_AHEAD);
 		/* Who runs meanwhile keeps the time, or whoever wakes up. */
@@ -209,13 +250,16 @@ void __tick_virtual_retain(struct tick_sched *ts)
 	tick_virtual_arm(ts, latest);
 }
 
-/* The CPU is about to run: it is owed no tick of the time in which it slept. */
+/*
+ * The CPU is about to run: it is owed no tick of the time in which it slept, or has its timer armed
+ * for it.
+ */
 void tick_virtual_wake(struct tick_sched *ts)
 {
 	ktime_t now = ktime_get();
 
 	ts->next_tick = 0;
-	if (ts->virtual_next <= now) {
+	if (ts->virtual_next <= now && !tick_virtual_in_idle(ts)) {
 		s64 passed = ktime_divns(ktime_sub(now, ts->virtual_next), TICK_NSEC);
 
 		/* The hypervisor's are due at multiples of the period, too. */
