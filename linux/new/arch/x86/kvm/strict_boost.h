@@ -22,6 +22,7 @@ extern int kvm_strict_boost_mode;
 
 void __kvm_strict_boost_sent(struct kvm_vcpu *from, struct kvm_vcpu *to, u8 vector);
 void __kvm_strict_boost_taken(struct kvm_vcpu *vcpu, u8 vector);
+void __kvm_strict_boost_took(struct kvm_vcpu *vcpu, u8 vector);
 void __kvm_strict_boost_put(struct kvm_vcpu *vcpu);
 void __kvm_strict_boost_loaded(struct kvm_vcpu *vcpu);
 bool kvm_strict_boost_awaits(struct kvm_vcpu *me, struct kvm_vcpu *to);
@@ -59,6 +60,13 @@ static inline void kvm_strict_boost_taken(struct kvm_vcpu *vcpu, int vector)
 		__kvm_strict_boost_taken(vcpu, vector);
 }
 
+/* It has been taken: to be called when its bit in the IRR is cleared. */
+static inline void kvm_strict_boost_took(struct kvm_vcpu *vcpu, int vector)
+{
+	if (kvm_strict_boost_tracks())
+		__kvm_strict_boost_took(vcpu, vector);
+}
+
 static inline void kvm_strict_boost_put(struct kvm_vcpu *vcpu)
 {
 	if (kvm_strict_boost_tracks())
@@ -77,6 +85,7 @@ static inline void kvm_strict_boost_sent(struct kvm_vcpu *from, struct kvm_vcpu 
 					 const struct kvm_lapic_irq *irq) { }
 static inline void kvm_strict_boost_called(struct kvm_vcpu *to, const struct kvm_lapic_irq *irq) { }
 static inline void kvm_strict_boost_taken(struct kvm_vcpu *vcpu, int vector) { }
+static inline void kvm_strict_boost_took(struct kvm_vcpu *vcpu, int vector) { }
 static inline void kvm_strict_boost_put(struct kvm_vcpu *vcpu) { }
 static inline void kvm_strict_boost_loaded(struct kvm_vcpu *vcpu) { }
 
