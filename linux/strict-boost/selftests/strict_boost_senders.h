@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The guest of strict_boost_stress_test: vCPUs that all send IPIs to each other, and count them with
- * tickets. What these are is said there.
+ * The guest of strict_boost_stress_test: vCPUs that all send IPIs to each other, and count them
+ * with tickets. What these are is said there.
  */
 #ifndef SELFTEST_KVM_STRICT_BOOST_SENDERS_H
 #define SELFTEST_KVM_STRICT_BOOST_SENDERS_H

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Strict Boost's account of IPIs under load: all vCPUs send to all others at the same time, by every
- * kind of destination, and the host's account is compared with tickets that they write themselves.
+ * Strict Boost's account of IPIs under load: all vCPUs send to all others at the same time, by
+ * every kind of destination, and the host's account is compared with tickets that they write.
  *
- * What one IPI is. For each sender, receiver and vector there is a ticket: "announced" is counted up
- * before the IPI is sent, "sent" after that. The next one of the three is not sent before the
+ * What one IPI is. For each sender, receiver and vector there is a ticket: "announced" is counted
+ * up before the IPI is sent, "sent" after that. The next one of the three is not sent before the
  * receiver has confirmed this one, so that no two of a sender can become one. Two senders' can: a
  * handler may serve many of them with one interrupt.
  *
  * What the receivers count. A handler copies what is announced into "seen". Between handlers the
- * receiver copies what is sent, leaves the guest and comes back with interrupts on, so that whatever
- * was pending is taken now, and then confirms what it copied. It must have been seen: there was an
- * interrupt after it was announced. Confirmed tickets are the receivers' count of IPIs.
+ * receiver copies what is sent, leaves the guest and comes back with interrupts on, so that
+ * whatever was pending is taken now, and then confirms what it copied. It must have been seen:
+ * there was an interrupt after it was announced. Confirmed tickets are the receivers' count.
  *
- * At the end of a round all have been confirmed, and the host must have noted as many and cleared as
- * many. Before, the vCPUs are stopped at random times, wherever they are. Then a vector that is
- * pending in a receiver's APIC has a bit for each IPI that no interrupt can have served, and for no
- * more IPIs than are not confirmed. With no vector pending there is no bit.
+ * At the end of a round all have been confirmed, and the host must have noted as many and cleared
+ * as many. Before, the vCPUs are stopped at random times, wherever they are. Then a vector that is
+ * pending in a receiver's APIC has a bit for each IPI that no interrupt can have served, and for
+ * no more IPIs than are not confirmed. With no vector pending there is no bit.
  *
  *	strict_boost_stress_test [IPIS [VCPUS [SEED]]]
  */
@@ -30,6 +30,7 @@
 
 #define ROUND_IPIS 20000
 #define STOP_US 40000	/* between two stops, at most */
+#define TELL_ROUNDS 5	/* a line for so many, as a long run may be cut */
 #define APIC_ISR 0x100
 
 static struct boost_vm boost;
@@ -193,9 +194,21 @@ static u64 nanoseconds(clockid_t clock)
 	return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
+static void tell(u64 received, u64 begin, u64 midway, u64 stops)
+{
+	u64 interrupts = 0;
+
+	for (u32 i = 0; i < boost.nr; i++)
+		interrupts += shared->interrupts[i];
+	pr_info("%u vCPUs: %lu IPIs in %lu interrupts, noted and cleared, in %lu ms; ", boost.nr,
+		received, interrupts, (nanoseconds(CLOCK_MONOTONIC) - begin) / 1000000);
+	pr_info("%lu pending at %lu stops\n", midway, stops);
+	fflush(stdout);
+}
+
 static void stress(u32 nr, u64 ipis)
 {
-	u64 received = 0, stops = 0, midway = 0, interrupts = 0;
+	u64 received = 0, stops = 0, midway = 0, rounds = 0;
 	u64 begin = nanoseconds(CLOCK_MONOTONIC);
 	pthread_t threads[MAX_VCPUS];
 
@@ -215,18 +228,15 @@ static void stress(u32 nr, u64 ipis)
 			pthread_barrier_wait(&resumed);
 		}
 		received = check_end();
+		if (++rounds % TELL_ROUNDS == 0 || received >= ipis)
+			tell(received, begin, midway, stops);
 		pthread_barrier_wait(&resumed);
 	}
 	stop_all(threads);
 	ending = true;
 	pthread_barrier_wait(&resumed);
-	for (u32 i = 0; i < nr; i++) {
+	for (u32 i = 0; i < nr; i++)
 		pthread_join(threads[i], NULL);
-		interrupts += shared->interrupts[i];
-	}
-	pr_info("%u vCPUs: %lu IPIs in %lu interrupts, noted and cleared, in %lu ms; ", nr,
-		received, interrupts, (nanoseconds(CLOCK_MONOTONIC) - begin) / 1000000);
-	pr_info("%lu pending at %lu stops\n", midway, stops);
 	pthread_barrier_destroy(&stopped);
 	pthread_barrier_destroy(&resumed);
 	boost_free(&boost);

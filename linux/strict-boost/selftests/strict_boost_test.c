@@ -14,6 +14,9 @@
 #define TRACING "/sys/kernel/tracing/"
 #define LOOKS TRACING "events/kvm_strict_boost/kvm_strict_boost_look/enable"
 
+/* What is being tested, for the messages. */
+static const char *now = "unicast";
+
 static const struct order take = { ORDER_TAKE }, hold = { ORDER_NONE };
 
 /* Runs a vCPU and returns how often it has taken the vector; the host must have as many. */
@@ -25,8 +28,8 @@ static u64 run_and_compare(u32 vcpu, struct order order, u8 vector, u64 tracked)
 	count = shared->counts[vcpu][vector] - count;
 	taken = account_of(&boost, vcpu).taken - taken;
 	TEST_ASSERT(taken == count * tracked,
-		    "vCPU %u took vector %#x %lu times; %lu were cleared, expected %lu", vcpu,
-		    vector, count, taken, count * tracked);
+		    "%s: vCPU %u took vector %#x %lu times; %lu were cleared, expected %lu", now,
+		    vcpu, vector, count, taken, count * tracked);
 	return count;
 }
 
@@ -36,18 +39,18 @@ static void send(const struct sending *sending, u64 noted)
 
 	run(sending->sender, sending->order);
 	after = account_of_all(&boost);
-	TEST_ASSERT(after.ipis - before.ipis == noted, "%lu were noted, expected %lu",
-		    after.ipis - before.ipis, noted);
-	TEST_ASSERT(after.taken == before.taken, "%lu were cleared, and nobody took one",
-		    after.taken - before.taken);
+	TEST_ASSERT(after.ipis - before.ipis == noted, "%s: %lu were noted, expected %lu",
+		    now, after.ipis - before.ipis, noted);
+	TEST_ASSERT(after.taken == before.taken, "%s: %lu were cleared, and nobody took one",
+		    now, after.taken - before.taken);
 }
 
 static void assert_balance(void)
 {
 	struct account account = account_of_all(&boost);
 
-	TEST_ASSERT(account.ipis == account.taken, "%lu were noted, %lu were cleared",
-		    account.ipis, account.taken);
+	TEST_ASSERT(account.ipis == account.taken, "%s: %lu were noted, %lu were cleared",
+		    now, account.ipis, account.taken);
 }
 
 static struct sending a_sending(const struct path *path, u32 sender, u32 target, u8 vector)
@@ -73,6 +76,7 @@ static void test_path(const struct path *path, u32 sender, u32 target, u8 vector
 	u64 noted = 0, count, counted = 0;
 	u32 i;
 
+	now = path->name;
 	for (i = 0; i < boost.nr; i++)
 		noted += sending.to[i] && i != sender;
 	if (sending.to_one) {
@@ -82,13 +86,14 @@ static void test_path(const struct path *path, u32 sender, u32 target, u8 vector
 		send(&sending, 0);
 	}
 	for (i = 0; i < boost.nr; i++)
-		TEST_ASSERT(!run_and_compare(i, hold, vector, 0), "%u has interrupts off", i);
+		TEST_ASSERT(!run_and_compare(i, hold, vector, 0), "%s: %u has interrupts off", now,
+			    i);
 	for (i = 0; i < boost.nr; i++) {
 		count = run_and_compare(i, take, vector, i != sender);
 		counted += count && i != sender;
 		TEST_ASSERT(count == sending.to[i] || (sending.to_one && !count),
-			    "vCPU %u of %u took it %lu times, expected %u", i, boost.nr, count,
-			    sending.to[i]);
+			    "%s: vCPU %u of %u took it %lu times, expected %u", now, i, boost.nr,
+			    count, sending.to[i]);
 	}
 	if (!sending.to_one)
 		TEST_ASSERT_EQ(counted, noted);
@@ -235,6 +240,7 @@ static void test_vm(enum apic_mode mode, u32 early, u32 late)
 		test_path(&paths[i], boost.nr / 2, 1, SHARED_ROW);
 		run_paths++;
 	}
+	now = "unicast";
 	if (mode == X2APIC) {
 		test_merged();
 		test_shared_row();
