@@ -14,6 +14,7 @@ enum kvm_strict_boost_mode {
 	KVM_STRICT_BOOST_OBSERVE,	/* its choice, with statistics and trace events */
 	KVM_STRICT_BOOST_TRACK,		/* receivers of its IPIs, then preempted kernels */
 	KVM_STRICT_BOOST_PENDING,	/* with an interrupt pending, then preempted kernels */
+	KVM_STRICT_BOOST_SHARED,	/* as track, then receivers of anybody's IPIs */
 };
 
 #ifdef CONFIG_KVM_STRICT_BOOST
@@ -26,11 +27,14 @@ void __kvm_strict_boost_took(struct kvm_vcpu *vcpu, u8 vector);
 void __kvm_strict_boost_put(struct kvm_vcpu *vcpu);
 void __kvm_strict_boost_loaded(struct kvm_vcpu *vcpu);
 bool kvm_strict_boost_awaits(struct kvm_vcpu *me, struct kvm_vcpu *to);
+bool kvm_strict_boost_owes(struct kvm_vcpu *to);
 bool kvm_strict_boost_pending(struct kvm_vcpu *vcpu);
 
 static inline bool kvm_strict_boost_tracks(void)
 {
-	return READ_ONCE(kvm_strict_boost_mode) == KVM_STRICT_BOOST_TRACK;
+	int mode = READ_ONCE(kvm_strict_boost_mode);
+
+	return mode == KVM_STRICT_BOOST_TRACK || mode == KVM_STRICT_BOOST_SHARED;
 }
 
 /*

@@ -203,3 +203,18 @@ bool kvm_strict_boost_awaits(struct kvm_vcpu *me, struct kvm_vcpu *to)
 	}
 	return false;
 }
+
+/* Whether @to has not taken an IPI of any vCPU. */
+bool kvm_strict_boost_owes(struct kvm_vcpu *to)
+{
+	int slot, vcpus = atomic_read(&to->kvm->online_vcpus);
+
+	if (!lapic_in_kernel(to))
+		return false;
+	for (slot = 0; slot < KVM_STRICT_BOOST_SLOTS; slot++) {
+		if (!bitmap_empty(to->arch.strict_boost.senders[slot], vcpus) &&
+		    boost_slot_pending(to, slot, 0))
+			return true;
+	}
+	return false;
+}
