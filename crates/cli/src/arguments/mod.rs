@@ -260,7 +260,7 @@ Examples:
   steady selftest --engine bochs --repetitions 10
   steady selftest --kernel stock-debug --kernel debug
   steady selftest --kernel patched kvm_pv_test steal_time
-  steady selftest --kernel patched strict_boost_stress_test -- 1000000 72
+  steady selftest --kernel patched xapic_ipi_test -- -s 10
   steady selftest --suite kvm-unit-tests ~/src/kvm-unit-tests --engine bochs
   steady selftest --suite kvm-unit-tests ~/src/kvm-unit-tests smptest apic pcid-enabled")]
 pub struct Selftest {
