@@ -72,6 +72,11 @@ pub(crate) static ALL: [Remedy; 4] = [
                         hosts that do not see IPIs",
             },
             Mode {
+                name: "shared",
+                about: "as `track`, else receivers of others' IPIs: guests send one for two \
+                        callers",
+            },
+            Mode {
                 name: "observe",
                 about: "stock KVM's choice, counted and traced",
             },

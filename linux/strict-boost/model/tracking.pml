@@ -11,8 +11,9 @@
  *   lost   an IPI that is not taken is in the account, unless the receiver is about to take it, or
  *          within the steps in which it reconciles its row, and then it is again after them;
  *   kept   one that is taken is not in it once its vector is not pending, nor after the vector was
- *          taken since the bit was set; and nothing is in it when the receiver leaves its pCPU with
- *          the vector not pending.
+ *          taken since the bit was set; no bit stands behind the receiver's steps with the vector
+ *          not pending, but of a sender within its own; and nothing is in it when the receiver
+ *          leaves its pCPU with the vector not pending.
  *
  * APICV: the CPU takes interrupts by itself and clears no row; then only reconciling does.
  */
@@ -116,6 +117,8 @@ inline reconcile()
 	:: (was0 || was1) && !irr ->
 		atomic {
 			reconciling = true;
+			was0 = was0 && bits[0];
+			was1 = was1 && bits[1];
 			if :: was0 -> bits[0] = false :: else fi;
 			if :: was1 -> bits[1] = false :: else fi
 		}
@@ -140,7 +143,14 @@ proctype Receiver()
 	bool was0, was1;
 
 	do
-	:: irr -> take()
+	:: irr ->
+		take();
+#ifndef APICV
+#ifndef FAULT_NO_SECOND_LOOK
+		reconcile();
+#endif
+		assert(irr || !((bits[0] && !within[0]) || (bits[1] && !within[1])))	/* kept */
+#endif
 	:: reconcile()
 	:: done == 2 && !irr -> break
 	od;

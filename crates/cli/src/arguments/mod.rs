@@ -260,6 +260,7 @@ Examples:
   steady selftest --engine bochs --repetitions 10
   steady selftest --kernel stock-debug --kernel debug
   steady selftest --kernel patched kvm_pv_test steal_time
+  steady selftest --kernel patched xapic_ipi_test -- -s 10
   steady selftest --suite kvm-unit-tests ~/src/kvm-unit-tests --engine bochs
   steady selftest --suite kvm-unit-tests ~/src/kvm-unit-tests smptest apic pcid-enabled")]
 pub struct Selftest {
@@ -273,6 +274,9 @@ pub struct Selftest {
     /// --suite its folder first.
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
+    /// Arguments of each of these tests.
+    #[arg(last = true, value_name = "ARGUMENT", conflicts_with = "suite")]
+    pub test_arguments: Vec<String>,
     /// Engine to run on; may be given more than once.
     #[arg(long, value_parser = EngineName, default_value = ENGINES.0[0].name)]
     pub engine: Vec<&'static Entry>,

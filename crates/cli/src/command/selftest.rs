@@ -38,6 +38,7 @@ pub fn selftest(arguments: &Selftest) -> anyhow::Result<ExitCode> {
             engine,
             kernels,
             names: arguments.names.clone(),
+            arguments: arguments.test_arguments.clone(),
             repetitions: arguments.repetitions,
             seed: arguments.seed,
             out: arguments.out.clone(),

@@ -1,22 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Do the remedies keep their contracts with KVM? Their own selftests, in Bochs, which repeats a
-//! verdict; the stress and QEMU are left to `steady selftest`. And is our QEMU mended?
+//! verdict; Shoot4U's stress and QEMU are left to `steady selftest`. And is our QEMU mended?
 
 use crate::support::{Place, ends_well, steady};
+
+const OURS: [&str; 5] = [
+    "shoot4u_test",
+    "shoot4u_host_test",
+    "debooster_test",
+    "strict_boost_test",
+    "strict_boost_stress_test",
+];
 
 #[test]
 fn the_remedies_own_selftests_pass_on_the_patched_kernel() {
     let place = Place::new();
     let output = steady()
         .args(["selftest", "--engine", "bochs", "--kernel", "patched"])
-        .args(["shoot4u_test", "shoot4u_host_test", "debooster_test"])
+        .args(OURS)
         .arg("-o")
         .arg(place.path("out"))
         .output()
         .unwrap();
     ends_well(&output);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    for name in ["shoot4u_test", "shoot4u_host_test", "debooster_test"] {
+    for name in OURS {
         let line = said.lines().find(|line| line.contains(name));
         assert!(line.is_some_and(|line| line.contains("pass")), "{said}");
     }

@@ -47,6 +47,7 @@ pub struct Hosts<'a> {
     pub engine: &'a Engine,
     pub archive: &'a [u8],
     pub tests: &'a [Selftest],
+    pub arguments: &'a [String],
     pub repetitions: u32,
     pub limit: Duration,
     /// Whether the limit is the user's, by the wall.
@@ -124,7 +125,7 @@ impl Hosts<'_> {
     }
 
     fn emulate(&self, job: &Job<'_>, work: &Path) -> Result<(), watch::Failed> {
-        let mut plan = super::plan(self.tests, job.seed);
+        let mut plan = super::plan(self.tests, self.arguments, job.seed);
         let mut cmdline = translate::base_cmdline(self.engine);
         if job.kernel.checks_itself()? {
             cmdline = format!("{cmdline} {}", translate::HEAR_WARNINGS);

@@ -53,6 +53,8 @@ pub struct Options {
     pub kernels: Vec<Build>,
     /// Names of the tests; all if empty.
     pub names: Vec<String>,
+    /// Arguments of each test.
+    pub arguments: Vec<String>,
     /// How often the suite runs on each kernel, at least 1.
     pub repetitions: u32,
     /// Seed of the first repetition; that of the others is this and their number.
@@ -92,6 +94,7 @@ pub fn run(home: &Home, options: &Options, watcher: &dyn Watcher) -> Result<Repo
         engine: &engine,
         archive: &archive,
         tests: &tests,
+        arguments: &options.arguments,
         repetitions: options.repetitions,
         limit: options.wall_limit.unwrap_or_else(|| wall_limit(&tests)),
         wall: options.wall_limit.is_some(),
@@ -185,13 +188,17 @@ fn wall_limit(tests: &[Selftest]) -> Duration {
     WALL_FIXED + Duration::from_secs(limits_s.into()) * WALL_PER_LIMIT
 }
 
-fn plan(tests: &[Selftest], seed: u64) -> HostPlan {
+fn plan(tests: &[Selftest], arguments: &[String], seed: u64) -> HostPlan {
     let chance = Chance::new(seed);
+    let argv = |test: &Selftest| {
+        let program = format!("{OWN_DIRECTORY}/{}", test.name);
+        [program].into_iter().chain(arguments.to_vec()).collect()
+    };
     let program = |test: &Selftest| WorkloadPlan {
         program: test.name.clone(),
         begin_delay_us: chance.test_delay_us(&test.name),
         setup: Vec::new(),
-        argv: vec![format!("{OWN_DIRECTORY}/{}", test.name)],
+        argv: argv(test),
         env: BTreeMap::new(),
         time_limit_ms: u64::from(test.limit_s) * 1000,
     };
@@ -247,11 +254,23 @@ mod tests {
         };
         let tests = [test("a"), test("b"), test("c")];
         let waits = |seed| -> Vec<u32> {
-            let plan = plan(&tests, seed);
+            let plan = plan(&tests, &[], seed);
             plan.programs.iter().map(|it| it.begin_delay_us).collect()
         };
         assert_eq!(waits(1), waits(1));
         assert_ne!(waits(1), waits(2));
         assert!(waits(1)[0] != waits(1)[1], "each test has its own");
+    }
+
+    #[test]
+    fn arguments_stand_behind_the_program_of_each_test() {
+        let tests = [Selftest {
+            name: "a".to_owned(),
+            limit_s: 1,
+            own: false,
+        }];
+        let arguments = ["100".to_owned(), "2".to_owned()];
+        let argv = plan(&tests, &arguments, 1).programs.remove(0).argv;
+        assert_eq!(argv, [&format!("{OWN_DIRECTORY}/a"), "100", "2"]);
     }
 }

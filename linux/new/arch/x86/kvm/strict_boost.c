@@ -16,6 +16,9 @@
  * make a CPU reschedule for example. Its receiver is then boosted in vain, takes the IPI, and is
  * no candidate any more: one boost for one IPI.
  *
+ * A guest may send one IPI for two: Linux sends none to a CPU for which a call is queued already.
+ * So kvm.strict_boost=shared boosts receivers of others' IPIs if nobody else is found.
+ *
  * How receivers are known is in strict_boost_ipi.c. Where the CPU sends IPIs by itself (IPI
  * virtualization, AVIC), they are not. Then whoever has an interrupt pending is a candidate after
  * the known receivers; kvm.strict_boost=pending does so everywhere.
@@ -39,6 +42,7 @@ enum boost_cause {
 	BOOST_CAUSE_LOCK,
 	BOOST_CAUSE_IPI,
 	BOOST_CAUSE_PENDING,
+	BOOST_CAUSE_SHARED,
 };
 
 /* What is found about a candidate. Part of the trace: the numbers stay. */
@@ -64,7 +68,7 @@ enum boost_verdict {
  */
 #define BOOST_AT_ONCE		16
 
-static const char * const boost_mode_names[] = { "off", "observe", "track", "pending" };
+static const char * const boost_mode_names[] = { "off", "observe", "track", "pending", "shared" };
 int kvm_strict_boost_mode __read_mostly;
 
 static int boost_set_mode(const char *value, const struct kernel_param *param)
@@ -160,6 +164,8 @@ static enum boost_verdict boost_judge(const struct boost_look *look, struct kvm_
 		return kvm_strict_boost_awaits(look->me, vcpu) ? BOOST_CHOSEN : BOOST_NO_RECEIVER;
 	case BOOST_CAUSE_PENDING:
 		return kvm_strict_boost_pending(vcpu) ? BOOST_CHOSEN : BOOST_NO_RECEIVER;
+	case BOOST_CAUSE_SHARED:
+		return kvm_strict_boost_owes(vcpu) ? BOOST_CHOSEN : BOOST_NO_RECEIVER;
 	default:
 		return look->stock ? boost_judge_stock(vcpu, look->kernel_only) :
 				     boost_judge_lock(vcpu, look->kernel_only);
@@ -273,14 +279,16 @@ bool kvm_strict_boost_on_spin(struct kvm_vcpu *me, bool kernel_only)
 					    boost_awaited(me));
 
 	kvm_vcpu_set_in_spin_loop(me, true);
-	if (mode == KVM_STRICT_BOOST_TRACK)
+	if (kvm_strict_boost_tracks())
 		boost_receivers(&look, BOOST_CAUSE_IPI);
 	if (!look.boosted && (mode == KVM_STRICT_BOOST_PENDING ||
-			      (mode == KVM_STRICT_BOOST_TRACK && kvm_vcpu_apicv_active(me))))
+			      (kvm_strict_boost_tracks() && kvm_vcpu_apicv_active(me))))
 		boost_receivers(&look, BOOST_CAUSE_PENDING);
 	me->stat.strict_boost_ipi_looks += look.boosted != 0;
 	if (!look.boosted && look.tries)
 		boost_pass(&look, BOOST_CAUSE_LOCK, BOOST_ANYWHERE);
+	if (!look.boosted && look.tries && mode == KVM_STRICT_BOOST_SHARED)
+		boost_receivers(&look, BOOST_CAUSE_SHARED);
 	if (!look.boosted)
 		me->stat.strict_boost_nobody++;
 	kvm_vcpu_set_in_spin_loop(me, false);

@@ -14,6 +14,7 @@ enum kvm_strict_boost_mode {
 	KVM_STRICT_BOOST_OBSERVE,	/* its choice, with statistics and trace events */
 	KVM_STRICT_BOOST_TRACK,		/* receivers of its IPIs, then preempted kernels */
 	KVM_STRICT_BOOST_PENDING,	/* with an interrupt pending, then preempted kernels */
+	KVM_STRICT_BOOST_SHARED,	/* as track, then receivers of anybody's IPIs */
 };
 
 #ifdef CONFIG_KVM_STRICT_BOOST
@@ -22,14 +23,18 @@ extern int kvm_strict_boost_mode;
 
 void __kvm_strict_boost_sent(struct kvm_vcpu *from, struct kvm_vcpu *to, u8 vector);
 void __kvm_strict_boost_taken(struct kvm_vcpu *vcpu, u8 vector);
+void __kvm_strict_boost_took(struct kvm_vcpu *vcpu, u8 vector);
 void __kvm_strict_boost_put(struct kvm_vcpu *vcpu);
 void __kvm_strict_boost_loaded(struct kvm_vcpu *vcpu);
 bool kvm_strict_boost_awaits(struct kvm_vcpu *me, struct kvm_vcpu *to);
+bool kvm_strict_boost_owes(struct kvm_vcpu *to);
 bool kvm_strict_boost_pending(struct kvm_vcpu *vcpu);
 
 static inline bool kvm_strict_boost_tracks(void)
 {
-	return READ_ONCE(kvm_strict_boost_mode) == KVM_STRICT_BOOST_TRACK;
+	int mode = READ_ONCE(kvm_strict_boost_mode);
+
+	return mode == KVM_STRICT_BOOST_TRACK || mode == KVM_STRICT_BOOST_SHARED;
 }
 
 /*
@@ -59,6 +64,13 @@ static inline void kvm_strict_boost_taken(struct kvm_vcpu *vcpu, int vector)
 		__kvm_strict_boost_taken(vcpu, vector);
 }
 
+/* It has been taken: to be called when its bit in the IRR is cleared. */
+static inline void kvm_strict_boost_took(struct kvm_vcpu *vcpu, int vector)
+{
+	if (kvm_strict_boost_tracks())
+		__kvm_strict_boost_took(vcpu, vector);
+}
+
 static inline void kvm_strict_boost_put(struct kvm_vcpu *vcpu)
 {
 	if (kvm_strict_boost_tracks())
@@ -77,6 +89,7 @@ static inline void kvm_strict_boost_sent(struct kvm_vcpu *from, struct kvm_vcpu 
 					 const struct kvm_lapic_irq *irq) { }
 static inline void kvm_strict_boost_called(struct kvm_vcpu *to, const struct kvm_lapic_irq *irq) { }
 static inline void kvm_strict_boost_taken(struct kvm_vcpu *vcpu, int vector) { }
+static inline void kvm_strict_boost_took(struct kvm_vcpu *vcpu, int vector) { }
 static inline void kvm_strict_boost_put(struct kvm_vcpu *vcpu) { }
 static inline void kvm_strict_boost_loaded(struct kvm_vcpu *vcpu) { }
 

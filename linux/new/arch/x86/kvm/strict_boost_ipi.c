@@ -13,10 +13,10 @@
  * Not lost: let an IPI be pending, so that the last IRR[vector] = 0 came before the sender's
  * IRR[vector] = 1. The row was cleared before the former, the bit set after the latter: it
  * stands. Between its two steps the bit is missing, but it is the sender alone who asks for it.
- * Not kept: a bit may be set just after its IPI was taken. The sender looks at the IRR again and
- * clears it, unless the vector is pending from somebody else by then. In that case it goes when
- * the vector is next taken, or at the latest when the receiver is next put. A bit counts only
- * while the vector is pending in the receiver's IRR as well.
+ * Not kept: a bit may be set just after its IPI was taken, or between the receiver's two steps.
+ * The sender looks at the IRR again and clears the former; the receiver looks at its row again and
+ * clears the latter. If the vector is pending from somebody else by then, the bit goes when that
+ * is taken. A bit counts only while the vector is pending in the receiver's IRR as well.
  *
  * Where the CPU delivers interrupts by itself (APICv, AVIC), nobody clears a row when a vector is
  * taken; the receiver does so when it is put, which is before it can be a candidate.
@@ -157,14 +157,25 @@ static void boost_reconcile(struct kvm_vcpu *vcpu, int slot)
 		smp_rmb();
 		if (boost_slot_pending(vcpu, slot, 0))
 			return;
-		atomic_long_andnot(old, (atomic_long_t *)&row[i]);
-		/* As above: who finds the bit set has made the vector pending before. */
-		smp_mb__after_atomic();
+		/* A sender may clear its own bit meanwhile, and has then counted it. */
+		old &= atomic_long_fetch_andnot(old, (atomic_long_t *)&row[i]);
+		/* A full barrier, as above: who finds the bit set has made the vector pending. */
 		if (boost_slot_pending(vcpu, slot, 0))
-			atomic_long_or(old, (atomic_long_t *)&row[i]);
-		else
-			vcpu->stat.strict_boost_taken += hweight_long(old);
+			old &= atomic_long_fetch_or(old, (atomic_long_t *)&row[i]);
+		vcpu->stat.strict_boost_taken += hweight_long(old);
 	}
+}
+
+/*
+ * The vector is not pending any more. A sender that set its bit when the row had been cleared and
+ * the IRR had not has found its IPI pending, and left the bit.
+ */
+void __kvm_strict_boost_took(struct kvm_vcpu *vcpu, u8 vector)
+{
+	int slot = boost_slot(&vcpu->kvm->arch.strict_boost, vector, false);
+
+	if (slot >= 0)
+		boost_reconcile(vcpu, slot);
 }
 
 /* @vcpu leaves its CPU and can be a candidate from now on. */
@@ -187,6 +198,21 @@ bool kvm_strict_boost_awaits(struct kvm_vcpu *me, struct kvm_vcpu *to)
 		return false;
 	for (slot = 0; slot < KVM_STRICT_BOOST_SLOTS; slot++) {
 		if (test_bit(me->vcpu_idx, to->arch.strict_boost.senders[slot]) &&
+		    boost_slot_pending(to, slot, 0))
+			return true;
+	}
+	return false;
+}
+
+/* Whether @to has not taken an IPI of any vCPU. */
+bool kvm_strict_boost_owes(struct kvm_vcpu *to)
+{
+	int slot, vcpus = atomic_read(&to->kvm->online_vcpus);
+
+	if (!lapic_in_kernel(to))
+		return false;
+	for (slot = 0; slot < KVM_STRICT_BOOST_SLOTS; slot++) {
+		if (!bitmap_empty(to->arch.strict_boost.senders[slot], vcpus) &&
 		    boost_slot_pending(to, slot, 0))
 			return true;
 	}

@@ -60,7 +60,8 @@ TRACE_EVENT(kvm_strict_boost_judged,
 
 	TP_printk("vm %u for %u vcpu %u cause %s verdict %s", __entry->vm, __entry->me,
 		  __entry->vcpu,
-		  __print_symbolic(__entry->cause, { 0, "lock" }, { 1, "ipi" }, { 2, "pending" }),
+		  __print_symbolic(__entry->cause, { 0, "lock" }, { 1, "ipi" }, { 2, "pending" },
+				   { 3, "shared" }),
 		  __print_symbolic(__entry->verdict, { 0, "chosen" }, { 1, "runs" },
 				   { 2, "blocked" }, { 3, "user" }, { 4, "woken" },
 				   { 5, "spins" }, { 6, "no-receiver" }))
@@ -89,7 +90,8 @@ TRACE_EVENT(kvm_strict_boost_answer,
 
 	TP_printk("vm %u for %u vcpu %u cause %s answer %d", __entry->vm, __entry->me,
 		  __entry->vcpu,
-		  __print_symbolic(__entry->cause, { 0, "lock" }, { 1, "ipi" }, { 2, "pending" }),
+		  __print_symbolic(__entry->cause, { 0, "lock" }, { 1, "ipi" }, { 2, "pending" },
+				   { 3, "shared" }),
 		  __entry->answer)
 );
 
