@@ -29,7 +29,7 @@
 #include "report.h"
 #include "talk.h"
 #include "threads.h"
-#include "timerlist.h"
+#include "ticks/timerlist.h"
 
 #define WAIT_FOR_OTHERS_MS 10000
 /* A thread that was moved is on its CPU again, and what came with it is over. */

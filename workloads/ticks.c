@@ -31,7 +31,7 @@
 #include "report.h"
 #include "talk.h"
 #include "threads.h"
-#include "timerlist.h"
+#include "ticks/timerlist.h"
 
 #define WAIT_FOR_OTHERS_MS 10000
 

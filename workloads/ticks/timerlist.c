@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include "timerlist.h"
+#include "ticks/timerlist.h"
 
 #include <errno.h>
 #include <inttypes.h>
