@@ -262,6 +262,7 @@ static u32 boost_awaited(struct kvm_vcpu *me)
 bool kvm_strict_boost_on_spin(struct kvm_vcpu *me, bool kernel_only)
 {
 	int mode = READ_ONCE(kvm_strict_boost_mode);
+	bool tracks = kvm_strict_boost_mode_tracks(mode);
 	struct boost_look look = {
 		.me = me,
 		.kernel_only = kernel_only,
@@ -279,10 +280,10 @@ bool kvm_strict_boost_on_spin(struct kvm_vcpu *me, bool kernel_only)
 					    boost_awaited(me));
 
 	kvm_vcpu_set_in_spin_loop(me, true);
-	if (kvm_strict_boost_tracks())
+	if (tracks)
 		boost_receivers(&look, BOOST_CAUSE_IPI);
 	if (!look.boosted && (mode == KVM_STRICT_BOOST_PENDING ||
-			      (kvm_strict_boost_tracks() && kvm_vcpu_apicv_active(me))))
+			      (tracks && kvm_vcpu_apicv_active(me))))
 		boost_receivers(&look, BOOST_CAUSE_PENDING);
 	me->stat.strict_boost_ipi_looks += look.boosted != 0;
 	if (!look.boosted && look.tries)

@@ -30,11 +30,14 @@ bool kvm_strict_boost_awaits(struct kvm_vcpu *me, struct kvm_vcpu *to);
 bool kvm_strict_boost_owes(struct kvm_vcpu *to);
 bool kvm_strict_boost_pending(struct kvm_vcpu *vcpu);
 
+static inline bool kvm_strict_boost_mode_tracks(int mode)
+{
+	return mode == KVM_STRICT_BOOST_TRACK || mode == KVM_STRICT_BOOST_SHARED;
+}
+
 static inline bool kvm_strict_boost_tracks(void)
 {
-	int mode = READ_ONCE(kvm_strict_boost_mode);
-
-	return mode == KVM_STRICT_BOOST_TRACK || mode == KVM_STRICT_BOOST_SHARED;
+	return kvm_strict_boost_mode_tracks(READ_ONCE(kvm_strict_boost_mode));
 }
 
 /*
