@@ -2,8 +2,8 @@
 /*
  * An interrupt that is injected at a VM entry is taken once, and never while the guest has
  * interrupts off, also when the emulated processor must stop right behind the entry. It asks the
- * emulator below, not KVM: QEMU 7.2 and 10.0 take some twice. A thread on another CPU makes QEMU
- * stop all processors for a moment, by a locked instruction on an address that is not aligned.
+ * emulator below, not KVM: QEMU 7.2 takes some twice. A thread on another CPU makes QEMU stop all
+ * processors for a moment, by a locked instruction on an address that is not aligned.
  */
 #include <pthread.h>
 #include <sched.h>
