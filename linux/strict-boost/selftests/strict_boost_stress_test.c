@@ -245,15 +245,17 @@ static void stress(u32 nr, u64 ipis)
 int main(int argc, char *argv[])
 {
 	u64 ipis = argc > 1 ? strtoull(argv[1], NULL, 0) : 20000;
+	u32 nr = argc > 2 ? strtoul(argv[2], NULL, 0) : 2;
 	struct sigaction action = { .sa_handler = on_signal };
 
 	seed = argc > 3 ? strtoul(argv[3], NULL, 0) : nanoseconds(CLOCK_REALTIME);
+	TEST_ASSERT(nr >= 2 && nr <= MAX_VCPUS, "VCPUS is %u, expected 2 to %u", nr, MAX_VCPUS);
 	__TEST_REQUIRE(!access(STRICT_BOOST_PARAMETER, F_OK), "this kernel has no Strict Boost");
 	sigaction(SIGUSR1, &action, NULL);
 	set_mode("track");
 	pr_info("seed %u\n", seed);
 	if (argc > 2) {
-		stress(atoi(argv[2]), ipis);
+		stress(nr, ipis);
 	} else {
 		stress(2, ipis);
 		stress(8, ipis);
