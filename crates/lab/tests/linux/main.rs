@@ -8,4 +8,5 @@ mod bench;
 mod format_patch;
 mod keys;
 mod lists;
+mod looks;
 mod series;
