@@ -38,8 +38,11 @@ static void read_line(struct timerlist *list, struct cpu_ticks *cpu, const char 
 		cpu->seen = value;
 	else if (field(line, "virtual_early", &value))
 		cpu->early = value;
-	else if (sscanf(line, "jiffies: %" SCNu64, &value) == 1)
-		list->jiffies = value, cpu->online = true, list->cpus++;
+	else if (sscanf(line, "jiffies: %" SCNu64, &value) == 1) {
+		list->jiffies = value;
+		cpu->online = true;
+		list->cpus++;
+	}
 }
 
 void timerlist_read(struct timerlist *list)
