@@ -275,7 +275,12 @@ pub struct Selftest {
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
     /// Arguments of each of these tests.
-    #[arg(last = true, value_name = "ARGUMENT", conflicts_with = "suite", requires = "names")]
+    #[arg(
+        last = true,
+        value_name = "ARGUMENT",
+        conflicts_with = "suite",
+        requires = "names"
+    )]
     pub test_arguments: Vec<String>,
     /// Engine to run on; may be given more than once.
     #[arg(long, value_parser = EngineName, default_value = ENGINES.0[0].name)]
