@@ -8,6 +8,7 @@
 
 mod fault;
 mod host;
+mod images;
 mod interrupt;
 mod paratick;
 mod race;
