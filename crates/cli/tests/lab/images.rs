@@ -15,7 +15,10 @@ fn shipped() -> Vec<PathBuf> {
         .iter()
         .flat_map(|folder| std::fs::read_dir(root.join(folder)).unwrap())
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "toml")
+        })
         .collect();
     files.sort();
     files

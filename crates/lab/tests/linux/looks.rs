@@ -5,25 +5,30 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// vCPU 0 (thread 76) has sent a call to 4 and waits for it. It looks twice: at first 4 stands ready
-/// and is passed over, then it is boosted. Then 4 takes the call and is boosted once more. vCPU 1
-/// (thread 77) waits for a lock, and nobody stands ready.
+/// vCPU 0 (thread 76) has sent a call to 4 and waits for it. It looks twice: at first 4 stands
+/// ready and is passed over, then it is boosted. Then 4 takes the call, looks itself, and is
+/// boosted once more. What vCPU 0 of another VM (thread 99) does counts for nothing.
 const TRACE: &str = "
 CPU 0/KVM-76 [000] 7.1: kvm_apic_accept_irq: apicid 4 vec 251 (Fixed|edge)
-CPU 0/KVM-76 [000] 7.2: kvm_strict_boost_look: vm 69 vcpu 0 rip 0xffffffff81000110 kernel 1 awaited 1
+CPU 0/KVM-76 [000] 7.2: kvm_strict_boost_look: vm 69 vcpu 0 rip 0xffffffff81000110 \
+    kernel 1 awaited 1
 CPU 0/KVM-76 [000] 7.2: kvm_strict_boost_judged: vm 69 for 0 vcpu 4 cause ipi verdict user
 CPU 0/KVM-76 [000] 7.3: kvm_entry: vcpu 0 rip 0xffffffff81000110
-CPU 0/KVM-76 [000] 7.4: kvm_strict_boost_look: vm 69 vcpu 0 rip 0xffffffff81000110 kernel 1 awaited 1
+CPU 0/KVM-76 [000] 7.4: kvm_strict_boost_look: vm 69 vcpu 0 rip 0xffffffff81000110 \
+    kernel 1 awaited 1
 CPU 0/KVM-76 [000] 7.4: kvm_strict_boost_judged: vm 69 for 0 vcpu 4 cause ipi verdict chosen
 CPU 0/KVM-76 [000] 7.4: kvm_strict_boost_answer: vm 69 for 0 vcpu 4 cause ipi answer 1
 CPU 0/KVM-76 [000] 7.5: kvm_entry: vcpu 0 rip 0xffffffff81000110
 CPU 4/KVM-80 [000] 7.6: kvm_inj_virq: IRQ 0xfb
-CPU 4/KVM-80 [000] 7.6: kvm_strict_boost_look: vm 69 vcpu 4 rip 0xffffffff81000210 kernel 1 awaited 0
+CPU 4/KVM-80 [000] 7.6: kvm_strict_boost_look: vm 69 vcpu 4 rip 0xffffffff81000210 \
+    kernel 1 awaited 0
 CPU 4/KVM-80 [000] 7.6: kvm_entry: vcpu 4 rip 0xffffffff81000210
-CPU 0/KVM-76 [000] 7.7: kvm_strict_boost_look: vm 69 vcpu 0 rip 0xffffffff81000110 kernel 1 awaited 1
+CPU 0/KVM-76 [000] 7.7: kvm_strict_boost_look: vm 69 vcpu 0 rip 0xffffffff81000110 \
+    kernel 1 awaited 1
 CPU 0/KVM-76 [000] 7.7: kvm_strict_boost_judged: vm 69 for 0 vcpu 4 cause ipi verdict chosen
 CPU 0/KVM-76 [000] 7.7: kvm_strict_boost_answer: vm 69 for 0 vcpu 4 cause ipi answer 1
-CPU 1/KVM-99 [001] 7.8: kvm_strict_boost_look: vm 98 vcpu 0 rip 0xffffffff81000110 kernel 1 awaited 1
+CPU 1/KVM-99 [001] 7.8: kvm_strict_boost_look: vm 98 vcpu 0 rip 0xffffffff81000110 \
+    kernel 1 awaited 1
 ";
 
 const SYMBOLS: &str = "\
