@@ -154,7 +154,7 @@ impl Program {
     /// The option that seeds the program, where it has one and the arguments do not give it.
     fn seed_words(&self, setting: &Setting<'_>) -> Vec<String> {
         let option = match (self.kind, self.name) {
-            (Kind::Own, "shootdown" | "pagecache" | "staleness" | "frames")
+            (Kind::Own, "shootdown" | "pagecache" | "indexer" | "staleness" | "frames")
             | (Kind::StressNg | Kind::Jemalloc, _) => "--seed",
             (Kind::Sysbench, _) => "--rand-seed",
             (Kind::Fio, _) => "--randseed",
@@ -201,6 +201,7 @@ impl Program {
         match self.name {
             "shootdown" => words("--operations 500 --time-limit-ms 20000"),
             "pagecache" => words("--records 500 --time-limit-ms 20000"),
+            "indexer" => words("--files 64 --time-limit-ms 20000"),
             "pingpong" => words("--operations 500 --time-limit-ms 20000"),
             "staleness" => words("--operations 500 --time-limit-ms 20000"),
             // spin: until it is told to stop.

@@ -54,6 +54,7 @@ pub struct Program {
 pub const PROGRAMS: &[Program] = &[
     own("shootdown", &["shootdown"]),
     own("pagecache", &["pagecache"]),
+    own("indexer", &["indexer"]),
     own("pingpong", &["pingpong"]),
     own("spin", &["spin"]),
     own("staleness", &["staleness"]),

@@ -254,6 +254,7 @@ fn a_program_that_takes_a_seed_gets_the_runs_unless_its_arguments_give_one() {
     for (name, option) in [
         ("shootdown", "--seed=7"),
         ("pagecache", "--seed=7"),
+        ("indexer", "--seed=7"),
         ("staleness", "--seed=7"),
         ("frames", "--seed=7"),
         ("stress-ng", "--seed=7"),

@@ -316,6 +316,13 @@ fn our_own_programs_report_with_small_sizes() {
         &[("throughput", Unit::OpsPerKs)],
     );
     has(
+        &run("indexer", &["--files", "8"], 2),
+        &[
+            ("throughput", Unit::OpsPerKs),
+            ("indexer.file.p99", Unit::Ns),
+        ],
+    );
+    has(
         &run("pingpong", &["--operations", "50"], 2),
         &[("pingpong.round_trip.mean", Unit::Ns)],
     );

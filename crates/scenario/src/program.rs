@@ -37,6 +37,10 @@ pub const PROGRAMS: &[Program] = &[
         "pagecache",
         "page-cache and mmap_lock contention, in the manner of ebizzy",
     ),
+    own(
+        "indexer",
+        "text indexing by many processes, in the manner of psearchy",
+    ),
     own("pingpong", "wake-up latency between two threads"),
     own("spin", "computes on every vCPU and never sleeps").endless(),
     own(

@@ -18,6 +18,7 @@ const MEASURED: [Program; 10] = [
     ),
     ("pingpong", &["--pairs", "1", "--operations", "200"], false),
     ("pagecache", &["--threads", "2", "--records", "500"], false),
+    ("indexer", &["--processes", "3", "--files", "24"], false),
     ("hackbench", &["-g", "1", "-l", "20"], false),
     ("stress-ng", &["--futex", "1", "--futex-ops", "200"], false),
     (

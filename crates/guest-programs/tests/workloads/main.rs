@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod dedup;
+mod indexer;
 mod make_input;
 mod shootdown;
 
@@ -17,9 +18,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use steady_measures::{Histogram, WorkloadReport};
 
-const PROGRAMS: [&str; 11] = [
+const PROGRAMS: [&str; 12] = [
     "shootdown",
     "pagecache",
+    "indexer",
     "pingpong",
     "spin",
     "staleness",
@@ -319,8 +321,9 @@ fn help_has_every_option_and_an_example_that_works() {
 #[test]
 fn a_time_limit_ends_each_program_and_is_reported() {
     needs_two_cpus();
-    let endless: [(&str, &[&str]); 7] = [
+    let endless: [(&str, &[&str]); 8] = [
         ("shootdown", &["--operations", "100000000"]),
+        ("indexer", &["--files", "3000", "--file-kib", "64"]),
         ("pagecache", &["--records", "1000000000"]),
         (
             "pingpong",
