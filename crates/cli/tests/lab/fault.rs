@@ -24,7 +24,7 @@ fn fails_in_a_run(place: &Place, scenario: &Path, log: &str) -> String {
 
 #[test]
 fn a_panicking_host_is_told_by_the_kernels_own_words() {
-    let place = Place::new();
+    let place = Place::beside();
     let scenario = place.scenario(ONE_VM, "host_cmdline = \"rdinit=/none init=/none\"");
     let said = fails_in_a_run(&place, &scenario, "serial.log");
     assert!(
@@ -35,7 +35,7 @@ fn a_panicking_host_is_told_by_the_kernels_own_words() {
 
 #[test]
 fn a_panicking_guest_is_told_by_name_with_its_last_words() {
-    let place = Place::new();
+    let place = Place::beside();
     let scenario = place.scenario(ONE_VM, "guest_cmdline = \"rdinit=/none init=/none\"");
     let said = fails_in_a_run(&place, &scenario, "guest.console.log");
     assert!(
@@ -47,7 +47,7 @@ fn a_panicking_guest_is_told_by_name_with_its_last_words() {
 
 #[test]
 fn a_crashing_workload_is_told_with_its_exit_code_and_words() {
-    let place = Place::new();
+    let place = Place::beside();
     let vm = ONE_VM.replace("\"50\"", "\"no-number\"");
     let scenario = place.scenario(&vm, "");
     let said = fails_in_a_run(&place, &scenario, "guest.console.log");
@@ -59,7 +59,7 @@ fn a_crashing_workload_is_told_with_its_exit_code_and_words() {
 
 #[test]
 fn a_hanging_workload_is_ended_at_its_limit() {
-    let place = Place::new();
+    let place = Place::beside();
     let vm = ONE_VM.replace("\"50\"", "\"100000000\"") + "time_limit_s = 2\n";
     let scenario = place.scenario(&vm, "");
     let said = fails_in_a_run(&place, &scenario, "guest.console.log");
@@ -82,7 +82,7 @@ fn an_emulator_without_an_end_is_killed_at_the_wall_limit() {
 
 #[test]
 fn a_guest_without_memory_for_its_image_is_refused_with_what_it_needs() {
-    let place = Place::new();
+    let place = Place::beside();
     let scenario = place.scenario(&ONE_VM.replace("memory_mib = 96", "memory_mib = 32"), "");
     let said = fails_with(2, &place.run(&scenario, &[]).output().unwrap());
     assert!(
@@ -114,7 +114,7 @@ fn a_vmm_that_cannot_start_is_told_in_its_own_words() {
 
 #[test]
 fn a_host_without_virtualization_is_told_by_what_its_cpu_lacks() {
-    let place = Place::new();
+    let place = Place::beside();
     let scenario = place.scenario(ONE_VM, "host_cmdline = \"clearcpuid=vmx\"");
     let said = fails_in_a_run(&place, &scenario, "serial.log");
     assert!(said.contains("the host has no /dev/kvm"), "{said}");

@@ -6,7 +6,7 @@ use crate::support::{Place, metric};
 
 #[test]
 fn a_program_that_blocks_leaves_its_timer_alone_and_has_its_ticks() {
-    let place = Place::new();
+    let place = Place::beside();
     let scenario = "scenarios/papers/paratick-multithreaded.toml";
     let result = place.raced(scenario, &["tickless", "paratick"]);
     for measure in ["timer.writes", "timer.interrupts"] {
@@ -27,7 +27,7 @@ fn a_program_that_blocks_leaves_its_timer_alone_and_has_its_ticks() {
 
 #[test]
 fn a_guest_whose_host_stops_giving_ticks_programs_its_own() {
-    let place = Place::new();
+    let place = Place::beside();
     let scenario = "scenarios/paratick-modes.toml";
     // The first shows that the others would have them.
     let expected = [("paratick", 2), ("withdrawn", 0), ("unwilling", 0)];
@@ -41,7 +41,7 @@ fn a_guest_whose_host_stops_giving_ticks_programs_its_own() {
 
 #[test]
 fn a_guest_whose_tick_goes_on_in_idle_has_one_in_each_period() {
-    let place = Place::new();
+    let place = Place::beside();
     let result = place.raced("scenarios/paratick-modes.toml", &["periodic"]);
     // Both workloads: one that sleeps between ticks, and one that computes.
     for workload in ["ticks", "ticks-2"] {
@@ -58,7 +58,7 @@ fn a_guest_whose_tick_goes_on_in_idle_has_one_in_each_period() {
 
 #[test]
 fn a_cpu_that_comes_back_on_line_has_its_ticks_from_the_host_again() {
-    let place = Place::new();
+    let place = Place::beside();
     let scenario = "scenarios/paratick-hotplug.toml";
     let result = place.raced(scenario, &["tickless", "paratick"]);
     let of = |name: &str| metric(&result, "paratick", "hotplug", &format!("hotplug.{name}"));

@@ -7,7 +7,7 @@ use crate::support::{ONE_VM, Place, ends_well, metric, project, steady};
 
 #[test]
 fn sharing_pcpus_makes_the_mean_or_the_tail_of_ipi_shootdowns_ten_times_longer() {
-    let place = Place::new();
+    let place = Place::beside();
     for name in ["solo", "two-vms"] {
         let scenario = project().join(format!("scenarios/{name}.toml"));
         ends_well(
@@ -37,7 +37,7 @@ fn sharing_pcpus_makes_the_mean_or_the_tail_of_ipi_shootdowns_ten_times_longer()
 
 #[test]
 fn the_same_scenario_twice_in_bochs_gives_the_same_measures_to_the_byte() {
-    let place = Place::new();
+    let place = Place::beside();
     let scenario = project().join("scenarios/two-vms.toml");
     let start = |out: &str| {
         let words = ["--variant", "ipi", "--engine", "bochs", "-o"];
@@ -66,7 +66,7 @@ fn the_same_scenario_twice_in_bochs_gives_the_same_measures_to_the_byte() {
 
 #[test]
 fn the_kept_trace_opens_with_trace_cmd_report() {
-    let place = Place::new();
+    let place = Place::beside();
     let scenario = place.scenario(ONE_VM, "");
     ends_well(&place.run(&scenario, &["--trace"]).output().unwrap());
     let trace = place.path("out/test/bochs/plain-r0/trace.dat");
@@ -92,7 +92,7 @@ fn the_kept_trace_opens_with_trace_cmd_report() {
 
 #[test]
 fn the_distributions_qemu_runs_the_same_scenario_in_place_of_our_vmm() {
-    let place = Place::new();
+    let place = Place::beside();
     let scenario = place.scenario(ONE_VM, "");
     let text = std::fs::read_to_string(&scenario)
         .unwrap()
@@ -110,7 +110,7 @@ fn the_distributions_qemu_runs_the_same_scenario_in_place_of_our_vmm() {
 
 #[test]
 fn a_disk_workload_finds_its_disk_and_debians_programs_their_libraries() {
-    let place = Place::new();
+    let place = Place::beside();
     let vm = ONE_VM.replace(
         "[[vm.workload]]",
         "disk_mib = 32\n[[vm.workload]]\nprogram = \"fio\"\n[[vm.workload]]",
@@ -132,7 +132,7 @@ fn a_disk_workload_finds_its_disk_and_debians_programs_their_libraries() {
 
 #[test]
 fn background_programs_that_die_when_they_are_asked_to_end_leave_a_sound_result() {
-    let place = Place::new();
+    let place = Place::beside();
     let load = |name: &str, program: &str, args: &str| {
         format!(
             "[[vm]]\nname = \"{name}\"\nvcpus = 1\nmemory_mib = 96\nbackground = true\n\
@@ -158,7 +158,7 @@ fn background_programs_that_die_when_they_are_asked_to_end_leave_a_sound_result(
 
 #[test]
 fn a_pv_feature_that_a_variant_turns_off_is_gone_from_the_guest() {
-    let place = Place::new();
+    let place = Place::beside();
     let variant = "[variant.pv]\nsteal_time = false\n[[variant]]\nname = \"pv\"";
     // Four spinning vCPUs on two pCPUs: half of their time is stolen, and the guest may know it.
     let vm = ONE_VM
@@ -200,7 +200,7 @@ fn qemu_races_the_same_scenario_and_says_that_its_clock_is_the_wall() {
 
 #[test]
 fn a_relative_output_folder_is_relative_to_where_the_command_was_called() {
-    let place = Place::new();
+    let place = Place::beside();
     let scenario = place.scenario(ONE_VM, "");
     let mut command = steady();
     command
@@ -219,7 +219,7 @@ fn a_relative_output_folder_is_relative_to_where_the_command_was_called() {
 
 #[test]
 fn with_apicv_ipis_reach_a_guest_that_runs_without_vm_exits() {
-    let place = Place::new();
+    let place = Place::beside();
     let text = format!(
         "schema = 2\nname = \"test\"\ntitle = \"t\"\nquestion = \"q\"\n\
          [host]\npcpus = 2\nmemory_mib = 384\ntime_limit_s = 30\n{ONE_VM}\n{}{}",

@@ -18,7 +18,7 @@ fn check(place: &Place, variant: &str) -> Output {
 
 #[test]
 fn a_trace_of_the_lab_holds_and_one_with_a_planted_fault_does_not() {
-    let place = Place::new();
+    let place = Place::beside();
     let scenario = project().join("scenarios/shoot4u-faults.toml");
     let words = [
         "--trace",
@@ -42,7 +42,7 @@ fn a_trace_of_the_lab_holds_and_one_with_a_planted_fault_does_not() {
 
 #[test]
 fn beside_another_vm_a_shootdown_takes_a_twentieth_of_its_time_with_ipis() {
-    let place = Place::new();
+    let place = Place::beside();
     let scenario = "scenarios/papers/shoot4u-table1.toml";
     let result = place.raced(scenario, &["ipi-2vm", "deferred-2vm"]);
     let mean_ns = |variant| metric(&result, variant, "shootdown", "shootdown.latency.mean");

@@ -3,16 +3,26 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use serde_json::Value;
 
-static MACHINE: Mutex<()> = Mutex::new(());
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// How a test has the machine, until it is dropped.
+enum Machine {
+    Alone {
+        _held: RwLockWriteGuard<'static, ()>,
+    },
+    Beside {
+        _held: RwLockReadGuard<'static, ()>,
+    },
+}
 
 /// A place for one test.
 pub struct Place {
     pub folder: tempfile::TempDir,
-    _machine: MutexGuard<'static, ()>,
+    _machine: Machine,
 }
 
 /// A VM that runs one short workload, as the text of a scenario's part.
@@ -28,11 +38,20 @@ args = ["--targets", "1", "--operations", "50"]
 "#;
 
 impl Place {
-    /// Waits for the machine and makes a folder.
+    /// Waits for the machine and makes a folder. For what runs in QEMU, whose clock is the wall, or
+    /// looks at processes, limits or the cache: no other test has an emulator meanwhile.
     pub fn new() -> Self {
-        let machine = MACHINE
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let held = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+        Self::with(Machine::Alone { _held: held })
+    }
+
+    /// A place beside others like it. For what runs in Bochs alone, which counts instructions.
+    pub fn beside() -> Self {
+        let held = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
+        Self::with(Machine::Beside { _held: held })
+    }
+
+    fn with(machine: Machine) -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),
             _machine: machine,
