@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A hostile guest: one of its vCPUs does nothing but ask the host to run another one, by the
- * hypercall for directed yields, as often as it can. The other shares its pCPU with a vCPU of a
- * second VM, which must keep its half whatever sched.debooster is, but for what "credit" is known
+ * hypercall for directed yields, as often as it can. KVM passes a yield on only where somebody else
+ * waits for the yielder's pCPU, so that a thread of low priority does. The boosted vCPU shares its
+ * own with a vCPU of a second VM, which must keep its half whatever sched.debooster is, but for what "credit" is known
  * to give away. "visit" must also not have that pCPU switch more often than it promises, though it
  * has to switch often: its early turns are short.
  */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -27,6 +30,8 @@
 #define BOOSTED_ID 1
 #define WINDOW_MS 100
 #define WINDOWS 8
+/* Yields that the scheduler must have agreed to in all windows, or the test shows nothing. */
+#define LEAST_YIELDS 20
 /* Half, and what two slices of 3 ms and a tick of 4 ms are of all the windows and of one. */
 #define MOST_OF_ALL 53
 #define MOST_OF_WINDOW 62
@@ -53,6 +58,7 @@ struct shares {
 	u64 all;	/* what the boosted vCPU has of its pCPU over all windows, in per cent */
 	u64 most;	/* the most in one of them */
 	u64 switches;	/* times in a second that the neighbour was preempted */
+	u64 yields;	/* that the scheduler agreed to, in all windows */
 };
 
 static atomic_int last_tid;
@@ -72,6 +78,16 @@ static void counter_guest_code(void)
 		cpu_relax();
 }
 
+/* Waits for the yielder's pCPU, and has next to nothing of it. */
+static void *waiting_thread(void *unused)
+{
+	atomic_store(&last_tid, syscall(SYS_gettid));
+	TEST_ASSERT(nice(19) == 19, "nice");
+	for (;;)
+		pthread_testcancel();
+	return NULL;
+}
+
 static void *vcpu_thread(void *vcpu)
 {
 	struct kvm_vcpu *running = vcpu;
@@ -84,14 +100,14 @@ static void *vcpu_thread(void *vcpu)
 	return NULL;
 }
 
-/* Starts @vcpu, pinned; @tid, unless NULL, is set to the id of its thread. */
-static pthread_t start_on(struct kvm_vcpu *vcpu, int pcpu, int *tid)
+/* Starts a pinned thread; @tid, unless NULL, is set to its id. */
+static pthread_t start_on(int pcpu, void *(*body)(void *), void *argument, int *tid)
 {
 	pthread_t thread;
 	cpu_set_t set;
 
 	atomic_store(&last_tid, 0);
-	TEST_ASSERT(!pthread_create(&thread, NULL, vcpu_thread, vcpu), "pthread_create");
+	TEST_ASSERT(!pthread_create(&thread, NULL, body, argument), "pthread_create");
 	CPU_ZERO(&set);
 	CPU_SET(pcpu, &set);
 	TEST_ASSERT(!pthread_setaffinity_np(thread, sizeof(set), &set), "pinning to %d", pcpu);
@@ -138,6 +154,28 @@ static u64 cpu_time_ns(pthread_t thread)
 	return time.tv_sec * 1000000000ULL + time.tv_nsec;
 }
 
+/* Of the yielder; asked for before it runs, as its thread then has the vCPU. */
+static int stats_fd;
+
+/* Directed yields of the yielder that the scheduler agreed to. */
+static u64 agreed_yields(void)
+{
+	struct kvm_stats_header header;
+	struct kvm_stats_desc *all, *desc;
+	u64 value = UINT64_MAX;
+
+	read_stats_header(stats_fd, &header);
+	all = read_stats_descriptors(stats_fd, &header);
+	for (u32 i = 0; i < header.num_desc; i++) {
+		desc = get_stats_descriptor(all, i, &header);
+		if (!strcmp(desc->name, "directed_yield_successful"))
+			read_stat_data(stats_fd, &header, desc, &value, 1);
+	}
+	free(all);
+	TEST_ASSERT(value != UINT64_MAX, "KVM does not count directed yields");
+	return value;
+}
+
 static u64 percent(u64 part, u64 other)
 {
 	return part * 100 / (part + other);
@@ -166,6 +204,7 @@ static struct shares boosted_shares(pthread_t boosted, pthread_t neighbour, int 
 	first[1] = from[1];
 	began_ns = now_ns();
 	switches = preemptions(neighbour_tid);
+	shares.yields = agreed_yields();
 	for (i = 0; i < WINDOWS; i++) {
 		usleep(WINDOW_MS * 1000);
 		to[0] = cpu_time_ns(boosted);
@@ -176,12 +215,14 @@ static struct shares boosted_shares(pthread_t boosted, pthread_t neighbour, int 
 	}
 	shares.all = percent(to[0] - first[0], to[1] - first[1]);
 	switches = preemptions(neighbour_tid) - switches;
+	shares.yields = agreed_yields() - shares.yields;
 	shares.switches = switches * 1000000000ULL / (now_ns() - began_ns);
 	return shares;
 }
 
 static void check(const struct mode *mode, const struct shares *shares)
 {
+	TEST_ASSERT(shares->yields >= LEAST_YIELDS, "%s: %lu yields", mode->name, shares->yields);
 	if (mode->fair) {
 		TEST_ASSERT(shares->all <= MOST_OF_ALL, "%s: %lu %%", mode->name, shares->all);
 		TEST_ASSERT(shares->most <= MOST_OF_WINDOW, "%s: %lu %%", mode->name, shares->most);
@@ -205,7 +246,7 @@ static void stop(pthread_t thread)
 int main(int argc, char *argv[])
 {
 	struct kvm_vm *hostile = vm_create(2), *other = vm_create(1);
-	pthread_t yielder, boosted, neighbour;
+	pthread_t yielder, boosted, neighbour, waiting;
 	struct kvm_vcpu *vcpus[3];
 	struct shares shares;
 	int neighbour_tid;
@@ -214,22 +255,26 @@ int main(int argc, char *argv[])
 	vcpus[0] = vm_vcpu_add(hostile, YIELDER_ID, yielder_guest_code);
 	vcpus[1] = vm_vcpu_add(hostile, BOOSTED_ID, counter_guest_code);
 	vcpus[2] = vm_vcpu_add(other, 0, counter_guest_code);
+	stats_fd = vcpu_get_stats_fd(vcpus[0]);
 	set_mode("off");
-	yielder = start_on(vcpus[0], 0, NULL);
-	boosted = start_on(vcpus[1], 1, NULL);
-	neighbour = start_on(vcpus[2], 1, &neighbour_tid);
+	yielder = start_on(0, vcpu_thread, vcpus[0], NULL);
+	boosted = start_on(1, vcpu_thread, vcpus[1], NULL);
+	neighbour = start_on(1, vcpu_thread, vcpus[2], &neighbour_tid);
+	waiting = start_on(0, waiting_thread, NULL, NULL);
 
 	for (int i = 0; i < ARRAY_SIZE(modes); i++) {
 		set_mode(modes[i].name);
 		shares = boosted_shares(boosted, neighbour, neighbour_tid);
-		pr_info("%-10s the boosted vCPU has %lu %%, at most %lu %% in %d ms, %lu switches a second\n",
-			modes[i].name, shares.all, shares.most, WINDOW_MS, shares.switches);
+		pr_info("%-10s %lu yields: the boosted vCPU has %lu %%, at most %lu %% in %d ms, %lu switches a second\n",
+			modes[i].name, shares.yields, shares.all, shares.most, WINDOW_MS,
+			shares.switches);
 		check(&modes[i], &shares);
 	}
 	set_mode("off");
 	stop(yielder);
 	stop(boosted);
 	stop(neighbour);
+	stop(waiting);
 	kvm_vm_free(hostile);
 	kvm_vm_free(other);
 	return 0;
