@@ -102,10 +102,6 @@ pub(crate) static ALL: [Remedy; 4] = [
                         its own",
             },
             Mode {
-                name: "visit",
-                about: "as nudge, but a turn before its time is over after 100 us",
-            },
-            Mode {
                 name: "handover",
                 about: "the target runs before its turn, and later waits the longer",
             },

@@ -17,8 +17,6 @@
  * handover	the target itself: it is picked though it is not eligible, and its virtual time
  *		goes on from where it is. It runs earlier, and later waits the longer.
  * nudge	as handover; but if the target waits for another CPU, the yielder keeps its own.
- * visit	as nudge; but an early turn is over after 100 us, which is enough to take an
- *		interrupt or to release a lock.
  *
  * Fairness. With handover and nudge no vruntime is changed but the yielder's, which can only lose
  * by it. A target is picked early only while it is ahead of its queue's average by no more than
@@ -27,10 +25,6 @@
  * however often it is yielded to; EEVDF itself allows one slice and a tick. Over a window of any
  * length the gain is bounded by these two slices. This holds on each level of the hierarchy of
  * groups: a VM's group gains no more than that over other VMs either.
- *
- * A visit costs the target's credit 100 us and not a slice. So it may be had while the target is
- * ahead by a slice and a tick, and is ahead by 100 us more at most. As it takes two switches, and
- * cools caches, no two of them begin on one CPU within 500 us.
  *
  * penalty moves the yielder behind by two slices at most, so that it cannot be starved by a target
  * that is far ahead.
@@ -48,18 +42,13 @@ enum debooster_mode {
 	DEBOOSTER_CREDIT,
 	DEBOOSTER_HANDOVER,
 	DEBOOSTER_NUDGE,
-	DEBOOSTER_VISIT,
 };
 
 /* Time between two credits on one CPU. */
 #define DEBOOSTER_CREDIT_NS	(6 * NSEC_PER_MSEC)
 
-/* How long a visit is, and the time from the beginning of one to that of the next on a CPU. */
-#define DEBOOSTER_VISIT_NS	(100 * NSEC_PER_USEC)
-#define DEBOOSTER_REST_NS	(5 * DEBOOSTER_VISIT_NS)
-
 static const char * const debooster_names[] = {
-	"off", "no-forfeit", "penalty", "credit", "handover", "nudge", "visit",
+	"off", "no-forfeit", "penalty", "credit", "handover", "nudge",
 };
 
 static int debooster_mode __read_mostly;
@@ -102,27 +91,16 @@ static u64 debooster_debt(struct cfs_rq *cfs_rq, struct sched_entity *se)
 }
 
 /* Whether an entity that is not eligible may run early. */
-static bool debooster_affords(struct cfs_rq *cfs_rq, struct sched_entity *se, int mode)
+static bool debooster_affords(struct cfs_rq *cfs_rq, struct sched_entity *se)
 {
-	u64 most = sysctl_sched_base_slice + (mode == DEBOOSTER_VISIT ? TICK_NSEC : 0);
-
-	return debooster_debt(cfs_rq, se) <= calc_delta_fair(most, se);
+	return debooster_debt(cfs_rq, se) <= calc_delta_fair(sysctl_sched_base_slice, se);
 }
 
 /* Whether the next buddy is to be picked though it is not eligible. */
 static bool debooster_lends(struct cfs_rq *cfs_rq)
 {
-	int mode = READ_ONCE(debooster_mode);
-	struct rq *rq = rq_of(cfs_rq);
-
-	if (mode < DEBOOSTER_HANDOVER || cfs_rq->lent != cfs_rq->next ||
-	    !debooster_affords(cfs_rq, cfs_rq->next, mode))
-		return false;
-	if (mode == DEBOOSTER_VISIT) {
-		rq->debooster_visited = rq_clock(rq);
-		hrtick_start(rq, DEBOOSTER_VISIT_NS);
-	}
-	return true;
+	return cfs_rq->lent == cfs_rq->next && READ_ONCE(debooster_mode) >= DEBOOSTER_HANDOVER &&
+	       debooster_affords(cfs_rq, cfs_rq->next);
 }
 
 /*
@@ -190,16 +168,12 @@ static void debooster_credit(struct rq *rq, struct sched_entity *se)
 }
 
 /* Whether all of the target's levels can afford it; if so, they are marked. */
-static bool debooster_lend(struct rq *rq, struct sched_entity *target, int mode)
+static bool debooster_lend(struct sched_entity *target)
 {
-	bool rests = mode == DEBOOSTER_VISIT &&
-		     rq_clock(rq) - rq->debooster_visited < DEBOOSTER_REST_NS;
 	struct sched_entity *se = target;
 
 	for_each_sched_entity(se) {
-		if (se == cfs_rq_of(se)->curr || !debooster_debt(cfs_rq_of(se), se))
-			continue;
-		if (rests || !debooster_affords(cfs_rq_of(se), se, mode))
+		if (se != cfs_rq_of(se)->curr && !debooster_affords(cfs_rq_of(se), se))
 			return false;
 	}
 	se = target;
@@ -230,14 +204,14 @@ static bool debooster_yield_to(struct rq *rq, struct task_struct *p)
 	if (mode == DEBOOSTER_CREDIT)
 		debooster_credit(p_rq, target);
 	if (mode >= DEBOOSTER_HANDOVER)
-		agreed = debooster_lend(p_rq, target, mode);
+		agreed = debooster_lend(target);
 	trace_kvm_debooster_yield(rq->curr, p, mode, cpu_of(p_rq),
 				  debooster_debt(cfs_rq_of(target), target), agreed);
 	if (!agreed)
 		return false;
 
 	set_next_buddy(target);
-	if (rq->nr_running == 1 || (mode >= DEBOOSTER_NUDGE && rq != p_rq))
+	if (rq->nr_running == 1 || (mode == DEBOOSTER_NUDGE && rq != p_rq))
 		return true;
 
 	clear_buddies(cfs_rq_of(me), me);
@@ -262,5 +236,5 @@ static bool debooster_yield_to(struct rq *rq, struct task_struct *p)
 /* Whether a yielder whose target waits for another CPU goes on. */
 bool sched_debooster_keeps(struct rq *rq, struct rq *p_rq)
 {
-	return rq != p_rq && READ_ONCE(debooster_mode) >= DEBOOSTER_NUDGE;
+	return rq != p_rq && READ_ONCE(debooster_mode) == DEBOOSTER_NUDGE;
 }
