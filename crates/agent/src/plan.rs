@@ -103,6 +103,10 @@ pub struct VmPlan {
     /// What its guest takes its hypervisor for. Left out of the JSON where it is KVM.
     #[serde(default, skip_serializing_if = "Shown::is_kvm")]
     pub shown: Shown,
+    /// Whether its guest is shown MWAIT, which KVM does not name; only with the VMM `steady`. Left
+    /// out of the JSON where it is not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub mwait: bool,
     /// KVM PV features by their name in the VMM, and whether the guest is offered them.
     pub pv: BTreeMap<String, bool>,
     /// Bits of EAX in CPUID leaf 0x40000001 that the guest is not shown, 0 to 31; only with the VMM

@@ -95,6 +95,9 @@ fn empty(variant: &Variant) -> VariantResult {
     if variant.switches.apicv {
         remedies.push("apicv=on".to_owned());
     }
+    if let Some(how) = variant.switches.dedicated {
+        remedies.push(format!("dedicated={how}"));
+    }
     VariantResult {
         name: variant.name.clone(),
         title: variant

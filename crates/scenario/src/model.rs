@@ -9,7 +9,7 @@ use steady_nearest::nearest;
 
 use crate::program::Program;
 use crate::variant::Variant;
-use crate::words::{Cgroup, Collect, PvFeature, Vmm, Word};
+use crate::words::{Cgroup, Collect, Dedicated, PvFeature, Vmm, Word};
 
 /// What is run and what is measured.
 ///
@@ -135,6 +135,10 @@ pub struct Switches {
     /// scenarios are those of before it was there.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub apicv: bool,
+    /// Whether and how guests are told that their vCPUs have pCPUs of their own, whatever they
+    /// have. Not written where they are not, as `apicv`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dedicated: Option<Dedicated>,
     /// KVM's `halt_poll_ns` in nanoseconds; `None`: KVM's own default.
     pub halt_poll_ns: Option<u32>,
 }
@@ -190,6 +194,7 @@ impl Default for Switches {
         Self {
             ple: true,
             apicv: false,
+            dedicated: None,
             halt_poll_ns: None,
         }
     }

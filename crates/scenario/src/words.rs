@@ -81,6 +81,15 @@ impl Hypervisor {
 }
 
 words! {
+    /// How guests are told that their vCPUs have pCPUs of their own.
+    Dedicated, "way to tell of dedicated pCPUs";
+    /// `KVM_HINTS_REALTIME`.
+    Hint = "hint",
+    /// MWAIT, which VMMs give a guest that may idle on its pCPUs.
+    Mwait = "mwait",
+}
+
+words! {
     /// How the threads of a VM are grouped by cgroup v2 on the host.
     Cgroup, "cgroup";
     /// One group for the VM.

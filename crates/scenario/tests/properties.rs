@@ -11,8 +11,8 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use steady_remedies::{Registry, Remedy};
 use steady_scenario::{
-    Cgroup, Chosen, Collect, HOST_RESERVE_MIB, Host, Hypervisor, Kernel, Measure, PROGRAMS,
-    Program, Pv, SCHEMA, Scenario, Switches, Variant, Vm, VmChange, Vmm, Word, Workload,
+    Cgroup, Chosen, Collect, Dedicated, HOST_RESERVE_MIB, Host, Hypervisor, Kernel, Measure,
+    PROGRAMS, Program, Pv, SCHEMA, Scenario, Switches, Variant, Vm, VmChange, Vmm, Word, Workload,
 };
 
 use common::BASE;
@@ -123,7 +123,11 @@ fn changes(vms: Vec<String>) -> impl Strategy<Value = BTreeMap<String, VmChange>
 }
 
 fn variant(name: String, vms: Vec<String>) -> impl Strategy<Value = Variant> {
-    let switches = (any::<bool>(), any::<bool>(), of(0_u32..=1_000_000_000));
+    let switches = (
+        any::<[bool; 2]>(),
+        of(select(Dedicated::ALL)),
+        of(0_u32..=1_000_000_000),
+    );
     let remedies = chosen(Registry::default().all().collect(), vms.clone());
     let words = (of(line(20)), cmdline(), cmdline());
     (
@@ -138,7 +142,7 @@ fn variant(name: String, vms: Vec<String>) -> impl Strategy<Value = Variant> {
             move |((title, guest_cmdline, host_cmdline), seen, remedies, pv, switches, vms)| {
                 let (kernel, hypervisor) = seen;
                 let stock = kernel == Kernel::Stock;
-                let (ple, apicv, halt_poll_ns) = switches;
+                let ([ple, apicv], dedicated, halt_poll_ns) = switches;
                 Variant {
                     name: name.clone(),
                     title,
@@ -159,6 +163,7 @@ fn variant(name: String, vms: Vec<String>) -> impl Strategy<Value = Variant> {
                     switches: Switches {
                         ple,
                         apicv,
+                        dedicated,
                         halt_poll_ns,
                     },
                     vms,

@@ -64,9 +64,10 @@ fn absent_keys_have_the_documented_defaults() {
         (
             variant.switches.ple,
             variant.switches.apicv,
+            variant.switches.dedicated,
             variant.switches.halt_poll_ns
         ),
-        (true, false, None)
+        (true, false, None, None)
     );
     assert_eq!(scenario.measure.collect, Collect::ALL);
 }

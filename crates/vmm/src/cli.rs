@@ -72,6 +72,10 @@ pub struct Arguments {
     /// The same by bit number in EAX of CPUID leaf 0x40000001, for features without a name here.
     #[arg(long, value_name = "N=on|off,...", value_delimiter = ',')]
     pv_bit: Vec<NumberedChoice>,
+    /// Show the guest MONITOR and MWAIT, as if its vCPUs had host CPUs of their own. KVM carries
+    /// MWAIT out as an instruction that does nothing, so tell the guest `idle=nomwait`.
+    #[arg(long)]
+    mwait: bool,
     /// A virtio disk: a file of whole 512-byte sectors, read and written. May be repeated.
     #[arg(long, value_name = "FILE")]
     disk: Vec<PathBuf>,
@@ -159,6 +163,8 @@ pub struct Config {
     pub hypervisor: Hypervisor,
     /// Choices of paravirtual features, by name first.
     pub pv: Vec<Choice>,
+    /// Whether the guest is shown MONITOR and MWAIT.
+    pub mwait: bool,
     /// Disk images, at most as many as there are interrupt lines.
     pub disks: Vec<PathBuf>,
     /// Console file.
@@ -202,6 +208,7 @@ impl TryFrom<Arguments> for Config {
             pv: given.pv.iter().copied().chain(numbered).collect(),
             name: given.name,
             hypervisor: given.hypervisor,
+            mwait: given.mwait,
             kernel: given.kernel,
             initrd: given.initrd,
             cmdline: given.cmdline,

@@ -3,9 +3,11 @@
 //!
 //! The base is what this host's KVM supports. On top come the vCPU's own numbers (APIC id; one
 //! package, one core per vCPU, no hyper-threads), the paravirtual choice or the leaves of another
-//! hypervisor ([`crate::hyperv`]), and four fixed ones: x2APIC and the TSC-deadline timer are shown,
-//! MWAIT is not (with it Linux turns PV TLB flush off, see `pv_tlb_flush_supported()` in
-//! `arch/x86/kernel/kvm.c`), and VMX and SVM are not, since no guest runs guests of its own.
+//! hypervisor ([`crate::hyperv`]), and some fixed ones: x2APIC and the TSC-deadline timer are shown,
+//! VMX and SVM are not, since no guest runs guests of its own. MWAIT is shown where that is asked
+//! for, which KVM leaves to the VMM: with it Linux takes its vCPUs to have CPUs of their own, and
+//! turns PV TLB flush off (`pv_tlb_flush_supported()` in `arch/x86/kernel/kvm.c`). KVM carries it
+//! out as an instruction that does nothing.
 //!
 //! Left out: clusters, dies and nodes (leaves 0x1F and 0x80000026 show no more than leaf 0xB).
 
@@ -30,6 +32,8 @@ pub struct Guest {
     pub pv_hints: u32,
     /// Whether the guest is shown Hyper-V's leaves in place of KVM's, and so no KVM feature.
     pub hyperv: bool,
+    /// Whether the guest is shown MONITOR and MWAIT.
+    pub mwait: bool,
     /// Whether KVM has the TSC-deadline timer, which its CPUID does not say.
     pub tsc_deadline: bool,
 }
@@ -94,7 +98,7 @@ fn adjust(entry: &mut kvm_cpuid_entry2, guest: Guest, apic_id: u8) {
                 entry.eax |= id_span(guest).min(63) << 26;
             }
         }
-        // Monitor and MWAIT.
+        // Sizes of what MONITOR watches, and hints to MWAIT.
         5 => (entry.eax, entry.ebx, entry.ecx, entry.edx) = (0, 0, 0, 0),
         KVM_FEATURES_LEAF => (entry.eax, entry.edx) = (guest.pv_features, guest.pv_hints),
         0x8000_0001 => {
@@ -116,7 +120,7 @@ fn adjust(entry: &mut kvm_cpuid_entry2, guest: Guest, apic_id: u8) {
 fn adjust_leaf_1(entry: &mut kvm_cpuid_entry2, guest: Guest, apic_id: u8) {
     let ids = (id_span(guest) + 1).min(255);
     entry.ebx = (entry.ebx & 0xffff) | (ids << 16) | (u32::from(apic_id) << 24);
-    set(&mut entry.ecx, 3, false); // MONITOR
+    set(&mut entry.ecx, 3, guest.mwait); // MONITOR and MWAIT
     set(&mut entry.ecx, 5, false); // VMX
     set(&mut entry.ecx, 21, true); // x2APIC
     set(&mut entry.ecx, 24, guest.tsc_deadline);

@@ -10,11 +10,11 @@ use kvm_ioctls::{Cap, Kvm, VcpuFd, VmFd};
 use vm_memory::{GuestAddress, GuestMemoryMmap};
 
 use crate::boot;
-use crate::cli::Hypervisor;
+use crate::cli::{Config, Hypervisor};
 use crate::cpuid::{self, Guest};
 use crate::layout::{GDT, KVM_IDENTITY_MAP, KVM_TSS, MP_TABLE, PAGE_TABLES};
 use crate::mptable::{self, Processor};
-use crate::pv::{self, Choice};
+use crate::pv;
 use crate::start_state;
 use crate::sys;
 
@@ -36,16 +36,12 @@ pub struct Vm {
 }
 
 impl Vm {
-    /// Makes a VM for `cpus` vCPUs with `memory_bytes` of memory and the MP table in it.
+    /// Makes a VM with so many vCPUs and so much memory, and the MP table in it.
     ///
     /// # Errors
     /// When KVM is absent or too weak, memory is short, or a paravirtual feature is not offered.
-    pub fn new(
-        cpus: u32,
-        memory_bytes: u64,
-        hypervisor: Hypervisor,
-        choices: &[Choice],
-    ) -> Result<Self> {
+    pub fn new(config: &Config) -> Result<Self> {
+        let (cpus, memory_bytes) = (config.cpus, config.memory_bytes);
         let kvm = Kvm::new().context(
             "cannot open /dev/kvm; is KVM in this kernel, the CPU able to virtualize, and /dev \
              mounted?",
@@ -57,12 +53,13 @@ impl Vm {
             .as_slice()
             .to_vec();
         let (offered, hints) = cpuid::kvm_features(&cpuid).unwrap_or_default();
-        let (pv_features, pv_hints) = pv::apply(offered, hints, choices)?;
+        let (pv_features, pv_hints) = pv::apply(offered, hints, &config.pv)?;
         let guest = Guest {
             cpus: u8::try_from(cpus).map_err(|_| mptable::Error::TooManyCpus(cpus))?,
             pv_features,
             pv_hints,
-            hyperv: hypervisor == Hypervisor::HyperV,
+            hyperv: config.hypervisor == Hypervisor::HyperV,
+            mwait: config.mwait,
             tsc_deadline: kvm.check_extension(Cap::TscDeadlineTimer),
         };
         let fd = kvm.create_vm().context("KVM cannot create a VM")?;

@@ -97,12 +97,7 @@ fn watch_signals(control: &Arc<Control>) -> Result<()> {
 
 impl<'a> Machine<'a> {
     fn build(config: &'a Config, started: Instant, control: Arc<Control>) -> Result<Self> {
-        let vm = Vm::new(
-            config.cpus,
-            config.memory_bytes,
-            config.hypervisor,
-            &config.pv,
-        )?;
+        let vm = Vm::new(config)?;
         let payload = Payload {
             kernel: &config.kernel,
             initrd: &config.initrd,

@@ -48,6 +48,7 @@ fn guest(cpus: u8) -> Guest {
         pv_features: 0x0100_00fb,
         pv_hints: 1,
         hyperv: false,
+        mwait: false,
         tsc_deadline: true,
     }
 }
@@ -88,6 +89,21 @@ fn mwait_vmx_and_svm_are_withheld_and_x2apic_and_tsc_deadline_shown() {
         (0, 0, 0, 0)
     );
     assert_eq!(find(&entries, 0x8000_0001, 0).ecx & (1 << 2), 0);
+}
+
+#[test]
+fn mwait_is_shown_where_it_is_asked_for_though_kvm_does_not_name_it() {
+    let mut host = host();
+    host[1].ecx = 0;
+    assert_eq!(host[1].function, 1);
+    let guest = Guest {
+        mwait: true,
+        ..guest(2)
+    };
+    for id in 0..2 {
+        let features = find(&for_vcpu(&host, guest, id), 1, 0).ecx;
+        assert_ne!(features & (1 << 3), 0, "vCPU {id}");
+    }
 }
 
 #[test]

@@ -319,6 +319,7 @@ mod tests {
             background: false,
             pv: std::collections::BTreeMap::new(),
             shown: steady_agent::plan::Shown::Kvm,
+            mwait: false,
             hidden_features: Vec::new(),
             workloads: Vec::new(),
         };

@@ -83,6 +83,9 @@ fn steady(plan: &VmPlan, files: &Files) -> Vec<String> {
     if !plan.shown.is_kvm() {
         arguments.extend(strings(["--hypervisor", "hyper-v"]));
     }
+    if plan.mwait {
+        arguments.push("--mwait".to_owned());
+    }
     if plan.disk_mib.is_some() {
         arguments.extend(["--disk".to_owned(), path(&files.disk)]);
     }
@@ -268,6 +271,12 @@ mod tests {
         assert_eq!(shows(&hyperv).as_deref(), Some("hyper-v"));
         assert_eq!(shows(&plan("")), None);
         assert!(!json.contains("shown"), "{json}");
+        let has_mwait = |plan: &VmPlan| {
+            let (_, words) = command(Vmm::Steady, plan, &files);
+            words.iter().any(|word| word == "--mwait")
+        };
+        assert!(has_mwait(&plan(r#""mwait":true,"#)) && !has_mwait(&plan("")));
+        assert!(!json.contains("mwait"), "{json}");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::process::Output;
 
-use crate::support::{Place, ends_well, fails_with, metric, project, steady};
+use crate::support::{ONE_VM, Place, ends_well, fails_with, metric, project, steady};
 
 fn check(place: &Place, variant: &str) -> Output {
     let trace = place.path(&format!("out/shoot4u-faults/bochs/{variant}-r0/trace.dat"));
@@ -38,6 +38,44 @@ fn a_trace_of_the_lab_holds_and_one_with_a_planted_fault_does_not() {
     fails_with(5, &faulty);
     let said = String::from_utf8_lossy(&faulty.stdout).into_owned();
     assert!(said.contains("VIOLATED"), "{said}");
+}
+
+/// A vCPU with a pCPU of its own answers at once. KVM's own flush is left out by the same words,
+/// `pv_tlb_flush_supported()` in arch/x86/kernel/kvm.c.
+#[test]
+fn a_guest_that_is_told_of_dedicated_pcpus_interrupts_and_asks_no_host() {
+    let place = Place::new();
+    let variant = |name: &str, switches: &str| {
+        format!(
+            "[[variant]]\nname = \"{name}\"\nguest_cmdline = \"idle=nomwait\"\n\
+             [variant.shoot4u]\n[variant.pv]\nipi = false\n[variant.switches]\n{switches}\n"
+        )
+    };
+    let path = place.path("test.toml");
+    let text = format!(
+        "schema = 2\nname = \"test\"\ntitle = \"t\"\nquestion = \"q\"\n\
+         [host]\npcpus = 2\nmemory_mib = 384\ntime_limit_s = 30\n{ONE_VM}\n{}{}{}",
+        variant("shared", ""),
+        variant("hint", "dedicated = \"hint\""),
+        variant("mwait", "dedicated = \"mwait\""),
+    );
+    std::fs::write(&path, text).unwrap();
+    ends_well(&place.run(&path, &[]).output().unwrap());
+    let result = place.result("test", "bochs");
+    let count = |variant| {
+        let of = |name| metric(&result, variant, "shootdown", name);
+        (of("shootdown.ipis"), of("stat.hypercalls"))
+    };
+    // Each of 50 shootdowns has one target.
+    let (ipis, hypercalls) = count("shared");
+    assert!(ipis < 25 && hypercalls >= 50, "{ipis}, {hypercalls}");
+    for told in ["hint", "mwait"] {
+        let (ipis, hypercalls) = count(told);
+        assert!(
+            ipis >= 50 && hypercalls < 25,
+            "{told}: {ipis}, {hypercalls}"
+        );
+    }
 }
 
 #[test]

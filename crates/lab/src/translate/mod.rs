@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! From a variant of a scenario to the plan of an emulated host and its kernel's command line.
 
+use std::collections::BTreeMap;
+
 use steady_agent::plan::{
     Collect, Grouping, HostPlan, Shown, TracePlan, VmPlan, Vmm, WorkloadPlan,
 };
 use steady_events::probe;
 use steady_guest_programs::{self as guest_programs, Program, SCRATCH, Setting};
 use steady_remedies::{Registry, Remedy, VmmDuty};
-use steady_scenario::{self as scenario, Chosen, Hypervisor, Kernel, Scenario, Variant, Vm, Word};
+use steady_scenario::{
+    self as scenario, Chosen, Dedicated, Hypervisor, Kernel, Scenario, Variant, Vm, Word,
+};
 
 use crate::artifact::kernel::Series;
 use crate::chance::Chance;
@@ -56,6 +60,11 @@ pub fn check(scenario: &Scenario, kind: EngineKind, variants: &[&Variant]) -> Re
         if variant.hypervisor != Hypervisor::Kvm && scenario.host.vmm == scenario::Vmm::Qemu {
             let what = format!("the hypervisor of variant {}", variant.name);
             let limit = "only steady-vmm shows another; use vmm = \"steady\"";
+            return beyond(what, limit.to_owned());
+        }
+        if variant.switches.dedicated.is_some() && scenario.host.vmm == scenario::Vmm::Qemu {
+            let what = format!("the dedicated pCPUs of variant {}", variant.name);
+            let limit = "only steady-vmm tells of ones that are not; use vmm = \"steady\"";
             return beyond(what, limit.to_owned());
         }
         if variant.switches.apicv && !kind.has_apicv() {
@@ -266,14 +275,22 @@ fn vm(vm: &Vm, variant: &Variant, chance: Chance) -> Result<VmPlan, LabError> {
             Hypervisor::Kvm => Shown::Kvm,
             Hypervisor::HyperV => Shown::HyperV,
         },
-        pv: variant
-            .pv_of(vm)
-            .iter()
-            .map(|(feature, on)| (feature.name().to_owned(), on))
-            .collect(),
+        mwait: variant.switches.dedicated == Some(Dedicated::Mwait),
+        pv: pv(vm, variant),
         hidden_features: hidden_features(vm, variant),
         workloads: workloads?,
     })
+}
+
+/// KVM's features, and its hint where the variant gives it.
+fn pv(vm: &Vm, variant: &Variant) -> BTreeMap<String, bool> {
+    let features = variant.pv_of(vm);
+    let features = features
+        .iter()
+        .map(|(feature, on)| (feature.name().to_owned(), on));
+    let hinted = variant.switches.dedicated == Some(Dedicated::Hint);
+    let hint = hinted.then(|| ("realtime".to_owned(), true));
+    features.chain(hint).collect()
 }
 
 /// The feature bits of remedies that are on, but not offered to `vm`.

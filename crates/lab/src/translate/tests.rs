@@ -290,6 +290,25 @@ fn guests_under_another_hypervisor_are_shown_it_by_our_own_vmm_alone() {
 }
 
 #[test]
+fn dedicated_pcpus_are_told_by_the_hint_or_by_mwait_and_by_our_own_vmm_alone() {
+    let told = |scenario: &Scenario| {
+        let plan = plan(scenario, &scenario.variants[0], 1, false).unwrap();
+        let told = plan.vms.iter();
+        told.map(|vm| (vm.pv.get("realtime").copied(), vm.mwait))
+            .collect::<Vec<_>>()
+    };
+    let switched = |how: &str| format!("[variant.switches]\ndedicated = \"{how}\"");
+    assert_eq!(told(&small("", "")), [(None, false); 2]);
+    assert_eq!(
+        told(&small("", &switched("hint"))),
+        [(Some(true), false); 2]
+    );
+    assert_eq!(told(&small("", &switched("mwait"))), [(None, true); 2]);
+    let said = refused(&small("vmm = \"qemu\"", &switched("mwait")));
+    assert!(said.contains("use vmm = \"steady\""), "{said}");
+}
+
+#[test]
 fn limits_and_the_hosts_own_load_are_in_the_plan() {
     let folder = "crates/diagnose/tests/known/lab";
     let of = |name: &str| {

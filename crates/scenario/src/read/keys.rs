@@ -111,8 +111,10 @@ pub(crate) const PV: Place = Place::of(
     ],
 );
 
-pub(crate) const SWITCHES: Place =
-    Place::of("`[variant.switches]`", &["ple", "apicv", "halt_poll_ns"]);
+pub(crate) const SWITCHES: Place = Place::of(
+    "`[variant.switches]`",
+    &["ple", "apicv", "dedicated", "halt_poll_ns"],
+);
 
 pub(crate) const MEASURE: Place = Place::of("`[measure]`", &["collect"]);
 

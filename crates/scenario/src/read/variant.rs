@@ -122,10 +122,12 @@ fn changes(table: &Reader<'_>, vms: &Names, gone: &[String]) -> Option<BTreeMap<
 fn switches(table: &Reader<'_>) -> Option<Switches> {
     let ple = table.or(table.boolean("ple"), Switches::default().ple);
     let apicv = table.or(table.boolean("apicv"), Switches::default().apicv);
+    let dedicated = Reader::optional(table.word("dedicated"));
     let halt_poll_ns = Reader::optional(table.integer("halt_poll_ns", HALT_POLL_NS));
     Some(Switches {
         ple: ple?.into_inner(),
         apicv: apicv?.into_inner(),
+        dedicated: dedicated?.map(Placed::into_inner),
         halt_poll_ns: halt_poll_ns?.map(Placed::into_inner),
     })
 }
