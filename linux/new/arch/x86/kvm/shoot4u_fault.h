@@ -16,6 +16,10 @@ enum kvm_shoot4u_fault {
 	KVM_SHOOT4U_FAULT_SHORT_RANGE,
 	KVM_SHOOT4U_FAULT_IGNORE_EMULATION,
 	KVM_SHOOT4U_FAULT_ALWAYS_REVOKED,
+	/* No faults but waits: a vCPU stands there for as long as its wait is planted. */
+	KVM_SHOOT4U_WAIT_EXIT,		/* left the guest by a page fault, to be emulated */
+	KVM_SHOOT4U_WAIT_FLAGGED,	/* the flag is up, nothing translated */
+	KVM_SHOOT4U_WAIT_DECODE,	/* KVM has the bytes of the instruction */
 };
 
 #ifdef CONFIG_KVM_SHOOT4U_FAULTS
@@ -24,12 +28,23 @@ static inline bool kvm_shoot4u_has(enum kvm_shoot4u_fault fault)
 {
 	return READ_ONCE(kvm_shoot4u_planted) == fault;
 }
+
+void __kvm_shoot4u_wait(enum kvm_shoot4u_fault wait);
 #else
 static inline bool kvm_shoot4u_has(enum kvm_shoot4u_fault fault)
 {
 	return false;
 }
+
+static inline void __kvm_shoot4u_wait(enum kvm_shoot4u_fault wait) { }
 #endif
+
+/* In the thread of a vCPU that may sleep. */
+static inline void kvm_shoot4u_wait(enum kvm_shoot4u_fault wait)
+{
+	if (kvm_shoot4u_has(wait))
+		__kvm_shoot4u_wait(wait);
+}
 
 /* Whether KVM leaves out a flush that it has to do, as of a vCPU that was loaded elsewhere. */
 static inline bool kvm_shoot4u_skips_flush(struct kvm_vcpu *vcpu)
