@@ -11,7 +11,7 @@ use crate::artifact::kernel::{Choice, Series};
 use crate::artifact::programs;
 use crate::describe::{host_facts, phases};
 use crate::engine::watch::{self, Bounds, Failed, Transcript};
-use crate::engine::{Boot, Engine, EngineKind};
+use crate::engine::{Boot, Engine, EngineKind, Processor};
 use crate::error::{LabError, RunFault};
 use crate::home::Home;
 use crate::image::tree;
@@ -162,7 +162,10 @@ impl<'a> Hosts<'a> {
             archives: &[&booted.archive, &plan],
             cmdline: &cmdline,
             pcpus: self.scenario.host.pcpus,
-            apicv: job.variant.switches.apicv,
+            processor: match job.variant.switches.apicv {
+                true => Processor::Apicv,
+                false => Processor::Usual,
+            },
             constant_tsc: booted.kernel.is_preempt_rt()?,
             memory_mib: self.scenario.host.memory_mib,
             directory: job.directory,

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use steady_lab::artifact::kernel::{Build as BuildOf, Choice, Flavor, Series};
+use steady_lab::engine::Processor;
 use steady_race::Entry;
 
 use crate::engines::{ENGINES, EngineName};
@@ -235,6 +236,25 @@ impl KernelName {
     }
 }
 
+/// A processor, as `--cpu` takes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Cpu {
+    /// AMD's, with SVM and NRIPS.
+    Amd,
+    /// Intel's that delivers a guest's interrupts itself.
+    Apicv,
+}
+
+impl Cpu {
+    /// Which processor that is.
+    pub fn processor(self) -> Processor {
+        match self {
+            Self::Amd => Processor::Amd,
+            Self::Apicv => Processor::Apicv,
+        }
+    }
+}
+
 /// Another suite for `steady selftest`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Suite {
@@ -261,6 +281,7 @@ Examples:
   steady selftest --kernel stock-debug --kernel debug
   steady selftest --kernel patched kvm_pv_test steal_time
   steady selftest --kernel patched xapic_ipi_test -- -s 10
+  steady selftest --engine bochs --cpu amd --kernel patched shoot4u_host_test
   steady selftest --suite kvm-unit-tests ~/src/kvm-unit-tests --engine bochs
   steady selftest --suite kvm-unit-tests ~/src/kvm-unit-tests smptest apic pcid-enabled")]
 pub struct Selftest {
@@ -285,6 +306,10 @@ pub struct Selftest {
     /// Engine to run on; may be given more than once.
     #[arg(long, value_parser = EngineName, default_value = ENGINES.0[0].name)]
     pub engine: Vec<&'static Entry>,
+    /// Another processor of the engine: `amd` (SVM with NRIPS) or `apicv` (it delivers a guest's
+    /// interrupts itself); both in Bochs.
+    #[arg(long, value_enum, value_name = "CPU", conflicts_with = "suite")]
+    pub cpu: Option<Cpu>,
     /// Kernel to run on; may be given more than once. With --suite `debug` or `rt` stands for the
     /// patched kernel, and the stock one of that configuration runs besides.
     #[arg(long, value_enum, default_values = ["stock", "patched"])]

@@ -12,7 +12,7 @@ use steady_lab::selftest::{self, KernelRun, Options, Outcome, Report, Row, Verdi
 use steady_lab::{Home, LabError};
 use steady_race::Entry;
 
-use crate::arguments::{KernelName, Selftest, Suite};
+use crate::arguments::{Cpu, KernelName, Selftest, Suite};
 use crate::progress::Show;
 
 /// Exit code if a test says what it should not.
@@ -36,6 +36,7 @@ pub fn selftest(arguments: &Selftest) -> anyhow::Result<ExitCode> {
         kernels.dedup();
         let options = Options {
             engine,
+            processor: arguments.cpu.map(Cpu::processor).unwrap_or_default(),
             kernels,
             names: arguments.names.clone(),
             arguments: arguments.test_arguments.clone(),

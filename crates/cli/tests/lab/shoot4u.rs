@@ -44,7 +44,7 @@ fn a_trace_of_the_lab_holds_and_one_with_a_planted_fault_does_not() {
 /// `pv_tlb_flush_supported()` in arch/x86/kernel/kvm.c.
 #[test]
 fn a_guest_that_is_told_of_dedicated_pcpus_interrupts_and_asks_no_host() {
-    let place = Place::new();
+    let place = Place::beside();
     let variant = |name: &str, switches: &str| {
         format!(
             "[[variant]]\nname = \"{name}\"\nguest_cmdline = \"idle=nomwait\"\n\

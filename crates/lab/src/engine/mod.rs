@@ -18,6 +18,31 @@ use crate::error::LabError;
 use crate::home::Home;
 use crate::watcher::Watcher;
 
+/// A processor of emulated hosts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Processor {
+    /// The engine's own.
+    #[default]
+    Usual,
+    /// One that delivers a guest's interrupts itself.
+    Apicv,
+    /// AMD's that tells the address of the next instruction at a VM exit (NRIPS), where the usual
+    /// one is Intel's. For selftests: no Linux guest comes up in Bochs's.
+    Amd,
+}
+
+impl Processor {
+    /// Its name in commands and logs; none of the usual one.
+    #[must_use]
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Usual => None,
+            Self::Apicv => Some("apicv"),
+            Self::Amd => Some("amd"),
+        }
+    }
+}
+
 /// What is known of an engine of the lab before anything of it is there.
 #[derive(Debug, Clone, Copy)]
 pub struct EngineKind {
@@ -25,7 +50,8 @@ pub struct EngineKind {
     description: &'static str,
     clock: Clock,
     most_pcpus: u32,
-    apicv: bool,
+    /// Its processors beside the usual one.
+    processors: &'static [Processor],
     most_memory_mib: Option<u32>,
     silence: Duration,
     retries_lost: Option<&'static str>,
@@ -57,10 +83,10 @@ impl EngineKind {
         self.most_pcpus
     }
 
-    /// Whether it has a processor that delivers a guest's interrupts itself.
+    /// Whether it has such a processor.
     #[must_use]
-    pub fn has_apicv(self) -> bool {
-        self.apicv
+    pub fn has(self, processor: Processor) -> bool {
+        processor == Processor::Usual || self.processors.contains(&processor)
     }
 
     /// Most memory of an emulated host, in MiB, where the emulator itself has a limit.
@@ -189,8 +215,8 @@ pub struct Boot<'a> {
     pub cmdline: &'a str,
     /// Physical CPUs.
     pub pcpus: u32,
-    /// Whether they deliver a guest's interrupts themselves, on an engine that has such ones.
-    pub apicv: bool,
+    /// Which ones, of those that the engine has.
+    pub processor: Processor,
     /// Whether the processor has to say that its time-stamp counter is constant: KVM of a kernel
     /// with `PREEMPT_RT` wants that (arch/x86/kvm/x86.c, `kvm_x86_vendor_init()`).
     pub constant_tsc: bool,

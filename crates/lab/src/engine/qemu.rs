@@ -27,8 +27,8 @@ pub const KIND: EngineKind = EngineKind {
                   clock is the wall, so runs differ",
     clock: Clock::Wall,
     most_pcpus: 64,
-    // TCG has no AVIC.
-    apicv: false,
+    // TCG has no AVIC, and stores no address of the next instruction.
+    processors: &[],
     silence: Duration::from_secs(40),
     most_memory_mib: None,
     // The packaged one loses a guest or the host now and then.
@@ -118,7 +118,7 @@ fn prepare(program: &Path, boot: &Boot<'_>) -> Result<Start, LabError> {
         Some(_) => "mon:stdio".to_owned(),
         None => format!("file:{SERIAL}"),
     };
-    // XSAVES is what TCG lacks of this model; asked away so that it does not warn.
+    // NRIPS and XSAVES are what TCG lacks of this model; asked away so that it does not warn.
     let mut cpu = "EPYC-Rome,+svm,+npt,-nrip-save,-xsaves".to_owned();
     if boot.constant_tsc {
         cpu.push_str(CONSTANT_TSC);

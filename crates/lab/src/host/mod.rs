@@ -18,7 +18,9 @@ use steady_race::{ThisMachine, check_room};
 
 use crate::artifact::kernel::{self, Build, Choice, Flavor, Kernel, Series};
 use crate::artifact::programs;
-use crate::engine::{Boot, EMULATOR_LOG, EMULATOR_OUT, Engine, EngineKind, SERIAL, STREAM, Start};
+use crate::engine::{
+    Boot, EMULATOR_LOG, EMULATOR_OUT, Engine, EngineKind, Processor, SERIAL, STREAM, Start,
+};
 use crate::error::{LabError, RunFault};
 use crate::home::Home;
 use crate::image::tree::{self, Added};
@@ -135,7 +137,7 @@ impl Host {
             archives: &[&archive],
             cmdline: &cmdline(&engine, &options.append),
             pcpus: options.pcpus,
-            apicv: false,
+            processor: Processor::Usual,
             constant_tsc: kernel.is_preempt_rt()?,
             memory_mib: options.memory_mib,
             directory: &directory,

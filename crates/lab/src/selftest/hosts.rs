@@ -21,7 +21,7 @@ use super::verdict::{self, TestResult};
 use crate::artifact::kernel::{Build, Kernel};
 use crate::artifact::selftests::Selftest;
 use crate::engine::watch::{self, Bounds};
-use crate::engine::{Boot, Engine, SERIAL, STREAM};
+use crate::engine::{Boot, Engine, Processor, SERIAL, STREAM};
 use crate::error::{LabError, RunFault};
 use crate::image::tree;
 use crate::process::interrupted;
@@ -45,6 +45,7 @@ pub struct Job<'a> {
 /// What the boots of one engine share.
 pub struct Hosts<'a> {
     pub engine: &'a Engine,
+    pub processor: Processor,
     pub archive: &'a [u8],
     pub tests: &'a [Selftest],
     pub arguments: &'a [String],
@@ -61,7 +62,14 @@ pub struct Hosts<'a> {
 impl Hosts<'_> {
     /// What is done, for progress.
     pub fn what(&self) -> String {
-        format!("selftests on {}", self.engine.kind().name())
+        format!("selftests on {}", self.place())
+    }
+
+    /// Where it is done: the engine, and its processor if that is not the usual one.
+    fn place(&self) -> String {
+        let engine = self.engine.kind().name();
+        let processor = self.processor.name();
+        processor.map_or(engine.to_owned(), |name| format!("{engine}-{name}"))
     }
 
     /// As many beside each other as the engine bears. After Ctrl-C the runs that there are.
@@ -90,7 +98,7 @@ impl Hosts<'_> {
     }
 
     fn run_one(&self, job: &Job<'_>) -> Result<KernelRun, LabError> {
-        let mut name = format!("{}-{}", self.engine.kind().name(), job.build.name());
+        let mut name = format!("{}-{}", self.place(), job.build.name());
         if self.repetitions > 1 {
             name = format!("{name}-r{}", job.repetition);
         }
@@ -138,7 +146,7 @@ impl Hosts<'_> {
             archives: &[self.archive, &plan],
             cmdline: &cmdline,
             pcpus: PCPUS,
-            apicv: false,
+            processor: self.processor,
             constant_tsc: job.kernel.is_preempt_rt()?,
             memory_mib: MEMORY_MIB,
             directory: work,

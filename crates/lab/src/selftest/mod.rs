@@ -29,7 +29,7 @@ use crate::artifact::kernel::{self, Build, Flavor, Kernel, Series};
 use crate::artifact::programs;
 use crate::artifact::selftests::{self, Selftest};
 use crate::chance::Chance;
-use crate::engine::EngineKind;
+use crate::engine::{EngineKind, Processor};
 use crate::error::LabError;
 use crate::home::Home;
 use crate::image::tree;
@@ -49,6 +49,8 @@ const WALL_FIXED: Duration = Duration::from_secs(120);
 pub struct Options {
     /// The engine.
     pub engine: EngineKind,
+    /// Its processor.
+    pub processor: Processor,
     /// The kernels.
     pub kernels: Vec<Build>,
     /// Names of the tests; all if empty.
@@ -68,11 +70,13 @@ pub struct Options {
 /// Builds what is missing and runs the tests. After Ctrl-C the report has what there was.
 ///
 /// # Errors
-/// [`LabError::Selftest`] for an unknown name and for kernels that cannot be compared,
+/// [`LabError::Selftest`] for an unknown name, for kernels that cannot be compared and for a
+/// processor that the engine does not have,
 /// [`LabError::Interrupted`] if nothing had ended, and what the builds can fail with.
 pub fn run(home: &Home, options: &Options, watcher: &dyn Watcher) -> Result<Report, LabError> {
     assert!(options.repetitions > 0, "a report is of something");
     check_kernels(&options.kernels)?;
+    check_processor(options.engine, options.processor)?;
     let tests = chosen(selftests::list(home)?, &options.names)?;
     let out = std::path::absolute(&options.out)
         .map_err(|error| LabError::io("find", &options.out, error))?
@@ -92,6 +96,7 @@ pub fn run(home: &Home, options: &Options, watcher: &dyn Watcher) -> Result<Repo
     let jobs = jobs(&kernels, options);
     let hosts = Hosts {
         engine: &engine,
+        processor: options.processor,
         archive: &archive,
         tests: &tests,
         arguments: &options.arguments,
@@ -112,7 +117,12 @@ pub fn run(home: &Home, options: &Options, watcher: &dyn Watcher) -> Result<Repo
         let (begun, all) = (runs.len(), jobs.len());
         format!("interrupted: {begun} of {all} runs had begun, and what had ended of them counts")
     });
-    let known = (options.engine.name(), engine.version());
+    let processor = options.processor.name();
+    let version = match processor {
+        Some(name) => format!("{}, {name}", engine.version()),
+        None => engine.version(),
+    };
+    let known = (options.engine.name(), version);
     let names: Vec<(String, bool)> = tests
         .iter()
         .map(|test| (test.name.clone(), test.own))
@@ -164,6 +174,16 @@ fn check_kernels(kernels: &[Build]) -> Result<(), LabError> {
         name(Series::Stock, stock),
         name(Series::Stock, patched),
     )))
+}
+
+fn check_processor(engine: EngineKind, processor: Processor) -> Result<(), LabError> {
+    match processor.name() {
+        Some(name) if !engine.has(processor) => Err(LabError::Selftest(format!(
+            "the engine {} has no processor `{name}`; use --engine bochs, or leave --cpu out",
+            engine.name()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn chosen(all: Vec<Selftest>, names: &[String]) -> Result<Vec<Selftest>, LabError> {
@@ -222,9 +242,21 @@ fn plan(tests: &[Selftest], arguments: &[String], seed: u64) -> HostPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::{bochs, qemu};
 
     fn build(series: Series, flavor: Flavor) -> Build {
         Build { series, flavor }
+    }
+
+    #[test]
+    fn a_processor_that_an_engine_lacks_is_refused_and_the_engine_that_has_it_named() {
+        for processor in [Processor::Apicv, Processor::Amd] {
+            assert!(check_processor(bochs::KIND, processor).is_ok());
+            let refused = check_processor(qemu::KIND, processor);
+            let said = refused.unwrap_err().to_string();
+            assert!(said.contains("use --engine bochs"), "{said}");
+        }
+        assert!(check_processor(qemu::KIND, Processor::Usual).is_ok());
     }
 
     #[test]

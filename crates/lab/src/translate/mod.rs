@@ -15,7 +15,7 @@ use steady_scenario::{
 
 use crate::artifact::kernel::Series;
 use crate::chance::Chance;
-use crate::engine::{Engine, EngineKind};
+use crate::engine::{Engine, EngineKind, Processor};
 use crate::error::LabError;
 use crate::image::tree::HostNeeds;
 
@@ -67,7 +67,7 @@ pub fn check(scenario: &Scenario, kind: EngineKind, variants: &[&Variant]) -> Re
             let limit = "only steady-vmm tells of ones that are not; use vmm = \"steady\"";
             return beyond(what, limit.to_owned());
         }
-        if variant.switches.apicv && !kind.has_apicv() {
+        if variant.switches.apicv && !kind.has(Processor::Apicv) {
             let what = format!("the processor with APICv of variant {}", variant.name);
             let limit = format!(
                 "the engine {} has none; use --engine bochs, or leave the variant out",
