@@ -108,7 +108,8 @@ struct corpus_sum corpus_make(const char *directory, uint64_t files, uint64_t by
 
 			corpus_remove(directory, number + 1);
 			rmdir(directory);
-			fail(EXIT_FAULT, "writing '%s': %s; lower --files or name another --directory",
+			fail(EXIT_FAULT,
+			     "writing '%s': %s; lower --files or name another --directory",
 			     path, strerror(error));
 		}
 	}

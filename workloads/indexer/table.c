@@ -133,8 +133,8 @@ struct corpus_sum table_write(struct table *table, const char *path)
 		fputc('\n', file);
 	}
 	if (ferror(file) | fclose(file))
-		fail(EXIT_FAULT, "writing '%s': %s; lower --files or name another --directory", path,
-		     strerror(errno));
+		fail(EXIT_FAULT, "writing '%s': %s; lower --files or name another --directory",
+		     path, strerror(errno));
 	table->words_used = 0;
 	table->places_used = 0;
 	memset(table->slots, 0xff, (table->slots_mask + 1) * sizeof(*table->slots));

@@ -10,7 +10,7 @@ use steady_random::{Stream, named};
 type Program = (&'static str, &'static [&'static str], bool);
 
 /// What a measured VM may run.
-const MEASURED: [Program; 10] = [
+const MEASURED: [Program; 11] = [
     (
         "shootdown",
         &["--targets", "1", "--operations", "60"],

@@ -33,12 +33,21 @@ fn read_lists(folder: &Path) -> (Index, u64) {
     let (mut index, mut lists) = (Index::new(), 0);
     for entry in fs::read_dir(folder).expect("the folder") {
         let path = entry.expect("an entry").path();
-        if !path.file_name().unwrap().to_str().unwrap().starts_with("list-") {
+        if !path
+            .file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .starts_with("list-")
+        {
             continue;
         }
         lists += 1;
         let text = fs::read_to_string(&path).expect("a list");
-        let words: Vec<&str> = text.lines().map(|line| line.split(' ').next().unwrap()).collect();
+        let words: Vec<&str> = text
+            .lines()
+            .map(|line| line.split(' ').next().unwrap())
+            .collect();
         assert!(words.is_sorted_by(|one, next| one < next), "{path:?}");
         for line in text.lines() {
             let (word, places) = line.split_once(' ').expect("places");
@@ -59,7 +68,14 @@ fn indexer_lists_each_place_of_each_word_once() {
     for (processes, places) in [("1", "8192"), ("3", "300")] {
         let folder = tempfile::tempdir().expect("a directory");
         let directory = folder.path().to_str().expect("UTF-8");
-        let args = ["--processes", processes, "--places", places, "--files", "12"];
+        let args = [
+            "--processes",
+            processes,
+            "--places",
+            places,
+            "--files",
+            "12",
+        ];
         let kept = ["--file-kib", "4", "--keep", "yes", "--directory", directory];
         let report = run("indexer", &[&args[..], &kept].concat());
         let made = made_in(folder.path());
