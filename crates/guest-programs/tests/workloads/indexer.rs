@@ -29,7 +29,7 @@ fn read_files(folder: &Path, files: u64) -> Index {
 }
 
 /// What all lists hold; each must be sorted, with each word once.
-fn read_lists(folder: &Path) -> (Index, u64) {
+fn read_lists(folder: &Path) -> (Index, i64) {
     let (mut index, mut lists) = (Index::new(), 0);
     for entry in fs::read_dir(folder).expect("the folder") {
         let path = entry.expect("an entry").path();
@@ -84,7 +84,7 @@ fn indexer_lists_each_place_of_each_word_once() {
         let values = values(&report);
         assert_eq!(values["indexer.lists"], lists);
         let words: usize = index.values().map(Vec::len).sum();
-        assert_eq!(values["indexer.words"], words as u64);
+        assert_eq!(usize::try_from(values["indexer.words"]), Ok(words));
         assert_eq!(report.distributions[0].count(), 12);
     }
 }
