@@ -35,9 +35,9 @@ fn read_lists(folder: &Path) -> (Index, i64) {
         let path = entry.expect("an entry").path();
         if !path
             .file_name()
-            .unwrap()
+            .expect("it is there")
             .to_str()
-            .unwrap()
+            .expect("it is there")
             .starts_with("list-")
         {
             continue;
@@ -46,14 +46,17 @@ fn read_lists(folder: &Path) -> (Index, i64) {
         let text = fs::read_to_string(&path).expect("a list");
         let words: Vec<&str> = text
             .lines()
-            .map(|line| line.split(' ').next().unwrap())
+            .map(|line| line.split(' ').next().expect("it is there"))
             .collect();
         assert!(words.is_sorted_by(|one, next| one < next), "{path:?}");
         for line in text.lines() {
             let (word, places) = line.split_once(' ').expect("places");
             let places = places.split(' ').map(|place| {
                 let (number, at) = place.split_once(':').expect("FILE:POSITION");
-                (number.parse().unwrap(), at.parse().unwrap())
+                (
+                    number.parse().expect("it is there"),
+                    at.parse().expect("it is there"),
+                )
             });
             index.entry(word.to_owned()).or_default().extend(places);
         }
@@ -94,7 +97,7 @@ fn indexer_leaves_nothing_behind_whatever_its_end() {
     let folder = tempfile::tempdir().expect("a directory");
     let directory = folder.path().to_str().expect("UTF-8");
     run("indexer", &["--files", "5", "--directory", directory]);
-    assert_eq!(fs::read_dir(directory).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(directory).expect("it is there").count(), 0);
     // A file that is larger than the process may make ends it.
     let ended = Command::new("sh")
         .args(["-c", "ulimit -f 8; trap '' XFSZ; exec \"$@\"", "sh"])
@@ -104,5 +107,5 @@ fn indexer_leaves_nothing_behind_whatever_its_end() {
         .expect("sh runs");
     assert_eq!(ended.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&ended.stderr).contains("File too large"));
-    assert_eq!(fs::read_dir(directory).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(directory).expect("it is there").count(), 0);
 }
