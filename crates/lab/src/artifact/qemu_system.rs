@@ -2,6 +2,9 @@
 //! The qemu-system-x86_64 that hosts run in: this release's source package with the patches of
 //! `lab/qemu`, or the packaged one.
 //!
+//! The compiled one is a VMM with KVM too, and has the patches of `linux/qemu`, which name the
+//! remedies' feature bits: `linux/qemu/try` runs it inside an emulated host.
+//!
 //! The packaged one loses guests and hosts: threads of other processors undo what VMRUN and #VMEXIT
 //! change of the first one's flags. Where it cannot be compiled it is used all the same, and said
 //! to be.
@@ -23,11 +26,12 @@ const STEP_LIMIT: Duration = Duration::from_secs(5 * 60);
 const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
 /// Steps of a build, for the progress bar only.
 const STEPS: u64 = 1200;
-/// The machine `q35` and what the lab puts into it; no other accelerator, display or network.
-const CONFIGURE: [&str; 13] = [
+/// The machines `q35` and `microvm` and what the lab puts into them; no display, no network.
+const CONFIGURE: [&str; 14] = [
     "--target-list=x86_64-softmmu",
     "--without-default-features",
     "--enable-tcg",
+    "--enable-kvm",
     "--without-default-devices",
     "--with-devices-x86_64=steady",
     "--enable-fdt=system",
@@ -41,7 +45,9 @@ const CONFIGURE: [&str; 13] = [
     "--firmwarepath=/usr/share/qemu:/usr/share/seabios",
 ];
 /// Devices beside those that the machine needs itself.
-const DEVICES: &str = "CONFIG_Q35=y\nCONFIG_ISA_DEBUG=y\n";
+const DEVICES: &str = "CONFIG_Q35=y\nCONFIG_MICROVM=y\nCONFIG_ISA_DEBUG=y\n";
+/// Folders of patches, in the order in which they are applied; in each is a folder a version.
+const PATCHES: [&str; 2] = ["lab/qemu", "linux/qemu"];
 
 /// A qemu-system-x86_64 that can be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +89,11 @@ fn version_of(program: &Path) -> String {
 
 /// Our patches, whatever version they are for, in the order of their names.
 fn patches(home: &Home) -> Vec<PathBuf> {
-    files_below(&home.project.join("lab/qemu")).unwrap_or_default()
+    let below = |folder| files_below(&home.project.join(folder)).unwrap_or_default();
+    let files = PATCHES.into_iter().flat_map(below);
+    files
+        .filter(|file| file.extension().is_some_and(|end| end == "patch"))
+        .collect()
 }
 
 /// The name of the compiled one in the cache. The packaged one's version stands for the source's,
@@ -211,14 +221,18 @@ fn patch(home: &Home, work: &Path, tree: &Path) -> Result<(), LabError> {
         .take(2)
         .collect::<Vec<_>>()
         .join(".");
-    let patches = files_below(&home.project.join("lab/qemu").join(&series))?;
-    if patches.is_empty() {
-        return Err(LabError::Build {
-            what: "patching QEMU".into(),
-            status: format!("lab/qemu has no patches for version {series}"),
-            log: file,
-            last: String::new(),
-        });
+    let mut patches = Vec::new();
+    for folder in PATCHES {
+        let found = files_below(&home.project.join(folder).join(&series))?;
+        if found.is_empty() {
+            return Err(LabError::Build {
+                what: "patching QEMU".into(),
+                status: format!("{folder} has no patches for version {series}"),
+                log: file,
+                last: String::new(),
+            });
+        }
+        patches.extend(found);
     }
     for patch in patches {
         let words = ["patch", "--force", "-p1", "-i"].map(OsStr::new);
@@ -231,6 +245,8 @@ fn patch(home: &Home, work: &Path, tree: &Path) -> Result<(), LabError> {
 
 #[cfg(test)]
 mod tests {
+    use steady_remedies::{Registry, VmmDuty};
+
     use super::*;
 
     fn tree_of(version: &str) -> (tempfile::TempDir, Home) {
@@ -265,9 +281,33 @@ mod tests {
         let names: Vec<String> = patches(&home)
             .iter()
             .map(|path| path.display().to_string())
-            .filter(|path| path.contains("/0001-"))
+            .filter(|path| path.contains("/lab/qemu/") && path.contains("/0001-"))
             .collect();
         assert_eq!(names.len(), 2, "of Debian 12 and of 13: {names:?}");
         assert!(names[0].contains("/10.0/") && names[1].contains("/7.2/"));
+    }
+
+    #[test]
+    fn each_version_names_the_bit_of_each_remedy_that_a_vmm_must_show() {
+        let (_place, home) = tree_of("");
+        let asked: Vec<&str> = Registry::default()
+            .shipped()
+            .filter(|remedy| remedy.vmm == VmmDuty::ShowFeatureBit)
+            .map(|remedy| remedy.name)
+            .collect();
+        assert!(asked.contains(&"shoot4u"), "{asked:?}");
+        for version in ["7.2", "10.0"] {
+            let folder = format!("/linux/qemu/{version}/");
+            let text: String = patches(&home)
+                .iter()
+                .filter(|path| path.to_string_lossy().contains(&folder))
+                .map(|path| fs::read_to_string(path).unwrap())
+                .collect();
+            for name in &asked {
+                let named = format!("\"kvm-{name}\"");
+                let adds = |line: &str| line.starts_with('+') && line.contains(&named);
+                assert!(text.lines().any(adds), "{version}: {named}");
+            }
+        }
     }
 }
