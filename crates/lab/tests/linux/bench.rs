@@ -56,7 +56,7 @@ impl Bench {
         };
         bench.write("tree/Makefile", "VERSION = 6\nPATCHLEVEL = 12\n");
         bench.write("tree/a.c", &numbered(&[]));
-        for script in ["apply", "format-patch", "lib.sh"] {
+        for script in ["apply", "deb", "format-patch", "lib.sh"] {
             let to = bench.path("linux").join(script);
             fs::create_dir_all(to.parent().unwrap()).unwrap();
             fs::copy(real_linux().join(script), to).unwrap();
@@ -102,6 +102,7 @@ impl Bench {
     pub fn run(&self, script: &str, words: &[&str]) -> Output {
         Command::new(self.path("linux").join(script))
             .args(words)
+            .env("STEADY_CACHE", self.path("cache"))
             .current_dir(self.place.path())
             .output()
             .unwrap()

@@ -5,6 +5,7 @@
 
 mod apply;
 mod bench;
+mod deb;
 mod format_patch;
 mod keys;
 mod lists;
