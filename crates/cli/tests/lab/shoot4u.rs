@@ -81,10 +81,9 @@ fn a_guest_that_is_told_of_dedicated_pcpus_interrupts_and_asks_no_host() {
 #[test]
 fn beside_another_vm_a_shootdown_takes_a_twentieth_of_its_time_with_ipis() {
     let place = Place::beside();
-    let scenario = "scenarios/papers/shoot4u-table1.toml";
-    let result = place.raced(scenario, &["ipi-2vm", "deferred-2vm"]);
+    let result = place.raced("scenarios/two-vms.toml", &["ipi", "shoot4u"]);
     let mean_ns = |variant| metric(&result, variant, "shootdown", "shootdown.latency.mean");
-    let (ipi_ns, deferred_ns) = (mean_ns("ipi-2vm"), mean_ns("deferred-2vm"));
+    let (ipi_ns, deferred_ns) = (mean_ns("ipi"), mean_ns("shoot4u"));
     assert!(
         ipi_ns >= 20 * deferred_ns,
         "{ipi_ns} ns against {deferred_ns} ns"

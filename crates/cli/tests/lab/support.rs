@@ -103,6 +103,16 @@ impl Place {
         self.result(name, "bochs")
     }
 
+    /// The same with one text of the scenario replaced by another wherever it is.
+    pub fn raced_with(&self, scenario: &str, [from, to]: [&str; 2], variants: &[&str]) -> Value {
+        let shipped = project().join(scenario);
+        let text = std::fs::read_to_string(&shipped).unwrap();
+        assert!(text.contains(from), "{scenario} has no {from}");
+        let path = self.path(shipped.file_name().unwrap().to_str().unwrap());
+        std::fs::write(&path, text.replace(from, to)).unwrap();
+        self.raced(path.to_str().unwrap(), variants)
+    }
+
     /// The value at `out/<scenario>/<engine>/result.json`.
     pub fn result(&self, scenario: &str, engine: &str) -> Value {
         let path = self
