@@ -281,7 +281,7 @@ Examples:
   steady selftest --kernel stock-debug --kernel debug
   steady selftest --kernel patched kvm_pv_test steal_time
   steady selftest --kernel patched xapic_ipi_test -- -s 10
-  steady selftest --engine bochs --cpu amd --kernel patched shoot4u_host_test
+  steady selftest --engine bochs --cpu amd --kernel patched kvm_pv_test
   steady selftest --suite kvm-unit-tests ~/src/kvm-unit-tests --engine bochs
   steady selftest --suite kvm-unit-tests ~/src/kvm-unit-tests smptest apic pcid-enabled")]
 pub struct Selftest {
