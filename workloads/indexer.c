@@ -158,22 +158,6 @@ static void process_body(uint64_t process)
 	write_list(table, result, process);
 }
 
-static void start(uint64_t process)
-{
-	pid_t parent = getpid(), child = fork();
-
-	if (child < 0)
-		fail(EXIT_FAULT, "starting process %" PRIu64 ": %s", process, strerror(errno));
-	if (child)
-		return;
-	/* None outlives the one that counts. */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
-		_exit(EXIT_FAULT);
-	pin_self(cpus.id[process % cpus.count]);
-	process_body(process);
-	_exit(EXIT_SUCCESS);
-}
-
 static void remove_files(void)
 {
 	char path[4200];
@@ -188,6 +172,27 @@ static void remove_files(void)
 			unlink(path);
 		}
 	rmdir(directory);
+}
+
+static void start(uint64_t process)
+{
+	pid_t parent = getpid(), child = fork();
+
+	if (child < 0) {
+		int error = errno;
+
+		remove_files();
+		fail(EXIT_FAULT, "starting process %" PRIu64 ": %s; lower --processes", process,
+		     strerror(error));
+	}
+	if (child)
+		return;
+	/* None outlives the one that counts. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
+		_exit(EXIT_FAULT);
+	pin_self(cpus.id[process % cpus.count]);
+	process_body(process);
+	_exit(EXIT_SUCCESS);
 }
 
 static void wait_for_all(void)

@@ -33,20 +33,15 @@ fn read_lists(folder: &Path) -> (Index, i64) {
     let (mut index, mut lists) = (Index::new(), 0);
     for entry in fs::read_dir(folder).expect("the folder") {
         let path = entry.expect("an entry").path();
-        if !path
-            .file_name()
-            .expect("it is there")
-            .to_str()
-            .expect("it is there")
-            .starts_with("list-")
-        {
+        let name = path.file_name().and_then(|name| name.to_str());
+        if !name.is_some_and(|name| name.starts_with("list-")) {
             continue;
         }
         lists += 1;
         let text = fs::read_to_string(&path).expect("a list");
         let words: Vec<&str> = text
             .lines()
-            .map(|line| line.split(' ').next().expect("it is there"))
+            .map(|line| line.split(' ').next().expect("a word"))
             .collect();
         assert!(words.is_sorted_by(|one, next| one < next), "{path:?}");
         for line in text.lines() {
@@ -54,8 +49,8 @@ fn read_lists(folder: &Path) -> (Index, i64) {
             let places = places.split(' ').map(|place| {
                 let (number, at) = place.split_once(':').expect("FILE:POSITION");
                 (
-                    number.parse().expect("it is there"),
-                    at.parse().expect("it is there"),
+                    number.parse().expect("a file's number"),
+                    at.parse().expect("a position"),
                 )
             });
             index.entry(word.to_owned()).or_default().extend(places);
@@ -97,7 +92,7 @@ fn indexer_leaves_nothing_behind_whatever_its_end() {
     let folder = tempfile::tempdir().expect("a directory");
     let directory = folder.path().to_str().expect("UTF-8");
     run("indexer", &["--files", "5", "--directory", directory]);
-    assert_eq!(fs::read_dir(directory).expect("it is there").count(), 0);
+    assert_eq!(fs::read_dir(directory).expect("the directory").count(), 0);
     // A file that is larger than the process may make ends it.
     let ended = Command::new("sh")
         .args(["-c", "ulimit -f 8; trap '' XFSZ; exec \"$@\"", "sh"])
@@ -107,5 +102,5 @@ fn indexer_leaves_nothing_behind_whatever_its_end() {
         .expect("sh runs");
     assert_eq!(ended.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&ended.stderr).contains("File too large"));
-    assert_eq!(fs::read_dir(directory).expect("it is there").count(), 0);
+    assert_eq!(fs::read_dir(directory).expect("the directory").count(), 0);
 }
