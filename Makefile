@@ -24,9 +24,10 @@ build: setup
 evaluate: setup
 	@OUT='$(OUT)' setup/evaluate
 
+# What is compiled once and whole needs no parts to be compiled again from.
 test: build
 	@$(STEADY) build
-	@cargo test --workspace --locked
+	@CARGO_INCREMENTAL=0 cargo test --workspace --locked
 
 catch: build
 	@OUT='$(OUT)' setup/catch
