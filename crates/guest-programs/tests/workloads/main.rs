@@ -164,28 +164,27 @@ fn histograms_have_the_layout_of_the_recorder_in_rust() {
 #[test]
 fn the_time_stamp_counter_runs_at_the_rate_of_the_clock() {
     needs_two_cpus();
-    let [monotonic, tsc] = ["monotonic", "tsc"].map(|clock| {
-        // Pauses end by the chosen clock, and the whole is timed by the monotonic one. The seed
-        // makes the pauses the same; they are long, so that other programs' time slices weigh
-        // little.
-        let args = [
-            "--operations",
-            "4",
-            "--warmup",
-            "0",
-            "--local-operations",
-            "0",
+    // Pauses end by the chosen clock, and the whole is timed by the monotonic one. The seed makes
+    // the pauses the same; they are long, so that other programs' time slices weigh little.
+    let time_ns = |clock: &str| {
+        let args = "--operations 4 --warmup 0 --local-operations 0 --pause-us 150000 --clock";
+        let words: Vec<&str> = args.split(' ').chain([clock]).collect();
+        values(&run("shootdown", &words))["shootdown.time"]
+    };
+    // A busy machine adds to each of the two, so the least that was seen is told apart; a wrong
+    // rate is wrong every time.
+    let mut least = [i64::MAX; 2];
+    for _ in 0..8 {
+        least = [
+            least[0].min(time_ns("monotonic")),
+            least[1].min(time_ns("tsc")),
         ];
-        let report = run(
-            "shootdown",
-            &[&args[..], &["--pause-us", "150000", "--clock", clock]].concat(),
-        );
-        values(&report)["shootdown.time"]
-    });
-    assert!(
-        tsc * 10 > monotonic * 7 && monotonic * 10 > tsc * 7,
-        "the same pauses took {monotonic} ns by the clock and {tsc} ns by the counter"
-    );
+        let [monotonic, tsc] = least;
+        if tsc * 10 > monotonic * 7 && monotonic * 10 > tsc * 7 {
+            return;
+        }
+    }
+    panic!("the same pauses took {least:?} ns at least by the clock and by the counter");
 }
 
 #[test]
