@@ -15,9 +15,9 @@ use super::STEP_LIMIT;
 
 const PACKAGE_TARBALL: &str = "/usr/src/linux-source-6.12.tar.xz";
 
-/// What no kernel or selftest of the lab is compiled from: two thirds of the tree, to be written and
-/// taken away again. Kconfig and makefiles of all drivers are read. Most of the manual is of devices
-/// that no PC has; hooks change some of the rest.
+/// What no kernel or selftest of the lab is compiled from: two thirds of the tree, to be written
+/// and taken away again. Kconfig and makefiles of all drivers are read. Most of the manual is of
+/// devices that no PC has; hooks change some of the rest.
 const LEFT_OUT: [&str; 21] = [
     "Documentation/devicetree/*",
     "arch/arm/*.*",
