@@ -15,8 +15,9 @@
  * count as idle, had woken the CPU, and before it was out of its idle loop:
  * "ticks.given_off" is how far both are from what is expected. "ticks.always"
  * are those of a guest with nohz=off, which handles them in idle, too, of all
- * the time. Without root, whose /proc/timer_list is, there is only how late
- * timers are.
+ * the time. "ticks.stolen" is for how long CPUs stood ready and had no pCPU, to
+ * 10 ms: they can have had no ticks then. Without root, whose
+ * /proc/timer_list is, there is only how late timers are.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -31,6 +32,7 @@
 #include "report.h"
 #include "talk.h"
 #include "threads.h"
+#include "ticks/stolen.h"
 #include "ticks/timerlist.h"
 
 #define WAIT_FOR_OTHERS_MS 10000
@@ -236,7 +238,9 @@ static void print_report(const struct timerlist *before, const struct timerlist 
 int main(int argc, char **argv)
 {
 	static struct timerlist before, after;
+	uint64_t stolen_before_ns, stolen_after_ns;
 	static struct cpus cpus;
+	bool stolen;
 
 	cpus_read(&cpus);
 	read_options(argc, argv, &cpus);
@@ -246,9 +250,13 @@ int main(int argc, char **argv)
 		workers[index].thread = start_pinned(cpus.id[index], worker_body, &workers[index]);
 	}
 	gate_open(&gate, (unsigned int)settings.threads);
+	stolen = stolen_read(&stolen_before_ns);
 	timerlist_read(&before);
 	sleep_until(before.at_ns + settings.milliseconds * NS_PER_MS);
 	timerlist_read(&after);
+	if (stolen && stolen_read(&stolen_after_ns))
+		report_metric("ticks.stolen", "ns", BETTER_NEUTRAL,
+			      stolen_after_ns - stolen_before_ns);
 	atomic_store(&stop, true);
 	for (uint64_t index = 0; index < settings.threads; index++)
 		join(workers[index].thread);

@@ -94,6 +94,10 @@ pub struct VmPlan {
     pub cpu_max_us: Option<(u32, u32)>,
     /// Size of the virtio disk in MiB, if there is one.
     pub disk_mib: Option<u32>,
+    /// Path of the guest's kernel in the host, where it is not the host's own kernel. Left out of
+    /// the JSON where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
     /// Words added to the guest kernel's command line.
     pub cmdline: String,
     /// How long the host waits before it starts the VM, in microseconds: a draw of the run's seed.

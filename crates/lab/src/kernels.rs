@@ -4,14 +4,14 @@
 //! Most races need one, the patched kernel. A variant may choose the stock one, to show what the
 //! patched one costs when everything is off.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
 use steady_measures::sha256_hex;
 
-use crate::artifact::kernel::{self, Build, Choice, Kernel, Series};
+use crate::artifact::kernel::{self, Build, Choice, Flavor, Kernel, Series};
 use crate::artifact::programs::Programs;
 use crate::error::LabError;
 use crate::home::Home;
@@ -28,7 +28,9 @@ pub struct Booted {
     pub symbols: Symbols,
     /// Whether it checks itself.
     pub checks_itself: bool,
-    /// The host's archive; kernel and guests' archive are in it for the VMMs.
+    /// The kernels of guests that do not boot this one, with their symbols.
+    pub others: BTreeMap<Flavor, (Kernel, Symbols)>,
+    /// The host's archive; kernels and guests' archive are in it for the VMMs.
     pub archive: Vec<u8>,
 }
 
@@ -39,18 +41,36 @@ impl Booted {
     /// [`LabError::Program`] for what is not installed, [`LabError::Io`].
     pub fn new(
         kernel: Kernel,
+        others: BTreeMap<Flavor, Kernel>,
         ours: &Programs,
         guest: &[u8],
         needs: &HostNeeds,
     ) -> Result<Self, LabError> {
-        let archive = tree::host(ours, &kernel, guest, needs)?;
+        let archive = tree::host(ours, &kernel, &others, guest, needs)?;
         let symbols = Symbols::load(&kernel.system_map)?;
+        let with_symbols = |(flavor, other): (Flavor, Kernel)| {
+            let symbols = Symbols::load(&other.system_map)?;
+            Ok((flavor, (other, symbols)))
+        };
+        let others = others.into_iter().map(with_symbols);
         Ok(Self {
             checks_itself: kernel.checks_itself()?,
+            others: others.collect::<Result<_, LabError>>()?,
             kernel,
             symbols,
             archive,
         })
+    }
+
+    /// The symbols of the kernel that a guest boots; `None` is the host's.
+    pub fn symbols_of(&self, guest: Option<Flavor>) -> &Symbols {
+        match guest {
+            None => &self.symbols,
+            Some(flavor) => {
+                let (_, symbols) = self.others.get(&flavor).expect("each VM's kernel is there");
+                symbols
+            }
+        }
     }
 
     /// What the measures depend on of this kernel, for the result's configuration. The patched
@@ -68,7 +88,7 @@ impl Booted {
             Series::Patched => ("kernel", "image_sha256"),
             Series::Stock => ("kernel.stock", "image.stock_sha256"),
         };
-        Ok(BTreeMap::from([
+        let mut config = BTreeMap::from([
             (format!("{kernel}.release"), self.kernel.release.clone()),
             (
                 format!("{kernel}.image_sha256"),
@@ -79,8 +99,30 @@ impl Booted {
                 digest(&self.kernel.config)?,
             ),
             (image.to_owned(), sha256_hex(&self.archive)),
-        ]))
+        ]);
+        for (flavor, (other, _)) in &self.others {
+            let key = format!("{kernel}.guest.{}.image_sha256", flavor.name());
+            config.insert(key, digest(&other.image)?);
+        }
+        Ok(config)
     }
+}
+
+/// The kernels of guests that boot another one than their host, each in its configuration.
+///
+/// # Errors
+/// What a build can fail with.
+pub fn ensure_others(
+    home: &Home,
+    series: Series,
+    flavors: &BTreeSet<Flavor>,
+    watcher: &dyn Watcher,
+) -> Result<BTreeMap<Flavor, Kernel>, LabError> {
+    let built = |&flavor: &Flavor| {
+        let kernel = kernel::ensure(home, Build { series, flavor }, watcher)?;
+        Ok((flavor, kernel))
+    };
+    flavors.iter().map(built).collect()
 }
 
 /// The kernels of these series, built if they are not in the cache; where the user gives one, it is
@@ -129,6 +171,7 @@ mod tests {
                 system_map,
             },
             checks_itself: false,
+            others: BTreeMap::new(),
             archive: b"archive".to_vec(),
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use steady_agent::plan::PLAN_PATH;
 use steady_race::{Info, Job, Options, Outcome, Prepared, Refusal, Trouble};
-use steady_scenario::{Scenario, Variant, Word};
+use steady_scenario::{Scenario, Variant, Vm, Word};
 
 use crate::artifact::kernel::{Choice, Series};
 use crate::artifact::programs;
@@ -113,6 +113,7 @@ impl<'a> Hosts<'a> {
         let series = variants.iter().map(|variant| translate::series_of(variant));
         let choice = kernel_of(options)?;
         let found = kernels::ensure(home, &choice, series, watcher)?;
+        let flavors = translate::flavors(scenario, variants);
         let ours = programs::ensure(home, watcher)?;
         engine.calibrate(&ours.agent)?;
         let guest = tree::guest(&ours, &wanted)?;
@@ -129,7 +130,8 @@ impl<'a> Hosts<'a> {
         }
         let mut kernels = BTreeMap::new();
         for (series, kernel) in found {
-            let booted = Booted::new(kernel, &ours, &guest, &needs)?;
+            let others = kernels::ensure_others(home, series, &flavors, watcher)?;
+            let booted = Booted::new(kernel, others, &ours, &guest, &needs)?;
             translate::check_memory(scenario, guest.len(), booted.archive.len())?;
             config.extend(booted.config(series)?);
             kernels.insert(series, booted);
@@ -191,9 +193,11 @@ impl<'a> Hosts<'a> {
     fn measured(&self, job: &Job<'_>, step: &dyn Fn(&str)) -> Result<Outcome, Failed> {
         let booted = &self.kernels[&translate::series_of(job.variant)];
         let transcript = self.emulate(job, booted, step)?;
+        let of_vm = |vm: &Vm| (vm.name.clone(), booted.symbols_of(translate::flavor_of(vm)));
+        let symbols = self.scenario.vms_of(job.variant).map(of_vm).collect();
         let context = assemble::Context {
             scenario: self.scenario,
-            symbols: &booted.symbols,
+            symbols: &symbols,
             wall_clock: self.engine.kind().wall_clock(),
             result_directory: job.result_directory,
             run_directory: job.directory,

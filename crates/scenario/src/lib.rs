@@ -37,4 +37,6 @@ pub use load::{LoadError, Noted};
 pub use model::{Host, Measure, Paper, Pv, Scenario, Switches, UnknownVariant, Vm, Workload};
 pub use program::{Origin, PROGRAMS, Program};
 pub use variant::{Chosen, Variant, VmChange};
-pub use words::{Cgroup, Collect, Dedicated, Hypervisor, Kernel, PvFeature, Vmm, Word};
+pub use words::{
+    Cgroup, Collect, Dedicated, GuestKernel, Hypervisor, Kernel, PvFeature, Vmm, Word,
+};

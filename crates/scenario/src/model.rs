@@ -9,7 +9,7 @@ use steady_nearest::nearest;
 
 use crate::program::Program;
 use crate::variant::Variant;
-use crate::words::{Cgroup, Collect, Dedicated, PvFeature, Vmm, Word};
+use crate::words::{Cgroup, Collect, Dedicated, GuestKernel, PvFeature, Vmm, Word};
 
 /// What is run and what is measured.
 ///
@@ -83,6 +83,9 @@ pub struct Vm {
     pub cpu_period_us: Option<u32>,
     /// Size of the virtio disk in MiB, ext4 on `/data`; `None`: no disk.
     pub disk_mib: Option<u32>,
+    /// The kernel that its guest boots; left out of the canonical form where it is its host's.
+    #[serde(skip_serializing_if = "GuestKernel::is_host")]
+    pub kernel: GuestKernel,
     /// Words added to the guest kernel's command line; may be empty.
     pub guest_cmdline: String,
     /// Whether the VM is load only: its one workload runs until the measured VMs are done.

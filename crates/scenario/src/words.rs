@@ -57,6 +57,29 @@ words! {
 }
 
 words! {
+    /// The configuration of the kernel that one VM's guest boots.
+    GuestKernel, "kernel of a guest";
+    /// The kernel of its host.
+    Host = "host",
+    /// Ticks at 100 Hz.
+    Hz100 = "hz-100",
+    /// Ticks at 300 Hz.
+    Hz300 = "hz-300",
+    /// Ticks at 1000 Hz.
+    Hz1000 = "hz-1000",
+    /// Without a tick on CPUs that `nohz_full=` names, where one task runs.
+    NohzFull = "nohz-full",
+}
+
+impl GuestKernel {
+    /// Whether it is the host's.
+    #[must_use]
+    pub fn is_host(&self) -> bool {
+        *self == Self::Host
+    }
+}
+
+words! {
     /// The program that runs the VMs on the emulated host.
     Vmm, "vmm";
     /// This project's own small VMM.

@@ -11,8 +11,9 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use steady_remedies::{Registry, Remedy};
 use steady_scenario::{
-    Cgroup, Chosen, Collect, Dedicated, HOST_RESERVE_MIB, Host, Hypervisor, Kernel, Measure,
-    PROGRAMS, Program, Pv, SCHEMA, Scenario, Switches, Variant, Vm, VmChange, Vmm, Word, Workload,
+    Cgroup, Chosen, Collect, Dedicated, GuestKernel, HOST_RESERVE_MIB, Host, Hypervisor, Kernel,
+    Measure, PROGRAMS, Program, Pv, SCHEMA, Scenario, Switches, Variant, Vm, VmChange, Vmm, Word,
+    Workload,
 };
 
 use common::BASE;
@@ -49,12 +50,13 @@ fn vm(name: String, pcpus: u32, background: bool) -> impl Strategy<Value = Vm> {
     let pins = of(vec(0..pcpus, 1..9));
     let sizes = (1_u32..=1024, 16_u32..=4096, 8_u32..=65_536, any::<bool>());
     let limit = of((1_000_u32..=1_000_000_000, of(1_000_u32..=1_000_000)));
+    let seen = (cmdline(), pv(), select(GuestKernel::ALL));
     let placement = (select(Cgroup::ALL), 1_u32..=10_000, pins, limit);
-    (sizes, placement, (cmdline(), pv()), workloads).prop_map(
+    (sizes, placement, seen, workloads).prop_map(
         move |(
             (vcpus, memory_mib, disk_mib, disk),
             (cgroup, weight, pin, limit),
-            (words, pv),
+            (words, pv, kernel),
             workloads,
         )| {
             let limit = limit.filter(|_| cgroup != Cgroup::None);
@@ -70,6 +72,7 @@ fn vm(name: String, pcpus: u32, background: bool) -> impl Strategy<Value = Vm> {
                 cpu_quota_us: limit.map(|(quota, _)| quota),
                 cpu_period_us: limit.and_then(|(_, period)| period),
                 disk_mib: disk.then_some(disk_mib),
+                kernel,
                 guest_cmdline: words,
                 background,
                 pv,

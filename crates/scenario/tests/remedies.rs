@@ -3,7 +3,7 @@
 
 mod common;
 
-use steady_scenario::{Hypervisor, PvFeature, Scenario, Word};
+use steady_scenario::{GuestKernel, Hypervisor, PvFeature, Scenario, Word};
 
 use common::{check, edited, problems};
 
@@ -164,6 +164,17 @@ fn the_hypervisor_is_kvm_unless_said_and_then_not_in_the_canonical_form() {
             .to_toml_resolved()
             .contains("hypervisor = \"hyper-v\"")
     );
+}
+
+#[test]
+fn a_guest_boots_its_hosts_kernel_unless_said_and_then_it_is_not_in_the_canonical_form() {
+    let of = |kernel: &str| parse(&edited(&[("pin = [0, 1]", kernel)]));
+    let (written, left_out) = (of("kernel = \"host\""), of(""));
+    assert_eq!(written.digest(), left_out.digest());
+    let other = of("kernel = \"hz-1000\"");
+    assert_eq!(other.vms[0].kernel, GuestKernel::Hz1000);
+    assert_ne!(other.digest(), left_out.digest());
+    assert!(other.to_toml_resolved().contains("kernel = \"hz-1000\""));
 }
 
 #[test]

@@ -147,6 +147,7 @@ fn a_key_of_schema_2_says_so() {
         ("remedies = [\"shoot4u\"]", "hypervisor = \"kvm\""),
         ("remedies = [\"shoot4u\"]", "vm.hog = {}"),
         ("pin = [0, 1]", "pv = {}"),
+        ("pin = [0, 1]", "kernel = \"hz-100\""),
     ] {
         let problems = Scenario::parse(&old(&[edit]), "old.toml")
             .unwrap_err()

@@ -53,7 +53,7 @@ pub struct Files {
 }
 
 impl Files {
-    fn of(name: &str) -> Self {
+    pub(super) fn of(name: &str) -> Self {
         let path = |end: &str| PathBuf::from(format!("/run/{name}.{end}"));
         Self {
             console: path("console"),
@@ -314,6 +314,7 @@ mod tests {
             cgroup: Grouping::None,
             cpu_max_us: None,
             disk_mib: None,
+            kernel: None,
             cmdline: String::new(),
             start_delay_us: 0,
             background: false,

@@ -30,8 +30,9 @@ pub fn command(vmm: Vmm, plan: &VmPlan, files: &Files) -> (&'static str, Vec<Str
         Vmm::Steady => format!("--{name}"),
         Vmm::Qemu => format!("-{}", if name == "cmdline" { "append" } else { name }),
     };
+    let kernel = plan.kernel.as_deref().unwrap_or(KERNEL);
     for (name, value) in [
-        ("kernel", KERNEL),
+        ("kernel", kernel),
         ("initrd", INITRD),
         ("cmdline", cmdline.trim()),
     ] {
@@ -277,6 +278,30 @@ mod tests {
         };
         assert!(has_mwait(&plan(r#""mwait":true,"#)) && !has_mwait(&plan("")));
         assert!(!json.contains("mwait"), "{json}");
+    }
+
+    #[test]
+    fn a_guest_boots_its_hosts_kernel_where_its_plan_names_no_other() {
+        let mut plan: VmPlan = serde_json::from_str(
+            r#"{"name":"a","vcpus":1,"memory_mib":64,"pin":null,"cpu_weight":100,
+            "cgroup":"none","disk_mib":null,"cmdline":"","start_delay_us":0,
+            "background":false,"pv":{},"workloads":[]}"#,
+        )
+        .unwrap();
+        let files = Files::of("no-such-vm");
+        for vmm in [Vmm::Steady, Vmm::Qemu] {
+            let boots = |plan: &VmPlan, kernel: &str| {
+                let (_, words) = command(vmm, plan, &files);
+                words.iter().filter(|word| *word == kernel).count() == 1
+            };
+            plan.kernel = None;
+            assert!(boots(&plan, "/lab/bzImage"));
+            plan.kernel = Some("/lab/other".to_owned());
+            assert!(boots(&plan, "/lab/other") && !boots(&plan, "/lab/bzImage"));
+        }
+        plan.kernel = None;
+        let json = serde_json::to_string(&plan).unwrap();
+        assert!(!json.contains("kernel"), "{json}");
     }
 
     #[test]

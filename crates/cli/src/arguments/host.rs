@@ -30,8 +30,8 @@ pub struct Host {
     /// Engine to boot on.
     #[arg(long, value_parser = EngineName, default_value = ENGINES.0[0].name)]
     pub engine: &'static Entry,
-    /// The kernel: `lab`, `debug`, `rt`, the stock ones `stock`, `stock-debug`, `stock-rt`, or the
-    /// folder of a kernel's objects.
+    /// The kernel: `lab`, `debug`, `rt` or another configuration of `linux/config`; the stock ones
+    /// `stock`, `stock-debug` and so on; or the folder of a kernel's objects.
     #[arg(long, value_name = "KERNEL", default_value = "lab")]
     pub kernel: HostKernel,
     /// Physical CPUs.

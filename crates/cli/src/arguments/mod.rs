@@ -123,8 +123,8 @@ pub struct Run {
     #[arg(long, value_name = "TIME", requires = "until", value_parser = humantime::parse_duration)]
     pub budget: Option<Duration>,
     /// The kernel of hosts and guests: `lab`, `debug` (checks of locks, RCU and memory), `rt`
-    /// (PREEMPT_RT), or the folder of the objects of one that you built, with a `/` in it. Exit
-    /// code 5 if a kernel then complains of itself.
+    /// (PREEMPT_RT), another configuration of `linux/config`, or the folder of the objects of one
+    /// that you built, with a `/` in it. Exit code 5 if a kernel then complains of itself.
     #[arg(long, value_name = "KERNEL")]
     pub kernel: Option<String>,
     /// Only read and check the scenarios.
@@ -157,7 +157,7 @@ pub struct Build {
     /// What to build; all that races and captures need if nothing is named.
     #[arg(value_enum)]
     pub what: Vec<Artifact>,
-    /// In which configuration to build the kernel: lab, debug or rt; may be given more than once.
+    /// In which configuration of `linux/config` to build the kernel; may be given more than once.
     #[arg(long, value_name = "CONFIG", value_parser = flavor)]
     pub kernel: Vec<Flavor>,
 }
@@ -183,7 +183,7 @@ fn share_ppm(text: &str) -> Result<u64, String> {
 fn flavor(text: &str) -> Result<Flavor, String> {
     match text.parse::<Choice>()? {
         Choice::Built(flavor) => Ok(flavor),
-        Choice::Given(_) => Err("expected lab, debug or rt".to_owned()),
+        Choice::Given(_) => Err(format!("expected one of {}", Flavor::names())),
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use steady_guest_programs::{OWN_DIRECTORY, Program, image};
 
-use crate::artifact::kernel::Kernel;
+use crate::artifact::kernel::{Flavor, Kernel};
 use crate::artifact::programs::Programs;
 use crate::error::LabError;
 use crate::image::cpio::Archive;
@@ -41,18 +41,29 @@ pub fn guest(programs: &Programs, wanted: &[&'static Program]) -> Result<Vec<u8>
     pack(&files, &programs.agent)
 }
 
-/// The archive of the emulated host; the kernel and the guests' archive are in it for the VMMs.
+/// Path in the host of a guests' kernel that is not the host's.
+#[must_use]
+pub fn guest_kernel(flavor: Flavor) -> String {
+    format!("lab/bzImage-{}", flavor.name())
+}
+
+/// The archive of the emulated host; the kernel, those of guests that boot another one, and the
+/// guests' archive are in it for the VMMs.
 ///
 /// # Errors
 /// As [`guest`].
 pub fn host(
     programs: &Programs,
     kernel: &Kernel,
+    others: &BTreeMap<Flavor, Kernel>,
     guest: &[u8],
     needs: &HostNeeds,
 ) -> Result<Vec<u8>, LabError> {
     let mut files = Files::new();
     files.insert("lab/bzImage".into(), kernel.image.clone());
+    for (&flavor, other) in others {
+        files.insert(guest_kernel(flavor), other.image.clone());
+    }
     if needs.qemu {
         add_program(
             &mut files,

@@ -4,6 +4,7 @@
 //! Numbers of a measured workload are of its own window. A background VM is seen through the
 //! windows of the others, so its workload is named `spin@shootdown`: spin, while shootdown ran.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use steady_agent::channel::Output;
@@ -28,8 +29,8 @@ const BUSY_PERCENT: u64 = 10;
 pub struct Context<'a> {
     /// The scenario.
     pub scenario: &'a Scenario,
-    /// The guest kernel's symbols.
-    pub symbols: &'a Symbols,
+    /// The symbols of each guest's kernel, by the name of its VM.
+    pub symbols: &'a BTreeMap<String, &'a Symbols>,
     /// Whether the engine's clock is the wall.
     pub wall_clock: bool,
     /// Folder of the result; artifacts are named relative to it.
@@ -284,7 +285,17 @@ fn of_window(
             // Another measured VM has windows of its own.
             continue;
         };
-        let metrics = of_vm(context, isa, counted, window.length_ns);
+        let mut metrics = of_vm(context, isa, counted, window.length_ns);
+        if context
+            .scenario
+            .measure
+            .collect
+            .contains(&Collect::GuestTime)
+        {
+            let symbols = context.symbols.get(&vm.name);
+            let symbols = symbols.expect("a VM that ran has booted a kernel");
+            metrics.extend(guest_time(symbols, counted));
+        }
         made.metrics.extend(
             metrics
                 .into_iter()
@@ -370,9 +381,6 @@ fn of_vm(context: Context<'_>, isa: Isa, counted: &VmWindow, length_ns: u64) -> 
                 metrics.push(neutral(name, unit, value));
             }
         }
-    }
-    if collects(Collect::GuestTime) {
-        metrics.extend(guest_time(context.symbols, counted));
     }
     metrics
 }

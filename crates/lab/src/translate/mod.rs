@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! From a variant of a scenario to the plan of an emulated host and its kernel's command line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use steady_agent::plan::{
     Collect, Grouping, HostPlan, Shown, TracePlan, VmPlan, Vmm, WorkloadPlan,
@@ -10,14 +10,15 @@ use steady_events::probe;
 use steady_guest_programs::{self as guest_programs, Program, SCRATCH, Setting};
 use steady_remedies::{Registry, Remedy, VmmDuty};
 use steady_scenario::{
-    self as scenario, Chosen, Dedicated, Hypervisor, Kernel, Scenario, Variant, Vm, Word,
+    self as scenario, Chosen, Dedicated, GuestKernel, Hypervisor, Kernel, Scenario, Variant, Vm,
+    Word,
 };
 
-use crate::artifact::kernel::Series;
+use crate::artifact::kernel::{Flavor, Series};
 use crate::chance::Chance;
 use crate::engine::{Engine, EngineKind, Processor};
 use crate::error::LabError;
-use crate::image::tree::HostNeeds;
+use crate::image::tree::{self, HostNeeds};
 
 /// trace-cmd's buffer for each pCPU, in KiB.
 const TRACE_BUFFER_KIB: u32 = 8 << 10;
@@ -106,6 +107,25 @@ pub fn series_of(variant: &Variant) -> Series {
         Kernel::Stock => Series::Stock,
         Kernel::Patched => Series::Patched,
     }
+}
+
+/// The configuration of the kernel that the guest boots, where it is not its host's kernel.
+#[must_use]
+pub fn flavor_of(vm: &Vm) -> Option<Flavor> {
+    match vm.kernel {
+        GuestKernel::Host => None,
+        GuestKernel::Hz100 => Some(Flavor::Hz100),
+        GuestKernel::Hz300 => Some(Flavor::Hz300),
+        GuestKernel::Hz1000 => Some(Flavor::Hz1000),
+        GuestKernel::NohzFull => Some(Flavor::NohzFull),
+    }
+}
+
+/// The configurations of guests' kernels that hosts of these variants have to hold.
+#[must_use]
+pub fn flavors(scenario: &Scenario, variants: &[&Variant]) -> BTreeSet<Flavor> {
+    let vms = variants.iter().flat_map(|variant| scenario.vms_of(variant));
+    vms.filter_map(flavor_of).collect()
 }
 
 /// What a kernel needs for itself while it boots, in MiB.
@@ -268,6 +288,7 @@ fn vm(vm: &Vm, variant: &Variant, chance: Chance) -> Result<VmPlan, LabError> {
             .cpu_quota_us
             .map(|quota| (quota, vm.cpu_period_us.unwrap_or(CPU_PERIOD_US))),
         disk_mib: vm.disk_mib,
+        kernel: flavor_of(vm).map(|flavor| format!("/{}", tree::guest_kernel(flavor))),
         cmdline: variant.guest_cmdline_of(vm),
         start_delay_us: chance.start_delay_us(&vm.name),
         background: vm.background,

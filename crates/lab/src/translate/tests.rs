@@ -309,6 +309,28 @@ fn dedicated_pcpus_are_told_by_the_hint_or_by_mwait_and_by_our_own_vmm_alone() {
 }
 
 #[test]
+fn a_guests_own_kernel_is_in_the_plan_and_among_those_to_build_where_its_vm_is_there() {
+    let scenario = load("scenarios/paratick-rates.toml");
+    let booted = |name: &str| {
+        let variant = scenario.variant(name).unwrap();
+        let plan = plan(&scenario, variant, 1, false).unwrap();
+        let kernels = plan.vms.into_iter().map(|vm| (vm.name, vm.kernel));
+        (kernels.collect(), flavors(&scenario, &[variant]))
+    };
+    let of = |vm: &str, kernel: Option<&str>| (vm.to_owned(), kernel.map(str::to_owned));
+    let (alone, built): (Vec<_>, _) = booted("alone-1000");
+    assert_eq!(alone, [of("hz-1000", Some("/lab/bzImage-hz-1000"))]);
+    assert_eq!(built, BTreeSet::from([Flavor::Hz1000]));
+    assert_eq!(booted("alone-250"), (vec![of("hz-250", None)], [].into()));
+    let (together, built) = booted("together");
+    assert_eq!(together.len(), 4);
+    assert_eq!(
+        built,
+        BTreeSet::from([Flavor::Hz100, Flavor::Hz300, Flavor::Hz1000])
+    );
+}
+
+#[test]
 fn limits_and_the_hosts_own_load_are_in_the_plan() {
     let folder = "crates/diagnose/tests/known/lab";
     let of = |name: &str| {

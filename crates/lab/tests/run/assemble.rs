@@ -64,6 +64,8 @@ fn in_scenario(
     fs::write(&map, SYSTEM_MAP).unwrap();
     let symbols = Symbols::load(&map).unwrap();
     let scenario = Scenario::parse(text, "test.toml").unwrap();
+    let of_vm = |vm: &steady_scenario::Vm| (vm.name.clone(), &symbols);
+    let symbols = scenario.vms.iter().map(of_vm).collect();
     let context = Context {
         scenario: &scenario,
         symbols: &symbols,

@@ -70,6 +70,7 @@ pub(crate) const VM: Place = Place::of(
         "cpu_quota_us",
         "cpu_period_us",
         "disk_mib",
+        "kernel",
         "guest_cmdline",
         "background",
         "pv",
@@ -165,7 +166,7 @@ impl Dialect<'_> {
 
     /// `[[vm]]`.
     pub fn vm(&self) -> Place {
-        self.schema_1_lacks(VM, &["pv"], &[])
+        self.schema_1_lacks(VM, &["pv", "kernel"], &[])
     }
 
     /// `[[variant]]`, with a table for each remedy.

@@ -8,7 +8,7 @@ use super::{CMDLINE, NAME, check_unique, keys, pv};
 use crate::limits::*;
 use crate::model::{Pv, Vm, Workload};
 use crate::program::{PROGRAMS, Program};
-use crate::words::Cgroup;
+use crate::words::{Cgroup, GuestKernel};
 
 const ARG: Text = Text {
     expected: "a string without control characters",
@@ -59,6 +59,7 @@ struct VmRead {
     cpu_quota_us: Option<Option<Placed<u32>>>,
     cpu_period_us: Option<Option<Placed<u32>>>,
     disk_mib: Option<Option<Placed<u32>>>,
+    kernel: Option<Placed<GuestKernel>>,
     guest_cmdline: Option<Placed<String>>,
     background: Option<Placed<bool>>,
     pv: Option<Pv>,
@@ -79,6 +80,10 @@ impl VmRead {
             cpu_quota_us: Reader::optional(table.integer("cpu_quota_us", CPU_QUOTA_US)),
             cpu_period_us: Reader::optional(table.integer("cpu_period_us", CPU_PERIOD_US)),
             disk_mib: Reader::optional(table.integer("disk_mib", DISK_MIB)),
+            kernel: match table.knows("kernel") {
+                true => table.or(table.word("kernel"), GuestKernel::Host),
+                false => Some(Placed::new(table.span.clone(), GuestKernel::Host)),
+            },
             guest_cmdline: table.or(table.string("guest_cmdline", &CMDLINE), String::new()),
             background: table.or(table.boolean("background"), false),
             pv: pv::pv(table, "vm"),
@@ -165,6 +170,7 @@ impl VmRead {
             cpu_quota_us: self.cpu_quota_us?.map(Placed::into_inner),
             cpu_period_us: self.cpu_period_us?.map(Placed::into_inner),
             disk_mib: self.disk_mib?.map(Placed::into_inner),
+            kernel: self.kernel?.into_inner(),
             guest_cmdline: self.guest_cmdline?.into_inner(),
             background,
             pv: self.pv?,

@@ -25,11 +25,27 @@ pub enum Flavor {
     Debug,
     /// `PREEMPT_RT`.
     Rt,
+    /// The lab's with ticks at 100 Hz.
+    Hz100,
+    /// The lab's with ticks at 300 Hz.
+    Hz300,
+    /// The lab's with ticks at 1000 Hz.
+    Hz1000,
+    /// The lab's with `NO_HZ_FULL`.
+    NohzFull,
 }
 
 impl Flavor {
     /// Every one.
-    pub const ALL: [Self; 3] = [Self::Lab, Self::Debug, Self::Rt];
+    pub const ALL: [Self; 7] = [
+        Self::Lab,
+        Self::Debug,
+        Self::Rt,
+        Self::Hz100,
+        Self::Hz300,
+        Self::Hz1000,
+        Self::NohzFull,
+    ];
 
     /// Its name in commands and reports.
     #[must_use]
@@ -38,7 +54,17 @@ impl Flavor {
             Self::Lab => "lab",
             Self::Debug => "debug",
             Self::Rt => "rt",
+            Self::Hz100 => "hz-100",
+            Self::Hz300 => "hz-300",
+            Self::Hz1000 => "hz-1000",
+            Self::NohzFull => "nohz-full",
         }
+    }
+
+    /// The names of all, for messages.
+    #[must_use]
+    pub fn names() -> String {
+        Self::ALL.map(Self::name).join(", ")
     }
 
     /// Names of the files of `linux/config`, without their ending, in the order in which they
@@ -66,9 +92,17 @@ impl Build {
             (Series::Stock, Flavor::Lab) => "stock",
             (Series::Stock, Flavor::Debug) => "stock-debug",
             (Series::Stock, Flavor::Rt) => "stock-rt",
+            (Series::Stock, Flavor::Hz100) => "stock-hz-100",
+            (Series::Stock, Flavor::Hz300) => "stock-hz-300",
+            (Series::Stock, Flavor::Hz1000) => "stock-hz-1000",
+            (Series::Stock, Flavor::NohzFull) => "stock-nohz-full",
             (Series::Patched, Flavor::Lab) => "patched",
             (Series::Patched, Flavor::Debug) => "patched-debug",
             (Series::Patched, Flavor::Rt) => "patched-rt",
+            (Series::Patched, Flavor::Hz100) => "patched-hz-100",
+            (Series::Patched, Flavor::Hz300) => "patched-hz-300",
+            (Series::Patched, Flavor::Hz1000) => "patched-hz-1000",
+            (Series::Patched, Flavor::NohzFull) => "patched-nohz-full",
         }
     }
 
@@ -128,8 +162,9 @@ impl FromStr for Choice {
             .map(Self::Built)
             .ok_or_else(|| {
                 format!(
-                    "there is no kernel `{text}`; expected lab, debug, rt, or the folder of a \
-                     kernel's objects, with a `/` in it"
+                    "there is no kernel `{text}`; expected {}, or the folder of a kernel's \
+                     objects, with a `/` in it",
+                    Flavor::names()
                 )
             })
     }
