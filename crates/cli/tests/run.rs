@@ -72,3 +72,18 @@ fn printing_needs_checking() {
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
 }
+
+#[test]
+fn a_race_in_pieces_begins_with_the_seed_that_is_asked_for() {
+    let shipped = crates().join("../scenarios/staleness-8vcpu.toml");
+    let lines = |words: &[&str]| -> Vec<String> {
+        let printed = check(&[&["--print"], words].concat(), &shipped).stdout;
+        let text = String::from_utf8(printed).unwrap();
+        text.lines().map(str::to_owned).collect()
+    };
+    let (whole, piece) = (lines(&[]), lines(&["--seed", "18446744073709551615"]));
+    let changed = |(old, new): (&String, &String)| (old != new).then(|| new.clone());
+    let changed: Vec<String> = whole.iter().zip(&piece).filter_map(changed).collect();
+    assert_eq!(changed, ["seed = 18446744073709551615"]);
+    assert_eq!(whole.len(), piece.len());
+}

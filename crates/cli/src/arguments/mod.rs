@@ -110,6 +110,10 @@ pub struct Run {
     /// says; from 6 on a difference can be told from chance.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repetitions: Option<u32>,
+    /// Seed of the first repetition, in place of what the scenario says; the others' are the next
+    /// ones, so that a long race can be made in pieces.
+    #[arg(long, value_name = "SEED")]
+    pub seed: Option<u64>,
     /// Go on until the 95 % intervals of the measures that answer are within this share of their
     /// ratios, such as `5%`, with at most 100 repetitions.
     #[arg(long, value_name = "SHARE", value_parser = share_ppm)]

@@ -81,6 +81,7 @@ fn load(arguments: &Run) -> Result<Vec<Scenario>, ExitCode> {
                 notes,
             }) => {
                 scenario.repetitions = arguments.repetitions.unwrap_or(scenario.repetitions);
+                scenario.seed = arguments.seed.unwrap_or(scenario.seed);
                 if let Some(notes) = notes {
                     eprintln!("{}", notes.render(colour()));
                 }
