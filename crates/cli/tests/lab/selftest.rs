@@ -37,6 +37,7 @@ fn the_remedies_own_selftests_pass_on_the_patched_kernel() {
         "shoot4u_host_test",
         "shoot4u_emulation_test",
         "debooster_test",
+        "strict_boost_choice_test",
         "strict_boost_stress_test",
     ];
     pass_on_the_patched_kernel("bochs", &ours);
@@ -75,6 +76,11 @@ fn a_call_between_an_exit_and_its_emulation_is_seen_in_qemu() {
 #[test]
 fn the_account_of_ipis_holds_on_every_path_in_qemu() {
     pass_on_the_patched_kernel("qemu", &["strict_boost_test"]);
+}
+
+#[test]
+fn each_mode_of_strict_boost_chooses_whom_it_says_in_qemu() {
+    pass_on_the_patched_kernel("qemu", &["strict_boost_choice_test"]);
 }
 
 /// As it is packaged it takes about one in four hundred of them twice in this test.
