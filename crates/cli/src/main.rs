@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         Command::Shoot4u(check) => command::shoot4u::shoot4u(&check),
         Command::Doctor(doctor) => command::doctor::doctor(&doctor),
         Command::Report(report) => command::report::report(&report),
+        Command::Join(join) => command::join::join(&join),
         Command::Diagnose(diagnose) => command::diagnose::diagnose(&diagnose),
         Command::Record(record) => command::record::record(&record),
         Command::Coherence(coherence) => command::coherence::coherence(&coherence),

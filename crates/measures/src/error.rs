@@ -84,6 +84,14 @@ pub enum Error {
         /// What is wrong.
         invalid: Invalid,
     },
+    /// A result that is no piece of the same race as those before it.
+    #[error("cannot join {origin}: {why}")]
+    CannotJoin {
+        /// What the caller called it.
+        origin: String,
+        /// What stands against it.
+        why: Invalid,
+    },
     /// A comparison was asked for against a variant that the result does not have.
     #[error("no variant {name:?} to compare against; the result has {}", known.join(", "))]
     NoSuchVariant {

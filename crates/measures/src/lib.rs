@@ -23,6 +23,7 @@ mod comparison;
 mod distribution;
 mod error;
 mod histogram;
+mod join;
 mod json;
 mod metric;
 pub mod names;

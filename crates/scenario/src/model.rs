@@ -7,6 +7,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use steady_nearest::nearest;
 
+use crate::limits::{DEFAULT_REPETITIONS, DEFAULT_SEED};
 use crate::program::Program;
 use crate::variant::Variant;
 use crate::words::{Cgroup, Collect, Dedicated, GuestKernel, PvFeature, Vmm, Word};
@@ -266,12 +267,18 @@ impl Scenario {
 
     /// SHA-256, in lower-case hexadecimal, of the resolved content.
     ///
-    /// What is hashed is the compact JSON of this structure, fields in the order declared here.
-    /// Comments, the order of keys and whether a default was written out do not change it; the
-    /// order of VMs, workloads and variants does.
+    /// What is hashed is the compact JSON of this structure, fields in the order declared here,
+    /// seed and repetitions as if they were not given: each run of a result has its own seed, and
+    /// pieces of a race are of one scenario. Comments, the order of keys and whether a default was
+    /// written out do not change it; the order of VMs, workloads and variants does.
     #[must_use]
     pub fn digest(&self) -> String {
-        let json = serde_json::to_vec(self).unwrap_or_else(|e| unreachable!("plain data: {e}"));
+        let raced = Self {
+            seed: DEFAULT_SEED,
+            repetitions: DEFAULT_REPETITIONS,
+            ..self.clone()
+        };
+        let json = serde_json::to_vec(&raced).unwrap_or_else(|e| unreachable!("plain data: {e}"));
         let mut hex = String::with_capacity(64);
         for byte in Sha256::digest(json) {
             let _ = write!(hex, "{byte:02x}");

@@ -63,6 +63,8 @@ pub enum Command {
     Doctor(Doctor),
     /// Show results that were written before.
     Report(Report),
+    /// Join the results of a race that was made in pieces.
+    Join(Join),
     /// Say from traces of KVM hosts what makes guests stall, and what would help.
     Diagnose(diagnose::Diagnose),
     /// Record a trace of this host, or of this guest, that can be diagnosed.
@@ -370,6 +372,24 @@ pub struct Report {
     /// Show every measure.
     #[arg(short, long)]
     pub verbose: bool,
+}
+
+/// `steady join`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  steady run scenarios/solo.toml --repetitions 4 -o first\n  \
+                  steady run scenarios/solo.toml --repetitions 4 --seed 5 -o second\n  \
+                  steady join {first,second}/solo/qemu/result.json -o joined.json\n  \
+                  steady report joined.json"
+)]
+pub struct Join {
+    /// Results of one scenario, raced on the same with seeds of their own; also of one that was
+    /// interrupted. Logs and traces stay beside them.
+    #[arg(required = true, value_name = "RESULT")]
+    pub results: Vec<PathBuf>,
+    /// Where to write the result of all their runs.
+    #[arg(short, long, value_name = "FILE")]
+    pub out: PathBuf,
 }
 
 #[cfg(test)]

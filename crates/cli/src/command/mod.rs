@@ -7,6 +7,7 @@ pub mod diagnose;
 pub mod doctor;
 pub mod generate;
 pub mod host;
+pub mod join;
 pub mod record;
 pub mod report;
 pub mod reproduce;
@@ -17,6 +18,7 @@ mod vms;
 
 use steady_diagnose::{DiagnoseError, SymbolsError};
 use steady_lab::LabError;
+use steady_measures::Error;
 use steady_race::{RaceError, Trouble};
 use steady_scenario::LoadError;
 
@@ -34,7 +36,9 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
     if let Some(code) = coherence::exit_code(error) {
         return code;
     }
-    let bad_input = error.downcast_ref::<LoadError>().is_some()
+    let unjoined = |error: &Error| matches!(error, Error::CannotJoin { .. });
+    let bad_input = error.downcast_ref::<Error>().is_some_and(unjoined)
+        || error.downcast_ref::<LoadError>().is_some()
         || error.downcast_ref::<DiagnoseError>().is_some()
         || error.downcast_ref::<SymbolsError>().is_some()
         || error.downcast_ref::<steady_tracefile::Error>().is_some()
