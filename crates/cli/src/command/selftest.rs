@@ -154,11 +154,13 @@ fn unit_table(out: &mut impl Write, report: &unit_tests::Report) -> std::io::Res
     Ok(())
 }
 
-/// An outcome with the number of failed checks.
+/// An outcome with the number of failed checks, or with the cycles that were measured.
 fn outcome(cell: &unit_tests::Cell) -> String {
-    match cell.failed.len() {
-        0 => cell.outcome.name().to_owned(),
-        failed => format!("{} ({failed})", cell.outcome.name()),
+    let name = cell.outcome.name();
+    match (cell.failed.len(), cell.cycles) {
+        (0, None) => name.to_owned(),
+        (0, Some(cycles)) => format!("{name} {cycles} cycles"),
+        (failed, _) => format!("{name} ({failed})"),
     }
 }
 

@@ -130,6 +130,7 @@ mod tests {
             test: "a".to_owned(),
             setting: setting.to_owned(),
             outcome,
+            cycles: None,
             failed: failed.iter().map(|&one| one.to_owned()).collect(),
             last_words: Vec::new(),
             complaints: Vec::new(),

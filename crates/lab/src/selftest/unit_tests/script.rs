@@ -2,8 +2,9 @@
 //! The script that runs the tests inside the emulated host, and what it says.
 //!
 //! Before each test the remedies' parameters are set anew, so that every test meets every mode.
-//! Left out: the tests' own words, but for the checks that failed and the last lines where a test
-//! did not pass, and what the host's kernel complained of before the first.
+//! Left out: the tests' own words, but for the cycles that some measure, the checks that failed and
+//! the last lines where a test did not pass, and what the host's kernel complained of before the
+//! first.
 
 use std::fmt::Write as _;
 
@@ -90,6 +91,9 @@ pub struct Cell {
     pub setting: String,
     /// How it ended.
     pub outcome: UnitOutcome,
+    /// What it measured, where it is one of those that measure: cycles of an operation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cycles: Option<u64>,
     /// The checks that failed, in their order, in the test's words.
     pub failed: Vec<String>,
     /// Its last words, where it did not pass.
@@ -122,6 +126,8 @@ run() {
 		</dev/null >/tmp/words 2>&1
 	code=$?
 	grep '^FAIL' /tmp/words | head -n MOST | tr -d '\r' | sed 's/^/MARK failed /'
+	[ "$file" != vmexit.flat ] ||
+		sed -n 's/^[a-z][a-z0-9_]* \([0-9]*\)\r*$/MARK cycles \1/p' /tmp/words
 	[ $code = 1 ] || tail -n 4 /tmp/words | tr -d '\r' | sed 's/^/MARK said /'
 	dmesg -c -r | grep '^<[0-4]>' | head -n WARNED | sed 's/^<[0-9]>/MARK warned /'
 	echo "MARK end $code"
@@ -181,6 +187,7 @@ pub fn cells(said: &[u8]) -> Result<Vec<Cell>, String> {
                 test: test.to_owned(),
                 setting: setting.to_owned(),
                 outcome: UnitOutcome::LostHost,
+                cycles: None,
                 failed: Vec::new(),
                 last_words: Vec::new(),
                 complaints: Vec::new(),
@@ -191,6 +198,8 @@ pub fn cells(said: &[u8]) -> Result<Vec<Cell>, String> {
             return Err(format!("`{line}` belongs to no test"));
         };
         match what {
+            // The first is the operation's own, of those that tell more than one.
+            "cycles" => cell.cycles = cell.cycles.or(rest.trim().parse().ok()),
             "failed" => cell.failed.push(rest.to_owned()),
             "said" => cell.last_words.push(rest.to_owned()),
             "warned" => cell.complaints.extend(complaint(rest).map(str::to_owned)),
@@ -249,13 +258,15 @@ mod tests {
 
     #[test]
     fn what_the_script_says_becomes_cells_and_an_unended_test_is_lost() {
-        let said = b"noise\nsteady-unit: begin a off\nsteady-unit: failed FAIL: x\n\
+        let said = b"noise\nsteady-unit: begin a off\nsteady-unit: cycles 1784\n\
+                     steady-unit: cycles 9\nsteady-unit: failed FAIL: x\n\
                      steady-unit: said last\n\
                      steady-unit: warned [    1.5] WARNING: suspicious RCU usage\n\
                      steady-unit: warned [    1.6] kvm: a word\nsteady-unit: end 3\n\
                      steady-unit: begin b off\nboom\n";
         let cells = cells(said).unwrap();
         assert_eq!(cells[0].outcome, UnitOutcome::Fail);
+        assert_eq!((cells[0].cycles, cells[1].cycles), (Some(1784), None));
         assert_eq!(cells[0].failed, ["FAIL: x"]);
         assert_eq!(cells[0].last_words, ["last"]);
         assert_eq!(cells[0].complaints, ["WARNING: suspicious RCU usage"]);
