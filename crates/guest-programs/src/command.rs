@@ -5,14 +5,17 @@
 //! the output. The defaults are small: a machine that is emulated inside an emulated machine does
 //! some 50 million instructions a second, and a run should last a second or two there.
 //!
-//! dedup, pbzip2 and vips work on an input that [`Program::prepare`] makes in the guest. Its size
-//! is an argument of our own, which the program does not see: `input-kib=N` (default 512) for dedup
-//! and pbzip2, `input-pixels=N` (side of the image, default 256) for vips.
+//! mariadb's arguments are those of sysbench without the last, which says what is done: its tables
+//! are filled before the measured run. dedup, pbzip2 and vips work on an input that
+//! [`Program::prepare`] makes in the guest. Its size is an argument of our own, which the program
+//! does not see: `input-kib=N` (default 512) for dedup and pbzip2, `input-pixels=N` (side of the
+//! image, default 256) for vips.
 
 use std::collections::BTreeMap;
 
 use crate::error::ArgumentError;
 use crate::program::{JEMALLOC, Kind, OWN_DIRECTORY, Program};
+use crate::server;
 
 /// Seed of every generated input: the same bytes in every run.
 const INPUT_SEED: &str = "1";
@@ -74,6 +77,12 @@ impl Program {
                     .map(str::to_owned)
                     .to_vec()
             }
+            Kind::Mariadb => {
+                let fill = std::iter::once(self.binaries[0].to_owned())
+                    .chain(self.seed_words(setting))
+                    .chain(transactions(setting, "prepare"));
+                return Ok(vec![server::start(setting.scratch), fill.collect()]);
+            }
             _ => return Ok(Vec::new()),
         };
         let mut argv = vec![format!("{OWN_DIRECTORY}/make-input")];
@@ -112,6 +121,7 @@ impl Program {
             Kind::Sysbench => or(words(&format!(
                 "cpu --cpu-max-prime=200 --time=0 --events=200 --threads={cpus} run"
             ))),
+            Kind::Mariadb => transactions(setting, "run"),
             // -v prints the time, -k keeps the input, -f overwrites what an earlier run left; the
             // blocks of 100 kB make several of a small input, so that threads have work.
             Kind::Pbzip2 => {
@@ -156,7 +166,7 @@ impl Program {
         let option = match (self.kind, self.name) {
             (Kind::Own, "shootdown" | "pagecache" | "indexer" | "staleness" | "frames")
             | (Kind::StressNg | Kind::Jemalloc, _) => "--seed",
-            (Kind::Sysbench, _) => "--rand-seed",
+            (Kind::Sysbench | Kind::Mariadb, _) => "--rand-seed",
             (Kind::Fio, _) => "--randseed",
             _ => return Vec::new(),
         };
@@ -166,7 +176,7 @@ impl Program {
         }
         // sysbench takes a positive int, and 0 for a seed by the clock.
         let seed = match self.kind {
-            Kind::Sysbench => (setting.seed % 0x7fff_ffff).max(1),
+            Kind::Sysbench | Kind::Mariadb => (setting.seed % 0x7fff_ffff).max(1),
             _ => setting.seed,
         };
         vec![format!("{option}={seed}")]
@@ -254,6 +264,23 @@ impl Program {
         }
         Ok(size)
     }
+}
+
+/// sysbench's arguments for `what` is done with the tables: `prepare` fills, `run` is measured.
+fn transactions(setting: &Setting<'_>, what: &str) -> Vec<String> {
+    let socket = format!("--mysql-socket={}", server::socket(setting.scratch));
+    let server = ["--db-driver=mysql", "--mysql-user=root", &socket];
+    let mut all = if setting.args.is_empty() {
+        words(&format!(
+            "oltp_read_write --table-size=1000 --threads={} --events=200 --time=0",
+            setting.cpus
+        ))
+    } else {
+        setting.args.to_vec()
+    };
+    all.extend(server.map(str::to_owned));
+    all.push(what.to_owned());
+    all
 }
 
 fn words(text: &str) -> Vec<String> {

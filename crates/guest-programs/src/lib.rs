@@ -25,6 +25,7 @@ pub mod image;
 mod output;
 mod parse;
 mod program;
+mod server;
 
 pub use command::Setting;
 pub use error::{ArgumentError, ParseError, UnknownProgram};

@@ -16,6 +16,10 @@ pub const SCRATCH: &str = "/data";
 /// The allocator that takes the place of glibc's.
 pub(crate) const JEMALLOC: &str = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
 
+/// The server of the database, and the shell that starts it.
+pub(crate) const MARIADBD: &str = "/usr/sbin/mariadbd";
+pub(crate) const BUSYBOX: &str = "/usr/bin/busybox";
+
 /// Which rules apply to a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -25,6 +29,7 @@ pub(crate) enum Kind {
     Jemalloc,
     Hackbench,
     Sysbench,
+    Mariadb,
     Pbzip2,
     Dbench,
     Fio,
@@ -90,6 +95,24 @@ pub const PROGRAMS: &[Program] = &[
         "sysbench",
         &["/usr/bin/sysbench"],
     ),
+    Program {
+        data: &[
+            "/usr/share/mysql/charsets/Index.xml",
+            "/usr/share/mysql/english/errmsg.sys",
+            "/usr/share/sysbench/oltp_common.lua",
+            "/usr/share/sysbench/oltp_point_select.lua",
+            "/usr/share/sysbench/oltp_read_only.lua",
+            "/usr/share/sysbench/oltp_read_write.lua",
+            "/usr/share/sysbench/oltp_write_only.lua",
+        ],
+        needs_disk: true,
+        ..debian(
+            "mariadb",
+            Kind::Mariadb,
+            "mariadb-server-core sysbench busybox-static",
+            &["/usr/bin/sysbench", MARIADBD, BUSYBOX],
+        )
+    },
     Program {
         own_binaries: &["make-input"],
         ..debian("pbzip2", Kind::Pbzip2, "pbzip2", &["/usr/bin/pbzip2"])

@@ -110,6 +110,22 @@ fn jemalloc_is_loaded_from_the_image_and_keeps_nothing() {
 }
 
 #[test]
+fn a_database_is_started_and_filled_before_what_is_measured() {
+    let setup = preparation("mariadb", "oltp_read_only --threads=4").expect("no size is wrong");
+    let [start, fill] = setup.as_slice() else {
+        panic!("{setup:?}");
+    };
+    assert!(start.starts_with("/usr/bin/busybox sh -c "), "{start}");
+    assert!(start.contains(" mariadb /data/mariadb /usr/sbin/mariadbd --no-defaults "));
+    let with = "--db-driver=mysql --mysql-user=root --mysql-socket=/data/mariadb/socket";
+    let sysbench = "/usr/bin/sysbench --rand-seed=7 oltp_read_only --threads=4";
+    assert_eq!(*fill, format!("{sysbench} {with} prepare"));
+    let measured = command("mariadb", "oltp_read_only --threads=4", 2);
+    assert_eq!(measured, format!("{sysbench} {with} run"));
+    assert!(command("mariadb", "", 6).contains("--threads=6"));
+}
+
+#[test]
 fn the_size_of_an_input_goes_to_its_maker_and_not_to_the_program() {
     assert_eq!(
         preparation("pbzip2", "input-kib=64 -p4"),

@@ -37,12 +37,17 @@ fn host_command(argv: &[String]) -> Command {
 /// Prepares, runs and reads one program with `args` on `cpus` CPUs.
 fn run(name: &str, args: &[&str], cpus: u32) -> WorkloadReport {
     let scratch = tempfile::tempdir().expect("a directory");
+    run_in(name, args, cpus, scratch.path())
+}
+
+/// The same, with its files in a folder of the caller's.
+fn run_in(name: &str, args: &[&str], cpus: u32, scratch: &Path) -> WorkloadReport {
     let args: Vec<String> = args.iter().map(|&word| word.to_owned()).collect();
     let setting = Setting {
         args: &args,
         cpus,
         seed: 1,
-        scratch: scratch.path().to_str().expect("a UTF-8 path"),
+        scratch: scratch.to_str().expect("a UTF-8 path"),
     };
     let program: &Program = find(name).expect("a known program");
     for argv in program.prepare(&setting).expect("sound arguments") {
@@ -53,7 +58,7 @@ fn run(name: &str, args: &[&str], cpus: u32) -> WorkloadReport {
     let start = Instant::now();
     let output = host_command(&argv)
         .envs(program.environment(&setting))
-        .current_dir(scratch.path())
+        .current_dir(scratch)
         .output()
         .expect("it starts");
     let wall_ns = u64::try_from(start.elapsed().as_nanos()).expect("a short run");
@@ -130,6 +135,42 @@ fn stress_ng_with_two_stressors_reports_each() {
         !values(&report).contains_key("throughput"),
         "bogo operations of two kinds do not add up"
     );
+}
+
+/// Ends the server of a folder, however the test ends.
+struct Server<'a>(&'a Path);
+
+impl Drop for Server<'_> {
+    fn drop(&mut self) {
+        if let Ok(pid) = std::fs::read_to_string(self.0.join("mariadb/pid")) {
+            let _ = Command::new("kill").args(["-9", pid.trim()]).status();
+        }
+    }
+}
+
+#[test]
+fn mariadb_answers_as_many_transactions_as_asked_for_and_is_started_again() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let _server = Server(scratch.path());
+    for events in ["40", "20"] {
+        let events_word = format!("--events={events}");
+        let args = [
+            "oltp_read_write",
+            "--table-size=100",
+            "--time=0",
+            &events_word,
+        ];
+        let report = run_in("mariadb", &args, 2, scratch.path());
+        has(
+            &report,
+            &[
+                ("throughput", Unit::OpsPerKs),
+                ("sysbench.latency.p95", Unit::Ns),
+            ],
+        );
+        let done = values(&report)["sysbench.events"].1;
+        assert_eq!(done.to_string(), events);
+    }
 }
 
 #[test]

@@ -91,6 +91,12 @@ pub const PROGRAMS: &[Program] = &[
     )
     .endless(),
     debian(
+        "mariadb",
+        "mariadb-server-core sysbench busybox-static",
+        "transactions on a database, by sysbench",
+    )
+    .on_disk(),
+    debian(
         "pbzip2",
         "pbzip2",
         "parallel compression, in place of the PARSEC program dedup",

@@ -127,7 +127,7 @@ error: unknown program `spim`
 28 | program = "spim"
    |           ^^^^^^ did you mean `spin`?
    |
-   = note: known: shootdown, pagecache, indexer, pingpong, spin, staleness, ticks, hotplug, frames, dedup, hostload, stress-ng, jemalloc, hackbench, sysbench, pbzip2, dbench, fio, vips
+   = note: known: shootdown, pagecache, indexer, pingpong, spin, staleness, ticks, hotplug, frames, dedup, hostload, stress-ng, jemalloc, hackbench, sysbench, mariadb, pbzip2, dbench, fio, vips
 
 2 problems in base.toml
 "#,

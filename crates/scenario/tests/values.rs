@@ -179,7 +179,7 @@ error: unknown program `shotdown`
 18 | program = "shotdown"
    |           ^^^^^^^^^^ did you mean `shootdown`?
    |
-   = note: known: shootdown, pagecache, indexer, pingpong, spin, staleness, ticks, hotplug, frames, dedup, hostload, stress-ng, jemalloc, hackbench, sysbench, pbzip2, dbench, fio, vips
+   = note: known: shootdown, pagecache, indexer, pingpong, spin, staleness, ticks, hotplug, frames, dedup, hostload, stress-ng, jemalloc, hackbench, sysbench, mariadb, pbzip2, dbench, fio, vips
 
 1 problem in base.toml
 "#,

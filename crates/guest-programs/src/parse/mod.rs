@@ -43,7 +43,7 @@ pub(crate) fn report(program: &Program, output: &Output<'_>) -> Result<WorkloadR
         Kind::Own | Kind::Dedup => {}
         Kind::StressNg | Kind::Jemalloc => stress_ng::parse(&mut draft, output)?,
         Kind::Hackbench => hackbench::parse(&mut draft, output)?,
-        Kind::Sysbench => sysbench::parse(&mut draft, output)?,
+        Kind::Sysbench | Kind::Mariadb => sysbench::parse(&mut draft, output)?,
         Kind::Pbzip2 => pbzip2::parse(&mut draft, output)?,
         Kind::Dbench => dbench::parse(&mut draft, output)?,
         Kind::Fio => fio::parse(&mut draft, output)?,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! sysbench's built-in tests (cpu, threads, mutex, memory): `sysbench.events`, `sysbench.time`
+//! sysbench's built-in tests (cpu, threads, mutex, memory) and its transactions on a database, each
+//! an event: `sysbench.events`, `sysbench.time`
 //! (ns; printed to 0.1 ms), `throughput` (events), `sysbench.latency.min`, `.mean`, `.max` and the
 //! percentile asked for, `.p95` by default (ns; printed to 10 us); for memory also
 //! `sysbench.bandwidth`.

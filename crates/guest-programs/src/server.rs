@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The server that a database's measured command needs: started in the set-up, with empty tables.
+//!
+//! It runs until the guest goes down. Every transaction is on the disk when it is answered, as by
+//! default; only sizes are smaller than a server's. Left out: users and their rights, the network,
+//! and the tables of the server itself, which it does without.
+
+use crate::program::{BUSYBOX, MARIADBD};
+
+/// What sysbench names the database.
+const DATABASE: &str = "sbtest";
+
+/// Starts the server in the folder `$1`, with the arguments behind it, and comes back when it takes
+/// connections. One that an earlier workload left is stopped. The caller's limit bounds both waits.
+const START: &str = r#"
+folder=$1 log=$1/log pid=$1/pid
+shift
+# One that has ended may still be there: nobody waits for it.
+runs() { grep -q . "/proc/$1/cmdline" 2>/dev/null; }
+if [ -f "$pid" ]; then
+	old=$(cat "$pid")
+	kill "$old"
+	while runs "$old"; do sleep 0.1; done
+fi
+rm -rf "$folder"
+mkdir -p "$folder/data" || exit 1
+: >"$log"
+echo "CREATE DATABASE $DATABASE;" >"$folder/init.sql"
+setsid "$@" >"$log" 2>&1 </dev/null &
+server=$!
+until grep -q 'ready for connections' "$log"; do
+	runs "$server" || { tail -n 20 "$log" >&2; exit 1; }
+	sleep 0.1
+done
+"#;
+
+/// Where the server listens.
+pub(crate) fn socket(scratch: &str) -> String {
+    format!("{scratch}/mariadb/socket")
+}
+
+/// The command that starts it.
+pub(crate) fn start(scratch: &str) -> Vec<String> {
+    let folder = format!("{scratch}/mariadb");
+    let script = START.replace("$DATABASE", DATABASE);
+    let mut argv: Vec<String> = [BUSYBOX, "sh", "-c", &script, "mariadb", &folder, MARIADBD]
+        .map(str::to_owned)
+        .to_vec();
+    argv.extend(OPTIONS.iter().map(|&option| option.to_owned()));
+    for (option, file) in [
+        ("datadir", "data"),
+        ("tmpdir", "data"),
+        ("socket", "socket"),
+        ("pid-file", "pid"),
+        ("init-file", "init.sql"),
+    ] {
+        argv.push(format!("--{option}={folder}/{file}"));
+    }
+    argv
+}
+
+/// Options of the server, but for its files. The first has to be the first.
+const OPTIONS: &[&str] = &[
+    "--no-defaults",
+    "--user=root",
+    "--skip-grant-tables",
+    "--skip-networking",
+    "--lc-messages-dir=/usr/share/mysql",
+    "--character-sets-dir=/usr/share/mysql/charsets",
+    // The lab's kernel has no io_uring.
+    "--innodb-use-native-aio=0",
+    // Where statistics would be kept is a table of the server itself.
+    "--innodb-stats-persistent=0",
+    "--innodb-buffer-pool-size=16M",
+    "--innodb-log-file-size=8M",
+    "--innodb-data-file-path=ibdata1:5M:autoextend",
+    "--innodb-temp-data-file-path=ibtmp1:5M:autoextend",
+    "--innodb-autoextend-increment=1",
+    "--aria-log-file-size=8M",
+    "--aria-pagecache-buffer-size=1M",
+    "--key-buffer-size=1M",
+    "--performance-schema=0",
+];
