@@ -274,6 +274,25 @@ mod tests {
     }
 
     #[test]
+    fn cycles_are_taken_from_the_lines_of_an_operation_and_its_figure() {
+        let text = String::from_utf8(script(&[], &[setting("off")])).unwrap();
+        let (_, behind) = text.split_once("sed -n '").expect("cycles are read");
+        let (program, _) = behind.split_once('\'').expect("a quoted program");
+        let words = "enabling apic\r\nvmcall 1784\r\n  ipi vmcall 3\r\nPM timer port is 608\n";
+        let said = std::process::Command::new("sh")
+            .args([
+                "-c",
+                "printf %s \"$1\" | sed -n \"$2\"",
+                "sh",
+                words,
+                program,
+            ])
+            .output()
+            .unwrap();
+        assert_eq!(said.stdout, b"steady-unit: cycles 1784\n", "{said:?}");
+    }
+
+    #[test]
     fn a_parameter_that_is_not_there_is_an_error() {
         let said = b"steady-unit: begin a off\nsteady-unit: unset kvm.nosuch\n";
         assert_eq!(
