@@ -10,4 +10,5 @@ mod format_patch;
 mod keys;
 mod lists;
 mod looks;
+mod port;
 mod series;
