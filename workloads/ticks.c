@@ -11,8 +11,8 @@
  * ends late by some time is a timer that was late by as much.
  *
  * A kernel that programs its ticks itself does not count them, and has no
- * "ticks.handled". "ticks.in_idle" came while an interrupt, which does not
- * count as idle, had woken the CPU, and before it was out of its idle loop:
+ * "ticks.handled". "ticks.in_idle" came behind an interrupt, which does not
+ * count as idle, but gave the CPU nothing to run:
  * "ticks.given_off" is how far both are from what is expected. "ticks.always"
  * are those of a guest with nohz=off, which handles them in idle, too, of all
  * the time. "ticks.stolen" is for how long CPUs stood ready and had no pCPU, to

@@ -80,8 +80,11 @@ static bool tick_virtual_in_idle(const struct tick_sched *ts)
 	return !(ts->flags & TS_FLAG_NOHZ);
 }
 
-/* The work of a tick, unless it was done a moment ago. */
-static void tick_virtual_work(struct tick_sched *ts, ktime_t now)
+/*
+ * The work of a tick, unless it was done a moment ago. @runs: the CPU runs, or is on its way to. Any
+ * other in idle has no ticks, unless it keeps them there: it does their work for timers and RCU.
+ */
+static void tick_virtual_work(struct tick_sched *ts, ktime_t now, bool runs)
 {
 	/* As in the ordinary tick: outside of an interrupt there is nobody to account to. */
 	if (!get_irq_regs()) {
@@ -92,14 +95,13 @@ static void tick_virtual_work(struct tick_sched *ts, ktime_t now)
 		ts->virtual_early++;
 		return;
 	}
-	if (!(ts->flags & TS_FLAG_INIDLE)) {
+	if (runs) {
 		ts->virtual_last = now;
 		ts->virtual_ticks++;
 	} else if (tick_virtual_in_idle(ts)) {
 		ts->virtual_last = now;
 		ts->virtual_idle++;
 	}
-	/* Any other CPU in idle has none: it does its work for timers and RCU. */
 	tick_sched_work(ts, now);
 }
 
@@ -113,7 +115,7 @@ static void tick_virtual_due(struct tick_sched *ts, ktime_t now)
 	ts->virtual_next = ktime_add_ns(ts->virtual_next, TICK_NSEC);
 	if (ts->virtual_next <= now)
 		ts->virtual_next = ktime_add_ns(now, TICK_NSEC);
-	tick_virtual_work(ts, now);
+	tick_virtual_work(ts, now, !(ts->flags & TS_FLAG_INIDLE));
 }
 
 void __tick_virtual_timer_interrupt(void)
@@ -145,6 +147,7 @@ void tick_virtual_interrupt(void)
 {
 	struct tick_sched *ts = tick_get_tick_sched(smp_processor_id());
 	ktime_t now;
+	bool runs;
 
 	/* One that was under way when they were withdrawn. */
 	if (!(ts->flags & TS_FLAG_VIRTUAL))
@@ -153,12 +156,14 @@ void tick_virtual_interrupt(void)
 	now = ktime_get();
 	ts->virtual_seen++;
 	tick_virtual_expect(ts, now);
-	if ((ts->flags & TS_FLAG_INIDLE) && !tick_virtual_in_idle(ts))
+	/* One that was due while an interrupt woke the CPU comes before the idle loop is left. */
+	runs = !(ts->flags & TS_FLAG_INIDLE) || need_resched();
+	if (!runs && !tick_virtual_in_idle(ts))
 		ts->virtual_idle++;
 	/* It woke up: what for comes next, and entering the interrupt has updated jiffies. */
-	if ((ts->flags & TS_FLAG_INIDLE) && (ts->flags & TS_FLAG_STOPPED))
+	if (!runs && (ts->flags & TS_FLAG_STOPPED))
 		return;
-	tick_virtual_work(ts, now);
+	tick_virtual_work(ts, now, runs);
 }
 
 /*
@@ -188,7 +193,7 @@ bool tick_virtual_timer(struct tick_sched *ts, enum hrtimer_restart *restart)
 		if (tick_virtual_in_idle(ts))
 			tick_virtual_due(ts, now);
 		else
-			tick_virtual_work(ts, now);
+			tick_virtual_work(ts, now, false);
 		return true;
 	}
 
