@@ -67,8 +67,9 @@ words! {
     Hz300 = "hz-300",
     /// Ticks at 1000 Hz.
     Hz1000 = "hz-1000",
-    /// Without a tick on CPUs that `nohz_full=` names, where one task runs.
-    NohzFull = "nohz-full",
+    /// With what distributions have for CPUs that idle or stop: no tick on CPUs that `nohz_full=`
+    /// names, halt polling in the guest, suspend, kexec.
+    Power = "power",
 }
 
 impl GuestKernel {

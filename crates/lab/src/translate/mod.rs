@@ -117,7 +117,7 @@ pub fn flavor_of(vm: &Vm) -> Option<Flavor> {
         GuestKernel::Hz100 => Some(Flavor::Hz100),
         GuestKernel::Hz300 => Some(Flavor::Hz300),
         GuestKernel::Hz1000 => Some(Flavor::Hz1000),
-        GuestKernel::NohzFull => Some(Flavor::NohzFull),
+        GuestKernel::Power => Some(Flavor::Power),
     }
 }
 

@@ -31,8 +31,9 @@ pub enum Flavor {
     Hz300,
     /// The lab's with ticks at 1000 Hz.
     Hz1000,
-    /// The lab's with `NO_HZ_FULL`.
-    NohzFull,
+    /// The lab's with what distributions have for CPUs that idle or stop: `NO_HZ_FULL`, halt
+    /// polling in the guest, suspend, kexec.
+    Power,
 }
 
 impl Flavor {
@@ -44,7 +45,7 @@ impl Flavor {
         Self::Hz100,
         Self::Hz300,
         Self::Hz1000,
-        Self::NohzFull,
+        Self::Power,
     ];
 
     /// Its name in commands and reports.
@@ -57,7 +58,7 @@ impl Flavor {
             Self::Hz100 => "hz-100",
             Self::Hz300 => "hz-300",
             Self::Hz1000 => "hz-1000",
-            Self::NohzFull => "nohz-full",
+            Self::Power => "power",
         }
     }
 
@@ -95,14 +96,14 @@ impl Build {
             (Series::Stock, Flavor::Hz100) => "stock-hz-100",
             (Series::Stock, Flavor::Hz300) => "stock-hz-300",
             (Series::Stock, Flavor::Hz1000) => "stock-hz-1000",
-            (Series::Stock, Flavor::NohzFull) => "stock-nohz-full",
+            (Series::Stock, Flavor::Power) => "stock-power",
             (Series::Patched, Flavor::Lab) => "patched",
             (Series::Patched, Flavor::Debug) => "patched-debug",
             (Series::Patched, Flavor::Rt) => "patched-rt",
             (Series::Patched, Flavor::Hz100) => "patched-hz-100",
             (Series::Patched, Flavor::Hz300) => "patched-hz-300",
             (Series::Patched, Flavor::Hz1000) => "patched-hz-1000",
-            (Series::Patched, Flavor::NohzFull) => "patched-nohz-full",
+            (Series::Patched, Flavor::Power) => "patched-power",
         }
     }
 
