@@ -76,6 +76,9 @@ pub struct Arguments {
     /// MWAIT out as an instruction that does nothing, so tell the guest `idle=nomwait`.
     #[arg(long)]
     mwait: bool,
+    /// Let vCPUs halt without leaving the guest, which is for those that have host CPUs of their own.
+    #[arg(long)]
+    halt_in_guest: bool,
     /// A virtio disk: a file of whole 512-byte sectors, read and written. May be repeated.
     #[arg(long, value_name = "FILE")]
     disk: Vec<PathBuf>,
@@ -165,6 +168,8 @@ pub struct Config {
     pub pv: Vec<Choice>,
     /// Whether the guest is shown MONITOR and MWAIT.
     pub mwait: bool,
+    /// Whether HLT does not leave the guest.
+    pub halt_in_guest: bool,
     /// Disk images, at most as many as there are interrupt lines.
     pub disks: Vec<PathBuf>,
     /// Console file.
@@ -209,6 +214,7 @@ impl TryFrom<Arguments> for Config {
             name: given.name,
             hypervisor: given.hypervisor,
             mwait: given.mwait,
+            halt_in_guest: given.halt_in_guest,
             kernel: given.kernel,
             initrd: given.initrd,
             cmdline: given.cmdline,

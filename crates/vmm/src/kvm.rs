@@ -3,8 +3,9 @@
 
 use anyhow::{Context, Result, ensure};
 use kvm_bindings::{
-    CpuId, KVM_CAP_ENFORCE_PV_FEATURE_CPUID, KVM_MAX_CPUID_ENTRIES, KVM_PIT_SPEAKER_DUMMY, Msrs,
-    kvm_cpuid_entry2, kvm_enable_cap, kvm_msr_entry, kvm_pit_config,
+    CpuId, KVM_CAP_ENFORCE_PV_FEATURE_CPUID, KVM_CAP_X86_DISABLE_EXITS, KVM_MAX_CPUID_ENTRIES,
+    KVM_PIT_SPEAKER_DUMMY, KVM_X86_DISABLE_EXITS_HLT, Msrs, kvm_cpuid_entry2, kvm_enable_cap,
+    kvm_msr_entry, kvm_pit_config,
 };
 use kvm_ioctls::{Cap, Kvm, VcpuFd, VmFd};
 use vm_memory::{GuestAddress, GuestMemoryMmap};
@@ -67,6 +68,15 @@ impl Vm {
             .context("KVM_SET_TSS_ADDR failed")?;
         fd.set_identity_map_address(KVM_IDENTITY_MAP)
             .context("KVM_SET_IDENTITY_MAP_ADDR failed")?;
+        if config.halt_in_guest {
+            let mut halts = kvm_enable_cap {
+                cap: KVM_CAP_X86_DISABLE_EXITS,
+                ..Default::default()
+            };
+            halts.args[0] = u64::from(KVM_X86_DISABLE_EXITS_HLT);
+            fd.enable_cap(&halts)
+                .context("KVM cannot let vCPUs halt in the guest (KVM_CAP_X86_DISABLE_EXITS)")?;
+        }
         fd.create_irq_chip().context("KVM_CREATE_IRQCHIP failed")?;
         let pit = kvm_pit_config {
             flags: KVM_PIT_SPEAKER_DUMMY,

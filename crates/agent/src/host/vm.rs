@@ -321,6 +321,7 @@ mod tests {
             pv: std::collections::BTreeMap::new(),
             shown: steady_agent::plan::Shown::Kvm,
             mwait: false,
+            halts: false,
             hidden_features: Vec::new(),
             workloads: Vec::new(),
         };

@@ -87,6 +87,9 @@ fn steady(plan: &VmPlan, files: &Files) -> Vec<String> {
     if plan.mwait {
         arguments.push("--mwait".to_owned());
     }
+    if plan.halts {
+        arguments.push("--halt-in-guest".to_owned());
+    }
     if plan.disk_mib.is_some() {
         arguments.extend(["--disk".to_owned(), path(&files.disk)]);
     }
@@ -272,12 +275,15 @@ mod tests {
         assert_eq!(shows(&hyperv).as_deref(), Some("hyper-v"));
         assert_eq!(shows(&plan("")), None);
         assert!(!json.contains("shown"), "{json}");
-        let has_mwait = |plan: &VmPlan| {
-            let (_, words) = command(Vmm::Steady, plan, &files);
-            words.iter().any(|word| word == "--mwait")
-        };
-        assert!(has_mwait(&plan(r#""mwait":true,"#)) && !has_mwait(&plan("")));
-        assert!(!json.contains("mwait"), "{json}");
+        for (key, option) in [("mwait", "--mwait"), ("halts", "--halt-in-guest")] {
+            let has = |plan: &VmPlan| {
+                let (_, words) = command(Vmm::Steady, plan, &files);
+                words.iter().any(|word| word == option)
+            };
+            let asked = plan(&format!(r#""{key}":true,"#));
+            assert!(has(&asked) && !has(&plan("")), "{key}");
+            assert!(!json.contains(key), "{json}");
+        }
     }
 
     #[test]

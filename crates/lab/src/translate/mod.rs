@@ -297,6 +297,7 @@ fn vm(vm: &Vm, variant: &Variant, chance: Chance) -> Result<VmPlan, LabError> {
             Hypervisor::HyperV => Shown::HyperV,
         },
         mwait: variant.switches.dedicated == Some(Dedicated::Mwait),
+        halts: variant.switches.dedicated == Some(Dedicated::Halt),
         pv: pv(vm, variant),
         hidden_features: hidden_features(vm, variant),
         workloads: workloads?,

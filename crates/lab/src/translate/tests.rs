@@ -290,7 +290,7 @@ fn guests_under_another_hypervisor_are_shown_it_by_our_own_vmm_alone() {
 }
 
 #[test]
-fn dedicated_pcpus_are_told_by_the_hint_or_by_mwait_and_by_our_own_vmm_alone() {
+fn dedicated_pcpus_are_told_or_given_by_our_own_vmm_alone() {
     let told = |scenario: &Scenario| {
         let plan = plan(scenario, &scenario.variants[0], 1, false).unwrap();
         let told = plan.vms.iter();
@@ -304,6 +304,10 @@ fn dedicated_pcpus_are_told_by_the_hint_or_by_mwait_and_by_our_own_vmm_alone() {
         [(Some(true), false); 2]
     );
     assert_eq!(told(&small("", &switched("mwait"))), [(None, true); 2]);
+    let halting = small("", &switched("halt"));
+    assert_eq!(told(&halting), [(None, false); 2]);
+    let planned = plan(&halting, &halting.variants[0], 1, false).unwrap();
+    assert!(planned.vms.iter().all(|vm| vm.halts));
     let said = refused(&small("vmm = \"qemu\"", &switched("mwait")));
     assert!(said.contains("use vmm = \"steady\""), "{said}");
 }
