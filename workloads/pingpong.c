@@ -9,6 +9,12 @@
  * wake-up interrupts and, where timers are emulated, the ticks stopped and
  * started on the way. The ball travels by --method futex, pipe or eventfd.
  *
+ * A player who returns the ball at once may have it back before the other has
+ * gone to sleep, and then neither sleeps, until something disturbs the game:
+ * nothing is woken, and the mean says how often that was. With --hold-us each
+ * player computes so long before it throws, so that the other sleeps by then.
+ * A round trip has the returner's time in it.
+ *
  * No wait has a timeout of its own, which would put a timer into what is
  * measured: the main thread watches --time-limit-ms and, when it is over, ends
  * every game by throwing balls in until both players have left.
@@ -33,6 +39,7 @@
 #include "threads.h"
 
 #define NS_PER_S UINT64_C(1000000000)
+#define NS_PER_US UINT64_C(1000)
 #define PAIRS_MAX (CPUS_MAX / 2)
 #define NAP_NS 10000000L
 
@@ -41,7 +48,7 @@ enum method { METHOD_FUTEX, METHOD_PIPE, METHOD_EVENTFD };
 static const char *const method_choices[] = { "futex", "pipe", "eventfd", NULL };
 
 static struct settings {
-	uint64_t pairs, operations, warmup, method, time_limit_ms, clock;
+	uint64_t pairs, operations, warmup, hold_us, method, time_limit_ms, clock;
 } settings = {
 	.pairs = 1,
 	.operations = 1000,
@@ -107,14 +114,28 @@ static void catch_ball(struct side *side)
 	atomic_fetch_sub(&side->balls, 1);
 }
 
+/* Computes for as long as a ball is to be held. */
+static void hold_ball(void)
+{
+	uint64_t start_ns;
+
+	if (!settings.hold_us)
+		return;
+	start_ns = clock_now_ns();
+	while (clock_now_ns() - start_ns < settings.hold_us * NS_PER_US)
+		;
+}
+
 static void *server_body(void *argument)
 {
 	struct pair *pair = argument;
 
 	gate_pass(&gate);
 	for (uint64_t done = 0; done < settings.warmup + settings.operations; done++) {
-		uint64_t start_ns = clock_now_ns();
+		uint64_t start_ns;
 
+		hold_ball();
+		start_ns = clock_now_ns();
 		throw_ball(&pair->returner_side);
 		catch_ball(&pair->server_side);
 		if (atomic_load_explicit(&stop, memory_order_relaxed))
@@ -135,6 +156,7 @@ static void *returner_body(void *argument)
 		catch_ball(&pair->returner_side);
 		if (atomic_load_explicit(&stop, memory_order_relaxed))
 			break;
+		hold_ball();
 		throw_ball(&pair->server_side);
 	}
 	leave_table();
@@ -230,6 +252,8 @@ static void read_options(int argc, char **argv, const struct cpus *cpus)
 		  .help = "timed round trips of each pair" },
 		{ .name = "warmup", .count = &settings.warmup, .min = 0, .max = 1000000,
 		  .help = "round trips of each pair before the timed ones" },
+		{ .name = "hold-us", .count = &settings.hold_us, .min = 0, .max = 1000000,
+		  .help = "how long a player computes before it throws" },
 		{ .name = "method", .kind = OPTION_CHOICE, .count = &settings.method,
 		  .choices = method_choices, .help = "what wakes" },
 		{ .name = "clock", .kind = OPTION_CHOICE, .count = &settings.clock,

@@ -131,6 +131,14 @@ fn a_histogram_holds_every_operation() {
 }
 
 #[test]
+fn a_ball_that_is_held_is_back_no_sooner() {
+    let args = ["--operations", "50", "--hold-us", "300"];
+    let held = values(&run("pingpong", &args))["pingpong.round_trip.p50"];
+    // The histogram's buckets are by a sixteenth.
+    assert!(held >= 300_000 * 15 / 16, "{held} ns");
+}
+
+#[test]
 fn printed_statistics_are_those_of_the_printed_histogram() {
     let report = run("pagecache", &["--records", "300"]);
     let values = values(&report);
