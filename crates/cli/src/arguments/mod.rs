@@ -316,6 +316,9 @@ pub struct Selftest {
     /// interrupts itself); both in Bochs.
     #[arg(long, value_enum, value_name = "CPU", conflicts_with = "suite")]
     pub cpu: Option<Cpu>,
+    /// A word more for the hosts' kernel command line; may be given more than once.
+    #[arg(long, value_name = "WORD", conflicts_with = "suite")]
+    pub append: Vec<String>,
     /// Kernel to run on; may be given more than once. With --suite `debug` or `rt` stands for the
     /// patched kernel, and the stock one of that configuration runs besides.
     #[arg(long, value_enum, default_values = ["stock", "patched"])]

@@ -40,6 +40,7 @@ pub fn selftest(arguments: &Selftest) -> anyhow::Result<ExitCode> {
             kernels,
             names: arguments.names.clone(),
             arguments: arguments.test_arguments.clone(),
+            append: arguments.append.clone(),
             repetitions: arguments.repetitions,
             seed: arguments.seed,
             out: arguments.out.clone(),

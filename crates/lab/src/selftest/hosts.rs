@@ -49,6 +49,8 @@ pub struct Hosts<'a> {
     pub archive: &'a [u8],
     pub tests: &'a [Selftest],
     pub arguments: &'a [String],
+    /// Words more for the hosts' command line.
+    pub append: &'a [String],
     pub repetitions: u32,
     pub limit: Duration,
     /// Whether the limit is the user's, by the wall.
@@ -138,6 +140,9 @@ impl Hosts<'_> {
         if job.kernel.checks_itself()? {
             cmdline = format!("{cmdline} {}", translate::HEAR_WARNINGS);
             translate::for_kernel_that_checks(&mut plan);
+        }
+        for word in self.append {
+            cmdline = format!("{cmdline} {word}");
         }
         let json = serde_json::to_vec(&plan).expect("a plan is plain data");
         let plan = tree::single(PLAN_PATH.trim_start_matches('/'), &json);

@@ -57,6 +57,8 @@ pub struct Options {
     pub names: Vec<String>,
     /// Arguments of each test.
     pub arguments: Vec<String>,
+    /// Words more for the hosts' command line.
+    pub append: Vec<String>,
     /// How often the suite runs on each kernel, at least 1.
     pub repetitions: u32,
     /// Seed of the first repetition; that of the others is this and their number.
@@ -100,6 +102,7 @@ pub fn run(home: &Home, options: &Options, watcher: &dyn Watcher) -> Result<Repo
         archive: &archive,
         tests: &tests,
         arguments: &options.arguments,
+        append: &options.append,
         repetitions: options.repetitions,
         limit: options.wall_limit.unwrap_or_else(|| wall_limit(&tests)),
         wall: options.wall_limit.is_some(),
