@@ -42,6 +42,8 @@ struct shared {
 static struct kvm_vm *vm;
 static struct kvm_vcpu *vcpu;
 static struct shared *shared, *guest_shared;
+/* Whether the next VM's vCPU halts without leaving the guest. */
+static bool halting;
 
 static void tick_handler(struct ex_regs *regs)
 {
@@ -157,7 +159,10 @@ static void make_vm(void *code, bool aware)
 {
 	vm_vaddr_t page;
 
-	vm = vm_create_with_one_vcpu(&vcpu, code);
+	vm = vm_create(1);
+	if (halting)
+		vm_enable_cap(vm, KVM_CAP_X86_DISABLE_EXITS, KVM_X86_DISABLE_EXITS_HLT);
+	vcpu = vm_vcpu_add(vm, 0, code);
 	if (aware)
 		vcpu_set_cpuid_feature(vcpu, X86_FEATURE_KVM_PARATICK);
 	else
@@ -316,6 +321,17 @@ static void test_off(void)
 	kvm_vm_free(vm);
 }
 
+/* Who halts without leaving the guest is not seen to sleep. */
+static void test_halting_in_the_guest(void)
+{
+	halting = true;
+	make_vm(writing_guest_code, true);
+	halting = false;
+	TEST_ASSERT_EQ(written(DECLARE(4 * MS)), GP_VECTOR);
+	TEST_ASSERT_EQ(written(0), 0);
+	kvm_vm_free(vm);
+}
+
 static void test_reset(void)
 {
 	struct kvm_vcpu *sender;
@@ -418,6 +434,7 @@ int main(void)
 		{ "values", test_values },
 		{ "reading", test_reading },
 		{ "off", test_off },
+		{ "halting in the guest", test_halting_in_the_guest },
 		{ "reset", test_reset },
 		{ "rates", test_rates },
 		{ "declaring in a loop", test_declaring_in_a_loop },

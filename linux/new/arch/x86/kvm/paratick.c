@@ -77,10 +77,14 @@ static u64 paratick_min_period(void)
 	return (u64)READ_ONCE(paratick_min_period_us) * NSEC_PER_USEC;
 }
 
-/* Whether ticks of this period are given: the administrator may have changed his mind. */
-static bool paratick_stands(u32 period)
+/*
+ * Whether ticks of this period are given: the administrator may have changed his mind. A vCPU that
+ * halts without leaving the guest is not seen to sleep, and would be woken for each.
+ */
+static bool paratick_stands(struct kvm_vcpu *vcpu, u32 period)
 {
-	return kvm_paratick_offered() && period >= paratick_min_period();
+	return kvm_paratick_offered() && period >= paratick_min_period() &&
+	       !kvm_hlt_in_guest(vcpu->kvm) && !kvm_mwait_in_guest(vcpu->kvm);
 }
 
 /* Never without the feature bit, whatever the VMM lets pass of stock features. */
@@ -117,7 +121,7 @@ int kvm_paratick_set_msr(struct kvm_vcpu *vcpu, u64 data, bool host_initiated)
 
 	/* What is restored stays as it is, but without ticks the guest reads that it has none. */
 	refused = !paratick_valid(vcpu, data) ||
-		  (data && !host_initiated && !paratick_stands(period));
+		  (data && !host_initiated && !paratick_stands(vcpu, period));
 	trace_kvm_paratick_declare(vcpu, period, data >> KVM_PARATICK_VECTOR_SHIFT, refused);
 	if (refused)
 		return 1;
@@ -138,7 +142,7 @@ int kvm_paratick_get_msr(struct kvm_vcpu *vcpu, u64 *data, bool host_initiated)
 
 	if (!paratick_allowed(vcpu))
 		return KVM_MSR_RET_UNSUPPORTED;
-	*data = host_initiated || paratick_stands(p->period) ? p->msr : 0;
+	*data = host_initiated || paratick_stands(vcpu, p->period) ? p->msr : 0;
 	return 0;
 }
 
@@ -174,7 +178,7 @@ void __kvm_paratick_inject(struct kvm_vcpu *vcpu)
 	struct kvm_paratick_vcpu *p = &vcpu->arch.paratick;
 	u64 now = ktime_get_ns();
 
-	if (now < p->next || !paratick_stands(p->period))
+	if (now < p->next || !paratick_stands(vcpu, p->period))
 		return;
 
 	trace_kvm_paratick_tick(vcpu, now - p->next, paratick_give(vcpu));
