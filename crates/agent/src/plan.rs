@@ -111,8 +111,8 @@ pub struct VmPlan {
     /// out of the JSON where it is not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub mwait: bool,
-    /// Whether its vCPUs halt without leaving the guest; only with the VMM `steady`. Left out of the
-    /// JSON where they do not.
+    /// Whether its vCPUs halt without leaving the guest; only with the VMM `steady`. Left out of
+    /// the JSON where they do not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub halts: bool,
     /// KVM PV features by their name in the VMM, and whether the guest is offered them.

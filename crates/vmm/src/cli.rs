@@ -76,7 +76,8 @@ pub struct Arguments {
     /// MWAIT out as an instruction that does nothing, so tell the guest `idle=nomwait`.
     #[arg(long)]
     mwait: bool,
-    /// Let vCPUs halt without leaving the guest, which is for those that have host CPUs of their own.
+    /// Let vCPUs halt without leaving the guest, which is for those that have host CPUs of their
+    /// own.
     #[arg(long)]
     halt_in_guest: bool,
     /// A virtio disk: a file of whole 512-byte sectors, read and written. May be repeated.

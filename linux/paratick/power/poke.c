@@ -18,7 +18,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: poke SOCKET\n");
 		return 2;
 	}
-	strcpy(place.sun_path, argv[1]);
+	memcpy(place.sun_path, argv[1], strlen(argv[1]) + 1);
 	fd = socket(AF_UNIX, SOCK_STREAM, 0);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&place, sizeof(place)) ||
 	    write(fd, "x", 1) != 1) {

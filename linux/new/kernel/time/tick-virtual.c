@@ -81,8 +81,8 @@ static bool tick_virtual_in_idle(const struct tick_sched *ts)
 }
 
 /*
- * The work of a tick, unless it was done a moment ago. @runs: the CPU runs, or is on its way to. Any
- * other in idle has no ticks, unless it keeps them there: it does their work for timers and RCU.
+ * The work of a tick, unless it was done a moment ago. @runs: the CPU runs, or is on its way to.
+ * Any other in idle has no ticks, unless it keeps them there: it does this for timers and RCU.
  */
 static void tick_virtual_work(struct tick_sched *ts, ktime_t now, bool runs)
 {
