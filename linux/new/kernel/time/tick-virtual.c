@@ -80,6 +80,12 @@ static bool tick_virtual_in_idle(const struct tick_sched *ts)
 	return !(ts->flags & TS_FLAG_NOHZ);
 }
 
+/* Whether it may be for more than RCU that this CPU keeps its tick in idle: others have none. */
+static bool tick_virtual_keeps(const struct tick_sched *ts)
+{
+	return tick_virtual_in_idle(ts) || tick_nohz_full_enabled();
+}
+
 /*
  * The work of a tick, unless it was done a moment ago. @runs: the CPU runs, or is on its way to.
  * Any other in idle has no ticks, unless it keeps them there: it does this for timers and RCU.
@@ -179,21 +185,42 @@ static bool tick_virtual_alive(struct tick_sched *ts)
 }
 
 /*
+ * For when the tick's timer, which fires @now, is to be armed again. Who keeps the tick in idle and
+ * was there since it fired last, would only have to program it anew there: it has the next at once.
+ * Any other that sleeps often is as late as it would be.
+ */
+static ktime_t tick_virtual_again(struct tick_sched *ts, ktime_t now)
+{
+	bool retained = ts->virtual_retained;
+
+	ts->virtual_retained = 0;
+	if (!retained)
+		return ktime_add_ns(now, TICK_VIRTUAL_WATCH);
+	return tick_virtual_keeps(ts) ? ts->virtual_next : ktime_add_ns(now, TICK_VIRTUAL_AHEAD);
+}
+
+/* The tick's timer fired in the idle loop, which arms it for what is next but for a kept tick. */
+static enum hrtimer_restart tick_virtual_idle(struct tick_sched *ts, ktime_t now)
+{
+	if (!tick_virtual_keeps(ts) || (ts->flags & TS_FLAG_STOPPED)) {
+		tick_virtual_work(ts, now, false);
+		return HRTIMER_NORESTART;
+	}
+	tick_virtual_due(ts, now);
+	hrtimer_set_expires(&ts->sched_timer, tick_virtual_again(ts, now));
+	return HRTIMER_RESTART;
+}
+
+/*
  * The tick's timer fired. Returns false, and the tick is an ordinary one again, if the hypervisor
  * gives none any more: the guest was migrated or reset.
  */
 bool tick_virtual_timer(struct tick_sched *ts, enum hrtimer_restart *restart)
 {
 	ktime_t now = ktime_get();
-	u64 ahead;
 
 	if (ts->flags & TS_FLAG_INIDLE) {
-		/* The idle loop comes round and arms it for what is next. */
-		*restart = HRTIMER_NORESTART;
-		if (tick_virtual_in_idle(ts))
-			tick_virtual_due(ts, now);
-		else
-			tick_virtual_work(ts, now, false);
+		*restart = tick_virtual_idle(ts, now);
 		return true;
 	}
 
@@ -205,10 +232,7 @@ bool tick_virtual_timer(struct tick_sched *ts, enum hrtimer_restart *restart)
 	}
 
 	tick_virtual_due(ts, now);
-	/* A CPU that sleeps often would only arm it again: be as late as it would. */
-	ahead = ts->virtual_retained ? TICK_VIRTUAL_AHEAD : TICK_VIRTUAL_WATCH;
-	ts->virtual_retained = 0;
-	hrtimer_set_expires(&ts->sched_timer, ktime_add_ns(now, ahead));
+	hrtimer_set_expires(&ts->sched_timer, tick_virtual_again(ts, now));
 	*restart = HRTIMER_RESTART;
 	return true;
 }
@@ -220,13 +244,11 @@ void tick_virtual_sleep(struct tick_sched *ts, ktime_t expires)
 		tick_virtual_arm(ts, expires);
 }
 
-/* Whether a CPU that keeps its ticks in idle does so for nothing but RCU and near timers. */
+/* Whether a CPU that keeps its tick in idle does so for nothing but RCU and near timers. */
 static bool tick_virtual_may_delay(struct tick_sched *ts)
 {
-	/* To keep the time for CPUs that run without ticks. */
-	if (tick_nohz_full_enabled())
-		return false;
-	return !irq_work_needs_cpu() && !(local_softirq_pending() & BIT(TIMER_SOFTIRQ));
+	return !tick_virtual_keeps(ts) &&
+	       !irq_work_needs_cpu() && !(local_softirq_pending() & BIT(TIMER_SOFTIRQ));
 }
 
 /* The CPU is about to sleep, and is to have its ticks. */
@@ -239,17 +261,17 @@ void __tick_virtual_retain(struct tick_sched *ts)
 	if (need_resched() || (ts->flags & TS_FLAG_STOPPED))
 		return;
 
-	basemono = get_jiffies_update(&basejiff);
-	latest = basemono + TICK_NSEC;
-	if (tick_virtual_in_idle(ts)) {
-		/* When the hypervisor would give one, so that there is one either way. */
-		latest = ts->virtual_next;
-	} else if (tick_virtual_may_delay(ts)) {
+	if (tick_virtual_may_delay(ts)) {
+		basemono = get_jiffies_update(&basejiff);
 		latest = min_t(u64, get_next_timer_interrupt(basejiff, basemono),
 			       basemono + TICK_VIRTUAL_AHEAD);
 		/* Who runs meanwhile keeps the time, or whoever wakes up. */
 		if (READ_ONCE(tick_do_timer_cpu) == smp_processor_id())
 			WRITE_ONCE(tick_do_timer_cpu, TICK_DO_TIMER_NONE);
+	} else {
+		/* When the hypervisor would give one, so that there is one either way. */
+		latest = tick_virtual_keeps(ts) ? ts->virtual_next :
+			 get_jiffies_update(&basejiff) + TICK_NSEC;
 	}
 	ts->virtual_retained = 1;
 	tick_virtual_arm(ts, latest);
@@ -261,10 +283,11 @@ void __tick_virtual_retain(struct tick_sched *ts)
  */
 void tick_virtual_wake(struct tick_sched *ts)
 {
+	bool kept = tick_virtual_in_idle(ts) || (tick_virtual_keeps(ts) && ts->virtual_retained);
 	ktime_t now = ktime_get();
 
 	ts->next_tick = 0;
-	if (ts->virtual_next <= now && !tick_virtual_in_idle(ts)) {
+	if (ts->virtual_next <= now && !kept) {
 		s64 passed = ktime_divns(ktime_sub(now, ts->virtual_next), TICK_NSEC);
 
 		/* The hypervisor's are due at multiples of the period, too. */
