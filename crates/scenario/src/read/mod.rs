@@ -3,6 +3,7 @@
 //! keys together. Each step reports all it finds; a rule whose terms are themselves wrong is
 //! passed over, so that one mistake gives one message.
 
+mod alike;
 mod keys;
 mod names;
 mod paper;
@@ -127,8 +128,10 @@ fn root_table<'a>(
     };
     let known = vms.as_ref().and_then(|vms| vms.vms.as_ref().map(known));
     let vm_names = Names::new("VM", known);
-    let variants = variants
-        .and_then(|tables| variant::variants(tables.get_ref(), &vm_names, dialect, problems));
+    let variants = variants.and_then(|tables| {
+        let vms = vms.as_ref().and_then(|vms| vms.vms.as_deref());
+        variant::variants(tables.get_ref(), vms, &vm_names, dialect, problems)
+    });
     let papers = papers(&top, &vm_names, variants.as_deref());
     let measure = Reader::optional(top.table("measure", &keys::MEASURE));
     let measure = measure.and_then(|table| match table {

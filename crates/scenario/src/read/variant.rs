@@ -7,29 +7,28 @@ use super::keys::Dialect;
 use super::names::Names;
 use super::table::Reader;
 use super::value::{Placed, Problems};
-use super::{CMDLINE, NAME, TITLE, check_unique, keys, pv, remedy};
+use super::{CMDLINE, NAME, TITLE, alike, check_unique, keys, pv, remedy};
 use crate::limits::HALT_POLL_NS;
-use crate::model::Switches;
+use crate::model::{Switches, Vm};
 use crate::variant::{Variant, VmChange};
 use crate::words::{Hypervisor, Kernel};
 
 /// Reads every variant.
 pub(super) fn variants(
     tables: &[Reader<'_>],
-    vms: &Names,
+    vms: Option<&[Vm]>,
+    known: &Names,
     dialect: Dialect<'_>,
     problems: &Problems,
 ) -> Option<Vec<Variant>> {
-    let read: Vec<_> = tables
-        .iter()
-        .map(|table| variant(table, vms, dialect))
-        .collect();
-    check_unique(
-        "variant",
-        read.iter().map(|(name, _)| name.as_ref()),
-        problems,
-    );
-    read.into_iter().map(|(_, variant)| variant).collect()
+    let read = tables.iter().map(|table| variant(table, known, dialect));
+    let (names, variants): (Vec<_>, Vec<_>) = read.unzip();
+    check_unique("variant", names.iter().map(Option::as_ref), problems);
+    let variants: Option<Vec<_>> = variants.into_iter().collect();
+    if let (Some(variants), Some(vms)) = (&variants, vms) {
+        alike::check(&names, variants, vms, problems);
+    }
+    variants
 }
 
 /// Reads a variant; its name also by itself, for the check across variants.
