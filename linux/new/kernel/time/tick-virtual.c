@@ -80,10 +80,14 @@ static bool tick_virtual_in_idle(const struct tick_sched *ts)
 	return !(ts->flags & TS_FLAG_NOHZ);
 }
 
-/* Whether it may be for more than RCU that this CPU keeps its tick in idle: others have none. */
+/*
+ * Whether it may be for more than RCU that this CPU keeps its tick in idle: others have none, or
+ * the tick is what all timers wait for.
+ */
 static bool tick_virtual_keeps(const struct tick_sched *ts)
 {
-	return tick_virtual_in_idle(ts) || tick_nohz_full_enabled();
+	return tick_virtual_in_idle(ts) || tick_nohz_full_enabled() ||
+	       !(ts->flags & TS_FLAG_HIGHRES);
 }
 
 /*
