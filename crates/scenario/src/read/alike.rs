@@ -18,7 +18,8 @@ pub(super) fn check(
         .iter()
         .map(|variant| machine(variant, vms))
         .collect();
-    for (at, name) in names.iter().enumerate().take(machines.len()) {
+    assert_eq!(names.len(), machines.len(), "a name for each variant");
+    for (at, name) in names.iter().enumerate() {
         let first = machines[..at].iter().position(|one| *one == machines[at]);
         if let (Some(name), Some(first)) = (name, first) {
             let message = format!(
