@@ -102,6 +102,11 @@ pub(crate) static ALL: [Remedy; 4] = [
                         its own",
             },
             Mode {
+                name: "apart",
+                about: "as nudge, and a target that waits where another vCPU of its VM runs is \
+                        put elsewhere, in exchange for a thread that waits there unless fewer do",
+            },
+            Mode {
                 name: "handover",
                 about: "the target runs before its turn, and later waits the longer",
             },

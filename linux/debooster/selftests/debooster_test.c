@@ -6,31 +6,10 @@
  * own with a vCPU of a second VM, which must keep its half whatever sched.debooster is, but for
  * what "credit" is known to give away.
  */
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
+#include "debooster.h"
 
-#include <linux/kvm_para.h>
-
-#include "apic.h"
-#include "test_util.h"
-#include "kvm_util.h"
-#include "processor.h"
-
-#define PARAMETER "/sys/module/sched/parameters/debooster"
-#define YIELDER_ID 0
-#define BOOSTED_ID 1
-#define WINDOW_MS 100
-#define WINDOWS 8
 /* Yields that the scheduler must have agreed to in all windows, or the test shows nothing. */
 #define LEAST_YIELDS 20
-/* Half, and what two slices of 3 ms and a tick of 4 ms are of all the windows and of one. */
-#define MOST_OF_ALL 53
-#define MOST_OF_WINDOW 62
 
 struct mode {
 	const char *name;
@@ -39,7 +18,7 @@ struct mode {
 
 static const struct mode modes[] = {
 	{ "off", true }, { "no-forfeit", true }, { "penalty", true }, { "credit", false },
-	{ "handover", true }, { "nudge", true },
+	{ "handover", true }, { "nudge", true }, { "apart", true },
 };
 
 struct shares {
@@ -48,21 +27,6 @@ struct shares {
 	u64 yields;	/* that the scheduler agreed to, in all windows */
 };
 
-static void yielder_guest_code(void)
-{
-	x2apic_enable();
-	for (;;)
-		kvm_hypercall(KVM_HC_SCHED_YIELD, BOOSTED_ID, 0, 0, 0);
-}
-
-static void counter_guest_code(void)
-{
-	/* Without it the vCPU is in no map of APIC ids, and cannot be named. */
-	x2apic_enable();
-	for (;;)
-		cpu_relax();
-}
-
 /* Waits for the yielder's pCPU, and has next to nothing of it. */
 static void *waiting_thread(void *unused)
 {
@@ -70,39 +34,6 @@ static void *waiting_thread(void *unused)
 	for (;;)
 		pthread_testcancel();
 	return NULL;
-}
-
-static void *vcpu_thread(void *vcpu)
-{
-	struct kvm_vcpu *running = vcpu;
-	int old;
-
-	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old);
-	vcpu_run(running);
-	TEST_FAIL("a vCPU left: %s", exit_reason_str(running->run->exit_reason));
-	return NULL;
-}
-
-static pthread_t start_on(int pcpu, void *(*body)(void *), void *argument)
-{
-	pthread_t thread;
-	cpu_set_t set;
-
-	TEST_ASSERT(!pthread_create(&thread, NULL, body, argument), "pthread_create");
-	CPU_ZERO(&set);
-	CPU_SET(pcpu, &set);
-	TEST_ASSERT(!pthread_setaffinity_np(thread, sizeof(set), &set), "pinning to %d", pcpu);
-	return thread;
-}
-
-static u64 cpu_time_ns(pthread_t thread)
-{
-	struct timespec time;
-	clockid_t clock;
-
-	TEST_ASSERT(!pthread_getcpuclockid(thread, &clock), "pthread_getcpuclockid");
-	TEST_ASSERT(!clock_gettime(clock, &time), "clock_gettime");
-	return time.tv_sec * 1000000000ULL + time.tv_nsec;
 }
 
 /* Of the yielder; asked for before it runs, as its thread then has the vCPU. */
@@ -125,21 +56,6 @@ static u64 agreed_yields(void)
 	free(all);
 	TEST_ASSERT(value != UINT64_MAX, "KVM does not count directed yields");
 	return value;
-}
-
-static u64 percent(u64 part, u64 other)
-{
-	return part * 100 / (part + other);
-}
-
-static void set_mode(const char *name)
-{
-	int fd = open(PARAMETER, O_WRONLY);
-
-	__TEST_REQUIRE(fd >= 0, "this kernel has no " PARAMETER);
-	TEST_ASSERT(write(fd, name, strlen(name)) == (ssize_t)strlen(name), "writing %s to "
-		    PARAMETER, name);
-	close(fd);
 }
 
 static struct shares boosted_shares(pthread_t boosted, pthread_t neighbour)
@@ -174,14 +90,6 @@ static void check(const struct mode *mode, const struct shares *shares)
 		TEST_ASSERT(shares->all <= MOST_OF_ALL, "%s: %lu %%", mode->name, shares->all);
 		TEST_ASSERT(shares->most <= MOST_OF_WINDOW, "%s: %lu %%", mode->name, shares->most);
 	}
-}
-
-static void stop(pthread_t thread)
-{
-	void *left;
-
-	pthread_cancel(thread);
-	pthread_join(thread, &left);
 }
 
 int main(int argc, char *argv[])

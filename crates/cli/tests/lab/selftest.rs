@@ -37,6 +37,7 @@ fn the_remedies_own_selftests_pass_on_the_patched_kernel() {
         "shoot4u_host_test",
         "shoot4u_emulation_test",
         "debooster_test",
+        "debooster_apart_test",
         "strict_boost_choice_test",
         "strict_boost_stress_test",
     ];

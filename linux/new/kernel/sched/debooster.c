@@ -17,8 +17,10 @@
  * handover	the target itself: it is picked though it is not eligible, and its virtual time
  *		goes on from where it is. It runs earlier, and later waits the longer.
  * nudge	as handover; but if the target waits for another CPU, the yielder keeps its own.
+ * apart	as nudge; and before it a target that waits where another thread of its process runs
+ *		changes places with one that waits elsewhere: debooster_apart.c.
  *
- * Fairness. With handover and nudge no vruntime is changed but the yielder's, which can only lose
+ * Fairness. From handover on no vruntime is changed but the yielder's, which can only lose
  * by it. A target is picked early only while it is ahead of its queue's average by no more than
  * one base slice; it then runs for a slice at most, as any entity, until its deadline and the
  * next tick. So at no time has it had more than its share by more than two slices and a tick,
@@ -42,13 +44,14 @@ enum debooster_mode {
 	DEBOOSTER_CREDIT,
 	DEBOOSTER_HANDOVER,
 	DEBOOSTER_NUDGE,
+	DEBOOSTER_APART,
 };
 
 /* Time between two credits on one CPU. */
 #define DEBOOSTER_CREDIT_NS	(6 * NSEC_PER_MSEC)
 
 static const char * const debooster_names[] = {
-	"off", "no-forfeit", "penalty", "credit", "handover", "nudge",
+	"off", "no-forfeit", "penalty", "credit", "handover", "nudge", "apart",
 };
 
 static int debooster_mode __read_mostly;
@@ -211,7 +214,7 @@ static bool debooster_yield_to(struct rq *rq, struct task_struct *p)
 		return false;
 
 	set_next_buddy(target);
-	if (rq->nr_running == 1 || (mode == DEBOOSTER_NUDGE && rq != p_rq))
+	if (rq->nr_running == 1 || (mode >= DEBOOSTER_NUDGE && rq != p_rq))
 		return true;
 
 	clear_buddies(cfs_rq_of(me), me);
@@ -236,5 +239,5 @@ static bool debooster_yield_to(struct rq *rq, struct task_struct *p)
 /* Whether a yielder whose target waits for another CPU goes on. */
 bool sched_debooster_keeps(struct rq *rq, struct rq *p_rq)
 {
-	return rq != p_rq && READ_ONCE(debooster_mode) == DEBOOSTER_NUDGE;
+	return rq != p_rq && READ_ONCE(debooster_mode) >= DEBOOSTER_NUDGE;
 }

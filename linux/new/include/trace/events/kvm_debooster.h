@@ -39,6 +39,29 @@ TRACE_EVENT(kvm_debooster_yield,
 		  __entry->target, __entry->cpu, __entry->mode, __entry->debt, __entry->agreed)
 );
 
+/* A target of a directed yield is put on another CPU, in exchange for @other unless it is 0. */
+TRACE_EVENT(kvm_debooster_apart,
+	TP_PROTO(struct task_struct *target, struct task_struct *other, int from, int to),
+	TP_ARGS(target, other, from, to),
+
+	TP_STRUCT__entry(
+		__field(pid_t, target)
+		__field(pid_t, other)
+		__field(int, from)
+		__field(int, to)
+	),
+
+	TP_fast_assign(
+		__entry->target	= target->pid;
+		__entry->other	= other ? other->pid : 0;
+		__entry->from	= from;
+		__entry->to	= to;
+	),
+
+	TP_printk("pid %d from cpu %d for pid %d from cpu %d", __entry->target, __entry->from,
+		  __entry->other, __entry->to)
+);
+
 #endif /* _TRACE_KVM_DEBOOSTER_H */
 
 /* This part must be outside protection. */

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Debooster's mode "apart": the target of a directed yield that waits for a CPU on which a thread
+ * of its own process runs is put where none does, in exchange for one of another process that
+ * waits there unless fewer do. Part of fair.c.
+ *
+ * The threads of a VMM are the vCPUs of one guest, and those that wait for each other want to run
+ * at once. Two on one CPU cannot: whoever is run early keeps the other off, and both are soon ahead
+ * of their share. Loads may be as balanced when they are in pairs, and nothing else parts them.
+ * After "balance scheduling" (Sukwong and Kim, "Is Co-scheduling Too Expensive for SMP VMs?",
+ * EuroSys 2011), which chose the CPU at wakeup; a vCPU that computes wakes up seldom.
+ *
+ * No CPU has more tasks then than one of the two had, none that runs is moved and none to where it
+ * may not be, no NUMA node is left, and no process has more threads beside each other than before.
+ * Lag goes along on each level of the hierarchy of groups, so that who was ahead of his share
+ * still is. Whose load is whose is not looked at: the load balancer may undo it.
+ *
+ * Interrupts are off: so many CPUs are looked at, and so many tasks of a queue. In a base slice no
+ * CPU is looked away from twice, and none has tasks put on it twice, however often a guest asks.
+ */
+
+#define DEBOOSTER_APART_CPUS	16
+#define DEBOOSTER_APART_TASKS	8
+
+/* Threads of @p's process on this queue besides itself. */
+static int debooster_siblings(struct rq *rq, struct task_struct *p)
+{
+	struct task_struct *other;
+	int left = DEBOOSTER_APART_TASKS, found = 0;
+
+	lockdep_assert_rq_held(rq);
+	list_for_each_entry(other, &rq->cfs_tasks, se.group_node) {
+		if (!left--)
+			break;
+		found += other != p && !other->se.sched_delayed && same_thread_group(other, p);
+	}
+	return found;
+}
+
+/* Whether a task that waits on @from may be put to wait on @to. */
+static bool debooster_may_move(struct task_struct *p, struct rq *from, struct rq *to)
+{
+	return task_rq(p) == from && task_on_rq_queued(p) && !task_on_cpu(from, p) &&
+	       p->sched_class == &fair_sched_class && !p->se.sched_delayed &&
+	       !is_migration_disabled(p) && !kthread_is_per_cpu(p) &&
+	       cpumask_test_cpu(cpu_of(to), p->cpus_ptr) &&
+	       !throttled_lb_pair(task_group(p), cpu_of(from), cpu_of(to));
+}
+
+/* Who waits on @to and may come in exchange for @p, and is no worse off then. */
+static struct task_struct *debooster_counterpart(struct task_struct *p, struct rq *from,
+						 struct rq *to)
+{
+	struct task_struct *other;
+	int left = DEBOOSTER_APART_TASKS;
+
+	list_for_each_entry(other, &to->cfs_tasks, se.group_node) {
+		if (!left--)
+			break;
+		if (debooster_may_move(other, to, from) &&
+		    debooster_siblings(from, other) <= debooster_siblings(to, other))
+			return other;
+	}
+	return NULL;
+}
+
+/*
+ * A task has its lag with it, its groups have one for each CPU: that of the last time that they had
+ * a task there.
+ */
+static void debooster_carry_lag(struct task_struct *p, int from, int to)
+{
+#ifdef CONFIG_FAIR_GROUP_SCHED
+	struct task_group *group;
+
+	for (group = task_group(p); group->parent; group = group->parent) {
+		struct sched_entity *was = group->se[from], *is = group->se[to];
+
+		if (is->on_rq)
+			continue;
+		is->vlag = was->on_rq ? entity_lag(avg_vruntime(cfs_rq_of(was)), was) : was->vlag;
+	}
+#endif
+}
+
+static void debooster_move(struct task_struct *p, struct rq *from, struct rq *to)
+{
+	deactivate_task(from, p, DEQUEUE_NOCLOCK);
+	debooster_carry_lag(p, cpu_of(from), cpu_of(to));
+	set_task_cpu(p, cpu_of(to));
+	attach_task(to, p);
+}
+
+/* Whether a CPU took part more than a base slice ago. Clocks may be a little apart. */
+static bool debooster_settled(struct rq *rq, u64 now)
+{
+	return (s64)(now - READ_ONCE(rq->debooster_parted)) >= (s64)sysctl_sched_base_slice;
+}
+
+/* Puts @p on @to, if that parts it from its siblings. */
+static bool debooster_part(struct task_struct *p, struct rq *from, struct rq *to, u64 now)
+{
+	struct task_struct *other = NULL;
+
+	guard(double_rq_lock)(from, to);
+	update_rq_clock(from);
+	update_rq_clock(to);
+	if (!debooster_may_move(p, from, to) || debooster_siblings(to, p))
+		return false;
+	if (to->nr_running >= from->nr_running) {
+		other = debooster_counterpart(p, from, to);
+		if (!other)
+			return false;
+	}
+
+	WRITE_ONCE(to->debooster_parted, now);
+	trace_kvm_debooster_apart(p, other, cpu_of(from), cpu_of(to));
+	debooster_move(p, from, to);
+	if (other)
+		debooster_move(other, to, from);
+	return true;
+}
+
+/* A guess without locks: what runs there is not of the same process. */
+static bool debooster_promises(struct task_struct *p, int cpu, u64 now)
+{
+	struct rq *rq = cpu_rq(cpu);
+
+	return cpu_active(cpu) && cpumask_test_cpu(cpu, p->cpus_ptr) &&
+	       debooster_settled(rq, now) &&
+	       !same_thread_group(rcu_dereference(rq->curr), p);
+}
+
+/* The CPUs among which a task may be moved as by the load balancer, within a NUMA node. */
+static const struct cpumask *debooster_around(int cpu)
+{
+	struct sched_domain *sd, *widest = NULL;
+
+	for_each_domain(cpu, sd) {
+		if (sd->flags & SD_NUMA)
+			break;
+		widest = sd;
+	}
+	return widest ? sched_domain_span(widest) : cpumask_of(cpu);
+}
+
+/* Before a directed yield to @p, whose pi_lock is held. */
+void sched_debooster_apart(struct task_struct *p)
+{
+	struct rq *from = task_rq(p);
+	int here = cpu_of(from), left = DEBOOSTER_APART_CPUS, cpu;
+	u64 now = local_clock();
+
+	if (READ_ONCE(debooster_mode) != DEBOOSTER_APART || p->nr_cpus_allowed == 1)
+		return;
+
+	guard(rcu)();
+	/* The lock will tell; most yields end here. */
+	if (!task_on_rq_queued(p) || task_on_cpu(from, p) || !debooster_settled(from, now) ||
+	    !same_thread_group(rcu_dereference(from->curr), p))
+		return;
+	WRITE_ONCE(from->debooster_parted, now);
+	for_each_cpu_wrap(cpu, debooster_around(here), here + 1) {
+		if (!left--)
+			return;
+		if (cpu != here && debooster_promises(p, cpu, now) &&
+		    debooster_part(p, from, cpu_rq(cpu), now))
+			return;
+	}
+}
