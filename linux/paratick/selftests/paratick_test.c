@@ -31,6 +31,9 @@
 #define DIVIDE_BY_1 0xb
 #define TIMER_PERIOD (10 * MS)
 
+/* So long that a host need not be quick: a timer's interrupt is taken from 30 ms before a tick. */
+#define LONG_PERIOD (960 * MS)
+
 /* What the guest and the test tell each other; in memory of the guest. */
 struct shared {
 	u64 ticks, timers;	/* interrupts so far */
@@ -107,19 +110,19 @@ static void declaring_guest_code(struct shared *s)
 	GUEST_SYNC(0);
 }
 
-static void start_timer(struct shared *s, u64 period)
+static void start_timer(struct shared *s, u32 how, u64 period)
 {
 	x2apic_enable();
 	wrmsr(MSR_KVM_PARATICK, s->value);
 	x2apic_write_reg(APIC_TDCR, DIVIDE_BY_1);
-	x2apic_write_reg(APIC_LVTT, APIC_LVT_TIMER_PERIODIC | TIMER_VECTOR);
+	x2apic_write_reg(APIC_LVTT, how | TIMER_VECTOR);
 	x2apic_write_reg(APIC_TMICT, period);
 }
 
 /* Computes, and is interrupted by its local timer more often than by the host. */
 static void interrupted_guest_code(struct shared *s)
 {
-	start_timer(s, MS);
+	start_timer(s, APIC_LVT_TIMER_PERIODIC, MS);
 	asm volatile("sti");
 	while (READ_ONCE(s->timers) < s->until)
 		cpu_relax();
@@ -128,10 +131,21 @@ static void interrupted_guest_code(struct shared *s)
 	GUEST_SYNC(0);
 }
 
+/* Is interrupted by its local timer once, at once, and computes for as long as it is run. */
+static void once_interrupted_guest_code(struct shared *s)
+{
+	start_timer(s, APIC_LVT_TIMER_ONESHOT, MS / 100);
+	asm volatile("sti");
+	while (!READ_ONCE(s->timers))
+		cpu_relax();
+	for (;;)
+		GUEST_SYNC(0);
+}
+
 /* Sleeps, and is woken by nothing but its local timer. */
 static void sleeping_guest_code(struct shared *s)
 {
-	start_timer(s, TIMER_PERIOD);
+	start_timer(s, APIC_LVT_TIMER_PERIODIC, TIMER_PERIOD);
 	while (READ_ONCE(s->timers) < s->until)
 		asm volatile("sti; hlt; cli");
 	x2apic_write_reg(APIC_TMICT, 0);
@@ -410,6 +424,39 @@ static void test_timer_counts(void)
 	set_mode("filled");
 }
 
+/* A timer's interrupt so long before a tick is due, and whether it is taken for the tick. */
+static void test_timer_before(u64 before, bool taken)
+{
+	u64 due = (now() / LONG_PERIOD + 2) * LONG_PERIOD;
+	struct timespec start = {
+		.tv_sec = (due - before) / (1000 * MS),
+		.tv_nsec = (due - before) % (1000 * MS),
+	};
+
+	make_vm(once_interrupted_guest_code, true);
+	shared->value = DECLARE(LONG_PERIOD);
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &start, NULL);
+	run();
+	pr_info("a timer %ld ns before a tick is due\n", (long)(due - now()));
+	do
+		run();
+	while (now() < due);
+	run();
+	run();
+	TEST_ASSERT_EQ(shared->timers, 1);
+	TEST_ASSERT_EQ(stat("paratick_taken"), taken);
+	TEST_ASSERT_EQ(shared->ticks, !taken);
+	kvm_vm_free(vm);
+}
+
+static void test_timer_just_before(void)
+{
+	u64 taken_from = LONG_PERIOD / KVM_PARATICK_TAKEN;
+
+	test_timer_before(taken_from / 3, true);
+	test_timer_before(3 * taken_from, false);
+}
+
 /* None of the ticks that are due while a vCPU sleeps. */
 static void test_sleep(void)
 {
@@ -439,6 +486,7 @@ int main(void)
 		{ "rates", test_rates },
 		{ "declaring in a loop", test_declaring_in_a_loop },
 		{ "a timer counts as a tick", test_timer_counts },
+		{ "a timer just before a tick", test_timer_just_before },
 		{ "none for the time asleep", test_sleep },
 	};
 

@@ -42,10 +42,12 @@
 #define TICK_VIRTUAL_SLACK	(TICK_NSEC / 8)
 
 /*
- * A timer's interrupt so much before a tick is due here is taken for one. What is due here is due
- * for the hypervisor a moment before, which is when it begins to take it so, too.
+ * The hypervisor takes a timer's interrupt for a tick that is due so soon after it. By the clock
+ * here one is due a moment later: what it takes is handled here in any case, and what is handled
+ * here without being taken does no harm (TICK_VIRTUAL_SLACK).
  */
-#define TICK_VIRTUAL_EARLY	(TICK_NSEC / 64)
+#define TICK_VIRTUAL_TAKEN	(TICK_NSEC / 32)
+#define TICK_VIRTUAL_EARLY	(TICK_VIRTUAL_TAKEN + TICK_NSEC / 128)
 
 DEFINE_STATIC_KEY_FALSE(tick_virtual_key);
 
@@ -81,6 +83,27 @@ static bool tick_virtual_in_idle(const struct tick_sched *ts)
 }
 
 /*
+ * For when a tick that is kept in idle is armed. It may fire on a CPU that runs again, as waking up
+ * leaves it alone, and is to be taken for the hypervisor's then, and not to come beside it. Timers
+ * that wait for the tick gain nothing by that.
+ */
+static ktime_t tick_virtual_kept(const struct tick_sched *ts)
+{
+	if (!(ts->flags & TS_FLAG_HIGHRES))
+		return ts->virtual_next;
+	return ktime_sub_ns(ts->virtual_next, TICK_VIRTUAL_TAKEN);
+}
+
+/*
+ * Whether the CPU runs, or is on its way to: one that an interrupt has given something to run comes
+ * to it before the idle loop is left.
+ */
+static bool tick_virtual_runs(const struct tick_sched *ts)
+{
+	return !(ts->flags & TS_FLAG_INIDLE) || need_resched();
+}
+
+/*
  * Whether it may be for more than RCU that this CPU keeps its tick in idle: others have none, or
  * the tick is what all timers wait for.
  */
@@ -91,8 +114,8 @@ static bool tick_virtual_keeps(const struct tick_sched *ts)
 }
 
 /*
- * The work of a tick, unless it was done a moment ago. @runs: the CPU runs, or is on its way to.
- * Any other in idle has no ticks, unless it keeps them there: it does this for timers and RCU.
+ * The work of a tick, unless it was done a moment ago. @runs: tick_virtual_runs(). Any other has no
+ * ticks, unless it keeps them in idle: it does this for timers and RCU.
  */
 static void tick_virtual_work(struct tick_sched *ts, ktime_t now, bool runs)
 {
@@ -115,25 +138,56 @@ static void tick_virtual_work(struct tick_sched *ts, ktime_t now, bool runs)
 	tick_sched_work(ts, now);
 }
 
-/*
- * A timer interrupt of a CPU that runs. If a tick is due, the hypervisor has counted this as one.
- */
-static void tick_virtual_due(struct tick_sched *ts, ktime_t now)
+/* Whether a tick is due for which the hypervisor takes a timer's interrupt. If so, the next is. */
+static bool tick_virtual_pass(struct tick_sched *ts, ktime_t now)
 {
 	if (now < ktime_sub_ns(ts->virtual_next, TICK_VIRTUAL_EARLY))
-		return;
+		return false;
 	ts->virtual_next = ktime_add_ns(ts->virtual_next, TICK_NSEC);
 	if (ts->virtual_next <= now)
 		ts->virtual_next = ktime_add_ns(now, TICK_NSEC);
-	tick_virtual_work(ts, now, !(ts->flags & TS_FLAG_INIDLE));
+	return true;
 }
 
-void __tick_virtual_timer_interrupt(void)
+/* A timer interrupt of a CPU that has ticks now. */
+static void tick_virtual_due(struct tick_sched *ts, ktime_t now)
+{
+	if (tick_virtual_pass(ts, now))
+		tick_virtual_work(ts, now, tick_virtual_runs(ts));
+}
+
+/*
+ * The CPU slept until @now: it is owed no tick of that time, or has its timer armed for it. The
+ * hypervisor's are due at multiples of the period, too.
+ */
+static void tick_virtual_slept(struct tick_sched *ts, ktime_t now)
+{
+	bool kept = tick_virtual_in_idle(ts) || (tick_virtual_keeps(ts) && ts->virtual_retained);
+	s64 passed;
+
+	if (ts->virtual_next > now || kept)
+		return;
+	passed = ktime_divns(ktime_sub(now, ts->virtual_next), TICK_NSEC);
+	ts->virtual_next = ktime_add_ns(ts->virtual_next, TICK_NSEC * (passed + 1));
+}
+
+/*
+ * A timer interrupt that came @now. In idle, if it gave the CPU nothing to run, the tick that it is
+ * taken for passes without work: whether a CPU has one is asked once in each period. Else one whose
+ * timers come in step with the ticks, just before them, would have too many.
+ */
+void __tick_virtual_timer_interrupt(ktime_t now)
 {
 	struct tick_sched *ts = tick_get_tick_sched(smp_processor_id());
 
-	if ((ts->flags & (TS_FLAG_VIRTUAL | TS_FLAG_INIDLE)) == TS_FLAG_VIRTUAL)
-		tick_virtual_due(ts, ktime_get());
+	if (!(ts->flags & TS_FLAG_VIRTUAL))
+		return;
+	if (ts->flags & TS_FLAG_INIDLE)
+		tick_virtual_slept(ts, now);
+	if (tick_virtual_runs(ts) || tick_virtual_in_idle(ts))
+		tick_virtual_due(ts, now);
+	else if (!tick_virtual_keeps(ts))
+		tick_virtual_pass(ts, now);
 }
 
 /*
@@ -166,8 +220,7 @@ void tick_virtual_interrupt(void)
 	now = ktime_get();
 	ts->virtual_seen++;
 	tick_virtual_expect(ts, now);
-	/* One that was due while an interrupt woke the CPU comes before the idle loop is left. */
-	runs = !(ts->flags & TS_FLAG_INIDLE) || need_resched();
+	runs = tick_virtual_runs(ts);
 	if (!runs && !tick_virtual_in_idle(ts))
 		ts->virtual_idle++;
 	/* It woke up: what for comes next, and entering the interrupt has updated jiffies. */
@@ -178,12 +231,16 @@ void tick_virtual_interrupt(void)
 
 /*
  * Whether ticks can be relied on. None since the last look is no proof that they ceased: own
- * timers may have stood in for all of them, or the CPU slept.
+ * timers may have stood in for all of them, or the CPU slept. Asking is an exit: a timer that fires
+ * for kept ticks, which stand in for the hypervisor's, does not look each time.
  */
-static bool tick_virtual_alive(struct tick_sched *ts)
+static bool tick_virtual_alive(struct tick_sched *ts, ktime_t now)
 {
 	bool seen = ts->virtual_seen != ts->virtual_watched;
 
+	if (ktime_sub(now, ts->virtual_looked) < TICK_VIRTUAL_WATCH / 2)
+		return true;
+	ts->virtual_looked = now;
 	ts->virtual_watched = ts->virtual_seen;
 	return seen || tick_virtual_source->declared() || tick_virtual_source->declare(TICK_NSEC);
 }
@@ -200,7 +257,8 @@ static ktime_t tick_virtual_again(struct tick_sched *ts, ktime_t now)
 	ts->virtual_retained = 0;
 	if (!retained)
 		return ktime_add_ns(now, TICK_VIRTUAL_WATCH);
-	return tick_virtual_keeps(ts) ? ts->virtual_next : ktime_add_ns(now, TICK_VIRTUAL_AHEAD);
+	return tick_virtual_keeps(ts) ? tick_virtual_kept(ts) :
+	       ktime_add_ns(now, TICK_VIRTUAL_AHEAD);
 }
 
 /* The tick's timer fired in the idle loop, which arms it for what is next but for a kept tick. */
@@ -228,7 +286,7 @@ bool tick_virtual_timer(struct tick_sched *ts, enum hrtimer_restart *restart)
 		return true;
 	}
 
-	if (!tick_virtual_alive(ts)) {
+	if (!tick_virtual_alive(ts, now)) {
 		ts->flags &= ~TS_FLAG_VIRTUAL;
 		pr_info_once("virtual ticks ceased on CPU %d, which programs its own again\n",
 			     smp_processor_id());
@@ -274,29 +332,20 @@ void __tick_virtual_retain(struct tick_sched *ts)
 			WRITE_ONCE(tick_do_timer_cpu, TICK_DO_TIMER_NONE);
 	} else {
 		/* When the hypervisor would give one, so that there is one either way. */
-		latest = tick_virtual_keeps(ts) ? ts->virtual_next :
+		latest = tick_virtual_keeps(ts) ? tick_virtual_kept(ts) :
 			 get_jiffies_update(&basejiff) + TICK_NSEC;
 	}
 	ts->virtual_retained = 1;
 	tick_virtual_arm(ts, latest);
 }
 
-/*
- * The CPU is about to run: it is owed no tick of the time in which it slept, or has its timer armed
- * for it.
- */
+/* The CPU is about to run. */
 void tick_virtual_wake(struct tick_sched *ts)
 {
-	bool kept = tick_virtual_in_idle(ts) || (tick_virtual_keeps(ts) && ts->virtual_retained);
 	ktime_t now = ktime_get();
 
 	ts->next_tick = 0;
-	if (ts->virtual_next <= now && !kept) {
-		s64 passed = ktime_divns(ktime_sub(now, ts->virtual_next), TICK_NSEC);
-
-		/* The hypervisor's are due at multiples of the period, too. */
-		ts->virtual_next = ktime_add_ns(ts->virtual_next, TICK_NSEC * (passed + 1));
-	}
+	tick_virtual_slept(ts, now);
 	tick_virtual_arm(ts, ktime_add_ns(now, TICK_VIRTUAL_WATCH));
 }
 
@@ -314,6 +363,7 @@ void tick_virtual_start(void)
 
 	ts->virtual_last = ktime_get();
 	ts->virtual_next = ktime_add_ns(ts->virtual_last, TICK_NSEC);
+	ts->virtual_looked = ts->virtual_last;
 	ts->virtual_watched = ts->virtual_seen - 1;
 	ts->flags |= TS_FLAG_VIRTUAL;
 }

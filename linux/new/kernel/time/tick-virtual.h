@@ -26,7 +26,7 @@ bool tick_virtual_timer(struct tick_sched *ts, enum hrtimer_restart *restart);
 void __tick_virtual_retain(struct tick_sched *ts);
 void tick_virtual_sleep(struct tick_sched *ts, ktime_t expires);
 void tick_virtual_wake(struct tick_sched *ts);
-void __tick_virtual_timer_interrupt(void);
+void __tick_virtual_timer_interrupt(ktime_t now);
 
 /* The idle loop keeps the tick: see that there is one while the CPU sleeps. */
 static inline void tick_virtual_retain(struct tick_sched *ts)
@@ -35,11 +35,11 @@ static inline void tick_virtual_retain(struct tick_sched *ts)
 		__tick_virtual_retain(ts);
 }
 
-/* A timer interrupt, whoever's timer it is for. */
-static inline void tick_virtual_timer_interrupt(void)
+/* A timer interrupt that came @now is over but for its softirqs, whoever's timer it was for. */
+static inline void tick_virtual_timer_interrupt(ktime_t now)
 {
 	if (static_branch_unlikely(&tick_virtual_key))
-		__tick_virtual_timer_interrupt();
+		__tick_virtual_timer_interrupt(now);
 }
 
 #else /* !CONFIG_TICK_VIRTUAL */
@@ -57,7 +57,7 @@ static inline bool tick_virtual_timer(struct tick_sched *ts, enum hrtimer_restar
 static inline void tick_virtual_retain(struct tick_sched *ts) { }
 static inline void tick_virtual_sleep(struct tick_sched *ts, ktime_t expires) { }
 static inline void tick_virtual_wake(struct tick_sched *ts) { }
-static inline void tick_virtual_timer_interrupt(void) { }
+static inline void tick_virtual_timer_interrupt(ktime_t now) { }
 
 #endif /* CONFIG_TICK_VIRTUAL */
 #endif /* _TICK_VIRTUAL_H */

@@ -7,10 +7,11 @@
  * host's CLOCK_MONOTONIC, where the host's own tick is if the periods are the same: it comes a
  * moment later, and never a moment too early. Whenever the vCPU is about to enter the guest and
  * one is due since the last, it gets one interrupt, however many have passed: a vCPU that is
- * descheduled is not interrupted for them. An interrupt of its local timer since one was due does
- * as well, because the guest does the work of a tick then. What was due while the vCPU was halted
- * is dropped, unlike in the paper: a vCPU that wakes many times in a period would have every tick
- * awake, and its CPU time, which the guest counts by ticks, would be more than it had.
+ * descheduled is not interrupted for them. An interrupt of its local timer since one was due, or
+ * a moment before, does as well, because the guest does the work of a tick then. What was due
+ * while the vCPU was halted is dropped, unlike in the paper: a vCPU that wakes many times in a
+ * period would have every tick awake, and its CPU time, which the guest counts by ticks, would be
+ * more than it had.
  *
  * Where the host's tick comes too late for a tick, a timer of the host interrupts the guest: a
  * guest with a higher or an odd rate, or a CPU without ticks. It is armed before an entry, for
@@ -153,6 +154,16 @@ static bool paratick_is_pending(struct kvm_vcpu *vcpu, u8 vector)
 	return waiting & BIT(VEC_POS(vector));
 }
 
+/*
+ * Whether an interrupt of the local timer stands for the tick: one since it was due, or so shortly
+ * before that the guest may still be at it. For a vCPU that it has just woken the tick would be one
+ * more interrupt before what it was woken for. The guest does the same sum by its own clock.
+ */
+static bool paratick_is_taken(const struct kvm_paratick_vcpu *p)
+{
+	return READ_ONCE(p->timer_at) + p->period / KVM_PARATICK_TAKEN >= p->next;
+}
+
 static u8 paratick_give(struct kvm_vcpu *vcpu)
 {
 	struct kvm_paratick_vcpu *p = &vcpu->arch.paratick;
@@ -161,7 +172,7 @@ static u8 paratick_give(struct kvm_vcpu *vcpu)
 		.vector = p->msr >> KVM_PARATICK_VECTOR_SHIFT,
 	};
 
-	if (READ_ONCE(p->timer_at) >= p->next) {
+	if (paratick_is_taken(p)) {
 		vcpu->stat.paratick_taken++;
 		return PARATICK_TAKEN;
 	}

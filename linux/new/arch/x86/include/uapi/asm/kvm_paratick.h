@@ -20,5 +20,7 @@
 #define KVM_PARATICK_VECTOR_SHIFT	32
 /* Longest period, in nanoseconds. */
 #define KVM_PARATICK_MAX_PERIOD		1000000000
+/* A local timer's interrupt stands for a tick that is due so small a part of the period later. */
+#define KVM_PARATICK_TAKEN		32
 
 #endif /* _UAPI_ASM_X86_KVM_PARATICK_H */
