@@ -15,8 +15,9 @@ const DATABASE: &str = "sbtest";
 const START: &str = r#"
 folder=$1 log=$1/log pid=$1/pid
 shift
-# One that has ended may still be there: nobody waits for it.
-runs() { grep -q . "/proc/$1/cmdline" 2>/dev/null; }
+# One that has ended may still be there: nobody waits for it. Its command line does not tell, as it is
+# empty on the way through exec, too.
+runs() { grep -q ') [^ZX] ' "/proc/$1/stat" 2>/dev/null; }
 if [ -f "$pid" ]; then
 	old=$(cat "$pid")
 	kill "$old"
@@ -81,3 +82,28 @@ const OPTIONS: &[&str] = &[
     "--key-buffer-size=1M",
     "--performance-schema=0",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::START;
+    use std::process::{Child, Command};
+
+    /// What the script makes of a process.
+    fn runs(process: &Child) -> bool {
+        let function = START.lines().find(|line| line.starts_with("runs()"));
+        let script = format!("{}\nruns {}", function.unwrap(), process.id());
+        let status = Command::new("sh").args(["-c", &script]).status();
+        status.unwrap().success()
+    }
+
+    #[test]
+    fn a_server_that_has_ended_and_is_not_waited_for_does_not_run() {
+        let mut server = Command::new("sleep").arg("60").spawn().unwrap();
+        assert!(runs(&server));
+        server.kill().unwrap();
+        // It is a zombie once the kernel has ended it, which is a moment later.
+        assert!((0..1_000).any(|_| !runs(&server)));
+        server.wait().unwrap();
+        assert!(!runs(&server));
+    }
+}
