@@ -15,8 +15,8 @@ const DATABASE: &str = "sbtest";
 const START: &str = r#"
 folder=$1 log=$1/log pid=$1/pid
 shift
-# One that has ended may still be there: nobody waits for it. Its command line does not tell, as it is
-# empty on the way through exec, too.
+# One that has ended may still be there: nobody waits for it. Its command line does not tell, as it
+# is empty on the way through exec, too.
 runs() { grep -q ') [^ZX] ' "/proc/$1/stat" 2>/dev/null; }
 if [ -f "$pid" ]; then
 	old=$(cat "$pid")

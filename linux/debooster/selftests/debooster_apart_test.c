@@ -104,7 +104,7 @@ static int windows_together(const char *mode, pid_t other)
 		memcpy(from, to, sizeof(from));
 	}
 	share = percent(to[0] - first[0], to[1] - first[1]);
-	pr_info("%-6s together at the end of %d of %d windows; has %lu %%, at most %lu %% in %d ms\n",
+	pr_info("%-6s together at the end of %d of %d windows; has %lu %%, most %lu %% in %d ms\n",
 		mode, together, WINDOWS, share, most, WINDOW_MS);
 	TEST_ASSERT(share <= MOST_OF_ALL, "%s: %lu %%", mode, share);
 	TEST_ASSERT(most <= MOST_OF_WINDOW, "%s: %lu %% in a window", mode, most);

@@ -427,11 +427,8 @@ static void test_timer_counts(void)
 /* A timer's interrupt so long before a tick is due, and whether it is taken for the tick. */
 static void test_timer_before(u64 before, bool taken)
 {
-	u64 due = (now() / LONG_PERIOD + 2) * LONG_PERIOD;
-	struct timespec start = {
-		.tv_sec = (due - before) / (1000 * MS),
-		.tv_nsec = (due - before) % (1000 * MS),
-	};
+	u64 due = (now() / LONG_PERIOD + 2) * LONG_PERIOD, begin = due - before;
+	struct timespec start = { begin / (1000 * MS), begin % (1000 * MS) };
 
 	make_vm(once_interrupted_guest_code, true);
 	shared->value = DECLARE(LONG_PERIOD);
