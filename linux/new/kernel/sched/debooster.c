@@ -18,7 +18,7 @@
  *		goes on from where it is. It runs earlier, and later waits the longer.
  * nudge	as handover; but if the target waits for another CPU, the yielder keeps its own.
  * apart	as nudge; and before it a target that waits where another thread of its process runs
- *		changes places with one that waits elsewhere: debooster_apart.c.
+ *		is put where none does: debooster_apart.c.
  *
  * Fairness. From handover on no vruntime is changed but the yielder's, which can only lose
  * by it. A target is picked early only while it is ahead of its queue's average by no more than
