@@ -86,24 +86,34 @@ const OPTIONS: &[&str] = &[
 #[cfg(test)]
 mod tests {
     use super::START;
-    use std::process::{Child, Command};
+    use std::process::Command;
 
-    /// What the script makes of a process.
-    fn runs(process: &Child) -> bool {
+    /// What the script makes of process 7 if `/proc` has so much of it: its state, and no command
+    /// line, as it is on the way through exec.
+    fn runs(name: &str, state: Option<char>) -> bool {
+        let proc = std::env::temp_dir().join(format!("steady-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(proc.join("7")).unwrap();
+        if let Some(state) = state {
+            std::fs::write(proc.join("7/cmdline"), "").unwrap();
+            std::fs::write(proc.join("7/stat"), format!("7 (mariadbd) {state} 1 7")).unwrap();
+        }
         let function = START.lines().find(|line| line.starts_with("runs()"));
-        let script = format!("{}\nruns {}", function.unwrap(), process.id());
+        let function = function.unwrap().replace("/proc", proc.to_str().unwrap());
+        let script = format!("{function}\nruns 7");
         let status = Command::new("sh").args(["-c", &script]).status();
+        std::fs::remove_dir_all(&proc).unwrap();
         status.unwrap().success()
     }
 
     #[test]
-    fn a_server_that_has_ended_and_is_not_waited_for_does_not_run() {
-        let mut server = Command::new("sleep").arg("60").spawn().unwrap();
-        assert!(runs(&server));
-        server.kill().unwrap();
-        // It is a zombie once the kernel has ended it, which is a moment later.
-        assert!((0..1_000).any(|_| !runs(&server)));
-        server.wait().unwrap();
-        assert!(!runs(&server));
+    fn a_server_that_has_no_command_line_yet_runs() {
+        assert!(runs("exec", Some('R')));
+        assert!(runs("exec-waits", Some('D')));
+    }
+
+    #[test]
+    fn a_server_that_has_ended_does_not_run_whether_or_not_it_is_waited_for() {
+        assert!(!runs("zombie", Some('Z')));
+        assert!(!runs("gone", None));
     }
 }
