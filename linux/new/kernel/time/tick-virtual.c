@@ -28,7 +28,10 @@
 #include "tick-internal.h"
 #include "tick-virtual.h"
 
-/* How long a CPU that lost its ticks may run until it finds out. */
+/*
+ * How often a CPU looks whether ticks came since it looked last. One that lost them finds out at
+ * the second look: they came before the first.
+ */
 #define TICK_VIRTUAL_WATCH	NSEC_PER_SEC
 
 /*
