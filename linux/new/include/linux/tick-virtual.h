@@ -5,6 +5,7 @@
 #ifndef _LINUX_TICK_VIRTUAL_H
 #define _LINUX_TICK_VIRTUAL_H
 
+#include <linux/jump_label.h>
 #include <linux/types.h>
 
 /**
@@ -21,10 +22,19 @@ struct tick_virtual_source {
 };
 
 #ifdef CONFIG_TICK_VIRTUAL
+DECLARE_STATIC_KEY_FALSE(tick_virtual_key);
+
 void tick_virtual_register(const struct tick_virtual_source *source);
 void tick_virtual_interrupt(void);
 void tick_virtual_start(void);
 void tick_virtual_stop(void);
+bool __tick_virtual_unticked(void);
+
+/* Whether this CPU has its ticks from the hypervisor, and has none in idle. */
+static inline bool tick_virtual_unticked(void)
+{
+	return static_branch_unlikely(&tick_virtual_key) && __tick_virtual_unticked();
+}
 #else
 static inline void tick_virtual_start(void) { }
 static inline void tick_virtual_stop(void) { }

@@ -116,6 +116,13 @@ static bool tick_virtual_keeps(const struct tick_sched *ts)
 	       !(ts->flags & TS_FLAG_HIGHRES);
 }
 
+bool __tick_virtual_unticked(void)
+{
+	struct tick_sched *ts = tick_get_tick_sched(smp_processor_id());
+
+	return (ts->flags & TS_FLAG_VIRTUAL) && !tick_virtual_keeps(ts);
+}
+
 /*
  * The work of a tick, unless it was done a moment ago. @runs: tick_virtual_runs(). Any other has no
  * ticks, unless it keeps them in idle: it does this for timers and RCU.

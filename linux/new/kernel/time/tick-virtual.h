@@ -5,14 +5,11 @@
 #ifndef _TICK_VIRTUAL_H
 #define _TICK_VIRTUAL_H
 
-#include <linux/jump_label.h>
 #include <linux/tick-virtual.h>
 
 #include "tick-sched.h"
 
 #ifdef CONFIG_TICK_VIRTUAL
-
-DECLARE_STATIC_KEY_FALSE(tick_virtual_key);
 
 /* Whether this CPU's tick is given by the hypervisor at present. */
 static inline bool tick_virtual(const struct tick_sched *ts)
