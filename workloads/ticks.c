@@ -18,6 +18,9 @@
  * the time. "ticks.stolen" is for how long CPUs stood ready and had no pCPU, to
  * 10 ms: they can have had no ticks then. Without root, whose
  * /proc/timer_list is, there is only how late timers are.
+ *
+ * --roaming threads beside these compute all the time, on whatever CPU the
+ * scheduler finds for them: "ticks.roaming" is how far they come.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -32,13 +35,14 @@
 #include "report.h"
 #include "talk.h"
 #include "threads.h"
+#include "ticks/roamers.h"
 #include "ticks/stolen.h"
 #include "ticks/timerlist.h"
 
 #define WAIT_FOR_OTHERS_MS 10000
 
 static struct settings {
-	uint64_t threads, milliseconds, busy_us, sleep_us, spread_percent, seed;
+	uint64_t threads, roaming, milliseconds, busy_us, sleep_us, spread_percent, seed;
 } settings = {
 	.milliseconds = 2000,
 	.busy_us = 2000,
@@ -117,6 +121,8 @@ static void read_options(int argc, char **argv, const struct cpus *cpus)
 	const struct option_rule rules[] = {
 		{ .name = "threads", .count = &settings.threads, .min = 1, .max = cpus->count,
 		  .help = "threads, pinned to the CPUs in turn" },
+		{ .name = "roaming", .count = &settings.roaming, .min = 0, .max = ROAMERS_MAX,
+		  .help = "further threads, which compute and are bound to no CPU" },
 		{ .name = "milliseconds", .count = &settings.milliseconds, .min = 1,
 		  .max = 86400000, .help = "how long, ms" },
 		{ .name = "busy-us", .count = &settings.busy_us, .min = 0, .max = 86400000000,
@@ -238,7 +244,7 @@ static void print_report(const struct timerlist *before, const struct timerlist 
 int main(int argc, char **argv)
 {
 	static struct timerlist before, after;
-	uint64_t stolen_before_ns, stolen_after_ns;
+	uint64_t stolen_before_ns, stolen_after_ns, start_ns, steps;
 	static struct cpus cpus;
 	bool stolen;
 
@@ -249,7 +255,8 @@ int main(int argc, char **argv)
 		workers[index].random = settings.seed + (index << 32);
 		workers[index].thread = start_pinned(cpus.id[index], worker_body, &workers[index]);
 	}
-	gate_open(&gate, (unsigned int)settings.threads);
+	roamers_start(settings.roaming, &gate, &stop);
+	start_ns = gate_open(&gate, (unsigned int)(settings.threads + settings.roaming));
 	stolen = stolen_read(&stolen_before_ns);
 	timerlist_read(&before);
 	sleep_until(before.at_ns + settings.milliseconds * NS_PER_MS);
@@ -260,6 +267,9 @@ int main(int argc, char **argv)
 	atomic_store(&stop, true);
 	for (uint64_t index = 0; index < settings.threads; index++)
 		join(workers[index].thread);
+	steps = roamers_join();
+	if (settings.roaming)
+		report_work("ticks.roaming", steps, clock_monotonic_ns() - start_ns);
 	print_report(&before, &after);
 	return EXIT_SUCCESS;
 }

@@ -7,6 +7,7 @@ mod dedup;
 mod indexer;
 mod make_input;
 mod shootdown;
+mod ticks;
 
 use std::collections::BTreeMap;
 use std::fs;
