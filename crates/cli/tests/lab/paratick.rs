@@ -85,8 +85,8 @@ fn a_cpu_that_comes_back_on_line_has_its_ticks_from_the_host_again() {
     );
 }
 
-/// Of six seeds the sum was 0.98 to 1.05 of stock KVM's; where CPUs that go idle under Paratick
-/// leave alone what ran a moment ago, it was 0.86 to 0.98, and 0.93 with this one.
+/// Of six seeds the sum was 0.98 to 1.05 of stock KVM's, and 1.04 here; where CPUs that go idle
+/// under Paratick leave alone what ran a moment ago, it was 0.86 to 0.98, and 0.89 here.
 #[test]
 fn idle_time_that_others_leave_comes_to_who_is_bound_to_no_cpu() {
     let place = Place::beside();
