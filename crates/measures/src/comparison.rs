@@ -4,10 +4,9 @@
 //! Each metric is summarised over the repetitions of a variant and set against the same metric of
 //! one variant, the baseline. Results of different engines are never set against each other: their
 //! clocks measure different things.
-use crate::chance::{self, Judgement};
+use crate::chance::{self, Judgement, PairedRatio};
 use crate::error::Error;
 use crate::metric::{Better, Metric, Unit};
-use crate::ratio::Ratio;
 use crate::result::{RunResult, VariantResult};
 use std::collections::BTreeMap;
 
@@ -33,9 +32,10 @@ pub struct Cell {
     pub max: i64,
     /// In how many repetitions it was measured; at least 1.
     pub repetitions: usize,
-    /// The median in thousandths of the baseline's median, rounded to the nearest, halves up.
-    /// `None` if the baseline lacks the metric or has a median below 1, or this median is negative.
-    pub ratio_permille: Option<i64>,
+    /// The ratio to the baseline, of pairs of runs with the same seed; the only ratio that is
+    /// shown anywhere. `None` in the baseline, where no seed is shared, and where a value below 1
+    /// leaves no ratio; but 0 where every value is 0 and none of the baseline's is.
+    pub ratio: Option<PairedRatio>,
     /// What may be said of it against the baseline; `None` in the baseline, and where the two share
     /// no repetition.
     pub judgement: Option<Judgement>,
@@ -103,10 +103,12 @@ impl Comparison {
                     cell.judgement = Some(judgement);
                 }
             }
-            let base = row.cells[baseline].map(|cell| cell.median);
+            let base = row.cells[baseline];
             for cell in row.cells.iter_mut().flatten() {
-                cell.ratio_permille =
-                    base.and_then(|base| Ratio::of(cell.median, base)?.permille());
+                let Some(judgement) = cell.judgement else {
+                    continue;
+                };
+                cell.ratio = judgement.ratio.or_else(|| nothing_left(*cell, base?));
             }
         }
         Ok(Self { baseline, rows })
@@ -139,9 +141,19 @@ fn summarise(mut values: Vec<i64>) -> Option<Cell> {
         min: *values.first()?,
         max: *values.last()?,
         repetitions: values.len(),
-        ratio_permille: None,
+        ratio: None,
         judgement: None,
     })
+}
+
+/// The ratio of a cell whose values are all 0 to a baseline that has none: 0.
+fn nothing_left(cell: Cell, base: Cell) -> Option<PairedRatio> {
+    let nothing = PairedRatio {
+        ratio_ppm: 0,
+        low_ppm: None,
+        high_ppm: None,
+    };
+    ((cell.min, cell.max) == (0, 0) && base.min > 0).then_some(nothing)
 }
 
 /// The middle of ascending values; of an even number, the mean of the two in the middle, rounded

@@ -102,7 +102,8 @@ fn same(first: &str, whole: &RunResult, piece: &RunResult) -> Result<(), Invalid
         let value = of.config.get(key);
         value.map_or_else(|| "absent".to_owned(), Clone::clone)
     };
-    for key in keys {
+    // The conditions of a variant follow from the scenario, which is the same.
+    for key in keys.into_iter().filter(|key| !key.starts_with("conditions.")) {
         let (found, expected) = (value(piece, key), value(whole, key));
         if found != expected {
             return differs(key, &found, &expected);
@@ -128,6 +129,7 @@ fn number(piece: &mut RunResult, seeds: &BTreeMap<u32, u64>, indices: &BTreeMap<
 
 /// Adds the runs of `piece`.
 fn add(whole: &mut RunResult, piece: RunResult) -> Result<(), Invalid> {
+    whole.config.extend(piece.config);
     for variant in piece.variants {
         let there = whole.variants.iter_mut().find(|v| v.name == variant.name);
         let Some(there) = there else {

@@ -4,7 +4,7 @@
 mod common;
 
 use proptest::prelude::*;
-use steady_measures::{Better, Comparison, Metric, RunResult, Unit, median};
+use steady_measures::{Better, Cell, Comparison, Metric, RunResult, Unit, median};
 
 use common::sample;
 
@@ -23,6 +23,11 @@ fn with_times(times: &[&[i64]]) -> RunResult {
     result
 }
 
+/// The ratio of a cell, in parts per million.
+fn ppm(cell: Cell) -> Option<u64> {
+    cell.ratio.map(|ratio| ratio.ratio_ppm)
+}
+
 #[test]
 fn a_cell_has_median_range_and_ratio_to_the_first_variant() {
     let result = with_times(&[&[300, 100, 200], &[11, 13]]);
@@ -33,9 +38,10 @@ fn a_cell_has_median_range_and_ratio_to_the_first_variant() {
         (base.median, base.min, base.max, base.repetitions),
         (200, 100, 300, 3)
     );
-    assert_eq!(base.ratio_permille, Some(1000));
+    assert_eq!(base.ratio, None);
     let other = comparison.rows[0].cells[1].unwrap();
-    assert_eq!((other.median, other.ratio_permille), (12, Some(60)));
+    // By pairs: 11 of 300 and 13 of 100, whose geometric mean is 0.06904.
+    assert_eq!((other.median, ppm(other)), (12, Some(69_041)));
 }
 
 #[test]
@@ -44,8 +50,8 @@ fn any_variant_can_be_the_baseline() {
     let comparison = Comparison::new(&result, Some("kvm-pv")).unwrap();
     assert_eq!(comparison.baseline, 1);
     assert_eq!(
-        comparison.rows[0].cells[0].unwrap().ratio_permille,
-        Some(20_000)
+        ppm(comparison.rows[0].cells[0].unwrap()),
+        Some(20_000_000)
     );
 }
 
@@ -62,7 +68,7 @@ fn the_first_of_chosen_variants_is_the_baseline_and_the_digest_stays() {
         (ratios.len(), ratios[0].median, ratios[1].median),
         (2, 10, 200)
     );
-    assert_eq!(ratios[1].ratio_permille, Some(20_000));
+    assert_eq!(ppm(*ratios[1]), Some(20_000_000));
     assert_eq!(result.measures_digest, digest);
 }
 
@@ -91,10 +97,12 @@ fn an_unknown_baseline_is_answered_with_the_known_ones() {
 #[test]
 fn there_is_no_ratio_to_zero_or_to_nothing() {
     let zero = Comparison::new(&with_times(&[&[0], &[10]]), None).unwrap();
-    assert_eq!(zero.rows[0].cells[1].unwrap().ratio_permille, None);
+    assert_eq!(zero.rows[0].cells[1].unwrap().ratio, None);
+    let gone = Comparison::new(&with_times(&[&[10], &[0]]), None).unwrap();
+    assert_eq!(ppm(gone.rows[0].cells[1].unwrap()), Some(0));
     let none = Comparison::new(&with_times(&[&[], &[10]]), None).unwrap();
     assert_eq!(none.rows[0].cells[0], None);
-    assert_eq!(none.rows[0].cells[1].unwrap().ratio_permille, None);
+    assert_eq!(none.rows[0].cells[1].unwrap().ratio, None);
 }
 
 #[test]
@@ -121,6 +129,20 @@ fn pooled_distributions_hold_the_values_of_all_repetitions() {
 }
 
 proptest! {
+    #[test]
+    fn every_ratio_lies_inside_its_interval(
+        pairs in proptest::collection::vec((1_i64..1_000_000_000, 1_i64..1_000_000_000), 1..12),
+    ) {
+        let (base, other): (Vec<i64>, Vec<i64>) = pairs.into_iter().unzip();
+        let result = with_times(&[&base, &other]);
+        let comparison = Comparison::new(&result, None).unwrap();
+        let ratio = comparison.rows[0].cells[1].unwrap().ratio.unwrap();
+        prop_assert_eq!(ratio.low_ppm.is_some(), base.len() >= 5);
+        if let (Some(low), Some(high)) = (ratio.low_ppm, ratio.high_ppm) {
+            prop_assert!(low <= ratio.ratio_ppm && ratio.ratio_ppm <= high, "{ratio:?}");
+        }
+    }
+
     #[test]
     fn half_of_the_values_lie_on_either_side_of_the_median(
         mut values in proptest::collection::vec(any::<i64>(), 1..40),

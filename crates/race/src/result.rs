@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use steady_measures::{EngineInfo, RunResult, ScenarioInfo, VariantResult};
-use steady_scenario::{Chosen, Kernel, Scenario, Variant, Word};
+use steady_scenario::{Chosen, Conditions, Kernel, Scenario, Variant, Word};
 
 use crate::engine::{Info, Outcome, Prepared};
 use crate::error::Reason;
@@ -48,6 +48,11 @@ impl Frame<'_> {
         };
         let mut result = RunResult::new(scenario, engine, self.scenario.seed);
         result.config = self.engine.config();
+        let conditions = self.variants.iter().map(|variant| {
+            let key = format!("conditions.{}", variant.name);
+            (key, Conditions::of(self.scenario, variant).to_string())
+        });
+        result.config.extend(conditions);
         result
             .config
             .extend(until.map(|said| ("until".to_owned(), said)));

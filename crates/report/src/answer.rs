@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The answer of a race in sentences: a line for each workload and variant, with how far the runs
 //! allow it to be trusted.
+//!
+//! A sentence has the numbers of the tables and no others: medians as values, and the one ratio
+//! with its interval, written by the same functions.
 
-use steady_measures::chance::{FEWEST_RUNS, Family, Judgement, PairedRatio, Verdict};
-use steady_measures::{Better, Comparison, Row, RunResult, names};
+use steady_measures::chance::{FEWEST_RUNS, Family, Judgement};
+use steady_measures::{Cell, Comparison, Row, RunResult, names};
 
 use crate::svg::intervals::Interval;
 use crate::{humane, pick};
-
-/// Parts per million in one.
-const MILLION: u64 = 1_000_000;
-/// From this factor on a change is told as a multiple, below it in percent.
-const TOLD_AS_MULTIPLE_PPM: u64 = 1_500_000;
 
 /// One sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,10 +20,17 @@ pub(crate) struct Line {
     pub shown: Option<bool>,
 }
 
-/// The sentences, workload by workload in the order of the result; none where each would say that
-/// the runs are too few, which [`runs`] says once.
+/// The sentences, workload by workload in the order of the result. Where no variant has enough runs
+/// for a claim, the first line says so.
 pub(crate) fn lines(result: &RunResult, comparison: &Comparison) -> Vec<Line> {
-    let (mut lines, mut enough) = (Vec::new(), false);
+    let mut lines = Vec::new();
+    if result.variants.len() > 1 && most_runs(result) < FEWEST_RUNS {
+        let text = match most_runs(result) {
+            1 => "One run: no claim.".to_owned(),
+            runs => format!("{runs} runs: no claim; a claim takes {FEWEST_RUNS} or more."),
+        };
+        lines.push(Line { text, shown: None });
+    }
     for row in answers(comparison) {
         let Some(base) = row.cells[comparison.baseline] else {
             continue;
@@ -42,14 +47,37 @@ pub(crate) fn lines(result: &RunResult, comparison: &Comparison) -> Vec<Line> {
                 result.variants[at].name,
                 humane::quantity(row.unit, cell.median),
                 humane::quantity(row.unit, base.median),
-                sentence(&judgement),
+                sentence(cell, &judgement),
             );
             let shown = pick::judged(cell);
             lines.push(Line { text, shown });
-            enough |= judgement.pairs >= FEWEST_RUNS;
         }
     }
-    if enough { lines } else { Vec::new() }
+    lines
+}
+
+/// The conditions that all variants have in common, in one line, and what a variant has of its own;
+/// nothing in results of programs that did not record them.
+pub(crate) fn conditions(result: &RunResult) -> Vec<String> {
+    let of = |name: &str| result.config.get(&format!("conditions.{name}"));
+    let all: Option<Vec<(&str, Vec<&str>)>> = result
+        .variants
+        .iter()
+        .map(|v| Some((v.name.as_str(), of(&v.name)?.split("; ").collect())))
+        .collect();
+    let Some(all) = all.filter(|all| !all.is_empty()) else {
+        return Vec::new();
+    };
+    let everywhere = |part: &&str| all.iter().all(|(_, parts)| parts.contains(part));
+    let common: Vec<&str> = all[0].1.iter().copied().filter(everywhere).collect();
+    let mut lines = vec![format!("Conditions: {}.", common.join("; "))];
+    for (name, parts) in &all {
+        let own: Vec<&str> = parts.iter().copied().filter(|p| !common.contains(p)).collect();
+        if !own.is_empty() {
+            lines.push(format!("{name}: {}.", own.join("; ")));
+        }
+    }
+    lines
 }
 
 /// The comparisons of the sentences that have an interval, for the picture.
@@ -67,16 +95,16 @@ pub(crate) fn intervals(result: &RunResult, comparison: &Comparison) -> Vec<Inte
             else {
                 continue;
             };
-            // More of what shall be low is so many times worse.
-            let (times_ppm, ends_ppm) = match row.better {
-                Better::Lower => (inverse(ratio), (inverse(high), inverse(low))),
-                Better::Higher | Better::Neutral => (ratio, (low, high)),
-            };
             found.push(Interval {
-                label: format!("{}: {}", subject(row), result.variants[series].name),
-                times_ppm,
-                ends_ppm,
-                text: sentence(&judgement),
+                label: format!(
+                    "{} {}: {}",
+                    subject(row),
+                    pick::arrow(row.better),
+                    result.variants[series].name
+                ),
+                ratio_ppm: ratio,
+                ends_ppm: (low, high),
+                text: sentence(cell, &judgement),
                 series,
                 shown: pick::judged(cell).is_some(),
             });
@@ -85,17 +113,17 @@ pub(crate) fn intervals(result: &RunResult, comparison: &Comparison) -> Vec<Inte
     found
 }
 
-/// How many runs the values are of, and whether those tell anything.
+/// How many runs the values are of.
 pub(crate) fn runs(result: &RunResult) -> String {
-    let most = result.variants.iter().map(|v| v.repetitions.len()).max();
-    let runs = match most.unwrap_or(0) {
-        1 => "One run".to_owned(),
-        most => format!("Medians of {most} runs"),
-    };
-    if most.unwrap_or(0) >= FEWEST_RUNS || result.variants.len() < 2 {
-        return format!("{runs}.");
+    match most_runs(result) {
+        1 => "One run.".to_owned(),
+        most => format!("Medians of {most} runs."),
     }
-    format!("{runs}: too few to tell a difference from chance, {FEWEST_RUNS} may.")
+}
+
+fn most_runs(result: &RunResult) -> usize {
+    let runs = result.variants.iter().map(|v| v.repetitions.len());
+    runs.max().unwrap_or(0)
 }
 
 /// Of each workload the row that answers: the tail of its latency, else its throughput, else its
@@ -138,156 +166,62 @@ fn subject(row: &Row) -> String {
     }
 }
 
-fn sentence(judgement: &Judgement) -> String {
+/// The ratio, what may be said of it, and of how many pairs of runs.
+fn sentence(cell: Cell, judgement: &Judgement) -> String {
     let runs = match judgement.pairs {
         1 => "1 run".to_owned(),
         pairs => format!("{pairs} runs"),
     };
-    let change = |ratio: PairedRatio| {
-        let word = judgement.verdict.as_str();
-        // Told as a factor above 1: of more by the ratio, of less by its inverse.
-        let (at, low, high) = if !judgement.higher {
-            (
-                inverse(ratio.ratio_ppm),
-                ratio.high_ppm.map(inverse),
-                ratio.low_ppm.map(inverse),
-            )
-        } else {
-            (ratio.ratio_ppm, ratio.low_ppm, ratio.high_ppm)
-        };
-        let ends = low.zip(high);
-        if at >= TOLD_AS_MULTIPLE_PPM {
-            let range = ends.map(|(low, high)| format!(" ({} to {})", times(low), times(high)));
-            format!(
-                "{} times {word}{}, {runs}",
-                times(at),
-                range.unwrap_or_default()
-            )
-        } else {
-            let range =
-                ends.map(|(low, high)| format!(" ({} to {} %)", percent(low), percent(high)));
-            format!(
-                "{} % {word}{}, {runs}",
-                percent(at),
-                range.unwrap_or_default()
-            )
-        }
-    };
-    match (judgement.verdict, judgement.ratio) {
-        (Verdict::Better | Verdict::Worse, Some(ratio)) => change(ratio),
-        _ => format!("{}, {runs}", verdict(judgement)),
+    let ratio = cell.ratio.map_or(String::new(), |ratio| humane::ratio(ratio) + ", ");
+    if judgement.pairs == 1 {
+        return ratio + &runs;
     }
-}
-
-/// What may be said, with the interval of the ratio where there is one.
-pub(crate) fn verdict(judgement: &Judgement) -> String {
-    let ends = judgement
-        .ratio
-        .and_then(|ratio| Some((ratio.low_ppm?, ratio.high_ppm?)));
-    let word = judgement.verdict.as_str();
-    match ends {
-        Some((low, high)) => format!("{word} (ratio {} to {})", times(low), times(high)),
-        None => word.to_owned(),
-    }
-}
-
-/// 1 over a ratio, both in parts per million.
-fn inverse(ppm: u64) -> u64 {
-    (MILLION * MILLION).checked_div(ppm).unwrap_or(u64::MAX)
-}
-
-/// A factor with three digits.
-pub(crate) fn times(ppm: u64) -> String {
-    match ppm {
-        0..100_000 => format!("0.{:04}", rounded(ppm, 100)),
-        100_000..10_000_000 => hundredths(rounded(ppm, 10_000)),
-        10_000_000..100_000_000 => {
-            let tenths = rounded(ppm, 100_000);
-            format!("{}.{}", tenths / 10, tenths % 10)
-        }
-        _ => humane::grouped(rounded(ppm, MILLION)),
-    }
-}
-
-fn hundredths(count: u64) -> String {
-    format!("{}.{:02}", count / 100, count % 100)
-}
-
-/// How many of `unit` there are, halves up.
-fn rounded(ppm: u64, unit: u64) -> u64 {
-    ppm.saturating_add(unit / 2) / unit
-}
-
-/// What a factor adds, in percent with one digit behind the point.
-fn percent(ppm: u64) -> String {
-    let (sign, beyond) = if ppm < MILLION {
-        ("-", MILLION - ppm)
-    } else {
-        ("", ppm - MILLION)
-    };
-    let tenths = rounded(beyond, 1_000);
-    format!("{sign}{}.{}", tenths / 10, tenths % 10)
+    format!("{ratio}{}, {runs}", judgement.verdict.as_str())
 }
 
 #[cfg(test)]
 mod tests {
+    use steady_measures::chance::{PairedRatio, Verdict};
+
     use super::*;
 
-    fn judgement(ratio: (u64, u64, u64), verdict: Verdict) -> Judgement {
-        Judgement {
+    fn judged(ratio: (u64, u64, u64), verdict: Verdict) -> (Cell, Judgement) {
+        let ratio = PairedRatio {
+            ratio_ppm: ratio.0,
+            low_ppm: Some(ratio.1),
+            high_ppm: Some(ratio.2),
+        };
+        let judgement = Judgement {
             pairs: 8,
             family: Family::Answer,
-            ratio: Some(PairedRatio {
-                ratio_ppm: ratio.0,
-                low_ppm: Some(ratio.1),
-                high_ppm: Some(ratio.2),
-            }),
-            higher: ratio.0 > MILLION,
+            ratio: Some(ratio),
+            higher: ratio.ratio_ppm > 1_000_000,
             probability_ppm: 7_813,
             verdict,
-        }
+        };
+        let cell = Cell {
+            median: 117_000,
+            min: 58_000,
+            max: 6_400_000,
+            repetitions: 8,
+            ratio: Some(ratio),
+            judgement: Some(judgement),
+        };
+        (cell, judgement)
     }
 
     #[test]
-    fn a_factor_is_rounded_and_not_cut() {
-        for (ppm, said) in [
-            (585_900, "0.59"),
-            (12_345, "0.0123"),
-            (9_996_000, "10.00"),
-            (12_360_000, "12.4"),
-            (180_500_000, "181"),
-        ] {
-            assert_eq!(times(ppm), said);
-        }
-        assert_eq!(percent(1_045_670), "4.6");
+    fn a_shown_difference_has_ratio_interval_verdict_and_runs() {
+        let (cell, judgement) = judged((5_000, 4_000, 6_250), Verdict::Better);
+        let said = sentence(cell, &judgement);
+        assert_eq!(said, "×0.0050 [0.0040 to 0.0063], better, 8 runs");
     }
 
     #[test]
-    fn a_latency_that_fell_is_told_as_so_many_times_better() {
-        let said = sentence(&judgement((5_000, 4_000, 6_250), Verdict::Better));
-        assert_eq!(said, "200 times better (160 to 250), 8 runs");
-    }
-
-    #[test]
-    fn small_changes_are_told_in_percent() {
-        let worse = judgement((1_100_000, 1_050_000, 1_150_000), Verdict::Worse);
-        assert_eq!(sentence(&worse), "10.0 % worse (5.0 to 15.0 %), 8 runs");
-        let better = judgement((1_250_000, 1_200_000, 1_300_000), Verdict::Better);
-        assert_eq!(sentence(&better), "25.0 % better (20.0 to 30.0 %), 8 runs");
-    }
-
-    #[test]
-    fn a_throughput_that_fell_to_half_is_two_times_worse() {
-        let worse = judgement((500_000, 400_000, 625_000), Verdict::Worse);
-        assert_eq!(sentence(&worse), "2.00 times worse (1.60 to 2.50), 8 runs");
-    }
-
-    #[test]
-    fn what_is_not_shown_is_told_with_its_interval() {
-        let said = sentence(&judgement(
-            (980_000, 900_000, 1_070_000),
-            Verdict::NoDifferenceShown,
-        ));
-        assert_eq!(said, "no difference shown (ratio 0.90 to 1.07), 8 runs");
+    fn what_is_not_shown_has_its_interval_too() {
+        let not_shown = Verdict::NoDifferenceShown;
+        let (cell, judgement) = judged((980_000, 900_000, 1_070_000), not_shown);
+        let said = sentence(cell, &judgement);
+        assert_eq!(said, "×0.98 [0.90 to 1.07], no difference shown, 8 runs");
     }
 }

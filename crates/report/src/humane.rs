@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Numbers as people read them: three significant digits, a unit that fits.
 
+use steady_measures::chance::PairedRatio;
 use steady_measures::{Clock, Unit};
 
 /// Divisors and the unit that each gives, ascending.
@@ -74,17 +75,28 @@ pub fn exact(unit: Unit, value: i64) -> String {
     }
 }
 
-/// A ratio given in thousandths: `×12.3`, `×1.05`, `×0.94`, `×0.062`, `×<0.001`.
-///
-/// `value` is what the ratio is of; it tells a true zero from one too small for thousandths.
+/// The one ratio of a comparison with its 95 % interval where there is one:
+/// `×0.0135 [0.0067 to 0.059]`, `×1.05`. Rounding keeps the order, so that what lies inside an
+/// interval is printed inside it.
 #[must_use]
-pub fn ratio(permille: i64, value: i64) -> String {
-    let permille = permille.unsigned_abs();
-    match permille {
-        0 if value == 0 => "×0".to_owned(),
-        0 => "×<0.001".to_owned(),
-        1..100 => format!("×0.{permille:03}"),
-        _ => format!("×{}", digits(permille, 1_000)),
+pub fn ratio(ratio: PairedRatio) -> String {
+    let middle = format!("×{}", factor(ratio.ratio_ppm));
+    match (ratio.low_ppm, ratio.high_ppm) {
+        (Some(low), Some(high)) => format!("{middle} [{} to {}]", factor(low), factor(high)),
+        _ => middle,
+    }
+}
+
+/// A factor of so many parts per million, with three digits and four decimals at most: `0.0135`,
+/// `0.59`, `12.4`, `181`, `<0.0001`.
+#[must_use]
+pub fn factor(ppm: u64) -> String {
+    match ppm {
+        0 => "0".to_owned(),
+        1..50 => "<0.0001".to_owned(),
+        50..99_950 => format!("0.{:04}", rounded(ppm, 100, 1)),
+        _ if ppm < 999_500_000 => digits(ppm, 1_000_000),
+        _ => grouped(u64::try_from(rounded(ppm, 1_000_000, 1)).unwrap_or(u64::MAX)),
     }
 }
 
@@ -165,6 +177,8 @@ fn rounded(value: u64, divisor: u64, scale: u64) -> u128 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -197,20 +211,35 @@ mod tests {
     }
 
     #[test]
-    fn ratios_keep_two_to_three_digits() {
+    fn factors_keep_two_to_three_digits() {
         let cases = [
-            (0, 0, "×0"),
-            (0, 1, "×<0.001"),
-            (2, 1, "×0.002"),
-            (62, 1, "×0.062"),
-            (944, 1, "×0.94"),
-            (1_000, 1, "×1.00"),
-            (9_996, 1, "×10.0"),
-            (12_345, 1, "×12.3"),
-            (123_456, 1, "×123"),
+            (0, "0"),
+            (49, "<0.0001"),
+            (12_345, "0.0123"),
+            (99_949, "0.0999"),
+            (99_950, "0.10"),
+            (585_900, "0.59"),
+            (1_000_000, "1.00"),
+            (9_996_000, "10.0"),
+            (12_360_000, "12.4"),
+            (180_500_000, "181"),
+            (1_234_500_000, "1,235"),
         ];
-        for (permille, value, expected) in cases {
-            assert_eq!(ratio(permille, value), expected);
+        for (ppm, expected) in cases {
+            assert_eq!(factor(ppm), expected, "{ppm}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_printed_ratio_lies_inside_its_printed_interval(mut ends in any::<[u32; 3]>()) {
+            ends.sort_unstable();
+            let number = |ppm: u32| -> f64 {
+                let text = factor(ppm.into());
+                text.replace("<0.0001", "0.00005").replace(',', "").parse().expect("a number")
+            };
+            let [low, middle, high] = ends.map(number);
+            prop_assert!(low <= middle && middle <= high, "{ends:?}");
         }
     }
 

@@ -38,7 +38,7 @@ pub(crate) fn lines(result: &RunResult, comparison: &Comparison) -> Vec<Lines> {
             .map(|cell| {
                 let base = cell.variant == row.paper.base;
                 let ratio = |permille: Option<i64>, value: i64| match permille {
-                    Some(permille) if !base => humane::ratio(permille, value),
+                    Some(permille) if !base => { let _ = value; format!("×{}", humane::factor(u64::try_from(permille).unwrap_or(0) * 1_000)) },
                     _ => String::new(),
                 };
                 let measured = cell.measured.map(|(_, value)| value).unwrap_or_default();

@@ -237,6 +237,15 @@ fn title(vm: Option<&str>, workload: Option<&str>) -> String {
     }
 }
 
+/// Which way is better, as a sign; empty where neither is.
+pub(crate) fn arrow(better: Better) -> &'static str {
+    match better {
+        Better::Higher => "↑",
+        Better::Lower => "↓",
+        Better::Neutral => "",
+    }
+}
+
 /// A metric's name in words.
 pub(crate) fn label(name: &str) -> String {
     match name {

@@ -53,8 +53,8 @@ pub fn table(results: &[RunResult], options: &Options) -> Result<String, Error> 
             page.scenario(&mut text);
         }
         previous = Some(&result.scenario);
-        page.engine(&mut text);
         page.answer(&mut text);
+        page.engine(&mut text);
         page.metrics(&mut text);
         page.legend(&mut text);
         page.papers(&mut text);
@@ -138,6 +138,11 @@ impl Page<'_> {
                 };
                 let indent = if at == 0 { "" } else { "  " };
                 line(text, &format!("{indent}{}", self.paint(tone, row)));
+            }
+        }
+        for condition in answer::conditions(self.result) {
+            for row in wrapped(&clean(&condition), " ", self.options.width) {
+                line(text, &self.paint(Tone::Faint, &row));
             }
         }
     }
@@ -242,29 +247,17 @@ impl Page<'_> {
     }
 
     fn ratio(&self, cell: Cell, at: usize) -> String {
-        match cell.ratio_permille {
-            Some(permille) if at != self.comparison.baseline => {
-                let shown = if pick::judged(cell).is_some() {
-                    "*"
-                } else {
-                    ""
-                };
-                let ratio = humane::ratio(permille, cell.median);
-                format!(" {ratio}{shown}{}", self.interval(cell))
-            }
-            _ => String::new(),
-        }
-    }
-
-    /// The 95 % interval of the ratios of runs with the same seed, in the long table.
-    fn interval(&self, cell: Cell) -> String {
-        let ratio = cell.judgement.and_then(|judgement| judgement.ratio);
-        let ends = ratio.and_then(|ratio| Some((ratio.low_ppm?, ratio.high_ppm?)));
-        match ends {
-            Some((low, high)) if self.options.verbose => {
-                format!(" [{} to {}]", answer::times(low), answer::times(high))
-            }
-            _ => String::new(),
+        let Some(ratio) = cell.ratio.filter(|_| at != self.comparison.baseline) else {
+            return String::new();
+        };
+        let shown = match pick::judged(cell) {
+            Some(_) => "*",
+            None => "",
+        };
+        // The sentences above the table have the intervals; the long table has them all.
+        match self.options.verbose {
+            true => format!(" {}{shown}", humane::ratio(ratio)),
+            false => format!(" ×{}{shown}", humane::factor(ratio.ratio_ppm)),
         }
     }
 
@@ -287,12 +280,14 @@ impl Page<'_> {
         let baseline = clean(&self.result.variants[self.comparison.baseline].name);
         let mut words = Vec::new();
         if self.result.variants.len() > 1 {
-            words.push(format!("× is the ratio to {baseline}."));
+            words.push(format!(
+                "× is the ratio to {baseline}, the geometric mean over runs with the same seed."
+            ));
         }
         if self.shows() {
             words.push("* is shown to be more than chance.".to_owned());
             if self.options.verbose {
-                words.push("In brackets: 95 % interval of the ratio by pairs of runs.".to_owned());
+                words.push("In brackets: its 95 % interval.".to_owned());
             }
         }
         words.push(answer::runs(self.result));

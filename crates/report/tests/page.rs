@@ -140,10 +140,9 @@ fn the_page_begins_with_the_answer_and_the_picture_of_its_intervals() {
             .collect();
     }
     let page = page(&[result]).unwrap();
-    let answer = page.find("times better (").expect("an interval in words");
-    let picture = page
-        .find("How many times better than ipi")
-        .expect("the picture");
+    let answer = page.find("], better, 8 runs");
+    let answer = answer.expect("an interval in words");
+    let picture = page.find("<h3>Ratio to ipi").expect("the picture");
     let facts = page.find("<dl class=\"facts\">").unwrap();
     assert!(answer < picture && picture < facts);
     assert_eq!(misnested(&page), None);
@@ -152,7 +151,8 @@ fn the_page_begins_with_the_answer_and_the_picture_of_its_intervals() {
 #[test]
 fn a_page_of_too_few_runs_claims_nothing_and_begins_with_the_latencies() {
     let page = page(&[common::qemu()]).unwrap();
-    assert!(!page.contains("How many times better than"));
+    assert!(page.contains("One run: no claim."));
+    assert!(!page.contains("<h3>Ratio to"));
     let latencies = page.find("Share of all values up to each latency").unwrap();
     assert!(latencies < page.find("<dl class=\"facts\">").unwrap());
 }

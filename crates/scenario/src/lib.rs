@@ -22,6 +22,7 @@
 
 #![forbid(unsafe_code)]
 
+mod conditions;
 mod diagnostic;
 mod limits;
 mod load;
@@ -31,6 +32,7 @@ mod read;
 mod variant;
 mod words;
 
+pub use conditions::{Conditions, Placement, PvOffered};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use limits::{HOST_RESERVE_MIB, MAX_FILE_BYTES, SCHEMA};
 pub use load::{LoadError, Noted};

@@ -231,10 +231,12 @@ fn weigh(
     let sum: i128 = differences.iter().copied().map(i128::from).sum();
     let ratio = logs.filter(|logs| !logs.is_empty()).map(|logs| {
         let ends = interval::interval(&logs, &mut stream);
+        let middle = interval::mean(sum, logs.len());
+        // Draws of very unequal pairs can all lie on one side of their own mean.
         PairedRatio {
-            ratio_ppm: log::exp2_ppm(interval::mean(sum, logs.len())),
-            low_ppm: ends.map(|(low, _)| log::exp2_ppm(low)),
-            high_ppm: ends.map(|(_, high)| log::exp2_ppm(high)),
+            ratio_ppm: log::exp2_ppm(middle),
+            low_ppm: ends.map(|(low, _)| log::exp2_ppm(low.min(middle))),
+            high_ppm: ends.map(|(_, high)| log::exp2_ppm(high.max(middle))),
         }
     });
     Judgement {

@@ -53,7 +53,7 @@ pub(super) struct Quantiles {
     pub values: Vec<String>,
 }
 
-/// The picture that carries the answer: how many times better each variant is, with intervals. One
+/// The picture that carries the answer: the ratio of each variant, with its interval. One
 /// for wide pages, one for phones; `None` where the runs allow no interval.
 pub(super) fn answer(
     run: &str,
@@ -62,7 +62,7 @@ pub(super) fn answer(
 ) -> Option<(String, String)> {
     let rows = answer::intervals(result, comparison);
     let base = &result.variants[comparison.baseline].name;
-    let title = format!("How many times better than {base}");
+    let title = format!("Ratio to {base}");
     let wide = intervals::draw(&format!("{run}-aw"), &title, &rows, CDF_WIDE.0)?;
     let narrow = intervals::draw(&format!("{run}-an"), &title, &rows, NARROW)?;
     Some((wide, narrow))
@@ -225,8 +225,8 @@ fn bar_chart(id: &str, row: &Row, result: &RunResult, baseline: usize) -> Chart 
     let bars: Vec<Bar> = cells
         .filter_map(|(series, (cell, variant))| {
             let cell = (*cell)?;
-            let note = match cell.ratio_permille {
-                Some(permille) if series != baseline => humane::ratio(permille, cell.median),
+            let note = match cell.ratio {
+                Some(ratio) if series != baseline => humane::ratio(ratio),
                 _ => String::new(),
             };
             let size = |value: i64| u64::try_from(value).unwrap_or(0);

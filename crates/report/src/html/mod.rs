@@ -52,6 +52,7 @@ struct Run<'a> {
     /// The scenario's title, where the page's heading is that of another scenario.
     heading: String,
     answer: Vec<answer::Line>,
+    conditions: Vec<String>,
     picture: Option<(String, String)>,
     facts: Vec<(String, String)>,
     variants: Vec<Variant<'a>>,
@@ -88,6 +89,7 @@ impl<'a> Run<'a> {
         Ok(Self {
             heading,
             answer: answer::lines(result, &comparison),
+            conditions: answer::conditions(result),
             picture: charts::answer(&id, result, &comparison),
             facts: facts(result),
             variants: variants

@@ -3,7 +3,7 @@
 
 use steady_measures::{Cell, Comparison, Row};
 
-use crate::{answer, humane, pick};
+use crate::{humane, pick};
 
 /// Rows under one heading.
 pub(super) struct Group {
@@ -105,11 +105,14 @@ fn entry(row: &Row, cell: Cell, baseline: bool) -> Entry {
         );
         exact = format!("{exact}; {min} to {max}");
     }
-    if let Some(judgement) = cell.judgement {
-        exact = format!("{exact}; {}", answer::verdict(&judgement));
+    if let Some(ratio) = cell.ratio.filter(|_| !baseline) {
+        exact = format!("{exact}; {}", humane::ratio(ratio));
     }
-    let ratio = match cell.ratio_permille {
-        Some(permille) if !baseline => humane::ratio(permille, cell.median),
+    if let Some(judgement) = cell.judgement {
+        exact = format!("{exact}; {}", judgement.verdict.as_str());
+    }
+    let ratio = match cell.ratio {
+        Some(ratio) if !baseline => format!("×{}", humane::factor(ratio.ratio_ppm)),
         _ => String::new(),
     };
     let verdict = match pick::judged(cell) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A line for each comparison: how many times better than the baseline, with its interval. To the
-//! right is better, whichever way the measure counts; the upright line is the baseline.
+//! A line for each comparison: its ratio to the baseline, with its interval. The upright line is the
+//! baseline; the label says which way is better.
 //!
 //! The scale is logarithmic, so that twice as good and half as good are as far from the line.
 
@@ -15,8 +15,8 @@ const MILLION: u64 = 1_000_000;
 pub struct Interval {
     /// What is compared, and which variant.
     pub label: String,
-    /// How many times better, in parts per million.
-    pub times_ppm: u64,
+    /// The ratio to the baseline, in parts per million.
+    pub ratio_ppm: u64,
     /// The 95 % interval of that.
     pub ends_ppm: (u64, u64),
     /// In words.
@@ -78,7 +78,7 @@ pub fn draw(id: &str, title: &str, rows: &[Interval], width: Tenths) -> Option<S
         let tip = said(row);
         let place = (from, top + MIDDLE - BAR / 2);
         canvas.rect(&fill, place, ((to - from).max(15), BAR), &tip);
-        let middle = scale.place(row.times_ppm);
+        let middle = scale.place(row.ratio_ppm);
         canvas.line(
             "range",
             (middle, top + MIDDLE - BAR),
@@ -106,12 +106,12 @@ fn plain(ppm: u64) -> String {
 mod tests {
     use super::*;
 
-    fn row(times_ppm: u64, ends_ppm: (u64, u64), shown: bool) -> Interval {
+    fn row(ratio_ppm: u64, ends_ppm: (u64, u64), shown: bool) -> Interval {
         Interval {
-            label: "victim shootdown p99: shoot4u".to_owned(),
-            times_ppm,
+            label: "victim shootdown p99 ↓: shoot4u".to_owned(),
+            ratio_ppm,
             ends_ppm,
-            text: "173 times better".to_owned(),
+            text: "×173".to_owned(),
             series: 2,
             shown,
         }

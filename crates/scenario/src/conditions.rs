@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Under which conditions a variant is raced: what a reader must know before believing a figure.
+//!
+//! They follow from the scenario alone, so that a document cannot state others than were raced.
+//! Left out: the kernel and the emulator, which a result names.
+
+use std::fmt;
+
+use crate::model::{Scenario, Vm};
+use crate::variant::Variant;
+use crate::words::{Cgroup, Hypervisor, Kernel, PvFeature, Word};
+
+/// Which of KVM's paravirtual features the measured guests are offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PvOffered {
+    /// All of them.
+    All,
+    /// None of them.
+    None,
+    /// Some, or not the same in every guest.
+    Mixed,
+    /// Hyper-V's features in their place.
+    HyperV,
+}
+
+impl PvOffered {
+    /// The word that claims use.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::None => "none",
+            Self::Mixed => "mixed",
+            Self::HyperV => "hyper-v",
+        }
+    }
+}
+
+/// Who decides on which pCPU a measured VM's vCPUs run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// Each vCPU of every VM is pinned to one pCPU.
+    Pinned,
+    /// The host's scheduler.
+    Scheduler,
+    /// Some VMs are pinned.
+    Mixed,
+}
+
+impl Placement {
+    /// The word that claims use.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pinned => "pinned",
+            Self::Scheduler => "scheduler",
+            Self::Mixed => "mixed",
+        }
+    }
+}
+
+/// The conditions of one variant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conditions {
+    /// VMs that run.
+    pub vms: usize,
+    /// vCPUs of the largest measured VM.
+    pub vcpus: u32,
+    /// pCPUs of the host.
+    pub pcpus: u32,
+    /// Who places vCPUs.
+    pub placement: Placement,
+    /// How VMs' threads are grouped: `vm`, `vcpu` or `none`.
+    pub groups: &'static str,
+    /// What the measured guests are offered.
+    pub pv: PvOffered,
+    /// Features that some measured guest is not offered, by their keys.
+    pub pv_off: Vec<&'static str>,
+    /// Whether pause-loop exiting is on.
+    pub ple: bool,
+    /// Whether the processor delivers a guest's interrupts itself.
+    pub apicv: bool,
+    /// Whether the kernel is the distribution's, without the remedies built in.
+    pub stock: bool,
+}
+
+impl Conditions {
+    /// The conditions of `variant` in `scenario`.
+    #[must_use]
+    pub fn of(scenario: &Scenario, variant: &Variant) -> Self {
+        let vms: Vec<&Vm> = scenario.vms_of(variant).collect();
+        let measured: Vec<&&Vm> = vms.iter().filter(|vm| !vm.background).collect();
+        assert!(!measured.is_empty(), "a variant measures some VM");
+        let pv_off = withheld(variant, &measured);
+        let pinned = vms.iter().filter(|vm| vm.pin.is_some()).count();
+        let placement = match pinned {
+            0 => Placement::Scheduler,
+            some if some == vms.len() => Placement::Pinned,
+            _ => Placement::Mixed,
+        };
+        Self {
+            vms: vms.len(),
+            vcpus: measured.iter().map(|vm| vm.vcpus).max().unwrap_or(0),
+            pcpus: scenario.host.pcpus,
+            placement,
+            groups: groups(&vms),
+            pv: offered(variant, &pv_off),
+            pv_off,
+            ple: variant.switches.ple,
+            apicv: variant.switches.apicv,
+            stock: variant.kernel == Kernel::Stock,
+        }
+    }
+}
+
+fn groups(vms: &[&Vm]) -> &'static str {
+    let mut words = vms.iter().map(|vm| vm.cgroup.name());
+    let first = words.next().unwrap_or(Cgroup::ALL[0].name());
+    if words.all(|word| word == first) {
+        first
+    } else {
+        "mixed"
+    }
+}
+
+/// Features that some measured guest is not offered.
+fn withheld(variant: &Variant, measured: &[&&Vm]) -> Vec<&'static str> {
+    let offered = |feature: PvFeature| {
+        let mut guests = measured.iter();
+        guests.all(|vm| variant.pv_of(vm).offers(feature))
+    };
+    let features = PvFeature::ALL.iter().copied();
+    features.filter(|&feature| !offered(feature)).map(Word::name).collect()
+}
+
+fn offered(variant: &Variant, pv_off: &[&'static str]) -> PvOffered {
+    match pv_off.len() {
+        _ if variant.hypervisor != Hypervisor::Kvm => PvOffered::HyperV,
+        0 => PvOffered::All,
+        off if off == PvFeature::ALL.len() => PvOffered::None,
+        _ => PvOffered::Mixed,
+    }
+}
+
+/// One line, parts joined by `; `: `2 VMs; 4 vCPUs on 4 pCPUs, pinned; a group per vCPU; all PV
+/// features; PLE on`.
+impl fmt::Display for Conditions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let vms = match self.vms {
+            1 => "1 VM".to_owned(),
+            more => format!("{more} VMs"),
+        };
+        let placed = match self.placement {
+            Placement::Pinned => "pinned",
+            Placement::Scheduler => "placed by the scheduler",
+            Placement::Mixed => "some VMs pinned",
+        };
+        let groups = match self.groups {
+            "vcpu" => "a group per vCPU",
+            "none" => "no groups",
+            "vm" => "a group per VM",
+            _ => "groups differ by VM",
+        };
+        let pv = match self.pv {
+            PvOffered::All => "all PV features".to_owned(),
+            PvOffered::None => "no PV features".to_owned(),
+            PvOffered::Mixed => format!("PV features but {}", self.pv_off.join(", ")),
+            PvOffered::HyperV => "Hyper-V's PV features".to_owned(),
+        };
+        let ple = if self.ple { "PLE on" } else { "PLE off" };
+        write!(
+            f,
+            "{vms}; {} vCPUs on {} pCPUs; {placed}; {groups}; {pv}; {ple}",
+            self.vcpus, self.pcpus
+        )?;
+        if self.apicv {
+            f.write_str("; APICv")?;
+        }
+        if self.stock {
+            f.write_str("; stock kernel")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"
+schema = 2
+name = "x"
+title = "x"
+question = "x?"
+[host]
+pcpus = 2
+memory_mib = 512
+[[vm]]
+name = "victim"
+vcpus = 2
+memory_mib = 96
+pin = [0, 1]
+cgroup = "vcpu"
+[[vm.workload]]
+program = "spin"
+[[vm]]
+name = "hog"
+vcpus = 2
+memory_mib = 96
+cgroup = "vcpu"
+background = true
+[[vm.workload]]
+program = "spin"
+[[variant]]
+name = "both"
+[[variant]]
+name = "alone"
+without = ["hog"]
+[variant.pv]
+ipi = false
+[variant.switches]
+ple = false
+"#;
+
+    fn said(variant: usize) -> String {
+        let scenario = Scenario::parse(TEXT, "x.toml").expect("a scenario");
+        Conditions::of(&scenario, &scenario.variants[variant]).to_string()
+    }
+
+    #[test]
+    fn the_conditions_are_those_of_the_vms_that_run() {
+        assert_eq!(
+            said(0),
+            "2 VMs; 2 vCPUs on 2 pCPUs; some VMs pinned; a group per vCPU; all PV features; PLE on"
+        );
+        assert_eq!(
+            said(1),
+            "1 VM; 2 vCPUs on 2 pCPUs; pinned; a group per vCPU; PV features but ipi; PLE off"
+        );
+    }
+}
