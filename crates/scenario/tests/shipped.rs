@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The scenarios that ship: each has the digest that is written down for it.
+//!
+//! Results carry the digest of their scenario, so a file that only looks different has to keep it,
+//! and one that is changed on purpose shows so in `fixtures/digests`.
+
+use std::path::{Path, PathBuf};
+
+use steady_scenario::Scenario;
+
+/// Lines of a digest and the path of its file below `scenarios/`, in the order of paths.
+const DIGESTS: &str = include_str!("fixtures/digests");
+
+fn scenarios() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
+}
+
+/// The scenario files of one folder below `scenarios/`.
+fn files(folder: &str) -> Vec<String> {
+    let entries = scenarios().join(folder).read_dir().expect("it ships");
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let files = names.filter(|name| name.ends_with(".toml"));
+    files.map(|name| format!("{folder}{name}")).collect()
+}
+
+#[test]
+fn every_shipped_scenario_has_its_digest() {
+    let mut paths = [files(""), files("papers/")].concat();
+    paths.sort();
+    let line = |path: &String| {
+        let scenario = Scenario::load(scenarios().join(path));
+        let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+        format!("{} {path}\n", scenario.digest())
+    };
+    let found: String = paths.iter().map(line).collect();
+    assert_eq!(
+        found, DIGESTS,
+        "a scenario was added or changed; if that is meant, write into tests/fixtures/digests:\n\
+         {found}"
+    );
+}
