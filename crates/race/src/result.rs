@@ -38,7 +38,6 @@ impl Frame<'_> {
             title: self.scenario.title.clone(),
             question: self.scenario.question.clone(),
             digest: self.scenario.digest(),
-            papers: self.scenario.papers.iter().map(paper).collect(),
         };
         let engine = EngineInfo {
             name: self.info.name.to_owned(),
@@ -115,25 +114,6 @@ fn remedy_words(chosen: &Chosen) -> String {
     match chosen.mode {
         Some(mode) if mode.name != chosen.remedy.default_mode => format!("{name}={}", mode.name),
         _ => name.to_owned(),
-    }
-}
-
-/// A row of a paper's table, as results have it.
-fn paper(paper: &steady_scenario::Paper) -> steady_measures::Paper {
-    let values = paper.variants.iter().zip(&paper.values);
-    steady_measures::Paper {
-        source: paper.source.clone(),
-        vm: paper.vm.clone(),
-        workload: paper.workload.clone(),
-        measure: paper.measure.clone(),
-        unit: paper.unit.clone(),
-        base: paper.base.clone(),
-        values: values
-            .map(|(variant, &value)| steady_measures::PaperValue {
-                variant: variant.clone(),
-                value,
-            })
-            .collect(),
     }
 }
 

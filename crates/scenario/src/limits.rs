@@ -36,8 +36,6 @@ pub(crate) const CPU_WEIGHT: RangeInclusive<u32> = 1..=10_000;
 pub(crate) const CPU_QUOTA_US: RangeInclusive<u32> = 1_000..=1_000_000_000;
 pub(crate) const CPU_PERIOD_US: RangeInclusive<u32> = 1_000..=1_000_000;
 pub(crate) const HALT_POLL_NS: RangeInclusive<u32> = 0..=1_000_000_000;
-/// A paper's value; it fits a ratio in thousandths.
-pub(crate) const PAPER_VALUE: RangeInclusive<u64> = 1..=1_000_000_000_000;
 
 pub(crate) const DEFAULT_SEED: u64 = 1;
 pub(crate) const DEFAULT_REPETITIONS: u32 = 1;

@@ -39,9 +39,6 @@ pub struct Scenario {
     pub variants: Vec<Variant>,
     /// What is measured.
     pub measure: Measure,
-    /// What a paper measured of the same, beside which the results are shown.
-    #[serde(rename = "paper", skip_serializing_if = "Vec::is_empty")]
-    pub papers: Vec<Paper>,
 }
 
 /// The emulated host.
@@ -153,27 +150,6 @@ pub struct Measure {
     /// Groups of measures, in the order of [`Collect`]. The workloads' own results are always
     /// brought back, so this may be empty.
     pub collect: Vec<Collect>,
-}
-
-/// One row of a paper's table: a measure, and the paper's value for some of the variants.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Paper {
-    /// Where it stands, such as `Shoot4U (VEE 2016), Table 1, two VMs`.
-    pub source: String,
-    /// The VM whose measure it is.
-    pub vm: String,
-    /// The workload, as results name it.
-    pub workload: String,
-    /// The measure, as results name it.
-    pub measure: String,
-    /// Unit of the values, as the paper prints it.
-    pub unit: String,
-    /// The variant to which ratios are taken; one of `variants`.
-    pub base: String,
-    /// The variants that the paper has, each once.
-    pub variants: Vec<String>,
-    /// The paper's value for each of them, at least 1.
-    pub values: Vec<u64>,
 }
 
 impl Default for Pv {

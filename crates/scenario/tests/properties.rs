@@ -227,7 +227,6 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                         vms,
                         variants,
                         measure: Measure { collect },
-                        papers: Vec::new(),
                     }
                 },
             )

@@ -34,9 +34,9 @@ impl Place {
     }
 }
 
-pub(crate) const ROOT: Place = Place::of(
-    "the top level",
-    &[
+pub(crate) const ROOT: Place = Place {
+    header: Cow::Borrowed("the top level"),
+    keys: Cow::Borrowed(&[
         "schema",
         "name",
         "title",
@@ -47,9 +47,13 @@ pub(crate) const ROOT: Place = Place::of(
         "vm",
         "variant",
         "measure",
-        "paper",
-    ],
-);
+    ]),
+    elsewhen: |key| {
+        let moved =
+            "remove `[[paper]]`: figures of papers are in evidence/papers, one file a paper";
+        (key == "paper").then_some(moved)
+    },
+};
 
 pub(crate) const HOST: Place = Place::of(
     "`[host]`",
@@ -119,13 +123,6 @@ pub(crate) const SWITCHES: Place = Place::of(
 
 pub(crate) const MEASURE: Place = Place::of("`[measure]`", &["collect"]);
 
-pub(crate) const PAPER: Place = Place::of(
-    "`[[paper]]`",
-    &[
-        "source", "vm", "workload", "measure", "unit", "base", "variants", "values",
-    ],
-);
-
 /// A remedy of a variant; [`remedy`] gives the place of one.
 pub(crate) const REMEDY: Place = Place::of("`[variant.REMEDY]`", &["mode", "vms"]);
 
@@ -134,7 +131,7 @@ pub(crate) const VARIANT_VM: Place = Place::of("`[variant.vm.NAME]`", &["guest_c
 
 /// Every table, so that a key in the wrong one can be told where it belongs. PV features are told
 /// by one of their three tables.
-pub(crate) const PLACES: [&Place; 12] = [
+pub(crate) const PLACES: [&Place; 11] = [
     &ROOT,
     &HOST,
     &HOST_WORKLOAD,
@@ -146,7 +143,6 @@ pub(crate) const PLACES: [&Place; 12] = [
     &PV,
     &SWITCHES,
     &MEASURE,
-    &PAPER,
 ];
 
 /// What decides on the keys of a file: its schema and the remedies that there are.

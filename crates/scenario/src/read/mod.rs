@@ -6,7 +6,6 @@
 mod alike;
 mod keys;
 mod names;
-mod paper;
 mod pv;
 mod remedy;
 mod syntax;
@@ -24,8 +23,7 @@ use crate::diagnostic::Severity;
 use crate::diagnostic::{Diagnostics, Problem, quoted};
 use crate::limits::*;
 use crate::load::Noted;
-use crate::model::{Host, Measure, Paper, Scenario, Vm, Workload};
-use crate::variant::Variant;
+use crate::model::{Host, Measure, Scenario, Vm, Workload};
 use crate::words::{Collect, Vmm, Word};
 use keys::Dialect;
 use names::Names;
@@ -132,7 +130,6 @@ fn root_table<'a>(
         let vms = vms.as_ref().and_then(|vms| vms.vms.as_deref());
         variant::variants(tables.get_ref(), vms, &vm_names, dialect, problems)
     });
-    let papers = papers(&top, &vm_names, variants.as_deref());
     let measure = Reader::optional(top.table("measure", &keys::MEASURE));
     let measure = measure.and_then(|table| match table {
         Some(table) => measured(table.get_ref(), dialect),
@@ -152,7 +149,6 @@ fn root_table<'a>(
         vms: vms?.vms?,
         variants: variants?,
         measure: measure?,
-        papers: papers?,
     })
 }
 
@@ -169,15 +165,6 @@ fn check_stem(name: Option<&Placed<String>>, stem: Option<&str>, problems: &Prob
         );
         problems.add(name.span(), message, label);
     }
-}
-
-fn papers(top: &Reader<'_>, vms: &Names, variants: Option<&[Variant]>) -> Option<Vec<Paper>> {
-    let known = |variants: &[Variant]| variants.iter().map(|v| (v.name.clone(), true)).collect();
-    let variants = Names::new("variant", variants.map(known));
-    let tables = Reader::optional(top.tables("paper", &keys::PAPER, LIST_ITEMS))?;
-    let tables = tables.map(Placed::into_inner).unwrap_or_default();
-    let read = |table: &Reader<'_>| paper::paper(table, vms, &variants);
-    tables.iter().map(read).collect()
 }
 
 /// The host as far as it could be read; other tables are checked against its parts.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Keys that name things which other tables define: VMs and variants.
+//! Keys that name things which other tables define: VMs.
 
 use steady_nearest::nearest;
 
@@ -40,13 +40,6 @@ impl Names {
             }
             names.into_iter().collect()
         })
-    }
-
-    /// One name.
-    pub fn one(&self, table: &Reader<'_>, key: &'static str) -> Option<Placed<String>> {
-        let name = table.need(table.string(key, &NAME))?;
-        self.check(name.get_ref(), name.span(), table.problems);
-        Some(name)
     }
 
     pub fn check(&self, name: &str, span: Span, problems: &Problems) {
