@@ -19,8 +19,10 @@ pub(crate) const QUESTION_CHARS: usize = 1000;
 /// x86 Linux takes 2048 bytes in all; the engine's own words need room as well.
 pub(crate) const CMDLINE_BYTES: usize = 512;
 pub(crate) const ARG_BYTES: usize = 4096;
-/// VMs, variants, workloads of a VM, and arguments of a program.
+/// VMs, settings, variants, workloads of a VM, and arguments of a program.
 pub(crate) const LIST_ITEMS: usize = 64;
+/// A VM with its copies; all VMs together are [`LIST_ITEMS`] at most.
+pub(crate) const COPIES: RangeInclusive<u32> = 1..=64;
 
 pub(crate) const REPETITIONS: RangeInclusive<u32> = 1..=100;
 pub(crate) const TIME_LIMIT_S: RangeInclusive<u32> = 1..=86_400;

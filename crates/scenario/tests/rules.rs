@@ -320,7 +320,7 @@ error: unknown key `paper` at the top level
 37 | [[paper]]
    |   ^^^^^ remove `[[paper]]`: figures of papers are in evidence/papers, one file a paper
    |
-   = note: keys of the top level: schema, name, title, question, seed, repetitions, host, vm, variant, measure
+   = note: keys of the top level: schema, name, title, question, seed, repetitions, host, vm, setting, variant, measure
 
 1 problem in base.toml"#
             .trim_start()

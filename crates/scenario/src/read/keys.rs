@@ -45,6 +45,7 @@ pub(crate) const ROOT: Place = Place {
         "repetitions",
         "host",
         "vm",
+        "setting",
         "variant",
         "measure",
     ]),
@@ -66,6 +67,7 @@ pub(crate) const VM: Place = Place::of(
     "`[[vm]]`",
     &[
         "name",
+        "copies",
         "vcpus",
         "memory_mib",
         "pin",
@@ -85,11 +87,15 @@ pub(crate) const VM: Place = Place::of(
 pub(crate) const WORKLOAD: Place =
     Place::of("`[[vm.workload]]`", &["program", "args", "time_limit_s"]);
 
+pub(crate) const SETTING: Place =
+    Place::of("`[[setting]]`", &["name", "title", "without", "switches"]);
+
 pub(crate) const VARIANT: Place = Place::of(
     "`[[variant]]`",
     &[
         "name",
         "title",
+        "settings",
         "kernel",
         "hypervisor",
         "guest_cmdline",
@@ -129,14 +135,15 @@ pub(crate) const REMEDY: Place = Place::of("`[variant.REMEDY]`", &["mode", "vms"
 /// A VM of a variant; [`variant_vm`] gives the place of one.
 pub(crate) const VARIANT_VM: Place = Place::of("`[variant.vm.NAME]`", &["guest_cmdline", "pv"]);
 
-/// Every table, so that a key in the wrong one can be told where it belongs. PV features are told
-/// by one of their three tables.
-pub(crate) const PLACES: [&Place; 11] = [
+/// Every table, so that a key in the wrong one can be told where it belongs. PV features and
+/// switches are told by one of their tables.
+pub(crate) const PLACES: [&Place; 12] = [
     &ROOT,
     &HOST,
     &HOST_WORKLOAD,
     &VM,
     &WORKLOAD,
+    &SETTING,
     &VARIANT,
     &REMEDY,
     &VARIANT_VM,
@@ -160,15 +167,21 @@ impl Dialect<'_> {
         self.schema == 1
     }
 
+    /// The top level.
+    pub fn root(&self) -> Place {
+        self.schema_1_lacks(ROOT, &["setting"], &[])
+    }
+
     /// `[[vm]]`.
     pub fn vm(&self) -> Place {
-        self.schema_1_lacks(VM, &["pv", "kernel"], &[])
+        self.schema_1_lacks(VM, &["pv", "kernel", "copies"], &[])
     }
 
     /// `[[variant]]`, with a table for each remedy.
     pub fn variant(&self) -> Place {
         if self.is_first() {
-            return self.schema_1_lacks(VARIANT, &["kernel", "hypervisor", "vm"], &["remedies"]);
+            let lacks = ["settings", "kernel", "hypervisor", "vm"];
+            return self.schema_1_lacks(VARIANT, &lacks, &["remedies"]);
         }
         let mut keys = VARIANT.keys.into_owned();
         keys.extend(self.registry.all().map(|remedy| remedy.name));
@@ -194,8 +207,18 @@ impl Dialect<'_> {
             .copied()
             .filter(|key| !lacks.contains(key));
         let elsewhen = |key: &str| {
-            let later = ["kernel", "hypervisor", "vm", "pv"].contains(&key);
-            later.then_some("schema 2 has this key, and this file is schema 1")
+            let later = [
+                "kernel",
+                "hypervisor",
+                "vm",
+                "pv",
+                "copies",
+                "setting",
+                "settings",
+            ];
+            let here = "schema 2 has this key, and this file is schema 1";
+            let said = later.contains(&key).then_some(here);
+            said.or_else(|| (ROOT.elsewhen)(key))
         };
         let keys = kept.chain(has.iter().copied()).collect();
         Place {
@@ -219,6 +242,12 @@ pub(crate) fn variant_vm(name: &str) -> Place {
         header,
         ..VARIANT_VM
     }
+}
+
+/// The table of switches in `place`.
+pub(crate) fn switches(place: &str) -> Place {
+    let header = format!("`[{place}.switches]`").into();
+    Place { header, ..SWITCHES }
 }
 
 /// The table of PV features in `place`.

@@ -4,10 +4,13 @@
 //! passed over, so that one mistake gives one message.
 
 mod alike;
+mod cross;
 mod keys;
 mod names;
 mod pv;
 mod remedy;
+mod setting;
+mod switches;
 mod syntax;
 mod table;
 #[cfg(test)]
@@ -102,7 +105,7 @@ fn root_table<'a>(
 ) -> Option<Scenario> {
     let schema = claimed_schema(root, problems)?;
     let dialect = Dialect { schema, registry };
-    let top = Reader::open(root, 0..0, &keys::ROOT, problems);
+    let top = Reader::open(root, 0..0, &dialect.root(), problems);
     let written = top.need(top.integer("schema", schema..=schema));
     let name = top.need(top.string("name", &NAME));
     check_stem(name.as_ref(), stem, problems);
@@ -126,9 +129,19 @@ fn root_table<'a>(
     };
     let known = vms.as_ref().and_then(|vms| vms.vms.as_ref().map(known));
     let vm_names = Names::new("VM", known);
+    let settings = setting::settings(&top, &vm_names);
     let variants = variants.and_then(|tables| {
-        let vms = vms.as_ref().and_then(|vms| vms.vms.as_deref());
-        variant::variants(tables.get_ref(), vms, &vm_names, dialect, problems)
+        let read = variant::variants(tables.get_ref(), &settings, &vm_names, dialect, problems);
+        let variants = cross::cross(&read, settings.tables.as_deref()?, &vm_names, problems)?;
+        if let Some(vms) = vms.as_ref().and_then(|vms| vms.vms.as_deref()) {
+            alike::check(&variants, vms, problems);
+        }
+        Some(
+            variants
+                .into_iter()
+                .map(|variant| variant.variant)
+                .collect(),
+        )
     });
     let measure = Reader::optional(top.table("measure", &keys::MEASURE));
     let measure = measure.and_then(|table| match table {

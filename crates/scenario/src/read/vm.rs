@@ -31,7 +31,9 @@ pub(super) fn vms(tables: &[Reader<'_>], pcpus: Option<u32>, problems: &Problems
         .iter()
         .map(|table| VmRead::of(table, pcpus))
         .collect();
-    check_unique("VM", read.iter().map(|vm| vm.name.as_ref()), problems);
+    let names: Vec<_> = read.iter().flat_map(VmRead::names).collect();
+    check_unique("VM", names.iter().map(Option::as_ref), problems);
+    check_count(&read, problems);
     let background = |vm: &VmRead| vm.background.as_ref().is_some_and(|yes| *yes.get_ref());
     if let Some(first) = read.first().filter(|_| read.iter().all(background)) {
         let span = first.background.as_ref().map_or(0..0, Placed::span);
@@ -40,10 +42,28 @@ pub(super) fn vms(tables: &[Reader<'_>], pcpus: Option<u32>, problems: &Problems
     }
     let memory = read
         .iter()
-        .filter_map(|vm| Some(u64::from(*vm.memory_mib.as_ref()?.get_ref())));
+        .filter_map(|vm| Some(u64::from(*vm.memory_mib.as_ref()?.get_ref()) * vm.count()));
+    let memory_mib = memory.sum();
+    let vms: Option<Vec<Vec<Vm>>> = read.into_iter().map(VmRead::finish).collect();
     Vms {
-        memory_mib: memory.sum(),
-        vms: read.into_iter().map(VmRead::finish).collect(),
+        memory_mib,
+        vms: vms.map(|vms| vms.concat()),
+    }
+}
+
+/// Reports VMs that are too many only with their copies.
+fn check_count(read: &[VmRead], problems: &Problems) {
+    let copied = read.iter().find(|vm| vm.count() > 1);
+    let count: u64 = read.iter().map(VmRead::count).sum();
+    if let Some(copies) = copied.and_then(|vm| vm.copies.as_ref())
+        && usize::try_from(count).is_ok_and(|count| count > LIST_ITEMS)
+    {
+        let message = format!("the VMs are {count} with their copies");
+        problems.add(
+            copies.span(),
+            message,
+            format!("expected at most {LIST_ITEMS}"),
+        );
     }
 }
 
@@ -51,6 +71,7 @@ pub(super) fn vms(tables: &[Reader<'_>], pcpus: Option<u32>, problems: &Problems
 #[derive(Debug)]
 struct VmRead {
     name: Option<Placed<String>>,
+    copies: Option<Placed<u32>>,
     vcpus: Option<Placed<u32>>,
     memory_mib: Option<Placed<u32>>,
     pin: Option<Option<Placed<Vec<u32>>>>,
@@ -72,6 +93,10 @@ impl VmRead {
         let workloads = table.need(workloads);
         let vm = Self {
             name: table.need(table.string("name", &NAME)),
+            copies: match table.knows("copies") {
+                true => table.or(table.integer("copies", COPIES), 1),
+                false => Some(Placed::new(table.span.clone(), 1)),
+            },
             vcpus: table.need(table.integer("vcpus", VCPUS)),
             memory_mib: table.need(table.integer("memory_mib", VM_MEMORY_MIB)),
             pin: Reader::optional(pins(table, pcpus)),
@@ -90,10 +115,44 @@ impl VmRead {
             workloads: workloads
                 .map(|tables| tables.get_ref().iter().map(WorkloadRead::of).collect()),
         };
+        vm.check_names(table.problems);
         vm.check_placement(table.problems);
         vm.check_limit(table.problems);
         vm.check_programs(table.problems);
         vm
+    }
+
+    /// How many VMs it is, itself and its copies.
+    fn count(&self) -> u64 {
+        let copies = self.copies.as_ref();
+        copies.map_or(1, |copies| u64::from(*copies.get_ref()))
+    }
+
+    /// The names of all of them, each at the place of the first.
+    fn names(&self) -> Vec<Option<Placed<String>>> {
+        let placed = |name: &Placed<String>, at| {
+            let text = copy_name(name.get_ref(), at);
+            Some(Placed::new(name.span(), text))
+        };
+        let Some(name) = &self.name else {
+            return vec![None];
+        };
+        (1..=self.count()).map(|at| placed(name, at)).collect()
+    }
+
+    fn check_names(&self, problems: &Problems) {
+        let Some(Some(last)) = self.names().pop() else {
+            return;
+        };
+        let chars = last.get_ref().chars().count();
+        if chars > NAME_CHARS {
+            let message = format!("the last copy's name has {chars} characters");
+            problems.add(
+                last.span(),
+                message,
+                format!("expected at most {NAME_CHARS}"),
+            );
+        }
     }
 
     fn check_placement(&self, problems: &Problems) {
@@ -154,7 +213,19 @@ impl VmRead {
         }
     }
 
-    fn finish(self) -> Option<Vm> {
+    /// The VM, and its copies behind it.
+    fn finish(self) -> Option<Vec<Vm>> {
+        let count = self.count();
+        self.copies.as_ref()?;
+        let first = self.one()?;
+        let copy = |at| Vm {
+            name: copy_name(&first.name, at),
+            ..first.clone()
+        };
+        Some((1..=count).map(copy).collect())
+    }
+
+    fn one(self) -> Option<Vm> {
         let background = self.background?.into_inner();
         let workloads = self
             .workloads?
@@ -176,6 +247,14 @@ impl VmRead {
             pv: self.pv?,
             workloads: workloads.collect::<Option<_>>()?,
         })
+    }
+}
+
+/// The name of a copy, counted from 1: the first is the VM itself.
+fn copy_name(name: &str, at: u64) -> String {
+    match at {
+        1 => name.to_owned(),
+        at => format!("{name}-{at}"),
     }
 }
 
