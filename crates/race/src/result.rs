@@ -91,6 +91,9 @@ fn empty(variant: &Variant) -> VariantResult {
     if !variant.switches.ple {
         remedies.push("ple=off".to_owned());
     }
+    if let Some(window_ns) = variant.switches.ple_window_ns {
+        remedies.push(format!("ple_window_ns={window_ns}"));
+    }
     if variant.switches.apicv {
         remedies.push("apicv=on".to_owned());
     }

@@ -37,6 +37,8 @@ pub(crate) const CPU_WEIGHT: RangeInclusive<u32> = 1..=10_000;
 /// The kernel takes no less than 1 ms for either part of `cpu.max`, and no period beyond 1 s.
 pub(crate) const CPU_QUOTA_US: RangeInclusive<u32> = 1_000..=1_000_000_000;
 pub(crate) const CPU_PERIOD_US: RangeInclusive<u32> = 1_000..=1_000_000;
+/// From one cycle of the slowest emulated clock, 200 MHz, to a million times the usual window.
+pub(crate) const PLE_WINDOW_NS: RangeInclusive<u32> = 5..=1_000_000_000;
 pub(crate) const HALT_POLL_NS: RangeInclusive<u32> = 0..=1_000_000_000;
 
 pub(crate) const DEFAULT_SEED: u64 = 1;

@@ -131,6 +131,10 @@ pub struct Pv {
 pub struct Switches {
     /// Pause-loop exiting, where the engine has it.
     pub ple: bool,
+    /// KVM's `ple_window` in nanoseconds of the emulated host's clock, 5 to 1,000,000,000; `None`:
+    /// KVM's own 4096 cycles. Where it is not asked for it is not written, as `apicv`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ple_window_ns: Option<u32>,
     /// A processor that delivers a guest's interrupts itself: Intel's virtual-interrupt delivery
     /// and posted interrupts. Where it is not asked for it is not written, so that the digests of
     /// scenarios are those of before it was there.
@@ -173,6 +177,7 @@ impl Default for Switches {
     fn default() -> Self {
         Self {
             ple: true,
+            ple_window_ns: None,
             apicv: false,
             dedicated: None,
             halt_poll_ns: None,

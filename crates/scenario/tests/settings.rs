@@ -269,6 +269,35 @@ fn a_setting_that_makes_no_other_machine_is_noted() {
 }
 
 #[test]
+fn a_window_where_pause_loops_are_no_exits_is_refused() {
+    let window = |more| format!("switches = {{ ple_window_ns = 1365{more} }}\n");
+    assert_eq!(
+        problems(&with("", &window(", ple = false"), "")),
+        r#"
+error: `ple_window_ns` has no effect with `ple = false`
+  --> base.toml:32:30
+   |
+32 | switches = { ple_window_ns = 1365, ple = false }
+   |                              ^^^^ remove one of the two
+
+1 problem in base.toml"#
+            .trim_start()
+    );
+    let said = problems(&with(SETTINGS, &window(""), ""));
+    assert!(said.contains("no effect with `ple = false`"), "{said}");
+}
+
+#[test]
+fn a_window_is_in_the_resolved_form_only_where_it_is_given() {
+    let plain = parse(BASE);
+    assert!(!plain.to_toml_resolved().contains("ple_window_ns"));
+    let window = parse(&with("", "switches = { ple_window_ns = 1365 }\n", ""));
+    assert!(window.to_toml_resolved().contains("ple_window_ns = 1365\n"));
+    assert_ne!(window.digest(), plain.digest());
+    assert_eq!(parse(&window.to_toml_resolved()), window);
+}
+
+#[test]
 fn schema_1_has_neither_settings_nor_copies() {
     let first = |text: String| problems(&text.replace("schema = 2", "schema = 1"));
     for (text, key) in [

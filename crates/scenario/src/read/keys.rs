@@ -124,7 +124,7 @@ pub(crate) const PV: Place = Place::of(
 
 pub(crate) const SWITCHES: Place = Place::of(
     "`[variant.switches]`",
-    &["ple", "apicv", "dedicated", "halt_poll_ns"],
+    &["ple", "ple_window_ns", "apicv", "dedicated", "halt_poll_ns"],
 );
 
 pub(crate) const MEASURE: Place = Place::of("`[measure]`", &["collect"]);

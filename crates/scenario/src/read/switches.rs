@@ -4,7 +4,7 @@
 use super::keys;
 use super::table::Reader;
 use super::value::{Placed, Problems};
-use crate::limits::HALT_POLL_NS;
+use crate::limits::{HALT_POLL_NS, PLE_WINDOW_NS};
 use crate::model::Switches;
 use crate::words::Dedicated;
 
@@ -12,6 +12,7 @@ use crate::words::Dedicated;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Written {
     ple: Option<Placed<bool>>,
+    ple_window_ns: Option<Placed<u32>>,
     apicv: Option<Placed<bool>>,
     dedicated: Option<Placed<Dedicated>>,
     halt_poll_ns: Option<Placed<u32>>,
@@ -27,24 +28,39 @@ pub(super) fn switches(table: &Reader<'_>, place: &str) -> Option<Written> {
 
 fn read(table: &Reader<'_>) -> Option<Written> {
     let ple = Reader::optional(table.boolean("ple"));
+    let ple_window_ns = Reader::optional(table.integer("ple_window_ns", PLE_WINDOW_NS));
     let apicv = Reader::optional(table.boolean("apicv"));
     let dedicated = Reader::optional(table.word("dedicated"));
     let halt_poll_ns = Reader::optional(table.integer("halt_poll_ns", HALT_POLL_NS));
     let written = Written {
         ple: ple?,
+        ple_window_ns: ple_window_ns?,
         apicv: apicv?,
         dedicated: dedicated?,
         halt_poll_ns: halt_poll_ns?,
     };
+    check_window(&written, &written, table.problems);
     Some(written)
+}
+
+/// Reports a window of pause-loop exiting where that is off.
+fn check_window(of: &Written, ple: &Written, problems: &Problems) {
+    let off = ple.ple.as_ref().is_some_and(|ple| !*ple.get_ref());
+    if let Some(window) = of.ple_window_ns.as_ref().filter(|_| off) {
+        let message = "`ple_window_ns` has no effect with `ple = false`";
+        problems.add(window.span(), message, "remove one of the two");
+    }
 }
 
 impl Written {
     /// A variant's switches with those of `setting`. A key that both have is reported.
     pub fn with(&self, setting: &str, other: &Self, problems: &Problems) -> Self {
+        check_window(self, other, problems);
+        check_window(other, self, problems);
         let both = Both { setting, problems };
         Self {
             ple: both.one("ple", &self.ple, &other.ple),
+            ple_window_ns: both.one("ple_window_ns", &self.ple_window_ns, &other.ple_window_ns),
             apicv: both.one("apicv", &self.apicv, &other.apicv),
             dedicated: both.one("dedicated", &self.dedicated, &other.dedicated),
             halt_poll_ns: both.one("halt_poll_ns", &self.halt_poll_ns, &other.halt_poll_ns),
@@ -56,6 +72,7 @@ impl Written {
         let default = Switches::default();
         Switches {
             ple: value(&self.ple).unwrap_or(default.ple),
+            ple_window_ns: value(&self.ple_window_ns),
             apicv: value(&self.apicv).unwrap_or(default.apicv),
             dedicated: value(&self.dedicated),
             halt_poll_ns: value(&self.halt_poll_ns),
