@@ -18,7 +18,8 @@ fn scenarios() -> PathBuf {
 /// The scenario files of one folder below `scenarios/`.
 fn files(folder: &str) -> Vec<String> {
     let entries = scenarios().join(folder).read_dir().expect("it ships");
-    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names = entries.map(|entry| entry.expect("the folder can be read").file_name());
+    let names = names.map(|name| name.into_string().expect("names are UTF-8"));
     let files = names.filter(|name| name.ends_with(".toml"));
     files.map(|name| format!("{folder}{name}")).collect()
 }

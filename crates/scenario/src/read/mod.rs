@@ -18,6 +18,7 @@ mod tests;
 mod value;
 mod variant;
 mod vm;
+mod workload;
 
 use steady_remedies::Registry;
 use toml::de::DeTable;
@@ -200,7 +201,7 @@ impl HostRead {
                 table.integer("time_limit_s", TIME_LIMIT_S),
                 DEFAULT_HOST_TIME_LIMIT_S,
             ),
-            workloads: vm::host_workloads(table),
+            workloads: workload::host_workloads(table),
         }
     }
 
