@@ -17,7 +17,6 @@ pub fn run_result(comparison: &Comparison, name: &str, question: &str) -> RunRes
         title: format!("TLB coherence: {name}"),
         question: question.to_owned(),
         digest: comparison.config_digest.clone(),
-        papers: Vec::new(),
     };
     let engine = EngineInfo {
         name: "coherence".to_owned(),

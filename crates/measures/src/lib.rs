@@ -27,7 +27,6 @@ mod join;
 mod json;
 mod metric;
 pub mod names;
-mod paper;
 mod ratio;
 mod result;
 mod validate;
@@ -40,11 +39,10 @@ pub use distribution::{Bucket, Distribution};
 pub use error::{Error, Invalid};
 pub use histogram::Histogram;
 pub use metric::{Better, Metric, Unit};
-pub use paper::{Beside, BesideCell, beside};
 pub use ratio::Ratio;
 pub use result::{
-    Artifact, EngineInfo, MAX_RESULT_BYTES, Paper, PaperValue, Phase, Repetition, RunInfo,
-    RunResult, SCHEMA, ScenarioInfo, VERSION, VariantResult, Warning,
+    Artifact, EngineInfo, MAX_RESULT_BYTES, Phase, Repetition, RunInfo, RunResult, SCHEMA,
+    ScenarioInfo, VERSION, VariantResult, Warning,
 };
 pub use validate::{check_metric_name, sha256_hex};
 pub use workload::{WORKLOAD_SCHEMA, WORKLOAD_VERSION, WorkloadReport};

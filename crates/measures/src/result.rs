@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -60,7 +61,7 @@ pub struct RunResult {
 
 /// Which scenario was run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(from = "WrittenScenario")]
 pub struct ScenarioInfo {
     /// Its name, as in its file.
     pub name: String,
@@ -70,39 +71,30 @@ pub struct ScenarioInfo {
     pub question: String,
     /// SHA-256 of the scenario in hexadecimal.
     pub digest: String,
-    /// What a paper measured of the same; empty where none is named.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub papers: Vec<Paper>,
 }
 
-/// One row of a paper's table, see `[[paper]]` in `docs/formats/scenario.md`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// [`ScenarioInfo`] as it may be written: results of older programs have figures of a paper, which
+/// are skipped.
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Paper {
-    /// Where it stands.
-    pub source: String,
-    /// The VM whose measure it is.
-    pub vm: String,
-    /// The workload.
-    pub workload: String,
-    /// The measure's name.
-    pub measure: String,
-    /// Unit of the values, as the paper prints it.
-    pub unit: String,
-    /// The variant to which ratios are taken.
-    pub base: String,
-    /// The paper's value for each variant that it has.
-    pub values: Vec<PaperValue>,
+struct WrittenScenario {
+    name: String,
+    title: String,
+    question: String,
+    digest: String,
+    #[serde(default, rename = "papers")]
+    _papers: IgnoredAny,
 }
 
-/// A paper's value for one variant.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PaperValue {
-    /// The variant's name.
-    pub variant: String,
-    /// The value.
-    pub value: u64,
+impl From<WrittenScenario> for ScenarioInfo {
+    fn from(written: WrittenScenario) -> Self {
+        Self {
+            name: written.name,
+            title: written.title,
+            question: written.question,
+            digest: written.digest,
+        }
+    }
 }
 
 /// Which engine ran it.

@@ -38,7 +38,6 @@ impl Frame<'_> {
             title: self.scenario.title.clone(),
             question: self.scenario.question.clone(),
             digest: self.scenario.digest(),
-            papers: self.scenario.papers.iter().map(paper).collect(),
         };
         let engine = EngineInfo {
             name: self.info.name.to_owned(),
@@ -97,6 +96,9 @@ fn empty(variant: &Variant) -> VariantResult {
     if !variant.switches.ple {
         remedies.push("ple=off".to_owned());
     }
+    if let Some(window_ns) = variant.switches.ple_window_ns {
+        remedies.push(format!("ple_window_ns={window_ns}"));
+    }
     if variant.switches.apicv {
         remedies.push("apicv=on".to_owned());
     }
@@ -120,25 +122,6 @@ fn remedy_words(chosen: &Chosen) -> String {
     match chosen.mode {
         Some(mode) if mode.name != chosen.remedy.default_mode => format!("{name}={}", mode.name),
         _ => name.to_owned(),
-    }
-}
-
-/// A row of a paper's table, as results have it.
-fn paper(paper: &steady_scenario::Paper) -> steady_measures::Paper {
-    let values = paper.variants.iter().zip(&paper.values);
-    steady_measures::Paper {
-        source: paper.source.clone(),
-        vm: paper.vm.clone(),
-        workload: paper.workload.clone(),
-        measure: paper.measure.clone(),
-        unit: paper.unit.clone(),
-        base: paper.base.clone(),
-        values: values
-            .map(|(variant, &value)| steady_measures::PaperValue {
-                variant: variant.clone(),
-                value,
-            })
-            .collect(),
     }
 }
 

@@ -16,7 +16,6 @@ mod diagnosis_charts;
 pub mod diagnosis_page;
 pub mod html;
 pub mod humane;
-mod paper;
 mod pick;
 pub mod svg;
 pub mod terminal;

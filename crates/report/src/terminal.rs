@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use steady_measures::{Better, Cell, Comparison, Error, Row, RunResult};
 
-use crate::{answer, humane, paper, pick};
+use crate::{answer, humane, pick};
 
 /// How the table is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,6 @@ pub fn table(results: &[RunResult], options: &Options) -> Result<String, Error> 
         page.engine(&mut text);
         page.metrics(&mut text);
         page.legend(&mut text);
-        page.papers(&mut text);
         page.warnings(&mut text);
     }
     Ok(text)
@@ -298,39 +297,6 @@ impl Page<'_> {
         text.push('\n');
         for row in wrapped(&words.join(" "), " ", self.options.width) {
             line(text, &self.paint(Tone::Faint, &row));
-        }
-    }
-
-    /// A paper's figures beside the measured ones.
-    fn papers(&self, text: &mut String) {
-        let rows = paper::lines(self.result, &self.comparison);
-        let Some(first) = rows
-            .iter()
-            .flat_map(|row| &row.cells)
-            .map(|cell| length(&cell.variant))
-            .max()
-        else {
-            return;
-        };
-        for row in rows {
-            text.push('\n');
-            for title in wrapped(&clean(&row.title), " ", self.options.width) {
-                line(text, &self.paint(Tone::Strong, &title));
-            }
-            let head = format!("  {:first$}{GAP}{:>20}{GAP}{:>20}", "", "paper", "measured");
-            line(text, &self.paint(Tone::Faint, &head));
-            for cell in row.cells {
-                let pair = |value: &str, ratio: &str| format!("{:>12}{:>8}", clean(value), ratio);
-                let (paper, measured) = (
-                    pair(&cell.paper, &cell.paper_ratio),
-                    pair(&cell.measured, &cell.measured_ratio),
-                );
-                let variant = clean(&cell.variant);
-                line(
-                    text,
-                    &format!("  {variant:first$}{GAP}{paper}{GAP}{measured}"),
-                );
-            }
         }
     }
 

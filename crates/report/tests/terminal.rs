@@ -19,13 +19,6 @@ fn a_table_looks_like_this() {
 }
 
 #[test]
-fn a_papers_figures_stand_beside_the_measured_ones() {
-    let text = table(&[common::bochs_beside_a_paper()], &Options::default()).unwrap();
-    let from = text.find("Paper 1, Table 2").expect("the paper's table");
-    insta::assert_snapshot!(&text[from..]);
-}
-
-#[test]
 fn a_narrow_table_continues_below() {
     let mut result = common::qemu();
     for variant in &mut result.variants {

@@ -36,7 +36,7 @@ pub use conditions::{Conditions, Placement, PvOffered};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use limits::{HOST_RESERVE_MIB, MAX_FILE_BYTES, SCHEMA};
 pub use load::{LoadError, Noted};
-pub use model::{Host, Measure, Paper, Pv, Scenario, Switches, UnknownVariant, Vm, Workload};
+pub use model::{Host, Measure, Pv, Scenario, Switches, UnknownVariant, Vm, Workload};
 pub use program::{Origin, PROGRAMS, Program};
 pub use variant::{Chosen, Variant, VmChange};
 pub use words::{

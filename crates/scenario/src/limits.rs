@@ -19,8 +19,10 @@ pub(crate) const QUESTION_CHARS: usize = 1000;
 /// x86 Linux takes 2048 bytes in all; the engine's own words need room as well.
 pub(crate) const CMDLINE_BYTES: usize = 512;
 pub(crate) const ARG_BYTES: usize = 4096;
-/// VMs, variants, workloads of a VM, and arguments of a program.
+/// VMs, settings, variants, workloads of a VM, and arguments of a program.
 pub(crate) const LIST_ITEMS: usize = 64;
+/// A VM with its copies; all VMs together are [`LIST_ITEMS`] at most.
+pub(crate) const COPIES: RangeInclusive<u32> = 1..=64;
 
 pub(crate) const REPETITIONS: RangeInclusive<u32> = 1..=100;
 pub(crate) const TIME_LIMIT_S: RangeInclusive<u32> = 1..=86_400;
@@ -35,9 +37,9 @@ pub(crate) const CPU_WEIGHT: RangeInclusive<u32> = 1..=10_000;
 /// The kernel takes no less than 1 ms for either part of `cpu.max`, and no period beyond 1 s.
 pub(crate) const CPU_QUOTA_US: RangeInclusive<u32> = 1_000..=1_000_000_000;
 pub(crate) const CPU_PERIOD_US: RangeInclusive<u32> = 1_000..=1_000_000;
+/// From one cycle of the slowest emulated clock, 200 MHz, to a million times the usual window.
+pub(crate) const PLE_WINDOW_NS: RangeInclusive<u32> = 5..=1_000_000_000;
 pub(crate) const HALT_POLL_NS: RangeInclusive<u32> = 0..=1_000_000_000;
-/// A paper's value; it fits a ratio in thousandths.
-pub(crate) const PAPER_VALUE: RangeInclusive<u64> = 1..=1_000_000_000_000;
 
 pub(crate) const DEFAULT_SEED: u64 = 1;
 pub(crate) const DEFAULT_REPETITIONS: u32 = 1;

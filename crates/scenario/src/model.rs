@@ -39,9 +39,6 @@ pub struct Scenario {
     pub variants: Vec<Variant>,
     /// What is measured.
     pub measure: Measure,
-    /// What a paper measured of the same, beside which the results are shown.
-    #[serde(rename = "paper", skip_serializing_if = "Vec::is_empty")]
-    pub papers: Vec<Paper>,
 }
 
 /// The emulated host.
@@ -134,6 +131,10 @@ pub struct Pv {
 pub struct Switches {
     /// Pause-loop exiting, where the engine has it.
     pub ple: bool,
+    /// KVM's `ple_window` in nanoseconds of the emulated host's clock, 5 to 1,000,000,000; `None`:
+    /// KVM's own 4096 cycles. Where it is not asked for it is not written, as `apicv`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ple_window_ns: Option<u32>,
     /// A processor that delivers a guest's interrupts itself: Intel's virtual-interrupt delivery
     /// and posted interrupts. Where it is not asked for it is not written, so that the digests of
     /// scenarios are those of before it was there.
@@ -153,27 +154,6 @@ pub struct Measure {
     /// Groups of measures, in the order of [`Collect`]. The workloads' own results are always
     /// brought back, so this may be empty.
     pub collect: Vec<Collect>,
-}
-
-/// One row of a paper's table: a measure, and the paper's value for some of the variants.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Paper {
-    /// Where it stands, such as `Shoot4U (VEE 2016), Table 1, two VMs`.
-    pub source: String,
-    /// The VM whose measure it is.
-    pub vm: String,
-    /// The workload, as results name it.
-    pub workload: String,
-    /// The measure, as results name it.
-    pub measure: String,
-    /// Unit of the values, as the paper prints it.
-    pub unit: String,
-    /// The variant to which ratios are taken; one of `variants`.
-    pub base: String,
-    /// The variants that the paper has, each once.
-    pub variants: Vec<String>,
-    /// The paper's value for each of them, at least 1.
-    pub values: Vec<u64>,
 }
 
 impl Default for Pv {
@@ -197,6 +177,7 @@ impl Default for Switches {
     fn default() -> Self {
         Self {
             ple: true,
+            ple_window_ns: None,
             apicv: false,
             dedicated: None,
             halt_poll_ns: None,

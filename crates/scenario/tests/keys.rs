@@ -16,7 +16,7 @@ error: unknown key `vcpu` in `[[vm]]`
 13 | vcpu = 2
    | ^^^^ did you mean `vcpus`?
    |
-   = note: keys of `[[vm]]`: name, vcpus, memory_mib, pin, cpu_weight, cgroup, cpu_quota_us, cpu_period_us, disk_mib, kernel, guest_cmdline, background, pv, workload
+   = note: keys of `[[vm]]`: name, copies, vcpus, memory_mib, pin, cpu_weight, cgroup, cpu_quota_us, cpu_period_us, disk_mib, kernel, guest_cmdline, background, pv, workload
 
 1 problem in base.toml
 "#,

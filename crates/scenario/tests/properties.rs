@@ -128,6 +128,7 @@ fn changes(vms: Vec<String>) -> impl Strategy<Value = BTreeMap<String, VmChange>
 fn variant(name: String, vms: Vec<String>) -> impl Strategy<Value = Variant> {
     let switches = (
         any::<[bool; 2]>(),
+        of(5_u32..=1_000_000_000),
         of(select(Dedicated::ALL)),
         of(0_u32..=1_000_000_000),
     );
@@ -145,7 +146,7 @@ fn variant(name: String, vms: Vec<String>) -> impl Strategy<Value = Variant> {
             move |((title, guest_cmdline, host_cmdline), seen, remedies, pv, switches, vms)| {
                 let (kernel, hypervisor) = seen;
                 let stock = kernel == Kernel::Stock;
-                let ([ple, apicv], dedicated, halt_poll_ns) = switches;
+                let ([ple, apicv], window, dedicated, halt_poll_ns) = switches;
                 Variant {
                     name: name.clone(),
                     title,
@@ -165,6 +166,7 @@ fn variant(name: String, vms: Vec<String>) -> impl Strategy<Value = Variant> {
                     pv,
                     switches: Switches {
                         ple,
+                        ple_window_ns: window.filter(|_| ple),
                         apicv,
                         dedicated,
                         halt_poll_ns,
@@ -227,7 +229,6 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                         vms,
                         variants,
                         measure: Measure { collect },
-                        papers: Vec::new(),
                     }
                 },
             )
@@ -333,10 +334,11 @@ proptest! {
         table in select(vec!["", "[host]", "[[vm]]", "[[vm]]\n[[vm.workload]]", "[[variant]]",
             "[[variant]]\n[variant.pv]", "[[variant]]\n[variant.vm]",
             "[[variant]]\n[variant.vm.hog]", "[[variant]]\n[variant.shoot4u]", "[variant]",
-            "[vm]", "[measure]"]),
+            "[vm]", "[measure]", "[[setting]]", "[[setting]]\n[setting.switches]"]),
         key in select(vec!["schema", "name", "seed", "host", "vm", "variant", "measure", "pcpus",
             "memory_mib", "pin", "workload", "program", "args", "remedies", "pv", "tlb_flush",
-            "switches", "ple", "collect", "cgroup", "kernel", "mode", "vms", "paratick", "hog"]),
+            "switches", "ple", "collect", "cgroup", "kernel", "mode", "vms", "paratick", "hog",
+            "setting", "settings", "copies", "without", "ple_window_ns"]),
         value in select(vec!["1", "-1", "1e400", "nan", "0x1F", "\"\"", "'''\nx\n'''", "true",
             "[]", "[[]]", "[1, 'a', {}]", "{}", "{a.b = 1}", "[{}]", "1979-05-27", "07:32:00",
             "99999999999999999999", "'spin'", "{ name = 3, vm = [] }"]),

@@ -50,7 +50,7 @@ error: unknown key `shot4u` in `[[variant]]`
 32 | shot4u = {}
    | ^^^^^^ did you mean `shoot4u`?
    |
-   = note: keys of `[[variant]]`: name, title, kernel, hypervisor, guest_cmdline, host_cmdline, without, pv, switches, vm, shoot4u, paratick, strict-boost, debooster
+   = note: keys of `[[variant]]`: name, title, settings, kernel, hypervisor, guest_cmdline, host_cmdline, without, pv, switches, vm, shoot4u, paratick, strict-boost, debooster
 
 1 problem in base.toml
 "#,

@@ -307,48 +307,23 @@ error: schema 3 is not known to this build
     );
 }
 
-const PAPER: &str = r#"
-[[paper]]
-source = "A paper, Table 1"
-vm = "victim"
-workload = "shootdown"
-measure = "shootdown.latency.mean"
-unit = "us"
-base = "ipi"
-variants = ["ipi"]
-values = [166]
-"#;
-
-fn with_paper(edits: &[(&str, &str)]) -> String {
-    let mut text = common::BASE.to_owned() + PAPER;
-    for (from, to) in edits {
-        assert!(text.contains(from), "no {from:?}");
-        text = text.replace(from, to);
-    }
-    text
-}
-
 #[test]
-fn a_papers_row_is_read_and_written_back() {
-    let scenario = steady_scenario::Scenario::parse(&with_paper(&[]), "base.toml").unwrap();
-    assert_eq!(scenario.papers[0].values, [166]);
-    let again = steady_scenario::Scenario::parse(&scenario.to_toml_resolved(), "again.toml");
-    assert_eq!(again.unwrap(), scenario);
-}
+fn tables_of_a_paper_are_one_error_that_names_their_new_place() {
+    let paper = "\n[[paper]]\nsource = \"A paper, Table 1\"\nvalues = [166]\n";
+    let text = common::BASE.to_owned() + paper + paper;
+    assert_eq!(
+        common::problems(&text),
+        r#"
+error: unknown key `paper` at the top level
+  --> base.toml:37:3
+   |
+37 | [[paper]]
+   |   ^^^^^ remove `[[paper]]`: figures of papers are in evidence/papers, one file a paper
+   |
+   = note: keys of the top level: schema, name, title, question, seed, repetitions, host, vm, setting, variant, measure
 
-#[test]
-fn a_paper_of_an_unknown_variant_is_answered_with_the_nearest() {
-    let said = common::problems(&with_paper(&[("base = \"ipi\"", "base = \"ipis\"")]));
-    assert!(said.contains("no variant is named `ipis`"), "{said}");
-    assert!(said.contains("did you mean `ipi`?"), "{said}");
-}
-
-#[test]
-fn a_paper_needs_a_value_for_each_variant() {
-    let said = common::problems(&with_paper(&[("[166]", "[166, 122]")]));
-    assert!(
-        said.contains("`values` has 2 elements for 1 variants"),
-        "{said}"
+1 problem in base.toml"#
+            .trim_start()
     );
 }
 

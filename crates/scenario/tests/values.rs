@@ -366,7 +366,7 @@ error: unknown key `\u{1b}[31m\u{9b}` in `[[vm]]`
 12 | "\u001b[31m\u009b" = 1
    | ^^^^^^^^^^^^^^^^^^ not a key of `[[vm]]`
    |
-   = note: keys of `[[vm]]`: name, vcpus, memory_mib, pin, cpu_weight, cgroup, cpu_quota_us, cpu_period_us, disk_mib, kernel, guest_cmdline, background, pv, workload
+   = note: keys of `[[vm]]`: name, copies, vcpus, memory_mib, pin, cpu_weight, cgroup, cpu_quota_us, cpu_period_us, disk_mib, kernel, guest_cmdline, background, pv, workload
 
 1 problem in base.toml
 "#,

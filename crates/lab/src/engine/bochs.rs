@@ -39,6 +39,14 @@ pub const KIND: EngineKind = EngineKind {
 /// emulated clock keeps about the pace of the wall.
 pub const INSTRUCTIONS_PER_SECOND: u64 = 200_000_000;
 
+/// Cycles of the TSC in `ns` nanoseconds of the emulated clock, to the nearest: the TSC counts
+/// instructions, at the rate that the host is told.
+#[must_use]
+pub fn tsc_cycles(ns: u32) -> u64 {
+    const NS_PER_S: u64 = 1_000_000_000;
+    (u64::from(ns) * INSTRUCTIONS_PER_SECOND + NS_PER_S / 2) / NS_PER_S
+}
+
 /// Words for every host in Bochs. A host that panics restarts by a triple fault, at which Bochs
 /// ends. The rate of the TSC is [`INSTRUCTIONS_PER_SECOND`]: where the host measures it itself, KVM
 /// starts with a rough figure, and once the host has refined it by more than 250 ppm, KVM 6.12

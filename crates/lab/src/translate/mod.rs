@@ -16,7 +16,7 @@ use steady_scenario::{
 
 use crate::artifact::kernel::{Flavor, Series};
 use crate::chance::Chance;
-use crate::engine::{Engine, EngineKind, Processor};
+use crate::engine::{Engine, EngineKind, Processor, bochs};
 use crate::error::LabError;
 use crate::image::tree::{self, HostNeeds};
 
@@ -415,6 +415,11 @@ pub fn variant_words(variant: &Variant, registry: &Registry) -> Vec<String> {
     let mut words = Vec::new();
     if !variant.switches.ple {
         words.push("kvm_intel.ple_gap=0 kvm_amd.pause_filter_count=0".to_owned());
+    }
+    // Only Bochs has an Intel host with pause-loop exiting; elsewhere the word is without effect.
+    if let Some(window_ns) = variant.switches.ple_window_ns {
+        let cycles = bochs::tsc_cycles(window_ns);
+        words.push(format!("kvm_intel.ple_window={cycles}"));
     }
     if let Some(poll_ns) = variant.switches.halt_poll_ns {
         words.push(format!("kvm.halt_poll_ns={poll_ns}"));

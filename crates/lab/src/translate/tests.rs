@@ -102,6 +102,25 @@ fn the_hosts_words_are_those_that_they_were_in_schema_1() {
 }
 
 #[test]
+fn a_window_of_pause_loops_is_written_in_cycles_of_the_engines_tsc() {
+    // At 200 MHz a cycle is 5 ns. 4096 cycles at 3 GHz are 1365 ns.
+    for (window_ns, cycles) in [
+        (1365, 273),
+        (5, 1),
+        (20_480, 4096),
+        (1_000_000_000, 200_000_000),
+    ] {
+        let switches = format!("switches = {{ ple_window_ns = {window_ns} }}");
+        let expected = format!("kvm_intel.ple_window={cycles} kvm.shoot4u=off");
+        assert_eq!(words(&small("", &switches), "x"), expected);
+    }
+    assert_eq!(words(&small("", ""), "x"), "kvm.shoot4u=off");
+    // A variant's own words come last, and the kernel takes the last.
+    let own = "host_cmdline = \"kvm_intel.ple_window=7\"\nswitches = { ple_window_ns = 1365 }";
+    assert!(words(&small("", own), "x").ends_with("kvm_intel.ple_window=7"));
+}
+
+#[test]
 fn a_scenario_of_schema_1_has_the_plan_of_the_same_in_schema_2() {
     let (old, new) = (load(OLD_FAULTS), load("scenarios/shoot4u-faults.toml"));
     assert_eq!(old.variants.len(), new.variants.len());

@@ -13,7 +13,6 @@ pub fn sample() -> RunResult {
         title: "Two VMs on the same CPUs".to_owned(),
         question: "How long does a shootdown wait for a preempted vCPU?".to_owned(),
         digest: "5".repeat(64),
-        papers: Vec::new(),
     };
     let engine = EngineInfo {
         name: "bochs".to_owned(),

@@ -12,7 +12,7 @@ mod tables;
 use askama::Template;
 use steady_measures::{Comparison, Error, RunResult, VariantResult};
 
-use crate::{answer, humane, paper, pick};
+use crate::{answer, humane, pick};
 use charts::{Latency, Section};
 use tables::{Group, Measures};
 
@@ -60,7 +60,6 @@ struct Run<'a> {
     note: String,
     warnings: Vec<String>,
     verdict: Vec<Group>,
-    papers: Vec<paper::Lines>,
     latencies: Vec<Latency>,
     sections: Vec<Section>,
     several_repetitions: bool,
@@ -100,7 +99,6 @@ impl<'a> Run<'a> {
             several_repetitions,
             warnings: warnings(result),
             verdict: tables::verdict(&comparison),
-            papers: paper::lines(result, &comparison),
             latencies: charts::latencies(&id, result)?,
             sections: charts::sections(&id, result, &comparison),
             all: tables::everything(&comparison),

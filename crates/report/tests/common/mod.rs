@@ -2,8 +2,8 @@
 //! Made-up results with the size and shape of real ones. The figures measure nothing.
 
 use steady_measures::{
-    Artifact, Better, Clock, EngineInfo, Histogram, Metric, Paper, PaperValue, Phase, Repetition,
-    RunResult, ScenarioInfo, Unit, VariantResult, Warning,
+    Artifact, Better, Clock, EngineInfo, Histogram, Metric, Phase, Repetition, RunResult,
+    ScenarioInfo, Unit, VariantResult, Warning,
 };
 
 /// What makes one variant differ from another.
@@ -96,30 +96,6 @@ pub fn bochs() -> RunResult {
     result(engine, 3, 1, &reasons)
 }
 
-/// The result on Bochs of a scenario that names a row of a paper.
-#[allow(dead_code, reason = "each test file compiles this module for itself")]
-pub fn bochs_beside_a_paper() -> RunResult {
-    let value = |variant: &str, value| PaperValue {
-        variant: variant.to_owned(),
-        value,
-    };
-    let mut result = bochs();
-    result.scenario.papers = vec![Paper {
-        source: "Paper 1, Table 2".to_owned(),
-        vm: "vm0".to_owned(),
-        workload: "latency".to_owned(),
-        measure: "shootdown.latency.mean".to_owned(),
-        unit: "us".to_owned(),
-        base: "ipi".to_owned(),
-        values: vec![
-            value("ipi", 9048),
-            value("eager", 22),
-            value("unmeasured", 1),
-        ],
-    }];
-    result
-}
-
 /// The same on SVM in QEMU, one repetition, everything slower.
 pub fn qemu() -> RunResult {
     let engine = EngineInfo {
@@ -147,7 +123,6 @@ fn result(engine: EngineInfo, repetitions: u32, slow: u64, reasons: &[(&str, i64
                    another VM?"
             .to_owned(),
         digest: "9f2c".repeat(16),
-        papers: Vec::new(),
     };
     let command = format!("steady run scenarios/two-vms.toml --engine {}", engine.name);
     let mut result = RunResult::new(scenario, engine, 1);

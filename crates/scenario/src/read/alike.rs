@@ -2,33 +2,27 @@
 //! Tells of a variant that is another one by another name: a switch of it is without effect, as
 //! where it offers a feature that a VM does not allow. An A/A comparison does so on purpose.
 
-use super::value::{Placed, Problems};
+use super::cross::Crossed;
+use super::value::Problems;
 use crate::model::{Pv, Vm};
 use crate::variant::Variant;
 use crate::words::{PvFeature, Word};
 
 /// Notes each variant whose machine is that of one before it.
-pub(super) fn check(
-    names: &[Option<Placed<String>>],
-    variants: &[Variant],
-    vms: &[Vm],
-    problems: &Problems,
-) {
+pub(super) fn check(variants: &[Crossed], vms: &[Vm], problems: &Problems) {
     let machines: Vec<_> = variants
         .iter()
-        .map(|variant| machine(variant, vms))
+        .map(|crossed| machine(&crossed.variant, vms))
         .collect();
-    assert_eq!(names.len(), machines.len(), "a name for each variant");
-    for (at, name) in names.iter().enumerate() {
+    for (at, crossed) in variants.iter().enumerate() {
         let first = machines[..at].iter().position(|one| *one == machines[at]);
-        if let (Some(name), Some(first)) = (name, first) {
+        if let Some(first) = first {
             let message = format!(
                 "variant \"{}\" is the same machine as \"{}\"",
-                name.get_ref(),
-                variants[first].name
+                crossed.variant.name, variants[first].variant.name
             );
             let label = "a comparison with itself, or a switch without effect";
-            problems.note(name.span(), message, label);
+            problems.note(crossed.name.clone(), message, label);
         }
     }
 }

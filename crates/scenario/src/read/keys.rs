@@ -34,9 +34,9 @@ impl Place {
     }
 }
 
-pub(crate) const ROOT: Place = Place::of(
-    "the top level",
-    &[
+pub(crate) const ROOT: Place = Place {
+    header: Cow::Borrowed("the top level"),
+    keys: Cow::Borrowed(&[
         "schema",
         "name",
         "title",
@@ -45,11 +45,16 @@ pub(crate) const ROOT: Place = Place::of(
         "repetitions",
         "host",
         "vm",
+        "setting",
         "variant",
         "measure",
-        "paper",
-    ],
-);
+    ]),
+    elsewhen: |key| {
+        let moved =
+            "remove `[[paper]]`: figures of papers are in evidence/papers, one file a paper";
+        (key == "paper").then_some(moved)
+    },
+};
 
 pub(crate) const HOST: Place = Place::of(
     "`[host]`",
@@ -62,6 +67,7 @@ pub(crate) const VM: Place = Place::of(
     "`[[vm]]`",
     &[
         "name",
+        "copies",
         "vcpus",
         "memory_mib",
         "pin",
@@ -81,11 +87,15 @@ pub(crate) const VM: Place = Place::of(
 pub(crate) const WORKLOAD: Place =
     Place::of("`[[vm.workload]]`", &["program", "args", "time_limit_s"]);
 
+pub(crate) const SETTING: Place =
+    Place::of("`[[setting]]`", &["name", "title", "without", "switches"]);
+
 pub(crate) const VARIANT: Place = Place::of(
     "`[[variant]]`",
     &[
         "name",
         "title",
+        "settings",
         "kernel",
         "hypervisor",
         "guest_cmdline",
@@ -114,17 +124,10 @@ pub(crate) const PV: Place = Place::of(
 
 pub(crate) const SWITCHES: Place = Place::of(
     "`[variant.switches]`",
-    &["ple", "apicv", "dedicated", "halt_poll_ns"],
+    &["ple", "ple_window_ns", "apicv", "dedicated", "halt_poll_ns"],
 );
 
 pub(crate) const MEASURE: Place = Place::of("`[measure]`", &["collect"]);
-
-pub(crate) const PAPER: Place = Place::of(
-    "`[[paper]]`",
-    &[
-        "source", "vm", "workload", "measure", "unit", "base", "variants", "values",
-    ],
-);
 
 /// A remedy of a variant; [`remedy`] gives the place of one.
 pub(crate) const REMEDY: Place = Place::of("`[variant.REMEDY]`", &["mode", "vms"]);
@@ -132,21 +135,21 @@ pub(crate) const REMEDY: Place = Place::of("`[variant.REMEDY]`", &["mode", "vms"
 /// A VM of a variant; [`variant_vm`] gives the place of one.
 pub(crate) const VARIANT_VM: Place = Place::of("`[variant.vm.NAME]`", &["guest_cmdline", "pv"]);
 
-/// Every table, so that a key in the wrong one can be told where it belongs. PV features are told
-/// by one of their three tables.
+/// Every table, so that a key in the wrong one can be told where it belongs. PV features and
+/// switches are told by one of their tables.
 pub(crate) const PLACES: [&Place; 12] = [
     &ROOT,
     &HOST,
     &HOST_WORKLOAD,
     &VM,
     &WORKLOAD,
+    &SETTING,
     &VARIANT,
     &REMEDY,
     &VARIANT_VM,
     &PV,
     &SWITCHES,
     &MEASURE,
-    &PAPER,
 ];
 
 /// What decides on the keys of a file: its schema and the remedies that there are.
@@ -164,15 +167,21 @@ impl Dialect<'_> {
         self.schema == 1
     }
 
+    /// The top level.
+    pub fn root(&self) -> Place {
+        self.schema_1_lacks(ROOT, &["setting"], &[])
+    }
+
     /// `[[vm]]`.
     pub fn vm(&self) -> Place {
-        self.schema_1_lacks(VM, &["pv", "kernel"], &[])
+        self.schema_1_lacks(VM, &["pv", "kernel", "copies"], &[])
     }
 
     /// `[[variant]]`, with a table for each remedy.
     pub fn variant(&self) -> Place {
         if self.is_first() {
-            return self.schema_1_lacks(VARIANT, &["kernel", "hypervisor", "vm"], &["remedies"]);
+            let lacks = ["settings", "kernel", "hypervisor", "vm"];
+            return self.schema_1_lacks(VARIANT, &lacks, &["remedies"]);
         }
         let mut keys = VARIANT.keys.into_owned();
         keys.extend(self.registry.all().map(|remedy| remedy.name));
@@ -198,8 +207,18 @@ impl Dialect<'_> {
             .copied()
             .filter(|key| !lacks.contains(key));
         let elsewhen = |key: &str| {
-            let later = ["kernel", "hypervisor", "vm", "pv"].contains(&key);
-            later.then_some("schema 2 has this key, and this file is schema 1")
+            let later = [
+                "kernel",
+                "hypervisor",
+                "vm",
+                "pv",
+                "copies",
+                "setting",
+                "settings",
+            ];
+            let here = "schema 2 has this key, and this file is schema 1";
+            let said = later.contains(&key).then_some(here);
+            said.or_else(|| (ROOT.elsewhen)(key))
         };
         let keys = kept.chain(has.iter().copied()).collect();
         Place {
@@ -223,6 +242,12 @@ pub(crate) fn variant_vm(name: &str) -> Place {
         header,
         ..VARIANT_VM
     }
+}
+
+/// The table of switches in `place`.
+pub(crate) fn switches(place: &str) -> Place {
+    let header = format!("`[{place}.switches]`").into();
+    Place { header, ..SWITCHES }
 }
 
 /// The table of PV features in `place`.

@@ -4,11 +4,13 @@
 //! passed over, so that one mistake gives one message.
 
 mod alike;
+mod cross;
 mod keys;
 mod names;
-mod paper;
 mod pv;
 mod remedy;
+mod setting;
+mod switches;
 mod syntax;
 mod table;
 #[cfg(test)]
@@ -16,6 +18,7 @@ mod tests;
 mod value;
 mod variant;
 mod vm;
+mod workload;
 
 use steady_remedies::Registry;
 use toml::de::DeTable;
@@ -24,8 +27,7 @@ use crate::diagnostic::Severity;
 use crate::diagnostic::{Diagnostics, Problem, quoted};
 use crate::limits::*;
 use crate::load::Noted;
-use crate::model::{Host, Measure, Paper, Scenario, Vm, Workload};
-use crate::variant::Variant;
+use crate::model::{Host, Measure, Scenario, Vm, Workload};
 use crate::words::{Collect, Vmm, Word};
 use keys::Dialect;
 use names::Names;
@@ -104,7 +106,7 @@ fn root_table<'a>(
 ) -> Option<Scenario> {
     let schema = claimed_schema(root, problems)?;
     let dialect = Dialect { schema, registry };
-    let top = Reader::open(root, 0..0, &keys::ROOT, problems);
+    let top = Reader::open(root, 0..0, &dialect.root(), problems);
     let written = top.need(top.integer("schema", schema..=schema));
     let name = top.need(top.string("name", &NAME));
     check_stem(name.as_ref(), stem, problems);
@@ -128,11 +130,20 @@ fn root_table<'a>(
     };
     let known = vms.as_ref().and_then(|vms| vms.vms.as_ref().map(known));
     let vm_names = Names::new("VM", known);
+    let settings = setting::settings(&top, &vm_names);
     let variants = variants.and_then(|tables| {
-        let vms = vms.as_ref().and_then(|vms| vms.vms.as_deref());
-        variant::variants(tables.get_ref(), vms, &vm_names, dialect, problems)
+        let read = variant::variants(tables.get_ref(), &settings, &vm_names, dialect, problems);
+        let variants = cross::cross(&read, settings.tables.as_deref()?, &vm_names, problems)?;
+        if let Some(vms) = vms.as_ref().and_then(|vms| vms.vms.as_deref()) {
+            alike::check(&variants, vms, problems);
+        }
+        Some(
+            variants
+                .into_iter()
+                .map(|variant| variant.variant)
+                .collect(),
+        )
     });
-    let papers = papers(&top, &vm_names, variants.as_deref());
     let measure = Reader::optional(top.table("measure", &keys::MEASURE));
     let measure = measure.and_then(|table| match table {
         Some(table) => measured(table.get_ref(), dialect),
@@ -152,7 +163,6 @@ fn root_table<'a>(
         vms: vms?.vms?,
         variants: variants?,
         measure: measure?,
-        papers: papers?,
     })
 }
 
@@ -169,15 +179,6 @@ fn check_stem(name: Option<&Placed<String>>, stem: Option<&str>, problems: &Prob
         );
         problems.add(name.span(), message, label);
     }
-}
-
-fn papers(top: &Reader<'_>, vms: &Names, variants: Option<&[Variant]>) -> Option<Vec<Paper>> {
-    let known = |variants: &[Variant]| variants.iter().map(|v| (v.name.clone(), true)).collect();
-    let variants = Names::new("variant", variants.map(known));
-    let tables = Reader::optional(top.tables("paper", &keys::PAPER, LIST_ITEMS))?;
-    let tables = tables.map(Placed::into_inner).unwrap_or_default();
-    let read = |table: &Reader<'_>| paper::paper(table, vms, &variants);
-    tables.iter().map(read).collect()
 }
 
 /// The host as far as it could be read; other tables are checked against its parts.
@@ -200,7 +201,7 @@ impl HostRead {
                 table.integer("time_limit_s", TIME_LIMIT_S),
                 DEFAULT_HOST_TIME_LIMIT_S,
             ),
-            workloads: vm::host_workloads(table),
+            workloads: workload::host_workloads(table),
         }
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Keys that name things which other tables define: VMs and variants.
+//! Keys that name things which other tables define: VMs and settings.
 
 use steady_nearest::nearest;
 
@@ -42,20 +42,20 @@ impl Names {
         })
     }
 
-    /// One name.
-    pub fn one(&self, table: &Reader<'_>, key: &'static str) -> Option<Placed<String>> {
-        let name = table.need(table.string(key, &NAME))?;
-        self.check(name.get_ref(), name.span(), table.problems);
-        Some(name)
+    /// Whether something has this name, or may have it.
+    pub fn knows(&self, name: &str) -> bool {
+        let has = |known: &Vec<(String, bool)>| known.iter().any(|(other, _)| other == name);
+        self.known.as_ref().is_none_or(has)
     }
 
     pub fn check(&self, name: &str, span: Span, problems: &Problems) {
         let Some(known) = &self.known else { return };
-        if known.iter().any(|(other, _)| other == name) {
+        if self.knows(name) {
             return;
         }
         let names = known.iter().map(|(name, _)| name.as_str());
         let label = match nearest(name, names.clone()) {
+            None if known.is_empty() => format!("the file has no `[[{}]]`", self.what),
             Some(nearest) => format!("did you mean `{nearest}`?"),
             None => format!("expected one of {}", names.collect::<Vec<_>>().join(", ")),
         };
@@ -70,11 +70,18 @@ impl Names {
         }
     }
 
+    /// Whether a list takes away every measured VM.
+    pub fn leaves_none(&self, without: &[String]) -> bool {
+        let Some(known) = &self.known else {
+            return false;
+        };
+        let mut measured = known.iter().filter(|(_, measured)| *measured);
+        !without.is_empty() && measured.all(|(vm, _)| without.contains(vm))
+    }
+
     /// Reports a list that leaves no measured VM.
     pub fn check_some_measured(&self, without: &Placed<Vec<String>>, problems: &Problems) {
-        let Some(known) = &self.known else { return };
-        let mut measured = known.iter().filter(|(_, measured)| *measured);
-        if !without.get_ref().is_empty() && measured.all(|(vm, _)| without.get_ref().contains(vm)) {
+        if self.leaves_none(without.get_ref()) {
             let label = "leave at least one VM that is not in the background";
             problems.add(without.span(), "no measured VM is left", label);
         }

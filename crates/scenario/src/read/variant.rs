@@ -1,42 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads `[[variant]]` with its switches and what it changes in single VMs.
+//! Reads `[[variant]]` with what it changes in single VMs.
 
 use std::collections::BTreeMap;
 
 use super::keys::Dialect;
 use super::names::Names;
+use super::setting::Settings;
+use super::switches::Written;
 use super::table::Reader;
-use super::value::{Placed, Problems};
-use super::{CMDLINE, NAME, TITLE, alike, check_unique, keys, pv, remedy};
-use crate::limits::HALT_POLL_NS;
-use crate::model::{Switches, Vm};
+use super::value::{Placed, Problems, Span};
+use super::{CMDLINE, NAME, TITLE, check_unique, keys, pv, remedy, switches};
 use crate::variant::{Variant, VmChange};
 use crate::words::{Hypervisor, Kernel};
+
+/// A variant as it is written, before it is crossed with settings.
+#[derive(Debug)]
+pub(super) struct VariantRead {
+    /// Where it begins.
+    table: Span,
+    pub name: Option<Placed<String>>,
+    /// The settings that it names; the outer `None`: they are wrong.
+    #[expect(clippy::option_option, reason = "wrong and absent are different")]
+    pub settings: Option<Option<Vec<String>>>,
+    pub switches: Written,
+    /// The variant in no setting; `None` if it is wrong.
+    pub variant: Option<Variant>,
+}
+
+impl VariantRead {
+    /// The place of its name.
+    pub fn span(&self) -> Span {
+        let name = self.name.as_ref().map(Placed::span);
+        name.unwrap_or_else(|| self.table.clone())
+    }
+}
 
 /// Reads every variant.
 pub(super) fn variants(
     tables: &[Reader<'_>],
-    vms: Option<&[Vm]>,
+    settings: &Settings,
     known: &Names,
     dialect: Dialect<'_>,
     problems: &Problems,
-) -> Option<Vec<Variant>> {
-    let read = tables.iter().map(|table| variant(table, known, dialect));
-    let (names, variants): (Vec<_>, Vec<_>) = read.unzip();
-    check_unique("variant", names.iter().map(Option::as_ref), problems);
-    let variants: Option<Vec<_>> = variants.into_iter().collect();
-    if let (Some(variants), Some(vms)) = (&variants, vms) {
-        alike::check(&names, variants, vms, problems);
+) -> Vec<VariantRead> {
+    let read = |table| variant(table, settings, known, dialect);
+    let read: Vec<VariantRead> = tables.iter().map(read).collect();
+    check_unique(
+        "variant",
+        read.iter().map(|one| one.name.as_ref()),
+        problems,
+    );
+    read
+}
+
+/// The settings that a variant names.
+#[expect(clippy::option_option, reason = "wrong and absent are different")]
+fn listed(table: &Reader<'_>, settings: &Settings) -> Option<Option<Vec<String>>> {
+    if !table.knows("settings") {
+        return Some(None);
     }
-    variants
+    let listed = Reader::optional(settings.names.listed(table, "settings"))?;
+    if let Some(none) = listed.as_ref().filter(|listed| listed.get_ref().is_empty()) {
+        let label = "expected a setting, or no `settings` for all of them";
+        table
+            .problems
+            .add(none.span(), "`settings` is empty", label);
+    }
+    let listed = listed.map(Placed::into_inner);
+    // A setting that is not there has been reported, and is not to be missed in another variant.
+    let known = |listed: &Vec<String>| listed.iter().all(|name| settings.names.knows(name));
+    listed.as_ref().is_none_or(known).then_some(listed)
 }
 
 /// Reads a variant; its name also by itself, for the check across variants.
 fn variant(
     table: &Reader<'_>,
+    settings: &Settings,
     vms: &Names,
     dialect: Dialect<'_>,
-) -> (Option<Placed<String>>, Option<Variant>) {
+) -> VariantRead {
     let name = table.need(table.string("name", &NAME));
     let title = Reader::optional(table.string("title", &TITLE));
     let kernel = match table.knows("kernel") {
@@ -67,11 +109,8 @@ fn variant(
     }
     let guest_cmdline = table.or(table.string("guest_cmdline", &CMDLINE), String::new());
     let pv = pv::pv(table, "variant");
-    let switches = Reader::optional(table.table("switches", &keys::SWITCHES));
-    let switches = switches.and_then(|switches| match switches {
-        Some(switches) => self::switches(switches.get_ref()),
-        None => Some(Switches::default()),
-    });
+    let settings = listed(table, settings);
+    let switches = switches::switches(table, "variant");
     let changes = changes(table, vms, gone);
     let finish = || {
         let (remedies, host_cmdline) = remedies?;
@@ -85,12 +124,18 @@ fn variant(
             host_cmdline,
             without: without?.into_inner(),
             pv: pv?,
-            switches: switches?,
+            switches: switches.as_ref()?.resolved(),
             vms: changes?,
         })
     };
     let variant = finish();
-    (name, variant)
+    VariantRead {
+        table: table.span.clone(),
+        name,
+        settings,
+        switches: switches.unwrap_or_default(),
+        variant,
+    }
 }
 
 /// `[variant.vm.NAME]`. One that changes nothing is as good as none.
@@ -115,18 +160,5 @@ fn changes(table: &Reader<'_>, vms: &Names, gone: &[String]) -> Option<BTreeMap<
     changes.map(|mut changes| {
         changes.retain(|_, change| *change != VmChange::default());
         changes
-    })
-}
-
-fn switches(table: &Reader<'_>) -> Option<Switches> {
-    let ple = table.or(table.boolean("ple"), Switches::default().ple);
-    let apicv = table.or(table.boolean("apicv"), Switches::default().apicv);
-    let dedicated = Reader::optional(table.word("dedicated"));
-    let halt_poll_ns = Reader::optional(table.integer("halt_poll_ns", HALT_POLL_NS));
-    Some(Switches {
-        ple: ple?.into_inner(),
-        apicv: apicv?.into_inner(),
-        dedicated: dedicated?.map(Placed::into_inner),
-        halt_poll_ns: halt_poll_ns?.map(Placed::into_inner),
     })
 }

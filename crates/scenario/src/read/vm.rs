@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads `[[vm]]`, `[[vm.workload]]` and `[[host.workload]]`, and checks what ties their keys
-//! together.
+//! Reads `[[vm]]` with its copies, and checks what ties its keys together.
 
 use super::table::{Field, Reader};
-use super::value::{Placed, Problems, Span, Text};
+use super::value::{Placed, Problems};
+use super::workload::{WorkloadRead, check_background};
 use super::{CMDLINE, NAME, check_unique, keys, pv};
 use crate::limits::*;
-use crate::model::{Pv, Vm, Workload};
-use crate::program::{PROGRAMS, Program};
+use crate::model::{Pv, Vm};
 use crate::words::{Cgroup, GuestKernel};
-
-const ARG: Text = Text {
-    expected: "a string without control characters",
-    most_chars: ARG_BYTES,
-    holds: |text| !text.chars().any(char::is_control),
-};
 
 /// The VMs, and what can be said of them even if some are wrong.
 #[derive(Debug)]
@@ -31,7 +24,9 @@ pub(super) fn vms(tables: &[Reader<'_>], pcpus: Option<u32>, problems: &Problems
         .iter()
         .map(|table| VmRead::of(table, pcpus))
         .collect();
-    check_unique("VM", read.iter().map(|vm| vm.name.as_ref()), problems);
+    let names: Vec<_> = read.iter().flat_map(VmRead::names).collect();
+    check_unique("VM", names.iter().map(Option::as_ref), problems);
+    check_count(&read, problems);
     let background = |vm: &VmRead| vm.background.as_ref().is_some_and(|yes| *yes.get_ref());
     if let Some(first) = read.first().filter(|_| read.iter().all(background)) {
         let span = first.background.as_ref().map_or(0..0, Placed::span);
@@ -40,10 +35,28 @@ pub(super) fn vms(tables: &[Reader<'_>], pcpus: Option<u32>, problems: &Problems
     }
     let memory = read
         .iter()
-        .filter_map(|vm| Some(u64::from(*vm.memory_mib.as_ref()?.get_ref())));
+        .filter_map(|vm| Some(u64::from(*vm.memory_mib.as_ref()?.get_ref()) * vm.count()));
+    let memory_mib = memory.sum();
+    let vms: Option<Vec<Vec<Vm>>> = read.into_iter().map(VmRead::finish).collect();
     Vms {
-        memory_mib: memory.sum(),
-        vms: read.into_iter().map(VmRead::finish).collect(),
+        memory_mib,
+        vms: vms.map(|vms| vms.concat()),
+    }
+}
+
+/// Reports VMs that are too many only with their copies.
+fn check_count(read: &[VmRead], problems: &Problems) {
+    let copied = read.iter().find(|vm| vm.count() > 1);
+    let count: u64 = read.iter().map(VmRead::count).sum();
+    if let Some(copies) = copied.and_then(|vm| vm.copies.as_ref())
+        && usize::try_from(count).is_ok_and(|count| count > LIST_ITEMS)
+    {
+        let message = format!("the VMs are {count} with their copies");
+        problems.add(
+            copies.span(),
+            message,
+            format!("expected at most {LIST_ITEMS}"),
+        );
     }
 }
 
@@ -51,6 +64,7 @@ pub(super) fn vms(tables: &[Reader<'_>], pcpus: Option<u32>, problems: &Problems
 #[derive(Debug)]
 struct VmRead {
     name: Option<Placed<String>>,
+    copies: Option<Placed<u32>>,
     vcpus: Option<Placed<u32>>,
     memory_mib: Option<Placed<u32>>,
     pin: Option<Option<Placed<Vec<u32>>>>,
@@ -72,6 +86,10 @@ impl VmRead {
         let workloads = table.need(workloads);
         let vm = Self {
             name: table.need(table.string("name", &NAME)),
+            copies: match table.knows("copies") {
+                true => table.or(table.integer("copies", COPIES), 1),
+                false => Some(Placed::new(table.span.clone(), 1)),
+            },
             vcpus: table.need(table.integer("vcpus", VCPUS)),
             memory_mib: table.need(table.integer("memory_mib", VM_MEMORY_MIB)),
             pin: Reader::optional(pins(table, pcpus)),
@@ -90,10 +108,44 @@ impl VmRead {
             workloads: workloads
                 .map(|tables| tables.get_ref().iter().map(WorkloadRead::of).collect()),
         };
+        vm.check_names(table.problems);
         vm.check_placement(table.problems);
         vm.check_limit(table.problems);
         vm.check_programs(table.problems);
         vm
+    }
+
+    /// How many VMs it is, itself and its copies.
+    fn count(&self) -> u64 {
+        let copies = self.copies.as_ref();
+        copies.map_or(1, |copies| u64::from(*copies.get_ref()))
+    }
+
+    /// The names of all of them, each at the place of the first.
+    fn names(&self) -> Vec<Option<Placed<String>>> {
+        let placed = |name: &Placed<String>, at| {
+            let text = copy_name(name.get_ref(), at);
+            Some(Placed::new(name.span(), text))
+        };
+        let Some(name) = &self.name else {
+            return vec![None];
+        };
+        (1..=self.count()).map(|at| placed(name, at)).collect()
+    }
+
+    fn check_names(&self, problems: &Problems) {
+        let Some(Some(last)) = self.names().pop() else {
+            return;
+        };
+        let chars = last.get_ref().chars().count();
+        if chars > NAME_CHARS {
+            let message = format!("the last copy's name has {chars} characters");
+            problems.add(
+                last.span(),
+                message,
+                format!("expected at most {NAME_CHARS}"),
+            );
+        }
     }
 
     fn check_placement(&self, problems: &Problems) {
@@ -154,7 +206,19 @@ impl VmRead {
         }
     }
 
-    fn finish(self) -> Option<Vm> {
+    /// The VM, and its copies behind it.
+    fn finish(self) -> Option<Vec<Vm>> {
+        let count = self.count();
+        self.copies.as_ref()?;
+        let first = self.one()?;
+        let copy = |at| Vm {
+            name: copy_name(&first.name, at),
+            ..first.clone()
+        };
+        Some((1..=count).map(copy).collect())
+    }
+
+    fn one(self) -> Option<Vm> {
         let background = self.background?.into_inner();
         let workloads = self
             .workloads?
@@ -179,58 +243,11 @@ impl VmRead {
     }
 }
 
-/// A background VM is load: one program that runs until it is stopped.
-fn check_background(workloads: &[WorkloadRead], problems: &Problems) {
-    if let Some(second) = workloads.get(1) {
-        let message =
-            "a background VM has one workload, which runs until the measured VMs are done";
-        problems.add(
-            second.span.clone(),
-            message,
-            "remove the workloads after the first",
-        );
-    }
-    let Some(first) = workloads.first() else {
-        return;
-    };
-    check_endless(first, problems);
-    if let Some(Some(limit)) = &first.time_limit_s {
-        let message = "a background VM's workload takes no time limit";
-        problems.add(
-            limit.span(),
-            message,
-            "remove it: the measured VMs bound the run",
-        );
-    }
-}
-
-/// What the host itself runs is load as well. Reads `workload` of its table.
-pub(super) fn host_workloads(host: &Reader<'_>) -> Option<Vec<Workload>> {
-    let tables = host.tables("workload", &keys::HOST_WORKLOAD, LIST_ITEMS);
-    let tables = Reader::optional(tables)?.map(Placed::into_inner);
-    let tables = tables.unwrap_or_default();
-    let read: Vec<WorkloadRead> = tables.iter().map(WorkloadRead::of).collect();
-    for workload in &read {
-        check_endless(workload, host.problems);
-    }
-    read.into_iter()
-        .map(|workload| workload.finish(true))
-        .collect()
-}
-
-/// Reports a program that ends by itself.
-fn check_endless(workload: &WorkloadRead, problems: &Problems) {
-    if let Some(program) = workload
-        .program
-        .as_ref()
-        .filter(|program| !program.get_ref().background)
-    {
-        let endless = PROGRAMS.iter().filter(|program| program.background);
-        let names: Vec<&str> = endless.map(|program| program.name).collect();
-        let message = format!("`{}` ends by itself", program.get_ref().name);
-        let label = "expected a program that runs until it is stopped".to_owned();
-        let note = format!("such programs: {}", names.join(", "));
-        problems.push(program.span(), message, label, Some(note));
+/// The name of a copy, counted from 1: the first is the VM itself.
+fn copy_name(name: &str, at: u64) -> String {
+    match at {
+        1 => name.to_owned(),
+        at => format!("{name}-{at}"),
     }
 }
 
@@ -243,53 +260,4 @@ fn pins(table: &Reader<'_>, pcpus: Option<u32>) -> Field<Vec<u32>> {
         let pins: Vec<Option<u32>> = list.iter().enumerate().map(pin).collect();
         pins.into_iter().collect()
     })
-}
-
-/// A workload as far as it could be read.
-#[derive(Debug)]
-struct WorkloadRead {
-    span: Span,
-    program: Option<Placed<&'static Program>>,
-    args: Option<Placed<Vec<String>>>,
-    time_limit_s: Option<Option<Placed<u32>>>,
-}
-
-impl WorkloadRead {
-    fn of(table: &Reader<'_>) -> Self {
-        let args = table.list("args", "an array of strings", |list| {
-            if list.len() > LIST_ITEMS {
-                let message = format!("`args` has {} elements", list.len());
-                let span = list.get(LIST_ITEMS).map_or(0..0, |element| element.span());
-                table
-                    .problems
-                    .add(span, message, format!("expected at most {LIST_ITEMS}"));
-                return None;
-            }
-            let arg = |(i, value)| table.text(&format!("args[{i}]"), value, &ARG);
-            let args: Vec<Option<String>> = list.iter().enumerate().map(arg).collect();
-            args.into_iter().collect()
-        });
-        let names = PROGRAMS.iter().map(|program| program.name);
-        let program = table.named("program", "program", Program::find, names);
-        Self {
-            span: table.span.clone(),
-            program: table.need(program),
-            args: table.or(args, Vec::new()),
-            time_limit_s: if table.knows("time_limit_s") {
-                Reader::optional(table.integer("time_limit_s", TIME_LIMIT_S))
-            } else {
-                Some(None)
-            },
-        }
-    }
-
-    fn finish(self, background: bool) -> Option<Workload> {
-        let time_limit_s = self.time_limit_s?.map(Placed::into_inner);
-        let time_limit_s = time_limit_s.or(Some(DEFAULT_WORKLOAD_TIME_LIMIT_S));
-        Some(Workload {
-            program: self.program?.into_inner(),
-            args: self.args?.into_inner(),
-            time_limit_s: time_limit_s.filter(|_| !background),
-        })
-    }
 }
