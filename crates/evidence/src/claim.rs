@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Claims: what is said of a system, and the race that shows it.
+//!
+//! A file `evidence/claims/SYSTEM.toml` has the words of a system's page and its claims. A claim
+//! names its scenario, engine, variants, base, seeds and measures, and the conditions under which
+//! it holds; [`crate::check`] compares the conditions with the scenario. Left out: numbers, which
+//! are in records alone.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// Version of the format that is read.
+pub const CLAIMS_SCHEMA: u32 = 1;
+
+/// What one file of claims says.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct System {
+    /// Always [`CLAIMS_SCHEMA`].
+    pub schema: u32,
+    /// The system's word, and the stem of the file and of its page.
+    pub system: String,
+    /// Its name on pages.
+    pub title: String,
+    /// What it does, in one sentence.
+    pub what: String,
+    /// The answer: at most three sentences with [placeholders](crate::words).
+    pub answer: Vec<String>,
+    /// Where it does not help, a sentence each.
+    #[serde(default)]
+    pub no_help: Vec<String>,
+    /// Limitations of what was measured, a sentence each.
+    #[serde(default)]
+    pub limitations: Vec<String>,
+    /// Commands that show more, beside those of the claims.
+    #[serde(default)]
+    pub commands: Vec<String>,
+    /// Its line of the scoreboard.
+    pub score: Score,
+    /// The claims, in the order of the page.
+    #[serde(rename = "claim")]
+    pub claims: Vec<Claim>,
+}
+
+/// A system's line of the scoreboard.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Score {
+    /// What is claimed, in words without numbers.
+    pub says: String,
+    /// The claim.
+    pub claim: String,
+    /// Its row.
+    pub row: String,
+    /// The variant.
+    pub variant: String,
+    /// How to see more: a command.
+    pub more: String,
+}
+
+/// How a claim's numbers came to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Basis {
+    /// Measured, with no parameter fitted.
+    Measured,
+    /// A parameter was fitted to this number.
+    Calibrated,
+    /// The number went in.
+    Input,
+    /// An upper or lower bound.
+    Bound,
+}
+
+impl Basis {
+    /// The word of files and tables.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Calibrated => "calibrated",
+            Self::Input => "input",
+            Self::Bound => "bound",
+        }
+    }
+}
+
+/// One claim: a race and the measures that are looked at.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// Its word, unique over all files.
+    pub id: String,
+    /// What the rows are of, as the subject of a sentence.
+    pub subject: String,
+    /// How its numbers came to be.
+    pub basis: Basis,
+    /// The scenario's file from the project's root, or for the engine `coherence` the paper's word.
+    pub scenario: String,
+    /// The engine that races it.
+    pub engine: String,
+    /// Whether each run is traced and the trace diagnosed, for rows `diagnosis.…`.
+    #[serde(default)]
+    pub trace: bool,
+    /// The variant to which ratios refer.
+    pub base: String,
+    /// The other variants.
+    pub variants: Vec<String>,
+    /// The first seed.
+    #[serde(default = "one")]
+    pub first_seed: u64,
+    /// Seeds of a whole record.
+    pub seeds: u32,
+    /// What holds of every variant, by [`CONDITION_KEYS`]; checked against the scenario.
+    pub conditions: BTreeMap<String, toml::Value>,
+    /// What was changed with a result known, and the like.
+    #[serde(default)]
+    pub disclosed: Vec<String>,
+    /// The measures.
+    #[serde(rename = "row")]
+    pub rows: Vec<Row>,
+}
+
+const fn one() -> u64 {
+    1
+}
+
+/// Conditions that a race's claim must state.
+pub const CONDITION_KEYS: [&str; 6] = ["ple", "pv", "placement", "vms", "vcpus", "pcpus"];
+
+/// One measure of a claim.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// Its word, unique in the claim.
+    pub id: String,
+    /// The VM; absent for the whole host.
+    pub vm: Option<String>,
+    /// The workload as results name it; absent for the VM as a whole.
+    pub workload: Option<String>,
+    /// The measure as results name it.
+    pub measure: String,
+    /// In words.
+    pub what: String,
+}
+
+impl Claim {
+    /// The engine's name of simulated claims, which race no scenario.
+    pub const SIMULATED: &'static str = "coherence";
+
+    /// Whether it comes from the simulator of TLB coherence.
+    #[must_use]
+    pub fn is_simulated(&self) -> bool {
+        self.engine == Self::SIMULATED
+    }
+
+    /// All variants, the base first.
+    pub fn all_variants(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.base.as_str()).chain(self.variants.iter().map(String::as_str))
+    }
+
+    /// The seeds of a whole record.
+    #[must_use]
+    pub fn all_seeds(&self) -> Vec<u64> {
+        let count = u64::from(self.seeds);
+        (0..count)
+            .map(|at| self.first_seed.wrapping_add(at))
+            .collect()
+    }
+
+    /// The row of that word.
+    #[must_use]
+    pub fn row(&self, id: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| row.id == id)
+    }
+
+    /// The command that repeats the race.
+    #[must_use]
+    pub fn command(&self) -> String {
+        format!("steady evidence run {}", self.id)
+    }
+}

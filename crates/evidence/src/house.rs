@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! All evidence of a project: the claims, the papers, and the records beside them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use steady_nearest::nearest;
+
+use crate::claim::{CLAIMS_SCHEMA, Claim, System};
+use crate::error::Error;
+use crate::keys;
+use crate::paper::{Manifest, PAPER_SCHEMA};
+use crate::record::Record;
+
+/// What records are compared with: the keys of today's kernel, emulators and simulator.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Keys {
+    /// Of the kernel series in the tree.
+    pub kernel: String,
+    /// Of each emulator's patches in the tree, by the engine's name.
+    pub emulators: BTreeMap<String, String>,
+    /// Of what the simulator of TLB coherence does.
+    pub simulator: String,
+}
+
+impl Keys {
+    /// The keys of the tree at `root`; the simulator's is the caller's, who can run it.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn of_tree(root: &Path, simulator: String) -> Result<Self, Error> {
+        let engines = ["bochs", "qemu"].into_iter();
+        let emulators = engines.map(|name| Ok((name.to_owned(), keys::emulator(root, name)?)));
+        Ok(Self {
+            kernel: keys::kernel(root)?,
+            emulators: emulators.collect::<Result<_, Error>>()?,
+            simulator,
+        })
+    }
+
+    /// The key of the emulator of an engine; empty where there is none.
+    #[must_use]
+    pub fn emulator(&self, engine: &str) -> &str {
+        self.emulators.get(engine).map_or("", String::as_str)
+    }
+}
+
+/// The evidence of one project.
+#[derive(Debug)]
+pub struct House {
+    /// The project's root.
+    pub root: PathBuf,
+    /// Today's keys.
+    pub keys: Keys,
+    /// The systems, in the order of the scoreboard.
+    pub systems: Vec<System>,
+    /// The papers, by name.
+    pub papers: Vec<Manifest>,
+    /// The records that there are, in the order of the claims.
+    pub records: Vec<Record>,
+}
+
+/// The systems in the order of the scoreboard; further ones follow by name.
+const ORDER: [&str; 5] = ["shoot4u", "paratick", "boost", "diagnosis", "attc"];
+
+impl House {
+    /// Reads `evidence/` below `root`.
+    ///
+    /// # Errors
+    /// [`Error`] with the first file that cannot be read; contradictions are [`crate::check`]'s.
+    pub fn load(root: &Path, keys: Keys) -> Result<Self, Error> {
+        let evidence = root.join("evidence");
+        let mut systems: Vec<System> = read_all(&evidence.join("claims"))?;
+        let place = |system: &System| {
+            let at = ORDER.iter().position(|&name| name == system.system);
+            at.unwrap_or(ORDER.len())
+        };
+        systems.sort_by_key(place);
+        let papers: Vec<Manifest> = read_all(&evidence.join("papers"))?;
+        let mut house = Self {
+            root: root.to_owned(),
+            keys,
+            systems,
+            papers,
+            records: Vec::new(),
+        };
+        let claims: Vec<Claim> = house.claims().cloned().collect();
+        for claim in &claims {
+            house.records.extend(Record::load(&house.root, claim)?);
+        }
+        Ok(house)
+    }
+
+    /// Every claim, in the order of the pages.
+    pub fn claims(&self) -> impl Iterator<Item = &Claim> {
+        self.systems.iter().flat_map(|system| &system.claims)
+    }
+
+    /// The claim of that word.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] with the claims that there are.
+    pub fn claim(&self, id: &str) -> Result<&Claim, Error> {
+        let found = self.claims().find(|claim| claim.id == id);
+        found.ok_or_else(|| unknown("claim", id, self.claims().map(|claim| claim.id.as_str())))
+    }
+
+    /// The paper of that word.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] with the papers that there are.
+    pub fn paper(&self, name: &str) -> Result<&Manifest, Error> {
+        let found = self.papers.iter().find(|paper| paper.paper == name);
+        let known = self.papers.iter().map(|paper| paper.paper.as_str());
+        found.ok_or_else(|| unknown("paper", name, known))
+    }
+
+    /// What was recorded of a claim, if anything.
+    #[must_use]
+    pub fn record(&self, id: &str) -> Option<&Record> {
+        self.records.iter().find(|record| record.id == id)
+    }
+
+    /// Whether what was recorded of a claim is of other kernels or programs than today's; the key
+    /// that it is of.
+    #[must_use]
+    pub fn old(&self, claim: &Claim) -> Option<String> {
+        let record = self.record(&claim.id)?;
+        let (key, today) = if claim.is_simulated() {
+            (Record::SIMULATOR, &self.keys.simulator)
+        } else {
+            (Record::KERNEL, &self.keys.kernel)
+        };
+        let found = record.key(key);
+        if found != today {
+            let kind = if claim.is_simulated() { "simulator" } else { "kernel" };
+            return Some(format!("{kind} {}", short(found)));
+        }
+        let emulator = record.key(Record::EMULATOR);
+        (!claim.is_simulated() && emulator != self.keys.emulator(&claim.engine))
+            .then(|| format!("emulator {}", short(emulator)))
+    }
+}
+
+/// The first digits of a key.
+fn short(key: &str) -> &str {
+    key.get(..8).unwrap_or(key)
+}
+
+fn unknown<'a>(what: &'static str, wanted: &str, known: impl Iterator<Item = &'a str>) -> Error {
+    let known: Vec<&str> = known.collect();
+    let near = nearest(wanted, known.iter().copied());
+    let hint = near.map_or(String::new(), |near| format!("`; did you mean `{near}"));
+    Error::Unknown {
+        what,
+        wanted: format!("{wanted}{hint}"),
+        known: known.into_iter().map(str::to_owned).collect(),
+    }
+}
+
+/// A document that says its schema and its own name.
+pub(crate) trait Document: DeserializeOwned {
+    /// The newest schema that is read.
+    const SCHEMA: u32;
+    /// The schema that the file says.
+    fn schema(&self) -> u32;
+    /// The name that the file says, which is its stem.
+    fn name(&self) -> &str;
+}
+
+impl Document for System {
+    const SCHEMA: u32 = CLAIMS_SCHEMA;
+    fn schema(&self) -> u32 {
+        self.schema
+    }
+    fn name(&self) -> &str {
+        &self.system
+    }
+}
+
+impl Document for Manifest {
+    const SCHEMA: u32 = PAPER_SCHEMA;
+    fn schema(&self) -> u32 {
+        self.schema
+    }
+    fn name(&self) -> &str {
+        &self.paper
+    }
+}
+
+/// Every `*.toml` of a folder, by name; none where there is no such folder.
+fn read_all<T: Document>(folder: &Path) -> Result<Vec<T>, Error> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Error::file("read", folder, error)),
+    };
+    let mut paths: Vec<PathBuf> = entries
+        .filter_map(Result::ok)
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "toml"))
+        .collect();
+    paths.sort();
+    paths.iter().map(|path| read(path)).collect()
+}
+
+fn read<T: Document>(path: &Path) -> Result<T, Error> {
+    let text = fs::read_to_string(path).map_err(|error| Error::file("read", path, error))?;
+    let wrong = |text: String| Error::Syntax {
+        path: path.to_owned(),
+        text,
+    };
+    let found: T = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    if found.schema() != T::SCHEMA {
+        return Err(wrong(format!(
+            "schema is {}, expected {}",
+            found.schema(),
+            T::SCHEMA
+        )));
+    }
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy());
+    if stem.as_deref() != Some(found.name()) {
+        return Err(wrong(format!(
+            "it says that it is `{}`; expected the file's own name",
+            found.name()
+        )));
+    }
+    Ok(found)
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Keys of what a result depends on in this tree: the kernel series, an emulator's patches.
+//!
+//! A kernel's documents are left out of its key, since nothing is compiled from them. The
+//! distribution's source and the compilers are left out as well: a result names its release.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::error::Error;
+
+/// Parts of `linux/` that a kernel is made of.
+const KERNEL: [&str; 6] = ["apply", "lib.sh", "configure", "config", "hooks", "new"];
+/// What of them nothing is compiled from.
+const LEFT_OUT: &str = "new/Documentation";
+
+/// The key of the kernel series below `root`.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn kernel(root: &Path) -> Result<String, Error> {
+    let linux = root.join("linux");
+    let mut files = Vec::new();
+    for part in KERNEL {
+        below(&linux.join(part), &mut files)?;
+    }
+    files.retain(|path| !path.starts_with(linux.join(LEFT_OUT)));
+    digest(&linux, files)
+}
+
+/// The key of an emulator's patches below `root`.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn emulator(root: &Path, engine: &str) -> Result<String, Error> {
+    let folder = root.join("lab").join(engine);
+    let mut files = Vec::new();
+    below(&folder, &mut files)?;
+    digest(&folder, files)
+}
+
+/// Adds `path`, or all files below it where it is a folder.
+fn below(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Error> {
+    if path.is_file() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    let entries = match fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Error::file("read", path, error)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(|error| Error::file("read", path, error))?;
+        below(&entry.path(), files)?;
+    }
+    Ok(())
+}
+
+/// 16 hexadecimal digits of names and contents, in the order of names.
+fn digest(root: &Path, mut files: Vec<PathBuf>) -> Result<String, Error> {
+    files.sort();
+    let mut all = Sha256::new();
+    for path in files {
+        let bytes = fs::read(&path).map_err(|error| Error::file("read", &path, error))?;
+        let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy();
+        for part in [name.as_bytes(), bytes.as_slice()] {
+            all.update((part.len() as u64).to_le_bytes());
+            all.update(part);
+        }
+    }
+    let digest = all.finalize();
+    Ok(digest[..8].iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The pages of `docs/validation/`, the README's figures and the pictures: all that is written from
+//! evidence.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use crate::claim::{Claim, System};
+use crate::conditions;
+use crate::error::Problem;
+use crate::house::House;
+use crate::plot;
+use crate::scenarios::Scenarios;
+use crate::table::{self, Entry};
+use crate::verdict::{self, Verdict};
+use crate::words;
+
+/// Lines that a page has at most.
+pub const MOST_LINES: usize = 120;
+/// Where pages are.
+pub const FOLDER: &str = "docs/validation";
+const INFALLIBLE: &str = "writing to a String cannot fail";
+
+/// Every file that is rendered: its path from the root, and its bytes. A document with markers is
+/// given as it is now by `read`.
+///
+/// # Errors
+/// Every problem with a placeholder or a marker.
+pub fn all(
+    house: &House,
+    scenarios: &Scenarios,
+    read: &dyn Fn(&str) -> Option<String>,
+) -> Result<BTreeMap<String, String>, Vec<Problem>> {
+    let (mut files, mut problems) = (BTreeMap::new(), Vec::new());
+    for system in &house.systems {
+        let name = format!("{FOLDER}/{}.md", system.system);
+        match page(house, scenarios, system) {
+            Ok((text, picture)) => {
+                if let Some(picture) = picture {
+                    files.insert(format!("{FOLDER}/{}.svg", system.system), picture);
+                }
+                files.insert(name, text);
+            }
+            Err(found) => problems.extend(found),
+        }
+    }
+    files.insert(format!("{FOLDER}/papers.md"), papers(house));
+    for document in ["README.md", "docs/validation/README.md"] {
+        let Some(text) = read(document) else {
+            continue;
+        };
+        match marked(house, scenarios, document, &text) {
+            Ok(text) => drop(files.insert(document.to_owned(), text)),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if problems.is_empty() { Ok(files) } else { Err(problems) }
+}
+
+/// The page of one system, and its picture where something has an interval.
+fn page(
+    house: &House,
+    scenarios: &Scenarios,
+    system: &System,
+) -> Result<(String, Option<String>), Vec<Problem>> {
+    let mut problems = Vec::new();
+    let mut sentence = |text: &String| {
+        words::filled(house, scenarios, text).unwrap_or_else(|why| {
+            let place = format!("evidence/claims/{}.toml", system.system);
+            problems.push(Problem::new(place, format!("`{text}`: {why}")));
+            String::new()
+        })
+    };
+    let answer: Vec<String> = system.answer.iter().map(&mut sentence).collect();
+    let no_help: Vec<String> = system.no_help.iter().map(&mut sentence).collect();
+    let limitations: Vec<String> = system.limitations.iter().map(&mut sentence).collect();
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let mut text = String::new();
+    let mut put = |line: &str| writeln!(text, "{line}").expect(INFALLIBLE);
+    put("<!-- SPDX-License-Identifier: Apache-2.0 OR MIT -->");
+    put(&format!(
+        "<!-- Written by `steady evidence render` from evidence/claims/{}.toml. Edit that. -->",
+        system.system
+    ));
+    put(&format!("# {}\n", system.title));
+    put(&format!("{}\n", system.what));
+    for line in &answer {
+        put(&format!("{line}\n"));
+    }
+    let all: Vec<(&Claim, Vec<Entry>)> = system
+        .claims
+        .iter()
+        .map(|claim| (claim, table::entries(house, claim)))
+        .collect();
+    let drawn: Vec<Entry> = all.iter().flat_map(|(_, entries)| entries.clone()).collect();
+    let with_interval: Vec<Entry> = drawn.into_iter().filter(|e| e.cell.ratio.is_some()).collect();
+    let picture = plot::draw(&system.system, &format!("{}: ratios", system.title), &with_interval);
+    put("## Results\n");
+    put("| measure | base | with | ratio [95 %] | shown | runs | conditions |");
+    put("|---|---|---|---|---|---|---|");
+    for (claim, entries) in &all {
+        let conditions = conditions::line(house, claim, scenarios.of(claim));
+        for entry in entries {
+            put(&row(claim, entry, &conditions));
+        }
+    }
+    put("");
+    if picture.is_some() {
+        put(&format!(
+            "![Ratios with their intervals]({}.svg)\n",
+            system.system
+        ));
+    }
+    let missing: Vec<&str> = all
+        .iter()
+        .filter(|(_, entries)| entries.is_empty())
+        .map(|(claim, _)| claim.id.as_str())
+        .collect();
+    if !missing.is_empty() {
+        put(&format!("Not recorded: {}.\n", missing.join(", ")));
+    }
+    list(&mut put, "Where it does not help", &no_help);
+    let disclosed = system.claims.iter().flat_map(|claim| &claim.disclosed);
+    let limits: Vec<String> = limitations.into_iter().chain(disclosed.cloned()).collect();
+    list(&mut put, "Limitations", &limits);
+    put("## Commands\n\n```sh");
+    for claim in &system.claims {
+        put(&format!("{}   # {}", claim.command(), claim.subject));
+    }
+    for command in &system.commands {
+        put(command);
+    }
+    put("```");
+    Ok((text, picture))
+}
+
+fn list(put: &mut dyn FnMut(&str), title: &str, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    put(&format!("## {title}\n"));
+    for line in lines {
+        put(&format!("- {line}"));
+    }
+    put("");
+}
+
+fn row(claim: &Claim, entry: &Entry, conditions: &str) -> String {
+    let shown = match &entry.old {
+        Some(key) => format!("**old: {key}**"),
+        None => entry.shown().to_owned(),
+    };
+    let basis = match claim.basis {
+        crate::claim::Basis::Measured => String::new(),
+        other => format!(" ({})", other.as_str()),
+    };
+    format!(
+        "| {}, {}{basis} | {} `{}` | {} `{}` | {} | {shown} | {} | {conditions} |",
+        claim.subject,
+        entry.what,
+        entry.base_value(),
+        entry.base,
+        entry.value(),
+        entry.variant,
+        entry.ratio(),
+        entry.runs(),
+    )
+}
+
+/// The page of all papers: how many items have which verdict.
+fn papers(house: &House) -> String {
+    let mut text = String::from(
+        "<!-- SPDX-License-Identifier: Apache-2.0 OR MIT -->\n\
+         <!-- Written by `steady evidence render` from evidence/papers/. Edit that. -->\n\
+         # The five papers, item by item\n\n\
+         Each table, figure and stated number of a paper is an item of its manifest. \
+         `steady reproduce PAPER`\nprints them all, with conditions and reasons.\n\n\
+         | paper | items | agrees | differs | beside | open | old | not recorded | not here |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
+    );
+    for paper in &house.papers {
+        let sets = verdict::beside(house, paper);
+        let count = |wanted: Verdict| sets.iter().filter(|set| set.verdict == wanted).count();
+        writeln!(
+            text,
+            "| `{}` {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            paper.paper,
+            paper.venue,
+            sets.len(),
+            count(Verdict::Agrees),
+            count(Verdict::Differs),
+            count(Verdict::Beside),
+            count(Verdict::Open),
+            count(Verdict::Old),
+            count(Verdict::NotRecorded),
+            count(Verdict::NotHere),
+        )
+        .expect(INFALLIBLE);
+    }
+    text.push_str(
+        "\n*Agrees*: the paper's ratio lies in our 95 % interval, or the interval shows what the \
+         paper states.\n*Beside*: the paper gives no number or statement to compare with. \
+         *Open*: too few seeds for an interval.\n",
+    );
+    text
+}
+
+/// The scoreboard as a table of Markdown.
+fn scoreboard(house: &House, scenarios: &Scenarios) -> String {
+    let mut text = String::from(
+        "| system | what is claimed | recorded ratio [95 %] | shown | on which host |\n\
+         |---|---|---|---|---|\n",
+    );
+    for system in &house.systems {
+        let score = &system.score;
+        let found = house.claim(&score.claim).ok().and_then(|claim| {
+            let row = claim.row(&score.row)?;
+            let entry = table::entry(house, claim, row, &score.variant, None)?;
+            Some((conditions::line(house, claim, scenarios.of(claim)), entry))
+        });
+        let (ratio, shown, conditions) = match found {
+            Some((conditions, entry)) => {
+                let shown = match &entry.old {
+                    Some(key) => format!("**old: {key}**"),
+                    None => format!("{}, {} runs", entry.shown(), entry.runs()),
+                };
+                let ratio = match entry.cell.ratio {
+                    Some(_) => format!("{} to {}: {}", entry.base_value(), entry.value(), entry.ratio()),
+                    None => entry.value(),
+                };
+                (ratio, shown, conditions)
+            }
+            None => ("–".to_owned(), "not recorded".to_owned(), "–".to_owned()),
+        };
+        writeln!(
+            text,
+            "| [{}]({FOLDER}/{}.md) | {} | {ratio} | {shown} | {conditions} |",
+            system.title, system.system, score.says
+        )
+        .expect(INFALLIBLE);
+    }
+    text
+}
+
+/// A document with what stands between its markers written again.
+///
+/// `<!-- evidence: NAME -->` begins a part and `<!-- evidence: end -->` ends it. Names:
+/// `scoreboard`, and `sentence TEXT` for one sentence with placeholders.
+fn marked(
+    house: &House,
+    scenarios: &Scenarios,
+    document: &str,
+    text: &str,
+) -> Result<String, Problem> {
+    const BEGIN: &str = "<!-- evidence: ";
+    const END: &str = "<!-- evidence: end -->";
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(BEGIN) {
+        let head_end = rest[at..].find("-->\n").map(|end| at + end + 4);
+        let Some(head_end) = head_end else {
+            return Err(Problem::new(document, "a marker of evidence has no end of line"));
+        };
+        let name = rest[at + BEGIN.len()..head_end - 4].trim();
+        let Some(end) = rest[head_end..].find(END).map(|end| head_end + end) else {
+            let text = format!("the part `{name}` has no `{END}`");
+            return Err(Problem::new(document, text));
+        };
+        out.push_str(&rest[..head_end]);
+        out.push_str(&match name.split_once(' ') {
+            None if name == "scoreboard" => {
+                let table = scoreboard(house, scenarios);
+                match document {
+                    "README.md" => table,
+                    _ => table.replace(&format!("({FOLDER}/"), "("),
+                }
+            }
+            Some(("sentence", sentence)) => {
+                let filled = words::filled(house, scenarios, sentence);
+                filled.map_err(|why| Problem::new(document, why))? + "\n"
+            }
+            _ => {
+                let text = format!("unknown part `{name}`; expected `scoreboard` or `sentence …`");
+                return Err(Problem::new(document, text));
+            }
+        });
+        out.push_str(END);
+        rest = &rest[end + END.len()..];
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// A document without what stands between its markers: what a person wrote.
+#[must_use]
+pub fn by_hand(text: &str) -> String {
+    let mut out = String::new();
+    let mut inside = false;
+    for line in text.lines() {
+        if line.starts_with("<!-- evidence: ") {
+            inside = line.trim() != "<!-- evidence: end -->";
+        } else if !inside {
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+    out
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Manifests: every table, figure and stated number of a paper, and where it is here.
+//!
+//! A file `evidence/papers/PAPER.toml` lists the items of one paper. Each is set beside a row of a
+//! claim, or says why it is not here. Left out: our numbers, which are in records alone.
+
+use serde::Deserialize;
+
+/// Version of the format that is read.
+pub const PAPER_SCHEMA: u32 = 1;
+
+/// A paper and all its items.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// Always [`PAPER_SCHEMA`].
+    pub schema: u32,
+    /// Its word in `steady reproduce`, and the stem of the file.
+    pub paper: String,
+    /// Its title.
+    pub title: String,
+    /// Where and when it was published.
+    pub venue: String,
+    /// Its own set-up, in one line.
+    pub conditions: String,
+    /// Its items, in its order.
+    #[serde(rename = "item")]
+    pub items: Vec<Item>,
+}
+
+/// What an item is in the paper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A number of a table.
+    Table,
+    /// A figure, or a number read off it.
+    Figure,
+    /// A number or statement of the text.
+    Text,
+}
+
+/// One item of a paper.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Item {
+    /// Its word, unique in the paper.
+    pub id: String,
+    /// Table, figure or section.
+    pub place: String,
+    /// What it is.
+    pub kind: Kind,
+    /// What it says, in words.
+    pub what: String,
+    /// The value as printed.
+    pub value: String,
+    /// Numbers whose ratio is compared with ours.
+    pub ratio: Option<PaperRatio>,
+    /// The statement that is compared with what our interval shows.
+    pub expect: Option<Expect>,
+    /// Where it is here.
+    pub here: Option<Here>,
+    /// Why it is not here.
+    pub not_here: Option<String>,
+    /// Why it differs, or what is different in our set-up.
+    pub because: Option<String>,
+    /// The name of the experiment that gives it, in the simulator of TLB coherence.
+    pub experiment: Option<String>,
+}
+
+/// A ratio of two numbers of a paper.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaperRatio {
+    /// The number that is compared.
+    pub of: Number,
+    /// The number to which the ratio is taken.
+    pub to: Number,
+}
+
+/// A number as a paper prints it: an integer, or a decimal as text.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum Number {
+    /// An integer.
+    Whole(u64),
+    /// A decimal such as `"70.6"`.
+    Decimal(String),
+}
+
+impl Number {
+    /// In millionths; `None` if it is not a decimal of at most six digits behind the point.
+    #[must_use]
+    pub fn millionths(&self) -> Option<u128> {
+        match self {
+            Self::Whole(whole) => Some(u128::from(*whole) * 1_000_000),
+            Self::Decimal(text) => {
+                let (whole, rest) = text.split_once('.').unwrap_or((text, ""));
+                let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+                if whole.is_empty() || rest.len() > 6 || !digits(whole) || !digits(rest) {
+                    return None;
+                }
+                let whole: u128 = whole.parse().ok()?;
+                let rest: u128 = format!("{rest:0<6}").parse().ok()?;
+                whole.checked_mul(1_000_000)?.checked_add(rest)
+            }
+        }
+    }
+}
+
+impl PaperRatio {
+    /// In parts per million; `None` if a number cannot be read or the second is 0.
+    #[must_use]
+    pub fn ppm(&self) -> Option<u64> {
+        let (of, to) = (self.of.millionths()?, self.to.millionths()?);
+        let scaled = of.checked_mul(1_000_000)?.checked_add(to / 2)?;
+        u64::try_from(scaled.checked_div(to)?).ok()
+    }
+}
+
+/// A statement about a measure against its base.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Expect {
+    /// It is lower.
+    Lower,
+    /// It is higher.
+    Higher,
+    /// It does not differ.
+    Same,
+}
+
+impl Expect {
+    /// The word of files and tables.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Lower => "lower",
+            Self::Higher => "higher",
+            Self::Same => "same",
+        }
+    }
+}
+
+/// Where an item is here: a cell of a claim.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Here {
+    /// The claim.
+    pub claim: String,
+    /// Its row.
+    pub row: String,
+    /// The variant.
+    pub variant: String,
+    /// The variant to which the ratio is taken; absent: the claim's base.
+    pub base: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_of_printed_numbers_is_rounded_to_the_nearest_millionth() {
+        let ratio = |of: &str, to: &str| {
+            let number = |text: &str| Number::Decimal(text.to_owned());
+            let (of, to) = (number(of), number(to));
+            PaperRatio { of, to }.ppm()
+        };
+        assert_eq!(ratio("22", "9048"), Some(2_431));
+        assert_eq!(ratio("70.6", "4.8"), Some(14_708_333));
+        assert_eq!(ratio("1", "0"), None);
+        assert_eq!(ratio("1e3", "1"), None);
+        assert_eq!(ratio(".5", "1"), None);
+    }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The scoreboard of one screen: what each system claims, what is recorded, what was just measured.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+use steady_measures::{Comparison, RunResult};
+use steady_report::humane;
+
+use crate::claim::{Claim, Row};
+use crate::house::House;
+use crate::table;
+
+/// Columns and rows of the screen that the scoreboard fits.
+pub const SCREEN: (usize, usize) = (100, 24);
+const INFALLIBLE: &str = "writing to a String cannot fail";
+
+/// One system's lines.
+#[derive(Debug, Clone, Serialize)]
+pub struct Line {
+    /// The system's name.
+    pub title: String,
+    /// What is claimed.
+    pub says: String,
+    /// What is recorded: ratio, interval and verdict, or that nothing is.
+    pub recorded: String,
+    /// What this machine just measured; absent where it did not.
+    pub measured: Option<String>,
+    /// The command that shows more.
+    pub more: String,
+}
+
+/// The lines of all systems; `measured` has results of this machine's, of whatever scenarios.
+#[must_use]
+pub fn lines(house: &House, measured: &[RunResult]) -> Vec<Line> {
+    let of = |system: &crate::claim::System| {
+        let score = &system.score;
+        let claim = house.claim(&score.claim).ok();
+        let row = claim.and_then(|claim| claim.row(&score.row));
+        let found = claim.zip(row);
+        let recorded = found.and_then(|(claim, row)| {
+            table::entry(house, claim, row, &score.variant, None).map(|entry| match entry.old {
+                Some(ref key) => format!("{} (old: {key})", entry.ratio()),
+                None if entry.cell.ratio.is_none() => entry.value(),
+                None => format!("{}, {}", entry.ratio(), entry.shown()),
+            })
+        });
+        Line {
+            title: system.title.clone(),
+            says: score.says.clone(),
+            recorded: recorded.unwrap_or_else(|| "not recorded".to_owned()),
+            measured: found.and_then(|(claim, row)| {
+                let mut results = measured.iter();
+                results.find_map(|result| now(result, claim, row, &score.variant))
+            }),
+            more: score.more.clone(),
+        }
+    };
+    house.systems.iter().map(of).collect()
+}
+
+/// What a result of this machine says of a claim's cell, in short; `None` where it is of another
+/// scenario or engine.
+pub fn now(result: &RunResult, claim: &Claim, row: &Row, variant: &str) -> Option<String> {
+    let same = std::path::Path::new(&claim.scenario)
+        .file_stem()
+        .is_some_and(|stem| *stem == *result.scenario.name);
+    if !same || result.engine.name != claim.engine {
+        return None;
+    }
+    let comparison = Comparison::new(result, Some(&claim.base)).ok()?;
+    let at = result.variants.iter().position(|v| v.name == variant)?;
+    let found = comparison.rows.iter().find(|found| {
+        found.key.name == row.measure && found.key.vm == row.vm && found.key.workload == row.workload
+    })?;
+    let cell = found.cells[at]?;
+    let runs = match cell.repetitions {
+        1 => "1 run".to_owned(),
+        more => format!("{more} runs"),
+    };
+    Some(match cell.ratio {
+        Some(ratio) => format!("{} ({runs})", humane::ratio(ratio)),
+        None => format!("{} ({runs})", humane::quantity(found.unit, cell.median)),
+    })
+}
+
+/// The scoreboard as text, a newline at its end.
+#[must_use]
+pub fn text(lines: &[Line], page: &str) -> String {
+    let mut text = String::new();
+    let rule = "─".repeat(SCREEN.0);
+    writeln!(text, "What Steady's systems give: ratio to the base, [95 % interval]").expect(INFALLIBLE);
+    writeln!(text, "{rule}").expect(INFALLIBLE);
+    for line in lines {
+        let head = format!("{}: {}", line.title, line.says);
+        writeln!(text, "{}", cut(&head, SCREEN.0)).expect(INFALLIBLE);
+        let measured = line.measured.as_deref().unwrap_or("–");
+        let both = format!("  recorded {:<44} here {measured}", line.recorded);
+        writeln!(text, "{}", cut(both.trim_end(), SCREEN.0)).expect(INFALLIBLE);
+        writeln!(text, "{}", cut(&format!("  more: {}", line.more), SCREEN.0)).expect(INFALLIBLE);
+    }
+    writeln!(text, "{rule}").expect(INFALLIBLE);
+    writeln!(text, "One run is no claim; recorded intervals are over seeds. {page}").expect(INFALLIBLE);
+    text
+}
+
+/// The text in at most `width` columns.
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(width - 1).collect();
+    kept + "…"
+}

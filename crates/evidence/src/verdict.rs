@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A paper's items beside what is recorded: agrees, differs, not here, old.
+
+use serde::Serialize;
+use steady_measures::Cell;
+use steady_measures::chance::PairedRatio;
+
+use crate::house::House;
+use crate::paper::{Expect, Here, Item, Manifest};
+use crate::table::{self, Entry};
+
+/// One in parts per million.
+const ONE_PPM: u64 = 1_000_000;
+/// An interval within this of 1, on both sides, shows that nothing differs that matters.
+const SAME_PPM: u64 = 100_000;
+
+/// What may be said of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The paper's ratio lies in our interval, or our interval shows what the paper states.
+    Agrees,
+    /// It does not.
+    Differs,
+    /// Recorded, and the paper gives nothing that can be compared with it.
+    Beside,
+    /// Too few seeds for an interval.
+    Open,
+    /// Linked to a claim that is not recorded.
+    NotRecorded,
+    /// The manifest says why it is not here.
+    NotHere,
+    /// Recorded with an older kernel or program.
+    Old,
+}
+
+impl Verdict {
+    /// The words of tables.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Agrees => "agrees",
+            Self::Differs => "differs",
+            Self::Beside => "beside",
+            Self::Open => "open",
+            Self::NotRecorded => "not recorded",
+            Self::NotHere => "not here",
+            Self::Old => "old",
+        }
+    }
+}
+
+/// An item with what is recorded of it.
+#[derive(Debug, Clone)]
+pub struct Set<'a> {
+    /// The paper's item.
+    pub item: &'a Item,
+    /// What is recorded.
+    pub entry: Option<Entry>,
+    /// What may be said.
+    pub verdict: Verdict,
+    /// Why, where there is something to say.
+    pub because: Option<&'a str>,
+}
+
+/// Every item of a paper beside what is recorded.
+#[must_use]
+pub fn beside<'a>(house: &House, paper: &'a Manifest) -> Vec<Set<'a>> {
+    let items = paper.items.iter();
+    items
+        .map(|item| {
+            let entry = item.here.as_ref().and_then(|here| find(house, here));
+            Set {
+                item,
+                verdict: of(item, entry.as_ref()),
+                entry,
+                because: item.because.as_deref().or(item.not_here.as_deref()),
+            }
+        })
+        .collect()
+}
+
+fn find(house: &House, here: &Here) -> Option<Entry> {
+    let claim = house.claim(&here.claim).ok()?;
+    let row = claim.row(&here.row)?;
+    table::entry(house, claim, row, &here.variant, here.base.as_deref())
+}
+
+/// What may be said of an item by this cell.
+fn of(item: &Item, entry: Option<&Entry>) -> Verdict {
+    if item.not_here.is_some() {
+        return Verdict::NotHere;
+    }
+    let Some(entry) = entry else {
+        return Verdict::NotRecorded;
+    };
+    if entry.old.is_some() {
+        return Verdict::Old;
+    }
+    compared(item, &entry.cell)
+}
+
+/// The paper's ratio or statement against our interval.
+pub(crate) fn compared(item: &Item, cell: &Cell) -> Verdict {
+    let wanted = item.ratio.as_ref().and_then(crate::paper::PaperRatio::ppm);
+    if wanted.is_none() && item.expect.is_none() {
+        return Verdict::Beside;
+    }
+    let Some(PairedRatio {
+        low_ppm: Some(low),
+        high_ppm: Some(high),
+        ..
+    }) = cell.ratio
+    else {
+        return Verdict::Open;
+    };
+    let holds = match (wanted, item.expect) {
+        (Some(paper), _) => low <= paper && paper <= high,
+        (None, Some(Expect::Lower)) => high < ONE_PPM,
+        (None, Some(Expect::Higher)) => low > ONE_PPM,
+        (None, Some(Expect::Same)) => low >= ONE_PPM - SAME_PPM && high <= ONE_PPM + SAME_PPM,
+        (None, None) => unreachable!("returned above"),
+    };
+    if holds { Verdict::Agrees } else { Verdict::Differs }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(low: u64, middle: u64, high: u64) -> Cell {
+        Cell {
+            median: 1,
+            min: 1,
+            max: 1,
+            repetitions: 8,
+            ratio: Some(PairedRatio {
+                ratio_ppm: middle,
+                low_ppm: Some(low),
+                high_ppm: Some(high),
+            }),
+            judgement: None,
+        }
+    }
+
+    fn item(text: &str) -> Item {
+        let all = format!(
+            "id = \"x\"\nplace = \"Table 1\"\nkind = \"table\"\nwhat = \"w\"\nvalue = \"v\"\n{text}"
+        );
+        toml::from_str(&all).expect("an item")
+    }
+
+    #[test]
+    fn a_paper_s_ratio_agrees_inside_the_interval_alone() {
+        let item = item("ratio = { of = 22, to = 100 }");
+        assert_eq!(compared(&item, &cell(200_000, 210_000, 230_000)), Verdict::Agrees);
+        assert_eq!(compared(&item, &cell(230_000, 240_000, 250_000)), Verdict::Differs);
+    }
+
+    #[test]
+    fn a_statement_agrees_where_the_interval_leaves_out_1() {
+        let lower = item("expect = \"lower\"");
+        assert_eq!(compared(&lower, &cell(500_000, 700_000, 990_000)), Verdict::Agrees);
+        assert_eq!(compared(&lower, &cell(500_000, 700_000, 1_010_000)), Verdict::Differs);
+        let same = item("expect = \"same\"");
+        assert_eq!(compared(&same, &cell(950_000, 1_000_000, 1_050_000)), Verdict::Agrees);
+        assert_eq!(compared(&same, &cell(500_000, 1_000_000, 2_000_000)), Verdict::Differs);
+    }
+
+    #[test]
+    fn without_an_interval_nothing_is_decided() {
+        let mut one = cell(1, 2, 3);
+        one.ratio = Some(PairedRatio {
+            ratio_ppm: 2,
+            low_ppm: None,
+            high_ppm: None,
+        });
+        assert_eq!(compared(&item("expect = \"lower\""), &one), Verdict::Open);
+        assert_eq!(compared(&item(""), &one), Verdict::Beside);
+    }
+}

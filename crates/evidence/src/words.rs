@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Sentences whose numbers come from records.
+//!
+//! A sentence of a claims file or of a document's template may have placeholders in braces:
+//!
+//! | placeholder | becomes |
+//! |---|---|
+//! | `{ratio CLAIM ROW VARIANT}` | the ratio with its interval and what the runs show |
+//! | `{value CLAIM ROW VARIANT}` | the variant's median |
+//! | `{seeds CLAIM}` | how many seeds |
+//! | `{conditions CLAIM}` | the conditions in one line |
+//!
+//! What is not recorded becomes `not recorded`, and what is of an older kernel says so. A figure
+//! outside a placeholder is refused by [`typed_figure`].
+
+use crate::conditions;
+use crate::house::House;
+use crate::scenarios::Scenarios;
+use crate::table;
+
+/// The sentence with its placeholders filled in.
+///
+/// # Errors
+/// What is wrong with a placeholder, in words.
+pub fn filled(house: &House, scenarios: &Scenarios, text: &str) -> Result<String, String> {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('{') {
+        out.push_str(&rest[..at]);
+        let Some(end) = rest[at..].find('}') else {
+            return Err("a placeholder has no closing brace".to_owned());
+        };
+        out.push_str(&one(house, scenarios, &rest[at + 1..at + end])?);
+        rest = &rest[at + end + 1..];
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+fn one(house: &House, scenarios: &Scenarios, inside: &str) -> Result<String, String> {
+    let words: Vec<&str> = inside.split_whitespace().collect();
+    let claim = |id: &str| house.claim(id).map_err(|error| error.to_string());
+    match words.as_slice() {
+        ["seeds", id] => {
+            let claim = claim(id)?;
+            let record = house.record(id);
+            let seeds = record.map_or(0, |record| record.seeds(claim).len());
+            Ok(seeds.to_string())
+        }
+        ["conditions", id] => {
+            let claim = claim(id)?;
+            Ok(conditions::line(house, claim, scenarios.of(claim)))
+        }
+        [what @ ("ratio" | "value"), id, row, variant] => {
+            let claim = claim(id)?;
+            let Some(row) = claim.row(row) else {
+                return Err(format!("the claim `{id}` has no row `{row}`"));
+            };
+            if !claim.all_variants().any(|name| name == *variant) {
+                return Err(format!("the claim `{id}` has no variant `{variant}`"));
+            }
+            let Some(entry) = table::entry(house, claim, row, variant, None) else {
+                return Ok("(not recorded)".to_owned());
+            };
+            let old = match &entry.old {
+                Some(key) => format!(" (old: {key})"),
+                None => String::new(),
+            };
+            Ok(match *what {
+                "value" => entry.value() + &old,
+                _ => format!("{} ({}){old}", entry.ratio(), entry.shown()),
+            })
+        }
+        _ => Err(format!(
+            "`{{{inside}}}` is not a placeholder; expected `ratio` or `value` with claim, row and \
+             variant, or `seeds` or `conditions` with a claim"
+        )),
+    }
+}
+
+/// A figure that somebody typed: a number with a unit of time, rate or share, or a factor. Text in
+/// backquotes and in links is left out; it is code, not a result.
+#[must_use]
+pub fn typed_figure(text: &str) -> Option<String> {
+    let plain = without_code(text);
+    let tokens: Vec<&str> = plain.split_whitespace().collect();
+    for (at, token) in tokens.iter().enumerate() {
+        let bare = token.trim_matches(|c: char| "()[],;:.*_\"".contains(c));
+        let factor = bare.strip_prefix(['×', 'x']).is_some_and(is_number)
+            || bare.strip_suffix(['×', 'x']).is_some_and(is_number);
+        let next = tokens.get(at + 1).map(|next| {
+            next.trim_matches(|c: char| "()[],;:.*_\"".contains(c))
+        });
+        let with_unit = is_number(bare) && next.is_some_and(|next| UNITS.contains(&next));
+        let glued = UNITS.iter().any(|unit| bare.strip_suffix(unit).is_some_and(is_number));
+        if factor || with_unit || glued {
+            return Some(match next {
+                Some(next) if with_unit => format!("{bare} {next}"),
+                _ => bare.to_owned(),
+            });
+        }
+    }
+    None
+}
+
+/// Units and words that make a number a figure.
+const UNITS: [&str; 12] = [
+    "%", "ns", "us", "µs", "ms", "times", "percent", "/s", "k/s", "M/s", "exits", "cycles",
+];
+
+fn is_number(text: &str) -> bool {
+    let mut any = false;
+    for c in text.chars() {
+        match c {
+            '0'..='9' => any = true,
+            '.' | ',' | '-' | '−' | '+' | '<' => {}
+            _ => return false,
+        }
+    }
+    any
+}
+
+/// The text with everything in backquotes, and the targets of links, taken out.
+fn without_code(text: &str) -> String {
+    let mut out = String::new();
+    for (at, part) in text.split('`').enumerate() {
+        if at % 2 == 0 {
+            out.push_str(part);
+        } else {
+            out.push_str(" code ");
+        }
+    }
+    let mut plain = String::new();
+    let mut rest = out.as_str();
+    while let Some(at) = rest.find("](") {
+        plain.push_str(&rest[..at]);
+        let end = rest[at..].find(')').map_or(rest.len(), |end| at + end + 1);
+        plain.push(']');
+        rest = &rest[end..];
+    }
+    plain.push_str(rest);
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::typed_figure;
+
+    #[test]
+    fn a_number_with_a_unit_or_a_factor_is_a_figure() {
+        for text in [
+            "It is 74 times better.",
+            "a p99 of 117 µs",
+            "gains 12.5 %",
+            "gains 12.5% of it",
+            "(×0.010)",
+            "1.5x as fast",
+            "costs 983us",
+        ] {
+            assert!(typed_figure(text).is_some(), "{text}");
+        }
+    }
+
+    #[test]
+    fn versions_counts_and_code_are_not_figures() {
+        for text in [
+            "Linux 6.12 on Debian 12 or 13",
+            "two VMs of 8 vCPUs",
+            "`--within 5%` and `ple_window_ns = 1365`",
+            "see [the page](docs/x-100ms.md)",
+        ] {
+            assert_eq!(typed_figure(text), None, "{text}");
+        }
+    }
+}
