@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use steady_decode::TraceEvents;
-use steady_diagnose::{Analysis, Diagnoser, Effect, Perfetto};
+use steady_diagnose::{Analysis, Diagnoser, Effect};
+use steady_diagnosis_view::Perfetto;
 use steady_events::Event;
 
 /// A field's value by its wire type.
@@ -83,7 +84,7 @@ fn one(fields: &[(u64, Value)], number: u64) -> Option<&Value> {
 }
 
 fn drawn() -> Vec<Vec<(u64, Value)>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/stall.dat");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../diagnose/tests/fixtures/stall.dat");
     let mut source = steady_tracefile::open(&path).expect("the shipped trace opens");
     let mut drawing = Perfetto::new(Vec::new()).unwrap();
     let mut watch =

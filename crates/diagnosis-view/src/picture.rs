@@ -4,10 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use steady_diagnose::{Analysis, Effect, NO_CPU, State, VcpuId};
 use steady_events::{Event, Kind};
-
-use crate::analysis::{Analysis, Effect, NO_CPU};
-use crate::machine::{State, VcpuId};
 
 /// Pieces of time, at most.
 const PIECES: usize = 2048;

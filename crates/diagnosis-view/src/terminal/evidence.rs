@@ -4,9 +4,9 @@
 use std::fmt::Write;
 
 use steady_diagnose::{Evidence, EvidenceId, Quantity};
+use steady_report::humane;
 
 use super::{percent, time};
-use crate::humane;
 
 /// The sentence of a kind. `{name}` stands for a value; what is in brackets is left out where a
 /// value in it is not known; `{*}` stands for all values with their names.

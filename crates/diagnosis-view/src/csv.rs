@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The tables of a diagnosis as comma-separated values (RFC 4180), one file for each table.
 
-use crate::model::{Diagnosis, VmTable};
+use steady_diagnose::{Diagnosis, VmTable};
 
 /// A file: its name and its text.
 pub type File = (&'static str, String);

@@ -5,20 +5,20 @@
 //! script, so that it can be zoomed; it is given pieces of time, not events, and stays small.
 
 use askama::Template;
-use steady_diagnose::{
-    Diagnosis, Finding, Instance, PictureTable, Severity, TraceDiagnosis, VmTable,
-};
+use steady_diagnose::{Diagnosis, Finding, Instance, Severity, TraceDiagnosis, VmTable};
+use steady_report::{html, humane};
 
-use crate::diagnosis::{
+use crate::charts::{charts, curve, title_of};
+use crate::picture::PictureTable;
+use crate::terminal::{
     answer_lines, boost_words, calls_words, compared_lines, evidence_words, judged_lines, known,
     losses, pcpus, percent, preempt_words, remedies_words, share_words, time, timers_words, words,
 };
-use crate::diagnosis_charts::{charts, curve, title_of};
-use crate::humane;
 
 #[derive(Template)]
 #[template(path = "diagnosis.html")]
 struct Page<'a> {
+    head: String,
     title: String,
     many: bool,
     answer: Vec<String>,
@@ -94,11 +94,13 @@ pub fn page(diagnosis: &Diagnosis, pictures: &[PictureTable]) -> String {
     for (item, finding) in findings.iter_mut().zip(&diagnosis.findings) {
         item.chart = taken(finding, &mut traces);
     }
+    let title = match diagnosis.traces.as_slice() {
+        [only] => format!("Diagnosis of {}", only.name),
+        traces => format!("Diagnosis of {} traces", traces.len()),
+    };
     let page = Page {
-        title: match diagnosis.traces.as_slice() {
-            [only] => format!("Diagnosis of {}", only.name),
-            traces => format!("Diagnosis of {} traces", traces.len()),
-        },
+        head: html::head(&title),
+        title,
         many,
         answer: answer_lines(diagnosis),
         compared: compared_lines(diagnosis),

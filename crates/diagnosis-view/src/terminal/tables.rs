@@ -4,9 +4,9 @@
 use std::fmt::Write;
 
 use steady_diagnose::{BoostTable, DetailRow, Spread, TraceDiagnosis, VmTable};
+use steady_report::humane;
 
 use super::{known, percent, time, wrapped};
-use crate::humane;
 
 /// Exit reasons, places and the like that are shown of each VM.
 const ROWS_SHOWN: usize = 12;

@@ -6,8 +6,7 @@ use std::fmt::Write;
 
 use steady_diagnose::{Diagnosis, Finding, Judged, Severity, TraceDiagnosis};
 use steady_measures::Unit;
-
-use crate::humane;
+use steady_report::humane;
 
 mod compared;
 mod evidence;

@@ -4,12 +4,12 @@
 
 use steady_diagnose::{Count, FindingId, Spread, VmTable};
 use steady_measures::{Bucket, Distribution, Ratio, Unit};
+use steady_report::humane;
+use steady_report::svg::bars::{self, Bar};
+use steady_report::svg::cdf::{self, Curve};
+use steady_report::svg::stacked::{self, Stack};
 
-use crate::diagnosis::{percent, time};
-use crate::humane;
-use crate::svg::bars::{self, Bar};
-use crate::svg::cdf::{self, Curve};
-use crate::svg::stacked::{self, Stack};
+use crate::terminal::{percent, time};
 
 /// Width of a chart, and height of a curve, in tenths of a pixel.
 const WIDTH: i64 = 3_400;

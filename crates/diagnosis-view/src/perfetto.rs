@@ -9,10 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
+use steady_diagnose::{Analysis, Effect, NO_CPU, VcpuId};
 use steady_events::{Event, Kind, vector};
-
-use crate::analysis::{Analysis, Effect, NO_CPU};
-use crate::machine::VcpuId;
 
 /// Fields of `TracePacket`.
 const TIMESTAMP: u32 = 8;

@@ -5,9 +5,9 @@ use steady_diagnose::{
     Answer, Assumption, CauseId, Check, CheckId, Culprit, Finding, FindingId, Instance, Quantity,
     Sharpener, Step, StepId,
 };
+use steady_report::humane;
 
 use super::{percent, time};
-use crate::humane;
 
 /// What can be seen.
 #[must_use]
