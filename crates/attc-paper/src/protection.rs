@@ -9,21 +9,21 @@
 
 use std::sync::Arc;
 
+use steady_coherence::block::Decoder;
+use steady_coherence::config::MachineConfig;
+use steady_coherence::layout::Key;
+use steady_coherence::record::{Resident, Source};
+use steady_coherence::scheme::attc::invtbl;
+use steady_coherence::scheme::rights::{Actor, Attempt, Decision, Operation, Target};
+use steady_coherence::scheme::{ATTC, atlb, set_index};
+use steady_coherence::sim::{Options, Sim};
+use steady_coherence::workload::{Generator, GeneratorOptions, find};
+use steady_coherence::{Error, Fault};
 use steady_random::Stream;
 
-use super::attc::Figure;
-use super::{Settings, table};
-use crate::Error;
-use crate::block::Decoder;
-use crate::config::MachineConfig;
-use crate::layout::Key;
-use crate::machine::Fault;
-use crate::record::{Resident, Source};
-use crate::scheme::attc::invtbl;
-use crate::scheme::rights::{Actor, Attempt, Decision, Operation, Target};
-use crate::scheme::{ATTC, atlb, set_index};
-use crate::sim::{Options, Sim};
-use crate::workload::{Generator, GeneratorOptions, find};
+use crate::reproduction::Figure;
+use crate::rows::signed;
+use crate::runs::Settings;
 
 /// Bodytrack's footprint is the smallest of Table 3, so that pages are used again soon.
 const WORKLOAD: &str = "bodytrack";
@@ -179,7 +179,7 @@ struct Intruder {
 impl Intruder {
     fn page_of(&mut self, vm: u16) -> Key {
         let at = self.footprints[usize::from(vm)];
-        let page = self.draws.below(crate::num::low32(at.pages));
+        let page = self.draws.below(steady_coherence::num::low32(at.pages));
         Key::small(vm, (at.start >> 12) + u64::from(page))
     }
 
@@ -253,8 +253,7 @@ impl Intruder {
 }
 
 /// A run as two tables.
-pub(super) fn figures(found: &Protection) -> Vec<Figure> {
-    let signed = super::rows::signed;
+pub(crate) fn figures(found: &Protection) -> Vec<Figure> {
     let line = |(name, tried): (&'static str, &Tried)| {
         let values = [
             tried.times,
@@ -286,7 +285,7 @@ pub(super) fn figures(found: &Protection) -> Vec<Figure> {
         ("violations", found.violations),
     ];
     vec![
-        table(
+        Figure::without_intervals(
             "Table 4",
             "attempts at the other VM's ATLB sets and frames, two VMs (entries dropped are ATLB's)",
             &columns,
@@ -296,7 +295,7 @@ pub(super) fn figures(found: &Protection) -> Vec<Figure> {
                 .map(line)
                 .collect(),
         ),
-        table(
+        Figure::without_intervals(
             "Section 5",
             "the same run: pages of 2, 4 and 9 names, dirty bits cleared by the guests, the oracle",
             &["per run"],

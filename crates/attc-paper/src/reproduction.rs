@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The runs of the ATTC paper's evaluation, and what they come to.
 
-use super::measured::{Measured, Seeds};
-use super::{Row, Settings, Stream, WorkloadResults, figures, job, run_seeds};
-use super::{protection, published, rows, sensitivity};
-use crate::Error;
-use crate::compare::Job;
-use crate::config::{MachineConfig, Mode};
-use crate::scheme::atlb::WARM;
-use crate::scheme::{ATTC, HATRIC, IDEAL, IDEAL_ATLB, IPI, KVMTLB, POM_TLB, SHOOT4U, UNITD};
-use crate::workload::Workload;
+use steady_coherence::Error;
+use steady_coherence::compare::Job;
+use steady_coherence::config::{MachineConfig, Mode};
+use steady_coherence::scheme::atlb::WARM;
+use steady_coherence::scheme::{
+    ATTC, HATRIC, IDEAL, IDEAL_ATLB, IPI, KVMTLB, POM_TLB, SHOOT4U, UNITD,
+};
+use steady_coherence::workload::Workload;
+
+use crate::measured::{Measured, Seeds};
+use crate::runs::{Settings, Stream, WorkloadResults, enough, job, run_seeds, violations};
+use crate::table::Row;
+use crate::{figures, protection, published, rows, sensitivity};
 
 /// One figure: a line for each workload.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -25,8 +29,28 @@ pub struct Figure {
 }
 
 impl Figure {
+    /// A table of numbers that one run or one seed shows, so without intervals.
+    pub(crate) fn without_intervals(
+        name: &'static str,
+        what: &'static str,
+        columns: &[&str],
+        lines: Vec<(&'static str, Vec<i64>)>,
+    ) -> Self {
+        let alone = |bp: i64| Measured {
+            bp,
+            interval_bp: None,
+        };
+        let line = |(name, values): (_, Vec<i64>)| (name, values.into_iter().map(alone).collect());
+        Self {
+            name,
+            what,
+            columns: columns.iter().map(|&column| column.to_owned()).collect(),
+            lines: lines.into_iter().map(line).collect(),
+        }
+    }
+
     /// A figure whose lines `of` gives for each workload of each seed.
-    pub(super) fn of(
+    pub(crate) fn of(
         seeds: &Seeds,
         name: &'static str,
         what: &'static str,
@@ -53,7 +77,7 @@ impl Figure {
     }
 
     /// A figure of gains: a label and what it is compared with in each column.
-    pub(super) fn gains(
+    pub(crate) fn gains(
         seeds: &Seeds,
         name: &'static str,
         what: &'static str,
@@ -122,8 +146,10 @@ fn side_jobs() -> Vec<Job> {
     let mut jobs = Vec::new();
     for (name, cycles) in LATENCIES {
         let machine = variant(|m| {
-            m.schemes.set(&crate::scheme::attc::HOST_UPDATE, cycles);
-            m.schemes.set(&crate::scheme::attc::GUEST_UPDATE, cycles);
+            m.schemes
+                .set(&steady_coherence::scheme::attc::HOST_UPDATE, cycles);
+            m.schemes
+                .set(&steady_coherence::scheme::attc::GUEST_UPDATE, cycles);
         });
         jobs.push(job(&ATTC, name, &machine));
     }
@@ -157,7 +183,7 @@ pub fn reproduce(
         ]
     };
     let results = run_seeds(settings, &main, done)?;
-    super::enough(settings, &results, "kvmtlb")?;
+    enough(settings, &results, "kvmtlb")?;
     // One seed, and the base length: they show directions, and are no predictions.
     let aside = settings.aside();
     let side = |settings: &Settings, workload: Workload| {
@@ -177,7 +203,7 @@ pub fn reproduce(
     if let Some(broken) = &guarded.broken {
         return Err(Error::Config(format!("an invariant of ATTC: {broken}")));
     }
-    let runs = super::violations(&results) + super::violations(&side);
+    let runs = violations(&results) + violations(&side);
     let violations = runs + guarded.violations;
     let sides = sensitivity::Sensitivity::of(&side[0]);
     let outside = published::Published::of(&side[0]);

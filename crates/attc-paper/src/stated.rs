@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The numbers that ATTC's paper claims first, which the full and the short form both print.
 
-use super::measured::{Measured, Seeds};
-use super::{Basis, Row, WorkloadResults, closed, mean};
-use crate::num::basis_points;
+use steady_coherence::num::basis_points;
+
+use crate::closed;
+use crate::measured::{Measured, Seeds};
+use crate::runs::{WorkloadResults, mean};
+use crate::table::{Basis, Row};
 
 /// What software coherence costs; the generators are calibrated to it.
-pub(super) fn overhead(seeds: &Seeds) -> Row {
+pub(crate) fn overhead(seeds: &Seeds) -> Row {
     let what = "shootdown overhead, virtualized";
     gain_row(seeds, "Figure 1", what, 3_700, ("ideal", "kvmtlb")).basis(Basis::Calibrated)
 }
 
 /// A row for the mean gain of one label over another, with its closed form.
-pub(super) fn gain_row(
+pub(crate) fn gain_row(
     seeds: &Seeds,
     source: &'static str,
     what: &str,
@@ -24,7 +27,7 @@ pub(super) fn gain_row(
     Row::value(source, what, paper_bp, gain(seeds, label, base)).closed(closed.bp)
 }
 
-pub(super) fn over_kvmtlb(seeds: &Seeds) -> Row {
+pub(crate) fn over_kvmtlb(seeds: &Seeds) -> Row {
     gain_row(
         seeds,
         "Figure 8",
@@ -34,7 +37,7 @@ pub(super) fn over_kvmtlb(seeds: &Seeds) -> Row {
     )
 }
 
-pub(super) fn over_hatric(seeds: &Seeds) -> Row {
+pub(crate) fn over_hatric(seeds: &Seeds) -> Row {
     gain_row(
         seeds,
         "Figure 8",
@@ -46,7 +49,7 @@ pub(super) fn over_hatric(seeds: &Seeds) -> Row {
 
 /// What section 4 says of ATTC beside the ideal: two bounds on the gap, one on the cycles spared,
 /// which follows from Table 2 and section 3.3 whatever is simulated.
-pub(super) fn beside_ideal(seeds: &Seeds) -> [Row; 3] {
+pub(crate) fn beside_ideal(seeds: &Seeds) -> [Row; 3] {
     let below = |label: &str, what: &str| {
         let form = Measured::over(seeds, |all| closed::gain(all, "ideal", "attc"));
         Row::at_most("Section 4", what, 100, gain(seeds, label, "attc")).closed(form.bp)
@@ -66,7 +69,7 @@ pub(super) fn beside_ideal(seeds: &Seeds) -> [Row; 3] {
 }
 
 /// Share of kvmtlb's coherence cycles that ATTC does not spend, basis points.
-pub(super) fn removed(w: &WorkloadResults) -> i64 {
+pub(crate) fn removed(w: &WorkloadResults) -> i64 {
     let cycles = |label: &str| {
         let counts = &w.get(label).counts;
         counts.initiator_cycles + counts.victim_cycles
@@ -76,6 +79,6 @@ pub(super) fn removed(w: &WorkloadResults) -> i64 {
 }
 
 /// Mean gain of one label over another.
-pub(super) fn gain(seeds: &Seeds, label: &str, base: &str) -> Measured {
+pub(crate) fn gain(seeds: &Seeds, label: &str, base: &str) -> Measured {
     Measured::over(seeds, |all| mean(all, |w| w.gain(label, base)))
 }

@@ -3,9 +3,9 @@
 
 use std::fmt::Write as _;
 
-use super::rows::updates;
-use super::table::{percent, with_interval};
-use super::{Basis, Figure, Reproduction, Row, Verdict};
+use crate::reproduction::{Figure, Reproduction};
+use crate::rows::updates;
+use crate::table::{Basis, Row, Verdict, percent, with_interval};
 
 /// What the notes are, and what they are not.
 const NOTES: &str = "

@@ -6,12 +6,13 @@
 //! core, or ATTC's 500 cycles a page (section 3.3). Nothing else differs between schemes: no entry
 //! is lost to a flush, no walk saved by an ATLB, no core idle.
 
-use super::rows::signed;
-use super::{WorkloadResults, mean};
-use crate::config::{MachineConfig, Mode, TlbConfig};
-use crate::counts::Counts;
-use crate::num::basis_points;
-use crate::workload::find;
+use steady_coherence::config::{MachineConfig, Mode, TlbConfig};
+use steady_coherence::counts::Counts;
+use steady_coherence::num::basis_points;
+use steady_coherence::workload::find;
+
+use crate::rows::signed;
+use crate::runs::{WorkloadResults, mean};
 
 /// Cycles of one page's update under ATTC.
 const ATTC_PAGE: u64 = 500;
@@ -19,12 +20,12 @@ const ATTC_PAGE: u64 = 500;
 const SHOOT4U: (u64, u64) = (11_016, 3_500);
 
 /// Mean over workloads of the gain of one label over another, basis points.
-pub(super) fn gain(all: &[WorkloadResults], label: &str, base: &str) -> i64 {
+pub(crate) fn gain(all: &[WorkloadResults], label: &str, base: &str) -> i64 {
     mean(all, |w| gain_of(w, label, base))
 }
 
 /// The gain of one workload.
-pub(super) fn gain_of(w: &WorkloadResults, label: &str, base: &str) -> i64 {
+pub(crate) fn gain_of(w: &WorkloadResults, label: &str, base: &str) -> i64 {
     let work = work(w, base);
     let whole = |label: &str| u128::from(work + coherence(w, label));
     let ratio = whole(base) * 10_000 / whole(label).max(1);
@@ -65,20 +66,20 @@ fn coherence(w: &WorkloadResults, label: &str) -> u64 {
 }
 
 /// Updates of guests and of the host.
-pub(super) const fn by_agent(counts: &Counts) -> (u64, u64) {
+pub(crate) const fn by_agent(counts: &Counts) -> (u64, u64) {
     let guest = counts.guest_migrations + counts.program_updates;
     (guest, counts.host_migrations)
 }
 
 /// Cycles of one shootdown by software: the initiator and a victim on each other core (Table 2).
-pub(super) fn ipi_cycles(machine: &MachineConfig) -> u64 {
+pub(crate) fn ipi_cycles(machine: &MachineConfig) -> u64 {
     let (initiator, victim) = machine.ipi_costs();
     initiator + (u64::from(machine.core.count) - 1) * victim
 }
 
 /// Share of a run that guest updates take under software, basis points: what `ideal` took, and each
 /// update at its cost.
-pub(super) fn guest_time(w: &WorkloadResults) -> i64 {
+pub(crate) fn guest_time(w: &WorkloadResults) -> i64 {
     let (guest, host) = by_agent(&w.get("kvmtlb").counts);
     let each = ipi_cycles(&MachineConfig::default());
     let whole = w.get("ideal").counts.core_cycles + (guest + host) * each;
@@ -87,7 +88,7 @@ pub(super) fn guest_time(w: &WorkloadResults) -> i64 {
 
 /// Share of ATLB look-ups that miss when an entry is lost to nothing but an update, and each page
 /// updated is used again; basis points.
-pub(super) fn steady_misses(w: &WorkloadResults) -> i64 {
+pub(crate) fn steady_misses(w: &WorkloadResults) -> i64 {
     let counts = &w.get("attc").counts;
     signed(basis_points(counts.pages_revoked, counts.atlb_lookups))
 }
@@ -95,7 +96,7 @@ pub(super) fn steady_misses(w: &WorkloadResults) -> i64 {
 /// The same from an empty ATLB, if look-ups were drawn alike from the working set: after `n` of
 /// them a page of `pages` is still missing with probability (1 - 1/pages)^n. `warmup`: accesses
 /// before counting.
-pub(super) fn cold_misses(w: &WorkloadResults, warmup: u64) -> i64 {
+pub(crate) fn cold_misses(w: &WorkloadResults, warmup: u64) -> i64 {
     let counts = &w.get("attc@cold").counts;
     let workload = find(w.workload).expect("results are of Table 3's workloads");
     let pages = (u64::from(workload.footprint_mib) << 8)
@@ -127,9 +128,9 @@ fn survival(pages: u64, mut draws: u64) -> u64 {
 /// TLB slots that one of ATTC's messages names by chance, of those it looks at, basis points: page
 /// numbers drawn alike agree in the set-index bits of the ATLB that the TLB's own index leaves
 /// open.
-pub(super) fn false_per_slot() -> i64 {
+pub(crate) fn false_per_slot() -> i64 {
     let machine = MachineConfig::default();
-    let sets = u64::from(machine.schemes.number(&crate::scheme::atlb::KIB)) * 16;
+    let sets = u64::from(machine.schemes.number(&steady_coherence::scheme::atlb::KIB)) * 16;
     let named = |tlb: &TlbConfig| {
         let own = u64::from(tlb.entries / tlb.ways);
         u64::from(tlb.ways) * own * 1_000_000 / sets

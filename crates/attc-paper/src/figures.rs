@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The paper's figures as tables, by workload.
 
-use super::WorkloadResults;
-use super::attc::Figure;
-use super::measured::Seeds;
-use super::published::VICTIMA_MPKI;
-use super::rows::{STORAGE, guest_share, guest_time, hit_ratio, signed, slots, updates};
-use crate::config::MachineConfig;
-use crate::num::basis_points;
-use crate::scheme::atlb;
-use crate::scheme::attc::invtbl;
+use steady_coherence::config::MachineConfig;
+use steady_coherence::num::basis_points;
+use steady_coherence::scheme::atlb;
+use steady_coherence::scheme::attc::invtbl;
+
+use crate::measured::Seeds;
+use crate::published::VICTIMA_MPKI;
+use crate::reproduction::Figure;
+use crate::rows::{STORAGE, guest_share, guest_time, hit_ratio, signed, slots, updates};
+use crate::runs::WorkloadResults;
 
 /// Every figure; `side` has what one seed shows.
-pub(super) fn figures(seeds: &Seeds, side: &Seeds) -> Vec<Figure> {
+pub(crate) fn figures(seeds: &Seeds, side: &Seeds) -> Vec<Figure> {
     let mut all = gains(seeds);
     all.extend(counted(seeds));
     all.extend(hardware(seeds));
@@ -170,7 +171,7 @@ fn hardware(seeds: &Seeds) -> Vec<Figure> {
 }
 
 /// Table 1: what each scheme adds to the TLBs of a core, and to memory.
-pub(super) fn storage() -> Figure {
+pub(crate) fn storage() -> Figure {
     let machine = MachineConfig::default();
     let mmu = &machine.mmu;
     let entries = [&mmu.l1_4k, &mmu.l1_2m, &mmu.l2].map(|tlb| i64::from(tlb.entries));
@@ -178,7 +179,7 @@ pub(super) fn storage() -> Figure {
     let bytes = |bits: i64| entries * bits / 8;
     let kib = |parameter| i64::from(machine.schemes.number(parameter));
     let tables = kib(&atlb::KIB) + kib(&invtbl::KIB);
-    super::table(
+    Figure::without_intervals(
         "Table 1",
         "storage by arithmetic: in a core's TLBs (tags of 32, 16 and 0 bits), and in DRAM",
         &["per core, bytes", "per machine, KiB", "of 16 GiB"],
@@ -196,7 +197,7 @@ pub(super) fn storage() -> Figure {
 fn shootdowns(w: &WorkloadResults) -> Vec<i64> {
     let c = &w.get("kvmtlb").counts;
     let all = updates(w, "kvmtlb").max(1);
-    let cores = u64::from(crate::config::CoreConfig::default().count);
+    let cores = u64::from(steady_coherence::config::CoreConfig::default().count);
     let full = c.full_flushes / cores;
     // A migration exchanges two pages as a rule, and a program's update changes one: of two pages
     // are as many as there are pages more than updates.

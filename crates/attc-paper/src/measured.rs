@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A number over several seeds: its mean, and the interval that holds it.
 
-use super::WorkloadResults;
+use crate::runs::WorkloadResults;
 
 /// Results by seed, each of every workload.
-pub(super) type Seeds = [Vec<WorkloadResults>];
+pub(crate) type Seeds = [Vec<WorkloadResults>];
 
 /// A number with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -22,7 +22,7 @@ const T_975: [u128; 9] = [
 
 impl Measured {
     /// A number that the runs do not change.
-    pub(super) const fn exact(bp: i64) -> Self {
+    pub(crate) const fn exact(bp: i64) -> Self {
         Self {
             bp,
             interval_bp: Some(0),
@@ -30,13 +30,13 @@ impl Measured {
     }
 
     /// The number `of` each seed's results.
-    pub(super) fn over(seeds: &Seeds, of: impl Fn(&[WorkloadResults]) -> i64) -> Self {
+    pub(crate) fn over(seeds: &Seeds, of: impl Fn(&[WorkloadResults]) -> i64) -> Self {
         let values: Vec<i64> = seeds.iter().map(|all| of(all)).collect();
         Self::of(&values)
     }
 
     /// The mean of one value for each seed.
-    pub(super) fn of(values: &[i64]) -> Self {
+    pub(crate) fn of(values: &[i64]) -> Self {
         assert!(!values.is_empty(), "there is a seed");
         let count = i64::try_from(values.len()).unwrap_or(i64::MAX);
         let sum: i64 = values.iter().sum();
@@ -47,7 +47,7 @@ impl Measured {
     }
 
     /// Lowest and highest value of the interval.
-    pub(super) const fn range(self) -> Option<(i64, i64)> {
+    pub(crate) const fn range(self) -> Option<(i64, i64)> {
         match self.interval_bp {
             Some(half) => Some((self.bp - half, self.bp + half)),
             None => None,

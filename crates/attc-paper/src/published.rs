@@ -7,20 +7,23 @@
 //! often that they take Figure 2's 28 % of its time; and Figure 7's victims and pages of a
 //! shootdown, as far as the text has numbers. One seed, the base length.
 
-use super::attc::Figure;
-use super::sensitivity::share;
-use super::table::percent;
-use super::{Settings, Stream, WorkloadResults, closed, job, mean, table};
-use crate::compare::Job;
-use crate::config::{MachineConfig, Mode};
-use crate::num::{basis_points, low32};
-use crate::scheme::{ATTC, HATRIC, IDEAL, IPI, KVMTLB, POM_TLB};
-use crate::workload::{Mix, Workload};
+use steady_coherence::compare::Job;
+use steady_coherence::config::{MachineConfig, Mode};
+use steady_coherence::num::{basis_points, low32};
+use steady_coherence::scheme::{ATTC, HATRIC, IDEAL, IPI, KVMTLB, POM_TLB};
+use steady_coherence::workload::{Mix, Workload};
+
+use crate::closed;
+use crate::reproduction::Figure;
+use crate::rows::signed;
+use crate::runs::{Settings, Stream, WorkloadResults, job, mean};
+use crate::sensitivity::share;
+use crate::table::percent;
 
 /// Mean cycles of a walk, virtualized and native (Victima; read in a summary).
-pub(super) const VICTIMA_WALK: (u32, u32) = (275, 137);
+pub(crate) const VICTIMA_WALK: (u32, u32) = (275, 137);
 /// L2 TLB misses per 1000 instructions, same source.
-pub(super) const VICTIMA_MPKI: i64 = 39;
+pub(crate) const VICTIMA_MPKI: i64 = 39;
 /// Figure 2: dedup's time in guest shootdowns, per cent.
 const FIGURE_2: u64 = 28;
 /// Figure 7 (c): cores interrupted in ferret (4.1).
@@ -53,7 +56,7 @@ fn dram(walk_cycles: u32) -> MachineConfig {
 }
 
 /// Simulations over the stream that everything else uses.
-pub(super) fn jobs() -> Vec<Job> {
+pub(crate) fn jobs() -> Vec<Job> {
     let (virtualized, native) = VICTIMA_WALK;
     let guest = changed(|m| m.mmu.walk_cycles = virtualized);
     let bare = changed(|m| {
@@ -70,7 +73,7 @@ pub(super) fn jobs() -> Vec<Job> {
 
 /// Streams that differ from the one that everything else uses; `seen` has the workload's results
 /// of the first seed.
-pub(super) fn streams(
+pub(crate) fn streams(
     settings: &Settings,
     workload: Workload,
     seen: &WorkloadResults,
@@ -126,12 +129,12 @@ fn updates_for(settings: &Settings, workload: &Workload, seen: &WorkloadResults)
 }
 
 /// What the runs show.
-pub(super) struct Published<'a> {
+pub(crate) struct Published<'a> {
     all: &'a [WorkloadResults],
 }
 
 impl<'a> Published<'a> {
-    pub(super) const fn of(all: &'a [WorkloadResults]) -> Self {
+    pub(crate) const fn of(all: &'a [WorkloadResults]) -> Self {
         Self { all }
     }
 
@@ -156,7 +159,7 @@ impl<'a> Published<'a> {
 
     /// What walks cost here, and what a row becomes with the published cost.
     fn walks(&self, label: &str, cycles: u32, becomes: i64) -> String {
-        let sum = |of: fn(&crate::counts::Counts) -> u64| {
+        let sum = |of: fn(&steady_coherence::counts::Counts) -> u64| {
             let counts = self.all.iter().map(|w| &w.get(label).counts);
             counts.map(of).sum::<u64>()
         };
@@ -175,29 +178,29 @@ impl<'a> Published<'a> {
         self.walks("ipi@native", VICTIMA_WALK.1, becomes)
     }
 
-    pub(super) fn pom(&self) -> String {
+    pub(crate) fn pom(&self) -> String {
         self.virtualized(self.gain("pom-tlb", "kvmtlb", WALK))
     }
 
-    pub(super) fn freqmine(&self) -> String {
+    pub(crate) fn freqmine(&self) -> String {
         let freqmine = self.named("freqmine");
         let label = |scheme| format!("{scheme}@{WALK}");
         self.virtualized(freqmine.gain(&label("attc"), &label("kvmtlb")))
     }
 
-    pub(super) fn native(&self) -> String {
+    pub(crate) fn native(&self) -> String {
         self.bare(self.gain("attc", "ipi", NATIVE_WALK))
     }
 
-    pub(super) fn native_overhead(&self) -> String {
+    pub(crate) fn native_overhead(&self) -> String {
         self.bare(self.gain("ideal", "ipi", NATIVE_WALK))
     }
 
-    pub(super) fn native_apart(&self) -> String {
+    pub(crate) fn native_apart(&self) -> String {
         self.bare(self.gain("attc", "hatric", NATIVE_WALK))
     }
 
-    pub(super) fn dram(&self) -> String {
+    pub(crate) fn dram(&self) -> String {
         format!(
             "two workloads have guest updates here, and how many is not stated; with dedup's as \
              Figure 2 has them it is {}, and with the walks of Victima's authors besides {}",
@@ -207,7 +210,7 @@ impl<'a> Published<'a> {
     }
 
     /// The runs as tables, the paper's number first.
-    pub(super) fn figures(&self) -> Vec<Figure> {
+    pub(crate) fn figures(&self) -> Vec<Figure> {
         vec![self.walks_table(), self.dram_table(), self.shootdowns()]
     }
 
@@ -220,7 +223,7 @@ impl<'a> Published<'a> {
             [usual, self.gain(scheme, base, there)]
         };
         let line = |paper: i64, values: [i64; 2]| [&[paper][..], &values].concat();
-        table(
+        Figure::without_intervals(
             "Published",
             "walks of 275 cycles (native: 137), the means that Victima's authors give",
             &["paper", "simulated walks", "published walks"],
@@ -254,7 +257,7 @@ impl<'a> Published<'a> {
             self.dram_only(DEDUP, "dram"),
             self.dram_only(DEDUP_WALK, DRAM_WALK),
         ];
-        table(
+        Figure::without_intervals(
             "Published",
             "DRAM only, ATTC over kvmtlb, with dedup's guest updates as Figure 2 has them",
             &["paper", "as elsewhere", "Figure 2", "and published walks"],
@@ -266,9 +269,9 @@ impl<'a> Published<'a> {
     fn shootdowns(&self) -> Figure {
         let line = |w: &WorkloadResults| {
             let (usual, mixed) = (&w.get("kvmtlb").counts, &w.get("kvmtlb@figure-7").counts);
-            let of = |part: u64, c: &crate::counts::Counts| {
+            let of = |part: u64, c: &steady_coherence::counts::Counts| {
                 let (guest, host) = closed::by_agent(c);
-                super::rows::signed(part * 100 / (guest + host).max(1))
+                signed(part * 100 / (guest + host).max(1))
             };
             let flushes = mixed.full_flushes / u64::from(MachineConfig::default().core.count);
             let (guest, host) = closed::by_agent(mixed);
@@ -277,13 +280,13 @@ impl<'a> Published<'a> {
                 of(mixed.victims, mixed),
                 of(usual.pages_revoked, usual),
                 of(mixed.pages_revoked, mixed),
-                super::rows::signed(basis_points(flushes, guest + host)),
+                signed(basis_points(flushes, guest + host)),
                 w.gain("attc", "kvmtlb"),
                 w.gain("attc@figure-7", "kvmtlb@figure-7"),
             ];
             (w.workload, values)
         };
-        table(
+        Figure::without_intervals(
             "Published",
             "Figure 7: 4 victims in ferret; of program updates 66 % of one page, 17 % of 8 in one \
              batch, 17 % of all",

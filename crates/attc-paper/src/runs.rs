@@ -1,45 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The experiments of the ATTC paper, and some beyond it.
-//!
-//! One number is calibrated: the sweep rate of the generators, so that the mean overhead of
-//! software shootdowns in virtualized runs is Figure 1's 37 %. The other numbers of the main table
-//! are predicted with that rate, but for the inputs marked so. Beside them stands what they are
-//! with inputs that others have published, settled before the runs (`published`), and how far
-//! some of them move with inputs that the paper leaves open; those values were chosen afterwards
-//! and are no predictions (`sensitivity`).
+//! How the experiments run: settings, jobs that share a stream, all workloads under all seeds.
 
-mod attc;
-mod beyond;
-mod calibrate;
-mod closed;
-mod figures;
-mod headline;
-mod measured;
-mod protection;
-mod published;
-mod render;
-mod rows;
-mod sensitivity;
-mod stated;
-mod table;
-
-pub use attc::{Figure, Reproduction, reproduce};
-pub use beyond::{Beyond, beyond};
-pub use calibrate::{CALIBRATED_RATE, Calibration, calibrate};
-pub use headline::headline;
-pub use measured::Measured;
-pub use protection::{Protection, Tried, protection};
-pub use table::{Basis, Row, Verdict};
-
-use measured::Seeds;
-
-use crate::Error;
-use crate::compare::{Job, Outcome, compare};
-use crate::config::MachineConfig;
-use crate::scheme::Spec;
-use crate::sim::Options;
-use crate::workload::{Generator, GeneratorOptions, TABLE_3, Workload};
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+use steady_coherence::compare::{Job, Outcome, compare};
+use steady_coherence::config::MachineConfig;
+use steady_coherence::sim::Options;
+use steady_coherence::workload::{CALIBRATED_RATE, Generator, GeneratorOptions, TABLE_3, Workload};
+use steady_coherence::{Error, Spec};
+
+use crate::measured::Seeds;
+use crate::rows;
 
 /// Simulations that share one decoded stream at a time; more would cost memory and save little.
 const GROUP: usize = 8;
@@ -90,7 +61,7 @@ impl Settings {
     }
 
     /// The settings of one workload's runs: long enough for the shootdowns wanted.
-    fn of(&self, workload: &Workload) -> Self {
+    pub(crate) fn of(&self, workload: &Workload) -> Self {
         let mut own = self.clone();
         let each = u64::from(self.rate) * u64::from(workload.footprint_mib);
         if self.shootdowns > 0 && each > 0 {
@@ -106,7 +77,7 @@ impl Settings {
     }
 
     /// The settings of runs that show directions only: one seed, no more than the base length.
-    fn aside(&self) -> Self {
+    pub(crate) fn aside(&self) -> Self {
         Self {
             seeds: 1,
             shootdowns: 0,
@@ -116,7 +87,7 @@ impl Settings {
 }
 
 /// The name of a job: the scheme's, and the machine's or stream's variant.
-fn label(scheme: &'static Spec, variant: &str) -> String {
+pub(crate) fn label(scheme: &'static Spec, variant: &str) -> String {
     match variant {
         "" => scheme.name.to_owned(),
         variant => format!("{}@{variant}", scheme.name),
@@ -124,7 +95,7 @@ fn label(scheme: &'static Spec, variant: &str) -> String {
 }
 
 /// A job named by the scheme and a variant of the machine.
-fn job(scheme: &'static Spec, variant: &str, machine: &MachineConfig) -> Job {
+pub(crate) fn job(scheme: &'static Spec, variant: &str, machine: &MachineConfig) -> Job {
     Job {
         label: label(scheme, variant),
         scheme,
@@ -133,14 +104,14 @@ fn job(scheme: &'static Spec, variant: &str, machine: &MachineConfig) -> Job {
 }
 
 /// Jobs over one stream of accesses.
-struct Stream {
-    settings: Settings,
-    workload: Workload,
-    jobs: Vec<Job>,
+pub(crate) struct Stream {
+    pub(crate) settings: Settings,
+    pub(crate) workload: Workload,
+    pub(crate) jobs: Vec<Job>,
 }
 
 /// Runs jobs on one workload; one outcome for each, in order.
-fn run_jobs(
+pub(crate) fn run_jobs(
     settings: &Settings,
     workload: Workload,
     vms: u16,
@@ -196,11 +167,11 @@ impl WorkloadResults {
 }
 
 /// The streams of one workload under one seed's settings.
-type Streams<'a> = &'a (dyn Fn(&Settings, Workload) -> Vec<Stream> + Sync);
+pub(crate) type Streams<'a> = &'a (dyn Fn(&Settings, Workload) -> Vec<Stream> + Sync);
 
 /// Runs the streams of every workload of Table 3 under every seed, in parallel; `done` is told of
 /// each workload finished under a seed (how many, of how many).
-fn run_seeds(
+pub(crate) fn run_seeds(
     settings: &Settings,
     streams: Streams<'_>,
     done: &(dyn Fn(usize, usize) + Sync),
@@ -257,29 +228,8 @@ fn run_seeds(
     Ok(by_seed)
 }
 
-/// A table of numbers that one run or one seed shows, so without intervals.
-fn table(
-    name: &'static str,
-    what: &'static str,
-    columns: &[&str],
-    lines: Vec<(&'static str, Vec<i64>)>,
-) -> Figure {
-    let alone = |bp: i64| Measured {
-        bp,
-        interval_bp: None,
-    };
-    let line =
-        |(name, values): (&'static str, Vec<i64>)| (name, values.into_iter().map(alone).collect());
-    Figure {
-        name,
-        what,
-        columns: columns.iter().map(|&column| column.to_owned()).collect(),
-        lines: lines.into_iter().map(line).collect(),
-    }
-}
-
 /// Refuses results in which a workload has too few shootdowns under `label`.
-fn enough(settings: &Settings, seeds: &Seeds, label: &str) -> Result<(), Error> {
+pub(crate) fn enough(settings: &Settings, seeds: &Seeds, label: &str) -> Result<(), Error> {
     if u64::from(settings.shootdowns) < FEWEST {
         return Ok(());
     }
@@ -298,29 +248,30 @@ fn enough(settings: &Settings, seeds: &Seeds, label: &str) -> Result<(), Error> 
 }
 
 /// Violations that the oracle found in all runs.
-fn violations(seeds: &[Vec<WorkloadResults>]) -> u64 {
+pub(crate) fn violations(seeds: &[Vec<WorkloadResults>]) -> u64 {
     let outcomes = seeds.iter().flatten().flat_map(|w| &w.outcomes);
     outcomes.filter_map(|outcome| outcome.violations).sum()
 }
 
 /// Mean over workloads of a figure in basis points.
-fn mean(all: &[WorkloadResults], of: impl Fn(&WorkloadResults) -> i64) -> i64 {
+pub(crate) fn mean(all: &[WorkloadResults], of: impl Fn(&WorkloadResults) -> i64) -> i64 {
     let count = i64::try_from(all.len().max(1)).unwrap_or(i64::MAX);
     all.iter().map(of).sum::<i64>() / count
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Settings, enough, run_seeds};
-    use crate::config::MachineConfig;
-    use crate::scheme::KVMTLB;
+    use steady_coherence::scheme::KVMTLB;
+    use steady_coherence::workload::find;
 
-    fn results(settings: &Settings) -> Vec<Vec<super::WorkloadResults>> {
+    use super::*;
+
+    fn results(settings: &Settings) -> Vec<Vec<WorkloadResults>> {
         let streams = |settings: &Settings, workload| {
-            vec![super::Stream {
+            vec![Stream {
                 settings: settings.clone(),
                 workload,
-                jobs: vec![super::job(&KVMTLB, "", &MachineConfig::default())],
+                jobs: vec![job(&KVMTLB, "", &MachineConfig::default())],
             }]
         };
         run_seeds(settings, &streams, &|_, _| {}).expect("it runs")
@@ -347,7 +298,7 @@ mod tests {
 
     #[test]
     fn fewer_seeds_make_longer_runs_so_that_all_together_have_the_shootdowns() {
-        let workload = crate::workload::find("bodytrack").expect("it is in Table 3");
+        let workload = find("bodytrack").expect("it is in Table 3");
         let counted = |seeds| {
             let settings = Settings {
                 seeds,

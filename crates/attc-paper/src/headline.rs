@@ -6,12 +6,15 @@
 //! full form's for that seed, to the digit; the command takes shorter runs for it. Left out: the
 //! other schemes, machines and figures.
 
-use super::attc::{Figure, Reproduction};
-use super::measured::Seeds;
-use super::{Row, Settings, Stream, job, run_seeds, stated};
-use crate::Error;
-use crate::config::MachineConfig;
-use crate::scheme::{ATTC, HATRIC, IDEAL, IDEAL_ATLB, KVMTLB};
+use steady_coherence::Error;
+use steady_coherence::config::MachineConfig;
+use steady_coherence::scheme::{ATTC, HATRIC, IDEAL, IDEAL_ATLB, KVMTLB};
+
+use crate::measured::Seeds;
+use crate::reproduction::{Figure, Reproduction};
+use crate::runs::{Settings, Stream, job, run_seeds, violations};
+use crate::stated;
+use crate::table::Row;
 
 /// Runs the short form. `done` hears how many runs of how many have finished.
 ///
@@ -35,7 +38,7 @@ pub fn headline(
         settings: settings.clone(),
         rows: rows(&results),
         figures: vec![figure(&results)],
-        violations: super::violations(&results),
+        violations: violations(&results),
         results,
     })
 }

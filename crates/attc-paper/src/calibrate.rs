@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The one calibration: the shootdown rate that gives Figure 1's mean overhead, virtualized.
 
-use super::{Settings, Stream, job, run_seeds, stated};
-use crate::Error;
-use crate::config::MachineConfig;
-use crate::scheme::{IDEAL, KVMTLB};
+use steady_coherence::Error;
+use steady_coherence::config::MachineConfig;
+use steady_coherence::scheme::{IDEAL, KVMTLB};
 
-/// Pages swept per 10^11 instructions and MiB of footprint, found by [`calibrate`] at
-/// [`Settings::full`].
-pub const CALIBRATED_RATE: u32 = 631;
+use crate::runs::{Settings, Stream, job, run_seeds};
+use crate::stated;
 
 /// Figure 1, virtualized: mean overhead of shootdowns, basis points.
 const TARGET: i64 = 3_700;

@@ -7,12 +7,13 @@
 //! there. So nothing here is a prediction, and none of it shows that the paper's machine had that
 //! value. The main table keeps the defaults; what others have published stands in `published`.
 
-use super::attc::Figure;
-use super::{Settings, Stream, WorkloadResults, job, mean};
-use crate::compare::Job;
-use crate::config::{MachineConfig, Mode};
-use crate::scheme::{ATTC, HATRIC, IDEAL, IPI, KVMTLB, POM_TLB, Spec};
-use crate::workload::Workload;
+use steady_coherence::compare::Job;
+use steady_coherence::config::{MachineConfig, Mode};
+use steady_coherence::scheme::{ATTC, HATRIC, IDEAL, IPI, KVMTLB, POM_TLB, Spec};
+use steady_coherence::workload::Workload;
+
+use crate::reproduction::Figure;
+use crate::runs::{Settings, Stream, WorkloadResults, job, label, mean};
 
 /// Rates of shootdowns tried for a workload, per cent of the calibrated one; chosen, see above.
 const FREQMINE_RATE: u64 = 125;
@@ -56,7 +57,7 @@ fn defaults() -> Vec<Job> {
 }
 
 /// Simulations over the stream that everything else uses.
-pub(super) fn jobs() -> Vec<Job> {
+pub(crate) fn jobs() -> Vec<Job> {
     let mut jobs = defaults();
     for percent in SCATTERED {
         let mut machine = MachineConfig::default();
@@ -68,7 +69,7 @@ pub(super) fn jobs() -> Vec<Job> {
 }
 
 /// Streams that differ from the one that everything else uses.
-pub(super) fn streams(settings: &Settings, workload: Workload) -> Vec<Stream> {
+pub(crate) fn streams(settings: &Settings, workload: Workload) -> Vec<Stream> {
     let paper = MachineConfig::default();
     let (rates, schemes): (&[u64], _) = match workload.name {
         "freqmine" => (&[FREQMINE_RATE], [&KVMTLB, &ATTC]),
@@ -79,7 +80,7 @@ pub(super) fn streams(settings: &Settings, workload: Workload) -> Vec<Stream> {
         .iter()
         .map(|rate| Stream {
             settings: Settings {
-                rate: crate::num::low32(u64::from(settings.rate) * rate / 100),
+                rate: steady_coherence::num::low32(u64::from(settings.rate) * rate / 100),
                 ..settings.clone()
             },
             workload,
@@ -101,17 +102,17 @@ pub(super) fn streams(settings: &Settings, workload: Workload) -> Vec<Stream> {
 
 /// The guest share that `percent` program updates for each 100 page moves make, when the guest
 /// makes a quarter of the moves; rounded.
-pub(super) const fn share(percent: u32) -> u32 {
+pub(crate) const fn share(percent: u32) -> u32 {
     ((25 + percent) * 100 + (100 + percent) / 2) / (100 + percent)
 }
 
 /// What the runs show.
-pub(super) struct Sensitivity<'a> {
+pub(crate) struct Sensitivity<'a> {
     all: &'a [WorkloadResults],
 }
 
 impl<'a> Sensitivity<'a> {
-    pub(super) const fn of(all: &'a [WorkloadResults]) -> Self {
+    pub(crate) const fn of(all: &'a [WorkloadResults]) -> Self {
         Self { all }
     }
 
@@ -126,7 +127,7 @@ impl<'a> Sensitivity<'a> {
     }
 
     /// The runs as tables, the paper's number first.
-    pub(super) fn figures(&self) -> Vec<Figure> {
+    pub(crate) fn figures(&self) -> Vec<Figure> {
         let freqmine = |name: &str| self.one("freqmine", &ATTC, &KVMTLB, name);
         let wordcount = |name: &str| self.one("wordcount", &ATTC, &HATRIC, name);
         let rates = ["", "rate-70", "rate-50"].map(wordcount);
@@ -171,11 +172,11 @@ impl<'a> Sensitivity<'a> {
 }
 
 fn table(what: &'static str, columns: &[&str], lines: Vec<(&'static str, Vec<i64>)>) -> Figure {
-    super::table("Sensitivity", what, columns, lines)
+    Figure::without_intervals("Sensitivity", what, columns, lines)
 }
 
 fn gain_in(w: &WorkloadResults, scheme: &'static Spec, base: &'static Spec, name: &str) -> i64 {
-    let label = |scheme: &'static Spec| super::label(scheme, name);
+    let label = |scheme: &'static Spec| label(scheme, name);
     w.gain(&label(scheme), &label(base))
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Paper beside measured: one row for each number the paper states.
 
-use super::measured::Measured;
+use crate::measured::Measured;
 
 /// Where a measured number comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -59,7 +59,7 @@ pub struct Row {
 
 impl Row {
     /// A row for a value.
-    pub(super) fn value(
+    pub(crate) fn value(
         source: &'static str,
         what: &str,
         paper_bp: i64,
@@ -69,7 +69,7 @@ impl Row {
     }
 
     /// A row for an upper bound.
-    pub(super) fn at_most(
+    pub(crate) fn at_most(
         source: &'static str,
         what: &str,
         paper_bp: i64,
@@ -79,7 +79,7 @@ impl Row {
     }
 
     /// A row for a lower bound.
-    pub(super) fn at_least(
+    pub(crate) fn at_least(
         source: &'static str,
         what: &str,
         paper_bp: i64,
@@ -119,19 +119,19 @@ impl Row {
         }
     }
 
-    pub(super) const fn basis(mut self, basis: Basis) -> Self {
+    pub(crate) const fn basis(mut self, basis: Basis) -> Self {
         self.basis = basis;
         self
     }
 
     /// Adds what a closed form gives.
-    pub(super) const fn closed(mut self, bp: i64) -> Self {
+    pub(crate) const fn closed(mut self, bp: i64) -> Self {
         self.closed_bp = Some(bp);
         self
     }
 
     /// Adds what the number depends on, where it is off.
-    pub(super) fn unless_agrees(mut self, explanation: impl FnOnce() -> String) -> Self {
+    pub(crate) fn unless_agrees(mut self, explanation: impl FnOnce() -> String) -> Self {
         if self.verdict != Verdict::Agrees {
             self.explained_by = Some(explanation());
         }
@@ -141,7 +141,7 @@ impl Row {
 
 /// Basis points as a percentage with one decimal.
 #[must_use]
-pub(super) fn percent(bp: i64) -> String {
+pub(crate) fn percent(bp: i64) -> String {
     let tenths = (bp.abs() + 5) / 10;
     let sign = if bp < 0 && tenths > 0 { "-" } else { "" };
     format!("{sign}{}.{} %", tenths / 10, tenths % 10)
@@ -149,7 +149,7 @@ pub(super) fn percent(bp: i64) -> String {
 
 /// A number with its interval as text.
 #[must_use]
-pub(super) fn with_interval(number: Measured) -> String {
+pub(crate) fn with_interval(number: Measured) -> String {
     let half = number.interval_bp.map_or_else(String::new, |half| {
         let tenths = (half + 9) / 10;
         format!(" +-{}.{}", tenths / 10, tenths % 10)

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Every number that the paper's text states, beside ours.
 
-use super::measured::{Measured, Seeds};
-use super::published::Published;
-use super::table::percent;
-use super::{Basis, Row, WorkloadResults, closed, mean, stated};
-use crate::config::MachineConfig;
-use crate::counts::Counts;
-use crate::num::basis_points;
+use steady_coherence::config::MachineConfig;
+use steady_coherence::counts::Counts;
+use steady_coherence::num::basis_points;
+
+use crate::measured::{Measured, Seeds};
+use crate::published::Published;
+use crate::runs::{WorkloadResults, mean};
+use crate::table::{Basis, Row, percent};
+use crate::{closed, stated};
 
 /// Storage of a 32 MiB inverse table in 16 GiB (footnote 3), basis points, rounded up.
-pub(super) const STORAGE: i64 = (32 * 10_000_i64 + 16 * 1024 - 1) / (16 * 1024);
+pub(crate) const STORAGE: i64 = (32 * 10_000_i64 + 16 * 1024 - 1) / (16 * 1024);
 
 /// Every row; `side` has the runs that explain those that do not agree, `warmup` is in accesses.
-pub(super) fn rows(seeds: &Seeds, side: &Published<'_>, warmup: u64) -> Vec<Row> {
+pub(crate) fn rows(seeds: &Seeds, side: &Published<'_>, warmup: u64) -> Vec<Row> {
     let walks = || walks_saved(seeds);
     let mut rows = vec![
         stated::overhead(seeds),
@@ -129,7 +131,7 @@ fn wordcount(overhead: Measured) -> String {
 }
 
 /// Share of a run that guest updates took under software: each update as long as the mean.
-pub(super) fn guest_time(w: &WorkloadResults, label: &str) -> i64 {
+pub(crate) fn guest_time(w: &WorkloadResults, label: &str) -> i64 {
     let counts = &w.get(label).counts;
     let (guest, host) = closed::by_agent(counts);
     let spent = counts.initiator_cycles + counts.victim_cycles;
@@ -230,22 +232,22 @@ fn inputs(seeds: &Seeds) -> Vec<Row> {
     ]
 }
 
-pub(super) fn signed(value: u64) -> i64 {
+pub(crate) fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 /// Updates of a run.
-pub(super) fn updates(w: &WorkloadResults, label: &str) -> u64 {
+pub(crate) fn updates(w: &WorkloadResults, label: &str) -> u64 {
     let (guest, host) = closed::by_agent(&w.get(label).counts);
     guest + host
 }
 
-pub(super) fn guest_share(w: &WorkloadResults, label: &str) -> i64 {
+pub(crate) fn guest_share(w: &WorkloadResults, label: &str) -> i64 {
     let (guest, host) = closed::by_agent(&w.get(label).counts);
     signed(basis_points(guest, guest + host))
 }
 
-pub(super) fn hit_ratio(w: &WorkloadResults, label: &str) -> i64 {
+pub(crate) fn hit_ratio(w: &WorkloadResults, label: &str) -> i64 {
     let counts = &w.get(label).counts;
     signed(basis_points(counts.atlb_hits, counts.atlb_lookups))
 }
@@ -268,7 +270,7 @@ fn false_per_slot(all: &[WorkloadResults]) -> i64 {
 }
 
 /// Slots that a message looks at: a set of either TLB for small pages.
-pub(super) fn slots() -> u64 {
+pub(crate) fn slots() -> u64 {
     let mmu = MachineConfig::default().mmu;
     u64::from(mmu.l1_4k.ways + mmu.l2.ways)
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The run of section 5: does it attempt what Table 4 refuses, and would it notice if it worked?
 
+use steady_attc_paper::{Protection, Settings, protection};
 use steady_coherence::Fault;
-use steady_coherence::experiments::{Protection, Settings, protection};
 
 fn run(fault: Option<Fault>) -> Protection {
     protection(&Settings::full(), fault).expect("a valid run")

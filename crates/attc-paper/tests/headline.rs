@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The short form of the reproduction against the full one, at a length that a test can afford.
 
-use steady_coherence::experiments::{Measured, Reproduction, Settings, headline, reproduce};
+use steady_attc_paper::{Measured, Reproduction, Settings, headline, reproduce};
 
 fn settings(threads: usize) -> Settings {
     Settings {

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Beyond the paper: more cores, more VMs, large pages, a current part, other table sizes.
 
-use super::table::percent;
-use super::{Settings, WorkloadResults, job, run_jobs};
-use crate::Error;
-use crate::compare::Job;
-use crate::config::MachineConfig;
-use crate::num::basis_points;
-use crate::scheme::{ATTC, HATRIC, IDEAL_ATLB, IPI, KVMTLB, Registry, SHOOT4U, Spec};
-use crate::scheme::{atlb, attc::invtbl};
-use crate::workload::{Pattern, Workload, find};
+use steady_coherence::Error;
+use steady_coherence::compare::Job;
+use steady_coherence::config::MachineConfig;
+use steady_coherence::num::basis_points;
+use steady_coherence::scheme::attc::invtbl;
+use steady_coherence::scheme::{
+    ATTC, HATRIC, IDEAL_ATLB, IPI, KVMTLB, Registry, SHOOT4U, Spec, atlb,
+};
+use steady_coherence::workload::{Pattern, Workload, find};
+
+use crate::runs::{Settings, WorkloadResults, job, run_jobs};
+use crate::table::percent;
 
 /// One line: gains over kvmtlb in one setting.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
