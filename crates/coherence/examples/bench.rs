@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use steady_coherence::compare::{compare, jobs};
-use steady_coherence::workload::{Generator, GeneratorOptions, find};
+use steady_coherence::workload::{CALIBRATED_RATE, Generator, GeneratorOptions, find};
 use steady_coherence::{MachineConfig, Options, Spec, scheme};
 
 const ACCESSES: u64 = 6_000_000;
@@ -28,7 +28,7 @@ fn source(vms: u16, accesses: u64) -> Result<Generator> {
         find("fluidanimate")?,
         &GeneratorOptions {
             seed: 1,
-            sweep_rate: steady_coherence::experiments::CALIBRATED_RATE,
+            sweep_rate: CALIBRATED_RATE,
             vms,
             accesses,
             dram_percent: 95,

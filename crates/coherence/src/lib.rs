@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-#![forbid(unsafe_code)]
 //! Trace-driven, cycle-level simulator of TLB coherence on a multi-core machine.
 //!
 //! One machine, schemes behind one trait ([`scheme::Scheme`]), an oracle that checks every
-//! access ([`oracle`]), and the experiments of the ATTC paper ([`experiments`]). A run takes
-//! records from a [`record::Source`], a workload generator or a trace; [`compare()`] runs several
-//! schemes over one decoded stream. Model, parameters and limits: `docs/COHERENCE.md`.
+//! access ([`oracle`]). A run takes records from a [`record::Source`], a workload generator or a
+//! trace; [`compare()`] runs several schemes over one decoded stream. Model, parameters and limits:
+//! `docs/COHERENCE.md`. Left out: the ATTC paper's experiments, which `steady_attc_paper` runs.
+
+#![forbid(unsafe_code)]
 
 pub mod block;
 pub mod cache;
@@ -15,7 +16,6 @@ pub mod config;
 pub mod counts;
 pub mod dram;
 mod error;
-pub mod experiments;
 pub mod filler;
 pub mod front;
 pub mod layout;

@@ -14,7 +14,8 @@ pub(crate) const fn ix(value: u64) -> usize {
 /// The low 32 bits.
 #[expect(clippy::cast_possible_truncation, reason = "truncation is the purpose")]
 #[inline]
-pub(crate) const fn low32(value: u64) -> u32 {
+#[must_use]
+pub const fn low32(value: u64) -> u32 {
     value as u32
 }
 

@@ -5,8 +5,8 @@
 //! one pass and in memory bounded by the number of vCPUs, and gives a [`Diagnosis`]: first what is
 //! missing and cannot be concluded, then [`Finding`]s, worst first, then the tables behind them.
 //!
-//! Left out: how a diagnosis is shown (that is the report), and what a remedy would give (that is
-//! for a race in the lab).
+//! Left out: how a diagnosis is shown (`steady_diagnosis_view`), and what a remedy would give (that
+//! is for a race in the lab).
 
 #![forbid(unsafe_code)]
 
@@ -16,7 +16,6 @@ mod build;
 mod calls;
 mod cause;
 mod compare;
-mod csv;
 mod detail;
 mod diagnoser;
 mod exits;
@@ -28,8 +27,6 @@ mod missing;
 mod model;
 mod notes;
 mod pause;
-mod perfetto;
-mod picture;
 mod preempt;
 mod remedies;
 mod rivals;
@@ -37,19 +34,16 @@ mod spread;
 mod symbols;
 pub mod timer;
 
-pub use analysis::{Analysis, Effect, OfVcpu, Seen};
+pub use analysis::{Analysis, Effect, NO_CPU, OfVcpu, Seen};
 pub use boost::{Decided, Instead, Outcome, Tally};
 pub use calls::Receiver;
 pub use cause::{Cause, cause_of};
 pub use compare::{Change, Compared, Comparison, compare};
-pub use csv::tables;
 pub use detail::{Detail, device};
 pub use diagnoser::{DiagnoseError, Diagnoser, Slice};
 pub use machine::{Ground, Machine, State, Vcpu, VcpuId, vcpu_number};
 pub use model::*;
 pub use notes::{NOTES_SCHEMA, NOTES_VERSION, NotesError, VcpuNote, VmNote, VmNotes};
-pub use perfetto::Perfetto;
-pub use picture::{Picture, PictureRow, PictureTable};
 pub use remedies::{OfRemedy, Remedies};
 pub use rivals::{Rival, Stall};
 pub use spread::Spread;

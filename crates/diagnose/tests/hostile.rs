@@ -3,130 +3,28 @@
 
 use proptest::prelude::*;
 use steady_decode::TraceEvents;
-use steady_diagnose::{Analysis, DiagnoseError, Diagnoser, Outcome, Perfetto, Picture};
-use steady_events::{Event, ExitReason, Isa, Kind, RemedyEvent, RemedyStep, Task, TaskState};
+use steady_diagnose::{Analysis, DiagnoseError, Diagnoser, Outcome};
+use steady_events::Kind;
 
-fn remedy() -> impl Strategy<Value = Kind<'static>> {
-    (0..3_u64, 0..4_u32).prop_map(|(call, step)| {
-        Kind::Remedy(RemedyEvent {
-            remedy: "nap",
-            call: Some(call),
-            step: match step {
-                0 => RemedyStep::Begun { targets: None },
-                1 => RemedyStep::Done {
-                    left: Some(u32::MAX),
-                },
-                _ => RemedyStep::Other {
-                    event: "kvm_nap_wake",
-                },
-            },
-        })
-    })
-}
-
-/// What happens inside exits, and interrupts of the host.
-fn of_exits() -> impl Strategy<Value = Kind<'static>> {
-    prop_oneof![
-        (any::<bool>(), any::<bool>()).prop_map(|(begins, soft)| Kind::HostIrq { begins, soft }),
-        any::<u16>().prop_map(|port| Kind::Port { port }),
-        any::<u64>().prop_map(|address| Kind::Mmio { address }),
-        any::<u64>().prop_map(|address| Kind::PageFault { address }),
-        any::<u32>().prop_map(|reason| Kind::UserExit { reason }),
-    ]
-}
-
-fn kind() -> impl Strategy<Value = Kind<'static>> {
-    let tid = || prop_oneof![0..4_i32, 10..16_i32, any::<i32>()];
-    let task = move || {
-        tid().prop_map(|tid| Task {
-            tid,
-            comm: b"CPU 1/KVM",
-        })
-    };
-    let state = prop_oneof![
-        Just(TaskState::Runnable),
-        Just(TaskState::Blocked),
-        Just(TaskState::Uninterruptible),
-        Just(TaskState::Dead)
-    ];
-    let number = || {
-        prop_oneof![
-            Just(None),
-            (0..4_u32).prop_map(Some),
-            any::<u32>().prop_map(Some)
-        ]
-    };
-    let address = || prop_oneof![0..6_u64, any::<u64>()];
-    let code = prop_oneof![Just(40_u64), Just(12), Just(1), Just(52), any::<u64>()];
-    let vector = || prop_oneof![Just(0xfc_u8), Just(0xec), any::<u8>()];
-    prop_oneof![
-        number().prop_map(|vcpu| Kind::Entry { vcpu }),
-        (number(), code, address(), any::<bool>()).prop_map(|(vcpu, code, rip, svm)| Kind::Exit {
-            vcpu,
-            reason: ExitReason::new(if svm { Isa::Svm } else { Isa::Vmx }, code),
-            rip,
-            interrupt: 0,
-        }),
-        (task(), state, task()).prop_map(|(prev, state, next)| Kind::Switch { prev, state, next }),
-        (tid(), any::<u32>()).prop_map(|(tid, cpu)| Kind::Wakeup { tid, cpu }),
-        (tid(), 0..3_u32).prop_map(|(tid, to)| Kind::Migrate { tid, to }),
-        (0..4_u32, vector()).prop_map(|(apic, vector)| Kind::IpiAccepted { apic, vector }),
-        (address(), number()).prop_map(|(target, number)| Kind::BoostTry { target, number }),
-        any::<i64>().prop_map(|value| Kind::BoostReturn { value }),
-        (address(), address()).prop_map(|(vcpu, vm)| Kind::SpinBegin {
-            vcpu: Some(vcpu),
-            vm: Some(vm)
-        }),
-        Just(Kind::SpinEnd),
-        (address(), address(), number()).prop_map(|(vcpu, vm, number)| Kind::VcpuLoad {
-            vcpu,
-            vm: Some(vm),
-            number
-        }),
-        (address(), 0..9_u32).prop_map(|(work, target)| Kind::CallQueued {
-            target,
-            work,
-            flush: None
-        }),
-        address().prop_map(|work| Kind::CallDone { work }),
-        (0..5_u64).prop_map(|reason| Kind::TlbFlush { reason, pages: 1 }),
-        Just(Kind::ShootdownBegin),
-        Just(Kind::ShootdownEnd),
-        (any::<u32>(), any::<u64>()).prop_map(|(index, value)| Kind::MsrWrite { index, value }),
-        any::<u64>().prop_map(|value| Kind::TimerProgrammed { value }),
-        Just(Kind::TickInjected),
-        Just(Kind::TickTaken),
-        remedy(),
-        Just(Kind::Counted { name: "nap" }),
-        Just(Kind::HostTimer),
-        of_exits(),
-    ]
-}
+mod any_events;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
     fn no_order_of_events_panics_or_counts_twice(
-        events in prop::collection::vec((any::<u64>(), 0..3_u32, 8..14_i32, kind()), 0..300),
+        events in any_events::events(),
         with_returns in any::<bool>(),
     ) {
         let mut analysis = Analysis::default();
         analysis.boosts.with_returns = with_returns;
-        let mut drawing = Perfetto::new(Vec::new()).unwrap();
-        let mut picture = Picture::default();
         let (mut exits, mut spins) = (0, 0);
-        for &(time_ns, cpu, tid, kind) in &events {
-            exits += u64::from(matches!(kind, Kind::Exit { .. }));
-            spins += u64::from(matches!(kind, Kind::SpinBegin { .. }));
-            let event = Event { time_ns, cpu, tid, comm: b"x", kind };
-            let effect = analysis.event(&event);
-            drawing.event(&event, effect, &analysis).unwrap();
-            picture.event(&event, effect, &analysis);
+        for event in &events {
+            exits += u64::from(matches!(event.kind, Kind::Exit { .. }));
+            spins += u64::from(matches!(event.kind, Kind::SpinBegin { .. }));
+            analysis.event(event);
         }
         analysis.finish();
-        let picture = picture.finish();
-        prop_assert!(picture.rows.iter().all(|row| row.pieces.len() <= 2 * 2048));
         for waits in &analysis.rivals.waits {
             let by = waits.by.values().fold(0, |sum: u64, ns| sum.saturating_add(*ns));
             prop_assert_eq!(by, waits.total_ns);

@@ -11,9 +11,6 @@
 #![forbid(unsafe_code)]
 
 mod answer;
-pub mod diagnosis;
-mod diagnosis_charts;
-pub mod diagnosis_page;
 pub mod html;
 pub mod humane;
 mod pick;

@@ -8,13 +8,10 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use steady_decode::TraceEvents;
-use steady_diagnose::{
-    Analysis, Diagnoser, Diagnosis, Effect, Perfetto, Picture, PictureTable, Slice, Symbols,
-    VmNotes,
-};
+use steady_diagnose::{Analysis, Diagnoser, Diagnosis, Effect, Slice, Symbols, VmNotes};
+use steady_diagnosis_view::{Perfetto, Picture, PictureTable, csv, page, terminal};
 use steady_events::Event;
 use steady_measures::{WholeFile, write_atomic};
-use steady_report::{diagnosis, diagnosis_page};
 use steady_tracefile::Source;
 
 use crate::arguments::diagnose::Diagnose;
@@ -232,12 +229,12 @@ fn show(
     pictures: &[PictureTable],
 ) -> anyhow::Result<ExitCode> {
     if let Some(path) = &arguments.html {
-        write_atomic(path, diagnosis_page::page(diagnosis, pictures).as_bytes())?;
+        write_atomic(path, page::page(diagnosis, pictures).as_bytes())?;
     }
     if let Some(folder) = &arguments.csv {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-        for (name, text) in steady_diagnose::tables(diagnosis) {
+        for (name, text) in csv::tables(diagnosis) {
             write_atomic(&folder.join(name), text.as_bytes())?;
         }
     }
@@ -246,11 +243,11 @@ fn show(
         serde_json::to_writer_pretty(&mut out, diagnosis)?;
         writeln!(out)?;
     } else {
-        let options = diagnosis::Options {
+        let options = terminal::Options {
             colour: colour(),
             verbose: arguments.verbose,
         };
-        out.write_all(diagnosis::text(diagnosis, options).as_bytes())?;
+        out.write_all(terminal::text(diagnosis, options).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,9 +5,9 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+use steady_attc_paper::{self as experiments, Reproduction, Settings};
 use steady_coherence::MachineConfig;
 use steady_coherence::compare::digest;
-use steady_coherence::experiments::{self, Reproduction, Settings};
 use steady_race::Watcher;
 
 use crate::arguments::coherence::{Paper, Reproduce};
@@ -53,9 +53,9 @@ fn attc(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
     };
     done(0, 1);
     let found = if arguments.short {
-        experiments::headline(&settings, &done)?
+        steady_attc_paper::headline(&settings, &done)?
     } else {
-        experiments::reproduce(&settings, &done)?
+        steady_attc_paper::reproduce(&settings, &done)?
     };
     show.done("reproduce attc");
     let facts = Facts::new(form, &settings, &digest(&found.results));
@@ -94,7 +94,7 @@ fn page(found: &Reproduction, short: bool, facts: &Facts) -> String {
 
 /// Finds the calibrated rate again.
 fn calibrate(arguments: &Reproduce, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let found = experiments::calibrate(settings)?;
+    let found = steady_attc_paper::calibrate(settings)?;
     let facts = Facts::new("calibrate", settings, &digest(&found));
     let mut out = std::io::stdout();
     if arguments.json {
@@ -117,7 +117,7 @@ fn calibrate(arguments: &Reproduce, settings: &Settings) -> anyhow::Result<ExitC
 fn beyond(arguments: &Reproduce, settings: &Settings) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout();
     let mut written = Ok(());
-    let lines = experiments::beyond(settings, &mut |line| {
+    let lines = steady_attc_paper::beyond(settings, &mut |line| {
         if !arguments.json && written.is_ok() {
             written = writeln!(out, "{}", line.render());
         }
@@ -193,7 +193,7 @@ mod tests {
             seeds: 1,
             ..Settings::full()
         };
-        let found = experiments::headline(&settings, &|_, _| {}).expect("it runs");
+        let found = steady_attc_paper::headline(&settings, &|_, _| {}).expect("it runs");
         (settings, found)
     }
 

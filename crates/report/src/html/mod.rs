@@ -36,6 +36,20 @@ pub fn page(results: &[RunResult]) -> Result<String, Error> {
     Ok(page.render().expect("rendering to memory cannot fail"))
 }
 
+/// What every page begins with: its title and the style sheet that all share. It ends within the
+/// element `style`, so that a page can add rules of its own and closes it and the head.
+#[must_use]
+pub fn head(title: &str) -> String {
+    let head = Head { title };
+    head.render().expect("rendering to memory cannot fail")
+}
+
+#[derive(Template)]
+#[template(path = "head.html")]
+struct Head<'a> {
+    title: &'a str,
+}
+
 #[derive(Template)]
 #[template(path = "page.html")]
 struct Page<'a> {

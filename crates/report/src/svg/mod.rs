@@ -18,7 +18,7 @@ use std::fmt::Write;
 pub const COLOURS: usize = 7;
 
 /// Tenths of a pixel.
-pub(crate) type Tenths = i64;
+pub type Tenths = i64;
 
 /// Text in a form that can stand in HTML and SVG, between tags and in quoted attributes. Control
 /// characters, which XML forbids, become the replacement character.

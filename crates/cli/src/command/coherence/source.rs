@@ -7,10 +7,11 @@ use std::path::Path;
 
 use steady_coherence::captured::Captured;
 use steady_coherence::config::{MachineConfig, preset_names};
-use steady_coherence::experiments::CALIBRATED_RATE;
 use steady_coherence::filler::Filler;
 use steady_coherence::record::{Record, Resident, Source};
-use steady_coherence::workload::{Generator, GeneratorOptions, TABLE_3, Workload, find};
+use steady_coherence::workload::{
+    CALIBRATED_RATE, Generator, GeneratorOptions, TABLE_3, Workload, find,
+};
 use steady_coherence::{Error, Options, Registry};
 use steady_lab::Watcher;
 use steady_memtrace::{Origin, Reader};

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The reproduction as text: the numbers, paper beside measured, then every figure.
+
+use std::fmt::Write as _;
+
+use crate::reproduction::{Figure, Reproduction};
+use crate::rows::updates;
+use crate::table::{Basis, Row, Verdict, percent, with_interval};
+
+/// What the notes are, and what they are not.
+const NOTES: &str = "
+Notes say what a number depends on, and what it is with an input that somebody else has
+published; those were written down before the runs (the tables `Published`). The values in the
+tables `Sensitivity` were chosen knowing the results: they predict nothing.
+";
+
+/// What the numbers are.
+const HEAD: &str = "\
++- is half the 95 % interval of the mean over seeds. `closed form` is what event counts and
+Table 2 give by arithmetic; what simulation adds is the difference. `agrees`: the whole
+interval is within 15 % of the paper's value, or its bound; `open`: a part of it, or there is
+one seed.
+
+";
+
+impl Reproduction {
+    /// The tables as text.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let s = &self.settings;
+        let mut text = format!(
+            "ATTC: paper beside measured. Seeds {} to {}, runs of {} accesses and more ({} before \
+             counting), rate {}.\n{HEAD}",
+            s.seed,
+            s.seed + u64::from(s.seeds.max(1)) - 1,
+            s.accesses,
+            s.warmup,
+            s.rate
+        );
+        if let Some((workload, fewest)) = self.fewest_shootdowns() {
+            let _ = writeln!(
+                text,
+                "Fewest shootdowns of a workload in all seeds, under kvmtlb: {fewest}, of \
+                 {workload}.\n"
+            );
+        }
+        let title = ("source", "number", "paper", "measured", "closed form");
+        let _ = writeln!(
+            text,
+            "{:<12} {:<72} {:>9} {:>16} {:>12}  basis",
+            title.0, title.1, title.2, title.3, title.4
+        );
+        for row in &self.rows {
+            render_row(&mut text, row);
+        }
+        if self.rows.iter().any(|row| row.explained_by.is_some()) {
+            text.push_str(NOTES);
+        }
+        for figure in &self.figures {
+            render_figure(&mut text, figure);
+        }
+        text
+    }
+}
+
+impl Reproduction {
+    /// The workload with the fewest shootdowns under kvmtlb in all seeds, and how many.
+    fn fewest_shootdowns(&self) -> Option<(&'static str, u64)> {
+        let seeds = self.settings.seeds.max(1) as usize;
+        let seeds = &self.results[..seeds.min(self.results.len())];
+        let counted = |at: usize| {
+            let each = seeds.iter().map(|all| updates(&all[at], "kvmtlb"));
+            (seeds[0][at].workload, each.sum::<u64>())
+        };
+        let workloads = 0..seeds.first()?.len();
+        workloads.map(counted).min_by_key(|&(_, counted)| counted)
+    }
+}
+
+fn render_row(text: &mut String, row: &Row) {
+    let basis = match row.basis {
+        Basis::Calibrated => "calibrated",
+        Basis::Input => "input",
+        Basis::Predicted => "predicted",
+    };
+    let verdict = match row.verdict {
+        Verdict::Agrees => "agrees",
+        Verdict::Off => "off",
+        Verdict::Open => "open",
+    };
+    let (paper, measured) = (percent(row.paper_bp), with_interval(row.measured));
+    let closed = row.closed_bp.map_or_else(String::new, percent);
+    let _ = writeln!(
+        text,
+        "{:<12} {:<72} {paper:>9} {measured:>16} {closed:>12}  {basis:<10} {verdict}",
+        row.source, row.what
+    );
+    if let Some(note) = &row.explained_by {
+        let _ = writeln!(text, "{:<12}   note: {note}", "");
+    }
+}
+
+fn render_figure(text: &mut String, figure: &Figure) {
+    let _ = writeln!(text, "\n{}: {}", figure.name, figure.what);
+    let _ = write!(text, "{:<17}", "workload");
+    for column in &figure.columns {
+        let _ = write!(text, "{column:>23}");
+    }
+    text.push('\n');
+    for (workload, values) in &figure.lines {
+        let _ = write!(text, "{workload:<17}");
+        for (column, value) in figure.columns.iter().zip(values) {
+            let shown = if column.starts_with("per") {
+                value.bp.to_string()
+            } else {
+                with_interval(*value)
+            };
+            let _ = write!(text, "{shown:>23}");
+        }
+        text.push('\n');
+    }
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The runs of the ATTC paper's evaluation, and what they come to.
+
+use steady_coherence::Error;
+use steady_coherence::compare::Job;
+use steady_coherence::config::{MachineConfig, Mode};
+use steady_coherence::scheme::atlb::WARM;
+use steady_coherence::scheme::{
+    ATTC, HATRIC, IDEAL, IDEAL_ATLB, IPI, KVMTLB, POM_TLB, SHOOT4U, UNITD,
+};
+use steady_coherence::workload::Workload;
+
+use crate::measured::{Measured, Seeds};
+use crate::runs::{Settings, Stream, WorkloadResults, enough, job, run_seeds, violations};
+use crate::table::Row;
+use crate::{figures, protection, published, rows, sensitivity};
+
+/// One figure: a line for each workload.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Figure {
+    /// "Figure 8" and so on.
+    pub name: &'static str,
+    /// What is shown, with its unit.
+    pub what: &'static str,
+    /// Column titles after the workload's.
+    pub columns: Vec<String>,
+    /// Workload and values (basis points unless the title says otherwise).
+    pub lines: Vec<(&'static str, Vec<Measured>)>,
+}
+
+impl Figure {
+    /// A table of numbers that one run or one seed shows, so without intervals.
+    pub(crate) fn without_intervals(
+        name: &'static str,
+        what: &'static str,
+        columns: &[&str],
+        lines: Vec<(&'static str, Vec<i64>)>,
+    ) -> Self {
+        let alone = |bp: i64| Measured {
+            bp,
+            interval_bp: None,
+        };
+        let line = |(name, values): (_, Vec<i64>)| (name, values.into_iter().map(alone).collect());
+        Self {
+            name,
+            what,
+            columns: columns.iter().map(|&column| column.to_owned()).collect(),
+            lines: lines.into_iter().map(line).collect(),
+        }
+    }
+
+    /// A figure whose lines `of` gives for each workload of each seed.
+    pub(crate) fn of(
+        seeds: &Seeds,
+        name: &'static str,
+        what: &'static str,
+        columns: &[&str],
+        of: impl Fn(&WorkloadResults) -> Vec<i64>,
+    ) -> Self {
+        let line = |at: usize| {
+            let each: Vec<Vec<i64>> = seeds.iter().map(|all| of(&all[at])).collect();
+            let column = |column: usize| {
+                let values: Vec<i64> = each.iter().map(|values| values[column]).collect();
+                Measured::of(&values)
+            };
+            (
+                seeds[0][at].workload,
+                (0..columns.len()).map(column).collect(),
+            )
+        };
+        Self {
+            name,
+            what,
+            columns: columns.iter().map(|&column| column.to_owned()).collect(),
+            lines: (0..seeds[0].len()).map(line).collect(),
+        }
+    }
+
+    /// A figure of gains: a label and what it is compared with in each column.
+    pub(crate) fn gains(
+        seeds: &Seeds,
+        name: &'static str,
+        what: &'static str,
+        pairs: &[(&str, &str)],
+    ) -> Self {
+        let columns: Vec<&str> = pairs.iter().map(|(label, _)| *label).collect();
+        Self::of(seeds, name, what, &columns, |w| {
+            pairs
+                .iter()
+                .map(|(label, base)| w.gain(label, base))
+                .collect()
+        })
+    }
+}
+
+/// The whole reproduction.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Reproduction {
+    /// Settings of the runs.
+    pub settings: Settings,
+    /// Stated numbers, paper beside measured.
+    pub rows: Vec<Row>,
+    /// The figures.
+    pub figures: Vec<Figure>,
+    /// Violations the oracle found, when it was on.
+    pub violations: u64,
+    /// Every outcome, by seed.
+    pub results: Vec<Vec<WorkloadResults>>,
+}
+
+const LATENCIES: [(&str, u32); 3] = [("1000", 1_000), ("2000", 2_000), ("5000", 5_000)];
+
+fn variant(change: impl FnOnce(&mut MachineConfig)) -> MachineConfig {
+    let mut machine = MachineConfig::default();
+    change(&mut machine);
+    machine
+}
+
+/// Simulations that every seed has.
+fn main_jobs() -> Vec<Job> {
+    let paper = MachineConfig::default();
+    [&KVMTLB, &POM_TLB, &HATRIC, &ATTC, &IDEAL, &IDEAL_ATLB]
+        .map(|scheme| job(scheme, "", &paper))
+        .to_vec()
+}
+
+/// Simulations that every seed has at the base length: their numbers hang less on shootdowns, or a
+/// shootdown costs a third (native).
+fn short_jobs() -> Vec<Job> {
+    let host = variant(|m| m.hybrid.guest_percent = 0);
+    let dram = variant(|m| m.hybrid.enabled = false);
+    let cold = variant(|m| m.schemes.set(&WARM, false));
+    let mut jobs = [&HATRIC, &ATTC]
+        .map(|scheme| job(scheme, "guest-0", &host))
+        .to_vec();
+    jobs.extend([&KVMTLB, &ATTC].map(|scheme| job(scheme, "dram", &dram)));
+    jobs.push(job(&ATTC, "cold", &cold));
+    let native = variant(|m| m.mode = Mode::Native);
+    let schemes = [&IPI, &POM_TLB, &HATRIC, &ATTC, &IDEAL];
+    jobs.extend(schemes.map(|scheme| job(scheme, "native", &native)));
+    jobs
+}
+
+/// Simulations whose numbers are seen from one seed.
+fn side_jobs() -> Vec<Job> {
+    let mut jobs = Vec::new();
+    for (name, cycles) in LATENCIES {
+        let machine = variant(|m| {
+            m.schemes
+                .set(&steady_coherence::scheme::attc::HOST_UPDATE, cycles);
+            m.schemes
+                .set(&steady_coherence::scheme::attc::GUEST_UPDATE, cycles);
+        });
+        jobs.push(job(&ATTC, name, &machine));
+    }
+    jobs.push(job(&SHOOT4U, "", &MachineConfig::default()));
+    let native = variant(|m| m.mode = Mode::Native);
+    jobs.push(job(&UNITD, "native", &native));
+    let half = variant(|m| m.hybrid.guest_percent = 50);
+    jobs.extend([&HATRIC, &ATTC].map(|scheme| job(scheme, "guest-50", &half)));
+    jobs.extend(sensitivity::jobs());
+    jobs.extend(published::jobs());
+    jobs
+}
+
+/// Runs everything. `done` hears how many runs of how many have finished.
+///
+/// # Errors
+/// As the simulations.
+pub fn reproduce(
+    settings: &Settings,
+    done: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Reproduction, Error> {
+    let main = |settings: &Settings, workload| {
+        let stream = |settings, jobs| Stream {
+            settings,
+            workload,
+            jobs,
+        };
+        vec![
+            stream(settings.of(&workload), main_jobs()),
+            stream(settings.clone(), short_jobs()),
+        ]
+    };
+    let results = run_seeds(settings, &main, done)?;
+    enough(settings, &results, "kvmtlb")?;
+    // One seed, and the base length: they show directions, and are no predictions.
+    let aside = settings.aside();
+    let side = |settings: &Settings, workload: Workload| {
+        let seen = results[0].iter().find(|w| w.workload == workload.name);
+        let seen = seen.expect("the first seed has every workload");
+        let mut streams = vec![Stream {
+            settings: settings.clone(),
+            workload,
+            jobs: side_jobs(),
+        }];
+        streams.extend(sensitivity::streams(settings, workload));
+        streams.extend(published::streams(settings, workload, seen));
+        streams
+    };
+    let side = run_seeds(&aside, &side, done)?;
+    let guarded = protection::protection(settings, None)?;
+    if let Some(broken) = &guarded.broken {
+        return Err(Error::Config(format!("an invariant of ATTC: {broken}")));
+    }
+    let runs = violations(&results) + violations(&side);
+    let violations = runs + guarded.violations;
+    let sides = sensitivity::Sensitivity::of(&side[0]);
+    let outside = published::Published::of(&side[0]);
+    let mut figures = figures::figures(&results, &side);
+    figures.extend(protection::figures(&guarded));
+    figures.extend(outside.figures());
+    figures.extend(sides.figures());
+    Ok(Reproduction {
+        settings: settings.clone(),
+        rows: rows::rows(&results, &outside, settings.warmup),
+        figures,
+        violations,
+        results: results.into_iter().chain(side).collect(),
+    })
+}

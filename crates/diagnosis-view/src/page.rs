@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A diagnosis as one page of HTML that needs nothing beside it: what hurts most, when what was
+//! where, the findings with their charts beside them, then the other charts and the tables of each
+//! VM. The time line is drawn by the page's own
+//! script, so that it can be zoomed; it is given pieces of time, not events, and stays small.
+
+use askama::Template;
+use steady_diagnose::{Diagnosis, Finding, Instance, Severity, TraceDiagnosis, VmTable};
+use steady_report::{html, humane};
+
+use crate::charts::{charts, curve, title_of};
+use crate::picture::PictureTable;
+use crate::terminal::{
+    answer_lines, boost_words, calls_words, compared_lines, evidence_words, judged_lines, known,
+    losses, pcpus, percent, preempt_words, remedies_words, share_words, time, timers_words, words,
+};
+
+#[derive(Template)]
+#[template(path = "diagnosis.html")]
+struct Page<'a> {
+    head: String,
+    title: String,
+    many: bool,
+    answer: Vec<String>,
+    compared: Vec<String>,
+    traces: Vec<Trace<'a>>,
+    findings: Vec<Item>,
+}
+
+struct Item {
+    number: usize,
+    symptom: String,
+    why: String,
+    who: String,
+    checks: Vec<String>,
+    worst: Option<String>,
+    /// Trace, begin and length of where it was worst, for the time line.
+    show: Option<(usize, u64, u64)>,
+    sharper: String,
+    severity: &'static str,
+    place: String,
+    lost: Option<String>,
+    confidence: String,
+    evidence: Vec<String>,
+    steps: Vec<String>,
+    /// The chart that shows it, with its title.
+    chart: Option<(&'static str, String)>,
+}
+
+struct Trace<'a> {
+    at: usize,
+    when: Option<When>,
+    judged: Vec<String>,
+    trace: &'a TraceDiagnosis,
+    facts: Vec<(&'static str, String)>,
+    losses: Vec<String>,
+    remedies: Vec<String>,
+    by_adjacency: bool,
+    vms: Vec<Vm<'a>>,
+    shootdowns: Option<String>,
+}
+
+/// A time line: its data for the script.
+struct When {
+    json: String,
+    left_out: u64,
+}
+
+struct Vm<'a> {
+    id: String,
+    vm: &'a VmTable,
+    charts: Vec<(&'static str, String)>,
+    exits: Vec<[String; 9]>,
+    places: Vec<[String; 5]>,
+    vcpus: Vec<[String; 7]>,
+    words: Vec<String>,
+}
+
+/// The page, with a time line for each trace that has one.
+#[must_use]
+pub fn page(diagnosis: &Diagnosis, pictures: &[PictureTable]) -> String {
+    let many = diagnosis.traces.len() > 1;
+    let findings = diagnosis.findings.iter().enumerate();
+    let mut findings: Vec<Item> = findings
+        .map(|(at, finding)| item(at + 1, finding, diagnosis))
+        .collect();
+    let traces = diagnosis.traces.iter().enumerate();
+    let mut traces: Vec<Trace<'_>> = traces
+        .map(|(at, trace)| Trace {
+            when: pictures.get(at).map(|picture| when(diagnosis, at, picture)),
+            ..of_trace(at, trace)
+        })
+        .collect();
+    for (item, finding) in findings.iter_mut().zip(&diagnosis.findings) {
+        item.chart = taken(finding, &mut traces);
+    }
+    let title = match diagnosis.traces.as_slice() {
+        [only] => format!("Diagnosis of {}", only.name),
+        traces => format!("Diagnosis of {} traces", traces.len()),
+    };
+    let page = Page {
+        head: html::head(&title),
+        title,
+        many,
+        answer: answer_lines(diagnosis),
+        compared: compared_lines(diagnosis),
+        findings,
+        traces,
+    };
+    page.render().expect("rendering to memory cannot fail")
+}
+
+/// Takes the chart of a finding from those of its VM: each stands once, beside the worst finding
+/// that it shows.
+fn taken(finding: &Finding, traces: &mut [Trace<'_>]) -> Option<(&'static str, String)> {
+    let title = title_of(finding.id)?;
+    let trace = traces.get_mut(finding.trace)?;
+    let mut vms = trace.vms.iter_mut();
+    let vm = vms.find(|of| Some(&of.vm.name) == finding.vm.as_ref())?;
+    let at = vm.charts.iter().position(|(known, _)| *known == title)?;
+    Some(vm.charts.remove(at))
+}
+
+fn item(number: usize, finding: &Finding, all: &Diagnosis) -> Item {
+    let trace = all
+        .traces
+        .get(finding.trace)
+        .filter(|_| all.traces.len() > 1);
+    let vm = finding
+        .vm
+        .clone()
+        .unwrap_or_else(|| "whole trace".to_owned());
+    let who: Vec<String> = finding.culprits.iter().map(words::culprit).collect();
+    let with = finding
+        .sharper_with
+        .iter()
+        .map(|&with| words::sharpener(with));
+    Item {
+        number,
+        symptom: words::symptom(finding),
+        why: words::cause(finding),
+        who: who.join(", "),
+        checks: finding.checks.iter().map(words::check).collect(),
+        worst: finding.worst.as_ref().map(words::worst),
+        show: finding
+            .worst
+            .as_ref()
+            .map(|worst| (finding.trace, worst.begin_ns, worst.length_ns)),
+        sharper: with.collect::<Vec<_>>().join(", "),
+        severity: match finding.severity {
+            Severity::Severe => "severe",
+            Severity::Major => "major",
+            Severity::Minor => "minor",
+            Severity::Note => "note",
+        },
+        place: trace.map_or(vm.clone(), |trace| format!("{}, {vm}", trace.name)),
+        lost: (finding.lost_ns > 0).then(|| share_words(finding, all)),
+        confidence: format!("{:?}", finding.confidence).to_lowercase(),
+        evidence: finding.evidence.iter().map(evidence_words).collect(),
+        steps: finding.next.iter().map(words::step).collect(),
+        chart: None,
+    }
+}
+
+/// What the script draws. Nothing in it can end the element that it stands in.
+fn when(diagnosis: &Diagnosis, at: usize, picture: &PictureTable) -> When {
+    let trace = &diagnosis.traces[at];
+    let begin = picture.begin_ns.saturating_sub(trace.zero_ns);
+    let place = |worst: &Instance| {
+        serde_json::json!({
+            "tid": worst.tid,
+            "begin": worst.begin_ns.saturating_sub(begin),
+            "length": worst.length_ns,
+        })
+    };
+    let rows = picture.rows.iter().filter_map(|row| {
+        let label = match (row.pcpu, row.tid) {
+            (Some(pcpu), _) => format!("pCPU {pcpu}"),
+            (None, tid) => label(trace, tid?)?,
+        };
+        Some(serde_json::json!({ "label": label, "tid": row.tid, "pieces": row.pieces }))
+    });
+    let mut rows: Vec<_> = rows.collect();
+    // vCPUs of one VM stand together; pCPUs come in the order of their numbers as they are.
+    rows.sort_by_key(|row| {
+        let vcpu = row["tid"].is_number();
+        vcpu.then(|| row["label"].as_str().map(str::to_owned))
+    });
+    let waits = trace.vms.iter().filter_map(|vm| vm.waits.as_ref());
+    let stalls: Vec<_> = waits.flat_map(|waits| &waits.longest).map(place).collect();
+    let findings = diagnosis.findings.iter().enumerate();
+    let findings = findings.filter(|(_, finding)| finding.trace == at);
+    let findings: Vec<_> = findings
+        .filter_map(|(number, finding)| {
+            let mut found = place(finding.worst.as_ref()?);
+            found["number"] = (number + 1).into();
+            Some(found)
+        })
+        .collect();
+    let data = serde_json::json!({
+        "begin": begin,
+        "length": picture.length_ns.max(1),
+        "piece": picture.piece_ns,
+        "rows": rows,
+        "stalls": stalls,
+        "findings": findings,
+    });
+    When {
+        json: data.to_string().replace('<', "\\u003c"),
+        left_out: picture.left_out,
+    }
+}
+
+/// A vCPU's name, of a VM that is shown.
+fn label(trace: &TraceDiagnosis, tid: i32) -> Option<String> {
+    trace.vms.iter().find_map(|vm| {
+        let vcpu = vm.vcpus.iter().find(|vcpu| vcpu.tid == tid)?;
+        Some(format!("{} vCPU {}", vm.name, vcpu.number))
+    })
+}
+
+fn of_trace(at: usize, trace: &TraceDiagnosis) -> Trace<'_> {
+    let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "not recorded".to_owned());
+    Trace {
+        at,
+        when: None,
+        judged: judged_lines(trace),
+        trace,
+        facts: vec![
+            ("Format", trace.format.clone()),
+            ("Kernel", known(&trace.release)),
+            ("Clock", known(&trace.clock)),
+            ("pCPUs", pcpus(trace)),
+            ("Events", humane::grouped(trace.events)),
+            ("Time", time(trace.span_ns)),
+        ],
+        losses: losses(trace),
+        remedies: remedies_words(trace),
+        by_adjacency: trace.vms_by == "adjacency" && !trace.vms.is_empty(),
+        vms: trace
+            .vms
+            .iter()
+            .map(|vm| of_vm(format!("t{at}-{}", vm.name), vm))
+            .collect(),
+        shootdowns: trace.shootdowns.as_ref().and_then(|table| {
+            curve(
+                &format!("t{at}-shootdowns"),
+                "Shootdown latency",
+                &[("all targets have flushed", &table.latency_ns)],
+            )
+        }),
+    }
+}
+
+fn of_vm(id: String, vm: &VmTable) -> Vm<'_> {
+    Vm {
+        charts: charts(&id, vm),
+        exits: vm
+            .exits
+            .iter()
+            .map(|row| {
+                let spread = &row.time_ns;
+                [
+                    row.name.clone(),
+                    humane::grouped(spread.count),
+                    percent(row.count_permille),
+                    time(spread.total),
+                    percent(row.time_permille),
+                    time(spread.min),
+                    time(spread.mean),
+                    time(spread.p99),
+                    time(spread.max),
+                ]
+            })
+            .collect(),
+        places: vm
+            .pauses
+            .iter()
+            .flat_map(|pauses| &pauses.by_place)
+            .map(|row| {
+                [
+                    row.function.clone().unwrap_or_else(|| row.rip.clone()),
+                    row.cause.words().to_owned(),
+                    humane::grouped(row.exits),
+                    known(row.spun_ns, time),
+                    humane::grouped(row.longest_run),
+                ]
+            })
+            .collect(),
+        vcpus: vm
+            .vcpus
+            .iter()
+            .map(|vcpu| {
+                [
+                    format!("{} ({} {})", vcpu.number, vcpu.comm, vcpu.tid),
+                    humane::grouped(vcpu.exits),
+                    humane::grouped(vcpu.pause_exits),
+                    known(vcpu.steal_ns, time),
+                    known(vcpu.wakeup_wait_ns, time),
+                    known(vcpu.descheduled, humane::grouped),
+                    known(vcpu.unmarked, humane::grouped),
+                ]
+            })
+            .collect(),
+        words: vm
+            .boosts
+            .iter()
+            .flat_map(boost_words)
+            .chain(
+                [preempt_words(vm), calls_words(vm), timers_words(vm)]
+                    .into_iter()
+                    .flatten(),
+            )
+            .map(|line| capital(&line))
+            .collect(),
+        vm,
+        id,
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(letters).collect()
+}

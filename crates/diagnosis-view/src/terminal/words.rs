@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Findings in words: what can be seen, why, what was checked, what to do.
+
+use steady_diagnose::{
+    Answer, Assumption, CauseId, Check, CheckId, Culprit, Finding, FindingId, Instance, Quantity,
+    Sharpener, Step, StepId,
+};
+use steady_report::humane;
+
+use super::{percent, time};
+
+/// What can be seen.
+#[must_use]
+pub fn symptom(finding: &Finding) -> String {
+    let of = finding.of.as_deref().unwrap_or("unknown reason");
+    match finding.id {
+        FindingId::Steal => "vCPUs are ready and do not run",
+        FindingId::Uninterruptible => "vCPU threads wait in the host's kernel (D state)",
+        FindingId::SlowExits => return format!("exits for {of} take much of the time"),
+        FindingId::PauseIpiWait => "vCPUs leave their guest because they spin: IPI wait",
+        FindingId::PauseSpinlock => "vCPUs leave their guest because they spin: spinlock",
+        FindingId::PauseOtherLock => "vCPUs leave their guest because they spin: other lock",
+        FindingId::PauseTimedDelay => "vCPUs leave their guest because they spin: timed delay",
+        FindingId::PauseUserSpin => "vCPUs leave their guest because they spin: user program",
+        FindingId::PauseUnknown => "vCPUs leave their guest because they spin: unknown",
+        FindingId::PauseContinuous => "pause-loop exits come again and again at one place",
+        FindingId::BoostSchedulerMismatch => "KVM boosts a vCPU, and the scheduler runs another",
+        FindingId::BoostOverboost => "KVM boosts a vCPU that is not waited for, and it runs",
+        FindingId::BoostLostOpportunity => "KVM finds nobody to boost while vCPUs stand ready",
+        FindingId::IpiDescheduled => "vCPUs wait for IPIs that they sent to vCPUs that do not run",
+        FindingId::PreemptedUnmarked => "descheduled vCPUs are running ones to their guest",
+        FindingId::TimerExits => "the guest leaves to arm timers and to be told that they expired",
+        FindingId::ExitUnknown => "exits whose reason is in no table",
+        FindingId::Shootdown => "TLB shootdowns wait",
+    }
+    .to_owned()
+}
+
+/// Why.
+#[must_use]
+pub fn cause(finding: &Finding) -> String {
+    let named = finding.culprits.iter().find_map(|culprit| {
+        let kind = match finding.cause {
+            CauseId::OtherVm => "vm",
+            CauseId::Vhost => "vhost",
+            CauseId::HostTask => "host-task",
+            _ => return None,
+        };
+        (culprit.kind == kind).then(|| culprit.name.clone())?
+    });
+    let who = named.unwrap_or_default();
+    match finding.cause {
+        CauseId::OtherVm => return format!("{who} ran on their pCPUs instead"),
+        CauseId::Vhost => return format!("the vhost thread {who} ran on their pCPUs instead"),
+        CauseId::HostTask => return format!("{who}, a thread of the host, ran instead"),
+        other => of_wait(other).or_else(|| of_exit(other)),
+    }
+    .unwrap_or_else(|| of_spin(finding.cause))
+    .to_owned()
+}
+
+fn of_wait(cause: CauseId) -> Option<&'static str> {
+    Some(match cause {
+        CauseId::OwnVm => "the VM's own vCPUs ran on their pCPUs instead: it has more than pCPUs",
+        CauseId::Interrupts => "interrupts and softirqs of the host ran on their pCPUs instead",
+        CauseId::CpuMax => {
+            "their pCPU was idle meanwhile: a limit (cpu.max) of their cgroup keeps them off it"
+        }
+        CauseId::Imbalance => {
+            "another pCPU was idle meanwhile and they were not moved there: pinning, or a slow \
+             load balance"
+        }
+        CauseId::WakingPcpu => "their pCPU was idle and had to wake first",
+        CauseId::Untold => "the trace does not tell what their pCPUs ran",
+        _ => return None,
+    })
+}
+
+fn of_exit(cause: CauseId) -> Option<&'static str> {
+    Some(match cause {
+        CauseId::UserDevice => "the VMM emulates the device, in a program",
+        CauseId::KernelDevice => "KVM emulates the device itself, and each access leaves the guest",
+        CauseId::MappingMemory => "the host maps memory at the guest's first touch, or again",
+        CauseId::MemoryReturns => {
+            "the host brings memory back that the guest touched: swapped, compressed or migrated"
+        }
+        CauseId::VmmIo => "the VMM does I/O in the vCPU's own thread and waits for it",
+        CauseId::KernelWait => "the vCPU's thread waits for a lock, memory or I/O of the host",
+        CauseId::OwnIpis => {
+            "another vCPU of the VM sends it IPIs, and each takes it out of its guest"
+        }
+        CauseId::HostInterrupts => "interrupts of the host arrive on the vCPU's pCPU",
+        CauseId::InterruptsOrWait => {
+            "the host served interrupts, or ran somebody else: without the scheduler's events it \
+             is not told"
+        }
+        CauseId::Handling => "the guest asks for it often, or the host is slow to do it",
+        CauseId::GuestTicks => {
+            "each tick is armed by the guest, which exits, and expires, which exits again"
+        }
+        CauseId::GuestTimers => {
+            "programs of the guest arm timers, each with an exit: far more than its ticks need"
+        }
+        CauseId::NewReason => {
+            "the processor or kernel is newer than the tables here, or the trace is damaged"
+        }
+        _ => return None,
+    })
+}
+
+fn of_spin(cause: CauseId) -> &'static str {
+    match cause {
+        CauseId::ReceiverDescheduled => {
+            "who has to answer, mostly a TLB shootdown, is off its pCPU"
+        }
+        CauseId::HolderDescheduled => {
+            "the lock's holder, or the next in its queue, is off its pCPU"
+        }
+        CauseId::OwnerDescheduled => {
+            "the owner of the reader-writer lock, mutex or wake-up is off its pCPU"
+        }
+        CauseId::Delay => "the guest's kernel lets a time pass on purpose: no boost can end that",
+        CauseId::SpinningProgram => "a program of the guest spins in user mode",
+        CauseId::UnknownPlace => "the place has no name here, or one of unknown purpose",
+        CauseId::WrongRunner => {
+            "each exit lets the host run who is waited for, and the spinner comes back to wait on"
+        }
+        CauseId::LongWait => "the spinner comes back and waits on; whom the host ran is not told",
+        CauseId::SchedulerOrder => {
+            "the scheduler keeps its own order: the boosted vCPU was not eligible, or not on the \
+             same queue"
+        }
+        CauseId::AnyReady => "KVM takes ready vCPUs in turn, whether they can end the wait or not",
+        CauseId::PassedOver => {
+            "KVM passes over vCPUs that were preempted in user mode, and those that spun before"
+        }
+        CauseId::UnmarkedByKvm => {
+            "KVM marks a vCPU preempted only if it left its guest on a host interrupt"
+        }
+        CauseId::AbsentTargets => "a few take far longer than most: a target was off its pCPU",
+        _ => "all take about as long: the targets are slow to take the IPI, not absent",
+    }
+}
+
+/// What was checked, with its answer first.
+#[must_use]
+pub fn check(check: &Check) -> String {
+    let answer = match check.answer {
+        Answer::Held => "held",
+        Answer::Refuted => "refuted",
+        Answer::NotAnswerable => "not answerable by this trace",
+    };
+    let numbers: Vec<String> = check
+        .values
+        .iter()
+        .map(|value| match &value.quantity {
+            Quantity::Permille(permille) => percent(*permille),
+            Quantity::Count(count) => format!("{} {}", value.name, humane::grouped(*count)),
+            other => format!("{other:?}"),
+        })
+        .collect();
+    let numbers = match numbers.as_slice() {
+        [] => String::new(),
+        numbers => format!(" ({})", numbers.join(", ")),
+    };
+    format!("{answer}: {}{numbers}", of_check(check.id))
+}
+
+fn of_check(id: CheckId) -> &'static str {
+    match id {
+        CheckId::RivalRan => "it had their pCPUs for most of the waits",
+        CheckId::NoneIdleElsewhere => "no other pCPU was idle for most of it",
+        CheckId::IdleElsewhere => "another pCPU was idle meanwhile",
+        CheckId::OwnPcpuIdle => "their own pCPU was idle for most of it",
+        CheckId::RanOnOnePcpu => "each ran on one pCPU only, as if pinned",
+        CheckId::WentToVmm => "most went on to the VMM",
+        CheckId::AfterMemoryFault => "the exit before was for memory",
+        CheckId::ReceiversDescheduled => "receivers that were off their pCPUs made the wait",
+        CheckId::ReceiversRan => "receivers ran: those that did not made little of the wait",
+        CheckId::OthersDescheduled => "vCPUs of this VM were off their pCPUs while ready",
+        CheckId::SymbolsNamePlaces => "symbols name the places",
+        CheckId::KernelInUpperHalf => "the guest's kernel is in the upper half of addresses",
+        CheckId::WaitWentOn => "the spinner's wait went on after the boost",
+        CheckId::ChosenWasReady => "somebody else ran in the chosen vCPU's place",
+        CheckId::GuestShootdownsSlow => "the guest's own trace has slow shootdowns",
+        CheckId::KvmCountsThem => "KVM's statistic preemption_other counts them",
+        CheckId::MoreThanTicks => "more timers than ticks and idle periods need",
+        CheckId::ArmsFollowTicks => "no more timers than ticks and idle periods need",
+        CheckId::ManualHasCode => "the processor's manual has the code",
+        CheckId::HostShowsTargets => "a trace of the host has the targets off their pCPUs",
+    }
+}
+
+/// Who is behind it, in a few words.
+#[must_use]
+pub fn culprit(culprit: &Culprit) -> String {
+    let name = culprit.name.as_deref().unwrap_or_default();
+    let who = match culprit.kind.as_str() {
+        "own-vm" => "the VM's own vCPUs".to_owned(),
+        "interrupts" => "interrupts and softirqs".to_owned(),
+        "cpu-max" => "nobody, the pCPU idled (a limit)".to_owned(),
+        "waking-pcpu" => "nobody, the pCPU had to wake".to_owned(),
+        "untold" => "not told".to_owned(),
+        _ => name.to_owned(),
+    };
+    format!("{who} {}", percent(culprit.permille))
+}
+
+/// What to do, in one sentence, with what it would give.
+#[must_use]
+pub fn step(step: &Step) -> String {
+    let mut text = of_step(step.id).replace("{}", step.name.as_deref().unwrap_or("it"));
+    if let Some(knob) = &step.knob {
+        let value = step.value.as_deref();
+        let value = value.unwrap_or("its value is not in the trace");
+        text += &format!(" ({knob}: {value})");
+    }
+    match (&step.remedy, step.available) {
+        (Some(remedy), true) => text += &format!(" (remedy: {remedy})"),
+        (Some(remedy), false) => {
+            text =
+                format!("not available here: {text} ({remedy}, which this project does not ship)");
+        }
+        (None, _) => {}
+    }
+    if let Some(gain) = &step.gain {
+        text += &format!(
+            "; by the trace it takes away {} and leaves {}, if {}",
+            time(gain.removes_ns),
+            time(gain.leaves_ns),
+            assumption(gain.assumes)
+        );
+    }
+    text
+}
+
+fn assumption(assumption: Assumption) -> &'static str {
+    match assumption {
+        Assumption::AnsweredAsByRunning => {
+            "vCPUs that do not run are answered for as soon as running ones answer"
+        }
+        Assumption::OneExitForEachIdle => "one exit is left for each idle period",
+        Assumption::FirstExitEndsRun => "the first exit of each run ends the wait",
+        Assumption::BoostEndsWait => "a boost that is followed ends the wait",
+        Assumption::NobodyTakesItsPlace => "nobody takes its place",
+        Assumption::MovesAtOnce => "they move to the idle pCPU at once",
+        Assumption::NoSuchExits => "the guest then does without these exits",
+    }
+}
+
+fn of_step(id: StepId) -> &'static str {
+    match id {
+        StepId::HostInvalidates => "let the host invalidate for vCPUs that do not run",
+        StepId::HostTicks => "let the host inject its own ticks",
+        StepId::BoostWaitedFor => "boost the vCPU that is waited for",
+        StepId::ObeyBoost => "make the host's scheduler obey the boost",
+        StepId::ShareOrSplit => "give the VM more pCPUs, or a larger cpu.weight",
+        StepId::MoveOtherVm => "pin {} to other pCPUs, or lower the cpu.weight of its cgroup",
+        StepId::FewerVcpus => "give the VM no more vCPUs than it has pCPUs",
+        StepId::MoveVhost => "put {} on other pCPUs (its cgroup's cpuset, or taskset)",
+        StepId::MoveInterrupts => "send interrupts to other pCPUs (/proc/irq/*/smp_affinity)",
+        StepId::FewerHostTimers => {
+            "see what arms timers on that pCPU: a profiler, or the host's own tick (nohz_full)"
+        }
+        StepId::MoveHostTask => "put {} on other pCPUs (cpuset, or taskset)",
+        StepId::RaiseCpuMax => "raise cpu.max of the VM's cgroup (libvirt: vcpu_quota)",
+        StepId::SpreadPins => "pin these vCPUs to the idle pCPUs, or let them go where they want",
+        StepId::ShallowIdle => "keep pCPUs out of deep idle states (cpupower idle-set)",
+        StepId::RecordScheduler => "record the scheduler's events (steady record)",
+        StepId::Virtio => "let the guest do without {}: a virtio or vhost device instead",
+        StepId::DeliverByProcessor => {
+            "let the processor deliver IPIs, if it can (kvm_intel.enable_apicv, kvm_amd.avic)"
+        }
+        StepId::LookAtVmm => "see what the VMM does meanwhile (perf record of its threads)",
+        StepId::Preallocate => "give the guest its memory at once (prealloc, huge pages)",
+        StepId::StopReclaim => {
+            "see whether the host swaps, balloons or migrates memory (vmstat, memory.events)"
+        }
+        StepId::LookAtStorage => "see which I/O is slow (iostat), and give it an I/O thread",
+        StepId::LookAtStack => "see where it waits: /proc/THREAD/stack during a stall",
+        StepId::LookAtGuest => "see why the guest asks for it: {}",
+        StepId::PvFlush => {
+            "see that the guest has kvm-pv-tlb-flush and kvm-pv-ipi (its dmesg: `KVM setup pv \
+             remote TLB flush`)"
+        }
+        StepId::PvSpinlocks => "see that the guest has PV spinlocks (its dmesg: `PV qspinlock`)",
+        StepId::ShorterWindow => "exit sooner from a spin, at the price of more exits",
+        StepId::LongerWindow => "lengthen the window beyond the delay, so that it does not exit",
+        StepId::FindDelay => "find the driver or operation of the guest that delays",
+        StepId::FindSpinner => "find the spinning program in the guest, with perf or top",
+        StepId::GiveSymbols => {
+            "give the guest kernel's symbols: --symbols System.map, a copy of /proc/kallsyms, or \
+             its vmlinux"
+        }
+        StepId::FewerTicks => {
+            "let the guest's kernel tick less often (CONFIG_HZ; nohz_full for vCPUs of one thread)"
+        }
+        StepId::HaltPoll => "let idle vCPUs poll for a while, if idle periods are short",
+        StepId::LookUpCode => "look the code up in the processor's manual, and report it",
+        StepId::RecordHost => "record the host too, and see whether its vCPUs were off their pCPUs",
+    }
+}
+
+/// What a better recording would have had.
+#[must_use]
+pub fn sharpener(sharpener: Sharpener) -> &'static str {
+    match sharpener {
+        Sharpener::Switches => "sched_switch",
+        Sharpener::Wakeups => "sched_wakeup",
+        Sharpener::HostIrqs => "irq and softirq events",
+        Sharpener::UserExits => "kvm_userspace_exit",
+        Sharpener::Accesses => "kvm_pio, kvm_mmio, kvm_page_fault, kvm_msr",
+        Sharpener::Symbols => "the guest's symbols",
+        Sharpener::Probes => "the probes of `steady record`",
+        Sharpener::Ipis => "kvm_apic_accept_irq",
+        Sharpener::GuestTrace => "a trace of the guest of the same time",
+        Sharpener::HostTrace => "a trace of the host of the same time",
+        Sharpener::LostEvents => "the events that were lost",
+    }
+}
+
+/// Where it was worst, and the option that shows it.
+#[must_use]
+pub fn worst(worst: &Instance) -> String {
+    let mut text = format!("{} at {}", time(worst.length_ns), seconds(worst.begin_ns));
+    if let (Some(vcpu), Some(tid)) = (worst.vcpu, worst.tid) {
+        text += &format!(", vCPU {vcpu} (thread {tid})");
+    }
+    if let Some(pcpu) = worst.pcpu {
+        text += &format!(", pCPU {pcpu}");
+    }
+    format!("{text}: --time {}", time_option(worst))
+}
+
+/// The value of `--time` that has the instance and a tenth of its length around it.
+#[must_use]
+pub fn time_option(worst: &Instance) -> String {
+    let around_ns = (worst.length_ns / 10).max(10_000);
+    let from_ns = worst.begin_ns.saturating_sub(around_ns);
+    let end_ns = worst.begin_ns.saturating_add(worst.length_ns);
+    let to_ns = end_ns.saturating_add(around_ns);
+    format!("{}-{}", exact(from_ns), exact(to_ns))
+}
+
+/// Seconds with microseconds, rounded down.
+fn exact(ns: u64) -> String {
+    format!("{}.{:06}", ns / 1_000_000_000, ns / 1000 % 1_000_000)
+}
+
+fn seconds(ns: u64) -> String {
+    format!("{}.{:03} s", ns / 1_000_000_000, ns / 1_000_000 % 1000)
+}
