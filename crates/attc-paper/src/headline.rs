@@ -11,7 +11,7 @@ use steady_coherence::config::MachineConfig;
 use steady_coherence::scheme::{ATTC, HATRIC, IDEAL, IDEAL_ATLB, KVMTLB};
 
 use crate::measured::Seeds;
-use crate::reproduction::{Figure, Reproduction};
+use crate::reproduction::{Figure, Reproduction, numbers};
 use crate::runs::{Settings, Stream, job, run_seeds, violations};
 use crate::stated;
 use crate::table::Row;
@@ -36,6 +36,9 @@ pub fn headline(
     let results = run_seeds(settings, &streams, done)?;
     Ok(Reproduction {
         settings: settings.clone(),
+        by_seed: (0..results.len())
+            .map(|at| numbers(&rows(&results[at..=at])))
+            .collect(),
         rows: rows(&results),
         figures: vec![figure(&results)],
         violations: violations(&results),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use crate::reproduction::{Figure, Reproduction};
 use crate::rows::updates;
-use crate::table::{Basis, Row, Verdict, percent, with_interval};
+use crate::table::{Basis, Row, percent, with_interval};
 
 /// What the notes are, and what they are not.
 const NOTES: &str = "
@@ -17,9 +17,7 @@ tables `Sensitivity` were chosen knowing the results: they predict nothing.
 /// What the numbers are.
 const HEAD: &str = "\
 +- is half the 95 % interval of the mean over seeds. `closed form` is what event counts and
-Table 2 give by arithmetic; what simulation adds is the difference. `agrees`: the whole
-interval is within 15 % of the paper's value, or its bound; `open`: a part of it, or there is
-one seed.
+Table 2 give by arithmetic; what simulation adds is the difference. Verdicts are above.
 
 ";
 
@@ -29,7 +27,7 @@ impl Reproduction {
     pub fn render(&self) -> String {
         let s = &self.settings;
         let mut text = format!(
-            "ATTC: paper beside measured. Seeds {} to {}, runs of {} accesses and more ({} before \
+            "What the simulator gives. Seeds {} to {}, runs of {} accesses and more ({} before \
              counting), rate {}.\n{HEAD}",
             s.seed,
             s.seed + u64::from(s.seeds.max(1)) - 1,
@@ -83,16 +81,11 @@ fn render_row(text: &mut String, row: &Row) {
         Basis::Input => "input",
         Basis::Predicted => "predicted",
     };
-    let verdict = match row.verdict {
-        Verdict::Agrees => "agrees",
-        Verdict::Off => "off",
-        Verdict::Open => "open",
-    };
     let (paper, measured) = (percent(row.paper_bp), with_interval(row.measured));
     let closed = row.closed_bp.map_or_else(String::new, percent);
     let _ = writeln!(
         text,
-        "{:<12} {:<72} {paper:>9} {measured:>16} {closed:>12}  {basis:<10} {verdict}",
+        "{:<12} {:<72} {paper:>9} {measured:>16} {closed:>12}  {basis}",
         row.source, row.what
     );
     if let Some(note) = &row.explained_by {

@@ -100,6 +100,8 @@ pub struct Reproduction {
     pub settings: Settings,
     /// Stated numbers, paper beside measured.
     pub rows: Vec<Row>,
+    /// Of each seed, the numbers of these rows in their order, basis points.
+    pub by_seed: Vec<Vec<i64>>,
     /// The figures.
     pub figures: Vec<Figure>,
     /// Violations the oracle found, when it was on.
@@ -163,6 +165,11 @@ fn side_jobs() -> Vec<Job> {
     jobs
 }
 
+/// The numbers of rows.
+pub(crate) fn numbers(rows: &[Row]) -> Vec<i64> {
+    rows.iter().map(|row| row.measured.bp).collect()
+}
+
 /// Runs everything. `done` hears how many runs of how many have finished.
 ///
 /// # Errors
@@ -211,8 +218,10 @@ pub fn reproduce(
     figures.extend(protection::figures(&guarded));
     figures.extend(outside.figures());
     figures.extend(sides.figures());
+    let one = |at: usize| rows::rows(&results[at..=at], &outside, settings.warmup);
     Ok(Reproduction {
         settings: settings.clone(),
+        by_seed: (0..results.len()).map(|at| numbers(&one(at))).collect(),
         rows: rows::rows(&results, &outside, settings.warmup),
         figures,
         violations,

@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         Command::Diagnose(diagnose) => command::diagnose::diagnose(&diagnose),
         Command::Record(record) => command::record::record(&record),
         Command::Coherence(coherence) => command::coherence::coherence(&coherence),
+        Command::Evidence(evidence) => command::evidence::evidence(&evidence),
         Command::Reproduce(reproduce) => command::reproduce::reproduce(&reproduce),
         Command::Completions { shell } => command::generate::completions(shell),
         Command::Man { directory } => command::generate::man(&directory),

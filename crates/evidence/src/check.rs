@@ -48,6 +48,15 @@ fn place(claim: &Claim) -> String {
 fn unique(house: &House) -> Vec<Problem> {
     let (mut seen, mut problems) = (BTreeSet::new(), Vec::new());
     for claim in house.claims() {
+        let first = house.claims().find(|other| other.race() == claim.race());
+        if first.is_some_and(|first| !first.same_race(claim)) {
+            problems.push(Problem::new(
+                place(claim),
+                "claims of one race need the same scenario, engine, trace, base and seeds",
+            ));
+        }
+    }
+    for claim in house.claims() {
         if !seen.insert(claim.id.clone()) {
             problems.push(Problem::new(place(claim), "there are two of that id"));
         }
@@ -99,17 +108,24 @@ fn of_row(row: &Row, scenario: &Scenario, place: &str) -> Option<Problem> {
         return None;
     };
     let Some(vm) = scenario.vms.iter().find(|vm| &vm.name == name) else {
-        return Some(Problem::new(place, format!("the scenario has no VM `{name}`")));
+        return Some(Problem::new(
+            place,
+            format!("the scenario has no VM `{name}`"),
+        ));
     };
     let workload = row.workload.as_ref()?;
     // A background program's measures are named after the workload that they are beside.
     let (program, beside) = workload
         .split_once('@')
-        .map_or((workload.as_str(), None), |(own, beside)| (own, Some(beside)));
+        .map_or((workload.as_str(), None), |(own, beside)| {
+            (own, Some(beside))
+        });
     let runs = |vm: &steady_scenario::Vm, name: &str| {
         vm.workloads.iter().enumerate().any(|(at, workload)| {
             let before = vm.workloads[..at].iter();
-            let same = before.filter(|w| w.program.name == workload.program.name).count();
+            let same = before
+                .filter(|w| w.program.name == workload.program.name)
+                .count();
             let own = match same {
                 0 => workload.program.name.to_owned(),
                 more => format!("{}-{}", workload.program.name, more + 1),
@@ -120,7 +136,10 @@ fn of_row(row: &Row, scenario: &Scenario, place: &str) -> Option<Problem> {
     let found = runs(vm, program)
         && beside.is_none_or(|beside| scenario.vms.iter().any(|vm| runs(vm, beside)));
     (!found).then(|| {
-        Problem::new(place, format!("the VM `{name}` has no workload `{workload}`"))
+        Problem::new(
+            place,
+            format!("the VM `{name}` has no workload `{workload}`"),
+        )
     })
 }
 
@@ -141,9 +160,10 @@ fn of_words(system: &crate::claim::System) -> Vec<Problem> {
             let text = format!("`{figure}` is a typed figure in `{text}`; use a placeholder");
             Some(Problem::new(&file, text))
         })
-        .chain((system.answer.len() > 3).then(|| {
-            Problem::new(&file, "the answer has more than three sentences")
-        }))
+        .chain(
+            (system.answer.len() > 3)
+                .then(|| Problem::new(&file, "the answer has more than three sentences")),
+        )
         .collect()
 }
 
@@ -165,7 +185,11 @@ fn of_item(house: &House, item: &Item, place: &str) -> Vec<Problem> {
     if item.ratio.is_some() && item.expect.is_some() {
         wrong("expected at most one of `ratio` and `expect`".to_owned());
     }
-    if item.ratio.as_ref().is_some_and(|ratio| ratio.ppm().is_none()) {
+    if item
+        .ratio
+        .as_ref()
+        .is_some_and(|ratio| ratio.ppm().is_none())
+    {
         wrong("the ratio is not one of two decimal numbers above 0".to_owned());
     }
     if let Some(here) = &item.here {
@@ -185,12 +209,20 @@ fn of_item(house: &House, item: &Item, place: &str) -> Vec<Problem> {
         }
     }
     let verdict = |item: &Item| {
-        let paper = house.papers.iter().find(|p| p.items.iter().any(|i| std::ptr::eq(i, item)))?;
+        let paper = house
+            .papers
+            .iter()
+            .find(|p| p.items.iter().any(|i| std::ptr::eq(i, item)))?;
         let sets = crate::verdict::beside(house, paper);
-        sets.into_iter().find(|set| std::ptr::eq(set.item, item)).map(|set| set.verdict)
+        sets.into_iter()
+            .find(|set| std::ptr::eq(set.item, item))
+            .map(|set| set.verdict)
     };
     if item.because.is_none() && verdict(item) == Some(crate::verdict::Verdict::Differs) {
-        problems.push(Problem::new(place, "it differs, and `because` does not say why"));
+        problems.push(Problem::new(
+            place,
+            "it differs, and `because` does not say why",
+        ));
     }
     problems
 }
@@ -204,7 +236,7 @@ fn of_records(house: &House, scenarios: &Scenarios) -> Vec<Problem> {
         bytes += entry.metadata().map_or(0, |data| data.len());
         let claimed = name
             .strip_suffix(".json.zst")
-            .is_some_and(|id| house.claims().any(|claim| claim.id == id));
+            .is_some_and(|id| house.claims().any(|claim| claim.race() == id));
         if !claimed {
             let text = "it belongs to no claim; remove it";
             problems.push(Problem::new(format!("evidence/results/{name}"), text));
@@ -215,7 +247,7 @@ fn of_records(house: &House, scenarios: &Scenarios) -> Vec<Problem> {
         problems.push(Problem::new("evidence/results", text));
     }
     for claim in house.claims() {
-        let Some(record) = house.record(&claim.id) else {
+        let Some(record) = house.record(claim) else {
             continue;
         };
         let digest = scenarios.of(claim).map(Scenario::digest);
@@ -252,10 +284,16 @@ fn of_pages(house: &House, scenarios: &Scenarios) -> Vec<Problem> {
         }
     }
     for name in ["README.md", "docs/GUIDE.md", "docs/validation/README.md"] {
-        let by_hand = read(name).map(|text| page::by_hand(&text)).unwrap_or_default();
+        let by_hand = read(name)
+            .map(|text| page::by_hand(&text))
+            .unwrap_or_default();
         for (at, line) in by_hand.lines().enumerate() {
             if let Some(figure) = words::typed_figure(line) {
-                let text = format!("`{figure}` is typed (`{}`, line {} outside markers)", line.trim(), at + 1);
+                let text = format!(
+                    "`{figure}` is typed (`{}`, line {} outside markers)",
+                    line.trim(),
+                    at + 1
+                );
                 problems.push(Problem::new(name, text));
             }
         }

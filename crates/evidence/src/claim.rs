@@ -92,6 +92,9 @@ impl Basis {
 pub struct Claim {
     /// Its word, unique over all files.
     pub id: String,
+    /// The race whose record it shares with other claims; absent: its own, of its word. Claims of
+    /// one race have its scenario, engine, base and seeds in common.
+    pub race: Option<String>,
     /// What the rows are of, as the subject of a sentence.
     pub subject: String,
     /// How its numbers came to be.
@@ -107,6 +110,8 @@ pub struct Claim {
     pub base: String,
     /// The other variants.
     pub variants: Vec<String>,
+    /// The variants that the page shows; all if absent. Papers are compared with the others too.
+    pub show: Option<Vec<String>>,
     /// The first seed.
     #[serde(default = "one")]
     pub first_seed: u64,
@@ -149,6 +154,39 @@ impl Claim {
     /// The engine's name of simulated claims, which race no scenario.
     pub const SIMULATED: &'static str = "coherence";
 
+    /// The word of its race, and of its record.
+    #[must_use]
+    pub fn race(&self) -> &str {
+        self.race.as_deref().unwrap_or(&self.id)
+    }
+
+    /// Whether both are shown by one race.
+    pub(crate) fn same_race(&self, other: &Self) -> bool {
+        let of = |claim: &Self| {
+            let place = (claim.scenario.clone(), claim.engine.clone(), claim.trace);
+            (place, claim.base.clone(), claim.first_seed, claim.seeds)
+        };
+        of(self) == of(other)
+    }
+
+    /// Takes the other's variants and rows in as well.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for name in &other.variants {
+            if !self.variants.contains(name) {
+                self.variants.push(name.clone());
+            }
+        }
+        for row in &other.rows {
+            let same = |known: &Row| {
+                (&known.vm, &known.workload, &known.measure)
+                    == (&row.vm, &row.workload, &row.measure)
+            };
+            if !self.rows.iter().any(same) {
+                self.rows.push(row.clone());
+            }
+        }
+    }
+
     /// Whether it comes from the simulator of TLB coherence.
     #[must_use]
     pub fn is_simulated(&self) -> bool {
@@ -178,6 +216,6 @@ impl Claim {
     /// The command that repeats the race.
     #[must_use]
     pub fn command(&self) -> String {
-        format!("steady evidence run {}", self.id)
+        format!("steady evidence run {}", self.race())
     }
 }

@@ -79,7 +79,7 @@ pub(crate) fn problems(place: &str, claim: &Claim, scenario: &Scenario) -> Vec<P
 /// The conditions in one line for a claim's rows: what all its variants share.
 #[must_use]
 pub fn line(house: &House, claim: &Claim, scenario: Option<&Scenario>) -> String {
-    let record = house.record(&claim.id);
+    let record = house.record(claim);
     let mut parts: Vec<String> = Vec::new();
     if let Some(scenario) = scenario {
         let all: Vec<String> = of_variants(claim, scenario)
@@ -99,7 +99,9 @@ pub fn line(house: &House, claim: &Claim, scenario: Option<&Scenario>) -> String
         }
     } else {
         for (key, value) in &claim.conditions {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let value = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
             parts.push(format!("{key}: {value}"));
         }
     }
@@ -116,7 +118,7 @@ pub fn line(house: &House, claim: &Claim, scenario: Option<&Scenario>) -> String
 /// The pause-loop window in time of the engine's clock; `None` where variants differ in it or the
 /// clock is the wall's.
 fn window_ns(claim: &Claim, scenario: &Scenario, house: &House) -> Option<u64> {
-    let record = house.record(&claim.id)?;
+    let record = house.record(claim)?;
     let Clock::Instructions { per_second } = record.result.engine.clock else {
         return None;
     };

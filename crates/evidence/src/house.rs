@@ -86,9 +86,8 @@ impl House {
             papers,
             records: Vec::new(),
         };
-        let claims: Vec<Claim> = house.claims().cloned().collect();
-        for claim in &claims {
-            house.records.extend(Record::load(&house.root, claim)?);
+        for race in house.races() {
+            house.records.extend(Record::load(&house.root, &race)?);
         }
         Ok(house)
     }
@@ -96,6 +95,24 @@ impl House {
     /// Every claim, in the order of the pages.
     pub fn claims(&self) -> impl Iterator<Item = &Claim> {
         self.systems.iter().flat_map(|system| &system.claims)
+    }
+
+    /// Every race: the claims that share one, as one claim with all their variants and rows.
+    #[must_use]
+    pub fn races(&self) -> Vec<Claim> {
+        let mut races: Vec<Claim> = Vec::new();
+        for claim in self.claims() {
+            match races.iter_mut().find(|race| race.id == claim.race()) {
+                Some(race) => race.merge(claim),
+                None => {
+                    let mut race = claim.clone();
+                    claim.race().clone_into(&mut race.id);
+                    race.race = None;
+                    races.push(race);
+                }
+            }
+        }
+        races
     }
 
     /// The claim of that word.
@@ -117,17 +134,17 @@ impl House {
         found.ok_or_else(|| unknown("paper", name, known))
     }
 
-    /// What was recorded of a claim, if anything.
+    /// What was recorded of a claim's race, if anything.
     #[must_use]
-    pub fn record(&self, id: &str) -> Option<&Record> {
-        self.records.iter().find(|record| record.id == id)
+    pub fn record(&self, claim: &Claim) -> Option<&Record> {
+        self.records.iter().find(|record| record.id == claim.race())
     }
 
     /// Whether what was recorded of a claim is of other kernels or programs than today's; the key
     /// that it is of.
     #[must_use]
     pub fn old(&self, claim: &Claim) -> Option<String> {
-        let record = self.record(&claim.id)?;
+        let record = self.record(claim)?;
         let (key, today) = if claim.is_simulated() {
             (Record::SIMULATOR, &self.keys.simulator)
         } else {
@@ -135,7 +152,11 @@ impl House {
         };
         let found = record.key(key);
         if found != today {
-            let kind = if claim.is_simulated() { "simulator" } else { "kernel" };
+            let kind = if claim.is_simulated() {
+                "simulator"
+            } else {
+                "kernel"
+            };
             return Some(format!("{kind} {}", short(found)));
         }
         let emulator = record.key(Record::EMULATOR);

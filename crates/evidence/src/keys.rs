@@ -72,5 +72,8 @@ fn digest(root: &Path, mut files: Vec<PathBuf>) -> Result<String, Error> {
         }
     }
     let digest = all.finalize();
-    Ok(digest[..8].iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(digest[..8]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
 }

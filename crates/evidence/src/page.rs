@@ -54,7 +54,11 @@ pub fn all(
             Err(problem) => problems.push(problem),
         }
     }
-    if problems.is_empty() { Ok(files) } else { Err(problems) }
+    if problems.is_empty() {
+        Ok(files)
+    } else {
+        Err(problems)
+    }
 }
 
 /// The page of one system, and its picture where something has an interval.
@@ -94,9 +98,19 @@ fn page(
         .iter()
         .map(|claim| (claim, table::entries(house, claim)))
         .collect();
-    let drawn: Vec<Entry> = all.iter().flat_map(|(_, entries)| entries.clone()).collect();
-    let with_interval: Vec<Entry> = drawn.into_iter().filter(|e| e.cell.ratio.is_some()).collect();
-    let picture = plot::draw(&system.system, &format!("{}: ratios", system.title), &with_interval);
+    let drawn: Vec<Entry> = all
+        .iter()
+        .flat_map(|(_, entries)| entries.clone())
+        .collect();
+    let with_interval: Vec<Entry> = drawn
+        .into_iter()
+        .filter(|e| e.cell.ratio.is_some())
+        .collect();
+    let picture = plot::draw(
+        &system.system,
+        &format!("{}: ratios", system.title),
+        &with_interval,
+    );
     put("## Results\n");
     put("| measure | base | with | ratio [95 %] | shown | runs | conditions |");
     put("|---|---|---|---|---|---|---|");
@@ -227,7 +241,12 @@ fn scoreboard(house: &House, scenarios: &Scenarios) -> String {
                     None => format!("{}, {} runs", entry.shown(), entry.runs()),
                 };
                 let ratio = match entry.cell.ratio {
-                    Some(_) => format!("{} to {}: {}", entry.base_value(), entry.value(), entry.ratio()),
+                    Some(_) => format!(
+                        "{} to {}: {}",
+                        entry.base_value(),
+                        entry.value(),
+                        entry.ratio()
+                    ),
                     None => entry.value(),
                 };
                 (ratio, shown, conditions)
@@ -261,7 +280,10 @@ fn marked(
     while let Some(at) = rest.find(BEGIN) {
         let head_end = rest[at..].find("-->\n").map(|end| at + end + 4);
         let Some(head_end) = head_end else {
-            return Err(Problem::new(document, "a marker of evidence has no end of line"));
+            return Err(Problem::new(
+                document,
+                "a marker of evidence has no end of line",
+            ));
         };
         let name = rest[at + BEGIN.len()..head_end - 4].trim();
         let Some(end) = rest[head_end..].find(END).map(|end| head_end + end) else {

@@ -44,7 +44,7 @@ impl Why {
 pub fn todo(house: &House, claims: &[&Claim], again: bool) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for claim in claims {
-        let recorded = house.record(&claim.id);
+        let recorded = house.record(claim);
         let old = house.old(claim).is_some();
         let have = recorded.map_or_else(Vec::new, |record| record.seeds(claim));
         for (at, seed) in claim.all_seeds().into_iter().enumerate() {

@@ -49,7 +49,9 @@ pub fn draw(id: &str, title: &str, entries: &[Entry]) -> Option<String> {
             ends_ppm: (low, high),
             text: format!("{} of {}", entry.ratio(), entry.base),
             series,
-            shown: entry.verdict().is_some_and(steady_measures::chance::Verdict::is_shown),
+            shown: entry
+                .verdict()
+                .is_some_and(steady_measures::chance::Verdict::is_shown),
         });
     }
     rows.truncate(MOST_ROWS);

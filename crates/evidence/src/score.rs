@@ -71,7 +71,9 @@ pub fn now(result: &RunResult, claim: &Claim, row: &Row, variant: &str) -> Optio
     let comparison = Comparison::new(result, Some(&claim.base)).ok()?;
     let at = result.variants.iter().position(|v| v.name == variant)?;
     let found = comparison.rows.iter().find(|found| {
-        found.key.name == row.measure && found.key.vm == row.vm && found.key.workload == row.workload
+        found.key.name == row.measure
+            && found.key.vm == row.vm
+            && found.key.workload == row.workload
     })?;
     let cell = found.cells[at]?;
     let runs = match cell.repetitions {
@@ -89,7 +91,11 @@ pub fn now(result: &RunResult, claim: &Claim, row: &Row, variant: &str) -> Optio
 pub fn text(lines: &[Line], page: &str) -> String {
     let mut text = String::new();
     let rule = "─".repeat(SCREEN.0);
-    writeln!(text, "What Steady's systems give: ratio to the base, [95 % interval]").expect(INFALLIBLE);
+    writeln!(
+        text,
+        "What Steady's systems give: ratio to the base, [95 % interval]"
+    )
+    .expect(INFALLIBLE);
     writeln!(text, "{rule}").expect(INFALLIBLE);
     for line in lines {
         let head = format!("{}: {}", line.title, line.says);
@@ -100,7 +106,11 @@ pub fn text(lines: &[Line], page: &str) -> String {
         writeln!(text, "{}", cut(&format!("  more: {}", line.more), SCREEN.0)).expect(INFALLIBLE);
     }
     writeln!(text, "{rule}").expect(INFALLIBLE);
-    writeln!(text, "One run is no claim; recorded intervals are over seeds. {page}").expect(INFALLIBLE);
+    writeln!(
+        text,
+        "One run is no claim; recorded intervals are over seeds. {page}"
+    )
+    .expect(INFALLIBLE);
     text
 }
 

@@ -89,7 +89,7 @@ pub fn entry(
     variant: &str,
     base: Option<&str>,
 ) -> Option<Entry> {
-    let record = house.record(&claim.id)?;
+    let record = house.record(claim)?;
     let base = base.unwrap_or(&claim.base);
     let comparison = Comparison::new(&record.result, Some(base)).ok()?;
     let at = record
@@ -98,7 +98,9 @@ pub fn entry(
         .iter()
         .position(|v| v.name == variant)?;
     let found = comparison.rows.iter().find(|found| {
-        found.key.name == row.measure && found.key.vm == row.vm && found.key.workload == row.workload
+        found.key.name == row.measure
+            && found.key.vm == row.vm
+            && found.key.workload == row.workload
     })?;
     Some(Entry {
         claim: claim.id.clone(),
@@ -114,13 +116,15 @@ pub fn entry(
     })
 }
 
-/// Every cell of a claim that is recorded: row by row, and in each the variants in their order.
+/// Every cell of a claim that its page shows and that is recorded: row by row, and in each the
+/// variants in their order.
 #[must_use]
 pub fn entries(house: &House, claim: &Claim) -> Vec<Entry> {
+    let shown = claim.show.as_ref().unwrap_or(&claim.variants);
     let pairs = claim
         .rows
         .iter()
-        .flat_map(|row| claim.variants.iter().map(move |variant| (row, variant)));
+        .flat_map(|row| shown.iter().map(move |variant| (row, variant)));
     pairs
         .filter_map(|(row, variant)| entry(house, claim, row, variant, None))
         .collect()

@@ -121,7 +121,11 @@ pub(crate) fn compared(item: &Item, cell: &Cell) -> Verdict {
         (None, Some(Expect::Same)) => low >= ONE_PPM - SAME_PPM && high <= ONE_PPM + SAME_PPM,
         (None, None) => unreachable!("returned above"),
     };
-    if holds { Verdict::Agrees } else { Verdict::Differs }
+    if holds {
+        Verdict::Agrees
+    } else {
+        Verdict::Differs
+    }
 }
 
 #[cfg(test)]
@@ -153,18 +157,36 @@ mod tests {
     #[test]
     fn a_paper_s_ratio_agrees_inside_the_interval_alone() {
         let item = item("ratio = { of = 22, to = 100 }");
-        assert_eq!(compared(&item, &cell(200_000, 210_000, 230_000)), Verdict::Agrees);
-        assert_eq!(compared(&item, &cell(230_000, 240_000, 250_000)), Verdict::Differs);
+        assert_eq!(
+            compared(&item, &cell(200_000, 210_000, 230_000)),
+            Verdict::Agrees
+        );
+        assert_eq!(
+            compared(&item, &cell(230_000, 240_000, 250_000)),
+            Verdict::Differs
+        );
     }
 
     #[test]
     fn a_statement_agrees_where_the_interval_leaves_out_1() {
         let lower = item("expect = \"lower\"");
-        assert_eq!(compared(&lower, &cell(500_000, 700_000, 990_000)), Verdict::Agrees);
-        assert_eq!(compared(&lower, &cell(500_000, 700_000, 1_010_000)), Verdict::Differs);
+        assert_eq!(
+            compared(&lower, &cell(500_000, 700_000, 990_000)),
+            Verdict::Agrees
+        );
+        assert_eq!(
+            compared(&lower, &cell(500_000, 700_000, 1_010_000)),
+            Verdict::Differs
+        );
         let same = item("expect = \"same\"");
-        assert_eq!(compared(&same, &cell(950_000, 1_000_000, 1_050_000)), Verdict::Agrees);
-        assert_eq!(compared(&same, &cell(500_000, 1_000_000, 2_000_000)), Verdict::Differs);
+        assert_eq!(
+            compared(&same, &cell(950_000, 1_000_000, 1_050_000)),
+            Verdict::Agrees
+        );
+        assert_eq!(
+            compared(&same, &cell(500_000, 1_000_000, 2_000_000)),
+            Verdict::Differs
+        );
     }
 
     #[test]

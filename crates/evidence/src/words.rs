@@ -43,7 +43,7 @@ fn one(house: &House, scenarios: &Scenarios, inside: &str) -> Result<String, Str
     match words.as_slice() {
         ["seeds", id] => {
             let claim = claim(id)?;
-            let record = house.record(id);
+            let record = house.record(claim);
             let seeds = record.map_or(0, |record| record.seeds(claim).len());
             Ok(seeds.to_string())
         }
@@ -88,11 +88,13 @@ pub fn typed_figure(text: &str) -> Option<String> {
         let bare = token.trim_matches(|c: char| "()[],;:.*_\"".contains(c));
         let factor = bare.strip_prefix(['×', 'x']).is_some_and(is_number)
             || bare.strip_suffix(['×', 'x']).is_some_and(is_number);
-        let next = tokens.get(at + 1).map(|next| {
-            next.trim_matches(|c: char| "()[],;:.*_\"".contains(c))
-        });
+        let next = tokens
+            .get(at + 1)
+            .map(|next| next.trim_matches(|c: char| "()[],;:.*_\"".contains(c)));
         let with_unit = is_number(bare) && next.is_some_and(|next| UNITS.contains(&next));
-        let glued = UNITS.iter().any(|unit| bare.strip_suffix(unit).is_some_and(is_number));
+        let glued = UNITS
+            .iter()
+            .any(|unit| bare.strip_suffix(unit).is_some_and(is_number));
         if factor || with_unit || glued {
             return Some(match next {
                 Some(next) if with_unit => format!("{bare} {next}"),

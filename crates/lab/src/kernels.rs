@@ -90,6 +90,7 @@ impl Booted {
         };
         let mut config = BTreeMap::from([
             (format!("{kernel}.release"), self.kernel.release.clone()),
+            (format!("{kernel}.key"), key_of(&self.kernel.image)),
             (
                 format!("{kernel}.image_sha256"),
                 digest(&self.kernel.image)?,
@@ -151,6 +152,12 @@ pub fn ensure(
     Ok(kernels)
 }
 
+/// The folder that a kernel's image is in: its key, where it is in the cache.
+fn key_of(image: &Path) -> String {
+    let folder = image.parent().and_then(Path::file_name);
+    folder.unwrap_or_default().to_string_lossy().into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,6 +194,7 @@ mod tests {
                 "image_sha256",
                 "kernel.config_sha256",
                 "kernel.image_sha256",
+                "kernel.key",
                 "kernel.release"
             ]
         );
@@ -199,7 +207,7 @@ mod tests {
         let booted = booted(folder.path());
         let mut both = booted.config(Series::Patched).expect("read");
         both.extend(booted.config(Series::Stock).expect("read"));
-        assert_eq!(both.len(), 8, "{both:?}");
+        assert_eq!(both.len(), 10, "{both:?}");
         assert_eq!(both["kernel.stock.release"], "6.12.63");
     }
 }

@@ -116,7 +116,8 @@ fn at_key(key: &str) -> String {
 pub struct Invalid(pub String);
 
 impl Invalid {
-    pub(crate) fn new(text: impl Into<String>) -> Self {
+    /// What is wrong and what was expected, in words.
+    pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 }

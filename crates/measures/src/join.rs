@@ -103,7 +103,10 @@ fn same(first: &str, whole: &RunResult, piece: &RunResult) -> Result<(), Invalid
         value.map_or_else(|| "absent".to_owned(), Clone::clone)
     };
     // The conditions of a variant follow from the scenario, which is the same.
-    for key in keys.into_iter().filter(|key| !key.starts_with("conditions.")) {
+    for key in keys
+        .into_iter()
+        .filter(|key| !key.starts_with("conditions."))
+    {
         let (found, expected) = (value(piece, key), value(whole, key));
         if found != expected {
             return differs(key, &found, &expected);

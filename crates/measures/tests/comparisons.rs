@@ -49,10 +49,7 @@ fn any_variant_can_be_the_baseline() {
     let result = with_times(&[&[200], &[10]]);
     let comparison = Comparison::new(&result, Some("kvm-pv")).unwrap();
     assert_eq!(comparison.baseline, 1);
-    assert_eq!(
-        ppm(comparison.rows[0].cells[0].unwrap()),
-        Some(20_000_000)
-    );
+    assert_eq!(ppm(comparison.rows[0].cells[0].unwrap()), Some(20_000_000));
 }
 
 #[test]

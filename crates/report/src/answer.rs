@@ -72,7 +72,11 @@ pub(crate) fn conditions(result: &RunResult) -> Vec<String> {
     let common: Vec<&str> = all[0].1.iter().copied().filter(everywhere).collect();
     let mut lines = vec![format!("Conditions: {}.", common.join("; "))];
     for (name, parts) in &all {
-        let own: Vec<&str> = parts.iter().copied().filter(|p| !common.contains(p)).collect();
+        let own: Vec<&str> = parts
+            .iter()
+            .copied()
+            .filter(|p| !common.contains(p))
+            .collect();
         if !own.is_empty() {
             lines.push(format!("{name}: {}.", own.join("; ")));
         }
@@ -172,7 +176,9 @@ fn sentence(cell: Cell, judgement: &Judgement) -> String {
         1 => "1 run".to_owned(),
         pairs => format!("{pairs} runs"),
     };
-    let ratio = cell.ratio.map_or(String::new(), |ratio| humane::ratio(ratio) + ", ");
+    let ratio = cell
+        .ratio
+        .map_or(String::new(), |ratio| humane::ratio(ratio) + ", ");
     if judgement.pairs == 1 {
         return ratio + &runs;
     }

@@ -130,7 +130,10 @@ fn withheld(variant: &Variant, measured: &[&&Vm]) -> Vec<&'static str> {
         guests.all(|vm| variant.pv_of(vm).offers(feature))
     };
     let features = PvFeature::ALL.iter().copied();
-    features.filter(|&feature| !offered(feature)).map(Word::name).collect()
+    features
+        .filter(|&feature| !offered(feature))
+        .map(Word::name)
+        .collect()
 }
 
 fn offered(variant: &Variant, pv_off: &[&'static str]) -> PvOffered {

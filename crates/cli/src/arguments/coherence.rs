@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use steady_coherence::config::Mode;
 use steady_coherence::{Registry, Spec};
 
@@ -215,47 +215,6 @@ pub struct Check {
     #[arg(required = true, value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
     /// Print what they hold as JSON (docs/formats/memtrace.md).
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// A paper whose experiments can be repeated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Paper {
-    /// ATTC: addressable-TLB-based translation coherence.
-    Attc,
-}
-
-/// `steady reproduce`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  steady reproduce attc            # every number and figure, five seeds; under ten minutes
-  steady reproduce attc --short    # the headline numbers from one seed; under a minute
-  steady reproduce attc --beyond   # more cores, more VMs, large pages, other table sizes")]
-pub struct Reproduce {
-    /// The paper.
-    #[arg(value_enum)]
-    pub paper: Paper,
-    /// Only the numbers that the paper claims first, by the same runs.
-    #[arg(long)]
-    pub short: bool,
-    /// Experiments that the paper does not have.
-    #[arg(long, conflicts_with = "short")]
-    pub beyond: bool,
-    /// Find the one calibrated number, the shootdown rate, again.
-    #[arg(long, conflicts_with_all = ["short", "beyond"])]
-    pub calibrate: bool,
-    /// Seeds: the first and those after it; 5, and 1 with --short, if not given.
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub seeds: Option<u32>,
-    /// Let the oracle check every access.
-    #[arg(long)]
-    pub check: bool,
-    /// Threads of the simulator; results do not depend on it.
-    #[arg(long, value_name = "COUNT", default_value_t = 2)]
-    pub threads: usize,
-    /// Print everything as JSON (docs/formats/reproduction.md).
     #[arg(long)]
     pub json: bool,
 }

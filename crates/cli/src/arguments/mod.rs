@@ -3,6 +3,7 @@
 
 pub mod coherence;
 pub mod diagnose;
+pub mod evidence;
 pub mod host;
 pub mod shoot4u;
 
@@ -72,8 +73,11 @@ pub enum Command {
     /// Simulate TLB coherence in hardware and software, on generated or captured accesses.
     #[command(subcommand, after_help = coherence::EXAMPLES)]
     Coherence(coherence::Coherence),
-    /// Repeat a paper's experiments: its numbers beside those measured here.
-    Reproduce(coherence::Reproduce),
+    /// Set every item of a paper beside what is recorded here, and beside what is measured now.
+    Reproduce(evidence::Reproduce),
+    /// Race, record and check what is claimed, and write the pages from it.
+    #[command(subcommand, after_help = evidence::EXAMPLES)]
+    Evidence(evidence::Evidence),
     /// Print a completion script.
     Completions {
         /// For which shell.

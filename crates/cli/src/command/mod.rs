@@ -5,6 +5,7 @@ pub mod build;
 pub mod coherence;
 pub mod diagnose;
 pub mod doctor;
+pub mod evidence;
 pub mod generate;
 pub mod host;
 pub mod join;
@@ -35,6 +36,12 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
     }
     if let Some(code) = coherence::exit_code(error) {
         return code;
+    }
+    if let Some(error) = error.downcast_ref::<steady_evidence::Error>() {
+        return match error {
+            steady_evidence::Error::File { .. } => 1,
+            _ => 2,
+        };
     }
     let unjoined = |error: &Error| matches!(error, Error::CannotJoin { .. });
     let bad_input = error.downcast_ref::<Error>().is_some_and(unjoined)

@@ -1,33 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `steady reproduce`: a paper's experiments, its numbers beside those measured here.
+//! The ATTC paper's experiments on the simulator, and those beside and beyond it.
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use serde_json::{Value, json};
-use steady_attc_paper::{self as experiments, Reproduction, Settings};
+use steady_attc_paper::{Reproduction, Settings};
 use steady_coherence::MachineConfig;
 use steady_coherence::compare::digest;
+use steady_measures::RunResult;
 use steady_race::Watcher;
 
-use crate::arguments::coherence::{Paper, Reproduce};
+use crate::arguments::evidence::Reproduce;
 use crate::progress::Show;
 
 /// Accesses of each run beyond the paper, and those before counting: 26 settings of six schemes.
 const BEYOND: (u64, u64) = (4_000_000, 1_000_000);
-/// Version of the JSON document; see `docs/formats/reproduction.md`.
-const VERSION: u32 = 3;
+/// Version of the JSON of a simulation; see `docs/formats/reproduction.md`.
+const VERSION: u32 = 4;
 /// Characters of a digest that text shows.
 const DIGEST_SHOWN: usize = 12;
 
-/// Runs the experiments asked for and prints them; exit code 5 if the oracle found a violation.
-pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
-    match arguments.paper {
-        Paper::Attc => attc(arguments),
-    }
+/// What the simulator found: the numbers as a result, and what is shown beneath a paper's items.
+pub struct Ran {
+    /// The numbers, by seed.
+    pub result: RunResult,
+    /// Closed forms, notes and figures as text.
+    pub text: String,
+    /// The same and every counter as JSON.
+    pub body: Value,
+    /// Accesses through revoked translations that the oracle found.
+    pub violations: u64,
 }
 
-fn attc(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
+/// Runs the paper's experiments, or the short form of them.
+pub fn run(arguments: &Reproduce) -> anyhow::Result<Ran> {
     let mut settings = Settings::full();
     settings.threads = arguments.threads;
     settings.seeds = arguments
@@ -37,14 +45,6 @@ fn attc(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
     if arguments.short {
         // A first look has to be there in seconds.
         settings.shootdowns = 0;
-    }
-    if arguments.beyond {
-        (settings.accesses, settings.warmup) = BEYOND;
-        (settings.seeds, settings.shootdowns) = (1, 0);
-        return beyond(arguments, &settings);
-    }
-    if arguments.calibrate {
-        return calibrate(arguments, &settings);
     }
     let form = if arguments.short { "short" } else { "full" };
     let show = Show::new();
@@ -59,33 +59,41 @@ fn attc(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
     };
     show.done("reproduce attc");
     let facts = Facts::new(form, &settings, &digest(&found.results));
-    let mut out = std::io::stdout();
-    if arguments.json {
-        let body = json!({
+    let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let command = "steady reproduce attc --run";
+    Ok(Ran {
+        result: steady_attc_paper::result(&found, command, &started),
+        text: page(&found, arguments.short, &facts),
+        violations: found.violations,
+        body: facts.document(json!({
             "rows": found.rows,
+            "by_seed": found.by_seed,
             "figures": found.figures,
             "violations": found.violations,
             "results": found.results,
-        });
-        facts.print_json(&mut out, body)?;
-    } else {
-        out.write_all(page(&found, arguments.short, &facts).as_bytes())?;
+        })),
+    })
+}
+
+/// Experiments beside the paper's own: beyond it, or the calibration.
+pub fn aside(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
+    let mut settings = Settings::full();
+    settings.threads = arguments.threads;
+    settings.seeds = arguments.seeds.unwrap_or(settings.seeds);
+    settings.check = arguments.check;
+    if arguments.calibrate {
+        return calibrate(arguments, &settings);
     }
-    if found.violations > 0 {
-        eprintln!(
-            "steady: the oracle found {} accesses through revoked translations",
-            found.violations
-        );
-        return Ok(ExitCode::from(5));
-    }
-    Ok(ExitCode::SUCCESS)
+    (settings.accesses, settings.warmup) = BEYOND;
+    (settings.seeds, settings.shootdowns) = (1, 0);
+    beyond(arguments, &settings)
 }
 
 fn page(found: &Reproduction, short: bool, facts: &Facts) -> String {
     let note = if short {
         "Short form: the numbers that the paper claims first, by runs of the base length. Some\n\
-         workloads have but a handful of shootdowns in it: a first look. The full form, whose runs\n\
-         are long enough, has other digits.\n\n"
+         workloads have only a handful of shootdowns in it: a first look. The full form, whose\n\
+         runs are long enough, has other digits.\n\n"
     } else {
         ""
     };
@@ -161,10 +169,10 @@ impl Facts {
         )
     }
 
-    /// Writes the document: these facts, then the entries of `body`.
-    fn print_json(&self, out: &mut impl Write, body: Value) -> anyhow::Result<()> {
+    /// These facts, then the entries of `body`.
+    fn document(&self, body: Value) -> Value {
         let mut document = json!({
-            "schema": "steady.reproduction",
+            "schema": "steady.simulation",
             "version": VERSION,
             "paper": "attc",
             "form": self.form,
@@ -176,7 +184,15 @@ impl Facts {
         if let (Value::Object(all), Value::Object(more)) = (&mut document, body) {
             all.extend(more);
         }
-        writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+        document
+    }
+
+    fn print_json(&self, out: &mut impl Write, body: Value) -> anyhow::Result<()> {
+        writeln!(
+            out,
+            "{}",
+            serde_json::to_string_pretty(&self.document(body))?
+        )?;
         Ok(())
     }
 }
@@ -212,7 +228,7 @@ mod tests {
             .print_json(&mut bytes, json!({ "rows": found.rows }))
             .expect("a buffer takes it");
         let document: Value = serde_json::from_slice(&bytes).expect("it is JSON");
-        assert_eq!(document["schema"], "steady.reproduction");
+        assert_eq!(document["schema"], "steady.simulation");
         assert_eq!(document["version"], VERSION);
         assert_eq!(document["form"], "short");
         assert_eq!(document["settings"]["seed"], 1);

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `steady evidence`: claims, their races, and the pages that are written from both.
+
+pub mod diagnosed;
+pub mod run;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use steady_evidence::{Claim, House, Keys, Record, Scenarios, check, page, score, todo};
+use steady_lab::Home;
+use steady_measures::{RunResult, write_atomic};
+
+use crate::arguments::evidence::{Add, Claims, Evidence, Score};
+
+/// Exit code where evidence does not hold together.
+const FAULT: u8 = 5;
+/// Version of the JSON that `score --json` prints.
+const SCORE_VERSION: u32 = 1;
+
+/// Does what the subcommand says.
+pub fn evidence(arguments: &Evidence) -> anyhow::Result<ExitCode> {
+    match arguments {
+        Evidence::Run(run) => run::run(run),
+        Evidence::Render => render(),
+        Evidence::Check => checked(),
+        Evidence::Jobs(claims) => jobs(claims),
+        Evidence::Add(pieces) => add(pieces),
+        Evidence::Score(results) => scored(results),
+    }
+}
+
+/// The evidence of the project that this command is called in.
+pub fn house() -> anyhow::Result<House> {
+    let root = Home::find()?.project;
+    let simulator = steady_attc_paper::fingerprint()?;
+    let keys = Keys::of_tree(&root, simulator)?;
+    Ok(House::load(&root, keys)?)
+}
+
+/// The races of these claims, systems or races; of all if none is named.
+pub fn chosen(house: &House, names: &[String]) -> anyhow::Result<Vec<Claim>> {
+    let races = house.races();
+    if names.is_empty() {
+        return Ok(races);
+    }
+    let mut wanted: Vec<String> = Vec::new();
+    for name in names {
+        let system = house.systems.iter().find(|system| &system.system == name);
+        match system {
+            Some(system) => wanted.extend(system.claims.iter().map(|claim| claim.race().into())),
+            None if races.iter().any(|race| &race.id == name) => wanted.push(name.clone()),
+            None => wanted.push(house.claim(name)?.race().to_owned()),
+        }
+    }
+    Ok(races
+        .into_iter()
+        .filter(|race| wanted.contains(&race.id))
+        .collect())
+}
+
+fn render() -> anyhow::Result<ExitCode> {
+    let house = house()?;
+    let (scenarios, mut problems) = Scenarios::load(&house);
+    let read = |name: &str| std::fs::read_to_string(house.root.join(name)).ok();
+    match page::all(&house, &scenarios, &read) {
+        Ok(files) => {
+            for (name, text) in files {
+                if read(&name).as_ref() != Some(&text) {
+                    write_atomic(&house.root.join(&name), text.as_bytes())?;
+                    eprintln!("wrote {name}");
+                }
+            }
+        }
+        Err(found) => problems.extend(found),
+    }
+    Ok(told(&problems))
+}
+
+fn checked() -> anyhow::Result<ExitCode> {
+    let house = house()?;
+    let problems = check(&house);
+    if problems.is_empty() {
+        let records = house.records.len();
+        eprintln!(
+            "evidence holds: {} claims, {records} recorded",
+            house.claims().count()
+        );
+    }
+    Ok(told(&problems))
+}
+
+fn told(problems: &[steady_evidence::Problem]) -> ExitCode {
+    for problem in problems {
+        eprintln!("steady: {problem}");
+    }
+    ExitCode::from(if problems.is_empty() { 0 } else { FAULT })
+}
+
+fn jobs(arguments: &Claims) -> anyhow::Result<ExitCode> {
+    let house = house()?;
+    let claims = chosen(&house, &arguments.claims)?;
+    let mut out = std::io::stdout().lock();
+    let claims: Vec<&Claim> = claims.iter().collect();
+    for piece in todo(&house, &claims, false) {
+        writeln!(
+            out,
+            "steady evidence run {0} --seed {1} --out out/evidence-{0}-{1} \
+             --piece {0}-{1}.json   # {2}",
+            piece.claim,
+            piece.seed,
+            piece.why.as_str()
+        )?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn add(arguments: &Add) -> anyhow::Result<ExitCode> {
+    let mut house = house()?;
+    let named = [arguments.claim.clone()];
+    let Some(claim) = chosen(&house, &named)?.into_iter().next() else {
+        bail!("`{}` has no race", arguments.claim);
+    };
+    for path in &arguments.pieces {
+        let result = RunResult::load(path)?;
+        let id = claim.id.clone();
+        record(&mut house, &claim, Record { id, result })
+            .with_context(|| format!("cannot add {}", path.display()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Adds a piece to the record of its claim and writes that.
+pub fn record(house: &mut House, claim: &Claim, piece: Record) -> anyhow::Result<PathBuf> {
+    let before = house
+        .records
+        .iter()
+        .position(|record| record.id == claim.id);
+    let whole = match before.map(|at| house.records.remove(at)) {
+        None => piece,
+        Some(earlier) => {
+            let seeds = earlier.seeds(claim);
+            let again = piece.seeds(claim).iter().any(|seed| seeds.contains(seed));
+            if again && house_is_of(&earlier, &piece) {
+                bail!("a seed of it is recorded already");
+            }
+            let (whole, changed) = earlier.joined(piece)?;
+            if let Some(key) = changed {
+                eprintln!("{}: {key} has changed; the record begins again", claim.id);
+            }
+            whole
+        }
+    };
+    let path = whole.save(&house.root)?;
+    house.records.push(whole);
+    Ok(path)
+}
+
+/// Whether both are of the same kernel, emulator and simulator.
+fn house_is_of(one: &Record, other: &Record) -> bool {
+    let keys = [Record::KERNEL, Record::EMULATOR, Record::SIMULATOR];
+    keys.iter().all(|key| one.key(key) == other.key(key))
+}
+
+fn scored(arguments: &Score) -> anyhow::Result<ExitCode> {
+    let house = house()?;
+    let results: Vec<RunResult> = arguments
+        .results
+        .iter()
+        .map(|path| RunResult::load(path))
+        .collect::<Result<_, _>>()?;
+    let lines = score::lines(&house, &results);
+    let mut out = std::io::stdout().lock();
+    if arguments.json {
+        let value = serde_json::json!({
+            "schema": "steady.score",
+            "version": SCORE_VERSION,
+            "systems": lines,
+        });
+        writeln!(out, "{value:#}")?;
+    } else {
+        let page = "Pages: docs/validation/README.md";
+        out.write_all(score::text(&lines, page).as_bytes())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

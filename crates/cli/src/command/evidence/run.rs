@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `steady evidence run`: races pieces of claims, one seed at a time, and records each when it is
+//! whole. What was recorded before an interruption stays.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Instant, SystemTime};
+
+use anyhow::{Context, anyhow};
+use steady_attc_paper::{Settings, reproduce, result};
+use steady_evidence::{Claim, House, Piece, Record, todo};
+use steady_measures::RunResult;
+use steady_race::{Options, Watcher, race};
+use steady_scenario::Scenario;
+
+use super::{chosen, diagnosed, house, record};
+use crate::arguments::evidence::Run;
+use crate::engines::ENGINES;
+use crate::progress::Show;
+
+/// Races what is missing or old.
+pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
+    let begun = Instant::now();
+    let mut house = house()?;
+    let claims = chosen(&house, &arguments.claims.claims)?;
+    let wanted: Vec<&Claim> = claims.iter().collect();
+    let mut pieces = todo(
+        &house,
+        &wanted,
+        arguments.again || arguments.piece.is_some(),
+    );
+    pieces.retain(|piece| arguments.seed.is_none_or(|seed| piece.seed == seed));
+    let show = Show::new();
+    let all = pieces.len();
+    for (at, piece) in pieces.into_iter().enumerate() {
+        if arguments
+            .budget
+            .is_some_and(|budget| begun.elapsed() >= budget)
+        {
+            show.say(&format!("the time is over; {} pieces are left", all - at));
+            break;
+        }
+        let claim = claims.iter().find(|claim| claim.id == piece.claim);
+        let claim = claim.context("a piece is of a claim")?;
+        if claim.is_simulated() && house.record(claim).is_some() && house.old(claim).is_none() {
+            continue; // All seeds of the simulator come with its first piece.
+        }
+        show.say(&format!(
+            "piece {} of {all}: {} seed {} ({})",
+            at + 1,
+            piece.claim,
+            piece.seed,
+            piece.why.as_str()
+        ));
+        let found = measured(&house, claim, &piece, &arguments.out, &show)?;
+        if let Some(path) = &arguments.piece {
+            found.result.save_atomic(path)?;
+            continue;
+        }
+        drop_old(&mut house, claim);
+        let path = record(&mut house, claim, found)?;
+        show.say(&format!("recorded in {}", path.display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A record of an older kernel is not added to: the new one begins without it.
+fn drop_old(house: &mut House, claim: &Claim) {
+    if house.old(claim).is_some() {
+        house.records.retain(|record| record.id != claim.id);
+    }
+}
+
+/// Runs a piece and reduces it to what the claim names.
+fn measured(
+    house: &House,
+    claim: &Claim,
+    piece: &Piece,
+    out: &Path,
+    show: &Show,
+) -> anyhow::Result<Record> {
+    let result = if claim.is_simulated() {
+        simulated(claim, show)?
+    } else {
+        raced(house, claim, piece, out, show)?
+    };
+    let record = Record::reduced(result, claim, &house.keys);
+    record.map_err(|invalid| anyhow!("claim `{}`: {invalid}", claim.id))
+}
+
+/// The numbers of the paper on the simulator, all seeds at once.
+fn simulated(claim: &Claim, show: &Show) -> anyhow::Result<RunResult> {
+    let settings = Settings {
+        seed: claim.first_seed,
+        seeds: claim.seeds,
+        ..Settings::full()
+    };
+    let done = |at: usize, of: usize| show.progress(&claim.id, at as u64, of as u64);
+    let found = reproduce(&settings, &done)?;
+    show.done(&claim.id);
+    Ok(result(&found, &claim.command(), &now()))
+}
+
+/// One seed of the variants that the claim names, once each.
+pub fn raced(
+    house: &House,
+    claim: &Claim,
+    piece: &Piece,
+    out: &Path,
+    show: &Show,
+) -> anyhow::Result<RunResult> {
+    let mut scenario = Scenario::load(&house.root.join(&claim.scenario))?;
+    scenario.seed = piece.seed;
+    scenario.repetitions = 1;
+    let engine = ENGINES.find(&claim.engine)?;
+    let engine = (engine.make)()?;
+    let options = Options {
+        variants: claim.all_variants().map(str::to_owned).collect(),
+        trace: claim.trace,
+        out: out.join(&claim.id),
+        command: claim.command(),
+        started: now(),
+        ..Options::default()
+    };
+    let mut raced = race(&*engine, &scenario, &options, show)?;
+    if claim.trace {
+        diagnosed::add(&mut raced.result, &raced.directory)?;
+        raced.result.seal();
+    }
+    Ok(raced.result)
+}
+
+fn now() -> String {
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `steady reproduce`: every item of a paper beside what is recorded, and beside what is measured
+//! now where that is asked for.
+
+mod attc;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use serde_json::{Value, json};
+use steady_evidence::verdict::{self, Set, Verdict};
+use steady_evidence::{Claim, House, Manifest, Piece, Scenarios, Why, conditions_line, score};
+use steady_measures::RunResult;
+use steady_report::humane;
+
+use crate::arguments::evidence::{Paper, Reproduce};
+use crate::command::evidence::{house, run::raced};
+use crate::progress::Show;
+
+/// Version of the JSON document; see `docs/formats/reproduction.md`.
+const VERSION: u32 = 4;
+/// Columns of text.
+const WIDTH: usize = 100;
+const INFALLIBLE: &str = "writing to a String cannot fail";
+
+/// Prints a paper's items, or runs what is beyond them; exit code 5 if the oracle found a fault.
+pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
+    if arguments.paper != Paper::Attc {
+        let of_attc = arguments.short
+            || arguments.beyond
+            || arguments.calibrate
+            || arguments.check
+            || arguments.seeds.is_some();
+        if of_attc {
+            bail!("--short, --beyond, --calibrate, --seeds and --check are of `reproduce attc`");
+        }
+    }
+    if arguments.beyond || arguments.calibrate {
+        return attc::aside(arguments);
+    }
+    let house = house()?;
+    let paper = house.paper(arguments.paper.name())?;
+    let mut ran = None;
+    let now = match (arguments.run, arguments.paper) {
+        (false, _) => BTreeMap::new(),
+        (true, Paper::Attc) => {
+            let found = ran.insert(attc::run(arguments)?);
+            BTreeMap::from([("attc-paper".to_owned(), found.result.clone())])
+        }
+        (true, _) => measure(&house, paper)?,
+    };
+    if let Some(path) = &arguments.output {
+        match now.values().next() {
+            Some(result) if now.len() == 1 => result.save_atomic(path)?,
+            _ => bail!(
+                "-o takes the result of one race, and {} were made",
+                now.len()
+            ),
+        }
+    }
+    let only = wanted(arguments.verdict.as_deref())?;
+    let mut sets = verdict::beside(&house, paper);
+    sets.retain(|set| only.is_none_or(|only| set.verdict == only));
+    let page = Page {
+        house: &house,
+        scenarios: Scenarios::load(&house).0,
+        paper,
+        now,
+    };
+    let mut out = std::io::stdout().lock();
+    if arguments.json {
+        let mut document = page.json(&sets);
+        document["simulation"] = ran.as_ref().map(|ran| ran.body.clone()).into();
+        writeln!(out, "{document:#}")?;
+    } else {
+        out.write_all(page.text(&sets).as_bytes())?;
+        if let Some(ran) = &ran {
+            writeln!(out, "\n{}", ran.text)?;
+        }
+    }
+    let violations = ran.map_or(0, |ran| ran.violations);
+    if violations > 0 {
+        eprintln!("steady: the oracle found {violations} accesses through revoked translations");
+        return Ok(ExitCode::from(5));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The verdict that is asked for.
+fn wanted(word: Option<&str>) -> anyhow::Result<Option<Verdict>> {
+    let Some(word) = word else { return Ok(None) };
+    let all = [
+        Verdict::Agrees,
+        Verdict::Differs,
+        Verdict::Beside,
+        Verdict::Open,
+        Verdict::Old,
+        Verdict::NotRecorded,
+        Verdict::NotHere,
+    ];
+    let spelt = |verdict: &Verdict| verdict.as_str().replace(' ', "-");
+    match all.iter().find(|verdict| spelt(verdict) == word) {
+        Some(found) => Ok(Some(*found)),
+        None => {
+            let known: Vec<String> = all.iter().map(spelt).collect();
+            bail!("no verdict `{word}`; expected one of {}", known.join(", "))
+        }
+    }
+}
+
+/// One run of each claim that the paper's items name.
+fn measure(house: &House, paper: &Manifest) -> anyhow::Result<BTreeMap<String, RunResult>> {
+    let show = Show::new();
+    let mut found = BTreeMap::new();
+    let named = paper.items.iter().filter_map(|item| item.here.as_ref());
+    for here in named {
+        if found.contains_key(&here.claim) {
+            continue;
+        }
+        let claim = house.claim(&here.claim)?;
+        let piece = Piece {
+            claim: claim.id.clone(),
+            seed: claim.first_seed,
+            why: Why::Again,
+        };
+        let result = raced(house, claim, &piece, Path::new("out/reproduce"), &show)?;
+        found.insert(claim.id.clone(), result);
+    }
+    Ok(found)
+}
+
+/// What is printed of a paper.
+struct Page<'a> {
+    house: &'a House,
+    scenarios: Scenarios,
+    paper: &'a Manifest,
+    /// Results measured now, by claim.
+    now: BTreeMap<String, RunResult>,
+}
+
+impl Page<'_> {
+    fn text(&self, sets: &[Set<'_>]) -> String {
+        let paper = self.paper;
+        let mut text = String::new();
+        writeln!(text, "{} ({})", paper.title, paper.venue).expect(INFALLIBLE);
+        wrap(&mut text, "the paper's set-up: ", &paper.conditions);
+        let mut claims: Vec<&Claim> = Vec::new();
+        for set in sets {
+            self.item(&mut text, set);
+            let claim = set
+                .item
+                .here
+                .as_ref()
+                .and_then(|here| self.house.claim(&here.claim).ok());
+            if let Some(claim) = claim {
+                if !claims.iter().any(|known| known.id == claim.id) {
+                    claims.push(claim);
+                }
+            }
+        }
+        if !claims.is_empty() {
+            text.push_str("\nConditions of the races:\n");
+        }
+        for claim in claims {
+            let line = conditions_line(self.house, claim, self.scenarios.of(claim));
+            wrap(&mut text, &format!("  {}: ", claim.id), &line);
+        }
+        let count = |wanted: Verdict| sets.iter().filter(|set| set.verdict == wanted).count();
+        writeln!(
+            text,
+            "\n{} items: {} agree, {} differ, {} beside, {} open, {} old, {} not recorded, {} not \
+             here",
+            sets.len(),
+            count(Verdict::Agrees),
+            count(Verdict::Differs),
+            count(Verdict::Beside),
+            count(Verdict::Open),
+            count(Verdict::Old),
+            count(Verdict::NotRecorded),
+            count(Verdict::NotHere)
+        )
+        .expect(INFALLIBLE);
+        text
+    }
+
+    fn item(&self, text: &mut String, set: &Set<'_>) {
+        let item = set.item;
+        let mut head = format!("\n{}: {}", item.place, item.what);
+        head.push_str(&format!("; paper: {}", item.value));
+        if let Some(ppm) = item
+            .ratio
+            .as_ref()
+            .and_then(steady_evidence::PaperRatio::ppm)
+        {
+            head.push_str(&format!(" (×{})", humane::factor(ppm)));
+        }
+        wrap(text, "", &head);
+        let mut line = String::new();
+        if let Some(entry) = &set.entry {
+            line.push_str(&format!("recorded: {} `{}`", entry.value(), entry.variant));
+            if entry.cell.ratio.is_some() {
+                let runs = entry.runs();
+                line.push_str(&format!(
+                    ", {} of `{}`, {runs} runs",
+                    entry.ratio(),
+                    entry.base
+                ));
+            }
+            line.push_str("; ");
+        }
+        if let Some(now) = self.now_of(set) {
+            line.push_str(&format!("now: {now}; "));
+        }
+        line.push_str(set.verdict.as_str());
+        if let Some(old) = set.entry.as_ref().and_then(|entry| entry.old.as_ref()) {
+            line.push_str(&format!(" ({old})"));
+        }
+        if let Some(because) = set.because {
+            line.push_str(&format!(", because: {because}"));
+        }
+        wrap(text, "  ", &line);
+    }
+
+    /// What was measured now of an item.
+    fn now_of(&self, set: &Set<'_>) -> Option<String> {
+        let here = set.item.here.as_ref()?;
+        let mut claim = self.house.claim(&here.claim).ok()?.clone();
+        if let Some(base) = &here.base {
+            claim.base.clone_from(base);
+        }
+        let row = claim.row(&here.row)?.clone();
+        score::now(self.now.get(&here.claim)?, &claim, &row, &here.variant)
+    }
+
+    fn json(&self, sets: &[Set<'_>]) -> Value {
+        let item = |set: &Set<'_>| {
+            let entry = set.entry.as_ref();
+            let ratio = entry.and_then(|entry| entry.cell.ratio);
+            let paper = set
+                .item
+                .ratio
+                .as_ref()
+                .and_then(steady_evidence::PaperRatio::ppm);
+            json!({
+                "id": set.item.id,
+                "place": set.item.place,
+                "what": set.item.what,
+                "value": set.item.value,
+                "paper_ratio_ppm": paper,
+                "expect": set.item.expect.map(steady_evidence::Expect::as_str),
+                "claim": set.item.here.as_ref().map(|here| &here.claim),
+                "row": set.item.here.as_ref().map(|here| &here.row),
+                "variant": entry.map(|entry| &entry.variant),
+                "base": entry.map(|entry| &entry.base),
+                "unit": entry.map(|entry| entry.unit.as_str()),
+                "median": entry.map(|entry| entry.cell.median),
+                "runs": entry.map(steady_evidence::Entry::runs),
+                "ratio_ppm": ratio.map(|ratio| ratio.ratio_ppm),
+                "interval_ppm": ratio.map(|ratio| [ratio.low_ppm, ratio.high_ppm]),
+                "now": self.now_of(set),
+                "verdict": set.verdict,
+                "because": set.because,
+                "old": entry.and_then(|entry| entry.old.as_ref()),
+            })
+        };
+        let mut conditions = BTreeMap::new();
+        for here in sets.iter().filter_map(|set| set.item.here.as_ref()) {
+            if let Ok(claim) = self.house.claim(&here.claim) {
+                let line = conditions_line(self.house, claim, self.scenarios.of(claim));
+                conditions.insert(claim.id.clone(), line);
+            }
+        }
+        json!({
+            "schema": "steady.reproduction",
+            "version": VERSION,
+            "tool": concat!("steady ", env!("CARGO_PKG_VERSION")),
+            "paper": self.paper.paper,
+            "title": self.paper.title,
+            "venue": self.paper.venue,
+            "paper_conditions": self.paper.conditions,
+            "conditions": conditions,
+            "items": sets.iter().map(item).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Appends a text in lines of at most [`WIDTH`] columns; those after the first are indented.
+fn wrap(text: &mut String, begin: &str, words: &str) {
+    let (leading, words) = match words.strip_prefix('\n') {
+        Some(rest) => ("\n", rest),
+        None => ("", words),
+    };
+    text.push_str(leading);
+    let mut line = begin.to_owned();
+    let mut empty = true;
+    for word in words.split_whitespace() {
+        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            text.push_str(line.trim_end());
+            text.push('\n');
+            "    ".clone_into(&mut line);
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    text.push_str(line.trim_end());
+    text.push('\n');
+}
