@@ -8,7 +8,7 @@ OUT ?= out
 .PHONY: evaluate test catch lint bench clean setup build help
 
 help:
-	@echo 'make evaluate   simulate hardware coherence (ATTC), then race two-vms on both engines'
+	@echo 'make evaluate   diagnose, simulate and race; ends with a scoreboard of all systems'
 	@echo 'make test       every test, the lab among them'
 	@echo 'make catch      every remedy on kernels that check locks, RCU and memory, and on PREEMPT_RT'
 	@echo 'make lint       formatting, clippy, shell and kernel style, lengths, links, dead files'

@@ -45,6 +45,9 @@ pub fn all(
         }
     }
     files.insert(format!("{FOLDER}/papers.md"), papers(house));
+    if let Some(picture) = scoreboard_picture(house) {
+        files.insert(format!("{FOLDER}/scoreboard.svg"), picture);
+    }
     for document in ["README.md", "docs/validation/README.md"] {
         let Some(text) = read(document) else {
             continue;
@@ -221,6 +224,25 @@ fn papers(house: &House) -> String {
     text
 }
 
+/// The cell of a system's line of the scoreboard, with its claim, where it is recorded.
+fn scored<'a>(house: &'a House, system: &System) -> Option<(&'a Claim, Entry)> {
+    let score = &system.score;
+    let claim = house.claim(&score.claim).ok()?;
+    let row = claim.row(&score.row)?;
+    Some((claim, table::entry(house, claim, row, &score.variant, None)?))
+}
+
+/// The scoreboard's ratios as a picture.
+fn scoreboard_picture(house: &House) -> Option<String> {
+    let of = |system: &System| {
+        let (_, mut entry) = scored(house, system)?;
+        entry.what = format!("{}, {}", system.title, entry.what);
+        Some(entry)
+    };
+    let entries: Vec<Entry> = house.systems.iter().filter_map(of).collect();
+    plot::draw("scoreboard", "What each system gives", &entries)
+}
+
 /// The scoreboard as a table of Markdown.
 fn scoreboard(house: &House, scenarios: &Scenarios) -> String {
     let mut text = String::from(
@@ -229,11 +251,8 @@ fn scoreboard(house: &House, scenarios: &Scenarios) -> String {
     );
     for system in &house.systems {
         let score = &system.score;
-        let found = house.claim(&score.claim).ok().and_then(|claim| {
-            let row = claim.row(&score.row)?;
-            let entry = table::entry(house, claim, row, &score.variant, None)?;
-            Some((conditions::line(house, claim, scenarios.of(claim)), entry))
-        });
+        let found = scored(house, system)
+            .map(|(claim, entry)| (conditions::line(house, claim, scenarios.of(claim)), entry));
         let (ratio, shown, conditions) = match found {
             Some((conditions, entry)) => {
                 let shown = match &entry.old {

@@ -7,7 +7,7 @@ use crate::table::Entry;
 
 /// Width in tenths of a pixel.
 const WIDTH: i64 = 8_000;
-/// The height of one row and of the axis, as [`intervals`] draws them, in tenths of a pixel.
+/// Rows of one picture at most.
 const MOST_ROWS: usize = 14;
 
 /// The style of the picture, for a light and a dark ground.
@@ -34,8 +34,8 @@ pub fn draw(id: &str, title: &str, entries: &[Entry]) -> Option<String> {
     let mut variants: Vec<&str> = Vec::new();
     let mut rows = Vec::new();
     for entry in entries {
-        let ratio = entry.cell.ratio?;
-        let (Some(low), Some(high)) = (ratio.low_ppm, ratio.high_ppm) else {
+        let ends = entry.cell.ratio.map(|ratio| (ratio, ratio.low_ppm, ratio.high_ppm));
+        let Some((ratio, Some(low), Some(high))) = ends else {
             continue;
         };
         let at = variants.iter().position(|&name| name == entry.variant);

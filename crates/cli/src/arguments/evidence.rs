@@ -79,6 +79,9 @@ pub struct Score {
     /// Results of this machine to be set beside the recorded ones.
     #[arg(value_name = "RESULT")]
     pub results: Vec<PathBuf>,
+    /// A diagnosis (`steady diagnose --json`) whose first finding is shown in the diagnosis's line.
+    #[arg(long, value_name = "FILE")]
+    pub diagnosis: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

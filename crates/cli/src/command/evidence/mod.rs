@@ -5,10 +5,11 @@ pub mod diagnosed;
 pub mod run;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use steady_diagnose::Diagnosis;
 use steady_evidence::{Claim, House, Keys, Record, Scenarios, check, page, score, todo};
 use steady_lab::Home;
 use steady_measures::{RunResult, write_atomic};
@@ -164,6 +165,23 @@ fn house_is_of(one: &Record, other: &Record) -> bool {
     keys.iter().all(|key| one.key(key) == other.key(key))
 }
 
+/// The first finding of a diagnosis in a few words.
+fn first_finding(path: &Path) -> anyhow::Result<String> {
+    let cannot = || format!("cannot read {}", path.display());
+    let text = std::fs::read_to_string(path).with_context(cannot)?;
+    let found: Diagnosis = serde_json::from_str(&text).with_context(cannot)?;
+    let Some(first) = found.findings.first() else {
+        return Ok("nothing found".to_owned());
+    };
+    Ok(format!(
+        "{}: {}, {}.{} % lost",
+        first.vm.as_deref().unwrap_or("host"),
+        first.id.word(),
+        first.lost_permille / 10,
+        first.lost_permille % 10
+    ))
+}
+
 fn scored(arguments: &Score) -> anyhow::Result<ExitCode> {
     let house = house()?;
     let results: Vec<RunResult> = arguments
@@ -171,7 +189,14 @@ fn scored(arguments: &Score) -> anyhow::Result<ExitCode> {
         .iter()
         .map(|path| RunResult::load(path))
         .collect::<Result<_, _>>()?;
-    let lines = score::lines(&house, &results);
+    let mut lines = score::lines(&house, &results);
+    if let Some(path) = &arguments.diagnosis {
+        let first = first_finding(path)?;
+        let of_diagnosis = house.systems.iter().position(|system| system.system == "diagnosis");
+        if let Some(line) = of_diagnosis.and_then(|at| lines.get_mut(at)) {
+            line.measured = Some(first);
+        }
+    }
     let mut out = std::io::stdout().lock();
     if arguments.json {
         let value = serde_json::json!({

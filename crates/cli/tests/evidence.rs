@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The project's own evidence: does it hold, and does every document say what is recorded?
+
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+
+const PAPERS: [&str; 5] = ["shoot4u", "paratick", "strict-boost", "ple", "attc"];
+
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap().to_owned()
+}
+
+fn steady() -> Command {
+    let mut command = Command::cargo_bin("steady").unwrap();
+    command.current_dir(root());
+    command
+}
+
+/// Every document that is written from evidence, whole or in part.
+fn documents() -> Vec<PathBuf> {
+    let pages = fs::read_dir(root().join("docs/validation")).unwrap();
+    let pages = pages.map(|entry| entry.unwrap().path());
+    let pages = pages.filter(|path| path.extension().is_some_and(|end| end == "md"));
+    pages.chain([root().join("README.md")]).collect()
+}
+
+#[test]
+fn claims_papers_records_and_pages_hold_together() {
+    let output = steady().args(["evidence", "check"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+}
+
+#[test]
+fn every_paper_is_answered_from_the_records() {
+    for paper in PAPERS {
+        let output = steady().args(["reproduce", paper, "--json"]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{paper}: {said}");
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let items = document["items"].as_array().unwrap();
+        assert!(items.len() >= 29, "{paper}: {} items", items.len());
+        for item in items {
+            let reason = item["because"].is_string();
+            match item["verdict"].as_str().unwrap() {
+                "not-here" | "differs" => assert!(reason, "{paper}: {item}"),
+                "agrees" => assert!(item["interval_ppm"].is_array(), "{paper}: {item}"),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The numbers of `×RATIO [LOW to HIGH]` in a text.
+fn intervals(text: &str) -> Vec<[f64; 3]> {
+    let number = |text: &str| -> Option<f64> {
+        text.replace("<0.0001", "0.00005").replace(',', "").parse().ok()
+    };
+    let parts = text.split('×').skip(1);
+    parts
+        .filter_map(|part| {
+            let (ratio, rest) = part.split_once(" [")?;
+            let (low, rest) = rest.split_once(" to ")?;
+            let (high, _) = rest.split_once(']')?;
+            Some([number(low)?, number(ratio)?, number(high)?])
+        })
+        .collect()
+}
+
+#[test]
+fn every_ratio_that_is_printed_lies_inside_its_interval() {
+    let mut found = 0;
+    for path in documents() {
+        for [low, ratio, high] in intervals(&fs::read_to_string(&path).unwrap()) {
+            found += 1;
+            assert!(low <= ratio && ratio <= high, "{}: {low} {ratio} {high}", path.display());
+        }
+    }
+    assert!(found >= 20, "only {found} ratios were found");
+    assert_eq!(intervals("×0.50 [0.60 to 0.70]"), [[0.6, 0.5, 0.7]]);
+}
+
+#[test]
+fn every_ratio_of_an_answer_stands_in_its_page_s_table() {
+    for path in documents() {
+        let text = fs::read_to_string(&path).unwrap();
+        let Some((answer, rest)) = text.split_once("## Results") else {
+            continue;
+        };
+        let rows: String = rest.lines().filter(|line| line.starts_with('|')).collect();
+        for part in answer.split('×').skip(1) {
+            let end = part.find(']').map_or(0, |end| end + 1);
+            assert!(rows.contains(&part[..end]), "{}: ×{}", path.display(), &part[..end]);
+        }
+    }
+}
+
+#[test]
+fn the_scoreboard_fits_a_screen_and_has_a_line_for_each_system() {
+    let output = steady().args(["evidence", "score"]).output().unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.lines().count() <= 24, "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    for name in ["Shoot4U", "Paratick", "Strict Boost and Debooster", "Diagnosis", "ATTC"] {
+        assert!(text.lines().any(|line| line.starts_with(name)), "no {name} in:\n{text}");
+    }
+}
+
+#[test]
+fn a_claim_that_is_not_there_is_answered_with_those_that_are() {
+    let output = steady().args(["evidence", "jobs", "shoot4u-defalt"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("did you mean `shoot4u-default`"), "{said}");
+}
