@@ -62,6 +62,52 @@ fn the_scenario_that_ships_is_what_the_old_one_is_printed_as() {
     assert_eq!(output.stdout, check(&["--print"], &old()).stdout);
 }
 
+/// What `--check` says of the base scenario after an edit, which it must refuse.
+fn refused(from: &str, to: &str) -> String {
+    let base = crates().join("scenario/tests/common/base.toml");
+    let text = std::fs::read_to_string(base).unwrap();
+    assert!(text.contains(from), "the base scenario lacks {from}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("base.toml");
+    std::fs::write(&file, text.replace(from, to)).unwrap();
+    let output = check(&[], &file);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn checking_refuses_what_is_no_measure_program_or_argument() {
+    let measure = "[measure]\ncollect = [\"exit\"]\n\n[[variant]]";
+    let said = refused("[[variant]]", measure);
+    assert!(said.contains("did you mean `exits`?"), "{said}");
+    let said = refused("\"spin\"", "\"spim\"");
+    assert!(said.contains("did you mean `spin`?"), "{said}");
+    let dedup = "program = \"dedup\"\nargs = [\"input-kib=0\"]\n#";
+    let said = refused("program = \"shootdown\"\nargs", dedup);
+    assert!(said.contains("base.toml: workload dedup"), "{said}");
+    assert!(
+        said.contains("expected input-kib=N with N from 1"),
+        "{said}"
+    );
+    assert!(!said.contains(": ok"), "{said}");
+}
+
+#[test]
+fn every_shipped_scenario_passes_the_check() {
+    let scenarios = crates().join("../scenarios");
+    for folder in [scenarios.clone(), scenarios.join("papers")] {
+        for entry in folder.read_dir().unwrap() {
+            let path = entry.unwrap().path();
+            if path
+                .extension()
+                .is_some_and(|extension| extension == "toml")
+            {
+                said(&check(&[], &path));
+            }
+        }
+    }
+}
+
 #[test]
 fn printing_needs_checking() {
     let mut command = Command::cargo_bin("steady").unwrap();

@@ -47,7 +47,8 @@ fn a_crossed_file_is_the_file_that_writes_every_variant() {
         "[[variant]]\nname = \"ipi-1vm\"\ntitle = \"no IPIs, one VM\"\nwithout = [\"hog\"]\n{one}\
          [[variant]]\nname = \"poll-1vm\"\ntitle = \"poll, one VM\"\nwithout = [\"hog\"]\n\
          switches = {{ halt_poll_ns = 0 }}\n\
-         [[variant]]\nname = \"ipi-2vm\"\ntitle = \"no IPIs, 2vm\"\nswitches = {{ ple = false }}\n{one}\
+         [[variant]]\nname = \"ipi-2vm\"\ntitle = \"no IPIs, 2vm\"\n\
+         switches = {{ ple = false }}\n{one}\
          [[variant]]\nname = \"stock-2vm\"\nswitches = {{ ple = false }}\n\
          [[variant]]\nname = \"poll-2vm\"\nswitches = {{ ple = false, halt_poll_ns = 0 }}\n"
     );
@@ -60,8 +61,8 @@ fn a_crossed_file_is_the_file_that_writes_every_variant() {
 #[test]
 fn copies_are_vms_behind_the_first_with_numbered_names() {
     let short = edited(&[("name = \"hog\"\n", "name = \"hog\"\ncopies = 3\n")]);
-    let hog =
-        "vcpus = 2\nmemory_mib = 64\nbackground = true\nworkload = [{ program = \"spin\" }]\n";
+    let spin = "workload = [{ program = \"spin\" }]";
+    let hog = format!("vcpus = 2\nmemory_mib = 64\nbackground = true\n{spin}\n");
     let more = format!("[[vm]]\nname = \"hog-2\"\n{hog}[[vm]]\nname = \"hog-3\"\n{hog}[[variant]]");
     let (short, long) = (parse(&short), parse(&edited(&[("[[variant]]", &more)])));
     assert_eq!(short, long);

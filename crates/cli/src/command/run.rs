@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use steady_lab::measure::complaint::KERNEL_COMPLAINED;
+use steady_lab::translate;
 use steady_measures::RunResult;
 use steady_race::{Options, Until, Watcher, race};
 use steady_scenario::{LoadError, Noted, Scenario};
@@ -86,12 +87,17 @@ fn load(arguments: &Run) -> Result<Vec<Scenario>, ExitCode> {
                     eprintln!("{}", notes.render(colour()));
                 }
                 if arguments.check {
-                    eprintln!(
-                        "{}: ok, {} variants, digest {}",
-                        path.display(),
-                        scenario.variants.len(),
-                        scenario.digest()
-                    );
+                    let (file, digest) = (path.display(), scenario.digest());
+                    match translate::check_arguments(&scenario) {
+                        Ok(()) => {
+                            let variants = scenario.variants.len();
+                            eprintln!("{file}: ok, {variants} variants, digest {digest}");
+                        }
+                        Err(error) => {
+                            failed = true;
+                            eprintln!("steady: {file}: {error}");
+                        }
+                    }
                 }
                 scenarios.push(scenario);
             }

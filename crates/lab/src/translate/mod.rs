@@ -182,6 +182,24 @@ pub fn programs(scenario: &Scenario) -> Result<Vec<&'static Program>, LabError> 
     Ok(wanted)
 }
 
+/// Refuses a scenario whose programs do not take their arguments, as far as that is known without
+/// running them: the words that are of this project.
+///
+/// # Errors
+/// [`LabError::Program`] for the first of them.
+pub fn check_arguments(scenario: &Scenario) -> Result<(), LabError> {
+    let of_vms = scenario.vms.iter().flat_map(|vm| {
+        let workloads = vm.workloads.iter();
+        workloads.map(|workload| (workload, vm.vcpus))
+    });
+    let pcpus = scenario.host.pcpus;
+    let of_host = scenario.host.workloads.iter().map(|each| (each, pcpus));
+    for (workload, cpus) in of_vms.chain(of_host) {
+        run_of(workload, cpus, 1, 0)?;
+    }
+    Ok(())
+}
+
 /// The programs that the host itself runs.
 ///
 /// # Errors
