@@ -82,7 +82,8 @@ fn one(house: &House, scenarios: &Scenarios, inside: &str) -> Result<String, Str
 /// backquotes and in links is left out; it is code, not a result.
 #[must_use]
 pub fn typed_figure(text: &str) -> Option<String> {
-    let plain = without_code(text);
+    // The level of an interval is method, not a result.
+    let plain = without_code(text).replace("95 % interval", "interval");
     let tokens: Vec<&str> = plain.split_whitespace().collect();
     for (at, token) in tokens.iter().enumerate() {
         let bare = token.trim_matches(|c: char| "()[],;:.*_\"".contains(c));
@@ -110,16 +111,11 @@ const UNITS: [&str; 12] = [
     "%", "ns", "us", "µs", "ms", "times", "percent", "/s", "k/s", "M/s", "exits", "cycles",
 ];
 
+/// Whether a text is a number, perhaps with a sign.
 fn is_number(text: &str) -> bool {
-    let mut any = false;
-    for c in text.chars() {
-        match c {
-            '0'..='9' => any = true,
-            '.' | ',' | '-' | '−' | '+' | '<' => {}
-            _ => return false,
-        }
-    }
-    any
+    let digits = text.trim_start_matches(['-', '−', '+', '<']);
+    let all = digits.chars().all(|c| c.is_ascii_digit() || c == '.' || c == ',');
+    all && digits.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// The text with everything in backquotes, and the targets of links, taken out.
@@ -167,6 +163,7 @@ mod tests {
     fn versions_counts_and_code_are_not_figures() {
         for text in [
             "Linux 6.12 on Debian 12 or 13",
+            "x86-64 with its 95 % interval",
             "two VMs of 8 vCPUs",
             "`--within 5%` and `ple_window_ns = 1365`",
             "see [the page](docs/x-100ms.md)",
