@@ -39,7 +39,10 @@ fn claims_papers_records_and_pages_hold_together() {
 #[test]
 fn every_paper_is_answered_from_the_records() {
     for paper in PAPERS {
-        let output = steady().args(["reproduce", paper, "--json"]).output().unwrap();
+        let output = steady()
+            .args(["reproduce", paper, "--json"])
+            .output()
+            .unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{paper}: {said}");
         let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -59,7 +62,10 @@ fn every_paper_is_answered_from_the_records() {
 /// The numbers of `×RATIO [LOW to HIGH]` in a text.
 fn intervals(text: &str) -> Vec<[f64; 3]> {
     let number = |text: &str| -> Option<f64> {
-        text.replace("<0.0001", "0.00005").replace(',', "").parse().ok()
+        text.replace("<0.0001", "0.00005")
+            .replace(',', "")
+            .parse()
+            .ok()
     };
     let parts = text.split('×').skip(1);
     parts
@@ -78,7 +84,11 @@ fn every_ratio_that_is_printed_lies_inside_its_interval() {
     for path in documents() {
         for [low, ratio, high] in intervals(&fs::read_to_string(&path).unwrap()) {
             found += 1;
-            assert!(low <= ratio && ratio <= high, "{}: {low} {ratio} {high}", path.display());
+            assert!(
+                low <= ratio && ratio <= high,
+                "{}: {low} {ratio} {high}",
+                path.display()
+            );
         }
     }
     assert!(found >= 20, "only {found} ratios were found");
@@ -95,7 +105,12 @@ fn every_ratio_of_an_answer_stands_in_its_page_s_table() {
         let rows: String = rest.lines().filter(|line| line.starts_with('|')).collect();
         for part in answer.split('×').skip(1) {
             let end = part.find(']').map_or(0, |end| end + 1);
-            assert!(rows.contains(&part[..end]), "{}: ×{}", path.display(), &part[..end]);
+            assert!(
+                rows.contains(&part[..end]),
+                "{}: ×{}",
+                path.display(),
+                &part[..end]
+            );
         }
     }
 }
@@ -106,15 +121,30 @@ fn the_scoreboard_fits_a_screen_and_has_a_line_for_each_system() {
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.lines().count() <= 24, "{text}");
-    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
-    for name in ["Shoot4U", "Paratick", "Strict Boost and Debooster", "Diagnosis", "ATTC"] {
-        assert!(text.lines().any(|line| line.starts_with(name)), "no {name} in:\n{text}");
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 100),
+        "{text}"
+    );
+    for name in [
+        "Shoot4U",
+        "Paratick",
+        "Strict Boost and Debooster",
+        "Diagnosis",
+        "ATTC",
+    ] {
+        assert!(
+            text.lines().any(|line| line.starts_with(name)),
+            "no {name} in:\n{text}"
+        );
     }
 }
 
 #[test]
 fn a_claim_that_is_not_there_is_answered_with_those_that_are() {
-    let output = steady().args(["evidence", "jobs", "shoot4u-defalt"]).output().unwrap();
+    let output = steady()
+        .args(["evidence", "jobs", "shoot4u-defalt"])
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("did you mean `shoot4u-default`"), "{said}");

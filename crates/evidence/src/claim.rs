@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use steady_measures::Metric;
 
 /// Version of the format that is read.
 pub const CLAIMS_SCHEMA: u32 = 1;
@@ -148,6 +149,14 @@ pub struct Row {
     pub measure: String,
     /// In words.
     pub what: String,
+}
+
+impl Row {
+    /// Whether a metric is this row's.
+    #[must_use]
+    pub fn is_of(&self, metric: &Metric) -> bool {
+        (&metric.name, &metric.vm, &metric.workload) == (&self.measure, &self.vm, &self.workload)
+    }
 }
 
 impl Claim {

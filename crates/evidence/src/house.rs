@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! All evidence of a project: the claims, the papers, and the records beside them.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use serde::de::DeserializeOwned;
+use steady_measures::Comparison;
 use steady_nearest::nearest;
 
 use crate::claim::{CLAIMS_SCHEMA, Claim, System};
@@ -60,6 +63,18 @@ pub struct House {
     pub papers: Vec<Manifest>,
     /// The records that there are, in the order of the claims.
     pub records: Vec<Record>,
+    /// Comparisons that were made, by claim and base.
+    compared: RefCell<BTreeMap<(String, String), Option<Rc<Compared>>>>,
+}
+
+/// What a claim's own variants and rows are beside each other. They alone are judged together, and
+/// not what else its race has.
+#[derive(Debug)]
+pub(crate) struct Compared {
+    /// The variants, in the order of the cells.
+    pub variants: Vec<String>,
+    /// The rows.
+    pub comparison: Comparison,
 }
 
 /// The systems in the order of the scoreboard; further ones follow by name.
@@ -85,6 +100,7 @@ impl House {
             systems,
             papers,
             records: Vec::new(),
+            compared: RefCell::default(),
         };
         for race in house.races() {
             house.records.extend(Record::load(&house.root, &race)?);
@@ -138,6 +154,31 @@ impl House {
     #[must_use]
     pub fn record(&self, claim: &Claim) -> Option<&Record> {
         self.records.iter().find(|record| record.id == claim.race())
+    }
+
+    /// A claim's variants against one of them; `None` where it is not recorded.
+    pub(crate) fn compared(&self, claim: &Claim, base: &str) -> Option<Rc<Compared>> {
+        let key = (claim.id.clone(), base.to_owned());
+        if let Some(known) = self.compared.borrow().get(&key) {
+            return known.clone();
+        }
+        let made = self.compare(claim, base).map(Rc::new);
+        self.compared.borrow_mut().insert(key, made.clone());
+        made
+    }
+
+    fn compare(&self, claim: &Claim, base: &str) -> Option<Compared> {
+        let mut result = self.record(claim)?.result.clone();
+        let named = |name: &str| claim.all_variants().any(|variant| variant == name);
+        result.variants.retain(|variant| named(&variant.name));
+        for run in result.variants.iter_mut().flat_map(|v| &mut v.repetitions) {
+            run.metrics
+                .retain(|metric| claim.rows.iter().any(|row| row.is_of(metric)));
+        }
+        Some(Compared {
+            comparison: Comparison::new(&result, Some(base)).ok()?,
+            variants: result.variants.into_iter().map(|v| v.name).collect(),
+        })
     }
 
     /// Whether what was recorded of a claim is of other kernels or programs than today's; the key

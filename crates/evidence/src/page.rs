@@ -70,20 +70,7 @@ fn page(
     scenarios: &Scenarios,
     system: &System,
 ) -> Result<(String, Option<String>), Vec<Problem>> {
-    let mut problems = Vec::new();
-    let mut sentence = |text: &String| {
-        words::filled(house, scenarios, text).unwrap_or_else(|why| {
-            let place = format!("evidence/claims/{}.toml", system.system);
-            problems.push(Problem::new(place, format!("`{text}`: {why}")));
-            String::new()
-        })
-    };
-    let answer: Vec<String> = system.answer.iter().map(&mut sentence).collect();
-    let no_help: Vec<String> = system.no_help.iter().map(&mut sentence).collect();
-    let limitations: Vec<String> = system.limitations.iter().map(&mut sentence).collect();
-    if !problems.is_empty() {
-        return Err(problems);
-    }
+    let words = Words::of(house, scenarios, system)?;
     let mut text = String::new();
     let mut put = |line: &str| writeln!(text, "{line}").expect(INFALLIBLE);
     put("<!-- SPDX-License-Identifier: Apache-2.0 OR MIT -->");
@@ -91,9 +78,8 @@ fn page(
         "<!-- Written by `steady evidence render` from evidence/claims/{}.toml. Edit that. -->",
         system.system
     ));
-    put(&format!("# {}\n", system.title));
-    put(&format!("{}\n", system.what));
-    for line in &answer {
+    put(&format!("# {}\n\n{}\n", system.title, system.what));
+    for line in &words.answer {
         put(&format!("{line}\n"));
     }
     let all: Vec<(&Claim, Vec<Entry>)> = system
@@ -101,35 +87,76 @@ fn page(
         .iter()
         .map(|claim| (claim, table::entries(house, claim)))
         .collect();
-    let drawn: Vec<Entry> = all
-        .iter()
-        .flat_map(|(_, entries)| entries.clone())
-        .collect();
-    let with_interval: Vec<Entry> = drawn
+    let entries: Vec<Entry> = all.iter().flat_map(|(_, some)| some.clone()).collect();
+    let title = format!("{}: ratios", system.title);
+    let picture = plot::draw(&system.system, &title, &entries);
+    results(&mut put, house, scenarios, &all);
+    if picture.is_some() {
+        let file = format!("{}.svg", system.system);
+        put(&format!("![Ratios with their intervals]({file})\n"));
+    }
+    list(&mut put, "Where it does not help", &words.no_help);
+    let disclosed = system.claims.iter().flat_map(|claim| &claim.disclosed);
+    let limits: Vec<String> = words
+        .limitations
         .into_iter()
-        .filter(|e| e.cell.ratio.is_some())
+        .chain(disclosed.cloned())
         .collect();
-    let picture = plot::draw(
-        &system.system,
-        &format!("{}: ratios", system.title),
-        &with_interval,
-    );
+    list(&mut put, "Limitations", &limits);
+    commands(&mut put, system);
+    Ok((text, picture))
+}
+
+/// A system's sentences with their numbers.
+struct Words {
+    answer: Vec<String>,
+    no_help: Vec<String>,
+    limitations: Vec<String>,
+}
+
+impl Words {
+    fn of(house: &House, scenarios: &Scenarios, system: &System) -> Result<Self, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let mut sentences = |all: &[String]| -> Vec<String> {
+            let filled = all.iter().map(|text| {
+                words::filled(house, scenarios, text).unwrap_or_else(|why| {
+                    let place = format!("evidence/claims/{}.toml", system.system);
+                    problems.push(Problem::new(place, format!("`{text}`: {why}")));
+                    String::new()
+                })
+            });
+            filled.collect()
+        };
+        let found = Self {
+            answer: sentences(&system.answer),
+            no_help: sentences(&system.no_help),
+            limitations: sentences(&system.limitations),
+        };
+        if problems.is_empty() {
+            Ok(found)
+        } else {
+            Err(problems)
+        }
+    }
+}
+
+/// The table of a page, and the claims that nothing is recorded of.
+fn results(
+    put: &mut dyn FnMut(&str),
+    house: &House,
+    scenarios: &Scenarios,
+    all: &[(&Claim, Vec<Entry>)],
+) {
     put("## Results\n");
     put("| measure | base | with | ratio [95 %] | shown | runs | conditions |");
     put("|---|---|---|---|---|---|---|");
-    for (claim, entries) in &all {
+    for (claim, entries) in all {
         let conditions = conditions::line(house, claim, scenarios.of(claim));
         for entry in entries {
             put(&row(claim, entry, &conditions));
         }
     }
     put("");
-    if picture.is_some() {
-        put(&format!(
-            "![Ratios with their intervals]({}.svg)\n",
-            system.system
-        ));
-    }
     let missing: Vec<&str> = all
         .iter()
         .filter(|(_, entries)| entries.is_empty())
@@ -138,10 +165,9 @@ fn page(
     if !missing.is_empty() {
         put(&format!("Not recorded: {}.\n", missing.join(", ")));
     }
-    list(&mut put, "Where it does not help", &no_help);
-    let disclosed = system.claims.iter().flat_map(|claim| &claim.disclosed);
-    let limits: Vec<String> = limitations.into_iter().chain(disclosed.cloned()).collect();
-    list(&mut put, "Limitations", &limits);
+}
+
+fn commands(put: &mut dyn FnMut(&str), system: &System) {
     put("## Commands\n\n```sh");
     for claim in &system.claims {
         put(&format!("{}   # {}", claim.command(), claim.subject));
@@ -150,7 +176,6 @@ fn page(
         put(command);
     }
     put("```");
-    Ok((text, picture))
 }
 
 fn list(put: &mut dyn FnMut(&str), title: &str, lines: &[String]) {
@@ -229,7 +254,10 @@ fn scored<'a>(house: &'a House, system: &System) -> Option<(&'a Claim, Entry)> {
     let score = &system.score;
     let claim = house.claim(&score.claim).ok()?;
     let row = claim.row(&score.row)?;
-    Some((claim, table::entry(house, claim, row, &score.variant, None)?))
+    Some((
+        claim,
+        table::entry(house, claim, row, &score.variant, None)?,
+    ))
 }
 
 /// The scoreboard's ratios as a picture.

@@ -34,7 +34,10 @@ pub fn draw(id: &str, title: &str, entries: &[Entry]) -> Option<String> {
     let mut variants: Vec<&str> = Vec::new();
     let mut rows = Vec::new();
     for entry in entries {
-        let ends = entry.cell.ratio.map(|ratio| (ratio, ratio.low_ppm, ratio.high_ppm));
+        let ends = entry
+            .cell
+            .ratio
+            .map(|ratio| (ratio, ratio.low_ppm, ratio.high_ppm));
         let Some((ratio, Some(low), Some(high))) = ends else {
             continue;
         };

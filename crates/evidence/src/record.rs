@@ -94,7 +94,7 @@ impl Record {
                 repetition.artifacts.clear();
                 let named = |metric: &steady_measures::Metric| {
                     let mut rows = claim.rows.iter();
-                    rows.any(|row| is_of(row, metric))
+                    rows.any(|row| row.is_of(metric))
                 };
                 repetition.metrics.retain(named);
             }
@@ -184,16 +184,11 @@ impl Record {
     }
 }
 
-/// Whether the metric is that of the row.
-fn is_of(row: &Row, metric: &steady_measures::Metric) -> bool {
-    metric.name == row.measure && metric.vm == row.vm && metric.workload == row.workload
-}
-
 /// Whether any run has the row's metric.
 fn has(result: &RunResult, row: &Row) -> bool {
     let runs = result.variants.iter().flat_map(|v| &v.repetitions);
     let mut metrics = runs.flat_map(|run| &run.metrics);
-    metrics.any(|metric| is_of(row, metric))
+    metrics.any(|metric| row.is_of(metric))
 }
 
 /// The first key that two results do not share, if any; what follows from the scenario is left out.

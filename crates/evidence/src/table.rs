@@ -2,7 +2,7 @@
 //! What a record says of its claim: a cell for each row and variant, by the one estimator.
 
 use steady_measures::chance::Verdict;
-use steady_measures::{Better, Cell, Comparison, Unit};
+use steady_measures::{Better, Cell, Unit};
 use steady_report::humane;
 
 use crate::claim::{Claim, Row};
@@ -89,14 +89,10 @@ pub fn entry(
     variant: &str,
     base: Option<&str>,
 ) -> Option<Entry> {
-    let record = house.record(claim)?;
     let base = base.unwrap_or(&claim.base);
-    let comparison = Comparison::new(&record.result, Some(base)).ok()?;
-    let at = record
-        .result
-        .variants
-        .iter()
-        .position(|v| v.name == variant)?;
+    let compared = house.compared(claim, base)?;
+    let at = compared.variants.iter().position(|name| name == variant)?;
+    let comparison = &compared.comparison;
     let found = comparison.rows.iter().find(|found| {
         found.key.name == row.measure
             && found.key.vm == row.vm

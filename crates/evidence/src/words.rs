@@ -114,7 +114,9 @@ const UNITS: [&str; 12] = [
 /// Whether a text is a number, perhaps with a sign.
 fn is_number(text: &str) -> bool {
     let digits = text.trim_start_matches(['-', '−', '+', '<']);
-    let all = digits.chars().all(|c| c.is_ascii_digit() || c == '.' || c == ',');
+    let all = digits
+        .chars()
+        .all(|c| c.is_ascii_digit() || c == '.' || c == ',');
     all && digits.starts_with(|c: char| c.is_ascii_digit())
 }
 

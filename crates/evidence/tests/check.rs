@@ -8,13 +8,16 @@ mod common;
 use std::fs;
 
 use common::Project;
-use steady_evidence::{Keys, House, todo};
+use steady_evidence::{House, Keys, todo};
 
 /// That the one problem of a project names this.
 fn found(project: &Project, words: &[&str]) {
     let problems = project.problems();
     let all = problems.join("\n");
-    assert!(!problems.is_empty(), "nothing was found; expected {words:?}");
+    assert!(
+        !problems.is_empty(),
+        "nothing was found; expected {words:?}"
+    );
     for word in words {
         assert!(all.contains(word), "no {word:?} in:\n{all}");
     }
@@ -29,7 +32,10 @@ fn what_was_rendered_holds() {
 fn a_digit_changed_in_a_page_is_found() {
     let project = Project::new();
     project.change("docs/validation/shoot4u.md", "×0.05", "×0.04");
-    found(&project, &["docs/validation/shoot4u.md", "steady evidence render"]);
+    found(
+        &project,
+        &["docs/validation/shoot4u.md", "steady evidence render"],
+    );
 }
 
 #[test]
@@ -57,7 +63,11 @@ fn a_figure_typed_into_the_readme_is_found() {
 #[test]
 fn a_figure_typed_into_a_claim_s_words_is_found() {
     let project = Project::new();
-    project.change("evidence/claims/shoot4u.toml", "It has the host", "It saves 40 % and has the host");
+    project.change(
+        "evidence/claims/shoot4u.toml",
+        "It has the host",
+        "It saves 40 % and has the host",
+    );
     found(&project, &["`40 %` is a typed figure"]);
 }
 
@@ -65,65 +75,110 @@ fn a_figure_typed_into_a_claim_s_words_is_found() {
 fn a_claim_without_a_condition_is_found() {
     let project = Project::new();
     project.change("evidence/claims/shoot4u.toml", "ple = \"on\", ", "");
-    found(&project, &["claim `tail`", "the condition `ple` is missing"]);
+    found(
+        &project,
+        &["claim `tail`", "the condition `ple` is missing"],
+    );
 }
 
 #[test]
 fn a_claim_without_conditions_is_not_read() {
     let project = Project::new();
     let text = project.read("evidence/claims/shoot4u.toml");
-    let without: Vec<&str> = text.lines().filter(|l| !l.starts_with("conditions")).collect();
+    let without: Vec<&str> = text
+        .lines()
+        .filter(|l| !l.starts_with("conditions"))
+        .collect();
     project.write("evidence/claims/shoot4u.toml", &without.join("\n"));
     let keys = Keys::of_tree(project.root(), String::new()).unwrap();
     let error = House::load(project.root(), keys).unwrap_err().to_string();
-    assert!(error.contains("shoot4u.toml") && error.contains("conditions"), "{error}");
+    assert!(
+        error.contains("shoot4u.toml") && error.contains("conditions"),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_condition_that_the_scenario_does_not_have_is_found() {
     let project = Project::new();
-    project.change("evidence/claims/shoot4u.toml", "\"pinned\"", "\"scheduler\"");
-    found(&project, &["the condition `placement` is stated as \"scheduler\"", "\"pinned\""]);
+    project.change(
+        "evidence/claims/shoot4u.toml",
+        "\"pinned\"",
+        "\"scheduler\"",
+    );
+    found(
+        &project,
+        &[
+            "the condition `placement` is stated as \"scheduler\"",
+            "\"pinned\"",
+        ],
+    );
 }
 
 #[test]
 fn a_workload_that_the_scenario_lacks_is_found() {
     let project = Project::new();
-    project.change("evidence/claims/shoot4u.toml", "workload = \"shootdown\"", "workload = \"dedup\"");
+    project.change(
+        "evidence/claims/shoot4u.toml",
+        "workload = \"shootdown\"",
+        "workload = \"dedup\"",
+    );
     let keys = Keys::of_tree(project.root(), String::new()).unwrap();
     // The record has no such measure either, which is said first.
     let error = House::load(project.root(), keys).unwrap_err().to_string();
     assert!(error.contains("lacks the row `p99`"), "{error}");
     fs::remove_file(project.root().join("evidence/results/tail.json.zst")).unwrap();
-    found(&project, &["claim `tail`, row `p99`", "no workload `dedup`"]);
+    found(
+        &project,
+        &["claim `tail`, row `p99`", "no workload `dedup`"],
+    );
 }
 
 #[test]
 fn a_variant_that_the_scenario_lacks_is_found() {
     let project = Project::new();
     fs::remove_file(project.root().join("evidence/results/tail.json.zst")).unwrap();
-    project.change("evidence/claims/shoot4u.toml", "variants = [\"shoot4u\"]", "variants = [\"eager\"]");
+    project.change(
+        "evidence/claims/shoot4u.toml",
+        "variants = [\"shoot4u\"]",
+        "variants = [\"eager\"]",
+    );
     found(&project, &["the scenario has no variant `eager`"]);
 }
 
 #[test]
 fn an_item_that_names_no_cell_is_found() {
     let project = Project::new();
-    project.change("evidence/papers/shoot4u.toml", "row = \"p99\"", "row = \"p999\"");
+    project.change(
+        "evidence/papers/shoot4u.toml",
+        "row = \"p99\"",
+        "row = \"p999\"",
+    );
     found(&project, &["item `one`", "claim `tail` has no row `p999`"]);
 }
 
 #[test]
 fn an_item_that_is_neither_here_nor_said_to_be_absent_is_found() {
     let project = Project::new();
-    project.change("evidence/papers/shoot4u.toml", "not_here = \"A", "because = \"A");
-    found(&project, &["item `two`", "exactly one of `here` and `not_here`"]);
+    project.change(
+        "evidence/papers/shoot4u.toml",
+        "not_here = \"A",
+        "because = \"A",
+    );
+    found(
+        &project,
+        &["item `two`", "exactly one of `here` and `not_here`"],
+    );
 }
 
 #[test]
 fn an_item_that_differs_needs_a_reason() {
     let project = Project::new();
-    project.change("evidence/papers/shoot4u.toml", "expect = \"lower\"", "expect = \"higher\"");
+    project.change(
+        "evidence/papers/shoot4u.toml",
+        "expect = \"lower\"",
+        "expect = \"higher\"",
+    );
     project.render();
     found(&project, &["item `one`", "`because` does not say why"]);
 }
@@ -135,7 +190,10 @@ fn a_page_of_more_than_120_lines_is_found() {
     let line = format!("limitations = [{}]\n[score]", many.join(", "));
     project.change("evidence/claims/shoot4u.toml", "[score]", &line);
     project.render();
-    found(&project, &["docs/validation/shoot4u.md: it has more than 120 lines"]);
+    found(
+        &project,
+        &["docs/validation/shoot4u.md: it has more than 120 lines"],
+    );
 }
 
 #[test]
@@ -149,21 +207,33 @@ fn a_record_changed_by_hand_is_refused() {
     fs::write(&path, zstd::encode_all(changed.as_bytes(), 3).unwrap()).unwrap();
     let keys = Keys::of_tree(project.root(), String::new()).unwrap();
     let error = House::load(project.root(), keys).unwrap_err().to_string();
-    assert!(error.contains("tail.json.zst") && error.contains("digest"), "{error}");
+    assert!(
+        error.contains("tail.json.zst") && error.contains("digest"),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_record_of_another_scenario_is_found() {
     let project = Project::new();
     project.change("scenarios/pair.toml", "memory_mib = 96", "memory_mib = 97");
-    found(&project, &["its record is of another scenario", "steady evidence run tail"]);
+    found(
+        &project,
+        &[
+            "its record is of another scenario",
+            "steady evidence run tail",
+        ],
+    );
 }
 
 #[test]
 fn a_record_that_belongs_to_no_claim_is_found() {
     let project = Project::new();
     project.write("evidence/results/other.json.zst", "");
-    found(&project, &["evidence/results/other.json.zst: it belongs to no claim"]);
+    found(
+        &project,
+        &["evidence/results/other.json.zst: it belongs to no claim"],
+    );
 }
 
 #[test]
@@ -206,7 +276,13 @@ fn only_seeds_that_are_missing_are_raced() {
 fn a_record_keeps_the_measures_that_the_claim_names_and_no_others() {
     let project = Project::new();
     let house = project.house();
-    let runs = house.records[0].result.variants.iter().flat_map(|v| &v.repetitions);
-    let mut names = runs.flat_map(|run| &run.metrics).map(|metric| metric.name.as_str());
+    let runs = house.records[0]
+        .result
+        .variants
+        .iter()
+        .flat_map(|v| &v.repetitions);
+    let mut names = runs
+        .flat_map(|run| &run.metrics)
+        .map(|metric| metric.name.as_str());
     assert!(names.all(|name| name == "shootdown.latency.p99"));
 }

@@ -174,7 +174,10 @@ impl Project {
             description: "made up".to_owned(),
         };
         let mut result = RunResult::new(info, engine, 1);
-        result.variants = vec![variant("stock", 1_000_000, seeds), variant("shoot4u", 50_000, seeds)];
+        result.variants = vec![
+            variant("stock", 1_000_000, seeds),
+            variant("shoot4u", 50_000, seeds),
+        ];
         result.seal();
         result
     }

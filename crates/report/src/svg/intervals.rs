@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A line for each comparison: its ratio to the baseline, with its interval. The upright line is the
-//! baseline; the label says which way is better.
+//! A line for each comparison: its ratio to the baseline, with its interval. The upright line is
+//! the baseline; the label says which way is better.
 //!
 //! The scale is logarithmic, so that twice as good and half as good are as far from the line.
 

@@ -192,7 +192,10 @@ fn scored(arguments: &Score) -> anyhow::Result<ExitCode> {
     let mut lines = score::lines(&house, &results);
     if let Some(path) = &arguments.diagnosis {
         let first = first_finding(path)?;
-        let of_diagnosis = house.systems.iter().position(|system| system.system == "diagnosis");
+        let of_diagnosis = house
+            .systems
+            .iter()
+            .position(|system| system.system == "diagnosis");
         if let Some(line) = of_diagnosis.and_then(|at| lines.get_mut(at)) {
             line.measured = Some(first);
         }
