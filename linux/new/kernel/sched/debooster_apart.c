@@ -19,6 +19,8 @@
  * CPU is looked away from twice, and none has tasks put on it twice, however often a guest asks.
  */
 
+#include "debooster_lag.h"
+
 #define DEBOOSTER_APART_CPUS	16
 #define DEBOOSTER_APART_TASKS	8
 
@@ -65,7 +67,7 @@ static struct task_struct *debooster_counterpart(struct task_struct *p, struct r
 }
 
 /*
- * A task has its lag with it, its groups have one for each CPU: that of the last time that they had
+ * A task takes its lag along. Its groups have one for each CPU: that of the last time that they had
  * a task there.
  */
 static void debooster_carry_lag(struct task_struct *p, int from, int to)
@@ -75,10 +77,13 @@ static void debooster_carry_lag(struct task_struct *p, int from, int to)
 
 	for (group = task_group(p); group->parent; group = group->parent) {
 		struct sched_entity *was = group->se[from], *is = group->se[to];
+		s64 lag = was->vlag;
 
 		if (is->on_rq)
 			continue;
-		is->vlag = was->on_rq ? entity_lag(avg_vruntime(cfs_rq_of(was)), was) : was->vlag;
+		if (was->on_rq)
+			lag = entity_lag(avg_vruntime(cfs_rq_of(was)), was);
+		is->vlag = debooster_carried(lag, was->load.weight, is->vlag, is->load.weight);
 	}
 #endif
 }
