@@ -97,33 +97,21 @@ pub(crate) static ALL: [Remedy; 4] = [
         off: "off",
         modes: &[
             Mode {
-                name: "nudge",
-                about: "as handover, but a yielder whose target waits for another pCPU keeps \
-                        its own",
-            },
-            Mode {
                 name: "apart",
                 about: "as nudge, and a target that waits where another vCPU of its VM runs is \
-                        put elsewhere, in exchange for a thread that waits there unless fewer do",
+                        moved elsewhere, in exchange for a thread that waits there unless fewer do",
             },
             Mode {
-                name: "handover",
-                about: "the target runs before its turn, and later waits the longer",
+                name: "nudge",
+                about: "the target runs before its turn, and later waits longer; a yielder whose \
+                        target waits for another pCPU keeps its own",
             },
             Mode {
                 name: "penalty",
-                about: "the yielder falls behind the target, as in the paper",
-            },
-            Mode {
-                name: "credit",
-                about: "the target's lag is lifted, as proposed for mainline in June 2026",
-            },
-            Mode {
-                name: "no-forfeit",
-                about: "as in Linux 6.12.0, where a yield costs the yielder no time",
+                about: "the yielder falls behind the target, as in the paper: to compare with",
             },
         ],
-        default_mode: "nudge",
+        default_mode: "apart",
         feature_bit: None,
         trace_system: Some("kvm_debooster"),
         guest_off: None,

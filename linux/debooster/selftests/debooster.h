@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the tests of Debooster share: a guest that asks for directed yields without end, one that
- * computes, threads for their vCPUs, and whose CPU time is how much.
+ * computes, threads for their vCPUs, how much CPU time each has, and the trace.
  */
 #ifndef SELFTEST_KVM_DEBOOSTER_H
 #define SELFTEST_KVM_DEBOOSTER_H
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -106,6 +108,41 @@ static inline void set_mode(const char *name)
 	TEST_ASSERT(write(fd, name, strlen(name)) == (ssize_t)strlen(name), "writing %s to "
 		    PARAMETER, name);
 	close(fd);
+}
+
+#define TRACING "/sys/kernel/tracing/"
+
+/* Records the trace events of Debooster from now on. */
+static inline void record(void)
+{
+	int fd;
+
+	mount("tracefs", TRACING, "tracefs", 0, NULL);
+	close(open(TRACING "trace", O_WRONLY | O_TRUNC));
+	fd = open(TRACING "events/kvm_debooster/enable", O_WRONLY);
+	__TEST_REQUIRE(fd >= 0, "this kernel does not trace Debooster");
+	TEST_ASSERT(write(fd, "1", 1) == 1, "switching the trace on");
+	close(fd);
+}
+
+/* Calls @look for what each recorded event of this name says, and returns how many there are. */
+static inline int read_events(const char *name, void (*look)(const char *text, void *data),
+			      void *data)
+{
+	FILE *trace = fopen(TRACING "trace", "r");
+	char line[512], *text;
+	int count = 0;
+
+	TEST_ASSERT(trace, "opening " TRACING "trace");
+	while (fgets(line, sizeof(line), trace)) {
+		text = strstr(line, name);
+		if (!text || text[strlen(name)] != ':')
+			continue;
+		look(text + strlen(name) + 1, data);
+		count++;
+	}
+	fclose(trace);
+	return count;
 }
 
 #endif /* SELFTEST_KVM_DEBOOSTER_H */

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Two vCPUs of a guest on one pCPU and two of another on a second, each of which may run on both: a
- * guest that yields without end to the vCPU that it shares a pCPU with has the two put apart by
- * sched.debooster=apart, and gains nothing by it. The other guest is in a process of its own.
+ * Two vCPUs of a guest on one pCPU, and two of another on a second. Each may run on both. A guest
+ * yields without end to the vCPU that it shares a pCPU with: sched.debooster=apart has to separate
+ * the two, and the guest must not gain by it. The other guest is in a process of its own.
+ *
+ * Then a task of a real-time class that never waits has the second pCPU: nobody may be moved there.
  */
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 
 #include "debooster.h"
 
@@ -14,6 +18,8 @@
 #define MOST_TOGETHER 1
 /* Until threads are where they were started. */
 #define SETTLE_US (WINDOW_MS * 1000)
+/* Windows at whose end the two are together with "nudge", or the test shows nothing. */
+#define LEAST_TOGETHER 2
 
 struct vcpu {
 	struct kvm_vcpu *vcpu;
@@ -31,6 +37,12 @@ static void *noted_thread(void *argument)
 	return vcpu_thread(vcpu->vcpu);
 }
 
+static void pin_pair(int first, int last)
+{
+	for (int i = 0; i < 2; i++)
+		pin(pair[i].thread, first, last);
+}
+
 /* Has two vCPUs run, beginning on one pCPU. */
 static void start_pair(int pcpu, void *first, void *second)
 {
@@ -41,8 +53,7 @@ static void start_pair(int pcpu, void *first, void *second)
 	for (int i = 0; i < 2; i++)
 		pair[i].thread = start_on(pcpu, noted_thread, &pair[i]);
 	usleep(SETTLE_US);
-	for (int i = 0; i < 2; i++)
-		pin(pair[i].thread, 0, 1);
+	pin_pair(0, 1);
 }
 
 static pid_t start_other(void)
@@ -56,6 +67,56 @@ static pid_t start_other(void)
 	start_pair(1, counter_guest_code, counter_guest_code);
 	for (;;)
 		pause();
+}
+
+/* A process that never waits, in a real-time class, on the second pCPU. */
+static pid_t start_poller(void)
+{
+	static const struct sched_param lowest = { .sched_priority = 1 };
+	pid_t pid = fork();
+
+	TEST_ASSERT(pid >= 0, "fork");
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	pin(pthread_self(), 1, 1);
+	TEST_ASSERT(!sched_setscheduler(0, SCHED_FIFO, &lowest), "SCHED_FIFO");
+	for (;;)
+		cpu_relax();
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	TEST_ASSERT(waitpid(pid, NULL, 0) == pid, "waitpid");
+}
+
+/* Counts moves to the second pCPU. */
+static void count_move(const char *text, void *data)
+{
+	int *count = data, to;
+
+	TEST_ASSERT(sscanf(text, " pid %*d from cpu %*d for pid %*d from cpu %d", &to) == 1,
+		    "an event: %s", text);
+	*count += to == 1;
+}
+
+static void must_not_move_behind_a_poller(void)
+{
+	pid_t poller;
+	int moves = 0;
+
+	pin_pair(0, 0);
+	usleep(SETTLE_US);
+	poller = start_poller();
+	usleep(SETTLE_US);
+	record();
+	pin_pair(0, 1);
+	usleep(WINDOWS * WINDOW_MS * 1000);
+	read_events("kvm_debooster_apart", count_move, &moves);
+	pr_info("behind a real-time task that never waits: %d moves\n", moves);
+	end(poller);
+	TEST_ASSERT(!moves, "a vCPU was put behind a real-time task");
 }
 
 /* The pCPU on which a thread runs, or ran last. */
@@ -113,20 +174,26 @@ static int windows_together(const char *mode, pid_t other)
 
 int main(int argc, char *argv[])
 {
-	int together;
+	int together, moves = 0;
 	pid_t other;
 
 	TEST_REQUIRE(sysconf(_SC_NPROCESSORS_ONLN) >= 2);
 	set_mode("nudge");
 	other = start_other();
 	start_pair(0, yielder_guest_code, counter_guest_code);
-	windows_together("nudge", other);
+	together = windows_together("nudge", other);
+	TEST_ASSERT(together >= LEAST_TOGETHER, "not together to begin with");
 
+	record();
 	set_mode("apart");
 	usleep(SETTLE_US);
 	together = windows_together("apart", other);
-	set_mode("off");
-	kill(other, SIGKILL);
+	read_events("kvm_debooster_apart", count_move, &moves);
+	end(other);
 	TEST_ASSERT(together <= MOST_TOGETHER, "not put apart");
+	TEST_ASSERT(moves, "put apart by somebody else");
+
+	must_not_move_behind_a_poller();
+	set_mode("off");
 	return 0;
 }

@@ -113,29 +113,49 @@ static void test_interrupts_off(void)
 	kvm_vm_free(vm);
 }
 
-/* When an event was recorded, in microseconds, and whether with interrupts off. */
-static u64 event_us(const char *name, bool *interrupts_off)
+/* What the trace says of the parts of one call. */
+struct parts {
+	double first, last;	/* when the first began and the last ended, in seconds */
+	double longest;		/* preemption was off so long */
+	u32 nr, targets, most;	/* parts, targets in all and in one */
+	bool interrupts_off;
+};
+
+static struct parts read_parts(void)
 {
 	FILE *trace = fopen(TRACING "trace", "r");
-	char line[512], flags[8];
-	double when = 0;
+	struct parts parts = {};
+	char line[512], flags[8], *text;
+	double when, begin = 0;
+	u32 targets;
 
 	TEST_ASSERT(trace, "opening " TRACING "trace");
 	while (fgets(line, sizeof(line), trace)) {
-		if (strstr(line, name) &&
-		    sscanf(line, "%*s [%*u] %7s %lf:", flags, &when) == 2)
-			*interrupts_off = flags[0] == 'd';
+		if (sscanf(line, "%*s [%*u] %7s %lf:", flags, &when) != 2)
+			continue;
+		if (strstr(line, "kvm_shoot4u_call:")) {
+			text = strstr(line, " targets ");
+			TEST_ASSERT(text && sscanf(text, " targets %u", &targets) == 1,
+				    "a line of the trace: %s", line);
+			begin = when;
+			parts.first = parts.nr++ ? parts.first : when;
+			parts.targets += targets;
+			parts.most = max(parts.most, targets);
+			parts.interrupts_off |= flags[0] == 'd';
+		} else if (strstr(line, "kvm_shoot4u_done:")) {
+			parts.last = when;
+			parts.longest = max(parts.longest, when - begin);
+		}
 	}
 	fclose(trace);
-	return when * 1e6;
+	return parts;
 }
 
-/* How long a call takes for so many vCPUs that do not run, and that many are not served so long. */
+/* How long a call takes for so many vCPUs that do not run, and that few are served at once. */
 static void test_many_targets(void)
 {
 	static const u32 counts[] = { 8, 64, 254 };
-	bool begin_off, end_off;
-	u64 begin, end;
+	struct parts parts;
 
 	if (!try_events()) {
 		pr_info("  needs tracefs\n");
@@ -159,12 +179,14 @@ static void test_many_targets(void)
 		}
 		TEST_ASSERT(try_events(), "clearing the trace");
 		TEST_ASSERT_EQ(call(), 0);
-		begin = event_us("kvm_shoot4u_call:", &begin_off);
-		end = event_us("kvm_shoot4u_done:", &end_off);
-		TEST_ASSERT(begin && end >= begin, "no events of the call");
-		TEST_ASSERT(!begin_off || counts[i] <= 64, "interrupts were off");
-		pr_info("  %u targets: %lu us, interrupts %s\n", counts[i], end - begin,
-			begin_off ? "off" : "on");
+		parts = read_parts();
+		TEST_ASSERT(parts.nr && parts.last >= parts.first, "no events of the call");
+		TEST_ASSERT(!parts.interrupts_off || counts[i] <= 64, "interrupts were off");
+		TEST_ASSERT_EQ(parts.targets, counts[i]);
+		TEST_ASSERT(parts.most <= 64, "%u targets with preemption off", parts.most);
+		pr_info("  %u targets: %.0f us, interrupts %s; %u parts, the longest %.0f us\n",
+			counts[i], (parts.last - parts.first) * 1e6,
+			parts.interrupts_off ? "off" : "on", parts.nr, parts.longest * 1e6);
 		kvm_vm_free(vm);
 	}
 	try_parameter(TRACING "events/kvm_shoot4u/enable", "0");

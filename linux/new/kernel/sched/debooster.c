@@ -3,33 +3,28 @@
  * Debooster: what a directed yield does besides naming the target as the next buddy. Part of
  * fair.c.
  *
- * EEVDF takes the next buddy only if it is eligible, that is, has not had more than its share;
- * else the wish is dropped without a word. The yielder may then be picked again at once. The ways
- * to mend this differ in who pays:
+ * EEVDF takes the next buddy only if it is eligible. An entity is eligible if it has not had more
+ * than its share. Otherwise the request is dropped, and nothing reports that. The scheduler may
+ * then pick the yielder again at once. The modes differ in who pays:
  *
- * no-forfeit	nobody; the yielder's deadline is put off, as in Linux up to 6.12.62.
  * penalty	the yielder: it falls behind the target in virtual time. After Ishiguro, Yasuno,
  *		Aublin and Kono, "Mitigating Excessive vCPU Spinning in VM-Agnostic KVM", VEE
- *		2021, who did so for CFS. The target gains nothing, others may go first.
- * credit	everybody else on the target's queue: the target's lag is lifted to what makes it
- *		eligible, by a slice at most and once in 6 ms for each CPU, after what was
- *		proposed on the mailing list in 2026.
- * handover	the target itself: it is picked though it is not eligible, and its virtual time
- *		goes on from where it is. It runs earlier, and later waits the longer.
- * nudge	as handover; but if the target waits for another CPU, the yielder keeps its own.
- * apart	as nudge; and before it a target that waits where another thread of its process runs
- *		is put where none does: debooster_apart.c.
+ *		2021, who did so for CFS. The target gains nothing, and others may run first.
+ * nudge	the target itself: it is picked although it is not eligible, and its virtual time
+ *		goes on from where it is. It runs earlier and later waits longer. If the target
+ *		waits for another CPU, the yielder keeps its own.
+ * apart	as nudge. Before that, a target that waits on a CPU where another thread of its
+ *		process runs is moved to a CPU where none does: debooster_apart.c.
  *
- * Fairness. From handover on no vruntime is changed but the yielder's, which can only lose
- * by it. A target is picked early only while it is ahead of its queue's average by no more than
- * one base slice; it then runs for a slice at most, as any entity, until its deadline and the
- * next tick. So at no time has it had more than its share by more than two slices and a tick,
- * however often it is yielded to; EEVDF itself allows one slice and a tick. Over a window of any
- * length the gain is bounded by these two slices. This holds on each level of the hierarchy of
- * groups: a VM's group gains no more than that over other VMs either.
+ * Fairness of nudge and apart. They change no vruntime. A target is picked early only while it is
+ * ahead of the average of its queue by at most one base slice. It then runs for at most a slice,
+ * as any entity does, until its deadline and the next tick. So it has never had more than its
+ * share by more than two slices and a tick, however often it is yielded to. EEVDF itself allows
+ * one slice and a tick. Over a window of any length the gain is bounded by these two slices. This
+ * holds on each level of the hierarchy of groups, so a VM's group gains no more than that either.
  *
- * penalty moves the yielder behind by two slices at most, so that it cannot be starved by a target
- * that is far ahead.
+ * penalty moves the yielder back by at most two slices. A target that is far ahead therefore
+ * cannot starve it.
  */
 #include <linux/moduleparam.h>
 #include <linux/sysfs.h>
@@ -39,20 +34,12 @@
 
 enum debooster_mode {
 	DEBOOSTER_OFF,
-	DEBOOSTER_NO_FORFEIT,
 	DEBOOSTER_PENALTY,
-	DEBOOSTER_CREDIT,
-	DEBOOSTER_HANDOVER,
 	DEBOOSTER_NUDGE,
 	DEBOOSTER_APART,
 };
 
-/* Time between two credits on one CPU. */
-#define DEBOOSTER_CREDIT_NS	(6 * NSEC_PER_MSEC)
-
-static const char * const debooster_names[] = {
-	"off", "no-forfeit", "penalty", "credit", "handover", "nudge", "apart",
-};
+static const char * const debooster_names[] = { "off", "penalty", "nudge", "apart" };
 
 static int debooster_mode __read_mostly;
 
@@ -99,17 +86,26 @@ static bool debooster_affords(struct cfs_rq *cfs_rq, struct sched_entity *se)
 	return debooster_debt(cfs_rq, se) <= calc_delta_fair(sysctl_sched_base_slice, se);
 }
 
-/* Whether the next buddy is to be picked though it is not eligible. */
+/* Whether the next buddy is to be picked although it is not eligible. */
 static bool debooster_lends(struct cfs_rq *cfs_rq)
 {
-	return cfs_rq->lent == cfs_rq->next && READ_ONCE(debooster_mode) >= DEBOOSTER_HANDOVER &&
+	return cfs_rq->lent && READ_ONCE(debooster_mode) >= DEBOOSTER_NUDGE &&
 	       debooster_affords(cfs_rq, cfs_rq->next);
 }
 
 /*
- * The lowest level on which @me has somebody to give way to. With a group for each vCPU the
- * task's own queue is not it: there it is alone. On each level the entity is its queue's current
- * one, and so not in the tree.
+ * A next buddy is named. Only a directed yield lends: a group that is named because a task of it
+ * went to sleep has to be eligible.
+ */
+static void debooster_forget(struct cfs_rq *cfs_rq)
+{
+	cfs_rq->lent = false;
+}
+
+/*
+ * The lowest level on which @me has a competitor. With a group for each vCPU this is not the
+ * task's own queue, where it is alone. On each level the entity is its queue's current one, and so
+ * not in the tree.
  */
 static struct sched_entity *debooster_contested(struct sched_entity *me)
 {
@@ -143,35 +139,8 @@ static void debooster_fall_behind(struct sched_entity *me, struct sched_entity *
 	update_deadline(cfs_rq, me);
 }
 
-/* Lifts the lag of one that waits so that it is eligible, if a slice is enough for it. */
-static void debooster_lift(struct sched_entity *se)
-{
-	struct cfs_rq *cfs_rq = cfs_rq_of(se);
-	s64 delta;
-
-	if (se == cfs_rq->curr || entity_eligible(cfs_rq, se))
-		return;
-
-	/* The average of the others: the entity's own change would move it along. */
-	__dequeue_entity(cfs_rq, se);
-	delta = se->vruntime - avg_vruntime(cfs_rq);
-	delta = clamp(delta, 0, (s64)calc_delta_fair(sysctl_sched_base_slice, se));
-	se->vruntime -= delta;
-	se->deadline -= delta;
-	__enqueue_entity(cfs_rq, se);
-}
-
-static void debooster_credit(struct rq *rq, struct sched_entity *se)
-{
-	if (rq_clock(rq) - rq->debooster_credited < DEBOOSTER_CREDIT_NS)
-		return;
-	rq->debooster_credited = rq_clock(rq);
-	for_each_sched_entity(se)
-		debooster_lift(se);
-}
-
-/* Whether all of the target's levels can afford it; if so, they are marked. */
-static bool debooster_lend(struct sched_entity *target)
+/* Whether all of the target's levels can afford that it runs early. */
+static bool debooster_can_lend(struct sched_entity *target)
 {
 	struct sched_entity *se = target;
 
@@ -179,10 +148,16 @@ static bool debooster_lend(struct sched_entity *target)
 		if (se != cfs_rq_of(se)->curr && !debooster_affords(cfs_rq_of(se), se))
 			return false;
 	}
-	se = target;
-	for_each_sched_entity(se)
-		cfs_rq_of(se)->lent = se;
 	return true;
+}
+
+/* Marks the levels on which the target was named: set_next_buddy() stops below an idle group. */
+static void debooster_lend(struct sched_entity *target)
+{
+	struct sched_entity *se = target;
+
+	for_each_sched_entity(se)
+		cfs_rq_of(se)->lent = cfs_rq_of(se)->next == se;
 }
 
 static void debooster_update(struct rq *rq, struct sched_entity *se)
@@ -196,48 +171,49 @@ static void debooster_update(struct rq *rq, struct sched_entity *se)
 static bool debooster_yield_to(struct rq *rq, struct task_struct *p)
 {
 	struct sched_entity *target = &p->se, *me = &rq->curr->se;
-	struct rq *p_rq = task_rq(p);
 	int mode = READ_ONCE(debooster_mode);
-	bool agreed = true;
+	bool lends = mode >= DEBOOSTER_NUDGE;
+	struct rq *p_rq = task_rq(p);
+	bool agreed;
 
 	debooster_update(p_rq, target);
 	if (rq != p_rq)
 		debooster_update(rq, me);
 
-	if (mode == DEBOOSTER_CREDIT)
-		debooster_credit(p_rq, target);
-	if (mode >= DEBOOSTER_HANDOVER)
-		agreed = debooster_lend(target);
+	agreed = !lends || debooster_can_lend(target);
 	trace_kvm_debooster_yield(rq->curr, p, mode, cpu_of(p_rq),
 				  debooster_debt(cfs_rq_of(target), target), agreed);
 	if (!agreed)
 		return false;
 
 	set_next_buddy(target);
-	if (rq->nr_running == 1 || (mode >= DEBOOSTER_NUDGE && rq != p_rq))
+	if (lends)
+		debooster_lend(target);
+	if (rq->nr_running == 1 || (lends && rq != p_rq))
 		return true;
 
 	clear_buddies(cfs_rq_of(me), me);
 	rq_clock_skip_update(rq);
-	if (mode == DEBOOSTER_NO_FORFEIT) {
-		me->deadline += calc_delta_fair(me->slice, me);
+	/* The next buddy is sure to be picked, so the yielder need not make room for it. */
+	if (lends)
 		return true;
-	}
 
-	if (rq == p_rq)
+	if (rq == p_rq) {
 		find_matching_se(&me, &target);
-	else
-		me = debooster_contested(me);
-	if (mode == DEBOOSTER_PENALTY && rq == p_rq)
 		debooster_fall_behind(me, target);
-	/* The next buddy is sure to be picked: there is nothing to make room for. */
-	if (mode < DEBOOSTER_HANDOVER || rq != p_rq)
-		debooster_forfeit(me);
+	} else {
+		me = debooster_contested(me);
+	}
+	debooster_forfeit(me);
 	return true;
 }
 
-/* Whether a yielder whose target waits for another CPU goes on. */
+/*
+ * Whether a yielder whose target waits for another CPU goes on. Other classes than the fair one
+ * have a yield of their own, after which the caller has to schedule.
+ */
 bool sched_debooster_keeps(struct rq *rq, struct rq *p_rq)
 {
-	return rq != p_rq && READ_ONCE(debooster_mode) >= DEBOOSTER_NUDGE;
+	return rq != p_rq && rq->curr->sched_class == &fair_sched_class &&
+	       READ_ONCE(debooster_mode) >= DEBOOSTER_NUDGE;
 }

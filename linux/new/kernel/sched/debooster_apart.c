@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Debooster's mode "apart": the target of a directed yield that waits for a CPU on which a thread
- * of its own process runs is put where none does, in exchange for one of another process that
- * waits there unless fewer do. Part of fair.c.
+ * Debooster's mode "apart". The target of a directed yield may wait for a CPU on which a thread of
+ * its own process runs. It is then moved to a CPU where none does. Unless fewer tasks are there, a
+ * task of another process that waits there comes in exchange. Part of fair.c.
  *
- * The threads of a VMM are the vCPUs of one guest, and those that wait for each other want to run
- * at once. Two on one CPU cannot: whoever is run early keeps the other off, and both are soon ahead
- * of their share. Loads may be as balanced when they are in pairs, and nothing else parts them.
- * After "balance scheduling" (Sukwong and Kim, "Is Co-scheduling Too Expensive for SMP VMs?",
- * EuroSys 2011), which chose the CPU at wakeup; a vCPU that computes wakes up seldom.
+ * The threads of a VMM are the vCPUs of one guest, and those that wait for each other have to run
+ * at once. Two on one CPU cannot. Whichever of them runs early keeps the other off the CPU, and
+ * both are soon ahead of their share. The load may be balanced when they are in pairs, so nothing
+ * else separates them. After "balance scheduling" (Sukwong and Kim, "Is Co-scheduling Too Expensive
+ * for SMP VMs?", EuroSys 2011), which chose the CPU at wakeup. A vCPU that computes rarely wakes.
  *
- * No CPU has more tasks then than one of the two had, none that runs is moved and none to where it
- * may not be, no NUMA node is left, and no process has more threads beside each other than before.
- * Lag goes along on each level of the hierarchy of groups, so that who was ahead of his share
- * still is. Whose load is whose is not looked at: the load balancer may undo it.
+ * What others lose by it. No CPU gets more tasks than one of the two had. Without an exchange, the
+ * new CPU gets no more weight than the old one had. With one, neither CPU gets more weight than it
+ * had, and who comes in exchange comes to a CPU with no more weight than its own. No task that runs
+ * is moved. No task leaves its NUMA node, and no process has more threads beside each other than
+ * before. Both CPUs are active, have the same capacity, and have fair tasks only. Both tasks match
+ * the core-scheduling cookie of the core that they come to. Debts go along on each level of the
+ * hierarchy of groups, so that a task that was ahead of its share still is. The load balancer may
+ * move the tasks back.
  *
- * Interrupts are off: so many CPUs are looked at, and so many tasks of a queue. In a base slice no
- * CPU is looked away from twice, and none has tasks put on it twice, however often a guest asks.
+ * Interrupts are off, so the numbers of CPUs and of tasks that are examined are limited. In a base
+ * slice a CPU is searched from once and receives tasks once, however often a guest asks.
  */
+
+#include "debooster_lag.h"
 
 #define DEBOOSTER_APART_CPUS	16
 #define DEBOOSTER_APART_TASKS	8
@@ -37,17 +43,59 @@ static int debooster_siblings(struct rq *rq, struct task_struct *p)
 	return found;
 }
 
+/* Whether tasks may be put on a CPU, or taken from it: it is active, and has fair tasks alone. */
+static bool debooster_is_open(struct rq *rq)
+{
+	return cpu_active(cpu_of(rq)) &&
+	       READ_ONCE(rq->nr_running) == READ_ONCE(rq->cfs.h_nr_queued);
+}
+
+/* A task's part of the weight on its CPU, through all groups that it is in. */
+static u64 debooster_weight(struct task_struct *p)
+{
+	struct sched_entity *se = &p->se;
+	u64 weight = se->load.weight;
+	u64 beside;
+
+	while (parent_entity(se)) {
+		beside = max(cfs_rq_of(se)->load.weight, 1UL);
+		se = parent_entity(se);
+		weight = mul_u64_u64_div_u64(weight, se->load.weight, beside);
+	}
+	return weight;
+}
+
+/* Weights of groups are estimates: an eighth more is as much, as for the load balancer. */
+static bool debooster_no_heavier(u64 weight, u64 limit)
+{
+	return weight <= limit + limit / 8;
+}
+
+/* Whether nobody but @p is worse off by its move to @to, in exchange for @other or for nothing. */
+static bool debooster_spares(struct task_struct *p, struct task_struct *other, struct rq *from,
+			     struct rq *to)
+{
+	u64 was_from = from->cfs.load.weight, was_to = to->cfs.load.weight;
+	u64 comes = debooster_weight(p), goes;
+
+	if (!other)
+		return debooster_no_heavier(was_to + comes, was_from);
+	goes = debooster_weight(other);
+	return debooster_no_heavier(was_to + comes, was_to + goes) &&
+	       debooster_no_heavier(was_from + goes, min(was_from, was_to) + comes);
+}
+
 /* Whether a task that waits on @from may be put to wait on @to. */
 static bool debooster_may_move(struct task_struct *p, struct rq *from, struct rq *to)
 {
 	return task_rq(p) == from && task_on_rq_queued(p) && !task_on_cpu(from, p) &&
 	       p->sched_class == &fair_sched_class && !p->se.sched_delayed &&
 	       !is_migration_disabled(p) && !kthread_is_per_cpu(p) &&
-	       cpumask_test_cpu(cpu_of(to), p->cpus_ptr) &&
+	       cpumask_test_cpu(cpu_of(to), p->cpus_ptr) && sched_core_cookie_match(to, p) &&
 	       !throttled_lb_pair(task_group(p), cpu_of(from), cpu_of(to));
 }
 
-/* Who waits on @to and may come in exchange for @p, and is no worse off then. */
+/* A task that waits on @to and may come in exchange for @p, and is not worse off then. */
 static struct task_struct *debooster_counterpart(struct task_struct *p, struct rq *from,
 						 struct rq *to)
 {
@@ -57,7 +105,7 @@ static struct task_struct *debooster_counterpart(struct task_struct *p, struct r
 	list_for_each_entry(other, &to->cfs_tasks, se.group_node) {
 		if (!left--)
 			break;
-		if (debooster_may_move(other, to, from) &&
+		if (debooster_may_move(other, to, from) && debooster_spares(p, other, from, to) &&
 		    debooster_siblings(from, other) <= debooster_siblings(to, other))
 			return other;
 	}
@@ -65,7 +113,7 @@ static struct task_struct *debooster_counterpart(struct task_struct *p, struct r
 }
 
 /*
- * A task has its lag with it, its groups have one for each CPU: that of the last time that they had
+ * A task takes its lag along. Its groups have one for each CPU: that of the last time that they had
  * a task there.
  */
 static void debooster_carry_lag(struct task_struct *p, int from, int to)
@@ -75,10 +123,13 @@ static void debooster_carry_lag(struct task_struct *p, int from, int to)
 
 	for (group = task_group(p); group->parent; group = group->parent) {
 		struct sched_entity *was = group->se[from], *is = group->se[to];
+		s64 lag = was->vlag;
 
 		if (is->on_rq)
 			continue;
-		is->vlag = was->on_rq ? entity_lag(avg_vruntime(cfs_rq_of(was)), was) : was->vlag;
+		if (was->on_rq)
+			lag = entity_lag(avg_vruntime(cfs_rq_of(was)), was);
+		is->vlag = debooster_carried(lag, was->load.weight, is->vlag, is->load.weight);
 	}
 #endif
 }
@@ -105,12 +156,15 @@ static bool debooster_part(struct task_struct *p, struct rq *from, struct rq *to
 	guard(double_rq_lock)(from, to);
 	update_rq_clock(from);
 	update_rq_clock(to);
-	if (!debooster_may_move(p, from, to) || debooster_siblings(to, p))
+	if (!debooster_is_open(from) || !debooster_is_open(to) ||
+	    !debooster_may_move(p, from, to) || debooster_siblings(to, p))
 		return false;
 	if (to->nr_running >= from->nr_running) {
 		other = debooster_counterpart(p, from, to);
 		if (!other)
 			return false;
+	} else if (!debooster_spares(p, NULL, from, to)) {
+		return false;
 	}
 
 	WRITE_ONCE(to->debooster_parted, now);
@@ -126,7 +180,8 @@ static bool debooster_promises(struct task_struct *p, int cpu, u64 now)
 {
 	struct rq *rq = cpu_rq(cpu);
 
-	return cpu_active(cpu) && cpumask_test_cpu(cpu, p->cpus_ptr) &&
+	return debooster_is_open(rq) && cpumask_test_cpu(cpu, p->cpus_ptr) &&
+	       arch_scale_cpu_capacity(cpu) == arch_scale_cpu_capacity(task_cpu(p)) &&
 	       debooster_settled(rq, now) &&
 	       !same_thread_group(rcu_dereference(rq->curr), p);
 }
@@ -147,15 +202,16 @@ static const struct cpumask *debooster_around(int cpu)
 /* Before a directed yield to @p, whose pi_lock is held. */
 void sched_debooster_apart(struct task_struct *p)
 {
-	struct rq *from = task_rq(p);
-	int here = cpu_of(from), left = DEBOOSTER_APART_CPUS, cpu;
-	u64 now = local_clock();
+	int here = task_cpu(p), left = DEBOOSTER_APART_CPUS, cpu;
+	struct rq *from = cpu_rq(here);
+	u64 now;
 
 	if (READ_ONCE(debooster_mode) != DEBOOSTER_APART || p->nr_cpus_allowed == 1)
 		return;
 
+	now = local_clock();
 	guard(rcu)();
-	/* The lock will tell; most yields end here. */
+	/* Checked again under the lock; most yields end here. */
 	if (!task_on_rq_queued(p) || task_on_cpu(from, p) || !debooster_settled(from, now) ||
 	    !same_thread_group(rcu_dereference(from->curr), p))
 		return;

@@ -73,7 +73,10 @@ module_param(shoot4u_fast_us, uint, 0644);
 
 static DEFINE_PER_CPU(atomic64_t, shoot4u_interrupts);
 
-/* One call on its way through: there is at most one on each pCPU, with preemption off. */
+/* Targets that are served with preemption off: a call for more is carried out in parts. */
+#define SHOOT4U_PART		64
+
+/* One part of a call on its way: there is at most one on each pCPU, with preemption off. */
 struct shoot4u_run {
 	struct kvm_apic_map *map;
 	struct kvm_shoot4u_range range;
@@ -305,7 +308,7 @@ static bool shoot4u_interrupt(struct shoot4u_run *run)
 	return true;
 }
 
-/* Ends a call of which nothing is promised. */
+/* Ends a part of a call of which nothing is promised. */
 static long shoot4u_give_up(struct kvm_vcpu *vcpu, struct shoot4u_run *run,
 			    const unsigned long *targets, u32 ipis)
 {
@@ -324,7 +327,7 @@ static long shoot4u_give_up(struct kvm_vcpu *vcpu, struct shoot4u_run *run,
 }
 
 /*
- * Serves the targets of a valid call, and leaves in @targets those that the guest has to
+ * Serves the targets of a part of a valid call, and leaves in @targets those that the guest has to
  * interrupt. Returns how many, or an error if it took too long with interrupts off.
  */
 static long shoot4u_serve_all(struct kvm_vcpu *vcpu, struct shoot4u_run *run,
@@ -365,7 +368,6 @@ static long shoot4u_serve_all(struct kvm_vcpu *vcpu, struct shoot4u_run *run,
 		}
 	}
 
-	vcpu->stat.shoot4u_calls++;
 	vcpu->stat.shoot4u_targets += count;
 	vcpu->stat.shoot4u_ipis += ipis;
 	vcpu->stat.shoot4u_left += left + unknown;
@@ -374,15 +376,12 @@ static long shoot4u_serve_all(struct kvm_vcpu *vcpu, struct shoot4u_run *run,
 	return left + unknown;
 }
 
-/*
- * Carries out a valid call of a mode other than off, with interrupts off only if it is deferred.
- * Returns the number of targets that are left to the guest, now alone in @record, or an error.
- */
-long kvm_shoot4u_carry_out(struct kvm_vcpu *vcpu, enum kvm_shoot4u_mode mode,
-			   const struct kvm_shoot4u_range *range,
-			   struct kvm_shoot4u_record *record)
+/* Carries out a part of a call: @words words of targets, the first of which has the id @first. */
+static long shoot4u_carry_out_part(struct kvm_vcpu *vcpu, enum kvm_shoot4u_mode mode,
+				   const struct kvm_shoot4u_range *range, bool freed,
+				   u64 *words, u32 first, u32 nr_words)
 {
-	unsigned long *targets = (unsigned long *)record->targets;
+	unsigned long *targets = (unsigned long *)words;
 	struct shoot4u_run *run;
 	long left;
 
@@ -400,21 +399,59 @@ long kvm_shoot4u_carry_out(struct kvm_vcpu *vcpu, enum kvm_shoot4u_mode mode,
 	if (irqs_disabled())
 		run->until = local_clock() + READ_ONCE(shoot4u_fast_us) * NSEC_PER_USEC;
 	run->range = *range;
-	run->first = record->head.first;
-	run->bits = record->head.words * 64;
+	run->first = first;
+	run->bits = nr_words * 64;
 	run->call = atomic64_inc_return(&vcpu->kvm->arch.shoot4u.calls);
 	bitmap_zero(run->eager, run->bits);
 	bitmap_zero(run->kicked, run->bits);
 	cpumask_clear(&run->pcpus);
 
-	trace_kvm_shoot4u_call(vcpu, run->call, mode,
-			       record->head.flags & KVM_SHOOT4U_FREED_TABLES, &run->range,
+	trace_kvm_shoot4u_call(vcpu, run->call, mode, freed, &run->range,
 			       bitmap_weight(targets, run->bits));
 
 	left = shoot4u_serve_all(vcpu, run, targets);
 	rcu_read_unlock();
 	put_cpu_ptr(&shoot4u_runs);
 	return left;
+}
+
+/* How many words from @words on have at most SHOOT4U_PART targets together; at least one word. */
+static u32 shoot4u_part(const u64 *words, u32 nr_words)
+{
+	u32 targets = hweight64(words[0]), nr = 1;
+
+	while (nr < nr_words) {
+		targets += hweight64(words[nr]);
+		if (targets > SHOOT4U_PART)
+			break;
+		nr++;
+	}
+	return nr;
+}
+
+/*
+ * Carries out a valid call of a mode other than off, with interrupts off only if it is deferred.
+ * Returns the number of targets that are left to the guest, now alone in @record, or an error.
+ * Each part has its promise by itself when it is over, so that preemption can be on between two.
+ */
+long kvm_shoot4u_carry_out(struct kvm_vcpu *vcpu, enum kvm_shoot4u_mode mode,
+			   const struct kvm_shoot4u_range *range,
+			   struct kvm_shoot4u_record *record)
+{
+	bool freed = record->head.flags & KVM_SHOOT4U_FREED_TABLES;
+	u32 done, nr, words = record->head.words;
+	long left, all = 0;
+
+	for (done = 0; done < words; done += nr) {
+		nr = shoot4u_part(record->targets + done, words - done);
+		left = shoot4u_carry_out_part(vcpu, mode, range, freed, record->targets + done,
+					      record->head.first + done * 64, nr);
+		if (left < 0)
+			return left;
+		all += left;
+	}
+	vcpu->stat.shoot4u_calls++;
+	return all;
 }
 
 /* KVM is about to flush the vCPU's context itself. */

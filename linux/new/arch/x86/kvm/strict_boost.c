@@ -1,27 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Strict Boost: whom to run when a vCPU spins. After Ishiguro, Yasuno, Aublin and Kono, "Mitigating
- * Excessive vCPU Spinning in VM-Agnostic KVM", VEE 2021. What the scheduler makes of the wish is
+ * Excessive vCPU Spinning in VM-Agnostic KVM", VEE 2021. What the scheduler makes of the request is
  * another matter, see kernel/sched/debooster.c.
  *
- * How it is known what the spinner waits for. A vCPU that waits for acknowledgements has sent IPIs,
- * and their receivers have yet to take them: this is a fact that the host sees, whatever the guest
- * is and wherever its instruction pointer is. So if there are such receivers that could run and do
- * not, they are boosted, in user mode as well, and no others. If there are none, what is left to
- * wait for is a lock, or the like: then vCPUs that were preempted in kernel mode are boosted. One
- * that was woken from HLT holds no lock that others spin for, unless a lock was handed to it, which
- * paravirtual spinlocks tell by KVM_HC_KICK_CPU.
+ * How the host knows what the spinner waits for. A vCPU that waits for acknowledgements has sent
+ * IPIs, and their receivers have not taken them yet. The host sees this, whatever the guest is and
+ * wherever its instruction pointer is. So if such receivers could run and do not, they are boosted,
+ * in user mode as well, and no others. If there are none, the spinner waits for a lock or the like.
+ * Then vCPUs that were preempted in kernel mode are boosted. A vCPU that was woken from HLT holds
+ * no lock that others spin for, unless a lock was handed to it. Paravirtual spinlocks report that
+ * by KVM_HC_KICK_CPU.
  *
- * The judgment can be wrong: a spinner for a lock may have sent an IPI that nobody waits for, to
- * make a CPU reschedule for example. Its receiver is then boosted in vain, takes the IPI, and is
- * no candidate any more: one boost for one IPI.
+ * Without APICv, KVM's own choice passes over a receiver that was preempted in user mode. With
+ * APICv it does not: a vCPU with a posted interrupt counts as one in kernel mode there. So on such
+ * hosts there is less to gain.
  *
- * A guest may send one IPI for two: Linux sends none to a CPU for which a call is queued already.
- * So kvm.strict_boost=shared boosts receivers of others' IPIs if nobody else is found.
+ * The judgment can be wrong: a spinner for a lock may have sent an IPI that nobody waits for, for
+ * example to make a CPU reschedule. Its receiver is then boosted in vain, takes the IPI, and is not
+ * a candidate any more: one boost for one IPI.
+ *
+ * A guest may send one IPI for two callers: Linux sends none to a CPU for which a call is queued
+ * already. So kvm.strict_boost=shared boosts receivers of others' IPIs if nobody else is found.
  *
  * How receivers are known is in strict_boost_ipi.c. Where the CPU sends IPIs by itself (IPI
- * virtualization, AVIC), they are not. Then whoever has an interrupt pending is a candidate after
- * the known receivers; kvm.strict_boost=pending does so everywhere.
+ * virtualization, AVIC), they are not known. Then any vCPU with a pending interrupt is a candidate
+ * after the known receivers; kvm.strict_boost=pending applies that everywhere.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -63,10 +67,12 @@ enum boost_verdict {
 #define BOOST_TRIES		3
 
 /*
- * Receivers that one look boosts at most, where the scheduler can do so without taking the CPU from
- * the spinner. More of them have to wait for its next pause-loop exit.
+ * Questions to the scheduler, agreed to or refused, after which a look ends: each takes the locks
+ * of two run queues. More than one vCPU is boosted where the scheduler can do so without taking the
+ * CPU from the spinner. The others have to wait for its next pause-loop exit, which begins behind
+ * the last that was asked for.
  */
-#define BOOST_AT_ONCE		16
+#define BOOST_QUESTIONS		16
 
 static const char * const boost_mode_names[] = { "off", "observe", "track", "pending", "shared" };
 int kvm_strict_boost_mode __read_mostly;
@@ -149,7 +155,8 @@ struct boost_look {
 	struct kvm_vcpu *me;
 	bool kernel_only;
 	bool stock;
-	int tries;	/* refusals that are left */
+	int tries;	/* refusals for want of competition that are left */
+	int questions;	/* questions that are left */
 	int boosted;
 };
 
@@ -172,7 +179,12 @@ static enum boost_verdict boost_judge(const struct boost_look *look, struct kvm_
 	}
 }
 
-/* Asks the scheduler for @vcpu. Returns whether the look is over. */
+static bool boost_is_over(const struct boost_look *look)
+{
+	return !look->tries || !look->questions;
+}
+
+/* Asks the scheduler for @vcpu. Returns whether the pass is over. */
 static bool boost_ask(struct boost_look *look, struct kvm_vcpu *vcpu, enum boost_cause cause)
 {
 	struct kvm_vcpu *me = look->me;
@@ -182,17 +194,22 @@ static bool boost_ask(struct boost_look *look, struct kvm_vcpu *vcpu, enum boost
 	WRITE_ONCE(vcpu->arch.strict_boost.boosted_ns, local_clock());
 	answer = kvm_vcpu_yield_to(vcpu);
 	trace_kvm_strict_boost_answer(me, vcpu, cause, answer);
+	look->questions--;
 
 	if (answer > 0) {
 		me->stat.strict_boost_agreed++;
 		WRITE_ONCE(me->kvm->last_boosted_vcpu, vcpu->vcpu_idx);
 		look->boosted++;
-		return answer != YIELD_TO_KEPT || cause == BOOST_CAUSE_LOCK ||
-		       look->boosted == BOOST_AT_ONCE;
+		return answer != YIELD_TO_KEPT || cause == BOOST_CAUSE_LOCK || boost_is_over(look);
 	}
 	me->stat.strict_boost_refused++;
 	WRITE_ONCE(vcpu->arch.strict_boost.boosted_ns, 0);
-	return answer < 0 && --look->tries == 0;
+	if (answer < 0)
+		look->tries--;
+	/* The next look does not begin with the same refusals. */
+	if (!look->questions)
+		WRITE_ONCE(me->kvm->last_boosted_vcpu, vcpu->vcpu_idx);
+	return boost_is_over(look);
 }
 
 /* Which candidates a pass is about, by the pCPU that they wait for. */
@@ -268,6 +285,7 @@ bool kvm_strict_boost_on_spin(struct kvm_vcpu *me, bool kernel_only)
 		.kernel_only = kernel_only,
 		.stock = mode == KVM_STRICT_BOOST_OBSERVE,
 		.tries = BOOST_TRIES,
+		.questions = BOOST_QUESTIONS,
 	};
 
 	if (mode == KVM_STRICT_BOOST_OFF)
@@ -282,13 +300,13 @@ bool kvm_strict_boost_on_spin(struct kvm_vcpu *me, bool kernel_only)
 	kvm_vcpu_set_in_spin_loop(me, true);
 	if (tracks)
 		boost_receivers(&look, BOOST_CAUSE_IPI);
-	if (!look.boosted && (mode == KVM_STRICT_BOOST_PENDING ||
-			      (tracks && kvm_vcpu_apicv_active(me))))
+	if (!look.boosted && !boost_is_over(&look) &&
+	    (mode == KVM_STRICT_BOOST_PENDING || (tracks && kvm_vcpu_apicv_active(me))))
 		boost_receivers(&look, BOOST_CAUSE_PENDING);
 	me->stat.strict_boost_ipi_looks += look.boosted != 0;
-	if (!look.boosted && look.tries)
+	if (!look.boosted && !boost_is_over(&look))
 		boost_pass(&look, BOOST_CAUSE_LOCK, BOOST_ANYWHERE);
-	if (!look.boosted && look.tries && mode == KVM_STRICT_BOOST_SHARED)
+	if (!look.boosted && !boost_is_over(&look) && mode == KVM_STRICT_BOOST_SHARED)
 		boost_receivers(&look, BOOST_CAUSE_SHARED);
 	if (!look.boosted)
 		me->stat.strict_boost_nobody++;

@@ -2,24 +2,26 @@
 /*
  * Strict Boost: the account of IPIs that their receivers have not taken.
  *
- * For each vCPU there is a bit for each sender of such an IPI, and a row of bits for each vector,
- * of which guests use few. All without locks:
+ * For each vCPU there is a bit for each sender of such an IPI, and a row of bits for each vector.
+ * Guests use few vectors. There are no locks:
  *
  *	sender				receiver
  *	IRR[vector] = 1			row of vector = 0
  *	(barrier)			(barrier)
  *	row[sender] = 1			IRR[vector] = 0
  *
- * Not lost: let an IPI be pending, so that the last IRR[vector] = 0 came before the sender's
- * IRR[vector] = 1. The row was cleared before the former, the bit set after the latter: it
- * stands. Between its two steps the bit is missing, but it is the sender alone who asks for it.
- * Not kept: a bit may be set just after its IPI was taken, or between the receiver's two steps.
- * The sender looks at the IRR again and clears the former; the receiver looks at its row again and
- * clears the latter. If the vector is pending from somebody else by then, the bit goes when that
- * is taken. A bit counts only while the vector is pending in the receiver's IRR as well.
+ * No IPI is lost: let an IPI be pending. Then the last IRR[vector] = 0 came before the sender's
+ * IRR[vector] = 1. The row was cleared before the former, and the bit set after the latter, so it
+ * stands. Between the sender's two steps the bit is missing, but only the sender asks for it.
+ * No bit is kept: a bit may be set just after its IPI was taken, or between the receiver's two
+ * steps. The sender reads the IRR again and clears the former; the receiver reads its row again and
+ * clears the latter. If the vector is pending from another sender by then, the bit goes when that
+ * IPI is taken. A bit counts only while the vector is pending in the receiver's IRR as well.
  *
- * Where the CPU delivers interrupts by itself (APICv, AVIC), nobody clears a row when a vector is
- * taken; the receiver does so when it is put, which is before it can be a candidate.
+ * Where the CPU delivers interrupts by itself (APICv, AVIC), no row is cleared when a vector is
+ * taken. The receiver does so when it is put, which is before it can be a candidate. While any
+ * posted interrupt is pending it cannot tell which vector that is, and keeps its bits. Such a
+ * sender boosts a vCPU that has an interrupt pending, though not its own.
  *
  * Not tracked: NMI, INIT, SIPI and SMI, which are no vectors, and what is sent to oneself.
  */
@@ -66,7 +68,7 @@ static bool boost_slot_pending(struct kvm_vcpu *vcpu, int slot, u8 but)
 	struct kvm_lapic *apic = vcpu->arch.apic;
 	unsigned int vector;
 
-	/* What is posted is not in the IRR yet; which vectors it is, is not asked. */
+	/* A posted interrupt is not in the IRR yet, and its vector is not known here. */
 	if (kvm_arch_dy_has_pending_interrupt(vcpu))
 		return true;
 	if (slot != BOOST_SHARED_SLOT) {
@@ -100,8 +102,8 @@ void __kvm_strict_boost_sent(struct kvm_vcpu *from, struct kvm_vcpu *to, u8 vect
 	unsigned long *row = to->arch.strict_boost.senders[slot];
 
 	/*
-	 * The bit comes after the IRR. With a bit that is set already nothing is to be done, and
-	 * nothing to be ordered: the receiver has not cleared its row since.
+	 * The bit comes after the IRR. If the bit is set already, nothing has to be done or
+	 * ordered: the receiver has not cleared its row since.
 	 */
 	smp_mb();
 	if (test_and_set_bit(from->vcpu_idx, row))
