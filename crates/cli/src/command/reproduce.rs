@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use steady_attc_paper::{self as experiments, Reproduction, Settings};
+use steady_attc_paper::{Reproduction, Settings};
 use steady_coherence::MachineConfig;
 use steady_coherence::compare::digest;
 use steady_race::Watcher;
