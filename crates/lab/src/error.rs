@@ -6,85 +6,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use steady_agent::event::FaultKind;
+use steady_lab_artifacts::ArtifactError;
 use steady_race::{Fault, Trouble, Why};
 use thiserror::Error;
 
 /// An error of the lab.
 #[derive(Debug, Error)]
 pub enum LabError {
-    /// The project's own files are not there.
-    #[error(
-        "no Steady tree at or above {}: run from a checkout, or set STEADY_HOME to one",
-        searched.display()
-    )]
-    NoProject {
-        /// Where the search began.
-        searched: PathBuf,
-    },
-    /// A file could not be read or written.
-    #[error("cannot {action} {}: {error}", path.display())]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// With which file.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// A program that is needed is not installed.
-    #[error("{program} is not installed: {why}; mend: apt-get install {package}")]
-    Missing {
-        /// The program or file.
-        program: String,
-        /// What it is needed for.
-        why: &'static str,
-        /// Debian package that has it.
-        package: &'static str,
-    },
-    /// A step of a build failed.
-    #[error("{what} failed ({status}); log: {}\n{last}", log.display())]
-    Build {
-        /// What was being built.
-        what: String,
-        /// How it ended.
-        status: String,
-        /// The whole output.
-        log: PathBuf,
-        /// Its telling lines.
-        last: String,
-    },
-    /// Something in the cache is not whole.
-    #[error(
-        "{} is missing; mend: remove {} and run again, it is then built anew",
-        missing.display(),
-        folder.display()
-    )]
-    Damaged {
-        /// The file that is not there.
-        missing: PathBuf,
-        /// What to remove.
-        folder: PathBuf,
-    },
-    /// `--kernel` names none.
-    #[error("{0}")]
-    KernelChoice(String),
-    /// The folder that shall hold a built kernel does not.
-    #[error(
-        "no built kernel: {} is not there; expected the folder that `make O=FOLDER bzImage` filled",
-        missing.display()
-    )]
-    GivenKernel {
-        /// The file that is not there.
-        missing: PathBuf,
-    },
-    /// The kernel sources are not usable.
-    #[error("no kernel source: {what}; mend: {mend}")]
-    KernelSource {
-        /// What is wrong.
-        what: String,
-        /// How to get one.
-        mend: String,
-    },
+    /// What an emulated host is made of cannot be had.
+    #[error(transparent)]
+    Artifact(ArtifactError),
     /// The scenario asks for what the engine cannot give.
     #[error("scenario {scenario}: {what}; {limit}")]
     Beyond {
@@ -95,20 +26,6 @@ pub enum LabError {
         /// What the engine gives, and how to mend it.
         limit: String,
     },
-    /// A program of the scenario cannot be put in the image.
-    #[error("workload {program}: {what}")]
-    Program {
-        /// The program.
-        program: String,
-        /// What is wrong, and how to mend it.
-        what: String,
-    },
-    /// The selftests are not what was asked for.
-    #[error("selftests: {0}")]
-    Selftest(String),
-    /// There is not enough room.
-    #[error(transparent)]
-    NoRoom(#[from] steady_race::NoRoom),
     /// A run of a variant failed.
     #[error("variant {variant}: {fault}\nlogs: {}", logs.display())]
     Run {
@@ -125,32 +42,19 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// An [`LabError::Io`].
+    /// A file that could not be read or written: [`ArtifactError::Io`].
     #[must_use]
     pub fn io(action: &'static str, path: &Path, error: io::Error) -> Self {
-        Self::Io {
-            action,
-            path: path.to_owned(),
-            error,
-        }
+        ArtifactError::io(action, path, error).into()
     }
 
     /// Whose concern it is.
     #[must_use]
     pub fn why(&self) -> Why {
         match self {
-            Self::Beyond { .. }
-            | Self::GivenKernel { .. }
-            | Self::KernelChoice(_)
-            | Self::Program { .. }
-            | Self::Selftest(_) => Why::Input,
-            Self::Missing { .. } | Self::KernelSource { .. } | Self::NoProject { .. } => {
-                Why::Missing
-            }
-            Self::Build { .. } => Why::Build,
-            Self::Run { .. } | Self::Io { .. } | Self::Damaged { .. } | Self::NoRoom(_) => {
-                Why::Machine
-            }
+            Self::Artifact(error) => error.why(),
+            Self::Beyond { .. } => Why::Input,
+            Self::Run { .. } => Why::Machine,
             Self::Interrupted => Why::Interrupted,
         }
     }
@@ -165,21 +69,20 @@ impl LabError {
     }
 }
 
+impl From<ArtifactError> for LabError {
+    fn from(error: ArtifactError) -> Self {
+        match error {
+            ArtifactError::Interrupted => Self::Interrupted,
+            other => Self::Artifact(other),
+        }
+    }
+}
+
 impl From<LabError> for Trouble {
     fn from(error: LabError) -> Self {
         Self {
             why: error.why(),
             error: Box::new(error),
-        }
-    }
-}
-
-impl From<steady_race::FileError> for LabError {
-    fn from(found: steady_race::FileError) -> Self {
-        Self::Io {
-            action: found.action,
-            path: found.path,
-            error: found.error,
         }
     }
 }

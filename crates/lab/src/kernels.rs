@@ -9,15 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use steady_lab_artifacts::Home;
+use steady_lab_artifacts::image::tree::{self, HostNeeds};
+use steady_lab_artifacts::kernel::{self, Build, Choice, Flavor, Kernel, Series};
+use steady_lab_artifacts::programs::Programs;
 use steady_measures::sha256_hex;
+use steady_race::Watcher;
 
-use crate::artifact::kernel::{self, Build, Choice, Flavor, Kernel, Series};
-use crate::artifact::programs::Programs;
 use crate::error::LabError;
-use crate::home::Home;
-use crate::image::tree::{self, HostNeeds};
 use crate::measure::symbol::Symbols;
-use crate::watcher::Watcher;
 
 /// A kernel with all that a host boots of it but the plan.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Booted {
     /// Packs the archive and reads the symbols.
     ///
     /// # Errors
-    /// [`LabError::Program`] for what is not installed, [`LabError::Io`].
+    /// [`LabError::Artifact`] for what is not installed, [`LabError::Artifact`].
     pub fn new(
         kernel: Kernel,
         others: BTreeMap<Flavor, Kernel>,
@@ -77,7 +77,7 @@ impl Booted {
     /// kernel's keys are `kernel.` and the like; the stock one's say so.
     ///
     /// # Errors
-    /// [`LabError::Io`].
+    /// [`LabError::Artifact`].
     pub fn config(&self, series: Series) -> Result<BTreeMap<String, String>, LabError> {
         let digest = |path: &Path| {
             fs::read(path)

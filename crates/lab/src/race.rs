@@ -4,21 +4,19 @@
 use std::collections::BTreeMap;
 
 use steady_agent::plan::PLAN_PATH;
-use steady_race::{Info, Job, Options, Outcome, Prepared, Refusal, Trouble};
+use steady_lab_artifacts::image::tree;
+use steady_lab_artifacts::kernel::{Choice, Series};
+use steady_lab_artifacts::{ArtifactError, Home, programs};
+use steady_race::{Info, Job, Options, Outcome, Prepared, Refusal, Trouble, Watcher};
 use steady_scenario::{Scenario, Variant, Vm, Word};
 
-use crate::artifact::kernel::{Choice, Series};
-use crate::artifact::programs;
 use crate::describe::{host_facts, phases};
 use crate::engine::watch::{self, Bounds, Failed, Transcript};
 use crate::engine::{Boot, Engine, EngineKind, Processor};
 use crate::error::{LabError, RunFault};
-use crate::home::Home;
-use crate::image::tree;
 use crate::kernels::{self, Booted};
 use crate::measure::assemble;
 use crate::translate;
-use crate::watcher::Watcher;
 
 /// An engine of the lab, before anything of it is built.
 #[derive(Debug)]
@@ -36,7 +34,7 @@ impl Lab {
     /// The engine `kind` of the tree that this program is run in, for a list of engines.
     ///
     /// # Errors
-    /// [`LabError::NoProject`].
+    /// [`ArtifactError::NoProject`].
     pub fn open(kind: EngineKind) -> Result<Box<dyn steady_race::Engine>, Trouble> {
         Ok(Box::new(Self::new(Home::find()?, kind)))
     }
@@ -83,7 +81,7 @@ fn kernel_of(options: &Options) -> Result<Choice, LabError> {
     let Some(text) = &options.kernel else {
         return Ok(Choice::default());
     };
-    text.parse().map_err(LabError::KernelChoice)
+    Ok(text.parse().map_err(ArtifactError::KernelChoice)?)
 }
 
 /// Everything that the runs of one race share.
@@ -234,12 +232,12 @@ fn of_race(job: &Job<'_>, failed: Failed) -> steady_race::Failed {
     match failed {
         Failed::Run(fault) => steady_race::Failed::Run(fault.into()),
         // A folder that cannot be written is the run's own misfortune: keep what there is.
-        Failed::Lab(LabError::Io {
+        Failed::Lab(LabError::Artifact(ArtifactError::Io {
             action,
             path,
             error,
-        }) if path.starts_with(job.directory) => {
-            let text = LabError::io(action, &path, error).to_string();
+        })) if path.starts_with(job.directory) => {
+            let text = ArtifactError::io(action, &path, error).to_string();
             steady_race::Failed::Run(RunFault::Files(text).into())
         }
         Failed::Lab(error) => steady_race::Failed::Around(error.into()),

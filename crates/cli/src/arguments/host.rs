@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, value_parser};
 use steady_lab::host::HostKernel;
-use steady_lab::image::tree::Added;
+use steady_lab_artifacts::image::tree::Added;
 use steady_race::Entry;
 
 use crate::engines::{ENGINES, EngineName};

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use steady_lab::artifact::kernel::{Build as BuildOf, Choice, Flavor, Series};
 use steady_lab::engine::Processor;
+use steady_lab_artifacts::kernel::{Build as BuildOf, Choice, Flavor, Series};
 use steady_race::Entry;
 
 use crate::engines::{ENGINES, EngineName};

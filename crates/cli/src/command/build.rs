@@ -7,9 +7,9 @@
 use std::process::ExitCode;
 use std::thread;
 
-use steady_lab::artifact::kernel::{Build as BuildOf, Flavor, Series};
-use steady_lab::artifact::{bochs, kernel, programs, qemu_system, qemu_user, selftests};
-use steady_lab::{Home, LabError};
+use steady_lab_artifacts::kernel::{Build as BuildOf, Flavor, Series};
+use steady_lab_artifacts::{ArtifactError, Home};
+use steady_lab_artifacts::{bochs, kernel, programs, qemu_system, qemu_user, selftests};
 use steady_race::Watcher;
 
 use crate::arguments::{Artifact, Build};
@@ -20,7 +20,7 @@ pub fn build(arguments: &Build) -> anyhow::Result<ExitCode> {
     let home = &Home::find()?;
     let show = &Show::new();
     let wants = |artifact| arguments.what.is_empty() || arguments.what.contains(&artifact);
-    let ended: Vec<Result<(), LabError>> = thread::scope(|scope| {
+    let ended: Vec<Result<(), ArtifactError>> = thread::scope(|scope| {
         let mut works = Vec::new();
         if wants(Artifact::Kernel) {
             works.push(scope.spawn(|| kernels(home, &arguments.kernel, show)));
@@ -45,12 +45,12 @@ pub fn build(arguments: &Build) -> anyhow::Result<ExitCode> {
             .map(|work| work.expect("a build returns its errors"))
             .collect()
     });
-    ended.into_iter().collect::<Result<(), LabError>>()?;
+    ended.into_iter().collect::<Result<(), ArtifactError>>()?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Kernels one after another: each keeps all processors busy for most of its time.
-fn kernels(home: &Home, named: &[Flavor], show: &Show) -> Result<(), LabError> {
+fn kernels(home: &Home, named: &[Flavor], show: &Show) -> Result<(), ArtifactError> {
     let flavors = if named.is_empty() {
         &[Flavor::Lab]
     } else {
@@ -72,7 +72,7 @@ fn kernels(home: &Home, named: &[Flavor], show: &Show) -> Result<(), LabError> {
     Ok(())
 }
 
-fn emulator(home: &Home, show: &Show) -> Result<(), LabError> {
+fn emulator(home: &Home, show: &Show) -> Result<(), ArtifactError> {
     let bochs = bochs::ensure(home, show)?;
     show.say(&format!(
         "Bochs {}: {}",
@@ -82,7 +82,7 @@ fn emulator(home: &Home, show: &Show) -> Result<(), LabError> {
     Ok(())
 }
 
-fn qemu(home: &Home, show: &Show) -> Result<(), LabError> {
+fn qemu(home: &Home, show: &Show) -> Result<(), ArtifactError> {
     let qemu = qemu_system::ensure(home, show)?;
     show.say(&format!(
         "QEMU {} ({}): {}",
@@ -93,7 +93,7 @@ fn qemu(home: &Home, show: &Show) -> Result<(), LabError> {
     Ok(())
 }
 
-fn images(home: &Home, show: &Show) -> Result<(), LabError> {
+fn images(home: &Home, show: &Show) -> Result<(), ArtifactError> {
     let programs = programs::ensure(home, show)?;
     show.say(&format!(
         "programs: {}, {}, {}",
@@ -104,13 +104,13 @@ fn images(home: &Home, show: &Show) -> Result<(), LabError> {
     Ok(())
 }
 
-fn user_emulator(home: &Home, show: &Show) -> Result<(), LabError> {
+fn user_emulator(home: &Home, show: &Show) -> Result<(), ArtifactError> {
     let qemu = qemu_user::ensure(home, show)?;
     show.say(&format!("{}: {}", qemu.version, qemu.program.display()));
     Ok(())
 }
 
-fn tests(home: &Home, show: &Show) -> Result<(), LabError> {
+fn tests(home: &Home, show: &Show) -> Result<(), ArtifactError> {
     let programs = selftests::ensure(home, show)?;
     let stock = BuildOf {
         series: Series::Stock,

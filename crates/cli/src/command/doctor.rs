@@ -4,8 +4,8 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use steady_lab::Home;
-use steady_lab::doctor::{State, examine};
+use steady_lab_artifacts::Home;
+use steady_lab_artifacts::doctor::{State, examine};
 
 use crate::arguments::Doctor;
 

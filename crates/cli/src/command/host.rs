@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use steady_lab::LabError;
 use steady_lab::engine::EngineKind;
 use steady_lab::host::{Host, Options};
-use steady_lab::{Home, LabError};
+use steady_lab_artifacts::Home;
 
 use crate::arguments;
 use crate::progress::Show;

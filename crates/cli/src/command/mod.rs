@@ -19,13 +19,21 @@ mod vms;
 
 use steady_diagnose::{DiagnoseError, SymbolsError};
 use steady_lab::LabError;
+use steady_lab_artifacts::ArtifactError;
 use steady_measures::Error;
 use steady_race::{RaceError, Trouble};
 use steady_scenario::LoadError;
+use steady_selftest::SelftestError;
 
 /// The exit code for an error, as `steady --help` lists them.
 pub fn exit_code(error: &anyhow::Error) -> u8 {
     if let Some(error) = error.downcast_ref::<LabError>() {
+        return error.exit_code();
+    }
+    if let Some(error) = error.downcast_ref::<ArtifactError>() {
+        return error.why().exit_code();
+    }
+    if let Some(error) = error.downcast_ref::<SelftestError>() {
         return error.exit_code();
     }
     if let Some(error) = error.downcast_ref::<RaceError>() {

@@ -6,11 +6,13 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use steady_lab::artifact::kernel::{Build, Flavor};
 use steady_lab::engine::EngineKind;
-use steady_lab::selftest::{self, KernelRun, Options, Outcome, Report, Row, Verdicts, unit_tests};
-use steady_lab::{Home, LabError};
+use steady_lab_artifacts::Home;
+use steady_lab_artifacts::kernel::{Build, Flavor};
 use steady_race::Entry;
+use steady_selftest::{
+    KernelRun, Options, Outcome, Report, Row, SelftestError, Verdicts, unit_tests,
+};
 
 use crate::arguments::{Cpu, KernelName, Selftest, Suite};
 use crate::progress::Show;
@@ -46,7 +48,7 @@ pub fn selftest(arguments: &Selftest) -> anyhow::Result<ExitCode> {
             out: arguments.out.clone(),
             wall_limit: arguments.wall_limit.map(Duration::from_secs),
         };
-        let report = selftest::run(&home, &options, &show)?;
+        let report = steady_selftest::run(&home, &options, &show)?;
         let cut = report.partial.is_some();
         reports.push(report);
         if cut {
@@ -70,10 +72,10 @@ pub fn selftest(arguments: &Selftest) -> anyhow::Result<ExitCode> {
     }))
 }
 
-fn kind(entry: &Entry) -> Result<EngineKind, LabError> {
+fn kind(entry: &Entry) -> Result<EngineKind, SelftestError> {
     EngineKind::named(entry.name).ok_or_else(|| {
         let text = format!("the engine {} boots no kernel; choose another", entry.name);
-        LabError::Selftest(text)
+        SelftestError::Asked(text)
     })
 }
 
@@ -108,12 +110,12 @@ fn unit_tests(home: &Home, arguments: &Selftest, show: &Show) -> anyhow::Result<
 }
 
 /// The configuration in which the suite runs, on the stock kernel and on the patched one.
-fn flavor_of_suite(kernels: &[KernelName]) -> Result<Flavor, LabError> {
+fn flavor_of_suite(kernels: &[KernelName]) -> Result<Flavor, SelftestError> {
     let flavors: BTreeSet<Flavor> = kernels.iter().map(|name| name.build().flavor).collect();
     let mut flavors = flavors.into_iter();
     match (flavors.next(), flavors.next()) {
         (flavor, None) => Ok(flavor.unwrap_or_default()),
-        (Some(one), Some(other)) => Err(LabError::Selftest(format!(
+        (Some(one), Some(other)) => Err(SelftestError::Asked(format!(
             "--suite runs in one configuration, and the kernels asked for have two, {} and {}",
             one.name(),
             other.name()

@@ -5,10 +5,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use steady_lab::artifact::qemu_user;
-use steady_lab::{Home, Silent};
+use steady_lab_artifacts::Home;
+use steady_lab_artifacts::qemu_user;
 use steady_memtrace::capture::Options;
 use steady_memtrace::{Reader, Record};
+use steady_race::Silent;
 
 /// The program, which is told as its first argument where to write addresses.
 pub struct Bench {

@@ -3,10 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use steady_lab::artifact::kernel::{self, Build, Flavor, Series};
-use steady_lab::artifact::programs;
-use steady_lab::image::tree;
-use steady_lab::{Home, Silent, translate};
+use steady_lab::translate;
+use steady_lab_artifacts::Home;
+use steady_lab_artifacts::image::tree;
+use steady_lab_artifacts::kernel::{self, Build, Flavor, Series};
+use steady_lab_artifacts::programs;
+use steady_race::Silent;
 use steady_scenario::{Scenario, Variant};
 
 fn shipped() -> Vec<PathBuf> {

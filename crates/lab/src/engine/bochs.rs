@@ -8,12 +8,13 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use steady_lab_artifacts::ArtifactError;
+use steady_lab_artifacts::bochs::{self, Bochs};
+use steady_lab_artifacts::image::iso;
 use steady_measures::Clock;
 
-use crate::artifact::bochs::{self, Bochs};
 use crate::engine::{Boot, EMULATOR_LOG, Emulator, EngineKind, Processor, SERIAL, STREAM, Start};
 use crate::error::LabError;
-use crate::image::iso;
 
 /// The engine `bochs`.
 pub const KIND: EngineKind = EngineKind {
@@ -110,11 +111,12 @@ fn model(processor: Processor, compiled: bool) -> &'static str {
 fn prepare(bochs: &Bochs, boot: &Boot<'_>) -> Result<Start, LabError> {
     for (path, package) in [BIOS, VGA_BIOS] {
         if !Path::new(path).is_file() {
-            return Err(LabError::Missing {
+            return Err(ArtifactError::Missing {
                 program: path.into(),
                 why: "Bochs boots with it",
                 package,
-            });
+            }
+            .into());
         }
     }
     let cd = iso::make(boot.directory, boot.kernel, boot.archives, boot.cmdline)?;

@@ -11,12 +11,11 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use steady_lab_artifacts::Home;
 use steady_measures::Clock;
-use steady_race::Info;
+use steady_race::{Info, Watcher};
 
 use crate::error::LabError;
-use crate::home::Home;
-use crate::watcher::Watcher;
 
 /// A processor of emulated hosts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -121,7 +120,7 @@ impl EngineKind {
     /// Finds or builds its emulator.
     ///
     /// # Errors
-    /// [`LabError::Missing`], and what a build can fail with.
+    /// [`LabError::Artifact`], and what a build can fail with.
     pub fn find(self, home: &Home, watcher: &dyn Watcher) -> Result<Engine, LabError> {
         Ok(Engine {
             kind: self,
@@ -141,13 +140,13 @@ pub trait Emulator: Debug + Send + Sync {
     /// Finds out what only our init program can tell of this machine.
     ///
     /// # Errors
-    /// [`LabError::Io`] if the program cannot be run or says something else.
+    /// [`LabError::Artifact`] if the program cannot be run or says something else.
     fn calibrate(&mut self, agent: &Path) -> Result<(), LabError>;
 
     /// Writes what it boots and says how to start it.
     ///
     /// # Errors
-    /// [`LabError::Io`], and what making the boot medium can fail with.
+    /// [`LabError::Artifact`], and what making the boot medium can fail with.
     fn prepare(&self, boot: &Boot<'_>) -> Result<Start, LabError>;
 }
 

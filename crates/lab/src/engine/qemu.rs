@@ -10,15 +10,15 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use steady_lab_artifacts::Home;
+use steady_lab_artifacts::qemu_system::{self, QemuSystem};
 use steady_measures::Clock;
+use steady_race::Watcher;
 
-use crate::artifact::qemu_system::{self, QemuSystem};
 use crate::engine::{
     Boot, EMULATOR_LOG, EMULATOR_OUT, Emulator, EngineKind, SERIAL, STREAM, Start,
 };
 use crate::error::LabError;
-use crate::home::Home;
-use crate::watcher::Watcher;
 
 /// The engine `qemu`.
 pub const KIND: EngineKind = EngineKind {

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use steady_agent::event::{Event, Fault, FaultKind};
 use steady_agent::frame::{Decoder, Frame};
+use steady_lab_artifacts::process::last_lines;
 
 use super::watch::Failed;
 use crate::engine::SERIAL;
 use crate::error::{LabError, RunFault};
-use crate::process::last_lines;
 
 /// Below this a failed run is told to be one of a full disk, in bytes.
 const FULL_BELOW: u64 = 4 << 20;
@@ -120,7 +120,8 @@ impl<'a> Receiver<'a> {
     /// Takes the next bytes of the stream.
     ///
     /// # Errors
-    /// [`RunFault::Stream`] if they make no sense, [`LabError::Io`] if a file cannot be written.
+    /// [`RunFault::Stream`] if they make no sense, [`LabError::Artifact`] if a file cannot be
+    /// written.
     pub fn take(&mut self, bytes: &[u8]) -> Result<(), Failed> {
         self.decoder.push(bytes);
         loop {

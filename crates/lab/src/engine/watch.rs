@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
+use steady_lab_artifacts::ArtifactError;
+use steady_lab_artifacts::process::{Supervised, last_lines};
+
 use super::machine::CpuTime;
 use super::receive::{Receiver, host_panic};
 use crate::engine::{EMULATOR_OUT, SERIAL, STREAM, Start};
 use crate::error::{LabError, RunFault};
-use crate::process::{Supervised, last_lines};
 
 pub use super::receive::Transcript;
 
@@ -36,6 +38,12 @@ pub enum Failed {
 impl From<LabError> for Failed {
     fn from(error: LabError) -> Self {
         Self::Lab(error)
+    }
+}
+
+impl From<ArtifactError> for Failed {
+    fn from(error: ArtifactError) -> Self {
+        Self::Lab(error.into())
     }
 }
 

@@ -35,7 +35,7 @@ impl Console {
     /// yet has said nothing.
     ///
     /// # Errors
-    /// [`LabError::Io`].
+    /// [`LabError::Artifact`].
     pub fn read(&mut self, path: &Path) -> Result<Vec<u8>, LabError> {
         let Ok(mut file) = File::open(path) else {
             return Ok(Vec::new());

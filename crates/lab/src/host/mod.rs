@@ -14,19 +14,17 @@ use std::process::Command;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use steady_race::{ThisMachine, check_room};
+use steady_lab_artifacts::image::tree::{self, Added};
+use steady_lab_artifacts::kernel::{self, Build, Choice, Flavor, Kernel, Series};
+use steady_lab_artifacts::process::{Supervised, interrupted};
+use steady_lab_artifacts::{ArtifactError, Home, programs};
+use steady_race::{ThisMachine, Watcher, check_room};
 
-use crate::artifact::kernel::{self, Build, Choice, Flavor, Kernel, Series};
-use crate::artifact::programs;
 use crate::engine::{
     Boot, EMULATOR_LOG, EMULATOR_OUT, Engine, EngineKind, Processor, SERIAL, STREAM, Start,
 };
 use crate::error::{LabError, RunFault};
-use crate::home::Home;
-use crate::image::tree::{self, Added};
-use crate::process::{Supervised, interrupted};
 use crate::translate;
-use crate::watcher::Watcher;
 use console::Console;
 
 /// The host's init.
@@ -80,7 +78,7 @@ impl FromStr for HostKernel {
 }
 
 impl HostKernel {
-    fn ensure(&self, home: &Home, watcher: &dyn Watcher) -> Result<Kernel, LabError> {
+    fn ensure(&self, home: &Home, watcher: &dyn Watcher) -> Result<Kernel, ArtifactError> {
         let build = |series, flavor| Build { series, flavor };
         match self {
             Self::Stock(flavor) => kernel::ensure(home, build(Series::Stock, *flavor), watcher),
@@ -105,7 +103,7 @@ impl Host {
     /// shall have it; without one the console goes to a file.
     ///
     /// # Errors
-    /// [`LabError::Beyond`] for more than the engine has, [`LabError::Program`] for what is not
+    /// [`LabError::Beyond`] for more than the engine has, [`LabError::Artifact`] for what is not
     /// installed, and what the builds can fail with.
     pub fn prepare(
         home: &Home,
@@ -119,7 +117,7 @@ impl Host {
             .join("host")
             .join(options.engine.name());
         fs::create_dir_all(&directory).map_err(|error| LabError::io("make", &directory, error))?;
-        check_room(&ThisMachine, &directory)?;
+        check_room(&ThisMachine, &directory).map_err(ArtifactError::from)?;
         // The words of an earlier host would be taken for this one's.
         for old in [SERIAL, STREAM, EMULATOR_LOG, EMULATOR_OUT] {
             let _ = fs::remove_file(directory.join(old));
@@ -163,7 +161,7 @@ impl Host {
     /// Gives the terminal to the emulator and waits for its end, however long the user stays.
     ///
     /// # Errors
-    /// [`LabError::Io`] if the emulator cannot be started, [`LabError::Run`] if it fails.
+    /// [`LabError::Artifact`] if the emulator cannot be started, [`LabError::Run`] if it fails.
     pub fn shell(&self) -> Result<(), LabError> {
         let status = Command::new(&self.start.program)
             .args(&self.start.arguments)
@@ -186,7 +184,7 @@ impl Host {
     ///
     /// # Errors
     /// [`LabError::Run`] if the host did not come to the program's end within the limit,
-    /// [`LabError::Io`], [`LabError::Interrupted`], and what `say` fails with.
+    /// [`LabError::Artifact`], [`LabError::Interrupted`], and what `say` fails with.
     pub fn program(
         &self,
         say: &mut dyn FnMut(&[u8]) -> std::io::Result<()>,

@@ -130,7 +130,7 @@ impl Symbols {
     /// Reads a `System.map`.
     ///
     /// # Errors
-    /// [`LabError::Io`] if it cannot be read or holds no text symbols.
+    /// [`LabError::Artifact`] if it cannot be read or holds no text symbols.
     pub fn load(path: &Path) -> Result<Self, LabError> {
         let text =
             std::fs::read_to_string(path).map_err(|error| LabError::io("read", path, error))?;

@@ -2,23 +2,25 @@
 //! From a variant of a scenario to the plan of an emulated host and its kernel's command line.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
 
 use steady_agent::plan::{
     Collect, Grouping, HostPlan, Shown, TracePlan, VmPlan, Vmm, WorkloadPlan,
 };
 use steady_events::probe;
 use steady_guest_programs::{self as guest_programs, Program, SCRATCH, Setting};
+use steady_lab_artifacts::ArtifactError;
+use steady_lab_artifacts::image::tree::{self, HostNeeds};
+use steady_lab_artifacts::kernel::{Flavor, Series};
 use steady_remedies::{Registry, Remedy, VmmDuty};
 use steady_scenario::{
     self as scenario, Chosen, Dedicated, GuestKernel, Hypervisor, Kernel, Scenario, Variant, Vm,
     Word,
 };
 
-use crate::artifact::kernel::{Flavor, Series};
 use crate::chance::Chance;
 use crate::engine::{Engine, EngineKind, Processor, bochs};
 use crate::error::LabError;
-use crate::image::tree::{self, HostNeeds};
 
 /// trace-cmd's buffer for each pCPU, in KiB.
 const TRACE_BUFFER_KIB: u32 = 8 << 10;
@@ -170,7 +172,7 @@ pub fn check_memory(
 /// The programs that the guests need, each once.
 ///
 /// # Errors
-/// [`LabError::Program`] for a program that the images do not know.
+/// [`ArtifactError::Program`] for a program that the images do not know.
 pub fn programs(scenario: &Scenario) -> Result<Vec<&'static Program>, LabError> {
     let mut wanted: Vec<&'static Program> = Vec::new();
     for workload in scenario.vms.iter().flat_map(|vm| &vm.workloads) {
@@ -210,10 +212,12 @@ pub fn host_programs(scenario: &Scenario) -> Result<Vec<&'static Program>, LabEr
 
 fn known(workload: &scenario::Workload) -> Result<&'static Program, LabError> {
     let name = workload.program.name;
-    guest_programs::find(name).map_err(|error| LabError::Program {
-        program: name.to_owned(),
-        what: error.to_string(),
-    })
+    guest_programs::find(name).map_err(|error| wrong(name, &error))
+}
+
+fn wrong(program: &str, error: &dyn Error) -> LabError {
+    let (program, what) = (program.to_owned(), error.to_string());
+    ArtifactError::Program { program, what }.into()
 }
 
 /// What the host's image needs.
@@ -232,7 +236,7 @@ pub fn host_needs(scenario: &Scenario, trace: bool) -> Result<HostNeeds, LabErro
 /// The plan of one variant under one seed.
 ///
 /// # Errors
-/// [`LabError::Program`] for arguments that a program does not take.
+/// [`ArtifactError::Program`] for arguments that a program does not take.
 pub fn plan(
     scenario: &Scenario,
     variant: &Variant,
@@ -368,10 +372,7 @@ fn run_of(
         seed,
         scratch: SCRATCH,
     };
-    let wrong = |error: guest_programs::ArgumentError| LabError::Program {
-        program: program.name.to_owned(),
-        what: error.to_string(),
-    };
+    let wrong = |error: guest_programs::ArgumentError| wrong(program.name, &error);
     Ok(WorkloadPlan {
         program: program.name.to_owned(),
         begin_delay_us,
@@ -402,7 +403,7 @@ pub const HEAR_WARNINGS: &str = "loglevel=5";
 
 /// The command line of the host's kernel; `checks_itself` as of [`kernel::Kernel`].
 ///
-/// [`kernel::Kernel`]: crate::artifact::kernel::Kernel
+/// [`kernel::Kernel`]: steady_lab_artifacts::kernel::Kernel
 pub fn host_cmdline(engine: &Engine, variant: &Variant, checks_itself: bool) -> String {
     let mut words = vec![base_cmdline(engine)];
     words.extend(checks_itself.then(|| HEAR_WARNINGS.to_owned()));

@@ -11,7 +11,7 @@ use steady_lab::RunFault;
 use steady_lab::engine::receive::Receiver;
 use steady_lab::engine::watch::{self, Bounds, Failed, Transcript};
 use steady_lab::engine::{EMULATOR_LOG, SERIAL, STREAM, Start};
-use steady_lab::process::find_program;
+use steady_lab_artifacts::process::find_program;
 
 use super::{done, fault, file, frames, up};
 

@@ -12,8 +12,8 @@ use steady_coherence::config::{MachineConfig, Mode};
 use steady_coherence::result::run_result;
 use steady_coherence::scheme::{ATTC, DIDI, HATRIC, IDEAL, IPI, KVMTLB, SHOOT4U, UNITD};
 use steady_coherence::{Error, Registry, Spec};
-use steady_lab::Watcher;
 use steady_measures::RunResult;
+use steady_race::Watcher;
 
 use super::source::{Shown, machine, open};
 use crate::arguments::coherence::{Simulate, SimulateMany, SimulateOne};

@@ -13,8 +13,8 @@ use steady_coherence::workload::{
     CALIBRATED_RATE, Generator, GeneratorOptions, TABLE_3, Workload, find,
 };
 use steady_coherence::{Error, Options, Registry};
-use steady_lab::Watcher;
 use steady_memtrace::{Origin, Reader};
+use steady_race::Watcher;
 
 use crate::arguments::coherence::Simulate;
 use crate::progress::Show;

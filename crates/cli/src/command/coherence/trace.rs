@@ -11,8 +11,8 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use steady_lab::artifact::qemu_user;
-use steady_lab::{Home, LabError};
+use steady_lab_artifacts::qemu_user;
+use steady_lab_artifacts::{ArtifactError, Home};
 use steady_memtrace::capture::{self, Children, Ending, Options, Start};
 use steady_memtrace::{Digest, Report, Totals};
 
@@ -175,7 +175,7 @@ fn totals(out: &mut impl Write, totals: &Totals, digest: Digest) -> std::io::Res
 }
 
 /// Builds the plugin in its own folder, where it is not there already, and says where it is.
-fn build_plugin(project: &Path) -> Result<PathBuf, LabError> {
+fn build_plugin(project: &Path) -> Result<PathBuf, ArtifactError> {
     let folder = project.join("plugins/qemu-memtrace");
     let built = folder.join("build/libqemu-memtrace.so");
     let done = Command::new("make")
@@ -188,7 +188,7 @@ fn build_plugin(project: &Path) -> Result<PathBuf, LabError> {
         // Without make, a plugin that is there will do.
         Err(_) if built.is_file() => return Ok(built),
         Err(_) => {
-            return Err(LabError::Missing {
+            return Err(ArtifactError::Missing {
                 program: "make".to_owned(),
                 why: "it builds the plugin that captures",
                 package: "build-essential",
@@ -202,13 +202,13 @@ fn build_plugin(project: &Path) -> Result<PathBuf, LabError> {
     let said = String::from_utf8_lossy(&done.stderr);
     std::fs::create_dir_all(folder.join("build"))
         .and_then(|()| std::fs::write(&log, said.as_bytes()))
-        .map_err(|error| LabError::Io {
+        .map_err(|error| ArtifactError::Io {
             action: "write",
             path: log.clone(),
             error,
         })?;
     let last = said.lines().rev().take(5).collect::<Vec<_>>();
-    Err(LabError::Build {
+    Err(ArtifactError::Build {
         what: "the plugin qemu-memtrace".to_owned(),
         status: done.status.to_string(),
         log,

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Bochs: version 3.0 compiled from Debian 13's source package, or the packaged one.
+//!
+//! The compiled one runs about four times the instructions per second. The patches of `lab/bochs`
+//! mend what the lab needs of it. Where that fails the packaged Bochs is used and said to be.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use steady_race::Watcher;
+
+use crate::cache::{Key, cached, files_below};
+use crate::debian;
+use crate::error::ArtifactError;
+use crate::home::Home;
+use crate::process::{find_program, run_step};
+
+const STEP_LIMIT: Duration = Duration::from_secs(5 * 60);
+const BUILD_LIMIT: Duration = Duration::from_secs(30 * 60);
+/// Lines that a build prints, for the progress bar only.
+const BUILD_LINES: u64 = 300;
+/// No debugger and no graphics; the instruction sets of the CPU models that the lab uses.
+const CONFIGURE: [&str; 14] = [
+    "--enable-smp",
+    "--enable-cpu-level=6",
+    "--enable-x86-64",
+    "--enable-vmx=2",
+    "--enable-svm",
+    "--enable-all-optimizations",
+    "--enable-avx",
+    "--enable-evex",
+    "--enable-memtype",
+    "--enable-pci",
+    "--enable-cdrom",
+    "--disable-docbook",
+    "--with-nogui",
+    // Its alarm handler writes to the log and can meet itself there: a run would hang for ever.
+    "--disable-show-ips",
+];
+const FLAGS: &str = "-O2 -fomit-frame-pointer";
+
+/// A Bochs that can be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bochs {
+    /// The program.
+    pub program: PathBuf,
+    /// Its version, such as `3.0`.
+    pub version: String,
+    /// Whether we compiled it (no debugger, `nogui` display).
+    pub compiled: bool,
+}
+
+/// The name of the compiled Bochs in the cache.
+fn cache_name(home: &Home) -> String {
+    let mut key = Key::default();
+    for patch in patches(home) {
+        key.add("patch", &fs::read(patch).unwrap_or_default());
+    }
+    key.add("flags", FLAGS.as_bytes())
+        .add("suite", debian::SUITE.as_bytes())
+        .add_version("g++");
+    for word in CONFIGURE {
+        key.add("configure", word.as_bytes());
+    }
+    format!("bochs-{}", key.finish())
+}
+
+/// Our patches to Bochs, in the order of their names.
+fn patches(home: &Home) -> Vec<PathBuf> {
+    files_below(&home.project.join("lab/bochs")).unwrap_or_default()
+}
+
+/// The Bochs that would be used now, without building one.
+#[must_use]
+pub fn present(home: &Home) -> Option<Bochs> {
+    let program = home.cache.join(cache_name(home)).join("bochs");
+    let compiled = program.is_file();
+    let program = if compiled {
+        program
+    } else {
+        find_program("bochs")?
+    };
+    Some(Bochs {
+        version: version_of(&program),
+        program,
+        compiled,
+    })
+}
+
+fn version_of(program: &Path) -> String {
+    let output = Command::new(program).arg("--help").output();
+    let text = output
+        .map(|output| [output.stdout, output.stderr].concat())
+        .unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let rest = text.split("Bochs x86 Emulator ").nth(1).unwrap_or_default();
+    rest.split_whitespace()
+        .next()
+        .unwrap_or("of unknown version")
+        .to_owned()
+}
+
+/// The compiled Bochs, built if it is not in the cache; the packaged one where that fails.
+/// `STEADY_BOCHS=packaged` chooses the packaged one.
+///
+/// # Errors
+/// [`ArtifactError::Missing`] if there is neither, [`ArtifactError::Interrupted`].
+pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Bochs, ArtifactError> {
+    let packaged = || {
+        find_program("bochs").map(|program| Bochs {
+            version: version_of(&program),
+            program,
+            compiled: false,
+        })
+    };
+    let missing = || ArtifactError::Missing {
+        program: "bochs".into(),
+        why: "the engine `bochs` runs in it",
+        package: "bochs",
+    };
+    if std::env::var_os("STEADY_BOCHS").is_some_and(|value| value == "packaged") {
+        return packaged().ok_or_else(missing);
+    }
+    match cached(&home.cache, &cache_name(home), |work| {
+        build(home, work, watcher)
+    }) {
+        Ok(place) => {
+            let program = place.join("bochs");
+            Ok(Bochs {
+                version: version_of(&program),
+                program,
+                compiled: true,
+            })
+        }
+        Err(ArtifactError::Interrupted) => Err(ArtifactError::Interrupted),
+        Err(error) => match packaged() {
+            Some(bochs) => {
+                watcher.say(&format!(
+                    "Bochs 3.0 could not be compiled, the slower packaged {} is used: {error}",
+                    bochs.version
+                ));
+                Ok(bochs)
+            }
+            None => Err(error),
+        },
+    }
+}
+
+fn build(home: &Home, work: &Path, watcher: &dyn Watcher) -> Result<(), ArtifactError> {
+    let what = "Bochs 3.0";
+    watcher.say("building Bochs 3.0, which takes a minute or two once");
+    let log = work.join("build.log");
+    let os = OsStr::new;
+    let tree = work.join("tree");
+    debian::fetch(work, "bochs", &tree)?;
+    for patch in patches(home) {
+        let command = [
+            os("patch"),
+            os("--force"),
+            os("-p1"),
+            os("-i"),
+            patch.as_os_str(),
+        ];
+        run_step(
+            "patching Bochs",
+            &command,
+            &tree,
+            &work.join("patch.log"),
+            STEP_LIMIT,
+            || {},
+        )?;
+    }
+    let flags = [format!("CXXFLAGS={FLAGS}"), format!("CFLAGS={FLAGS}")];
+    let mut configure = vec![os("env")];
+    configure.extend(
+        flags
+            .iter()
+            .map(OsStr::new)
+            .chain([os("./configure")])
+            .chain(CONFIGURE.iter().map(OsStr::new)),
+    );
+    run_step(
+        "configuring Bochs",
+        &configure,
+        &tree,
+        &work.join("configure.log"),
+        STEP_LIMIT,
+        || {},
+    )?;
+    let jobs = format!(
+        "-j{}",
+        std::thread::available_parallelism().map_or(1, usize::from)
+    );
+    run_step(
+        "building Bochs",
+        &[os("make"), os(&jobs), os("bochs")],
+        &tree,
+        &log,
+        BUILD_LIMIT,
+        || {
+            let lines = fs::read(&log)
+                .map(|bytes| bytes.split(|&byte| byte == b'\n').count())
+                .unwrap_or(0) as u64;
+            watcher.progress(what, lines.min(BUILD_LINES - 1), BUILD_LINES);
+        },
+    )?;
+    let made = tree.join("bochs");
+    fs::copy(&made, work.join("bochs")).map_err(|error| ArtifactError::io("copy", &made, error))?;
+    fs::remove_dir_all(&tree).map_err(|error| ArtifactError::io("remove", &tree, error))?;
+    watcher.done(what);
+    Ok(())
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Source packages of Debian: through apt, in a state of its own beside the system's, from the
+//! mirror that this machine uses; apt checks the signatures.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::error::ArtifactError;
+use crate::process::run_step;
+
+/// The release whose source packages are compiled, but where this machine's own is asked for.
+pub const SUITE: &str = "trixie";
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+/// Folder of apt's own state for a download.
+const STATE: &str = "apt";
+const STEP_LIMIT: Duration = Duration::from_secs(5 * 60);
+
+/// Unpacks the upstream source of `package` of [`SUITE`] into the new folder `tree`, without the
+/// packaging; what was downloaded into `work` for it is removed again.
+///
+/// # Errors
+/// [`ArtifactError::Build`] if apt or tar fails, [`ArtifactError::Missing`] if this machine's apt
+/// knows no mirror, [`ArtifactError::Io`], [`ArtifactError::Interrupted`].
+pub fn fetch(work: &Path, package: &str, tree: &Path) -> Result<(), ArtifactError> {
+    let archive = download(work, package, SUITE, ".orig.tar.", &["--tar-only"])?;
+    fs::create_dir_all(tree).map_err(|error| ArtifactError::io("make", tree, error))?;
+    let unpack = [
+        OsStr::new("tar"),
+        OsStr::new("--strip-components=1"),
+        OsStr::new("-C"),
+        tree.as_os_str(),
+        OsStr::new("-xf"),
+        archive.as_os_str(),
+    ];
+    let what = format!("unpacking the source of {package}");
+    run_step(
+        &what,
+        &unpack,
+        work,
+        &work.join("unpack.log"),
+        STEP_LIMIT,
+        || {},
+    )?;
+    forget_state(work)?;
+    fs::remove_file(&archive).map_err(|error| ArtifactError::io("remove", &archive, error))
+}
+
+/// Unpacks the source of `package` of this machine's own release into the new folder `tree`, with
+/// the changes that Debian makes to it.
+///
+/// # Errors
+/// As [`fetch`]; [`ArtifactError::Build`] also if dpkg-source fails.
+pub fn fetch_packaged(work: &Path, package: &str, tree: &Path) -> Result<(), ArtifactError> {
+    let place = work.join("source");
+    fs::create_dir_all(&place).map_err(|error| ArtifactError::io("make", &place, error))?;
+    let description = download(&place, package, &release()?, ".dsc", &[])?;
+    let unpack = [
+        OsStr::new("dpkg-source"),
+        OsStr::new("--no-check"),
+        OsStr::new("-x"),
+        description.as_os_str(),
+        tree.as_os_str(),
+    ];
+    let what = format!("unpacking the source of {package}");
+    let log = work.join("unpack.log");
+    run_step(&what, &unpack, work, &log, STEP_LIMIT, || {})?;
+    fs::remove_dir_all(&place).map_err(|error| ArtifactError::io("remove", &place, error))
+}
+
+fn forget_state(work: &Path) -> Result<(), ArtifactError> {
+    let state = work.join(STATE);
+    fs::remove_dir_all(&state).map_err(|error| ArtifactError::io("remove", &state, error))
+}
+
+/// The code name of this machine's release, such as `bookworm`.
+fn release() -> Result<String, ArtifactError> {
+    let file = Path::new("/etc/os-release");
+    let text = fs::read_to_string(file).map_err(|error| ArtifactError::io("read", file, error))?;
+    let found = text
+        .lines()
+        .find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+    found
+        .map(str::to_owned)
+        .ok_or_else(|| ArtifactError::Missing {
+            program: "VERSION_CODENAME in /etc/os-release".into(),
+            why: "the source of this release's package is compiled",
+            package: "base-files",
+        })
+}
+
+/// Downloads a source package through apt, with apt's own checks, and returns the path of the file
+/// of it whose name contains `wanted`.
+fn download(
+    work: &Path,
+    package: &str,
+    suite: &str,
+    wanted: &str,
+    only: &[&str],
+) -> Result<PathBuf, ArtifactError> {
+    let what = format!("fetching the source of {package}");
+    let state = work.join(STATE);
+    for part in ["lists/partial", "cache/archives/partial", "etc"] {
+        let path = state.join(part);
+        fs::create_dir_all(&path).map_err(|error| ArtifactError::io("make", &path, error))?;
+    }
+    let list = state.join("etc/sources.list");
+    let line = format!("deb-src [signed-by={KEYRING}] {} {suite} main\n", mirror()?);
+    fs::write(&list, line).map_err(|error| ArtifactError::io("write", &list, error))?;
+    let options = [
+        format!("Dir::State::lists={}", state.join("lists").display()),
+        format!("Dir::Cache={}", state.join("cache").display()),
+        format!("Dir::Etc::sourcelist={}", list.display()),
+        "Dir::Etc::sourceparts=-".to_owned(),
+        "APT::Sandbox::User=root".to_owned(),
+        "Acquire::Languages=none".to_owned(),
+        "Acquire::http::Timeout=30".to_owned(),
+        "Acquire::Retries=2".to_owned(),
+    ];
+    let mut apt: Vec<&OsStr> = vec![OsStr::new("apt-get")];
+    for option in &options {
+        apt.extend([OsStr::new("-o"), OsStr::new(option)]);
+    }
+    let log = work.join("fetch.log");
+    let run = |words: &[&str]| {
+        let mut command = apt.clone();
+        command.extend(words.iter().map(OsStr::new));
+        run_step(&what, &command, work, &log, STEP_LIMIT, || {})
+    };
+    run(&["update", "-qq"])?;
+    let words = ["source", "-qq", "--download-only"];
+    run(&[&words, only, &[package]].concat())?;
+    let entries = fs::read_dir(work).map_err(|error| ArtifactError::io("read", work, error))?;
+    let archive = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .find(|path| path.to_string_lossy().contains(wanted));
+    archive.ok_or_else(|| ArtifactError::Build {
+        what: what.clone(),
+        status: "apt brought no archive".into(),
+        log,
+        last: String::new(),
+    })
+}
+
+/// The mirror of Debian's main archive that this machine's apt uses.
+fn mirror() -> Result<String, ArtifactError> {
+    let output = Command::new("apt-get")
+        .args([
+            "indextargets",
+            "--format",
+            "$(ORIGIN)|$(LABEL)|$(COMPONENT)|$(REPO_URI)",
+            "Identifier: Packages",
+        ])
+        .output()
+        .map_err(|error| ArtifactError::io("start", Path::new("apt-get"), error))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let found = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Debian|Debian|main|"));
+    found
+        .map(str::to_owned)
+        .ok_or_else(|| ArtifactError::Missing {
+            program: "a Debian mirror in apt's sources".into(),
+            why: "the emulators are compiled from Debian's source packages",
+            package: "bochs (the slower packaged Bochs), or run apt-get update first",
+        })
+}

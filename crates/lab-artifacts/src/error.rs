@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What can go wrong while something is found, built or packed. Each text says what, where to read
+//! more, and how to mend it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use steady_race::{FileError, NoRoom, Trouble, Why};
+use thiserror::Error;
+
+/// An error while something is found, built or packed.
+#[derive(Debug, Error)]
+pub enum ArtifactError {
+    /// The project's own files are not there.
+    #[error(
+        "no Steady tree at or above {}: run from a checkout, or set STEADY_HOME to one",
+        searched.display()
+    )]
+    NoProject {
+        /// Where the search began.
+        searched: PathBuf,
+    },
+    /// A file could not be read or written.
+    #[error("cannot {action} {}: {error}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A program that is needed is not installed.
+    #[error("{program} is not installed: {why}; mend: apt-get install {package}")]
+    Missing {
+        /// The program or file.
+        program: String,
+        /// What it is needed for.
+        why: &'static str,
+        /// Debian package that has it.
+        package: &'static str,
+    },
+    /// A step of a build failed.
+    #[error("{what} failed ({status}); log: {}\n{last}", log.display())]
+    Build {
+        /// What was being built.
+        what: String,
+        /// How it ended.
+        status: String,
+        /// The whole output.
+        log: PathBuf,
+        /// Its telling lines.
+        last: String,
+    },
+    /// Something in the cache is not whole.
+    #[error(
+        "{} is missing; mend: remove {} and run again, it is then built anew",
+        missing.display(),
+        folder.display()
+    )]
+    Damaged {
+        /// The file that is not there.
+        missing: PathBuf,
+        /// What to remove.
+        folder: PathBuf,
+    },
+    /// `--kernel` names none.
+    #[error("{0}")]
+    KernelChoice(String),
+    /// The folder that shall hold a built kernel does not.
+    #[error(
+        "no built kernel: {} is not there; expected the folder that `make O=FOLDER bzImage` filled",
+        missing.display()
+    )]
+    GivenKernel {
+        /// The file that is not there.
+        missing: PathBuf,
+    },
+    /// The kernel sources are not usable.
+    #[error("no kernel source: {what}; mend: {mend}")]
+    KernelSource {
+        /// What is wrong.
+        what: String,
+        /// How to get one.
+        mend: String,
+    },
+    /// A program of the scenario cannot be put in the image.
+    #[error("workload {program}: {what}")]
+    Program {
+        /// The program.
+        program: String,
+        /// What is wrong, and how to mend it.
+        what: String,
+    },
+    /// A list of selftests is not one.
+    #[error("selftests: {0}")]
+    Selftests(String),
+    /// There is not enough room.
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
+    /// The user asked to stop.
+    #[error("interrupted; every emulator was ended")]
+    Interrupted,
+}
+
+impl ArtifactError {
+    /// An [`ArtifactError::Io`].
+    #[must_use]
+    pub fn io(action: &'static str, path: &Path, error: io::Error) -> Self {
+        Self::Io {
+            action,
+            path: path.to_owned(),
+            error,
+        }
+    }
+
+    /// Whose concern it is.
+    #[must_use]
+    pub fn why(&self) -> Why {
+        match self {
+            Self::GivenKernel { .. }
+            | Self::KernelChoice(_)
+            | Self::Program { .. }
+            | Self::Selftests(_) => Why::Input,
+            Self::Missing { .. } | Self::KernelSource { .. } | Self::NoProject { .. } => {
+                Why::Missing
+            }
+            Self::Build { .. } => Why::Build,
+            Self::Io { .. } | Self::Damaged { .. } | Self::NoRoom(_) => Why::Machine,
+            Self::Interrupted => Why::Interrupted,
+        }
+    }
+}
+
+impl From<ArtifactError> for Trouble {
+    fn from(error: ArtifactError) -> Self {
+        Self {
+            why: error.why(),
+            error: Box::new(error),
+        }
+    }
+}
+
+impl From<FileError> for ArtifactError {
+    fn from(found: FileError) -> Self {
+        Self::Io {
+            action: found.action,
+            path: found.path,
+            error: found.error,
+        }
+    }
+}

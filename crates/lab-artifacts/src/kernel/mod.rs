@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The kernel: one image for the emulated host and for its guests.
+//!
+//! Built from the distribution's `linux-source-6.12` or from `$LINUX_SOURCE` (a tree or a
+//! tarball), with our files and hooks put in by `linux/apply` and the configuration of
+//! `linux/config` on top of `tinyconfig`: the lab's, and over it those that find mistakes
+//! (`debug.config`) or make it preemptible everywhere (`rt.config`).
+//! The stock kernel beside it is what the same sources give without our files, hooks and symbols.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use steady_race::Watcher;
+
+use crate::cache::cached;
+use crate::error::ArtifactError;
+use crate::home::Home;
+use crate::process::run_step;
+
+pub(crate) use key::APPLIED;
+use key::stock_configs;
+
+mod flavor;
+mod key;
+mod source;
+
+pub use flavor::{Build, Choice, Flavor, Series};
+pub use key::name_of;
+pub use source::Source;
+
+const BUILD_LIMIT: Duration = Duration::from_secs(45 * 60);
+const STEP_LIMIT: Duration = Duration::from_secs(10 * 60);
+/// Lines that a build prints, for the progress bar only; a count of the shipped configuration.
+const BUILD_LINES: u64 = 1710;
+
+/// A built kernel.
+#[derive(Debug, Clone)]
+pub struct Kernel {
+    /// The compressed image that boots.
+    pub image: PathBuf,
+    /// Addresses of its symbols.
+    pub system_map: PathBuf,
+    /// Its whole configuration.
+    pub config: PathBuf,
+    /// Its release, as `uname -r` prints it.
+    pub release: String,
+}
+
+/// How the configuration of a kernel says that it checks the order of its locks, as `debug` and
+/// `rt` do.
+const CHECKS: &str = "CONFIG_PROVE_LOCKING=y";
+const PREEMPT_RT: &str = "CONFIG_PREEMPT_RT=y";
+
+impl Kernel {
+    /// Whether it looks for its own mistakes: what it warns of is then worth hearing; it is slow.
+    ///
+    /// # Errors
+    /// [`ArtifactError::Io`].
+    pub fn checks_itself(&self) -> Result<bool, ArtifactError> {
+        self.is_configured(CHECKS)
+    }
+
+    /// Whether it is fully preemptible.
+    ///
+    /// # Errors
+    /// [`ArtifactError::Io`].
+    pub fn is_preempt_rt(&self) -> Result<bool, ArtifactError> {
+        self.is_configured(PREEMPT_RT)
+    }
+
+    fn is_configured(&self, wanted: &str) -> Result<bool, ArtifactError> {
+        let config = fs::read_to_string(&self.config)
+            .map_err(|error| ArtifactError::io("read", &self.config, error))?;
+        Ok(config.lines().any(|line| line == wanted))
+    }
+}
+
+/// A kernel, built if it is not in the cache.
+///
+/// # Errors
+/// [`ArtifactError::KernelSource`], [`ArtifactError::Build`], [`ArtifactError::Io`],
+/// [`ArtifactError::Interrupted`].
+pub fn ensure(home: &Home, what: Build, watcher: &dyn Watcher) -> Result<Kernel, ArtifactError> {
+    let source = Source::find()?;
+    let name = name_of(&home.project.join("linux"), what, &source)?;
+    let place = cached(&home.cache, &name, |work| {
+        build(home, what, &source, work, watcher)
+    })?;
+    from_files(MADE.map(|(_, name)| place.join(name)))?.map_err(|missing| ArtifactError::Damaged {
+        missing,
+        folder: place,
+    })
+}
+
+/// The kernel whose objects are in `folder`, built by the user's own `make O=folder bzImage`.
+///
+/// # Errors
+/// [`ArtifactError::GivenKernel`] if the folder is not one of a built kernel,
+/// [`ArtifactError::Io`].
+pub fn given(folder: &Path) -> Result<Kernel, ArtifactError> {
+    from_files(MADE.map(|(made, _)| folder.join(made)))?
+        .map_err(|missing| ArtifactError::GivenKernel { missing })
+}
+
+/// Where a built kernel's files are below its objects, and their names in the cache.
+const MADE: [(&str, &str); 4] = [
+    ("arch/x86/boot/bzImage", "bzImage"),
+    ("System.map", "System.map"),
+    (".config", "config"),
+    ("include/config/kernel.release", "release"),
+];
+
+/// The kernel that these files are, in the order of [`MADE`]; or which is not there.
+fn from_files(files: [PathBuf; 4]) -> Result<Result<Kernel, PathBuf>, ArtifactError> {
+    if let Some(missing) = files.iter().find(|path| !path.is_file()) {
+        return Ok(Err(missing.clone()));
+    }
+    let [image, system_map, config, release] = files;
+    let release =
+        fs::read_to_string(&release).map_err(|error| ArtifactError::io("read", &release, error))?;
+    Ok(Ok(Kernel {
+        image,
+        system_map,
+        config,
+        release: release.trim().to_owned(),
+    }))
+}
+
+/// The script that configures, beside the configurations that it takes.
+fn configure_script(home: &Home, what: Build, work: &Path) -> Result<PathBuf, ArtifactError> {
+    let linux = home.project.join("linux");
+    let script = linux.join("configure");
+    if what.series == Series::Patched {
+        return Ok(script);
+    }
+    let folder = work.join("stock");
+    let copy = folder.join("configure");
+    for (file, text) in stock_configs(&linux, what.flavor)? {
+        let path = folder.join(file);
+        let parent = path.parent().expect("a file of a folder");
+        fs::create_dir_all(parent).map_err(|error| ArtifactError::io("make", parent, error))?;
+        fs::write(&path, text).map_err(|error| ArtifactError::io("write", &path, error))?;
+    }
+    fs::copy(&script, &copy).map_err(|error| ArtifactError::io("copy", &script, error))?;
+    Ok(copy)
+}
+
+fn build(
+    home: &Home,
+    wanted: Build,
+    source: &Source,
+    work: &Path,
+    watcher: &dyn Watcher,
+) -> Result<(), ArtifactError> {
+    let what = &wanted.words();
+    watcher.say(&format!(
+        "building the {what}, which takes a few minutes once"
+    ));
+    let (tree, objects, log) = (
+        work.join("tree"),
+        work.join("objects"),
+        work.join("build.log"),
+    );
+    source.unpack(&tree, &log)?;
+    fs::create_dir_all(&objects).map_err(|error| ArtifactError::io("make", &objects, error))?;
+    let os = OsStr::new;
+    if wanted.series == Series::Patched {
+        apply(home, &tree, work, &log)?;
+    }
+    let configure = configure_script(home, wanted, work)?;
+    let mut command = vec![configure.as_os_str(), tree.as_os_str(), objects.as_os_str()];
+    let on_top: Vec<&OsStr> = wanted.flavor.configs().skip(1).map(OsStr::new).collect();
+    command.extend(on_top);
+    run_step("linux/configure", &command, work, &log, STEP_LIMIT, || {})?;
+    let jobs = format!(
+        "-j{}",
+        std::thread::available_parallelism().map_or(1, usize::from)
+    );
+    let output = format!("O={}", objects.display());
+    // Fixed names and time: the same inputs give the same image, and so the same Bochs run.
+    let fixed = [
+        "KBUILD_BUILD_TIMESTAMP=2000-01-01",
+        "KBUILD_BUILD_USER=steady",
+        "KBUILD_BUILD_HOST=lab",
+        "KBUILD_BUILD_VERSION=1",
+    ];
+    let mut command = vec![
+        os("make"),
+        os("-C"),
+        tree.as_os_str(),
+        os(&jobs),
+        os(&output),
+    ];
+    command.extend(fixed.iter().map(OsStr::new).chain([os("bzImage")]));
+    run_step(
+        "building the kernel",
+        &command,
+        work,
+        &log,
+        BUILD_LIMIT,
+        || {
+            let lines = fs::read(&log)
+                .map(|bytes| bytes.split(|&byte| byte == b'\n').count())
+                .unwrap_or(0) as u64;
+            watcher.progress(what, lines.min(BUILD_LINES - 1), BUILD_LINES);
+        },
+    )?;
+    for (from, to) in MADE {
+        let from = objects.join(from);
+        fs::copy(&from, work.join(to)).map_err(|error| ArtifactError::io("copy", &from, error))?;
+    }
+    for folder in [&tree, &objects] {
+        fs::remove_dir_all(folder).map_err(|error| ArtifactError::io("remove", folder, error))?;
+    }
+    watcher.done(what);
+    Ok(())
+}
+
+/// Puts our files and hooks into a tree.
+pub(crate) fn apply(
+    home: &Home,
+    tree: &Path,
+    work: &Path,
+    log: &Path,
+) -> Result<(), ArtifactError> {
+    let apply = home.project.join("linux/apply");
+    let command = [apply.as_os_str(), tree.as_os_str()];
+    run_step("linux/apply", &command, work, log, STEP_LIMIT, || {})
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Our own static programs that go into the images: the two inits, the VMM, the C workloads.
+//!
+//! cargo and make know best what is up to date, so they are asked each time.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use steady_race::Watcher;
+
+use crate::error::ArtifactError;
+use crate::home::Home;
+use crate::process::run_step;
+
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+const LIMIT: Duration = Duration::from_secs(20 * 60);
+/// Crates of both inits and the VMM, for the progress bar only (`cargo tree` lists them).
+const CRATES: u64 = 52;
+const WHAT: &str = "programs";
+
+/// Where the programs are.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    /// The init of host and guests.
+    pub agent: PathBuf,
+    /// The VMM.
+    pub vmm: PathBuf,
+    /// Folder of the C workloads.
+    pub workloads: PathBuf,
+}
+
+/// Builds what is not up to date; `watcher` is told of it only if there is something to build.
+///
+/// # Errors
+/// [`ArtifactError::Build`] with the compiler's words, [`ArtifactError::Io`],
+/// [`ArtifactError::Interrupted`].
+pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Programs, ArtifactError> {
+    let target = home.project.join("target/lab");
+    let logs = home.project.join("target/lab-logs");
+    std::fs::create_dir_all(&logs).map_err(|error| ArtifactError::io("make", &logs, error))?;
+    cargo(home, &target, &logs.join("static-programs.log"), watcher)?;
+    let workloads = home.project.join("target/workloads");
+    let folder = home.project.join("workloads");
+    let out = format!("OUT={}", workloads.display());
+    let command = [
+        OsStr::new("make"),
+        OsStr::new("-C"),
+        folder.as_os_str(),
+        OsStr::new(&out),
+    ];
+    run_step(
+        "building the C workloads",
+        &command,
+        &home.project,
+        &logs.join("workloads.log"),
+        LIMIT,
+        || {},
+    )?;
+    let made = target.join(TARGET).join("static");
+    Ok(Programs {
+        agent: made.join("steady-agent"),
+        vmm: made.join("steady-vmm"),
+        workloads,
+    })
+}
+
+fn cargo(
+    home: &Home,
+    target: &Path,
+    log: &Path,
+    watcher: &dyn Watcher,
+) -> Result<(), ArtifactError> {
+    let os = OsStr::new;
+    // crt-static needs an explicit target, or the build scripts would be static too and fail.
+    let command = [
+        os("env"),
+        os("RUSTFLAGS=-C target-feature=+crt-static -C relocation-model=static"),
+        os("cargo"),
+        os("build"),
+        os("--locked"),
+        os("--profile=static"),
+        os("--target"),
+        os(TARGET),
+        os("--target-dir"),
+        target.as_os_str(),
+        os("-p"),
+        os("steady-agent"),
+        os("-p"),
+        os("steady-vmm"),
+    ];
+    let mut shown = 0;
+    let built = run_step(
+        "building the lab's static programs",
+        &command,
+        &home.project,
+        log,
+        LIMIT,
+        || {
+            let begun = compiled(&std::fs::read(log).unwrap_or_default());
+            if begun > shown {
+                if shown == 0 {
+                    watcher.say("building the programs of the emulated machines");
+                }
+                shown = begun;
+                watcher.progress(WHAT, begun.min(CRATES - 1), CRATES);
+            }
+        },
+    );
+    if shown > 0 {
+        watcher.done(WHAT);
+    }
+    built
+}
+
+/// How many crates cargo has begun to compile, by what it has written.
+fn compiled(log: &[u8]) -> u64 {
+    let lines = log.split(|&byte| byte == b'\n');
+    lines
+        .filter(|line| line.trim_ascii_start().starts_with(b"Compiling "))
+        .count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_crates_that_are_compiled_count_as_progress() {
+        let log =
+            b"   Compiling libc v0.2.1\nwarning: x\n   Compiling steady-agent v0.1.0 (/a)\n    \
+                    Finished `static` profile [optimized] target(s) in 1s\n";
+        assert_eq!(compiled(log), 2);
+        assert_eq!(compiled(b"    Finished `static` profile\n"), 0);
+    }
+}

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The qemu-system-x86_64 that hosts run in: this release's source package with the patches of
+//! `lab/qemu`, or the packaged one.
+//!
+//! The compiled one is a VMM with KVM too, and has the patches of `linux/qemu`, which name the
+//! remedies' feature bits: `linux/qemu/try` runs it inside an emulated host.
+//!
+//! The packaged one loses guests and hosts: threads of other processors undo what VMRUN and #VMEXIT
+//! change of the first one's flags. Where it cannot be compiled it is used all the same, and said
+//! to be.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use steady_race::Watcher;
+
+use crate::cache::{Key, cached, files_below, steps_done};
+use crate::error::ArtifactError;
+use crate::home::Home;
+use crate::process::{find_program, run_step};
+use crate::{debian, qemu_user};
+
+const NAME: &str = "qemu-system-x86_64";
+const STEP_LIMIT: Duration = Duration::from_secs(5 * 60);
+const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
+/// Steps of a build, for the progress bar only.
+const STEPS: u64 = 1200;
+/// The machines `q35` and `microvm` and what the lab puts into them; no display, no network.
+const CONFIGURE: [&str; 14] = [
+    "--target-list=x86_64-softmmu",
+    "--without-default-features",
+    "--enable-tcg",
+    "--enable-kvm",
+    "--without-default-devices",
+    "--with-devices-x86_64=steady",
+    "--enable-fdt=system",
+    "--enable-trace-backends=nop",
+    "--disable-debug-info",
+    "--disable-tools",
+    "--disable-docs",
+    "--disable-werror",
+    // The archive that Debian distributes lacks them.
+    "--disable-install-blobs",
+    "--firmwarepath=/usr/share/qemu:/usr/share/seabios",
+];
+/// Devices beside those that the machine needs itself.
+const DEVICES: &str = "CONFIG_Q35=y\nCONFIG_MICROVM=y\nCONFIG_ISA_DEBUG=y\n";
+/// Folders of patches, in the order in which they are applied; in each is a folder a version.
+const PATCHES: [&str; 2] = ["lab/qemu", "linux/qemu"];
+
+/// A qemu-system-x86_64 that can be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QemuSystem {
+    /// The program.
+    pub program: PathBuf,
+    /// Its version, such as `7.2.22`.
+    pub version: String,
+    /// Whether we compiled it, with our patches.
+    pub compiled: bool,
+}
+
+impl QemuSystem {
+    fn of(program: PathBuf, compiled: bool) -> Self {
+        Self {
+            version: version_of(&program),
+            program,
+            compiled,
+        }
+    }
+
+    /// How it was made: `patched` or `packaged`.
+    #[must_use]
+    pub fn made(&self) -> &'static str {
+        if self.compiled { "patched" } else { "packaged" }
+    }
+}
+
+/// QEMU's own version, such as `7.2.22`.
+fn version_of(program: &Path) -> String {
+    let output = Command::new(program).arg("--version").output();
+    let text = output.map(|output| output.stdout).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    text.split_whitespace()
+        .nth(3)
+        .unwrap_or("unknown")
+        .to_owned()
+}
+
+/// Our patches, whatever version they are for, in the order of their names.
+fn patches(home: &Home) -> Vec<PathBuf> {
+    let below = |folder| files_below(&home.project.join(folder)).unwrap_or_default();
+    let files = PATCHES.into_iter().flat_map(below);
+    files
+        .filter(|file| file.extension().is_some_and(|end| end == "patch"))
+        .collect()
+}
+
+/// The name of the compiled one in the cache. The packaged one's version stands for the source's,
+/// which is of the same release.
+fn cache_name(home: &Home) -> String {
+    let mut key = Key::default();
+    for patch in patches(home) {
+        key.add("patch", &fs::read(patch).unwrap_or_default());
+    }
+    key.add("devices", DEVICES.as_bytes())
+        .add_version("gcc")
+        .add_version(NAME);
+    for word in CONFIGURE {
+        key.add("configure", word.as_bytes());
+    }
+    format!("qemu-{}", key.finish())
+}
+
+fn packaged() -> Option<QemuSystem> {
+    find_program(NAME).map(|program| QemuSystem::of(program, false))
+}
+
+/// The one that would be used now, without building one.
+#[must_use]
+pub fn present(home: &Home) -> Option<QemuSystem> {
+    let built = home.cache.join(cache_name(home)).join(NAME);
+    if built.is_file() {
+        return Some(QemuSystem::of(built, true));
+    }
+    packaged()
+}
+
+/// The compiled one, built if it is not in the cache; the packaged one where that fails.
+/// `STEADY_QEMU=packaged` chooses the packaged one, `present` the compiled one only if it is there.
+///
+/// # Errors
+/// [`ArtifactError::Missing`] if there is neither, [`ArtifactError::Interrupted`].
+pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<QemuSystem, ArtifactError> {
+    let missing = || ArtifactError::Missing {
+        program: NAME.into(),
+        why: "the engine `qemu` runs in it",
+        package: "qemu-system-x86",
+    };
+    match std::env::var("STEADY_QEMU").as_deref() {
+        Ok("packaged") => return packaged().ok_or_else(missing),
+        Ok("present") => return present(home).ok_or_else(missing),
+        _ => {}
+    }
+    match cached(&home.cache, &cache_name(home), |work| {
+        build(home, work, watcher)
+    }) {
+        Ok(place) => Ok(QemuSystem::of(place.join(NAME), true)),
+        Err(ArtifactError::Interrupted) => Err(ArtifactError::Interrupted),
+        Err(error) => match packaged() {
+            Some(qemu) => {
+                watcher.say(&format!(
+                    "QEMU could not be compiled, the packaged {} is used, which loses guests now \
+                     and then: {error}",
+                    qemu.version
+                ));
+                Ok(qemu)
+            }
+            None => Err(missing()),
+        },
+    }
+}
+
+/// Programs that the build needs, and their packages.
+const NEEDED: [(&str, &str); 3] = [
+    ("meson", "meson"),
+    ("ninja", "ninja-build"),
+    ("pkg-config", "pkgconf"),
+];
+
+fn build(home: &Home, work: &Path, watcher: &dyn Watcher) -> Result<(), ArtifactError> {
+    let what = "QEMU";
+    for (program, package) in NEEDED {
+        if find_program(program).is_none() {
+            return Err(ArtifactError::Missing {
+                program: program.to_owned(),
+                why: "QEMU is compiled with it",
+                package,
+            });
+        }
+    }
+    watcher.say("building QEMU, which takes some minutes once");
+    let log = work.join("build.log");
+    let tree = work.join("tree");
+    debian::fetch_packaged(work, "qemu", &tree)?;
+    patch(home, work, &tree)?;
+    qemu_user::trim(&tree)?;
+    let devices = tree.join("configs/devices/x86_64-softmmu/steady.mak");
+    fs::write(&devices, DEVICES).map_err(|error| ArtifactError::io("write", &devices, error))?;
+    let os = OsStr::new;
+    let configure: Vec<&OsStr> = [os("./configure")]
+        .into_iter()
+        .chain(CONFIGURE.iter().map(OsStr::new))
+        .collect();
+    run_step(
+        "configuring QEMU",
+        &configure,
+        &tree,
+        &log,
+        STEP_LIMIT,
+        || {},
+    )?;
+    let ninja = [os("ninja"), os("-C"), os("build"), os(NAME)];
+    run_step("building QEMU", &ninja, &tree, &log, BUILD_LIMIT, || {
+        watcher.progress(what, steps_done(&log).min(STEPS - 1), STEPS);
+    })?;
+    let made = tree.join("build").join(NAME);
+    fs::copy(&made, work.join(NAME)).map_err(|error| ArtifactError::io("copy", &made, error))?;
+    fs::remove_dir_all(&tree).map_err(|error| ArtifactError::io("remove", &tree, error))?;
+    watcher.done(what);
+    Ok(())
+}
+
+/// Applies the patches for the tree's version, which names itself `7.2.22`, say.
+fn patch(home: &Home, work: &Path, tree: &Path) -> Result<(), ArtifactError> {
+    let file = tree.join("VERSION");
+    let version =
+        fs::read_to_string(&file).map_err(|error| ArtifactError::io("read", &file, error))?;
+    let series: String = version
+        .trim()
+        .splitn(3, '.')
+        .take(2)
+        .collect::<Vec<_>>()
+        .join(".");
+    let mut patches = Vec::new();
+    for folder in PATCHES {
+        let found = files_below(&home.project.join(folder).join(&series))?;
+        if found.is_empty() {
+            return Err(ArtifactError::Build {
+                what: "patching QEMU".into(),
+                status: format!("{folder} has no patches for version {series}"),
+                log: file,
+                last: String::new(),
+            });
+        }
+        patches.extend(found);
+    }
+    for patch in patches {
+        let words = ["patch", "--force", "-p1", "-i"].map(OsStr::new);
+        let command: Vec<&OsStr> = words.into_iter().chain([patch.as_os_str()]).collect();
+        let log = work.join("patch.log");
+        run_step("patching QEMU", &command, tree, &log, STEP_LIMIT, || {})?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use steady_remedies::{Registry, VmmDuty};
+
+    use super::*;
+
+    fn tree_of(version: &str) -> (tempfile::TempDir, Home) {
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join("VERSION"), version).unwrap();
+        let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let home = Home {
+            project,
+            cache: place.path().to_owned(),
+        };
+        (place, home)
+    }
+
+    #[test]
+    fn a_version_that_has_no_patches_is_refused_by_its_name() {
+        let (place, home) = tree_of("9.1.2\n");
+        let error = patch(&home, place.path(), place.path()).unwrap_err();
+        let said = error.to_string();
+        assert!(said.contains("no patches for version 9.1"), "{said}");
+    }
+
+    #[test]
+    fn patches_that_do_not_fit_end_the_build() {
+        let (place, home) = tree_of("7.2.22\n");
+        let error = patch(&home, place.path(), place.path()).unwrap_err();
+        assert!(error.to_string().contains("patching QEMU"), "{error}");
+    }
+
+    #[test]
+    fn each_version_has_the_mend_of_the_first_processors_flags() {
+        let (_place, home) = tree_of("");
+        let names: Vec<String> = patches(&home)
+            .iter()
+            .map(|path| path.display().to_string())
+            .filter(|path| path.contains("/lab/qemu/") && path.contains("/0001-"))
+            .collect();
+        assert_eq!(names.len(), 2, "of Debian 12 and of 13: {names:?}");
+        assert!(names[0].contains("/10.0/") && names[1].contains("/7.2/"));
+    }
+
+    #[test]
+    fn each_version_names_the_bit_of_each_remedy_that_a_vmm_must_show() {
+        let (_place, home) = tree_of("");
+        let asked: Vec<&str> = Registry::default()
+            .shipped()
+            .filter(|remedy| remedy.vmm == VmmDuty::ShowFeatureBit)
+            .map(|remedy| remedy.name)
+            .collect();
+        assert!(asked.contains(&"shoot4u"), "{asked:?}");
+        for version in ["7.2", "10.0"] {
+            let folder = format!("/linux/qemu/{version}/");
+            let text: String = patches(&home)
+                .iter()
+                .filter(|path| path.to_string_lossy().contains(&folder))
+                .map(|path| fs::read_to_string(path).unwrap())
+                .collect();
+            for name in &asked {
+                let named = format!("\"kvm-{name}\"");
+                let adds = |line: &str| line.starts_with('+') && line.contains(&named);
+                assert!(text.lines().any(adds), "{version}: {named}");
+            }
+        }
+    }
+}
