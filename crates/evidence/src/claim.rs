@@ -48,6 +48,8 @@ pub struct System {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Score {
+    /// Its place on the scoreboard, from 1; systems of one place are in the order of their words.
+    pub place: u32,
     /// What is claimed, in words without numbers.
     pub says: String,
     /// The claim.

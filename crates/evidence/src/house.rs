@@ -77,9 +77,6 @@ pub(crate) struct Compared {
     pub comparison: Comparison,
 }
 
-/// The systems in the order of the scoreboard; further ones follow by name.
-const ORDER: [&str; 5] = ["shoot4u", "paratick", "boost", "diagnosis", "attc"];
-
 impl House {
     /// Reads `evidence/` below `root`.
     ///
@@ -88,11 +85,7 @@ impl House {
     pub fn load(root: &Path, keys: Keys) -> Result<Self, Error> {
         let evidence = root.join("evidence");
         let mut systems: Vec<System> = read_all(&evidence.join("claims"))?;
-        let place = |system: &System| {
-            let at = ORDER.iter().position(|&name| name == system.system);
-            at.unwrap_or(ORDER.len())
-        };
-        systems.sort_by_key(place);
+        systems.sort_by_key(|system| system.score.place);
         let papers: Vec<Manifest> = read_all(&evidence.join("papers"))?;
         let mut house = Self {
             root: root.to_owned(),

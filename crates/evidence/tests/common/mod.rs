@@ -41,6 +41,7 @@ title = "Shoot4U"
 what = "It has the host invalidate."
 answer = ["The tail is {ratio tail p99 shoot4u} with {seeds tail} seeds ({conditions tail})."]
 [score]
+place = 1
 says = "tail of a shootdown"
 claim = "tail"
 row = "p99"

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use steady_decode::TraceEvents;
 use steady_diagnose::{BoostTable, Cause, Diagnoser, PauseTable, Symbols, VmNotes, VmTable};
-use steady_lab::Home;
+use steady_lab_artifacts::Home;
 use steady_measures::{Better, Metric, RunResult, Unit};
 
 /// Parts per million in a thousandth.

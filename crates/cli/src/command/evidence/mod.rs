@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use steady_diagnose::Diagnosis;
 use steady_evidence::{Claim, House, Keys, Record, Scenarios, check, page, score, todo};
-use steady_lab::Home;
+use steady_lab_artifacts::Home;
 use steady_measures::{RunResult, write_atomic};
 
 use crate::arguments::evidence::{Add, Claims, Evidence, Score};
