@@ -12,15 +12,17 @@
  *
  * A kernel that programs its ticks itself does not count them, and has no
  * "ticks.handled". "ticks.in_idle" came behind an interrupt, which does not
- * count as idle, but gave the CPU nothing to run:
- * "ticks.given_off" is how far both are from what is expected. "ticks.always"
- * are those of a guest with nohz=off, which handles them in idle, too, of all
- * the time. "ticks.stolen" is for how long CPUs stood ready and had no pCPU, to
- * 10 ms: they can have had no ticks then. Without root, whose
- * /proc/timer_list is, there is only how late timers are.
+ * count as idle, but gave the CPU nothing to run: "ticks.given_off" is how far
+ * both are from what is expected. "ticks.stolen" is for how long CPUs stood
+ * ready and had no pCPU, to 10 ms: they can have had no ticks then. Without
+ * root, whose /proc/timer_list is, there is only how late timers are.
  *
  * --roaming threads beside these compute all the time, on whatever CPU the
  * scheduler finds for them: "ticks.roaming" is how far they come.
+ *
+ * --receive-us and --grace have one thread more, on the last CPU:
+ * "ticks.receive" is how long recv() took to time out, by a timer of the
+ * kernel's wheel, and "ticks.grace" how long a grace period of RCU took.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -38,11 +40,13 @@
 #include "ticks/roamers.h"
 #include "ticks/stolen.h"
 #include "ticks/timerlist.h"
+#include "ticks/wheel.h"
 
 #define WAIT_FOR_OTHERS_MS 10000
 
 static struct settings {
 	uint64_t threads, roaming, milliseconds, busy_us, sleep_us, spread_percent, seed;
+	uint64_t receive_us, grace;
 } settings = {
 	.milliseconds = 2000,
 	.busy_us = 2000,
@@ -132,6 +136,11 @@ static void read_options(int argc, char **argv, const struct cpus *cpus)
 		{ .name = "spread-percent", .count = &settings.spread_percent, .min = 0,
 		  .max = 100,
 		  .help = "each of both is drawn, shorter or longer by so much at most" },
+		{ .name = "receive-us", .count = &settings.receive_us, .min = 0,
+		  .max = 86400000000,
+		  .help = "one thread more lets recv() time out after so long, us; 0: none" },
+		{ .name = "grace", .count = &settings.grace, .min = 0, .max = 1,
+		  .help = "1: one thread more waits for grace periods of RCU" },
 		{ .name = "seed", .count = &settings.seed, .min = 0, .max = UINT64_MAX,
 		  .help = "of what is drawn" },
 		{ .name = NULL },
@@ -183,25 +192,12 @@ static void report_given(const struct timerlist *before, const struct timerlist 
 	}
 }
 
-/* With nohz=off a CPU has its ticks all the time. */
-static void report_always(const struct ticks_passed *sum, uint64_t hz)
-{
-	uint64_t expected = ticks_expected(sum->time_ns, hz);
-	uint64_t handled = sum->handled + sum->in_idle;
-
-	report_metric("ticks.always_handled", "count", BETTER_NEUTRAL, handled);
-	report_metric("ticks.always_expected", "count", BETTER_NEUTRAL, expected);
-	if (expected)
-		report_metric("ticks.always_off", "ppm", BETTER_LOWER,
-			      ticks_off_ppm(handled, expected));
-}
-
 static void report_ticks(const struct timerlist *before, const struct timerlist *after)
 {
 	uint64_t length_ns = after->at_ns - before->at_ns;
 	uint64_t jiffies = after->jiffies - before->jiffies;
 	uint64_t hz = ticks_rate(jiffies, length_ns);
-	unsigned int virtual_cpus = 0, without_nohz = 0;
+	unsigned int virtual_cpus = 0;
 	struct ticks_passed sum = { 0 };
 	uint64_t expected;
 
@@ -210,7 +206,6 @@ static void report_ticks(const struct timerlist *before, const struct timerlist 
 			continue;
 		ticks_add(&sum, before, after, cpu);
 		virtual_cpus += after->cpu[cpu].virtual;
-		without_nohz += !after->cpu[cpu].nohz;
 	}
 	expected = ticks_expected(sum.awake_ns, hz);
 	report_metric("ticks.awake", "ns", BETTER_NEUTRAL, sum.awake_ns);
@@ -222,10 +217,7 @@ static void report_ticks(const struct timerlist *before, const struct timerlist 
 	if (!virtual_cpus)
 		return;
 	report_handled(&sum, expected);
-	if (without_nohz == after->cpus)
-		report_always(&sum, hz);
-	else
-		report_given(before, after, &sum, hz);
+	report_given(before, after, &sum, hz);
 }
 
 static void print_report(const struct timerlist *before, const struct timerlist *after)
@@ -246,17 +238,22 @@ int main(int argc, char **argv)
 	static struct timerlist before, after;
 	uint64_t stolen_before_ns, stolen_after_ns, start_ns, steps;
 	static struct cpus cpus;
-	bool stolen;
+	bool stolen, wheel;
 
 	cpus_read(&cpus);
 	read_options(argc, argv, &cpus);
+	wheel = settings.receive_us || settings.grace;
 	gate_init(&gate, deadline_after_ms(WAIT_FOR_OTHERS_MS));
 	for (uint64_t index = 0; index < settings.threads; index++) {
 		workers[index].random = settings.seed + (index << 32);
 		workers[index].thread = start_pinned(cpus.id[index], worker_body, &workers[index]);
 	}
 	roamers_start(settings.roaming, &gate, &stop);
-	start_ns = gate_open(&gate, (unsigned int)(settings.threads + settings.roaming));
+	if (wheel)
+		wheel_start(cpus.id[cpus.count - 1], settings.receive_us, settings.grace, &gate,
+			    &stop);
+	start_ns = gate_open(&gate,
+			     (unsigned int)(settings.threads + settings.roaming + wheel));
 	stolen = stolen_read(&stolen_before_ns);
 	timerlist_read(&before);
 	sleep_until(before.at_ns + settings.milliseconds * NS_PER_MS);
@@ -267,6 +264,7 @@ int main(int argc, char **argv)
 	atomic_store(&stop, true);
 	for (uint64_t index = 0; index < settings.threads; index++)
 		join(workers[index].thread);
+	wheel_report();
 	steps = roamers_join();
 	if (settings.roaming)
 		report_work("ticks.roaming", steps, clock_monotonic_ns() - start_ns);

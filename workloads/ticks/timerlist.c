@@ -26,8 +26,6 @@ static void read_line(struct timerlist *list, struct cpu_ticks *cpu, const char 
 
 	if (field(line, "idle_sleeptime", &value) || field(line, "iowait_sleeptime", &value))
 		cpu->idle_ns += value;
-	else if (field(line, "nohz", &value))
-		cpu->nohz = value != 0;
 	else if (field(line, "virtual", &value))
 		cpu->virtual = value != 0;
 	else if (field(line, "virtual_ticks", &value))
@@ -79,7 +77,6 @@ void ticks_add(struct ticks_passed *sum, const struct timerlist *before,
 	const struct cpu_ticks *to = &after->cpu[cpu];
 	uint64_t time_ns = after->at_ns - before->at_ns;
 
-	sum->time_ns += time_ns;
 	sum->awake_ns += time_ns - (to->idle_ns - from->idle_ns);
 	sum->handled += to->handled - from->handled;
 	sum->in_idle += to->in_idle - from->in_idle;

@@ -18,12 +18,11 @@
 
 /*
  * One CPU. Ticks that came from a hypervisor and were handled while it ran;
- * those that came in idle, which are handled where the guest was booted with
- * nohz=off; how many interrupts for a tick the hypervisor sent, and how many
- * found the work of a tick just done. A sleep counts when it is over.
+ * those that came in idle; how many interrupts for a tick the hypervisor sent,
+ * and how many found the work of a tick just done. A sleep counts when it is over.
  */
 struct cpu_ticks {
-	bool online, virtual, nohz;
+	bool online, virtual;
 	uint64_t idle_ns, handled, in_idle, seen, early;
 };
 
@@ -36,7 +35,7 @@ struct timerlist {
 
 /* What passed between two moments, on one CPU or summed over more. */
 struct ticks_passed {
-	uint64_t time_ns, awake_ns;
+	uint64_t awake_ns;
 	uint64_t handled, in_idle, seen, early;
 };
 
