@@ -136,7 +136,7 @@ fn a_tenth_planted_in_recorded_runs_is_found_by_twelve() {
 }
 
 #[test]
-#[ignore = "prints the table of docs/validation/lab.md: a minute and a half"]
+#[ignore = "prints the table of docs/notes/2026-11-25-lab.md: a minute and a half"]
 fn how_many_runs_are_silent_and_how_many_find_a_tenth() {
     for file in FILES {
         for count in [8, 10, 12] {
