@@ -14,6 +14,7 @@ pub mod report;
 pub mod reproduce;
 pub mod run;
 pub mod selftest;
+pub mod shell;
 pub mod shoot4u;
 mod vms;
 
