@@ -8,6 +8,7 @@
 mod arguments;
 mod command;
 mod engines;
+mod exit_code;
 mod progress;
 
 use std::process::ExitCode;
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("steady: {error:#}");
-            ExitCode::from(command::exit_code(&error))
+            ExitCode::from(exit_code::exit_code(&error))
         }
     }
 }

@@ -355,6 +355,38 @@ fn a_trace_of_champsim_is_converted_checked_and_simulated() {
 }
 
 #[test]
+fn a_foreign_trace_that_zstd_packed_is_converted_and_one_by_lz4_names_the_cure() {
+    let place = Place::new();
+    let loads: Vec<u8> = (0..100).flat_map(|at| champsim_load(at * 64)).collect();
+    std::fs::write(place.path("a.champsim"), &loads).unwrap();
+    let packed = zstd::stream::encode_all(loads.as_slice(), 1).unwrap();
+    std::fs::write(place.path("x.zst"), packed).unwrap();
+    for (trace, from) in [("a.smt", "a.champsim"), ("x.smt", "x.zst")] {
+        place.prints(&["coherence", "convert", "-o", trace, from]);
+    }
+    let loads = |trace| {
+        let text = place.prints(&["coherence", "check", trace, "--json"]);
+        let document: Value = serde_json::from_str(&text).unwrap();
+        document["traces"][0]["loads"].clone()
+    };
+    assert_eq!(loads("x.smt"), 100);
+    assert_eq!(loads("a.smt"), 100);
+    std::fs::write(place.path("x.lz4"), b"\x04\x22\x4d\x18rest").unwrap();
+    let said = place.refuses(&["coherence", "convert", "-o", "y.smt", "x.lz4"]);
+    assert!(said.contains("unpack it: lz4 -d"), "{said}");
+}
+
+#[test]
+fn the_command_of_a_result_can_be_run_again() {
+    let place = Place::new();
+    let words = ["coherence", "run", "dedup", "--accesses", "20000", "--json"];
+    let text = place.prints(&[&words[..], &["--out", "a b"]].concat());
+    let result: Value = serde_json::from_str(&text).unwrap();
+    let command = result["run"]["command"].as_str().unwrap();
+    assert!(command.ends_with("--out 'a b'"), "{command}");
+}
+
+#[test]
 fn a_foreign_trace_that_is_cut_leaves_nothing_behind() {
     let place = Place::new();
     std::fs::write(place.path("a.champsim"), &champsim_load(64)[..40]).unwrap();

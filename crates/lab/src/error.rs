@@ -58,15 +58,6 @@ impl LabError {
             Self::Interrupted => Why::Interrupted,
         }
     }
-
-    /// Exit code of the command for this error, as `steady --help` lists them.
-    #[must_use]
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::Run { .. } => 5,
-            _ => self.why().exit_code(),
-        }
-    }
 }
 
 impl From<ArtifactError> for LabError {
@@ -167,7 +158,10 @@ pub enum RunFault {
         /// What is wrong.
         what: String,
     },
-    /// The run's files could not be written.
+    /// What the host reported does not fit the scenario.
+    #[error("{0} (read stream.bin)")]
+    Report(String),
+    /// The run's files could not be read or written.
     #[error("{0}")]
     Files(String),
 }

@@ -34,8 +34,9 @@ fn message(file: &[u8]) -> String {
 }
 
 #[test]
-fn plain_gzip_and_xz_traces_read_alike() {
-    for bytes in [sample(), gzip(&sample()), xz(&sample())] {
+fn plain_gzip_xz_and_zstd_traces_read_alike() {
+    let zstd = zstd::bulk::compress(&sample(), 1).unwrap();
+    for bytes in [sample(), gzip(&sample()), xz(&sample()), zstd] {
         assert_eq!(records(&[&bytes]).unwrap(), expected());
     }
 }
@@ -51,7 +52,8 @@ fn a_cut_record_names_its_offset() {
 
 #[test]
 fn a_cut_archive_is_an_error_with_an_offset() {
-    for packed in [gzip(&sample()), xz(&sample())] {
+    let zstd = zstd::bulk::compress(&sample(), 1).unwrap();
+    for packed in [gzip(&sample()), xz(&sample()), zstd] {
         let message = message(&packed[..packed.len() / 2]);
         assert!(
             message.contains("byte ") && message.contains("packed data"),

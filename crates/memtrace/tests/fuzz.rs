@@ -252,8 +252,9 @@ fn seed_dynamorio(random: &mut Random) -> Vec<u8> {
 
 /// Packs bytes one way or another.
 fn packed(content: Vec<u8>, random: &mut Random) -> Vec<u8> {
-    match random.below(6) {
+    match random.below(7) {
         0 => foreign::gzip(&content),
+        6 => zstd::bulk::compress(&content, 1).unwrap(),
         // Making an xz stream takes long.
         1 if random.below(8) == 0 => foreign::xz(&content),
         1 | 2 => {

@@ -16,7 +16,7 @@ use crate::watcher::Watcher;
 
 /// What the runs of one race share.
 #[derive(Clone, Copy)]
-pub(crate) struct Ground<'a> {
+pub(crate) struct Common<'a> {
     pub info: &'a Info,
     pub engine: &'a dyn Prepared,
     pub machine: &'a dyn Machine,
@@ -26,7 +26,7 @@ pub(crate) struct Ground<'a> {
     pub wall_limit: Duration,
 }
 
-impl Ground<'_> {
+impl Common<'_> {
     /// Runs repetition `index` of a variant, and once more if it was lost and the engine says that
     /// this may be its own doing.
     pub fn attempt(&self, variant: &Variant, index: u32, seed: u64) -> Result<Outcome, Reason> {

@@ -12,13 +12,13 @@ use std::time::Instant;
 use steady_measures::RunResult;
 use steady_scenario::{Scenario, Variant};
 
-use crate::attempt::Ground;
+use crate::attempt::Common;
 use crate::engine::Engine;
 use crate::error::{Kept, RaceError, Reason};
 use crate::machine::{Machine, ThisMachine};
 use crate::options::Options;
 use crate::place::{FileError, check_room, replace};
-use crate::result::Frame;
+use crate::result::Outline;
 use crate::schedule::{Ran, run_all};
 use crate::until::Until;
 use crate::watcher::Watcher;
@@ -76,7 +76,7 @@ pub fn race_on(
     let prepared = engine.prepare(scenario, &variants, options, watcher)?;
     let places = Places::of(&folder, info.name);
     make(&places.work)?;
-    let ground = Ground {
+    let common = Common {
         info: &info,
         engine: &*prepared,
         machine,
@@ -84,7 +84,7 @@ pub fn race_on(
         work: &places.work,
         wall_limit: options.wall_limit(scenario),
     };
-    let frame = Frame {
+    let outline = Outline {
         scenario,
         variants: &variants,
         options,
@@ -95,51 +95,47 @@ pub fn race_on(
     };
     // A kernel that had to be built first takes nothing of the time for repetitions.
     let ready = Instant::now();
-    let mut ran = run_all(ground, scenario, &variants, 0..scenario.repetitions);
+    let mut ran = run_all(common, scenario, &variants, 0..scenario.repetitions);
     let until = options.until.as_ref();
-    let said = match until.map(|until| go_on(until, frame, ground, ready, &mut ran)) {
+    let said = match until.map(|until| go_on(until, outline, common, ready, &mut ran)) {
         None => Ok(None),
         Some(said) => said,
     };
-    places.settle(frame, ran, said)
+    places.settle(outline, ran, said)
 }
 
 /// Further repetitions until the race has said enough; what the result shall say of that.
 fn go_on(
     until: &Until,
-    frame: Frame<'_>,
-    ground: Ground<'_>,
+    outline: Outline<'_>,
+    common: Common<'_>,
     ready: Instant,
     ran: &mut Ran,
 ) -> Result<Option<String>, Reason> {
     let asked = until.within_ppm;
     let asked = format!("within {}.{} %", asked / 10_000, asked / 1_000 % 10);
-    let mut repetitions = frame.scenario.repetitions;
+    let mut repetitions = outline.scenario.repetitions;
     loop {
         if ran.reason.is_some() {
             return Ok(None);
         }
-        let result = frame.result(ran.whole.clone(), None, None)?;
+        let result = outline.result(ran.whole.clone(), None, None)?;
         let widest = until.widest(&result)?;
         let over = until.budget.is_some_and(|budget| ready.elapsed() >= budget);
-        let why = match () {
-            () if until.is_met(&widest) => "reached",
-            () if repetitions >= until.most => "not reached with the most repetitions",
-            () if over => "not reached in the time",
-            () => {
-                let next = run_all(
-                    ground,
-                    frame.scenario,
-                    frame.variants,
-                    repetitions..repetitions + 1,
-                );
-                ran.extend(next);
-                repetitions += 1;
-                continue;
-            }
+        let why = if until.is_met(&widest) {
+            "reached"
+        } else if repetitions >= until.most {
+            "not reached with the most repetitions"
+        } else if over {
+            "not reached in the time"
+        } else {
+            let next = repetitions..repetitions + 1;
+            ran.extend(run_all(common, outline.scenario, outline.variants, next));
+            repetitions += 1;
+            continue;
         };
         let said = format!("{asked}: {why}; the widest: {}", widest.words());
-        ground
+        common
             .watcher
             .say(&format!("{repetitions} repetitions; {said}"));
         return Ok(Some(said));
@@ -180,7 +176,7 @@ impl Places {
     /// Writes the result and puts the folder in its place, whole or failed.
     fn settle(
         &self,
-        frame: Frame<'_>,
+        outline: Outline<'_>,
         mut ran: Ran,
         said: Result<Option<String>, Reason>,
     ) -> Result<Race, RaceError> {
@@ -189,10 +185,10 @@ impl Places {
             None
         });
         if ran.reason.is_some() {
-            return Err(self.keep(frame, ran));
+            return Err(self.keep(outline, ran));
         }
         assert_eq!(ran.whole.len(), ran.tasks, "without a reason all are whole");
-        let made = frame.result(ran.whole, None, said).and_then(|result| {
+        let made = outline.result(ran.whole, None, said).and_then(|result| {
             self.save(&result)?;
             Ok(result)
         });
@@ -217,7 +213,7 @@ impl Places {
     }
 
     /// Keeps what there is of a race that did not come to its end.
-    fn keep(&self, frame: Frame<'_>, ran: Ran) -> RaceError {
+    fn keep(&self, outline: Outline<'_>, ran: Ran) -> RaceError {
         let reason = ran.reason.expect("the race did not come to its end");
         let (whole, runs) = (ran.whole.len(), ran.tasks);
         if whole == 0 && !matches!(reason, Reason::Run { .. }) {
@@ -228,7 +224,7 @@ impl Places {
         let first = words.lines().next().unwrap_or_default();
         let partial = format!("{whole} of {runs} runs: {first}");
         let saved = whole > 0
-            && frame
+            && outline
                 .result(ran.whole, Some(partial), None)
                 .and_then(|result| self.save(&result))
                 .is_ok();

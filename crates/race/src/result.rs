@@ -14,7 +14,7 @@ use crate::schedule::Task;
 
 /// What a result says beside its runs.
 #[derive(Clone, Copy)]
-pub(crate) struct Frame<'a> {
+pub(crate) struct Outline<'a> {
     pub scenario: &'a Scenario,
     pub variants: &'a [&'a Variant],
     pub options: &'a Options,
@@ -24,7 +24,7 @@ pub(crate) struct Frame<'a> {
     pub begun: Instant,
 }
 
-impl Frame<'_> {
+impl Outline<'_> {
     /// The sealed result of these runs. With `partial`, the reason why they are not all, variants
     /// without a run are left out. `until`: how near its intervals came to what was asked for.
     pub fn result(

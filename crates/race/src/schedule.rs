@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use steady_scenario::{Scenario, Variant};
 
-use crate::attempt::Ground;
+use crate::attempt::Common;
 use crate::engine::{Outcome, Trouble};
 use crate::error::Reason;
 use crate::seed::seed_of;
@@ -56,7 +56,7 @@ fn tasks(variants: usize, repetitions: Range<u32>) -> Vec<Task> {
 /// Runs these repetitions of every variant. After a failure, or once the user has asked to stop, no
 /// further job begins; those under way come to their end.
 pub(crate) fn run_all(
-    ground: Ground<'_>,
+    common: Common<'_>,
     scenario: &Scenario,
     variants: &[&Variant],
     repetitions: Range<u32>,
@@ -65,8 +65,8 @@ pub(crate) fn run_all(
     let (next, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let slots: Vec<Mutex<Option<Result<Outcome, Reason>>>> =
         tasks.iter().map(|_| Mutex::new(None)).collect();
-    let what = format!("{} on {}", scenario.name, ground.info.name);
-    let beside = ground.engine.beside();
+    let what = format!("{} on {}", scenario.name, common.info.name);
+    let beside = common.engine.beside();
     assert!(beside > 0, "an engine runs at least one job at a time");
     std::thread::scope(|scope| {
         for _ in 0..beside.min(tasks.len()) {
@@ -74,25 +74,25 @@ pub(crate) fn run_all(
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(&task) = tasks.get(at) else { return };
-                    if ground.machine.interrupted() {
+                    if common.machine.interrupted() {
                         return;
                     }
                     let seed = seed_of(scenario.seed, task.repetition);
                     let variant = variants[task.variant];
-                    let run = ground.attempt(variant, task.repetition, seed);
+                    let run = common.attempt(variant, task.repetition, seed);
                     if run.is_err() {
                         // The race is lost; let no further run begin.
                         next.store(tasks.len(), Ordering::Relaxed);
                     }
                     *slots[at].lock().expect("no thread panics with a slot") = Some(run);
                     let done = ended.fetch_add(1, Ordering::Relaxed) + 1;
-                    let watcher = ground.watcher;
+                    let watcher = common.watcher;
                     watcher.progress(&what, done as u64, tasks.len() as u64);
                 }
             });
         }
     });
-    ground.watcher.done(&what);
+    common.watcher.done(&what);
     let ended = slots
         .into_iter()
         .map(|slot| slot.into_inner().expect("no thread panics with a slot"));

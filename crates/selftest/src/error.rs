@@ -3,7 +3,6 @@
 
 use steady_lab::LabError;
 use steady_lab_artifacts::ArtifactError;
-use steady_race::Why;
 use thiserror::Error;
 
 /// An error of the selftests.
@@ -15,17 +14,6 @@ pub enum SelftestError {
     /// What was asked for cannot be.
     #[error("selftests: {0}")]
     Asked(String),
-}
-
-impl SelftestError {
-    /// Exit code of the command for this error, as `steady --help` lists them.
-    #[must_use]
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::Lab(error) => error.exit_code(),
-            Self::Asked(_) => Why::Input.exit_code(),
-        }
-    }
 }
 
 impl From<ArtifactError> for SelftestError {

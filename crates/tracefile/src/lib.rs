@@ -28,7 +28,6 @@ mod perfetto;
 mod record;
 mod source;
 mod text;
-mod unpack;
 mod words;
 
 pub use about::{About, Endian, Format, Guest, TimeShift, TscToNs};

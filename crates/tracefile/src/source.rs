@@ -2,9 +2,11 @@
 //! Opening a trace of any format, recognised by its first bytes.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
+
+use steady_unpack::{Member, Packing};
 
 use crate::about::About;
 use crate::dat::DatSource;
@@ -16,10 +18,11 @@ use crate::perf::{FolderSource, PerfSource};
 use crate::perfetto::PerfettoSource;
 use crate::record::Record;
 use crate::text::TextSource;
-use crate::unpack::{self, Packing};
 
 /// How many bytes are looked at to recognise a trace: a tar archive tells itself late.
 const HEAD: usize = 512;
+/// Files of an archive that an error names.
+const NAMED: usize = 4;
 
 /// An open trace that gives its records one after the other.
 pub trait Source: Send {
@@ -137,8 +140,14 @@ fn stream(
 }
 
 /// Opens the one file of a zip archive.
-fn zipped(archive: File, name: &str) -> Result<Box<dyn Source>, Error> {
-    let (member, deflated) = unpack::member(archive, name)?;
+fn zipped(mut archive: File, name: &str) -> Result<Box<dyn Source>, Error> {
+    let (member, deflated) = only_member(&archive, name)?;
+    let io = |source| Error::Io {
+        name: name.to_owned(),
+        source,
+    };
+    archive.seek(SeekFrom::Start(member.start)).map_err(io)?;
+    let member = archive.take(member.packed_len);
     let decode = |counted: Counted<Box<dyn Read + Send>>| -> io::Result<Box<dyn Read + Send>> {
         Ok(if deflated {
             Box::new(flate2::read::DeflateDecoder::new(counted))
@@ -147,6 +156,36 @@ fn zipped(archive: File, name: &str) -> Result<Box<dyn Source>, Error> {
         })
     };
     unpacked(Box::new(member), decode, name)
+}
+
+/// The one file in a zip archive, and whether it is deflated there.
+fn only_member(archive: &File, name: &str) -> Result<(Member, bool), Error> {
+    let place = Place::Byte(0);
+    let unsupported = |what: String| Error::Unsupported {
+        name: name.to_owned(),
+        place,
+        what,
+    };
+    let members = steady_unpack::members(archive).map_err(|error| Error::Malformed {
+        name: name.to_owned(),
+        place,
+        what: format!("the directory of the zip archive cannot be read ({error}); is it whole?"),
+    })?;
+    let own = |of: &Member| !of.name.ends_with('/') && !of.name.starts_with("__MACOSX/");
+    let mut own: Vec<Member> = members.into_iter().filter(own).collect();
+    if own.len() != 1 {
+        let some = own.iter().take(NAMED).map(|member| member.name.as_str());
+        let some = some.collect::<Vec<_>>().join(", ");
+        return Err(unsupported(format!(
+            "a zip archive of {} files ({some}); expected one: unpack it and name the trace",
+            own.len()
+        )));
+    }
+    let only = own.remove(0);
+    let deflated = only.deflated.clone();
+    let deflated = deflated
+        .map_err(|what| unsupported(format!("the archive's file is {what}: unpack it yourself")))?;
+    Ok((only, deflated))
 }
 
 /// Opens what `decode` makes of packed bytes.
@@ -217,7 +256,7 @@ fn recognise(head: &[u8]) -> Kind {
     if let Some(packing) = Packing::of(head) {
         return Kind::Packed(packing);
     }
-    if let Some(what) = unpack::unread(head) {
+    if let Some(what) = steady_unpack::unread(head) {
         return Kind::Unread(what);
     }
     if crate::perfetto::is_trace(head) {

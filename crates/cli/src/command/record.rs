@@ -14,6 +14,7 @@ use steady_events::probe::{EVENTS, GROUP, GUEST_EVENTS, PROBES, Probe};
 use steady_measures::write_atomic;
 
 use crate::arguments::diagnose::{Record, Tool};
+use crate::command::shell::for_shell;
 use crate::command::vms::vms;
 
 const TRACING: &str = "/sys/kernel/tracing";
@@ -37,8 +38,7 @@ pub fn record(arguments: &Record) -> anyhow::Result<ExitCode> {
     for probe in &plan.probes {
         writeln!(out, "echo '{probe}' >> {TRACING}/kprobe_events")?;
     }
-    let words = plan.command.iter().map(|word| for_shell(word));
-    writeln!(out, "{}", words.collect::<Vec<_>>().join(" "))?;
+    writeln!(out, "{}", for_shell(&plan.command))?;
     for probe in plan.probes.iter().rev() {
         writeln!(
             out,
@@ -236,15 +236,6 @@ fn command(arguments: &Record, tool: Tool, events: &[String], probes: bool) -> V
     }
     words.extend(["sleep".to_owned(), seconds]);
     words
-}
-
-/// A word as a shell takes it.
-fn for_shell(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:,=+%@".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// Probes that are set, and taken away again when this goes.

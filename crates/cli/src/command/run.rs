@@ -12,6 +12,7 @@ use steady_race::{Options, Until, Watcher, race};
 use steady_scenario::{LoadError, Noted, Scenario};
 
 use crate::arguments::Run;
+use crate::command::shell::own_command;
 use crate::command::{colour, report};
 use crate::progress::Show;
 
@@ -127,7 +128,7 @@ fn options(arguments: &Run) -> Options {
         }),
         out: arguments.out.clone(),
         wall_limit: arguments.wall_limit.map(Duration::from_secs),
-        command: std::env::args().collect::<Vec<_>>().join(" "),
+        command: own_command(),
         started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
     }
 }

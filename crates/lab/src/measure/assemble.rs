@@ -42,7 +42,8 @@ pub struct Context<'a> {
 /// The repetition that a transcript tells of.
 ///
 /// # Errors
-/// [`RunFault::Output`] if a program's output cannot be read, [`RunFault::Files`].
+/// [`RunFault::Output`] if a program's output cannot be read, [`RunFault::Report`] for what the
+/// scenario does not have, [`RunFault::Files`].
 pub fn repetition(
     context: Context<'_>,
     index: u32,
@@ -65,7 +66,7 @@ pub fn repetition(
                 // KVM of other machines is read in traces; the lab emulates none of them.
                 let known = known.filter(|isa| matches!(isa, Isa::Vmx | Isa::Svm));
                 isa = known.ok_or_else(|| {
-                    RunFault::Files(format!(
+                    RunFault::Report(format!(
                         "the host names the ISA `{word}`; vmx or svm was expected"
                     ))
                 })?;
@@ -134,7 +135,7 @@ fn workload(
 ) -> Result<(), RunFault> {
     let vms = &context.scenario.vms;
     let unknown = || {
-        RunFault::Files(format!(
+        RunFault::Report(format!(
             "the host reports on VM {} workload {}, which the scenario has not",
             end.vm, end.index
         ))
@@ -146,7 +147,7 @@ fn workload(
     let named = vm.workloads.get(end.index as usize).ok_or_else(unknown)?;
     let workload = workload_name(vm, end.index as usize);
     let program = guest_programs::find(named.program.name)
-        .map_err(|error| RunFault::Files(error.to_string()))?;
+        .map_err(|error| RunFault::Report(error.to_string()))?;
     let fault = |what: String| RunFault::Output {
         vm: end.vm.clone(),
         program: program.name.to_owned(),

@@ -445,9 +445,8 @@ pub fn variant_words(variant: &Variant, registry: &Registry) -> Vec<String> {
     }
     // A stock kernel would complain of parameters that it does not know.
     if variant.kernel == Kernel::Patched {
-        for remedy in registry.shipped() {
-            words.extend(remedy_words(variant, remedy));
-        }
+        let remedies = registry.shipped();
+        words.extend(remedies.map(|remedy| remedy_word(variant, remedy)));
     }
     if !variant.host_cmdline.is_empty() {
         words.push(variant.host_cmdline.clone());
@@ -457,17 +456,12 @@ pub fn variant_words(variant: &Variant, registry: &Registry) -> Vec<String> {
 
 /// One parameter that the kernel series has. The VMM offers its guests all that the host's KVM
 /// supports, so a remedy that is not on is switched off.
-fn remedy_words(variant: &Variant, remedy: &Remedy) -> Vec<String> {
-    let word = |value: &str| format!("{}={value}", remedy.parameter);
-    let Some(on) = variant.remedies.iter().find(|on| on.remedy == remedy) else {
-        return vec![word(remedy.off)];
-    };
-    // The kernel takes the last. Saying the default first keeps the bytes of a command line, and
-    // with them a race in Bochs, as they were when a mode was one of the variant's own words.
-    let chosen = on.mode.map(|mode| word(mode.name));
-    std::iter::once(word(remedy.default_mode))
-        .chain(chosen)
-        .collect()
+fn remedy_word(variant: &Variant, remedy: &Remedy) -> String {
+    let on = variant.remedies.iter().find(|on| on.remedy == remedy);
+    let value = on.map_or(remedy.off, |on| {
+        on.mode.map_or(remedy.default_mode, |mode| mode.name)
+    });
+    format!("{}={value}", remedy.parameter)
 }
 
 #[cfg(test)]

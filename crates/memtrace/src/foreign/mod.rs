@@ -27,8 +27,8 @@ use dynamorio::DynamoRio;
 use unpack::Unpacked;
 
 /// Bytes that can be read in any order: a file, or a buffer in memory.
-pub trait Bytes: BufRead + Seek {}
-impl<T: BufRead + Seek> Bytes for T {}
+pub trait Bytes: BufRead + Seek + Send {}
+impl<T: BufRead + Seek + Send> Bytes for T {}
 
 /// An input and the name that stands for it in errors.
 pub struct Named {

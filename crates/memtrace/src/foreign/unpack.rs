@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The bytes of a file, unpacked: plain, gzip, xz, or the members of a zip archive one after the
-//! other, told apart by content. Memory does not grow with the file.
+//! The bytes of a file, unpacked: plain, packed as `steady_unpack` knows it, or the members of a
+//! zip archive one after the other. Memory does not grow with the file.
 
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, SeekFrom, Take};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Take};
 
-use flate2::bufread::{DeflateDecoder, MultiGzDecoder};
-use liblzma::bufread::XzDecoder;
-use liblzma::stream::{CONCATENATED, Stream};
-use zip::{CompressionMethod, ZipArchive};
+use flate2::bufread::DeflateDecoder;
+use steady_unpack::{Member, Packing, members, unread};
 
 use super::{Bytes, Named, place};
 use crate::error::TraceError;
@@ -15,8 +13,6 @@ use crate::writer::io_error;
 
 /// First bytes that tell formats apart.
 const HEAD_LEN: usize = 12;
-/// Memory that unpacking xz may take, bytes: four times what its highest level needs.
-const XZ_MEMORY: u64 = 256 << 20;
 
 /// The unpacked bytes of one file and how far they were read.
 pub(super) struct Unpacked {
@@ -34,27 +30,19 @@ impl Unpacked {
         if head.is_empty() {
             return Err(TraceError::Empty { file: name });
         }
-        let unsupported = |what: &str| TraceError::Unsupported {
-            file: name.clone(),
-            what: format!("it is packed with {what}; unpack it first"),
-        };
-        let from: Box<dyn Read> = if head.starts_with(b"\xfd7zXZ\0") {
-            let stream = Stream::new_stream_decoder(XZ_MEMORY, CONCATENATED)
-                .map_err(|error| io_error(&name, "unpack")(error.into()))?;
-            Box::new(BufReader::new(XzDecoder::new_stream(bytes, stream)))
-        } else if head.starts_with(&[0x1f, 0x8b]) {
-            Box::new(BufReader::new(MultiGzDecoder::new(bytes)))
-        } else if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
-            let members = Members::open(bytes, &name)?;
-            Box::new(BufReader::new(members))
-        } else if head.starts_with(&[0x04, 0x22, 0x4d, 0x18]) {
-            return Err(unsupported("lz4"));
-        } else if head.starts_with(b"\xff\x06\0\0sNaPpY") {
-            return Err(unsupported("snappy"));
-        } else if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-            return Err(unsupported("zstd"));
-        } else {
-            Box::new(bytes)
+        let from: Box<dyn Read> = match Packing::of(head) {
+            Some(Packing::Zip) => Box::new(BufReader::new(Members::open(bytes, &name)?)),
+            Some(packing) => {
+                let decoder = packing.decoder(bytes).map_err(io_error(&name, "unpack"))?;
+                Box::new(BufReader::new(decoder))
+            }
+            None => {
+                if let Some(what) = unread(head) {
+                    let what = format!("it is {what}");
+                    return Err(TraceError::Unsupported { file: name, what });
+                }
+                Box::new(bytes)
+            }
         };
         Ok(Self {
             from,
@@ -134,14 +122,6 @@ impl Unpacked {
     }
 }
 
-/// Where a member's packed bytes lie.
-struct Member {
-    start: u64,
-    packed_len: u64,
-    crc32: u32,
-    deflated: bool,
-}
-
 /// The member being read.
 enum Part {
     Stored(Take<Box<dyn Bytes>>),
@@ -159,40 +139,18 @@ struct Members {
 }
 
 impl Members {
-    fn open(bytes: Box<dyn Bytes>, name: &str) -> Result<Self, TraceError> {
-        let damaged = |error: zip::result::ZipError| TraceError::Damaged {
+    fn open(mut bytes: Box<dyn Bytes>, name: &str) -> Result<Self, TraceError> {
+        let members = members(&mut bytes).map_err(|error| TraceError::Damaged {
             place: place(name, 0),
             what: "directory of the zip archive",
             expected: "one that can be read (is the file whole?)".to_owned(),
-            found: error.to_string(),
-        };
-        let mut archive = ZipArchive::new(bytes).map_err(damaged)?;
-        let mut members = Vec::new();
-        for at in 0..archive.len() {
-            let member = archive.by_index_raw(at).map_err(damaged)?;
-            let deflated = match member.compression() {
-                CompressionMethod::Stored => false,
-                _ if member.encrypted() => {
-                    return Err(TraceError::Unsupported {
-                        file: name.to_owned(),
-                        what: format!("its member {at} is encrypted; unpack it first"),
-                    });
-                }
-                // Compiled without decompressors, the library knows the methods by number.
-                #[expect(deprecated, reason = "names no method that needs its features")]
-                CompressionMethod::Unsupported(8) => true,
-                other => {
-                    return Err(TraceError::Unsupported {
-                        file: name.to_owned(),
-                        what: format!("its member {at} is packed by {other}, expected deflate"),
-                    });
-                }
-            };
-            members.push(Member {
-                start: member.data_start(),
-                packed_len: member.compressed_size(),
-                crc32: member.crc32(),
-                deflated,
+            found: error,
+        })?;
+        let unread = |(at, member): (usize, &Member)| Some((at, member.deflated.clone().err()?));
+        if let Some((at, what)) = members.iter().enumerate().find_map(unread) {
+            return Err(TraceError::Unsupported {
+                file: name.to_owned(),
+                what: format!("its member {at} is {what}; unpack it first"),
             });
         }
         if members.is_empty() {
@@ -201,7 +159,7 @@ impl Members {
             });
         }
         Ok(Self {
-            archive: Some(archive.into_inner()),
+            archive: Some(bytes),
             part: None,
             sum: crc32fast::Hasher::new(),
             expected_sum: 0,
@@ -216,7 +174,7 @@ impl Members {
         };
         archive.seek(SeekFrom::Start(member.start))?;
         let packed = archive.take(member.packed_len);
-        self.part = Some(if member.deflated {
+        self.part = Some(if member.deflated == Ok(true) {
             Part::Deflated(Box::new(DeflateDecoder::new(packed)))
         } else {
             Part::Stored(packed)

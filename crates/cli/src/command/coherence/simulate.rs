@@ -18,6 +18,7 @@ use steady_race::Watcher;
 use super::source::{Shown, machine, open};
 use crate::arguments::coherence::{Simulate, SimulateMany, SimulateOne};
 use crate::command::report;
+use crate::command::shell::own_command;
 use crate::progress::Show;
 
 /// Simulates one scheme.
@@ -77,7 +78,7 @@ fn show(
     let mut result = run_result(&found, &input.name, &input.origin);
     result.run.started = humantime::format_rfc3339_seconds(begun.0).to_string();
     result.run.tool = concat!("steady ", env!("CARGO_PKG_VERSION")).to_owned();
-    result.run.command = std::env::args().collect::<Vec<_>>().join(" ");
+    result.run.command = own_command();
     result.run.wall_ms = u64::try_from(begun.1.elapsed().as_millis()).unwrap_or(u64::MAX);
     if let Some(out) = &arguments.out {
         write(&result, &out.join(&input.name), &watcher)?;

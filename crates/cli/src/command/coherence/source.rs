@@ -17,6 +17,7 @@ use steady_memtrace::{Origin, Reader};
 use steady_race::Watcher;
 
 use crate::arguments::coherence::Simulate;
+use crate::command::shell::for_shell;
 use crate::progress::Show;
 
 /// Accesses of a workload that none are given for.
@@ -151,7 +152,7 @@ fn captured(arguments: &Simulate) -> anyhow::Result<Input> {
     let accesses = arguments.accesses.map_or(held, |limit| limit.min(held));
     let command = match header.command.as_slice() {
         [] => header.program.clone(),
-        words => words.join(" "),
+        words => for_shell(words),
     };
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     Ok(Input {

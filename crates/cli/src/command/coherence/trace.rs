@@ -11,12 +11,12 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use steady_lab_artifacts::qemu_user;
-use steady_lab_artifacts::{ArtifactError, Home};
+use steady_lab_artifacts::{ArtifactError, Home, qemu_user};
 use steady_memtrace::capture::{self, Children, Ending, Options, Start};
 use steady_memtrace::{Digest, Report, Totals};
 
 use crate::arguments::coherence::{Capture, Check, Convert};
+use crate::command::shell::for_shell;
 use crate::progress::Show;
 
 /// Records a program; exit code 130 if that was interrupted, with what was recorded kept.
@@ -125,7 +125,7 @@ fn tell(traces: &[(PathBuf, Report)], verdict: &str, json: bool) -> anyhow::Resu
         let (pages, bytes) = (report.footprint_pages, report.header.page_size);
         writeln!(out, "  {pages} pages of {bytes} bytes touched")?;
         if !report.header.command.is_empty() {
-            writeln!(out, "  command: {}", report.header.command.join(" "))?;
+            writeln!(out, "  command: {}", for_shell(&report.header.command))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The exit codes of errors, as `steady --help` lists them. A room whose errors should end the
+//! command with another code than 1 has its line in [`KNOWN`].
+
+use anyhow::Error;
+use steady_diagnose::{DiagnoseError, SymbolsError};
+use steady_lab::LabError;
+use steady_lab_artifacts::ArtifactError;
+use steady_memtrace::TraceError;
+use steady_memtrace::capture::CaptureError;
+use steady_race::{RaceError, Trouble};
+use steady_scenario::LoadError;
+use steady_selftest::SelftestError;
+
+/// Whatever has no line of its own.
+const OTHER: u8 = 1;
+/// The input is not what was expected.
+const INPUT: u8 = 2;
+/// Something is not installed.
+const MISSING: u8 = 3;
+/// A run failed.
+const RUN: u8 = 5;
+/// The user asked to stop.
+const INTERRUPTED: u8 = 130;
+
+/// An error that knows its exit code.
+trait ExitCode: std::error::Error + Send + Sync + 'static {
+    fn exit_code(&self) -> u8;
+}
+
+/// The errors that know theirs; no two match one error.
+const KNOWN: [fn(&Error) -> Option<u8>; 15] = [
+    code_of::<ArtifactError>,
+    code_of::<LabError>,
+    code_of::<SelftestError>,
+    code_of::<RaceError>,
+    code_of::<Trouble>,
+    code_of::<LoadError>,
+    code_of::<steady_measures::Error>,
+    code_of::<steady_evidence::Error>,
+    code_of::<DiagnoseError>,
+    code_of::<SymbolsError>,
+    code_of::<steady_tracefile::Error>,
+    code_of::<steady_shoot4u_check::Error>,
+    code_of::<steady_coherence::Error>,
+    code_of::<TraceError>,
+    code_of::<CaptureError>,
+];
+
+/// The exit code for an error.
+pub fn exit_code(error: &Error) -> u8 {
+    let known = KNOWN.iter().find_map(|code_of| code_of(error));
+    known.unwrap_or(OTHER)
+}
+
+fn code_of<E: ExitCode>(error: &Error) -> Option<u8> {
+    error.downcast_ref::<E>().map(E::exit_code)
+}
+
+/// Errors that are always the input's.
+macro_rules! of_input {
+    ($($error:ty),*) => {
+        $(impl ExitCode for $error {
+            fn exit_code(&self) -> u8 {
+                INPUT
+            }
+        })*
+    };
+}
+
+of_input!(
+    LoadError,
+    DiagnoseError,
+    SymbolsError,
+    steady_tracefile::Error,
+    steady_shoot4u_check::Error,
+    steady_coherence::Error
+);
+
+impl ExitCode for ArtifactError {
+    fn exit_code(&self) -> u8 {
+        self.why().exit_code()
+    }
+}
+
+impl ExitCode for LabError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Run { .. } => RUN,
+            _ => self.why().exit_code(),
+        }
+    }
+}
+
+impl ExitCode for SelftestError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Lab(error) => error.exit_code(),
+            Self::Asked(_) => INPUT,
+        }
+    }
+}
+
+impl ExitCode for RaceError {
+    fn exit_code(&self) -> u8 {
+        Self::exit_code(self)
+    }
+}
+
+impl ExitCode for Trouble {
+    fn exit_code(&self) -> u8 {
+        self.why.exit_code()
+    }
+}
+
+impl ExitCode for steady_measures::Error {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::CannotJoin { .. } => INPUT,
+            _ => OTHER,
+        }
+    }
+}
+
+impl ExitCode for steady_evidence::Error {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::File { .. } => OTHER,
+            _ => INPUT,
+        }
+    }
+}
+
+impl ExitCode for TraceError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Io { .. } => OTHER,
+            Self::Empty { .. }
+            | Self::Foreign { .. }
+            | Self::Version { .. }
+            | Self::Truncated { .. }
+            | Self::Damaged { .. }
+            | Self::Invariant { .. }
+            | Self::Unsupported { .. }
+            | Self::Unwritable { .. } => INPUT,
+        }
+    }
+}
+
+impl ExitCode for CaptureError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::NoCommand
+            | Self::PluginPath(_)
+            | Self::ProgramMissing(_)
+            | Self::NotElf { .. } => INPUT,
+            Self::QemuMissing(_) | Self::PluginMissing(_) => MISSING,
+            Self::Io { .. } => OTHER,
+            Self::Interrupted => INTERRUPTED,
+            Self::Trace(error) => error.exit_code(),
+            Self::NoPlugin { .. }
+            | Self::PluginSilent { .. }
+            | Self::Stream { .. }
+            | Self::StreamLost
+            | Self::NoExit => RUN,
+        }
+    }
+}
