@@ -26,11 +26,17 @@ fn a_program_that_blocks_leaves_its_timer_alone_and_has_its_ticks() {
 }
 
 #[test]
-fn a_guest_whose_host_stops_giving_ticks_programs_its_own() {
+fn a_guest_programs_its_own_ticks_if_its_host_stops_giving_them_or_it_was_booted_so() {
     let place = Place::beside();
     let scenario = "scenarios/paratick-modes.toml";
     // The first shows that the others would have them.
-    let expected = [("paratick", 2), ("withdrawn", 0), ("unwilling", 0)];
+    let expected = [
+        ("paratick", 2),
+        ("withdrawn", 0),
+        ("unwilling", 0),
+        ("periodic", 0),
+        ("coarse", 0),
+    ];
     // Whose ticks a guest has is settled within its first moments.
     let shorter = ["\"4000\"", "\"1200\""];
     let result = place.raced_with(scenario, shorter, &expected.map(|(variant, _)| variant));
@@ -42,19 +48,30 @@ fn a_guest_whose_host_stops_giving_ticks_programs_its_own() {
 }
 
 #[test]
-fn a_guest_whose_tick_goes_on_in_idle_has_one_in_each_period() {
+fn what_waits_for_jiffies_takes_as_long_as_with_the_guest_s_own_ticks() {
     let place = Place::beside();
-    let result = place.raced("scenarios/paratick-modes.toml", &["periodic"]);
-    // Both workloads: one that sleeps between ticks, and one that computes.
-    for workload in ["ticks", "ticks-2"] {
-        let [handled, expected] = ["handled", "expected"].map(|name| {
-            let name = format!("ticks.always_{name}");
-            metric(&result, "periodic", workload, &name)
-        });
-        assert!(
-            handled.abs_diff(expected) * 100 <= expected.unsigned_abs(),
-            "{workload}: {handled} ticks of {expected}"
-        );
+    let result = place.raced("scenarios/paratick-wheel.toml", &["tickless", "paratick"]);
+    // Idle and half idle: timeouts of recv(), and grace periods of RCU.
+    let waits = [
+        ("ticks", "receive"),
+        ("ticks-2", "grace"),
+        ("ticks-3", "receive"),
+        ("ticks-4", "grace"),
+        ("ticks-5", "receive"),
+    ];
+    for (workload, wait) in waits {
+        for part in ["p50", "p99"] {
+            let [stock, remedied] = ["tickless", "paratick"]
+                .map(|variant| metric(&result, variant, workload, &format!("ticks.{wait}.{part}")));
+            assert!(
+                remedied * 100 <= stock * 102,
+                "{workload}, {wait}, {part}: {remedied} ns against {stock} ns"
+            );
+        }
+    }
+    for workload in ["ticks", "ticks-3", "ticks-5"] {
+        let early = metric(&result, "paratick", workload, "ticks.receive.early");
+        assert_eq!(early, 0, "{workload}: recv() returned before its timeout");
     }
 }
 

@@ -30,7 +30,7 @@ void tick_virtual_start(void);
 void tick_virtual_stop(void);
 bool __tick_virtual_unticked(void);
 
-/* Whether this CPU has its ticks from the hypervisor, and has none in idle. */
+/* Whether this CPU has its ticks from the hypervisor, and may have none in idle. */
 static inline bool tick_virtual_unticked(void)
 {
 	return static_branch_unlikely(&tick_virtual_key) && __tick_virtual_unticked();

@@ -17,7 +17,8 @@ static inline bool tick_virtual(const struct tick_sched *ts)
 	return static_branch_unlikely(&tick_virtual_key) && (ts->flags & TS_FLAG_VIRTUAL);
 }
 
-void tick_sched_work(struct tick_sched *ts, ktime_t now);
+void tick_sched_work(struct tick_sched *ts, ktime_t now, bool due);
+void tick_sched_align(ktime_t due);
 
 bool tick_virtual_timer(struct tick_sched *ts, enum hrtimer_restart *restart);
 void __tick_virtual_retain(struct tick_sched *ts);

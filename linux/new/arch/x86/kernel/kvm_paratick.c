@@ -34,17 +34,6 @@ static int __init paratick_disable(char *unused)
 }
 early_param("noparatick", paratick_disable);
 
-/* A host that has no such register, or does not want to tick so fast, refuses. */
-static bool paratick_declare(u32 period_ns)
-{
-	u64 value = ((u64)KVM_PARATICK_VECTOR << KVM_PARATICK_VECTOR_SHIFT) | period_ns;
-
-	if (wrmsrl_safe(MSR_KVM_PARATICK, value))
-		value = 0;
-	__this_cpu_write(paratick_declared, value);
-	return value;
-}
-
 /* A guest that was reset, or migrated to a host that knows of no ticks, reads something else. */
 static bool paratick_is_declared(void)
 {
@@ -52,6 +41,21 @@ static bool paratick_is_declared(void)
 
 	return !rdmsrl_safe(MSR_KVM_PARATICK, &value) &&
 	       value == __this_cpu_read(paratick_declared);
+}
+
+/*
+ * A host that has no such register, or does not want to tick so fast, refuses. One that ignores
+ * what it does not know (kvm.ignore_msrs) takes any value, and keeps none.
+ */
+static bool paratick_declare(u32 period_ns)
+{
+	u64 value = ((u64)KVM_PARATICK_VECTOR << KVM_PARATICK_VECTOR_SHIFT) | period_ns;
+
+	__this_cpu_write(paratick_declared, value);
+	if (!wrmsrl_safe(MSR_KVM_PARATICK, value) && paratick_is_declared())
+		return true;
+	__this_cpu_write(paratick_declared, 0);
+	return false;
 }
 
 static void paratick_withdraw(void)
