@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Each check of lint finds what it is for: an input that fails, beside one that passes."""
 
-import json
 import pathlib
 import shutil
 import subprocess
 import tempfile
 import unittest
 
-import clippy
 import columns
 import commits
 import dead
@@ -48,29 +46,17 @@ class Exceptions(unittest.TestCase):
 
 
 class Functions(unittest.TestCase):
-    def rust(self, lines):
-        body = "        work();\n" * (lines - 2)
-        return f"impl X {{\n    pub(crate) fn f(\n{body}    }}\n    fn g() {{}}\n}}\n"
-
     def c(self, lines):
         body = "\twork();\n" * (lines - 3)
         return f"int a;\n\nstatic int f(int x)\n{{\n{body}}}\n\nint g(void)\n{{\n}}\n"
 
-    def test_70_lines_pass_and_71_fail_in_rust(self):
-        self.assertEqual(functions.long_functions("a.rs", self.rust(70)), {})
-        self.assertEqual(functions.long_functions("a.rs", self.rust(71)), {"a.rs f": 71})
-
-    def test_70_lines_pass_and_71_fail_in_c(self):
+    def test_70_lines_pass_and_71_fail(self):
         self.assertEqual(functions.long_functions("a.c", self.c(70)), {})
         self.assertEqual(functions.long_functions("a.c", self.c(71)), {"a.c f": 71})
 
-    def test_a_promise_of_a_trait_has_no_body(self):
-        text = "trait T {\n    fn f(\n        x: u8,\n    ) -> u8;\n}\n" + "\n" * 80
-        self.assertEqual(list(functions.rust_functions(text)), [("f", 3)])
-
     def test_a_function_without_an_end_is_an_error(self):
         with self.assertRaises(ValueError):
-            list(functions.rust_functions("fn f() {\n"))
+            list(functions.functions("int f(void)\n{\n"))
 
 
 class Columns(unittest.TestCase):
@@ -158,19 +144,6 @@ class Dialect(unittest.TestCase):
     def test_a_module_file_beside_its_folder_fails(self):
         names = ["crates/a/src/m.rs", "crates/a/src/m/n.rs", "crates/a/src/o/mod.rs"]
         self.assertEqual(dialect.doubles(names), ["crates/a/src/m.rs"])
-
-
-class Clippy(unittest.TestCase):
-    def line(self, code, level, name, at):
-        span = {"file_name": name, "line_start": at}
-        message = {"code": {"code": code}, "level": level, "rendered": code, "spans": [span]}
-        return json.dumps({"reason": "compiler-message", "message": message})
-
-    def test_a_candidate_counts_once_for_its_crate_and_other_warnings_are_told(self):
-        twice = self.line(clippy.CANDIDATE, "warning", "crates/a/src/b.rs", 7)
-        other = self.line("clippy::panic", "error", "crates/a/src/b.rs", 9)
-        found = clippy.sort_out([twice, other, twice, '{"reason": "build-finished"}'])
-        self.assertEqual(found, ({"crates/a": 1}, ["clippy::panic"]))
 
 
 class Commits(unittest.TestCase):

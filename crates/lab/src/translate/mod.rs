@@ -104,6 +104,7 @@ fn refusal(chosen: &Chosen, vmm: scenario::Vmm) -> Option<String> {
 }
 
 /// The kernel that a variant runs on.
+#[must_use]
 pub fn series_of(variant: &Variant) -> Series {
     match variant.kernel {
         Kernel::Stock => Series::Stock,
@@ -387,6 +388,7 @@ fn run_of(
 }
 
 /// Words for the kernel of every emulated host.
+#[must_use]
 pub fn base_cmdline(engine: &Engine) -> String {
     // Idle by HLT: on MONITOR, Bochs 3.0 takes a physical address for the linear one of what other
     // processors may no longer write past the monitor, and a store that should wake is lost; QEMU's
@@ -404,6 +406,7 @@ pub const HEAR_WARNINGS: &str = "loglevel=5";
 /// The command line of the host's kernel; `checks_itself` as of [`kernel::Kernel`].
 ///
 /// [`kernel::Kernel`]: steady_lab_artifacts::kernel::Kernel
+#[must_use]
 pub fn host_cmdline(engine: &Engine, variant: &Variant, checks_itself: bool) -> String {
     let mut words = vec![base_cmdline(engine)];
     words.extend(checks_itself.then(|| HEAR_WARNINGS.to_owned()));
@@ -430,6 +433,7 @@ pub fn for_kernel_that_checks(plan: &mut HostPlan) {
 }
 
 /// What a variant adds to the command line of the host's kernel.
+#[must_use]
 pub fn variant_words(variant: &Variant, registry: &Registry) -> Vec<String> {
     let mut words = Vec::new();
     if !variant.switches.ple {
