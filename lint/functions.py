@@ -14,7 +14,7 @@ NAME = re.compile(r"(\w+)\s*\(")
 
 
 def ends_before(line):
-    """Whether a line is none of the signature that follows it."""
+    """Whether a line is not part of the signature that follows it."""
     return not line or line.startswith(("}", "#")) or line.endswith((";", "*/"))
 
 
