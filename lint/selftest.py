@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
+import assertions
 import columns
 import commits
 import dead
@@ -226,6 +227,29 @@ class Dialect(unittest.TestCase):
     def test_a_module_file_beside_its_folder_fails(self):
         names = ["crates/a/src/m.rs", "crates/a/src/m/n.rs", "crates/a/src/o/mod.rs"]
         self.assertEqual(dialect.doubles(names), ["crates/a/src/m.rs"])
+
+
+class Assertions(unittest.TestCase):
+    FILES = {
+        "crates/a/src/lib.rs": "mod b;\n#[cfg(test)]\nmod c;\n\nfn f() {\n    assert!(true);\n}\n"
+        "fn g() {\n    // assert!(no);\n    debug_assert_eq!(1, 1);\n}\n"
+        "#[cfg(test)]\nmod tests {\n    fn t() {\n        assert!(true);\n    }\n}\n",
+        "crates/a/src/b.rs": "/// fn no()\npub const fn h() {}\nconst _: () = assert!(true);\n",
+        "crates/a/src/c.rs": "fn t() {\n    assert!(true);\n}\n",
+    }
+
+    def test_tests_and_remarks_count_nothing(self):
+        self.assertEqual(assertions.count(self.FILES), (3, 3))
+
+    def test_a_crate_below_its_floor_one_without_and_one_that_is_gone_fail(self):
+        floors = {"a": 50, "b": 50, "gone": 1}
+        found = list(assertions.judge({"a": 50, "b": 49, "new": 9}, floors))
+        self.assertEqual([text.split()[0] for text in found], ["b", "new", "gone"])
+
+    def test_a_floor_is_raised_in_steps_and_never_lowered(self):
+        text = "# why\na = 50\nb = 50\ngone = 1\n"
+        after = assertions.raised(text, {"a": 49, "b": 58, "new": 9})
+        self.assertEqual(after, "# why\na = 50\nb = 55\nnew = 5\n")
 
 
 class Commits(unittest.TestCase):

@@ -244,13 +244,22 @@ pub fn plan(
     seed: u64,
     trace: bool,
 ) -> Result<HostPlan, LabError> {
+    assert!(
+        scenario
+            .variants
+            .iter()
+            .any(|known| known.name == variant.name),
+        "{} is a variant of {}",
+        variant.name,
+        scenario.name
+    );
     let chance = Chance::new(seed);
     let collects = |what| scenario.measure.collect.contains(&what);
     let vms: Result<Vec<VmPlan>, LabError> = scenario
         .vms_of(variant)
         .map(|each| vm(each, variant, chance))
         .collect();
-    Ok(HostPlan {
+    let plan = HostPlan {
         vmm: match scenario.host.vmm {
             scenario::Vmm::Steady => Vmm::Steady,
             scenario::Vmm::Qemu => Vmm::Qemu,
@@ -270,7 +279,13 @@ pub fn plan(
             buffer_kib: TRACE_BUFFER_KIB,
         }),
         time_limit_ms: (u64::from(scenario.host.time_limit_s) + PLAN_SLACK_S) * 1000,
-    })
+    };
+    assert_eq!(
+        plan.check(),
+        Ok(()),
+        "a sound scenario gives a plan that a host can do"
+    );
+    Ok(plan)
 }
 
 /// What `--trace` records of this variant.
