@@ -18,7 +18,8 @@ use steady_measures::RunResult;
 use steady_report::humane;
 
 use crate::arguments::evidence::{Paper, Reproduce};
-use crate::command::evidence::{house, run::raced};
+use crate::command::evidence::house;
+use crate::command::evidence::run::raced;
 use crate::progress::Show;
 
 /// Version of the JSON document; see `docs/formats/reproduction.md`.
