@@ -157,10 +157,10 @@ impl Page<'_> {
                 .here
                 .as_ref()
                 .and_then(|here| self.house.claim(&here.claim).ok());
-            if let Some(claim) = claim {
-                if !claims.iter().any(|known| known.id == claim.id) {
-                    claims.push(claim);
-                }
+            if let Some(claim) = claim
+                && !claims.iter().any(|known| known.id == claim.id)
+            {
+                claims.push(claim);
             }
         }
         if !claims.is_empty() {
