@@ -9,9 +9,9 @@ OUT ?= out
 
 help:
 	@echo 'make evaluate   diagnose, simulate and race; ends with a scoreboard of all systems'
-	@echo 'make test       every test, the lab among them'
+	@echo 'make test       lint, then every test, the lab among them'
 	@echo 'make catch      every remedy on kernels that check locks, RCU and memory, and on PREEMPT_RT'
-	@echo 'make lint       formatting, clippy, shell and kernel style, lengths, links, dead files'
+	@echo 'make lint       formatting, clippy, words, spelling, licences, lengths, links, dead files'
 	@echo 'make bench      speed of the lab, the simulator and the trace readers against their promises'
 	@echo 'make clean      remove what was built here (not the cache in ~/.cache/steady)'
 
@@ -24,8 +24,10 @@ build: setup
 evaluate: setup
 	@OUT='$(OUT)' setup/evaluate
 
-# What is compiled once and whole needs no parts to be compiled again from.
+# Lint comes first: it ends soonest. What is compiled once and whole needs no parts to be compiled
+# again from.
 test: build
+	@lint/run
 	@$(STEADY) build
 	@CARGO_INCREMENTAL=0 cargo test --workspace --locked
 

@@ -41,7 +41,7 @@ def anchors(text):
 def broken(name, pages):
     """Complaints about the links of a page; `pages` gives the text of a file, or None."""
     for number, line in prose(pages(name)):
-        # Code in a link's words stays a link; a link within code is none.
+        # Code in a link's words stays a link; a link within code is not one.
         bare = CODE.sub(lambda code: "x" * len(code[0]), line)
         for link in LINK.findall(bare):
             if re.match(r"[a-z]+:", link):

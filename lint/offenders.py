@@ -27,6 +27,16 @@ def text_of(name):
     return data.decode(errors="replace")
 
 
+def scripts():
+    """Tracked shell scripts without an ending, by their first line."""
+    return [
+        name
+        for name in tracked()
+        if "." not in name.rsplit("/", 1)[-1]
+        and (text_of(name) or "").startswith("#!/bin/sh")
+    ]
+
+
 def read_list(text):
     """The entries of a list: `size name`, a line each; `#` begins a remark."""
     entries = {}
@@ -66,16 +76,35 @@ def shortened(text, found):
     return "\n".join(kept) + "\n"
 
 
+def moved(text, found):
+    """A list with every offender where it is now, or None if they are more than before."""
+    if sum(found.values()) > sum(read_list(text).values()):
+        return None
+    remarks = [line for line in text.splitlines() if line.startswith("#")]
+    entries = [f"{size} {name}" for name, size in sorted(found.items())]
+    return "\n".join([*remarks, *entries]) + "\n"
+
+
 def main(check, rule, unit, found):
-    """Ends the program by the judgement. `--list` prints all offenders instead, and `--shorten`
-    writes into the list what has shrunk and what is gone."""
+    """Ends the program by the judgement. `--list` prints all offenders instead. `--shorten` writes
+    into the list what has shrunk and what is gone. `--moved` writes all, for code that has moved to
+    other files, and refuses if the sum has grown."""
     if sys.argv[1:] == ["--list"]:
         for name, size in sorted(found.items()):
             print(size, name)
         sys.exit(0)
     path = ROOT / "lint/exceptions" / check
+    before = path.read_text() if path.is_file() else ""
     if sys.argv[1:] == ["--shorten"]:
-        path.write_text(shortened(path.read_text(), found))
+        path.write_text(shortened(before, found))
+    elif sys.argv[1:] == ["--moved"]:
+        after = moved(before, found)
+        if after is None:
+            known = sum(read_list(before).values())
+            print(f"lint: {check}: {sum(found.values())} {unit}, listed are {known}: fix what is new",
+                  file=sys.stderr)
+        else:
+            path.write_text(after)
     listed = read_list(path.read_text()) if path.is_file() else {}
     complaints = judge(found, listed, unit)
     for complaint in complaints:

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Each check of lint finds what it is for: an input that fails, beside one that passes."""
 
-import json
 import pathlib
 import shutil
 import subprocess
 import tempfile
 import unittest
 
-import clippy
+import assertions
 import columns
 import commits
 import dead
@@ -16,6 +15,9 @@ import dialect
 import functions
 import links
 import offenders
+import sentences
+import words
+import wrap
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -46,40 +48,107 @@ class Exceptions(unittest.TestCase):
         found = {"a.rs f": 71, "a.rs h": 99, "a.rs new": 80}
         self.assertEqual(offenders.shortened(text, found), "# why\n71 a.rs f\n75 a.rs h\n")
 
+    def test_offenders_may_move_to_other_files_but_not_become_more(self):
+        text = "# why\n3 a.rs\n1 b.rs\n"
+        self.assertEqual(offenders.moved(text, {"c.rs": 2, "b.rs": 2}), "# why\n2 b.rs\n2 c.rs\n")
+        self.assertIsNone(offenders.moved(text, {"c.rs": 3, "b.rs": 2}))
+
 
 class Functions(unittest.TestCase):
-    def rust(self, lines):
-        body = "        work();\n" * (lines - 2)
-        return f"impl X {{\n    pub(crate) fn f(\n{body}    }}\n    fn g() {{}}\n}}\n"
-
     def c(self, lines):
         body = "\twork();\n" * (lines - 3)
         return f"int a;\n\nstatic int f(int x)\n{{\n{body}}}\n\nint g(void)\n{{\n}}\n"
 
-    def test_70_lines_pass_and_71_fail_in_rust(self):
-        self.assertEqual(functions.long_functions("a.rs", self.rust(70)), {})
-        self.assertEqual(functions.long_functions("a.rs", self.rust(71)), {"a.rs f": 71})
-
-    def test_70_lines_pass_and_71_fail_in_c(self):
+    def test_70_lines_pass_and_71_fail(self):
         self.assertEqual(functions.long_functions("a.c", self.c(70)), {})
         self.assertEqual(functions.long_functions("a.c", self.c(71)), {"a.c f": 71})
 
-    def test_a_promise_of_a_trait_has_no_body(self):
-        text = "trait T {\n    fn f(\n        x: u8,\n    ) -> u8;\n}\n" + "\n" * 80
-        self.assertEqual(list(functions.rust_functions(text)), [("f", 3)])
-
     def test_a_function_without_an_end_is_an_error(self):
         with self.assertRaises(ValueError):
-            list(functions.rust_functions("fn f() {\n"))
+            list(functions.functions("int f(void)\n{\n"))
 
 
 class Columns(unittest.TestCase):
     def test_a_line_of_101_columns_fails_and_of_100_passes(self):
-        self.assertEqual(columns.long_lines("x" * 100 + "\n" + "é" * 100), 0)
-        self.assertEqual(columns.long_lines("x" * 101), 1)
+        self.assertEqual(columns.long_lines("a.rs", "x" * 100 + "\n" + "é" * 100), 0)
+        self.assertEqual(columns.long_lines("a.rs", "x" * 101), 1)
 
     def test_a_tab_counts_to_the_next_eighth(self):
-        self.assertEqual(columns.long_lines("\t" * 12 + "x" * 5), 1)
+        self.assertEqual(columns.long_lines("a.c", "\t" * 12 + "x" * 5), 1)
+
+    def test_tables_and_targets_of_links_in_markdown_are_excepted(self):
+        row, link = "| " + "x" * 120, "[x](" + "y" * 120 + ")"
+        self.assertEqual(columns.long_lines("a.md", f"{row}\n{link}\n"), 0)
+        self.assertEqual(columns.long_lines("a.md", f"x{row}\n{link}{'x' * 96}\n"), 2)
+
+
+class Wrap(unittest.TestCase):
+    def test_a_long_item_is_wrapped_under_its_text_and_keeps_its_words(self):
+        item = "- " + "word " * 30 + "`a b` - end"
+        wrapped = wrap.wrap(f"# T\n{item}\n- short\n")
+        self.assertEqual(wrapped.split(), f"# T\n{item}\n- short\n".split())
+        self.assertEqual(columns.long_lines("a.md", wrapped), 0)
+        self.assertEqual([line[:3] for line in wrapped.splitlines()], ["# T", "- w", "  w", "- s"])
+
+    def test_what_is_short_or_code_or_a_table_stays(self):
+        page = "short\nlines\n\n```\n" + "x " * 60 + "\n```\n| " + "x " * 60 + "|\n"
+        self.assertEqual(wrap.wrap(page), page)
+
+    def test_no_line_begins_with_what_would_be_an_item(self):
+        wrapped = wrap.wrap("x" * 98 + " - x " + "y " * 60 + "\n")
+        self.assertNotIn("\n- ", wrapped)
+
+
+class Sentences(unittest.TestCase):
+    def lengths(self, text, name="a.md"):
+        return [length for length, _, _ in sentences.long_sentences(name, text)]
+
+    def test_25_words_pass_and_26_fail_across_lines(self):
+        self.assertEqual(self.lengths("w\n" * 24 + "w."), [])
+        self.assertEqual(self.lengths("w\n" * 25 + "w."), [26])
+
+    def test_an_item_and_code_that_begins_a_sentence_end_the_one_before(self):
+        self.assertEqual(self.lengths("w " * 20 + "\n- " + "w " * 20 + "w. `w` " + "w " * 20), [])
+
+    def test_code_counts_as_a_word_and_tables_and_blocks_as_none(self):
+        words = "w " * 30
+        self.assertEqual(self.lengths(f"`{words}`\n\n| {words}|\n\n```\n{words}\n```\n"), [])
+        self.assertEqual(self.lengths(f"x::\n\n  {words}\n\nx\n", "a.rst"), [])
+
+
+class Words(unittest.TestCase):
+    RULES = words.rules((HERE / "words.toml").read_text())
+
+    def found(self, name, text):
+        return [(line, word) for line, word, _ in words.places(name, text, self.RULES)]
+
+    def test_each_rule_finds_what_it_is_for_and_passes_good_english(self):
+        for _, table in self.RULES:
+            name = "a." + table.get("in", "md")
+            rule = [entry for entry in self.RULES if entry[1] is table]
+            for text in table["flags"]:
+                self.assertTrue(words.places(name, text, rule), text)
+            for text in table["passes"]:
+                self.assertFalse(words.places(name, text, rule), text)
+
+    def test_prose_of_markdown_is_searched_and_code_is_not(self):
+        page = "# Not there\nIt is\nno link, `told`.\n\n```\ntold\n```\n\nAnd told.\n"
+        self.assertEqual(self.found("a.md", page),
+                         [(1, "# Not there"), (2, "is no link"), (9, "told")])
+
+    def test_comments_and_literals_of_code_are_searched_and_names_are_not(self):
+        code = '/// It is\n/// no `told` thing.\nlet told = ("is told \\\n  anew", \'"\'); // mend\n'
+        self.assertEqual(self.found("a.rs", code), [(3, "told"), (4, "anew"), (4, "mend")])
+        self.assertEqual(self.found("a.c", "/* It is\n * no link.\n */\nint told;\n"),
+                         [(1, "is no link")])
+
+    def test_a_patch_is_searched_in_its_head_and_in_what_it_adds(self):
+        diff = "Told.\n---\ndiff a b\n--- a\n+++ b\n@@ -1 @@\n /* told */\n+/* told */\n+told();\n"
+        self.assertEqual(self.found("a.patch", diff), [(1, "Told"), (8, "told")])
+
+    def test_scripts_and_toml_are_searched_as_a_whole(self):
+        self.assertEqual(self.found("run", "#!/bin/sh\n# It is\n# no link.\necho told\n"),
+                         [(2, "is no link"), (4, "told")])
 
 
 class Links(unittest.TestCase):
@@ -160,17 +229,27 @@ class Dialect(unittest.TestCase):
         self.assertEqual(dialect.doubles(names), ["crates/a/src/m.rs"])
 
 
-class Clippy(unittest.TestCase):
-    def line(self, code, level, name, at):
-        span = {"file_name": name, "line_start": at}
-        message = {"code": {"code": code}, "level": level, "rendered": code, "spans": [span]}
-        return json.dumps({"reason": "compiler-message", "message": message})
+class Assertions(unittest.TestCase):
+    FILES = {
+        "crates/a/src/lib.rs": "mod b;\n#[cfg(test)]\nmod c;\n\nfn f() {\n    assert!(true);\n}\n"
+        "fn g() {\n    // assert!(no);\n    debug_assert_eq!(1, 1);\n}\n"
+        "#[cfg(test)]\nmod tests {\n    fn t() {\n        assert!(true);\n    }\n}\n",
+        "crates/a/src/b.rs": "/// fn no()\npub const fn h() {}\nconst _: () = assert!(true);\n",
+        "crates/a/src/c.rs": "fn t() {\n    assert!(true);\n}\n",
+    }
 
-    def test_a_candidate_counts_once_for_its_crate_and_other_warnings_are_told(self):
-        twice = self.line(clippy.CANDIDATE, "warning", "crates/a/src/b.rs", 7)
-        other = self.line("clippy::panic", "error", "crates/a/src/b.rs", 9)
-        found = clippy.sort_out([twice, other, twice, '{"reason": "build-finished"}'])
-        self.assertEqual(found, ({"crates/a": 1}, ["clippy::panic"]))
+    def test_tests_and_remarks_count_nothing(self):
+        self.assertEqual(assertions.count(self.FILES), (3, 3))
+
+    def test_a_crate_below_its_floor_one_without_and_one_that_is_gone_fail(self):
+        floors = {"a": 50, "b": 50, "gone": 1}
+        found = list(assertions.judge({"a": 50, "b": 49, "new": 9}, floors))
+        self.assertEqual([text.split()[0] for text in found], ["b", "new", "gone"])
+
+    def test_a_floor_is_raised_in_steps_and_never_lowered(self):
+        text = "# why\na = 50\nb = 50\ngone = 1\n"
+        after = assertions.raised(text, {"a": 49, "b": 58, "new": 9})
+        self.assertEqual(after, "# why\na = 50\nb = 55\nnew = 5\n")
 
 
 class Commits(unittest.TestCase):

@@ -3,7 +3,7 @@
 # Read by setup/try-in and linux/deb-try: another Debian, made from nothing, to run commands in.
 #
 # Callers set $program to their name, $suite to the release, $folder to where logs go, and $root to
-# where Debian shall be. Needs root, debootstrap and the network.
+# where Debian goes. Needs root, debootstrap and the network.
 
 : "${program:?}"
 
@@ -23,7 +23,7 @@ check_here() {
 		die 3 "needs root, to make and enter another Debian: call it with sudo"
 	for tool in debootstrap chroot mount timeout "$@"; do
 		command -v "$tool" >/dev/null ||
-			die 3 "$tool is not installed; mend: apt-get install $tool"
+			die 3 "$tool is not installed; fix: apt-get install $tool"
 	done
 }
 
@@ -49,7 +49,7 @@ make_debian() {
 		echo "deb $main $suite-updates main"
 		echo "deb $security $suite-security main"
 	} >"$root.new/etc/apt/sources.list"
-	# How this machine reaches the network: names, and whom it trusts.
+	# How this machine reaches the network: names, and trusted certificates.
 	cp /etc/hosts /etc/resolv.conf "$root.new/etc/"
 	for trusted in /usr/local/share/ca-certificates/*.crt; do
 		[ -e "$trusted" ] || continue

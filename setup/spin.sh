@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # Read by the scripts that verify a model with Spin: makes a verifier, runs it within bounds of time
-# and memory, and tells in a line what came of it. Before it is read: $models is the folder of the
+# and memory, and reports the outcome in a line. Before it is read: $models is the folder of the
 # models and $model the file in it that is verified, $faults a table of names and of parameters
 # under which each shows, $seconds and $megabytes the bounds of one configuration. It runs in a
 # folder of its own, with the models in it.
@@ -74,7 +74,7 @@ search() {
 	fi
 }
 
-# Tells the outcome, EXPECTED first, then what was searched.
+# Prints the outcome, EXPECTED first, then what was searched.
 line() {
 	expected=$1
 	shift

@@ -79,6 +79,7 @@ fn checksum(kind: u8, payload: &[u8]) -> u32 {
 ///
 /// # Panics
 /// If the payload is longer than [`PAYLOAD_MAX`].
+#[must_use]
 pub fn encode(kind: Kind, payload: &[u8]) -> Vec<u8> {
     assert!(
         payload.len() <= PAYLOAD_MAX,
@@ -114,11 +115,13 @@ impl Decoder {
     }
 
     /// Bytes between frames: words of the emulator itself, or the rest of a torn frame.
+    #[must_use]
     pub fn passed_over(&self) -> &[u8] {
         &self.passed_over
     }
 
     /// Bytes of a frame that has begun but is not complete.
+    #[must_use]
     pub fn incomplete(&self) -> usize {
         self.pending.len()
     }

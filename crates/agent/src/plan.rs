@@ -73,6 +73,30 @@ pub struct HostPlan {
     pub time_limit_ms: u64,
 }
 
+impl HostPlan {
+    /// Whether a host can do what the plan asks for. The lab asserts it of each plan that it
+    /// writes, and the host's init refuses any other.
+    ///
+    /// # Errors
+    /// The first contradiction, in words.
+    pub fn check(&self) -> Result<(), String> {
+        for (at, vm) in self.vms.iter().enumerate() {
+            if self.vms[..at].iter().any(|other| other.name == vm.name) {
+                return Err(format!("two VMs are named {:?}", vm.name));
+            }
+            vm.check(self.vmm)
+                .map_err(|what| format!("VM {:?}: {what}", vm.name))?;
+        }
+        let of_vms = self.vms.iter().flat_map(|vm| &vm.workloads);
+        for workload in of_vms.chain(&self.programs).chain(&self.beside) {
+            if workload.argv.is_empty() || workload.setup.iter().any(Vec::is_empty) {
+                return Err(format!("{:?} has an empty command", workload.program));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// One VM of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmPlan {
@@ -125,6 +149,40 @@ pub struct VmPlan {
     pub workloads: Vec<WorkloadPlan>,
 }
 
+impl VmPlan {
+    fn check(&self, vmm: Vmm) -> Result<(), String> {
+        if self.vcpus == 0 {
+            return Err("it has no vCPU".to_owned());
+        }
+        let pins = self.pin.as_ref().map_or(0, Vec::len) as u64;
+        if self.pin.is_some() && pins != u64::from(self.vcpus) {
+            return Err(format!("{pins} pins for {} vCPUs", self.vcpus));
+        }
+        if !(1..=10_000).contains(&self.cpu_weight) {
+            return Err(format!(
+                "its weight {} is not in 1 to 10000",
+                self.cpu_weight
+            ));
+        }
+        if self
+            .cpu_max_us
+            .is_some_and(|(quota, period)| quota == 0 || period == 0)
+        {
+            return Err("a part of its cpu.max is 0".to_owned());
+        }
+        if let Some(bit) = self.hidden_features.iter().find(|&&bit| bit > 31) {
+            return Err(format!("EAX has no bit {bit} to hide"));
+        }
+        if vmm != Vmm::Steady && (self.mwait || self.halts || !self.shown.is_kvm()) {
+            return Err("only the VMM `steady` shows what it asks for".to_owned());
+        }
+        if self.workloads.is_empty() {
+            return Err("it runs nothing".to_owned());
+        }
+        Ok(())
+    }
+}
+
 /// One program that a guest runs, or the host itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkloadPlan {
@@ -165,4 +223,61 @@ pub struct TracePlan {
     pub probes: Vec<String>,
     /// Buffer of each pCPU, in KiB.
     pub buffer_kib: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> HostPlan {
+        let json = r#"{
+            "vmm": "steady", "programs": [], "trace": null, "time_limit_ms": 1000,
+            "collect": {"exits": true, "guest_time": true, "kvm_stats": true, "cpu_time": true},
+            "vms": [{
+                "name": "vm1", "vcpus": 2, "memory_mib": 64, "pin": [0, 1], "cpu_weight": 100,
+                "cgroup": "vm", "disk_mib": null, "cmdline": "", "start_delay_us": 0,
+                "background": false, "pv": {},
+                "workloads": [{
+                    "program": "ticks", "begin_delay_us": 0, "setup": [], "argv": ["ticks"],
+                    "env": {}, "time_limit_ms": 1000
+                }]
+            }]
+        }"#;
+        serde_json::from_str(json).unwrap()
+    }
+
+    /// What the check says of the plan once `change` has been made to its VM.
+    fn said(change: impl Fn(&mut VmPlan)) -> String {
+        let mut plan = plan();
+        change(&mut plan.vms[0]);
+        plan.check().unwrap_err()
+    }
+
+    #[test]
+    fn a_plan_that_a_host_can_do_passes() {
+        assert_eq!(plan().check(), Ok(()));
+    }
+
+    #[test]
+    fn each_contradiction_is_named_with_its_vm() {
+        assert_eq!(said(|vm| vm.vcpus = 3), "VM \"vm1\": 2 pins for 3 vCPUs");
+        assert!(said(|vm| (vm.vcpus, vm.pin) = (0, None)).contains("no vCPU"));
+        assert!(said(|vm| vm.cpu_weight = 0).contains("weight 0"));
+        assert!(said(|vm| vm.cpu_max_us = Some((1000, 0))).contains("cpu.max"));
+        assert!(said(|vm| vm.hidden_features = vec![7, 32]).contains("bit 32"));
+        assert!(said(|vm| vm.workloads.clear()).contains("runs nothing"));
+        assert!(said(|vm| vm.workloads[0].argv.clear()).contains("empty command"));
+    }
+
+    #[test]
+    fn a_name_twice_and_what_only_steady_shows_are_refused() {
+        let mut twice = plan();
+        twice.vms.push(twice.vms[0].clone());
+        assert!(twice.check().unwrap_err().contains("two VMs"));
+        let mut qemu = plan();
+        qemu.vmm = Vmm::Qemu;
+        assert_eq!(qemu.check(), Ok(()));
+        qemu.vms[0].mwait = true;
+        assert!(qemu.check().unwrap_err().contains("steady"));
+    }
 }

@@ -41,6 +41,7 @@ impl<R: Read + Send> Source for Captured<R> {
             .reader
             .next_block(&mut self.block)
             .map_err(|e| Error::Source(e.to_string()))?;
+        assert_eq!(more, !self.block.is_empty(), "only the end gives no record");
         out.append(&mut self.block);
         Ok(more)
     }

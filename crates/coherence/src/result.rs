@@ -38,6 +38,11 @@ pub fn run_result(comparison: &Comparison, name: &str, question: &str) -> RunRes
         .extend(config.map(|(key, value)| (key.to_owned(), value)));
     result.variants = comparison.outcomes.iter().map(variant).collect();
     result.seal();
+    debug_assert_eq!(
+        result.validate(),
+        Ok(()),
+        "a comparison gives a sound result"
+    );
     result
 }
 

@@ -22,6 +22,7 @@ pub struct Decoder {
 /// How the records of one of the trace's events are read.
 #[derive(Debug)]
 struct Layout {
+    event: String,
     row: Option<&'static Row>,
     ids: Ids,
 }
@@ -30,6 +31,7 @@ impl Layout {
     fn of(event: &EventDef, extra: &'static [Row], only: Option<&[&str]>) -> Self {
         if only.is_some_and(|names| !names.contains(&event.name.as_str())) {
             return Self {
+                event: event.name.clone(),
                 row: None,
                 ids: Ids::default(),
             };
@@ -38,6 +40,7 @@ impl Layout {
         let row = rows.find(|row| row.is_of(event));
         let row = row.or_else(|| remedy::row(event));
         Self {
+            event: event.name.clone(),
             row,
             ids: row.map(|row| row.ids(event)).unwrap_or_default(),
         }
@@ -94,6 +97,10 @@ impl Decoder {
         }
         let layout = self.layouts[index]
             .get_or_insert_with(|| Layout::of(record.event, self.extra, self.only));
+        debug_assert_eq!(
+            layout.event, record.event.name,
+            "a source gives each of its events one number"
+        );
         let kind = layout.row.map_or(Some(Kind::Other), |row| {
             (row.read)(&Fields {
                 record,

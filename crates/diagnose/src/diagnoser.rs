@@ -123,6 +123,7 @@ impl<'s> Diagnoser<'s> {
             .map(VmNotes::by_thread)
             .unwrap_or_default();
         let (mut zero_ns, mut lasts_ns) = (None, 0);
+        let (mut given, mut latest_ns, mut back) = (0_u64, 0, 0_u64);
         while let Some(event) = source.next().map_err(DiagnoseError::Trace)? {
             let zero_ns = *zero_ns.get_or_insert(event.time_ns);
             let at_ns = event.time_ns.saturating_sub(zero_ns);
@@ -133,6 +134,9 @@ impl<'s> Diagnoser<'s> {
             if self.slice.to_ns.is_some_and(|to_ns| at_ns > to_ns) {
                 break;
             }
+            given += 1;
+            back += u64::from(event.time_ns < latest_ns);
+            latest_ns = latest_ns.max(event.time_ns);
             let effect = analysis.event(&event);
             watch(&event, effect, &analysis).map_err(|source| DiagnoseError::Watch {
                 what: "what was drawn of the trace".to_owned(),
@@ -140,6 +144,14 @@ impl<'s> Diagnoser<'s> {
             })?;
         }
         analysis.finish();
+        assert_eq!(given, analysis.seen.all, "each event is counted once");
+        let loss = source.loss();
+        loss.check();
+        debug_assert!(
+            back <= loss.out_of_order,
+            "a source counts the events that come after later ones: {back} came, it counts {}",
+            loss.out_of_order
+        );
         let nothing = analysis.machine.vcpus.is_empty()
             && analysis.shootdowns.latency_ns.count() + analysis.shootdowns.unfinished == 0;
         if analysis.seen.all == 0 && zero_ns.is_some() {
@@ -152,12 +164,12 @@ impl<'s> Diagnoser<'s> {
             return Err(DiagnoseError::NothingToSay {
                 name: name.to_owned(),
                 events: analysis.seen.all,
-                lost: missing::words(&source.loss()),
+                lost: missing::words(&loss),
                 cure: self.cure(),
             });
         }
         let zero_ns = zero_ns.unwrap_or(0);
-        let trace = self.build(name, &source.about(), &source.loss(), &analysis, zero_ns);
+        let trace = self.build(name, &source.about(), &loss, &analysis, zero_ns);
         self.traces.push(trace);
         Ok(())
     }
@@ -189,6 +201,7 @@ impl<'s> Diagnoser<'s> {
         zero_ns: u64,
     ) -> TraceDiagnosis {
         let (begin_ns, end_ns) = analysis.span_ns.unwrap_or((0, 0));
+        assert!(begin_ns <= end_ns, "a trace ends after it begins");
         let shift = self.shift(analysis);
         let builder = Builder {
             analysis,

@@ -69,10 +69,10 @@ impl Pauses {
     /// The vCPU enters its guest; `ended` is how long the exit before took, if it was one of ours.
     pub fn entry(&mut self, time_ns: u64, ended: Option<(u64, u64)>) {
         self.entered_ns = Some(time_ns);
-        if let Some((rip, took_ns)) = ended {
-            if let Some(place) = self.places.get_mut(&rip) {
-                add(&mut place.outside_ns, took_ns);
-            }
+        if let Some((rip, took_ns)) = ended
+            && let Some(place) = self.places.get_mut(&rip)
+        {
+            add(&mut place.outside_ns, took_ns);
         }
     }
 

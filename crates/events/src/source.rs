@@ -95,6 +95,10 @@ impl Loss {
             told <= self.damaged,
             "more damage is told of than was counted"
         );
+        assert!(
+            u64::try_from(self.unread.len()).is_ok_and(|shown| shown <= self.unread_lines),
+            "more unread lines are shown than were counted"
+        );
         let cut = self.cut.as_ref();
         assert!(
             cut.is_none_or(|cut| !cut.place.is_empty()),

@@ -64,8 +64,11 @@ pub struct House {
     /// The records that there are, in the order of the claims.
     pub records: Vec<Record>,
     /// Comparisons that were made, by claim and base.
-    compared: RefCell<BTreeMap<(String, String), Option<Rc<Compared>>>>,
+    compared: RefCell<Comparisons>,
 }
+
+/// Comparisons by claim and base; `None` where there is nothing to compare.
+type Comparisons = BTreeMap<(String, String), Option<Rc<Compared>>>;
 
 /// What a claim's own variants and rows are beside each other. They alone are judged together, and
 /// not what else its race has.

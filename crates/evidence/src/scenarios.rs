@@ -23,7 +23,7 @@ impl Scenarios {
             if found.contains_key(&claim.scenario) {
                 continue;
             }
-            match Scenario::load(&house.root.join(&claim.scenario)) {
+            match Scenario::load(house.root.join(&claim.scenario)) {
                 Ok(scenario) => {
                     found.insert(claim.scenario.clone(), scenario);
                 }

@@ -61,6 +61,7 @@ pub fn lines(house: &House, measured: &[RunResult]) -> Vec<Line> {
 
 /// What a result of this machine says of a claim's cell, in short; `None` where it is of another
 /// scenario or engine.
+#[must_use]
 pub fn now(result: &RunResult, claim: &Claim, row: &Row, variant: &str) -> Option<String> {
     let same = std::path::Path::new(&claim.scenario)
         .file_stem()

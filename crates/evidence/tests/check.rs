@@ -7,8 +7,9 @@ mod common;
 
 use std::fs;
 
-use common::Project;
 use steady_evidence::{House, Keys, todo};
+
+use common::Project;
 
 /// That the one problem of a project names this.
 fn found(project: &Project, words: &[&str]) {

@@ -27,6 +27,7 @@ pub struct Lab {
 
 impl Lab {
     /// The engine `kind`, with what it needs under `home`.
+    #[must_use]
     pub fn new(home: Home, kind: EngineKind) -> Self {
         Self { home, kind }
     }

@@ -179,7 +179,12 @@ impl Distribution {
         (self.count > 0).then(|| {
             let rounded =
                 (u128::from(self.sum) + u128::from(self.count / 2)) / u128::from(self.count);
-            u64::try_from(rounded).expect("a mean is at most the greatest value")
+            let mean = u64::try_from(rounded).expect("a mean is at most the greatest value");
+            assert!(
+                self.holds(mean),
+                "a mean lies between the least and the greatest value"
+            );
+            mean
         })
     }
 
@@ -202,10 +207,20 @@ impl Distribution {
         for &Bucket(_, high, count) in &self.buckets {
             seen += u128::from(count);
             if seen >= rank {
-                return Some(high.min(self.max));
+                let value = high.min(self.max);
+                assert!(
+                    self.holds(value),
+                    "a quantile lies between the least and the greatest"
+                );
+                return Some(value);
             }
         }
         Some(self.max)
+    }
+
+    /// Whether `value` lies between the least and the greatest.
+    fn holds(&self, value: u64) -> bool {
+        (self.min..=self.max).contains(&value)
     }
 
     /// This distribution with the values of `other` added.

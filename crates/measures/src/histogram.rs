@@ -45,6 +45,8 @@ impl Histogram {
             return;
         }
         let index = index_of(value);
+        let (low, high) = bounds_of(index);
+        debug_assert!((low..=high).contains(&value), "a value lies in its bucket");
         if index >= self.counts.len() {
             self.counts.resize(index + 1, 0);
         }

@@ -50,6 +50,11 @@ impl RunResult {
         whole.seed = all.first().copied().unwrap_or(whole.seed);
         whole.partial = whole.variants.iter().find_map(|v| lacks(v, &all));
         whole.seal();
+        debug_assert_eq!(
+            whole.validate(),
+            Ok(()),
+            "what is joined of sound results is sound"
+        );
         Ok(whole)
     }
 }

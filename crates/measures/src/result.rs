@@ -244,6 +244,7 @@ impl RunResult {
                 known: self.variants.iter().map(|v| v.name.clone()).collect(),
             })?);
         }
+        assert!(chosen.len() <= names.len(), "a variant is chosen once");
         self.variants = chosen;
         Ok(())
     }

@@ -58,10 +58,10 @@ fn check_reader<R: Read>(mut reader: Reader<R>) -> Result<Report, TraceError> {
                 checker.stray = Some(stray(record, reader.place(Some(at))));
             }
         }
-        if reader.totals().is_some() {
-            if let Some(stray) = checker.stray.take() {
-                return Err(stray);
-            }
+        if reader.totals().is_some()
+            && let Some(stray) = checker.stray.take()
+        {
+            return Err(stray);
         }
     }
     let (Some(stated), Some(digest)) = (reader.totals().copied(), reader.digest()) else {

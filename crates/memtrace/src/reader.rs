@@ -121,6 +121,10 @@ impl<R: Read> Reader<R> {
         let done = self.decoder.done();
         let result = self.decoder.next_block(out);
         self.count(done, result)?;
+        assert!(
+            !out.is_empty() && out.len() == self.decoder.done() - done,
+            "a block has the records that are counted, and at least one"
+        );
         Ok(true)
     }
 

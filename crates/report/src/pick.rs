@@ -138,10 +138,10 @@ fn of_program<'a>(rows: &[&'a Row]) -> Vec<&'a Row> {
         .find_map(|row| row.key.name.strip_suffix(".mean"));
     let rank = |row: &Row| -> Option<usize> {
         let name = row.key.name.as_str();
-        if let Some((stem, part)) = name.rsplit_once('.') {
-            if let Some(at) = PARTS.iter().position(|&known| known == part) {
-                return (Some(stem) == first).then_some(at);
-            }
+        if let Some((stem, part)) = name.rsplit_once('.')
+            && let Some(at) = PARTS.iter().position(|&known| known == part)
+        {
+            return (Some(stem) == first).then_some(at);
         }
         match name {
             names::THROUGHPUT => Some(PARTS.len()),

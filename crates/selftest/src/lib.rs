@@ -225,7 +225,7 @@ fn plan(tests: &[Selftest], arguments: &[String], seed: u64) -> HostPlan {
         env: BTreeMap::new(),
         time_limit_ms: u64::from(test.limit_s) * 1000,
     };
-    HostPlan {
+    let plan = HostPlan {
         beside: Vec::new(),
         vmm: Vmm::Steady,
         vms: Vec::new(),
@@ -239,7 +239,9 @@ fn plan(tests: &[Selftest], arguments: &[String], seed: u64) -> HostPlan {
         trace: None,
         // Each test has a limit of its own; nothing else is waited for.
         time_limit_ms: 0,
-    }
+    };
+    assert_eq!(plan.check(), Ok(()), "a host can run each selftest");
+    plan
 }
 
 #[cfg(test)]

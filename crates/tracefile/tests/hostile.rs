@@ -381,7 +381,7 @@ fn a_million_damaged_trace_dats() {
 
 #[test]
 #[ignore = "takes minutes"]
-fn a_million_damaged_perf_datas() {
+fn a_million_damaged_perf_data_files() {
     perf_data(12, 1_000_000);
 }
 

@@ -47,6 +47,7 @@ impl Devices {
     }
 
     /// The guest writes a port. Returns why the machine shall stop, if it shall.
+    #[must_use]
     pub fn port_write(&self, port: u16, data: &[u8]) -> Option<StopCause> {
         if let Some((uart, register)) = self.serial(port) {
             data.iter().for_each(|&byte| uart.write(register, byte));

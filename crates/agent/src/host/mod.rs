@@ -197,6 +197,8 @@ fn prepare(out: &Out) -> Result<HostPlan, Failure> {
     }
     let text = fs::read_to_string(PLAN_PATH).doing(|| format!("read {PLAN_PATH}"))?;
     let plan: HostPlan = serde_json::from_str(&text).doing(|| format!("read {PLAN_PATH}"))?;
+    plan.check()
+        .map_err(|what| Failure::new(format!("the plan cannot be carried out: {what}")))?;
     let tick = if isa == "vmx" { VMX_TICK } else { SVM_TICK };
     hist::enable(plan.collect.exits, plan.collect.guest_time, tick)?;
     Ok(plan)

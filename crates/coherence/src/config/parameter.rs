@@ -210,14 +210,14 @@ impl Parameters {
     /// [`Error::Config`] names the first that is not, and what would be possible.
     pub fn validate(&self) -> Result<(), Error> {
         for &(parameter, value) in &self.values {
-            if let (Allowed::Range(low, high), Value::Number(number)) = (parameter.allowed, value) {
-                if !parameter.takes(value) {
-                    return Err(bad(
-                        parameter.key,
-                        number.into(),
-                        &format!("{low} to {high}"),
-                    ));
-                }
+            if let (Allowed::Range(low, high), Value::Number(number)) = (parameter.allowed, value)
+                && !parameter.takes(value)
+            {
+                return Err(bad(
+                    parameter.key,
+                    number.into(),
+                    &format!("{low} to {high}"),
+                ));
             }
         }
         Ok(())

@@ -15,10 +15,10 @@ pub(crate) fn translate(
     write: bool,
     now: u64,
 ) -> (TlbEntry, u64) {
-    if let Some(&entry) = m.mmu[core].l1_entry(key) {
-        if entry.serves(write, now) {
-            return (entry, 0);
-        }
+    if let Some(&entry) = m.mmu[core].l1_entry(key)
+        && entry.serves(write, now)
+    {
+        return (entry, 0);
     }
     translate_slowly(m, scheme, core, key, write, now)
 }

@@ -116,10 +116,10 @@ impl Scheme for Literal {
                 self.unpoint(spn, pointer);
             }
         }
-        if let Some((spn, old)) = self.invtbl.insert(served.walk.entry.spn, pointer) {
-            if self.reading != Reading::Eviction || self.holds_frame(old.set, spn) {
-                self.write_set(m, old.set, |_, held| held == spn);
-            }
+        if let Some((spn, old)) = self.invtbl.insert(served.walk.entry.spn, pointer)
+            && (self.reading != Reading::Eviction || self.holds_frame(old.set, spn))
+        {
+            self.write_set(m, old.set, |_, held| held == spn);
         }
         served.walk
     }

@@ -159,7 +159,7 @@ impl Project {
     }
 
     pub fn result(&self, seeds: u32) -> RunResult {
-        let scenario = Scenario::load(&self.root().join("scenarios/pair.toml")).unwrap();
+        let scenario = Scenario::load(self.root().join("scenarios/pair.toml")).unwrap();
         let info = ScenarioInfo {
             name: scenario.name.clone(),
             title: scenario.title.clone(),

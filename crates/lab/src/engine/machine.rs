@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_neither_idled_nor_was_the_childs_went_to_others() {
+    fn what_neither_idled_nor_was_used_by_the_child_went_to_others() {
         let before = CpuTime {
             all: 1000,
             idle: 500,

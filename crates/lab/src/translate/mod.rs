@@ -104,6 +104,7 @@ fn refusal(chosen: &Chosen, vmm: scenario::Vmm) -> Option<String> {
 }
 
 /// The kernel that a variant runs on.
+#[must_use]
 pub fn series_of(variant: &Variant) -> Series {
     match variant.kernel {
         Kernel::Stock => Series::Stock,
@@ -243,13 +244,22 @@ pub fn plan(
     seed: u64,
     trace: bool,
 ) -> Result<HostPlan, LabError> {
+    assert!(
+        scenario
+            .variants
+            .iter()
+            .any(|known| known.name == variant.name),
+        "{} is a variant of {}",
+        variant.name,
+        scenario.name
+    );
     let chance = Chance::new(seed);
     let collects = |what| scenario.measure.collect.contains(&what);
     let vms: Result<Vec<VmPlan>, LabError> = scenario
         .vms_of(variant)
         .map(|each| vm(each, variant, chance))
         .collect();
-    Ok(HostPlan {
+    let plan = HostPlan {
         vmm: match scenario.host.vmm {
             scenario::Vmm::Steady => Vmm::Steady,
             scenario::Vmm::Qemu => Vmm::Qemu,
@@ -269,7 +279,13 @@ pub fn plan(
             buffer_kib: TRACE_BUFFER_KIB,
         }),
         time_limit_ms: (u64::from(scenario.host.time_limit_s) + PLAN_SLACK_S) * 1000,
-    })
+    };
+    assert_eq!(
+        plan.check(),
+        Ok(()),
+        "a sound scenario gives a plan that a host can do"
+    );
+    Ok(plan)
 }
 
 /// What `--trace` records of this variant.
@@ -387,6 +403,7 @@ fn run_of(
 }
 
 /// Words for the kernel of every emulated host.
+#[must_use]
 pub fn base_cmdline(engine: &Engine) -> String {
     // Idle by HLT: on MONITOR, Bochs 3.0 takes a physical address for the linear one of what other
     // processors may no longer write past the monitor, and a store that should wake is lost; QEMU's
@@ -404,6 +421,7 @@ pub const HEAR_WARNINGS: &str = "loglevel=5";
 /// The command line of the host's kernel; `checks_itself` as of [`kernel::Kernel`].
 ///
 /// [`kernel::Kernel`]: steady_lab_artifacts::kernel::Kernel
+#[must_use]
 pub fn host_cmdline(engine: &Engine, variant: &Variant, checks_itself: bool) -> String {
     let mut words = vec![base_cmdline(engine)];
     words.extend(checks_itself.then(|| HEAR_WARNINGS.to_owned()));
@@ -430,6 +448,7 @@ pub fn for_kernel_that_checks(plan: &mut HostPlan) {
 }
 
 /// What a variant adds to the command line of the host's kernel.
+#[must_use]
 pub fn variant_words(variant: &Variant, registry: &Registry) -> Vec<String> {
     let mut words = Vec::new();
     if !variant.switches.ple {

@@ -64,10 +64,35 @@ pub(crate) fn scenario(
     let (errors, notes) = problems.into_parts();
     match read {
         Some(scenario) if errors.is_empty() => {
+            assert_sound(&scenario);
             let notes = (!notes.is_empty()).then(|| Diagnostics::new(file, text, notes));
             Ok(Noted { scenario, notes })
         }
-        _ => Err(Diagnostics::new(file, text, errors)),
+        _ => {
+            assert!(!errors.is_empty(), "what is refused has a problem");
+            Err(Diagnostics::new(file, text, errors))
+        }
+    }
+}
+
+/// Asserts what engines rely on without looking at it again.
+fn assert_sound(scenario: &Scenario) {
+    let pcpus = scenario.host.pcpus;
+    assert!(!scenario.variants.is_empty(), "a scenario has a variant");
+    for variant in &scenario.variants {
+        let measured = scenario.vms_of(variant).any(|vm| !vm.background);
+        assert!(measured, "variant {} measures a VM", variant.name);
+    }
+    for vm in &scenario.vms {
+        let fits = |pins: &Vec<u32>| {
+            pins.len() as u64 == u64::from(vm.vcpus) && pins.iter().all(|&pin| pin < pcpus)
+        };
+        assert!(
+            vm.pin.as_ref().is_none_or(fits),
+            "VM {} is pinned to pCPUs",
+            vm.name
+        );
+        assert!(!vm.workloads.is_empty(), "VM {} runs something", vm.name);
     }
 }
 

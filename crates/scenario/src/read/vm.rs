@@ -156,15 +156,16 @@ impl VmRead {
                 problems.add(pin.span(), message, "expected one pCPU for each vCPU");
             }
         }
-        if let (Some(weight), Some(cgroup)) = (&self.cpu_weight, &self.cgroup) {
-            if *cgroup.get_ref() == Cgroup::None && *weight.get_ref() != DEFAULT_CPU_WEIGHT {
-                let message = "`cpu_weight` has no effect with `cgroup = \"none\"`";
-                problems.add(
-                    weight.span(),
-                    message,
-                    "remove it, or choose \"vm\" or \"vcpu\"",
-                );
-            }
+        if let (Some(weight), Some(cgroup)) = (&self.cpu_weight, &self.cgroup)
+            && *cgroup.get_ref() == Cgroup::None
+            && *weight.get_ref() != DEFAULT_CPU_WEIGHT
+        {
+            let message = "`cpu_weight` has no effect with `cgroup = \"none\"`";
+            problems.add(
+                weight.span(),
+                message,
+                "remove it, or choose \"vm\" or \"vcpu\"",
+            );
         }
     }
 

@@ -233,6 +233,7 @@ fn record(stamped: &Stamped) -> Vec<u8> {
 /// An event's name, the vCPU in whose thread it is recorded, and its fields. The numbers of actions
 /// and kinds are the kernel's, written down here once more: taken from the reader, they would agree
 /// with it whatever it said.
+#[expect(clippy::too_many_lines, reason = "an arm for each event")]
 fn values(event: &Event) -> (&'static str, Option<VcpuId>, BTreeMap<&'static str, u64>) {
     let mut set = BTreeMap::new();
     let mut who = |vcpu: VcpuId, more: &[(&'static str, u64)]| {

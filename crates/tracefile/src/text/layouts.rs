@@ -134,13 +134,13 @@ fn perf_columns(line: &[u8]) -> Option<Columns> {
 fn before_time(line: &[u8], start: usize, time: Time, event: Range<usize>, body: usize) -> Columns {
     let mut left = line[..start].trim_ascii_end();
     let mut cpu = NO_CPU;
-    if let Some(inner) = left.strip_suffix(b"]") {
-        if let Some(open) = memchr::memrchr(b'[', inner) {
-            let told = number(inner, open + 1).filter(|(_, end)| *end == inner.len());
-            if let Some((number, _)) = told {
-                cpu = u32::try_from(number).unwrap_or(NO_CPU);
-                left = left[..open].trim_ascii_end();
-            }
+    if let Some(inner) = left.strip_suffix(b"]")
+        && let Some(open) = memchr::memrchr(b'[', inner)
+    {
+        let told = number(inner, open + 1).filter(|(_, end)| *end == inner.len());
+        if let Some((number, _)) = told {
+            cpu = u32::try_from(number).unwrap_or(NO_CPU);
+            left = left[..open].trim_ascii_end();
         }
     }
     let word = memchr::memrchr(b' ', left).map_or(0, |at| at + 1);

@@ -109,7 +109,7 @@ pub fn raced(
     out: &Path,
     show: &Show,
 ) -> anyhow::Result<RunResult> {
-    let mut scenario = Scenario::load(&house.root.join(&claim.scenario))?;
+    let mut scenario = Scenario::load(house.root.join(&claim.scenario))?;
     scenario.seed = piece.seed;
     scenario.repetitions = 1;
     let engine = ENGINES.find(&claim.engine)?;

@@ -18,7 +18,8 @@ use steady_measures::RunResult;
 use steady_report::humane;
 
 use crate::arguments::evidence::{Paper, Reproduce};
-use crate::command::evidence::{house, run::raced};
+use crate::command::evidence::house;
+use crate::command::evidence::run::raced;
 use crate::progress::Show;
 
 /// Version of the JSON document; see `docs/formats/reproduction.md`.
@@ -156,10 +157,10 @@ impl Page<'_> {
                 .here
                 .as_ref()
                 .and_then(|here| self.house.claim(&here.claim).ok());
-            if let Some(claim) = claim {
-                if !claims.iter().any(|known| known.id == claim.id) {
-                    claims.push(claim);
-                }
+            if let Some(claim) = claim
+                && !claims.iter().any(|known| known.id == claim.id)
+            {
+                claims.push(claim);
             }
         }
         if !claims.is_empty() {
