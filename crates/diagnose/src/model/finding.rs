@@ -174,6 +174,8 @@ pub enum CauseId {
     SlowTargets,
     /// The table does not show what ran instead.
     NotShown,
+    /// Counts without times do not show what costs most.
+    CountsOnly,
     /// The cgroup had used up its limit and stood still until its next period.
     Quota,
     /// More threads want to run than the host has CPUs.

@@ -30,6 +30,7 @@ pub fn symptom(finding: &Finding) -> String {
 pub fn cause(cause: CauseId) -> Option<&'static str> {
     Some(match cause {
         CauseId::NotShown => "such a table does not show what ran instead",
+        CauseId::CountsOnly => "counts do not show how long each took, and so not what costs most",
         CauseId::Quota => {
             "the cgroup used up its limit (cpu.max), and its vCPUs stood still until the next \
              period"
@@ -46,7 +47,7 @@ pub fn cause(cause: CauseId) -> Option<&'static str> {
         CauseId::WaitsForLock => {
             "its stack spins for a lock; in a guest, the holder was probably off its pCPU"
         }
-        CauseId::WaitsForOwner => "its stack sleeps until another task gives a lock back",
+        CauseId::WaitsForOwner => "its stack sleeps until another task gives a lock back, or ends a work",
         CauseId::WaitsForIo => "its stack waits for I/O",
         CauseId::TimerWork => "its stack handles timers, or waits for a time to pass",
         CauseId::CpuStoodStill => {
