@@ -65,14 +65,16 @@ fn bound(text: &str) -> Option<u64> {
 fn row(words: &[&str]) -> Option<(u64, u64, u64)> {
     match words {
         [low, "->", high, ":", count, ..] => Some((bound(low)?, bound(high)?, integer(count)?)),
+        [only, count, bar, ..]
+            if only.starts_with('[') && only.ends_with(']') && bar.starts_with('|') =>
+        {
+            let value = bound(only.trim_matches(['[', ']']))?;
+            Some((value, value, integer(count)?))
+        }
         [low, high, count, bar, ..] if low.starts_with('[') && bar.starts_with('|') => {
             let low = low.trim_start_matches('[').trim_end_matches(',');
             let high = high.trim_end_matches([')', ']']);
             Some((bound(low)?, bound(high)?, integer(count)?))
-        }
-        [only, count, bar, ..] if only.starts_with('[') && bar.starts_with('|') => {
-            let value = bound(only.trim_matches(['[', ']']))?;
-            Some((value, value, integer(count)?))
         }
         [value, bar, .., count] if bar.starts_with('|') => {
             let low = bound(value)?;

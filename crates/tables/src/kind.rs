@@ -123,9 +123,13 @@ impl Kind {
                 "whose vCPU it was if several VMs run",
             ],
             Self::KvmStat | Self::PerfStat => &["how long exits took", "waits for pCPUs"],
-            Self::SchedLatency | Self::SchedTimehist => &[
+            Self::SchedLatency => &[
                 "who ran instead",
-                "waits of a thread that was descheduled while it ran",
+                "which thread waited if rows are of several",
+            ],
+            Self::SchedTimehist => &[
+                "who ran instead",
+                "how long a descheduled thread stayed ready",
             ],
             Self::Domstats | Self::ProcSched | Self::ProcSchedstat => &[
                 "who ran instead",

@@ -184,9 +184,21 @@ impl Reader for Sched {
 #[derive(Debug, Default)]
 pub(crate) struct Schedstat {
     threads: Threads,
+    /// Rows that no line before them, nor a path, says to be of such a file.
+    bare: Threads,
     file: Option<String>,
     rows: u64,
+    bare_rows: u64,
     others: u64,
+}
+
+impl Schedstat {
+    fn keep(threads: &mut Threads, name: &str, times: Times) {
+        threads.begin(name);
+        if let Some(now) = threads.current(name) {
+            *now = times;
+        }
+    }
 }
 
 impl Reader for Schedstat {
@@ -195,43 +207,49 @@ impl Reader for Schedstat {
         if text.is_empty() {
             return;
         }
-        if let Some(path) = text
-            .strip_prefix("==> ")
-            .and_then(|t| t.strip_suffix(" <=="))
-        {
-            self.file = Some(path.to_owned());
-            return;
-        }
-        let (name, numbers) = match text.rsplit_once(':') {
-            Some((path, numbers)) if path.contains("schedstat") => (path.to_owned(), numbers),
-            _ => (
-                self.file.clone().unwrap_or_else(|| "the thread".to_owned()),
-                text,
-            ),
+        let (path, numbers) = match text.rsplit_once(':') {
+            Some((path, numbers)) if path.contains("schedstat") => (Some(path), numbers),
+            _ => (None, text),
         };
         let numbers: Vec<Option<u64>> = numbers
             .split_whitespace()
+            .take(4)
             .map(|word| word.parse().ok())
             .collect();
         let [Some(ran), Some(waited), Some(slices)] = numbers[..] else {
-            self.others += 1;
+            // A prompt with the command, or what `tail` prints, names the file.
+            let of_file = text.contains("schedstat") && line.words.len() <= 4;
+            self.others += u64::from(!of_file);
+            self.file = of_file.then(|| {
+                let words = line.words.iter().find(|word| word.contains("schedstat"));
+                words.copied().unwrap_or_default().to_owned()
+            });
             return;
         };
-        self.rows += 1;
-        self.threads.begin(&name);
-        if let Some(times) = self.threads.current(&name) {
-            *times = Times {
-                ran_ns: Some(ran),
-                waited_ns: Some(waited),
-                waits: Some(slices),
-                max_ns: None,
-            };
+        let times = Times {
+            ran_ns: Some(ran),
+            waited_ns: Some(waited),
+            waits: Some(slices),
+            max_ns: None,
+        };
+        match path.map(str::to_owned).or_else(|| self.file.clone()) {
+            Some(name) => {
+                self.rows += 1;
+                Self::keep(&mut self.threads, &name, times);
+            }
+            None => {
+                self.bare_rows += 1;
+                Self::keep(&mut self.bare, "the thread", times);
+            }
         }
     }
 
     fn finish(self: Box<Self>) -> Option<Table> {
-        // Three numbers are anything: the file has to have them alone, with prompts at most.
-        let alone = self.rows > 0 && self.others <= self.rows;
-        alone.then(|| self.threads.table(Kind::ProcSchedstat, self.rows))
+        if self.rows > 0 {
+            return Some(self.threads.table(Kind::ProcSchedstat, self.rows));
+        }
+        // Three numbers are anything: without a name the file has to have them alone.
+        let alone = self.bare_rows > 0 && self.others == 0;
+        alone.then(|| self.bare.table(Kind::ProcSchedstat, self.bare_rows))
     }
 }

@@ -70,11 +70,10 @@ impl Incident {
 
 /// Holds a finding against the other files.
 fn hold(finding: &mut Finding, others: &[(&str, Fact)]) {
+    // Of several files the first by name, whatever their order.
     let has = |wanted: Fact| {
-        others
-            .iter()
-            .find(|(_, fact)| *fact == wanted)
-            .map(|(name, _)| *name)
+        let of = others.iter().filter(|(_, fact)| *fact == wanted);
+        of.map(|(name, _)| *name).min()
     };
     match finding.id {
         FindingId::Steal => steal(finding, has),

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `steady diagnose`: what traces say about why guests stall.
+//! `steady diagnose`: what traces, tables and logs say about why guests stall.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufWriter, IntoInnerError, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, IntoInnerError, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use steady_decode::TraceEvents;
-use steady_diagnose::{Analysis, Diagnoser, Diagnosis, Effect, Slice, Symbols, VmNotes};
+use steady_diagnose::{
+    Analysis, DiagnoseError, Diagnoser, Diagnosis, Effect, Slice, Symbols, VmNotes,
+};
 use steady_diagnosis_view::{Perfetto, Picture, PictureTable, csv, page, terminal};
 use steady_events::Event;
 use steady_measures::{WholeFile, write_atomic};
+use steady_tables::{Incident, ReadError, Tables, looks_like_text};
 use steady_tracefile::Source;
 
 use crate::arguments::diagnose::Diagnose;
@@ -42,9 +46,21 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
     let mut failed = None;
     // Places on the command line of the traces that could be read.
     let mut read_at = Vec::new();
+    let mut incident = Incident::default();
     let paths = [&arguments.traces, &arguments.before, &arguments.after];
     for (at, path) in paths.into_iter().flatten().enumerate() {
-        let read = one(path, &mut diagnoser, &mut drawing, &mut pictures);
+        let read = match one(path, &mut diagnoser, &mut drawing, &mut pictures) {
+            Ok(Some(_)) if !arguments.before.is_empty() => Err(anyhow::anyhow!(
+                "{}: a table or a log; only traces can be compared (--before, --after)",
+                path.display()
+            )),
+            Ok(Some(tables)) => {
+                incident.add(tables);
+                continue;
+            }
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
         // One bad trace among several does not hide what the others say.
         if let Err(error) = read {
             if let Some(earlier) = failed.replace(error) {
@@ -67,6 +83,9 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
             eprintln!("steady: {earlier:#}");
         }
         return Err(none.into());
+    }
+    for (table, findings) in incident.judge() {
+        diagnoser.table(table, findings);
     }
     let mut diagnosis = diagnoser.finish();
     diagnosis.comparison = compared(arguments, &diagnosis, &read_at);
@@ -95,7 +114,11 @@ fn compared(
     diagnosis: &Diagnosis,
     read_at: &[usize],
 ) -> Option<steady_diagnose::Comparison> {
-    let hosts = diagnosis.traces.iter().all(|trace| !trace.vms.is_empty());
+    let mut traces = diagnosis
+        .traces
+        .iter()
+        .filter(|trace| trace.table.is_none());
+    let hosts = traces.all(|trace| !trace.vms.is_empty());
     let first_after = match arguments.before.len() {
         0 if arguments.traces.len() == 2 && hosts => 1,
         0 => return None,
@@ -137,13 +160,17 @@ fn unread(diagnosis: &Diagnosis) -> bool {
     found
 }
 
+/// Reads a trace into the diagnoser, or gives the tables of a file that has them.
 fn one(
     path: &Path,
     diagnoser: &mut Diagnoser<'_>,
     drawing: &mut Option<Drawing<'_>>,
     pictures: &mut Option<Vec<PictureTable>>,
-) -> anyhow::Result<()> {
-    let (name, mut source) = open(path)?;
+) -> anyhow::Result<Option<Tables>> {
+    let (name, mut source) = match open(path)? {
+        Opened::Trace(name, source) => (name, source),
+        Opened::Tables(tables) => return Ok(Some(tables)),
+    };
     diagnoser.notes = notes(path);
     if is_this_host(source.as_ref()) {
         diagnoser.knobs = knobs();
@@ -158,12 +185,18 @@ fn one(
             None => Ok(()),
         }
     };
-    diagnoser.trace(&name, &mut TraceEvents::new(source.as_mut()), &mut watch)?;
+    let read = diagnoser.trace(&name, &mut TraceEvents::new(source.as_mut()), &mut watch);
+    if let Err(error) = read {
+        // A line or two of a table may look like events that say nothing.
+        let nothing = matches!(error, DiagnoseError::NothingToSay { .. });
+        let tables = nothing.then(|| of_file(path)).flatten();
+        return tables.map(Some).ok_or_else(|| error.into());
+    }
     // One for each trace that the diagnosis has.
     if let (Some(pictures), Some(picture)) = (pictures, picture) {
         pictures.push(picture.finish());
     }
-    Ok(())
+    Ok(None)
 }
 
 /// A drawing that gets its name when it is whole.
@@ -214,13 +247,71 @@ fn notes(trace: &Path) -> Option<VmNotes> {
     }
 }
 
-fn open(path: &Path) -> anyhow::Result<(String, Box<dyn Source>)> {
+/// What a file is.
+enum Opened {
+    /// A trace with its name.
+    Trace(String, Box<dyn Source>),
+    /// Tables and logs, which are read already.
+    Tables(Tables),
+}
+
+/// Bytes of standard input by which it is decided whether it is a trace.
+const HEAD: u64 = 1 << 20;
+
+fn open(path: &Path) -> anyhow::Result<Opened> {
     if path == Path::new("-") {
-        let name = "standard input".to_owned();
-        let source = steady_tracefile::open_stream(Box::new(std::io::stdin()), &name)?;
-        return Ok((name, source));
+        return open_input(Box::new(io::stdin()));
     }
-    Ok((path.display().to_string(), steady_tracefile::open(path)?))
+    let failed = match steady_tracefile::open(path) {
+        Ok(source) => return Ok(Opened::Trace(path.display().to_string(), source)),
+        Err(failed) => failed,
+    };
+    let foreign = matches!(failed, steady_tracefile::Error::Foreign { .. });
+    match read_tables(path) {
+        Some(Ok(tables)) => Ok(Opened::Tables(tables)),
+        Some(Err(neither)) if foreign => Err(neither.into()),
+        _ => Err(failed.into()),
+    }
+}
+
+/// Opens what comes from a pipe. Its first part decides: it cannot be read twice.
+fn open_input(mut input: Box<dyn Read + Send>) -> anyhow::Result<Opened> {
+    let name = "standard input".to_owned();
+    let mut head = Vec::new();
+    let cannot = || format!("{name}: cannot be read");
+    let part = (&mut input).take(HEAD).read_to_end(&mut head);
+    part.with_context(cannot)?;
+    let text = !head.is_empty() && looks_like_text(&head[..head.len().min(4096)]);
+    let foreign = text && {
+        let tried = steady_tracefile::open_stream(Box::new(io::Cursor::new(head.clone())), &name);
+        matches!(tried, Err(steady_tracefile::Error::Foreign { .. }))
+    };
+    let mut whole = io::Cursor::new(head).chain(input);
+    if foreign {
+        return Ok(Opened::Tables(steady_tables::read(&mut whole, &name)?));
+    }
+    let source = steady_tracefile::open_stream(Box::new(whole), &name)?;
+    Ok(Opened::Trace(name, source))
+}
+
+/// The tables of a file, if it is text at all.
+fn read_tables(path: &Path) -> Option<Result<Tables, ReadError>> {
+    let mut file = File::open(path).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut head = Vec::new();
+    (&mut file).take(4096).read_to_end(&mut head).ok()?;
+    if !looks_like_text(&head) {
+        return None;
+    }
+    let mut whole = io::Cursor::new(head).chain(file);
+    Some(steady_tables::read(&mut whole, &path.display().to_string()))
+}
+
+/// The tables of a file, if it has any.
+fn of_file(path: &Path) -> Option<Tables> {
+    read_tables(path)?.ok()
 }
 
 fn show(

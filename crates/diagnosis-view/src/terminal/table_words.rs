@@ -21,7 +21,7 @@ pub fn symptom(finding: &Finding) -> String {
         FindingId::Throttled => "the cgroup is throttled".to_owned(),
         FindingId::CpuPressure => "runnable tasks wait for a CPU".to_owned(),
         FindingId::HostBusy => "the host's CPUs have hardly any idle time".to_owned(),
-        _ => format!("the kernel's log complains: {}", of.unwrap_or("a stall")),
+        _ => format!("the kernel's log complains ({})", of.unwrap_or("a stall")),
     }
 }
 
@@ -47,7 +47,9 @@ pub fn cause(cause: CauseId) -> Option<&'static str> {
         CauseId::WaitsForLock => {
             "its stack spins for a lock; in a guest, the holder was probably off its pCPU"
         }
-        CauseId::WaitsForOwner => "its stack sleeps until another task gives a lock back, or ends a work",
+        CauseId::WaitsForOwner => {
+            "its stack sleeps until another task gives a lock back, or ends a work"
+        }
         CauseId::WaitsForIo => "its stack waits for I/O",
         CauseId::TimerWork => "its stack handles timers, or waits for a time to pass",
         CauseId::CpuStoodStill => {
@@ -114,7 +116,7 @@ pub fn template(id: EvidenceId) -> Option<&'static str> {
             "{reason}: {exits} exits[, {share} of all][, {time_share} of the time][, {mean} on \
              average][, {max} at most]"
         }
-        EvidenceId::TableEvents => "{name}: {count}[, {rate} (each second)]",
+        EvidenceId::TableEvents => "{name}: {count}[; {rate} each second]",
         EvidenceId::TableHistogram => {
             "[{name}: ]{waits} waits, {late} of {bound} and more, the longest up to {longest}"
         }
@@ -123,7 +125,7 @@ pub fn template(id: EvidenceId) -> Option<&'static str> {
         }
         EvidenceId::LogLine => "line {line}: {text}",
         EvidenceId::LogStack => "stack: {function}[, called for {caller}]",
-        EvidenceId::LogTimes => "{times} such lines[, on {cpus} CPUs][, {longest} at most]",
+        EvidenceId::LogTimes => "such lines: {times}[, on CPUs: {cpus}][; {longest} at most]",
         _ => return None,
     })
 }

@@ -23,11 +23,13 @@ impl Reader for Vmstat {
             self.columns = words.iter().map(|&word| word.to_owned()).collect();
             return;
         }
-        let columns = self
+        // What stands behind the CPUs' columns is the time.
+        let of_cpus = ["us", "sy", "id", "wa", "st", "gu"];
+        let last = self
             .columns
             .iter()
-            .take_while(|name| name.len() <= 5)
-            .count();
+            .rposition(|name| of_cpus.contains(&name.as_str()));
+        let columns = last.map_or(0, |last| last + 1);
         if columns == 0 || words.len() < columns {
             return;
         }
