@@ -41,7 +41,7 @@ impl CpuStat {
             return None;
         }
         let (first, last) = self.groups.entry(name.to_owned()).or_default();
-        // The first key again: it is read anew.
+        // The first key again: it is read again.
         let known = last.as_ref().unwrap_or(first);
         if key == "nr_periods" && known.periods.is_some() {
             *last = Some(Stat::default());

@@ -27,6 +27,12 @@ pub enum ReadError {
         /// What the operating system said.
         source: std::io::Error,
     },
+    /// It has tables where a trace has to be.
+    #[error("{name}: a table or a log; only traces can be compared (--before, --after)")]
+    NotATrace {
+        /// The file.
+        name: String,
+    },
     /// It has none that is known here.
     #[error(
         "{name}: not a trace, a table or a log that is read here: {what}; record what happens \

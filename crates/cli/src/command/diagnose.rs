@@ -50,10 +50,10 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
     let paths = [&arguments.traces, &arguments.before, &arguments.after];
     for (at, path) in paths.into_iter().flatten().enumerate() {
         let read = match one(path, &mut diagnoser, &mut drawing, &mut pictures) {
-            Ok(Some(_)) if !arguments.before.is_empty() => Err(anyhow::anyhow!(
-                "{}: a table or a log; only traces can be compared (--before, --after)",
-                path.display()
-            )),
+            Ok(Some(_)) if !arguments.before.is_empty() => Err(ReadError::NotATrace {
+                name: path.display().to_string(),
+            }
+            .into()),
             Ok(Some(tables)) => {
                 incident.add(tables);
                 continue;

@@ -73,7 +73,7 @@ pub enum EvidenceId {
     TableThread,
     /// By a table: `who` was ready but did not run for `waited`, `ran`, `share` of the two.
     TableWait,
-    /// Steal in a guest's table: of `who` `mean` and `max` in so many `samples`.
+    /// Steal in a guest's table: of `who` `mean` and `max` in `samples`.
     TableSteal,
     /// A cgroup's limit: `throttled` of `periods`, `share`, `time` and the group's `name`.
     TableThrottle,

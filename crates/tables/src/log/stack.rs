@@ -16,7 +16,7 @@ pub(super) struct Stack {
     in_interrupt: bool,
     /// It stopped in a program.
     in_program: bool,
-    /// Doubted frames and those of the interrupt: they tell who printed the stack.
+    /// Doubted frames and those of the interrupt: they show who printed the stack.
     pub printers: Vec<String>,
 }
 

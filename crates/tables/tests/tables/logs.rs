@@ -42,7 +42,7 @@ Oct 24 01:36:57 vm7 kernel: watchdog: BUG: soft lockup - CPU#3 stuck for 48s! [m
 ";
 
 #[test]
-fn a_shootdown_is_told_from_other_ipis_by_its_caller() {
+fn a_shootdown_differs_from_other_ipis_by_its_caller() {
     let (_, trace, findings) = whole(SHOOTDOWN);
     assert_eq!(trace.table.unwrap().side, "guest");
     let found = only(&findings, FindingId::KernelComplaint);
@@ -121,7 +121,7 @@ fn a_busy_function_stays_a_low_guess() {
 
 /// A host of Linux 6.8: KVM itself zaps memory for long.
 #[test]
-fn a_hosts_own_work_for_a_guest_is_told_from_a_wait() {
+fn a_hosts_own_work_for_a_guest_is_not_a_wait() {
     let text = "\
 [12345.6] watchdog: BUG: soft lockup - CPU#40 stuck for 26s! [CPU 3/KVM:4711]
 [12345.6] Hardware name: Dell Inc. PowerEdge R750/0WT8Y6, BIOS 1.9.2
@@ -177,7 +177,7 @@ fn a_starved_rcu_thread_is_a_complaint_of_its_own() {
 }
 
 #[test]
-fn hung_tasks_are_told_apart_by_what_they_sleep_for() {
+fn hung_tasks_differ_by_what_they_sleep_for() {
     let io = "\
 [ 500.0] INFO: task jbd2/vda1-8:256 blocked for more than 120 seconds.
 [ 500.0]       Not tainted 5.14.0-362.el9.x86_64 #1
