@@ -38,9 +38,8 @@ const TABLES: [(&str, Option<&str>, &str); 16] = [
         "perf-sched-timehist",
         Some("steal"),
         "           time    cpu  task name                       wait time  sch delay   run time\n\
-         \x20                       [tid/pid]                          (msec)     (msec)     (msec)\n\
          --------------- ------  ------------------------------  ---------  ---------  ---------\n\
-         \x20 991962.880070 [0002]  CPU 0/KVM[4711/4700]                0.000     60.000      5.000\n",
+         \x20 991962.880070 [0002]  CPU 0/KVM[4711/4700]        0.000     60.000      5.000\n",
     ),
     (
         "virsh-domstats",
@@ -51,8 +50,7 @@ const TABLES: [(&str, Option<&str>, &str); 16] = [
         "histogram",
         Some("cpu-pressure"),
         "Tracing run queue latency... Hit Ctrl-C to end.\n     usecs               : count     \
-         distribution\n         0 -> 1          : 9        |***|\n     65536 -> 131071     : 1        \
-         |*  |\n",
+         distribution\n         0 -> 1          : 9        |***|\n     65536 -> 131071 : 1 |*  |\n",
     ),
     (
         "runqslower",

@@ -29,6 +29,8 @@ pub(crate) struct Lines<'r> {
     at: usize,
     filled: usize,
     pub number: u64,
+    /// Mail wrote it as quoted-printable: `=3D` for `=`, and `=` before the end of a broken line.
+    quoted_printable: bool,
 }
 
 impl<'r> Lines<'r> {
@@ -40,6 +42,7 @@ impl<'r> Lines<'r> {
             at: 0,
             filled: 0,
             number: 0,
+            quoted_printable: false,
         }
     }
 
@@ -106,7 +109,12 @@ impl<'r> Lines<'r> {
         while let Some(byte) = self.letter()? {
             any = true;
             if byte == b'\n' {
-                break;
+                let broken = bytes.trim_ascii_end().ends_with(b"=");
+                if !(self.quoted_printable && broken) {
+                    break;
+                }
+                bytes.truncate(bytes.trim_ascii_end().len() - 1);
+                continue;
             }
             if bytes.len() < LINE {
                 bytes.push(byte);
@@ -114,6 +122,11 @@ impl<'r> Lines<'r> {
         }
         self.number = self.number.saturating_add(u64::from(any));
         line.clear();
+        let marked = |mark: &[u8]| memchr::memmem::find(&bytes, mark).is_some();
+        self.quoted_printable |= marked(b"=3D") || marked(b"quoted-printable");
+        if self.quoted_printable {
+            bytes = unquoted(&bytes);
+        }
         clean(&bytes, line);
         Ok(any)
     }
@@ -150,6 +163,23 @@ fn clean(bytes: &[u8], out: &mut String) {
         let inner = inner.strip_prefix(' ').unwrap_or(inner).to_owned();
         *out = inner;
     }
+}
+
+/// Each `=XX` as the byte that it stands for.
+fn unquoted(bytes: &[u8]) -> Vec<u8> {
+    let hex = |at: usize| {
+        bytes
+            .get(at)
+            .and_then(|byte| char::from(*byte).to_digit(16))
+    };
+    let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
+    while let Some(&byte) = bytes.get(at) {
+        let code = hex(at + 1).zip(hex(at + 2)).filter(|_| byte == b'=');
+        let code = code.and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
+        out.push(code.unwrap_or(byte));
+        at += if code.is_some() { 3 } else { 1 };
+    }
+    out
 }
 
 /// Skips what follows an escape: `[1;31m`, `(B`, `]0;title` up to the bell, or one letter.
@@ -199,6 +229,13 @@ mod tests {
         assert_eq!(lines(&wide("HLT 3\n")), ["HLT 3"]);
         let big: Vec<u8> = "xy\n".encode_utf16().flat_map(u16::to_be_bytes).collect();
         assert_eq!(lines(&[&[0xfe, 0xff][..], &big].concat()), ["xy"]);
+    }
+
+    #[test]
+    fn quoted_printable_mail_is_made_whole() {
+        let mail = b"Content-Transfer-Encoding: quoted-printable\nvcpu.0.time=3D5\na b=\n c\n";
+        assert_eq!(lines(mail)[1..], ["vcpu.0.time=5", "a b c"]);
+        assert_eq!(lines(b"a=20\n"), ["a=20"]);
     }
 
     #[test]

@@ -64,12 +64,11 @@ pub(crate) struct KvmStat {
     of_columns: u64,
     rows: u64,
     titled: bool,
-    with_rates: bool,
     vm: Option<String>,
 }
 
 impl KvmStat {
-    /// `kvm_entry 1133 20.5 80` of the screen, or `kvm_entry 1133 80` of `-1`.
+    /// `kvm_entry 1133 20.5 80` of the screen, or `kvm_entry 1133 80` of `-1` and of older screens.
     fn row(&mut self, words: &[&str]) {
         let Some((name, rest)) = words.split_first().filter(|(name, _)| is_kvm(name)) else {
             return;
@@ -80,12 +79,11 @@ impl KvmStat {
         };
         let rate = match rest.len() {
             1 => None,
-            2 if !self.titled => number(1),
-            2 => None,
+            // With a share in it, as on newer screens, the second word is not an integer.
+            2 => number(1),
             3 => number(2),
             _ => return,
         };
-        self.with_rates |= rate.is_some();
         self.rows += 1;
         keep(&mut self.counts, name, Count { count, rate });
     }
@@ -100,7 +98,7 @@ impl Reader for KvmStat {
                 .split_once('(')
                 .and_then(|(_, name)| name.split_once(')'));
             self.vm = name.map(|(name, _)| name.to_owned());
-        } else if words.contains(&"CurAvg/s") {
+        } else if words.contains(&"CurAvg/s") || words == ["kvm", "statistics"] {
             self.titled = true;
         } else if words.len() >= 2 && words.iter().all(|word| is_kvm(word)) {
             self.columns = words.iter().map(|&word| word.to_owned()).collect();

@@ -3,7 +3,7 @@
 //!
 //! A row is `NAME SAMPLES SHARE% TIME% MIN MAX AVERAGE ( +- ERROR% )`, times in microseconds with
 //! `us` (`print_result` in `tools/perf/builtin-kvm.c`). With `--event=ioport`, `mmio` or `msr` the
-//! name is an address. A live screen repeats the table; the screens are added up, and one that a
+//! name is an address. The screen of Linux 6.3 and later has other columns. A live screen repeats the table; the screens are added up, and one that a
 //! pager shows again counts once. What a pager or mail puts between or into rows is skipped.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use steady_diagnose::{CauseId, Evidence, EvidenceId, Finding, FindingId, StepId}
 
 use crate::draft::{Draft, finding};
 use crate::kind::{Kind, RECORD};
-use crate::number::{integer, percent, permille, time};
+use crate::number::{decimal, integer, percent, permille, time};
 use crate::table::{Line, Reader, Side, Table};
 
 /// Reasons that are kept; more are counted as rows alone.
@@ -47,7 +47,7 @@ pub(crate) struct Exits {
 
 impl Exits {
     fn row(&mut self, words: &[&str]) -> bool {
-        let Some((name, row)) = row(words) else {
+        let Some((name, row)) = row(words).or_else(|| row_of_screen(words)) else {
             return false;
         };
         self.rows += 1;
@@ -98,6 +98,22 @@ fn row<'w>(words: &[&'w str]) -> Option<(&'w str, Row)> {
     Some((name, row))
 }
 
+/// A row of the screen of newer versions: `NAME SAMPLES SHARE% TIME TIME% MAX MIN MEAN`, times in
+/// nanoseconds without a unit.
+fn row_of_screen<'w>(words: &[&'w str]) -> Option<(&'w str, Row)> {
+    let [name, samples, share, total, of_time, max, _min, _mean] = words else {
+        return None;
+    };
+    percent(share.strip_suffix('%')?)?;
+    percent(of_time.strip_suffix('%')?)?;
+    let row = Row {
+        samples: integer(samples)?,
+        total_ns: decimal(total, 1)?,
+        max_ns: decimal(max, 1)?,
+    };
+    Some((name, row))
+}
+
 /// Whether the words begin a row whose end is in the next line.
 fn begins_row(words: &[&str]) -> bool {
     (3..7).contains(&words.len()) && integer(words[1]).is_some() && words[2].ends_with('%')
@@ -107,6 +123,11 @@ impl Reader for Exits {
     fn line(&mut self, line: &Line<'_>) {
         let words = line.words;
         let names = ["VM-EXIT", "Access"];
+        if line.text.contains("Event name") && words.contains(&"Sample%") {
+            self.heads += 1;
+            self.end_of_screen();
+            return;
+        }
         if words.contains(&"Samples%") || words.iter().any(|word| names.contains(word)) {
             self.heads += u64::from(words.contains(&"Samples"));
             self.end_of_screen();

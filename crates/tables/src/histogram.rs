@@ -37,17 +37,58 @@ struct One {
     late: u64,
     /// Upper end of the longest bucket that has any.
     longest_ns: u64,
+    /// Nothing says that these are waits.
+    guessed: bool,
 }
 
 /// Reads the histograms.
 #[derive(Debug, Default)]
 pub(crate) struct Histograms {
+    /// What the tool counts, as its title says.
+    tool: Of,
+    /// A unit that stood in the title.
+    title_ns: Option<u64>,
+    /// Of the histogram that is being read: what it counts, in which unit.
     of: Of,
     unit_ns: Option<u64>,
     name: Option<String>,
     now: One,
     found: Vec<One>,
     rows: u64,
+}
+
+/// What stands in the titles of tools that count waits, and of others.
+const WAITS: [&str; 5] = [
+    "run queue latency",
+    "runqlat",
+    "scheduler latency",
+    "run_delay",
+    "cpu scheduler",
+];
+const OTHERS: [&str; 10] = [
+    "queue length",
+    "on-cpu",
+    "off-cpu",
+    "cpudist",
+    "runqlen",
+    "biolatency",
+    "block",
+    "exit",
+    "disk",
+    "syscall",
+];
+
+/// Nanoseconds of a unit that is named in a title or in the name of a map.
+fn unit(low: &str) -> Option<u64> {
+    let units = [
+        (["nsec", "_ns"], 1),
+        (["usec", "_us"], 1_000),
+        (["msec", "_ms"], 1_000_000),
+        (["secs", "seconds"], 1_000_000_000),
+    ];
+    let named = |names: &[&str; 2]| names.iter().any(|name| low.contains(name));
+    let found = units.iter().find(|(names, _)| named(names));
+    found.map(|(_, ns)| *ns)
 }
 
 /// A bound of a bucket: `512`, `1K`, `2M`.
@@ -109,63 +150,46 @@ impl Histograms {
     fn title(&mut self, text: &str) {
         let low = text.to_ascii_lowercase();
         let has = |names: &[&str]| names.iter().any(|name| low.contains(name));
-        if has(&[
-            "run queue latency",
-            "runqlat",
-            "scheduler latency",
-            "run_delay",
-        ]) {
-            self.of = Of::Waits;
-        } else if has(&[
-            "on-cpu",
-            "off-cpu",
-            "cpudist",
-            "runqlen",
-            "biolatency",
-            "block",
-        ]) {
-            self.of = Of::Other;
+        if has(&WAITS) {
+            self.tool = Of::Waits;
+        } else if has(&OTHERS) {
+            self.tool = Of::Other;
         }
+        self.title_ns = unit(&low).or(self.title_ns);
         let words: Vec<&str> = text.split_whitespace().collect();
         if let [key, "=", rest @ ..] = words.as_slice() {
             if ["pid", "tid", "pidns", "comm"].contains(key) && !rest.is_empty() {
                 self.name = Some(rest.join(" ").trim_matches('\'').to_owned());
             }
-        } else if let Some(rest) = text.trim().strip_prefix('@') {
-            let name = rest
-                .split_once('[')
-                .and_then(|(_, name)| name.rsplit_once(']'));
-            self.name = name.map(|(name, _)| name.to_owned());
         }
     }
 
+    /// The line above the rows: of bcc, of SystemTap, or the name of a map of bpftrace.
     fn head(&mut self, text: &str) -> bool {
-        let low = text.to_ascii_lowercase();
+        let low = text.trim().to_ascii_lowercase();
         let bcc = low.contains(": count") && low.contains("distribution");
-        let tap = low.contains("value |---") && low.trim_end().ends_with("count");
-        let map = text.trim_start().starts_with('@') && text.trim_end().ends_with(':');
+        let tap = low.contains("value |---") && low.ends_with("count");
+        let map = low.starts_with('@') && low.ends_with(':');
         if !(bcc || tap || map) {
             return false;
         }
         self.end();
+        self.unit_ns = unit(&low).or(self.title_ns.filter(|_| tap));
+        let keys = low.split(['[', ':']).next().unwrap_or_default();
+        let other = map && OTHERS.iter().any(|name| keys.contains(name));
+        // Without a unit it counts lengths, or what nobody knows here.
+        self.of = match self.unit_ns {
+            Some(_) if !other => self.tool,
+            _ => Of::Other,
+        };
         if map {
-            self.title(text);
+            let inner = text
+                .split_once('[')
+                .and_then(|(_, rest)| rest.rsplit_once(']'));
+            self.name = inner.map(|(inner, _)| inner.to_owned());
         }
-        let units = [
-            ("nsec", 1),
-            ("usec", 1_000),
-            ("msec", 1_000_000),
-            ("secs", 1_000_000_000),
-        ];
-        let unit = units
-            .iter()
-            .find(|(unit, _)| low.contains(unit))
-            .map(|(_, ns)| *ns);
-        if bcc && unit.is_none() {
-            self.of = Of::Other;
-        }
-        self.unit_ns = Some(unit.unwrap_or(1_000));
         self.now.name = self.name.take();
+        self.now.guessed = self.of == Of::Unknown;
         true
     }
 }
@@ -175,13 +199,14 @@ impl Reader for Histograms {
         if self.head(line.text) {
             return;
         }
-        let Some((unit_ns, (low, high, count))) = self.unit_ns.zip(row(line.words)) else {
+        let Some((low, high, count)) = row(line.words) else {
             if line.words.len() > 1 {
                 self.title(line.text);
             }
             return;
         };
         self.rows += 1;
+        let unit_ns = self.unit_ns.unwrap_or(0);
         if self.of == Of::Other || count == 0 {
             return;
         }
@@ -194,7 +219,7 @@ impl Reader for Histograms {
 
     fn finish(mut self: Box<Self>) -> Option<Table> {
         self.end();
-        if self.rows < 2 {
+        if self.rows < 2 || self.unit_ns.is_none() && self.tool == Of::Unknown {
             return None;
         }
         let mut table = Table::new(Kind::Histogram, Side::Unknown, self.rows);
@@ -212,8 +237,14 @@ impl Reader for Histograms {
                 .count("late", one.late)
                 .ns("bound", LATE_NS)
                 .ns("longest", one.longest_ns);
+            let found = finding(id, cause);
+            let found = if one.guessed {
+                found.of("if the histogram is of waits, as runqlat's is")
+            } else {
+                found
+            };
             table.findings.push(
-                finding(id, cause)
+                found
                     .with(evidence)
                     .sure(Confidence::Low)
                     .then(StepId::AskTool, "runqslower -P 10000")

@@ -7,7 +7,7 @@ use crate::table::Line;
 const LINES: u64 = 400;
 
 /// What a line of it shows, what it is, and what to do.
-const SHAPES: [(&str, &str); 26] = [
+const SHAPES: [(&str, &str); 30] = [
     (
         "\u{fffd}PNG",
         "an image; paste the text of the screen in place of a picture of it",
@@ -79,6 +79,22 @@ const SHAPES: [(&str, &str); 26] = [
     (
         "Busy%",
         "turbostat; it has no waits of vCPUs, `perf sched latency` does",
+    ),
+    (
+        "sched-in run-time",
+        "perf sched timehist --summary; without --summary it has the waits",
+    ),
+    (
+        "Performance counter stats for",
+        "perf stat of other events; `perf stat -e 'kvm:*' -a sleep 10` is read",
+    ),
+    (
+        "domain0 ",
+        "/proc/schedstat; `grep . /proc/PID/task/*/schedstat` has the waits of threads",
+    ),
+    (
+        "load average:",
+        "the load alone; the head of `top`, with `st`, and `vmstat 1` are read",
     ),
     (
         "usr_time",

@@ -2,8 +2,7 @@
 //! `steady diagnose`: what traces, tables and logs say about why guests stall.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufWriter, IntoInnerError, Read, Write};
+use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -15,11 +14,12 @@ use steady_diagnose::{
 use steady_diagnosis_view::{Perfetto, Picture, PictureTable, csv, page, terminal};
 use steady_events::Event;
 use steady_measures::{WholeFile, write_atomic};
-use steady_tables::{Incident, ReadError, Tables, looks_like_text};
+use steady_tables::{Incident, ReadError, Tables};
 use steady_tracefile::Source;
 
 use crate::arguments::diagnose::Diagnose;
 use crate::command::colour;
+use crate::command::opened::{Opened, of_file, open};
 use crate::command::record::beside;
 
 /// Reads the traces and shows what they say.
@@ -50,16 +50,12 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
     let paths = [&arguments.traces, &arguments.before, &arguments.after];
     for (at, path) in paths.into_iter().flatten().enumerate() {
         let read = match one(path, &mut diagnoser, &mut drawing, &mut pictures) {
-            Ok(Some(_)) if !arguments.before.is_empty() => Err(ReadError::NotATrace {
-                name: path.display().to_string(),
-            }
-            .into()),
+            Ok(Some(_)) if !arguments.before.is_empty() => Err(not_a_trace(path)),
             Ok(Some(tables)) => {
                 incident.add(tables);
                 continue;
             }
-            Ok(None) => Ok(()),
-            Err(error) => Err(error),
+            read => read.map(|_| ()),
         };
         // One bad trace among several does not hide what the others say.
         if let Err(error) = read {
@@ -89,16 +85,30 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
     }
     let mut diagnosis = diagnoser.finish();
     diagnosis.comparison = compared(arguments, &diagnosis, &read_at);
-    let pictures = pictures.unwrap_or_default();
-    let mostly_unread = unread(&diagnosis);
+    ended(arguments, &diagnosis, &pictures.unwrap_or_default(), failed)
+}
+
+fn not_a_trace(path: &Path) -> anyhow::Error {
+    let name = path.display().to_string();
+    ReadError::NotATrace { name }.into()
+}
+
+/// Shows what there is, and ends with the last fault if there was one.
+fn ended(
+    arguments: &Diagnose,
+    diagnosis: &Diagnosis,
+    pictures: &[PictureTable],
+    failed: Option<anyhow::Error>,
+) -> anyhow::Result<ExitCode> {
+    let mostly_unread = unread(diagnosis);
     match failed {
         Some(error) if diagnosis.traces.is_empty() => Err(error),
         Some(error) => {
-            show(arguments, &diagnosis, &pictures)?;
+            show(arguments, diagnosis, pictures)?;
             Err(error)
         }
         None => {
-            show(arguments, &diagnosis, &pictures)?;
+            show(arguments, diagnosis, pictures)?;
             Ok(if mostly_unread {
                 ExitCode::from(MOSTLY_UNREAD)
             } else {
@@ -245,73 +255,6 @@ fn notes(trace: &Path) -> Option<VmNotes> {
             None
         }
     }
-}
-
-/// What a file is.
-enum Opened {
-    /// A trace with its name.
-    Trace(String, Box<dyn Source>),
-    /// Tables and logs, which are read already.
-    Tables(Tables),
-}
-
-/// Bytes of standard input by which it is decided whether it is a trace.
-const HEAD: u64 = 1 << 20;
-
-fn open(path: &Path) -> anyhow::Result<Opened> {
-    if path == Path::new("-") {
-        return open_input(Box::new(io::stdin()));
-    }
-    let failed = match steady_tracefile::open(path) {
-        Ok(source) => return Ok(Opened::Trace(path.display().to_string(), source)),
-        Err(failed) => failed,
-    };
-    let foreign = matches!(failed, steady_tracefile::Error::Foreign { .. });
-    match read_tables(path) {
-        Some(Ok(tables)) => Ok(Opened::Tables(tables)),
-        Some(Err(neither)) if foreign => Err(neither.into()),
-        _ => Err(failed.into()),
-    }
-}
-
-/// Opens what comes from a pipe. Its first part decides: it cannot be read twice.
-fn open_input(mut input: Box<dyn Read + Send>) -> anyhow::Result<Opened> {
-    let name = "standard input".to_owned();
-    let mut head = Vec::new();
-    let cannot = || format!("{name}: cannot be read");
-    let part = (&mut input).take(HEAD).read_to_end(&mut head);
-    part.with_context(cannot)?;
-    let text = !head.is_empty() && looks_like_text(&head[..head.len().min(4096)]);
-    let foreign = text && {
-        let tried = steady_tracefile::open_stream(Box::new(io::Cursor::new(head.clone())), &name);
-        matches!(tried, Err(steady_tracefile::Error::Foreign { .. }))
-    };
-    let mut whole = io::Cursor::new(head).chain(input);
-    if foreign {
-        return Ok(Opened::Tables(steady_tables::read(&mut whole, &name)?));
-    }
-    let source = steady_tracefile::open_stream(Box::new(whole), &name)?;
-    Ok(Opened::Trace(name, source))
-}
-
-/// The tables of a file, if it is text at all.
-fn read_tables(path: &Path) -> Option<Result<Tables, ReadError>> {
-    let mut file = File::open(path).ok()?;
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
-    let mut head = Vec::new();
-    (&mut file).take(4096).read_to_end(&mut head).ok()?;
-    if !looks_like_text(&head) {
-        return None;
-    }
-    let mut whole = io::Cursor::new(head).chain(file);
-    Some(steady_tables::read(&mut whole, &path.display().to_string()))
-}
-
-/// The tables of a file, if it has any.
-fn of_file(path: &Path) -> Option<Tables> {
-    read_tables(path)?.ok()
 }
 
 fn show(

@@ -19,7 +19,10 @@ pub fn symptom(finding: &Finding) -> String {
         FindingId::ExitCounts => "KVM's events are counted without their time".to_owned(),
         FindingId::ThreadsWait => "threads of the host wait long for a pCPU".to_owned(),
         FindingId::Throttled => "the cgroup is throttled".to_owned(),
-        FindingId::CpuPressure => "runnable tasks wait for a CPU".to_owned(),
+        FindingId::CpuPressure => match of {
+            Some(of) => format!("runnable tasks wait for a CPU ({of})"),
+            None => "runnable tasks wait for a CPU".to_owned(),
+        },
         FindingId::HostBusy => "the host's CPUs have hardly any idle time".to_owned(),
         _ => format!("the kernel's log complains ({})", of.unwrap_or("a stall")),
     }
@@ -121,7 +124,8 @@ pub fn template(id: EvidenceId) -> Option<&'static str> {
             "[{name}: ]{waits} waits, {late} of {bound} and more, the longest up to {longest}"
         }
         EvidenceId::TableIdle => {
-            "idle {idle} of the time[, guests ran {guest}][, {ready} ready threads][ on {cpus} CPUs]"
+            "idle {idle} of the time[, guests ran {guest}][, {ready} ready threads][, on {cpus} \
+             CPUs]"
         }
         EvidenceId::LogLine => "line {line}: {text}",
         EvidenceId::LogStack => "stack: {function}[, called for {caller}]",

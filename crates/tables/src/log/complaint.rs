@@ -69,10 +69,10 @@ pub(super) fn complaint(text: &str) -> Option<Complaint> {
 
 fn kind(text: &str) -> Option<Of> {
     let has = |part: &str| memchr::memmem::find(text.as_bytes(), part.as_bytes()).is_some();
-    if has("soft lockup - CPU") {
+    if has("soft lockup - CPU") || has("soft lockup detected on CPU") {
         return Some(Of::SoftLockup);
     }
-    if has("hard LOCKUP on cpu") {
+    if has("hard LOCKUP on cpu") || has("Hard LOCKUP") || has("-detected hard LOCKUP") {
         return Some(Of::HardLockup);
     }
     if has("kthread starved for ") || has("kthread timer wakeup didn't happen") {
@@ -91,7 +91,9 @@ fn kind(text: &str) -> Option<Of> {
     if has("workqueue lockup") {
         return Some(Of::Workqueue);
     }
-    let watchdog = has("timekeeping watchdog on CPU") || has("skipping watchdog check");
+    let watchdog = has("timekeeping watchdog on CPU")
+        || has("skipping watchdog check")
+        || has("clocksource: Watchdog ");
     let marked = has("Marking clocksource") || has("Marking TSC unstable due to clocksource");
     if watchdog || marked || has("Clocksource tsc unstable") {
         return Some(Of::Clocksource);

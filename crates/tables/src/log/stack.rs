@@ -177,123 +177,46 @@ fn is_flush(name: &str) -> bool {
     parts.iter().any(|part| name.contains(part))
 }
 
+/// Beginnings of names of functions, and what a CPU in them waits for.
+const WAITS: [(CauseId, &str); 6] = [
+    (
+        CauseId::WaitsForIpi,
+        "smp_call_function csd_lock_wait generic_exec_single on_each_cpu multi_cpu_stop \
+         stop_machine stop_one_cpu text_poke_sync membarrier_ cpu_stop_queue",
+    ),
+    (
+        CauseId::WaitsForLock,
+        "native_queued_spin_lock __pv_queued_spin_lock queued_spin_lock queued_write_lock \
+         queued_read_lock _raw_spin_lock _raw_read_lock _raw_write_lock __ticket_spin_lock \
+         ticket_spin_lock kvm_wait pv_wait osq_lock rwsem_spin_on_owner mutex_spin_on_owner \
+         rwsem_optimistic_spin mcs_spin_lock",
+    ),
+    (
+        CauseId::WaitsForIo,
+        "io_schedule wait_on_page_bit folio_wait_bit blk_ submit_bio_wait jbd2_ xfs_buf_ nfs_ \
+         bit_wait_io wait_on_buffer __wait_on_buffer wbt_wait rq_qos_wait blkdev_",
+    ),
+    (
+        CauseId::WaitsForOwner,
+        "mutex_lock __mutex_lock rwsem_down_ down_read down_write __down rt_mutex_ futex_ \
+         wait_for_completion __wait_for_common flush_work synchronize_rcu wait_rcu_gp \
+         __wait_rcu_gp",
+    ),
+    (
+        CauseId::TimerWork,
+        "delay_tsc __delay __const_udelay hrtimer_ __hrtimer run_timer_ __run_timers tick_ \
+         read_hpet acpi_pm_read ktime_get i8253_read",
+    ),
+    (
+        CauseId::CpuStoodStill,
+        "default_idle native_safe_halt pv_native_safe_halt mwait_idle intel_idle acpi_idle \
+         acpi_safe_halt cpuidle_ do_idle cpu_idle native_halt arch_cpu_idle cpu_do_idle \
+         poll_idle amd_e400_idle",
+    ),
+];
+
 fn of_function(name: &str) -> Option<CauseId> {
-    const WAITS: [(CauseId, &[&str]); 6] = [
-        (
-            CauseId::WaitsForIpi,
-            &[
-                "smp_call_function",
-                "csd_lock_wait",
-                "generic_exec_single",
-                "on_each_cpu",
-                "multi_cpu_stop",
-                "stop_machine",
-                "stop_one_cpu",
-                "text_poke_sync",
-                "membarrier_",
-                "cpu_stop_queue",
-            ],
-        ),
-        (
-            CauseId::WaitsForLock,
-            &[
-                "native_queued_spin_lock",
-                "__pv_queued_spin_lock",
-                "queued_spin_lock",
-                "queued_write_lock",
-                "queued_read_lock",
-                "_raw_spin_lock",
-                "_raw_read_lock",
-                "_raw_write_lock",
-                "__ticket_spin_lock",
-                "ticket_spin_lock",
-                "kvm_wait",
-                "pv_wait",
-                "osq_lock",
-                "rwsem_spin_on_owner",
-                "mutex_spin_on_owner",
-                "rwsem_optimistic_spin",
-                "mcs_spin_lock",
-            ],
-        ),
-        (
-            CauseId::WaitsForIo,
-            &[
-                "io_schedule",
-                "wait_on_page_bit",
-                "folio_wait_bit",
-                "blk_",
-                "submit_bio_wait",
-                "jbd2_",
-                "xfs_buf_",
-                "nfs_",
-                "bit_wait_io",
-                "wait_on_buffer",
-                "__wait_on_buffer",
-                "wbt_wait",
-                "rq_qos_wait",
-                "blkdev_",
-            ],
-        ),
-        (
-            CauseId::WaitsForOwner,
-            &[
-                "mutex_lock",
-                "__mutex_lock",
-                "rwsem_down_",
-                "down_read",
-                "down_write",
-                "__down",
-                "rt_mutex_",
-                "futex_",
-                "wait_for_completion",
-                "__wait_for_common",
-                "flush_work",
-                "synchronize_rcu",
-                "wait_rcu_gp",
-                "__wait_rcu_gp",
-            ],
-        ),
-        (
-            CauseId::TimerWork,
-            &[
-                "delay_tsc",
-                "__delay",
-                "__const_udelay",
-                "hrtimer_",
-                "__hrtimer",
-                "run_timer_",
-                "__run_timers",
-                "tick_",
-                "read_hpet",
-                "acpi_pm_read",
-                "ktime_get",
-                "i8253_read",
-            ],
-        ),
-        (
-            CauseId::CpuStoodStill,
-            &[
-                "default_idle",
-                "native_safe_halt",
-                "pv_native_safe_halt",
-                "mwait_idle",
-                "intel_idle",
-                "acpi_idle",
-                "acpi_safe_halt",
-                "cpuidle_",
-                "do_idle",
-                "cpu_idle",
-                "native_halt",
-                "arch_cpu_idle",
-                "cpu_do_idle",
-                "poll_idle",
-                "amd_e400_idle",
-            ],
-        ),
-    ];
-    let matched = WAITS
-        .iter()
-        .find(|(_, names)| names.iter().any(|known| name.starts_with(known)));
+    let begins = |names: &str| names.split(' ').any(|known| name.starts_with(known));
+    let matched = WAITS.iter().find(|(_, names)| begins(names));
     matched.map(|(cause, _)| *cause)
 }

@@ -17,9 +17,11 @@ const SEEDS: [&str; 16] = [
     " time cpu task name wait time  sch delay   run time\n\
      991962.880070 [0002]  CPU 0/KVM[4711/4700]  0.000  10.000  5.000\n",
     "Domain: 'a'\n  vcpu.0.time=3000000000\n  vcpu.0.delay=1000000000\n",
-    "     usecs               : count     distribution\n 0 -> 1 : 9 |**|\n 65536 -> 131071 : 1 |*|\n",
+    "     usecs               : count     distribution\n\
+     0 -> 1 : 9 |**|\n 65536 -> 131071 : 1 |*|\n",
     "TIME COMM TID LAT(us) PREV COMM PREV TID\n18:40:23 CPU 0/KVM 4711 90000 backup 900\n",
-    "CPU 0/KVM (4711, #threads: 9)\nse.sum_exec_runtime : 70.5\nwait_sum : 30.0\nwait_max : 900.0\n",
+    "CPU 0/KVM (4711, #threads: 9)\n\
+     se.sum_exec_runtime : 70.5\nwait_sum : 30.0\nwait_max : 900.0\n",
     "75000000000 25000000000 12345\n",
     "nr_periods 1000\nnr_throttled 600\nthrottled_usec 45000000\n",
     "some avg10=62.50 avg60=40.00 avg300=12.00 total=45000000\n",
@@ -27,7 +29,8 @@ const SEEDS: [&str; 16] = [
     " r  b swpd us sy id wa st\n 5  0 0 60 10 10  0 20\n 6  0 0 60 10  0  0 30\n",
     "%Cpu(s): 50.0 us,  5.0 sy,  0.0 ni, 20.0 id,  0.0 wa,  0.0 hi,  1.0 si, 24.0 st\n",
     "[ 1.0] watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [a:1]\n\
-     [ 1.0] RIP: 0010:smp_call_function_many_cond+0x11e/0x4f0\n[ 1.0]  flush_tlb_mm_range+0x1/0x2\n",
+     [ 1.0] RIP: 0010:smp_call_function_many_cond+0x11e/0x4f0\n\
+     [ 1.0]  flush_tlb_mm_range+0x1/0x2\n",
 ];
 
 /// Reads bytes and holds what comes of them against what is always so.
@@ -81,7 +84,10 @@ proptest! {
     fn a_changed_table_never_gives_high_confidence(
         one in 0..SEEDS.len(),
         two in 0..SEEDS.len(),
-        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0_u8..4), 0..12),
+        changes in proptest::collection::vec(
+            (any::<prop::sample::Index>(), any::<u8>(), 0_u8..4),
+            0..12,
+        ),
     ) {
         let mut bytes = SEEDS[one].repeat(2).into_bytes();
         for (at, byte, how) in changes {

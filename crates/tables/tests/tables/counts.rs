@@ -77,6 +77,21 @@ fn a_log_of_seconds_is_added_up() {
     );
 }
 
+/// The screen of QEMU's first `kvm_stat`, in Python 2.
+const SCREEN_OLD: &str = "\
+kvm statistics
+
+ kvm_exit                                   9000000   60000
+ kvm_entry                                  8999999   60000
+";
+
+#[test]
+fn the_first_screen_had_totals_and_rates() {
+    let (kind, findings) = judged(SCREEN_OLD);
+    assert_eq!(kind, Kind::KvmStat);
+    assert_eq!(first(&findings), ("kvm_exit", 9_000_000, Some(60_000)));
+}
+
 /// perf 5.4: marks between thousands, shares of the counting time, and the time that it took.
 const PERF_STAT: &str = "
  Performance counter stats for 'system wide':

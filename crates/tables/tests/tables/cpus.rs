@@ -115,12 +115,7 @@ fn the_row_since_boot_does_not_count() {
 }
 
 /// procps 4 on a host, with `-t`: a column of guests and the time behind it.
-const VMSTAT_HOST: &str = "\
-procs -----------memory---------- ---swap-- -----io---- -system-- -------cpu------- -----timestamp-----
- r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st gu                 UTC
-40  0      0 812345  12345 456789    0    0     1     2   10   20  5  5 40  0  0 50 2026-01-01 00:00:00
-96  0      0 812345  12345 456789    0    0     0     0  900 1800  3  5  2  0  0 90 2026-01-01 00:00:01
-";
+const VMSTAT_HOST: &str = include_str!("../inputs/cpus-vmstat-host.txt");
 
 #[test]
 fn a_host_with_more_ready_threads_than_idle_time_is_busy() {
@@ -166,8 +161,8 @@ Tasks: 130 total,   2 running, 128 sleeping,   0 stopped,   0 zombie
 fn single_cpus_of_top_are_averaged_and_the_worst_is_named() {
     // Two of a line, as procps 4 prints them: 10 and 30 %.
     let text = "\
-%Cpu0  : 50.0 us,  5.0 sy,  0.0 ni, 35.0 id,  0.0 wa,  0.0 hi,  0.0 si, 10.0 st  %Cpu1  : 50.0 us,  \
-5.0 sy,  0.0 ni, 15.0 id,  0.0 wa,  0.0 hi,  0.0 si, 30.0 st
+%Cpu0  : 50.0 us,  5.0 sy,  0.0 ni, 35.0 id,  0.0 wa,  0.0 hi,  0.0 si, 10.0 st  \
+%Cpu1  : 50.0 us,  5.0 sy,  0.0 ni, 15.0 id,  0.0 wa,  0.0 hi,  0.0 si, 30.0 st
 ";
     let (_, findings) = judged(text);
     let steal = only(&findings, FindingId::Steal);

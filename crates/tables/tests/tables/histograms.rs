@@ -98,6 +98,17 @@ fn values_of_systemtap_are_lower_bounds() {
 }
 
 #[test]
+fn without_a_title_it_is_a_guess_that_says_so() {
+    let rows = RUNQLAT.split_once("^C\n").unwrap().1;
+    let (_, findings) = judged(rows);
+    let of = only(&findings, FindingId::CpuPressure).of.as_deref();
+    assert!(
+        of.unwrap().starts_with("if the histogram is of waits"),
+        "{of:?}"
+    );
+}
+
+#[test]
 fn time_on_the_cpu_and_lengths_of_queues_are_no_waits() {
     let cpudist = "\
 Tracing on-CPU time... Hit Ctrl-C to end.
@@ -106,6 +117,9 @@ Tracing on-CPU time... Hit Ctrl-C to end.
      65536 -> 131071     : 40       |*******************************         |
 ";
     assert_eq!(judged(cpudist), (Kind::Histogram, Vec::new()));
+    // Times of exits, as scripts of bpftrace print them.
+    let exits = "@exit_ns[30, IO_INSTRUCTION]:\n[1K, 2K) 90 |@@@|\n[128M, 256M) 10 |@|\n";
+    assert_eq!(judged(exits), (Kind::Histogram, Vec::new()));
     let runqlen = "\
 Sampling run queue length... Hit Ctrl-C to end.
      runqlen       : count     distribution

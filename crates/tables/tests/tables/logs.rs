@@ -65,15 +65,7 @@ fn a_shootdown_differs_from_other_ipis_by_its_caller() {
 }
 
 /// Linux 3.10 in a guest, from its console: a spinlock, and addresses before the frames.
-const SPINLOCK_OLD: &str = "\
-[ 8912.120001] NMI watchdog: BUG: soft lockup - CPU#1 stuck for 23s! [java:2001]
-[ 8912.120003] Hardware name: Red Hat KVM, BIOS 0.5.1 01/01/2011
-[ 8912.120005] RIP: 0010:[<ffffffff8111d2a3>]  [<ffffffff8111d2a3>] native_queued_spin_lock_slowpath+0x1d3/0x200
-[ 8912.120007] Call Trace:
-[ 8912.120008]  [<ffffffff8178b1d5>] queued_spin_lock_slowpath+0xb/0xf
-[ 8912.120009]  [<ffffffff8179a2e0>] _raw_spin_lock+0x20/0x30
-[ 8912.120010]  [<ffffffff8121a321>] d_alloc_parallel+0x81/0x4c0
-";
+const SPINLOCK_OLD: &str = include_str!("../inputs/logs-spinlock-old.txt");
 
 #[test]
 fn a_spinlock_names_who_asked_for_it() {
@@ -90,11 +82,11 @@ fn a_spinlock_names_who_asked_for_it() {
 #[test]
 fn a_cpu_that_did_nothing_stood_still_itself() {
     let idle = "\
-2024-05-01T00:00:01 vm kernel: [99.000001] watchdog: BUG: soft lockup - CPU#0 stuck for 61s! [swapper/0:0]
-2024-05-01T00:00:01 vm kernel: [99.000002] RIP: 0010:native_safe_halt+0xe/0x20
-2024-05-01T00:00:01 vm kernel: [99.000003] Call Trace:
-2024-05-01T00:00:01 vm kernel: [99.000004]  default_idle+0xa/0x20
-2024-05-01T00:00:01 vm kernel: [99.000005]  do_idle+0x1f5/0x290
+May  1 00:00:01 vm kernel: [9.000001] watchdog: BUG: soft lockup - CPU#0 stuck for 61s! [swapper/0:0]
+2024-05-01T00:00:01 vm kernel: [9.000002] RIP: 0010:native_safe_halt+0xe/0x20
+2024-05-01T00:00:01 vm kernel: [9.000003] Call Trace:
+2024-05-01T00:00:01 vm kernel: [9.000004]  default_idle+0xa/0x20
+2024-05-01T00:00:01 vm kernel: [9.000005]  do_idle+0x1f5/0x290
 ";
     assert_eq!(complaint(idle).cause, CauseId::CpuStoodStill);
     let program = "\
@@ -157,7 +149,7 @@ fn rcu_stalls_are_read_in_three_layouts() {
 ";
     assert_eq!(complaint(new).cause, CauseId::CpuStoodStill);
     let expedited = "\
-[ 300.0] rcu: INFO: rcu_sched detected expedited stalls on CPUs/tasks: { 2-... } 21 jiffies s: 57 root: 0x4/.
+[ 300.0] rcu: INFO: rcu_sched detected expedited stalls on CPUs/tasks: { 2-... } 21 jiffies
 ";
     assert_eq!(complaint(expedited).cause, CauseId::NoStack);
 }
@@ -166,7 +158,7 @@ fn rcu_stalls_are_read_in_three_layouts() {
 fn a_starved_rcu_thread_is_a_complaint_of_its_own() {
     let text = "\
 [ 200.0] rcu: INFO: rcu_sched self-detected stall on CPU
-[ 200.0] rcu: rcu_sched kthread starved for 20964 jiffies! g938281 f0x0 RCU_GP_WAIT_FQS(5) ->state=0x0 ->cpu=6
+[ 200.0] rcu: rcu_sched kthread starved for 20964 jiffies! g938281 f0x0 ->state=0x0 ->cpu=6
 ";
     let (_, findings) = judged(text);
     let kinds: Vec<&str> = findings
@@ -207,12 +199,7 @@ fn hung_tasks_differ_by_what_they_sleep_for() {
 
 #[test]
 fn clocksource_complaints_are_read_in_three_layouts() {
-    for text in [
-        "[ 9.0] clocksource: timekeeping watchdog on CPU3: Marking clocksource 'tsc' as unstable because the skew is too large:\n",
-        "[ 9.0] clocksource: Long readout interval, skipping watchdog check: cs_nsec: 6000000000 wd_nsec: 6000000001\n",
-        "[ 9.0] Clocksource tsc unstable (delta = -123456789 ns).  Enable clocksource failover\n",
-        "[ 9.0] clocksource: timekeeping watchdog on CPU0: wd-tsc-wd excessive read-back delay of 250000ns vs. limit of 125000ns\n",
-    ] {
+    for text in include_str!("../inputs/logs-clocksource.txt").lines() {
         let found = complaint(text);
         assert_eq!(
             (found.cause, found.confidence),
@@ -224,19 +211,14 @@ fn clocksource_complaints_are_read_in_three_layouts() {
 
 #[test]
 fn csd_lock_complaints_have_the_cpu_that_does_not_answer_and_the_time() {
-    let new = "\
-[ 9.0] smp: csd: Detected non-responsive CSD lock (#1) on CPU#3, waiting 5000000042 ns for CPU#55 do_flush_tlb_all+0x0/0x30(0x0).
-[ 9.0] smp: \tcsd: CSD lock (#1) unresponsive.
-";
+    let new = include_str!("../inputs/logs-csd-new.txt");
     let found = complaint(new);
     let times = evidence(&found, EvidenceId::LogTimes);
     assert_eq!(
         (number(times, "longest"), number(times, "cpus")),
         (5_000_000_042, 1)
     );
-    let old = "\
-[ 9.0] csd: Detected non-responsive CSD lock (#1) on CPU#0, waiting 5.001 secs for CPU#01 do_nothing (0x0), currently unresponsive.
-";
+    let old = include_str!("../inputs/logs-csd-old.txt");
     assert_eq!(complaint(old).lost_ns, 5_001_000_000);
 }
 

@@ -7,16 +7,7 @@ use steady_tables::Kind;
 use super::{evidence, judged, name, number, only};
 
 /// perf 5.4: `max at`. The vCPU waited 1000 x 0.5 ms = 500 ms and ran 1500 ms: 25 %.
-const LATENCY_OLD: &str = "
- -----------------------------------------------------------------------------------------------------------------
-  Task                  |   Runtime ms  | Switches | Average delay ms | Maximum delay ms | Maximum delay at       |
- -----------------------------------------------------------------------------------------------------------------
-  CPU 0/KVM:4711        |   1500.000 ms |     1000 | avg:    0.500 ms | max:   40.000 ms | max at:   9004.250000 s
-  ksoftirqd/2:17        |      0.041 ms |        2 | avg:    0.028 ms | max:    0.047 ms | max at:   9001.000000 s
- -----------------------------------------------------------------------------------------------------------------
-  TOTAL:                |   1500.041 ms |     1002 |
- ---------------------------------------------------
-";
+const LATENCY_OLD: &str = include_str!("../inputs/threads-latency-old.txt");
 
 #[test]
 fn delays_of_a_vcpu_are_steal() {
@@ -38,14 +29,7 @@ fn delays_of_a_vcpu_are_steal() {
 }
 
 /// perf 5.19: `max start` and `max end`; a worker and vhost wait, the vCPU does not.
-const LATENCY_NEW: &str = "
- -------------------------------------------------------------------------------------------------------------------------------------------
-  Task                  |   Runtime ms  | Switches | Avg delay ms    | Max delay ms    | Max delay start           | Max delay end          |
- -------------------------------------------------------------------------------------------------------------------------------------------
-  vhost-4711:4720       |    900.000 ms |    10000 | avg:   0.100 ms | max: 120.500 ms | max start:   100.000000 s | max end:   100.120500 s
-  kworker/3:1:88        |     10.000 ms |      200 | avg:   0.300 ms | max:  51.000 ms | max start:   101.000000 s | max end:   101.051000 s
-  CPU 1/KVM:4712        |   2000.000 ms |      100 | avg:   0.010 ms | max:   0.900 ms | max start:   102.000000 s | max end:   102.000900 s
-";
+const LATENCY_NEW: &str = include_str!("../inputs/threads-latency-new.txt");
 
 #[test]
 fn threads_that_serve_guests_are_named_and_a_vcpu_that_runs_is_not() {
@@ -67,10 +51,7 @@ fn threads_that_serve_guests_are_named_and_a_vcpu_that_runs_is_not() {
 }
 
 /// A patched perf with a column of sums, truncated times.
-const LATENCY_SUM: &str = "\
-  Task                  |   Runtime ms  | Switches | Avg delay ms    | Max delay ms    | Sum delay ms     |
-  CPU 2/KVM:(4)         |   3000.000 ms |     2000 | avg:   0.500 ms | max:  27.969 ms | sum:  1000.000 ms |
-";
+const LATENCY_SUM: &str = include_str!("../inputs/threads-latency-sum.txt");
 
 #[test]
 fn a_column_of_sums_does_not_disturb() {
@@ -122,13 +103,7 @@ fn a_vmms_thread_that_waits_is_named() {
 }
 
 /// perf 6.14 with `--pre-migrations`; nobody waits long.
-const TIMEHIST_QUIET: &str = "
-           time    cpu  task name                       wait time  sch delay   run time  pre-mig time
-                        [tid/pid]                          (msec)     (msec)     (msec)     (msec)
---------------- ------  ------------------------------  ---------  ---------  ---------  ---------
-   38456.720806 [0001]  schbench[28634/28574]               4.917      0.768      1.004      0.000
-   38456.720810 [0001]  CPU 3/KVM[18/10]                    3.919      0.003     10.004      0.000
-";
+const TIMEHIST_QUIET: &str = include_str!("../inputs/threads-timehist-quiet.txt");
 
 #[test]
 fn a_quiet_timehist_has_nothing_wrong() {
