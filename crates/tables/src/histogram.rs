@@ -142,7 +142,7 @@ impl Histograms {
         }
         self.found.push(one);
         self.found
-            .sort_by(|a, b| (b.longest_ns, b.late).cmp(&(a.longest_ns, a.late)));
+            .sort_by_key(|one| std::cmp::Reverse((one.longest_ns, one.late)));
         self.found.truncate(KEPT);
     }
 

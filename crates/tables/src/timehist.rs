@@ -37,7 +37,7 @@ fn row<'t>(text: &'t str, words: &[&'t str]) -> Option<Row<'t>> {
     }
     let behind = text.split_once(cpu)?.1;
     // The name ends with the number of its thread: `CPU 0/KVM[1234/1200]`, or `<idle>`.
-    let (name, numbers) = match behind.find(|letter: char| letter == ']') {
+    let (name, numbers) = match behind.find(']') {
         Some(end) => behind.split_at(end + 1),
         None => return None,
     };
