@@ -3,8 +3,9 @@
 //!
 //! A row is `NAME SAMPLES SHARE% TIME% MIN MAX AVERAGE ( +- ERROR% )`, times in microseconds with
 //! `us` (`print_result` in `tools/perf/builtin-kvm.c`). With `--event=ioport`, `mmio` or `msr` the
-//! name is an address. The screen of Linux 6.3 and later has other columns. A live screen repeats the table; the screens are added up, and one that a
-//! pager shows again counts once. What a pager or mail puts between or into rows is skipped.
+//! name is an address. The screen of Linux 6.3 and later has other columns. A live screen repeats
+//! the table; the screens are added up, and one that a pager shows again counts once. What a pager
+//! or mail puts between or into rows is skipped.
 
 use std::collections::BTreeMap;
 

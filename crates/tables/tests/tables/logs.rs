@@ -82,7 +82,7 @@ fn a_spinlock_names_who_asked_for_it() {
 #[test]
 fn a_cpu_that_did_nothing_stood_still_itself() {
     let idle = "\
-May  1 00:00:01 vm kernel: [9.000001] watchdog: BUG: soft lockup - CPU#0 stuck for 61s! [swapper/0:0]
+vm kernel: [9.000001] watchdog: BUG: soft lockup - CPU#0 stuck for 61s! [swapper/0:0]
 2024-05-01T00:00:01 vm kernel: [9.000002] RIP: 0010:native_safe_halt+0xe/0x20
 2024-05-01T00:00:01 vm kernel: [9.000003] Call Trace:
 2024-05-01T00:00:01 vm kernel: [9.000004]  default_idle+0xa/0x20
