@@ -29,7 +29,7 @@ trait ExitCode: std::error::Error + Send + Sync + 'static {
 }
 
 /// The errors that know theirs; no two match one error.
-const KNOWN: [fn(&Error) -> Option<u8>; 15] = [
+const KNOWN: [fn(&Error) -> Option<u8>; 16] = [
     code_of::<ArtifactError>,
     code_of::<LabError>,
     code_of::<SelftestError>,
@@ -40,6 +40,7 @@ const KNOWN: [fn(&Error) -> Option<u8>; 15] = [
     code_of::<steady_evidence::Error>,
     code_of::<DiagnoseError>,
     code_of::<SymbolsError>,
+    code_of::<steady_tables::ReadError>,
     code_of::<steady_tracefile::Error>,
     code_of::<steady_shoot4u_check::Error>,
     code_of::<steady_coherence::Error>,
@@ -72,6 +73,7 @@ of_input!(
     LoadError,
     DiagnoseError,
     SymbolsError,
+    steady_tables::ReadError,
     steady_tracefile::Error,
     steady_shoot4u_check::Error,
     steady_coherence::Error

@@ -47,7 +47,7 @@ pub fn title_of(id: FindingId) -> Option<&'static str> {
         | FindingId::BoostOverboost
         | FindingId::BoostLostOpportunity => Some(BY_OUTCOME),
         FindingId::IpiDescheduled => Some(TO_ENTRY),
-        FindingId::Uninterruptible | FindingId::Shootdown => None,
+        _ => None,
     }
 }
 

@@ -12,7 +12,8 @@ use crate::charts::{charts, curve, title_of};
 use crate::picture::PictureTable;
 use crate::terminal::{
     answer_lines, boost_words, calls_words, compared_lines, evidence_words, judged_lines, known,
-    losses, pcpus, percent, preempt_words, remedies_words, share_words, time, timers_words, words,
+    losses, pcpus, percent, place, preempt_words, remedies_words, share_words, table_words_note,
+    time, timers_words, words,
 };
 
 #[derive(Template)]
@@ -51,6 +52,7 @@ struct Trace<'a> {
     at: usize,
     when: Option<When>,
     judged: Vec<String>,
+    table: Option<String>,
     trace: &'a TraceDiagnosis,
     facts: Vec<(&'static str, String)>,
     losses: Vec<String>,
@@ -122,14 +124,6 @@ fn taken(finding: &Finding, traces: &mut [Trace<'_>]) -> Option<(&'static str, S
 }
 
 fn item(number: usize, finding: &Finding, all: &Diagnosis) -> Item {
-    let trace = all
-        .traces
-        .get(finding.trace)
-        .filter(|_| all.traces.len() > 1);
-    let vm = finding
-        .vm
-        .clone()
-        .unwrap_or_else(|| "whole trace".to_owned());
     let who: Vec<String> = finding.culprits.iter().map(words::culprit).collect();
     let with = finding
         .sharper_with
@@ -153,8 +147,8 @@ fn item(number: usize, finding: &Finding, all: &Diagnosis) -> Item {
             Severity::Minor => "minor",
             Severity::Note => "note",
         },
-        place: trace.map_or(vm.clone(), |trace| format!("{}, {vm}", trace.name)),
-        lost: (finding.lost_ns > 0).then(|| share_words(finding, all)),
+        place: place(finding, all),
+        lost: (finding.lost_ns.max(finding.lost_permille) > 0).then(|| share_words(finding, all)),
         confidence: format!("{:?}", finding.confidence).to_lowercase(),
         evidence: finding.evidence.iter().map(evidence_words).collect(),
         steps: finding.next.iter().map(words::step).collect(),
@@ -225,6 +219,10 @@ fn of_trace(at: usize, trace: &TraceDiagnosis) -> Trace<'_> {
         at,
         when: None,
         judged: judged_lines(trace),
+        table: trace
+            .table
+            .as_ref()
+            .map(|table| table_words_note(trace, table)),
         trace,
         facts: vec![
             ("Format", trace.format.clone()),

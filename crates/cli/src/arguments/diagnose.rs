@@ -12,10 +12,12 @@ Examples:
   steady diagnose trace.dat --symbols System.map
   steady diagnose perf.data --html page.html --perfetto trace.pftrace
   steady diagnose --before mon.dat tue.dat wed.dat thu.dat --after fri.dat sat.dat sun.dat new.dat
+  steady diagnose guest-dmesg.txt virsh-domstats.txt cpu.stat
   steady diagnose host.dat guest.dat --json | jq '.findings[0]'
   perf record -e 'kvm:*' -e 'sched:*' -a -o - sleep 10 | steady diagnose -")]
 pub struct Diagnose {
-    /// Traces of trace-cmd, perf, ftrace or Perfetto, packed or not; `-` is standard input.
+    /// Traces of trace-cmd, perf, ftrace or Perfetto, packed or not; or tables and logs of one
+    /// incident (docs/formats/traces.md has the list). `-` is standard input.
     /// Two traces of hosts are also compared: the first is before, the second after.
     #[arg(required_unless_present = "before", value_name = "TRACE")]
     pub traces: Vec<PathBuf>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `steady diagnose`: what traces say about why guests stall.
+//! `steady diagnose`: what traces, tables and logs say about why guests stall.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, IntoInnerError, Write};
@@ -8,14 +8,18 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use steady_decode::TraceEvents;
-use steady_diagnose::{Analysis, Diagnoser, Diagnosis, Effect, Slice, Symbols, VmNotes};
+use steady_diagnose::{
+    Analysis, DiagnoseError, Diagnoser, Diagnosis, Effect, Slice, Symbols, VmNotes,
+};
 use steady_diagnosis_view::{Perfetto, Picture, PictureTable, csv, page, terminal};
 use steady_events::Event;
 use steady_measures::{WholeFile, write_atomic};
+use steady_tables::{Incident, ReadError, Tables};
 use steady_tracefile::Source;
 
 use crate::arguments::diagnose::Diagnose;
 use crate::command::colour;
+use crate::command::opened::{Opened, of_file, open};
 use crate::command::record::beside;
 
 /// Reads the traces and shows what they say.
@@ -42,9 +46,17 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
     let mut failed = None;
     // Places on the command line of the traces that could be read.
     let mut read_at = Vec::new();
+    let mut incident = Incident::default();
     let paths = [&arguments.traces, &arguments.before, &arguments.after];
     for (at, path) in paths.into_iter().flatten().enumerate() {
-        let read = one(path, &mut diagnoser, &mut drawing, &mut pictures);
+        let read = match one(path, &mut diagnoser, &mut drawing, &mut pictures) {
+            Ok(Some(_)) if !arguments.before.is_empty() => Err(not_a_trace(path)),
+            Ok(Some(tables)) => {
+                incident.add(tables);
+                continue;
+            }
+            read => read.map(|_| ()),
+        };
         // One bad trace among several does not hide what the others say.
         if let Err(error) = read {
             if let Some(earlier) = failed.replace(error) {
@@ -68,18 +80,35 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
         }
         return Err(none.into());
     }
+    for (table, findings) in incident.judge() {
+        diagnoser.table(table, findings);
+    }
     let mut diagnosis = diagnoser.finish();
     diagnosis.comparison = compared(arguments, &diagnosis, &read_at);
-    let pictures = pictures.unwrap_or_default();
-    let mostly_unread = unread(&diagnosis);
+    ended(arguments, &diagnosis, &pictures.unwrap_or_default(), failed)
+}
+
+fn not_a_trace(path: &Path) -> anyhow::Error {
+    let name = path.display().to_string();
+    ReadError::NotATrace { name }.into()
+}
+
+/// Shows what there is, and ends with the last fault if there was one.
+fn ended(
+    arguments: &Diagnose,
+    diagnosis: &Diagnosis,
+    pictures: &[PictureTable],
+    failed: Option<anyhow::Error>,
+) -> anyhow::Result<ExitCode> {
+    let mostly_unread = unread(diagnosis);
     match failed {
         Some(error) if diagnosis.traces.is_empty() => Err(error),
         Some(error) => {
-            show(arguments, &diagnosis, &pictures)?;
+            show(arguments, diagnosis, pictures)?;
             Err(error)
         }
         None => {
-            show(arguments, &diagnosis, &pictures)?;
+            show(arguments, diagnosis, pictures)?;
             Ok(if mostly_unread {
                 ExitCode::from(MOSTLY_UNREAD)
             } else {
@@ -95,7 +124,11 @@ fn compared(
     diagnosis: &Diagnosis,
     read_at: &[usize],
 ) -> Option<steady_diagnose::Comparison> {
-    let hosts = diagnosis.traces.iter().all(|trace| !trace.vms.is_empty());
+    let mut traces = diagnosis
+        .traces
+        .iter()
+        .filter(|trace| trace.table.is_none());
+    let hosts = traces.all(|trace| !trace.vms.is_empty());
     let first_after = match arguments.before.len() {
         0 if arguments.traces.len() == 2 && hosts => 1,
         0 => return None,
@@ -137,13 +170,17 @@ fn unread(diagnosis: &Diagnosis) -> bool {
     found
 }
 
+/// Reads a trace into the diagnoser, or gives the tables of a file that has them.
 fn one(
     path: &Path,
     diagnoser: &mut Diagnoser<'_>,
     drawing: &mut Option<Drawing<'_>>,
     pictures: &mut Option<Vec<PictureTable>>,
-) -> anyhow::Result<()> {
-    let (name, mut source) = open(path)?;
+) -> anyhow::Result<Option<Tables>> {
+    let (name, mut source) = match open(path)? {
+        Opened::Trace(name, source) => (name, source),
+        Opened::Tables(tables) => return Ok(Some(tables)),
+    };
     diagnoser.notes = notes(path);
     if is_this_host(source.as_ref()) {
         diagnoser.knobs = knobs();
@@ -158,12 +195,18 @@ fn one(
             None => Ok(()),
         }
     };
-    diagnoser.trace(&name, &mut TraceEvents::new(source.as_mut()), &mut watch)?;
+    let read = diagnoser.trace(&name, &mut TraceEvents::new(source.as_mut()), &mut watch);
+    if let Err(error) = read {
+        // A line or two of a table may look like events that say nothing.
+        let nothing = matches!(error, DiagnoseError::NothingToSay { .. });
+        let tables = nothing.then(|| of_file(path)).flatten();
+        return tables.map(Some).ok_or_else(|| error.into());
+    }
     // One for each trace that the diagnosis has.
     if let (Some(pictures), Some(picture)) = (pictures, picture) {
         pictures.push(picture.finish());
     }
-    Ok(())
+    Ok(None)
 }
 
 /// A drawing that gets its name when it is whole.
@@ -212,15 +255,6 @@ fn notes(trace: &Path) -> Option<VmNotes> {
             None
         }
     }
-}
-
-fn open(path: &Path) -> anyhow::Result<(String, Box<dyn Source>)> {
-    if path == Path::new("-") {
-        let name = "standard input".to_owned();
-        let source = steady_tracefile::open_stream(Box::new(std::io::stdin()), &name)?;
-        return Ok((name, source));
-    }
-    Ok((path.display().to_string(), steady_tracefile::open(path)?))
 }
 
 fn show(

@@ -9,6 +9,7 @@ pub mod evidence;
 pub mod generate;
 pub mod host;
 pub mod join;
+mod opened;
 pub mod record;
 pub mod report;
 pub mod reproduce;

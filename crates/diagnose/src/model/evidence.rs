@@ -69,6 +69,30 @@ pub enum EvidenceId {
     ShootdownTime,
     /// `share` of events that were lost: every number is too low.
     EventsLost,
+    /// A thread in a table: `name`, `waits` in number, `mean`, `max`, and `at`, by its clock.
+    TableThread,
+    /// By a table: `who` was ready but did not run for `waited`, `ran`, `share` of the two.
+    TableWait,
+    /// Steal in a guest's table: of `who` `mean` and `max` in `samples`.
+    TableSteal,
+    /// A cgroup's limit: `throttled` of `periods`, `share`, `time` and the group's `name`.
+    TableThrottle,
+    /// PSI: `avg10`, `avg60`, `avg300` of `who`, and the `time` in all.
+    TablePressure,
+    /// Exits in a table: `reason`, `exits`, `share` of them and `time_share`, `mean`, `max`.
+    TableExits,
+    /// Events in a table: `name`, `count`, `rate` in a second.
+    TableEvents,
+    /// A histogram of waits: `waits`, of these `late` ones of `bound` and more, `longest` bucket.
+    TableHistogram,
+    /// A host's CPUs: `idle`, of all `guest`, and `ready` threads on `cpus`.
+    TableIdle,
+    /// A line of a log: its `line` number and its `text`.
+    LogLine,
+    /// The stack below a line of a log: `function`, and its `caller` that explains it.
+    LogStack,
+    /// How often a log complains: `times`, on `cpus` CPUs, `longest`.
+    LogTimes,
 }
 
 /// A number with its unit, or a name.

@@ -72,6 +72,18 @@ pub enum FindingId {
     ExitUnknown,
     /// Shootdowns of the traced kernel itself wait.
     Shootdown,
+    /// A table counts exits, or other events of KVM, without their time.
+    ExitCounts,
+    /// Threads that serve guests, or the host, wait for a pCPU.
+    ThreadsWait,
+    /// A cgroup reached the limit of its CPU time.
+    Throttled,
+    /// Tasks of the host wait for CPUs (PSI, run-queue latency).
+    CpuPressure,
+    /// The host's CPUs have no idle time left.
+    HostBusy,
+    /// A kernel's log complains: of a lockup, a stall, a hung task, a clock, a lock.
+    KernelComplaint,
 }
 
 impl FindingId {
@@ -160,6 +172,36 @@ pub enum CauseId {
     AbsentTargets,
     /// All shootdowns take long.
     SlowTargets,
+    /// The table does not show what ran instead.
+    NotShown,
+    /// Counts without times do not show what costs most.
+    CountsOnly,
+    /// The cgroup had used up its limit and stood still until its next period.
+    Quota,
+    /// More threads want to run than the host has CPUs.
+    HostFull,
+    /// The stack waits for other CPUs to flush their TLBs.
+    WaitsForShootdown,
+    /// The stack waits for other CPUs to answer an IPI.
+    WaitsForIpi,
+    /// The stack waits for a spinning lock.
+    WaitsForLock,
+    /// The stack waits for a mutex, a semaphore or another lock that sleeps.
+    WaitsForOwner,
+    /// The stack waits for I/O.
+    WaitsForIo,
+    /// The stack handles timers, or waits for a time to pass.
+    TimerWork,
+    /// The CPU was idle or ran a program, and its kernel did nothing: it stood still itself.
+    CpuStoodStill,
+    /// The host's KVM itself worked for the guest all the time.
+    KvmWork,
+    /// The kernel ran a function that no list here explains.
+    KernelWork,
+    /// A reading of the clocks was interrupted, or a clock is wrong.
+    ClockDisturbed,
+    /// The log has no stack.
+    NoStack,
 }
 
 /// Something that must be so if the cause is right.
@@ -206,6 +248,12 @@ pub enum CheckId {
     ManualHasCode,
     /// A trace of the host shows the targets off their pCPUs.
     HostShowsTargets,
+    /// Another file of the incident shows the same: its `name`.
+    AnotherFileAgrees,
+    /// Another file of the incident shows a limit that was reached: its `name`.
+    AnotherFileHasLimit,
+    /// Another file of the incident shows that vCPUs waited for pCPUs: its `name`.
+    AnotherFileHasWaits,
 }
 
 /// What became of a check.
@@ -363,6 +411,12 @@ pub enum StepId {
     LookUpCode,
     /// Record the host too.
     RecordHost,
+    /// Run the command of this name on the host while it happens, to see who ran instead.
+    RecordWhile,
+    /// Run the command of this name: it has what the table lacks.
+    AskTool,
+    /// Give the guest a clock that does not leave it, if the port is a timer's.
+    GuestClock,
 }
 
 /// Something to do.

@@ -142,6 +142,23 @@ pub struct TraceDiagnosis {
     pub remedies: Vec<RemedyTable>,
     /// Events that are only counted.
     pub counted: Vec<Count>,
+    /// What it is, if it is not a trace but a table or a log; its numbers stand in findings.
+    pub table: Option<TableNote>,
+}
+
+/// What a table or a log is, if it stands in a trace's place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableNote {
+    /// The tool that prints it, in a word with hyphens.
+    pub tool: String,
+    /// Whose it is: `host`, `guest`, or `unknown`.
+    pub side: String,
+    /// Rows that were read.
+    pub rows: u64,
+    /// What such a table cannot show, a clause each.
+    pub cannot_show: Vec<String>,
+    /// The one command that would decide it.
+    pub decide: String,
 }
 
 /// What one remedy did, by its own events.

@@ -10,11 +10,13 @@ use steady_report::humane;
 
 mod compared;
 mod evidence;
+mod table_words;
 mod tables;
 pub mod words;
 
 pub use compared::compared_lines;
 pub use evidence::evidence_words;
+pub use table_words::note as table_words_note;
 use tables::tables;
 pub use tables::{boost_words, calls_words, preempt_words, timers_words};
 
@@ -75,7 +77,9 @@ pub fn text(diagnosis: &Diagnosis, options: Options) -> String {
         wrapped(&mut out, "", &format!("also: {all}{more} (--verbose)"));
     }
     for trace in &diagnosis.traces {
-        if options.verbose {
+        if let Some(table) = &trace.table {
+            wrapped(&mut out, "", &table_words::note(trace, table));
+        } else if options.verbose {
             head(&mut out, trace);
             tables(&mut out, trace);
         } else {
@@ -89,7 +93,11 @@ pub fn text(diagnosis: &Diagnosis, options: Options) -> String {
 #[must_use]
 pub fn answer_lines(diagnosis: &Diagnosis) -> Vec<String> {
     let first = diagnosis.findings.first();
-    let Some(finding) = first.filter(|finding| finding.severity >= Severity::Major) else {
+    let table = first.is_some_and(|finding| table_words::of_table(finding, diagnosis));
+    let Some(finding) = first.filter(|finding| table || finding.severity >= Severity::Major) else {
+        if diagnosis.traces.iter().all(|trace| trace.table.is_some()) {
+            return vec!["Nothing wrong, as far as such tables and logs can show it.".to_owned()];
+        }
         let mut lines = vec![
             "Nothing above the bounds (1 % of a VM's time, 5 % for an exit reason).".to_owned(),
         ];
@@ -99,10 +107,12 @@ pub fn answer_lines(diagnosis: &Diagnosis) -> Vec<String> {
     };
     let place = place(finding, diagnosis);
     let (what, why) = (words::symptom(finding), words::cause(finding));
-    let mut lines = vec![
-        format!("{place}: {what}: {why}."),
-        format!("Lost: {}.", share_words(finding, diagnosis)),
-    ];
+    let mut lines = vec![format!("{place}: {what}: {why}.")];
+    lines.extend(if table {
+        table_words::seen(finding).map(|seen| format!("Seen: {seen}."))
+    } else {
+        Some(format!("Lost: {}.", share_words(finding, diagnosis)))
+    });
     lines.extend(
         finding
             .next
@@ -115,6 +125,9 @@ pub fn answer_lines(diagnosis: &Diagnosis) -> Vec<String> {
 /// How much of whose time a finding is.
 #[must_use]
 pub fn share_words(finding: &Finding, diagnosis: &Diagnosis) -> String {
+    if table_words::of_table(finding, diagnosis) {
+        return table_words::share(finding).unwrap_or_default();
+    }
     let trace = diagnosis.traces.get(finding.trace);
     let span = trace.map_or(0, |trace| trace.span_ns);
     let named = |name: &String| {
@@ -151,15 +164,17 @@ pub fn counted(count: usize, noun: &str) -> String {
 }
 
 /// The trace, where there are several, and the VM.
-fn place(finding: &Finding, all: &Diagnosis) -> String {
-    let vm = finding
-        .vm
-        .clone()
-        .unwrap_or_else(|| "whole trace".to_owned());
-    let trace = all
-        .traces
-        .get(finding.trace)
-        .filter(|_| all.traces.len() > 1);
+#[must_use]
+pub fn place(finding: &Finding, all: &Diagnosis) -> String {
+    let trace = all.traces.get(finding.trace);
+    let Some(vm) = finding.vm.clone() else {
+        return match trace {
+            Some(trace) if trace.table.is_some() => trace.name.clone(),
+            Some(trace) if all.traces.len() > 1 => format!("{}, whole trace", trace.name),
+            _ => "whole trace".to_owned(),
+        };
+    };
+    let trace = trace.filter(|_| all.traces.len() > 1);
     trace.map_or(vm.clone(), |trace| format!("{}, {vm}", trace.name))
 }
 
@@ -367,13 +382,16 @@ fn one(out: &mut String, at: usize, finding: &Finding, all: &Diagnosis, options:
     };
     let (place, what) = (place(finding, all), words::symptom(finding));
     let _ = writeln!(out, "{at}. {word}, {place}: {what}");
-    if finding.lost_ns > 0 {
+    if finding.lost_ns.max(finding.lost_permille) > 0 {
         wrapped(out, "   lost: ", &share_words(finding, all));
     }
-    if options.verbose {
-        for evidence in &finding.evidence {
-            wrapped(out, "   - ", &evidence_words(evidence));
-        }
+    let shown = match (options.verbose, table_words::of_table(finding, all)) {
+        (true, _) => finding.evidence.len(),
+        (false, true) => table_words::EVIDENCE_SHOWN,
+        (false, false) => 0,
+    };
+    for evidence in finding.evidence.iter().take(shown) {
+        wrapped(out, "   - ", &evidence_words(evidence));
     }
     if !finding.culprits.is_empty() {
         let who: Vec<String> = finding.culprits.iter().map(words::culprit).collect();

@@ -7,7 +7,7 @@ use steady_diagnose::{
 };
 use steady_report::humane;
 
-use super::{percent, time};
+use super::{percent, table_words, time};
 
 /// What can be seen.
 #[must_use]
@@ -32,6 +32,7 @@ pub fn symptom(finding: &Finding) -> String {
         FindingId::TimerExits => "the guest leaves to arm timers and to be told that they expired",
         FindingId::ExitUnknown => "exits whose reason is in no table",
         FindingId::Shootdown => "TLB shootdowns wait",
+        _ => return table_words::symptom(finding),
     }
     .to_owned()
 }
@@ -53,7 +54,9 @@ pub fn cause(finding: &Finding) -> String {
         CauseId::OtherVm => return format!("{who} ran on their pCPUs instead"),
         CauseId::Vhost => return format!("the vhost thread {who} ran on their pCPUs instead"),
         CauseId::HostTask => return format!("{who}, a thread of the host, ran instead"),
-        other => of_wait(other).or_else(|| of_exit(other)),
+        other => of_wait(other)
+            .or_else(|| of_exit(other))
+            .or_else(|| table_words::cause(other)),
     }
     .unwrap_or_else(|| of_spin(finding.cause))
     .to_owned()
@@ -156,6 +159,7 @@ pub fn check(check: &Check) -> String {
         .map(|value| match &value.quantity {
             Quantity::Permille(permille) => percent(*permille),
             Quantity::Count(count) => format!("{} {}", value.name, humane::grouped(*count)),
+            Quantity::Name(name) => name.clone(),
             other => format!("{other:?}"),
         })
         .collect();
@@ -188,6 +192,7 @@ fn of_check(id: CheckId) -> &'static str {
         CheckId::ArmsFollowTicks => "no more timers than ticks and idle periods need",
         CheckId::ManualHasCode => "the processor's manual has the code",
         CheckId::HostShowsTargets => "a trace of the host has the targets off their pCPUs",
+        other => table_words::check(other).unwrap_or("another file shows the same"),
     }
 }
 
@@ -298,6 +303,7 @@ fn of_step(id: StepId) -> &'static str {
         StepId::HaltPoll => "let idle vCPUs poll for a while, if idle periods are short",
         StepId::LookUpCode => "look the code up in the processor's manual, and report it",
         StepId::RecordHost => "record the host too, and see whether its vCPUs were off their pCPUs",
+        other => table_words::step(other).unwrap_or("run `{}`"),
     }
 }
 

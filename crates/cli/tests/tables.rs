@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Does `steady diagnose` take tables and logs in place of traces, alone and together, and is what
+//! is not known answered with one line?
+
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// One table of each kind, with its name in JSON; `None` if nothing is wrong in it.
+const TABLES: [(&str, Option<&str>, &str); 16] = [
+    (
+        "perf-kvm-stat",
+        Some("slow-exits"),
+        "   VM-EXIT  Samples  Samples%  Time%  Min Time  Max Time  Avg time\n\
+         IO_INSTRUCTION 55654 78.67% 42.39% 3.54us 74.94us 13.63us ( +- 0.24% )\n\
+         HLT 2933 4.15% 56.06% 1.71us 15227.79us 341.97us ( +- 8.91% )\n",
+    ),
+    (
+        "kvm_stat",
+        Some("exit-counts"),
+        "kvm statistics - summary\n\n Event   Total %Total CurAvg/s\n kvm_exit  1133  20.5  80\n",
+    ),
+    (
+        "perf-stat",
+        Some("exit-counts"),
+        "   1,880      kvm:kvm_entry     (99.9%)\n",
+    ),
+    (
+        "perf-sched-latency",
+        Some("steal"),
+        "  Task  |  Runtime ms | Switches | Avg delay ms | Max delay ms | Max delay start |\n\
+         CPU 3/KVM:7 | 1000.0 ms | 1000 | avg: 1.000 ms | max: 92.126 ms | max start: 5.25 s |\n",
+    ),
+    (
+        "perf-sched-timehist",
+        Some("steal"),
+        "           time    cpu  task name                       wait time  sch delay   run time\n\
+         --------------- ------  ------------------------------  ---------  ---------  ---------\n\
+         \x20 991962.880070 [0002]  CPU 0/KVM[4711/4700]        0.000     60.000      5.000\n",
+    ),
+    (
+        "virsh-domstats",
+        Some("steal"),
+        "Domain: 'db'\n  vcpu.0.time=3000000000\n  vcpu.0.delay=1000000000\n",
+    ),
+    (
+        "histogram",
+        Some("cpu-pressure"),
+        "Tracing run queue latency... Hit Ctrl-C to end.\n     usecs               : count     \
+         distribution\n         0 -> 1          : 9        |***|\n     65536 -> 131071 : 1 |*  |\n",
+    ),
+    (
+        "runqslower",
+        Some("steal"),
+        "TIME     COMM             TID           LAT(us)\n\
+         13:12:18 CPU 1/KVM        4712            45000\n",
+    ),
+    (
+        "proc-sched",
+        Some("steal"),
+        "CPU 0/KVM (4711, #threads: 9)\n-----------\n\
+         se.sum_exec_runtime                          :         70000.000000\n\
+         wait_sum                                     :         30000.000000\n",
+    ),
+    (
+        "proc-schedstat",
+        Some("threads-wait"),
+        "75000000000 25000000000 12345\n",
+    ),
+    (
+        "cpu.stat",
+        Some("throttled"),
+        "usage_usec 9\nnr_periods 1000\nnr_throttled 600\nthrottled_usec 45000000\n",
+    ),
+    (
+        "pressure",
+        Some("cpu-pressure"),
+        "some avg10=62.50 avg60=40.00 avg300=12.00 total=45000000\n",
+    ),
+    (
+        "mpstat",
+        None,
+        "02:10:01 AM     CPU     %user     %nice   %system   %iowait    %steal     %idle\n\
+         02:20:01 AM     all      9.00      0.00      2.00      1.00      0.00     88.00\n",
+    ),
+    (
+        "vmstat",
+        Some("steal"),
+        " r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st\n\
+         \x20 1  0      0 812345  12345 456789    0    0     1     2   10   20  5  1 80  0 14\n",
+    ),
+    (
+        "top",
+        Some("steal"),
+        "%Cpu(s): 50.0 us,  5.0 sy,  0.0 ni, 20.0 id,  0.0 wa,  0.0 hi,  1.0 si, 24.0 st\n",
+    ),
+    (
+        "kernel-log",
+        Some("kernel-complaint"),
+        "[ 70.1] watchdog: BUG: soft lockup - CPU#2 stuck for 26s! [postgres:77]\n\
+         [ 70.1] Hardware name: QEMU Standard PC (Q35 + ICH9, 2009)\n\
+         [ 70.1] RIP: 0010:smp_call_function_many_cond+0x11e/0x4f0\n\
+         [ 70.1]  flush_tlb_mm_range+0x13c/0x150\n",
+    ),
+];
+
+fn steady(place: &Path, words: &[&str], input: Option<&str>) -> Output {
+    let stdin = match input {
+        Some(name) => Stdio::from(std::fs::File::open(place.join(name)).unwrap()),
+        None => Stdio::null(),
+    };
+    Command::new(env!("CARGO_BIN_EXE_steady"))
+        .current_dir(place)
+        .env("NO_COLOR", "1")
+        .arg("diagnose")
+        .args(words)
+        .stdin(stdin)
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    let words = String::from_utf8(bytes.to_vec()).unwrap();
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn files() -> tempfile::TempDir {
+    let place = tempfile::tempdir().unwrap();
+    for (name, _, table) in TABLES {
+        std::fs::write(place.path().join(name), table).unwrap();
+    }
+    place
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn each_kind_is_diagnosed_from_a_file_and_from_a_pipe() {
+    let place = files();
+    for (name, finding, _) in TABLES {
+        let from_file = json(&steady(place.path(), &[name, "--json"], None));
+        assert_eq!(from_file["traces"][0]["table"]["tool"], name);
+        let id = finding.map_or(Value::Null, Value::from);
+        assert_eq!(from_file["findings"][0]["id"], id, "{name}");
+        let mut from_pipe = json(&steady(place.path(), &["-", "--json"], Some(name)));
+        from_pipe["traces"][0]["name"] = name.into();
+        assert_eq!(from_pipe, from_file, "{name}");
+    }
+}
+
+#[test]
+fn the_text_says_what_it_is_what_it_shows_and_what_would_decide() {
+    let place = files();
+    for (name, finding, _) in TABLES {
+        let output = steady(place.path(), &[name], None);
+        let said = text(&output.stdout);
+        assert!(output.status.success(), "{name}");
+        assert!(said.contains("it cannot show "), "{said}");
+        assert!(
+            said.contains("`sudo steady record` would decide it"),
+            "{said}"
+        );
+        let expected = if finding.is_some() {
+            "Seen: "
+        } else {
+            "Nothing wrong"
+        };
+        assert!(said.contains(expected), "{said}");
+        assert!(!said.contains("high confidence"), "{said}");
+    }
+}
+
+#[test]
+fn files_of_one_incident_are_put_together_in_text_json_and_page() {
+    let place = files();
+    let together = [
+        "virsh-domstats",
+        "cpu.stat",
+        "kernel-log",
+        "--html",
+        "page.html",
+    ];
+    let said = text(&steady(place.path(), &together, None).stdout);
+    assert!(said.contains("held: another file of the incident shows a limit reached (cpu.stat)"));
+    assert!(said.contains("held: another file shows vCPUs that wait for pCPUs (virsh-domstats)"));
+    let page = std::fs::read_to_string(place.path().join("page.html")).unwrap();
+    for words in [
+        "the cgroup is throttled",
+        "flush_tlb_mm_range",
+        "would decide it",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
+    let words = [&together[..3], &["--json"]].concat();
+    let diagnosis = json(&steady(place.path(), &words, None));
+    let findings = diagnosis["findings"].as_array().unwrap();
+    let steal = findings
+        .iter()
+        .find(|finding| finding["id"] == "steal")
+        .unwrap();
+    assert_eq!(
+        (&steal["cause"], &steal["confidence"]),
+        (&"quota".into(), &"medium".into())
+    );
+    assert_eq!(diagnosis["traces"].as_array().unwrap().len(), 3);
+    assert_eq!(diagnosis["comparison"], Value::Null);
+}
+
+#[test]
+fn what_is_not_known_is_one_line_that_names_what_to_do() {
+    let place = files();
+    std::fs::write(place.path().join("notes.txt"), "it was slow\nall day\n").unwrap();
+    for (words, input) in [(&["notes.txt"][..], None), (&["-"], Some("notes.txt"))] {
+        let output = steady(place.path(), words, input);
+        let talk = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{talk}");
+        assert!(talk.contains("not a trace, a table or a log"), "{talk}");
+        assert!(talk.contains("`sudo steady record` on the host"), "{talk}");
+        assert_eq!(output.stdout, b"");
+    }
+    // Beside a table that is known, its answer stands all the same.
+    let output = steady(place.path(), &["notes.txt", "top"], None);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stdout).contains("24.0 %"));
+}
+
+#[test]
+fn tables_are_not_compared() {
+    let place = files();
+    let output = steady(
+        place.path(),
+        &["--before", "top", "--after", "vmstat"],
+        None,
+    );
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("only traces can be compared"));
+}

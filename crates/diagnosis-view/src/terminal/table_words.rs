@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What tables and logs show, in words. They stand apart from those of traces: a table has no time
+//! line, and what it cannot show is said with it.
+
+use steady_diagnose::{
+    CauseId, CheckId, Diagnosis, EvidenceId, Finding, FindingId, StepId, TableNote, TraceDiagnosis,
+};
+
+use super::{evidence_words, percent, time};
+
+/// Pieces of evidence that the short text has.
+pub const EVIDENCE_SHOWN: usize = 3;
+
+/// What can be seen in a table.
+#[must_use]
+pub fn symptom(finding: &Finding) -> String {
+    let of = finding.of.as_deref();
+    match finding.id {
+        FindingId::ExitCounts => "KVM's events are counted without their time".to_owned(),
+        FindingId::ThreadsWait => "threads of the host wait long for a pCPU".to_owned(),
+        FindingId::Throttled => "the cgroup is throttled".to_owned(),
+        FindingId::CpuPressure => match of {
+            Some(of) => format!("runnable tasks wait for a CPU ({of})"),
+            None => "runnable tasks wait for a CPU".to_owned(),
+        },
+        FindingId::HostBusy => "the host's CPUs have hardly any idle time".to_owned(),
+        _ => format!("the kernel's log complains ({})", of.unwrap_or("a stall")),
+    }
+}
+
+/// Why, where a table or a log gives a reason.
+#[must_use]
+pub fn cause(cause: CauseId) -> Option<&'static str> {
+    Some(match cause {
+        CauseId::NotShown => "such a table does not show what ran instead",
+        CauseId::CountsOnly => "counts do not show how long each took, and so not what costs most",
+        CauseId::Quota => {
+            "the cgroup used up its limit (cpu.max), and its vCPUs stood still until the next \
+             period"
+        }
+        CauseId::HostFull => "more threads want to run than the host has CPUs",
+        CauseId::WaitsForShootdown => {
+            "its stack waits for other CPUs to flush their TLBs; in a guest, one of them was \
+             probably off its pCPU"
+        }
+        CauseId::WaitsForIpi => {
+            "its stack waits for other CPUs to answer an IPI; in a guest, one of them was \
+             probably off its pCPU"
+        }
+        CauseId::WaitsForLock => {
+            "its stack spins for a lock; in a guest, the holder was probably off its pCPU"
+        }
+        CauseId::WaitsForOwner => {
+            "its stack sleeps until another task gives a lock back, or ends a work"
+        }
+        CauseId::WaitsForIo => "its stack waits for I/O",
+        CauseId::TimerWork => "its stack handles timers, or waits for a time to pass",
+        CauseId::CpuStoodStill => {
+            "its stack was idle or in a program: the CPU itself stood still, as a vCPU off its \
+             pCPU does"
+        }
+        CauseId::KvmWork => "the host's KVM worked for the guest without a pause",
+        CauseId::KernelWork => "the kernel ran one function for long, or its CPU stood still",
+        CauseId::ClockDisturbed => {
+            "a reading of two clocks was interrupted, as in a vCPU off its pCPU, or a clock is \
+             wrong"
+        }
+        CauseId::NoStack => "the log has no stack that would show what was waited for",
+        _ => return None,
+    })
+}
+
+/// What was checked against the incident's other files.
+#[must_use]
+pub fn check(id: CheckId) -> Option<&'static str> {
+    Some(match id {
+        CheckId::AnotherFileAgrees => "another file of the incident shows the same",
+        CheckId::AnotherFileHasLimit => "another file of the incident shows a limit reached",
+        CheckId::AnotherFileHasWaits => "another file shows vCPUs that wait for pCPUs",
+        _ => return None,
+    })
+}
+
+/// What to do after a table; `{}` stands for a command.
+#[must_use]
+pub fn step(id: StepId) -> Option<&'static str> {
+    Some(match id {
+        StepId::RecordWhile => "run `{}` on the host while it happens, to see who ran instead",
+        StepId::AskTool => "run `{}`: it shows what this table lacks",
+        StepId::GuestClock => {
+            "if {} is a timer (0x608, 0xb008: ACPI; 0x40: PIT), give the guest a better clock: \
+             hv-time (Windows), kvm-clock (Linux), or hpet=on"
+        }
+        _ => return None,
+    })
+}
+
+/// The sentence of a piece of evidence, as `evidence::template` has them.
+#[must_use]
+pub fn template(id: EvidenceId) -> Option<&'static str> {
+    Some(match id {
+        EvidenceId::TableThread => {
+            "{name}[: {waits} waits][, {mean} on average][, {max} at most][, begun at {at}]"
+        }
+        EvidenceId::TableWait => {
+            "{who}: {waited} ready but not running[, {ran} running][: {share} of what it wanted]"
+        }
+        EvidenceId::TableSteal => {
+            "{who}: steal {mean} on average, {max} at most, in {samples} samples"
+        }
+        EvidenceId::TableThrottle => {
+            "[{name}: ]throttled in {throttled} of {periods} periods, {share}[; {time} in all]"
+        }
+        EvidenceId::TablePressure => {
+            "{who} tasks waited {avg10} of the last 10 s, {avg60} of 60 s, {avg300} of 300 s[; \
+             {time} in all]"
+        }
+        EvidenceId::TableExits => {
+            "{reason}: {exits} exits[, {share} of all][, {time_share} of the time][, {mean} on \
+             average][, {max} at most]"
+        }
+        EvidenceId::TableEvents => "{name}: {count}[; {rate} each second]",
+        EvidenceId::TableHistogram => {
+            "[{name}: ]{waits} waits, {late} of {bound} and more, the longest up to {longest}"
+        }
+        EvidenceId::TableIdle => {
+            "idle {idle} of the time[, guests ran {guest}][, {ready} ready threads][, on {cpus} \
+             CPUs]"
+        }
+        EvidenceId::LogLine => "line {line}: {text}",
+        EvidenceId::LogStack => "stack: {function}[, called for {caller}]",
+        EvidenceId::LogTimes => "such lines: {times}[, on CPUs: {cpus}][; {longest} at most]",
+        _ => return None,
+    })
+}
+
+/// How much a table says that a finding costs; nothing if it does not say.
+#[must_use]
+pub fn share(finding: &Finding) -> Option<String> {
+    match (finding.lost_permille, finding.lost_ns) {
+        (0, 0) => None,
+        (0, ns) => Some(format!("{} in all, by the table", time(ns))),
+        (permille, 0) => Some(format!("{}, by the table", percent(permille))),
+        (permille, ns) => Some(format!(
+            "{} by the table, {} in all",
+            percent(permille),
+            time(ns)
+        )),
+    }
+}
+
+/// What stands in the second line of the answer: the numbers of a table.
+#[must_use]
+pub fn seen(finding: &Finding) -> Option<String> {
+    finding.evidence.first().map(evidence_words)
+}
+
+/// Whether a finding is of a table or a log.
+#[must_use]
+pub fn of_table(finding: &Finding, all: &Diagnosis) -> bool {
+    let trace = all.traces.get(finding.trace);
+    trace.is_some_and(|trace| trace.table.is_some())
+}
+
+/// What a table is, what it cannot show, and what would decide it.
+#[must_use]
+pub fn note(trace: &TraceDiagnosis, table: &TableNote) -> String {
+    let TableNote {
+        rows,
+        cannot_show,
+        decide,
+        ..
+    } = table;
+    format!(
+        "{}: {}, {rows} rows; it cannot show {}; `{decide}` would decide it",
+        trace.name,
+        trace.format,
+        cannot_show.join(", ")
+    )
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `virsh domstats`: `Domain: 'NAME'`, then `key=value` lines. Of each vCPU libvirt has the time
+//! that its thread ran (`vcpu.N.time`) and was ready but did not run (`vcpu.N.delay`, from libvirt
+//! 7.2 on, `run_delay` of `/proc/PID/task/TID/schedstat`), both in nanoseconds. If a domain comes
+//! again, the difference counts.
+
+use std::collections::BTreeMap;
+
+use steady_diagnose::{CauseId, Confidence, Evidence, EvidenceId, Finding, FindingId, StepId};
+
+use crate::draft::{Draft, MAJOR, finding};
+use crate::kind::{Kind, RECORD};
+use crate::number::permille;
+use crate::table::{Fact, Line, Reader, Side, Table};
+
+/// Domains that are kept, and vCPUs of each.
+const DOMAINS: usize = 1024;
+const VCPUS: usize = 1024;
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Vcpu {
+    time_ns: Option<u64>,
+    delay_ns: Option<u64>,
+}
+
+type Vcpus = BTreeMap<u32, Vcpu>;
+
+/// Reads the statistics.
+#[derive(Debug, Default)]
+pub(crate) struct Domstats {
+    domain: Option<String>,
+    /// First and last dump of each domain.
+    domains: BTreeMap<String, (Vcpus, Option<Vcpus>)>,
+    rows: u64,
+}
+
+impl Domstats {
+    fn current(&mut self) -> Option<&mut Vcpus> {
+        let (first, last) = self.domains.get_mut(self.domain.as_ref()?)?;
+        Some(last.as_mut().unwrap_or(first))
+    }
+}
+
+impl Reader for Domstats {
+    fn line(&mut self, line: &Line<'_>) {
+        let text = line.text.trim();
+        if let Some(name) = text.strip_prefix("Domain:") {
+            let name = name.trim().trim_matches(['\'', '"']).to_owned();
+            if let Some((_, last)) = self.domains.get_mut(&name) {
+                *last = Some(Vcpus::new());
+            } else if self.domains.len() < DOMAINS {
+                self.domains.insert(name.clone(), Default::default());
+            }
+            self.domain = Some(name);
+            return;
+        }
+        if self.domain.is_none() {
+            return;
+        }
+        let Some((key, value)) = text.split_once('=') else {
+            return;
+        };
+        if !key.contains('.') {
+            return;
+        }
+        self.rows += 1;
+        let mut parts = key.split('.');
+        let (Some("vcpu"), Some(number), Some(what), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return;
+        };
+        let (Ok(number), Ok(value)) = (number.parse::<u32>(), value.parse::<u64>()) else {
+            return;
+        };
+        let Some(vcpus) = self.current() else {
+            return;
+        };
+        if vcpus.len() >= VCPUS && !vcpus.contains_key(&number) {
+            return;
+        }
+        let vcpu = vcpus.entry(number).or_default();
+        match what {
+            "time" => vcpu.time_ns = Some(value),
+            "delay" => vcpu.delay_ns = Some(value),
+            _ => {}
+        }
+    }
+
+    fn finish(self: Box<Self>) -> Option<Table> {
+        if self.domains.is_empty() || self.rows == 0 {
+            return None;
+        }
+        let mut table = Table::new(Kind::Domstats, Side::Host, self.rows);
+        for (name, (first, last)) in &self.domains {
+            let (findings, facts) = of_domain(name, first, last.as_ref());
+            table.findings.extend(findings);
+            table.facts.extend(facts);
+        }
+        if table.facts.contains(&Fact::Waits) {
+            table.facts.retain(|fact| *fact != Fact::NoWaits);
+        }
+        Some(table)
+    }
+}
+
+/// Times that vCPUs waited and ran, since they began or between two dumps.
+fn of_domain(name: &str, first: &Vcpus, last: Option<&Vcpus>) -> (Vec<Finding>, Vec<Fact>) {
+    let mut rows: Vec<(u32, u64, u64)> = Vec::new();
+    for (&number, vcpu) in last.unwrap_or(first) {
+        let before = last.and(first.get(&number)).copied().unwrap_or_default();
+        let since = |now: Option<u64>, then: Option<u64>| {
+            now.map(|now| now.checked_sub(then.unwrap_or(0)).unwrap_or(now))
+        };
+        let waited = since(vcpu.delay_ns, before.delay_ns);
+        if let Some((waited, ran)) = waited.zip(since(vcpu.time_ns, before.time_ns)) {
+            rows.push((number, waited, ran));
+        }
+    }
+    let sum = |of: fn(&(u32, u64, u64)) -> u64| rows.iter().map(of).fold(0, u64::saturating_add);
+    let (waited, ran) = (sum(|row| row.1), sum(|row| row.2));
+    let wait = |who: &str, waited: u64, ran: u64| {
+        Evidence::new(EvidenceId::TableWait)
+            .named("who", who)
+            .ns("waited", waited)
+            .ns("ran", ran)
+            .permille("share", permille(waited, waited.saturating_add(ran)))
+    };
+    let share = permille(waited, waited.saturating_add(ran));
+    if rows.is_empty() {
+        // An older libvirt has no delay; that is the table's limit, not a finding.
+        return (Vec::new(), Vec::new());
+    }
+    if share < MAJOR {
+        return (Vec::new(), vec![Fact::NoWaits]);
+    }
+    let vcpus = rows
+        .iter()
+        .map(|(number, waited, ran)| wait(&format!("vCPU {number}"), *waited, *ran));
+    let mut steal = finding(FindingId::Steal, CauseId::NotShown)
+        .vm(Some(name))
+        .lost(share, waited)
+        .with(wait(name, waited, ran))
+        .all(vcpus)
+        .sure(Confidence::Low);
+    if last.is_none() {
+        let twice = format!("virsh domstats --vcpu {name}; sleep 10; virsh domstats --vcpu {name}");
+        steal = steal.then(StepId::AskTool, &twice);
+    }
+    (
+        vec![steal.then(StepId::RecordWhile, RECORD)],
+        vec![Fact::Waits],
+    )
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Findings of tables, put together piece by piece.
+
+use steady_diagnose::{CauseId, Confidence, Evidence, Finding, FindingId, Severity, Step, StepId};
+
+/// From this share on, in thousandths, something is severe.
+const SEVERE: u64 = 100;
+/// From this share on something is major; below it nothing is a finding.
+pub(crate) const MAJOR: u64 = 10;
+/// Pieces of evidence that a finding has at most.
+const EVIDENCE: usize = 16;
+
+/// A finding with low confidence and no numbers yet.
+pub(crate) fn finding(id: FindingId, cause: CauseId) -> Finding {
+    Finding {
+        id,
+        of: None,
+        severity: Severity::Major,
+        trace: 0,
+        vm: None,
+        lost_ns: 0,
+        lost_ns_per_s: 0,
+        lost_permille: 0,
+        evidence: Vec::new(),
+        cause,
+        culprits: Vec::new(),
+        confidence: Confidence::Low,
+        checks: Vec::new(),
+        worst: None,
+        next: Vec::new(),
+        sharper_with: Vec::new(),
+    }
+}
+
+/// What makers of findings add to them.
+pub(crate) trait Draft: Sized {
+    /// The share that was lost, in thousandths, which also says how bad it is; the time in all.
+    fn lost(self, permille: u64, ns: u64) -> Self;
+    fn severity(self, severity: Severity) -> Self;
+    fn with(self, evidence: Evidence) -> Self;
+    fn all(self, evidence: impl IntoIterator<Item = Evidence>) -> Self;
+    fn of(self, of: &str) -> Self;
+    fn vm(self, vm: Option<&str>) -> Self;
+    fn sure(self, confidence: Confidence) -> Self;
+    fn then(self, id: StepId, name: &str) -> Self;
+}
+
+impl Draft for Finding {
+    fn lost(mut self, permille: u64, ns: u64) -> Self {
+        self.lost_permille = permille;
+        self.lost_ns = ns;
+        self.severity(match permille {
+            SEVERE.. => Severity::Severe,
+            MAJOR.. => Severity::Major,
+            _ => Severity::Minor,
+        })
+    }
+
+    fn severity(mut self, severity: Severity) -> Self {
+        self.severity = severity;
+        self
+    }
+
+    fn with(mut self, evidence: Evidence) -> Self {
+        if self.evidence.len() < EVIDENCE {
+            self.evidence.push(evidence);
+        }
+        self
+    }
+
+    fn all(self, evidence: impl IntoIterator<Item = Evidence>) -> Self {
+        evidence.into_iter().take(EVIDENCE).fold(self, Self::with)
+    }
+
+    fn of(mut self, of: &str) -> Self {
+        self.of = Some(of.to_owned());
+        self
+    }
+
+    fn vm(mut self, vm: Option<&str>) -> Self {
+        self.vm = vm.map(str::to_owned);
+        self
+    }
+
+    fn sure(mut self, confidence: Confidence) -> Self {
+        assert_ne!(
+            confidence,
+            Confidence::High,
+            "a table never shows that much"
+        );
+        self.confidence = confidence;
+        self
+    }
+
+    fn then(mut self, id: StepId, name: &str) -> Self {
+        self.next.push(step(id, Some(name)));
+        self
+    }
+}
+
+/// A step; `name` is a command or what it is about.
+pub(crate) fn step(id: StepId, name: Option<&str>) -> Step {
+    Step {
+        id,
+        name: name.map(str::to_owned),
+        knob: None,
+        value: None,
+        remedy: None,
+        available: true,
+        gain: None,
+    }
+}

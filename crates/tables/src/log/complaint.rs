@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Which lines of a kernel's log complain of a stall, over the versions of Linux from 3.10 to 6.12:
+//! `kernel/watchdog.c`, `kernel/rcu/tree_stall.h`, `kernel/hung_task.c`,
+//! `kernel/time/clocksource.c`, `kernel/smp.c`, `kernel/workqueue.c`, `kernel/time/hrtimer.c`.
+
+use crate::number::decimal;
+
+/// What a line complains of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Of {
+    SoftLockup,
+    HardLockup,
+    RcuStall,
+    RcuStarved,
+    CsdLock,
+    HungTask,
+    Workqueue,
+    Clocksource,
+    LateTimer,
+}
+
+impl Of {
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::SoftLockup => "soft lockup",
+            Self::HardLockup => "hard lockup",
+            Self::RcuStall => "RCU stall",
+            Self::RcuStarved => "RCU's thread got no CPU",
+            Self::CsdLock => "a CPU does not answer an IPI (csd lock)",
+            Self::HungTask => "hung task",
+            Self::Workqueue => "workqueue lockup",
+            Self::Clocksource => "clocksource",
+            Self::LateTimer => "a timer's or a counter's interrupt took long",
+        }
+    }
+
+    /// Whether it says that a CPU, or what ran on it, made no progress.
+    pub fn is_stall(self) -> bool {
+        !matches!(self, Self::HungTask | Self::Clocksource | Self::LateTimer)
+    }
+}
+
+/// One complaint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Complaint {
+    pub of: Of,
+    pub cpu: Option<u32>,
+    /// How long, if the line says it.
+    pub ns: Option<u64>,
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+/// What a line complains of.
+pub(super) fn complaint(text: &str) -> Option<Complaint> {
+    let of = kind(text)?;
+    let (cpu, ns) = match of {
+        Of::SoftLockup => (number(text, "CPU#"), seconds(text, "stuck for ")),
+        Of::HardLockup => (number(text, "LOCKUP on cpu "), None),
+        Of::RcuStall | Of::RcuStarved => (number(text, "->cpu="), None),
+        Of::CsdLock => (number(text, "for CPU#"), waited(text)),
+        Of::HungTask => (None, seconds(text, "blocked for more than ")),
+        Of::Workqueue => (number(text, "cpus="), seconds(text, "stuck for ")),
+        Of::Clocksource => (number(text, "watchdog on CPU"), None),
+        Of::LateTimer => (None, nanoseconds(text, "interrupt took ")),
+    };
+    Some(Complaint { of, cpu, ns })
+}
+
+fn kind(text: &str) -> Option<Of> {
+    let has = |part: &str| memchr::memmem::find(text.as_bytes(), part.as_bytes()).is_some();
+    if has("soft lockup - CPU") || has("soft lockup detected on CPU") {
+        return Some(Of::SoftLockup);
+    }
+    if has("hard LOCKUP on cpu") || has("Hard LOCKUP") || has("-detected hard LOCKUP") {
+        return Some(Of::HardLockup);
+    }
+    if has("kthread starved for ") || has("kthread timer wakeup didn't happen") {
+        return Some(Of::RcuStarved);
+    }
+    let stall = has("detected stall") || has("detected expedited stall");
+    if stall && (has("rcu") || has("RCU")) {
+        return Some(Of::RcuStall);
+    }
+    if has("non-responsive CSD lock") {
+        return Some(Of::CsdLock);
+    }
+    if has("blocked for more than ") && has("task ") {
+        return Some(Of::HungTask);
+    }
+    if has("workqueue lockup") {
+        return Some(Of::Workqueue);
+    }
+    let watchdog = has("timekeeping watchdog on CPU")
+        || has("skipping watchdog check")
+        || has("clocksource: Watchdog ");
+    let marked = has("Marking clocksource") || has("Marking TSC unstable due to clocksource");
+    if watchdog || marked || has("Clocksource tsc unstable") {
+        return Some(Of::Clocksource);
+    }
+    let late = has("hrtimer: interrupt took ") || has("perf: interrupt took too long");
+    (late || has("NMI handler") && has("took too long")).then_some(Of::LateTimer)
+}
+
+/// The digits behind a text.
+fn digits<'t>(text: &'t str, before: &str) -> Option<&'t str> {
+    let rest = text.split_once(before)?.1;
+    let end = rest
+        .find(|letter: char| !letter.is_ascii_digit())
+        .unwrap_or(rest.len());
+    (end > 0).then(|| &rest[..end])
+}
+
+fn number(text: &str, before: &str) -> Option<u32> {
+    digits(text, before)?.parse().ok()
+}
+
+fn seconds(text: &str, before: &str) -> Option<u64> {
+    decimal(digits(text, before)?, SECOND)
+}
+
+fn nanoseconds(text: &str, before: &str) -> Option<u64> {
+    digits(text, before)?.parse().ok()
+}
+
+/// `waiting 5000000042 ns for`, or `waiting 5.001 secs` of its first version.
+fn waited(text: &str) -> Option<u64> {
+    let rest = text.split_once("waiting ")?.1;
+    let (number, unit) = rest.split_once(' ')?;
+    decimal(number, if unit.starts_with("secs") { SECOND } else { 1 })
+}

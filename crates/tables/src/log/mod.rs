@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A kernel's log, of a guest or a host, from `dmesg`, the journal, syslog or a console: what it
+//! complains of, how often, how long, and in which wait the stacks behind the complaints are.
+//!
+//! Left out: complaints of devices and of memory, which are not about CPUs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use steady_diagnose::{
+    CauseId, Confidence, Evidence, EvidenceId, Finding, FindingId, Severity, StepId,
+};
+
+use crate::draft::{Draft, finding, step};
+use crate::kind::{Kind, RECORD};
+use crate::table::{Fact, Line, Reader, Side, Table};
+
+mod complaint;
+mod stack;
+
+use complaint::{Of, complaint};
+use stack::{Added, Stack};
+
+/// Lines behind a complaint in which its stack is looked for.
+const STACK_LINES: u64 = 160;
+/// Letters of a line that a finding shows.
+const SHOWN: usize = 140;
+/// CPUs, and kinds of stacks, that are kept of each kind of complaint.
+const CPUS: usize = 4096;
+const STACKS: usize = 256;
+/// Lines that a log without a complaint has at least.
+const LINES: u64 = 5;
+
+type Wait = (CauseId, Option<String>, Option<String>);
+
+#[derive(Debug, Default)]
+struct Complaints {
+    times: u64,
+    cpus: BTreeSet<u32>,
+    longest_ns: Option<u64>,
+    first: Option<(u64, String)>,
+    waits: BTreeMap<Wait, u64>,
+}
+
+/// Reads the log.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    by_kind: BTreeMap<Of, Complaints>,
+    /// The complaint whose stack comes, where it began, and the stack. A log that was cut may have
+    /// a stack alone.
+    open: Option<(Option<Of>, u64, String, Stack)>,
+    lines: u64,
+    of_kernel: u64,
+    guest: bool,
+    host: bool,
+}
+
+/// Whether a line looks like the kernel's: `[ 12.345678] …`, `… kernel: …`, `<4>[…`.
+fn is_kernel(text: &str) -> bool {
+    if text.contains(" kernel: ") {
+        return true;
+    }
+    let text = text
+        .trim_start()
+        .trim_start_matches(|letter: char| "<0123456789>".contains(letter));
+    let Some(inner) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) else {
+        return false;
+    };
+    let time = inner.0.trim();
+    time.contains('.')
+        && time
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.')
+}
+
+impl Log {
+    fn machine(&mut self, text: &str) {
+        if text.contains("Hypervisor detected:") || text.contains("kvm-clock") {
+            self.guest = true;
+        }
+        if let Some((_, name)) = text.split_once("Hardware name: ") {
+            let guests = [
+                "QEMU",
+                "KVM",
+                "OpenStack",
+                "Amazon EC2",
+                "Google",
+                "CloudStack",
+                "Alibaba Cloud",
+                "Bochs",
+                "oVirt",
+                "RHEV",
+                "Virtual Machine",
+                "DigitalOcean",
+                "Nutanix",
+                "Xen",
+            ];
+            let guest = guests.iter().any(|guest| name.contains(guest));
+            self.guest |= guest;
+            self.host |= !guest;
+        }
+    }
+
+    /// Ends a stack: counts it under its complaint.
+    fn close(&mut self) {
+        let Some((of, number, text, stack)) = self.open.take() else {
+            return;
+        };
+        let printed = |name: &str| stack.printers.iter().any(|printer| printer.contains(name));
+        // Without its head the printer says what it was.
+        let anonymous = || match () {
+            () if printed("watchdog_timer_fn") || printed("watchdog_hrtimer") => {
+                Some(Of::SoftLockup)
+            }
+            () if printed("rcu_check_gp_kthread") || printed("rcu_sched_clock_irq") => {
+                Some(Of::RcuStall)
+            }
+            () => None,
+        };
+        let Some(of_stack) = of.or_else(anonymous) else {
+            return;
+        };
+        let asleep = of_stack == Of::HungTask;
+        let complaints = self.by_kind.entry(of_stack).or_default();
+        if of.is_none() {
+            complaints.times += 1;
+            complaints.first.get_or_insert((number, text));
+        }
+        if stack.is_empty() {
+            return;
+        }
+        let wait = stack.cause(asleep);
+        if complaints.waits.len() < STACKS || complaints.waits.contains_key(&wait) {
+            *complaints.waits.entry(wait).or_default() += 1;
+        }
+    }
+
+    fn side(&self) -> Side {
+        match (self.guest, self.host) {
+            (true, _) => Side::Guest,
+            (false, true) => Side::Host,
+            (false, false) => Side::Unknown,
+        }
+    }
+}
+
+fn shown(text: &str) -> String {
+    text.trim().chars().take(SHOWN).collect()
+}
+
+impl Reader for Log {
+    fn is_endless(&self) -> bool {
+        true
+    }
+
+    fn line(&mut self, line: &Line<'_>) {
+        let text = line.text;
+        if text.is_empty() {
+            return;
+        }
+        self.lines += 1;
+        self.of_kernel += u64::from(is_kernel(text));
+        if let Some(found) = complaint(text) {
+            self.close();
+            let complaints = self.by_kind.entry(found.of).or_default();
+            complaints.times += 1;
+            if complaints.cpus.len() < CPUS {
+                complaints.cpus.extend(found.cpu);
+            }
+            complaints.longest_ns = complaints.longest_ns.max(found.ns);
+            complaints
+                .first
+                .get_or_insert_with(|| (line.number, shown(text)));
+            self.host |= text.contains("/KVM:") || text.contains("[qemu");
+            self.open = Some((Some(found.of), line.number, String::new(), Stack::default()));
+            return;
+        }
+        self.machine(text);
+        match &mut self.open {
+            Some((_, begun, _, stack)) => {
+                let end = line.number.saturating_sub(*begun) > STACK_LINES;
+                let before = stack.is_empty();
+                let added = stack.line(text, line.words);
+                // The backtrace of another CPU is another stack of the same complaint.
+                let another = text.contains("NMI backtrace for cpu") && !before;
+                if end || another {
+                    let of = self.open.as_ref().and_then(|(of, ..)| *of);
+                    self.close();
+                    self.open = of
+                        .filter(|_| another)
+                        .map(|of| (Some(of), line.number, String::new(), Stack::default()));
+                }
+                let _ = added;
+            }
+            None => {
+                let mut stack = Stack::default();
+                if stack.line(text, line.words) == Added::Place {
+                    self.open = Some((None, line.number, shown(text), stack));
+                }
+            }
+        }
+    }
+
+    fn finish(mut self: Box<Self>) -> Option<Table> {
+        self.close();
+        let like_a_log = self.lines >= LINES && self.of_kernel * 2 > self.lines;
+        if self.by_kind.is_empty() && !like_a_log {
+            return None;
+        }
+        let side = self.side();
+        let mut table = Table::new(Kind::KernelLog, side, self.lines);
+        for (of, complaints) in &self.by_kind {
+            table.findings.push(found(*of, complaints, side));
+        }
+        // A host's own lockup does not show what its guests waited for.
+        if side == Side::Guest && self.by_kind.contains_key(&Of::RcuStarved) {
+            table.facts.push(Fact::Waits);
+        }
+        Some(table)
+    }
+}
+
+fn found(of: Of, complaints: &Complaints, side: Side) -> Finding {
+    let most = complaints.waits.iter().max_by_key(|(_, times)| **times);
+    let (cause, function, caller) = match (of, most) {
+        (Of::Clocksource, _) => (CauseId::ClockDisturbed, None, None),
+        (_, Some((wait, _))) => wait.clone(),
+        (_, None) => (CauseId::NoStack, None, None),
+    };
+    let known = !matches!(
+        cause,
+        CauseId::NoStack | CauseId::KernelWork | CauseId::ClockDisturbed
+    );
+    let sure = if known {
+        Confidence::Medium
+    } else {
+        Confidence::Low
+    };
+    let mut made = finding(FindingId::KernelComplaint, cause)
+        .of(of.words())
+        .lost(0, complaints.longest_ns.unwrap_or(0))
+        .severity(match of {
+            Of::LateTimer => Severity::Minor,
+            Of::Clocksource | Of::HungTask => Severity::Major,
+            _ => Severity::Severe,
+        })
+        .sure(sure);
+    if let Some((number, text)) = &complaints.first {
+        made = made.with(
+            Evidence::new(EvidenceId::LogLine)
+                .number("line", *number)
+                .named("text", text),
+        );
+    }
+    if let Some(function) = &function {
+        made = made.with(
+            Evidence::new(EvidenceId::LogStack)
+                .named("function", function)
+                .maybe_named("caller", caller.as_deref()),
+        );
+    }
+    let cpus = u64::try_from(complaints.cpus.len()).unwrap_or(u64::MAX);
+    made = made.with(
+        Evidence::new(EvidenceId::LogTimes)
+            .count("times", complaints.times)
+            .maybe_count("cpus", (cpus > 0).then_some(cpus))
+            .maybe_ns("longest", complaints.longest_ns),
+    );
+    steps(made, of, cause, side)
+}
+
+/// What to do: the host's trace shows whether the awaited vCPU was off its pCPU.
+fn steps(mut made: Finding, of: Of, cause: CauseId, side: Side) -> Finding {
+    if cause == CauseId::WaitsForIo {
+        made.next.push(step(StepId::LookAtStorage, None));
+    }
+    if side == Side::Host && !of.is_stall() && of != Of::Clocksource {
+        return made;
+    }
+    made = made.then(StepId::RecordWhile, RECORD);
+    if side == Side::Host {
+        return made;
+    }
+    match cause {
+        CauseId::WaitsForShootdown | CauseId::WaitsForIpi => {
+            made.next.push(step(StepId::PvFlush, None));
+        }
+        CauseId::WaitsForLock => made.next.push(step(StepId::PvSpinlocks, None)),
+        _ => {}
+    }
+    made
+}

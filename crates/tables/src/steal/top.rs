@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The head of `top`, on the screen or by `-b`: `%Cpu(s): 1.0 us, … 0.3 st`, a line for each CPU
+//! behind `1`, two of them in a line in newer versions, and `Cpu(s): 1.0%us, …` in older ones. A
+//! list of processes with a VMM's says that it is a host's.
+
+use super::{Sample, Samples};
+use crate::kind::Kind;
+use crate::number::percent;
+use crate::table::{Line, Reader, Table};
+
+/// Reads the screens.
+#[derive(Debug, Default)]
+pub(crate) struct Top {
+    rows: u64,
+    host: bool,
+    samples: Samples,
+    /// Of single CPUs, if there is no line of all.
+    singles: Samples,
+}
+
+/// The share with this label in a line such as `5.0 us, 3.0%sy,0.0st`.
+fn share(text: &str, label: &str) -> Option<u64> {
+    text.split([',', '|']).find_map(|cell| {
+        let number = cell.trim().strip_suffix(label)?;
+        percent(number.trim().trim_end_matches('%').trim_end())
+    })
+}
+
+/// Decimal commas would part the cells: `5,0 us,  3,0 sy`.
+fn with_points(text: &str) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    let digit = |at: usize| letters.get(at).is_some_and(char::is_ascii_digit);
+    let point = |at: usize| letters[at] == ',' && at > 0 && digit(at - 1) && digit(at + 1);
+    (0..letters.len())
+        .map(|at| if point(at) { '.' } else { letters[at] })
+        .collect()
+}
+
+impl Reader for Top {
+    fn line(&mut self, line: &Line<'_>) {
+        let text = line.text.trim();
+        let vmm = [
+            "qemu-system",
+            "qemu-kvm",
+            "/KVM",
+            "cloud-hyperviso",
+            "firecracker",
+        ];
+        let runs_guests = vmm.iter().any(|name| text.contains(name));
+        self.host |= self.rows > 0 && runs_guests;
+        let Some(rest) = text
+            .strip_prefix('%')
+            .or(Some(text))
+            .and_then(|t| t.strip_prefix("Cpu"))
+        else {
+            return;
+        };
+        // Two CPUs of one line begin alike.
+        let (number, _) = rest.split_once(':').unwrap_or(("", ""));
+        for part in with_points(rest).split("%Cpu") {
+            let Some((name, shares)) = part.split_once(':') else {
+                continue;
+            };
+            let sample = Sample {
+                steal: share(shares, "st"),
+                idle: share(shares, "id"),
+                guest: None,
+                ready: None,
+            };
+            if sample.idle.is_none() {
+                continue;
+            }
+            self.rows += 1;
+            if number.starts_with("(s)") {
+                self.samples.add(sample);
+            } else {
+                self.singles.add(sample);
+                self.samples.single(name.trim(), sample.steal.unwrap_or(0));
+            }
+        }
+    }
+
+    fn finish(self: Box<Self>) -> Option<Table> {
+        let Self {
+            rows,
+            host,
+            samples,
+            mut singles,
+        } = *self;
+        singles.worst.clone_from(&samples.worst);
+        let chosen = if samples.count > 0 { samples } else { singles };
+        chosen.table(Kind::Top, rows, host)
+    }
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Files of the kernel: `/proc/PID/sched`, `/proc/PID/schedstat`, `cpu.stat`, PSI.
+
+use steady_diagnose::{CauseId, Confidence, EvidenceId, FindingId, Severity, StepId};
+use steady_tables::Kind;
+
+use super::{evidence, judged, name, number, only};
+
+/// Linux 4.19: the statistics have their whole path. 30 s waited beside 70 s: 30 %.
+const SCHED_OLD: &str = "\
+CPU 0/KVM (4711, #threads: 9)
+-------------------------------------------------------------------
+se.exec_start                                :      15186760.306364
+se.vruntime                                  :       2768833.698349
+se.sum_exec_runtime                          :         70000.000000
+se.statistics.wait_max                       :           250.500000
+se.statistics.wait_sum                       :         30000.000000
+se.statistics.wait_count                     :                 2000
+nr_switches                                  :                 3000
+";
+
+#[test]
+fn waits_of_a_thread_stand_beside_its_run_time() {
+    let (kind, findings) = judged(SCHED_OLD);
+    assert_eq!(kind, Kind::ProcSched);
+    let steal = only(&findings, FindingId::Steal);
+    assert_eq!((steal.lost_permille, steal.lost_ns), (300, 30_000_000_000));
+    let longest = evidence(steal, EvidenceId::TableThread);
+    assert_eq!(
+        (number(longest, "max"), number(longest, "waits")),
+        (250_500_000, 2000)
+    );
+}
+
+/// Linux 6.1: shorter names; two readings of a thread. Between them 1 s waited, 1 s ran.
+const SCHED_TWICE: &str = "\
+CPU 1/KVM (4712, #threads: 9)
+-------------------------------------------------------------------
+se.sum_exec_runtime                          :         70000.000000
+wait_sum                                     :            10.000000
+wait_count                                   :                   20
+CPU 1/KVM (4712, #threads: 9)
+-------------------------------------------------------------------
+se.sum_exec_runtime                          :         71000.000000
+wait_sum                                     :          1010.000000
+wait_count                                   :                  120
+";
+
+#[test]
+fn of_two_readings_of_a_thread_the_difference_counts() {
+    let (_, findings) = judged(SCHED_TWICE);
+    let steal = only(&findings, FindingId::Steal);
+    assert_eq!((steal.lost_permille, steal.lost_ns), (500, 1_000_000_000));
+}
+
+/// Linux 5.10 without schedstats: no waits in the file.
+const SCHED_BARE: &str = "\
+qemu-kvm (4700, #threads: 9)
+-------------------------------------------------------------------
+se.exec_start                                :      15186760.306364
+se.sum_exec_runtime                          :           109.640759
+nr_switches                                  :                 1026
+nr_voluntary_switches                        :                 1025
+nr_involuntary_switches                      :                    1
+";
+
+#[test]
+fn a_file_without_waits_shows_nothing() {
+    assert_eq!(judged(SCHED_BARE), (Kind::ProcSched, Vec::new()));
+}
+
+#[test]
+fn schedstat_is_read_alone_by_grep_and_by_tail() {
+    // 25 s of 100 s.
+    let (kind, findings) = judged("75000000000 25000000000 12345\n");
+    assert_eq!(kind, Kind::ProcSchedstat);
+    assert_eq!(only(&findings, FindingId::ThreadsWait).lost_permille, 250);
+    let by_grep = "\
+/proc/4700/task/4711/schedstat:900000000 100000000 10
+/proc/4700/task/4712/schedstat:1000000000 0 10
+";
+    // 0.1 of 2.0 s.
+    let (_, findings) = judged(by_grep);
+    let waits = only(&findings, FindingId::ThreadsWait);
+    assert_eq!((waits.lost_permille, waits.severity), (50, Severity::Major));
+    assert!(name(&waits.evidence[0], "who").contains("4711"));
+    let by_tail = "\
+==> /proc/4711/schedstat <==
+1000000000 0 10
+==> /proc/4711/schedstat <==
+1500000000 500000000 20
+";
+    // Between the two: 0.5 s of 1.0 s.
+    let (_, findings) = judged(by_tail);
+    assert_eq!(only(&findings, FindingId::ThreadsWait).lost_permille, 500);
+}
+
+/// cgroup v2 of Linux 6.6. Throttled in 600 of 1000 periods, 45 s in all.
+const STAT_V2: &str = "\
+usage_usec 91023799
+user_usec 61023799
+system_usec 30000000
+core_sched.force_idle_usec 0
+nr_periods 1000
+nr_throttled 600
+throttled_usec 45000000
+nr_bursts 0
+burst_usec 0
+";
+
+#[test]
+fn a_limit_that_is_reached_is_the_cause() {
+    let (kind, findings) = judged(STAT_V2);
+    assert_eq!(kind, Kind::CpuStat);
+    let throttled = only(&findings, FindingId::Throttled);
+    assert_eq!(
+        (throttled.cause, throttled.confidence),
+        (CauseId::Quota, Confidence::Medium)
+    );
+    assert_eq!(
+        (throttled.lost_permille, throttled.lost_ns),
+        (600, 45_000_000_000)
+    );
+    assert_eq!(throttled.next[0].id, StepId::RaiseCpuMax);
+    let row = evidence(throttled, EvidenceId::TableThrottle);
+    assert_eq!(
+        (number(row, "throttled"), number(row, "periods")),
+        (600, 1000)
+    );
+}
+
+/// cgroup v1 of Linux 4.18 by grep: nanoseconds, and two groups of which one is throttled.
+const STAT_V1: &str = "\
+/sys/fs/cgroup/cpu/machine.slice/machine-qemu-1-a.scope/vcpu0/cpu.stat:nr_periods 200
+/sys/fs/cgroup/cpu/machine.slice/machine-qemu-1-a.scope/vcpu0/cpu.stat:nr_throttled 100
+/sys/fs/cgroup/cpu/machine.slice/machine-qemu-1-a.scope/vcpu0/cpu.stat:throttled_time 3000000000
+/sys/fs/cgroup/cpu/machine.slice/machine-qemu-2-b.scope/vcpu0/cpu.stat:nr_periods 200
+/sys/fs/cgroup/cpu/machine.slice/machine-qemu-2-b.scope/vcpu0/cpu.stat:nr_throttled 0
+/sys/fs/cgroup/cpu/machine.slice/machine-qemu-2-b.scope/vcpu0/cpu.stat:throttled_time 0
+";
+
+#[test]
+fn each_group_is_judged_by_itself() {
+    let (_, findings) = judged(STAT_V1);
+    let throttled = only(&findings, FindingId::Throttled);
+    assert_eq!(
+        (throttled.lost_permille, throttled.lost_ns),
+        (500, 3_000_000_000)
+    );
+    let row = evidence(throttled, EvidenceId::TableThrottle);
+    assert!(
+        name(row, "name").ends_with("qemu-1-a.scope/vcpu0"),
+        "{row:?}"
+    );
+}
+
+/// Two readings of one group: it was throttled long ago, and not meanwhile.
+const STAT_TWICE: &str = "\
+nr_periods 1000
+nr_throttled 600
+throttled_usec 45000000
+nr_periods 2000
+nr_throttled 600
+throttled_usec 45000000
+";
+
+#[test]
+fn a_limit_that_was_reached_before_is_not_one_now() {
+    assert_eq!(judged(STAT_TWICE), (Kind::CpuStat, Vec::new()));
+}
+
+#[test]
+fn pressure_of_cpus_is_more_wanted_than_there_is() {
+    // Linux 5.4 has `some` alone, later ones `full` too; the worst is 62.5 % of the last 10 s.
+    let text = "\
+/proc/pressure/cpu:some avg10=62.50 avg60=40.00 avg300=12.00 total=45000000
+/proc/pressure/cpu:full avg10=0.00 avg60=0.00 avg300=0.00 total=0
+/proc/pressure/memory:some avg10=99.00 avg60=99.00 avg300=99.00 total=1
+";
+    let (kind, findings) = judged(text);
+    assert_eq!(kind, Kind::Pressure);
+    let pressure = only(&findings, FindingId::CpuPressure);
+    assert_eq!(
+        (pressure.cause, pressure.confidence),
+        (CauseId::HostFull, Confidence::Medium)
+    );
+    assert_eq!(pressure.lost_permille, 625);
+    let row = evidence(pressure, EvidenceId::TablePressure);
+    assert_eq!(
+        (number(row, "avg60"), number(row, "time")),
+        (400, 45_000_000_000)
+    );
+}
+
+#[test]
+fn pressure_of_an_unnamed_resource_is_a_guess() {
+    let (_, findings) = judged("some avg10=30.00 avg60=10.00 avg300=1.00 total=5\n");
+    let pressure = only(&findings, FindingId::CpuPressure);
+    assert_eq!(pressure.confidence, Confidence::Low);
+    assert_eq!(
+        pressure.next[0].name.as_deref(),
+        Some("grep . /proc/pressure/*")
+    );
+}
+
+#[test]
+fn a_little_pressure_and_that_of_memory_are_no_findings() {
+    let little = "==> /proc/pressure/cpu <==\nsome avg10=2.10 avg60=1.00 avg300=0.50 total=777\n";
+    assert_eq!(judged(little), (Kind::Pressure, Vec::new()));
+    let memory = "/proc/pressure/memory:some avg10=90.00 avg60=80.00 avg300=70.00 total=777\n";
+    assert_eq!(judged(memory), (Kind::Pressure, Vec::new()));
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `virsh domstats`.
+
+use steady_diagnose::{EvidenceId, FindingId, StepId};
+use steady_tables::Kind;
+
+use super::{evidence, judged, name, number, only};
+
+/// libvirt 8: one dump. vCPU 0 waited 1 of 4 s (25 %), vCPU 1 none of 4: 12.5 % of both.
+const ONE: &str = "\
+Domain: 'web 1'
+  state.state=1
+  vcpu.current=2
+  vcpu.0.state=1
+  vcpu.0.time=3000000000
+  vcpu.0.wait=0
+  vcpu.0.delay=1000000000
+  vcpu.1.state=1
+  vcpu.1.time=4000000000
+  vcpu.1.wait=0
+  vcpu.1.delay=0
+
+";
+
+#[test]
+fn delay_beside_time_is_steal_and_a_second_dump_is_asked_for() {
+    let (kind, findings) = judged(ONE);
+    assert_eq!(kind, Kind::Domstats);
+    let steal = only(&findings, FindingId::Steal);
+    assert_eq!(
+        (steal.vm.as_deref(), steal.lost_permille),
+        (Some("web 1"), 125)
+    );
+    assert_eq!(steal.lost_ns, 1_000_000_000);
+    let row = &steal.evidence[1];
+    assert_eq!((name(row, "who"), number(row, "share")), ("vCPU 0", 250));
+    assert_eq!(steal.next[0].id, StepId::AskTool);
+    assert!(steal.next[0].name.as_deref().unwrap().contains("sleep 10"));
+}
+
+/// libvirt 10: two dumps of two domains. Between them db's vCPU waited 4 s and ran 6 s: 40 %. That
+/// it had not waited before, since it began, does not count; idle has waited long ago.
+const TWO: &str = "\
+Domain: 'db'
+  vcpu.0.time=1000000000000
+  vcpu.0.delay=500000000
+  vcpu.0.exits.sum=10
+Domain: 'idle'
+  vcpu.0.time=1000000000
+  vcpu.0.delay=9000000000
+
+Domain: 'db'
+  vcpu.0.time=1006000000000
+  vcpu.0.delay=4500000000
+  vcpu.0.exits.sum=900
+Domain: 'idle'
+  vcpu.0.time=1500000000
+  vcpu.0.delay=9000000000
+";
+
+#[test]
+fn of_two_dumps_the_difference_counts() {
+    let (_, findings) = judged(TWO);
+    let steal = only(&findings, FindingId::Steal);
+    assert_eq!(
+        (steal.vm.as_deref(), steal.lost_permille),
+        (Some("db"), 400)
+    );
+    let row = evidence(steal, EvidenceId::TableWait);
+    assert_eq!(
+        (number(row, "waited"), number(row, "ran")),
+        (4_000_000_000, 6_000_000_000)
+    );
+    assert_eq!(steal.next[0].id, StepId::RecordWhile);
+}
+
+/// libvirt 6 has no delay: nothing is said, and nothing is made up.
+const OLD: &str = "\
+Domain: 'old'
+  cpu.time=486629513000
+  vcpu.current=1
+  vcpu.0.state=1
+  vcpu.0.time=115940000000
+  vcpu.0.wait=0
+";
+
+#[test]
+fn without_delays_nothing_is_found() {
+    let (kind, findings) = judged(OLD);
+    assert_eq!((kind, findings), (Kind::Domstats, Vec::new()));
+}

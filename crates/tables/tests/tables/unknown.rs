@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is not known is refused with what to do.
+
+use steady_tables::read;
+
+fn refused(bytes: &[u8]) -> String {
+    let mut bytes = bytes;
+    read(&mut bytes, "input").unwrap_err().to_string()
+}
+
+#[test]
+fn every_refusal_names_the_command_that_records() {
+    for input in [
+        &b""[..],
+        b"hello\n",
+        b"\x89PNG\r\n\x1a\n\x00\x00",
+        b"<domain type='kvm' id='3'>\n<name>a</name>\n",
+        b"# Overhead  Command  Shared Object\n",
+        b"Architecture:        x86_64\n",
+        b"1 2 x\n3 4 y\n",
+    ] {
+        let said = refused(input);
+        assert!(
+            said.starts_with("input: not a trace, a table or a log"),
+            "{said}"
+        );
+        assert!(said.contains("sudo steady record"), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}
+
+#[test]
+fn a_known_shape_is_named() {
+    assert!(refused(b"<domain type='kvm' id='3'>\n").contains("virsh domstats --vcpu"));
+    assert!(refused(b"# Overhead  Command\n").contains("perf report"));
+    assert!(refused(b"\x89PNG\r\n").contains("paste the text"));
+    assert!(refused(b"  PID  %usr %system\n").contains("pidstat"));
+}
+
+#[test]
+fn an_unknown_one_is_quoted_in_part() {
+    let long = "x".repeat(500);
+    let said = refused(long.as_bytes());
+    assert!(
+        said.contains(&"x".repeat(60)) && !said.contains(&"x".repeat(61)),
+        "{said}"
+    );
+}
