@@ -33,6 +33,6 @@ pub use headline::headline;
 pub use measured::Measured;
 pub use measures::{fingerprint, result};
 pub use protection::{Protection, Tried, protection};
-pub use reproduction::{Figure, Reproduction, reproduce};
+pub use reproduction::{Figure, Reproduction, numbers_alone, reproduce};
 pub use runs::{FEWEST, Settings, WorkloadResults};
 pub use table::{Basis, Row, Verdict};

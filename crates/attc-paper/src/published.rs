@@ -128,7 +128,7 @@ fn updates_for(settings: &Settings, workload: &Workload, seen: &WorkloadResults)
     low32(u64::try_from(per_100).unwrap_or(u64::MAX))
 }
 
-/// What the runs show.
+/// What the runs show; nothing where they were not made.
 pub(crate) struct Published<'a> {
     all: &'a [WorkloadResults],
 }
@@ -179,28 +179,46 @@ impl<'a> Published<'a> {
     }
 
     pub(crate) fn pom(&self) -> String {
+        if self.all.is_empty() {
+            return String::new();
+        }
         self.virtualized(self.gain("pom-tlb", "kvmtlb", WALK))
     }
 
     pub(crate) fn freqmine(&self) -> String {
+        if self.all.is_empty() {
+            return String::new();
+        }
         let freqmine = self.named("freqmine");
         let label = |scheme| format!("{scheme}@{WALK}");
         self.virtualized(freqmine.gain(&label("attc"), &label("kvmtlb")))
     }
 
     pub(crate) fn native(&self) -> String {
+        if self.all.is_empty() {
+            return String::new();
+        }
         self.bare(self.gain("attc", "ipi", NATIVE_WALK))
     }
 
     pub(crate) fn native_overhead(&self) -> String {
+        if self.all.is_empty() {
+            return String::new();
+        }
         self.bare(self.gain("ideal", "ipi", NATIVE_WALK))
     }
 
     pub(crate) fn native_apart(&self) -> String {
+        if self.all.is_empty() {
+            return String::new();
+        }
         self.bare(self.gain("attc", "hatric", NATIVE_WALK))
     }
 
     pub(crate) fn dram(&self) -> String {
+        if self.all.is_empty() {
+            return String::new();
+        }
         format!(
             "two workloads have guest updates here, and how many is not stated; with dedup's as \
              Figure 2 has them it is {}, and with the walks of Victima's authors besides {}",

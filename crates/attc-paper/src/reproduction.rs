@@ -170,14 +170,11 @@ pub(crate) fn numbers(rows: &[Row]) -> Vec<i64> {
     rows.iter().map(|row| row.measured.bp).collect()
 }
 
-/// Runs everything. `done` hears how many runs of how many have finished.
-///
-/// # Errors
-/// As the simulations.
-pub fn reproduce(
+/// The runs that every seed has, by seed.
+fn main_runs(
     settings: &Settings,
     done: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Reproduction, Error> {
+) -> Result<Vec<Vec<WorkloadResults>>, Error> {
     let main = |settings: &Settings, workload| {
         let stream = |settings, jobs| Stream {
             settings,
@@ -191,6 +188,39 @@ pub fn reproduce(
     };
     let results = run_seeds(settings, &main, done)?;
     enough(settings, &results, "kvmtlb")?;
+    Ok(results)
+}
+
+/// Runs what the stated numbers are of, and nothing that explains them: no notes and no figures.
+///
+/// # Errors
+/// As the simulations.
+pub fn numbers_alone(
+    settings: &Settings,
+    done: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Reproduction, Error> {
+    let results = main_runs(settings, done)?;
+    let outside = published::Published::of(&[]);
+    let one = |at: usize| rows::rows(&results[at..=at], &outside, settings.warmup);
+    Ok(Reproduction {
+        settings: settings.clone(),
+        by_seed: (0..results.len()).map(|at| numbers(&one(at))).collect(),
+        rows: rows::rows(&results, &outside, settings.warmup),
+        figures: Vec::new(),
+        violations: violations(&results),
+        results,
+    })
+}
+
+/// Runs everything. `done` hears how many runs of how many have finished.
+///
+/// # Errors
+/// As the simulations.
+pub fn reproduce(
+    settings: &Settings,
+    done: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Reproduction, Error> {
+    let results = main_runs(settings, done)?;
     // One seed, and the base length: they show directions, and are no predictions.
     let aside = settings.aside();
     let side = |settings: &Settings, workload: Workload| {

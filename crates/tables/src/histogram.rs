@@ -157,10 +157,11 @@ impl Histograms {
         }
         self.title_ns = unit(&low).or(self.title_ns);
         let words: Vec<&str> = text.split_whitespace().collect();
-        if let [key, "=", rest @ ..] = words.as_slice() {
-            if ["pid", "tid", "pidns", "comm"].contains(key) && !rest.is_empty() {
-                self.name = Some(rest.join(" ").trim_matches('\'').to_owned());
-            }
+        if let [key, "=", rest @ ..] = words.as_slice()
+            && ["pid", "tid", "pidns", "comm"].contains(key)
+            && !rest.is_empty()
+        {
+            self.name = Some(rest.join(" ").trim_matches('\'').to_owned());
         }
     }
 

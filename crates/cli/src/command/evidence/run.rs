@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, anyhow};
-use steady_attc_paper::{Settings, reproduce, result};
+use steady_attc_paper::{Settings, numbers_alone, result};
 use steady_evidence::{Claim, House, Piece, Record, todo};
 use steady_measures::RunResult;
 use steady_race::{Options, Watcher, race};
@@ -96,7 +96,7 @@ fn simulated(claim: &Claim, show: &Show) -> anyhow::Result<RunResult> {
         ..Settings::full()
     };
     let done = |at: usize, of: usize| show.progress(&claim.id, at as u64, of as u64);
-    let found = reproduce(&settings, &done)?;
+    let found = numbers_alone(&settings, &done)?;
     show.done(&claim.id);
     Ok(result(&found, &claim.command(), &now()))
 }
