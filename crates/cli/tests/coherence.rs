@@ -357,7 +357,7 @@ fn a_trace_of_champsim_is_converted_checked_and_simulated() {
 #[test]
 fn a_foreign_trace_that_zstd_packed_is_converted_and_one_by_lz4_names_the_cure() {
     let place = Place::new();
-    let loads: Vec<u8> = (0..100).flat_map(|at| champsim_load(at * 64)).collect();
+    let loads: Vec<u8> = (1..=100).flat_map(|at| champsim_load(at * 64)).collect();
     std::fs::write(place.path("a.champsim"), &loads).unwrap();
     let packed = zstd::stream::encode_all(loads.as_slice(), 1).unwrap();
     std::fs::write(place.path("x.zst"), packed).unwrap();

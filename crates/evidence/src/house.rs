@@ -34,11 +34,9 @@ impl Keys {
     /// # Errors
     /// [`Error::File`].
     pub fn of_tree(root: &Path, simulator: String) -> Result<Self, Error> {
-        let engines = ["bochs", "qemu"].into_iter();
-        let emulators = engines.map(|name| Ok((name.to_owned(), keys::emulator(root, name)?)));
         Ok(Self {
             kernel: keys::kernel(root)?,
-            emulators: emulators.collect::<Result<_, Error>>()?,
+            emulators: keys::emulators(root)?,
             simulator,
         })
     }

@@ -4,6 +4,7 @@
 //! A kernel's documents are left out of its key, since nothing is compiled from them. The
 //! distribution's source and the compilers are left out as well: a result names its release.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -30,15 +31,29 @@ pub fn kernel(root: &Path) -> Result<String, Error> {
     digest(&linux, files)
 }
 
-/// The key of an emulator's patches below `root`.
+/// The key of each emulator's patches below `root`, by the folder of `lab/` that holds them, which
+/// has the engine's name.
 ///
 /// # Errors
 /// [`Error::File`].
-pub fn emulator(root: &Path, engine: &str) -> Result<String, Error> {
-    let folder = root.join("lab").join(engine);
+pub fn emulators(root: &Path) -> Result<BTreeMap<String, String>, Error> {
+    let lab = root.join("lab");
     let mut files = Vec::new();
-    below(&folder, &mut files)?;
-    digest(&folder, files)
+    below(&lab, &mut files)?;
+    let mut by_engine: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
+    for file in files {
+        let engine = file
+            .strip_prefix(&lab)
+            .ok()
+            .and_then(|rest| rest.iter().next());
+        let engine = PathBuf::from(engine.unwrap_or_default());
+        by_engine.entry(engine).or_default().push(file);
+    }
+    let keys = by_engine.into_iter().map(|(engine, files)| {
+        let key = digest(&lab.join(&engine), files)?;
+        Ok((engine.to_string_lossy().into_owned(), key))
+    });
+    keys.collect()
 }
 
 /// Adds `path`, or all files below it where it is a folder.

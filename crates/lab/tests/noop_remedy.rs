@@ -106,7 +106,7 @@ fn a_new_entry_is_known_to_scenarios_and_to_the_lab() {
         words.join(" ")
     };
     assert!(
-        words("with").ends_with(" kvm.noop=on kvm.noop=on"),
+        words("with").ends_with(" kvm.noop=on"),
         "{}",
         words("with")
     );
