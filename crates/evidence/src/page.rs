@@ -78,9 +78,10 @@ fn page(
         "<!-- Written by `steady evidence render` from evidence/claims/{}.toml. Edit that. -->",
         system.system
     ));
-    put(&format!("# {}\n\n{}\n", system.title, system.what));
-    for line in &words.answer {
-        put(&format!("{line}\n"));
+    put(&format!("# {}\n", system.title));
+    for paragraph in std::iter::once(&system.what).chain(&words.answer) {
+        put(&words::wrapped("", paragraph));
+        put("");
     }
     let all: Vec<(&Claim, Vec<Entry>)> = system
         .claims
@@ -95,7 +96,7 @@ fn page(
         let file = format!("{}.svg", system.system);
         put(&format!("![Ratios with their intervals]({file})\n"));
     }
-    list(&mut put, "Where it does not help", &words.no_help);
+    list(&mut put, "Limits of the gain", &words.no_help);
     let disclosed = system.claims.iter().flat_map(|claim| &claim.disclosed);
     let limits: Vec<String> = words
         .limitations
@@ -163,14 +164,16 @@ fn results(
         .map(|(claim, _)| claim.id.as_str())
         .collect();
     if !missing.is_empty() {
-        put(&format!("Not recorded: {}.\n", missing.join(", ")));
+        let text = format!("Not recorded: {}.", missing.join(", "));
+        put(&words::wrapped("", &text));
+        put("");
     }
 }
 
 fn commands(put: &mut dyn FnMut(&str), system: &System) {
     put("## Commands\n\n```sh");
     for claim in &system.claims {
-        put(&format!("{}   # {}", claim.command(), claim.subject));
+        put(&format!("# {}\n{}", claim.subject, claim.command()));
     }
     for command in &system.commands {
         put(command);
@@ -184,7 +187,7 @@ fn list(put: &mut dyn FnMut(&str), title: &str, lines: &[String]) {
     }
     put(&format!("## {title}\n"));
     for line in lines {
-        put(&format!("- {line}"));
+        put(&words::wrapped("- ", line));
     }
     put("");
 }
@@ -241,11 +244,16 @@ fn papers(house: &House) -> String {
         )
         .expect(INFALLIBLE);
     }
-    text.push_str(
-        "\n*Agrees*: the paper's ratio lies in our 95 % interval, or the interval shows what the \
-         paper states.\n*Beside*: the paper gives no number or statement to compare with. \
-         *Open*: too few seeds for an interval.\n",
-    );
+    text.push('\n');
+    for said in [
+        "*Agrees*: the paper's ratio lies in our 95 % interval, or the interval shows what the \
+         paper states.",
+        "*Beside*: the paper gives no number or statement to compare with.",
+        "*Open*: too few seeds for an interval.",
+    ] {
+        text.push_str(&words::wrapped("- ", said));
+        text.push('\n');
+    }
     text
 }
 

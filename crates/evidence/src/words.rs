@@ -78,6 +78,35 @@ fn one(house: &House, scenarios: &Scenarios, inside: &str) -> Result<String, Str
     }
 }
 
+/// Columns of a line of a document.
+const WIDTH: usize = 100;
+
+/// A paragraph or an item of a list in lines of at most [`WIDTH`] columns, where words allow that.
+/// It begins with `lead`; further lines are indented by as much. Code in backquotes stays whole.
+pub(crate) fn wrapped(lead: &str, text: &str) -> String {
+    let indent = lead.chars().count();
+    let (mut out, mut column) = (lead.to_owned(), indent);
+    let mut in_code = false;
+    let whole = |c: char| {
+        in_code ^= c == '`';
+        c.is_whitespace() && !in_code
+    };
+    for word in text.split(whole).filter(|word| !word.is_empty()) {
+        let width = word.chars().count();
+        if column > indent && column + 1 + width > WIDTH {
+            out.push('\n');
+            out.extend(std::iter::repeat_n(' ', indent));
+            column = indent;
+        } else if column > indent {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += width;
+    }
+    out
+}
+
 /// A figure that somebody typed: a number with a unit of time, rate or share, or a factor. Text in
 /// backquotes and in links is left out; it is code, not a result.
 #[must_use]
@@ -144,7 +173,29 @@ fn without_code(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::typed_figure;
+    use super::{WIDTH, typed_figure, wrapped};
+
+    #[test]
+    fn lines_are_as_long_as_they_may_be_and_code_stays_whole() {
+        let text = "a word of `code with blanks` ".repeat(12);
+        let lines = wrapped("- ", &text);
+        assert!(lines.starts_with("- a word"), "{lines}");
+        for line in lines.lines() {
+            assert!(line.chars().count() <= WIDTH, "{line}");
+            assert_eq!(line.matches('`').count() % 2, 0, "{line}");
+        }
+        assert!(
+            lines.lines().skip(1).all(|line| line.starts_with("  ")),
+            "{lines}"
+        );
+        let words = |text: &str| {
+            text.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(words(&lines)[1..], words(&text));
+        assert_eq!(wrapped("", "short"), "short");
+    }
 
     #[test]
     fn a_number_with_a_unit_or_a_factor_is_a_figure() {
