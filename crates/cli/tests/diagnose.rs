@@ -147,7 +147,7 @@ fn what_is_no_trace_or_not_in_it_is_refused_with_what_was_expected() {
     for (words, expected) in [
         (
             &["diagnose", "notes.txt"][..],
-            "notes.txt: not a trace: line 1",
+            "notes.txt: not a trace, a table or a log",
         ),
         (
             &["diagnose", "absent"][..],

@@ -241,3 +241,34 @@ fn tables_are_not_compared() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("only traces can be compared"));
 }
+
+#[test]
+fn what_was_recorded_beside_a_trace_is_used_if_something_is_wrong_in_it() {
+    let place = files();
+    let stall = Path::new(env!("CARGO_MANIFEST_DIR")).join("../diagnose/tests/fixtures/stall.dat");
+    std::fs::copy(stall, place.path().join("t.dat")).unwrap();
+    let alone = text(&steady(place.path(), &["t.dat"], None).stdout);
+    let beside = place.path().join("t.dat.tables");
+    std::fs::write(
+        &beside,
+        "/g/cpu.stat:nr_periods 9\n/g/cpu.stat:nr_throttled 0\n",
+    )
+    .unwrap();
+    assert_eq!(text(&steady(place.path(), &["t.dat"], None).stdout), alone);
+    std::fs::write(
+        &beside,
+        "/g/cpu.stat:nr_periods 9\n/g/cpu.stat:nr_throttled 9\n",
+    )
+    .unwrap();
+    let diagnosis = json(&steady(place.path(), &["t.dat", "--json"], None));
+    let ids: Vec<&Value> = diagnosis["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| &finding["id"])
+        .collect();
+    assert!(
+        ids.contains(&&"throttled".into()) && ids.contains(&&"steal".into()),
+        "{ids:?}"
+    );
+}

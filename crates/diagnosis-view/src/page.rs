@@ -213,8 +213,27 @@ fn label(trace: &TraceDiagnosis, tid: i32) -> Option<String> {
     })
 }
 
-fn of_trace(at: usize, trace: &TraceDiagnosis) -> Trace<'_> {
+/// What a trace is; of a table there is less to say.
+fn facts(trace: &TraceDiagnosis) -> Vec<(&'static str, String)> {
     let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "not recorded".to_owned());
+    if let Some(table) = &trace.table {
+        return vec![
+            ("Format", trace.format.clone()),
+            ("Rows", humane::grouped(table.rows)),
+            ("Of", table.side.clone()),
+        ];
+    }
+    vec![
+        ("Format", trace.format.clone()),
+        ("Kernel", known(&trace.release)),
+        ("Clock", known(&trace.clock)),
+        ("pCPUs", pcpus(trace)),
+        ("Events", humane::grouped(trace.events)),
+        ("Time", time(trace.span_ns)),
+    ]
+}
+
+fn of_trace(at: usize, trace: &TraceDiagnosis) -> Trace<'_> {
     Trace {
         at,
         when: None,
@@ -224,14 +243,7 @@ fn of_trace(at: usize, trace: &TraceDiagnosis) -> Trace<'_> {
             .as_ref()
             .map(|table| table_words_note(trace, table)),
         trace,
-        facts: vec![
-            ("Format", trace.format.clone()),
-            ("Kernel", known(&trace.release)),
-            ("Clock", known(&trace.clock)),
-            ("pCPUs", pcpus(trace)),
-            ("Events", humane::grouped(trace.events)),
-            ("Time", time(trace.span_ns)),
-        ],
+        facts: facts(trace),
         losses: losses(trace),
         remedies: remedies_words(trace),
         by_adjacency: trace.vms_by == "adjacency" && !trace.vms.is_empty(),

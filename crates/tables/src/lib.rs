@@ -34,5 +34,5 @@ mod timehist;
 mod together;
 
 pub use kind::Kind;
-pub use read::{ReadError, Tables, looks_like_text, read};
+pub use read::{ReadError, Tables, complains, looks_like_text, read};
 pub use together::Incident;

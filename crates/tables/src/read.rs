@@ -54,6 +54,13 @@ pub struct Tables {
 }
 
 impl Tables {
+    /// Only the tables in which something is wrong.
+    #[must_use]
+    pub fn with_findings(mut self) -> Self {
+        self.tables.retain(|table| !table.findings.is_empty());
+        self
+    }
+
     /// Which kinds the file has, in a fixed order.
     #[must_use]
     pub fn kinds(&self) -> Vec<crate::Kind> {
@@ -90,6 +97,13 @@ pub fn looks_like_text(head: &[u8]) -> bool {
         |byte: &&u8| **byte >= 0x20 || matches!(**byte, b'\n' | b'\r' | b'\t' | 8 | 27 | 12);
     let printed = head.iter().filter(plain).count();
     wide || printed * 20 >= head.len() * 19 || head.get(1) == Some(&0) && head.get(3) == Some(&0)
+}
+
+/// Whether a kernel's log complains of a stall.
+#[must_use]
+pub fn complains(log: &mut dyn Read) -> bool {
+    let of_log = |table: &Table| table.kind == crate::Kind::KernelLog && !table.findings.is_empty();
+    read(log, "log").is_ok_and(|tables| tables.tables.iter().any(of_log))
 }
 
 /// Reads a file to its end. `name` is what errors and findings call it.

@@ -18,6 +18,7 @@ use steady_tables::{Incident, ReadError, Tables};
 use steady_tracefile::Source;
 
 use crate::arguments::diagnose::Diagnose;
+use crate::command::beside::tables_of;
 use crate::command::colour;
 use crate::command::opened::{Opened, of_file, open};
 use crate::command::record::beside;
@@ -57,6 +58,9 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
             }
             read => read.map(|_| ()),
         };
+        if arguments.before.is_empty() && read.is_ok() {
+            recorded_beside(path, &mut incident);
+        }
         // One bad trace among several does not hide what the others say.
         if let Err(error) = read {
             if let Some(earlier) = failed.replace(error) {
@@ -86,6 +90,17 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
     let mut diagnosis = diagnoser.finish();
     diagnosis.comparison = compared(arguments, &diagnosis, &read_at);
     ended(arguments, &diagnosis, &pictures.unwrap_or_default(), failed)
+}
+
+/// Adds the tables that `steady record` left beside a trace, if something is wrong in them. That
+/// there are none is not a fault: others record too.
+fn recorded_beside(trace: &Path, incident: &mut Incident) {
+    if trace == Path::new("-") {
+        return;
+    }
+    if let Some(tables) = of_file(&tables_of(trace)) {
+        incident.add(tables.with_findings());
+    }
 }
 
 fn not_a_trace(path: &Path) -> anyhow::Error {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One module for each command.
 
+mod beside;
 pub mod build;
 pub mod coherence;
 pub mod diagnose;

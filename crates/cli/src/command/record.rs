@@ -14,6 +14,7 @@ use steady_events::probe::{EVENTS, GROUP, GUEST_EVENTS, PROBES, Probe};
 use steady_measures::write_atomic;
 
 use crate::arguments::diagnose::{Record, Tool};
+use crate::command::beside::{complaints, tables, tables_of};
 use crate::command::shell::for_shell;
 use crate::command::vms::vms;
 
@@ -57,6 +58,8 @@ pub fn record(arguments: &Record) -> anyhow::Result<ExitCode> {
             arguments.seconds
         );
     }
+    let host = || tables(Path::new("/proc"), Path::new("/sys/fs/cgroup"), &notes);
+    let before = host();
     let set = Set::new(&plan.probes)?;
     let (program, words) = plan.command.split_first().context("the command is empty")?;
     let status = Command::new(program)
@@ -70,6 +73,8 @@ pub fn record(arguments: &Record) -> anyhow::Result<ExitCode> {
     }
     if !arguments.guest {
         note(&arguments.out, &notes)?;
+        let text = before + &host() + &complaints();
+        write_atomic(&tables_of(&arguments.out), text.as_bytes())?;
     }
     eprintln!("steady: now: steady diagnose {}", arguments.out.display());
     Ok(ExitCode::SUCCESS)

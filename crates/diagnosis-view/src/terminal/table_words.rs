@@ -139,6 +139,9 @@ pub fn template(id: EvidenceId) -> Option<&'static str> {
 pub fn share(finding: &Finding) -> Option<String> {
     match (finding.lost_permille, finding.lost_ns) {
         (0, 0) => None,
+        (0, ns) if finding.id == FindingId::KernelComplaint => {
+            Some(format!("{} at most, by the log", time(ns)))
+        }
         (0, ns) => Some(format!("{} in all, by the table", time(ns))),
         (permille, 0) => Some(format!("{}, by the table", percent(permille))),
         (permille, ns) => Some(format!(

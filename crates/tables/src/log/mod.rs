@@ -144,7 +144,8 @@ impl Log {
 }
 
 fn shown(text: &str) -> String {
-    text.trim().chars().take(SHOWN).collect()
+    let text = text.trim().trim_end_matches(':');
+    text.chars().take(SHOWN).collect()
 }
 
 impl Reader for Log {
