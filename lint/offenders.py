@@ -27,6 +27,13 @@ def text_of(name):
     return data.decode(errors="replace")
 
 
+def documents():
+    """Markdown and rst that people write: pages that a command writes are left out."""
+    written = "<!-- Written by `steady"
+    names = tracked("*.md", "*.rst")
+    return [name for name in names if written not in text_of(name)[:400]]
+
+
 def scripts():
     """Tracked shell scripts without an ending, by their first line."""
     return [
@@ -101,8 +108,10 @@ def main(check, rule, unit, found):
         after = moved(before, found)
         if after is None:
             known = sum(read_list(before).values())
-            print(f"lint: {check}: {sum(found.values())} {unit}, listed are {known}: fix what is new",
-                  file=sys.stderr)
+            print(
+                f"lint: {check}: {sum(found.values())} {unit}, listed are {known}: fix what is new",
+                file=sys.stderr,
+            )
         else:
             path.write_text(after)
     listed = read_list(path.read_text()) if path.is_file() else {}

@@ -137,7 +137,8 @@ class Words(unittest.TestCase):
                          [(1, "# Not there"), (2, "is no link"), (9, "told")])
 
     def test_comments_and_literals_of_code_are_searched_and_names_are_not(self):
-        code = '/// It is\n/// no `told` thing.\nlet told = ("is told \\\n  anew", \'"\'); // mend\n'
+        code = '/// It is\n/// no `told` thing.\n'
+        code += 'let told = ("is told \\\n  anew", \'"\'); // mend\n'
         self.assertEqual(self.found("a.rs", code), [(3, "told"), (4, "anew"), (4, "mend")])
         self.assertEqual(self.found("a.c", "/* It is\n * no link.\n */\nint told;\n"),
                          [(1, "is no link")])

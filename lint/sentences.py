@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Sentences of more than 25 words in Markdown and rst, by file. Tables and blocks of code are left
 out; a piece of code and a link's text count as they read. An item of a list ends a sentence.
+Pages that a command writes are left out: their sentences have numbers in place of words.
 
 `sentences.py FILE...` shows each with its line and length, the longest first.
 """
@@ -65,8 +66,8 @@ if __name__ == "__main__":
             for length, line, sentence in sorted(places, reverse=True):
                 print(f"{name}:{line}: {length} words: {sentence}")
     else:
-        documents = offenders.tracked("*.md", "*.rst")
-        counts = {n: len(long_sentences(n, offenders.text_of(n))) for n in documents}
+        names = offenders.documents()
+        counts = {n: len(long_sentences(n, offenders.text_of(n))) for n in names}
         offenders.main(
             "sentences",
             f"a sentence has at most {LIMIT} words: python3 lint/sentences.py FILE...",

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Wraps paragraphs of Markdown that have a line of more than 100 columns:  wrap.py FILE...
 
-Words stay as they are and in their order. Tables, headings and blocks of code are not touched, and
-neither is a paragraph with a hard break. No piece of code is broken, and no line begins with what
-Markdown would take for an item, a heading or a quotation.
+Words stay as they are and in their order. Pages that a command writes are not touched. Neither are
+tables, headings, blocks of code, and a paragraph with a hard break. No piece of code is broken, and
+no line begins with what Markdown would take for an item, a heading or a quotation.
 """
 
 import re
@@ -65,7 +65,7 @@ def wrap(text):
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:]:
+    for name in set(sys.argv[1:]) & set(offenders.documents()):
         path = offenders.ROOT / name
         before = path.read_text()
         after = wrap(before)
