@@ -105,11 +105,7 @@ fn a_new_entry_is_known_to_scenarios_and_to_the_lab() {
         let words = translate::variant_words(scenario.variant(name).unwrap(), &registry);
         words.join(" ")
     };
-    assert!(
-        words("with").ends_with(" kvm.noop=on"),
-        "{}",
-        words("with")
-    );
+    assert!(words("with").ends_with(" kvm.noop=on"), "{}", words("with"));
     assert!(
         words("without").ends_with(" kvm.noop=n"),
         "{}",
