@@ -46,7 +46,8 @@ impl<'r> Lines<'r> {
         }
     }
 
-    fn byte(&mut self) -> io::Result<Option<u8>> {
+    /// Fills the chunk if all of it was taken; false at the end.
+    fn fill(&mut self) -> io::Result<bool> {
         while self.at == self.filled {
             self.filled = match self.reader.read(&mut self.chunk) {
                 Ok(filled) => filled,
@@ -55,14 +56,37 @@ impl<'r> Lines<'r> {
             };
             self.at = 0;
             if self.filled == 0 {
-                return Ok(None);
+                return Ok(false);
             }
             if self.letters.is_none() {
                 self.recognise();
             }
         }
+        Ok(true)
+    }
+
+    fn byte(&mut self) -> io::Result<Option<u8>> {
+        if !self.fill()? {
+            return Ok(None);
+        }
         self.at += 1;
         Ok(Some(self.chunk[self.at - 1]))
+    }
+
+    /// Adds plain bytes up to the end of the line, or of the chunk, to a line.
+    fn run(&mut self, bytes: &mut Vec<u8>) -> io::Result<bool> {
+        if !self.fill()? {
+            return Ok(false);
+        }
+        if self.letters == Some(Letters::Bytes) {
+            let rest = &self.chunk[self.at..self.filled];
+            let run = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+            let room = LINE.saturating_sub(bytes.len());
+            bytes.extend_from_slice(&rest[..run.min(room)]);
+            self.at += run;
+            return Ok(run > 0);
+        }
+        Ok(false)
     }
 
     fn recognise(&mut self) {
@@ -106,7 +130,11 @@ impl<'r> Lines<'r> {
     pub fn next(&mut self, line: &mut String) -> io::Result<bool> {
         let mut bytes = Vec::with_capacity(256);
         let mut any = false;
-        while let Some(byte) = self.letter()? {
+        loop {
+            any |= self.run(&mut bytes)?;
+            let Some(byte) = self.letter()? else {
+                break;
+            };
             any = true;
             if byte == b'\n' {
                 let broken = bytes.trim_ascii_end().ends_with(b"=");
@@ -143,6 +171,14 @@ impl std::fmt::Debug for Lines<'_> {
 /// Writes a line without terminal sequences, overprinted letters and marks of quotation.
 fn clean(bytes: &[u8], out: &mut String) {
     let text = String::from_utf8_lossy(bytes);
+    // Most lines of a log have nothing to clean.
+    if bytes
+        .iter()
+        .all(|byte| matches!(byte, b' '..=b'=' | b'?'..=b'~'))
+    {
+        out.push_str(text.trim_end());
+        return;
+    }
     let mut letters = text.trim_end().chars().peekable();
     while let Some(letter) = letters.next() {
         match letter {

@@ -13,6 +13,8 @@ use crate::kind::{Kind, RECORD};
 use crate::number::permille;
 use crate::table::{Fact, Line, Reader, Side, Table};
 
+/// The name of a domain without one.
+const NAMELESS: &str = "a domain";
 /// Domains that are kept, and vCPUs of each.
 const DOMAINS: usize = 1024;
 const VCPUS: usize = 1024;
@@ -54,16 +56,13 @@ impl Reader for Domstats {
             self.domain = Some(name);
             return;
         }
-        if self.domain.is_none() {
-            return;
-        }
         let Some((key, value)) = text.split_once('=') else {
             return;
         };
         if !key.contains('.') {
             return;
         }
-        self.rows += 1;
+        self.rows += u64::from(self.domain.is_some());
         let mut parts = key.split('.');
         let (Some("vcpu"), Some(number), Some(what), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
@@ -73,6 +72,11 @@ impl Reader for Domstats {
         let (Ok(number), Ok(value)) = (number.parse::<u32>(), value.parse::<u64>()) else {
             return;
         };
+        if self.domain.is_none() && matches!(what, "time" | "delay") {
+            // What `grep` leaves of it has no name.
+            self.domain = Some(NAMELESS.to_owned());
+            self.domains.entry(NAMELESS.to_owned()).or_default();
+        }
         let Some(vcpus) = self.current() else {
             return;
         };

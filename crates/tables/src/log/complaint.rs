@@ -3,6 +3,10 @@
 //! `kernel/watchdog.c`, `kernel/rcu/tree_stall.h`, `kernel/hung_task.c`,
 //! `kernel/time/clocksource.c`, `kernel/smp.c`, `kernel/workqueue.c`, `kernel/time/hrtimer.c`.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
 use crate::number::decimal;
 
 /// What a line complains of.
@@ -51,8 +55,25 @@ pub(super) struct Complaint {
 
 const SECOND: u64 = 1_000_000_000;
 
+/// One of these is in every complaint; most lines of a log have none.
+static MARKS: LazyLock<[Finder<'static>; 6]> = LazyLock::new(|| {
+    let marks: [&[u8]; 6] = [
+        b"lock",
+        b"LOCKUP",
+        b"stall",
+        b"kthread",
+        b"took ",
+        b"unstable",
+    ];
+    marks.map(Finder::new)
+});
+
 /// What a line complains of.
 pub(super) fn complaint(text: &str) -> Option<Complaint> {
+    let marked = |mark: &Finder<'_>| mark.find(text.as_bytes()).is_some();
+    if !MARKS.iter().any(marked) {
+        return None;
+    }
     let of = kind(text)?;
     let (cpu, ns) = match of {
         Of::SoftLockup => (number(text, "CPU#"), seconds(text, "stuck for ")),

@@ -74,6 +74,14 @@ fn of_two_dumps_the_difference_counts() {
     assert_eq!(steal.next[0].id, StepId::RecordWhile);
 }
 
+#[test]
+fn what_grep_leaves_of_it_is_read_without_a_name() {
+    // 1 of 4 s.
+    let (kind, findings) = judged("  vcpu.0.time=3000000000\n  vcpu.0.delay=1000000000\n");
+    assert_eq!(kind, Kind::Domstats);
+    assert_eq!(only(&findings, FindingId::Steal).lost_permille, 250);
+}
+
 /// libvirt 6 has no delay: nothing is said, and nothing is made up.
 const OLD: &str = "\
 Domain: 'old'
