@@ -146,8 +146,9 @@ fn of_row(row: &Row, scenario: &Scenario, place: &str) -> Option<Problem> {
 /// Words of a system have no typed figures.
 fn of_words(system: &crate::claim::System) -> Vec<Problem> {
     let claims = system.claims.iter();
-    let texts = [&system.what, &system.score.says]
-        .into_iter()
+    let says = system.score.iter().map(|score| &score.says);
+    let texts = std::iter::once(&system.what)
+        .chain(says)
         .chain(&system.answer)
         .chain(&system.no_help)
         .chain(&system.limitations)
@@ -168,7 +169,7 @@ fn of_words(system: &crate::claim::System) -> Vec<Problem> {
 }
 
 fn of_score(house: &House, system: &crate::claim::System) -> Option<Problem> {
-    let score = &system.score;
+    let score = system.score.as_ref()?;
     let found = house.claim(&score.claim).ok().is_some_and(|claim| {
         claim.row(&score.row).is_some() && claim.variants.contains(&score.variant)
     });

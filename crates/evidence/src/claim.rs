@@ -37,8 +37,8 @@ pub struct System {
     /// Commands that show more, beside those of the claims.
     #[serde(default)]
     pub commands: Vec<String>,
-    /// Its line of the scoreboard.
-    pub score: Score,
+    /// Its line of the scoreboard; absent for a page without one.
+    pub score: Option<Score>,
     /// The claims, in the order of the page.
     #[serde(rename = "claim")]
     pub claims: Vec<Claim>,

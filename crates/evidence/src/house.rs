@@ -86,7 +86,8 @@ impl House {
     pub fn load(root: &Path, keys: Keys) -> Result<Self, Error> {
         let evidence = root.join("evidence");
         let mut systems: Vec<System> = read_all(&evidence.join("claims"))?;
-        systems.sort_by_key(|system| system.score.place);
+        let place = |system: &System| system.score.as_ref().map_or(u32::MAX, |score| score.place);
+        systems.sort_by_key(place);
         let papers: Vec<Manifest> = read_all(&evidence.join("papers"))?;
         let mut house = Self {
             root: root.to_owned(),

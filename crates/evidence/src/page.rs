@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use steady_measures::chance::Verdict;
+
 use crate::claim::{Claim, System};
 use crate::conditions;
 use crate::error::Problem;
@@ -12,7 +14,7 @@ use crate::house::House;
 use crate::plot;
 use crate::scenarios::Scenarios;
 use crate::table::{self, Entry};
-use crate::verdict::{self, Verdict};
+use crate::verdict;
 use crate::words;
 
 /// Lines that a page has at most.
@@ -227,20 +229,21 @@ fn papers(house: &House) -> String {
     );
     for paper in &house.papers {
         let sets = verdict::beside(house, paper);
-        let count = |wanted: Verdict| sets.iter().filter(|set| set.verdict == wanted).count();
+        let count =
+            |wanted: verdict::Verdict| sets.iter().filter(|set| set.verdict == wanted).count();
         writeln!(
             text,
             "| `{}` {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             paper.paper,
             paper.venue,
             sets.len(),
-            count(Verdict::Agrees),
-            count(Verdict::Differs),
-            count(Verdict::Beside),
-            count(Verdict::Open),
-            count(Verdict::Old),
-            count(Verdict::NotRecorded),
-            count(Verdict::NotHere),
+            count(verdict::Verdict::Agrees),
+            count(verdict::Verdict::Differs),
+            count(verdict::Verdict::Beside),
+            count(verdict::Verdict::Open),
+            count(verdict::Verdict::Old),
+            count(verdict::Verdict::NotRecorded),
+            count(verdict::Verdict::NotHere),
         )
         .expect(INFALLIBLE);
     }
@@ -259,7 +262,7 @@ fn papers(house: &House) -> String {
 
 /// The cell of a system's line of the scoreboard, with its claim, where it is recorded.
 fn scored<'a>(house: &'a House, system: &System) -> Option<(&'a Claim, Entry)> {
-    let score = &system.score;
+    let score = system.score.as_ref()?;
     let claim = house.claim(&score.claim).ok()?;
     let row = claim.row(&score.row)?;
     Some((
@@ -286,7 +289,9 @@ fn scoreboard(house: &House, scenarios: &Scenarios) -> String {
          |---|---|---|---|---|\n",
     );
     for system in &house.systems {
-        let score = &system.score;
+        let Some(score) = &system.score else {
+            continue;
+        };
         let found = scored(house, system)
             .map(|(claim, entry)| (conditions::line(house, claim, scenarios.of(claim)), entry));
         let (ratio, shown, conditions) = match found {
@@ -318,10 +323,61 @@ fn scoreboard(house: &House, scenarios: &Scenarios) -> String {
     text
 }
 
+/// A claim as a table of its rows and variants, each cell a ratio that is bold where a difference
+/// is shown; its conditions stand below.
+///
+/// # Errors
+/// If there is no such claim.
+fn matrix(house: &House, scenarios: &Scenarios, id: &str) -> Result<String, String> {
+    let claim = house.claim(id).map_err(|error| error.to_string())?;
+    let mut text = format!("| ratio to `{}` |", claim.base);
+    let shown = claim.show.as_ref().unwrap_or(&claim.variants);
+    for variant in shown {
+        write!(text, " `{variant}` |").expect(INFALLIBLE);
+    }
+    text.push_str(&format!("\n|---|{}\n", "---|".repeat(shown.len())));
+    let mut old = None;
+    for row in &claim.rows {
+        let cells: Vec<Option<Entry>> = shown
+            .iter()
+            .map(|variant| table::entry(house, claim, row, variant, None))
+            .collect();
+        let arrow = cells.iter().flatten().next().map_or("", plot::arrow);
+        write!(text, "| {} {arrow} |", row.what).expect(INFALLIBLE);
+        for cell in cells {
+            let Some(entry) = cell else {
+                text.push_str(" – |");
+                continue;
+            };
+            let mark = match entry.verdict() {
+                Some(Verdict::Better | Verdict::Differs) => "**",
+                Some(Verdict::Worse) => "***",
+                _ => "",
+            };
+            write!(text, " {mark}{}{mark} |", entry.ratio()).expect(INFALLIBLE);
+            old = old.or(entry.old);
+        }
+        text.push('\n');
+    }
+    let runs = house
+        .record(claim)
+        .map_or(0, |record| record.seeds(claim).len());
+    let conditions = conditions::line(house, claim, scenarios.of(claim));
+    let old = old.map_or_else(String::new, |key| format!(" **Old: {key}.**"));
+    writeln!(
+        text,
+        "\n{runs} runs of each. **Bold**: shown to be better; ***bold italic***: shown to be worse; \
+         else no\ndifference is shown.{old} Conditions: {conditions}."
+    )
+    .expect(INFALLIBLE);
+    Ok(text)
+}
+
 /// A document with what stands between its markers written again.
 ///
 /// `<!-- evidence: NAME -->` begins a part and `<!-- evidence: end -->` ends it. Names:
-/// `scoreboard`, and `sentence TEXT` for one sentence with placeholders.
+/// `scoreboard`, `matrix CLAIM` for a claim's rows and variants, and `sentence TEXT` for one
+/// sentence with placeholders.
 fn marked(
     house: &House,
     scenarios: &Scenarios,
@@ -354,12 +410,17 @@ fn marked(
                     _ => table.replace(&format!("({FOLDER}/"), "("),
                 }
             }
+            Some(("matrix", id)) => {
+                matrix(house, scenarios, id).map_err(|why| Problem::new(document, why))?
+            }
             Some(("sentence", sentence)) => {
                 let filled = words::filled(house, scenarios, sentence);
                 filled.map_err(|why| Problem::new(document, why))? + "\n"
             }
             _ => {
-                let text = format!("unknown part `{name}`; expected `scoreboard` or `sentence …`");
+                let text = format!(
+                    "unknown part `{name}`; expected `scoreboard`, `matrix …` or `sentence …`"
+                );
                 return Err(Problem::new(document, text));
             }
         });

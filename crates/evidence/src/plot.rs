@@ -68,7 +68,8 @@ pub fn draw(id: &str, title: &str, entries: &[Entry]) -> Option<String> {
     Some(format!("{tag}>\n{STYLE}{rest}"))
 }
 
-fn arrow(entry: &Entry) -> &'static str {
+/// Which way is better, as a sign; empty where neither is.
+pub(crate) fn arrow(entry: &Entry) -> &'static str {
     match entry.better {
         steady_measures::Better::Higher => "↑",
         steady_measures::Better::Lower => "↓",

@@ -34,7 +34,7 @@ pub struct Line {
 #[must_use]
 pub fn lines(house: &House, measured: &[RunResult]) -> Vec<Line> {
     let of = |system: &crate::claim::System| {
-        let score = &system.score;
+        let score = system.score.as_ref()?;
         let claim = house.claim(&score.claim).ok();
         let row = claim.and_then(|claim| claim.row(&score.row));
         let found = claim.zip(row);
@@ -45,7 +45,7 @@ pub fn lines(house: &House, measured: &[RunResult]) -> Vec<Line> {
                 None => format!("{}, {}", entry.ratio(), entry.shown()),
             })
         });
-        Line {
+        Some(Line {
             title: system.title.clone(),
             says: score.says.clone(),
             recorded: recorded.unwrap_or_else(|| "not recorded".to_owned()),
@@ -54,9 +54,9 @@ pub fn lines(house: &House, measured: &[RunResult]) -> Vec<Line> {
                 results.find_map(|result| now(result, claim, row, &score.variant))
             }),
             more: score.more.clone(),
-        }
+        })
     };
-    house.systems.iter().map(of).collect()
+    house.systems.iter().filter_map(of).collect()
 }
 
 /// What a result of this machine says of a claim's cell, in short; `None` where it is of another

@@ -192,10 +192,8 @@ fn scored(arguments: &Score) -> anyhow::Result<ExitCode> {
     let mut lines = score::lines(&house, &results);
     if let Some(path) = &arguments.diagnosis {
         let first = first_finding(path)?;
-        let of_diagnosis = house
-            .systems
-            .iter()
-            .position(|system| system.system == "diagnosis");
+        let mut scored = house.systems.iter().filter(|system| system.score.is_some());
+        let of_diagnosis = scored.position(|system| system.system == "diagnosis");
         if let Some(line) = of_diagnosis.and_then(|at| lines.get_mut(at)) {
             line.measured = Some(first);
         }
