@@ -366,8 +366,8 @@ fn matrix(house: &House, scenarios: &Scenarios, id: &str) -> Result<String, Stri
     let old = old.map_or_else(String::new, |key| format!(" **Old: {key}.**"));
     writeln!(
         text,
-        "\n{runs} runs of each. **Bold**: shown to be better; ***bold italic***: shown to be worse; \
-         else no\ndifference is shown.{old} Conditions: {conditions}."
+        "\n{runs} runs of each. **Bold**: shown to be better; ***bold italic***: shown to be \
+         worse; else no\ndifference is shown.{old} Conditions: {conditions}."
     )
     .expect(INFALLIBLE);
     Ok(text)
