@@ -11,10 +11,12 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
+mod asleep;
 mod boost;
 mod build;
 mod calls;
 mod cause;
+mod clock;
 mod compare;
 mod detail;
 mod diagnoser;
@@ -27,9 +29,12 @@ mod missing;
 mod model;
 mod notes;
 mod pause;
+mod pcpus;
 mod preempt;
 mod remedies;
 mod rivals;
+mod servers;
+mod silence;
 mod spread;
 mod symbols;
 pub mod timer;
