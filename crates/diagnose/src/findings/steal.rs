@@ -5,7 +5,7 @@ use super::{Context, MOST, available_first, check, share, step, unanswered};
 use crate::build::permille;
 use crate::model::{
     Assumption, CauseId, Check, CheckId, Confidence, Culprit, Evidence, EvidenceId, Finding,
-    FindingId, RivalRow, Severity, Sharpener, Step, StepId, WaitTable,
+    FindingId, PreemptTable, RivalRow, Severity, Sharpener, Step, StepId, WaitTable,
 };
 use crate::notes::VcpuNote;
 use crate::spread::{Spread, total};
@@ -26,7 +26,6 @@ const QUOTA_USED: std::ops::RangeInclusive<u64> = 930..=1060;
 pub fn steal(context: &Context<'_>) -> Option<Finding> {
     let table = context.vm.preemption.as_ref()?;
     let waits = context.vm.waits.as_ref()?;
-    let woken = table.wakeup_ns.clone().unwrap_or_default();
     let at_most_ns = total([waits.waited_ns, waits.unknown_ns]);
     let (known, at_most) = (
         context.severity(waits.waited_ns),
@@ -49,33 +48,7 @@ pub fn steal(context: &Context<'_>) -> Option<Finding> {
     let mut finding = context.finding(FindingId::Steal, waits.waited_ns, cause);
     finding.severity = finding.severity.max(Severity::Major);
     finding.at_most_ns = (waits.unknown_ns > 0).then_some(at_most_ns);
-    let of_spread = |id, spread: &Spread| {
-        Evidence::new(id)
-            .count("times", spread.count)
-            .ns("mean", spread.mean)
-            .ns("max", spread.max)
-    };
-    finding.evidence.push(of_spread(
-        EvidenceId::StealDescheduled,
-        &table.descheduled_ns,
-    ));
-    if woken.count > 0 {
-        let spread = of_spread(EvidenceId::StealWakeup, &woken);
-        finding.evidence.push(spread);
-    }
-    let in_guest = Evidence::new(EvidenceId::StealAsGuestCounts)
-        .ns("descheduled", table.descheduled_ns.total)
-        .maybe_ns("woken", table.wakeup_ns.as_ref().map(|spread| spread.total));
-    finding.evidence.push(in_guest);
-    let worst = context.vm.vcpus.iter().max_by_key(|vcpu| vcpu.steal_ns)?;
-    let worst = Evidence::new(EvidenceId::StealWorst)
-        .number("vcpu", worst.number.into())
-        .ns("steal", worst.steal_ns.unwrap_or(0));
-    finding.evidence.push(worst);
-    if waits.unknown_ns > 0 {
-        let more = Evidence::new(EvidenceId::InLosses).ns("more", waits.unknown_ns);
-        finding.evidence.push(more);
-    }
+    finding.evidence = evidence(context, table, waits)?;
     finding.culprits = culprits(waits);
     finding.checks = checks(waits, cause, ns);
     finding.confidence = confidence(context, waits, cause, ns);
@@ -99,6 +72,44 @@ pub fn steal(context: &Context<'_>) -> Option<Finding> {
     .flatten()
     .collect();
     Some(finding)
+}
+
+/// The numbers that show it.
+fn evidence(
+    context: &Context<'_>,
+    table: &PreemptTable,
+    waits: &WaitTable,
+) -> Option<Vec<Evidence>> {
+    let woken = table.wakeup_ns.clone().unwrap_or_default();
+    let mut all = Vec::new();
+    let of_spread = |id, spread: &Spread| {
+        Evidence::new(id)
+            .count("times", spread.count)
+            .ns("mean", spread.mean)
+            .ns("max", spread.max)
+    };
+    all.push(of_spread(
+        EvidenceId::StealDescheduled,
+        &table.descheduled_ns,
+    ));
+    if woken.count > 0 {
+        let spread = of_spread(EvidenceId::StealWakeup, &woken);
+        all.push(spread);
+    }
+    let in_guest = Evidence::new(EvidenceId::StealAsGuestCounts)
+        .ns("descheduled", table.descheduled_ns.total)
+        .maybe_ns("woken", table.wakeup_ns.as_ref().map(|spread| spread.total));
+    all.push(in_guest);
+    let worst = context.vm.vcpus.iter().max_by_key(|vcpu| vcpu.steal_ns)?;
+    let worst = Evidence::new(EvidenceId::StealWorst)
+        .number("vcpu", worst.number.into())
+        .ns("steal", worst.steal_ns.unwrap_or(0));
+    all.push(worst);
+    if waits.unknown_ns > 0 {
+        let more = Evidence::new(EvidenceId::InLosses).ns("more", waits.unknown_ns);
+        all.push(more);
+    }
+    Some(all)
 }
 
 /// The waits by kind of what ran, in nanoseconds.
