@@ -42,16 +42,18 @@ fn the_short_text_has_forty_lines_and_begins_with_what_how_much_and_what_to_do()
     let text = steady(&[&stall()]);
     let mut lines = text.lines();
     assert!(text.lines().count() <= 40, "{text}");
-    let what = "vm2: vCPUs are ready and do not run: vm1 ran on their pCPUs instead.";
-    assert_eq!(lines.next(), Some(what));
-    let how_much = "Lost: 37.3 % of vm2's time (1.00 s of 2 vCPUs in 1.35 s).";
+    let what = "host: vCPUs are ready and do not run: 5 vCPUs want 3.4 of the host's 2 pCPUs, and";
+    assert!(lines.next().unwrap().starts_with(what), "{text}");
+    let _rest = lines.next();
+    let how_much = "Lost: 33.1 % of the time of the host's VMs (2.23 s in 1.35 s).";
     assert_eq!(lines.next(), Some(how_much));
+    // No pCPU idles: there is nowhere to move a VM to.
+    let step = lines.next().unwrap();
     assert!(
-        lines
-            .next()
-            .unwrap()
-            .starts_with("Do: pin vm1 to other pCPUs")
+        step.starts_with("Do: run fewer vCPUs on this host"),
+        "{step}"
     );
+    assert!(!text.contains("pin vm"), "{text}");
     assert!(text.contains("(--verbose)"), "the rest is announced");
 }
 
@@ -175,9 +177,10 @@ fn a_finding_has_the_plot_that_shows_it_beside_it_and_each_plot_stands_once() {
     let page = folder.path().join("page.html");
     steady(&[&stall(), "--html", page.to_str().unwrap()]);
     let text = std::fs::read_to_string(&page).unwrap();
-    let (_, first) = text.split_once("id=\"f1\"").unwrap();
-    let first = first.split("id=\"f2\"").next().unwrap();
-    assert!(first.contains("<figcaption>Times ready but not running</figcaption>"));
+    // The first finding is about the host; that of a VM has its plot.
+    let (_, second) = text.split_once("id=\"f2\"").unwrap();
+    let second = second.split("id=\"f3\"").next().unwrap();
+    assert!(second.contains("<figcaption>Pause-loop exits by cause</figcaption>"));
     let ids: Vec<&str> = text
         .split(" id=\"")
         .skip(1)
@@ -238,7 +241,7 @@ fn four_of_each_that_differ_are_told_from_chance_and_four_that_do_not_are_not() 
         let rows = rows.as_array().unwrap().clone();
         let steal = rows
             .iter()
-            .find(|row| row["id"] == "steal" && row["vm"] == "vm1");
+            .find(|row| row["id"] == "host-overcommitted" && row["vm"].is_null());
         steal.unwrap()["change"].as_str().unwrap().to_owned()
     };
     assert_eq!(change(&a, &b), "worse");

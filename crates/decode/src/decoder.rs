@@ -3,7 +3,7 @@
 //!
 //! Fields are found by name, once for each event of a trace.
 
-use steady_events::{Event, Kind};
+use steady_events::{Event, Gap, Kind};
 use steady_tracefile::{EventDef, Record};
 
 use crate::fields::{Exits, Fields, Ids, Row};
@@ -114,6 +114,12 @@ impl Decoder {
             cpu: record.cpu,
             tid: record.pid,
             comm: record.comm,
+            process: record.process,
+            gap: match record.gap {
+                steady_tracefile::Gap::None => Gap::None,
+                steady_tracefile::Gap::Cpu => Gap::Cpu,
+                steady_tracefile::Gap::Any => Gap::Any,
+            },
             kind: kind.unwrap_or(Kind::Other),
         }
     }

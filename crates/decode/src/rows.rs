@@ -2,7 +2,7 @@
 //! The table: tracepoints of Linux 6.12 (`arch/x86/kvm/trace.h`, `include/trace/events/`), of older
 //! kernels where they had other names, and the probes of `steady record`.
 
-use steady_events::{ExitReason, Isa, Kind, Task, TaskState, probe, timer};
+use steady_events::{ExitReason, Isa, Kind, Task, TaskState, probe, timer, user_exit};
 
 use crate::fields::{Fields, Row};
 
@@ -119,15 +119,15 @@ pub static KNOWN: &[Row] = &[
     row("kvm_page_fault", &["fault_address|address"], |f| {
         Some(Kind::PageFault { address: f.u64(0)? })
     }),
-    // Text prints `reason KVM_EXIT_IO (2)`: the number stands behind the name.
-    row(
-        "kvm_userspace_exit",
-        &["reason|KVM_EXIT_IO|KVM_EXIT_MMIO"],
-        |f| {
-            let reason = f.u32(0).unwrap_or(0);
-            Some(Kind::UserExit { reason })
-        },
-    ),
+    row("kvm_userspace_exit", &["reason", "errno"], |f| {
+        // A signal came first: the reason is that of an exit before.
+        if f.u64(1).map(u64::cast_signed) == Some(-4) {
+            let reason = user_exit::INTR;
+            return Some(Kind::UserExit { reason });
+        }
+        let reason = f.u32(0).unwrap_or(user_exit::UNKNOWN);
+        Some(Kind::UserExit { reason })
+    }),
     row("irq_handler_entry", &[], |_| host_irq(true, false)),
     row("irq_handler_exit", &[], |_| host_irq(false, false)),
     row("softirq_entry", &[], |_| host_irq(true, true)),

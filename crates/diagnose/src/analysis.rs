@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One pass over the events of a trace: every analysis, in memory bounded by the number of vCPUs.
 
-use steady_events::{Event, ExitReason, Kind};
+use steady_events::{Event, ExitReason, Gap, Kind, Task, TaskState};
 
+use crate::asleep::Asleep;
 use crate::boost::{Awaits, Boosts, Decided};
 use crate::calls::Calls;
 use crate::detail::Details;
 use crate::exits::Exits;
 use crate::guest::Shootdowns;
-use crate::machine::{Machine, VcpuId};
+use crate::machine::{Machine, State, VcpuId};
 use crate::pause::Pauses;
 use crate::preempt::Preempt;
 use crate::remedies::Remedies;
 use crate::rivals::Rivals;
+use crate::seen::Seen;
+use crate::servers::Servers;
+use crate::silence::Silence;
+use crate::spread::total;
 use crate::timer::Timer;
 
 /// The CPU of events of which the trace does not tell it.
@@ -33,6 +38,12 @@ pub struct OfVcpu {
     pub timer: Timer,
     /// Its turns.
     pub preempt: Preempt,
+    /// Its sleep outside halts.
+    pub asleep: Asleep,
+    /// Since when its thread sleeps, in nanoseconds.
+    slept_since_ns: Option<u64>,
+    /// Sleep outside halts that no exit of its counts as its own.
+    slept_ns: u64,
     /// Where it halts, with how often.
     pub halts: Vec<(u64, u64)>,
     /// Hypercalls by number: send IPI (10), yield to (11), others.
@@ -40,59 +51,6 @@ pub struct OfVcpu {
     /// Whether its guest was seen in the upper half of its address space.
     pub wide: bool,
     last: Option<(ExitReason, u64)>,
-}
-
-/// Which kinds of events were seen: what cannot be concluded depends on it.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
-    /// `kvm_entry`.
-    pub entry: u64,
-    /// `kvm_exit`.
-    pub exit: u64,
-    /// Exits with a reason that no table has.
-    pub unknown_exit: u64,
-    /// Exits of pause loops.
-    pub pause_exit: u64,
-    /// Exits of hosts with pause loops, local APICs and PV calls: of x86.
-    pub x86_exit: u64,
-    /// `sched_switch`.
-    pub switch: u64,
-    /// `sched_wakeup`.
-    pub wakeup: u64,
-    /// `kvm_apic_accept_irq`.
-    pub accepted: u64,
-    /// `kvm_hypercall`.
-    pub hypercall: u64,
-    /// `kvm_pv_tlb_flush`.
-    pub pv_flush: u64,
-    /// `kvm_msr` or `kvm_apic`.
-    pub timer_write: u64,
-    /// `local_timer_entry`.
-    pub host_timer: u64,
-    /// Ticks that the host put into guests.
-    pub tick_injected: u64,
-    /// Ticks that guests took.
-    pub tick_taken: u64,
-    /// Probe on `kvm_vcpu_on_spin`.
-    pub spin: u64,
-    /// Probe on `kvm_vcpu_yield_to`.
-    pub boost: u64,
-    /// Its return probe.
-    pub boost_return: u64,
-    /// `kvm_wfx_arm64`.
-    pub guest_wait: u64,
-    /// `csd_queue_cpu` or probes on the flush.
-    pub guest_call: u64,
-    /// `kvm_userspace_exit`.
-    pub user_exit: u64,
-    /// `irq_handler_entry`, `softirq_entry` and their ends.
-    pub host_irq: u64,
-    /// `kvm_pio`, `kvm_mmio`, `kvm_page_fault`.
-    pub access: u64,
-    /// Events of which the trace does not tell the CPU.
-    pub placeless: u64,
-    /// All events.
-    pub all: u64,
 }
 
 /// All analyses of one trace.
@@ -108,6 +66,14 @@ pub struct Analysis {
     pub calls: Calls,
     /// Who ran while vCPUs were ready.
     pub rivals: Rivals,
+    /// Threads that serve VMs.
+    pub servers: Servers,
+    /// When all pCPUs were silent.
+    pub silence: Silence,
+    /// How often the clock was set back before it was put straight.
+    pub clock_set_back: u64,
+    /// Where events were lost, as often as the trace shows the place.
+    pub gaps: u64,
     /// Shootdowns of the traced kernel itself.
     pub shootdowns: Shootdowns,
     /// What remedies say of themselves, and what is only counted.
@@ -154,45 +120,189 @@ impl Analysis {
         }
         let vcpu = self.machine.vcpu_of(event);
         let known = self.machine.vcpus.len();
-        if self.vcpus.len() < known {
+        let is_new = self.vcpus.len() < known;
+        if is_new {
             self.vcpus.resize_with(known, OfVcpu::default);
+            self.rivals.grow(known);
         }
-        // Who ran on a pCPU cannot be said where the trace does not tell which it was.
+        if event.gap == Gap::None {
+            let machine = &self.machine;
+            self.silence.event(event.time_ns, || machine.any_runs());
+        } else {
+            self.silence.lost(event.time_ns);
+            self.lost(event);
+        }
+        if let Some(before_ns) = self.rivals.pcpus.proves(event) {
+            self.arrives(event, vcpu, before_ns);
+        } else if let Some(id) = vcpu.filter(|_| is_new) {
+            self.runs(id, event);
+        }
+        // Who ran on a pCPU cannot be said where the trace does not show which it was.
         let boost = if event.cpu == NO_CPU {
             None
         } else {
             self.boosts.event(event, vcpu, &self.machine, &self.calls)
         };
         self.calls.event(event, vcpu, &self.machine);
-        self.rivals.event(event, &self.machine);
         self.shootdowns.event(event);
-        if let Kind::Switch { prev, next, .. } = event.kind {
-            for tid in [prev.tid, next.tid] {
+        match event.kind {
+            Kind::Switch { prev, state, next } => self.switch(event, prev, state, next),
+            Kind::Wakeup { tid, cpu } => self.wakes(event, tid, cpu),
+            Kind::Migrate { tid, to } => {
                 if let Some(id) = self.machine.of_tid(tid) {
-                    self.vcpus[id].preempt.event(event, &self.machine.vcpus[id]);
+                    self.rivals.moved(id, to, event.time_ns);
                 }
             }
-        } else if let Kind::Wakeup { tid, .. } = event.kind {
-            if let Some(id) = self.machine.of_tid(tid) {
-                self.vcpus[id].preempt.event(event, &self.machine.vcpus[id]);
-            }
-        } else if let Some(id) = vcpu {
-            let of = &mut self.vcpus[id];
-            let stuck_ns = of.preempt.uninterruptible_total_ns;
-            let not_own_ns = self.rivals.ready_ns(id).saturating_add(stuck_ns);
-            of.details.event(event, not_own_ns);
-            if let Kind::Exit { reason, .. } = event.kind
-                && reason.is_host_interrupt()
-                && self.calls.notified(id)
-            {
-                of.details.by_ipi();
-            }
-            let waits = self.calls.waits(id);
-            self.vcpus[id].preempt.event(event, &self.machine.vcpus[id]);
-            self.vcpus[id].event(event, waits);
+            Kind::HostIrq { begins, .. } => self.rivals.irq(event, begins),
+            _ => {}
+        }
+        if let Some(id) = vcpu
+            && !matches!(event.kind, Kind::Switch { .. } | Kind::Wakeup { .. })
+        {
+            self.of_thread(event, id);
         }
         self.machine.apply(event);
         Effect { vcpu, boost }
+    }
+
+    /// An event of a vCPU's own thread.
+    fn of_thread(&mut self, event: &Event<'_>, id: VcpuId) {
+        let waits = self.calls.waits(id);
+        let ready_ns = self.rivals.ready_ns(id);
+        let of = &mut self.vcpus[id];
+        match event.kind {
+            Kind::Entry { .. } => of.slept_ns = of.slept_ns.saturating_add(of.asleep.settle()),
+            Kind::HaltEnd { slept: true, .. } => of.asleep.was_halt(),
+            Kind::PvTlbFlush { needed: true } => of.preempt.pv_flushes += 1,
+            _ => {}
+        }
+        let not_own_ns = total([ready_ns, of.preempt.uninterruptible_total_ns, of.slept_ns]);
+        of.details.event(event, not_own_ns);
+        if let Kind::Exit { reason, .. } = event.kind
+            && reason.is_host_interrupt()
+            && self.calls.notified(id)
+        {
+            of.details.by_ipi();
+        }
+        of.event(event, waits);
+    }
+
+    /// Events were lost before this one: of their pCPUs nothing is known since the record before.
+    fn lost(&mut self, event: &Event<'_>) {
+        self.gaps += 1;
+        self.servers.lost();
+        let vcpus = self.machine.vcpus.iter().zip(&mut self.vcpus);
+        for (_, of) in vcpus.filter(|(vcpu, _)| event.gap == Gap::Any || vcpu.pcpu == event.cpu) {
+            of.exits.lost();
+            of.details.lost();
+            of.asleep.lost();
+        }
+        let all = self.rivals.pcpus.numbers();
+        let cpus = all.filter(|&cpu| event.gap == Gap::Any || cpu == event.cpu);
+        for cpu in cpus {
+            let running = self.rivals.pcpus.of(cpu).running;
+            let since_ns = self.rivals.pcpus.last_ns(cpu, event.time_ns);
+            if let Some(id) = running.and_then(|tid| self.machine.of_tid(tid)) {
+                self.rivals.stops(id, since_ns);
+                self.machine.vcpus[id].state = State::Unknown;
+            }
+            for (id, wait) in self.rivals.lost(cpu, event.time_ns) {
+                if let Some(wait) = wait {
+                    self.vcpus[id].preempt.waited(&wait);
+                }
+                self.machine.vcpus[id].state = State::Unknown;
+            }
+        }
+    }
+
+    /// The event proves that its thread runs on its pCPU, though no switch to it was seen. What was
+    /// known of the pCPU before ends with its last record.
+    fn arrives(&mut self, event: &Event<'_>, vcpu: Option<VcpuId>, before_ns: u64) {
+        let (cpu, now_ns) = (event.cpu, event.time_ns);
+        let (tid, comm) = match event.kind {
+            Kind::Switch { prev, .. } => (prev.tid, prev.comm),
+            _ => (event.tid, event.comm),
+        };
+        let was = self.rivals.pcpus.of(cpu).running;
+        if let Some(id) = was.and_then(|tid| self.machine.of_tid(tid)) {
+            self.rivals.stops(id, before_ns);
+            let left = &mut self.machine.vcpus[id];
+            if left.state == State::Running && left.pcpu == cpu {
+                left.state = State::Unknown;
+            }
+        }
+        self.rivals.divide_on(cpu, now_ns, true);
+        let arrived = match event.kind {
+            Kind::Switch { .. } => self.machine.of_tid(tid),
+            _ => vcpu,
+        };
+        if let Some(id) = arrived {
+            self.runs(id, event);
+        }
+        self.rivals.is_running(cpu, Task { tid, comm }, now_ns);
+    }
+
+    /// A vCPU runs on the event's pCPU.
+    fn runs(&mut self, id: VcpuId, event: &Event<'_>) {
+        let (cpu, now_ns) = (event.cpu, event.time_ns);
+        let of = &mut self.vcpus[id];
+        of.preempt.freed(now_ns, &self.machine.vcpus[id]);
+        of.asleep.end(event, false);
+        of.slept_since_ns = None;
+        if let Some(wait) = self.rivals.starts(id, cpu, now_ns) {
+            of.preempt.waited(&wait);
+        }
+        let vcpu = &mut self.machine.vcpus[id];
+        let was_on = std::mem::replace(&mut vcpu.pcpu, cpu);
+        vcpu.state = State::Running;
+        let elsewhere = was_on != cpu && self.rivals.pcpus.of(was_on).running == Some(vcpu.tid);
+        if elsewhere {
+            let since_ns = self.rivals.pcpus.last_ns(was_on, now_ns);
+            self.rivals.pcpus.forget(was_on, since_ns);
+        }
+    }
+
+    fn switch(&mut self, event: &Event<'_>, prev: Task<'_>, state: TaskState, next: Task<'_>) {
+        let (cpu, now_ns) = (event.cpu, event.time_ns);
+        self.rivals.divide_on(cpu, now_ns, false);
+        if let Some(id) = self.machine.of_tid(prev.tid) {
+            let vcpu = &self.machine.vcpus[id];
+            let of = &mut self.vcpus[id];
+            of.preempt.out(event, state, vcpu);
+            self.rivals.stops(id, now_ns);
+            match state {
+                TaskState::Runnable => self.rivals.begin(id, cpu, now_ns, false),
+                TaskState::Blocked => {
+                    of.asleep
+                        .begin(event, vcpu.last_reason(), of.details.user());
+                    of.slept_since_ns = Some(now_ns);
+                }
+                _ => {}
+            }
+        }
+        if let Some(id) = self.machine.of_tid(next.tid) {
+            self.runs(id, event);
+        }
+        self.servers.event(event);
+        self.rivals.is_running(cpu, next, now_ns);
+    }
+
+    fn wakes(&mut self, event: &Event<'_>, tid: i32, cpu: u32) {
+        let Some(id) = self.machine.of_tid(tid) else {
+            return self.servers.event(event);
+        };
+        let vcpu = &self.machine.vcpus[id];
+        let of = &mut self.vcpus[id];
+        of.preempt.freed(event.time_ns, vcpu);
+        of.asleep.end(event, true);
+        if let Some(since_ns) = of.slept_since_ns.take()
+            && self.machine.of_tid(event.tid).is_none()
+        {
+            self.servers.wakes(event, id, since_ns);
+        }
+        if matches!(vcpu.state, State::Blocked | State::Unknown) {
+            self.rivals.begin(id, cpu, event.time_ns, true);
+        }
     }
 
     /// Until KVM itself tells of a vCPU, threads that are named like one are taken for one. Once it
@@ -223,6 +333,7 @@ impl Analysis {
         self.machine.noted = noted;
         self.vcpus.clear();
         self.rivals.forget_waits();
+        self.servers.forget();
         let with_returns = self.boosts.with_returns;
         self.boosts = Boosts::default();
         self.boosts.with_returns = with_returns;
@@ -273,12 +384,16 @@ impl Analysis {
 
     /// The trace is over.
     pub fn finish(&mut self) {
+        self.machine.join_parts();
         self.boosts.finish();
         self.shootdowns.finish();
         let end_ns = self.span_ns.map_or(0, |(_, last_ns)| last_ns);
-        self.rivals.finish(end_ns);
+        for (id, wait) in self.rivals.finish(end_ns) {
+            self.vcpus[id].preempt.waited(&wait);
+        }
         for (vcpu, thread) in self.vcpus.iter_mut().zip(&self.machine.vcpus) {
-            vcpu.preempt.finish(end_ns, thread);
+            vcpu.preempt.freed(end_ns, thread);
+            vcpu.asleep.finish(end_ns);
             vcpu.exits.finish();
             vcpu.pauses.finish();
         }

@@ -49,6 +49,11 @@ pub struct Sum {
     /// Of these, how many went back to the VMM.
     pub by_vmm: u64,
     /// Their own time.
+    pub by_vmm_ns: u64,
+    /// For what KVM went back to the VMM in most of that time (`KVM_EXIT_*`), and by how much
+    /// longer than for all else.
+    pub user: Option<(u32, u64)>,
+    /// Their own time.
     pub own_ns: u64,
     /// When the longest began, and its own time.
     pub worst: (u64, u64),
@@ -62,7 +67,7 @@ struct Open {
     reason: ExitReason,
     since_ns: u64,
     about: Option<Detail>,
-    by_vmm: bool,
+    by_vmm: Option<u32>,
     not_own_ns: u64,
 }
 
@@ -84,15 +89,15 @@ impl Details {
                     reason,
                     since_ns: event.time_ns,
                     about: None,
-                    by_vmm: false,
+                    by_vmm: None,
                     not_own_ns,
                 });
                 return;
             }
             Kind::Entry { .. } => return self.entry(event, not_own_ns),
-            Kind::UserExit { .. } => {
+            Kind::UserExit { reason } => {
                 if let Some(open) = &mut self.open {
-                    open.by_vmm = true;
+                    open.by_vmm = Some(reason);
                 }
                 return;
             }
@@ -113,11 +118,22 @@ impl Details {
         }
     }
 
+    /// Events were lost: the exit that goes on has no end that is known.
+    pub fn lost(&mut self) {
+        self.open = None;
+    }
+
     /// The exit that just began was brought by an IPI of another vCPU.
     pub fn by_ipi(&mut self) {
         if let Some(open) = &mut self.open {
             open.about.get_or_insert(Detail::Ipi);
         }
+    }
+
+    /// Why KVM went back to the VMM in the exit that goes on.
+    #[must_use]
+    pub fn user(&self) -> Option<u32> {
+        self.open.and_then(|open| open.by_vmm)
     }
 
     fn entry(&mut self, event: &Event<'_>, not_own_ns: u64) {
@@ -134,11 +150,28 @@ impl Details {
         }
         let sum = self.by.entry(key).or_default();
         sum.exits += 1;
-        sum.by_vmm += u64::from(open.by_vmm);
+        if let Some(reason) = open.by_vmm {
+            sum.by_vmm += 1;
+            add(&mut sum.by_vmm_ns, own_ns);
+            sum.user = Some(heavier(sum.user, (reason, own_ns)));
+        }
         add(&mut sum.own_ns, own_ns);
         if own_ns > sum.worst.1 {
             (sum.worst, sum.worst_cpu) = ((open.since_ns, own_ns), event.cpu);
         }
+    }
+}
+
+/// Of two reasons with their times the one with more is left, by the difference: one that has more
+/// than half of all time is left at the end.
+pub fn heavier(known: Option<(u32, u64)>, new: (u32, u64)) -> (u32, u64) {
+    let Some((reason, ns)) = known else {
+        return new;
+    };
+    match new {
+        (same, more) if same == reason => (reason, ns.saturating_add(more)),
+        (_, more) if more <= ns => (reason, ns - more),
+        (other, more) => (other, more - ns),
     }
 }
 
@@ -226,7 +259,7 @@ fn of_hypercall(nr: u64) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use steady_events::Isa;
+    use steady_events::{Gap, Isa};
 
     const IO: ExitReason = ExitReason {
         isa: Isa::Vmx,
@@ -239,6 +272,8 @@ mod tests {
             cpu: 3,
             tid: 1,
             comm: b"CPU 0/KVM",
+            process: 0,
+            gap: Gap::None,
             kind,
         }
     }

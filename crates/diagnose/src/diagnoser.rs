@@ -7,6 +7,7 @@ use steady_events::{About, Event, EventSource, Loss, ReadError, RipClass};
 
 use crate::analysis::{Analysis, Effect};
 use crate::build::{Builder, Names};
+use crate::clock::Clock;
 use crate::findings;
 use crate::judged;
 use crate::missing;
@@ -128,7 +129,10 @@ impl<'s> Diagnoser<'s> {
             .unwrap_or_default();
         let (mut zero_ns, mut lasts_ns) = (None, 0);
         let (mut given, mut latest_ns, mut back) = (0_u64, 0, 0_u64);
-        while let Some(event) = source.next().map_err(DiagnoseError::Trace)? {
+        let mut clock = Clock::default();
+        while let Some(mut event) = source.next().map_err(DiagnoseError::Trace)? {
+            let read_ns = event.time_ns;
+            clock.straighten(&mut event);
             let zero_ns = *zero_ns.get_or_insert(event.time_ns);
             let at_ns = event.time_ns.saturating_sub(zero_ns);
             lasts_ns = at_ns.max(lasts_ns);
@@ -139,14 +143,15 @@ impl<'s> Diagnoser<'s> {
                 break;
             }
             given += 1;
-            back += u64::from(event.time_ns < latest_ns);
-            latest_ns = latest_ns.max(event.time_ns);
+            back += u64::from(read_ns < latest_ns);
+            latest_ns = latest_ns.max(read_ns);
             let effect = analysis.event(&event);
             watch(&event, effect, &analysis).map_err(|source| DiagnoseError::Watch {
                 what: "what was drawn of the trace".to_owned(),
                 source,
             })?;
         }
+        analysis.clock_set_back = clock.set_back;
         analysis.finish();
         assert_eq!(given, analysis.seen.all, "each event is counted once");
         let loss = source.loss();
@@ -241,12 +246,14 @@ impl<'s> Diagnoser<'s> {
             let numbers = numbers.collect::<Vec<_>>().join(" ");
             format!("{} of {name} with vCPUs {numbers}", vm.name)
         }));
+        let host = builder.host(&vms);
         vms.retain(|vm| self.wants(vm));
         TraceDiagnosis {
             name: name.to_owned(),
             format: about.format.clone(),
             release: about.release.clone(),
             clock: about.clock.clone(),
+            clock_is_ns: about.clock_is_ns,
             pcpus: about.pcpus,
             zero_ns,
             begin_ns,
@@ -266,6 +273,7 @@ impl<'s> Diagnoser<'s> {
                     explained: shift.explained,
                     of: shift.of,
                 }),
+            host,
             vms_by: ground_word(analysis.machine.ground()).to_owned(),
             vcpus_by: if analysis.told { "kvm" } else { "name" }.to_owned(),
             vms,

@@ -75,6 +75,11 @@ impl Exits {
         Some((reason, took_ns))
     }
 
+    /// Events were lost: when the exit that goes on ended is not known.
+    pub fn lost(&mut self) {
+        self.finish();
+    }
+
     /// The trace is over.
     pub fn finish(&mut self) {
         if let Some((reason, _)) = self.open.take() {

@@ -135,6 +135,7 @@ impl Shootdowns {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use steady_events::Gap;
 
     fn event(time_ns: u64, cpu: u32, kind: Kind<'static>) -> Event<'static> {
         Event {
@@ -142,6 +143,8 @@ mod tests {
             cpu,
             tid: 1,
             comm: b"",
+            process: 0,
+            gap: Gap::None,
             kind,
         }
     }

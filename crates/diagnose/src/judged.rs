@@ -7,9 +7,10 @@
 
 use steady_events::Loss;
 
-use crate::analysis::{Analysis, Seen};
+use crate::analysis::Analysis;
 use crate::build::permille;
 use crate::model::{Judged, Judgement, Question};
+use crate::seen::Seen;
 use crate::symbols::Shift;
 
 /// From this share of lost events on, nothing is judged wholly, in thousandths.

@@ -11,10 +11,12 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
+mod asleep;
 mod boost;
 mod build;
 mod calls;
 mod cause;
+mod clock;
 mod compare;
 mod detail;
 mod diagnoser;
@@ -27,14 +29,18 @@ mod missing;
 mod model;
 mod notes;
 mod pause;
+mod pcpus;
 mod preempt;
 mod remedies;
 mod rivals;
+mod seen;
+mod servers;
+mod silence;
 mod spread;
 mod symbols;
 pub mod timer;
 
-pub use analysis::{Analysis, Effect, NO_CPU, OfVcpu, Seen};
+pub use analysis::{Analysis, Effect, NO_CPU, OfVcpu};
 pub use boost::{Decided, Instead, Outcome, Tally};
 pub use calls::Receiver;
 pub use cause::{Cause, cause_of};
@@ -46,5 +52,6 @@ pub use model::*;
 pub use notes::{NOTES_SCHEMA, NOTES_VERSION, NotesError, VcpuNote, VmNote, VmNotes};
 pub use remedies::{OfRemedy, Remedies};
 pub use rivals::{Rival, Stall};
+pub use seen::Seen;
 pub use spread::Spread;
 pub use symbols::{Shift, Symbols, SymbolsError};

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use steady_events::{Event, ExitReason, Kind, Task, TaskState};
+use steady_events::{Event, ExitReason, Gap, Kind, Task, TaskState};
 
 /// Place of a vCPU in [`Machine::vcpus`].
 pub type VcpuId = usize;
@@ -17,6 +17,8 @@ pub type VmId = usize;
 
 /// More vCPU threads than this are not told apart: memory stays bounded whatever a trace holds.
 pub const MOST_VCPUS: usize = 4096;
+/// How far apart the threads of two parts of a VM may be.
+const PARTED: i32 = 1024;
 /// How far apart two threads may lie from where their vCPU numbers put them.
 const ADJACENT: i64 = 2;
 
@@ -72,7 +74,7 @@ pub enum Ground {
     Address,
     /// Thread ids and vCPU numbers follow each other.
     Adjacency,
-    /// The notes of the recording told each thread's process.
+    /// The notes of the recording, or the records, told each thread's process.
     Process,
 }
 
@@ -83,8 +85,17 @@ pub struct Vm {
     pub address: Option<u64>,
     /// Its place in the notes of the recording.
     pub note: Option<usize>,
+    /// The process of its threads, where their records show it.
+    pub process: Option<i32>,
     /// Its vCPUs, in the order in which they were seen.
     pub vcpus: Vec<VcpuId>,
+}
+
+impl Vm {
+    /// Whether its threads were put together by their ids alone.
+    fn is_guess(&self) -> bool {
+        self.note.is_none() && self.process.is_none() && self.address.is_none()
+    }
 }
 
 /// All of it.
@@ -120,6 +131,13 @@ impl Machine {
     pub fn numbered(&self, vm: VmId, number: u32) -> Option<VcpuId> {
         let mut vcpus = self.vms[vm].vcpus.iter().copied();
         vcpus.find(|&id| self.vcpus[id].number == number)
+    }
+
+    /// Whether any vCPU is known to run.
+    #[must_use]
+    pub fn any_runs(&self) -> bool {
+        let mut vcpus = self.vcpus.iter();
+        vcpus.any(|vcpu| vcpu.state == State::Running)
     }
 
     /// The other vCPUs of the same VM.
@@ -162,6 +180,8 @@ impl Machine {
             cpu,
             tid: task.tid,
             comm: task.comm,
+            process: 0,
+            gap: Gap::None,
             kind: Kind::Other,
         };
         if let Some(id) = self.add(&event, Some(number)) {
@@ -180,6 +200,7 @@ impl Machine {
         let number = number.or_else(|| vcpu_number(event.comm)).unwrap_or(0);
         let vm = match noted {
             Some((note, _)) => self.vm_of_note(note),
+            None if event.process > 0 => self.vm_of_process(event.process),
             None => self.vm_by_adjacency(event.tid, number),
         };
         self.vms[vm].vcpus.push(id);
@@ -207,6 +228,60 @@ impl Machine {
         })
     }
 
+    fn vm_of_process(&mut self, process: i32) -> VmId {
+        let mut vms = self.vms.iter();
+        let known = vms.position(|vm| vm.process == Some(process));
+        known.unwrap_or_else(|| {
+            let vm = self.new_vm(None);
+            self.vms[vm].process = Some(process);
+            vm
+        })
+    }
+
+    /// Threads without a vCPU 0 beside them are no whole VM: where their numbers and ids go on
+    /// from those of another, they are put to it. VMMs make vCPUs one after the other, with
+    /// other threads between them.
+    pub fn join_parts(&mut self) {
+        let number = |machine: &Self, id: &VcpuId| machine.vcpus[*id].number;
+        for part in 0..self.vms.len() {
+            let vm = &self.vms[part];
+            let whole = vm.vcpus.iter().any(|id| number(self, id) == 0);
+            if vm.vcpus.is_empty() || whole || !vm.is_guess() {
+                continue;
+            }
+            let others = (0..self.vms.len()).filter(|&other| other != part);
+            let fits = others.filter_map(|other| Some((self.goes_on(other, part)?, other)));
+            if let Some((_, other)) = fits.min() {
+                let moved = std::mem::take(&mut self.vms[part].vcpus);
+                moved.iter().for_each(|&id| self.vcpus[id].vm = other);
+                self.vms[other].vcpus.extend(moved);
+            }
+        }
+    }
+
+    /// How far apart the ids of two parts are, if they can be one VM: no number twice, and ids in
+    /// the order of numbers.
+    fn goes_on(&self, vm: VmId, part: VmId) -> Option<i32> {
+        if self.vms[vm].vcpus.is_empty() || !self.vms[vm].is_guess() {
+            return None;
+        }
+        let pairs = self.vms[vm].vcpus.iter().flat_map(|&one| {
+            let others = self.vms[part].vcpus.iter();
+            others.map(move |&other| (&self.vcpus[one], &self.vcpus[other]))
+        });
+        let mut nearest = None;
+        for (one, other) in pairs {
+            let in_order = (one.number < other.number) == (one.tid < other.tid);
+            if one.number == other.number || !in_order {
+                return None;
+            }
+            let apart = one.tid.abs_diff(other.tid);
+            let apart = i32::try_from(apart).ok().filter(|&apart| apart <= PARTED)?;
+            nearest = Some(nearest.map_or(apart, |known: i32| known.min(apart)));
+        }
+        nearest
+    }
+
     fn vm_by_adjacency(&mut self, tid: i32, number: u32) -> VmId {
         let distance = |vcpu: &Vcpu| {
             let threads = i64::from(tid) - i64::from(vcpu.tid);
@@ -216,7 +291,7 @@ impl Machine {
             .vms
             .iter()
             .enumerate()
-            .filter(|(_, vm)| vm.note.is_none());
+            .filter(|(_, vm)| vm.note.is_none() && vm.process.is_none());
         let near = free.filter_map(|(vm, each)| {
             let mut vcpus = each.vcpus.iter().map(|&id| &self.vcpus[id]);
             let taken = vcpus.clone().any(|vcpu| vcpu.number == number);
@@ -233,6 +308,7 @@ impl Machine {
         self.vms.push(Vm {
             address,
             note: None,
+            process: None,
             vcpus: Vec::new(),
         });
         self.vms.len() - 1
@@ -250,7 +326,7 @@ impl Machine {
             return;
         }
         // A process has one VM, as VMMs are: what the notes say holds.
-        if self.vms[now].note.is_some() {
+        if self.vms[now].note.is_some() || self.vms[now].process.is_some() {
             self.vms[now].address.get_or_insert(address);
             return;
         }
@@ -285,7 +361,7 @@ impl Machine {
     pub fn ground(&self) -> Ground {
         let mut vms = self.vms.iter().filter(|vm| !vm.vcpus.is_empty());
         let mut noted = vms.clone();
-        if !self.noted.is_empty() && noted.all(|vm| vm.note.is_some()) {
+        if noted.all(|vm| vm.note.is_some() || vm.process.is_some()) {
             Ground::Process
         } else if vms.all(|vm| vm.address.is_some()) {
             Ground::Address

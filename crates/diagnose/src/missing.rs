@@ -132,7 +132,15 @@ pub fn words(loss: &Loss) -> String {
         let first = loss.unread.first().map_or("", String::as_str);
         format!("{unread} lines could not be read, the first: {first}")
     });
+    let others = loss.other_records;
+    let others = (others > 0 && loss.unread_lines == 0).then(|| {
+        format!(
+            "it holds {others} records of other kinds, such as samples of CPU cycles, which show \
+             where time went and not who ran"
+        )
+    });
     let words = cut.into_iter().chain(undescribed).chain(unread);
+    let words = words.chain(others);
     let words: Vec<String> = words.collect();
     if words.is_empty() {
         return String::new();
@@ -147,6 +155,7 @@ pub fn loss(loss: &Loss, analysis: &Analysis) -> LossTable {
         lost_events: lost,
         lost_permille: permille(lost, lost.saturating_add(analysis.seen.all)),
         unknown_gaps: loss.unknown_gaps,
+        clock_set_back: analysis.clock_set_back,
         truncated: loss.cut.as_ref().map(|cut| match cut.missing_bytes {
             Some(bytes) => format!("{}, {bytes} bytes short", cut.place),
             None => cut.place.clone(),
@@ -171,7 +180,7 @@ pub fn loss(loss: &Loss, analysis: &Analysis) -> LossTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use steady_events::{Event, ExitReason, Isa, Kind};
+    use steady_events::{Event, ExitReason, Gap, Isa, Kind};
 
     fn whats(analysis: &Analysis) -> Vec<String> {
         let rows = rows(analysis, true, None).into_iter();
@@ -184,6 +193,8 @@ mod tests {
             cpu: 0,
             tid,
             comm: b"CPU 0/KVM",
+            process: 0,
+            gap: Gap::None,
             kind,
         });
     }

@@ -8,10 +8,11 @@
 
 use std::collections::BTreeMap;
 
-use steady_events::{Event, ExitReason, Kind, TaskState};
+use steady_events::{Event, ExitReason, TaskState};
 use steady_measures::Histogram;
 
-use crate::machine::{State, Vcpu};
+use crate::machine::Vcpu;
+use crate::rivals::Ended;
 use crate::spread::add;
 
 /// Reasons told apart.
@@ -43,6 +44,8 @@ pub struct Preempt {
     pub uninterruptible_after: BTreeMap<Option<ExitReason>, u64>,
     /// The longest of them: when it began, how long it was, and on which pCPU.
     pub worst_uninterruptible: Option<(u64, u64, u32)>,
+    /// The exit before that.
+    pub worst_stuck_after: Option<ExitReason>,
     /// The longest time off its pCPU without the mark: begin, length, pCPU.
     pub worst_unmarked: Option<(u64, u64, u32)>,
     /// PV TLB flushes that KVM did at entry, in the place of an IPI.
@@ -53,26 +56,11 @@ pub struct Preempt {
 }
 
 impl Preempt {
-    /// An event that concerns this vCPU, which the machine has not applied yet.
-    pub fn event(&mut self, event: &Event<'_>, vcpu: &Vcpu) {
-        match event.kind {
-            Kind::Switch { prev, state, .. } if prev.tid == vcpu.tid => {
-                if state == TaskState::Uninterruptible {
-                    self.stuck = Some((event.time_ns, event.cpu));
-                }
-                self.out(state, vcpu);
-            }
-            Kind::Switch { next, .. } if next.tid == vcpu.tid => {
-                self.freed(event.time_ns, vcpu);
-                self.back(event, vcpu);
-            }
-            Kind::Wakeup { tid, .. } if tid == vcpu.tid => self.freed(event.time_ns, vcpu),
-            Kind::PvTlbFlush { needed: true } => self.pv_flushes += 1,
-            _ => {}
+    /// The vCPU is switched out; the machine has not applied that yet.
+    pub fn out(&mut self, event: &Event<'_>, state: TaskState, vcpu: &Vcpu) {
+        if state == TaskState::Uninterruptible {
+            self.stuck = Some((event.time_ns, event.cpu));
         }
-    }
-
-    fn out(&mut self, state: TaskState, vcpu: &Vcpu) {
         if state != TaskState::Runnable {
             self.blocked += 1;
             return;
@@ -90,12 +78,8 @@ impl Preempt {
         }
     }
 
-    /// The trace is over: what goes on counts up to here.
-    pub fn finish(&mut self, now_ns: u64, vcpu: &Vcpu) {
-        self.freed(now_ns, vcpu);
-    }
-
-    fn freed(&mut self, now_ns: u64, vcpu: &Vcpu) {
+    /// It is woken, or seen running: what no signal could end is over.
+    pub fn freed(&mut self, now_ns: u64, vcpu: &Vcpu) {
         let Some((since_ns, cpu)) = self.stuck.take() else {
             return;
         };
@@ -107,28 +91,31 @@ impl Preempt {
         if after.len() < MOST_REASONS || after.contains_key(&reason) {
             add(after.entry(reason).or_default(), took_ns);
         }
+        let before = self.worst_uninterruptible;
         longest(&mut self.worst_uninterruptible, (since_ns, took_ns, cpu));
+        if self.worst_uninterruptible != before {
+            self.worst_stuck_after = reason;
+        }
     }
 
-    fn back(&mut self, event: &Event<'_>, vcpu: &Vcpu) {
-        let State::Ready { since_ns, halted } = vcpu.state else {
-            return;
-        };
-        let waited_ns = event.time_ns.saturating_sub(since_ns);
-        if halted {
-            self.wakeup_ns.record(waited_ns);
+    /// A wait of it is over, by its turn or by a loss.
+    pub fn waited(&mut self, wait: &Ended) {
+        if wait.woken {
+            self.wakeup_ns.record(wait.length_ns);
             return;
         }
-        self.descheduled_ns.record(waited_ns);
+        self.descheduled_ns.record(wait.length_ns);
         if std::mem::take(&mut self.is_unmarked) {
             assert!(self.unmarked > 0, "it was counted when it was switched out");
-            add(&mut self.unmarked_ns, waited_ns);
-            longest(&mut self.worst_unmarked, (since_ns, waited_ns, event.cpu));
+            add(&mut self.unmarked_ns, wait.length_ns);
+            let worst = (wait.begin_ns, wait.length_ns, wait.cpu);
+            longest(&mut self.worst_unmarked, worst);
         }
     }
 }
 
-fn longest(known: &mut Option<(u64, u64, u32)>, new: (u64, u64, u32)) {
+/// Keeps the longer of two: begin, length, pCPU.
+pub(crate) fn longest(known: &mut Option<(u64, u64, u32)>, new: (u64, u64, u32)) {
     if known.is_none_or(|(_, length_ns, _)| new.1 > length_ns) {
         *known = Some(new);
     }

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Who ran instead: what the pCPU of a vCPU did while the vCPU was ready and did not run.
 //!
-//! A wait begins where a vCPU's thread is switched out runnable or is woken, and ends with its
-//! turn. Its time is divided by the thread that its pCPU ran, without the interrupts that ran on
-//! top of that; beside it stands how long another pCPU was idle meanwhile. A pCPU that idles though
-//! a vCPU that was descheduled is on its queue is kept from it by a limit (`cpu.max`): nothing else
-//! makes the scheduler of Linux idle then. After a wake-up some idle time is that of waking the
-//! pCPU itself.
+//! A wait begins where a vCPU's thread is switched out runnable or is woken, and ends where any
+//! record shows it running. What lies in a loss is not counted, but stands apart. A wait's time is
+//! divided by the thread that its pCPU ran, without the interrupts that ran on top of that; beside
+//! it stands how long another pCPU was idle meanwhile. A pCPU that idles though a vCPU that was
+//! descheduled is on its queue is kept from it by a limit (`cpu.max`): nothing else makes the
+//! scheduler of Linux idle then. After a wake-up some idle time is that of waking the pCPU itself.
 //!
 //! Left out: which threads the scheduler could have moved; core scheduling, which also idles.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use steady_events::{Event, Kind, Task, TaskState};
+use steady_events::{Event, Task};
 
-use crate::analysis::NO_CPU;
-use crate::machine::{Machine, State, VcpuId};
-use crate::spread::add;
+use crate::machine::VcpuId;
+use crate::pcpus::Pcpus;
+use crate::spread::{add, total};
 
-/// pCPUs that are told apart; events of others count as those of an unknown one.
-const MOST_PCPUS: usize = 8192;
 /// Threads that are told apart in one vCPU's waits.
 const MOST_THREADS: usize = 128;
 /// Threads whose names are kept.
 const MOST_NAMES: usize = 65_536;
 /// The longest waits of each vCPU that are kept.
 const MOST_STALLS: usize = 16;
+/// Begins of waits of each vCPU that are kept.
+const MOST_BEGINS: usize = 256;
 /// A woken vCPU whose pCPU idles for longer is not waiting for the pCPU to wake.
 const WAKING_NS: u64 = 1_000_000;
 
@@ -40,7 +40,7 @@ pub enum Rival {
     Limit,
     /// It was idle and had to wake first.
     Waking,
-    /// The trace does not tell yet what it ran.
+    /// The trace does not show what it ran.
     Unknown,
 }
 
@@ -55,6 +55,19 @@ pub struct Stall {
     pub cpu: u32,
     /// Who ran for most of it.
     pub rival: Rival,
+}
+
+/// A wait that is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// When it began.
+    pub begin_ns: u64,
+    /// How long it was.
+    pub length_ns: u64,
+    /// The pCPU on whose queue it ended.
+    pub cpu: u32,
+    /// Whether it began with a wake-up.
+    pub woken: bool,
 }
 
 /// A wait that goes on.
@@ -75,36 +88,29 @@ struct Open {
 pub struct Waits {
     /// All of them, in nanoseconds.
     pub total_ns: u64,
+    /// Of that, after it was switched out ready.
+    pub descheduled_ns: u64,
+    /// Of that, after it was woken.
+    pub woken_ns: u64,
     /// By who ran.
     pub by: BTreeMap<Rival, u64>,
+    /// Of that, by threads that no record shows up to the wait's end: others may have followed.
+    pub assumed_ns: u64,
+    /// In losses, after it was seen waiting: it may have gone on waiting.
+    pub unknown_ns: u64,
+    /// For how long it was seen running.
+    pub ran_ns: u64,
     /// While its own pCPU was busy and another was idle.
     pub elsewhere_idle_ns: u64,
     /// pCPUs that it ran on; the first few.
     pub ran_on: BTreeSet<u32>,
     /// The longest waits, longest first.
     pub worst: Vec<Stall>,
+    /// When the first waits after being switched out began.
+    pub begins: Vec<u64>,
     open: Option<Open>,
-}
-
-/// One pCPU.
-#[derive(Debug, Default)]
-struct Pcpu {
-    running: Option<i32>,
-    comm: Vec<u8>,
-    irq_depth: u32,
-    irq_since_ns: u64,
-    irq_total_ns: u64,
-    waiting: Vec<VcpuId>,
-}
-
-impl Pcpu {
-    fn irq_until(&self, now_ns: u64) -> u64 {
-        let open = match self.irq_depth {
-            0 => 0,
-            _ => now_ns.saturating_sub(self.irq_since_ns),
-        };
-        self.irq_total_ns.saturating_add(open)
-    }
+    unknown_since_ns: Option<u64>,
+    ran_since_ns: Option<u64>,
 }
 
 /// Follows the waits of all vCPUs.
@@ -112,60 +118,24 @@ impl Pcpu {
 pub struct Rivals {
     /// By vCPU.
     pub waits: Vec<Waits>,
-    pcpus: HashMap<u32, Pcpu>,
+    /// What pCPUs run.
+    pub pcpus: Pcpus,
     names: HashMap<i32, String>,
-    /// How many pCPUs are idle, since when there is one, and for how long there was before.
-    idle_pcpus: usize,
-    idle_since_ns: u64,
-    idle_total_ns: u64,
 }
 
 impl Rivals {
-    /// An event that the machine has not applied yet.
-    pub fn event(&mut self, event: &Event<'_>, machine: &Machine) {
-        if self.waits.len() < machine.vcpus.len() {
-            self.waits.resize_with(machine.vcpus.len(), Waits::default);
-        }
-        self.idles_if_untold(event);
-        match event.kind {
-            Kind::Switch { prev, state, next } => self.switch(event, prev, state, next, machine),
-            Kind::Wakeup { tid, cpu } => {
-                let sleeper = machine.of_tid(tid).filter(|&id| {
-                    matches!(machine.vcpus[id].state, State::Blocked | State::Unknown)
-                });
-                if let Some(id) = sleeper {
-                    self.begin(id, cpu, event.time_ns, true);
-                }
-            }
-            Kind::Migrate { tid, to } => {
-                if let Some(id) = machine.of_tid(tid) {
-                    self.moved(id, to, event.time_ns);
-                }
-            }
-            Kind::HostIrq { begins, .. } => self.irq(event.cpu, begins, event.time_ns),
-            _ => {}
+    /// Makes room for vCPUs.
+    pub fn grow(&mut self, vcpus: usize) {
+        if self.waits.len() < vcpus {
+            self.waits.resize_with(vcpus, Waits::default);
         }
     }
 
-    /// A pCPU that idles all the time switches to nobody: that its interrupts come in the idle task
-    /// is what tells.
-    fn idles_if_untold(&mut self, event: &Event<'_>) {
-        if event.tid != 0 || event.cpu == NO_CPU {
-            return;
-        }
-        let untold = self
-            .pcpu(event.cpu)
-            .is_some_and(|pcpu| pcpu.running.is_none());
-        if untold {
-            let (tid, comm) = (event.tid, event.comm);
-            self.is_running(event.cpu, Task { tid, comm }, event.time_ns);
-        }
-    }
-
-    /// How long a vCPU has been ready without running, up to now.
+    /// How long a vCPU did not run though it was ready, or may have been, up to now.
     #[must_use]
     pub fn ready_ns(&self, id: VcpuId) -> u64 {
-        self.waits.get(id).map_or(0, |waits| waits.total_ns)
+        let of = |waits: &Waits| total([waits.total_ns, waits.unknown_ns]);
+        self.waits.get(id).map_or(0, of)
     }
 
     /// Name of a thread that ran in a vCPU's place.
@@ -174,124 +144,75 @@ impl Rivals {
         self.names.get(&tid).map_or("", String::as_str)
     }
 
-    /// vCPUs are numbered anew: the waits of those before are nobody's.
+    /// vCPUs get new numbers: the waits of those before are nobody's.
     pub fn forget_waits(&mut self) {
         self.waits.clear();
-        for pcpu in self.pcpus.values_mut() {
-            pcpu.waiting.clear();
+        for cpu in self.pcpus.numbers() {
+            self.pcpus.of(cpu).waiting.clear();
         }
     }
 
-    /// The trace is over: waits that go on count up to here.
-    pub fn finish(&mut self, now_ns: u64) {
-        for id in 0..self.waits.len() {
-            self.end(id, now_ns);
+    /// The trace is over: waits that go on count up to here. Gives them.
+    pub fn finish(&mut self, now_ns: u64) -> Vec<(VcpuId, Ended)> {
+        let ids = 0..self.waits.len();
+        let ended = ids.filter_map(|id| Some((id, self.end(id, now_ns)?)));
+        let ended: Vec<(VcpuId, Ended)> = ended.collect();
+        for waits in &mut self.waits {
+            waits.known(now_ns);
+            waits.stops(now_ns);
+        }
+        self.pcpus.finish(now_ns);
+        self.check();
+        ended
+    }
+
+    /// One time, however it is divided.
+    ///
+    /// # Panics
+    /// If the waits by who ran, or by how they began, are not all waits.
+    pub fn check(&self) {
+        for waits in self.waits.iter().filter(|waits| waits.total_ns < u64::MAX) {
+            let by = total(waits.by.values().copied());
+            assert_eq!(by, waits.total_ns, "somebody ran in all of a wait");
+            let kinds = total([waits.descheduled_ns, waits.woken_ns]);
+            assert_eq!(kinds, waits.total_ns, "a wait began in one of two ways");
+            assert!(waits.assumed_ns <= waits.total_ns, "a part of the waits");
         }
     }
 
-    fn pcpu(&mut self, cpu: u32) -> Option<&mut Pcpu> {
-        if self.pcpus.len() >= MOST_PCPUS && !self.pcpus.contains_key(&cpu) {
-            return None;
+    /// A vCPU runs on a pCPU from now on; gives the wait that this ends.
+    pub fn starts(&mut self, id: VcpuId, cpu: u32, now_ns: u64) -> Option<Ended> {
+        let ended = self.end(id, now_ns);
+        let waits = &mut self.waits[id];
+        waits.known(now_ns);
+        waits.ran_since_ns.get_or_insert(now_ns);
+        if waits.ran_on.len() < 8 {
+            waits.ran_on.insert(cpu);
         }
-        Some(self.pcpus.entry(cpu).or_default())
+        ended
     }
 
-    fn switch(
-        &mut self,
-        event: &Event<'_>,
-        prev: Task<'_>,
-        state: TaskState,
-        next: Task<'_>,
-        machine: &Machine,
-    ) {
-        let (cpu, now_ns) = (event.cpu, event.time_ns);
-        // What ran until now is known by its leaving, also at the trace's first switch.
-        self.is_running(cpu, prev, now_ns);
-        let waiting = self.pcpu(cpu).map(|pcpu| pcpu.waiting.clone());
-        for id in waiting.unwrap_or_default() {
-            self.divide(id, now_ns);
-        }
-        if let Some(id) = machine.of_tid(next.tid) {
-            self.end(id, now_ns);
-            let ran_on = &mut self.waits[id].ran_on;
-            if ran_on.len() < 8 {
-                ran_on.insert(cpu);
-            }
-        }
-        self.is_running(cpu, next, now_ns);
-        if let Some(id) = machine.of_tid(prev.tid) {
-            self.end(id, now_ns);
-            if state == TaskState::Runnable {
-                self.begin(id, cpu, now_ns, false);
-            }
-        }
+    /// A vCPU runs no longer.
+    pub fn stops(&mut self, id: VcpuId, now_ns: u64) {
+        self.waits[id].known(now_ns);
+        self.waits[id].stops(now_ns);
     }
 
-    fn is_running(&mut self, cpu: u32, task: Task<'_>, now_ns: u64) {
-        // What ran on a pCPU cannot be said where the trace does not tell which it was.
-        if cpu == NO_CPU {
-            return;
-        }
-        let Some(pcpu) = self.pcpu(cpu) else { return };
-        // An interrupt ends before a switch; of one whose end was lost this is the end.
-        pcpu.irq_total_ns = pcpu.irq_until(now_ns);
-        pcpu.irq_depth = 0;
-        if pcpu.running == Some(task.tid) {
-            return;
-        }
-        let was_idle = pcpu.running == Some(0);
-        pcpu.running = Some(task.tid);
-        pcpu.comm.clear();
-        pcpu.comm.extend_from_slice(task.comm);
-        match (was_idle, task.tid == 0) {
-            (false, true) => {
-                if self.idle_pcpus == 0 {
-                    self.idle_since_ns = now_ns;
-                }
-                self.idle_pcpus += 1;
-            }
-            (true, false) => {
-                assert!(self.idle_pcpus > 0, "it was idle");
-                self.idle_total_ns = self.idle_until(now_ns);
-                self.idle_since_ns = now_ns;
-                self.idle_pcpus -= 1;
-            }
-            _ => {}
-        }
-    }
-
-    fn idle_until(&self, now_ns: u64) -> u64 {
-        let open = match self.idle_pcpus {
-            0 => 0,
-            _ => now_ns.saturating_sub(self.idle_since_ns),
-        };
-        self.idle_total_ns.saturating_add(open)
-    }
-
-    fn irq(&mut self, cpu: u32, begins: bool, now_ns: u64) {
-        let Some(pcpu) = self.pcpu(cpu) else { return };
-        if begins {
-            if pcpu.irq_depth == 0 {
-                pcpu.irq_since_ns = now_ns;
-            }
-            pcpu.irq_depth = pcpu.irq_depth.saturating_add(1);
-        } else if pcpu.irq_depth > 0 {
-            if pcpu.irq_depth == 1 {
-                pcpu.irq_total_ns = pcpu.irq_until(now_ns);
-            }
-            pcpu.irq_depth -= 1;
-        }
-    }
-
-    fn begin(&mut self, id: VcpuId, cpu: u32, now_ns: u64, woken: bool) {
+    /// A vCPU begins to wait on a pCPU's queue.
+    pub fn begin(&mut self, id: VcpuId, cpu: u32, now_ns: u64, woken: bool) {
+        self.waits[id].known(now_ns);
         if self.waits[id].open.is_some() {
             return;
         }
-        let idle_ns = self.idle_until(now_ns);
-        let Some(pcpu) = self.pcpu(cpu) else { return };
+        let idle_ns = self.pcpus.idle_until(now_ns);
+        let pcpu = self.pcpus.of(cpu);
         pcpu.waiting.push(id);
         let irq_ns = pcpu.irq_until(now_ns);
-        self.waits[id].open = Some(Open {
+        let waits = &mut self.waits[id];
+        if !woken && waits.begins.len() < MOST_BEGINS {
+            waits.begins.push(now_ns);
+        }
+        waits.open = Some(Open {
             begin_ns: now_ns,
             cpu,
             woken,
@@ -302,32 +223,65 @@ impl Rivals {
         });
     }
 
-    fn moved(&mut self, id: VcpuId, to: u32, now_ns: u64) {
-        self.divide(id, now_ns);
+    /// Divides what waits on a pCPU, before another thread runs there. `assumed` says that no
+    /// record shows how long the thread before it ran.
+    pub fn divide_on(&mut self, cpu: u32, now_ns: u64, assumed: bool) {
+        for at in 0..self.pcpus.of(cpu).waiting.len() {
+            let id = self.pcpus.of(cpu).waiting[at];
+            self.divide(id, now_ns, assumed);
+        }
+    }
+
+    /// A pCPU runs a thread from now on.
+    pub fn is_running(&mut self, cpu: u32, task: Task<'_>, now_ns: u64) {
+        self.pcpus.runs(cpu, task, now_ns);
+    }
+
+    /// Of a pCPU nothing is known since its last record: waits on its queue end there. Gives them.
+    pub fn lost(&mut self, cpu: u32, now_ns: u64) -> Vec<(VcpuId, Option<Ended>)> {
+        let since_ns = self.pcpus.last_ns(cpu, now_ns);
+        let waiting = std::mem::take(&mut self.pcpus.of(cpu).waiting);
+        let cut = waiting.into_iter().map(|id| {
+            let begin_ns = self.waits[id].open.as_ref().map(|open| open.begin_ns);
+            let ended = self.end(id, since_ns);
+            self.waits[id].unknown_since_ns = begin_ns.map(|begin_ns| begin_ns.max(since_ns));
+            (id, ended)
+        });
+        let cut = cut.collect();
+        self.pcpus.forget(cpu, since_ns);
+        cut
+    }
+
+    /// A waiting vCPU moves to another pCPU's queue.
+    pub fn moved(&mut self, id: VcpuId, to: u32, now_ns: u64) {
+        self.divide(id, now_ns, false);
         let Some(from) = self.waits[id].open.as_ref().map(|open| open.cpu) else {
             return;
         };
-        let Some(pcpu) = self.pcpu(to) else { return };
+        let pcpu = self.pcpus.of(to);
         pcpu.waiting.push(id);
         let irq_ns = pcpu.irq_until(now_ns);
-        if let Some(pcpu) = self.pcpu(from) {
-            // Of two entries, where it moves to where it is, one goes.
-            let at = pcpu.waiting.iter().position(|&waits| waits == id);
-            at.map(|at| pcpu.waiting.swap_remove(at));
+        let waiting = &mut self.pcpus.of(from).waiting;
+        // Of two entries, where it moves to where it is, one goes.
+        if let Some(at) = waiting.iter().position(|&waits| waits == id) {
+            waiting.swap_remove(at);
         }
         if let Some(open) = &mut self.waits[id].open {
             (open.cpu, open.irq_ns) = (to, irq_ns);
         }
     }
 
+    /// An interrupt of the host begins or ends.
+    pub fn irq(&mut self, event: &Event<'_>, begins: bool) {
+        self.pcpus.irq(event.cpu, begins, event.time_ns);
+    }
+
     /// Divides a wait up to now by what its pCPU ran since the last time.
-    fn divide(&mut self, id: VcpuId, now_ns: u64) {
-        let host_idle_ns = self.idle_until(now_ns);
+    fn divide(&mut self, id: VcpuId, now_ns: u64, assumed: bool) {
+        let host_idle_ns = self.pcpus.idle_until(now_ns);
         let waits = &mut self.waits[id];
         let Some(open) = &mut waits.open else { return };
-        let Some(pcpu) = self.pcpus.get(&open.cpu) else {
-            return;
-        };
+        let pcpu = self.pcpus.of(open.cpu);
         let took_ns = now_ns.saturating_sub(open.upto_ns);
         let irq_ns = pcpu.irq_until(now_ns);
         let in_irq_ns = irq_ns.saturating_sub(open.irq_ns).min(took_ns);
@@ -342,6 +296,9 @@ impl Rivals {
         };
         if rival != Rival::Limit {
             add(&mut waits.elsewhere_idle_ns, idle_ns);
+        }
+        if assumed {
+            add(&mut waits.assumed_ns, took_ns - in_irq_ns);
         }
         for (rival, ns) in [(rival, took_ns - in_irq_ns), (Rival::Interrupts, in_irq_ns)] {
             if ns == 0 {
@@ -363,20 +320,30 @@ impl Rivals {
         }
     }
 
-    fn end(&mut self, id: VcpuId, now_ns: u64) {
-        self.divide(id, now_ns);
-        let Some(open) = self.waits[id].open.take() else {
-            return;
-        };
-        if let Some(pcpu) = self.pcpus.get_mut(&open.cpu) {
-            pcpu.waiting.retain(|&waits| waits != id);
-        }
-        self.waits[id].close(open);
+    fn end(&mut self, id: VcpuId, now_ns: u64) -> Option<Ended> {
+        self.divide(id, now_ns, false);
+        let open = self.waits[id].open.take()?;
+        let waiting = &mut self.pcpus.of(open.cpu).waiting;
+        waiting.retain(|&waits| waits != id);
+        Some(self.waits[id].close(open))
     }
 }
 
 impl Waits {
-    fn close(&mut self, open: Open) {
+    /// A record shows what it does.
+    fn known(&mut self, now_ns: u64) {
+        if let Some(since_ns) = self.unknown_since_ns.take() {
+            add(&mut self.unknown_ns, now_ns.saturating_sub(since_ns));
+        }
+    }
+
+    fn stops(&mut self, now_ns: u64) {
+        if let Some(since_ns) = self.ran_since_ns.take() {
+            add(&mut self.ran_ns, now_ns.saturating_sub(since_ns));
+        }
+    }
+
+    fn close(&mut self, open: Open) -> Ended {
         let length_ns = open.upto_ns.saturating_sub(open.begin_ns);
         let mut most = (Rival::Unknown, 0);
         for (rival, ns) in open.by {
@@ -396,6 +363,11 @@ impl Waits {
             add(self.by.entry(into).or_default(), ns);
         }
         add(&mut self.total_ns, length_ns);
+        let kind = match open.woken {
+            true => &mut self.woken_ns,
+            false => &mut self.descheduled_ns,
+        };
+        add(kind, length_ns);
         let stall = Stall {
             begin_ns: open.begin_ns,
             length_ns,
@@ -410,5 +382,11 @@ impl Waits {
             self.worst.truncate(MOST_STALLS);
         }
         assert!(self.worst.len() <= MOST_STALLS, "memory stays bounded");
+        Ended {
+            begin_ns: open.begin_ns,
+            length_ns,
+            cpu: open.cpu,
+            woken: open.woken,
+        }
     }
 }

@@ -126,7 +126,7 @@ fn narrow(value: u128) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use steady_events::Isa;
+    use steady_events::{Gap, Isa};
 
     /// The workloads of the paper's section 3.3: 250 Hz, 10 s, VMs of 16 vCPUs.
     fn load(busy_permille: u64, idle_entries_per_second: u64, exits_per_tick: u64) -> Load {
@@ -165,6 +165,8 @@ mod tests {
             cpu: 0,
             tid: 1,
             comm: b"",
+            process: 0,
+            gap: Gap::None,
             kind,
         };
         let msr = ExitReason::new(Isa::Vmx, 32);

@@ -2,7 +2,7 @@
 //! Boosts made by hand, with outcomes that are known.
 
 use steady_diagnose::{Analysis, Outcome};
-use steady_events::{Event, ExitReason, Isa, Kind, Task, TaskState};
+use steady_events::{Event, ExitReason, Gap, Isa, Kind, Task, TaskState};
 
 /// VMs are at these addresses, vCPUs at `vm + tid`.
 const VM: u64 = 0xffff_0000;
@@ -52,6 +52,8 @@ impl Host {
             cpu,
             tid,
             comm: b"CPU",
+            process: 0,
+            gap: Gap::None,
             kind,
         });
     }

@@ -256,7 +256,7 @@ fn the_document_of_the_format_names_every_key() {
 }
 
 #[test]
-fn the_amd_trace_that_has_half_of_its_time_stolen_has_a_finding() {
+fn the_amd_trace_whose_three_vcpus_share_two_pcpus_is_found_overcommitted() {
     let amd = fixture("../../../tracefile/tests/fixtures/qemu-amd-v7-zstd.dat");
     let mut source = steady_tracefile::open(&amd).unwrap();
     let mut diagnoser = Diagnoser::new();
@@ -268,6 +268,8 @@ fn the_amd_trace_that_has_half_of_its_time_stolen_has_a_finding() {
     let steal = diagnosis
         .findings
         .iter()
-        .find(|finding| finding.id.word() == "steal");
+        .find(|finding| finding.id.word() == "host-overcommitted");
     assert!(steal.is_some(), "{:?}", diagnosis.findings);
+    // 54.5 ms of the three vCPUs' 156 ms; the host has two pCPUs, which never idle.
+    assert_eq!(steal.map(|finding| finding.lost_permille), Some(350));
 }

@@ -3,7 +3,7 @@
 
 use steady_diagnose::{DiagnoseError, Diagnoser, Diagnosis, FindingId, Quantity, Severity};
 use steady_events::{
-    About, Cut, Event, EventSource, ExitReason, Feed, Isa, Kind, Loss, ReadError, RemedyEvent,
+    About, Cut, Event, EventSource, ExitReason, Feed, Gap, Isa, Kind, Loss, ReadError, RemedyEvent,
     RemedyStep, Task, TaskState,
 };
 
@@ -15,6 +15,8 @@ fn event(time_ns: u64, tid: i32, kind: Kind<'static>) -> Event<'static> {
         cpu: 0,
         tid,
         comm: b"CPU 0/KVM",
+        process: 0,
+        gap: Gap::None,
         kind,
     }
 }
@@ -71,8 +73,8 @@ fn events_made_by_hand_go_in_and_a_finding_comes_out() {
         .unwrap();
     // 30 times 3 us in 120 us.
     assert_eq!(steal.lost_ns_per_s, 750_000_000);
-    let worst = steal.evidence.last().unwrap();
-    assert_eq!(worst.value("steal"), Some(&Quantity::Ns(90_000)));
+    let mut worst = steal.evidence.iter().filter_map(|of| of.value("steal"));
+    assert_eq!(worst.next(), Some(&Quantity::Ns(90_000)));
 }
 
 /// An engine that makes its events when it is asked, and breaks down after some.

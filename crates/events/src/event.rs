@@ -15,8 +15,24 @@ pub struct Event<'a> {
     pub tid: i32,
     /// Name of that thread.
     pub comm: &'a [u8],
+    /// Its process; 0 if the source does not show it.
+    pub process: i32,
+    /// Whether events were lost just before it.
+    pub gap: Gap,
     /// What.
     pub kind: Kind<'a>,
+}
+
+/// Whether events were lost just before an event.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Gap {
+    /// None that the source shows.
+    #[default]
+    None,
+    /// Events of its CPU, since that CPU's event before.
+    Cpu,
+    /// Events of any CPU: the source does not show of which.
+    Any,
 }
 
 /// A thread in an event of the scheduler.

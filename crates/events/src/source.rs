@@ -176,7 +176,7 @@ impl<'e, I: Iterator<Item = Event<'e>>> EventSource for Feed<'e, I> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Kind;
+    use crate::event::{Gap, Kind};
 
     fn at(time_ns: u64) -> Event<'static> {
         Event {
@@ -184,6 +184,8 @@ mod tests {
             cpu: 0,
             tid: 1,
             comm: b"x",
+            process: 0,
+            gap: Gap::None,
             kind: Kind::HostTimer,
         }
     }

@@ -20,6 +20,7 @@ pub(crate) fn finding(id: FindingId, cause: CauseId) -> Finding {
         vm: None,
         lost_ns: 0,
         lost_ns_per_s: 0,
+        at_most_ns: None,
         lost_permille: 0,
         evidence: Vec::new(),
         cause,

@@ -33,6 +33,6 @@ mod words;
 pub use about::{About, Endian, Format, Guest, TimeShift, TscToNs};
 pub use error::{Error, Place};
 pub use event::{EventDef, Field, FieldId, FieldKind};
-pub use loss::{CpuLoss, Damage, Loss, Truncation};
+pub use loss::{CpuLoss, Damage, Gap, Loss, Truncation};
 pub use record::Record;
 pub use source::{Source, open, open_stream};

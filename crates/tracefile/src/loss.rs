@@ -71,6 +71,55 @@ pub struct Loss {
     pub damage_count: u64,
 }
 
+/// Whether events were lost just before a record.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Gap {
+    /// None that the trace shows.
+    #[default]
+    None,
+    /// Events of the record's CPU, since that CPU's record before.
+    Cpu,
+    /// Events of any CPU: the trace does not show of which.
+    Any,
+}
+
+/// Losses whose place in the order of records is ahead: by CPU, `u32::MAX` for an unknown one.
+#[derive(Debug, Default)]
+pub(crate) struct Gaps {
+    pending: Vec<u32>,
+}
+
+/// Losses that wait for their CPU's next record; beyond, they are taken for one of any CPU.
+const GAPS_MAX: usize = 1024;
+
+impl Gaps {
+    /// Notes a loss before the next record of this CPU.
+    pub fn note(&mut self, cpu: u32) {
+        if self.pending.len() >= GAPS_MAX {
+            self.pending.clear();
+            self.pending.push(u32::MAX);
+        } else if !self.pending.contains(&cpu) {
+            self.pending.push(cpu);
+        }
+        assert!(self.pending.len() <= GAPS_MAX, "memory stays bounded");
+    }
+
+    /// Whether one stands before this record of a CPU.
+    #[inline]
+    pub fn before(&mut self, cpu: u32) -> Gap {
+        if self.pending.is_empty() {
+            return Gap::None;
+        }
+        let of = |wanted: u32| self.pending.iter().position(|&noted| noted == wanted);
+        let (any, own) = (of(u32::MAX), of(cpu));
+        let Some(at) = any.or(own) else {
+            return Gap::None;
+        };
+        self.pending.swap_remove(at);
+        if any.is_some() { Gap::Any } else { Gap::Cpu }
+    }
+}
+
 impl Loss {
     /// All events that the trace says were lost, over its CPUs; the unknown gaps count nothing.
     /// Statistics of the whole recording count again what gaps between records count, so the

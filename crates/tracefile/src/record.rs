@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 
 use crate::event::{EventDef, Field, FieldId, FieldKind};
+use crate::loss::Gap;
 use crate::text::body::{self, Shape, TextField, TextValue};
 
 /// One event that happened.
@@ -23,6 +24,10 @@ pub struct Record<'a> {
     pub flags: u8,
     /// Index into [`crate::About::instances`].
     pub instance: u16,
+    /// The thread's process; 0 if the trace does not show it.
+    pub process: i32,
+    /// Whether events were lost just before it.
+    pub gap: Gap,
     /// Which event.
     pub event: &'a EventDef,
     pub(crate) payload: Payload<'a>,

@@ -7,7 +7,7 @@ mod common;
 
 use std::io::Write;
 
-use steady_tracefile::{Error, Format, Source};
+use steady_tracefile::{Error, Format, Gap, Source};
 
 use common::{drain, fixture_bytes, open_bytes};
 
@@ -321,4 +321,75 @@ fn a_packed_trace_without_its_end_gives_what_unpacks_and_its_place() {
         assert_eq!(place.to_string(), format!("byte {cut}"));
         assert!(loss.damage[0].what.contains("does not unpack further"));
     }
+}
+
+#[test]
+fn a_wall_clock_in_front_of_a_line_is_not_part_of_the_tasks_name() {
+    let ftrace = "CPU 0/KVM-1001    [002] d..2. 100.000001: kvm_entry: vcpu 0, rip 0x0";
+    let perf = "CPU 0/KVM  1001 [002] 100.000001: kvm:kvm_entry: vcpu 0, rip 0x0";
+    let prof = "CPU 0/KVM  1001 d... [002] 100.000001: kvm:kvm_entry: vcpu 0, rip 0x0";
+    for line in [ftrace, perf, prof] {
+        for clock in [
+            "2026-11-25 18:04:27.123456 ",
+            "2026-11-25T18:04:27.123456+00:00 ",
+            "[Wed Nov 25 18:04:27 2026] ",
+            "Nov 25 18:04:27 host-7 kernel: ",
+            "18:04:27 ",
+        ] {
+            let found = head(&format!("{clock}       {line}"));
+            let expected = ("CPU 0/KVM".to_owned(), 1001, 2, 100_000_001_000);
+            assert_eq!(found, expected, "{clock}{line}");
+        }
+    }
+}
+
+#[test]
+fn the_process_of_a_thread_is_read_where_a_line_has_it() {
+    for (line, process) in [
+        (
+            "  a-42  (   40) [003] d..2. 1.000000: sched_waking: comm=a pid=1",
+            40,
+        ),
+        (
+            "  a-42  (-------) [003] d..2. 1.000000: sched_waking: comm=a pid=1",
+            0,
+        ),
+        (
+            "a 40/42 [003] 1.000000: sched:sched_waking: comm=a pid=1",
+            40,
+        ),
+        ("a 42 [003] 1.000000: sched:sched_waking: comm=a pid=1", 0),
+    ] {
+        let mut source = text(&format!("{line}\n"));
+        let r = source.next().unwrap().unwrap();
+        assert_eq!((r.pid, r.process), (42, process), "{line}");
+    }
+}
+
+#[test]
+fn a_loss_stands_before_the_next_record_of_its_cpu() {
+    let line = |cpu: u32, us: u32| {
+        format!("  a-42 [{cpu:03}] d..2. 1.{us:06}: sched_waking: comm=a pid=1\n")
+    };
+    let text_of = [
+        line(0, 1),
+        line(1, 2),
+        "CPU:1 [LOST 9 EVENTS]\n".to_owned(),
+        line(0, 3),
+        line(1, 4),
+        line(1, 5),
+    ];
+    let mut source = text(&text_of.concat());
+    let mut gaps = Vec::new();
+    while let Some(r) = source.next().unwrap() {
+        gaps.push((r.cpu, r.gap));
+    }
+    let expected = [
+        (0, Gap::None),
+        (1, Gap::None),
+        (0, Gap::None),
+        (1, Gap::Cpu),
+        (1, Gap::None),
+    ];
+    assert_eq!(gaps, expected);
 }

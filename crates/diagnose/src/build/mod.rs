@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! From finished analyses to the tables of a diagnosis.
 
+mod host;
 mod spin;
 mod waits;
 
@@ -149,6 +150,9 @@ impl Builder<'_> {
             timers: self.timers(&ids, &exits),
             preemption: self.preemption(&ids),
             waits: self.waits(&ids),
+            asleep: self.asleep(&ids),
+            servers: self.servers(&ids),
+            stalls: self.stalls(&ids, &exits),
             exits,
         }
     }
@@ -360,7 +364,7 @@ impl Builder<'_> {
 }
 
 /// Whether the exits of a row are halts.
-fn is_halt(row: &ExitRow) -> bool {
+pub fn is_halt(row: &ExitRow) -> bool {
     let isa = Isa::from_word(&row.isa);
     let reason = isa
         .zip(row.code)

@@ -7,8 +7,8 @@ use steady_events::ExitReason;
 
 use super::{Builder, permille};
 use crate::analysis::OfVcpu;
-use crate::detail::{Detail, PART, Sum, device};
-use crate::machine::VcpuId;
+use crate::detail::{Detail, PART, Sum, device, heavier};
+use crate::machine::{VcpuId, vcpu_number};
 use crate::model::{DetailRow, Instance, RivalRow, WaitTable};
 use crate::rivals::Rival;
 use crate::spread::{add, total};
@@ -19,6 +19,17 @@ const ABOUT_SHOWN: usize = 16;
 const LONGEST_SHOWN: usize = 64;
 /// Rows of who ran instead.
 const RIVALS_SHOWN: usize = 32;
+
+/// The period that limits of CPU time have if nobody chose another (`cpu.max`), in nanoseconds.
+const PERIOD_NS: u64 = 100_000_000;
+/// Fewer waits do not show whether they are periodic.
+const FEW_CYCLES: u64 = 4;
+
+/// Whether a wait began one period after the one before, within 1 %.
+fn is_period(pair: &[u64]) -> bool {
+    let apart_ns = pair[1].saturating_sub(pair[0]);
+    apart_ns.abs_diff(PERIOD_NS) <= PERIOD_NS / 100
+}
 
 /// Own time and rows of each reason.
 type About = BTreeMap<ExitReason, (u64, Vec<DetailRow>)>;
@@ -74,9 +85,20 @@ impl Builder<'_> {
         let (mut by, mut worst) = (BTreeMap::new(), Vec::new());
         let (mut waited_ns, mut elsewhere_idle_ns) = (0, 0);
         let (mut vcpus, mut fixed_vcpus) = (0, 0);
+        let (mut assumed_ns, mut unknown_ns, mut ran_ns) = (0, 0, 0);
+        let (mut periods, mut cycles) = (0, 0);
         for (&id, of) in ids.iter().filter_map(|id| Some((id, waits.get(*id)?))) {
             add(&mut waited_ns, of.total_ns);
             add(&mut elsewhere_idle_ns, of.elsewhere_idle_ns);
+            add(&mut assumed_ns, of.assumed_ns);
+            add(&mut unknown_ns, of.unknown_ns);
+            add(&mut ran_ns, of.ran_ns);
+            cycles += u64::try_from(of.begins.len().saturating_sub(1)).unwrap_or(0);
+            periods += of
+                .begins
+                .windows(2)
+                .map(|pair| u64::from(is_period(pair)))
+                .sum::<u64>();
             vcpus += u64::from(of.total_ns > 0);
             fixed_vcpus += u64::from(of.total_ns > 0 && of.ran_on.len() <= 1);
             for (&rival, &ns) in &of.by {
@@ -100,10 +122,19 @@ impl Builder<'_> {
             })
             .collect();
         by.sort_by(|a, b| b.ns.cmp(&a.ns).then(a.name.cmp(&b.name)));
+        let all_ns = total(by.iter().map(|row| row.ns));
+        assert!(
+            all_ns == waited_ns || waited_ns == u64::MAX,
+            "waits by who ran are all waits: {all_ns} and {waited_ns} ns"
+        );
         by.truncate(RIVALS_SHOWN);
         Some(WaitTable {
             waited_ns,
             by,
+            assumed_ns,
+            unknown_ns,
+            ran_ns,
+            periodic_permille: (cycles >= FEW_CYCLES).then(|| permille(periods, cycles)),
             elsewhere_idle_ns,
             vcpus,
             fixed_vcpus,
@@ -113,7 +144,21 @@ impl Builder<'_> {
     }
 
     /// The kind and the name of what ran instead of vCPUs of this VM.
-    fn named(&self, rival: Rival, own: &[VcpuId]) -> (&'static str, Option<String>) {
+    pub(super) fn named(&self, rival: Rival, own: &[VcpuId]) -> (&'static str, Option<String>) {
+        let name = match rival {
+            Rival::Thread(tid) => self.analysis.rivals.name(tid),
+            _ => "",
+        };
+        self.named_by(rival, own, name)
+    }
+
+    /// The same of a thread of this name.
+    pub(super) fn named_by(
+        &self,
+        rival: Rival,
+        own: &[VcpuId],
+        name: &str,
+    ) -> (&'static str, Option<String>) {
         let tid = match rival {
             Rival::Thread(tid) => tid,
             Rival::Interrupts => return ("interrupts", None),
@@ -135,7 +180,10 @@ impl Builder<'_> {
         if let Some(vm) = noted.find_map(|vm| vm.name.as_ref()) {
             return ("host-task", Some(format!("the VMM of {vm}")));
         }
-        let name = self.analysis.rivals.name(tid);
+        // A thread named like a vCPU's that the trace does not show in its guest.
+        if vcpu_number(name.as_bytes()).is_some() {
+            return ("vm", Some(format!("{name} ({tid})")));
+        }
         let deferred = name.starts_with("ksoftirqd/") || name.starts_with("irq/");
         match name {
             _ if name.starts_with("vhost-") => ("vhost", Some(name.to_owned())),
@@ -159,6 +207,11 @@ impl Builder<'_> {
                 let (sum, whose) = reason.entry(about).or_insert((Sum::default(), id));
                 sum.exits += of.exits;
                 sum.by_vmm += of.by_vmm;
+                add(&mut sum.by_vmm_ns, of.by_vmm_ns);
+                sum.user = match of.user {
+                    Some(user) => Some(heavier(sum.user, user)),
+                    None => sum.user,
+                };
                 add(&mut sum.own_ns, of.own_ns);
                 if of.worst.1 > sum.worst.1 {
                     (sum.worst, sum.worst_cpu, *whose) = (of.worst, of.worst_cpu, id);
@@ -200,6 +253,10 @@ impl Builder<'_> {
             exits: sum.exits,
             by_vmm: told.then_some(sum.by_vmm),
             own_ns: sum.own_ns,
+            by_vmm_ns: told.then_some(sum.by_vmm_ns),
+            user: sum
+                .user
+                .map(|(reason, _)| super::host::user_word(Some(reason))),
             worst: (length_ns > 0).then(|| worst.on(sum.worst_cpu)),
         }
     }

@@ -5,10 +5,14 @@
 //! trace tells, and what must be so if the cause is right is checked as far as the trace goes.
 
 mod boosts;
+mod held;
+mod host;
 mod other;
 mod pauses;
 mod slow;
+mod stalls;
 mod steal;
+mod storms;
 
 use std::collections::BTreeMap;
 
@@ -35,20 +39,27 @@ struct Context<'a> {
     knobs: &'a BTreeMap<String, String>,
 }
 
+/// Under this length a trace is an excerpt: what holds for it may not hold for longer, in
+/// nanoseconds.
+const EXCERPT_NS: u64 = 100_000_000;
+
 /// The findings of one trace.
 #[must_use]
 pub fn of(at: usize, trace: &TraceDiagnosis, knobs: &BTreeMap<String, String>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for vm in &trace.vms {
-        let context = Context {
-            at,
-            trace,
-            vm,
-            knobs,
-        };
+    let contexts = trace.vms.iter().map(|vm| Context {
+        at,
+        trace,
+        vm,
+        knobs,
+    });
+    for context in contexts.clone() {
         findings.extend(steal::steal(&context));
+        findings.extend(held::asleep(&context));
+        findings.extend(held::servers(&context));
         findings.extend(slow::uninterruptible(&context));
         findings.extend(slow::exits(&context));
+        findings.extend(storms::storms(&context));
         findings.extend(pauses::causes(&context));
         findings.extend(pauses::runs(&context));
         findings.extend(boosts::boosts(&context));
@@ -57,10 +68,22 @@ pub fn of(at: usize, trace: &TraceDiagnosis, knobs: &BTreeMap<String, String>) -
         findings.extend(other::timers(&context));
         findings.extend(other::unknown(&context));
     }
+    // What went on while the host stood still is told once, of the host.
+    findings.retain(|finding| !is_of_silence(trace, finding));
+    host::overcommitted(at, trace, &mut findings);
+    let stalls: Vec<Finding> = contexts
+        .filter_map(|context| stalls::longest(&context, &findings))
+        .collect();
+    findings.extend(stalls);
+    findings.extend(host::stood_still(at, trace));
     findings.extend(other::shootdowns(at, trace));
     if trace.loss.lost_permille >= LOSS_MATTERS {
         let lost = trace.loss.lost_permille;
         findings.iter_mut().for_each(|finding| doubt(finding, lost));
+    }
+    if trace.clock_is_ns && trace.span_ns < EXCERPT_NS {
+        let excerpt = |finding: &mut Finding| excerpt(finding, trace.span_ns);
+        findings.iter_mut().for_each(excerpt);
     }
     for finding in &mut findings {
         let refuted = |check: &Check| check.answer == Answer::Refuted;
@@ -69,6 +92,26 @@ pub fn of(at: usize, trace: &TraceDiagnosis, knobs: &BTreeMap<String, String>) -
         }
     }
     findings
+}
+
+/// Whether most of what a finding lost, of each vCPU, is the time in which the host was silent.
+fn is_of_silence(trace: &TraceDiagnosis, finding: &Finding) -> bool {
+    let Some(worst) = &finding.worst else {
+        return false;
+    };
+    let vms = trace.vms.iter();
+    let mut vms = vms.filter(|vm| Some(&vm.name) == finding.vm.as_ref());
+    let vcpus = vms.next().map_or(1, |vm| vm.vcpus.len());
+    let vcpus = u64::try_from(vcpus).unwrap_or(1);
+    let of_all = worst.length_ns.saturating_mul(vcpus);
+    of_all >= finding.lost_ns / 2 && stalls::in_silence(trace, worst)
+}
+
+/// What a short trace shows is there, and how much it is in the long run is not known.
+fn excerpt(finding: &mut Finding, span_ns: u64) {
+    finding.severity = finding.severity.min(Severity::Major);
+    let length = Evidence::new(EvidenceId::ShortExcerpt).ns("length", span_ns);
+    finding.evidence.push(length);
 }
 
 fn doubt(finding: &mut Finding, lost_permille: u64) {
@@ -97,6 +140,13 @@ impl Context<'_> {
     /// stalls hurt as much as many short ones.
     fn matters(&self, times: u64, lost_ns: u64) -> bool {
         times >= FEW || (times > 0 && self.severity(lost_ns) >= Severity::Major)
+    }
+
+    /// Whether the trace shows when KVM goes back to its VMM.
+    fn trace_has_user_exits(&self) -> bool {
+        let rows = self.vm.exits.iter().flat_map(|row| &row.about);
+        let mut told = rows.filter(|of| of.by_vmm.is_some());
+        told.next().is_some()
     }
 
     /// A finding that its maker completes.
@@ -142,6 +192,7 @@ fn fresh(
         vm,
         lost_ns,
         lost_ns_per_s: per_second(lost_ns, span_ns),
+        at_most_ns: None,
         lost_permille,
         evidence: Vec::new(),
         cause,

@@ -137,15 +137,16 @@ pub fn timers(context: &Context<'_>) -> Option<Finding> {
         _ if timers.idle_entries.unwrap_or(0) == 0 => step(StepId::FewerTicks),
         _ => context.knob(StepId::HaltPoll, "kvm.halt_poll_ns", None),
     };
-    let ticks = remedy(StepId::HostTicks, Stall::Tick);
-    finding.next = available_first(vec![
-        ticks.gives(
-            without_ticks(timers, exits, lost_ns),
-            lost_ns,
-            Assumption::OneExitForEachIdle,
-        ),
-        own,
-    ]);
+    let ticks = remedy(StepId::HostTicks, Stall::Tick).gives(
+        without_ticks(timers, exits, lost_ns),
+        lost_ns,
+        Assumption::OneExitForEachIdle,
+    );
+    let steps = match cause {
+        CauseId::GuestTimers => vec![own, ticks],
+        _ => vec![ticks, own],
+    };
+    finding.next = available_first(steps);
     Some(finding)
 }
 
@@ -179,11 +180,12 @@ fn own_ns(context: &Context<'_>) -> u64 {
     total(rows.map(of_row))
 }
 
-/// The time of all but one exit for each idle period.
+/// The time of the exits for ticks, but for one for each idle period: timers that programs arm stay.
 fn without_ticks(timers: &TimerTable, exits: u64, lost_ns: u64) -> u64 {
-    let kept = timers.paratick_at_most.unwrap_or(exits);
-    let left = permille(kept.min(exits), exits);
-    lost_ns - lost_ns / 1000 * left.min(1000)
+    let for_ticks = timers.tickless.unwrap_or(timers.periodic).min(exits);
+    let kept = timers.paratick_at_most.unwrap_or(for_ticks).min(for_ticks);
+    let gone = u128::from(lost_ns) * u128::from(for_ticks - kept) / u128::from(exits.max(1));
+    u64::try_from(gone).unwrap_or(lost_ns).min(lost_ns)
 }
 
 /// Exits of unknown reason.

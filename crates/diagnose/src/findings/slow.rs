@@ -49,10 +49,19 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
     }
     let rows = || row.about.iter().filter(|of| of.kind != "timer");
     let exits = total(rows().map(|of| of.exits));
+    // By time: of a hundred exits one may have gone to the VMM and taken nearly all of it.
     let by_vmm = rows()
-        .map(|of| of.by_vmm)
+        .map(|of| of.by_vmm_ns)
         .sum::<Option<u64>>()
-        .map(|by_vmm| permille(by_vmm, exits));
+        .map(|by_vmm_ns| permille(by_vmm_ns, own_ns));
+    // A device that the VMM answers for is its own, also where most time goes to accesses that
+    // KVM only hands on to it.
+    let counted = rows().map(|of| of.by_vmm).sum::<Option<u64>>();
+    let counted = counted.map_or(0, |by_vmm| permille(by_vmm, exits));
+    let device = rows()
+        .next()
+        .is_some_and(|of| matches!(of.kind.as_str(), "device" | "port"));
+    let by_vmm = by_vmm.map(|share| if device { share.max(counted) } else { share });
     let scheduled = context.vm.waits.is_some();
     let cause = cause(row, by_vmm, scheduled);
     let mut finding = context.finding(FindingId::SlowExits, own_ns, cause);
@@ -79,6 +88,9 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
         CauseId::UserDevice if by_vmm.is_none() => Confidence::Medium,
         // Without the scheduler's events waiting for a pCPU counts as the exit's time.
         _ if !scheduled => Confidence::Medium,
+        // That an interrupt came is shown; that it took the time is only by its own events.
+        CauseId::HostInterrupts if !context.trace.saw_host_irqs => Confidence::Medium,
+        CauseId::VmmHolds | CauseId::DirtyRing | CauseId::Handling => Confidence::Medium,
         _ => Confidence::High,
     };
     let worst = rows().filter_map(|of| of.worst.clone());
@@ -115,15 +127,22 @@ fn is_access(name: &str) -> bool {
     names.contains(&name)
 }
 
-fn is_memory(name: &str) -> bool {
-    matches!(name, "EPT_VIOLATION" | "npf")
+/// Whether exits of this name are for memory that the host has not mapped: on arm64 and RISC-V a
+/// device's memory leaves by the same.
+pub fn is_memory(name: &str) -> bool {
+    matches!(name, "EPT_VIOLATION" | "npf" | "DABT_LOW" | "IABT_LOW")
+        || name.ends_with("_GUEST_PAGE_FAULT")
 }
 
-fn is_interrupt(name: &str) -> bool {
-    matches!(name, "EXTERNAL_INTERRUPT" | "interrupt")
+/// Whether an interrupt of the host brought the exits of a row, on whatever architecture.
+fn is_interrupt(row: &ExitRow) -> bool {
+    let isa = Isa::from_word(&row.isa).zip(row.code);
+    let reason = isa.map(|(isa, code)| ExitReason { isa, code });
+    reason.is_some_and(ExitReason::is_host_interrupt)
 }
 
-fn is_io(name: &str) -> bool {
+/// Whether exits of this name are for a device.
+pub fn is_io(name: &str) -> bool {
     matches!(name, "IO_INSTRUCTION" | "io" | "EPT_MISCONFIG")
 }
 
@@ -136,10 +155,13 @@ fn by_ipis(row: &ExitRow) -> bool {
 fn cause(row: &ExitRow, by_vmm: Option<u64>, scheduled: bool) -> CauseId {
     let name = row.name.as_str();
     let of_device = row.about.first().is_some_and(|of| of.kind == "device");
+    let to_vmm = by_vmm.is_some_and(|share| share >= MOST);
     match by_vmm {
-        _ if is_interrupt(name) && by_ipis(row) => CauseId::OwnIpis,
-        _ if is_interrupt(name) && !scheduled => CauseId::InterruptsOrWait,
-        _ if is_interrupt(name) => CauseId::HostInterrupts,
+        Some(MOST..) if is_for(row, "DIRTY_RING_FULL") => CauseId::DirtyRing,
+        Some(MOST..) if is_for(row, "INTR") => CauseId::VmmHolds,
+        _ if is_interrupt(row) && by_ipis(row) => CauseId::OwnIpis,
+        _ if is_interrupt(row) && !scheduled => CauseId::InterruptsOrWait,
+        _ if is_interrupt(row) && !to_vmm => CauseId::HostInterrupts,
         Some(MOST..) => CauseId::UserDevice,
         _ if is_memory(name) && !of_device => CauseId::MappingMemory,
         // An I/O instruction leaves for the VMM unless KVM has the device itself.
@@ -147,6 +169,16 @@ fn cause(row: &ExitRow, by_vmm: Option<u64>, scheduled: bool) -> CauseId {
         Some(_) if is_io(name) || of_device => CauseId::KernelDevice,
         _ => CauseId::Handling,
     }
+}
+
+/// Whether KVM went back to the VMM for this in most of the time of these exits.
+fn is_for(row: &ExitRow, user: &str) -> bool {
+    let rows = row
+        .about
+        .iter()
+        .filter(|of| of.user.as_deref() == Some(user));
+    let ns = total(rows.map(|of| of.by_vmm_ns.unwrap_or(0)));
+    permille(ns, row.own_ns) >= MOST
 }
 
 fn about(of: &DetailRow) -> Evidence {
@@ -195,7 +227,7 @@ fn checks(cause: CauseId, by_vmm: Option<u64>) -> Vec<Check> {
 fn steps(row: &ExitRow, cause: CauseId, own_ns: u64, of_timers: bool) -> Vec<Step> {
     let first = row.about.iter().find(|of| of.kind != "untold");
     let name = first.and_then(|of| of.name.clone().or_else(|| of.value.clone()));
-    let name = name.as_deref();
+    let name = name.as_deref().or(Some(row.name.as_str()));
     let first_ns = first.map_or(own_ns, |of| of.own_ns);
     let without = |step: Step| step.gives(first_ns, own_ns, Assumption::NoSuchExits);
     match cause {
@@ -209,6 +241,11 @@ fn steps(row: &ExitRow, cause: CauseId, own_ns: u64, of_timers: bool) -> Vec<Ste
             step(StepId::StopReclaim),
         ],
         CauseId::InterruptsOrWait => vec![step(StepId::RecordScheduler)],
+        CauseId::DirtyRing => vec![
+            without(step(StepId::LargerDirtyRing)),
+            step(StepId::LookAtVmmJobs),
+        ],
+        CauseId::VmmHolds => vec![step(StepId::LookAtVmmJobs), step(StepId::LookAtVmm)],
         CauseId::HostInterrupts if of_timers => vec![step(StepId::FewerHostTimers)],
         CauseId::HostInterrupts => vec![step(StepId::MoveInterrupts)],
         CauseId::OwnIpis => vec![

@@ -5,7 +5,7 @@ use super::{Context, MOST, available_first, check, share, step, unanswered};
 use crate::build::permille;
 use crate::model::{
     Assumption, CauseId, Check, CheckId, Confidence, Culprit, Evidence, EvidenceId, Finding,
-    FindingId, RivalRow, Severity, Sharpener, Step, StepId, WaitTable,
+    FindingId, PreemptTable, RivalRow, Severity, Sharpener, Step, StepId, WaitTable,
 };
 use crate::notes::VcpuNote;
 use crate::spread::{Spread, total};
@@ -14,50 +14,52 @@ use crate::spread::{Spread, total};
 const IDLE_ELSEWHERE: u64 = 500;
 /// Culprits that are named.
 const CULPRITS_NAMED: usize = 4;
+/// From this part of the waits on, in thousandths, it matters that a rival is not seen to the end.
+const ASSUMED: u64 = 200;
+/// From this part of the waits on they are periodic.
+const PERIODIC: u64 = 800;
+/// What of its quota a vCPU uses that is held by it, in thousandths: the kernel hands it out in
+/// slices of 5 ms, and a trace begins and ends within a period.
+const QUOTA_USED: std::ops::RangeInclusive<u64> = 930..=1060;
 
 /// Time that vCPUs were ready but not running.
 pub fn steal(context: &Context<'_>) -> Option<Finding> {
     let table = context.vm.preemption.as_ref()?;
     let waits = context.vm.waits.as_ref()?;
-    let woken = table.wakeup_ns.clone().unwrap_or_default();
-    if context.severity(waits.waited_ns) < Severity::Major {
+    let at_most_ns = total([waits.waited_ns, waits.unknown_ns]);
+    let (known, at_most) = (
+        context.severity(waits.waited_ns),
+        context.severity(at_most_ns),
+    );
+    if at_most < Severity::Major {
         return None;
     }
+    // What lies in losses may be waiting, or not.
+    let in_losses = known < Severity::Major;
     let groups = groups(waits);
-    let (cause, ns) = cause(waits, &groups);
-    let mut finding = context.finding(FindingId::Steal, waits.waited_ns, cause);
-    let of_spread = |id, spread: &Spread| {
-        Evidence::new(id)
-            .count("times", spread.count)
-            .ns("mean", spread.mean)
-            .ns("max", spread.max)
-    };
-    finding.evidence.push(of_spread(
-        EvidenceId::StealDescheduled,
-        &table.descheduled_ns,
-    ));
-    if woken.count > 0 {
-        let spread = of_spread(EvidenceId::StealWakeup, &woken);
-        finding.evidence.push(spread);
+    let (mut cause, ns) = cause(waits, &groups);
+    if in_losses {
+        cause = CauseId::Untold;
     }
-    let in_guest = Evidence::new(EvidenceId::StealAsGuestCounts)
-        .ns("descheduled", table.descheduled_ns.total)
-        .maybe_ns("woken", table.wakeup_ns.as_ref().map(|spread| spread.total));
-    finding.evidence.push(in_guest);
-    let worst = context.vm.vcpus.iter().max_by_key(|vcpu| vcpu.steal_ns)?;
-    let worst = Evidence::new(EvidenceId::StealWorst)
-        .number("vcpu", worst.number.into())
-        .ns("steal", worst.steal_ns.unwrap_or(0));
-    finding.evidence.push(worst);
+    let quota = quota(context, waits, cause);
+    if quota.is_some() {
+        cause = CauseId::CpuMax;
+    }
+    let mut finding = context.finding(FindingId::Steal, waits.waited_ns, cause);
+    finding.severity = finding.severity.max(Severity::Major);
+    finding.at_most_ns = (waits.unknown_ns > 0).then_some(at_most_ns);
+    finding.evidence = evidence(context, table, waits)?;
     finding.culprits = culprits(waits);
     finding.checks = checks(waits, cause, ns);
-    finding.confidence = match (cause, permille(ns, waits.waited_ns)) {
-        (CauseId::Untold, _) => Confidence::Low,
-        // A pin shows only in that the vCPU ran nowhere else.
-        (CauseId::Imbalance, _) => Confidence::Medium,
-        (_, MOST..) => Confidence::High,
-        _ => Confidence::Medium,
-    };
+    finding.confidence = confidence(context, waits, cause, ns);
+    if let Some(quota) = quota {
+        finding.evidence.push(quota.evidence());
+        finding.checks = vec![quota.check()];
+        finding.culprits.insert(0, limit(waits.waited_ns));
+        finding.culprits.truncate(CULPRITS_NAMED);
+        // A limit and whoever runs meanwhile look alike: the limit fits to its arithmetic.
+        finding.confidence = Confidence::Medium;
+    }
     finding.worst = waits.worst.clone();
     finding.next = available_first(steps(context, waits, cause, ns));
     let irqs = context.trace.saw_host_irqs;
@@ -70,6 +72,44 @@ pub fn steal(context: &Context<'_>) -> Option<Finding> {
     .flatten()
     .collect();
     Some(finding)
+}
+
+/// The numbers that show it.
+fn evidence(
+    context: &Context<'_>,
+    table: &PreemptTable,
+    waits: &WaitTable,
+) -> Option<Vec<Evidence>> {
+    let woken = table.wakeup_ns.clone().unwrap_or_default();
+    let mut all = Vec::new();
+    let of_spread = |id, spread: &Spread| {
+        Evidence::new(id)
+            .count("times", spread.count)
+            .ns("mean", spread.mean)
+            .ns("max", spread.max)
+    };
+    all.push(of_spread(
+        EvidenceId::StealDescheduled,
+        &table.descheduled_ns,
+    ));
+    if woken.count > 0 {
+        let spread = of_spread(EvidenceId::StealWakeup, &woken);
+        all.push(spread);
+    }
+    let in_guest = Evidence::new(EvidenceId::StealAsGuestCounts)
+        .ns("descheduled", table.descheduled_ns.total)
+        .maybe_ns("woken", table.wakeup_ns.as_ref().map(|spread| spread.total));
+    all.push(in_guest);
+    let worst = context.vm.vcpus.iter().max_by_key(|vcpu| vcpu.steal_ns)?;
+    let worst = Evidence::new(EvidenceId::StealWorst)
+        .number("vcpu", worst.number.into())
+        .ns("steal", worst.steal_ns.unwrap_or(0));
+    all.push(worst);
+    if waits.unknown_ns > 0 {
+        let more = Evidence::new(EvidenceId::InLosses).ns("more", waits.unknown_ns);
+        all.push(more);
+    }
+    Some(all)
 }
 
 /// The waits by kind of what ran, in nanoseconds.
@@ -85,7 +125,8 @@ fn groups(waits: &WaitTable) -> Vec<(CauseId, u64)> {
     groups
 }
 
-fn cause_of_kind(kind: &str) -> CauseId {
+/// The cause that a kind of rival stands for.
+pub fn cause_of_kind(kind: &str) -> CauseId {
     match kind {
         "vm" => CauseId::OtherVm,
         "own-vm" => CauseId::OwnVm,
@@ -121,6 +162,87 @@ fn cause(waits: &WaitTable, groups: &[(CauseId, u64)]) -> (CauseId, u64) {
         return (CauseId::Imbalance, waits.elsewhere_idle_ns);
     }
     (most, most_ns)
+}
+
+/// How sure the cause is that stands for `ns` of the waits: only what the trace shows is high.
+fn confidence(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> Confidence {
+    let most = permille(ns, waits.waited_ns) >= MOST;
+    let assumed = permille(waits.assumed_ns, waits.waited_ns);
+    let vms = matches!(cause, CauseId::OtherVm | CauseId::OwnVm);
+    let by_others = vms || matches!(cause, CauseId::HostTask | CauseId::Vhost);
+    match cause {
+        CauseId::Untold => Confidence::Low,
+        // A pin shows only in that the vCPU ran nowhere else.
+        CauseId::Imbalance => Confidence::Medium,
+        _ if !most || waits.unknown_ns > waits.waited_ns / 10 => Confidence::Medium,
+        // Others may have followed whoever was seen first.
+        _ if by_others && assumed >= ASSUMED => Confidence::Medium,
+        // By thread ids alone several VMs may be one.
+        _ if vms && context.trace.vms_by == "adjacency" => Confidence::Medium,
+        // A limit would look like this too.
+        _ if by_others && waits.periodic_permille >= Some(PERIODIC) => Confidence::Medium,
+        _ => Confidence::High,
+    }
+}
+
+/// A limit of CPU time that the notes of the recording tell of, and that was used up.
+struct Quota {
+    quota_us: u64,
+    period_us: u64,
+    /// Of the quota, thousandths that were used.
+    used: u64,
+}
+
+/// The limit that fits to how long the vCPUs ran, if they waited for others all the same: each had
+/// its quota, or all of them together.
+fn quota(context: &Context<'_>, waits: &WaitTable, cause: CauseId) -> Option<Quota> {
+    let others = matches!(
+        cause,
+        CauseId::OtherVm | CauseId::OwnVm | CauseId::HostTask | CauseId::Vhost
+    );
+    if !others {
+        return None;
+    }
+    let text = noted(context, |vcpu| vcpu.cpu_max.as_ref())?;
+    let (quota_us, period_us) = text.split_once(' ')?;
+    let quota_us: u64 = quota_us.parse().ok()?;
+    let period_us: u64 = period_us.parse().ok().filter(|&period| period > 0)?;
+    let span_ns = u128::from(context.trace.span_ns);
+    let have_ns = span_ns * u128::from(quota_us) / u128::from(period_us);
+    let have_ns = u64::try_from(have_ns).ok()?;
+    let vcpus = u64::try_from(context.vm.vcpus.len()).ok()?;
+    let used = [have_ns, have_ns.saturating_mul(vcpus)]
+        .map(|have_ns| permille(waits.ran_ns, have_ns))
+        .into_iter()
+        .find(|used| QUOTA_USED.contains(used))?;
+    Some(Quota {
+        quota_us,
+        period_us,
+        used,
+    })
+}
+
+impl Quota {
+    fn evidence(&self) -> Evidence {
+        Evidence::new(EvidenceId::QuotaUsed)
+            .ns("quota", self.quota_us.saturating_mul(1000))
+            .ns("period", self.period_us.saturating_mul(1000))
+            .permille("ran", self.used)
+    }
+
+    fn check(&self) -> Check {
+        check(CheckId::RunsItsQuota, true, vec![share("share", self.used)])
+    }
+}
+
+/// The limit as a culprit of all waits.
+fn limit(ns: u64) -> Culprit {
+    Culprit {
+        kind: "cpu-max".to_owned(),
+        name: None,
+        ns,
+        permille: 1000,
+    }
 }
 
 fn culprits(waits: &WaitTable) -> Vec<Culprit> {
@@ -189,6 +311,23 @@ fn of_note(id: StepId, knob: &str, value: Option<String>) -> Step {
     }
 }
 
+/// A step that moves who ran instead gives no more than the idle time of other pCPUs.
+fn moved(context: &Context<'_>, step: Step, ns: u64, whole_ns: u64) -> Step {
+    if !super::host::has_room(context.trace) {
+        return step;
+    }
+    let seen = context.trace.host.as_ref().filter(|host| {
+        let pcpus = context.trace.pcpus.map_or(host.pcpus, u64::from);
+        pcpus <= host.pcpus
+    });
+    match seen {
+        Some(host) if host.idle_ns < ns => {
+            step.gives(host.idle_ns, whole_ns, Assumption::IdleTimeIsUsed)
+        }
+        _ => step.gives(ns, whole_ns, Assumption::NobodyTakesItsPlace),
+    }
+}
+
 fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> Vec<Step> {
     let whole_ns = waits.waited_ns;
     let nobody = |step: Step| step.gives(ns, whole_ns, Assumption::NobodyTakesItsPlace);
@@ -211,18 +350,25 @@ fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> V
             let moved = of_note(StepId::SpreadPins, "pCPUs of its vCPUs", pins);
             vec![moved.gives(ns, whole_ns, Assumption::MovesAtOnce)]
         }
+        // Where no pCPU is idle there is nowhere to go.
+        CauseId::OtherVm if !super::host::has_room(context.trace) => {
+            vec![step(StepId::FewerVcpusOnHost), step(StepId::ShareOrSplit)]
+        }
         CauseId::OtherVm => {
             let rows = waits.by.iter().filter(|row| row.kind == "vm");
             let by_first = total(rows.take(1).map(|row| row.ns));
             let away = step(StepId::MoveOtherVm).named(name);
             vec![
-                away.gives(by_first, whole_ns, Assumption::NobodyTakesItsPlace),
+                moved(context, away, by_first, whole_ns),
                 step(StepId::ShareOrSplit),
             ]
         }
         CauseId::OwnVm => vec![nobody(step(StepId::FewerVcpus)), step(StepId::ShareOrSplit)],
         CauseId::Vhost => vec![nobody(step(StepId::MoveVhost).named(name))],
-        CauseId::HostTask => vec![nobody(step(StepId::MoveHostTask).named(name))],
+        CauseId::HostTask => {
+            let away = step(StepId::MoveHostTask).named(name);
+            vec![moved(context, away, ns, whole_ns), step(StepId::WeighVms)]
+        }
         CauseId::Interrupts => vec![nobody(step(StepId::MoveInterrupts))],
         CauseId::WakingPcpu => vec![step(StepId::ShallowIdle)],
         _ => vec![step(StepId::RecordScheduler)],

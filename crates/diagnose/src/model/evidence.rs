@@ -69,6 +69,30 @@ pub enum EvidenceId {
     ShootdownTime,
     /// `share` of events that were lost: every number is too low.
     EventsLost,
+    /// What lies in losses: up to `more`, which is not in the number.
+    InLosses,
+    /// The trace lasts `length` only: what holds for it may not hold for longer.
+    ShortExcerpt,
+    /// One stall: `length`, after an exit for `reason`.
+    StallLength,
+    /// A guest reports a soft lockup after 20 s, or where `watchdog_thresh` is at most this.
+    StallWatchdog,
+    /// Further stalls of 100 ms and more: `more`.
+    StallOthers,
+    /// Sleep outside halts: `times`, `mean`, `max`.
+    AsleepTimes,
+    /// The same by why KVM went back to the VMM: a time for each.
+    AsleepReasons,
+    /// `exits` of `reason`, `per_second`.
+    StormRate,
+    /// A server's waits: `times`, `mean`, `max`.
+    ServerTimes,
+    /// What was wanted: `vcpus` wanted `wanted` thousandths of a pCPU; there are `pcpus`, `idle`.
+    HostDemand,
+    /// For how long each VM waited: a time for each.
+    HostWaits,
+    /// A limit: `quota` of each `period`; the vCPUs `ran` that share of it.
+    QuotaUsed,
     /// A thread in a table: `name`, `waits` in number, `mean`, `max`, and `at`, by its clock.
     TableThread,
     /// By a table: `who` was ready but did not run for `waited`, `ran`, `share` of the two.

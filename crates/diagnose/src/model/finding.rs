@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Evidence, Value};
+use super::{Evidence, Sharpener, Step, Value};
 
 /// How sure a cause is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -38,10 +38,22 @@ pub enum Severity {
 pub enum FindingId {
     /// vCPUs are ready and do not run.
     Steal,
+    /// More vCPUs are ready than the host has pCPUs, and their VMs wait for each other.
+    HostOvercommitted,
+    /// One wait, sleep or exit was long enough to be felt, however small its share.
+    LongStall,
+    /// All pCPUs were silent at once while vCPUs ran.
+    HostStoodStill,
+    /// vCPU threads sleep though their guests have not halted.
+    Asleep,
+    /// A thread that serves the VM waits for its pCPU while a vCPU sleeps until it is served.
+    ServerWaits,
     /// vCPU threads wait where no signal reaches them.
     Uninterruptible,
     /// Exits of one reason take much time.
     SlowExits,
+    /// Exits without times come so often that they must take much time.
+    ExitStorm,
     /// Pause-loop exits for IPIs.
     PauseIpiWait,
     /// Pause-loop exits for spinlocks.
@@ -118,6 +130,18 @@ pub enum CauseId {
     WakingPcpu,
     /// What ran is not in the trace.
     Untold,
+    /// The VMs of the host want more pCPUs than there are.
+    TooManyVcpus,
+    /// Nothing ran on any pCPU: firmware, a suspended host, or a hypervisor below it.
+    StoodStill,
+    /// The VMM keeps the vCPU out of its guest: a pause, a snapshot, a migration, a lock.
+    VmmHolds,
+    /// The VMM collects dirty pages before the vCPU may go on.
+    DirtyRing,
+    /// Something holds the sleeping thread, and the trace does not show what.
+    SleepNotShown,
+    /// The guest leaves far more often than a guest at work does.
+    ExitRate,
     /// A device that the VMM emulates answers slowly.
     UserDevice,
     /// What KVM itself emulates takes the time.
@@ -212,6 +236,16 @@ pub enum CheckId {
     RivalRan,
     /// No other pCPU was idle meanwhile: `idle`.
     NoneIdleElsewhere,
+    /// In the whole trace its vCPUs ran for the `quota` of their cgroup: `share` of it.
+    RunsItsQuota,
+    /// Waits begin one period of 100 ms apart, as those of a limit do: `share`.
+    WaitsArePeriodic,
+    /// What was taken for the culprit is seen running up to the ends of the waits: `share`.
+    RivalSeenToTheEnd,
+    /// The thread sleeps after KVM went back to the VMM: `share`.
+    SleepsInVmm,
+    /// VMs are told apart by their processes, or by probes, and not by thread ids alone.
+    VmsToldApart,
     /// Another pCPU was idle meanwhile: `idle`.
     IdleElsewhere,
     /// The vCPU's own pCPU was idle: `idle`.
@@ -308,164 +342,6 @@ pub struct Instance {
     pub tid: Option<i32>,
 }
 
-/// What an estimate rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Assumption {
-    /// IPIs to vCPUs that do not run are answered as soon as those to vCPUs that do.
-    AnsweredAsByRunning,
-    /// Exits cost what they cost now, and only one is left for each idle period.
-    OneExitForEachIdle,
-    /// The first exit of each run ends the wait.
-    FirstExitEndsRun,
-    /// A boost that is followed ends the wait.
-    BoostEndsWait,
-    /// What is waited for goes away and nobody takes its place.
-    NobodyTakesItsPlace,
-    /// The vCPU moves to the idle pCPU at once.
-    MovesAtOnce,
-    /// The guest does without these exits.
-    NoSuchExits,
-}
-
-/// What a step would give, by the trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Gain {
-    /// Of the finding's time, what goes.
-    pub removes_ns: u64,
-    /// What stays.
-    pub leaves_ns: u64,
-    /// If this holds.
-    pub assumes: Assumption,
-}
-
-/// What to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum StepId {
-    /// The host invalidates for vCPUs that do not run.
-    HostInvalidates,
-    /// The host injects ticks.
-    HostTicks,
-    /// The vCPU that is waited for is boosted.
-    BoostWaitedFor,
-    /// The scheduler obeys the boost.
-    ObeyBoost,
-    /// More pCPUs, fewer vCPUs, or more weight.
-    ShareOrSplit,
-    /// Move the VM that ran instead, or weigh it less.
-    MoveOtherVm,
-    /// Fewer vCPUs than the pCPUs that the VM may use.
-    FewerVcpus,
-    /// Put vhost threads elsewhere.
-    MoveVhost,
-    /// Send interrupts elsewhere.
-    MoveInterrupts,
-    /// See what arms the host's timers on that pCPU.
-    FewerHostTimers,
-    /// Put the host's thread elsewhere.
-    MoveHostTask,
-    /// Raise the limit of the VM's cgroup.
-    RaiseCpuMax,
-    /// Widen or spread the pinning.
-    SpreadPins,
-    /// Keep pCPUs from deep idle states.
-    ShallowIdle,
-    /// Record the scheduler's events.
-    RecordScheduler,
-    /// Use a paravirtual device.
-    Virtio,
-    /// Let the processor deliver the guest's interrupts.
-    DeliverByProcessor,
-    /// See why the VMM is slow to answer.
-    LookAtVmm,
-    /// Give the guest huge pages or preallocate them.
-    Preallocate,
-    /// See who swaps or balloons.
-    StopReclaim,
-    /// See which I/O of the VMM waits.
-    LookAtStorage,
-    /// See what in the host's kernel waits.
-    LookAtStack,
-    /// See why the guest does this.
-    LookAtGuest,
-    /// See that the guest has its PV features for IPIs and flushes.
-    PvFlush,
-    /// See that the guest has PV spinlocks.
-    PvSpinlocks,
-    /// Exit sooner from a spin.
-    ShorterWindow,
-    /// Exit later from a spin.
-    LongerWindow,
-    /// Find what delays.
-    FindDelay,
-    /// Find the spinning program.
-    FindSpinner,
-    /// Give symbols.
-    GiveSymbols,
-    /// Let the guest's kernel tick less often.
-    FewerTicks,
-    /// Let idle vCPUs poll.
-    HaltPoll,
-    /// Look the code up.
-    LookUpCode,
-    /// Record the host too.
-    RecordHost,
-    /// Run the command of this name on the host while it happens, to see who ran instead.
-    RecordWhile,
-    /// Run the command of this name: it has what the table lacks.
-    AskTool,
-    /// Give the guest a clock that does not leave it, if the port is a timer's.
-    GuestClock,
-}
-
-/// Something to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
-    /// What.
-    pub id: StepId,
-    /// Of whom or what, if it needs a name.
-    pub name: Option<String>,
-    /// A knob of the host or guest.
-    pub knob: Option<String>,
-    /// Its present value, if the trace or the host tells.
-    pub value: Option<String>,
-    /// A remedy of this project.
-    pub remedy: Option<String>,
-    /// Whether it can be had: false of a remedy that this project does not ship.
-    pub available: bool,
-    /// What it would give.
-    pub gain: Option<Gain>,
-}
-
-/// What a better recording would have had.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Sharpener {
-    /// `sched_switch`.
-    Switches,
-    /// `sched_wakeup`.
-    Wakeups,
-    /// `irq_handler_entry`, `softirq_entry` and their ends.
-    HostIrqs,
-    /// `kvm_userspace_exit`.
-    UserExits,
-    /// `kvm_pio`, `kvm_mmio`, `kvm_page_fault`, `kvm_msr`.
-    Accesses,
-    /// The guest's symbols.
-    Symbols,
-    /// The probes of `steady record`.
-    Probes,
-    /// `kvm_apic_accept_irq`.
-    Ipis,
-    /// A trace of the guest of the same time.
-    GuestTrace,
-    /// A trace of the host of the same time.
-    HostTrace,
-    /// All events: some were lost.
-    LostEvents,
-}
-
 /// What hurts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
@@ -483,6 +359,8 @@ pub struct Finding {
     pub lost_ns: u64,
     /// The same in each second of the trace.
     pub lost_ns_per_s: u64,
+    /// With what lies in losses of events, which may be lost time or not; `None` if nothing does.
+    pub at_most_ns: Option<u64>,
     /// Of the time of all the VM's vCPUs, or of the machine's CPUs, in thousandths; more than
     /// 1000 where waits overlap.
     pub lost_permille: u64,

@@ -11,15 +11,18 @@ use crate::spread::Spread;
 
 mod evidence;
 mod finding;
+mod host;
 mod judged;
+mod step;
 mod vm;
 
 pub use evidence::{Evidence, EvidenceId, Quantity, Value};
 pub use finding::{
-    Answer, Assumption, CauseId, Check, CheckId, Confidence, Culprit, Finding, FindingId, Gain,
-    Instance, Severity, Sharpener, Step, StepId,
+    Answer, CauseId, Check, CheckId, Confidence, Culprit, Finding, FindingId, Instance, Severity,
 };
+pub use host::{AsleepTable, HostTable, HostVm, ServerRow, StallRow};
 pub use judged::{Judged, Judgement, Question};
+pub use step::{Assumption, Gain, Sharpener, Step, StepId};
 pub use vm::*;
 
 /// The value of [`Diagnosis::schema`].
@@ -51,6 +54,8 @@ pub struct LossTable {
     pub lost_permille: u64,
     /// Gaps of which nobody says how many events they took.
     pub unknown_gaps: u64,
+    /// How often the clock was set back; times count on from there.
+    pub clock_set_back: u64,
     /// Where the trace ends before its time.
     pub truncated: Option<String>,
     /// Records of events that the trace does not describe.
@@ -110,6 +115,8 @@ pub struct TraceDiagnosis {
     pub release: Option<String>,
     /// The clock of its time stamps.
     pub clock: Option<String>,
+    /// False if that clock counts something other than nanoseconds: all times are in its own unit.
+    pub clock_is_ns: bool,
     /// CPUs of the recorded machine, if they are known.
     pub pcpus: Option<u32>,
     /// Its first event, from which the times of `--time` and of [`Instance`] count.
@@ -136,6 +143,8 @@ pub struct TraceDiagnosis {
     pub vcpus_by: String,
     /// The VMs, in the order in which they were seen.
     pub vms: Vec<VmTable>,
+    /// What its vCPUs wanted and what its pCPUs had; `None` without events of the scheduler.
+    pub host: Option<HostTable>,
     /// Shootdowns of the traced kernel itself.
     pub shootdowns: Option<ShootdownTable>,
     /// What remedies say of themselves, by name.

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Instance;
+use super::{AsleepTable, Instance, ServerRow, StallRow};
 use crate::cause::Cause;
 use crate::notes::VmNote;
 use crate::spread::Spread;
@@ -32,6 +32,12 @@ pub struct VmTable {
     pub preemption: Option<PreemptTable>,
     /// Who ran while its vCPUs were ready.
     pub waits: Option<WaitTable>,
+    /// When its vCPU threads slept outside halts; `None` if they did not, or it is not known.
+    pub asleep: Option<AsleepTable>,
+    /// Threads that served it and waited for their pCPUs meanwhile, most time first.
+    pub servers: Vec<ServerRow>,
+    /// Its stalls of 100 ms and more, longest first; the first 64.
+    pub stalls: Vec<StallRow>,
 }
 
 /// Who ran while the vCPUs of a VM were ready and did not run.
@@ -41,6 +47,15 @@ pub struct WaitTable {
     pub waited_ns: u64,
     /// What their pCPUs did meanwhile, most first.
     pub by: Vec<RivalRow>,
+    /// Of that, by threads that no record shows running up to the ends of the waits.
+    pub assumed_ns: u64,
+    /// In losses of events, after they were seen waiting: not in `waited_ns`.
+    pub unknown_ns: u64,
+    /// For how long its vCPUs were seen running.
+    pub ran_ns: u64,
+    /// Of the waits after being switched out, how many began a period of 100 ms after the one
+    /// before, within 1 %; `None` of fewer than 5.
+    pub periodic_permille: Option<u64>,
     /// Of that, while their pCPU was busy and another was idle.
     pub elsewhere_idle_ns: u64,
     /// vCPUs that waited.
@@ -82,6 +97,10 @@ pub struct DetailRow {
     pub by_vmm: Option<u64>,
     /// Their own time: without waiting for a turn.
     pub own_ns: u64,
+    /// Of that, in exits that went on to the VMM; `None` as `by_vmm`.
+    pub by_vmm_ns: Option<u64>,
+    /// Why KVM went back to the VMM for most of that (`KVM_EXIT_*`).
+    pub user: Option<String>,
     /// The longest.
     pub worst: Option<Instance>,
 }

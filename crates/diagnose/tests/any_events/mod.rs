@@ -2,19 +2,29 @@
 //! Events of every kind, with values that meet and values that do not.
 
 use proptest::prelude::*;
-use steady_events::{Event, ExitReason, Isa, Kind, RemedyEvent, RemedyStep, Task, TaskState};
+use steady_events::{Event, ExitReason, Gap, Isa, Kind, RemedyEvent, RemedyStep, Task, TaskState};
 
 /// Events in any order, at any times, of few CPUs and threads.
 pub fn events() -> impl Strategy<Value = Vec<Event<'static>>> {
     let one = (any::<u64>(), 0..3_u32, 8..14_i32, kind());
-    let event = one.prop_map(|(time_ns, cpu, tid, kind)| Event {
+    let event = (one, gap()).prop_map(|((time_ns, cpu, tid, kind), gap)| Event {
         time_ns,
         cpu,
         tid,
         comm: b"x",
+        process: 0,
+        gap,
         kind,
     });
     prop::collection::vec(event, 0..300)
+}
+
+fn gap() -> impl Strategy<Value = Gap> {
+    prop_oneof![
+        8 => Just(Gap::None),
+        1 => Just(Gap::Cpu),
+        1 => Just(Gap::Any),
+    ]
 }
 
 fn remedy() -> impl Strategy<Value = Kind<'static>> {

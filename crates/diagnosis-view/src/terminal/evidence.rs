@@ -6,7 +6,7 @@ use std::fmt::Write;
 use steady_diagnose::{Evidence, EvidenceId, Quantity};
 use steady_report::humane;
 
-use super::{percent, table_words, time};
+use super::{host_words, percent, table_words, time};
 
 /// The sentence of a kind. `{name}` stands for a value; what is in brackets is left out where a
 /// value in it is not known; `{*}` stands for all values with their names.
@@ -90,7 +90,9 @@ fn of_time(id: EvidenceId) -> &'static str {
         }
         EvidenceId::ShootdownTime => "{time} waited in all",
         EvidenceId::EventsLost => "{share} of the events were lost, so the numbers are too low",
-        other => table_words::template(other).unwrap_or("{*}"),
+        other => host_words::template(other)
+            .or_else(|| table_words::template(other))
+            .unwrap_or("{*}"),
     }
 }
 

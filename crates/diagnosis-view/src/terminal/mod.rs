@@ -4,12 +4,13 @@
 
 use std::fmt::Write;
 
-use steady_diagnose::{Diagnosis, Finding, Judged, Severity, TraceDiagnosis};
+use steady_diagnose::{Diagnosis, Finding, FindingId, Judged, Severity, TraceDiagnosis};
 use steady_measures::Unit;
 use steady_report::humane;
 
 mod compared;
 mod evidence;
+mod host_words;
 mod table_words;
 mod tables;
 pub mod words;
@@ -76,7 +77,7 @@ pub fn text(diagnosis: &Diagnosis, options: Options) -> String {
         let all = names[..shown].join("; ");
         wrapped(&mut out, "", &format!("also: {all}{more} (--verbose)"));
     }
-    for trace in &diagnosis.traces {
+    for (at, trace) in diagnosis.traces.iter().enumerate() {
         if let Some(table) = &trace.table {
             wrapped(&mut out, "", &table_words::note(trace, table));
         } else if options.verbose {
@@ -84,6 +85,9 @@ pub fn text(diagnosis: &Diagnosis, options: Options) -> String {
             tables(&mut out, trace);
         } else {
             unjudged(&mut out, trace);
+            if let Some(guess) = host_words::adjacency(trace, at, diagnosis) {
+                wrapped(&mut out, "", &guess);
+            }
         }
     }
     out
@@ -119,6 +123,8 @@ pub fn answer_lines(diagnosis: &Diagnosis) -> Vec<String> {
             .first()
             .map(|step| format!("Do: {}.", words::step(step))),
     );
+    let of = diagnosis.traces.get(finding.trace);
+    lines.extend(of.and_then(host_words::clock));
     lines
 }
 
@@ -146,14 +152,23 @@ pub fn share_words(finding: &Finding, diagnosis: &Diagnosis) -> String {
     let whose = finding.vm.as_ref().map_or_else(
         || {
             format!(
-                "of the machine's time ({} in {})",
+                "of {} ({} in {})",
+                host_words::whole(finding),
                 time(finding.lost_ns),
                 time(span)
             )
         },
         named,
     );
-    format!("{} {whose}", percent(finding.lost_permille))
+    match finding.at_most_ns {
+        _ if finding.id == FindingId::ExitStorm => "a time that the trace does not show".to_owned(),
+        Some(at_most_ns) if at_most_ns > finding.lost_ns => {
+            let more = time(at_most_ns - finding.lost_ns);
+            let known = percent(finding.lost_permille);
+            format!("{known} {whose}, and up to {more} more that lie in losses of events")
+        }
+        _ => format!("{} {whose}", percent(finding.lost_permille)),
+    }
 }
 
 /// A number with its noun: `1 vCPU`, `3 vCPUs`.
@@ -171,6 +186,7 @@ pub fn place(finding: &Finding, all: &Diagnosis) -> String {
         return match trace {
             Some(trace) if trace.table.is_some() => trace.name.clone(),
             Some(trace) if all.traces.len() > 1 => format!("{}, whole trace", trace.name),
+            _ if finding.id == FindingId::HostOvercommitted => "host".to_owned(),
             _ => "whole trace".to_owned(),
         };
     };
@@ -254,13 +270,17 @@ pub fn losses(trace: &TraceDiagnosis) -> Vec<String> {
     let mut said = Vec::new();
     if loss.lost_events > 0 {
         said.push(format!(
-            "{} events were dropped while recording, {} of all: every count is too low",
+            "{} events were dropped while recording, {} of all: counts are too low, and what lies in a loss is not known",
             humane::grouped(loss.lost_events),
             percent(loss.lost_permille)
         ));
     }
     let counts = [
         (loss.unknown_gaps, "gaps of unknown size"),
+        (
+            loss.clock_set_back,
+            "times the clock was set back (times count on from there)",
+        ),
         (
             loss.undescribed,
             "records of events that the trace does not describe",

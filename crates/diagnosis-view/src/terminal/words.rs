@@ -7,7 +7,7 @@ use steady_diagnose::{
 };
 use steady_report::humane;
 
-use super::{percent, table_words, time};
+use super::{host_words, percent, table_words, time};
 
 /// What can be seen.
 #[must_use]
@@ -32,7 +32,10 @@ pub fn symptom(finding: &Finding) -> String {
         FindingId::TimerExits => "the guest leaves to arm timers and to be told that they expired",
         FindingId::ExitUnknown => "exits whose reason is in no table",
         FindingId::Shootdown => "TLB shootdowns wait",
-        _ => return table_words::symptom(finding),
+        _ => {
+            let of_host = host_words::symptom(finding);
+            return of_host.unwrap_or_else(|| table_words::symptom(finding));
+        }
     }
     .to_owned()
 }
@@ -51,11 +54,13 @@ pub fn cause(finding: &Finding) -> String {
     });
     let who = named.unwrap_or_default();
     match finding.cause {
+        CauseId::TooManyVcpus => return host_words::demand(finding),
         CauseId::OtherVm => return format!("{who} ran on their pCPUs instead"),
         CauseId::Vhost => return format!("the vhost thread {who} ran on their pCPUs instead"),
         CauseId::HostTask => return format!("{who}, a thread of the host, ran instead"),
         other => of_wait(other)
             .or_else(|| of_exit(other))
+            .or_else(|| host_words::cause(other))
             .or_else(|| table_words::cause(other)),
     }
     .unwrap_or_else(|| of_spin(finding.cause))
@@ -66,9 +71,7 @@ fn of_wait(cause: CauseId) -> Option<&'static str> {
     Some(match cause {
         CauseId::OwnVm => "the VM's own vCPUs ran on their pCPUs instead: it has more than pCPUs",
         CauseId::Interrupts => "interrupts and softirqs of the host ran on their pCPUs instead",
-        CauseId::CpuMax => {
-            "their pCPU was idle meanwhile: a limit (cpu.max) of their cgroup keeps them off it"
-        }
+        CauseId::CpuMax => "a limit (cpu.max) of their cgroup keeps them off their pCPU",
         CauseId::Imbalance => {
             "another pCPU was idle meanwhile and they were not moved there: pinning, or a slow \
              load balance"
@@ -192,7 +195,9 @@ fn of_check(id: CheckId) -> &'static str {
         CheckId::ArmsFollowTicks => "no more timers than ticks and idle periods need",
         CheckId::ManualHasCode => "the processor's manual has the code",
         CheckId::HostShowsTargets => "a trace of the host has the targets off their pCPUs",
-        other => table_words::check(other).unwrap_or("another file shows the same"),
+        other => host_words::check(other)
+            .or_else(|| table_words::check(other))
+            .unwrap_or("another file shows the same"),
     }
 }
 
@@ -203,7 +208,8 @@ pub fn culprit(culprit: &Culprit) -> String {
     let who = match culprit.kind.as_str() {
         "own-vm" => "the VM's own vCPUs".to_owned(),
         "interrupts" => "interrupts and softirqs".to_owned(),
-        "cpu-max" => "nobody, the pCPU idled (a limit)".to_owned(),
+        "cpu-max" => "a limit (cpu.max)".to_owned(),
+        "waker" => format!("woken by {name}"),
         "waking-pcpu" => "nobody, the pCPU had to wake".to_owned(),
         "untold" => "not told".to_owned(),
         _ => name.to_owned(),
@@ -250,6 +256,7 @@ fn assumption(assumption: Assumption) -> &'static str {
         Assumption::NobodyTakesItsPlace => "nobody takes its place",
         Assumption::MovesAtOnce => "they move to the idle pCPU at once",
         Assumption::NoSuchExits => "the guest then does without these exits",
+        Assumption::IdleTimeIsUsed => host_words::assumption(assumption),
     }
 }
 
@@ -283,7 +290,7 @@ fn of_step(id: StepId) -> &'static str {
         }
         StepId::LookAtStorage => "see which I/O is slow (iostat), and give it an I/O thread",
         StepId::LookAtStack => "see where it waits: /proc/THREAD/stack during a stall",
-        StepId::LookAtGuest => "see why the guest asks for it: {}",
+        StepId::LookAtGuest => "see why the guest leaves so often: {}",
         StepId::PvFlush => {
             "see that the guest has kvm-pv-tlb-flush and kvm-pv-ipi (its dmesg: `KVM setup pv \
              remote TLB flush`)"
@@ -303,7 +310,9 @@ fn of_step(id: StepId) -> &'static str {
         StepId::HaltPoll => "let idle vCPUs poll for a while, if idle periods are short",
         StepId::LookUpCode => "look the code up in the processor's manual, and report it",
         StepId::RecordHost => "record the host too, and see whether its vCPUs were off their pCPUs",
-        other => table_words::step(other).unwrap_or("run `{}`"),
+        other => host_words::step(other)
+            .or_else(|| table_words::step(other))
+            .unwrap_or("run `{}`"),
     }
 }
 

@@ -19,7 +19,7 @@ use crate::about::{About, Endian};
 use crate::describe::EventTable;
 use crate::error::Error;
 use crate::input::Input;
-use crate::loss::Loss;
+use crate::loss::{Gap, Loss};
 use crate::merge::Merge;
 use crate::record::{Payload, Record};
 use crate::source::Source;
@@ -168,6 +168,10 @@ impl Source for DatSource {
         self.latest = self.latest.max(time_ns);
 
         let stream = &mut self.streams[picked];
+        let gap = match stream.pages.take_gap() {
+            true => Gap::Cpu,
+            false => Gap::None,
+        };
         let pid = self.table.pid(stream.pages.data());
         if stream.last_comm.0 != pid || stream.last_comm.1 == usize::MAX {
             let found = self.comms.binary_search_by_key(&pid, |c| c.0);
@@ -187,6 +191,8 @@ impl Source for DatSource {
             comm,
             flags: self.table.flags(data),
             instance: stream.instance,
+            process: 0,
+            gap,
             event: &self.about.events[event],
             payload: Payload::Binary {
                 data,

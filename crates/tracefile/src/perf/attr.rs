@@ -49,6 +49,7 @@ pub(super) struct Attr {
 /// What every record may say about itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct SampleId {
+    pub process: Option<i32>,
     pub tid: Option<i32>,
     pub time: Option<u64>,
     pub cpu: Option<u32>,
@@ -164,7 +165,9 @@ impl Attr {
         };
         id.id = take(sample::IDENTIFIER)?;
         take(sample::IP)?;
-        id.tid = take(sample::TID)?.map(high);
+        let thread = take(sample::TID)?;
+        id.process = thread.map(|word| low(word).cast_signed());
+        id.tid = thread.map(high);
         id.time = take(sample::TIME)?;
         take(sample::ADDR)?;
         id.id = take(sample::ID)?.or(id.id);

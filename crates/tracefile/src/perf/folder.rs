@@ -16,7 +16,7 @@ use super::{PerfSource, Section, name_of};
 use crate::about::About;
 use crate::error::Error;
 use crate::input::Input;
-use crate::loss::Loss;
+use crate::loss::{Gaps, Loss};
 use crate::merge::Merge;
 use crate::record::{Payload, Record};
 use crate::source::Source;
@@ -37,6 +37,7 @@ pub(crate) struct FolderSource {
     /// Records that came after later ones, over all files.
     out_of_order: u64,
     ended: bool,
+    gaps: Gaps,
     loss: OnceLock<Loss>,
 }
 
@@ -69,6 +70,7 @@ impl FolderSource {
             latest: 0,
             out_of_order: 0,
             ended: false,
+            gaps: Gaps::default(),
             loss: OnceLock::new(),
         };
         for at in 0..source.files.len() {
@@ -142,10 +144,12 @@ impl Source for FolderSource {
                 Kind::Sample(event) => break (at, item, event),
                 Kind::Comm => set_comm(&mut self.comms, item.tid, state.queue.bytes(&item)),
                 Kind::Fork(parent) => inherit_comm(&mut self.comms, item.tid, parent),
+                Kind::Lost => self.gaps.note(item.cpu),
             }
         };
         self.out_of_order += u64::from(item.time < self.latest);
         self.latest = self.latest.max(item.time);
+        let gap = self.gaps.before(item.cpu);
         let state = &self.files[at].state;
         let data = state.queue.bytes(&item);
         Ok(Some(Record {
@@ -155,6 +159,8 @@ impl Source for FolderSource {
             comm: name_of(&self.comms, item.tid),
             flags: state.table.flags(data),
             instance: 0,
+            process: item.process,
+            gap,
             event: &state.about.events[usize::try_from(event).unwrap_or(0)],
             payload: Payload::Binary { data, big: false },
         }))

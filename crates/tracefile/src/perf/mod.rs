@@ -243,6 +243,7 @@ impl Source for PerfSource {
                     Kind::Sample(event) => break (item, event),
                     Kind::Comm => set_comm(&mut state.comms, item.tid, state.queue.bytes(&item)),
                     Kind::Fork(parent) => inherit_comm(&mut state.comms, item.tid, parent),
+                    Kind::Lost => state.gaps.note(item.cpu),
                 },
                 None if self.ended => {
                     state.queue.finish();
@@ -256,6 +257,7 @@ impl Source for PerfSource {
             state.loss.out_of_order += 1;
         }
         state.latest = state.latest.max(item.time);
+        let gap = state.gaps.before(item.cpu);
         let data = state.queue.bytes(&item);
         let comm = name_of(&state.comms, item.tid);
         Ok(Some(Record {
@@ -265,6 +267,8 @@ impl Source for PerfSource {
             comm,
             flags: state.table.flags(data),
             instance: 0,
+            process: item.process,
+            gap,
             event: &state.about.events[usize::try_from(event).unwrap_or(0)],
             payload: Payload::Binary { data, big: false },
         }))

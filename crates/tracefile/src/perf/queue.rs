@@ -17,6 +17,8 @@ pub(super) enum Kind {
     Comm,
     /// A thread was made by this one.
     Fork(i32),
+    /// Events were lost here.
+    Lost,
 }
 
 /// A record that waits for its turn.
@@ -25,6 +27,8 @@ pub(super) struct Item {
     pub time: u64,
     pub kind: Kind,
     pub tid: i32,
+    /// The thread's process; 0 if it is not known.
+    pub process: i32,
     pub cpu: u32,
     at: usize,
     len: u32,
@@ -44,12 +48,20 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub fn push(&mut self, time: u64, kind: Kind, tid: i32, cpu: u32, bytes: &[u8]) {
+    pub fn push(
+        &mut self,
+        time: u64,
+        kind: Kind,
+        (process, tid): (i32, i32),
+        cpu: u32,
+        bytes: &[u8],
+    ) {
         let len = u32::try_from(bytes.len()).unwrap_or(0);
         self.items.push(Item {
             time,
             kind,
             tid,
+            process,
             cpu,
             at: self.bytes.len(),
             len,

@@ -9,7 +9,7 @@ use super::queue::{Kind, Queue};
 use crate::about::{About, Format};
 use crate::describe::{Described, EventTable};
 use crate::error::{Fault, Place};
-use crate::loss::Loss;
+use crate::loss::{Gaps, Loss};
 use crate::words::Block;
 
 /// The most names of threads that are kept.
@@ -45,6 +45,7 @@ pub(super) struct State {
     pub queue: Queue,
     pub comms: HashMap<i32, [u8; 16]>,
     pub latest: u64,
+    pub gaps: Gaps,
 }
 
 /// What a record asks for.
@@ -77,6 +78,7 @@ impl State {
             queue: Queue::default(),
             comms: HashMap::new(),
             latest: 0,
+            gaps: Gaps::default(),
         }
     }
 
@@ -93,6 +95,7 @@ impl State {
             queue: Queue::default(),
             comms: HashMap::new(),
             latest: 0,
+            gaps: Gaps::default(),
         }
     }
 
@@ -248,7 +251,7 @@ impl State {
         self.queue.push(
             time,
             Kind::Sample(event),
-            tid,
+            (id.process.filter(|&process| process > 0).unwrap_or(0), tid),
             id.cpu.unwrap_or(u32::MAX),
             raw,
         );
@@ -272,7 +275,11 @@ impl State {
         // Records that perf made itself have no time: they hold from the start.
         let time = id.time.filter(|&t| t != 0 && t != u64::MAX);
         match kind {
-            kind::LOST => self.loss.gap(cpu, word(body, 8)),
+            kind::LOST => {
+                self.loss.gap(cpu, word(body, 8));
+                let at = time.unwrap_or_else(|| self.queue.latest());
+                self.queue.push(at, Kind::Lost, (0, 0), cpu, &[]);
+            }
             kind::LOST_SAMPLES => {
                 let lost = word(body, 0).unwrap_or(0);
                 let overrun = &mut self.loss.cpus.entry(cpu).or_default().overrun;
@@ -284,13 +291,15 @@ impl State {
                 match time {
                     Some(time) => {
                         self.queue
-                            .push(time, Kind::Comm, int(4), cpu, &name[..end.min(16)])
+                            .push(time, Kind::Comm, (0, int(4)), cpu, &name[..end.min(16)])
                     }
                     None => set_comm(&mut self.comms, int(4), &name[..end.min(16)]),
                 }
             }
             _ => match time {
-                Some(time) => self.queue.push(time, Kind::Fork(int(12)), int(8), cpu, &[]),
+                Some(time) => self
+                    .queue
+                    .push(time, Kind::Fork(int(12)), (0, int(8)), cpu, &[]),
                 None => inherit_comm(&mut self.comms, int(8), int(12)),
             },
         }

@@ -21,7 +21,7 @@ use self::bundle::{Bundle, Messages, Running};
 use self::wire::{Fields, Value};
 use crate::about::{About, Format};
 use crate::error::{Error, Fault, Place};
-use crate::loss::Loss;
+use crate::loss::{Gap, Loss};
 use crate::merge::Merge;
 use crate::record::{Payload, Record};
 use crate::source::Source;
@@ -66,12 +66,16 @@ pub(crate) fn is_trace(head: &[u8]) -> bool {
 struct Stored {
     at: u64,
     len: u32,
+    /// Events were lost before it.
+    lost: bool,
 }
 
 /// The bundles of one CPU, and the one that is being given out.
 #[derive(Debug)]
 struct Cpu {
     number: u32,
+    /// Events were lost before the next one.
+    gap: bool,
     stored: Vec<Stored>,
     next: usize,
     bundle: Bundle,
@@ -131,6 +135,7 @@ impl PerfettoSource {
             next: 0,
             bundle: Bundle::default(),
             given: 0,
+            gap: false,
             running: Running::default(),
         });
         let mut source = Self {
@@ -164,6 +169,7 @@ impl PerfettoSource {
             };
             cpu.next += 1;
             cpu.given = 0;
+            cpu.gap |= stored.lost;
             self.buffer
                 .resize(usize::try_from(stored.len).unwrap_or(0), 0);
             let read = self.copy.read_exact_at(&mut self.buffer, stored.at);
@@ -206,6 +212,10 @@ impl Source for PerfettoSource {
         cpu.given += 1;
         self.loss.out_of_order += u64::from(item.time < self.latest);
         self.latest = self.latest.max(item.time);
+        let gap = match std::mem::take(&mut cpu.gap) {
+            true => Gap::Cpu,
+            false => Gap::None,
+        };
         let cpu = &self.cpus[at];
         let comm: &[u8] = match self.about.comms.get(&item.pid) {
             _ if item.pid == 0 => b"swapper",
@@ -222,6 +232,8 @@ impl Source for PerfettoSource {
             comm,
             flags: item.flags,
             instance: 0,
+            process: 0,
+            gap,
             event: &self.about.events[item.message],
             payload: Payload::Binary {
                 data: &cpu.bundle.data[item.start..item.end],
@@ -348,6 +360,7 @@ impl Reading {
         self.cpus.entry(cpu).or_default().push(Stored {
             at: self.copied,
             len,
+            lost,
         });
         self.copied += u64::from(len);
         Ok(())

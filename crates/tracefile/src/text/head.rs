@@ -47,6 +47,8 @@ pub(super) const NO_CPU: u32 = u32::MAX;
 pub(super) struct Head {
     pub comm: Range<usize>,
     pub pid: i32,
+    /// The thread's process; 0 if the line does not have it.
+    pub process: i32,
     pub cpu: u32,
     pub flags: u8,
     pub time: Time,
@@ -81,8 +83,9 @@ pub(super) fn parse(line: &[u8], style: Style) -> Option<Head> {
     while let Some(found) = memchr::memchr(b'[', line.get(from..)?) {
         let bracket = from + found;
         let head = comm_end(line, bracket, style).and_then(|end| from_pid(line, end, style));
-        if head.is_some() {
-            return head;
+        if let Some(head) = head {
+            let comm = without_clock(line, head.comm.clone());
+            return Some(Head { comm, ..head });
         }
         from = bracket + 1;
     }
@@ -116,6 +119,7 @@ fn comm_end(line: &[u8], bracket: usize, style: Style) -> Option<usize> {
     let before = line[..bracket].trim_ascii_end();
     let before = match before.strip_suffix(b")") {
         Some(_) => before[..memchr::memrchr(b'(', before)?].trim_ascii_end(),
+        None if style == Style::Perf => without_flags(before),
         None => before,
     };
     let digits = before
@@ -144,6 +148,46 @@ fn comm_end(line: &[u8], bracket: usize, style: Style) -> Option<usize> {
     }
 }
 
+/// A line up to its CPU without the flags that perf-prof prints there: `comm 7 d... [001]`.
+fn without_flags(before: &[u8]) -> &[u8] {
+    let Some(blank) = memchr::memrchr(b' ', before) else {
+        return before;
+    };
+    let (left, word) = (before[..blank].trim_ascii_end(), &before[blank + 1..]);
+    let is_flags = (4..=6).contains(&word.len()) && flags(word).is_some();
+    if is_flags && left.last().is_some_and(u8::is_ascii_digit) {
+        left
+    } else {
+        before
+    }
+}
+
+/// The name of a task without a wall clock in front of it, as loggers and terminals put it there:
+/// `2026-11-25 18:04:27.123 CPU 0/KVM`, `[Wed Nov 25 18:04:27 2026] …`, `… host kernel: …`.
+fn without_clock(line: &[u8], comm: Range<usize>) -> Range<usize> {
+    let text = &line[comm.clone()];
+    let digits =
+        |at: usize| matches!(text.get(at..at + 2), Some(two) if two.iter().all(u8::is_ascii_digit));
+    let clock = |at: &usize| {
+        let colons = text.get(at + 2) == Some(&b':') && text.get(at + 5) == Some(&b':');
+        colons && digits(*at) && digits(at + 3) && digits(at + 6)
+    };
+    let Some(at) = (0..text.len().saturating_sub(7)).find(clock) else {
+        return comm;
+    };
+    let rest = at + 8;
+    let mut end = rest + text[rest..].iter().position(|b| *b == b' ').unwrap_or(0);
+    if let Some(close) = text[end..].iter().position(|b| *b == b']') {
+        end += close + 1;
+    }
+    if let Some(kernel) = memchr::memmem::find(&text[end..], b"kernel: ") {
+        end += kernel + 8;
+    }
+    let name = trim(line, comm.start + end..comm.end);
+    let kept = line[name.clone()].trim_ascii_end().len();
+    name.start..name.start + kept
+}
+
 /// Reads everything from the sign behind the name on.
 fn from_pid(line: &[u8], sep: usize, style: Style) -> Option<Head> {
     let mut at = sep + 1;
@@ -151,13 +195,22 @@ fn from_pid(line: &[u8], sep: usize, style: Style) -> Option<Head> {
         at = blanks(line, at);
     }
     let (mut pid, next) = signed(line, at)?;
+    let mut process = 0;
     at = next;
     if style == Style::Perf && line.get(at) == Some(&b'/') {
+        process = pid;
         (pid, at) = signed(line, at + 1)?;
     }
     at = blanks(line, at);
+    if style == Style::Perf && line.get(at) != Some(&b'[') {
+        let bracket = at + memchr::memchr(b'[', line.get(at..)?)?;
+        if without_flags(line[..bracket].trim_ascii_end()).len() <= at {
+            at = bracket;
+        }
+    }
     if line.get(at) == Some(&b'(') {
         // The process, or dashes where it is not known.
+        process = signed(line, blanks(line, at + 1)).map_or(0, |(process, _)| process);
         at = blanks(line, at + memchr::memchr(b')', line.get(at..at + 16)?)? + 1);
     }
     if line.get(at) != Some(&b'[') {
@@ -192,6 +245,7 @@ fn from_pid(line: &[u8], sep: usize, style: Style) -> Option<Head> {
     Some(Head {
         comm,
         pid,
+        process,
         cpu: u32::try_from(cpu).ok()?,
         flags: flag_bits,
         time,

@@ -59,6 +59,7 @@ fn from_dash(line: &[u8], dash: usize) -> Option<Head> {
     Some(Head {
         comm: trim(line, 0..dash),
         pid: i32::try_from(pid).ok()?,
+        process: 0,
         cpu: u32::try_from(cpu).ok()?,
         flags: bits,
         time,
@@ -95,6 +96,7 @@ fn perf_trace(line: &[u8]) -> Option<Head> {
     Some(Head {
         comm: at..slash,
         pid,
+        process: 0,
         cpu: NO_CPU,
         flags: 0,
         time,
@@ -145,10 +147,15 @@ fn before_time(line: &[u8], start: usize, time: Time, event: Range<usize>, body:
     }
     let word = memchr::memrchr(b' ', left).map_or(0, |at| at + 1);
     let tid_at = memchr::memrchr(b'/', &left[word..]).map_or(word, |at| word + at + 1);
+    let process = match tid_at {
+        at if at == word => 0,
+        _ => signed(left, word).map_or(0, |(process, _)| process),
+    };
     let tid = signed(left, tid_at).filter(|(_, end)| *end == left.len());
     let head = tid.map(|(pid, _)| Head {
         comm: trim(line, 0..left[..word].trim_ascii_end().len()),
         pid,
+        process,
         cpu,
         flags: 0,
         time,

@@ -10,6 +10,7 @@ mod layouts;
 mod lines;
 mod mail;
 pub(crate) mod perf_trace;
+mod transfer;
 mod words;
 
 use std::cell::RefCell;
@@ -22,7 +23,7 @@ use self::lines::{Line, Lines};
 use crate::about::{About, Format};
 use crate::error::{Error, Fault, Place};
 use crate::event::EventDef;
-use crate::loss::Loss;
+use crate::loss::{Gaps, Loss};
 use crate::record::{Parsed, Payload, Record, TextBody};
 use crate::source::Source;
 
@@ -55,6 +56,7 @@ pub(crate) struct TextSource {
     /// The first record, read to recognise the format.
     waiting: Option<Found>,
     latest: u64,
+    gaps: Gaps,
 }
 
 /// A record's line.
@@ -68,7 +70,8 @@ struct Found {
 impl TextSource {
     /// Opens text, reading up to its first event. Text that came by mail is made whole first.
     pub fn open(reader: Box<dyn Read + Send>, name: &str) -> Result<Self, Error> {
-        let reader = mail::whole(reader).map_err(|source| Error::Io {
+        let whole = transfer::plain(reader).and_then(mail::whole);
+        let reader = whole.map_err(|source| Error::Io {
             name: name.to_owned(),
             source,
         })?;
@@ -85,6 +88,7 @@ impl TextSource {
             fields: RefCell::default(),
             waiting: None,
             latest: 0,
+            gaps: Gaps::default(),
         };
         source.first()?;
         Ok(source)
@@ -263,9 +267,11 @@ impl TextSource {
             let inner = text.split_once('[').map_or("", |(_, rest)| rest);
             let count = inner.split([' ', ']']).find_map(|word| word.parse().ok());
             self.loss.gap(cpu, count);
+            self.gaps.note(cpu);
         } else {
             let count = text.rsplit(' ').next().and_then(|n| n.parse().ok());
             self.loss.gap(NO_CPU, count);
+            self.gaps.note(NO_CPU);
         }
     }
 
@@ -388,6 +394,8 @@ impl Source for TextSource {
             },
             flags: head.flags,
             instance: 0,
+            process: head.process,
+            gap: self.gaps.before(head.cpu),
             event: &self.about.events[event],
             payload: Payload::Text(TextBody::new(
                 &line[head.body..],

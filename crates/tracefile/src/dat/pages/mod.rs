@@ -65,6 +65,8 @@ pub(super) struct CpuStream {
     time: u64,
     /// The current record's payload within `buffer`.
     head: (usize, usize),
+    /// Records were lost before the current one.
+    gap: bool,
 }
 
 impl CpuStream {
@@ -100,6 +102,7 @@ impl CpuStream {
             page_end: 0,
             time: 0,
             head: (0, 0),
+            gap: false,
         }
     }
 
@@ -115,6 +118,11 @@ impl CpuStream {
     /// The current record.
     pub fn data(&self) -> &[u8] {
         &self.buffer[self.head.0..self.head.1]
+    }
+
+    /// Whether records were lost before the current one; false when asked again.
+    pub fn take_gap(&mut self) -> bool {
+        std::mem::take(&mut self.gap)
     }
 
     /// A fault at the current record.
@@ -140,7 +148,10 @@ impl CpuStream {
             match self.record() {
                 Ok(true) => return Ok(Some(self.time)),
                 Ok(false) => {}
-                Err(what) => loss.damaged(self.fault_at(self.pos, what)),
+                Err(what) => {
+                    self.gap = true;
+                    loss.damaged(self.fault_at(self.pos, what));
+                }
             }
             if !self.page(loss)? {
                 return Ok(None);
@@ -249,6 +260,7 @@ impl CpuStream {
                     self.page_size - self.layout.data.min(self.page_size)
                 );
                 loss.damaged(self.fault_at(start + 8, &what));
+                self.gap = true;
                 continue;
             }
             if commit & MISSED_EVENTS != 0 {
@@ -258,6 +270,7 @@ impl CpuStream {
                     self.long(page, end, self.layout.commit_size)
                 };
                 loss.gap(self.cpu, stored.filter(|&n| n > 0));
+                self.gap = true;
             }
             self.time = time;
             self.pos = start + self.layout.data;

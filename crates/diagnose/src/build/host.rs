@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The tables of the host, and of a VM's longest stalls, its sleep and its servers.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use steady_events::{ExitReason, user_exit};
+
+use super::{Builder, counts_of, permille};
+use crate::machine::VcpuId;
+use crate::model::{
+    AsleepTable, Count, ExitRow, HostTable, HostVm, Instance, ServerRow, StallRow, VmTable,
+};
+use crate::rivals::Rival;
+use crate::spread::{Spread, add, merge, total};
+
+/// From this length on a stall is felt, in nanoseconds.
+const STALL_NS: u64 = 100_000_000;
+/// Stalls of a VM that are kept.
+const STALLS_SHOWN: usize = 64;
+/// Servers and wakers that are shown.
+const ROWS_SHOWN: usize = 8;
+
+/// In words why KVM went back to the VMM.
+pub(super) fn user_word(reason: Option<u32>) -> String {
+    match reason {
+        None => "not to the VMM".to_owned(),
+        Some(number) => user_exit::name(number).unwrap_or("unknown").to_owned(),
+    }
+}
+
+impl Builder<'_> {
+    /// What the vCPUs wanted and what the pCPUs had.
+    #[must_use]
+    pub fn host(&self, vms: &[VmTable]) -> Option<HostTable> {
+        if self.analysis.seen.switch == 0 || vms.is_empty() {
+            return None;
+        }
+        let pcpus = || self.analysis.rivals.pcpus.seen();
+        let count = u64::try_from(pcpus().count()).unwrap_or(u64::MAX);
+        let idle_ns = total(pcpus().map(|pcpu| pcpu.idle_ns));
+        let of_vm = |vm: &VmTable| HostVm {
+            name: vm.name.clone(),
+            ran_ns: vm.waits.as_ref().map_or(0, |waits| waits.ran_ns),
+            waited_ns: vm.waits.as_ref().map_or(0, |waits| waits.waited_ns),
+        };
+        let vms: Vec<HostVm> = vms.iter().map(of_vm).collect();
+        let ran_ns = total(vms.iter().map(|vm| vm.ran_ns));
+        let waited_ns = total(vms.iter().map(|vm| vm.waited_ns));
+        let silent = self.analysis.silence.rare().into_iter();
+        Some(HostTable {
+            pcpus: count,
+            vcpus: u64::try_from(self.analysis.machine.vcpus.len()).unwrap_or(u64::MAX),
+            wanted_permille: permille(total([ran_ns, waited_ns]), self.span_ns),
+            ran_permille: permille(ran_ns, self.span_ns),
+            idle_permille: permille(idle_ns, self.span_ns.saturating_mul(count)),
+            idle_ns,
+            vms,
+            silent: silent
+                .map(|(begin_ns, length_ns)| self.instance(begin_ns, length_ns, None))
+                .collect(),
+        })
+    }
+
+    /// Sleep outside halts.
+    pub(super) fn asleep(&self, ids: &[VcpuId]) -> Option<AsleepTable> {
+        let mut times_ns = Spread::default();
+        let (mut device_ns, mut by_reason) = (0, BTreeMap::new());
+        let mut wakers: BTreeMap<(i32, &str), u64> = BTreeMap::new();
+        for &id in ids {
+            let asleep = &self.of(id).asleep;
+            merge(&mut times_ns, &Spread::from(&asleep.times_ns));
+            add(&mut device_ns, asleep.device_ns);
+            for (&reason, &ns) in &asleep.by_reason {
+                add(by_reason.entry(user_word(reason)).or_default(), ns);
+            }
+            for waker in &asleep.wakers {
+                let key = (waker.tid, waker.comm.as_str());
+                add(wakers.entry(key).or_default(), waker.ns);
+            }
+        }
+        let wakers = wakers.into_iter().map(|((tid, comm), ns)| match tid {
+            0 => ("an interrupt".to_owned(), ns),
+            _ => (format!("{comm} ({tid})"), ns),
+        });
+        (times_ns.count > 0).then(|| AsleepTable {
+            times_ns,
+            device_ns,
+            by_reason: rows(by_reason.into_iter()),
+            wakers: rows(wakers),
+            worst: self.worst_of(ids, |vcpu| vcpu.asleep.worst),
+        })
+    }
+
+    /// Threads that served these vCPUs and waited meanwhile.
+    pub(super) fn servers(&self, ids: &[VcpuId]) -> Vec<ServerRow> {
+        let servers = &self.analysis.servers;
+        let own = servers.by.iter().filter(|((_, id), _)| ids.contains(id));
+        let mut found: BTreeMap<i32, ServerRow> = BTreeMap::new();
+        let mut rivals: BTreeMap<i32, BTreeMap<i32, u64>> = BTreeMap::new();
+        for (&(tid, id), served) in own {
+            let row = found.entry(tid).or_insert_with(|| ServerRow {
+                name: servers.name(tid).to_owned(),
+                tid,
+                times: 0,
+                ns: 0,
+                by: Vec::new(),
+                culprit: None,
+                culprit_name: None,
+                worst: None,
+            });
+            row.times += served.times;
+            add(&mut row.ns, served.total_ns);
+            for (&rival, &ns) in &served.by {
+                add(rivals.entry(tid).or_default().entry(rival).or_default(), ns);
+            }
+            let longest = row.worst.as_ref().map_or(0, |worst| worst.length_ns);
+            if let Some((begin_ns, length_ns, cpu)) = served.worst
+                && length_ns > longest
+            {
+                row.worst = Some(self.instance(begin_ns, length_ns, Some(id)).on(cpu));
+            }
+        }
+        let mut list: Vec<ServerRow> = found.into_values().collect();
+        for row in &mut list {
+            let by = rivals.remove(&row.tid).unwrap_or_default();
+            let named = |tid: i32| self.named_by(Rival::Thread(tid), ids, servers.rival(tid));
+            let most = by.iter().max_by_key(|&(tid, ns)| (*ns, Reverse(*tid)));
+            if let Some((&tid, _)) = most {
+                let (kind, name) = named(tid);
+                (row.culprit, row.culprit_name) = (Some(kind.to_owned()), name);
+            }
+            let words = by.into_iter().map(|(tid, ns)| {
+                let (kind, name) = named(tid);
+                (name.unwrap_or_else(|| kind.to_owned()), ns)
+            });
+            row.by = rows(words);
+        }
+        list.sort_by_key(|row| (Reverse(row.ns), row.tid));
+        list.truncate(ROWS_SHOWN);
+        list
+    }
+
+    /// The longest stalls of these vCPUs, whatever they were.
+    pub(super) fn stalls(&self, ids: &[VcpuId], exits: &[ExitRow]) -> Vec<StallRow> {
+        let mut found = Vec::new();
+        for &id in ids {
+            self.stalls_of(id, ids, &mut found);
+        }
+        let rows = exits.iter().filter(|row| !super::is_halt(row));
+        for (row, of) in rows.flat_map(|row| row.about.iter().map(move |of| (row, of))) {
+            let Some(at) = of.worst.clone().filter(|at| at.length_ns >= STALL_NS) else {
+                continue;
+            };
+            found.push(StallRow {
+                kind: "exit".to_owned(),
+                at,
+                culprit: of.user.clone(),
+                name: of.name.clone().or_else(|| of.value.clone()),
+                after: Some(row.name.clone()),
+            });
+        }
+        found.sort_by_key(|row| (Reverse(row.at.length_ns), row.at.begin_ns));
+        found.truncate(STALLS_SHOWN);
+        found
+    }
+
+    fn stalls_of(&self, id: VcpuId, ids: &[VcpuId], found: &mut Vec<StallRow>) {
+        let of = self.of(id);
+        let mut push = |kind: &str, at: Instance, who: (Option<String>, Option<String>)| {
+            if at.length_ns < STALL_NS {
+                return;
+            }
+            let (culprit, name) = who;
+            found.push(StallRow {
+                kind: kind.to_owned(),
+                at,
+                culprit,
+                name,
+                after: None,
+            });
+        };
+        let waits = self.analysis.rivals.waits.get(id);
+        for stall in waits.into_iter().flat_map(|waits| &waits.worst) {
+            let at = self.instance(stall.begin_ns, stall.length_ns, Some(id));
+            let (kind, name) = self.named(stall.rival, ids);
+            push("ready", at.on(stall.cpu), (Some(kind.to_owned()), name));
+        }
+        if let Some((begin_ns, length_ns, cpu)) = of.asleep.worst {
+            let at = self.instance(begin_ns, length_ns, Some(id));
+            let waker = of.asleep.wakers.iter().max_by_key(|waker| waker.ns);
+            let name = waker.map(|waker| format!("{} ({})", waker.comm, waker.tid));
+            push("asleep", at.on(cpu), (None, name));
+        }
+        if let Some((begin_ns, length_ns, cpu)) = of.preempt.worst_uninterruptible {
+            let at = self.instance(begin_ns, length_ns, Some(id));
+            push("uninterruptible", at.on(cpu), (None, None));
+            let after = of.preempt.worst_stuck_after;
+            if let Some(row) = found.last_mut().filter(|row| row.kind == "uninterruptible") {
+                row.after = after.map(|reason: ExitReason| self.reason(reason));
+            }
+        }
+    }
+}
+
+/// Rows with their shares, most first; a few.
+fn rows(counts: impl Iterator<Item = (String, u64)>) -> Vec<Count> {
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    for (name, ns) in counts {
+        add(sums.entry(name).or_default(), ns);
+    }
+    let mut rows = counts_of(sums.iter().map(|(name, ns)| (name.as_str(), *ns)));
+    rows.truncate(ROWS_SHOWN);
+    rows
+}

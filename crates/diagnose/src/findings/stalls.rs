@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! One long stall: a wait, a sleep or an exit of 100 ms and more is felt by whoever uses the guest,
+//! whatever its share of the trace.
+//!
+//! A stall that another finding of its VM is about is left to that one.
+
+use super::slow::{is_io, is_memory};
+use super::steal::cause_of_kind;
+use super::{Context, step};
+use crate::model::{
+    CauseId, Confidence, Culprit, Evidence, EvidenceId, Finding, FindingId, Instance, Severity,
+    StallRow, StepId, TraceDiagnosis,
+};
+
+/// From this length on a stall is severe, in nanoseconds.
+const LONG_NS: u64 = 1_000_000_000;
+/// A guest's kernel reports a soft lockup after twice its `watchdog_thresh`, which counts seconds
+/// (`kernel/watchdog.c`, Linux 6.12).
+const WATCHDOG_NS: u64 = 2_000_000_000;
+
+/// The longest stall of the VM that no other finding is about.
+pub fn longest(context: &Context<'_>, others: &[Finding]) -> Option<Finding> {
+    if !context.trace.clock_is_ns {
+        return None;
+    }
+    let stalls = context.vm.stalls.iter();
+    let mut own =
+        stalls.filter(|row| !is_told(context, row, others) && !in_silence(context.trace, &row.at));
+    let longest = own.next()?;
+    let more = u64::try_from(own.count()).unwrap_or(u64::MAX);
+    let length_ns = longest.at.length_ns;
+    let cause = cause(longest);
+    let mut finding = context.finding(FindingId::LongStall, length_ns, cause);
+    finding.of = Some(longest.kind.clone());
+    finding.severity = match length_ns {
+        LONG_NS.. => Severity::Severe,
+        _ => Severity::Major,
+    };
+    finding.evidence.push(
+        Evidence::new(EvidenceId::StallLength)
+            .ns("length", length_ns)
+            .maybe_named("reason", longest.after.as_deref()),
+    );
+    if length_ns >= WATCHDOG_NS {
+        let seconds = Evidence::new(EvidenceId::StallWatchdog);
+        finding
+            .evidence
+            .push(seconds.count("thresh", length_ns / WATCHDOG_NS));
+    }
+    if more > 0 {
+        let others = Evidence::new(EvidenceId::StallOthers).count("more", more);
+        finding.evidence.push(others);
+    }
+    finding.culprits = culprit(longest).into_iter().collect();
+    finding.confidence = confidence(context, longest, cause);
+    finding.worst = Some(longest.at.clone());
+    finding.next = vec![match cause {
+        CauseId::MemoryReturns => step(StepId::StopReclaim),
+        CauseId::VmmIo => step(StepId::LookAtStorage),
+        CauseId::KernelWait => step(StepId::LookAtStack),
+        CauseId::UserDevice => step(StepId::LookAtVmm),
+        CauseId::VmmHolds | CauseId::SleepNotShown | CauseId::DirtyRing => {
+            step(StepId::LookAtVmmJobs)
+        }
+        CauseId::OtherVm => step(StepId::ShareOrSplit),
+        CauseId::OwnVm => step(StepId::FewerVcpus),
+        CauseId::CpuMax => step(StepId::RaiseCpuMax),
+        CauseId::Vhost => step(StepId::MoveVhost).named(longest.name.as_deref()),
+        CauseId::HostTask => step(StepId::MoveHostTask).named(longest.name.as_deref()),
+        CauseId::Interrupts => step(StepId::MoveInterrupts),
+        CauseId::Handling => {
+            step(StepId::LookAtGuest).named(longest.name.as_deref().or(longest.after.as_deref()))
+        }
+        _ => step(StepId::RecordScheduler),
+    }];
+    Some(finding)
+}
+
+/// Whether a finding of the same VM is about this kind of time.
+fn is_told(context: &Context<'_>, row: &StallRow, others: &[Finding]) -> bool {
+    let own =
+        |finding: &&Finding| finding.vm.as_ref() == Some(&context.vm.name) || finding.vm.is_none();
+    others.iter().filter(own).any(|finding| {
+        match (row.kind.as_str(), finding.id) {
+            ("ready", FindingId::Steal | FindingId::HostOvercommitted)
+            | ("uninterruptible", FindingId::Uninterruptible)
+            | ("asleep", FindingId::Asleep) => true,
+            ("exit", FindingId::SlowExits) => finding.of == row.after,
+            // The exit only lasted while its thread slept or waited for a disk.
+            ("exit", FindingId::Uninterruptible | FindingId::Asleep) => false,
+            _ => false,
+        }
+    })
+}
+
+/// Whether the whole host was silent for most of an instance.
+pub fn in_silence(trace: &TraceDiagnosis, at: &Instance) -> bool {
+    let silent = trace.host.iter().flat_map(|host| &host.silent);
+    let overlap = |other: &Instance| {
+        let end = |of: &Instance| of.begin_ns.saturating_add(of.length_ns);
+        let begin_ns = other.begin_ns.max(at.begin_ns);
+        end(other).min(end(at)).saturating_sub(begin_ns)
+    };
+    let most = (at.length_ns / 5 * 4).max(1);
+    trace.clock_is_ns && silent.map(overlap).any(|ns| ns >= most)
+}
+
+fn cause(row: &StallRow) -> CauseId {
+    let after = row.after.as_deref().unwrap_or_default();
+    match row.kind.as_str() {
+        "ready" => cause_of_kind(row.culprit.as_deref().unwrap_or_default()),
+        "uninterruptible" if is_memory(after) => CauseId::MemoryReturns,
+        "uninterruptible" if is_io(after) => CauseId::VmmIo,
+        "uninterruptible" => CauseId::KernelWait,
+        "asleep" => CauseId::SleepNotShown,
+        _ => match row.culprit.as_deref() {
+            Some("DIRTY_RING_FULL") => CauseId::DirtyRing,
+            Some("INTR") => CauseId::VmmHolds,
+            Some(_) => CauseId::UserDevice,
+            None if is_io(after) => CauseId::UserDevice,
+            None => CauseId::Handling,
+        },
+    }
+}
+
+fn culprit(row: &StallRow) -> Option<Culprit> {
+    let kind = match row.kind.as_str() {
+        "ready" => row.culprit.clone().unwrap_or_default(),
+        "asleep" => "waker".to_owned(),
+        "exit" => "exit".to_owned(),
+        _ => return None,
+    };
+    Some(Culprit {
+        kind,
+        name: row.name.clone(),
+        ns: row.at.length_ns,
+        permille: 1000,
+    })
+}
+
+/// One stall is one event: that it was so is shown, and why it was can only be inferred, but for
+/// who ran.
+fn confidence(context: &Context<'_>, row: &StallRow, cause: CauseId) -> Confidence {
+    let vms = matches!(cause, CauseId::OtherVm | CauseId::OwnVm);
+    match cause {
+        CauseId::Untold | CauseId::SleepNotShown | CauseId::KernelWait => Confidence::Low,
+        _ if row.kind != "ready" => Confidence::Medium,
+        _ if vms && context.trace.vms_by == "adjacency" => Confidence::Medium,
+        // A limit or another VM may look alike.
+        CauseId::CpuMax | CauseId::OtherVm | CauseId::OwnVm => Confidence::Medium,
+        _ => {
+            let waits = context.vm.waits.as_ref();
+            let assumed = waits.is_none_or(|waits| waits.assumed_ns > 0 || waits.unknown_ns > 0);
+            if assumed {
+                Confidence::Medium
+            } else {
+                Confidence::High
+            }
+        }
+    }
+}

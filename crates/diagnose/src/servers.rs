@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Threads that serve a VM (vhost, kworkers, threads of its VMM) and wait for a pCPU while a vCPU
+//! sleeps until they wake it.
+//!
+//! A thread that wakes a sleeping vCPU serves it. What that thread waited, ready to run, while the
+//! vCPU slept is time that the vCPU lost to it. A thread is known to serve from its first wake-up
+//! on, so the wait before that is left out; so are waits of one that was switched out ready (the
+//! kernel's idle workers look like that in binary traces), and what a server did while it ran.
+
+use std::collections::{BTreeMap, HashMap};
+
+use steady_events::{Event, Kind};
+
+use crate::machine::VcpuId;
+use crate::spread::add;
+
+/// Threads that serve and are told apart.
+const MOST_SERVERS: usize = 4096;
+/// Waits of a server that are kept until it wakes somebody.
+const MOST_WAITS: usize = 16;
+
+/// What one server made one vCPU lose.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Served {
+    /// How often.
+    pub times: u64,
+    /// For how long in all.
+    pub total_ns: u64,
+    /// By the thread that ran instead of the server.
+    pub by: BTreeMap<i32, u64>,
+    /// The longest: begin, length, pCPU.
+    pub worst: Option<(u64, u64, u32)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Wait {
+    begin_ns: u64,
+    end_ns: u64,
+    cpu: u32,
+    rival: i32,
+}
+
+#[derive(Debug, Default)]
+struct Server {
+    comm: String,
+    ready_since_ns: Option<u64>,
+    waits: Vec<Wait>,
+}
+
+/// All servers.
+#[derive(Debug, Default)]
+pub struct Servers {
+    servers: HashMap<i32, Server>,
+    names: HashMap<i32, String>,
+    /// By server and vCPU.
+    pub by: BTreeMap<(i32, VcpuId), Served>,
+    /// How often a server woke a vCPU.
+    pub wakes: u64,
+}
+
+impl Servers {
+    /// A switch or a wake-up of threads that are no vCPU.
+    pub fn event(&mut self, event: &Event<'_>) {
+        if self.servers.is_empty() {
+            return;
+        }
+        match event.kind {
+            Kind::Wakeup { tid, .. } => {
+                if let Some(server) = self.servers.get_mut(&tid) {
+                    server.ready_since_ns.get_or_insert(event.time_ns);
+                }
+            }
+            Kind::Switch { prev, next, .. } => {
+                if prev.tid != 0
+                    && let Some(server) = self.servers.get_mut(&prev.tid)
+                {
+                    server.ready_since_ns = None;
+                }
+                if next.tid != 0
+                    && let Some(server) = self.servers.get_mut(&next.tid)
+                {
+                    let rival = server.turn(event, prev.tid);
+                    if rival && self.names.len() < MOST_SERVERS {
+                        let name = String::from_utf8_lossy(prev.comm);
+                        self.names
+                            .entry(prev.tid)
+                            .or_insert_with(|| name.into_owned());
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Events were lost: what servers wait for is not known.
+    pub fn lost(&mut self) {
+        for server in self.servers.values_mut() {
+            server.ready_since_ns = None;
+            server.waits.clear();
+        }
+    }
+
+    /// The event's thread wakes a vCPU that has slept since a time.
+    pub fn wakes(&mut self, event: &Event<'_>, id: VcpuId, slept_since_ns: u64) {
+        if event.tid <= 0 {
+            return;
+        }
+        self.wakes += 1;
+        let Some(server) = self.servers.get_mut(&event.tid) else {
+            if self.servers.len() < MOST_SERVERS {
+                let comm = String::from_utf8_lossy(event.comm).into_owned();
+                self.servers.insert(
+                    event.tid,
+                    Server {
+                        comm,
+                        ..Server::default()
+                    },
+                );
+            }
+            return;
+        };
+        for wait in server.waits.drain(..) {
+            let begin_ns = wait.begin_ns.max(slept_since_ns);
+            let length_ns = wait.end_ns.saturating_sub(begin_ns);
+            if length_ns == 0 {
+                continue;
+            }
+            let served = self.by.entry((event.tid, id)).or_default();
+            served.times += 1;
+            add(&mut served.total_ns, length_ns);
+            add(served.by.entry(wait.rival).or_default(), length_ns);
+            crate::preempt::longest(&mut served.worst, (begin_ns, length_ns, wait.cpu));
+        }
+    }
+
+    /// Name of a server.
+    #[must_use]
+    pub fn name(&self, tid: i32) -> &str {
+        self.servers.get(&tid).map_or("", |server| &server.comm)
+    }
+
+    /// Name of a thread that ran instead of one.
+    #[must_use]
+    pub fn rival(&self, tid: i32) -> &str {
+        self.names.get(&tid).map_or("", String::as_str)
+    }
+
+    /// vCPUs get new numbers.
+    pub fn forget(&mut self) {
+        self.by.clear();
+    }
+}
+
+impl Server {
+    /// It runs from now on; whether another thread had kept it waiting.
+    fn turn(&mut self, event: &Event<'_>, rival: i32) -> bool {
+        let Some(begin_ns) = self.ready_since_ns.take() else {
+            return false;
+        };
+        // An idle pCPU only had to wake.
+        if rival == 0 {
+            return false;
+        }
+        if self.waits.len() >= MOST_WAITS {
+            self.waits.remove(0);
+        }
+        self.waits.push(Wait {
+            begin_ns,
+            end_ns: event.time_ns,
+            cpu: event.cpu,
+            rival,
+        });
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use steady_events::{Gap, Task, TaskState};
+
+    fn event(time_ns: u64, tid: i32, kind: Kind<'static>) -> Event<'static> {
+        Event {
+            time_ns,
+            cpu: 1,
+            tid,
+            comm: b"vhost-7",
+            process: 0,
+            gap: Gap::None,
+            kind,
+        }
+    }
+
+    fn switch(time_ns: u64, from: i32, state: TaskState, to: i32) -> Event<'static> {
+        let task = |tid| Task {
+            tid,
+            comm: b"x".as_slice(),
+        };
+        let kind = Kind::Switch {
+            prev: task(from),
+            state,
+            next: task(to),
+        };
+        event(time_ns, from, kind)
+    }
+
+    #[test]
+    fn only_what_a_server_waited_while_its_vcpu_slept_counts() {
+        let mut servers = Servers::default();
+        servers.wakes(&event(5, 9, Kind::Other), 0, 0);
+        servers.event(&event(100, 3, Kind::Wakeup { tid: 9, cpu: 1 }));
+        servers.event(&switch(180, 3, TaskState::Runnable, 9));
+        servers.wakes(&event(190, 9, Kind::Other), 0, 150);
+        let served = &servers.by[&(9, 0)];
+        assert_eq!((served.total_ns, served.worst), (30, Some((150, 30, 1))));
+        assert_eq!(served.by, [(3, 30)].into());
+        assert_eq!(servers.name(9), "vhost-7");
+    }
+
+    #[test]
+    fn a_server_that_finds_its_pcpu_idle_waited_for_nobody() {
+        let mut servers = Servers::default();
+        servers.wakes(&event(5, 9, Kind::Other), 0, 0);
+        servers.event(&event(100, 3, Kind::Wakeup { tid: 9, cpu: 1 }));
+        servers.event(&switch(180, 0, TaskState::Runnable, 9));
+        servers.wakes(&event(190, 9, Kind::Other), 0, 50);
+        assert!(servers.by.is_empty());
+    }
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Words for findings about the whole host, long stalls, sleep outside halts, threads that serve a
+//! VM, and storms of exits.
+
+use steady_diagnose::{
+    Assumption, CauseId, CheckId, Diagnosis, EvidenceId, Finding, FindingId, Quantity, StepId,
+    TraceDiagnosis,
+};
+
+use super::time;
+
+/// What can be seen.
+#[must_use]
+pub fn symptom(finding: &Finding) -> Option<String> {
+    let of = finding.of.as_deref().unwrap_or_default();
+    let length = time(finding.worst.as_ref().map_or(0, |worst| worst.length_ns));
+    Some(match finding.id {
+        FindingId::HostOvercommitted => "vCPUs are ready and do not run".to_owned(),
+        FindingId::HostStoodStill => {
+            format!("all pCPUs recorded nothing for {length} while vCPUs ran")
+        }
+        FindingId::LongStall => {
+            let what = match of {
+                "ready" => "was ready and did not run",
+                "uninterruptible" => "waited in the host's kernel (D state)",
+                "asleep" => "slept though its guest had not halted",
+                _ => "stayed out of its guest after one exit",
+            };
+            format!("one stall of {length}: a vCPU {what}")
+        }
+        FindingId::Asleep => "vCPU threads sleep though their guests have not halted".to_owned(),
+        FindingId::ServerWaits => {
+            format!("{of}, which serves the VM, waits for its pCPU while vCPUs sleep")
+        }
+        FindingId::ExitStorm => format!("exits for {of} come in a storm; their time is not known"),
+        _ => return None,
+    })
+}
+
+/// Why more vCPUs are ready than pCPUs are there, with the numbers.
+#[must_use]
+pub fn demand(finding: &Finding) -> String {
+    let mut evidence = finding.evidence.iter();
+    let demand = evidence.find(|of| of.id == EvidenceId::HostDemand);
+    let of = |name: &str| match demand.and_then(|of| of.value(name)) {
+        Some(Quantity::Count(number) | Quantity::Permille(number)) => *number,
+        _ => 0,
+    };
+    let wanted = of("wanted");
+    format!(
+        "{} vCPUs want {}.{} of the host's {} pCPUs, and none idles: moving VMs among these gives \
+         nothing",
+        of("vcpus"),
+        wanted / 1000,
+        wanted % 1000 / 100,
+        of("pcpus")
+    )
+}
+
+/// Why.
+#[must_use]
+pub fn cause(cause: CauseId) -> Option<&'static str> {
+    Some(match cause {
+        CauseId::StoodStill => {
+            "the host itself stood still: firmware, a suspended host, or a hypervisor below it"
+        }
+        CauseId::VmmHolds => {
+            "the VMM kept the vCPU out of its guest: a pause, a snapshot, a migration, a lock"
+        }
+        CauseId::DirtyRing => "the VMM collected dirty pages first, as a migration does",
+        CauseId::SleepNotShown => "the trace does not show what the thread slept for",
+        CauseId::ExitRate => "an exit takes a microsecond or more, so that they take much time",
+        _ => return None,
+    })
+}
+
+/// What was checked.
+#[must_use]
+pub fn check(id: CheckId) -> Option<&'static str> {
+    Some(match id {
+        CheckId::RunsItsQuota => "its vCPUs ran for as long as cpu.max lets them",
+        CheckId::WaitsArePeriodic => "waits begin 100 ms apart, as those of a limit do",
+        CheckId::RivalSeenToTheEnd => "who ran is seen running until the waits end",
+        CheckId::SleepsInVmm => "it slept after KVM had gone back to the VMM",
+        CheckId::VmsToldApart => "VMs are told apart by their processes",
+        _ => return None,
+    })
+}
+
+/// What to do; `{}` stands for a name.
+#[must_use]
+pub fn step(id: StepId) -> Option<&'static str> {
+    Some(match id {
+        StepId::FewerVcpusOnHost => {
+            "run fewer vCPUs on this host: move a VM to another host, or give VMs fewer vCPUs"
+        }
+        StepId::WeighVms => "say which VM goes first: cpu.weight of its cgroup, or nice",
+        StepId::LookAtVmmJobs => {
+            "see in the VMM's log what it did then: a pause, a snapshot, a migration (libvirt: \
+             virsh domjobinfo)"
+        }
+        StepId::LargerDirtyRing => {
+            "give dirty pages a larger ring (QEMU: -accel kvm,dirty-ring-size), or let the \
+             migration take longer"
+        }
+        StepId::LookBelowHost => {
+            "see what is below the host: firmware (SMI count: turbostat, hwlat tracer), its \
+             suspension, its own hypervisor"
+        }
+        StepId::MoveServer => "give {} a pCPU of its own (its cgroup's cpuset, or taskset)",
+        StepId::RecordEntries => "record kvm_entry too, so that exits have times (steady record)",
+        _ => return None,
+    })
+}
+
+/// What an estimate rests on.
+#[must_use]
+pub fn assumption(assumption: Assumption) -> &'static str {
+    match assumption {
+        Assumption::IdleTimeIsUsed => "all idle time of the other pCPUs is used",
+        _ => "nobody takes its place",
+    }
+}
+
+/// The sentence of a piece of evidence.
+#[must_use]
+pub fn template(id: EvidenceId) -> Option<&'static str> {
+    Some(match id {
+        EvidenceId::InLosses => {
+            "up to {more} more lie in losses of events: whether the vCPU waited then is not known"
+        }
+        EvidenceId::ShortExcerpt => {
+            "the trace lasts {length} only: what holds for it may not hold for longer"
+        }
+        EvidenceId::StallLength => "it lasted {length}[, after an exit for {reason}]",
+        EvidenceId::StallWatchdog => {
+            "long enough for a soft lockup warning of a guest whose kernel.watchdog_thresh is \
+             {thresh} or less (10 unless changed: 20 s)"
+        }
+        EvidenceId::StallOthers => "further stalls of 100 ms and more: {more}",
+        EvidenceId::AsleepTimes => "asleep {times} times for {mean} on average, {max} at most",
+        EvidenceId::AsleepReasons => "by why KVM went back to the VMM: {*}",
+        EvidenceId::StormRate => "{exits} exits for {reason}: {per_second} in a second",
+        EvidenceId::ServerTimes => {
+            "it waited {times} times for {mean} on average, {max} at most, before it woke a vCPU"
+        }
+        EvidenceId::HostDemand => {
+            "{vcpus} vCPUs wanted {wanted} of one pCPU's time; there are {pcpus} pCPUs, idle \
+             {idle} of theirs"
+        }
+        EvidenceId::HostWaits => "ready and not running: {*}",
+        EvidenceId::QuotaUsed => {
+            "cpu.max gives {quota} in each {period}, and the vCPUs ran {ran} of that"
+        }
+        _ => return None,
+    })
+}
+
+/// Of which time a finding about no VM is a share.
+#[must_use]
+pub fn whole(finding: &Finding) -> &'static str {
+    match finding.id {
+        FindingId::HostOvercommitted => "the time of the host's VMs",
+        _ => "the machine's time",
+    }
+}
+
+/// That the unit of a trace's clock is not known, if it is not.
+#[must_use]
+pub fn clock(trace: &TraceDiagnosis) -> Option<String> {
+    (!trace.clock_is_ns).then(|| {
+        format!(
+            "{}: its clock does not count nanoseconds and its unit is not known: shares hold, \
+             lengths of time do not",
+            trace.name
+        )
+    })
+}
+
+/// That VMs were told apart by thread ids alone, where a finding depends on it.
+#[must_use]
+pub fn adjacency(trace: &TraceDiagnosis, at: usize, all: &Diagnosis) -> Option<String> {
+    let depends = all.findings.iter().any(|finding| {
+        let by_vms = matches!(
+            finding.cause,
+            CauseId::OtherVm | CauseId::OwnVm | CauseId::TooManyVcpus
+        );
+        finding.trace == at && by_vms
+    });
+    (depends && trace.vms_by == "adjacency").then(|| {
+        let vms = trace.vms.iter().take(6).map(|vm| {
+            let threads: Vec<String> = vm.vcpus.iter().map(|vcpu| vcpu.tid.to_string()).collect();
+            format!("{} ({})", vm.name, threads.join(" "))
+        });
+        let vms: Vec<String> = vms.collect();
+        format!(
+            "{}: the trace does not show processes, so which threads are one VM is a guess: {}",
+            trace.name,
+            vms.join(", ")
+        )
+    })
+}
