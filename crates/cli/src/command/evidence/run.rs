@@ -30,6 +30,17 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
         arguments.again || arguments.piece.is_some(),
     );
     pieces.retain(|piece| arguments.seed.is_none_or(|seed| piece.seed == seed));
+    // All seeds of the simulator come with its first piece.
+    let mut simulated: Vec<String> = Vec::new();
+    pieces.retain(|piece| {
+        let of = claims.iter().find(|claim| claim.id == piece.claim);
+        let seen = simulated.contains(&piece.claim);
+        if of.is_some_and(Claim::is_simulated) {
+            simulated.push(piece.claim.clone());
+        }
+        !seen
+    });
+    let mut begun_again: Vec<String> = Vec::new();
     let show = Show::new();
     let all = pieces.len();
     for (at, piece) in pieces.into_iter().enumerate() {
@@ -42,9 +53,6 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
         }
         let claim = claims.iter().find(|claim| claim.id == piece.claim);
         let claim = claim.context("a piece is of a claim")?;
-        if claim.is_simulated() && house.record(claim).is_some() && house.old(claim).is_none() {
-            continue; // All seeds of the simulator come with its first piece.
-        }
         show.say(&format!(
             "piece {} of {all}: {} seed {} ({})",
             at + 1,
@@ -57,18 +65,16 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
             found.result.save_atomic(path)?;
             continue;
         }
-        drop_old(&mut house, claim);
+        let again = arguments.again && !begun_again.contains(&claim.id);
+        if again || house.old(claim).is_some() || claim.is_simulated() {
+            // What is raced again or is of an older kernel is not added to.
+            house.records.retain(|record| record.id != claim.id);
+            begun_again.push(claim.id.clone());
+        }
         let path = record(&mut house, claim, found)?;
         show.say(&format!("recorded in {}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// A record of an older kernel is not added to: the new one begins without it.
-fn drop_old(house: &mut House, claim: &Claim) {
-    if house.old(claim).is_some() {
-        house.records.retain(|record| record.id != claim.id);
-    }
 }
 
 /// Runs a piece and reduces it to what the claim names.
