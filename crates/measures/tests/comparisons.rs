@@ -151,3 +151,17 @@ proptest! {
         prop_assert!(below * 2 <= values.len() && above * 2 <= values.len());
     }
 }
+
+#[test]
+fn a_comparison_has_the_same_interval_whatever_stands_beside_it() {
+    let base: Vec<i64> = (0..8).map(|at| 1_000 + 37 * at).collect();
+    let other: Vec<i64> = (0..8).map(|at| 700 + 91 * (at % 3)).collect();
+    let mut result = with_times(&[&base, &other]);
+    let alone = Comparison::new(&result, None).unwrap().rows[0].cells[1].unwrap();
+    let mut between = result.variants[1].clone();
+    between.name = "between".to_owned();
+    result.variants.insert(1, between);
+    let beside = Comparison::new(&result, None).unwrap().rows[0].cells[2].unwrap();
+    assert!(alone.ratio.unwrap().low_ppm.is_some());
+    assert_eq!(alone.ratio, beside.ratio);
+}

@@ -25,9 +25,10 @@ const EXEMPT: [&str; 9] = [
 ];
 
 /// The registration of the checker's command.
-const REGISTRATION: [&str; 4] = [
+const REGISTRATION: [&str; 5] = [
     "pub mod shoot4u;",
-    ".downcast_ref::<steady_shoot4u_check::Error>()",
+    "code_of::<steady_shoot4u_check::Error>,",
+    "steady_shoot4u_check::Error,",
     "Shoot4u(shoot4u::Shoot4u),",
     "Command::Shoot4u(check) => command::shoot4u::shoot4u(&check),",
 ];

@@ -21,7 +21,7 @@ pub(crate) struct Line {
 }
 
 /// The sentences, workload by workload in the order of the result. Where no variant has enough runs
-/// for a claim, the first line says so.
+/// for a claim, one line says so in their place.
 pub(crate) fn lines(result: &RunResult, comparison: &Comparison) -> Vec<Line> {
     let mut lines = Vec::new();
     if result.variants.len() > 1 && most_runs(result) < FEWEST_RUNS {
@@ -29,7 +29,7 @@ pub(crate) fn lines(result: &RunResult, comparison: &Comparison) -> Vec<Line> {
             1 => "One run: no claim.".to_owned(),
             runs => format!("{runs} runs: no claim; a claim takes {FEWEST_RUNS} or more."),
         };
-        lines.push(Line { text, shown: None });
+        return vec![Line { text, shown: None }];
     }
     for row in answers(comparison) {
         let Some(base) = row.cells[comparison.baseline] else {

@@ -122,9 +122,6 @@ impl Page<'_> {
     /// What the race says, a line for each workload and variant.
     fn answer(&self, text: &mut String) {
         let lines = answer::lines(self.result, &self.comparison);
-        if !lines.is_empty() {
-            text.push('\n');
-        }
         for one in lines {
             for (at, row) in wrapped(&clean(&one.text), " ", self.options.width - 2)
                 .iter()

@@ -103,7 +103,7 @@ fn of_runs(runs: u32) -> steady_measures::RunResult {
 
 #[test]
 fn what_is_more_than_chance_is_seen_without_colour_and_with_its_interval() {
-    let marked = " ×0.017*";
+    let marked = " ×0.0174*";
     let many = table(&[of_runs(12)], &Options::default()).unwrap();
     assert!(
         many.contains(marked) && many.contains("more than chance"),
@@ -116,7 +116,7 @@ fn what_is_more_than_chance_is_seen_without_colour_and_with_its_interval() {
         ..plain(200)
     };
     let long = table(&[of_runs(12)], &verbose).unwrap();
-    assert!(long.contains(" ×0.017* [0.017"), "{long}");
+    assert!(long.contains(" ×0.0174 [0.0174 to 0.0174]*"), "{long}");
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn a_name_cannot_command_the_terminal() {
 fn a_scenario_on_two_engines_is_introduced_once() {
     let text = table(&[common::bochs(), common::qemu()], &Options::default()).unwrap();
     assert_eq!(text.matches("two-vms: Two VMs").count(), 1);
-    assert_eq!(text.matches("× is the ratio to ipi.").count(), 2);
+    assert_eq!(text.matches("× is the ratio to ipi, the").count(), 2);
 }
 
 #[test]
@@ -176,18 +176,23 @@ fn ten_runs_answer_first_in_a_sentence_with_its_interval_and_a_colour() {
         .lines()
         .find(|line| line.contains("latency p99: deferred"))
         .unwrap();
-    assert!(answer.contains("times better ("), "{answer}");
+    assert!(
+        answer.contains(": ×0.0") && answer.contains("], better, "),
+        "{answer}"
+    );
     assert!(
         answer.contains(" to ") && answer.contains("10 runs"),
         "{answer}"
     );
     assert!(answer.starts_with("\u{1b}[32m"), "{answer}");
-    assert!(text.contains("Medians of 10 runs."));
+    assert!(text.contains("Medians of 10") && text.contains("10 runs"), "{text}");
 }
 
 #[test]
-fn fewer_runs_than_can_tell_anything_give_no_sentence_and_say_so() {
+fn fewer_runs_than_can_show_anything_make_no_claim_and_say_so() {
     let text = table(&[repeated(5)], &plain(120)).unwrap();
-    assert!(!text.contains("times better"));
-    assert!(text.contains("5 runs: too few to tell a difference from chance, 6 may."));
+    assert!(!text.contains("], better"));
+    assert!(text.contains("5 runs: no claim; a claim takes 6 or more."));
+    let one = table(&[repeated(1)], &plain(120)).unwrap();
+    assert!(one.contains("One run: no claim."));
 }

@@ -66,6 +66,8 @@ pub struct Conditions {
     pub vms: usize,
     /// vCPUs of the largest measured VM.
     pub vcpus: u32,
+    /// vCPUs of each VM that runs, in the order of the scenario.
+    pub sizes: Vec<u32>,
     /// pCPUs of the host.
     pub pcpus: u32,
     /// Who places vCPUs.
@@ -101,6 +103,7 @@ impl Conditions {
         Self {
             vms: vms.len(),
             vcpus: measured.iter().map(|vm| vm.vcpus).max().unwrap_or(0),
+            sizes: vms.iter().map(|vm| vm.vcpus).collect(),
             pcpus: scenario.host.pcpus,
             placement,
             groups: groups(&vms),
@@ -145,13 +148,18 @@ fn offered(variant: &Variant, pv_off: &[&'static str]) -> PvOffered {
     }
 }
 
-/// One line, parts joined by `; `: `2 VMs; 4 vCPUs on 4 pCPUs, pinned; a group per vCPU; all PV
-/// features; PLE on`.
+/// One line, parts joined by `; `: `2 VMs of 4 vCPUs on 4 pCPUs; pinned; a group per vCPU; all PV
+/// features; PLE on; APICv off`.
 impl fmt::Display for Conditions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let vms = match self.vms {
-            1 => "1 VM".to_owned(),
-            more => format!("{more} VMs"),
+        let alike = self.sizes.iter().all(|&size| size == self.vcpus);
+        let vms = match (self.vms, alike) {
+            (1, _) => format!("1 VM of {} vCPUs", self.vcpus),
+            (more, true) => format!("{more} VMs of {} vCPUs", self.vcpus),
+            (_, false) => {
+                let sizes: Vec<String> = self.sizes.iter().map(u32::to_string).collect();
+                format!("VMs of {} vCPUs", sizes.join(" and "))
+            }
         };
         let placed = match self.placement {
             Placement::Pinned => "pinned",
@@ -171,14 +179,12 @@ impl fmt::Display for Conditions {
             PvOffered::HyperV => "Hyper-V's PV features".to_owned(),
         };
         let ple = if self.ple { "PLE on" } else { "PLE off" };
+        let apicv = if self.apicv { "APICv on" } else { "APICv off" };
         write!(
             f,
-            "{vms}; {} vCPUs on {} pCPUs; {placed}; {groups}; {pv}; {ple}",
-            self.vcpus, self.pcpus
+            "{vms} on {} pCPUs; {placed}; {groups}; {pv}; {ple}; {apicv}",
+            self.pcpus
         )?;
-        if self.apicv {
-            f.write_str("; APICv")?;
-        }
         if self.stock {
             f.write_str("; stock kernel")?;
         }
@@ -234,11 +240,13 @@ ple = false
     fn the_conditions_are_those_of_the_vms_that_run() {
         assert_eq!(
             said(0),
-            "2 VMs; 2 vCPUs on 2 pCPUs; some VMs pinned; a group per vCPU; all PV features; PLE on"
+            "2 VMs of 2 vCPUs on 2 pCPUs; some VMs pinned; a group per vCPU; all PV features; \
+             PLE on; APICv off"
         );
         assert_eq!(
             said(1),
-            "1 VM; 2 vCPUs on 2 pCPUs; pinned; a group per vCPU; PV features but ipi; PLE off"
+            "1 VM of 2 vCPUs on 2 pCPUs; pinned; a group per vCPU; PV features but ipi; PLE off; \
+             APICv off"
         );
     }
 }

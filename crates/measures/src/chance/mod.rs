@@ -149,7 +149,8 @@ pub fn judge(result: &RunResult, baseline: usize) -> Judgements {
                 continue;
             };
             let family = family_of(id, variant);
-            let stream = Stream::new(result.seed, stream_of(id, at));
+            let name = &result.variants[at].name;
+            let stream = Stream::new(result.seed, stream_of(id, name));
             let judgement = weigh(base, found, family, stream);
             judged.entry(id.clone()).or_default().insert(at, judgement);
         }
@@ -199,8 +200,9 @@ fn family_of((key, _): &(Key, Unit), values: &Values) -> Family {
     }
 }
 
-/// A stream of its own for each measure of each variant, by their names alone.
-fn stream_of((key, unit): &(Key, Unit), variant: usize) -> u64 {
+/// A stream of its own for each measure of each variant, by their names alone: the same comparison
+/// has the same digits whatever stands beside it.
+fn stream_of((key, unit): &(Key, Unit), variant: &str) -> u64 {
     let parts = [
         key.vm.as_deref().unwrap_or_default(),
         key.workload.as_deref().unwrap_or_default(),
@@ -208,7 +210,7 @@ fn stream_of((key, unit): &(Key, Unit), variant: usize) -> u64 {
         unit.as_str(),
     ];
     let text = parts.join("\u{0}");
-    steady_random::mix(steady_random::named(&text), variant as u64)
+    steady_random::mix(steady_random::named(&text), steady_random::named(variant))
 }
 
 /// Everything of a judgement but its verdict, which depends on the whole family.
