@@ -104,6 +104,14 @@ impl fmt::Display for Probe {
         };
         assert!(is_name(self.event), "the kernel takes names of C: {self:?}");
         assert!(is_name(self.function), "a function's name: {self:?}");
+        assert!(
+            !(self.at_return && self.fetch.contains("$arg")),
+            "its arguments are gone when a function returns: {self:?}"
+        );
+        assert!(
+            self.at_return || !self.fetch.contains("$retval"),
+            "a function has no value before it returns: {self:?}"
+        );
         let kind = if self.at_return { 'r' } else { 'p' };
         write!(f, "{kind}:{GROUP}/{} {}", self.event, self.function)?;
         if !self.fetch.is_empty() {
