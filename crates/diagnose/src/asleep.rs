@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! When a vCPU's thread slept though its guest had not halted: its VMM kept it out of the guest.
 //!
-//! A thread that is switched out asleep (state `S`) after an exit that is no halt waits for its VMM
-//! (a pause, a snapshot, a migration, a lock), or for something of the host's kernel. Who woke it
-//! shows who it waited for.
+//! A thread that is switched out asleep (state `S`) after an exit that is not a halt waits for its
+//! VMM (a pause, a snapshot, a migration, a lock), or for something of the host's kernel. The
+//! thread that woke it shows what it waited for.
 //!
 //! Left out: waits that KVM itself makes as halts of another name, which its own event shows when
 //! they end; architectures whose halts look like other exits.
@@ -16,9 +16,9 @@ use steady_measures::Histogram;
 use crate::preempt::longest;
 use crate::spread::add;
 
-/// Threads that wake one vCPU and are told apart.
+/// Threads that wake one vCPU, each counted by itself.
 const MOST_WAKERS: usize = 32;
-/// Exit reasons to the VMM that are told apart.
+/// Exit reasons to the VMM, each counted by itself.
 const MOST_REASONS: usize = 64;
 /// VMX: MWAIT, TDCALL. SVM: MWAIT, VMGEXIT. A guest may halt by them.
 const HALTS_BY_CALL: [(Isa, u64); 5] = [
@@ -157,6 +157,7 @@ impl Asleep {
             None if self.wakers.len() < MOST_WAKERS => self.wakers.push(Waker { tid, comm, ns }),
             None => {}
         }
+        assert!(self.wakers.len() <= MOST_WAKERS, "memory stays bounded");
     }
 
     /// The trace is over.

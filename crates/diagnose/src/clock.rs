@@ -18,7 +18,7 @@ const MOST_PCPUS: usize = 8192;
 #[derive(Debug, Default)]
 pub struct Clock {
     by_cpu: Vec<One>,
-    /// Events that tell no pCPU, and of more pCPUs than are followed.
+    /// Events that name no pCPU, and of more pCPUs than are followed.
     beyond: One,
     /// How often a clock was set back: the most of any pCPU.
     pub set_back: u64,
@@ -49,6 +49,7 @@ impl Clock {
         let time_ns = event.time_ns.saturating_add(one.offset_ns);
         if time_ns.saturating_add(STEP_NS) < one.last_ns {
             let back_ns = one.last_ns - time_ns;
+            assert!(back_ns > STEP_NS, "less is not a step");
             one.offset_ns = one.offset_ns.saturating_add(back_ns);
             one.steps += 1;
             self.set_back = self.set_back.max(one.steps);

@@ -2,9 +2,9 @@
 //! Who is where: vCPU threads, the VMs they belong to, and whether each runs.
 //!
 //! A thread is a vCPU if it enters or leaves a guest. Which VM it belongs to is known from the
-//! address of its VM where the probes of `steady record` tell it. Without them, threads whose ids
+//! address of its VM where the probes of `steady record` show it. Without them, threads whose ids
 //! follow each other as their vCPU numbers do are taken for one VM, because VMMs create them one
-//! after another; the diagnosis says on which ground VMs were told apart.
+//! after another; the diagnosis says on which ground VMs were distinguished.
 
 use std::collections::HashMap;
 
@@ -15,14 +15,14 @@ pub type VcpuId = usize;
 /// Place of a VM in [`Machine::vms`].
 pub type VmId = usize;
 
-/// More vCPU threads than this are not told apart: memory stays bounded whatever a trace holds.
+/// More vCPU threads than this are not distinguished: memory stays bounded whatever a trace holds.
 pub const MOST_VCPUS: usize = 4096;
 /// How far apart the threads of two parts of a VM may be.
 const PARTED: i32 = 1024;
 /// How far apart two threads may lie from where their vCPU numbers put them.
 const ADJACENT: i64 = 2;
 
-/// What a vCPU's thread does, as far as the scheduler's events have told.
+/// What a vCPU's thread does, as far as the scheduler's events show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// Nothing was seen of it yet.
@@ -70,11 +70,11 @@ impl Vcpu {
 /// On which ground threads were put into VMs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ground {
-    /// The host's kernel told the address of each thread's VM.
+    /// The host's kernel reported the address of each thread's VM.
     Address,
     /// Thread ids and vCPU numbers follow each other.
     Adjacency,
-    /// The notes of the recording, or the records, told each thread's process.
+    /// The notes of the recording, or the records, have each thread's process.
     Process,
 }
 
@@ -105,7 +105,7 @@ pub struct Machine {
     pub vcpus: Vec<Vcpu>,
     /// The VMs. One may be empty when its threads turned out to belong to another.
     pub vms: Vec<Vm>,
-    /// What the notes of the recording tell of threads: the VM, and the number of a vCPU.
+    /// What the notes of the recording say of threads: the VM, and the number of a vCPU.
     pub noted: HashMap<i32, (usize, Option<u32>)>,
     by_tid: HashMap<i32, VcpuId>,
     by_address: HashMap<u64, VcpuId>,
@@ -314,7 +314,7 @@ impl Machine {
         self.vms.len() - 1
     }
 
-    /// Takes what a probe tells about a thread's vCPU; its VM's address overrules adjacency.
+    /// Takes what a probe reports about a thread's vCPU; its VM's address overrules adjacency.
     fn told(&mut self, id: VcpuId, vcpu: u64, vm: Option<u64>, number: Option<u32>) {
         self.by_address.insert(vcpu, id);
         if let Some(number) = number {
@@ -356,7 +356,7 @@ impl Machine {
         before.filter(|vm| !vm.vcpus.is_empty()).count() + 1
     }
 
-    /// On which ground VMs were told apart.
+    /// On which ground VMs were distinguished.
     #[must_use]
     pub fn ground(&self) -> Ground {
         let mut vms = self.vms.iter().filter(|vm| !vm.vcpus.is_empty());
@@ -429,7 +429,7 @@ const VCPU_NAMES: [&str; 5] = ["CPU ", "fc_vcpu ", "crosvm_vcpu", "vcpu", "kvm-v
 /// The number in the name of a vCPU's thread; `None` if it is not named like one.
 #[must_use]
 pub fn vcpu_number(comm: &[u8]) -> Option<u32> {
-    // Most threads are none: their first letter tells.
+    // Most threads are not vCPUs, as their first letter shows.
     if !matches!(comm.first(), Some(b'C' | b'f' | b'c' | b'v' | b'k')) {
         return None;
     }

@@ -13,9 +13,10 @@ use crate::analysis::NO_CPU;
 use crate::machine::VcpuId;
 use crate::spread::add;
 
-/// pCPUs that are told apart.
+/// pCPUs that are followed.
 const MOST_PCPUS: usize = 8192;
-/// While a thread is switched out, what the kernel traces is still that thread's for so long.
+/// While a thread is switched out, what the kernel traces is still that thread's for this long, in
+/// nanoseconds.
 const TAIL_NS: u64 = 100_000;
 
 /// One pCPU.
@@ -68,7 +69,7 @@ impl Pcpu {
 #[derive(Debug, Default)]
 pub struct Pcpus {
     list: Vec<Pcpu>,
-    /// Events of more pCPUs than are told apart, and of none.
+    /// Events of more pCPUs than are followed, and of none.
     beyond: Pcpu,
     /// How many are idle, since when there is one, and for how long there was before.
     idle: usize,
@@ -137,7 +138,7 @@ impl Pcpus {
 
     /// A pCPU runs a thread from now on.
     pub fn runs(&mut self, cpu: u32, task: Task<'_>, now_ns: u64) {
-        // What ran on a pCPU cannot be said where the trace does not tell which it was.
+        // What ran on a pCPU cannot be said where the trace does not show which it was.
         if cpu == NO_CPU || usize::try_from(cpu).is_ok_and(|at| at >= MOST_PCPUS) {
             return;
         }
@@ -175,6 +176,7 @@ impl Pcpus {
                     self.idle_since_ns = now_ns;
                 }
                 self.idle += 1;
+                assert!(self.idle <= self.list.len() + 1, "each pCPU idles once");
             }
             (true, false) => {
                 let idle_ns = now_ns.saturating_sub(pcpu.idle_since_ns);

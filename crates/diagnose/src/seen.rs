@@ -48,7 +48,7 @@ pub struct Seen {
     pub host_irq: u64,
     /// `kvm_pio`, `kvm_mmio`, `kvm_page_fault`.
     pub access: u64,
-    /// Events of which the trace does not tell the CPU.
+    /// Events of which the trace does not show the CPU.
     pub placeless: u64,
     /// All events.
     pub all: u64,

@@ -14,7 +14,7 @@ use steady_events::{Event, Kind};
 use crate::machine::VcpuId;
 use crate::spread::add;
 
-/// Threads that serve and are told apart.
+/// Threads that serve and are followed.
 const MOST_SERVERS: usize = 4096;
 /// Waits of a server that are kept until it wakes somebody.
 const MOST_WAITS: usize = 16;
@@ -59,7 +59,7 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// A switch or a wake-up of threads that are no vCPU.
+    /// A switch or a wake-up of threads that are not vCPUs.
     pub fn event(&mut self, event: &Event<'_>) {
         if self.servers.is_empty() {
             return;

@@ -3,13 +3,13 @@
 //! still (firmware, a suspended host, a hypervisor below it).
 //!
 //! Silence means something only where it is rare: a host whose vCPUs never leave their guests is
-//! silent most of the time. So it is held against the other gaps between records.
+//! silent most of the time. So it is compared with the other gaps between records.
 
 /// Shorter silence is not kept, in nanoseconds.
 const SHORTEST_NS: u64 = 100_000_000;
 /// Silences that are kept.
 const MOST: usize = 8;
-/// A silence stands out where no more than so many gaps are at least an eighth of it.
+/// A silence stands out where no more gaps than this are at least an eighth of it.
 const MOST_ALIKE: u64 = 3;
 
 /// Of fewer gaps nothing stands out.
@@ -48,11 +48,13 @@ impl Silence {
             if at < MOST {
                 self.longest.insert(at, (last_ns, gap_ns));
                 self.longest.truncate(MOST);
+                let order = self.longest.iter().map(|known| known.1);
+                assert!(order.is_sorted_by(|a, b| a >= b), "the longest is first");
             }
         }
     }
 
-    /// A record before which others were lost: nobody knows whether there was silence.
+    /// A record before which others were lost: whether there was silence is not known.
     pub fn lost(&mut self, now_ns: u64) {
         self.last_ns = Some(now_ns.max(self.last_ns.unwrap_or(0)));
     }

@@ -34,6 +34,7 @@ impl From<&Histogram> for Spread {
         let (Some(min), Some(max)) = (values.min(), values.max()) else {
             return Self::default();
         };
+        assert!(min <= max, "the least is not above the greatest");
         Self {
             count: values.count(),
             total: values.sum(),

@@ -20,7 +20,7 @@ const LONGEST_SHOWN: usize = 64;
 /// Rows of who ran instead.
 const RIVALS_SHOWN: usize = 32;
 
-/// The period that limits of CPU time have if nobody chose another (`cpu.max`), in nanoseconds.
+/// The period that limits of CPU time have unless another was chosen (`cpu.max`), in nanoseconds.
 const PERIOD_NS: u64 = 100_000_000;
 /// Fewer waits do not show whether they are periodic.
 const FEW_CYCLES: u64 = 4;

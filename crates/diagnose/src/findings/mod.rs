@@ -2,7 +2,7 @@
 //! From tables to findings: what hurts, why, what of that was checked, and what to do.
 //!
 //! A finding is data; the report says it in words. Its cause is derived from the trace where the
-//! trace tells, and what must be so if the cause is right is checked as far as the trace goes.
+//! trace shows it, and what must be so if the cause is right is checked as far as the trace goes.
 
 mod boosts;
 mod held;
@@ -68,7 +68,7 @@ pub fn of(at: usize, trace: &TraceDiagnosis, knobs: &BTreeMap<String, String>) -
         findings.extend(other::timers(&context));
         findings.extend(other::unknown(&context));
     }
-    // What went on while the host stood still is told once, of the host.
+    // What went on while the host stood still is reported once, of the host.
     findings.retain(|finding| !is_of_silence(trace, finding));
     host::overcommitted(at, trace, &mut findings);
     let stalls: Vec<Finding> = contexts

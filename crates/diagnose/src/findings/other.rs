@@ -180,7 +180,8 @@ fn own_ns(context: &Context<'_>) -> u64 {
     total(rows.map(of_row))
 }
 
-/// The time of the exits for ticks, but for one for each idle period: timers that programs arm stay.
+/// The time of the exits for ticks, but for one for each idle period: timers that programs arm
+/// stay.
 fn without_ticks(timers: &TimerTable, exits: u64, lost_ns: u64) -> u64 {
     let for_ticks = timers.tickless.unwrap_or(timers.periodic).min(exits);
     let kept = timers.paratick_at_most.unwrap_or(for_ticks).min(for_ticks);

@@ -185,7 +185,7 @@ fn confidence(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64)
     }
 }
 
-/// A limit of CPU time that the notes of the recording tell of, and that was used up.
+/// A limit of CPU time that is in the notes of the recording, and that was used up.
 struct Quota {
     quota_us: u64,
     period_us: u64,

@@ -7,7 +7,7 @@ use crate::model::{
     CauseId, Confidence, Evidence, EvidenceId, ExitRow, Finding, FindingId, Severity, StepId,
 };
 
-/// From so many exits of one reason in a second of a vCPU on they are a storm: an exit takes a
+/// From this many exits of one reason in a second of a vCPU on they are a storm: an exit takes a
 /// microsecond and more, so that this is 5 % of its time and more.
 const RATE: u64 = 50_000;
 /// Fewer exits than this show no rate.

@@ -15,7 +15,7 @@ pub enum Assumption {
     FirstExitEndsRun,
     /// A boost that is followed ends the wait.
     BoostEndsWait,
-    /// What is waited for goes away and nobody takes its place.
+    /// What is waited for goes away and nothing takes its place.
     NobodyTakesItsPlace,
     /// The vCPU moves to the idle pCPU at once.
     MovesAtOnce,
@@ -135,11 +135,11 @@ pub enum StepId {
 pub struct Step {
     /// What.
     pub id: StepId,
-    /// Of whom or what, if it needs a name.
+    /// What it is about, if it needs a name.
     pub name: Option<String>,
     /// A knob of the host or guest.
     pub knob: Option<String>,
-    /// Its present value, if the trace or the host tells.
+    /// Its present value, if the trace or the host shows it.
     pub value: Option<String>,
     /// A remedy of this project.
     pub remedy: Option<String>,

@@ -65,7 +65,7 @@ fn c01_a_wait_ends_where_the_vcpu_is_seen_running_again() {
     );
     assert!(near(&first["lost_permille"], 590, 10), "{first:#}");
     assert_eq!(names(first), ["stress-ng"]);
-    // That nobody followed stress-ng is not in the trace.
+    // That nothing followed stress-ng is not in the trace.
     assert_ne!(first["confidence"], "high");
     let vcpu = &diagnosis["traces"][0]["vms"][0]["vcpus"][0];
     assert_eq!(vcpu["steal_ns"], first["lost_ns"], "one number, not two");

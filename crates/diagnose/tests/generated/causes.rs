@@ -57,7 +57,7 @@ impl Cause {
         Self::StoodStill,
     ];
 
-    /// The first finding and its cause, each way in which it may be told.
+    /// The first finding and its cause, each way in which it may be reported.
     pub fn answers(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Nothing | Self::Idle => &[],
@@ -134,7 +134,7 @@ pub fn make(cause: Cause, size: Size) -> Host {
 }
 
 const ZERO: u64 = 100_000_000_000;
-/// The host stands still for so long, and up to twice as long.
+/// The host stands still for this long, in nanoseconds, and up to twice as long.
 const STILL_NS: u64 = 400_000_000;
 /// What is judged only where threads were switched.
 const NEEDS_SWITCHES: [Cause; 3] = [Cause::DirtyRing, Cause::StoodStill, Cause::Nothing];

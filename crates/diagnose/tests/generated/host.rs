@@ -3,8 +3,8 @@
 //! recorders do. It shares no code with the reader or the analyses.
 //!
 //! Time is drawn out thread by thread: a pCPU runs one thread after the other, and what is printed
-//! follows from that. What the model knows of each vCPU (how long it waited, for whom; how long it
-//! slept, and why) is summed up where it happens, not from what is printed.
+//! follows from that. What the model knows of each vCPU (how long it waited, and for what; how long
+//! it slept, and why) is summed up where it happens, not from what is printed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Kinds of mistakes, each over many sizes: limits beside neighbours, VMs told apart, hosts with
+//! Kinds of mistakes, each over many sizes: limits beside neighbours, distinct VMs, hosts with
 //! too few pCPUs, storms.
 
 use steady_decode::TraceEvents;
@@ -23,7 +23,7 @@ fn diagnosed(host: &Host, layout: Layout, notes: Option<VmNotes>) -> Diagnosis {
     diagnoser.finish()
 }
 
-/// Vms whose vCPUs take turns on each pCPU, for so many rounds; the first of each round runs for
+/// Vms whose vCPUs take turns on each pCPU, for `rounds` rounds; the first of each round runs for
 /// `first_us` of it and the others share the rest.
 fn round_robin(vms: u32, vcpus: u32, period_us: u64, first_us: u64, rounds: u64) -> Host {
     let mut host = Host::default();

@@ -82,7 +82,7 @@ pub fn check(id: CheckId) -> Option<&'static str> {
         CheckId::WaitsArePeriodic => "waits begin 100 ms apart, as those of a limit do",
         CheckId::RivalSeenToTheEnd => "who ran is seen running until the waits end",
         CheckId::SleepsInVmm => "it slept after KVM had gone back to the VMM",
-        CheckId::VmsToldApart => "VMs are told apart by their processes",
+        CheckId::VmsToldApart => "VMs are distinguished by their processes",
         _ => return None,
     })
 }
@@ -118,7 +118,7 @@ pub fn step(id: StepId) -> Option<&'static str> {
 pub fn assumption(assumption: Assumption) -> &'static str {
     match assumption {
         Assumption::IdleTimeIsUsed => "all idle time of the other pCPUs is used",
-        _ => "nobody takes its place",
+        _ => "nothing takes its place",
     }
 }
 
@@ -177,7 +177,7 @@ pub fn clock(trace: &TraceDiagnosis) -> Option<String> {
     })
 }
 
-/// That VMs were told apart by thread ids alone, where a finding depends on it.
+/// That VMs were distinguished by thread ids alone, where a finding depends on it.
 #[must_use]
 pub fn adjacency(trace: &TraceDiagnosis, at: usize, all: &Diagnosis) -> Option<String> {
     let depends = all.findings.iter().any(|finding| {

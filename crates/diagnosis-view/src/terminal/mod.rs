@@ -270,7 +270,8 @@ pub fn losses(trace: &TraceDiagnosis) -> Vec<String> {
     let mut said = Vec::new();
     if loss.lost_events > 0 {
         said.push(format!(
-            "{} events were dropped while recording, {} of all: counts are too low, and what lies in a loss is not known",
+            "{} events were dropped while recording, {} of all: counts are too low, and what lies \
+             in a loss is not known",
             humane::grouped(loss.lost_events),
             percent(loss.lost_permille)
         ));

@@ -253,7 +253,7 @@ fn assumption(assumption: Assumption) -> &'static str {
         Assumption::OneExitForEachIdle => "one exit is left for each idle period",
         Assumption::FirstExitEndsRun => "the first exit of each run ends the wait",
         Assumption::BoostEndsWait => "a boost that is followed ends the wait",
-        Assumption::NobodyTakesItsPlace => "nobody takes its place",
+        Assumption::NobodyTakesItsPlace => "nothing takes its place",
         Assumption::MovesAtOnce => "they move to the idle pCPU at once",
         Assumption::NoSuchExits => "the guest then does without these exits",
         Assumption::IdleTimeIsUsed => host_words::assumption(assumption),
