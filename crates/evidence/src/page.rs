@@ -359,15 +359,17 @@ fn matrix(house: &House, scenarios: &Scenarios, id: &str) -> Result<String, Stri
         }
         text.push('\n');
     }
+    let conditions = conditions::line(house, claim, scenarios.of(claim));
+    let rest = "| ".repeat(shown.len());
+    writeln!(text, "| conditions: {conditions} {rest}|").expect(INFALLIBLE);
     let runs = house
         .record(claim)
         .map_or(0, |record| record.seeds(claim).len());
-    let conditions = conditions::line(house, claim, scenarios.of(claim));
     let old = old.map_or_else(String::new, |key| format!(" **Old: {key}.**"));
     writeln!(
         text,
         "\n{runs} runs of each. **Bold**: shown to be better; ***bold italic***: shown to be \
-         worse; else no\ndifference is shown.{old} Conditions: {conditions}."
+         worse; else no\ndifference is shown.{old}"
     )
     .expect(INFALLIBLE);
     Ok(text)
