@@ -185,7 +185,10 @@ fn ten_runs_answer_first_in_a_sentence_with_its_interval_and_a_colour() {
         "{answer}"
     );
     assert!(answer.starts_with("\u{1b}[32m"), "{answer}");
-    assert!(text.contains("Medians of 10") && text.contains("10 runs"), "{text}");
+    assert!(
+        text.contains("Medians of 10") && text.contains("10 runs"),
+        "{text}"
+    );
 }
 
 #[test]
