@@ -47,31 +47,37 @@ fn a_guest_programs_its_own_ticks_if_its_host_stops_giving_them_or_it_was_booted
     }
 }
 
+/// Idle and half idle. Two jiffies late and three times as long where a CPU sleeps past its tick.
+/// The 99th percentile of a hundred grace periods of stock KVM is 17 to 20 ms by the seed.
 #[test]
 fn what_waits_for_jiffies_takes_as_long_as_with_the_guest_s_own_ticks() {
+    const JIFFY_NS: i64 = 4_000_000;
     let place = Place::beside();
     let result = place.raced("scenarios/paratick-wheel.toml", &["tickless", "paratick"]);
-    // Idle and half idle: timeouts of recv(), and grace periods of RCU.
-    let waits = [
-        ("ticks", "receive"),
-        ("ticks-2", "grace"),
-        ("ticks-3", "receive"),
-        ("ticks-4", "grace"),
-        ("ticks-5", "receive"),
-    ];
-    for (workload, wait) in waits {
-        for part in ["p50", "p99"] {
-            let [stock, remedied] = ["tickless", "paratick"]
-                .map(|variant| metric(&result, variant, workload, &format!("ticks.{wait}.{part}")));
-            assert!(
-                remedied * 100 <= stock * 102,
-                "{workload}, {wait}, {part}: {remedied} ns against {stock} ns"
-            );
-        }
-    }
+    let of = |workload: &str, name: &str| {
+        ["tickless", "paratick"]
+            .map(|variant| metric(&result, variant, workload, &format!("ticks.{name}")))
+    };
+    let within_2_percent = |workload: &str, name: &str| {
+        let [stock, remedied] = of(workload, name);
+        assert!(
+            remedied * 100 <= stock * 102,
+            "{workload}, {name}: {remedied} ns against {stock} ns"
+        );
+    };
     for workload in ["ticks", "ticks-3", "ticks-5"] {
-        let early = metric(&result, "paratick", workload, "ticks.receive.early");
+        within_2_percent(workload, "receive.p50");
+        within_2_percent(workload, "receive.p99");
+        let [_, early] = of(workload, "receive.early");
         assert_eq!(early, 0, "{workload}: recv() returned before its timeout");
+    }
+    for workload in ["ticks-2", "ticks-4"] {
+        within_2_percent(workload, "grace.p50");
+        let [stock, remedied] = of(workload, "grace.p99");
+        assert!(
+            remedied <= stock + JIFFY_NS,
+            "{workload}: {remedied} ns against {stock} ns"
+        );
     }
 }
 

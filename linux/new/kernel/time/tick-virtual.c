@@ -45,6 +45,12 @@
  */
 #define TICK_VIRTUAL_EARLY	(TICK_NSEC / 32 + TICK_NSEC / 128)
 
+/* A jiffy begins less than this after a tick of the hypervisor is due: see tick_sched_align(). */
+#define TICK_VIRTUAL_LEAD	(TICK_NSEC / 32)
+
+/* The last two bits of @virtual_retained of a CPU that keeps its tick in idle time and again. */
+#define TICK_VIRTUAL_OFTEN	3
+
 DEFINE_STATIC_KEY_FALSE(tick_virtual_key);
 
 static const struct tick_virtual_source *tick_virtual_source __ro_after_init;
@@ -79,8 +85,11 @@ static ktime_t tick_virtual_jiffy(void)
 	return get_jiffies_update(&basejiff) + TICK_NSEC;
 }
 
-/* The work of a tick, unless that was done a moment ago. */
-static void tick_virtual_work(struct tick_sched *ts, ktime_t now)
+/*
+ * The work of a tick that was @due, unless that was done a moment ago. The jiffy that it begins is
+ * to have begun: see tick_sched_align().
+ */
+static void tick_virtual_work(struct tick_sched *ts, ktime_t now, ktime_t due)
 {
 	if (ktime_sub(now, ts->virtual_last) < TICK_VIRTUAL_SLACK) {
 		ts->virtual_early++;
@@ -90,18 +99,7 @@ static void tick_virtual_work(struct tick_sched *ts, ktime_t now)
 		ts->virtual_last = now;
 		ts->virtual_ticks++;
 	}
-	tick_sched_work(ts, now, true);
-}
-
-/* Whether a tick is due for which the hypervisor takes a timer's interrupt. If so, the next is. */
-static bool tick_virtual_pass(struct tick_sched *ts, ktime_t now)
-{
-	if (now < ktime_sub_ns(ts->virtual_next, TICK_VIRTUAL_EARLY))
-		return false;
-	ts->virtual_next = ktime_add_ns(ts->virtual_next, TICK_NSEC);
-	if (ts->virtual_next <= now)
-		ts->virtual_next = ktime_add_ns(now, TICK_NSEC);
-	return true;
+	tick_sched_work(ts, max(now, ktime_add_ns(due, TICK_VIRTUAL_LEAD)), true);
 }
 
 /*
@@ -126,14 +124,20 @@ static void tick_virtual_slept(struct tick_sched *ts, ktime_t now)
 void __tick_virtual_timer_interrupt(ktime_t now)
 {
 	struct tick_sched *ts = tick_get_tick_sched(smp_processor_id());
+	ktime_t due;
 
 	if (!(ts->flags & TS_FLAG_VIRTUAL))
 		return;
 	if (ts->flags & TS_FLAG_INIDLE)
 		tick_virtual_slept(ts, now);
+	due = ts->virtual_next;
+	if (now < ktime_sub_ns(due, TICK_VIRTUAL_EARLY))
+		return;
+	ts->virtual_next = ktime_add_ns(due, TICK_NSEC);
+	tick_virtual_slept(ts, now);
 	/* As in the ordinary tick: outside of an interrupt there is nobody to account to. */
-	if (tick_virtual_pass(ts, now) && tick_virtual_runs(ts) && get_irq_regs())
-		tick_virtual_work(ts, now);
+	if (tick_virtual_runs(ts) && get_irq_regs())
+		tick_virtual_work(ts, now, due);
 }
 
 /*
@@ -156,7 +160,7 @@ static void tick_virtual_expect(struct tick_sched *ts, ktime_t now)
 void tick_virtual_interrupt(void)
 {
 	struct tick_sched *ts = tick_get_tick_sched(smp_processor_id());
-	ktime_t now;
+	ktime_t now, due;
 
 	/* One that was under way when they were withdrawn. */
 	if (!(ts->flags & TS_FLAG_VIRTUAL))
@@ -165,14 +169,15 @@ void tick_virtual_interrupt(void)
 	now = ktime_get();
 	ts->virtual_seen++;
 	tick_virtual_expect(ts, now);
+	due = ktime_sub_ns(ts->virtual_next, TICK_NSEC);
 	if (!tick_virtual_runs(ts)) {
 		ts->virtual_idle++;
 		/* It woke up: what for comes next, and entering the interrupt updated jiffies. */
 		if (ts->flags & TS_FLAG_STOPPED)
 			return;
 	}
-	tick_sched_align(ktime_sub_ns(ts->virtual_next, TICK_NSEC));
-	tick_virtual_work(ts, now);
+	tick_sched_align(due);
+	tick_virtual_work(ts, now, due);
 }
 
 /*
@@ -207,8 +212,9 @@ static void tick_virtual_idle(struct tick_sched *ts, ktime_t now)
  * The tick's timer fired. Returns false, and the tick is an ordinary one again, if the hypervisor
  * gives none any more: the guest was migrated or reset.
  *
- * A CPU that kept its tick in idle since the timer fired last has it armed for the next jiffy at
- * once, as it would else program it twice for each. The others are armed for the watch.
+ * A CPU that kept its tick in idle before each of the last two expiries likely does so again. It
+ * has the timer armed for the next jiffy at once, as it would else program it twice for each. The
+ * others have it armed for the watch.
  */
 bool tick_virtual_timer(struct tick_sched *ts, enum hrtimer_restart *restart)
 {
@@ -229,11 +235,11 @@ bool tick_virtual_timer(struct tick_sched *ts, enum hrtimer_restart *restart)
 	}
 
 	*restart = ts->flags & TS_FLAG_STOPPED ? HRTIMER_NORESTART : HRTIMER_RESTART;
-	if (ts->virtual_retained)
+	if (ts->virtual_retained == TICK_VIRTUAL_OFTEN)
 		hrtimer_set_expires(&ts->sched_timer, tick_virtual_jiffy());
 	else
 		hrtimer_set_expires(&ts->sched_timer, ktime_add_ns(now, TICK_VIRTUAL_WATCH));
-	ts->virtual_retained = 0;
+	ts->virtual_retained = (ts->virtual_retained << 1) & TICK_VIRTUAL_OFTEN;
 	return true;
 }
 
@@ -249,7 +255,7 @@ void __tick_virtual_retain(struct tick_sched *ts)
 {
 	if (need_resched() || (ts->flags & TS_FLAG_STOPPED))
 		return;
-	ts->virtual_retained = 1;
+	ts->virtual_retained |= 1;
 	tick_virtual_arm(ts, tick_virtual_jiffy());
 }
 

@@ -157,14 +157,15 @@ static bool paratick_is_pending(struct kvm_vcpu *vcpu, u8 vector)
 /*
  * Whether an interrupt of the local timer stands for the tick: one since it was due, or so shortly
  * before that the guest may still be at it. For a vCPU that it has just woken the tick would be one
- * more interrupt before what it was woken for. The guest does the same sum by its own clock.
+ * more interrupt before what it was woken for. The guest does the same sum by its own clock. If
+ * several ticks were due, the last counts: the guest may have done the work of those before.
  */
-static bool paratick_is_taken(const struct kvm_paratick_vcpu *p)
+static bool paratick_is_taken(const struct kvm_paratick_vcpu *p, u64 due)
 {
-	return READ_ONCE(p->timer_at) + p->period / KVM_PARATICK_TAKEN >= p->next;
+	return READ_ONCE(p->timer_at) + p->period / KVM_PARATICK_TAKEN >= due;
 }
 
-static u8 paratick_give(struct kvm_vcpu *vcpu)
+static u8 paratick_give(struct kvm_vcpu *vcpu, u64 due)
 {
 	struct kvm_paratick_vcpu *p = &vcpu->arch.paratick;
 	struct kvm_lapic_irq irq = {
@@ -172,7 +173,7 @@ static u8 paratick_give(struct kvm_vcpu *vcpu)
 		.vector = p->msr >> KVM_PARATICK_VECTOR_SHIFT,
 	};
 
-	if (paratick_is_taken(p)) {
+	if (paratick_is_taken(p, due)) {
 		vcpu->stat.paratick_taken++;
 		return PARATICK_TAKEN;
 	}
@@ -187,14 +188,14 @@ static u8 paratick_give(struct kvm_vcpu *vcpu)
 void __kvm_paratick_inject(struct kvm_vcpu *vcpu)
 {
 	struct kvm_paratick_vcpu *p = &vcpu->arch.paratick;
-	u64 now = ktime_get_ns();
+	u64 now = ktime_get_ns(), due = p->next;
 
-	if (now < p->next || !paratick_stands(vcpu, p->period))
+	if (now < due || !paratick_stands(vcpu, p->period))
 		return;
 
-	trace_kvm_paratick_tick(vcpu, now - p->next, paratick_give(vcpu));
 	p->last = now;
 	paratick_advance(p, now);
+	trace_kvm_paratick_tick(vcpu, now - due, paratick_give(vcpu, p->next - p->period));
 }
 
 /* A sleeping CPU has no ticks: none is owed for the time until now. */
