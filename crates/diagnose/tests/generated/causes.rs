@@ -181,30 +181,8 @@ fn turn(host: &mut Host, cause: Cause, size: Size, vcpu: u32, begin: u64, round:
             vcpu,
             &Thread::new("backup", 777, 777),
         ),
-        Cause::OtherVm => {
-            let him = other(vcpu);
-            host.entry(begin + gap, vcpu, &me, vcpu);
-            host.exit(out - gap, vcpu, &me, vcpu, "EXTERNAL_INTERRUPT");
-            host.switch(out, vcpu, &me, "R", &him);
-            host.entry(out + gap, vcpu, &him, vcpu);
-            host.exit(end - gap, vcpu, &him, vcpu, "EXTERNAL_INTERRUPT");
-            host.switch(end, vcpu, &him, "R", &me);
-            host.waits("vm", end - out);
-        }
-        Cause::OwnVm | Cause::Imbalance => {
-            // vCPUs 2n and 2n+1 share pCPU n.
-            if vcpu % 2 == 1 {
-                return;
-            }
-            let (cpu, next) = (vcpu / 2, own(vcpu + 1));
-            host.entry(begin + gap, cpu, &me, vcpu);
-            host.exit(out - gap, cpu, &me, vcpu, "EXTERNAL_INTERRUPT");
-            host.switch(out, cpu, &me, "R", &next);
-            host.entry(out + gap, cpu, &next, vcpu + 1);
-            host.exit(end - gap, cpu, &next, vcpu + 1, "EXTERNAL_INTERRUPT");
-            host.switch(end, cpu, &next, "R", &me);
-            host.waits("own", period);
-        }
+        Cause::OtherVm => against(host, (begin, out, end), vcpu, gap),
+        Cause::OwnVm | Cause::Imbalance => siblings(host, (begin, out, end), vcpu, gap),
         Cause::Limit => turns(host, (begin, out, end), vcpu, &idle),
         Cause::OneStall if once => {
             turns(
@@ -218,19 +196,7 @@ fn turn(host: &mut Host, cause: Cause, size: Size, vcpu: u32, begin: u64, round:
         Cause::Stuck => stuck(host, (begin, out, end), vcpu, gap),
         Cause::Held => held(host, (begin, out, end), vcpu, gap),
         Cause::Server => server(host, (begin, out, end), vcpu, gap),
-        Cause::Device => {
-            host.entry(begin + gap, vcpu, &me, vcpu);
-            host.exit(out, vcpu, &me, vcpu, "IO_INSTRUCTION");
-            let text = "pio_write at 0x3f8 size 1 count 1 val 0x41".to_owned();
-            host.push(out + gap, vcpu, &me, "kvm_pio", text);
-            let text = "reason KVM_EXIT_IO (2)".to_owned();
-            host.push(out + 2 * gap, vcpu, &me, "kvm_userspace_exit", text);
-            host.truth.exits += end - out;
-            // The scheduler was recorded too: another thread came and went for a moment.
-            let task = Thread::new("rcu_sched", 15, 15);
-            host.switch(begin, vcpu, &task, "S", &me);
-            host.switch(begin - gap, vcpu, &me, "R", &task);
-        }
+        Cause::Device => device(host, (begin, out, end), vcpu, gap),
         Cause::Idle => {
             host.entry(begin + gap, vcpu, &me, vcpu);
             host.exit(out, vcpu, &me, vcpu, "HLT");
@@ -252,6 +218,52 @@ fn turn(host: &mut Host, cause: Cause, size: Size, vcpu: u32, begin: u64, round:
             host.exit(end - 5 * US, vcpu, &me, vcpu, "EXTERNAL_INTERRUPT");
         }
     }
+}
+
+/// Another VM's vCPU runs on the pCPU for the rest of the period.
+fn against(host: &mut Host, (begin, out, end): (u64, u64, u64), vcpu: u32, gap: u64) {
+    let me = own(vcpu);
+    let him = other(vcpu);
+    host.entry(begin + gap, vcpu, &me, vcpu);
+    host.exit(out - gap, vcpu, &me, vcpu, "EXTERNAL_INTERRUPT");
+    host.switch(out, vcpu, &me, "R", &him);
+    host.entry(out + gap, vcpu, &him, vcpu);
+    host.exit(end - gap, vcpu, &him, vcpu, "EXTERNAL_INTERRUPT");
+    host.switch(end, vcpu, &him, "R", &me);
+    host.waits("vm", end - out);
+}
+
+/// Two vCPUs of the VM take turns on one pCPU.
+fn siblings(host: &mut Host, (begin, out, end): (u64, u64, u64), vcpu: u32, gap: u64) {
+    let me = own(vcpu);
+    // vCPUs 2n and 2n+1 share pCPU n.
+    if vcpu % 2 == 1 {
+        return;
+    }
+    let (cpu, next) = (vcpu / 2, own(vcpu + 1));
+    host.entry(begin + gap, cpu, &me, vcpu);
+    host.exit(out - gap, cpu, &me, vcpu, "EXTERNAL_INTERRUPT");
+    host.switch(out, cpu, &me, "R", &next);
+    host.entry(out + gap, cpu, &next, vcpu + 1);
+    host.exit(end - gap, cpu, &next, vcpu + 1, "EXTERNAL_INTERRUPT");
+    host.switch(end, cpu, &next, "R", &me);
+    host.waits("own", end - begin);
+}
+
+/// The VMM emulates a device until the period ends.
+fn device(host: &mut Host, (begin, out, end): (u64, u64, u64), vcpu: u32, gap: u64) {
+    let me = own(vcpu);
+    host.entry(begin + gap, vcpu, &me, vcpu);
+    host.exit(out, vcpu, &me, vcpu, "IO_INSTRUCTION");
+    let text = "pio_write at 0x3f8 size 1 count 1 val 0x41".to_owned();
+    host.push(out + gap, vcpu, &me, "kvm_pio", text);
+    let text = "reason KVM_EXIT_IO (2)".to_owned();
+    host.push(out + 2 * gap, vcpu, &me, "kvm_userspace_exit", text);
+    host.truth.exits += end - out;
+    // The scheduler was recorded too: another thread came and went for a moment.
+    let task = Thread::new("rcu_sched", 15, 15);
+    host.switch(begin, vcpu, &task, "S", &me);
+    host.switch(begin - gap, vcpu, &me, "R", &task);
 }
 
 /// The vCPU is interrupted, and another thread runs.
