@@ -68,8 +68,8 @@ pub struct House {
 /// Comparisons by claim and base; `None` where there is nothing to compare.
 type Comparisons = BTreeMap<(String, String), Option<Rc<Compared>>>;
 
-/// What a claim's own variants and rows are beside each other. They alone are judged together, and
-/// not what else its race has.
+/// What the variants of a claim's race are beside each other. All that a race has is judged
+/// together, so that a comparison has one verdict in whichever claim it stands.
 #[derive(Debug)]
 pub(crate) struct Compared {
     /// The variants, in the order of the cells.
@@ -163,16 +163,10 @@ impl House {
     }
 
     fn compare(&self, claim: &Claim, base: &str) -> Option<Compared> {
-        let mut result = self.record(claim)?.result.clone();
-        let named = |name: &str| claim.all_variants().any(|variant| variant == name);
-        result.variants.retain(|variant| named(&variant.name));
-        for run in result.variants.iter_mut().flat_map(|v| &mut v.repetitions) {
-            run.metrics
-                .retain(|metric| claim.rows.iter().any(|row| row.is_of(metric)));
-        }
+        let result = &self.record(claim)?.result;
         Some(Compared {
-            comparison: Comparison::new(&result, Some(base)).ok()?,
-            variants: result.variants.into_iter().map(|v| v.name).collect(),
+            comparison: Comparison::new(result, Some(base)).ok()?,
+            variants: result.variants.iter().map(|v| v.name.clone()).collect(),
         })
     }
 
