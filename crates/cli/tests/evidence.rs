@@ -59,8 +59,14 @@ fn every_paper_is_answered_from_the_records() {
     }
 }
 
+/// A text on one line: paragraphs are wrapped, in the middle of an interval too.
+fn on_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// The numbers of `×RATIO [LOW to HIGH]` in a text.
 fn intervals(text: &str) -> Vec<[f64; 3]> {
+    let text = on_one_line(text);
     let number = |text: &str| -> Option<f64> {
         text.replace("<0.0001", "0.00005")
             .replace(',', "")
@@ -103,6 +109,7 @@ fn every_ratio_of_an_answer_stands_in_its_page_s_table() {
             continue;
         };
         let rows: String = rest.lines().filter(|line| line.starts_with('|')).collect();
+        let answer = on_one_line(answer);
         for part in answer.split('×').skip(1) {
             let end = part.find(']').map_or(0, |end| end + 1);
             assert!(
