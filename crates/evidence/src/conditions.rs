@@ -89,12 +89,15 @@ pub fn line(house: &House, claim: &Claim, scenario: Option<&Scenario>) -> String
         let first = all.first().map(String::as_str).unwrap_or_default();
         let shared = |part: &&str| all.iter().all(|one| one.split("; ").any(|p| p == *part));
         for part in first.split("; ").filter(shared) {
-            match (part, window_ns(claim, scenario, house)) {
-                ("PLE on", Some(ns)) => {
-                    let window = humane::positive(steady_measures::Unit::Ns, ns);
-                    parts.push(format!("PLE on, window {window}"));
-                }
-                _ => parts.push(part.to_owned()),
+            let windows = windows_ns(claim, scenario, house);
+            if part == "PLE on" && !windows.is_empty() {
+                let unit = steady_measures::Unit::Ns;
+                let each = windows.iter().map(|&ns| humane::positive(unit, ns));
+                let words: Vec<String> = each.collect();
+                let word = if words.len() > 1 { "windows" } else { "window" };
+                parts.push(format!("PLE on, {word} {}", words.join(" and ")));
+            } else {
+                parts.push(part.to_owned());
             }
         }
     } else {
@@ -115,20 +118,28 @@ pub fn line(house: &House, claim: &Claim, scenario: Option<&Scenario>) -> String
     parts.join("; ")
 }
 
-/// The pause-loop window in time of the engine's clock; `None` where variants differ in it or the
-/// clock is the wall's.
-fn window_ns(claim: &Claim, scenario: &Scenario, house: &House) -> Option<u64> {
-    let record = house.record(claim)?;
-    let Clock::Instructions { per_second } = record.result.engine.clock else {
-        return None;
+/// The pause-loop windows of a claim's variants in time of the engine's clock, each once, in the
+/// order of the variants; none where the clock is the wall's.
+fn windows_ns(claim: &Claim, scenario: &Scenario, house: &House) -> Vec<u64> {
+    let clock = house.record(claim).map(|record| record.result.engine.clock);
+    let Some(Clock::Instructions { per_second }) = clock else {
+        return Vec::new();
     };
+    let mut windows: Vec<u64> = Vec::new();
     let named = claim.all_variants();
-    let mut windows = named
-        .filter_map(|name| scenario.variants.iter().find(|v| v.name == name))
-        .map(|variant| {
-            let set = variant.switches.ple_window_ns.map(u64::from);
-            set.or_else(|| (WINDOW_CYCLES * 1_000_000_000).checked_div(per_second))
-        });
-    let first = windows.next()??;
-    windows.all(|window| window == Some(first)).then_some(first)
+    for variant in named.filter_map(|name| scenario.variants.iter().find(|v| v.name == name)) {
+        let cycles = |cycles: u64| cycles.saturating_mul(1_000_000_000).checked_div(per_second);
+        // A window in cycles may also stand on the host's command line.
+        let mut words = variant.host_cmdline.split_whitespace();
+        let of_cmdline = words.find_map(|word| word.strip_prefix("kvm_intel.ple_window="));
+        let window = match (variant.switches.ple_window_ns, of_cmdline) {
+            (Some(ns), _) => Some(u64::from(ns)),
+            (None, Some(text)) => text.parse().ok().and_then(cycles),
+            (None, None) => cycles(WINDOW_CYCLES),
+        };
+        if let Some(ns) = window.filter(|ns| !windows.contains(ns)) {
+            windows.push(ns);
+        }
+    }
+    windows
 }

@@ -12,7 +12,7 @@ use crate::table::{self, Entry};
 /// One in parts per million.
 const ONE_PPM: u64 = 1_000_000;
 /// An interval within this of 1, on both sides, shows that nothing differs that matters.
-const SAME_PPM: u64 = 100_000;
+const SAME_PPM: u64 = 30_000;
 
 /// What may be said of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -180,7 +180,7 @@ mod tests {
         );
         let same = item("expect = \"same\"");
         assert_eq!(
-            compared(&same, &cell(950_000, 1_000_000, 1_050_000)),
+            compared(&same, &cell(975_000, 1_000_000, 1_025_000)),
             Verdict::Agrees
         );
         assert_eq!(
