@@ -268,7 +268,7 @@ fn what_was_recorded_beside_a_trace_is_used_if_something_is_wrong_in_it() {
         .map(|finding| &finding["id"])
         .collect();
     assert!(
-        ids.contains(&&"throttled".into()) && ids.contains(&&"steal".into()),
+        ids.contains(&&"throttled".into()) && ids.contains(&&"host-overcommitted".into()),
         "{ids:?}"
     );
 }
