@@ -21,6 +21,7 @@
 mod command;
 mod decimal;
 mod error;
+mod gives;
 pub mod image;
 mod output;
 mod parse;

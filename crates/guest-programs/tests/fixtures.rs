@@ -385,3 +385,53 @@ impl FloorChar for str {
             .unwrap_or(0)
     }
 }
+
+#[test]
+fn what_programs_printed_is_what_they_are_said_to_give() {
+    for (name, stdout, stderr) in RECORDED {
+        let program = find(name).expect("a known program");
+        for metric in parse(name, stdout, stderr).expect("a report").metrics {
+            assert!(program.gives(&metric.name), "{name}: {}", metric.name);
+        }
+        for wrong in ["thruput", "exits.total", "latency", &format!("{name}.x.y")] {
+            assert!(!program.gives(wrong), "{name}: {wrong}");
+        }
+    }
+}
+
+/// The literal names in a C file's calls of a function.
+fn named<'a>(source: &'a str, function: &str) -> Vec<&'a str> {
+    let calls = source.split(&format!("{function}(\"")).skip(1);
+    calls.filter_map(|rest| rest.split('"').next()).collect()
+}
+
+#[test]
+fn our_programs_give_each_measure_that_their_source_reports() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
+    let mut found = 0;
+    for program in PROGRAMS.iter().filter(|program| program.package.is_none()) {
+        let file = folder.join(format!("{}.c", program.name));
+        let source = std::fs::read_to_string(file).expect("its source");
+        let parts = |name: &str, parts: &[&str]| -> Vec<String> {
+            parts.iter().map(|part| format!("{name}.{part}")).collect()
+        };
+        let mut names: Vec<String> = Vec::new();
+        names.extend(
+            named(&source, "report_metric")
+                .into_iter()
+                .map(str::to_owned),
+        );
+        for name in named(&source, "report_latency") {
+            names.extend(parts(name, &["mean", "p99", "max", "count"]));
+        }
+        for name in named(&source, "report_work") {
+            names.extend(parts(name, &["operations", "time"]));
+            names.push("throughput".to_owned());
+        }
+        found += names.len();
+        for name in names {
+            assert!(program.gives(&name), "{}: {name}", program.name);
+        }
+    }
+    assert!(found > 60, "only {found} measures are named in workloads/");
+}
