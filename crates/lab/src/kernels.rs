@@ -101,6 +101,14 @@ impl Booted {
             ),
             (image.to_owned(), sha256_hex(&self.archive)),
         ]);
+        let text = fs::read_to_string(&self.kernel.config);
+        let text = text.map_err(|error| LabError::io("read", &self.kernel.config, error))?;
+        if let Some(hz) = text
+            .lines()
+            .find_map(|line| line.strip_prefix("CONFIG_HZ="))
+        {
+            config.insert(format!("{kernel}.hz"), hz.to_owned());
+        }
         for (flavor, (other, _)) in &self.others {
             let key = format!("{kernel}.guest.{}.image_sha256", flavor.name());
             config.insert(key, digest(&other.image)?);
@@ -173,7 +181,7 @@ mod tests {
             symbols: Symbols::load(&system_map).expect("symbols"),
             kernel: Kernel {
                 image: file("bzImage", "image"),
-                config: file("config", "config"),
+                config: file("config", "CONFIG_HZ_250=y\nCONFIG_HZ=250\n"),
                 release: "6.12.63".to_owned(),
                 system_map,
             },
@@ -193,12 +201,14 @@ mod tests {
             [
                 "image_sha256",
                 "kernel.config_sha256",
+                "kernel.hz",
                 "kernel.image_sha256",
                 "kernel.key",
                 "kernel.release"
             ]
         );
         assert_eq!(config["kernel.image_sha256"], sha256_hex(b"image"));
+        assert_eq!(config["kernel.hz"], "250");
     }
 
     #[test]
@@ -207,7 +217,7 @@ mod tests {
         let booted = booted(folder.path());
         let mut both = booted.config(Series::Patched).expect("read");
         both.extend(booted.config(Series::Stock).expect("read"));
-        assert_eq!(both.len(), 10, "{both:?}");
+        assert_eq!(both.len(), 12, "{both:?}");
         assert_eq!(both["kernel.stock.release"], "6.12.63");
     }
 }
