@@ -31,7 +31,7 @@ pub use beyond::{Beyond, beyond};
 pub use calibrate::{Calibration, calibrate};
 pub use headline::headline;
 pub use measured::Measured;
-pub use measures::{fingerprint, result};
+pub use measures::{fingerprint, measures, result};
 pub use protection::{Protection, Tried, protection};
 pub use reproduction::{Figure, Reproduction, numbers_alone, reproduce};
 pub use runs::{FEWEST, Settings, WorkloadResults};

@@ -237,6 +237,13 @@ pub fn result(found: &Reproduction, command: &str, started: &str) -> RunResult {
     result
 }
 
+/// The names of all measures that [`result`] can have.
+#[must_use]
+pub fn measures() -> Vec<String> {
+    let names = NAMES.iter().map(|(_, _, name, _)| (*name).to_owned());
+    names.collect()
+}
+
 fn named(source: &str, what: &str) -> (&'static str, Kind) {
     let found = NAMES
         .iter()

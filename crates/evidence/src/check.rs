@@ -9,9 +9,10 @@ use steady_scenario::Scenario;
 use crate::claim::{Claim, Row};
 use crate::conditions;
 use crate::error::Problem;
+use crate::given;
 use crate::house::House;
+use crate::items;
 use crate::page;
-use crate::paper::Item;
 use crate::scenarios::Scenarios;
 use crate::words;
 
@@ -24,17 +25,14 @@ pub fn check(house: &House) -> Vec<Problem> {
     let (scenarios, mut problems) = Scenarios::load(house);
     problems.extend(unique(house));
     for claim in house.claims() {
-        problems.extend(of_claim(claim, scenarios.of(claim)));
+        problems.extend(of_claim(house, claim, scenarios.of(claim)));
     }
     for system in &house.systems {
         problems.extend(of_words(system));
         problems.extend(of_score(house, system));
     }
     for paper in &house.papers {
-        for item in &paper.items {
-            let place = format!("evidence/papers/{}.toml, item `{}`", paper.paper, item.id);
-            problems.extend(of_item(house, item, &place));
-        }
+        problems.extend(items::check(house, paper));
     }
     problems.extend(of_records(house, &scenarios));
     problems.extend(of_pages(house, &scenarios));
@@ -52,7 +50,7 @@ fn unique(house: &House) -> Vec<Problem> {
         if first.is_some_and(|first| !first.same_race(claim)) {
             problems.push(Problem::new(
                 place(claim),
-                "claims of one race need the same scenario, engine, trace, base and seeds",
+                "claims of one race need the same scenario, engine, trace and seeds",
             ));
         }
     }
@@ -73,7 +71,7 @@ fn unique(house: &House) -> Vec<Problem> {
     problems
 }
 
-fn of_claim(claim: &Claim, scenario: Option<&Scenario>) -> Vec<Problem> {
+fn of_claim(house: &House, claim: &Claim, scenario: Option<&Scenario>) -> Vec<Problem> {
     let place = place(claim);
     let mut problems = Vec::new();
     let mut seen = BTreeSet::new();
@@ -85,7 +83,16 @@ fn of_claim(claim: &Claim, scenario: Option<&Scenario>) -> Vec<Problem> {
     if claim.conditions.is_empty() {
         problems.push(Problem::new(&place, "it states no conditions"));
     }
+    let of_row = |row: &Row, text: String| Problem::new(format!("{place}, row `{}`", row.id), text);
     let Some(scenario) = scenario else {
+        let simulated = claim
+            .rows
+            .iter()
+            .filter(|row| claim.is_simulated() && !house.keys.simulated.contains(&row.measure));
+        problems.extend(simulated.map(|row| {
+            let text = format!("the simulator gives no measure `{}`", row.measure);
+            of_row(row, text)
+        }));
         return problems;
     };
     problems.extend(conditions::problems(&place, claim, scenario));
@@ -96,63 +103,23 @@ fn of_claim(claim: &Claim, scenario: Option<&Scenario>) -> Vec<Problem> {
         }
     }
     for row in &claim.rows {
-        problems.extend(of_row(row, scenario, &place));
+        problems.extend(given::lacking(claim, row, scenario).map(|text| of_row(row, text)));
     }
     problems
-}
-
-/// A row names a VM and a workload that the scenario has.
-fn of_row(row: &Row, scenario: &Scenario, place: &str) -> Option<Problem> {
-    let place = format!("{place}, row `{}`", row.id);
-    let Some(name) = &row.vm else {
-        return None;
-    };
-    let Some(vm) = scenario.vms.iter().find(|vm| &vm.name == name) else {
-        return Some(Problem::new(
-            place,
-            format!("the scenario has no VM `{name}`"),
-        ));
-    };
-    let workload = row.workload.as_ref()?;
-    // A background program's measures are named after the workload that they are beside.
-    let (program, beside) = workload
-        .split_once('@')
-        .map_or((workload.as_str(), None), |(own, beside)| {
-            (own, Some(beside))
-        });
-    let runs = |vm: &steady_scenario::Vm, name: &str| {
-        vm.workloads.iter().enumerate().any(|(at, workload)| {
-            let before = vm.workloads[..at].iter();
-            let same = before
-                .filter(|w| w.program.name == workload.program.name)
-                .count();
-            let own = match same {
-                0 => workload.program.name.to_owned(),
-                more => format!("{}-{}", workload.program.name, more + 1),
-            };
-            own == name
-        })
-    };
-    let found = runs(vm, program)
-        && beside.is_none_or(|beside| scenario.vms.iter().any(|vm| runs(vm, beside)));
-    (!found).then(|| {
-        Problem::new(
-            place,
-            format!("the VM `{name}` has no workload `{workload}`"),
-        )
-    })
 }
 
 /// Words of a system have no typed figures.
 fn of_words(system: &crate::claim::System) -> Vec<Problem> {
     let claims = system.claims.iter();
     let says = system.score.iter().map(|score| &score.says);
-    let texts = std::iter::once(&system.what)
+    let texts = [&system.title, &system.what]
+        .into_iter()
         .chain(says)
         .chain(&system.answer)
         .chain(&system.no_help)
         .chain(&system.limitations)
         .chain(claims.clone().map(|claim| &claim.subject))
+        .chain(claims.clone().flat_map(|claim| &claim.disclosed))
         .chain(claims.flat_map(|claim| claim.rows.iter().map(|row| &row.what)));
     let file = format!("evidence/claims/{}.toml", system.system);
     texts
@@ -175,57 +142,6 @@ fn of_score(house: &House, system: &crate::claim::System) -> Option<Problem> {
     });
     let place = format!("evidence/claims/{}.toml, score", system.system);
     (!found).then(|| Problem::new(place, "it names no cell of a claim"))
-}
-
-fn of_item(house: &House, item: &Item, place: &str) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    let mut wrong = |text: String| problems.push(Problem::new(place, text));
-    if item.here.is_some() == item.not_here.is_some() {
-        wrong("expected exactly one of `here` and `not_here`".to_owned());
-    }
-    if item.ratio.is_some() && item.expect.is_some() {
-        wrong("expected at most one of `ratio` and `expect`".to_owned());
-    }
-    if item
-        .ratio
-        .as_ref()
-        .is_some_and(|ratio| ratio.ppm().is_none())
-    {
-        wrong("the ratio is not one of two decimal numbers above 0".to_owned());
-    }
-    if let Some(here) = &item.here {
-        match house.claim(&here.claim) {
-            Err(error) => wrong(error.to_string()),
-            Ok(claim) => {
-                if claim.row(&here.row).is_none() {
-                    wrong(format!("claim `{}` has no row `{}`", here.claim, here.row));
-                }
-                let named = [Some(&here.variant), here.base.as_ref()];
-                for name in named.into_iter().flatten() {
-                    if !claim.all_variants().any(|variant| variant == name) {
-                        wrong(format!("claim `{}` has no variant `{name}`", here.claim));
-                    }
-                }
-            }
-        }
-    }
-    let verdict = |item: &Item| {
-        let paper = house
-            .papers
-            .iter()
-            .find(|p| p.items.iter().any(|i| std::ptr::eq(i, item)))?;
-        let sets = crate::verdict::beside(house, paper);
-        sets.into_iter()
-            .find(|set| std::ptr::eq(set.item, item))
-            .map(|set| set.verdict)
-    };
-    if item.because.is_none() && verdict(item) == Some(crate::verdict::Verdict::Differs) {
-        problems.push(Problem::new(
-            place,
-            "it differs, and `because` does not say why",
-        ));
-    }
-    problems
 }
 
 fn of_records(house: &House, scenarios: &Scenarios) -> Vec<Problem> {
@@ -274,6 +190,18 @@ fn of_pages(house: &House, scenarios: &Scenarios) -> Vec<Problem> {
         Err(problems) => return problems,
     };
     let mut problems = Vec::new();
+    for (name, parts) in page::MARKED {
+        let text = read(name).unwrap_or_default();
+        for part in parts {
+            if !text.contains(&format!("{}{part}", page::BEGIN)) {
+                let text = format!(
+                    "it has no part `{}{part}…`, which must be there",
+                    page::BEGIN
+                );
+                problems.push(Problem::new(name, text));
+            }
+        }
+    }
     for (name, text) in &files {
         if read(name).as_ref() != Some(text) {
             let text = "it differs from its data; write it again: steady evidence render";

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use steady_measures::Metric;
+use steady_measures::{Comparison, Metric};
 
 /// Version of the format that is read.
 pub const CLAIMS_SCHEMA: u32 = 1;
@@ -96,11 +96,11 @@ pub struct Claim {
     /// Its word, unique over all files.
     pub id: String,
     /// The race whose record it shares with other claims; absent: its own, of its word. Claims of
-    /// one race have its scenario, engine, base and seeds in common.
+    /// one race have its scenario, engine and seeds in common.
     pub race: Option<String>,
     /// What the rows are of, as the subject of a sentence.
     pub subject: String,
-    /// How its numbers came to be.
+    /// How its numbers came to be, where a row does not say otherwise.
     pub basis: Basis,
     /// The scenario's file from the project's root, or for the engine `coherence` the paper's word.
     pub scenario: String,
@@ -151,6 +151,8 @@ pub struct Row {
     pub measure: String,
     /// In words.
     pub what: String,
+    /// How its numbers came to be; absent: as those of the claim.
+    pub basis: Option<Basis>,
 }
 
 impl Row {
@@ -158,6 +160,13 @@ impl Row {
     #[must_use]
     pub fn is_of(&self, metric: &Metric) -> bool {
         (&metric.name, &metric.vm, &metric.workload) == (&self.measure, &self.vm, &self.workload)
+    }
+
+    /// Its row of a comparison.
+    pub(crate) fn of<'a>(&self, comparison: &'a Comparison) -> Option<&'a steady_measures::Row> {
+        let wanted = (&self.measure, &self.vm, &self.workload);
+        let mut rows = comparison.rows.iter();
+        rows.find(|row| (&row.key.name, &row.key.vm, &row.key.workload) == wanted)
     }
 }
 
@@ -175,16 +184,16 @@ impl Claim {
     pub(crate) fn same_race(&self, other: &Self) -> bool {
         let of = |claim: &Self| {
             let place = (claim.scenario.clone(), claim.engine.clone(), claim.trace);
-            (place, claim.base.clone(), claim.first_seed, claim.seeds)
+            (place, claim.first_seed, claim.seeds)
         };
         of(self) == of(other)
     }
 
     /// Takes the other's variants and rows in as well.
     pub(crate) fn merge(&mut self, other: &Self) {
-        for name in &other.variants {
-            if !self.variants.contains(name) {
-                self.variants.push(name.clone());
+        for name in other.all_variants() {
+            if !self.all_variants().any(|known| known == name) {
+                self.variants.push(name.to_owned());
             }
         }
         for row in &other.rows {

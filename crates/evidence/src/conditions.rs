@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The conditions of a claim: stated in its file, compared with its scenario, printed in its rows.
 
-use steady_measures::Clock;
+use steady_measures::{Clock, Unit};
 use steady_report::humane;
-use steady_scenario::{Conditions, Scenario};
+use steady_scenario::{Conditions, Scenario, Variant};
 
 use crate::claim::{CONDITION_KEYS, Claim};
 use crate::error::Problem;
@@ -76,30 +76,36 @@ pub(crate) fn problems(place: &str, claim: &Claim, scenario: &Scenario) -> Vec<P
     found
 }
 
-/// The conditions in one line for a claim's rows: what all its variants share.
+/// The conditions in one line of all that a claim races.
 #[must_use]
 pub fn line(house: &House, claim: &Claim, scenario: Option<&Scenario>) -> String {
-    let record = house.record(claim);
+    of(
+        house,
+        claim,
+        scenario,
+        &claim.all_variants().collect::<Vec<_>>(),
+    )
+}
+
+/// The conditions in one line of these variants of a claim. One in which they differ stands with
+/// the variants that have it.
+pub(crate) fn of(
+    house: &House,
+    claim: &Claim,
+    scenario: Option<&Scenario>,
+    variants: &[&str],
+) -> String {
+    let result = house.record(claim).map(|record| &record.result);
     let mut parts: Vec<String> = Vec::new();
     if let Some(scenario) = scenario {
-        let all: Vec<String> = of_variants(claim, scenario)
-            .iter()
-            .map(ToString::to_string)
+        let clock = result.map(|result| result.engine.clock);
+        let raced = scenario.variants.iter();
+        let named = raced.filter(|variant| variants.contains(&variant.name.as_str()));
+        let each: Vec<(&str, Vec<String>)> = named
+            .map(|variant| (variant.name.as_str(), parts_of(scenario, variant, clock)))
             .collect();
-        let first = all.first().map(String::as_str).unwrap_or_default();
-        let shared = |part: &&str| all.iter().all(|one| one.split("; ").any(|p| p == *part));
-        for part in first.split("; ").filter(shared) {
-            let windows = windows_ns(claim, scenario, house);
-            if part == "PLE on" && !windows.is_empty() {
-                let unit = steady_measures::Unit::Ns;
-                let each = windows.iter().map(|&ns| humane::positive(unit, ns));
-                let words: Vec<String> = each.collect();
-                let word = if words.len() > 1 { "windows" } else { "window" };
-                parts.push(format!("PLE on, {word} {}", words.join(" and ")));
-            } else {
-                parts.push(part.to_owned());
-            }
-        }
+        let most = each.iter().map(|(_, parts)| parts.len()).max();
+        parts.extend((0..most.unwrap_or(0)).map(|at| by_variant(&each, at)));
     } else {
         for (key, value) in &claim.conditions {
             let value = value
@@ -108,38 +114,56 @@ pub fn line(house: &House, claim: &Claim, scenario: Option<&Scenario>) -> String
             parts.push(format!("{key}: {value}"));
         }
     }
-    let config = |key: &str| record.and_then(|record| record.result.config.get(key));
-    if let Some(release) = config("kernel.release") {
-        parts.push(format!("Linux {release}"));
-    }
-    if !claim.is_simulated() {
-        parts.push("250 Hz".to_owned());
-    }
+    let config = |key: &str| result.and_then(|result| result.config.get(key));
+    parts.extend(config("kernel.release").map(|release| format!("Linux {release}")));
+    parts.extend(config("kernel.hz").map(|hz| format!("{hz} Hz")));
     parts.join("; ")
 }
 
-/// The pause-loop windows of a claim's variants in time of the engine's clock, each once, in the
-/// order of the variants; none where the clock is the wall's.
-fn windows_ns(claim: &Claim, scenario: &Scenario, house: &House) -> Vec<u64> {
-    let clock = house.record(claim).map(|record| record.result.engine.clock);
-    let Some(Clock::Instructions { per_second }) = clock else {
-        return Vec::new();
-    };
-    let mut windows: Vec<u64> = Vec::new();
-    let named = claim.all_variants();
-    for variant in named.filter_map(|name| scenario.variants.iter().find(|v| v.name == name)) {
-        let cycles = |cycles: u64| cycles.saturating_mul(1_000_000_000).checked_div(per_second);
-        // A window in cycles may also stand on the host's command line.
-        let mut words = variant.host_cmdline.split_whitespace();
-        let of_cmdline = words.find_map(|word| word.strip_prefix("kvm_intel.ple_window="));
-        let window = match (variant.switches.ple_window_ns, of_cmdline) {
-            (Some(ns), _) => Some(u64::from(ns)),
-            (None, Some(text)) => text.parse().ok().and_then(cycles),
-            (None, None) => cycles(WINDOW_CYCLES),
-        };
-        if let Some(ns) = window.filter(|ns| !windows.contains(ns)) {
-            windows.push(ns);
+/// One condition of several variants: itself where all have the same.
+fn by_variant(each: &[(&str, Vec<String>)], at: usize) -> String {
+    let mut values: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (name, parts) in each {
+        let part = parts.get(at).map_or("patched kernel", String::as_str);
+        match values.iter_mut().find(|(value, _)| *value == part) {
+            Some((_, names)) => names.push(name),
+            None => values.push((part, vec![name])),
         }
     }
-    windows
+    if let [(value, _)] = values.as_slice() {
+        return (*value).to_owned();
+    }
+    let words = values
+        .iter()
+        .map(|(value, names)| format!("{value} (`{}`)", names.join("`, `")));
+    words.collect::<Vec<_>>().join(" or ")
+}
+
+/// The conditions of one variant, each in words; the window of pause-loop exiting in the time of
+/// the engine's clock, where that is not the wall's.
+fn parts_of(scenario: &Scenario, variant: &Variant, clock: Option<Clock>) -> Vec<String> {
+    let all = Conditions::of(scenario, variant).to_string();
+    let window = clock.and_then(|clock| window_ns(variant, clock));
+    let words = all.split("; ").map(|part| match window {
+        Some(ns) if part == "PLE on" => {
+            format!("PLE on, window {}", humane::positive(Unit::Ns, ns))
+        }
+        _ => part.to_owned(),
+    });
+    words.collect()
+}
+
+/// A variant's pause-loop window: set in time, in cycles on the host's command line, or KVM's own.
+fn window_ns(variant: &Variant, clock: Clock) -> Option<u64> {
+    let Clock::Instructions { per_second } = clock else {
+        return None;
+    };
+    let cycles = |cycles: u64| cycles.saturating_mul(1_000_000_000).checked_div(per_second);
+    let mut words = variant.host_cmdline.split_whitespace();
+    let of_cmdline = words.find_map(|word| word.strip_prefix("kvm_intel.ple_window="));
+    match (variant.switches.ple_window_ns, of_cmdline) {
+        (Some(ns), _) => Some(u64::from(ns)),
+        (None, Some(text)) => text.parse().ok().and_then(cycles),
+        (None, None) => cycles(WINDOW_CYCLES),
+    }
 }

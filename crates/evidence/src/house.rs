@@ -26,18 +26,22 @@ pub struct Keys {
     pub emulators: BTreeMap<String, String>,
     /// Of what the simulator of TLB coherence does.
     pub simulator: String,
+    /// The measures that the simulator gives.
+    pub simulated: Vec<String>,
 }
 
 impl Keys {
-    /// The keys of the tree at `root`; the simulator's is the caller's, who can run it.
+    /// The keys of the tree at `root`; the simulator's key and the names of its measures are the
+    /// caller's, who can run it.
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn of_tree(root: &Path, simulator: String) -> Result<Self, Error> {
+    pub fn of_tree(root: &Path, simulator: String, simulated: Vec<String>) -> Result<Self, Error> {
         Ok(Self {
             kernel: keys::kernel(root)?,
             emulators: keys::emulators(root)?,
             simulator,
+            simulated,
         })
     }
 
@@ -68,8 +72,9 @@ pub struct House {
 /// Comparisons by claim and base; `None` where there is nothing to compare.
 type Comparisons = BTreeMap<(String, String), Option<Rc<Compared>>>;
 
-/// What the variants of a claim's race are beside each other. All that a race has is judged
-/// together, so that a comparison has one verdict in whichever claim it stands.
+/// What the variants of a claim's race are beside each other. All that the race's claims set
+/// beside one base is judged together, so that a comparison has one verdict in whichever claim it
+/// stands.
 #[derive(Debug)]
 pub(crate) struct Compared {
     /// The variants, in the order of the cells.
@@ -163,10 +168,19 @@ impl House {
     }
 
     fn compare(&self, claim: &Claim, base: &str) -> Option<Compared> {
-        let result = &self.record(claim)?.result;
+        let mut result = self.record(claim)?.result.clone();
+        let same = |other: &&Claim| other.race() == claim.race() && other.base == base;
+        let beside: Vec<&str> = self
+            .claims()
+            .filter(same)
+            .flat_map(Claim::all_variants)
+            .collect();
+        // A base that no claim has is a paper's.
+        let variants = &mut result.variants;
+        variants.retain(|one| beside.is_empty() || beside.contains(&one.name.as_str()));
         Some(Compared {
-            comparison: Comparison::new(result, Some(base)).ok()?,
-            variants: result.variants.iter().map(|v| v.name.clone()).collect(),
+            comparison: Comparison::new(&result, Some(base)).ok()?,
+            variants: result.variants.into_iter().map(|one| one.name).collect(),
         })
     }
 

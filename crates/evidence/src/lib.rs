@@ -17,7 +17,9 @@ mod check;
 mod claim;
 mod conditions;
 mod error;
+mod given;
 mod house;
+mod items;
 pub mod keys;
 pub mod page;
 mod paper;
@@ -34,8 +36,11 @@ pub use check::check;
 pub use claim::{Basis, CLAIMS_SCHEMA, CONDITION_KEYS, Claim, Row, Score, System};
 pub use conditions::line as conditions_line;
 pub use error::{Error, Problem};
+pub use given::DIAGNOSIS;
 pub use house::{House, Keys};
-pub use paper::{Expect, Here, Item, Kind, Manifest, Number, PAPER_SCHEMA, PaperRatio};
+pub use paper::{
+    Bound, Claimed, Expect, Here, Item, Kind, Manifest, Number, PAPER_SCHEMA, PaperRatio,
+};
 pub use pieces::{Piece, Why, todo};
 pub use record::Record;
 pub use scenarios::Scenarios;

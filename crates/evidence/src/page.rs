@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use steady_measures::chance::Verdict;
+use steady_measures::chance;
 
 use crate::claim::{Claim, System};
 use crate::conditions;
@@ -13,14 +13,22 @@ use crate::error::Problem;
 use crate::house::House;
 use crate::plot;
 use crate::scenarios::Scenarios;
+use crate::score::scored;
 use crate::table::{self, Entry};
-use crate::verdict;
+use crate::verdict::{self, Verdict};
 use crate::words;
 
 /// Lines that a page has at most.
 pub const MOST_LINES: usize = 120;
 /// Where pages are.
 pub const FOLDER: &str = "docs/validation";
+/// How a marked part begins.
+pub(crate) const BEGIN: &str = "<!-- evidence: ";
+/// Documents with marked parts, and those that each must have.
+pub(crate) const MARKED: [(&str, &[&str]); 2] = [
+    ("README.md", &["scoreboard", "matrix "]),
+    ("docs/validation/README.md", &["scoreboard"]),
+];
 const INFALLIBLE: &str = "writing to a String cannot fail";
 
 /// Every file that is rendered: its path from the root, and its bytes. A document with markers is
@@ -50,7 +58,7 @@ pub fn all(
     if let Some(picture) = scoreboard_picture(house) {
         files.insert(format!("{FOLDER}/scoreboard.svg"), picture);
     }
-    for document in ["README.md", "docs/validation/README.md"] {
+    for (document, _) in MARKED {
         let Some(text) = read(document) else {
             continue;
         };
@@ -154,8 +162,9 @@ fn results(
     put("| measure | base | with | ratio [95 %] | shown | runs | conditions |");
     put("|---|---|---|---|---|---|---|");
     for (claim, entries) in all {
-        let conditions = conditions::line(house, claim, scenarios.of(claim));
         for entry in entries {
+            let both = [entry.base.as_str(), &entry.variant];
+            let conditions = conditions::of(house, claim, scenarios.of(claim), &both);
             put(&row(claim, entry, &conditions));
         }
     }
@@ -199,7 +208,7 @@ fn row(claim: &Claim, entry: &Entry, conditions: &str) -> String {
         Some(key) => format!("**old: {key}**"),
         None => entry.shown().to_owned(),
     };
-    let basis = match claim.basis {
+    let basis = match entry.basis {
         crate::claim::Basis::Measured => String::new(),
         other => format!(" ({})", other.as_str()),
     };
@@ -223,27 +232,24 @@ fn papers(house: &House) -> String {
          <!-- Written by `steady evidence render` from evidence/papers/. Edit that. -->\n\
          # The five papers, item by item\n\n\
          Each table, figure and stated number of a paper is an item of its manifest. \
-         `steady reproduce PAPER`\nprints them all, with conditions and reasons.\n\n\
-         | paper | items | agrees | differs | beside | open | old | not recorded | not here |\n\
-         |---|---|---|---|---|---|---|---|---|\n",
+         `steady reproduce PAPER`\nprints them all, with conditions and reasons.\n\n",
     );
+    let words = Verdict::ALL.map(Verdict::as_str);
+    let rule = "---|".repeat(words.len());
+    writeln!(
+        text,
+        "| paper | items | {} |\n|---|---|{rule}",
+        words.join(" | ")
+    )
+    .expect(INFALLIBLE);
     for paper in &house.papers {
         let sets = verdict::beside(house, paper);
-        let count =
-            |wanted: verdict::Verdict| sets.iter().filter(|set| set.verdict == wanted).count();
+        let counts = Verdict::ALL.map(|verdict| verdict.count(&sets).to_string());
+        let (name, venue, all) = (&paper.paper, &paper.venue, sets.len());
         writeln!(
             text,
-            "| `{}` {} | {} | {} | {} | {} | {} | {} | {} | {} |",
-            paper.paper,
-            paper.venue,
-            sets.len(),
-            count(verdict::Verdict::Agrees),
-            count(verdict::Verdict::Differs),
-            count(verdict::Verdict::Beside),
-            count(verdict::Verdict::Open),
-            count(verdict::Verdict::Old),
-            count(verdict::Verdict::NotRecorded),
-            count(verdict::Verdict::NotHere),
+            "| `{name}` {venue} | {all} | {} |",
+            counts.join(" | ")
         )
         .expect(INFALLIBLE);
     }
@@ -252,7 +258,7 @@ fn papers(house: &House) -> String {
         "*Agrees*: the paper's ratio lies in our 95 % interval, or the interval shows what the \
          paper states.",
         "*Beside*: the paper gives no number or statement to compare with.",
-        "*Open*: too few seeds for an interval.",
+        "*Open*: too few seeds for an interval, or the paper's bound lies within it.",
     ] {
         text.push_str(&words::wrapped("- ", said));
         text.push('\n');
@@ -260,21 +266,11 @@ fn papers(house: &House) -> String {
     text
 }
 
-/// The cell of a system's line of the scoreboard, with its claim, where it is recorded.
-fn scored<'a>(house: &'a House, system: &System) -> Option<(&'a Claim, Entry)> {
-    let score = system.score.as_ref()?;
-    let claim = house.claim(&score.claim).ok()?;
-    let row = claim.row(&score.row)?;
-    Some((
-        claim,
-        table::entry(house, claim, row, &score.variant, None)?,
-    ))
-}
-
 /// The scoreboard's ratios as a picture.
 fn scoreboard_picture(house: &House) -> Option<String> {
     let of = |system: &System| {
-        let (_, mut entry) = scored(house, system)?;
+        let (_, _, entry) = scored(house, system)?;
+        let mut entry = entry?;
         entry.what = format!("{}, {}", system.title, entry.what);
         Some(entry)
     };
@@ -292,10 +288,10 @@ fn scoreboard(house: &House, scenarios: &Scenarios) -> String {
         let Some(score) = &system.score else {
             continue;
         };
-        let found = scored(house, system)
-            .map(|(claim, entry)| (conditions::line(house, claim, scenarios.of(claim)), entry));
-        let (ratio, shown, conditions) = match found {
-            Some((conditions, entry)) => {
+        let (ratio, shown, conditions) = match scored(house, system) {
+            Some((claim, _, Some(entry))) => {
+                let both = [entry.base.as_str(), &entry.variant];
+                let conditions = conditions::of(house, claim, scenarios.of(claim), &both);
                 let shown = match &entry.old {
                     Some(key) => format!("**old: {key}**"),
                     None => format!("{}, {} runs", entry.shown(), entry.runs()),
@@ -311,7 +307,7 @@ fn scoreboard(house: &House, scenarios: &Scenarios) -> String {
                 };
                 (ratio, shown, conditions)
             }
-            None => ("–".to_owned(), "not recorded".to_owned(), "–".to_owned()),
+            _ => ("–".to_owned(), "not recorded".to_owned(), "–".to_owned()),
         };
         writeln!(
             text,
@@ -350,8 +346,8 @@ fn matrix(house: &House, scenarios: &Scenarios, id: &str) -> Result<String, Stri
                 continue;
             };
             let mark = match entry.verdict() {
-                Some(Verdict::Better | Verdict::Differs) => "**",
-                Some(Verdict::Worse) => "***",
+                Some(chance::Verdict::Better | chance::Verdict::Differs) => "**",
+                Some(chance::Verdict::Worse) => "***",
                 _ => "",
             };
             write!(text, " {mark}{}{mark} |", entry.ratio()).expect(INFALLIBLE);
@@ -386,7 +382,6 @@ fn marked(
     document: &str,
     text: &str,
 ) -> Result<String, Problem> {
-    const BEGIN: &str = "<!-- evidence: ";
     const END: &str = "<!-- evidence: end -->";
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -439,7 +434,7 @@ pub fn by_hand(text: &str) -> String {
     let mut out = String::new();
     let mut inside = false;
     for line in text.lines() {
-        if line.starts_with("<!-- evidence: ") {
+        if line.starts_with(BEGIN) {
             inside = line.trim() != "<!-- evidence: end -->";
         } else if !inside {
             out.push_str(line);

@@ -5,6 +5,7 @@
 //! claim, or says why it is not here. Left out: our numbers, which are in records alone.
 
 use serde::Deserialize;
+use steady_report::humane;
 
 /// Version of the format that is read.
 pub const PAPER_SCHEMA: u32 = 1;
@@ -56,6 +57,8 @@ pub struct Item {
     pub value: String,
     /// Numbers whose ratio is compared with ours.
     pub ratio: Option<PaperRatio>,
+    /// Whether that ratio is a bound.
+    pub bound: Option<Bound>,
     /// The statement that is compared with what our interval shows.
     pub expect: Option<Expect>,
     /// Where it is here.
@@ -64,8 +67,6 @@ pub struct Item {
     pub not_here: Option<String>,
     /// Why it differs, or what is different in our set-up.
     pub because: Option<String>,
-    /// The name of the experiment that gives it, in the simulator of TLB coherence.
-    pub experiment: Option<String>,
 }
 
 /// A ratio of two numbers of a paper.
@@ -74,8 +75,56 @@ pub struct Item {
 pub struct PaperRatio {
     /// The number that is compared.
     pub of: Number,
+    /// The upper end, where the paper gives a range that begins with `of`.
+    pub up_to: Option<Number>,
     /// The number to which the ratio is taken.
     pub to: Number,
+}
+
+/// Which side of its ratio a paper claims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// The ratio or less.
+    AtMost,
+    /// The ratio or more.
+    AtLeast,
+}
+
+/// The ratio that a paper claims, in parts per million.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claimed {
+    /// This one.
+    Point(u64),
+    /// Any between these two, which count as well; a bound has 0 or [`u64::MAX`] at its open end.
+    Between(u64, u64),
+}
+
+impl std::fmt::Display for Claimed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let factor = |ppm: u64| format!("×{}", humane::factor(ppm));
+        match *self {
+            Self::Point(ppm) => write!(f, "{}", factor(ppm)),
+            Self::Between(0, most) => write!(f, "at most {}", factor(most)),
+            Self::Between(least, u64::MAX) => write!(f, "at least {}", factor(least)),
+            Self::Between(least, most) => write!(f, "{} to {}", factor(least), factor(most)),
+        }
+    }
+}
+
+impl Item {
+    /// The ratio that the paper claims; `None` where it gives none, or one that cannot be read.
+    #[must_use]
+    pub fn claimed(&self) -> Option<Claimed> {
+        let ratio = self.ratio.as_ref()?;
+        let ppm = ratio.ppm()?;
+        Some(match (self.bound, &ratio.up_to) {
+            (Some(Bound::AtMost), _) => Claimed::Between(0, ppm),
+            (Some(Bound::AtLeast), _) => Claimed::Between(ppm, u64::MAX),
+            (None, Some(most)) => Claimed::Between(ppm, scaled(most, &ratio.to)?),
+            (None, None) => Claimed::Point(ppm),
+        })
+    }
 }
 
 /// A number as a paper prints it: an integer, or a decimal as text.
@@ -86,6 +135,15 @@ pub enum Number {
     Whole(u64),
     /// A decimal such as `"70.6"`.
     Decimal(String),
+}
+
+impl std::fmt::Display for Number {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Whole(whole) => write!(f, "{whole}"),
+            Self::Decimal(text) => f.write_str(text),
+        }
+    }
 }
 
 impl Number {
@@ -112,10 +170,14 @@ impl PaperRatio {
     /// In parts per million; `None` if a number cannot be read or the second is 0.
     #[must_use]
     pub fn ppm(&self) -> Option<u64> {
-        let (of, to) = (self.of.millionths()?, self.to.millionths()?);
-        let scaled = of.checked_mul(1_000_000)?.checked_add(to / 2)?;
-        u64::try_from(scaled.checked_div(to)?).ok()
+        scaled(&self.of, &self.to)
     }
+}
+
+fn scaled(of: &Number, to: &Number) -> Option<u64> {
+    let (of, to) = (of.millionths()?, to.millionths()?);
+    let scaled = of.checked_mul(1_000_000)?.checked_add(to / 2)?;
+    u64::try_from(scaled.checked_div(to)?).ok()
 }
 
 /// A statement about a measure against its base.
@@ -165,7 +227,8 @@ mod tests {
         let ratio = |of: &str, to: &str| {
             let number = |text: &str| Number::Decimal(text.to_owned());
             let (of, to) = (number(of), number(to));
-            PaperRatio { of, to }.ppm()
+            let up_to = None;
+            PaperRatio { of, up_to, to }.ppm()
         };
         assert_eq!(ratio("22", "9048"), Some(2_431));
         assert_eq!(ratio("70.6", "4.8"), Some(14_708_333));

@@ -2,14 +2,17 @@
 //! Records: the sealed measures of a claim, each repetition with its seed.
 //!
 //! A record is a result (`docs/formats/result.md`) reduced to the measures that the claim names,
-//! packed with zstd: `evidence/results/CLAIM.json.zst`. It keeps the digest of the scenario, the
-//! keys of kernel, emulator or simulator, and the tool's version. Left out: distributions, traces,
-//! logs, and every other measure.
+//! under a seal of all that it says, packed with zstd: `evidence/results/CLAIM.json.zst`. It keeps
+//! the digest of the scenario, the keys of kernel, emulator or simulator, and the tool's version.
+//! Left out: distributions, traces, logs, and every other measure.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use steady_measures::{Error as ResultError, Invalid, RunResult, write_atomic};
+use serde::{Deserialize, Serialize};
+use steady_measures::{
+    Error as ResultError, Invalid, RunResult, SCHEMA as RESULT_SCHEMA, sha256_hex, write_atomic,
+};
 
 use crate::claim::{Claim, Row};
 use crate::error::Error;
@@ -17,6 +20,37 @@ use crate::house::Keys;
 
 /// zstd's level: records are written seldom and kept for ever.
 const LEVEL: i32 = 19;
+
+/// The name of the format.
+const RECORD_SCHEMA: &str = "steady.record";
+/// Its version. The first one was a plain result, sealed over its measures alone.
+const RECORD_VERSION: u32 = 2;
+
+/// What says which format a file has.
+#[derive(Deserialize)]
+struct Head {
+    schema: String,
+    version: u32,
+}
+
+/// A record as its file has it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sealed<R> {
+    schema: String,
+    version: u32,
+    race: String,
+    seal: String,
+    result: R,
+}
+
+impl<R: Serialize> Sealed<R> {
+    /// SHA-256 of the compact JSON of everything but the seal.
+    fn digest(&self) -> String {
+        let all = (&self.schema, self.version, &self.race, &self.result);
+        sha256_hex(&serde_json::to_vec(&all).expect("a result has string keys"))
+    }
+}
 
 /// What was recorded of one claim.
 #[derive(Debug, Clone)]
@@ -48,31 +82,76 @@ impl Record {
     /// names.
     pub fn load(root: &Path, claim: &Claim) -> Result<Option<Self>, Error> {
         let path = Self::path(root, &claim.id);
-        let packed = match fs::read(&path) {
-            Ok(packed) => packed,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(Error::file("read", &path, error)),
+        if !path.exists() {
+            return Ok(None);
+        }
+        let record = Self::read(&path)?;
+        let lacking = claim.rows.iter().find(|row| !has(&record.result, row));
+        let text = match lacking {
+            _ if record.id != claim.id => format!("it is a record of the race `{}`", record.id),
+            None => return Ok(Some(record)),
+            Some(row) => format!("it lacks the row `{}` of the claim", row.id),
         };
+        let text = format!("{text}; race it again: {}", claim.command());
+        Err(Error::Record { path, text })
+    }
+
+    /// The record in a file.
+    ///
+    /// # Errors
+    /// [`Error`] if it cannot be read, is of another version, or was changed after it was sealed.
+    pub fn read(path: &Path) -> Result<Self, Error> {
         let wrong = |text: String| Error::Record {
-            path: path.clone(),
+            path: path.to_owned(),
             text,
         };
-        let bytes = zstd::decode_all(packed.as_slice())
-            .map_err(|error| wrong(format!("not packed by zstd: {error}")))?;
-        let result = RunResult::from_json(&path.display().to_string(), &bytes)
-            .map_err(|error| wrong(chain(&error)))?;
-        let lacking = claim.rows.iter().find(|row| !has(&result, row));
-        if let Some(row) = lacking {
+        let bytes = unpacked(path)?;
+        let syntax = |error: serde_json::Error| wrong(error.to_string());
+        let head: Head = serde_json::from_slice(&bytes).map_err(syntax)?;
+        if head.schema == RESULT_SCHEMA {
+            let text = "an older program sealed its measures alone; seal all of it: steady \
+                        evidence seal";
+            return Err(wrong(text.to_owned()));
+        }
+        if (head.schema.as_str(), head.version) != (RECORD_SCHEMA, RECORD_VERSION) {
             return Err(wrong(format!(
-                "it lacks the row `{}` of the claim; race it again: {}",
-                row.id,
-                claim.command()
+                "schema {:?} version {}; expected {RECORD_SCHEMA:?} version {RECORD_VERSION}",
+                head.schema, head.version
             )));
         }
-        Ok(Some(Self {
-            id: claim.id.clone(),
-            result,
-        }))
+        let sealed: Sealed<RunResult> = serde_json::from_slice(&bytes).map_err(syntax)?;
+        if sealed.digest() != sealed.seal {
+            let text = "it was changed after it was sealed; race it again: steady evidence run";
+            return Err(wrong(format!("{text} {}", sealed.race)));
+        }
+        sealed
+            .result
+            .validate()
+            .map_err(|invalid| wrong(chain(&invalid)))?;
+        let (id, result) = (sealed.race, sealed.result);
+        Ok(Self { id, result })
+    }
+
+    /// The record in a file of the first version, which [`Self::read`] refuses; `None` where it is
+    /// of another one.
+    ///
+    /// # Errors
+    /// [`Error`] if it cannot be read, or its measures were changed after they were sealed.
+    pub fn read_first_version(path: &Path, id: &str) -> Result<Option<Self>, Error> {
+        let bytes = unpacked(path)?;
+        let head: Option<Head> = serde_json::from_slice(&bytes).ok();
+        if head.is_none_or(|head| head.schema != RESULT_SCHEMA) {
+            return Ok(None);
+        }
+        let result = RunResult::from_json(&path.display().to_string(), &bytes);
+        let (id, path) = (id.to_owned(), path.to_owned());
+        match result {
+            Ok(result) => Ok(Some(Self { id, result })),
+            Err(error) => Err(Error::Record {
+                path,
+                text: chain(&error),
+            }),
+        }
     }
 
     /// A result of the claim's race, reduced to what the claim names and sealed.
@@ -152,13 +231,30 @@ impl Record {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(|error| Error::file("make", folder, error))?;
         }
-        let packed = zstd::encode_all(self.result.to_json().as_slice(), LEVEL)
-            .map_err(|error| Error::file("pack", &path, error))?;
-        write_atomic(&path, &packed).map_err(|error| Error::Record {
-            path: path.clone(),
-            text: chain(&error),
-        })?;
+        self.write(&path)?;
         Ok(path)
+    }
+
+    /// Writes it to a file, sealed.
+    ///
+    /// # Errors
+    /// [`Error::File`], [`Error::Record`].
+    pub fn write(&self, path: &Path) -> Result<(), Error> {
+        let mut sealed = Sealed {
+            schema: RECORD_SCHEMA.to_owned(),
+            version: RECORD_VERSION,
+            race: self.id.clone(),
+            seal: String::new(),
+            result: &self.result,
+        };
+        sealed.seal = sealed.digest();
+        let bytes = serde_json::to_vec_pretty(&sealed).expect("a result has string keys");
+        let packed = zstd::encode_all(bytes.as_slice(), LEVEL)
+            .map_err(|error| Error::file("pack", path, error))?;
+        write_atomic(path, &packed).map_err(|error| Error::Record {
+            path: path.to_owned(),
+            text: chain(&error),
+        })
     }
 
     /// A key of its configuration; empty where it has none.
@@ -182,6 +278,15 @@ impl Record {
         }
         seeds
     }
+}
+
+/// The bytes that a file has packed.
+fn unpacked(path: &Path) -> Result<Vec<u8>, Error> {
+    let packed = fs::read(path).map_err(|error| Error::file("read", path, error))?;
+    zstd::decode_all(packed.as_slice()).map_err(|error| Error::Record {
+        path: path.to_owned(),
+        text: format!("not packed by zstd: {error}"),
+    })
 }
 
 /// Whether any run has the row's metric.

@@ -7,9 +7,9 @@ use serde::Serialize;
 use steady_measures::{Comparison, RunResult};
 use steady_report::humane;
 
-use crate::claim::{Claim, Row};
+use crate::claim::{Claim, Row, System};
 use crate::house::House;
-use crate::table;
+use crate::table::{self, Entry};
 
 /// Columns and rows of the screen that the scoreboard fits.
 pub const SCREEN: (usize, usize) = (100, 24);
@@ -30,20 +30,31 @@ pub struct Line {
     pub more: String,
 }
 
+/// The claim and the row of a system's line of the scoreboard, and the cell where it is recorded.
+pub(crate) fn scored<'a>(
+    house: &'a House,
+    system: &System,
+) -> Option<(&'a Claim, &'a Row, Option<Entry>)> {
+    let score = system.score.as_ref()?;
+    let claim = house.claim(&score.claim).ok()?;
+    let row = claim.row(&score.row)?;
+    let entry = table::entry(house, claim, row, &score.variant, None);
+    Some((claim, row, entry))
+}
+
 /// The lines of all systems; `measured` has results of this machine's, of whatever scenarios.
 #[must_use]
 pub fn lines(house: &House, measured: &[RunResult]) -> Vec<Line> {
-    let of = |system: &crate::claim::System| {
+    let of = |system: &System| {
         let score = system.score.as_ref()?;
-        let claim = house.claim(&score.claim).ok();
-        let row = claim.and_then(|claim| claim.row(&score.row));
-        let found = claim.zip(row);
-        let recorded = found.and_then(|(claim, row)| {
-            table::entry(house, claim, row, &score.variant, None).map(|entry| match entry.old {
-                Some(ref key) => format!("{} (old: {key})", entry.ratio()),
-                None if entry.cell.ratio.is_none() => entry.value(),
-                None => format!("{}, {}", entry.ratio(), entry.shown()),
-            })
+        let (found, entry) = match scored(house, system) {
+            Some((claim, row, entry)) => (Some((claim, row)), entry),
+            None => (None, None),
+        };
+        let recorded = entry.map(|entry| match entry.old {
+            Some(ref key) => format!("{} (old: {key})", entry.ratio()),
+            None if entry.cell.ratio.is_none() => entry.value(),
+            None => format!("{}, {}", entry.ratio(), entry.shown()),
         });
         Some(Line {
             title: system.title.clone(),
@@ -71,11 +82,7 @@ pub fn now(result: &RunResult, claim: &Claim, row: &Row, variant: &str) -> Optio
     }
     let comparison = Comparison::new(result, Some(&claim.base)).ok()?;
     let at = result.variants.iter().position(|v| v.name == variant)?;
-    let found = comparison.rows.iter().find(|found| {
-        found.key.name == row.measure
-            && found.key.vm == row.vm
-            && found.key.workload == row.workload
-    })?;
+    let found = row.of(&comparison)?;
     let cell = found.cells[at]?;
     let runs = match cell.repetitions {
         1 => "1 run".to_owned(),

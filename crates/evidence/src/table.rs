@@ -5,7 +5,7 @@ use steady_measures::chance::Verdict;
 use steady_measures::{Better, Cell, Unit};
 use steady_report::humane;
 
-use crate::claim::{Claim, Row};
+use crate::claim::{Basis, Claim, Row};
 use crate::house::House;
 
 /// One row of one variant against a base.
@@ -21,6 +21,8 @@ pub struct Entry {
     pub base: String,
     /// What the row is of, in words.
     pub what: String,
+    /// How its numbers came to be.
+    pub basis: Basis,
     /// Unit of the values.
     pub unit: Unit,
     /// Which way is better.
@@ -93,17 +95,14 @@ pub fn entry(
     let compared = house.compared(claim, base)?;
     let at = compared.variants.iter().position(|name| name == variant)?;
     let comparison = &compared.comparison;
-    let found = comparison.rows.iter().find(|found| {
-        found.key.name == row.measure
-            && found.key.vm == row.vm
-            && found.key.workload == row.workload
-    })?;
+    let found = row.of(comparison)?;
     Some(Entry {
         claim: claim.id.clone(),
         row: row.id.clone(),
         variant: variant.to_owned(),
         base: base.to_owned(),
         what: row.what.clone(),
+        basis: row.basis.unwrap_or(claim.basis),
         unit: found.unit,
         better: found.better,
         base_cell: found.cells[comparison.baseline],

@@ -6,7 +6,7 @@ use steady_measures::Cell;
 use steady_measures::chance::PairedRatio;
 
 use crate::house::House;
-use crate::paper::{Expect, Here, Item, Manifest};
+use crate::paper::{Claimed, Expect, Here, Item, Manifest};
 use crate::table::{self, Entry};
 
 /// One in parts per million.
@@ -24,7 +24,7 @@ pub enum Verdict {
     Differs,
     /// Recorded, and the paper gives nothing that can be compared with it.
     Beside,
-    /// Too few seeds for an interval.
+    /// Too few seeds for an interval, or an end of the paper's range lies within ours.
     Open,
     /// Linked to a claim that is not recorded.
     NotRecorded,
@@ -35,6 +35,23 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// All of them, in the order of tables.
+    pub const ALL: [Self; 7] = [
+        Self::Agrees,
+        Self::Differs,
+        Self::Beside,
+        Self::Open,
+        Self::Old,
+        Self::NotRecorded,
+        Self::NotHere,
+    ];
+
+    /// How many of these items have it.
+    #[must_use]
+    pub fn count(self, sets: &[Set<'_>]) -> usize {
+        sets.iter().filter(|set| set.verdict == self).count()
+    }
+
     /// The words of tables.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -102,7 +119,7 @@ fn of(item: &Item, entry: Option<&Entry>) -> Verdict {
 
 /// The paper's ratio or statement against our interval.
 pub(crate) fn compared(item: &Item, cell: &Cell) -> Verdict {
-    let wanted = item.ratio.as_ref().and_then(crate::paper::PaperRatio::ppm);
+    let wanted = item.claimed();
     if wanted.is_none() && item.expect.is_none() {
         return Verdict::Beside;
     }
@@ -115,7 +132,13 @@ pub(crate) fn compared(item: &Item, cell: &Cell) -> Verdict {
         return Verdict::Open;
     };
     let holds = match (wanted, item.expect) {
-        (Some(paper), _) => low <= paper && paper <= high,
+        (Some(Claimed::Point(paper)), _) => low <= paper && paper <= high,
+        (Some(Claimed::Between(least, most)), _) => {
+            if high >= least && low < least || low <= most && high > most {
+                return Verdict::Open;
+            }
+            least <= low && high <= most
+        }
         (None, Some(Expect::Lower)) => high < ONE_PPM,
         (None, Some(Expect::Higher)) => low > ONE_PPM,
         (None, Some(Expect::Same)) => low >= ONE_PPM - SAME_PPM && high <= ONE_PPM + SAME_PPM,
@@ -155,38 +178,63 @@ mod tests {
     }
 
     #[test]
-    fn a_paper_s_ratio_agrees_inside_the_interval_alone() {
-        let item = item("ratio = { of = 22, to = 100 }");
-        assert_eq!(
-            compared(&item, &cell(200_000, 210_000, 230_000)),
-            Verdict::Agrees
-        );
-        assert_eq!(
-            compared(&item, &cell(230_000, 240_000, 250_000)),
-            Verdict::Differs
-        );
+    fn a_ratio_agrees_inside_the_interval_and_a_statement_where_it_leaves_out_1() {
+        for (text, low, high, expected) in [
+            (
+                "ratio = { of = 22, to = 100 }",
+                200_000,
+                230_000,
+                Verdict::Agrees,
+            ),
+            (
+                "ratio = { of = 22, to = 100 }",
+                230_000,
+                250_000,
+                Verdict::Differs,
+            ),
+            ("expect = \"lower\"", 500_000, 990_000, Verdict::Agrees),
+            ("expect = \"lower\"", 500_000, 1_010_000, Verdict::Differs),
+            ("expect = \"higher\"", 1_010_000, 1_500_000, Verdict::Agrees),
+            ("expect = \"same\"", 975_000, 1_025_000, Verdict::Agrees),
+            ("expect = \"same\"", 500_000, 2_000_000, Verdict::Differs),
+        ] {
+            let cell = cell(low, (low + high) / 2, high);
+            assert_eq!(
+                compared(&item(text), &cell),
+                expected,
+                "{text} {low} {high}"
+            );
+        }
     }
 
     #[test]
-    fn a_statement_agrees_where_the_interval_leaves_out_1() {
-        let lower = item("expect = \"lower\"");
-        assert_eq!(
-            compared(&lower, &cell(500_000, 700_000, 990_000)),
-            Verdict::Agrees
-        );
-        assert_eq!(
-            compared(&lower, &cell(500_000, 700_000, 1_010_000)),
-            Verdict::Differs
-        );
-        let same = item("expect = \"same\"");
-        assert_eq!(
-            compared(&same, &cell(975_000, 1_000_000, 1_025_000)),
-            Verdict::Agrees
-        );
-        assert_eq!(
-            compared(&same, &cell(500_000, 1_000_000, 2_000_000)),
-            Verdict::Differs
-        );
+    fn a_bound_agrees_on_its_side_and_is_open_inside_the_interval() {
+        let cells = [
+            cell(46_100_000, 46_900_000, 47_800_000),
+            cell(9_000_000, 9_500_000, 11_000_000),
+            cell(8_000_000, 8_500_000, 9_000_000),
+            cell(90_000_000, 99_000_000, 110_000_000),
+        ];
+        use Verdict::{Agrees, Differs, Open};
+        let ratio = "ratio = { of = 10, to = 1 }\n";
+        for (text, expected) in [
+            (ratio.to_owned(), [Differs, Agrees, Differs, Differs]),
+            (
+                format!("{ratio}bound = \"at-least\""),
+                [Agrees, Open, Differs, Agrees],
+            ),
+            (
+                format!("{ratio}bound = \"at-most\""),
+                [Differs, Open, Agrees, Differs],
+            ),
+            (
+                "ratio = { of = 10, up_to = 100, to = 1 }".to_owned(),
+                [Agrees, Open, Differs, Open],
+            ),
+        ] {
+            let item = item(&text);
+            assert_eq!(cells.map(|cell| compared(&item, &cell)), expected, "{text}");
+        }
     }
 
     #[test]

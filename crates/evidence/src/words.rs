@@ -83,7 +83,8 @@ const WIDTH: usize = 100;
 
 /// A paragraph or an item of a list in lines of at most [`WIDTH`] columns, where words allow that.
 /// It begins with `lead`; further lines are indented by as much. Code in backquotes stays whole.
-pub(crate) fn wrapped(lead: &str, text: &str) -> String {
+#[must_use]
+pub fn wrapped(lead: &str, text: &str) -> String {
     let indent = lead.chars().count();
     let (mut out, mut column) = (lead.to_owned(), indent);
     let mut in_code = false;
@@ -107,20 +108,23 @@ pub(crate) fn wrapped(lead: &str, text: &str) -> String {
     out
 }
 
-/// A figure that somebody typed: a number with a unit of time, rate or share, or a factor. Text in
-/// backquotes and in links is left out; it is code, not a result.
+/// A figure that somebody typed: a number, also in words, with a unit of time, rate or share, or a
+/// factor. Text in backquotes and in links is left out; it is code, not a result.
 #[must_use]
 pub fn typed_figure(text: &str) -> Option<String> {
     // The level of an interval is method, not a result.
     let plain = without_code(text).replace("95 % interval", "interval");
     let tokens: Vec<&str> = plain.split_whitespace().collect();
     for (at, token) in tokens.iter().enumerate() {
-        let bare = token.trim_matches(|c: char| "()[],;:.*_\"".contains(c));
+        let lower = bare_of(token).to_lowercase();
+        let bare = lower.as_str();
+        let fold = bare.strip_suffix("fold");
         let factor = bare.strip_prefix(['×', 'x']).is_some_and(is_number)
-            || bare.strip_suffix(['×', 'x']).is_some_and(is_number);
-        let next = tokens
-            .get(at + 1)
-            .map(|next| next.trim_matches(|c: char| "()[],;:.*_\"".contains(c)));
+            || bare.strip_suffix(['×', 'x']).is_some_and(is_number)
+            || fold.is_some_and(|count| is_number(count.trim_end_matches('-')))
+            || FACTORS.contains(&bare)
+            || is_number(bare) && at >= 2 && tokens[at - 2..at] == ["factor", "of"];
+        let next = tokens.get(at + 1).map(|next| bare_of(next));
         let with_unit = is_number(bare) && next.is_some_and(|next| UNITS.contains(&next));
         let glued = UNITS
             .iter()
@@ -135,14 +139,33 @@ pub fn typed_figure(text: &str) -> Option<String> {
     None
 }
 
+/// A word without what it is set in.
+fn bare_of(token: &str) -> &str {
+    token.trim_matches(|c: char| "()[],;:.*_\"".contains(c))
+}
+
+/// Words that are factors by themselves.
+const FACTORS: [&str; 10] = [
+    "twice", "thrice", "double", "doubles", "doubled", "triple", "triples", "tripled", "halves",
+    "halved",
+];
+/// Numbers in words.
+const NUMBERS: [&str; 23] = [
+    "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "fifteen", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety",
+    "hundred", "thousand", "million",
+];
 /// Units and words that make a number a figure.
 const UNITS: [&str; 12] = [
     "%", "ns", "us", "µs", "ms", "times", "percent", "/s", "k/s", "M/s", "exits", "cycles",
 ];
 
-/// Whether a text is a number, perhaps with a sign.
+/// Whether a text is a number, perhaps with a sign, or one in words.
 fn is_number(text: &str) -> bool {
-    let digits = text.trim_start_matches(['-', '−', '+', '<']);
+    let digits = text.trim_start_matches(['-', '−', '+', '<', '>', '~', '≈', '≤', '≥']);
+    if NUMBERS.contains(&digits) {
+        return true;
+    }
     let all = digits
         .chars()
         .all(|c| c.is_ascii_digit() || c == '.' || c == ',');
@@ -207,6 +230,14 @@ mod tests {
             "(×0.010)",
             "1.5x as fast",
             "costs 983us",
+            "saves ~80% of it",
+            "a 74-fold gain",
+            "a tenfold gain, fiftyfold here",
+            "better by a factor of 5.2",
+            "Twice as fast",
+            "ten times as fast",
+            "it halves the exits",
+            "a hundred percent",
         ] {
             assert!(typed_figure(text).is_some(), "{text}");
         }
@@ -217,7 +248,7 @@ mod tests {
         for text in [
             "Linux 6.12 on Debian 12 or 13",
             "x86-64 with its 95 % interval",
-            "two VMs of 8 vCPUs",
+            "two VMs of 8 vCPUs; the 99th percentile of a hundred shootdowns",
             "`--within 5%` and `ple_window_ns = 1365`",
             "see [the page](docs/x-100ms.md)",
         ] {

@@ -7,7 +7,7 @@ mod common;
 
 use std::fs;
 
-use steady_evidence::{House, Keys, todo};
+use steady_evidence::{House, Keys, Record, todo};
 
 use common::Project;
 
@@ -29,28 +29,78 @@ fn what_was_rendered_holds() {
     assert_eq!(Project::new().problems(), Vec::<String>::new());
 }
 
-#[test]
-fn a_digit_changed_in_a_page_is_found() {
-    let project = Project::new();
-    project.change("docs/validation/shoot4u.md", "×0.05", "×0.04");
-    found(
-        &project,
-        &["docs/validation/shoot4u.md", "steady evidence render"],
-    );
-}
+const CLAIMS: &str = "evidence/claims/shoot4u.toml";
+const PAPER: &str = "evidence/papers/shoot4u.toml";
 
 #[test]
-fn a_digit_changed_in_a_plot_is_found() {
-    let project = Project::new();
-    project.change("docs/validation/shoot4u.svg", "×0.05", "×0.04");
-    found(&project, &["docs/validation/shoot4u.svg"]);
-}
-
-#[test]
-fn a_digit_changed_in_the_readme_s_scoreboard_is_found() {
-    let project = Project::new();
-    project.change("README.md", "×0.05", "×0.04");
-    found(&project, &["README.md: it differs from its data"]);
+fn what_contradicts_claims_scenarios_or_pages_is_found() {
+    let page = "docs/validation/shoot4u.md";
+    for (file, from, to, said) in [
+        (
+            page,
+            "×0.05",
+            "×0.04",
+            "docs/validation/shoot4u.md: it differs from its data",
+        ),
+        (
+            "docs/validation/shoot4u.svg",
+            "×0.05",
+            "×0.04",
+            "docs/validation/shoot4u.svg",
+        ),
+        (
+            "README.md",
+            "×0.05",
+            "×0.04",
+            "README.md: it differs from its data",
+        ),
+        (
+            CLAIMS,
+            "It has the host",
+            "It saves 40 % and has the host",
+            "`40 %` is a typed figure",
+        ),
+        (
+            CLAIMS,
+            "title = \"Shoot4U",
+            "title = \"74-fold",
+            "`74-fold` is a typed figure",
+        ),
+        (
+            CLAIMS,
+            "seeds = 8",
+            "seeds = 8\ndisclosed = [\"~80% before\"]",
+            "`~80%` is a typed",
+        ),
+        (
+            CLAIMS,
+            "ple = \"on\", ",
+            "",
+            "claim `tail`: the condition `ple` is missing",
+        ),
+        (
+            CLAIMS,
+            "\"pinned\"",
+            "\"scheduler\"",
+            "`placement` is stated as \"scheduler\"",
+        ),
+        (
+            PAPER,
+            "row = \"p99\"",
+            "row = \"p999\"",
+            "`one`: claim `tail` has no row `p999`",
+        ),
+        (
+            PAPER,
+            "not_here = \"A",
+            "because = \"A",
+            "exactly one of `here` and `not_here`",
+        ),
+    ] {
+        let project = Project::new();
+        project.change(file, from, to);
+        found(&project, &[said]);
+    }
 }
 
 #[test]
@@ -62,72 +112,23 @@ fn a_figure_typed_into_the_readme_is_found() {
 }
 
 #[test]
-fn a_figure_typed_into_a_claim_s_words_is_found() {
-    let project = Project::new();
-    project.change(
-        "evidence/claims/shoot4u.toml",
-        "It has the host",
-        "It saves 40 % and has the host",
-    );
-    found(&project, &["`40 %` is a typed figure"]);
-}
-
-#[test]
-fn a_claim_without_a_condition_is_found() {
-    let project = Project::new();
-    project.change("evidence/claims/shoot4u.toml", "ple = \"on\", ", "");
-    found(
-        &project,
-        &["claim `tail`", "the condition `ple` is missing"],
-    );
-}
-
-#[test]
 fn a_claim_without_conditions_is_not_read() {
     let project = Project::new();
-    let text = project.read("evidence/claims/shoot4u.toml");
+    let text = project.read(CLAIMS);
     let without: Vec<&str> = text
         .lines()
         .filter(|l| !l.starts_with("conditions"))
         .collect();
-    project.write("evidence/claims/shoot4u.toml", &without.join("\n"));
-    let keys = Keys::of_tree(project.root(), String::new()).unwrap();
-    let error = House::load(project.root(), keys).unwrap_err().to_string();
-    assert!(
-        error.contains("shoot4u.toml") && error.contains("conditions"),
-        "{error}"
-    );
-}
-
-#[test]
-fn a_condition_that_the_scenario_does_not_have_is_found() {
-    let project = Project::new();
-    project.change(
-        "evidence/claims/shoot4u.toml",
-        "\"pinned\"",
-        "\"scheduler\"",
-    );
-    found(
-        &project,
-        &[
-            "the condition `placement` is stated as \"scheduler\"",
-            "\"pinned\"",
-        ],
-    );
+    project.write(CLAIMS, &without.join("\n"));
+    refused(&project, &["shoot4u.toml", "conditions"]);
 }
 
 #[test]
 fn a_workload_that_the_scenario_lacks_is_found() {
     let project = Project::new();
-    project.change(
-        "evidence/claims/shoot4u.toml",
-        "workload = \"shootdown\"",
-        "workload = \"dedup\"",
-    );
-    let keys = Keys::of_tree(project.root(), String::new()).unwrap();
+    project.change(CLAIMS, "workload = \"shootdown\"", "workload = \"dedup\"");
     // The record has no such measure either, which is said first.
-    let error = House::load(project.root(), keys).unwrap_err().to_string();
-    assert!(error.contains("lacks the row `p99`"), "{error}");
+    refused(&project, &["lacks the row `p99`"]);
     fs::remove_file(project.root().join("evidence/results/tail.json.zst")).unwrap();
     found(
         &project,
@@ -139,47 +140,14 @@ fn a_workload_that_the_scenario_lacks_is_found() {
 fn a_variant_that_the_scenario_lacks_is_found() {
     let project = Project::new();
     fs::remove_file(project.root().join("evidence/results/tail.json.zst")).unwrap();
-    project.change(
-        "evidence/claims/shoot4u.toml",
-        "variants = [\"shoot4u\"]",
-        "variants = [\"eager\"]",
-    );
+    project.change(CLAIMS, "variants = [\"shoot4u\"]", "variants = [\"eager\"]");
     found(&project, &["the scenario has no variant `eager`"]);
-}
-
-#[test]
-fn an_item_that_names_no_cell_is_found() {
-    let project = Project::new();
-    project.change(
-        "evidence/papers/shoot4u.toml",
-        "row = \"p99\"",
-        "row = \"p999\"",
-    );
-    found(&project, &["item `one`", "claim `tail` has no row `p999`"]);
-}
-
-#[test]
-fn an_item_that_is_neither_here_nor_said_to_be_absent_is_found() {
-    let project = Project::new();
-    project.change(
-        "evidence/papers/shoot4u.toml",
-        "not_here = \"A",
-        "because = \"A",
-    );
-    found(
-        &project,
-        &["item `two`", "exactly one of `here` and `not_here`"],
-    );
 }
 
 #[test]
 fn an_item_that_differs_needs_a_reason() {
     let project = Project::new();
-    project.change(
-        "evidence/papers/shoot4u.toml",
-        "expect = \"lower\"",
-        "expect = \"higher\"",
-    );
+    project.change(PAPER, "expect = \"lower\"", "expect = \"higher\"");
     project.render();
     found(&project, &["item `one`", "`because` does not say why"]);
 }
@@ -189,7 +157,7 @@ fn a_page_of_more_than_120_lines_is_found() {
     let project = Project::new();
     let many: Vec<String> = (0..120).map(|at| format!("\"Limit {at}.\"")).collect();
     let line = format!("limitations = [{}]\n[score]", many.join(", "));
-    project.change("evidence/claims/shoot4u.toml", "[score]", &line);
+    project.change(CLAIMS, "[score]", &line);
     project.render();
     found(
         &project,
@@ -197,20 +165,209 @@ fn a_page_of_more_than_120_lines_is_found() {
     );
 }
 
+/// That a project cannot be read, for this reason.
+fn refused(project: &Project, words: &[&str]) {
+    let keys = Keys::of_tree(project.root(), String::new(), Vec::new()).unwrap();
+    let error = House::load(project.root(), keys).unwrap_err().to_string();
+    for word in words {
+        assert!(error.contains(word), "no {word:?} in {error}");
+    }
+}
+
 #[test]
 fn a_record_changed_by_hand_is_refused() {
+    for (from, to) in [
+        ("\"value\": 50000", "\"value\": 40000"),
+        ("\"evidence.kernel\": \"", "\"evidence.kernel\": \"0"),
+        ("\"kernel.hz\": \"250\"", "\"kernel.hz\": \"100\""),
+        ("\"command\": \"\"", "\"command\": \"x\""),
+        ("\"seed\": 1,", "\"seed\": 2,"),
+        ("\"race\": \"tail\"", "\"race\": \"head\""),
+    ] {
+        let project = Project::new();
+        let path = project.root().join("evidence/results/tail.json.zst");
+        let text = zstd::decode_all(fs::read(&path).unwrap().as_slice()).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains(from), "no {from} in {text}");
+        let changed = text.replacen(from, to, 1);
+        fs::write(&path, zstd::encode_all(changed.as_bytes(), 3).unwrap()).unwrap();
+        refused(&project, &["tail.json.zst", "changed after it was sealed"]);
+    }
+}
+
+#[test]
+fn a_record_of_the_first_version_is_refused_until_it_is_sealed_again() {
+    let project = Project::bare();
+    let path = project.save_record(8);
+    let result = Record::read(&path).unwrap().result;
+    let packed = zstd::encode_all(result.to_json().as_slice(), 3).unwrap();
+    fs::write(&path, packed).unwrap();
+    refused(&project, &["tail.json.zst", "steady evidence seal"]);
+    let record = Record::read_first_version(&path, "tail").unwrap().unwrap();
+    assert_eq!(record.result, result);
+    record.write(&path).unwrap();
+    assert_eq!(Record::read(&path).unwrap().result, result);
+    assert!(Record::read_first_version(&path, "tail").unwrap().is_none());
+}
+
+#[test]
+fn a_measure_that_the_race_cannot_give_is_found_before_it_is_raced() {
+    let (vm, workload) = ("vm = \"victim\"\n", "workload = \"shootdown\"\n");
+    let measure = |name: &str| format!("{vm}{workload}measure = \"{name}\"");
+    let before = measure("shootdown.latency.p99");
+    for good in [
+        "throughput",
+        "time",
+        "exits.PAUSE_INSTRUCTION",
+        "cpu_time",
+        "host.ipis",
+    ] {
+        let project = Project::bare();
+        project.change(CLAIMS, &before, &measure(good));
+        let problems = project.problems().join("\n");
+        assert!(!problems.contains("no measure"), "{good}: {problems}");
+    }
+    let of_vm = |name: &str| format!("{vm}measure = \"{name}\"");
+    for (bad, said) in [
+        (
+            measure("shootdown.latency.p98"),
+            "gives no measure `shootdown.latency.p98`",
+        ),
+        (measure("exits.PAUSE"), "gives no measure `exits.PAUSE`"),
+        (
+            measure("guest_time.shootdown"),
+            "gives no measure `guest_time.shootdown`",
+        ),
+        (measure("cpu_time"), "gives no measure `cpu_time`"),
+        (
+            measure("diagnosis.pause.exits"),
+            "gives no measure `diagnosis.pause.exits`",
+        ),
+        (of_vm("diagnosis.pause.exits"), "expected `trace = true`"),
+        (of_vm("exits.total"), "has no measure `exits.total`"),
+        ("measure = \"exits.total\"".to_owned(), "expected `vm`"),
+    ] {
+        let project = Project::bare();
+        project.change(CLAIMS, &before, &bad);
+        let collect = "[measure]\ncollect = [\"exits\"]\n[host]";
+        project.change("scenarios/pair.toml", "[host]", collect);
+        found(&project, &["claim `tail`, row `p99`", said]);
+    }
+}
+
+#[test]
+fn a_document_without_its_marked_parts_is_found() {
+    for (file, part) in [
+        ("README.md", "scoreboard"),
+        ("README.md", "matrix tail"),
+        ("docs/validation/README.md", "scoreboard"),
+    ] {
+        let project = Project::new();
+        let text = project.read(file);
+        let begin = text.find(&format!("<!-- evidence: {part}")).unwrap();
+        let end = "<!-- evidence: end -->\n";
+        let length = text[begin..].find(end).unwrap() + end.len();
+        project.write(file, &(text[..begin].to_owned() + &text[begin + length..]));
+        found(&project, &[&format!("{file}: it has no part")]);
+    }
+}
+
+#[test]
+fn an_item_s_source_and_ratio_are_those_of_what_is_printed() {
+    let expect = "expect = \"lower\"";
+    for (from, to, said) in [
+        (
+            "place = \"Table 1\"",
+            "place = \"somewhere\"",
+            "names no source",
+        ),
+        (
+            expect,
+            "ratio = { of = 7, to = 100 }",
+            "7 to 100 does not follow from the value `1 us`",
+        ),
+        (expect, "bound = \"at-most\"", "a `bound` needs a `ratio`"),
+    ] {
+        let project = Project::bare();
+        project.change(PAPER, from, to);
+        found(&project, &["item `one`", said]);
+    }
+    for (value, ratio) in [
+        ("37 %", "{ of = 137, to = 100 }"),
+        ("-50 %", "{ of = 50, to = 100 }"),
+        ("+7 %", "{ of = 100, to = 107 }"),
+        ("2.04x", "{ of = 204, to = 100 }"),
+        ("4.3 times faster", "{ of = 28, to = 122 }"),
+        ("9,048 us, and 166 with one VM", "{ of = 9048, to = 166 }"),
+        ("10 to 100 times", "{ of = 10, up_to = 100, to = 1 }"),
+    ] {
+        let project = Project::bare();
+        project.change(PAPER, "value = \"1 us\"", &format!("value = \"{value}\""));
+        project.change(PAPER, expect, &format!("ratio = {ratio}"));
+        let problems = project.problems().join("\n");
+        assert!(!problems.contains("does not follow"), "{value}: {problems}");
+    }
+}
+
+#[test]
+fn a_row_says_its_own_basis() {
     let project = Project::new();
-    let path = project.root().join("evidence/results/tail.json.zst");
-    let text = zstd::decode_all(fs::read(&path).unwrap().as_slice()).unwrap();
-    let text = String::from_utf8(text).unwrap();
-    assert!(text.contains("\"value\": 50000"), "{text}");
-    let changed = text.replacen("\"value\": 50000", "\"value\": 40000", 1);
-    fs::write(&path, zstd::encode_all(changed.as_bytes(), 3).unwrap()).unwrap();
-    let keys = Keys::of_tree(project.root(), String::new()).unwrap();
-    let error = House::load(project.root(), keys).unwrap_err().to_string();
-    assert!(
-        error.contains("tail.json.zst") && error.contains("digest"),
-        "{error}"
+    let row = "what = \"p99\"";
+    project.change(CLAIMS, row, &format!("{row}\nbasis = \"input\""));
+    project.render();
+    let page = project.read("docs/validation/shoot4u.md");
+    assert!(page.contains("| Shootdowns, p99 (input) |"), "{page}");
+}
+
+#[test]
+fn a_condition_that_differs_stands_with_the_variants_that_have_it() {
+    let project = Project::bare();
+    let remedy = "[variant.shoot4u]";
+    let pv = format!("{remedy}\n[variant.pv]\nipi = false");
+    project.change("scenarios/pair.toml", remedy, &pv);
+    project.change(CLAIMS, "pv = \"all\"", "pv = \"differs\"");
+    project.save_record(8);
+    project.render();
+    assert_eq!(project.problems(), Vec::<String>::new());
+    let page = project.read("docs/validation/shoot4u.md");
+    let both = "all PV features (`stock`) or PV features but ipi (`shoot4u`); PLE on, window";
+    assert!(page.contains(both), "{page}");
+    assert!(page.contains("; 250 Hz |"), "{page}");
+}
+
+#[test]
+fn claims_of_one_race_have_bases_of_their_own() {
+    let project = Project::bare();
+    project.change(
+        "scenarios/pair.toml",
+        "[[variant]]\nname = \"shoot4u\"",
+        "[[variant]]\nname = \"third\"\n[[variant]]\nname = \"shoot4u\"",
+    );
+    let text = project.read(CLAIMS);
+    let claim = &text[text.find("[[claim]]").unwrap()..];
+    let second = claim.replace("id = \"tail\"", "id = \"second\"\nrace = \"tail\"");
+    let second = second.replace("base = \"stock\"", "base = \"shoot4u\"");
+    let second = second.replace("variants = [\"shoot4u\"]", "variants = [\"third\"]");
+    project.write(CLAIMS, &(text.clone() + &second));
+    let house = project.house();
+    let [race] = house.races().try_into().unwrap();
+    let all: Vec<&str> = race.all_variants().collect();
+    assert_eq!(all, ["stock", "shoot4u", "third"]);
+    project.save_record(8);
+    project.render();
+    assert_eq!(project.problems(), Vec::<String>::new());
+    let house = project.house();
+    let entries = |id: &str| steady_evidence::entries(&house, house.claim(id).unwrap());
+    let ratio = |id: &str| {
+        let [entry] = entries(id).try_into().unwrap();
+        // Logarithms are rounded to a millionth.
+        let ratio = entry.cell.ratio.unwrap().ratio_ppm;
+        (entry.base, entry.variant, (ratio + 5) / 10 * 10)
+    };
+    assert_eq!(ratio("tail"), ("stock".into(), "shoot4u".into(), 50_000));
+    assert_eq!(
+        ratio("second"),
+        ("shoot4u".into(), "third".into(), 2_000_000)
     );
 }
 

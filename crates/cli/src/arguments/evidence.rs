@@ -26,7 +26,9 @@ pub enum Evidence {
     Check,
     /// Print a command for each piece that is missing or old.
     Jobs(Claims),
-    /// Add results of pieces that were raced elsewhere to the records.
+    /// Seal the whole of records that an older program sealed over their measures alone.
+    Seal,
+    /// Add pieces that were raced elsewhere to the records.
     Add(Add),
     /// Print the scoreboard of one screen.
     Score(Score),
@@ -55,7 +57,7 @@ pub struct Run {
     /// Begin no further piece this long after the start, such as `30m`.
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub budget: Option<std::time::Duration>,
-    /// Write the piece's result there, and do not add it to the records.
+    /// Write the piece there, sealed, and do not add it to the records.
     #[arg(long, value_name = "FILE", requires = "seed")]
     pub piece: Option<PathBuf>,
     /// Folder for races under way.
@@ -68,7 +70,7 @@ pub struct Run {
 pub struct Add {
     /// The claim that the pieces are of.
     pub claim: String,
-    /// Results that `steady evidence run --piece` wrote.
+    /// Pieces that `steady evidence run --piece` wrote.
     #[arg(required = true, value_name = "RESULT")]
     pub pieces: Vec<PathBuf>,
 }

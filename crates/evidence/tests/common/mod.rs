@@ -88,7 +88,15 @@ value = "a photograph"
 not_here = "A photograph shows nothing that can be measured."
 "#;
 
-pub const README: &str = "# Steady\n\n<!-- evidence: scoreboard -->\n<!-- evidence: end -->\n";
+pub const README: &str = "\
+# Steady
+
+<!-- evidence: scoreboard -->
+<!-- evidence: end -->
+<!-- evidence: matrix tail -->
+<!-- evidence: end -->
+";
+pub const INDEX: &str = "<!-- evidence: scoreboard -->\n<!-- evidence: end -->\n";
 
 /// A project whose pages are rendered.
 pub struct Project {
@@ -121,6 +129,7 @@ impl Project {
         project.write("evidence/claims/shoot4u.toml", CLAIMS);
         project.write("evidence/papers/shoot4u.toml", PAPER);
         project.write("README.md", README);
+        project.write("docs/validation/README.md", INDEX);
         project.write("linux/new/shoot4u.c", "int x;\n");
         project.write("lab/bochs/0001.patch", "--- a\n");
         project
@@ -146,7 +155,7 @@ impl Project {
     }
 
     pub fn house(&self) -> House {
-        let keys = Keys::of_tree(self.root(), String::new()).unwrap();
+        let keys = Keys::of_tree(self.root(), String::new(), Vec::new()).unwrap();
         House::load(self.root(), keys).unwrap()
     }
 
@@ -178,7 +187,11 @@ impl Project {
         result.variants = vec![
             variant("stock", 1_000_000, seeds),
             variant("shoot4u", 50_000, seeds),
+            variant("third", 100_000, seeds),
         ];
+        result
+            .config
+            .insert("kernel.hz".to_owned(), "250".to_owned());
         result.seal();
         result
     }

@@ -110,3 +110,18 @@ fn word(cause: Cause) -> &'static str {
         Cause::Unknown => "unknown",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use steady_evidence::DIAGNOSIS;
+
+    use super::*;
+
+    #[test]
+    fn each_cause_has_a_measure_that_claims_may_name() {
+        for cause in Cause::ALL {
+            let name = format!("diagnosis.pause.{}", word(cause));
+            assert!(DIAGNOSIS.contains(&name.as_str()), "{name}");
+        }
+    }
+}

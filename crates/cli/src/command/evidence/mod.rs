@@ -3,6 +3,7 @@
 
 pub mod diagnosed;
 pub mod run;
+mod seal;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,7 @@ pub fn evidence(arguments: &Evidence) -> anyhow::Result<ExitCode> {
         Evidence::Jobs(claims) => jobs(claims),
         Evidence::Add(pieces) => add(pieces),
         Evidence::Score(results) => scored(results),
+        Evidence::Seal => seal::seal(),
     }
 }
 
@@ -37,7 +39,7 @@ pub fn evidence(arguments: &Evidence) -> anyhow::Result<ExitCode> {
 pub fn house() -> anyhow::Result<House> {
     let root = Home::find()?.project;
     let simulator = steady_attc_paper::fingerprint()?;
-    let keys = Keys::of_tree(&root, simulator)?;
+    let keys = Keys::of_tree(&root, simulator, steady_attc_paper::measures())?;
     Ok(House::load(&root, keys)?)
 }
 
@@ -109,7 +111,7 @@ fn jobs(arguments: &Claims) -> anyhow::Result<ExitCode> {
         writeln!(
             out,
             "steady evidence run {0} --seed {1} --out out/evidence-{0}-{1} \
-             --piece {0}-{1}.json   # {2}",
+             --piece {0}-{1}.json.zst   # {2}",
             piece.claim,
             piece.seed,
             piece.why.as_str()
@@ -125,10 +127,17 @@ fn add(arguments: &Add) -> anyhow::Result<ExitCode> {
         bail!("`{}` has no race", arguments.claim);
     };
     for path in &arguments.pieces {
-        let result = RunResult::load(path)?;
-        let id = claim.id.clone();
-        record(&mut house, &claim, Record { id, result })
-            .with_context(|| format!("cannot add {}", path.display()))?;
+        let cannot = || format!("cannot add {}", path.display());
+        let piece = Record::read(path)?;
+        if piece.id != claim.id {
+            bail!(
+                "{} is of the race `{}`, expected `{}`",
+                path.display(),
+                piece.id,
+                claim.id
+            );
+        }
+        record(&mut house, &claim, piece).with_context(cannot)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -62,7 +62,7 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
         ));
         let found = measured(&house, claim, &piece, &arguments.out, &show)?;
         if let Some(path) = &arguments.piece {
-            found.result.save_atomic(path)?;
+            found.write(path)?;
             continue;
         }
         let again = arguments.again && !begun_again.contains(&claim.id);

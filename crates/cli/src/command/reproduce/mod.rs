@@ -13,9 +13,11 @@ use std::process::ExitCode;
 use anyhow::bail;
 use serde_json::{Value, json};
 use steady_evidence::verdict::{self, Set, Verdict};
-use steady_evidence::{Claim, House, Manifest, Piece, Scenarios, Why, conditions_line, score};
+use steady_evidence::words::wrapped;
+use steady_evidence::{
+    Claim, Claimed, House, Manifest, Piece, Scenarios, Why, conditions_line, score,
+};
 use steady_measures::RunResult;
-use steady_report::humane;
 
 use crate::arguments::evidence::{Paper, Reproduce};
 use crate::command::evidence::house;
@@ -24,8 +26,6 @@ use crate::progress::Show;
 
 /// Version of the JSON document; see `docs/formats/reproduction.md`.
 const VERSION: u32 = 4;
-/// Columns of text.
-const WIDTH: usize = 100;
 const INFALLIBLE: &str = "writing to a String cannot fail";
 
 /// Prints a paper's items, or runs what is beyond them; exit code 5 if the oracle found a fault.
@@ -94,20 +94,11 @@ pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
 /// The verdict that is asked for.
 fn wanted(word: Option<&str>) -> anyhow::Result<Option<Verdict>> {
     let Some(word) = word else { return Ok(None) };
-    let all = [
-        Verdict::Agrees,
-        Verdict::Differs,
-        Verdict::Beside,
-        Verdict::Open,
-        Verdict::Old,
-        Verdict::NotRecorded,
-        Verdict::NotHere,
-    ];
     let spelt = |verdict: &Verdict| verdict.as_str().replace(' ', "-");
-    match all.iter().find(|verdict| spelt(verdict) == word) {
+    match Verdict::ALL.iter().find(|verdict| spelt(verdict) == word) {
         Some(found) => Ok(Some(*found)),
         None => {
-            let known: Vec<String> = all.iter().map(spelt).collect();
+            let known: Vec<String> = Verdict::ALL.iter().map(spelt).collect();
             bail!("no verdict `{word}`; expected one of {}", known.join(", "))
         }
     }
@@ -148,7 +139,11 @@ impl Page<'_> {
         let paper = self.paper;
         let mut text = String::new();
         writeln!(text, "{} ({})", paper.title, paper.venue).expect(INFALLIBLE);
-        wrap(&mut text, "the paper's set-up: ", &paper.conditions);
+        put(
+            &mut text,
+            "",
+            &format!("the paper's set-up: {}", paper.conditions),
+        );
         let mut claims: Vec<&Claim> = Vec::new();
         for set in sets {
             self.item(&mut text, set);
@@ -168,38 +163,21 @@ impl Page<'_> {
         }
         for claim in claims {
             let line = conditions_line(self.house, claim, self.scenarios.of(claim));
-            wrap(&mut text, &format!("  {}: ", claim.id), &line);
+            put(&mut text, "  ", &format!("{}: {line}", claim.id));
         }
-        let count = |wanted: Verdict| sets.iter().filter(|set| set.verdict == wanted).count();
-        writeln!(
-            text,
-            "\n{} items: {} agree, {} differ, {} beside, {} open, {} old, {} not recorded, {} not \
-             here",
-            sets.len(),
-            count(Verdict::Agrees),
-            count(Verdict::Differs),
-            count(Verdict::Beside),
-            count(Verdict::Open),
-            count(Verdict::Old),
-            count(Verdict::NotRecorded),
-            count(Verdict::NotHere)
-        )
-        .expect(INFALLIBLE);
+        let counts = Verdict::ALL.map(|one| format!("{} {}", one.count(sets), one.as_str()));
+        writeln!(text, "\n{} items: {}", sets.len(), counts.join(", ")).expect(INFALLIBLE);
         text
     }
 
     fn item(&self, text: &mut String, set: &Set<'_>) {
         let item = set.item;
-        let mut head = format!("\n{}: {}", item.place, item.what);
-        head.push_str(&format!("; paper: {}", item.value));
-        if let Some(ppm) = item
-            .ratio
-            .as_ref()
-            .and_then(steady_evidence::PaperRatio::ppm)
-        {
-            head.push_str(&format!(" (×{})", humane::factor(ppm)));
+        let mut head = format!("{}: {}; paper: {}", item.place, item.what, item.value);
+        if let Some(claimed) = item.claimed() {
+            head.push_str(&format!(" ({claimed})"));
         }
-        wrap(text, "", &head);
+        text.push('\n');
+        put(text, "", &head);
         let mut line = String::new();
         if let Some(entry) = &set.entry {
             line.push_str(&format!("recorded: {} `{}`", entry.value(), entry.variant));
@@ -223,7 +201,7 @@ impl Page<'_> {
         if let Some(because) = set.because {
             line.push_str(&format!(", because: {because}"));
         }
-        wrap(text, "  ", &line);
+        put(text, "  ", &line);
     }
 
     /// What was measured now of an item.
@@ -241,17 +219,19 @@ impl Page<'_> {
         let item = |set: &Set<'_>| {
             let entry = set.entry.as_ref();
             let ratio = entry.and_then(|entry| entry.cell.ratio);
-            let paper = set
-                .item
-                .ratio
-                .as_ref()
-                .and_then(steady_evidence::PaperRatio::ppm);
+            let open = |ppm: u64| (ppm != 0 && ppm != u64::MAX).then_some(ppm);
+            let (paper, between) = match set.item.claimed() {
+                Some(Claimed::Point(ppm)) => (Some(ppm), None),
+                Some(Claimed::Between(least, most)) => (None, Some([open(least), open(most)])),
+                None => (None, None),
+            };
             json!({
                 "id": set.item.id,
                 "place": set.item.place,
                 "what": set.item.what,
                 "value": set.item.value,
                 "paper_ratio_ppm": paper,
+                "paper_range_ppm": between,
                 "expect": set.item.expect.map(steady_evidence::Expect::as_str),
                 "claim": set.item.here.as_ref().map(|here| &here.claim),
                 "row": set.item.here.as_ref().map(|here| &here.row),
@@ -289,28 +269,8 @@ impl Page<'_> {
     }
 }
 
-/// Appends a text in lines of at most [`WIDTH`] columns; those after the first are indented.
-fn wrap(text: &mut String, begin: &str, words: &str) {
-    let (leading, words) = match words.strip_prefix('\n') {
-        Some(rest) => ("\n", rest),
-        None => ("", words),
-    };
-    text.push_str(leading);
-    let mut line = begin.to_owned();
-    let mut empty = true;
-    for word in words.split_whitespace() {
-        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            text.push_str(line.trim_end());
-            text.push('\n');
-            "    ".clone_into(&mut line);
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        empty = false;
-    }
-    text.push_str(line.trim_end());
+/// Appends a paragraph in lines of at most 100 columns.
+fn put(text: &mut String, lead: &str, words: &str) {
+    text.push_str(&wrapped(lead, words));
     text.push('\n');
 }

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Which measures a race of a scenario can give: by its VMs, its workloads and what it collects.
+//! Nothing is booted.
+//!
+//! Of KVM's statistics only those that every result has are known by name. Left out: whether a run
+//! will give a measure that its settings make rare, such as an exit reason.
+
+use steady_events::ExitReason;
+use steady_guest_programs::find;
+use steady_measures::names;
+use steady_scenario::{Collect, Scenario, Vm};
+
+use crate::claim::{Claim, Row};
+
+/// What a traced run's diagnosis gives of a VM; `steady evidence run` adds them.
+pub const DIAGNOSIS: [&str; 11] = [
+    "diagnosis.pause.exits",
+    "diagnosis.pause.ipi_wait",
+    "diagnosis.pause.spinlock",
+    "diagnosis.pause.other_lock",
+    "diagnosis.pause.timed_delay",
+    "diagnosis.pause.user_spin",
+    "diagnosis.pause.unknown",
+    "diagnosis.pause.in_runs",
+    "diagnosis.pause.longest_run",
+    "diagnosis.boost.decided",
+    "diagnosis.boost.ran_next",
+];
+
+/// Why a race cannot give what a row names, in words; `None` where it can.
+pub(crate) fn lacking(claim: &Claim, row: &Row, scenario: &Scenario) -> Option<String> {
+    let measure = row.measure.as_str();
+    let Some(name) = &row.vm else {
+        return Some("a race gives measures of VMs alone; expected `vm`".to_owned());
+    };
+    let Some(vm) = scenario.vms.iter().find(|vm| &vm.name == name) else {
+        return Some(format!("the scenario has no VM `{name}`"));
+    };
+    let Some(workload) = &row.workload else {
+        if !DIAGNOSIS.contains(&measure) {
+            let known = DIAGNOSIS.join(", ");
+            return Some(format!("a VM has no measure `{measure}`; it has {known}"));
+        }
+        let text = "the measure is of a trace; expected `trace = true` in the claim";
+        return (!claim.trace).then(|| text.to_owned());
+    };
+    // A background program's measures of a window are named after the workload that they are beside.
+    let (program, beside) = match workload.split_once('@') {
+        Some((program, beside)) => (program, Some(beside)),
+        None => (workload.as_str(), None),
+    };
+    let named = |vm: &Vm, beside: &str| {
+        let own = beside.strip_prefix(&format!("{}.", vm.name));
+        program_of(vm, own.unwrap_or(beside)).is_some()
+    };
+    let runs = program_of(vm, program)
+        .filter(|_| beside.is_none_or(|beside| scenario.vms.iter().any(|vm| named(vm, beside))));
+    let Some(runs) = runs else {
+        return Some(format!("the VM `{name}` has no workload `{workload}`"));
+    };
+    let collects = |what| scenario.measure.collect.contains(&what);
+    let in_window = vm.background == beside.is_some() && of_window(measure, &collects);
+    let measured = !vm.background && of_measured(measure, &collects);
+    let own = beside.is_none()
+        && (counter(measure) || find(runs).is_ok_and(|program| program.gives(measure)));
+    (!in_window && !measured && !own).then(|| {
+        format!(
+            "`{workload}` of the VM `{name}` gives no measure `{measure}`; see \
+             docs/formats/result.md, and `measure.collect` in the scenario"
+        )
+    })
+}
+
+/// The program that a VM runs under the name that results give to a workload: the program's, with
+/// a number from its second run on.
+fn program_of(vm: &Vm, workload: &str) -> Option<&'static str> {
+    let mut workloads = vm.workloads.iter().enumerate();
+    let found = workloads.find(|(at, one)| {
+        let same = |other: &&steady_scenario::Workload| other.program.name == one.program.name;
+        let own = match vm.workloads[..*at].iter().filter(same).count() {
+            0 => one.program.name.to_owned(),
+            more => format!("{}-{}", one.program.name, more + 1),
+        };
+        own == workload
+    });
+    found.map(|(_, one)| one.program.name)
+}
+
+/// What the host counts of a VM while a workload is measured.
+fn of_window(measure: &str, collects: &dyn Fn(Collect) -> bool) -> bool {
+    let exit = measure.strip_prefix(names::EXITS_PREFIX);
+    let class = measure.strip_prefix(names::GUEST_TIME_PREFIX);
+    match measure {
+        "window" => true,
+        names::CPU_TIME | "cpu_time.vcpus" | "cpu_wait.vcpus" => collects(Collect::CpuTime),
+        names::EXITS_TOTAL | names::TIMER_WRITES | names::TIMER_INTERRUPTS | names::TIMER_HOST => {
+            collects(Collect::Exits)
+        }
+        names::HALTS
+        | names::HYPERCALLS
+        | names::DIRECTED_YIELDS_ATTEMPTED
+        | names::DIRECTED_YIELDS_SUCCESSFUL => collects(Collect::KvmStats),
+        "guest_samples" => collects(Collect::GuestTime),
+        _ => {
+            let exit = exit.filter(|name| {
+                let reason = ExitReason::from_name(name, None);
+                reason.and_then(ExitReason::known_name) == Some(*name)
+            });
+            let class = class.is_some_and(|class| names::GUEST_TIME_CLASSES.contains(&class));
+            exit.is_some() && collects(Collect::Exits) || class && collects(Collect::GuestTime)
+        }
+    }
+}
+
+/// What the host counts of the measured VM alone.
+fn of_measured(measure: &str, collects: &dyn Fn(Collect) -> bool) -> bool {
+    let costs = [
+        names::HOST_IPIS,
+        names::HOST_IPIS_PER_1000_SHOOTDOWNS,
+        names::EXITS_PER_1000_SHOOTDOWNS,
+    ];
+    measure == names::HOST_IRQS_OFF_MAX || costs.contains(&measure) && collects(Collect::Exits)
+}
+
+/// What the guest counts: interrupts by their letters in `/proc/interrupts`, and time of its CPUs.
+fn counter(measure: &str) -> bool {
+    let letters = |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_uppercase());
+    let classes = [
+        "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal",
+    ];
+    let interrupts = measure.strip_prefix("guest.irq.").is_some_and(letters);
+    let cpu = measure.strip_prefix("guest.cpu.");
+    interrupts || cpu.is_some_and(|class| classes.contains(&class))
+}
