@@ -13,7 +13,6 @@ use crate::given;
 use crate::house::House;
 use crate::items;
 use crate::page;
-use crate::scenarios::Scenarios;
 use crate::words;
 
 /// All records together have at most this many bytes.
@@ -22,10 +21,9 @@ const MOST_BYTES: u64 = 8 << 20;
 /// Every problem; none where all holds.
 #[must_use]
 pub fn check(house: &House) -> Vec<Problem> {
-    let (scenarios, mut problems) = Scenarios::load(house);
-    problems.extend(unique(house));
+    let mut problems = unique(house);
     for claim in house.claims() {
-        problems.extend(of_claim(house, claim, scenarios.of(claim)));
+        problems.extend(of_claim(house, claim));
     }
     for system in &house.systems {
         problems.extend(of_words(system));
@@ -34,8 +32,8 @@ pub fn check(house: &House) -> Vec<Problem> {
     for paper in &house.papers {
         problems.extend(items::check(house, paper));
     }
-    problems.extend(of_records(house, &scenarios));
-    problems.extend(of_pages(house, &scenarios));
+    problems.extend(of_records(house));
+    problems.extend(of_pages(house));
     problems
 }
 
@@ -71,7 +69,7 @@ fn unique(house: &House) -> Vec<Problem> {
     problems
 }
 
-fn of_claim(house: &House, claim: &Claim, scenario: Option<&Scenario>) -> Vec<Problem> {
+fn of_claim(house: &House, claim: &Claim) -> Vec<Problem> {
     let place = place(claim);
     let mut problems = Vec::new();
     let mut seen = BTreeSet::new();
@@ -84,7 +82,7 @@ fn of_claim(house: &House, claim: &Claim, scenario: Option<&Scenario>) -> Vec<Pr
         problems.push(Problem::new(&place, "it states no conditions"));
     }
     let of_row = |row: &Row, text: String| Problem::new(format!("{place}, row `{}`", row.id), text);
-    let Some(scenario) = scenario else {
+    let Some(scenario) = house.scenario(claim) else {
         let simulated = claim
             .rows
             .iter()
@@ -144,7 +142,7 @@ fn of_score(house: &House, system: &crate::claim::System) -> Option<Problem> {
     (!found).then(|| Problem::new(place, "it names no cell of a claim"))
 }
 
-fn of_records(house: &House, scenarios: &Scenarios) -> Vec<Problem> {
+fn of_records(house: &House) -> Vec<Problem> {
     let folder = house.root.join("evidence/results");
     let mut problems = Vec::new();
     let mut bytes = 0;
@@ -167,7 +165,7 @@ fn of_records(house: &House, scenarios: &Scenarios) -> Vec<Problem> {
         let Some(record) = house.record(claim) else {
             continue;
         };
-        let digest = scenarios.of(claim).map(Scenario::digest);
+        let digest = house.scenario(claim).map(Scenario::digest);
         if digest.is_some_and(|digest| digest != record.result.scenario.digest) {
             problems.push(Problem::new(
                 place(claim),
@@ -183,9 +181,9 @@ fn of_records(house: &House, scenarios: &Scenarios) -> Vec<Problem> {
 }
 
 /// Pages are what `render` writes, and no longer than they may be; documents have no typed figure.
-fn of_pages(house: &House, scenarios: &Scenarios) -> Vec<Problem> {
+fn of_pages(house: &House) -> Vec<Problem> {
     let read = |name: &str| fs::read_to_string(house.root.join(name)).ok();
-    let files = match page::all(house, scenarios, &read) {
+    let files = match page::all(house, &read) {
         Ok(files) => files,
         Err(problems) => return problems,
     };

@@ -78,26 +78,16 @@ pub(crate) fn problems(place: &str, claim: &Claim, scenario: &Scenario) -> Vec<P
 
 /// The conditions in one line of all that a claim races.
 #[must_use]
-pub fn line(house: &House, claim: &Claim, scenario: Option<&Scenario>) -> String {
-    of(
-        house,
-        claim,
-        scenario,
-        &claim.all_variants().collect::<Vec<_>>(),
-    )
+pub fn line(house: &House, claim: &Claim) -> String {
+    of(house, claim, &claim.all_variants().collect::<Vec<_>>())
 }
 
 /// The conditions in one line of these variants of a claim. One in which they differ stands with
 /// the variants that have it.
-pub(crate) fn of(
-    house: &House,
-    claim: &Claim,
-    scenario: Option<&Scenario>,
-    variants: &[&str],
-) -> String {
+pub(crate) fn of(house: &House, claim: &Claim, variants: &[&str]) -> String {
     let result = house.record(claim).map(|record| &record.result);
     let mut parts: Vec<String> = Vec::new();
-    if let Some(scenario) = scenario {
+    if let Some(scenario) = house.scenario(claim) {
         let clock = result.map(|result| result.engine.clock);
         let raced = scenario.variants.iter();
         let named = raced.filter(|variant| variants.contains(&variant.name.as_str()));

@@ -44,7 +44,7 @@ pub(crate) fn lacking(claim: &Claim, row: &Row, scenario: &Scenario) -> Option<S
         let text = "the measure is of a trace; expected `trace = true` in the claim";
         return (!claim.trace).then(|| text.to_owned());
     };
-    // A background program's measures of a window are named after the workload that they are beside.
+    // Measures of a background program are named after the workload that they are beside.
     let (program, beside) = match workload.split_once('@') {
         Some((program, beside)) => (program, Some(beside)),
         None => (workload.as_str(), None),

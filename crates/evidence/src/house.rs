@@ -10,9 +10,10 @@ use std::rc::Rc;
 use serde::de::DeserializeOwned;
 use steady_measures::Comparison;
 use steady_nearest::nearest;
+use steady_scenario::Scenario;
 
 use crate::claim::{CLAIMS_SCHEMA, Claim, System};
-use crate::error::Error;
+use crate::error::{Error, Problem};
 use crate::keys;
 use crate::paper::{Manifest, PAPER_SCHEMA};
 use crate::record::Record;
@@ -65,6 +66,10 @@ pub struct House {
     pub papers: Vec<Manifest>,
     /// The records that there are, in the order of the claims.
     pub records: Vec<Record>,
+    /// The scenarios that claims name, by their paths in claims.
+    scenarios: BTreeMap<String, Scenario>,
+    /// What is wrong with those that cannot be read.
+    pub(crate) unread: Vec<Problem>,
     /// Comparisons that were made, by claim and base.
     compared: RefCell<Comparisons>,
 }
@@ -100,12 +105,30 @@ impl House {
             systems,
             papers,
             records: Vec::new(),
+            scenarios: BTreeMap::new(),
+            unread: Vec::new(),
             compared: RefCell::default(),
         };
         for race in house.races() {
             house.records.extend(Record::load(&house.root, &race)?);
+            if race.is_simulated() {
+                continue;
+            }
+            match Scenario::load(house.root.join(&race.scenario)) {
+                Ok(scenario) => drop(house.scenarios.insert(race.scenario, scenario)),
+                Err(error) => house.unread.push(Problem::new(
+                    format!("race `{}`", race.id),
+                    format!("its scenario cannot be read: {error}"),
+                )),
+            }
         }
         Ok(house)
+    }
+
+    /// The scenario of a claim; `None` for simulated ones and unreadable files.
+    #[must_use]
+    pub fn scenario(&self, claim: &Claim) -> Option<&Scenario> {
+        self.scenarios.get(&claim.scenario)
     }
 
     /// Every claim, in the order of the pages.

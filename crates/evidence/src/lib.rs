@@ -26,7 +26,6 @@ mod paper;
 mod pieces;
 mod plot;
 mod record;
-mod scenarios;
 pub mod score;
 mod table;
 pub mod verdict;
@@ -43,5 +42,4 @@ pub use paper::{
 };
 pub use pieces::{Piece, Why, todo};
 pub use record::Record;
-pub use scenarios::Scenarios;
 pub use table::{Entry, entries, entry};

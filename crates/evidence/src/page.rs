@@ -12,7 +12,6 @@ use crate::conditions;
 use crate::error::Problem;
 use crate::house::House;
 use crate::plot;
-use crate::scenarios::Scenarios;
 use crate::score::scored;
 use crate::table::{self, Entry};
 use crate::verdict::{self, Verdict};
@@ -35,16 +34,15 @@ const INFALLIBLE: &str = "writing to a String cannot fail";
 /// given as it is now by `read`.
 ///
 /// # Errors
-/// Every problem with a placeholder or a marker.
+/// Every problem with a scenario that cannot be read, a placeholder or a marker.
 pub fn all(
     house: &House,
-    scenarios: &Scenarios,
     read: &dyn Fn(&str) -> Option<String>,
 ) -> Result<BTreeMap<String, String>, Vec<Problem>> {
-    let (mut files, mut problems) = (BTreeMap::new(), Vec::new());
+    let (mut files, mut problems) = (BTreeMap::new(), house.unread.clone());
     for system in &house.systems {
         let name = format!("{FOLDER}/{}.md", system.system);
-        match page(house, scenarios, system) {
+        match page(house, system) {
             Ok((text, picture)) => {
                 if let Some(picture) = picture {
                     files.insert(format!("{FOLDER}/{}.svg", system.system), picture);
@@ -62,7 +60,7 @@ pub fn all(
         let Some(text) = read(document) else {
             continue;
         };
-        match marked(house, scenarios, document, &text) {
+        match marked(house, document, &text) {
             Ok(text) => drop(files.insert(document.to_owned(), text)),
             Err(problem) => problems.push(problem),
         }
@@ -75,12 +73,8 @@ pub fn all(
 }
 
 /// The page of one system, and its picture where something has an interval.
-fn page(
-    house: &House,
-    scenarios: &Scenarios,
-    system: &System,
-) -> Result<(String, Option<String>), Vec<Problem>> {
-    let words = Words::of(house, scenarios, system)?;
+fn page(house: &House, system: &System) -> Result<(String, Option<String>), Vec<Problem>> {
+    let words = Words::of(house, system)?;
     let mut text = String::new();
     let mut put = |line: &str| writeln!(text, "{line}").expect(INFALLIBLE);
     put("<!-- SPDX-License-Identifier: Apache-2.0 OR MIT -->");
@@ -101,7 +95,7 @@ fn page(
     let entries: Vec<Entry> = all.iter().flat_map(|(_, some)| some.clone()).collect();
     let title = format!("{}: ratios", system.title);
     let picture = plot::draw(&system.system, &title, &entries);
-    results(&mut put, house, scenarios, &all);
+    results(&mut put, house, &all);
     if picture.is_some() {
         let file = format!("{}.svg", system.system);
         put(&format!("![Ratios with their intervals]({file})\n"));
@@ -126,11 +120,11 @@ struct Words {
 }
 
 impl Words {
-    fn of(house: &House, scenarios: &Scenarios, system: &System) -> Result<Self, Vec<Problem>> {
+    fn of(house: &House, system: &System) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         let mut sentences = |all: &[String]| -> Vec<String> {
             let filled = all.iter().map(|text| {
-                words::filled(house, scenarios, text).unwrap_or_else(|why| {
+                words::filled(house, text).unwrap_or_else(|why| {
                     let place = format!("evidence/claims/{}.toml", system.system);
                     problems.push(Problem::new(place, format!("`{text}`: {why}")));
                     String::new()
@@ -152,19 +146,14 @@ impl Words {
 }
 
 /// The table of a page, and the claims that nothing is recorded of.
-fn results(
-    put: &mut dyn FnMut(&str),
-    house: &House,
-    scenarios: &Scenarios,
-    all: &[(&Claim, Vec<Entry>)],
-) {
+fn results(put: &mut dyn FnMut(&str), house: &House, all: &[(&Claim, Vec<Entry>)]) {
     put("## Results\n");
     put("| measure | base | with | ratio [95 %] | shown | runs | conditions |");
     put("|---|---|---|---|---|---|---|");
     for (claim, entries) in all {
         for entry in entries {
             let both = [entry.base.as_str(), &entry.variant];
-            let conditions = conditions::of(house, claim, scenarios.of(claim), &both);
+            let conditions = conditions::of(house, claim, &both);
             put(&row(claim, entry, &conditions));
         }
     }
@@ -279,7 +268,7 @@ fn scoreboard_picture(house: &House) -> Option<String> {
 }
 
 /// The scoreboard as a table of Markdown.
-fn scoreboard(house: &House, scenarios: &Scenarios) -> String {
+fn scoreboard(house: &House) -> String {
     let mut text = String::from(
         "| system | what is claimed | recorded ratio [95 %] | shown | on which host |\n\
          |---|---|---|---|---|\n",
@@ -291,7 +280,7 @@ fn scoreboard(house: &House, scenarios: &Scenarios) -> String {
         let (ratio, shown, conditions) = match scored(house, system) {
             Some((claim, _, Some(entry))) => {
                 let both = [entry.base.as_str(), &entry.variant];
-                let conditions = conditions::of(house, claim, scenarios.of(claim), &both);
+                let conditions = conditions::of(house, claim, &both);
                 let shown = match &entry.old {
                     Some(key) => format!("**old: {key}**"),
                     None => format!("{}, {} runs", entry.shown(), entry.runs()),
@@ -324,7 +313,7 @@ fn scoreboard(house: &House, scenarios: &Scenarios) -> String {
 ///
 /// # Errors
 /// If there is no such claim.
-fn matrix(house: &House, scenarios: &Scenarios, id: &str) -> Result<String, String> {
+fn matrix(house: &House, id: &str) -> Result<String, String> {
     let claim = house.claim(id).map_err(|error| error.to_string())?;
     let mut text = format!("| ratio to `{}` |", claim.base);
     let shown = claim.show.as_ref().unwrap_or(&claim.variants);
@@ -355,7 +344,7 @@ fn matrix(house: &House, scenarios: &Scenarios, id: &str) -> Result<String, Stri
         }
         text.push('\n');
     }
-    let conditions = conditions::line(house, claim, scenarios.of(claim));
+    let conditions = conditions::line(house, claim);
     let rest = "| ".repeat(shown.len());
     writeln!(text, "| conditions: {conditions} {rest}|").expect(INFALLIBLE);
     let runs = house
@@ -376,12 +365,7 @@ fn matrix(house: &House, scenarios: &Scenarios, id: &str) -> Result<String, Stri
 /// `<!-- evidence: NAME -->` begins a part and `<!-- evidence: end -->` ends it. Names:
 /// `scoreboard`, `matrix CLAIM` for a claim's rows and variants, and `sentence TEXT` for one
 /// sentence with placeholders.
-fn marked(
-    house: &House,
-    scenarios: &Scenarios,
-    document: &str,
-    text: &str,
-) -> Result<String, Problem> {
+fn marked(house: &House, document: &str, text: &str) -> Result<String, Problem> {
     const END: &str = "<!-- evidence: end -->";
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -401,17 +385,15 @@ fn marked(
         out.push_str(&rest[..head_end]);
         out.push_str(&match name.split_once(' ') {
             None if name == "scoreboard" => {
-                let table = scoreboard(house, scenarios);
+                let table = scoreboard(house);
                 match document {
                     "README.md" => table,
                     _ => table.replace(&format!("({FOLDER}/"), "("),
                 }
             }
-            Some(("matrix", id)) => {
-                matrix(house, scenarios, id).map_err(|why| Problem::new(document, why))?
-            }
+            Some(("matrix", id)) => matrix(house, id).map_err(|why| Problem::new(document, why))?,
             Some(("sentence", sentence)) => {
-                let filled = words::filled(house, scenarios, sentence);
+                let filled = words::filled(house, sentence);
                 filled.map_err(|why| Problem::new(document, why))? + "\n"
             }
             _ => {

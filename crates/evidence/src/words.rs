@@ -15,14 +15,13 @@
 
 use crate::conditions;
 use crate::house::House;
-use crate::scenarios::Scenarios;
 use crate::table;
 
 /// The sentence with its placeholders filled in.
 ///
 /// # Errors
 /// What is wrong with a placeholder, in words.
-pub fn filled(house: &House, scenarios: &Scenarios, text: &str) -> Result<String, String> {
+pub fn filled(house: &House, text: &str) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('{') {
@@ -30,14 +29,14 @@ pub fn filled(house: &House, scenarios: &Scenarios, text: &str) -> Result<String
         let Some(end) = rest[at..].find('}') else {
             return Err("a placeholder has no closing brace".to_owned());
         };
-        out.push_str(&one(house, scenarios, &rest[at + 1..at + end])?);
+        out.push_str(&one(house, &rest[at + 1..at + end])?);
         rest = &rest[at + end + 1..];
     }
     out.push_str(rest);
     Ok(out)
 }
 
-fn one(house: &House, scenarios: &Scenarios, inside: &str) -> Result<String, String> {
+fn one(house: &House, inside: &str) -> Result<String, String> {
     let words: Vec<&str> = inside.split_whitespace().collect();
     let claim = |id: &str| house.claim(id).map_err(|error| error.to_string());
     match words.as_slice() {
@@ -49,7 +48,7 @@ fn one(house: &House, scenarios: &Scenarios, inside: &str) -> Result<String, Str
         }
         ["conditions", id] => {
             let claim = claim(id)?;
-            Ok(conditions::line(house, claim, scenarios.of(claim)))
+            Ok(conditions::line(house, claim))
         }
         [what @ ("ratio" | "value"), id, row, variant] => {
             let claim = claim(id)?;

@@ -393,7 +393,8 @@ fn what_programs_printed_is_what_they_are_said_to_give() {
         for metric in parse(name, stdout, stderr).expect("a report").metrics {
             assert!(program.gives(&metric.name), "{name}: {}", metric.name);
         }
-        for wrong in ["thruput", "exits.total", "latency", &format!("{name}.x.y")] {
+        let other = format!("{name}.x.y");
+        for wrong in ["thruput", "exits.total", "latency", &other] {
             assert!(!program.gives(wrong), "{name}: {wrong}");
         }
     }
@@ -401,7 +402,8 @@ fn what_programs_printed_is_what_they_are_said_to_give() {
 
 /// The literal names in a C file's calls of a function.
 fn named<'a>(source: &'a str, function: &str) -> Vec<&'a str> {
-    let calls = source.split(&format!("{function}(\"")).skip(1);
+    let call = format!("{function}(\"");
+    let calls = source.split(&call).skip(1);
     calls.filter_map(|rest| rest.split('"').next()).collect()
 }
 

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use steady_evidence::{House, Keys, Record, Scenarios, page};
+use steady_evidence::{House, Keys, Record, page};
 use steady_measures::{
     Better, Clock, EngineInfo, Metric, Repetition, RunResult, ScenarioInfo, Unit, VariantResult,
 };
@@ -198,10 +198,8 @@ impl Project {
 
     pub fn render(&self) {
         let house = self.house();
-        let (scenarios, problems) = Scenarios::load(&house);
-        assert!(problems.is_empty(), "{problems:?}");
         let read = |name: &str| fs::read_to_string(self.root().join(name)).ok();
-        for (name, text) in page::all(&house, &scenarios, &read).unwrap() {
+        for (name, text) in page::all(&house, &read).unwrap() {
             self.write(&name, &text);
         }
     }

@@ -5,13 +5,14 @@ pub mod diagnosed;
 pub mod run;
 mod seal;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use steady_diagnose::Diagnosis;
-use steady_evidence::{Claim, House, Keys, Record, Scenarios, check, page, score, todo};
+use steady_evidence::{Claim, House, Keys, Record, check, page, score, todo};
 use steady_lab_artifacts::Home;
 use steady_measures::{RunResult, write_atomic};
 
@@ -66,18 +67,16 @@ pub fn chosen(house: &House, names: &[String]) -> anyhow::Result<Vec<Claim>> {
 
 fn render() -> anyhow::Result<ExitCode> {
     let house = house()?;
-    let (scenarios, mut problems) = Scenarios::load(&house);
     let read = |name: &str| std::fs::read_to_string(house.root.join(name)).ok();
-    match page::all(&house, &scenarios, &read) {
-        Ok(files) => {
-            for (name, text) in files {
-                if read(&name).as_ref() != Some(&text) {
-                    write_atomic(&house.root.join(&name), text.as_bytes())?;
-                    eprintln!("wrote {name}");
-                }
-            }
+    let (files, problems) = match page::all(&house, &read) {
+        Ok(files) => (files, Vec::new()),
+        Err(problems) => (BTreeMap::new(), problems),
+    };
+    for (name, text) in files {
+        if read(&name).as_ref() != Some(&text) {
+            write_atomic(&house.root.join(&name), text.as_bytes())?;
+            eprintln!("wrote {name}");
         }
-        Err(found) => problems.extend(found),
     }
     Ok(told(&problems))
 }

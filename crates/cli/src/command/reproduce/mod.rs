@@ -14,9 +14,7 @@ use anyhow::bail;
 use serde_json::{Value, json};
 use steady_evidence::verdict::{self, Set, Verdict};
 use steady_evidence::words::wrapped;
-use steady_evidence::{
-    Claim, Claimed, House, Manifest, Piece, Scenarios, Why, conditions_line, score,
-};
+use steady_evidence::{Claim, Claimed, House, Manifest, Piece, Why, conditions_line, score};
 use steady_measures::RunResult;
 
 use crate::arguments::evidence::{Paper, Reproduce};
@@ -68,7 +66,6 @@ pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
     sets.retain(|set| only.is_none_or(|only| set.verdict == only));
     let page = Page {
         house: &house,
-        scenarios: Scenarios::load(&house).0,
         paper,
         now,
     };
@@ -128,7 +125,6 @@ fn measure(house: &House, paper: &Manifest) -> anyhow::Result<BTreeMap<String, R
 /// What is printed of a paper.
 struct Page<'a> {
     house: &'a House,
-    scenarios: Scenarios,
     paper: &'a Manifest,
     /// Results measured now, by claim.
     now: BTreeMap<String, RunResult>,
@@ -162,7 +158,7 @@ impl Page<'_> {
             text.push_str("\nConditions of the races:\n");
         }
         for claim in claims {
-            let line = conditions_line(self.house, claim, self.scenarios.of(claim));
+            let line = conditions_line(self.house, claim);
             put(&mut text, "  ", &format!("{}: {line}", claim.id));
         }
         let counts = Verdict::ALL.map(|one| format!("{} {}", one.count(sets), one.as_str()));
@@ -251,7 +247,7 @@ impl Page<'_> {
         let mut conditions = BTreeMap::new();
         for here in sets.iter().filter_map(|set| set.item.here.as_ref()) {
             if let Ok(claim) = self.house.claim(&here.claim) {
-                let line = conditions_line(self.house, claim, self.scenarios.of(claim));
+                let line = conditions_line(self.house, claim);
                 conditions.insert(claim.id.clone(), line);
             }
         }
