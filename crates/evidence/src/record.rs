@@ -266,17 +266,23 @@ impl Record {
     /// The seeds that every variant of the claim has.
     #[must_use]
     pub fn seeds(&self, claim: &Claim) -> Vec<u64> {
-        let of = |name: &str| -> Vec<u64> {
-            let found = self.result.variants.iter().find(|v| v.name == name);
-            let runs = found.into_iter().flat_map(|v| &v.repetitions);
-            runs.filter_map(|run| run.seed).collect()
-        };
-        let mut seeds = of(&claim.base);
-        for name in &claim.variants {
-            let others = of(name);
-            seeds.retain(|seed| others.contains(seed));
-        }
+        let mut seeds = self.seeds_of(&claim.base);
+        seeds.retain(|&seed| self.lacking(claim, seed).is_empty());
         seeds
+    }
+
+    /// The variants of the claim that lack this seed.
+    #[must_use]
+    pub fn lacking(&self, claim: &Claim, seed: u64) -> Vec<String> {
+        let names = claim.all_variants();
+        let lacking = names.filter(|name| !self.seeds_of(name).contains(&seed));
+        lacking.map(str::to_owned).collect()
+    }
+
+    fn seeds_of(&self, variant: &str) -> Vec<u64> {
+        let found = self.result.variants.iter().find(|v| v.name == variant);
+        let runs = found.into_iter().flat_map(|v| &v.repetitions);
+        runs.filter_map(|run| run.seed).collect()
     }
 }
 
@@ -305,7 +311,9 @@ fn differing_config(one: &RunResult, other: &RunResult) -> Option<String> {
         return Some("the engine".to_owned());
     }
     let keys = one.config.keys().chain(other.config.keys());
-    let mut changed = keys.filter(|key| one.config.get(*key) != other.config.get(*key));
+    let mut changed = keys
+        .filter(|key| !key.starts_with("conditions."))
+        .filter(|key| one.config.get(*key) != other.config.get(*key));
     changed.next().cloned()
 }
 

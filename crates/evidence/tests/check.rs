@@ -372,6 +372,29 @@ fn claims_of_one_race_have_bases_of_their_own() {
 }
 
 #[test]
+fn a_variant_that_a_record_lacks_is_added_to_it() {
+    let project = Project::bare();
+    project.save_record(8);
+    let house = project.house();
+    let mut race = house.races().remove(0);
+    let record = house.records[0].clone();
+    race.variants.push("third".to_owned());
+    assert_eq!(record.seeds(&race), [0_u64; 0]);
+    assert_eq!(record.lacking(&race, 3), ["third"]);
+    assert_eq!(record.lacking(&race, 9), ["stock", "shoot4u", "third"]);
+    let mut part = race.clone();
+    (part.base, part.variants) = ("third".to_owned(), Vec::new());
+    let mut result = project.result(8);
+    let conditions = ("conditions.third".to_owned(), "as ever".to_owned());
+    result.config.extend([conditions]);
+    let piece = Record::reduced(result, &part, &house.keys).unwrap();
+    let (whole, changed) = record.joined(piece).unwrap();
+    assert_eq!(changed, None);
+    assert_eq!(whole.seeds(&race), (1..=8).collect::<Vec<u64>>());
+    assert_eq!(whole.result.partial, None);
+}
+
+#[test]
 fn a_record_of_another_scenario_is_found() {
     let project = Project::new();
     project.change("scenarios/pair.toml", "memory_mib = 96", "memory_mib = 97");

@@ -155,8 +155,16 @@ pub fn record(house: &mut House, claim: &Claim, piece: Record) -> anyhow::Result
             if again && house_is_of(&earlier, &piece) {
                 bail!("a seed of it is recorded already");
             }
+            let all = piece.result.variants.len() > claim.variants.len();
             let (whole, changed) = earlier.joined(piece)?;
             if let Some(key) = changed {
+                // Some variants alone do not make a record of the race.
+                if !all {
+                    bail!(
+                        "{key} has changed; race all again: {} --again",
+                        claim.command()
+                    );
+                }
                 eprintln!("{}: {key} has changed; the record begins again", claim.id);
             }
             whole

@@ -8,7 +8,7 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, anyhow};
 use steady_attc_paper::{Settings, numbers_alone, result};
-use steady_evidence::{Claim, House, Piece, Record, todo};
+use steady_evidence::{Claim, House, Piece, Record, Why, todo};
 use steady_measures::RunResult;
 use steady_race::{Options, Watcher, race};
 use steady_scenario::Scenario;
@@ -60,7 +60,8 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
             piece.seed,
             piece.why.as_str()
         ));
-        let found = measured(&house, claim, &piece, &arguments.out, &show)?;
+        let part = part(&house, claim, &piece);
+        let found = measured(&house, &part, &piece, &arguments.out, &show)?;
         if let Some(path) = &arguments.piece {
             found.write(path)?;
             continue;
@@ -75,6 +76,22 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
         show.say(&format!("recorded in {}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The claim with those variants alone that its record lacks of a piece's seed. The whole of it,
+/// where the record has nothing of that seed or begins again.
+fn part(house: &House, claim: &Claim, piece: &Piece) -> Claim {
+    let mut part = claim.clone();
+    let goes_on = piece.why == Why::Missing && house.old(claim).is_none();
+    let record = house.record(claim).filter(|_| goes_on);
+    if let Some([base, variants @ ..]) = record
+        .map(|record| record.lacking(claim, piece.seed))
+        .as_deref()
+    {
+        part.base.clone_from(base);
+        part.variants = variants.to_vec();
+    }
+    part
 }
 
 /// Runs a piece and reduces it to what the claim names.
