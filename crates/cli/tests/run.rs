@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `steady run --check`: what it says of a scenario of each schema. No engine is started.
+//! `steady run --check`: what it says of a scenario. No engine is started.
 
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
@@ -12,8 +12,8 @@ fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-fn old() -> PathBuf {
-    crates().join("scenario/tests/fixtures/schema-1/shoot4u-faults.toml")
+fn faults() -> PathBuf {
+    crates().join("../scenarios/shoot4u-faults.toml")
 }
 
 fn check(words: &[&str], scenario: &Path) -> Output {
@@ -32,34 +32,22 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn an_old_schema_is_read_with_a_note_on_standard_error() {
-    let output = check(&[], &old());
-    let said = said(&output);
-    assert!(said.contains("note: schema 1 is read on"), "{said}");
-    assert!(said.contains(": ok, 11 variants"), "{said}");
-    assert!(output.stdout.is_empty());
-}
-
-#[test]
-fn an_old_scenario_is_printed_as_one_that_needs_no_note_and_has_its_digest() {
+fn a_printed_scenario_is_printed_the_same_and_has_its_digest() {
     let folder = tempfile::tempdir().unwrap();
     let new = folder.path().join("shoot4u-faults.toml");
-    let printed = check(&["--print"], &old());
+    let printed = check(&["--print"], &faults());
     std::fs::write(&new, &printed.stdout).unwrap();
     let again = check(&["--print"], &new);
     assert_eq!(again.stdout, printed.stdout);
-    let (said, before) = (said(&again), said(&printed));
-    assert!(!said.contains("note"), "{said}");
-    let digest = |said: &str| said.trim_end().rsplit(' ').next().unwrap().to_owned();
-    assert_eq!(digest(&said), digest(&before));
-}
-
-#[test]
-fn the_scenario_that_ships_is_what_the_old_one_is_printed_as() {
-    let shipped = crates().join("../scenarios/shoot4u-faults.toml");
-    let output = check(&["--print"], &shipped);
-    assert!(!said(&output).contains("note"));
-    assert_eq!(output.stdout, check(&["--print"], &old()).stdout);
+    let digest = |output| {
+        said(output)
+            .trim_end()
+            .rsplit(' ')
+            .next()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(digest(&again), digest(&printed));
 }
 
 /// What `--check` says of the base scenario after an edit, which it must refuse.
@@ -113,7 +101,7 @@ fn printing_needs_checking() {
     let mut command = Command::cargo_bin("steady").unwrap();
     let output = command
         .args(["run", "--print"])
-        .arg(old())
+        .arg(faults())
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(2));

@@ -6,7 +6,7 @@
 
 use std::ops::RangeInclusive;
 
-/// The version of the format that this crate writes. Schema 1 is read as well.
+/// The version of the format.
 pub const SCHEMA: u32 = 2;
 /// A scenario file may not be larger than this, in bytes.
 pub const MAX_FILE_BYTES: u64 = 1 << 20;

@@ -78,7 +78,7 @@ fn hint(nearest: Option<&Path>) -> String {
 pub struct Noted {
     /// The scenario.
     pub scenario: Scenario,
-    /// Notes on the file, such as that its schema is an old one.
+    /// Notes on the file, such as variants that are one machine.
     pub notes: Option<Diagnostics>,
 }
 

@@ -17,7 +17,7 @@ use crate::words::{Cgroup, Collect, Dedicated, GuestKernel, PvFeature, Vmm, Word
 /// Field order is the order of the canonical form, so that moving a field changes every digest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Scenario {
-    /// Version of the format, [`crate::SCHEMA`]: a file of schema 1 is read as one of this.
+    /// Version of the format, [`crate::SCHEMA`].
     pub schema: u32,
     /// Lower-case letters, digits and hyphens; equals the stem of the file's name.
     pub name: String,

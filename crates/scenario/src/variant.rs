@@ -71,16 +71,6 @@ fn mode_name<S: Serializer>(mode: &Option<&Mode>, to: S) -> Result<S::Ok, S::Err
 }
 
 impl Chosen {
-    /// The remedy in its default mode, for all VMs.
-    #[must_use]
-    pub fn plainly(remedy: &'static Remedy) -> Self {
-        Self {
-            remedy,
-            mode: None,
-            vms: None,
-        }
-    }
-
     /// The name of its mode, the default one where none was chosen.
     #[must_use]
     pub fn mode(&self) -> &'static str {

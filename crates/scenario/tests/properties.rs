@@ -294,32 +294,6 @@ proptest! {
     }
 
     #[test]
-    fn old_host_words_give_a_scenario_that_prints_as_schema_2(
-        listed in any::<bool>(),
-        words in vec(select(vec!["a", "kvm.shoot4u=eager", "kvm.shoot4u=deferred",
-            "kvm.shoot4u=off", "kvm.paratick=filled", "kvm.x=1"]), 0..6),
-    ) {
-        let remedies = if listed { "remedies = [\"shoot4u\"]\n" } else { "" };
-        let new = format!("{remedies}host_cmdline = \"{}\"", words.join(" "));
-        let text = BASE
-            .replace("schema = 2", "schema = 1")
-            .replace("shoot4u = { mode = \"eager\" }", &new);
-        let old = Scenario::parse(&text, "old.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
-        let printed = old.to_toml_resolved();
-        let read = Scenario::parse(&printed, "new.toml");
-        prop_assert_eq!(read.unwrap_or_else(|e| panic!("{e}\n{printed}")), old.clone());
-        // The kernel takes the last word of a parameter.
-        let last = words.iter().rev().find_map(|word| word.strip_prefix("kvm.shoot4u="));
-        let expected = match last {
-            Some("off") => None,
-            Some(mode) => Some(mode),
-            None => listed.then_some("deferred"),
-        };
-        let on = old.variants[0].remedies.iter().find(|on| on.remedy.name == "shoot4u");
-        prop_assert_eq!(on.map(Chosen::mode), expected);
-    }
-
-    #[test]
     fn mutated_scenarios_are_read_or_refused(text in mutated()) {
         assert_read_or_refused(&text);
     }
@@ -345,8 +319,6 @@ proptest! {
     ) {
         assert_read_or_refused(&format!("{table}\n{key} = {value}\n"));
         assert_read_or_refused(&format!("{BASE}\n{table}\n{key} = {value}\n"));
-        let old = BASE.replace("schema = 2", "schema = 1");
-        assert_read_or_refused(&format!("{old}\n{table}\n{key} = {value}\n"));
     }
 
     #[test]

@@ -297,17 +297,3 @@ fn a_window_is_in_the_resolved_form_only_where_it_is_given() {
     assert_ne!(window.digest(), plain.digest());
     assert_eq!(parse(&window.to_toml_resolved()), window);
 }
-
-#[test]
-fn schema_1_has_neither_settings_nor_copies() {
-    let first = |text: String| problems(&text.replace("schema = 2", "schema = 1"));
-    for (text, key) in [
-        (with(SETTINGS, "", ""), "setting"),
-        (with("", "settings = []\n", ""), "settings"),
-        (BASE.replace("vcpus = 2", "vcpus = 2\ncopies = 2"), "copies"),
-    ] {
-        let said = first(text);
-        assert!(said.contains(&format!("unknown key `{key}`")), "{said}");
-        assert!(said.contains("schema 2 has this key"), "{said}");
-    }
-}

@@ -16,8 +16,6 @@ fn load(path: &str) -> Scenario {
     Scenario::load(project(path)).unwrap_or_else(|error| panic!("{error}"))
 }
 
-const OLD_FAULTS: &str = "crates/scenario/tests/fixtures/schema-1/shoot4u-faults.toml";
-
 /// A scenario of two VMs, `host` added to its host and `variant` its only variant.
 fn small(host: &str, variant: &str) -> Scenario {
     let vm = |name: &str, pv: &str| {
@@ -74,9 +72,8 @@ fn the_hosts_words_name_the_mode_of_each_remedy_once() {
             "kvm.shoot4u=eager steady.late=kvm.shoot4u_fault=skip-pcpu",
         ),
     ] {
-        for file in [OLD_FAULTS, "scenarios/shoot4u-faults.toml"] {
-            assert_eq!(words(&load(file), variant), expected, "{file}");
-        }
+        let faults = load("scenarios/shoot4u-faults.toml");
+        assert_eq!(words(&faults, variant), expected);
     }
     let parsec = load("scenarios/papers/shoot4u-parsec.toml");
     let no_ple = "kvm_intel.ple_gap=0 kvm_amd.pause_filter_count=0";
@@ -113,20 +110,6 @@ fn a_window_of_pause_loops_is_written_in_cycles_of_the_engines_tsc() {
     // A variant's own words come last, and the kernel takes the last.
     let own = "host_cmdline = \"kvm_intel.ple_window=7\"\nswitches = { ple_window_ns = 1365 }";
     assert!(words(&small("", own), "x").ends_with("kvm_intel.ple_window=7"));
-}
-
-#[test]
-fn a_scenario_of_schema_1_has_the_plan_of_the_same_in_schema_2() {
-    let (old, new) = (load(OLD_FAULTS), load("scenarios/shoot4u-faults.toml"));
-    assert_eq!(old.variants.len(), new.variants.len());
-    for (old_variant, new_variant) in old.variants.iter().zip(&new.variants) {
-        let plan = |scenario, variant| plan(scenario, variant, 1, true).unwrap();
-        assert_eq!(plan(&old, old_variant), plan(&new, new_variant));
-        assert_eq!(
-            words(&old, &old_variant.name),
-            words(&new, &new_variant.name)
-        );
-    }
 }
 
 #[test]

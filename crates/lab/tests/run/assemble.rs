@@ -16,7 +16,7 @@ use steady_scenario::Scenario;
 use super::{end, up};
 
 const SCENARIO: &str = r#"
-schema = 1
+schema = 2
 name = "test"
 title = "t"
 question = "q"

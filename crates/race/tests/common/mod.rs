@@ -182,7 +182,7 @@ pub fn is(job: &Job<'_>, name: &str) -> bool {
 
 /// Two variants, `a` and `b`, two repetitions of each, seed 5.
 pub fn scenario() -> Scenario {
-    let text = "schema = 1\nname = \"test\"\ntitle = \"t\"\nquestion = \"q\"\nseed = 5\n\
+    let text = "schema = 2\nname = \"test\"\ntitle = \"t\"\nquestion = \"q\"\nseed = 5\n\
         repetitions = 2\n[host]\npcpus = 2\nmemory_mib = 384\n[[vm]]\nname = \"guest\"\nvcpus = 2\n\
         memory_mib = 96\n[[vm.workload]]\nprogram = \"shootdown\"\n[[variant]]\nname = \"a\"\n\
         [[variant]]\nname = \"b\"\n";

@@ -12,7 +12,7 @@ pub(crate) struct Place {
     pub header: Cow<'static, str>,
     /// Its keys and sub-tables, in the order in which they are documented.
     pub keys: Cow<'static, [&'static str]>,
-    /// What to say of a key that another schema has here.
+    /// What to say of a key that was here before.
     pub elsewhen: fn(&str) -> Option<&'static str>,
 }
 
@@ -152,80 +152,13 @@ pub(crate) const PLACES: [&Place; 12] = [
     &MEASURE,
 ];
 
-/// What decides on the keys of a file: its schema and the remedies that there are.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Dialect<'a> {
-    /// 1 or [`crate::SCHEMA`].
-    pub schema: u32,
-    /// The remedies that a variant may switch on.
-    pub registry: &'a Registry,
-}
-
-impl Dialect<'_> {
-    /// Whether the file is of schema 1.
-    pub fn is_first(&self) -> bool {
-        self.schema == 1
-    }
-
-    /// The top level.
-    pub fn root(&self) -> Place {
-        self.schema_1_lacks(ROOT, &["setting"], &[])
-    }
-
-    /// `[[vm]]`.
-    pub fn vm(&self) -> Place {
-        self.schema_1_lacks(VM, &["pv", "kernel", "copies"], &[])
-    }
-
-    /// `[[variant]]`, with a table for each remedy.
-    pub fn variant(&self) -> Place {
-        if self.is_first() {
-            let lacks = ["settings", "kernel", "hypervisor", "vm"];
-            return self.schema_1_lacks(VARIANT, &lacks, &["remedies"]);
-        }
-        let mut keys = VARIANT.keys.into_owned();
-        keys.extend(self.registry.all().map(|remedy| remedy.name));
-        let elsewhen = |key: &str| {
-            let was = "schema 1 had this key; write a table `[variant.REMEDY]` for each remedy";
-            (key == "remedies").then_some(was)
-        };
-        let header = VARIANT.header;
-        Place {
-            header,
-            keys: keys.into(),
-            elsewhen,
-        }
-    }
-
-    fn schema_1_lacks(&self, place: Place, lacks: &[&str], has: &[&'static str]) -> Place {
-        if !self.is_first() {
-            return place;
-        }
-        let kept = place
-            .keys
-            .iter()
-            .copied()
-            .filter(|key| !lacks.contains(key));
-        let elsewhen = |key: &str| {
-            let later = [
-                "kernel",
-                "hypervisor",
-                "vm",
-                "pv",
-                "copies",
-                "setting",
-                "settings",
-            ];
-            let here = "schema 2 has this key, and this file is schema 1";
-            let said = later.contains(&key).then_some(here);
-            said.or_else(|| (ROOT.elsewhen)(key))
-        };
-        let keys = kept.chain(has.iter().copied()).collect();
-        Place {
-            keys,
-            elsewhen,
-            ..place
-        }
+/// `[[variant]]`, with a table for each remedy of `registry`.
+pub(crate) fn variant(registry: &Registry) -> Place {
+    let mut keys = VARIANT.keys.into_owned();
+    keys.extend(registry.all().map(|remedy| remedy.name));
+    Place {
+        keys: keys.into(),
+        ..VARIANT
     }
 }
 

@@ -29,13 +29,11 @@ use crate::limits::*;
 use crate::load::Noted;
 use crate::model::{Host, Measure, Scenario, Vm, Workload};
 use crate::words::{Collect, Vmm, Word};
-use keys::Dialect;
 use names::Names;
 use table::Reader;
 use value::{Placed, Problems, Text};
 
-/// Reads a scenario of schema 2, or of schema 1 as one of schema 2. `stem`: what its name has to
-/// be, if the text came from a file.
+/// Reads a scenario. `stem`: what its name has to be, if the text came from a file.
 pub(crate) fn scenario(
     text: &str,
     file: &str,
@@ -96,30 +94,21 @@ fn assert_sound(scenario: &Scenario) {
     }
 }
 
-/// The schema that the text claims to have, [`SCHEMA`] where it claims none that can be read;
-/// `None` for one whose rules this build does not know.
-fn claimed_schema(root: &DeTable<'_>, problems: &Problems) -> Option<u32> {
-    let Some(value) = root.get("schema") else {
-        return Some(SCHEMA);
-    };
-    let digits = value.get_ref().as_integer();
-    let number = digits.and_then(|n| u64::from_str_radix(n.as_str(), n.radix()).ok());
-    match number {
-        Some(1) => {
-            let label = format!("`steady run --check --print` shows it as schema {SCHEMA}");
-            problems.note(value.span(), "schema 1 is read on", label);
-            Some(1)
-        }
-        Some(number) if number != u64::from(SCHEMA) => {
+/// Reports a schema whose rules this build does not know; `None` if it does.
+fn check_schema(root: &DeTable<'_>, problems: &Problems) -> Option<()> {
+    let value = root.get("schema");
+    let number = value.and_then(|value| {
+        let digits = value.get_ref().as_integer()?;
+        u64::from_str_radix(digits.as_str(), digits.radix()).ok()
+    });
+    match (value, number) {
+        (Some(value), Some(number)) if number != u64::from(SCHEMA) => {
             let message = format!("schema {number} is not known to this build");
-            problems.add(
-                value.span(),
-                message,
-                format!("this build reads schema {SCHEMA}"),
-            );
+            let label = format!("this build reads schema {SCHEMA}");
+            problems.add(value.span(), message, label);
             None
         }
-        _ => Some(SCHEMA),
+        _ => Some(()),
     }
 }
 
@@ -129,10 +118,9 @@ fn root_table<'a>(
     registry: &Registry,
     problems: &'a Problems,
 ) -> Option<Scenario> {
-    let schema = claimed_schema(root, problems)?;
-    let dialect = Dialect { schema, registry };
-    let top = Reader::open(root, 0..0, &dialect.root(), problems);
-    let written = top.need(top.integer("schema", schema..=schema));
+    check_schema(root, problems)?;
+    let top = Reader::open(root, 0..0, &keys::ROOT, problems);
+    let schema = top.need(top.integer("schema", SCHEMA..=SCHEMA));
     let name = top.need(top.string("name", &NAME));
     check_stem(name.as_ref(), stem, problems);
     let title = top.need(top.string("title", &TITLE));
@@ -145,9 +133,9 @@ fn root_table<'a>(
     let pcpus = host
         .as_ref()
         .and_then(|host| Some(*host.pcpus.as_ref()?.get_ref()));
-    let vms = top.need(top.tables("vm", &dialect.vm(), LIST_ITEMS));
+    let vms = top.need(top.tables("vm", &keys::VM, LIST_ITEMS));
     let vms = vms.map(|tables| vm::vms(tables.get_ref(), pcpus, problems));
-    let variants = top.need(top.tables("variant", &dialect.variant(), LIST_ITEMS));
+    let variants = top.need(top.tables("variant", &keys::variant(registry), LIST_ITEMS));
     let known = |vms: &Vec<Vm>| {
         vms.iter()
             .map(|vm| (vm.name.clone(), !vm.background))
@@ -157,7 +145,7 @@ fn root_table<'a>(
     let vm_names = Names::new("VM", known);
     let settings = setting::settings(&top, &vm_names);
     let variants = variants.and_then(|tables| {
-        let read = variant::variants(tables.get_ref(), &settings, &vm_names, dialect, problems);
+        let read = variant::variants(tables.get_ref(), &settings, &vm_names, registry, problems);
         let variants = cross::cross(&read, settings.tables.as_deref()?, &vm_names, problems)?;
         if let Some(vms) = vms.as_ref().and_then(|vms| vms.vms.as_deref()) {
             alike::check(&variants, vms, problems);
@@ -171,14 +159,14 @@ fn root_table<'a>(
     });
     let measure = Reader::optional(top.table("measure", &keys::MEASURE));
     let measure = measure.and_then(|table| match table {
-        Some(table) => measured(table.get_ref(), dialect),
+        Some(table) => measured(table.get_ref()),
         None => Some(Measure::default()),
     });
     if let (Some(host), Some(vms)) = (&host, &vms) {
         host.check_memory(vms.memory_mib, problems);
     }
     Some(Scenario {
-        schema: written.map(|_| SCHEMA)?,
+        schema: schema?.into_inner(),
         name: name?.into_inner(),
         title: title?.into_inner(),
         question: question?.into_inner(),
@@ -254,18 +242,9 @@ impl HostRead {
     }
 }
 
-fn measured(table: &Reader<'_>, dialect: Dialect<'_>) -> Option<Measure> {
+fn measured(table: &Reader<'_>) -> Option<Measure> {
     let names = Collect::ALL.iter().map(|word| word.name());
-    let dead = |name: &str, span: value::Span| {
-        let dead = dialect.is_first() && name == "latency";
-        if dead {
-            let message = "`latency` was read by no engine";
-            let label = "remove it: latencies come with the workloads' own results";
-            table.problems.note(span, message, label);
-        }
-        dead
-    };
-    let listed = table.several("collect", Collect::WHAT, Collect::from_name, names, dead);
+    let listed = table.several("collect", Collect::WHAT, Collect::from_name, names);
     let mut collect = table.or(listed, Measure::default().collect)?.into_inner();
     collect.sort_unstable();
     Some(Measure { collect })

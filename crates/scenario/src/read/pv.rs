@@ -8,9 +8,6 @@ use crate::words::{PvFeature, Word};
 
 /// The features of `table`, whose own name is `place`; all of them where it has no such table.
 pub(super) fn pv(table: &Reader<'_>, place: &str) -> Option<Pv> {
-    if !table.knows("pv") {
-        return Some(Pv::default());
-    }
     match Reader::optional(table.table("pv", &keys::pv(place)))? {
         Some(features) => read(features.get_ref()),
         None => Some(Pv::default()),

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads the remedies of a variant: a table for each in schema 2; in schema 1 a list, with modes
-//! among the words of the host's command line.
+//! Reads the remedies of a variant: a table for each.
 
-use steady_nearest::nearest;
 use steady_remedies::{Registry, Remedy};
 
 use super::keys;
 use super::names::Names;
 use super::table::Reader;
 use super::value::{Placed, Problems};
-use crate::diagnostic::quoted;
 use crate::variant::Chosen;
 use crate::words::{Hypervisor, Kernel, Word};
 
@@ -68,55 +65,6 @@ fn one(
         mode: mode?.map(Placed::into_inner),
         vms: listed?.map(Placed::into_inner),
     })
-}
-
-/// Schema 1: `remedies = ["..."]`, and `MODULE.PARAMETER=MODE` in `host_cmdline`.
-pub(super) fn schema_1(
-    table: &Reader<'_>,
-    host_cmdline: Option<Placed<String>>,
-    registry: &Registry,
-) -> Read {
-    let names = registry.all().map(|remedy| remedy.name);
-    let find = |name: &str| registry.find(name);
-    let listed = table.several("remedies", "remedy", find, names, |_, _| false);
-    let listed = table.or(listed, Vec::new());
-    let (listed, cmdline) = (listed?.into_inner(), host_cmdline?);
-    let mut on: Vec<Chosen> = listed.into_iter().map(Chosen::plainly).collect();
-    let mut rest = Vec::new();
-    for word in cmdline.get_ref().split_whitespace() {
-        let Some((remedy, value)) = setting(word, registry) else {
-            rest.push(word);
-            continue;
-        };
-        // The kernel takes the last, and a remedy's own words came before the variant's.
-        on.retain(|chosen| chosen.remedy != remedy);
-        match remedy.mode(value) {
-            Some(mode) => on.push(Chosen {
-                mode: Some(mode),
-                ..Chosen::plainly(remedy)
-            }),
-            None if value == remedy.off => {}
-            None => unknown_mode(remedy, value, &cmdline, table.problems),
-        }
-    }
-    let place = |chosen: &Chosen| registry.all().position(|remedy| remedy == chosen.remedy);
-    on.sort_by_key(place);
-    let untouched = rest.len() == cmdline.get_ref().split_whitespace().count();
-    let rest = match untouched {
-        true => cmdline.into_inner(),
-        false => rest.join(" "),
-    };
-    Some((on, rest))
-}
-
-fn unknown_mode(remedy: &Remedy, value: &str, cmdline: &Placed<String>, problems: &Problems) {
-    let names = remedy.modes.iter().map(|mode| mode.name);
-    let label = match nearest(value, names.clone()) {
-        Some(meant) => format!("did you mean `{}={meant}`?", remedy.parameter),
-        None => format!("expected one of {}", names.collect::<Vec<_>>().join(", ")),
-    };
-    let message = format!("unknown mode `{}` of {remedy}", quoted(value));
-    problems.add(cmdline.span(), message, label);
 }
 
 /// Reports the parameter of a remedy among the host's words: its own table decides on it.

@@ -28,10 +28,7 @@ pub(super) struct Settings {
 
 /// Reads every setting of the file.
 pub(super) fn settings(top: &Reader<'_>, vms: &Names) -> Settings {
-    let tables = match top.knows("setting") {
-        true => Reader::optional(top.tables("setting", &keys::SETTING, LIST_ITEMS)),
-        false => Some(None),
-    };
+    let tables = Reader::optional(top.tables("setting", &keys::SETTING, LIST_ITEMS));
     let Some(tables) = tables else {
         return Settings {
             names: Names::new("setting", None),

@@ -162,7 +162,6 @@ impl<'a> Reader<'a> {
         what: &str,
         find: impl Fn(&str) -> Option<T>,
         names: impl Iterator<Item = &'static str> + Clone,
-        skip: impl Fn(&str, Span) -> bool,
     ) -> Field<Vec<T>> {
         let any = quoted_list(names.clone());
         self.list(key, &format!("an array, any of {any}"), |list| {
@@ -170,9 +169,6 @@ impl<'a> Reader<'a> {
             for (i, value) in list.iter().enumerate() {
                 let place = format!("`{key}[{i}]`");
                 let name = self.plain_string(&place, value, &format!("one of {any}"));
-                if name.is_some_and(|name| skip(name, value.span())) {
-                    continue;
-                }
                 let known = |name| self.known(what, name, value.span(), &find, names.clone());
                 let one = name.and_then(known);
                 if one.is_some() && found.contains(&one) {

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::keys::Dialect;
+use steady_remedies::Registry;
+
 use super::names::Names;
 use super::setting::Settings;
 use super::switches::Written;
@@ -40,10 +41,10 @@ pub(super) fn variants(
     tables: &[Reader<'_>],
     settings: &Settings,
     known: &Names,
-    dialect: Dialect<'_>,
+    registry: &Registry,
     problems: &Problems,
 ) -> Vec<VariantRead> {
-    let read = |table| variant(table, settings, known, dialect);
+    let read = |table| variant(table, settings, known, registry);
     let read: Vec<VariantRead> = tables.iter().map(read).collect();
     check_unique(
         "variant",
@@ -56,9 +57,6 @@ pub(super) fn variants(
 /// The settings that a variant names.
 #[expect(clippy::option_option, reason = "wrong and absent are different")]
 fn listed(table: &Reader<'_>, settings: &Settings) -> Option<Option<Vec<String>>> {
-    if !table.knows("settings") {
-        return Some(None);
-    }
     let listed = Reader::optional(settings.names.listed(table, "settings"))?;
     if let Some(none) = listed.as_ref().filter(|listed| listed.get_ref().is_empty()) {
         let label = "expected a setting, or no `settings` for all of them";
@@ -77,18 +75,12 @@ fn variant(
     table: &Reader<'_>,
     settings: &Settings,
     vms: &Names,
-    dialect: Dialect<'_>,
+    registry: &Registry,
 ) -> VariantRead {
     let name = table.need(table.string("name", &NAME));
     let title = Reader::optional(table.string("title", &TITLE));
-    let kernel = match table.knows("kernel") {
-        true => table.or(table.word("kernel"), Kernel::Patched),
-        false => Some(Placed::new(table.span.clone(), Kernel::Patched)),
-    };
-    let hypervisor = match table.knows("hypervisor") {
-        true => table.or(table.word("hypervisor"), Hypervisor::Kvm),
-        false => Some(Placed::new(table.span.clone(), Hypervisor::Kvm)),
-    };
+    let kernel = table.or(table.word("kernel"), Kernel::Patched);
+    let hypervisor = table.or(table.word("hypervisor"), Hypervisor::Kvm);
     let without = table.or(vms.listed(table, "without"), Vec::new());
     if let Some(without) = &without {
         vms.check_some_measured(without, table.problems);
@@ -97,10 +89,7 @@ fn variant(
         .as_ref()
         .map_or(&[][..], |without| without.get_ref());
     let host_cmdline = table.or(table.string("host_cmdline", &CMDLINE), String::new());
-    let remedies = match dialect.is_first() {
-        true => remedy::schema_1(table, host_cmdline, dialect.registry),
-        false => remedy::chosen(table, host_cmdline, vms, gone, dialect.registry),
-    };
+    let remedies = remedy::chosen(table, host_cmdline, vms, gone, registry);
     if let (Some(kernel), Some((chosen, _))) = (&kernel, &remedies) {
         remedy::check_kernel(kernel, chosen, table.problems);
     }
@@ -140,9 +129,6 @@ fn variant(
 
 /// `[variant.vm.NAME]`. One that changes nothing is as good as none.
 fn changes(table: &Reader<'_>, vms: &Names, gone: &[String]) -> Option<BTreeMap<String, VmChange>> {
-    if !table.knows("vm") {
-        return Some(BTreeMap::new());
-    }
     let expected = "tables `[variant.vm.NAME]`";
     let tables = table.named_tables("vm", expected, keys::variant_vm);
     let tables = table.or(tables, Vec::new())?.into_inner();

@@ -86,10 +86,7 @@ impl VmRead {
         let workloads = table.need(workloads);
         let vm = Self {
             name: table.need(table.string("name", &NAME)),
-            copies: match table.knows("copies") {
-                true => table.or(table.integer("copies", COPIES), 1),
-                false => Some(Placed::new(table.span.clone(), 1)),
-            },
+            copies: table.or(table.integer("copies", COPIES), 1),
             vcpus: table.need(table.integer("vcpus", VCPUS)),
             memory_mib: table.need(table.integer("memory_mib", VM_MEMORY_MIB)),
             pin: Reader::optional(pins(table, pcpus)),
@@ -98,10 +95,7 @@ impl VmRead {
             cpu_quota_us: Reader::optional(table.integer("cpu_quota_us", CPU_QUOTA_US)),
             cpu_period_us: Reader::optional(table.integer("cpu_period_us", CPU_PERIOD_US)),
             disk_mib: Reader::optional(table.integer("disk_mib", DISK_MIB)),
-            kernel: match table.knows("kernel") {
-                true => table.or(table.word("kernel"), GuestKernel::Host),
-                false => Some(Placed::new(table.span.clone(), GuestKernel::Host)),
-            },
+            kernel: table.or(table.word("kernel"), GuestKernel::Host),
             guest_cmdline: table.or(table.string("guest_cmdline", &CMDLINE), String::new()),
             background: table.or(table.boolean("background"), false),
             pv: pv::pv(table, "vm"),
