@@ -154,8 +154,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A list of different things out of a closed set. `skip` may take a word away before it is
-    /// looked up.
+    /// A list of different things out of a closed set.
     pub fn several<T: Copy + PartialEq>(
         &self,
         key: &'static str,

@@ -7,6 +7,7 @@ use steady_scenario::Scenario;
 pub const BASE: &str = include_str!("base.toml");
 
 /// The base scenario with the first occurrence of each pair's left side replaced by its right.
+#[allow(dead_code, reason = "each test file compiles this module for itself")]
 pub fn edited(edits: &[(&str, &str)]) -> String {
     let mut text = BASE.to_owned();
     for (from, to) in edits {
@@ -22,11 +23,4 @@ pub fn problems(text: &str) -> String {
     Scenario::parse(text, "base.toml")
         .expect_err("the text should be refused")
         .to_string()
-}
-
-/// Asserts that the edited base scenario is refused in exactly the `expected` words.
-#[allow(dead_code, reason = "each test file compiles this module for itself")]
-#[track_caller]
-pub fn check(edits: &[(&str, &str)], expected: &str) {
-    assert_eq!(problems(&edited(edits)), expected.trim_matches('\n'));
 }
