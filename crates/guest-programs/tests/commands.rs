@@ -9,59 +9,51 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-fn command(name: &str, args: &str, cpus: u32) -> String {
-    let args = words(args);
-    let setting = Setting {
-        args: &args,
+fn setting(args: &[String], cpus: u32) -> Setting<'_> {
+    Setting {
+        args,
         cpus,
         seed: 7,
         scratch: SCRATCH,
-    };
+    }
+}
+
+fn command(name: &str, args: &str, cpus: u32) -> String {
+    let args = words(args);
     let program = find(name).expect("a known program");
-    program
-        .command(&setting)
-        .expect("sound arguments")
-        .join(" ")
+    let command = program.command(&setting(&args, cpus));
+    command.expect("sound arguments").join(" ")
 }
 
 fn preparation(name: &str, args: &str) -> Result<Vec<String>, String> {
     let args = words(args);
-    let setting = Setting {
-        args: &args,
-        cpus: 2,
-        seed: 7,
-        scratch: SCRATCH,
-    };
     let program = find(name).expect("a known program");
-    let steps = program
-        .prepare(&setting)
-        .map_err(|error| error.to_string())?;
+    let steps = program.prepare(&setting(&args, 2));
+    let steps = steps.map_err(|error| error.to_string())?;
     // The measured command must agree on what is sound.
-    assert!(program.command(&setting).is_ok());
+    assert!(program.command(&setting(&args, 2)).is_ok());
     Ok(steps.iter().map(|argv| argv.join(" ")).collect())
 }
 
 #[test]
-fn arguments_take_the_place_of_the_defaults() {
-    assert_eq!(command("hackbench", "", 2), "/usr/bin/hackbench -g 1 -l 50");
-    assert_eq!(
-        command("hackbench", "-g 2 -T", 2),
-        "/usr/bin/hackbench -g 2 -T"
-    );
-    assert_eq!(command("spin", "", 2), "/usr/bin/spin");
-    assert_eq!(
-        command("shootdown", "--targets 3", 4),
-        "/usr/bin/shootdown --seed=7 --targets 3"
-    );
-}
-
-#[test]
-fn options_that_fix_the_output_stay_with_any_arguments() {
-    let stress_ng = command("stress-ng", "--mmap 1 --mmap-ops 3", 2);
-    assert_eq!(
-        stress_ng,
-        "/usr/bin/stress-ng --seed=7 --metrics-brief --temp-path /data --mmap 1 --mmap-ops 3"
-    );
+fn arguments_take_the_place_of_the_defaults_but_not_of_what_fixes_the_output() {
+    for (name, args, expected) in [
+        ("hackbench", "", "/usr/bin/hackbench -g 1 -l 50"),
+        ("hackbench", "-g 2 -T", "/usr/bin/hackbench -g 2 -T"),
+        ("spin", "", "/usr/bin/spin"),
+        (
+            "shootdown",
+            "--targets 3",
+            "/usr/bin/shootdown --seed=7 --targets 3",
+        ),
+        (
+            "stress-ng",
+            "--mmap 1 --mmap-ops 3",
+            "/usr/bin/stress-ng --seed=7 --metrics-brief --temp-path /data --mmap 1 --mmap-ops 3",
+        ),
+    ] {
+        assert_eq!(command(name, args, 2), expected);
+    }
     let fio = command("fio", "--name=a --rw=read", 2);
     assert!(
         fio.contains("--output-format=json") && fio.ends_with("--name=a --rw=read"),
@@ -74,31 +66,14 @@ fn defaults_use_the_cpus_of_the_guest() {
     assert!(command("stress-ng", "", 3).ends_with("--tlb-shootdown 3 --tlb-shootdown-ops 200"));
     assert!(command("sysbench", "", 5).contains("--threads=5"));
     assert!(command("pbzip2", "", 7).contains("-p7"));
-    let setting = Setting {
-        args: &[],
-        cpus: 6,
-        seed: 7,
-        scratch: SCRATCH,
-    };
     let vips = find("vips").expect("vips is known");
-    assert_eq!(
-        vips.environment(&setting)
-            .get("VIPS_CONCURRENCY")
-            .map(String::as_str),
-        Some("6")
-    );
+    assert_eq!(vips.environment(&setting(&[], 6))["VIPS_CONCURRENCY"], "6");
 }
 
 #[test]
 fn jemalloc_is_loaded_from_the_image_and_keeps_nothing() {
-    let setting = Setting {
-        args: &words("--malloc-ops 5"),
-        cpus: 3,
-        seed: 7,
-        scratch: SCRATCH,
-    };
     let program = find("jemalloc").expect("jemalloc is known");
-    let environment = program.environment(&setting);
+    let environment = program.environment(&setting(&words("--malloc-ops 5"), 3));
     assert!(
         program
             .binaries
@@ -127,37 +102,43 @@ fn a_database_is_started_and_filled_before_what_is_measured() {
 
 #[test]
 fn the_size_of_an_input_goes_to_its_maker_and_not_to_the_program() {
-    assert_eq!(
-        preparation("pbzip2", "input-kib=64 -p4"),
-        Ok(vec![
-            "/usr/bin/make-input --kind text --kib 64 --seed 1 --output /data/pbzip2.input"
-                .to_owned()
-        ])
-    );
-    assert_eq!(
-        command("pbzip2", "input-kib=64 -p4", 2),
-        "/usr/bin/pbzip2 -v -k -f -p4 /data/pbzip2.input"
-    );
-    // With nothing but a size, the defaults of the program stay.
-    assert_eq!(
-        command("pbzip2", "input-kib=64", 2),
-        "/usr/bin/pbzip2 -v -k -f -b1 -p2 /data/pbzip2.input"
-    );
-    assert_eq!(
-        command("vips", "input-pixels=64 gaussblur 5", 2),
-        "/usr/bin/vips gaussblur /data/vips.input.ppm /data/vips.output.v 5"
-    );
-    assert_eq!(
-        preparation("dedup", "input-kib=64"),
-        Ok(vec![
-            "/usr/bin/make-input --kind versions --kib 64 --seed 1 --output /data/dedup.input"
-                .to_owned()
-        ])
-    );
-    assert_eq!(
-        command("dedup", "input-kib=64 --block-kib 8", 2),
-        "/usr/bin/dedup --input /data/dedup.input --output /data/dedup.output --block-kib 8"
-    );
+    for (name, args, kind) in [
+        ("pbzip2", "input-kib=64 -p4", "text"),
+        ("dedup", "input-kib=64", "versions"),
+    ] {
+        let maker = format!(
+            "/usr/bin/make-input --kind {kind} --kib 64 --seed 1 --output /data/{name}.input"
+        );
+        assert_eq!(preparation(name, args), Ok(vec![maker]));
+    }
+    for (name, args, expected) in [
+        (
+            "pbzip2",
+            "input-kib=64 -p4",
+            "-v -k -f -p4 /data/pbzip2.input",
+        ),
+        // With nothing but a size, the defaults of the program stay.
+        (
+            "pbzip2",
+            "input-kib=64",
+            "-v -k -f -b1 -p2 /data/pbzip2.input",
+        ),
+        (
+            "vips",
+            "input-pixels=64 gaussblur 5",
+            "gaussblur /data/vips.input.ppm /data/vips.output.v 5",
+        ),
+        (
+            "dedup",
+            "input-kib=64 --block-kib 8",
+            "--input /data/dedup.input --output /data/dedup.output --block-kib 8",
+        ),
+    ] {
+        assert_eq!(
+            command(name, args, 2),
+            format!("/usr/bin/{name} {expected}")
+        );
+    }
 }
 
 #[test]
@@ -226,12 +207,7 @@ fn commands_run_only_programs_that_the_image_holds() {
         let held: BTreeSet<String> = own
             .chain(program.binaries.iter().map(|&path| path.to_owned()))
             .collect();
-        let setting = Setting {
-            args: &[],
-            cpus: 2,
-            seed: 7,
-            scratch: SCRATCH,
-        };
+        let setting = setting(&[], 2);
         let mut argvs = program.prepare(&setting).expect("no arguments");
         argvs.push(program.command(&setting).expect("no arguments"));
         for argv in argvs {
@@ -251,10 +227,8 @@ fn sysbench_gets_a_seed_that_it_takes_and_never_the_clocks() {
     let program = find("sysbench").unwrap();
     for seed in [0, 1, 7, 0x7fff_ffff, 0x8000_0000, u32::MAX] {
         let setting = Setting {
-            args: &[],
-            cpus: 2,
             seed,
-            scratch: SCRATCH,
+            ..setting(&[], 2)
         };
         let words = program.command(&setting).unwrap();
         let given = words
@@ -280,15 +254,8 @@ fn a_program_that_takes_a_seed_gets_the_runs_unless_its_arguments_give_one() {
     ] {
         assert!(command(name, "", 2).contains(option), "{name}");
     }
-    for name in [
-        "pingpong",
-        "spin",
-        "dedup",
-        "hackbench",
-        "pbzip2",
-        "dbench",
-        "vips",
-    ] {
+    for name in words("pingpong spin dedup hackbench pbzip2 dbench vips") {
+        let name = name.as_str();
         assert!(!command(name, "", 2).contains("seed"), "{name}");
     }
     assert!(!command("shootdown", "--seed 3", 2).contains("seed=7"));

@@ -3,13 +3,12 @@
 
 mod common;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use steady_guest_programs::{Exit, OWN_DIRECTORY, Output, Program, Setting, find};
-use steady_measures::{Unit, WorkloadReport};
+use steady_measures::WorkloadReport;
 
 /// A command of the image, on the machine that runs the tests.
 fn host_command(argv: &[String]) -> Command {
@@ -34,15 +33,15 @@ fn host_command(argv: &[String]) -> Command {
     command
 }
 
-/// Prepares, runs and reads one program with `args` on `cpus` CPUs.
-fn run(name: &str, args: &[&str], cpus: u32) -> WorkloadReport {
+/// Prepares, runs and reads one program with the words of `args` on `cpus` CPUs.
+fn run(name: &str, args: &str, cpus: u32) -> WorkloadReport {
     let scratch = tempfile::tempdir().expect("a directory");
     run_in(name, args, cpus, scratch.path())
 }
 
 /// The same, with its files in a folder of the caller's.
-fn run_in(name: &str, args: &[&str], cpus: u32, scratch: &Path) -> WorkloadReport {
-    let args: Vec<String> = args.iter().map(|&word| word.to_owned()).collect();
+fn run_in(name: &str, args: &str, cpus: u32, scratch: &Path) -> WorkloadReport {
+    let args: Vec<String> = args.split_whitespace().map(str::to_owned).collect();
     let setting = Setting {
         args: &args,
         cpus,
@@ -77,62 +76,80 @@ fn run_in(name: &str, args: &[&str], cpus: u32, scratch: &Path) -> WorkloadRepor
     report
 }
 
-fn values(report: &WorkloadReport) -> BTreeMap<&str, (Unit, i64)> {
-    report
-        .metrics
-        .iter()
-        .map(|metric| (metric.name.as_str(), (metric.unit, metric.value)))
-        .collect()
+/// A measure of the run: its value and its unit.
+fn measure(report: &WorkloadReport, name: &str) -> Option<(i64, String)> {
+    let found = report.metrics.iter().find(|metric| metric.name == name)?;
+    Some((found.value, found.unit.to_string()))
 }
 
-/// The run has these measures, each above zero and in this unit, and `time`.
-fn has(report: &WorkloadReport, wanted: &[(&str, Unit)]) {
-    let values = values(report);
-    for &(name, unit) in wanted.iter().chain(&[("time", Unit::Ns)]) {
-        let Some(&(found, value)) = values.get(name) else {
-            panic!("{name} is not among {:?}", values.keys());
+/// The run has these measures (`NAME UNIT`, by commas), each above zero, and `time`.
+fn has(report: &WorkloadReport, wanted: &str) {
+    for wanted in wanted.split(", ").chain(["time ns"]) {
+        let (name, unit) = wanted.split_once(' ').expect("a name and a unit");
+        let Some((value, found)) = measure(report, name) else {
+            panic!("{name} is not among {:?}", report.metrics);
         };
         assert_eq!(found, unit, "{name}");
         assert!(value > 0, "{name} is {value}");
     }
 }
 
-#[test]
-fn stress_ng_with_its_defaults_reports_bogo_operations() {
-    has(
-        &run("stress-ng", &[], 1),
-        &[
-            ("stress-ng.tlb-shootdown.operations", Unit::Count),
-            ("stress-ng.tlb-shootdown.throughput", Unit::OpsPerKs),
-            ("throughput", Unit::OpsPerKs),
-        ],
-    );
+/// A test for each program with its arguments: on a number of CPUs it has these measures.
+macro_rules! runs {
+    ($($test:ident: $name:literal $args:literal on $cpus:literal has $wanted:expr;)*) => {$(
+        #[test]
+        fn $test() {
+            has(&run($name, $args, $cpus), $wanted);
+        }
+    )*};
+}
+
+runs! {
+    stress_ng_with_its_defaults: "stress-ng" "" on 1 has
+        "stress-ng.tlb-shootdown.operations count, stress-ng.tlb-shootdown.throughput ops/ks, \
+         throughput ops/ks";
+    jemalloc_with_the_threads_of_one_stressor:
+        "jemalloc" "--malloc 1 --malloc-pthreads 2 --malloc-ops 3000" on 2 has
+        "stress-ng.malloc.throughput ops/ks";
+    hackbench: "hackbench" "" on 2 has "hackbench.time ns";
+    // Each yield gives a whole time slice away on a busy machine; 1,000 an event are the default.
+    sysbench_threads: "sysbench" "threads --time=0 --events=20 --thread-yields=10 run" on 2 has
+        "sysbench.events count, throughput ops/ks";
+    sysbench_mutex: "sysbench" "mutex --mutex-num=4 --mutex-locks=2000 --time=0 run" on 2 has
+        "sysbench.events count";
+    sysbench_memory:
+        "sysbench" "memory --memory-total-size=64M --memory-block-size=4K run" on 2 has
+        "sysbench.bandwidth bytes/s, throughput ops/ks";
+    dbench_with_its_worst_latency: "dbench" "" on 2 has
+        "dbench.bandwidth bytes/s, dbench.latency.max ns, dbench.operations count";
+    fio_in_both_directions: "fio" "" on 2 has
+        "fio.read.throughput ops/ks, fio.read.latency.p99 ns, fio.write.bandwidth bytes/s, \
+         throughput ops/ks";
+    fio_with_two_jobs_by_their_names:
+        "fio" "--name=first --rw=read --size=256k --ioengine=psync \
+               --name=second --new_group --rw=write --size=256k --ioengine=psync" on 2 has
+        "fio.first.read.throughput ops/ks, fio.second.write.throughput ops/ks";
+    vips_filters_the_generated_image: "vips" "input-pixels=64" on 2 has "time ns";
+    vips_resizes: "vips" "resize 0.5" on 2 has "time ns";
+    shootdown: "shootdown" "--operations 50 --local-operations 10 --pause-us 10" on 2 has
+        "shootdown.latency.p99 ns, shootdown.time ns";
+    pagecache: "pagecache" "--records 50" on 2 has "throughput ops/ks";
+    indexer: "indexer" "--files 8" on 2 has "throughput ops/ks, indexer.file.p99 ns";
+    pingpong: "pingpong" "--operations 50" on 2 has "pingpong.round_trip.mean ns";
+    spin: "spin" "--seconds 1" on 2 has "spin.operations count";
+    dedup: "dedup" "input-kib=256" on 2 has "throughput ops/ks, dedup.release.p99 ns";
 }
 
 #[test]
 fn stress_ng_with_two_stressors_reports_each() {
-    let args = [
-        "--futex",
-        "1",
-        "--futex-ops",
-        "500",
-        "--mmap",
-        "1",
-        "--mmap-ops",
-        "5",
-        "--mmap-bytes",
-        "1m",
-    ];
-    let report = run("stress-ng", &args, 2);
+    let args = "--futex 1 --futex-ops 500 --mmap 1 --mmap-ops 5 --mmap-bytes 1m";
+    let report = run("stress-ng", args, 2);
     has(
         &report,
-        &[
-            ("stress-ng.futex.throughput", Unit::OpsPerKs),
-            ("stress-ng.mmap.throughput", Unit::OpsPerKs),
-        ],
+        "stress-ng.futex.throughput ops/ks, stress-ng.mmap.throughput ops/ks",
     );
     assert!(
-        !values(&report).contains_key("throughput"),
+        measure(&report, "throughput").is_none(),
         "bogo operations of two kinds do not add up"
     );
 }
@@ -152,230 +169,31 @@ impl Drop for Server<'_> {
 fn mariadb_answers_as_many_transactions_as_asked_for_and_is_started_again() {
     let scratch = tempfile::tempdir().expect("a directory");
     let _server = Server(scratch.path());
-    for events in ["40", "20"] {
-        let events_word = format!("--events={events}");
-        let args = [
-            "oltp_read_write",
-            "--table-size=100",
-            "--time=0",
-            &events_word,
-        ];
+    for events in [40, 20] {
+        let args = format!("oltp_read_write --table-size=100 --time=0 --events={events}");
         let report = run_in("mariadb", &args, 2, scratch.path());
-        has(
-            &report,
-            &[
-                ("throughput", Unit::OpsPerKs),
-                ("sysbench.latency.p95", Unit::Ns),
-            ],
-        );
-        let done = values(&report)["sysbench.events"].1;
-        assert_eq!(done.to_string(), events);
+        has(&report, "throughput ops/ks, sysbench.latency.p95 ns");
+        let done = measure(&report, "sysbench.events").expect("it is counted");
+        assert_eq!(done.0, events);
     }
 }
 
 #[test]
-fn jemalloc_runs_the_threads_of_one_stressor() {
-    let args = [
-        "--malloc",
-        "1",
-        "--malloc-pthreads",
-        "2",
-        "--malloc-ops",
-        "3000",
-    ];
+fn counts_and_sizes_are_those_asked_for() {
+    // Larger than sysbench's default, which is over before its clock has moved.
+    let cpu = "cpu --cpu-max-prime=5000 --time=0 --events=300 --threads=2 run";
+    let sysbench = run("sysbench", cpu, 2);
     has(
-        &run("jemalloc", &args, 2),
-        &[("stress-ng.malloc.throughput", Unit::OpsPerKs)],
+        &sysbench,
+        "sysbench.time ns, throughput ops/ks, sysbench.latency.mean ns, sysbench.latency.p95 ns",
     );
-}
-
-#[test]
-fn hackbench_reports_its_time() {
-    has(&run("hackbench", &[], 2), &[("hackbench.time", Unit::Ns)]);
-}
-
-#[test]
-fn sysbench_cpu_reports_events_and_latency() {
-    // Larger than the default, which is over before sysbench's clock has moved.
-    let args = [
-        "cpu",
-        "--cpu-max-prime=5000",
-        "--time=0",
-        "--events=300",
-        "--threads=2",
-        "run",
-    ];
-    let report = run("sysbench", &args, 2);
-    has(
-        &report,
-        &[
-            ("sysbench.time", Unit::Ns),
-            ("throughput", Unit::OpsPerKs),
-            ("sysbench.latency.mean", Unit::Ns),
-            ("sysbench.latency.p95", Unit::Ns),
-        ],
-    );
-    assert_eq!(values(&report)["sysbench.events"], (Unit::Count, 300));
-}
-
-#[test]
-fn sysbench_threads_and_mutex_and_memory_are_read_too() {
-    // Each yield gives a whole time slice away on a busy machine; 1,000 an event are the default.
-    let threads = [
-        "threads",
-        "--time=0",
-        "--events=20",
-        "--thread-yields=10",
-        "run",
-    ];
-    has(
-        &run("sysbench", &threads, 2),
-        &[
-            ("sysbench.events", Unit::Count),
-            ("throughput", Unit::OpsPerKs),
-        ],
-    );
-    let mutex = [
-        "mutex",
-        "--mutex-num=4",
-        "--mutex-locks=2000",
-        "--time=0",
-        "run",
-    ];
-    has(
-        &run("sysbench", &mutex, 2),
-        &[("sysbench.events", Unit::Count)],
-    );
-    let memory = [
-        "memory",
-        "--memory-total-size=64M",
-        "--memory-block-size=4K",
-        "run",
-    ];
-    has(
-        &run("sysbench", &memory, 2),
-        &[
-            ("sysbench.bandwidth", Unit::BytesPerSecond),
-            ("throughput", Unit::OpsPerKs),
-        ],
-    );
-}
-
-#[test]
-fn sysbench_defaults_are_read_though_they_are_short_here() {
-    assert_eq!(
-        values(&run("sysbench", &[], 2))["sysbench.events"],
-        (Unit::Count, 200)
-    );
-}
-
-#[test]
-fn pbzip2_reports_the_bandwidth_of_its_generated_input() {
-    let report = run("pbzip2", &["input-kib=300"], 2);
-    has(
-        &report,
-        &[
-            ("pbzip2.time", Unit::Ns),
-            ("pbzip2.bandwidth", Unit::BytesPerSecond),
-        ],
-    );
-    assert_eq!(values(&report)["pbzip2.input"], (Unit::Bytes, 300 * 1024));
-}
-
-#[test]
-fn dbench_reports_bandwidth_and_worst_latency() {
-    has(
-        &run("dbench", &[], 2),
-        &[
-            ("dbench.bandwidth", Unit::BytesPerSecond),
-            ("dbench.latency.max", Unit::Ns),
-            ("dbench.operations", Unit::Count),
-        ],
-    );
-}
-
-#[test]
-fn fio_reports_both_directions() {
-    has(
-        &run("fio", &[], 2),
-        &[
-            ("fio.read.throughput", Unit::OpsPerKs),
-            ("fio.read.latency.p99", Unit::Ns),
-            ("fio.write.bandwidth", Unit::BytesPerSecond),
-            ("throughput", Unit::OpsPerKs),
-        ],
-    );
-}
-
-#[test]
-fn fio_with_two_jobs_reports_each_by_its_name() {
-    let args = [
-        "--name=first",
-        "--rw=read",
-        "--size=256k",
-        "--ioengine=psync",
-        "--name=second",
-        "--new_group",
-        "--rw=write",
-        "--size=256k",
-        "--ioengine=psync",
-    ];
-    has(
-        &run("fio", &args, 2),
-        &[
-            ("fio.first.read.throughput", Unit::OpsPerKs),
-            ("fio.second.write.throughput", Unit::OpsPerKs),
-        ],
-    );
-}
-
-#[test]
-fn vips_filters_the_generated_image() {
-    has(&run("vips", &["input-pixels=64"], 2), &[]);
-    has(&run("vips", &["resize", "0.5"], 2), &[]);
-}
-
-#[test]
-fn our_own_programs_report_with_small_sizes() {
-    let shootdown = [
-        "--operations",
-        "50",
-        "--local-operations",
-        "10",
-        "--pause-us",
-        "10",
-    ];
-    has(
-        &run("shootdown", &shootdown, 2),
-        &[
-            ("shootdown.latency.p99", Unit::Ns),
-            ("shootdown.time", Unit::Ns),
-        ],
-    );
-    has(
-        &run("pagecache", &["--records", "50"], 2),
-        &[("throughput", Unit::OpsPerKs)],
-    );
-    has(
-        &run("indexer", &["--files", "8"], 2),
-        &[
-            ("throughput", Unit::OpsPerKs),
-            ("indexer.file.p99", Unit::Ns),
-        ],
-    );
-    has(
-        &run("pingpong", &["--operations", "50"], 2),
-        &[("pingpong.round_trip.mean", Unit::Ns)],
-    );
-    has(
-        &run("spin", &["--seconds", "1"], 2),
-        &[("spin.operations", Unit::Count)],
-    );
-    has(
-        &run("dedup", &["input-kib=256"], 2),
-        &[
-            ("throughput", Unit::OpsPerKs),
-            ("dedup.release.p99", Unit::Ns),
-        ],
-    );
+    let pbzip2 = run("pbzip2", "input-kib=300", 2);
+    has(&pbzip2, "pbzip2.time ns, pbzip2.bandwidth bytes/s");
+    for (report, name, value, unit) in [
+        (&sysbench, "sysbench.events", 300, "count"),
+        (&run("sysbench", "", 2), "sysbench.events", 200, "count"),
+        (&pbzip2, "pbzip2.input", 300 * 1024, "bytes"),
+    ] {
+        assert_eq!(measure(report, name), Some((value, unit.to_owned())));
+    }
 }
