@@ -26,19 +26,22 @@ fn rig(vms: u16, change: impl FnOnce(&mut MachineConfig)) -> (Machine, Attc) {
     (Machine::new(&config, vms, 1), attc)
 }
 
-/// Both cores load from the page.
-fn use_page(m: &mut Machine, attc: &mut Attc, key: Key) {
-    for core in 0..2 {
-        translate(m, attc, core, key, false, 0);
+/// Both cores load from each page.
+fn load(m: &mut Machine, attc: &mut Attc, keys: &[Key]) {
+    for &key in keys {
+        for core in 0..2 {
+            translate(m, attc, core, key, false, 0);
+        }
+        assert!(attc.atlb.get(key).is_some(), "the walk has stored it");
     }
-    assert!(attc.atlb.get(key).is_some(), "the walk has stored it");
 }
 
 fn held(m: &Machine, key: Key) -> usize {
     m.mmu.iter().filter(|mmu| mmu.holds(key)).count()
 }
 
-fn remap(m: &mut Machine, agent: Agent, keys: &[Key]) -> Remap {
+/// Pages migrate; the initiator's cycles.
+fn migrate(m: &mut Machine, attc: &mut Attc, agent: Agent, keys: &[Key]) -> u64 {
     let changes = keys
         .iter()
         .map(|&key| {
@@ -46,13 +49,14 @@ fn remap(m: &mut Machine, agent: Agent, keys: &[Key]) -> Remap {
             m.os.describe(id)
         })
         .collect();
-    Remap {
+    let update = Remap {
         vm: keys[0].vm(),
         agent,
         cause: Cause::Migration,
         changes,
         intermediate: false,
-    }
+    };
+    attc.revoke(&mut View::of(m), &update, 0, 1_000)
 }
 
 /// Two pages of different VMs in one ATLB set: Equation 1 puts VM ids above bit 14.
@@ -76,10 +80,8 @@ fn of_one_vm_in_one_set(attc: &Attc) -> (Key, Key) {
 fn a_guest_s_update_leaves_the_other_vm_s_entry_in_the_set_and_drops_its_tlb_entry_falsely() {
     let (mut m, mut attc) = rig(2, |_| {});
     let (mine, other) = of_two_vms_in_one_set(&attc);
-    use_page(&mut m, &mut attc, mine);
-    use_page(&mut m, &mut attc, other);
-    let update = remap(&mut m, Agent::Guest, &[mine]);
-    attc.revoke(&mut View::of(&mut m), &update, 0, 1_000);
+    load(&mut m, &mut attc, &[mine, other]);
+    migrate(&mut m, &mut attc, Agent::Guest, &[mine]);
     assert!(attc.atlb.get(mine).is_none() && attc.atlb.get(other).is_some());
     assert_eq!((held(&m, mine), held(&m, other)), (0, 0));
     // Each of two cores holds each page in L1 and L2.
@@ -92,10 +94,8 @@ fn a_guest_s_update_leaves_the_other_vm_s_entry_in_the_set_and_drops_its_tlb_ent
 fn a_guest_s_update_drops_every_entry_of_its_vm_in_the_set() {
     let (mut m, mut attc) = rig(1, |_| {});
     let (mine, neighbour) = of_one_vm_in_one_set(&attc);
-    use_page(&mut m, &mut attc, mine);
-    use_page(&mut m, &mut attc, neighbour);
-    let update = remap(&mut m, Agent::Guest, &[mine]);
-    attc.revoke(&mut View::of(&mut m), &update, 0, 1_000);
+    load(&mut m, &mut attc, &[mine, neighbour]);
+    migrate(&mut m, &mut attc, Agent::Guest, &[mine]);
     assert!(attc.atlb.get(neighbour).is_none());
     assert_eq!(attc.counts()["atlb_bystanders_dropped"], 1);
 }
@@ -104,10 +104,8 @@ fn a_guest_s_update_drops_every_entry_of_its_vm_in_the_set() {
 fn a_host_s_update_drops_the_entries_of_its_frame_and_no_other_of_the_set() {
     let (mut m, mut attc) = rig(1, |_| {});
     let (moved, neighbour) = of_one_vm_in_one_set(&attc);
-    use_page(&mut m, &mut attc, moved);
-    use_page(&mut m, &mut attc, neighbour);
-    let update = remap(&mut m, Agent::Host, &[moved]);
-    let cycles = attc.revoke(&mut View::of(&mut m), &update, 0, 1_000);
+    load(&mut m, &mut attc, &[moved, neighbour]);
+    let cycles = migrate(&mut m, &mut attc, Agent::Host, &[moved]);
     assert_eq!(cycles, 500, "section 3.3, for one page");
     assert!(attc.atlb.get(moved).is_none() && attc.atlb.get(neighbour).is_some());
     assert_eq!(held(&m, moved), 0);
@@ -127,10 +125,8 @@ fn pages_whose_set_differs_in_one_compared_bit_keep_their_tlb_entries() {
         });
         // The same TLB sets; the ATLB set differs in bit 14 only.
         let (moved, far) = (Key::small(0, PAGE), Key::small(0, PAGE ^ (1 << 14)));
-        use_page(&mut m, &mut attc, moved);
-        use_page(&mut m, &mut attc, far);
-        let update = remap(&mut m, Agent::Host, &[moved]);
-        attc.revoke(&mut View::of(&mut m), &update, 0, 1_000);
+        load(&mut m, &mut attc, &[moved, far]);
+        migrate(&mut m, &mut attc, Agent::Host, &[moved]);
         assert_eq!(held(&m, far), kept, "{match_bits} bits compared");
     }
 }
@@ -157,12 +153,11 @@ fn a_displaced_pointer_takes_its_atlb_entry_and_tlb_entries_along() {
         config.schemes.set(&super::invtbl::WAYS, 1);
     });
     // 256 sets of one: the pages' frames follow each other, so the 257th displaces the first.
-    for page in 0..256 {
-        use_page(&mut m, &mut attc, Key::small(0, page));
-    }
+    let pages: Vec<Key> = (0..256).map(|page| Key::small(0, page)).collect();
+    load(&mut m, &mut attc, &pages);
     assert_eq!(attc.counts()["pointer_evictions"], 0);
     assert!(attc.atlb.get(Key::small(0, 0)).is_some());
-    use_page(&mut m, &mut attc, Key::small(0, 256));
+    load(&mut m, &mut attc, &[Key::small(0, 256)]);
     assert_eq!(attc.counts()["pointer_evictions"], 1);
     assert!(attc.atlb.get(Key::small(0, 0)).is_none());
     assert_eq!(held(&m, Key::small(0, 0)), 0);
@@ -176,11 +171,8 @@ fn a_host_s_update_reaches_all_synonyms_of_a_frame() {
     for &alias in &names[1..] {
         m.os.alias(alias, names[0]);
     }
-    for &name in &names {
-        use_page(&mut m, &mut attc, name);
-    }
-    let update = remap(&mut m, Agent::Host, &names);
-    attc.revoke(&mut View::of(&mut m), &update, 0, 1_000);
+    load(&mut m, &mut attc, &names);
+    migrate(&mut m, &mut attc, Agent::Host, &names);
     assert_eq!(attc.counts()["pointers_followed_at_most"], 4);
     for name in names {
         assert!(attc.atlb.get(name).is_none());
@@ -192,11 +184,9 @@ fn a_host_s_update_reaches_all_synonyms_of_a_frame() {
 fn a_large_page_has_an_atlb_and_a_pointer_of_its_own() {
     let (mut m, mut attc) = rig(1, |_| {});
     let (large, small) = (Key::large(0, PAGE), Key::small(0, PAGE));
-    use_page(&mut m, &mut attc, large);
-    use_page(&mut m, &mut attc, small);
+    load(&mut m, &mut attc, &[large, small]);
     assert_eq!(attc.atlb.index(large), attc.atlb.index(small));
-    let update = remap(&mut m, Agent::Host, &[large]);
-    attc.revoke(&mut View::of(&mut m), &update, 0, 1_000);
+    migrate(&mut m, &mut attc, Agent::Host, &[large]);
     assert!(attc.atlb.get(large).is_none() && attc.atlb.get(small).is_some());
     assert_eq!((held(&m, large), held(&m, small)), (0, 2));
 }
@@ -246,9 +236,7 @@ fn unmapping_a_whole_table_reaches_every_page_of_it_and_says_so_to_the_walk_cach
     let (mut m, mut attc) = rig(1, |_| {});
     let first = 0x12400;
     let keys: Vec<Key> = (0..512).map(|page| Key::small(0, first + page)).collect();
-    for &key in &keys {
-        use_page(&mut m, &mut attc, key);
-    }
+    load(&mut m, &mut attc, &keys);
     let update =
         m.os.map_call(0, first << 12, 512 << 12, Prot::default(), MapKind::Munmap)
             .expect("pages are revoked");
@@ -270,11 +258,8 @@ fn a_whole_flush_spares_other_vms_unless_dma_wipes_the_table() {
         });
         let mine = [Key::small(0, PAGE), Key::small(0, PAGE + 1)];
         let other = Key::small(1, PAGE);
-        for key in [mine[0], mine[1], other] {
-            use_page(&mut m, &mut attc, key);
-        }
-        let update = remap(&mut m, Agent::Guest, &mine);
-        attc.revoke(&mut View::of(&mut m), &update, 0, 1_000);
+        load(&mut m, &mut attc, &[mine[0], mine[1], other]);
+        migrate(&mut m, &mut attc, Agent::Guest, &mine);
         assert_eq!(attc.counts()["whole_flushes"], 1);
         assert!(mine.iter().all(|&key| attc.atlb.get(key).is_none()));
         assert!(mine.iter().all(|&key| held(&m, key) == 0));
@@ -287,10 +272,9 @@ fn a_whole_flush_spares_other_vms_unless_dma_wipes_the_table() {
 fn natively_there_is_no_inverse_table_and_no_line_of_it_is_touched() {
     let (mut m, mut attc) = rig(1, |config| config.mode = Mode::Native);
     let key = Key::small(0, PAGE);
-    use_page(&mut m, &mut attc, key);
+    load(&mut m, &mut attc, &[key]);
     let spn = m.os.peek(key).expect("it is mapped").spn;
-    let update = remap(&mut m, Agent::Guest, &[key]);
-    attc.revoke(&mut View::of(&mut m), &update, 0, 1_000);
+    migrate(&mut m, &mut attc, Agent::Guest, &[key]);
     assert!(attc.invtbl.is_none());
     let line = super::Invtbl::new(&m.config).line(spn, false);
     assert!(!m.caches.holds(line));
