@@ -2,6 +2,8 @@
 //! The readers against the kernel's own tools: what `trace-cmd report` and `perf script` printed of
 //! the fixtures is kept beside them.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod common;
 
 use std::collections::BTreeMap;
@@ -36,53 +38,51 @@ const RAW: Rules = Rules {
 
 type Compared = BTreeMap<(String, String), u64>;
 
-fn assert_compared(compared: &Compared, fields: &[(&str, &str, u64)]) {
-    for (event, field, count) in fields {
-        let key = ((*event).to_owned(), (*field).to_owned());
-        assert_eq!(compared.get(&key), Some(count), "{event}.{field}");
+/// Asserts how often fields were compared: `EVENT COUNT: FIELD FIELD`, an event and count each.
+fn assert_compared(compared: &Compared, expected: &[&str]) {
+    for each in expected {
+        let (head, fields) = each.split_once(": ").unwrap();
+        let (event, count) = head.split_once(' ').unwrap();
+        for field in fields.split(' ') {
+            let found = compared.get(&(event.to_owned(), field.to_owned()));
+            assert_eq!(found, Some(&count.parse().unwrap()), "{event}.{field}");
+        }
     }
+}
+
+/// Compares a binary trace with the text that a tool printed of it.
+fn compared(binary: &str, text: &str, rules: &Rules) -> Compared {
+    compare(
+        fixture_source(binary).as_mut(),
+        fixture_source(text).as_mut(),
+        rules,
+    )
 }
 
 #[test]
 fn every_record_of_an_intel_host_is_as_trace_cmd_prints_it() {
-    let compared = compare(
-        fixture_source("bochs-intel-v6.dat").as_mut(),
-        fixture_source("bochs-intel-v6.raw.txt.gz").as_mut(),
-        &RAW,
-    );
+    let compared = compared("bochs-intel-v6.dat", "bochs-intel-v6.raw.txt.gz", &RAW);
     assert_compared(
         &compared,
         &[
-            ("kvm_exit", "exit_reason", 491),
-            ("kvm_exit", "guest_rip", 491),
-            ("kvm_exit", "isa", 491),
-            ("kvm_exit", "vcpu_id", 491),
-            ("kvm_exit", "intr_info", 491),
-            ("kvm_entry", "rip", 491),
-            ("kvm_ple_window_update", "new", 130),
-            ("sched_switch", "prev_comm", 68),
-            ("sched_switch", "next_comm", 68),
-            ("sched_switch", "prev_state", 68),
-            ("sched_switch", "next_pid", 68),
-            ("kvm_msr", "ecx", 163),
-            ("hrtimer_start", "expires", 72),
+            "kvm_exit 491: exit_reason guest_rip isa vcpu_id intr_info",
+            "kvm_entry 491: rip",
+            "kvm_ple_window_update 130: new",
+            "sched_switch 68: prev_comm next_comm prev_state next_pid",
+            "kvm_msr 163: ecx",
+            "hrtimer_start 72: expires",
         ],
     );
 }
 
 #[test]
 fn every_record_of_an_amd_host_is_as_trace_cmd_prints_it() {
-    let compared = compare(
-        fixture_source("qemu-amd-v7-zstd.dat").as_mut(),
-        fixture_source("qemu-amd-v7-zstd.raw.txt.gz").as_mut(),
-        &RAW,
-    );
+    let compared = compared("qemu-amd-v7-zstd.dat", "qemu-amd-v7-zstd.raw.txt.gz", &RAW);
     assert_compared(
         &compared,
         &[
-            ("kvm_exit", "exit_reason", 269),
-            ("kvm_exit", "isa", 269),
-            ("sched_switch", "prev_comm", 71),
+            "kvm_exit 269: exit_reason isa",
+            "sched_switch 71: prev_comm",
         ],
     );
 }
@@ -99,49 +99,37 @@ fn both_versions_and_compression_give_the_same_records() {
 
 #[test]
 fn fields_that_trace_cmd_report_prints_in_words_are_read_back() {
-    let compared = compare(
-        fixture_source("bochs-intel-v6.dat").as_mut(),
-        fixture_source("bochs-intel-v6.report.txt.gz").as_mut(),
-        &EXACT,
-    );
+    let compared = compared("bochs-intel-v6.dat", "bochs-intel-v6.report.txt.gz", &EXACT);
     assert_compared(
         &compared,
         &[
-            ("kvm_exit", "guest_rip", 491),
-            ("kvm_exit", "info1", 491),
-            ("kvm_exit", "info2", 491),
-            ("kvm_entry", "vcpu_id", 491),
-            ("sched_switch", "prev_comm", 68),
-            ("sched_switch", "next_pid", 68),
-            ("sched_wakeup", "comm", 2),
-            ("sched_wakeup", "target_cpu", 2),
-            ("kvm_msr", "ecx", 163),
-            ("kvm_msr", "data", 163),
-            ("kvm_msr", "write", 163),
-            ("kvm_apic_ipi", "dest_id", 16),
-            ("kvm_ple_window_update", "old", 130),
-            ("kvm_wait_lapic_expire", "delta", 131),
-            ("kvm_inj_virq", "vector", 148),
+            "kvm_exit 491: guest_rip info1 info2",
+            "kvm_entry 491: vcpu_id",
+            "sched_switch 68: prev_comm next_pid",
+            "sched_wakeup 2: comm target_cpu",
+            "kvm_msr 163: ecx data write",
+            "kvm_apic_ipi 16: dest_id",
+            "kvm_ple_window_update 130: old",
+            "kvm_wait_lapic_expire 131: delta",
+            "kvm_inj_virq 148: vector",
         ],
     );
 }
 
 #[test]
 fn fields_that_an_amd_host_prints_in_words_are_read_back() {
-    let compared = compare(
-        fixture_source("qemu-amd-v7-zstd.dat").as_mut(),
-        fixture_source("qemu-amd-v7-zstd.report.txt.gz").as_mut(),
+    let compared = compared(
+        "qemu-amd-v7-zstd.dat",
+        "qemu-amd-v7-zstd.report.txt.gz",
         &EXACT,
     );
     assert_compared(
         &compared,
         &[
-            ("kvm_exit", "guest_rip", 269),
-            ("kvm_pio", "port", 229),
-            ("kvm_pio", "rw", 229),
-            ("kvm_pio", "val", 229),
-            ("kvm_set_irq", "irq_source_id", 22),
-            ("kvm_hv_timer_state", "hv_timer_in_use", 18),
+            "kvm_exit 269: guest_rip",
+            "kvm_pio 229: port rw val",
+            "kvm_set_irq 22: irq_source_id",
+            "kvm_hv_timer_state 18: hv_timer_in_use",
         ],
     );
 }
@@ -161,12 +149,9 @@ fn ftrace_text_gives_what_the_binary_trace_gives() {
     assert_compared(
         &compared,
         &[
-            ("kvm_exit", "vcpu_id", 491),
-            ("kvm_exit", "intr_info", 491),
-            ("kvm_exit", "error_code", 491),
-            ("kvm_entry", "rip", 491),
-            ("sched_switch", "prev_comm", 68),
-            ("sched_switch", "next_prio", 68),
+            "kvm_exit 491: vcpu_id intr_info error_code",
+            "kvm_entry 491: rip",
+            "sched_switch 68: prev_comm next_prio",
         ],
     );
     assert_eq!((text.about().cpus, text.about().resolution_ns), (2, 1000));
@@ -198,56 +183,24 @@ fn a_symbolic_exit_reason_is_text_and_a_number_only_in_the_binary_trace() {
     assert_eq!(pauses, 114);
 }
 
-fn perf(name: &str, fields: &[(&str, &str, u64)]) {
-    let mut binary = fixture_source(&format!("{name}.data"));
-    let compared = compare(
-        binary.as_mut(),
-        fixture_source(&format!("{name}.script.txt.gz")).as_mut(),
-        &EXACT,
-    );
-    for (event, field, least) in fields {
-        let count = compared.get(&((*event).to_owned(), (*field).to_owned()));
-        assert!(count >= Some(least), "{event}.{field}: {count:?}");
+#[test]
+fn every_sample_of_a_perf_data_is_as_perf_prints_it() {
+    // A file, a compressed one, a pipe, and a trace with losses; the least that was compared.
+    for (name, event, field, least) in [
+        ("perf-file", "sched_switch", "prev_comm", 300),
+        ("perf-file", "sched_switch", "next_pid", 300),
+        ("perf-file", "softirq_entry", "vec", 10),
+        ("perf-zstd", "sched_switch", "next_comm", 600),
+        ("perf-zstd", "sched_wakeup", "target_cpu", 100),
+        ("perf-pipe", "sched_switch", "prev_prio", 200),
+        ("perf-lost", "sched_switch", "next_comm", 500),
+        ("perf-lost", "sched_stat_runtime", "runtime", 200),
+    ] {
+        let (binary, text) = (format!("{name}.data"), format!("{name}.script.txt.gz"));
+        let compared = compared(&binary, &text, &EXACT);
+        let count = compared.get(&(event.to_owned(), field.to_owned()));
+        assert!(count >= Some(&least), "{name}: {event}.{field}: {count:?}");
     }
-}
-
-#[test]
-fn every_sample_of_a_file_is_as_perf_prints_it() {
-    perf(
-        "perf-file",
-        &[
-            ("sched_switch", "prev_comm", 300),
-            ("sched_switch", "next_pid", 300),
-            ("softirq_entry", "vec", 10),
-        ],
-    );
-}
-
-#[test]
-fn every_sample_of_a_compressed_file_is_as_perf_prints_it() {
-    perf(
-        "perf-zstd",
-        &[
-            ("sched_switch", "next_comm", 600),
-            ("sched_wakeup", "target_cpu", 100),
-        ],
-    );
-}
-
-#[test]
-fn every_sample_of_a_pipe_is_as_perf_prints_it() {
-    perf("perf-pipe", &[("sched_switch", "prev_prio", 200)]);
-}
-
-#[test]
-fn every_sample_of_a_trace_with_losses_is_as_perf_prints_it() {
-    perf(
-        "perf-lost",
-        &[
-            ("sched_switch", "next_comm", 500),
-            ("sched_stat_runtime", "runtime", 200),
-        ],
-    );
 }
 
 #[test]

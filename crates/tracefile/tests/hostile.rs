@@ -342,71 +342,35 @@ fn what_the_cases_start_from_is_whole() {
     }
 }
 
-#[test]
-fn damaged_trace_dat_never_panics() {
-    trace_dat(1, 10_000);
+/// For each reader a test of some thousand cases, and one of a million.
+macro_rules! damaged {
+    ($($reader:ident: $few:ident $seed:literal $cases:literal, $many:ident $other:literal;)*) => {$(
+        #[test]
+        fn $few() {
+            $reader($seed, $cases);
+        }
+
+        #[test]
+        #[ignore = "takes minutes"]
+        fn $many() {
+            $reader($other, 1_000_000);
+        }
+    )*};
 }
 
-#[test]
-fn damaged_perf_data_never_panics() {
-    perf_data(2, 10_000);
-}
-
-#[test]
-fn damaged_text_never_panics() {
-    ftrace_text(3, 10_000);
-    perf_script(4, 10_000);
-}
-
-#[test]
-fn damaged_lines_of_other_layouts_never_panic() {
-    other_layouts(6, 10_000);
-}
-
-#[test]
-fn damaged_perfetto_traces_never_panic() {
-    perfetto(7, 2_000);
+damaged! {
+    trace_dat: damaged_trace_dat_never_panics 1 10_000, a_million_damaged_trace_dats 11;
+    perf_data: damaged_perf_data_never_panics 2 10_000, a_million_damaged_perf_data_files 12;
+    ftrace_text: damaged_ftrace_text_never_panics 3 10_000, a_million_damaged_ftrace_texts 13;
+    perf_script: damaged_perf_script_never_panics 4 10_000, a_million_damaged_perf_scripts 14;
+    other_layouts: damaged_lines_of_other_layouts_never_panic 6 10_000,
+        a_million_damaged_lines_of_other_layouts 15;
+    perfetto: damaged_perfetto_traces_never_panic 7 2_000, a_million_damaged_perfetto_traces 16;
 }
 
 #[test]
 fn damaged_packed_traces_never_panic() {
     packed(5, 5_000);
-}
-
-#[test]
-#[ignore = "takes minutes"]
-fn a_million_damaged_trace_dats() {
-    trace_dat(11, 1_000_000);
-}
-
-#[test]
-#[ignore = "takes minutes"]
-fn a_million_damaged_perf_data_files() {
-    perf_data(12, 1_000_000);
-}
-
-#[test]
-#[ignore = "takes minutes"]
-fn a_million_damaged_ftrace_texts() {
-    ftrace_text(13, 1_000_000);
-}
-
-#[test]
-#[ignore = "takes minutes"]
-fn a_million_damaged_lines_of_other_layouts() {
-    other_layouts(15, 1_000_000);
-}
-
-#[test]
-#[ignore = "takes minutes"]
-fn a_million_damaged_perfetto_traces() {
-    perfetto(16, 1_000_000);
-}
-
-#[test]
-#[ignore = "takes minutes"]
-fn a_million_damaged_perf_scripts() {
-    perf_script(14, 1_000_000);
 }
 
 proptest! {
