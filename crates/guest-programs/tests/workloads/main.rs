@@ -34,6 +34,11 @@ const PROGRAMS: [&str; 12] = [
     "make-input",
 ];
 
+/// The words of a command line.
+fn words(text: &str) -> Vec<&str> {
+    text.split(' ').collect()
+}
+
 fn command(name: &str, args: &[&str]) -> Command {
     let mut command = Command::new("timeout");
     command
@@ -108,14 +113,7 @@ fn needs_two_cpus() {
 #[test]
 fn a_histogram_holds_every_operation() {
     needs_two_cpus();
-    let small = [
-        "--operations",
-        "123",
-        "--local-operations",
-        "45",
-        "--pause-us",
-        "5",
-    ];
+    let small = words("--operations 123 --local-operations 45 --pause-us 5");
     let shootdown = run("shootdown", &small);
     let counts: Vec<u64> = shootdown
         .distributions
@@ -177,7 +175,7 @@ fn the_time_stamp_counter_runs_at_the_rate_of_the_clock() {
     // the pauses the same; they are long, so that other programs' time slices weigh little.
     let time_ns = |clock: &str| {
         let args = "--operations 4 --warmup 0 --local-operations 0 --pause-us 150000 --clock";
-        let words: Vec<&str> = args.split(' ').chain([clock]).collect();
+        let words = [words(args), vec![clock]].concat();
         values(&run("shootdown", &words))["shootdown.time"]
     };
     // A busy machine adds to each of the two, so the least that was seen is told apart; a wrong

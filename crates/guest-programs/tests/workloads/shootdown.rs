@@ -46,14 +46,7 @@ fn the_call_that_gives_the_right_back_is_rare() {
     // Other programs' shootdowns only add to the count, hence the least of several runs.
     let least = (0..5)
         .map(|_| {
-            let args = [
-                "--targets",
-                "1",
-                "--operations",
-                "320",
-                "--method",
-                "mprotect",
-            ];
+            let args = words("--targets 1 --operations 320 --method mprotect");
             values(&run("shootdown", &args))["shootdown.ipis"]
         })
         .min()
@@ -69,14 +62,7 @@ fn pages_beyond_the_ceiling_of_single_flushes_work_too() {
     needs_two_cpus();
     let report = run(
         "shootdown",
-        &[
-            "--pages",
-            "40",
-            "--operations",
-            "20",
-            "--local-operations",
-            "0",
-        ],
+        &words("--pages 40 --operations 20 --local-operations 0"),
     );
     assert_eq!(
         report.distributions.len(),
@@ -89,16 +75,8 @@ fn pages_beyond_the_ceiling_of_single_flushes_work_too() {
 #[test]
 fn targets_that_block_now_and_then_are_still_shot_down() {
     needs_two_cpus();
-    let args = [
-        "--method",
-        "munmap-area",
-        "--sleep-us",
-        "50",
-        "--target-sleep-us",
-        "100",
-        "--target-work-us",
-        "100",
-    ];
+    let args =
+        words("--method munmap-area --sleep-us 50 --target-sleep-us 100 --target-work-us 100");
     assert!(
         interrupts_its_target(&args, 200),
         "the target was interrupted for fewer than 100 operations within {LIMIT:?}"
