@@ -38,16 +38,6 @@ impl Home {
                 .map_err(|error| ArtifactError::io("find", &cache_root(), error))?,
         })
     }
-
-    /// Makes a folder inside the cache.
-    ///
-    /// # Errors
-    /// [`ArtifactError::Io`] if it cannot be made.
-    pub fn cache_dir(&self, name: &str) -> Result<PathBuf, ArtifactError> {
-        let path = self.cache.join(name);
-        std::fs::create_dir_all(&path).map_err(|error| ArtifactError::io("make", &path, error))?;
-        Ok(path)
-    }
 }
 
 fn cache_root() -> PathBuf {

@@ -18,6 +18,14 @@ use super::{done, fault, file, frames, up};
 /// Long enough for every run that ends, however busy the machine.
 const NEVER: Duration = Duration::from_secs(600);
 
+/// Bounds that end no run.
+const FREE: Bounds<'static> = Bounds {
+    limit: NEVER,
+    of_cpu_time: false,
+    silence: NEVER,
+    stop: &|| false,
+};
+
 /// Runs `program` in place of an emulator; its output is the stream.
 fn run(
     folder: &Path,
@@ -40,13 +48,7 @@ fn run(
 fn sends(stream: &[u8]) -> Result<Transcript, Failed> {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("frames"), stream).unwrap();
-    let bounds = Bounds {
-        limit: NEVER,
-        of_cpu_time: false,
-        silence: NEVER,
-        stop: &|| false,
-    };
-    run(folder.path(), "cat", &["frames"], bounds)
+    run(folder.path(), "cat", &["frames"], FREE)
 }
 
 fn fault_of(ended: Result<Transcript, Failed>) -> RunFault {
@@ -147,13 +149,7 @@ fn a_damaged_frame_is_told_with_its_place() {
 #[test]
 fn an_emulator_that_ends_by_itself_has_lost_its_host_and_one_that_fails_has_not() {
     let folder = tempfile::tempdir().unwrap();
-    let bounds = Bounds {
-        limit: NEVER,
-        of_cpu_time: false,
-        silence: NEVER,
-        stop: &|| false,
-    };
-    let end = |code| fault_of(run(folder.path(), "sh", &["-c", code], bounds));
+    let end = |code| fault_of(run(folder.path(), "sh", &["-c", code], FREE));
     assert_eq!(end("exit 0").lost(), Some("the host triple-faulted"));
     let failed = end("exit 3");
     assert_eq!(failed.lost(), None);
@@ -165,9 +161,7 @@ fn a_run_beyond_its_limit_is_ended_and_told_its_last_step() {
     let folder = tempfile::tempdir().unwrap();
     let bounds = Bounds {
         limit: Duration::ZERO,
-        of_cpu_time: false,
-        silence: NEVER,
-        stop: &|| false,
+        ..FREE
     };
     let found = fault_of(run(folder.path(), "sleep", &["600"], bounds)).to_string();
     assert!(
@@ -181,10 +175,8 @@ fn a_host_that_gives_no_sign_of_life_while_its_emulator_works_has_stood_still() 
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("frames"), frames(&[up()])).unwrap();
     let bounds = Bounds {
-        limit: NEVER,
-        of_cpu_time: false,
         silence: Duration::from_millis(100),
-        stop: &|| false,
+        ..FREE
     };
     let works = "cat frames; while :; do :; done";
     let found = fault_of(run(folder.path(), "sh", &["-c", works], bounds));
@@ -199,10 +191,8 @@ fn a_host_that_gives_no_sign_of_life_while_its_emulator_works_has_stood_still() 
 fn a_host_whose_emulator_sleeps_for_ever_has_stood_still() {
     let folder = tempfile::tempdir().unwrap();
     let bounds = Bounds {
-        limit: NEVER,
-        of_cpu_time: false,
         silence: Duration::from_millis(50),
-        stop: &|| false,
+        ..FREE
     };
     let found = fault_of(run(folder.path(), "sleep", &["600"], bounds));
     assert_eq!(found.lost(), Some("the host stood still"));
@@ -214,8 +204,7 @@ fn a_limit_of_cpu_time_is_not_reached_by_waiting() {
     let bounds = Bounds {
         limit: Duration::from_secs(1),
         of_cpu_time: true,
-        silence: NEVER,
-        stop: &|| false,
+        ..FREE
     };
     // Waits beyond the limit and ends by itself; the stream is what is missing then.
     let found = fault_of(run(folder.path(), "sleep", &["1.5"], bounds));
@@ -228,8 +217,7 @@ fn a_limit_of_cpu_time_ends_an_emulator_that_works_for_ever() {
     let bounds = Bounds {
         limit: Duration::from_millis(200),
         of_cpu_time: true,
-        silence: NEVER,
-        stop: &|| false,
+        ..FREE
     };
     let works = "while :; do :; done";
     let found = fault_of(run(folder.path(), "sh", &["-c", works], bounds));
@@ -246,8 +234,7 @@ fn an_emulator_that_gets_no_cpu_time_is_ended_at_a_multiple_of_its_limit() {
     let bounds = Bounds {
         limit: Duration::from_millis(50),
         of_cpu_time: true,
-        silence: NEVER,
-        stop: &|| false,
+        ..FREE
     };
     let found = fault_of(run(folder.path(), "sleep", &["600"], bounds));
     let limit = Duration::from_millis(400);
@@ -268,10 +255,8 @@ fn signs_of_life_are_no_part_of_the_transcript() {
 fn the_users_wish_ends_a_run() {
     let folder = tempfile::tempdir().unwrap();
     let bounds = Bounds {
-        limit: NEVER,
-        of_cpu_time: false,
-        silence: NEVER,
         stop: &|| true,
+        ..FREE
     };
     let ended = run(folder.path(), "sleep", &["600"], bounds);
     assert!(matches!(
@@ -283,16 +268,10 @@ fn the_users_wish_ends_a_run() {
 #[test]
 fn a_panic_on_the_serial_line_ends_a_run_with_the_kernels_words() {
     let folder = tempfile::tempdir().unwrap();
-    let bounds = Bounds {
-        limit: NEVER,
-        of_cpu_time: false,
-        silence: NEVER,
-        stop: &|| false,
-    };
     let panics = |words: &str| {
         let script =
             format!("echo '[ 1.0] Kernel panic - not syncing: {words}' > {SERIAL}; sleep 600");
-        fault_of(run(folder.path(), "sh", &["-c", &script], bounds))
+        fault_of(run(folder.path(), "sh", &["-c", &script], FREE))
     };
     let found = panics("No working init found.");
     assert!(
