@@ -1,34 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Prints a trace: each record with its fields, then what is missing.
+//! Reads a trace, as a measure of speed: `bench/tracefile` calls it. Then it says what is missing.
 //!
-//! `cargo run --release -p steady-tracefile --example dump -- [--count|--read] TRACE|-`
+//! `cargo run --release -p steady-tracefile --example read -- --count|--read TRACE`
 //!
-//! `--count` counts records by event; `--read` also reads every field, as a measure of speed.
+//! `--count` counts records by event; `--read` also reads every field.
 
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use steady_tracefile::{FieldId, FieldKind, Record, Source, open, open_stream};
+use steady_tracefile::{FieldId, Source, open};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let path = args
-        .iter()
-        .rfind(|a| *a == "-" || !a.starts_with('-'))
-        .ok_or("name a trace")?;
-    let mut source = if path == "-" {
-        open_stream(Box::new(std::io::stdin()), "standard input")?
-    } else {
-        open(Path::new(path))?
+    let [how, path] = args.as_slice() else {
+        return Err("usage: read --count|--read TRACE".into());
     };
+    let mut source = open(Path::new(path))?;
     let mut out = BufWriter::new(std::io::stdout().lock());
-    if args.iter().any(|a| a == "--count") {
-        count(source.as_mut(), &mut out)?;
-    } else if args.iter().any(|a| a == "--read") {
-        read(source.as_mut(), &mut out)?;
-    } else {
-        dump(source.as_mut(), &mut out)?;
+    match how.as_str() {
+        "--count" => count(source.as_mut(), &mut out)?,
+        "--read" => read(source.as_mut(), &mut out)?,
+        _ => return Err(format!("{how}: expected --count or --read").into()),
     }
     writeln!(std::io::stderr(), "{:#?}", source.loss())?;
     out.flush()?;
@@ -75,36 +68,5 @@ fn read(source: &mut dyn Source, out: &mut impl Write) -> Result<(), Box<dyn std
         }
     }
     writeln!(out, "{total:>10} records, sum {sum:x}")?;
-    Ok(())
-}
-
-fn dump(source: &mut dyn Source, out: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
-    while let Some(r) = source.next()? {
-        let (secs, nanos) = (r.time_ns / 1_000_000_000, r.time_ns % 1_000_000_000);
-        let comm = r.comm.escape_ascii();
-        write!(
-            out,
-            "{comm}-{} [{:03}] {secs}.{nanos:09}: {}:",
-            r.pid, r.cpu, r.event.name
-        )?;
-        fields(&r, out)?;
-        writeln!(out)?;
-    }
-    Ok(())
-}
-
-fn fields(r: &Record<'_>, out: &mut impl Write) -> std::io::Result<()> {
-    for field in &r.event.fields {
-        let Some(id) = r.event.field(&field.name) else {
-            continue;
-        };
-        write!(out, " {}=", field.name)?;
-        match (field.kind, r.str(id), r.u64(id)) {
-            (_, Some(text), _) => write!(out, "{}", text.escape_ascii())?,
-            (FieldKind::Int { signed: true }, ..) => write!(out, "{}", r.i64(id).unwrap_or(0))?,
-            (_, _, Some(number)) => write!(out, "{number}")?,
-            _ => write!(out, "{:02x?}", r.bytes(id).unwrap_or_default())?,
-        }
-    }
     Ok(())
 }
