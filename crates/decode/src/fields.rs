@@ -7,7 +7,7 @@ use steady_events::{ExitReason, Isa, Kind};
 use steady_tracefile::{EventDef, FieldId, Record};
 
 /// Fields of a row, at most.
-pub const MOST_FIELDS: usize = 8;
+pub const MOST_FIELDS: usize = 9;
 /// Names of a field, at most.
 pub const MOST_NAMES: usize = 4;
 

@@ -50,6 +50,7 @@ pub static KNOWN: &[Row] = &[
             "esr_ec",
             "ret",
             "scause",
+            "info2",
         ],
         exit,
     ),
@@ -65,6 +66,8 @@ pub static KNOWN: &[Row] = &[
             "prev_state",
             "next_pid",
             "next_comm",
+            "prev_prio",
+            "next_prio",
         ],
         switch,
     ),
@@ -169,6 +172,12 @@ pub static KNOWN: &[Row] = &[
     probed("shootdown_end", &[], |_| Some(Kind::ShootdownEnd)),
 ];
 
+/// `SVM_EXIT_NPF`, whose second number is the guest's address.
+const NESTED_FAULT: ExitReason = ExitReason {
+    isa: Isa::Svm,
+    code: 0x400,
+};
+
 fn exit<'a>(f: &Fields<'_, 'a>) -> Option<Kind<'a>> {
     if let Some(isa) = f.u64(3).and_then(Isa::from_number) {
         f.exits.isa.set(Some(isa));
@@ -185,6 +194,11 @@ fn exit<'a>(f: &Fields<'_, 'a>) -> Option<Kind<'a>> {
         reason,
         rip: f.u64(2).unwrap_or(0),
         interrupt: f.u32(4).unwrap_or(0),
+        address: if reason == NESTED_FAULT {
+            f.u64(8).unwrap_or(0)
+        } else {
+            0
+        },
     })
 }
 
@@ -204,19 +218,20 @@ fn elsewhere(f: &Fields<'_, '_>) -> Option<ExitReason> {
 }
 
 fn switch<'a>(f: &Fields<'_, 'a>) -> Option<Kind<'a>> {
-    let task = |tid, comm| {
+    let task = |tid, comm, prio| {
         Some(Task {
             tid: f.tid(tid)?,
             comm: f.str(comm).unwrap_or(b""),
+            prio: f.u64(prio).and_then(|prio| u8::try_from(prio).ok()),
         })
     };
     Some(Kind::Switch {
-        prev: task(0, 1)?,
+        prev: task(0, 1, 5)?,
         state: match f.u64(2) {
             Some(bits) => TaskState::from_bits(bits),
             None => TaskState::from_letters(f.str(2)?),
         },
-        next: task(3, 4)?,
+        next: task(3, 4, 6)?,
     })
 }
 

@@ -7,7 +7,7 @@ use crate::asleep::Asleep;
 use crate::boost::{Awaits, Boosts, Decided};
 use crate::calls::Calls;
 use crate::detail::Details;
-use crate::exits::Exits;
+use crate::exits::{Exits, Place};
 use crate::guest::Shootdowns;
 use crate::machine::{Machine, State, VcpuId};
 use crate::pause::Pauses;
@@ -219,9 +219,13 @@ impl Analysis {
     /// known of the pCPU before ends with its last record.
     fn arrives(&mut self, event: &Event<'_>, vcpu: Option<VcpuId>, before_ns: u64) {
         let (cpu, now_ns) = (event.cpu, event.time_ns);
-        let (tid, comm) = match event.kind {
-            Kind::Switch { prev, .. } => (prev.tid, prev.comm),
-            _ => (event.tid, event.comm),
+        let task = match event.kind {
+            Kind::Switch { prev, .. } => prev,
+            _ => Task {
+                tid: event.tid,
+                comm: event.comm,
+                prio: None,
+            },
         };
         let was = self.rivals.pcpus.of(cpu).running;
         if let Some(id) = was.and_then(|tid| self.machine.of_tid(tid)) {
@@ -233,13 +237,13 @@ impl Analysis {
         }
         self.rivals.divide_on(cpu, now_ns, true);
         let arrived = match event.kind {
-            Kind::Switch { .. } => self.machine.of_tid(tid),
+            Kind::Switch { .. } => self.machine.of_tid(task.tid),
             _ => vcpu,
         };
         if let Some(id) = arrived {
             self.runs(id, event);
         }
-        self.rivals.is_running(cpu, Task { tid, comm }, now_ns);
+        self.rivals.is_running(cpu, task, now_ns);
     }
 
     /// A vCPU runs on the event's pCPU.
@@ -405,7 +409,15 @@ impl OfVcpu {
         let time_ns = event.time_ns;
         self.timer.event(event);
         match event.kind {
-            Kind::Exit { reason, rip, .. } => self.exit(reason, rip, time_ns, waits),
+            Kind::Exit {
+                reason,
+                rip,
+                address,
+                ..
+            } => {
+                self.exits.exit(Place::of(reason, address, rip), time_ns);
+                self.exit(reason, rip, time_ns, waits);
+            }
             Kind::Entry { .. } => self.entry(time_ns),
             Kind::GuestWait { event } => self.guest_wait(event, time_ns, waits),
             Kind::PleWindow { window } => self.pauses.window = Some(window),
@@ -422,7 +434,6 @@ impl OfVcpu {
     }
 
     fn exit(&mut self, reason: ExitReason, rip: u64, time_ns: u64, waits: bool) {
-        self.exits.exit(reason, time_ns);
         self.last = Some((reason, rip));
         self.wide |= rip >> 63 == 1;
         if reason.is_pause() {

@@ -284,6 +284,7 @@ mod tests {
             reason: IO,
             rip: 0,
             interrupt: 0,
+            address: 0,
         }
     }
 

@@ -226,6 +226,7 @@ mod tests {
                     reason,
                     rip,
                     interrupt,
+                    address: 0,
                 },
             );
         };

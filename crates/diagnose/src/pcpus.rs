@@ -26,6 +26,8 @@ pub struct Pcpu {
     pub running: Option<i32>,
     /// Name of that thread.
     pub comm: Vec<u8>,
+    /// Its priority, if it is known.
+    pub prio: Option<u8>,
     /// vCPUs that wait on its queue.
     pub waiting: Vec<VcpuId>,
     /// When its first and its last record were.
@@ -147,12 +149,14 @@ impl Pcpus {
         pcpu.irq_total_ns = pcpu.irq_until(now_ns);
         pcpu.irq_depth = 0;
         if pcpu.running == Some(task.tid) {
+            pcpu.prio = task.prio.or(pcpu.prio);
             return;
         }
         let was = pcpu.running.replace(task.tid);
         pcpu.left = was.map(|tid| (tid, now_ns));
         pcpu.comm.clear();
         pcpu.comm.extend_from_slice(task.comm);
+        pcpu.prio = task.prio;
         self.idles(cpu, was == Some(0), task.tid == 0, now_ns);
     }
 
@@ -244,7 +248,8 @@ mod tests {
     }
 
     fn task(tid: i32) -> Task<'static> {
-        Task { tid, comm: b"x" }
+        let (comm, prio) = (b"x".as_slice(), None);
+        Task { tid, comm, prio }
     }
 
     #[test]

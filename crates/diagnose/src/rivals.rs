@@ -120,7 +120,7 @@ pub struct Rivals {
     pub waits: Vec<Waits>,
     /// What pCPUs run.
     pub pcpus: Pcpus,
-    names: HashMap<i32, String>,
+    names: HashMap<i32, (String, Option<u8>)>,
 }
 
 impl Rivals {
@@ -141,7 +141,13 @@ impl Rivals {
     /// Name of a thread that ran in a vCPU's place.
     #[must_use]
     pub fn name(&self, tid: i32) -> &str {
-        self.names.get(&tid).map_or("", String::as_str)
+        self.names.get(&tid).map_or("", |(name, _)| name)
+    }
+
+    /// Its priority, if it is known.
+    #[must_use]
+    pub fn prio(&self, tid: i32) -> Option<u8> {
+        self.names.get(&tid).and_then(|(_, prio)| *prio)
     }
 
     /// vCPUs get new numbers: the waits of those before are nobody's.
@@ -316,7 +322,7 @@ impl Rivals {
             && !self.names.contains_key(&tid)
         {
             let name = String::from_utf8_lossy(&pcpu.comm).into_owned();
-            self.names.insert(tid, name);
+            self.names.insert(tid, (name, pcpu.prio));
         }
     }
 

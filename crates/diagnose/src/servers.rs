@@ -195,6 +195,7 @@ mod tests {
         let task = |tid| Task {
             tid,
             comm: b"x".as_slice(),
+            prio: None,
         };
         let kind = Kind::Switch {
             prev: task(from),

@@ -176,6 +176,7 @@ mod tests {
             reason: msr,
             rip: 0,
             interrupt: 0,
+            address: 0,
         }));
         // As the APIC's register and as the MSR that holds it.
         timer.event(&event(Kind::TimerProgrammed { value: 7 }));

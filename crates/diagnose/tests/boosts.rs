@@ -68,6 +68,7 @@ impl Host {
                 reason,
                 rip: RIP,
                 interrupt: 0,
+                address: 0,
             },
         );
     }
@@ -76,6 +77,7 @@ impl Host {
         let task = |tid| Task {
             tid,
             comm: b"CPU".as_slice(),
+            prio: None,
         };
         self.at(
             cpu,

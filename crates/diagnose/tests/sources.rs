@@ -25,6 +25,7 @@ fn switch(time_ns: u64, from: i32, to: i32) -> Event<'static> {
     let task = |tid| Task {
         tid,
         comm: b"x".as_slice(),
+        prio: None,
     };
     let kind = Kind::Switch {
         prev: task(from),
@@ -44,6 +45,7 @@ fn stolen() -> Vec<Event<'static>> {
                 reason: ExitReason::new(Isa::Vmx, 1),
                 rip: 0,
                 interrupt: 0,
+                address: 0,
             };
             [
                 event(at, VCPU, Kind::Entry { vcpu: Some(0) }),

@@ -42,6 +42,9 @@ pub struct Task<'a> {
     pub tid: i32,
     /// Its name.
     pub comm: &'a [u8],
+    /// Its priority as the kernel counts: 120 is nice 0, below 100 is real-time; `None` if the
+    /// trace does not show it.
+    pub prio: Option<u8>,
 }
 
 /// Why a thread was switched out.
@@ -118,6 +121,9 @@ pub enum Kind<'a> {
         rip: u64,
         /// `VM_EXIT_INTR_INFO` or `EXITINTINFO`; 0 if the trace lacks it.
         interrupt: u32,
+        /// The guest's memory that a nested page fault of SVM was for; 0 for others, whose records
+        /// do not have it.
+        address: u64,
     },
     /// A pCPU went from one thread to another (`sched_switch`).
     Switch {

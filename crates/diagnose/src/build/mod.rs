@@ -14,7 +14,7 @@ use steady_measures::Ratio;
 use crate::analysis::{Analysis, OfVcpu};
 use crate::calls::Receiver;
 use crate::cause::{Cause, cause_of};
-use crate::machine::VcpuId;
+use crate::machine::{VcpuId, Vm};
 use crate::model::{
     CallTable, Count, ExitRow, PreemptTable, ReceiverRow, RemedyTable, ShootdownTable, TimerTable,
     VcpuTable, VmTable,
@@ -83,7 +83,7 @@ impl Builder<'_> {
         let vms = self.analysis.machine.vms.iter();
         vms.filter(|vm| !vm.vcpus.is_empty())
             .enumerate()
-            .map(|(at, vm)| self.vm(at, vm.note, &vm.vcpus))
+            .map(|(at, vm)| self.vm(at, vm))
             .collect()
     }
 
@@ -133,16 +133,17 @@ impl Builder<'_> {
         counts_of(counted.map(|(&name, &count)| (name, count)))
     }
 
-    fn vm(&self, at: usize, note: Option<usize>, ids: &[VcpuId]) -> VmTable {
-        let name = self.name_of(at + 1, note);
-        let note = note.and_then(|note| self.notes?.vms.get(note));
-        let mut ids = ids.to_vec();
+    fn vm(&self, at: usize, vm: &Vm) -> VmTable {
+        let name = self.name_of(at + 1, vm.note);
+        let note = vm.note.and_then(|note| self.notes?.vms.get(note));
+        let mut ids = vm.vcpus.clone();
         ids.sort_by_key(|&id| self.analysis.machine.vcpus[id].number);
         let exits = self.exits(&ids);
         let all: u64 = exits.iter().map(|row| row.count).sum();
         VmTable {
             name,
             note: note.cloned(),
+            process: note.map(|note| note.process).or(vm.process),
             vcpus: ids.iter().map(|&id| self.vcpu(id)).collect(),
             pauses: self.pauses(&ids, all),
             boosts: self.boosts(&ids),
@@ -226,7 +227,10 @@ impl Builder<'_> {
         }
         let mut about = self.about(ids);
         let row = |(reason, (spread, untimed)): (ExitReason, (Spread, u64))| {
-            let (own_ns, about) = about.remove(&reason).unwrap_or_default();
+            let (own_ns, mut about) = about.remove(&reason).unwrap_or_default();
+            if untimed > spread.count {
+                about.extend(self.place(ids, reason));
+            }
             ExitRow {
                 isa: reason.isa.word().to_owned(),
                 code: reason.known_code(),

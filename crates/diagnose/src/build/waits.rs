@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use steady_events::ExitReason;
 
-use super::{Builder, permille};
+use super::{Builder, hex, permille};
 use crate::analysis::OfVcpu;
 use crate::detail::{Detail, PART, Sum, device, heavier};
 use crate::machine::{VcpuId, vcpu_number};
@@ -193,7 +193,8 @@ impl Builder<'_> {
                 let (stem, number) = name.split_once('/').unwrap_or((name, ""));
                 let numbered = number.starts_with(|letter: char| letter.is_ascii_digit());
                 let name = if numbered { stem } else { name };
-                ("host-task", Some(name.to_owned()))
+                let prio = self.analysis.rivals.prio(tid);
+                ("host-task", Some(format!("{name}{}", priority(prio))))
             }
         }
     }
@@ -231,6 +232,27 @@ impl Builder<'_> {
         rows.collect()
     }
 
+    /// Where most exits of a reason came from that have no time, or what memory they were for.
+    pub(super) fn place(&self, ids: &[VcpuId], reason: ExitReason) -> Option<DetailRow> {
+        let places = ids.iter().filter_map(|&id| self.of(id).exits.place);
+        let most = places
+            .filter(|place| place.reason == reason && place.at != 0)
+            .max_by_key(|place| place.exits)?;
+        let of_all = ids.iter().filter_map(|&id| self.of(id).exits.place);
+        let same = of_all.filter(|place| (place.reason, place.at) == (reason, most.at));
+        Some(DetailRow {
+            kind: if most.is_memory { "memory" } else { "rip" }.to_owned(),
+            value: Some(hex(most.at)),
+            name: None,
+            exits: total(same.map(|place| place.exits)),
+            by_vmm: None,
+            own_ns: 0,
+            by_vmm_ns: None,
+            user: None,
+            worst: None,
+        })
+    }
+
     fn detail(&self, about: Detail, sum: &Sum, id: VcpuId) -> DetailRow {
         let (kind, value) = match about {
             Detail::Untold => ("untold", None),
@@ -259,5 +281,14 @@ impl Builder<'_> {
                 .map(|(reason, _)| super::host::user_word(Some(reason))),
             worst: (length_ns > 0).then(|| worst.on(sum.worst_cpu)),
         }
+    }
+}
+
+/// How a priority other than nice 0 is written behind a thread's name.
+fn priority(prio: Option<u8>) -> String {
+    match prio {
+        None | Some(120) => String::new(),
+        Some(prio @ 0..100) => format!(" (real-time priority {})", 99 - prio),
+        Some(prio) => format!(" (nice {})", i16::from(prio) - 120),
     }
 }

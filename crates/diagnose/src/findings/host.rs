@@ -4,13 +4,13 @@
 //! Where several VMs wait for each other and no pCPU is idle, that is one finding: what one of them
 //! gains another loses, wherever it is moved among these pCPUs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{fresh, step};
 use crate::build::permille;
 use crate::model::{
     CauseId, Check, CheckId, Confidence, Culprit, Evidence, EvidenceId, Finding, FindingId,
-    HostTable, Severity, StepId, TraceDiagnosis,
+    HostTable, Severity, StepId, TraceDiagnosis, VmTable,
 };
 use crate::spread::{add, total};
 
@@ -133,6 +133,26 @@ fn worst_answers(checks: &[Check]) -> Vec<Check> {
         }
     }
     worst.into_values().collect()
+}
+
+/// Names the weights that the notes have, in the steps that would change them.
+pub fn weights(trace: &TraceDiagnosis, findings: &mut [Finding]) {
+    let of_vm = |vm: &VmTable| {
+        let vcpus = vm.note.iter().flat_map(|note| &note.vcpus);
+        let weights: BTreeSet<&String> = vcpus.filter_map(|of| of.cpu_weight.as_ref()).collect();
+        let weights: Vec<&str> = weights.into_iter().map(String::as_str).collect();
+        (!weights.is_empty()).then(|| format!("{} {}", vm.name, weights.join(" and ")))
+    };
+    let known: Vec<String> = trace.vms.iter().filter_map(of_vm).collect();
+    if known.is_empty() {
+        return;
+    }
+    let steps = findings.iter_mut().flat_map(|finding| &mut finding.next);
+    let weigh = [StepId::WeighVms, StepId::ShareOrSplit, StepId::MoveOtherVm];
+    for step in steps.filter(|step| weigh.contains(&step.id)) {
+        step.knob = Some("cpu.weight".to_owned());
+        step.value = Some(known.join(", "));
+    }
 }
 
 /// All pCPUs were silent at once.

@@ -85,6 +85,7 @@ pub fn of(at: usize, trace: &TraceDiagnosis, knobs: &BTreeMap<String, String>) -
         let excerpt = |finding: &mut Finding| excerpt(finding, trace.span_ns);
         findings.iter_mut().for_each(excerpt);
     }
+    host::weights(trace, &mut findings);
     for finding in &mut findings {
         let refuted = |check: &Check| check.answer == Answer::Refuted;
         if finding.checks.iter().any(refuted) {

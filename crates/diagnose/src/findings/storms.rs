@@ -2,9 +2,10 @@
 //! Exits that come so often that they must take much time, where the trace does not show how much.
 
 use super::{Context, step};
-use crate::build::is_halt;
+use crate::build::{is_halt, permille};
 use crate::model::{
-    CauseId, Confidence, Evidence, EvidenceId, ExitRow, Finding, FindingId, Severity, StepId,
+    CauseId, Confidence, Culprit, Evidence, EvidenceId, ExitRow, Finding, FindingId, Severity,
+    StepId,
 };
 
 /// From this many exits of one reason in a second of a vCPU on they are a storm: an exit takes a
@@ -32,7 +33,6 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
     let mut finding = context.finding(FindingId::ExitStorm, 0, CauseId::ExitRate);
     finding.of = Some(row.name.clone());
     finding.severity = Severity::Major;
-    let first = row.about.iter().find(|of| of.kind != "untold");
     let rate = Evidence::new(EvidenceId::StormRate)
         .count("exits", row.untimed)
         .named("reason", &row.name)
@@ -40,8 +40,29 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
     finding.evidence = vec![rate];
     // How often is shown; that it takes much time is inferred.
     finding.confidence = Confidence::Medium;
-    let about = first.and_then(|of| of.name.clone().or_else(|| of.value.clone()));
-    let about = about.unwrap_or_else(|| row.name.clone());
+    let place = row
+        .about
+        .iter()
+        .find(|of| of.own_ns == 0 && of.exits * 2 > row.untimed);
+    let mut about = row.name.clone();
+    if let Some((place, at)) = place.and_then(|of| of.value.as_ref().map(|at| (of, at))) {
+        let permille = permille(place.exits, row.untimed);
+        let kind = if place.kind == "memory" {
+            "guest address"
+        } else {
+            "instruction"
+        };
+        about = format!("{kind} {at}");
+        let of = Evidence::new(EvidenceId::StormPlace).count("exits", place.exits);
+        let of = of.permille("share", permille).named("kind", kind);
+        finding.evidence.push(of.named("at", at));
+        finding.culprits = vec![Culprit {
+            kind: "exit".to_owned(),
+            name: Some(about.clone()),
+            ns: 0,
+            permille,
+        }];
+    }
     finding.next = vec![
         step(StepId::RecordEntries),
         step(StepId::LookAtGuest).named(Some(&about)),

@@ -85,6 +85,8 @@ pub enum EvidenceId {
     AsleepReasons,
     /// `exits` of `reason`, `per_second`.
     StormRate,
+    /// `exits` of them, `share`, at one place: `kind` (`memory`, `rip`) and `at`.
+    StormPlace,
     /// A server's waits: `times`, `mean`, `max`.
     ServerTimes,
     /// What was wanted: `vcpus` wanted `wanted` thousandths of a pCPU; there are `pcpus`, `idle`.

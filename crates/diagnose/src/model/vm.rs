@@ -16,6 +16,8 @@ pub struct VmTable {
     pub name: String,
     /// What the notes of the recording say of it.
     pub note: Option<VmNote>,
+    /// Its VMM's process; `None` if neither notes nor records have it.
+    pub process: Option<i32>,
     /// Its vCPUs by number.
     pub vcpus: Vec<VcpuTable>,
     /// Exits by reason, most time first.
@@ -85,7 +87,8 @@ pub struct RivalRow {
 /// Exits of one reason that were about one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DetailRow {
-    /// `port`, `msr`, `timer`, `apic`, `hypercall`, `device` (memory), `memory` or `untold`.
+    /// `port`, `msr`, `timer`, `apic`, `hypercall`, `device` (memory), `memory`, `untold`; of exits
+    /// without a time also `rip`.
     pub kind: String,
     /// Its number, in hexadecimal; that of a hypercall decimal.
     pub value: Option<String>,

@@ -61,6 +61,7 @@ fn kind() -> impl Strategy<Value = Kind<'static>> {
     let task = move || {
         tid().prop_map(|tid| Task {
             tid,
+            prio: None,
             comm: b"CPU 1/KVM",
         })
     };
@@ -87,6 +88,7 @@ fn kind() -> impl Strategy<Value = Kind<'static>> {
             reason: ExitReason::new(if svm { Isa::Svm } else { Isa::Vmx }, code),
             rip,
             interrupt: 0,
+            address: rip,
         }),
         (task(), state, task()).prop_map(|(prev, state, next)| Kind::Switch { prev, state, next }),
         (tid(), any::<u32>()).prop_map(|(tid, cpu)| Kind::Wakeup { tid, cpu }),

@@ -200,6 +200,9 @@ fn c09_a_storm_of_exits_without_times_is_a_finding_by_its_rate() {
     let rate = &rate.expect("a rate")["value"];
     assert!(near(rate, 500_500, 100), "{rate}");
     assert_eq!(number(&first["lost_ns"]), 0, "its time is not known");
+    // All of them were for one page of the guest's memory.
+    assert_eq!(names(first), ["guest address 0x1729a1000"]);
+    assert_eq!(number(&first["culprits"][0]["permille"]), 1000);
 }
 
 #[test]
