@@ -152,6 +152,8 @@ fn of_records(house: &House) -> Vec<Problem> {
         let claimed = name
             .strip_suffix(".json.zst")
             .is_some_and(|id| house.claims().any(|claim| claim.race() == id));
+        let mut counted = house.systems.iter().flat_map(|system| &system.counted);
+        let claimed = claimed || counted.any(|counted| counted.file() == name);
         if !claimed {
             let text = "it belongs to no claim; remove it";
             problems.push(Problem::new(format!("evidence/results/{name}"), text));

@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use steady_measures::{Comparison, Metric};
 
+use crate::counted::Counted;
+
 /// Version of the format that is read.
 pub const CLAIMS_SCHEMA: u32 = 1;
 
@@ -39,6 +41,9 @@ pub struct System {
     pub commands: Vec<String>,
     /// Its line of the scoreboard; absent for a page without one.
     pub score: Option<Score>,
+    /// What is counted and not raced.
+    #[serde(default)]
+    pub counted: Vec<Counted>,
     /// The claims, in the order of the page.
     #[serde(rename = "claim")]
     pub claims: Vec<Claim>,

@@ -16,6 +16,7 @@
 mod check;
 mod claim;
 mod conditions;
+mod counted;
 mod error;
 mod given;
 mod house;
@@ -34,6 +35,7 @@ pub mod words;
 pub use check::check;
 pub use claim::{Basis, CLAIMS_SCHEMA, CONDITION_KEYS, Claim, Row, Score, System};
 pub use conditions::line as conditions_line;
+pub use counted::{Count, Counted};
 pub use error::{Error, Problem};
 pub use given::DIAGNOSIS;
 pub use house::{House, Keys};

@@ -100,6 +100,15 @@ fn page(house: &House, system: &System) -> Result<(String, Option<String>), Vec<
         let file = format!("{}.svg", system.system);
         put(&format!("![Ratios with their intervals]({file})\n"));
     }
+    for counted in &system.counted {
+        match counted.table(&house.root) {
+            Ok(table) => put(&table),
+            Err(error) => {
+                let place = format!("evidence/claims/{}.toml", system.system);
+                return Err(vec![Problem::new(place, error.to_string())]);
+            }
+        }
+    }
     list(&mut put, "Limits of the gain", &words.no_help);
     let disclosed = system.claims.iter().flat_map(|claim| &claim.disclosed);
     let limits: Vec<String> = words
@@ -174,6 +183,9 @@ fn commands(put: &mut dyn FnMut(&str), system: &System) {
     put("## Commands\n\n```sh");
     for claim in &system.claims {
         put(&format!("# {}\n{}", claim.subject, claim.command()));
+    }
+    for counted in &system.counted {
+        put(&format!("# {}\n{}", counted.subject, counted.command));
     }
     for command in &system.commands {
         put(command);
