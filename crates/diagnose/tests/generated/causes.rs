@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Causes that the model of a host can have, each with the answers that are right.
 
-use super::host::{Host, Thread};
+use super::host::{
+    EPT_MISCONFIG, EPT_VIOLATION, EXTERNAL_INTERRUPT, HLT, Host, IO_INSTRUCTION, Recorder, Thread,
+    What,
+};
 
 /// What is wrong on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,10 +39,16 @@ pub enum Cause {
     Imbalance,
     /// Nothing runs anywhere for a while.
     StoodStill,
+    /// A vhost thread takes turns on the vCPU's pCPU.
+    Vhost,
+    /// The VMM does I/O in the vCPU's own thread, in D state.
+    VmmIo,
+    /// Exits in a storm, recorded without entries.
+    Storm,
 }
 
 impl Cause {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 18] = [
         Self::Nothing,
         Self::HostTask,
         Self::OtherVm,
@@ -55,7 +64,19 @@ impl Cause {
         Self::DirtyRing,
         Self::Imbalance,
         Self::StoodStill,
+        Self::Vhost,
+        Self::VmmIo,
+        Self::Storm,
     ];
+
+    /// Whether what such a recorder leaves out is what would show it: nothing can be found then, or
+    /// less than the cause.
+    pub fn is_hidden_from(self, recorder: Recorder) -> bool {
+        // Who keeps a server waiting is not one of the VM's threads, and that it serves shows by a
+        // wake-up.
+        let servers = matches!(recorder, Recorder::OwnThreads | Recorder::NoWakeups);
+        self == Self::Server && servers
+    }
 
     /// The first finding and its cause, each way in which it may be reported.
     pub fn answers(self) -> &'static [(&'static str, &'static str)] {
@@ -77,6 +98,9 @@ impl Cause {
             Self::DirtyRing => &[("slow-exits", "dirty-ring")],
             Self::Imbalance => &[("steal", "imbalance")],
             Self::StoodStill => &[("host-stood-still", "stood-still")],
+            Self::Vhost => &[("steal", "vhost")],
+            Self::VmmIo => &[("uninterruptible", "vmm-io")],
+            Self::Storm => &[("exit-storm", "exit-rate")],
         }
     }
 }
@@ -120,6 +144,7 @@ pub fn make(cause: Cause, size: Size) -> Host {
             }
             turn(&mut host, cause, size, vcpu, begin, round);
             let noisy = size.jitter % 2 == 1 || NEEDS_SWITCHES.contains(&cause);
+            let noisy = noisy && cause != Cause::Storm;
             if noisy && (vcpu % 2 == 0 || !shares(cause)) && !is_once(cause, size, vcpu, round) {
                 noise(&mut host, cause, size, vcpu, begin);
             }
@@ -156,7 +181,7 @@ fn noise(host: &mut Host, cause: Cause, size: Size, vcpu: u32, begin: u64) {
     let cpu = if shares(cause) { vcpu / 2 } else { vcpu };
     let runs = size.period_us * US / 1000 * (1000 - size.permille);
     let at = begin + runs / 2;
-    host.exit(at - US, cpu, &me, vcpu, "EXTERNAL_INTERRUPT");
+    host.exit(at - US, cpu, &me, vcpu, EXTERNAL_INTERRUPT);
     host.switch(at, cpu, &me, "R", &task);
     host.switch(at + 9 * US, cpu, &task, "I", &me);
     host.entry(at + 10 * US, cpu, &me, vcpu);
@@ -184,6 +209,11 @@ fn turn(host: &mut Host, cause: Cause, size: Size, vcpu: u32, begin: u64, round:
         Cause::OtherVm => against(host, (begin, out, end), vcpu, gap),
         Cause::OwnVm | Cause::Imbalance => siblings(host, (begin, out, end), vcpu, gap),
         Cause::Limit => turns(host, (begin, out, end), vcpu, &idle),
+        Cause::Vhost => {
+            let vhost = Thread::new("vhost-1000", OWN + 50 + vcpu.cast_signed(), OWN);
+            turns(host, (begin, out, end), vcpu, &vhost);
+        }
+        Cause::Storm => storm(host, (begin, end), vcpu, size),
         Cause::OneStall if once => {
             turns(
                 host,
@@ -194,28 +224,29 @@ fn turn(host: &mut Host, cause: Cause, size: Size, vcpu: u32, begin: u64, round:
         }
         Cause::OneStuck if once => stuck(host, (begin, begin + 10 * US, end), vcpu, gap),
         Cause::Stuck => stuck(host, (begin, out, end), vcpu, gap),
+        Cause::VmmIo => vmm_io(host, (begin, out, end), vcpu, gap),
         Cause::Held => held(host, (begin, out, end), vcpu, gap),
         Cause::Server => server(host, (begin, out, end), vcpu, gap),
         Cause::Device => device(host, (begin, out, end), vcpu, gap),
         Cause::Idle => {
             host.entry(begin + gap, vcpu, &me, vcpu);
-            host.exit(out, vcpu, &me, vcpu, "HLT");
+            host.exit(out, vcpu, &me, vcpu, HLT);
             host.switch(out + gap, vcpu, &me, "S", &idle);
             host.wake(end - 9 * US, vcpu, &idle, &me, vcpu);
             host.switch(end - 8 * US, vcpu, &idle, "R", &me);
         }
         Cause::DirtyRing => {
             host.entry(begin + gap, vcpu, &me, vcpu);
-            host.exit(out, vcpu, &me, vcpu, "EPT_VIOLATION");
-            let text = "address 7fc036d000 error_code 182".to_owned();
-            host.push(out + gap, vcpu, &me, "kvm_page_fault", text);
-            let text = "reason KVM_EXIT_DIRTY_RING_FULL (31)".to_owned();
-            host.push(out + 2 * gap, vcpu, &me, "kvm_userspace_exit", text);
+            host.exit(out, vcpu, &me, vcpu, EPT_VIOLATION);
+            let (address, code) = (0x7f_c036_d000, 0x182);
+            host.push(out + gap, vcpu, &me, What::Fault { address, code });
+            let reason = (31, "KVM_EXIT_DIRTY_RING_FULL");
+            host.push(out + 2 * gap, vcpu, &me, What::ToVmm { reason });
             host.truth.exits += end - out;
         }
         Cause::Nothing | Cause::StoodStill | Cause::OneStall | Cause::OneStuck => {
             host.entry(begin + gap, vcpu, &me, vcpu);
-            host.exit(end - 5 * US, vcpu, &me, vcpu, "EXTERNAL_INTERRUPT");
+            host.exit(end - 5 * US, vcpu, &me, vcpu, EXTERNAL_INTERRUPT);
         }
     }
 }
@@ -225,10 +256,10 @@ fn against(host: &mut Host, (begin, out, end): (u64, u64, u64), vcpu: u32, gap: 
     let me = own(vcpu);
     let him = other(vcpu);
     host.entry(begin + gap, vcpu, &me, vcpu);
-    host.exit(out - gap, vcpu, &me, vcpu, "EXTERNAL_INTERRUPT");
+    host.exit(out - gap, vcpu, &me, vcpu, EXTERNAL_INTERRUPT);
     host.switch(out, vcpu, &me, "R", &him);
     host.entry(out + gap, vcpu, &him, vcpu);
-    host.exit(end - gap, vcpu, &him, vcpu, "EXTERNAL_INTERRUPT");
+    host.exit(end - gap, vcpu, &him, vcpu, EXTERNAL_INTERRUPT);
     host.switch(end, vcpu, &him, "R", &me);
     host.waits("vm", end - out);
 }
@@ -242,10 +273,10 @@ fn siblings(host: &mut Host, (begin, out, end): (u64, u64, u64), vcpu: u32, gap:
     }
     let (cpu, next) = (vcpu / 2, own(vcpu + 1));
     host.entry(begin + gap, cpu, &me, vcpu);
-    host.exit(out - gap, cpu, &me, vcpu, "EXTERNAL_INTERRUPT");
+    host.exit(out - gap, cpu, &me, vcpu, EXTERNAL_INTERRUPT);
     host.switch(out, cpu, &me, "R", &next);
     host.entry(out + gap, cpu, &next, vcpu + 1);
-    host.exit(end - gap, cpu, &next, vcpu + 1, "EXTERNAL_INTERRUPT");
+    host.exit(end - gap, cpu, &next, vcpu + 1, EXTERNAL_INTERRUPT);
     host.switch(end, cpu, &next, "R", &me);
     host.waits("own", end - begin);
 }
@@ -254,11 +285,10 @@ fn siblings(host: &mut Host, (begin, out, end): (u64, u64, u64), vcpu: u32, gap:
 fn device(host: &mut Host, (begin, out, end): (u64, u64, u64), vcpu: u32, gap: u64) {
     let me = own(vcpu);
     host.entry(begin + gap, vcpu, &me, vcpu);
-    host.exit(out, vcpu, &me, vcpu, "IO_INSTRUCTION");
-    let text = "pio_write at 0x3f8 size 1 count 1 val 0x41".to_owned();
-    host.push(out + gap, vcpu, &me, "kvm_pio", text);
-    let text = "reason KVM_EXIT_IO (2)".to_owned();
-    host.push(out + 2 * gap, vcpu, &me, "kvm_userspace_exit", text);
+    host.exit(out, vcpu, &me, vcpu, IO_INSTRUCTION);
+    host.push(out + gap, vcpu, &me, What::Port { port: 0x3f8 });
+    let reason = (2, "KVM_EXIT_IO");
+    host.push(out + 2 * gap, vcpu, &me, What::ToVmm { reason });
     host.truth.exits += end - out;
     // The scheduler was recorded too: another thread came and went for a moment.
     let task = Thread::new("rcu_sched", 15, 15);
@@ -270,7 +300,7 @@ fn device(host: &mut Host, (begin, out, end): (u64, u64, u64), vcpu: u32, gap: u
 fn turns(host: &mut Host, (begin, out, end): (u64, u64, u64), vcpu: u32, who: &Thread) {
     let me = own(vcpu);
     host.entry(begin + US, vcpu, &me, vcpu);
-    host.exit(out - US, vcpu, &me, vcpu, "EXTERNAL_INTERRUPT");
+    host.exit(out - US, vcpu, &me, vcpu, EXTERNAL_INTERRUPT);
     host.switch(out, vcpu, &me, "R", who);
     host.switch(end, vcpu, who, "S", &me);
     host.waits(&who.comm, end - out);
@@ -279,7 +309,7 @@ fn turns(host: &mut Host, (begin, out, end): (u64, u64, u64), vcpu: u32, who: &T
 fn stuck(host: &mut Host, (begin, out, end): (u64, u64, u64), vcpu: u32, gap: u64) {
     let (me, idle) = (own(vcpu), Thread::idle(vcpu));
     host.entry(begin + US, vcpu, &me, vcpu);
-    host.exit(out - US, vcpu, &me, vcpu, "EPT_VIOLATION");
+    host.exit(out - US, vcpu, &me, vcpu, EPT_VIOLATION);
     host.switch(out, vcpu, &me, "D", &idle);
     host.wake(end - 2 * gap, vcpu, &idle, &me, vcpu);
     host.switch(end - gap, vcpu, &idle, "R", &me);
@@ -287,13 +317,38 @@ fn stuck(host: &mut Host, (begin, out, end): (u64, u64, u64), vcpu: u32, gap: u6
     host.longest(end - 2 * gap - out);
 }
 
+/// The VMM answers an access to a port, and waits for I/O of its own meanwhile.
+fn vmm_io(host: &mut Host, (begin, out, end): (u64, u64, u64), vcpu: u32, gap: u64) {
+    let (me, idle) = (own(vcpu), Thread::idle(vcpu));
+    host.entry(begin + US, vcpu, &me, vcpu);
+    host.exit(out - 3 * US, vcpu, &me, vcpu, IO_INSTRUCTION);
+    host.push(out - 2 * US, vcpu, &me, What::Port { port: 0x1f0 });
+    let reason = (2, "KVM_EXIT_IO");
+    host.push(out - US, vcpu, &me, What::ToVmm { reason });
+    host.switch(out, vcpu, &me, "D", &idle);
+    host.wake(end - 2 * gap, vcpu, &idle, &me, vcpu);
+    host.switch(end - gap, vcpu, &idle, "R", &me);
+    host.truth.stuck += end - 2 * gap - out;
+    host.longest(end - 2 * gap - out);
+}
+
+/// Exits 2 to 14 us apart, of which no entry was recorded.
+fn storm(host: &mut Host, (begin, end): (u64, u64), vcpu: u32, size: Size) {
+    let (me, apart) = (own(vcpu), (2 + size.jitter % 13) * US);
+    let mut at = begin;
+    while at < end {
+        host.exit(at, vcpu, &me, vcpu, EPT_MISCONFIG);
+        at += apart;
+    }
+}
+
 fn held(host: &mut Host, (begin, out, end): (u64, u64, u64), vcpu: u32, gap: u64) {
     let (me, idle) = (own(vcpu), Thread::idle(vcpu));
     let vmm = Thread::new("qemu-kvm", OWN, OWN);
     host.entry(begin + US, vcpu, &me, vcpu);
-    host.exit(out - 2 * US, vcpu, &me, vcpu, "EXTERNAL_INTERRUPT");
-    let text = "reason KVM_EXIT_INTR (10)".to_owned();
-    host.push(out - US, vcpu, &me, "kvm_userspace_exit", text);
+    host.exit(out - 2 * US, vcpu, &me, vcpu, EXTERNAL_INTERRUPT);
+    let reason = (10, "KVM_EXIT_INTR");
+    host.push(out - US, vcpu, &me, What::ToVmm { reason });
     host.switch(out, vcpu, &me, "S", &idle);
     host.wake(end - 2 * gap, vcpu + 64, &vmm, &me, vcpu);
     host.switch(end - gap, vcpu, &idle, "R", &me);
@@ -307,7 +362,7 @@ fn server(host: &mut Host, (begin, out, end): (u64, u64, u64), vcpu: u32, gap: u
     let hog = Thread::new("backup", 777 + vcpu.cast_signed(), 777);
     let cpu = vcpu + 64;
     host.entry(begin + US, vcpu, &me, vcpu);
-    host.exit(out - US, vcpu, &me, vcpu, "HLT");
+    host.exit(out - US, vcpu, &me, vcpu, HLT);
     host.switch(out, vcpu, &me, "S", &idle);
     host.wake(out + gap, cpu, &hog, &vhost, cpu);
     host.switch(end - 5 * US, cpu, &hog, "R", &vhost);

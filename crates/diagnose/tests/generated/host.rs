@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A small model of a host that knows to the nanosecond what each vCPU does, and prints it as
-//! recorders do. It shares no code with the reader or the analyses.
+//! A small model of a host that knows to the nanosecond what each vCPU does. It shares no code with
+//! the readers or the analyses; `print.rs` and `binary.rs` write it down as recorders do.
 //!
 //! Time is drawn out thread by thread: a pCPU runs one thread after the other, and what is printed
 //! follows from that. What the model knows of each vCPU (how long it waited, and for what; how long
 //! it slept, and why) is summed up where it happens, not from what is printed.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 /// A thread: its name, its id, its process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,15 +31,52 @@ impl Thread {
     }
 }
 
+/// What an event says.
+#[derive(Debug, Clone)]
+pub enum What {
+    Entry {
+        vcpu: u32,
+    },
+    /// With its number and its name in VMX.
+    Exit {
+        vcpu: u32,
+        reason: (u32, &'static str),
+    },
+    Switch {
+        state: &'static str,
+        to: Thread,
+    },
+    Wake {
+        who: Thread,
+        on: u32,
+    },
+    Fault {
+        address: u64,
+        code: u64,
+    },
+    /// With its number and its name in KVM's interface.
+    ToVmm {
+        reason: (u32, &'static str),
+    },
+    Port {
+        port: u32,
+    },
+}
+
 /// Something that is recorded.
 #[derive(Debug, Clone)]
 pub struct Line {
     pub ns: u64,
     pub cpu: u32,
     pub thread: Thread,
-    pub event: &'static str,
-    pub text: String,
+    pub what: What,
 }
+
+pub const EXTERNAL_INTERRUPT: (u32, &str) = (1, "EXTERNAL_INTERRUPT");
+pub const HLT: (u32, &str) = (12, "HLT");
+pub const IO_INSTRUCTION: (u32, &str) = (30, "IO_INSTRUCTION");
+pub const EPT_VIOLATION: (u32, &str) = (48, "EPT_VIOLATION");
+pub const EPT_MISCONFIG: (u32, &str) = (49, "EPT_MISCONFIG");
 
 /// What is true of the vCPUs of the VM that is looked at, in nanoseconds.
 #[derive(Debug, Default, Clone)]
@@ -66,48 +102,40 @@ pub struct Host {
     pub truth: Truth,
 }
 
-const RIP: &str = "0xffffffff81000000";
-
 impl Host {
-    pub fn push(&mut self, ns: u64, cpu: u32, thread: &Thread, event: &'static str, text: String) {
+    pub fn push(&mut self, ns: u64, cpu: u32, thread: &Thread, what: What) {
         let thread = thread.clone();
         self.lines.push(Line {
             ns,
             cpu,
             thread,
-            event,
-            text,
+            what,
         });
     }
 
-    pub fn entry(&mut self, ns: u64, cpu: u32, vcpu: &Thread, number: u32) {
-        let text = format!("vcpu {number}, rip {RIP}");
-        self.push(ns, cpu, vcpu, "kvm_entry", text);
+    pub fn entry(&mut self, ns: u64, cpu: u32, who: &Thread, vcpu: u32) {
+        self.push(ns, cpu, who, What::Entry { vcpu });
     }
 
-    pub fn exit(&mut self, ns: u64, cpu: u32, vcpu: &Thread, number: u32, reason: &str) {
-        let text = format!(
-            "vcpu {number} reason {reason} rip {RIP} info1 0x0 info2 0x0 intr_info 0x0 \
-             error_code 0x00000000"
-        );
-        self.push(ns, cpu, vcpu, "kvm_exit", text);
+    pub fn exit(
+        &mut self,
+        ns: u64,
+        cpu: u32,
+        who: &Thread,
+        vcpu: u32,
+        reason: (u32, &'static str),
+    ) {
+        self.push(ns, cpu, who, What::Exit { vcpu, reason });
     }
 
-    pub fn switch(&mut self, ns: u64, cpu: u32, from: &Thread, state: &str, to: &Thread) {
-        let text = format!(
-            "prev_comm={} prev_pid={} prev_prio=120 prev_state={state} ==> next_comm={} \
-             next_pid={} next_prio=120",
-            from.comm, from.tid, to.comm, to.tid
-        );
-        self.push(ns, cpu, from, "sched_switch", text);
+    pub fn switch(&mut self, ns: u64, cpu: u32, from: &Thread, state: &'static str, to: &Thread) {
+        let to = to.clone();
+        self.push(ns, cpu, from, What::Switch { state, to });
     }
 
     pub fn wake(&mut self, ns: u64, cpu: u32, by: &Thread, who: &Thread, on: u32) {
-        let text = format!(
-            "comm={} pid={} prio=120 target_cpu={on:03}",
-            who.comm, who.tid
-        );
-        self.push(ns, cpu, by, "sched_wakeup", text);
+        let who = who.clone();
+        self.push(ns, cpu, by, What::Wake { who, on });
     }
 
     pub fn waits(&mut self, behind: &str, ns: u64) {
@@ -120,131 +148,63 @@ impl Host {
     }
 }
 
-/// How a recording is written down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
-    /// The kernel's trace file.
-    Ftrace,
-    /// The same with the column of processes.
-    FtraceTgid,
-    /// `perf script`.
-    Perf,
-    /// The kernel's trace file in a mail of quoted-printable text.
-    Mail,
-    /// With a logger's wall clock in front.
-    Logged,
-}
-
-impl Layout {
-    pub const ALL: [Self; 5] = [
-        Self::Ftrace,
-        Self::FtraceTgid,
-        Self::Perf,
-        Self::Mail,
-        Self::Logged,
-    ];
-}
-
 /// What a recorder leaves out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Recorder {
     /// All events of all CPUs.
     Whole,
     /// Threads of the VM alone (`perf record -p`).
     OwnThreads,
+    /// KVM's events and switches of threads, but no wake-ups.
+    NoWakeups,
     /// Events are lost in the middle of the recording, for a twentieth of it.
     Loses,
+    /// They are lost ten times, for a hundredth of the recording each.
+    LosesOften,
 }
 
 impl Recorder {
-    pub const ALL: [Self; 3] = [Self::Whole, Self::OwnThreads, Self::Loses];
+    pub const ALL: [Self; 5] = [
+        Self::Whole,
+        Self::OwnThreads,
+        Self::NoWakeups,
+        Self::Loses,
+        Self::LosesOften,
+    ];
 }
 
-/// The recording as text.
-pub fn text(host: &Host, recorder: Recorder, layout: Layout, own: i32) -> String {
+/// A line that was kept, and how many events its CPU lost before it.
+#[derive(Debug)]
+pub struct Kept<'h> {
+    pub line: &'h Line,
+    pub lost_before: u64,
+}
+
+/// What a recorder keeps of a host, in the order of time.
+pub fn kept(host: &Host, recorder: Recorder, own: i32) -> Vec<Kept<'_>> {
     let mut lines: Vec<&Line> = host.lines.iter().collect();
     lines.sort_by_key(|line| line.ns);
     let (first, last) = (lines[0].ns, lines[lines.len() - 1].ns);
-    let lost = first + (last - first) / 2..first + (last - first) / 100 * 55;
+    let part = |ns: u64| (ns - first) * 1000 / (last - first).max(1);
+    let is_lost = |ns: u64| match recorder {
+        Recorder::Loses => (500..550).contains(&part(ns)),
+        Recorder::LosesOften => part(ns) % 100 >= 90,
+        _ => false,
+    };
     let mut gaps = BTreeMap::new();
-    let mut out = String::new();
+    let mut kept = Vec::new();
     for line in lines {
-        let kept = match recorder {
-            Recorder::Whole => true,
+        let keep = match recorder {
             Recorder::OwnThreads => line.thread.process == own,
-            Recorder::Loses => !lost.contains(&line.ns),
+            Recorder::NoWakeups => !matches!(line.what, What::Wake { .. }),
+            _ => true,
         };
-        if !kept {
+        if is_lost(line.ns) {
             *gaps.entry(line.cpu).or_insert(0) += 1;
-            continue;
+        } else if keep {
+            let lost_before = gaps.remove(&line.cpu).unwrap_or(0);
+            kept.push(Kept { line, lost_before });
         }
-        if recorder == Recorder::Loses
-            && let Some(count) = gaps.remove(&line.cpu)
-        {
-            let _ = match layout {
-                Layout::Perf => {
-                    writeln!(out, "swapper 0 [000] 1.0: PERF_RECORD_LOST lost {count}")
-                }
-                _ => writeln!(out, "CPU:{} [LOST {count} EVENTS]", line.cpu),
-            };
-        }
-        one(&mut out, line, layout);
     }
-    match layout {
-        Layout::Mail => quoted_printable(&out),
-        _ => out,
-    }
-}
-
-fn one(out: &mut String, line: &Line, layout: Layout) {
-    let (s, us) = (line.ns / 1_000_000_000, line.ns / 1000 % 1_000_000);
-    let Thread { comm, tid, process } = &line.thread;
-    let (cpu, event, text) = (line.cpu, line.event, &line.text);
-    let system = if event.starts_with("kvm") {
-        "kvm"
-    } else {
-        "sched"
-    };
-    let _ = match layout {
-        Layout::Ftrace | Layout::Mail => writeln!(
-            out,
-            "{comm:>16}-{tid:<7} [{cpu:03}] d..2. {s}.{us:06}: {event}: {text}"
-        ),
-        Layout::FtraceTgid => writeln!(
-            out,
-            "{comm:>16}-{tid:<7} ({process:>7}) [{cpu:03}] d..2. {s}.{us:06}: {event}: {text}"
-        ),
-        Layout::Perf => writeln!(
-            out,
-            "{comm:>16} {process:>5}/{tid:<5} [{cpu:03}] {s}.{us:06}: {system}:{event}: {text}"
-        ),
-        Layout::Logged => writeln!(
-            out,
-            "2026-11-25 18:04:{:02}.{us:06} {comm:>16}-{tid:<7} [{cpu:03}] d..2. {s}.{us:06}: \
-             {event}: {text}",
-            s % 60
-        ),
-    };
-}
-
-/// RFC 2045: an equals sign is written as its number, and lines have at most 76 characters.
-fn quoted_printable(text: &str) -> String {
-    let mut out = String::new();
-    for line in text.lines() {
-        let mut width = 0;
-        for c in line.chars() {
-            let piece = match c {
-                '=' => "=3D".to_owned(),
-                other => other.to_string(),
-            };
-            if width + piece.len() > 75 {
-                out += "=\n";
-                width = 0;
-            }
-            width += piece.len();
-            out += &piece;
-        }
-        out.push('\n');
-    }
-    out
+    kept
 }

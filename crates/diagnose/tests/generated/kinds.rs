@@ -5,15 +5,16 @@
 use steady_decode::TraceEvents;
 use steady_diagnose::{Confidence, Diagnoser, Diagnosis, VcpuNote, VmNote, VmNotes};
 
-use super::host::{Host, Layout, Recorder, Thread, text};
-use super::{draw, word};
+use super::causes::{self, Cause, OWN};
+use super::host::{EPT_MISCONFIG, EXTERNAL_INTERRUPT, Host, Recorder, Thread};
+use super::print::Layout;
+use super::{bytes, draw, word};
 
 const US: u64 = 1000;
 const ZERO: u64 = 100_000_000_000;
 
 fn diagnosed(host: &Host, layout: Layout, notes: Option<VmNotes>) -> Diagnosis {
-    let text = text(host, Recorder::Whole, layout, 0);
-    let reader = std::io::Cursor::new(text.into_bytes());
+    let reader = std::io::Cursor::new(bytes(host, Recorder::Whole, layout, 0));
     let mut source = steady_tracefile::open_stream(Box::new(reader), "made").expect("it opens");
     let mut diagnoser = Diagnoser::new();
     diagnoser.notes = notes;
@@ -41,7 +42,7 @@ fn round_robin(vms: u32, vcpus: u32, period_us: u64, first_us: u64, rounds: u64)
                 };
                 let end = at + length * US;
                 host.entry(at + US, cpu, &thread(vm), cpu);
-                host.exit(end - US, cpu, &thread(vm), cpu, "EXTERNAL_INTERRUPT");
+                host.exit(end - US, cpu, &thread(vm), cpu, EXTERNAL_INTERRUPT);
                 host.switch(end, cpu, &thread(vm), "R", &thread((vm + 1) % vms));
                 at = end;
             }
@@ -111,14 +112,14 @@ fn vms_are_told_apart_by_process_where_the_text_has_it_however_ids_lie() {
             let vcpu = u32::try_from(round).expect("small") % vcpus;
             let (begin, end) = (ZERO + round * 5_000 * US, ZERO + (round + 1) * 5_000 * US);
             host.entry(begin + US, 0, &thread(vcpu), vcpu);
-            host.exit(end - US, 0, &thread(vcpu), vcpu, "EXTERNAL_INTERRUPT");
+            host.exit(end - US, 0, &thread(vcpu), vcpu, EXTERNAL_INTERRUPT);
             host.switch(end, 0, &thread(vcpu), "R", &thread((vcpu + 1) % vcpus));
         }
         for layout in Layout::ALL {
             let diagnosis = diagnosed(&host, layout, None);
             let trace = &diagnosis.traces[0];
             assert_eq!(trace.vms.len(), 1, "{layout:?}");
-            let told = matches!(layout, Layout::FtraceTgid | Layout::Perf);
+            let told = layout.has_processes();
             let by = if told { "process" } else { "adjacency" };
             assert_eq!(trace.vms_by, by, "{layout:?}");
             let first = &diagnosis.findings[0];
@@ -167,12 +168,38 @@ fn exits_without_entries_are_a_storm_from_fifty_thousand_in_a_second_on() {
         let mut host = Host::default();
         let vcpu = Thread::vcpu(0, 1001, 1000);
         for at in 0..2_000 {
-            host.exit(ZERO + at * apart_us * US, 0, &vcpu, 0, "EPT_MISCONFIG");
+            host.exit(ZERO + at * apart_us * US, 0, &vcpu, 0, EPT_MISCONFIG);
         }
         let found = diagnosed(&host, Layout::Ftrace, None).findings;
         let is_storm = found
             .iter()
             .any(|finding| word(&finding.id) == "exit-storm");
         assert_eq!(is_storm, storm, "one in {apart_us} us");
+    }
+}
+
+#[test]
+fn a_thread_of_another_priority_is_named_with_it() {
+    for (prio, said) in [
+        (120, "backup"),
+        (110, "backup (nice -10)"),
+        (139, "backup (nice 19)"),
+        (49, "backup (real-time priority 50)"),
+    ] {
+        let size = super::size(Cause::HostTask, 3);
+        let host = causes::make(Cause::HostTask, size);
+        let text = bytes(&host, Recorder::Whole, Layout::Ftrace, OWN);
+        let text = String::from_utf8(text).expect("it is text");
+        // As the next thread and, when it is switched out, as the one before.
+        let next = "next_comm=backup next_pid=777 next_prio=";
+        let text = text.replace(&format!("{next}120"), &format!("{next}{prio}"));
+        let reader = std::io::Cursor::new(text.into_bytes());
+        let mut source = steady_tracefile::open_stream(Box::new(reader), "made").expect("opens");
+        let mut diagnoser = Diagnoser::new();
+        let mut events = TraceEvents::new(source.as_mut());
+        let read = diagnoser.trace("made", &mut events, &mut |_, _, _| Ok(()));
+        read.expect("it is read");
+        let first = &diagnoser.finish().findings[0];
+        assert_eq!(first.culprits[0].name.as_deref(), Some(said), "{prio}");
     }
 }
