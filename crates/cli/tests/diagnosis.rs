@@ -21,9 +21,15 @@ fn stall() -> String {
 }
 
 fn steady(words: &[&str]) -> String {
+    steady_on(words, &[])
+}
+
+/// The same with these variables of the environment.
+fn steady_on(words: &[&str], terminal: &[(&str, &str)]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_steady"))
         .arg("diagnose")
         .env("NO_COLOR", "1")
+        .envs(terminal.iter().copied())
         .args(words)
         .stdin(Stdio::null())
         .output()
@@ -129,20 +135,13 @@ fn clicked(folder: &Path) -> PathBuf {
     page
 }
 
-fn attribute(tag: &str, name: &str) -> u64 {
-    let (_, rest) = tag.split_once(&format!(" {name}=\"")).unwrap();
-    rest.split('"').next().unwrap().parse().unwrap()
-}
-
-#[test]
-fn a_click_on_a_finding_shows_its_place_on_the_time_line() {
+/// The page after its scripts have run.
+fn drawn(page: &Path) -> String {
     let found = BROWSERS.iter().find(|name| {
         let there = Command::new(name).arg("--version").output();
         there.is_ok_and(|output| output.status.success())
     });
-    let browser = found.expect("no Chromium is installed; mend: setup/install");
-    let folder = tempfile::tempdir().unwrap();
-    let page = clicked(folder.path());
+    let browser = found.expect("no Chromium is installed; run setup/install");
     let output = Command::new("timeout")
         .args([
             "60",
@@ -155,7 +154,18 @@ fn a_click_on_a_finding_shows_its_place_on_the_time_line() {
         .arg(format!("file://{}", page.display()))
         .output()
         .unwrap();
-    let dom = String::from_utf8(output.stdout).unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn attribute(tag: &str, name: &str) -> u64 {
+    let (_, rest) = tag.split_once(&format!(" {name}=\"")).unwrap();
+    rest.split('"').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_click_on_a_finding_shows_its_place_on_the_time_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let dom = drawn(&clicked(folder.path()));
     let (_, figure) = dom.split_once("<figure class=\"when\"").unwrap();
     let tag = figure.split('>').next().unwrap();
     let worst = &json(&[&stall()])["findings"][0]["worst"];
@@ -247,4 +257,103 @@ fn four_of_each_that_differ_are_told_from_chance_and_four_that_do_not_are_not() 
     assert_eq!(change(&a, &b), "worse");
     assert_eq!(change(&b, &a), "better");
     assert_eq!(change(&a, &a), "no-difference-shown");
+}
+
+#[test]
+fn the_text_is_as_wide_as_the_terminal_and_plain_where_it_is_dumb() {
+    for columns in ["50", "72", "220"] {
+        let text = steady_on(&[&stall()], &[("COLUMNS", columns)]);
+        let most: usize = columns.parse().unwrap();
+        let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+        // No word of it has more letters than a fifth of the narrowest line.
+        assert!((most - 25..=most).contains(&widest), "{columns}: {widest}");
+    }
+    assert!(!steady(&[&stall()]).is_ascii());
+    let dumb = steady_on(&[&stall()], &[("TERM", "dumb")]);
+    assert!(dumb.is_ascii() && dumb.contains("   -> "), "{dumb}");
+}
+
+#[test]
+fn what_the_first_lines_say_is_not_said_again() {
+    let text = steady_on(&[&stall()], &[("COLUMNS", "220")]);
+    let (answer, rest) = text.split_once("\n\n").unwrap();
+    let clauses = answer.split([':', ';', ',', '\n']).map(str::trim);
+    for clause in clauses.filter(|clause| clause.split(' ').count() > 3) {
+        let clause = clause.trim_end_matches('.');
+        assert!(!rest.contains(clause), "`{clause}` again: {rest}");
+    }
+    assert_eq!(text.matches("ot judged: ").count(), 1, "{text}");
+    assert!(
+        text.trim_end()
+            .lines()
+            .last()
+            .unwrap()
+            .starts_with("Not judged: ")
+    );
+}
+
+/// The events of a VM of so many vCPUs, each of which runs on a pCPU of its own half of the time.
+fn many(vcpus: u32) -> String {
+    let mut lines = Vec::new();
+    for vcpu in 0..vcpus {
+        for turn in 0..8 {
+            let head = |who: &str, tid: u32, at: u32| {
+                (
+                    at,
+                    format!("{who}-{tid} ( 1000) [{vcpu:03}] d..1. 5.{at:06}: "),
+                )
+            };
+            let (own, tid, at) = (format!("CPU {vcpu}/KVM"), 1001 + vcpu, turn * 10_000 + vcpu);
+            let (begin, entry) = head(&own, tid, at);
+            lines.push((begin, format!("{entry}kvm_entry: vcpu {vcpu}, rip 0x10\n")));
+            let (end, exit) = head(&own, tid, at + 4_000 + vcpu * 20);
+            let out = format!("{exit}kvm_exit: vcpu {vcpu} reason EXTERNAL_INTERRUPT rip 0x10\n");
+            lines.push((end, out));
+            let switch = |from: &str, from_tid: u32, to: &str, to_tid: u32| {
+                format!(
+                    "sched_switch: prev_comm={from} prev_pid={from_tid} prev_prio=120 prev_state=R \
+                     ==> next_comm={to} next_pid={to_tid} next_prio=120\n"
+                )
+            };
+            let (gone, off) = head(&own, tid, at + 4_001 + vcpu * 20);
+            lines.push((gone, off + &switch(&own, tid, "backup", 7)));
+            let (back, on) = head("backup", 7, at + 9_990);
+            lines.push((back, on + &switch("backup", 7, &own, tid)));
+        }
+    }
+    lines.sort();
+    lines.into_iter().map(|(_, line)| line).collect()
+}
+
+#[test]
+fn of_many_rows_the_worst_are_shown_first_and_pcpus_have_the_colours_of_vms() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, page) = (folder.path().join("t.txt"), folder.path().join("page.html"));
+    std::fs::write(&trace, many(60)).unwrap();
+    let words = [trace.to_str().unwrap(), "--html", page.to_str().unwrap()];
+    let text = steady(&words);
+    assert!(
+        text.starts_with("vm1 (QEMU 1000, threads 1001 to 1060): "),
+        "{text}"
+    );
+    assert!(text.contains(" (in the trace: 5.0"), "{text}");
+    let dom = drawn(&page);
+    let (_, drawing) = dom.split_once("aria-label=\"Time line of").unwrap();
+    let drawing = drawing.split("</svg>").next().unwrap();
+    let labels: Vec<&str> = drawing
+        .split("text-anchor=\"end\">")
+        .skip(1)
+        .filter_map(|rest| rest.split('<').next())
+        .filter(|label| label.contains("CPU"))
+        .collect();
+    // The less a vCPU runs, the longer it waits: vCPU 0 most.
+    assert_eq!(labels.len(), 24, "{labels:?}");
+    assert_eq!(labels[0], "vm1 vCPU 0");
+    assert!(labels[16].starts_with("pCPU "), "{labels:?}");
+    assert!(dom.contains(">all 120 rows</button>"));
+    assert!(drawing.contains("class=\"v0\"") && drawing.contains("class=\"wait\""));
+    // Ticks are round: 8 turns of 10 ms.
+    for tick in [">0 ms<", ">20 ms<", ">80 ms<"] {
+        assert!(drawing.contains(tick), "{tick}");
+    }
 }

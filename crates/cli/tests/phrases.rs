@@ -178,7 +178,10 @@ fn nobody_is_said_to_run_instead_without_an_event_of_the_scheduler() {
     assert_eq!(cause(&spins(false)), "long-wait");
     assert_eq!(cause(&spins(true)), "wrong-runner");
     let text = diagnosed(&spins(false), &["--verbose"]);
-    assert!(text.contains("whom the host ran is not told"), "{text}");
+    assert!(
+        text.contains("which vCPU the host ran is not shown"),
+        "{text}"
+    );
     for claim in ["runs another", "ran on their pCPUs", "lets the host run"] {
         assert!(!text.contains(claim), "{claim}: {text}");
     }

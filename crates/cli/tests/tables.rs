@@ -187,8 +187,10 @@ fn files_of_one_incident_are_put_together_in_text_json_and_page() {
         "page.html",
     ];
     let said = text(&steady(place.path(), &together, None).stdout);
-    assert!(said.contains("held: another file of the incident shows a limit reached (cpu.stat)"));
-    assert!(said.contains("held: another file shows vCPUs that wait for pCPUs (virsh-domstats)"));
+    assert!(
+        said.contains("confirmed: another file of the incident shows a limit reached (cpu.stat)")
+    );
+    assert!(said.contains("another file shows vCPUs that wait for pCPUs (virsh-domstats)"));
     let page = std::fs::read_to_string(place.path().join("page.html")).unwrap();
     for words in [
         "the cgroup is throttled",

@@ -11,21 +11,27 @@ use steady_report::{html, humane};
 use crate::charts::{charts, curve, title_of};
 use crate::picture::PictureTable;
 use crate::terminal::{
-    answer_lines, boost_words, calls_words, compared_lines, evidence_words, judged_lines, known,
-    losses, pcpus, percent, place, preempt_words, remedies_words, share_words, table_words_note,
-    time, timers_words, words,
+    CONFIDENCE, answer_lines, boost_words, calls_words, compared_lines, evidence_words,
+    judged_lines, known, label_of, losses, pcpus, percent, place, preempt_words, remedies_words,
+    share_words, short_place, table_words_note, time, timers_words, title_name, words,
 };
+
+/// VMs that have a colour of their own; further ones share them.
+const COLOURS: usize = 6;
 
 #[derive(Template)]
 #[template(path = "diagnosis.html")]
 struct Page<'a> {
     head: String,
     title: String,
+    confidence: &'static str,
     many: bool,
     answer: Vec<String>,
     compared: Vec<String>,
     traces: Vec<Trace<'a>>,
     findings: Vec<Item>,
+    /// The first of the smaller findings, which are folded.
+    small: usize,
 }
 
 struct Item {
@@ -33,13 +39,15 @@ struct Item {
     symptom: String,
     why: String,
     who: String,
-    checks: Vec<String>,
+    checks: Vec<(&'static str, String)>,
     worst: Option<String>,
     /// Trace, begin and length of where it was worst, for the time line.
     show: Option<(usize, u64, u64)>,
     sharper: String,
     severity: &'static str,
     place: String,
+    /// Whose it is, and its share.
+    short: String,
     lost: Option<String>,
     confidence: String,
     evidence: Vec<String>,
@@ -66,10 +74,15 @@ struct Trace<'a> {
 struct When {
     json: String,
     left_out: u64,
+    /// VMs with the number of their colour.
+    vms: Vec<(usize, String)>,
+    /// What its zero is by the trace's clock.
+    zero: String,
 }
 
 struct Vm<'a> {
     id: String,
+    label: String,
     vm: &'a VmTable,
     charts: Vec<(&'static str, String)>,
     exits: Vec<[String; 9]>,
@@ -97,7 +110,7 @@ pub fn page(diagnosis: &Diagnosis, pictures: &[PictureTable]) -> String {
         item.chart = taken(finding, &mut traces);
     }
     let title = match diagnosis.traces.as_slice() {
-        [only] => format!("Diagnosis of {}", only.name),
+        [only] => format!("Diagnosis of {}", title_name(&only.name)),
         traces => format!("Diagnosis of {} traces", traces.len()),
     };
     let page = Page {
@@ -106,10 +119,17 @@ pub fn page(diagnosis: &Diagnosis, pictures: &[PictureTable]) -> String {
         many,
         answer: answer_lines(diagnosis),
         compared: compared_lines(diagnosis),
+        confidence: CONFIDENCE,
+        small: findings
+            .iter()
+            .position(|item| matches!(item.severity, "minor" | "note"))
+            .unwrap_or(findings.len()),
         findings,
         traces,
     };
-    page.render().expect("rendering to memory cannot fail")
+    let text = page.render().expect("rendering to memory cannot fail");
+    // A number and its sign stay on one line.
+    text.replace(" %", "\u{a0}%")
 }
 
 /// Takes the chart of a finding from those of its VM: each stands once, beside the worst finding
@@ -124,7 +144,9 @@ fn taken(finding: &Finding, traces: &mut [Trace<'_>]) -> Option<(&'static str, S
 }
 
 fn item(number: usize, finding: &Finding, all: &Diagnosis) -> Item {
-    let who: Vec<String> = finding.culprits.iter().map(words::culprit).collect();
+    let trace = all.traces.get(finding.trace);
+    let who = finding.culprits.iter();
+    let who: Vec<String> = who.map(|of| words::culprit(of, trace)).collect();
     let with = finding
         .sharper_with
         .iter()
@@ -134,8 +156,11 @@ fn item(number: usize, finding: &Finding, all: &Diagnosis) -> Item {
         symptom: words::symptom(finding),
         why: words::cause(finding),
         who: who.join(", "),
-        checks: finding.checks.iter().map(words::check).collect(),
-        worst: finding.worst.as_ref().map(words::worst),
+        checks: words::checks(finding),
+        worst: finding
+            .worst
+            .as_ref()
+            .map(|worst| words::worst(worst, trace).replace(words::GLUE, " ")),
         show: finding
             .worst
             .as_ref()
@@ -148,6 +173,7 @@ fn item(number: usize, finding: &Finding, all: &Diagnosis) -> Item {
             Severity::Note => "note",
         },
         place: place(finding, all),
+        short: short_place(finding, all),
         lost: (finding.lost_ns.max(finding.lost_permille) > 0).then(|| share_words(finding, all)),
         confidence: format!("{:?}", finding.confidence).to_lowercase(),
         evidence: finding.evidence.iter().map(evidence_words).collect(),
@@ -168,17 +194,31 @@ fn when(diagnosis: &Diagnosis, at: usize, picture: &PictureTable) -> When {
         })
     };
     let rows = picture.rows.iter().filter_map(|row| {
+        let whose = row.whose.iter();
+        let mut whose: Vec<_> = whose
+            .map(|(piece, tid)| (*piece, label(trace, *tid).map(|(_, vm)| vm)))
+            .collect();
         let label = match (row.pcpu, row.tid) {
             (Some(pcpu), _) => format!("pCPU {pcpu}"),
-            (None, tid) => label(trace, tid?)?,
+            (None, tid) => {
+                let (label, vm) = label(trace, tid?)?;
+                whose = vec![(0, Some(vm))];
+                label
+            }
         };
-        Some(serde_json::json!({ "label": label, "tid": row.tid, "pieces": row.pieces }))
+        Some(serde_json::json!({
+            "label": label,
+            "tid": row.tid,
+            "pieces": row.pieces,
+            "whose": whose,
+            "ready": row.ready_permille,
+        }))
     });
     let mut rows: Vec<_> = rows.collect();
-    // vCPUs of one VM stand together; pCPUs come in the order of their numbers as they are.
-    rows.sort_by_key(|row| {
-        let vcpu = row["tid"].is_number();
-        vcpu.then(|| row["label"].as_str().map(str::to_owned))
+    // vCPUs of one VM stand together in the order of their numbers, as pCPUs do.
+    rows.sort_by_cached_key(|row| {
+        let place = row["tid"].as_i64().and_then(|tid| place_of(trace, tid));
+        (row["tid"].is_number(), place)
     });
     let waits = trace.vms.iter().filter_map(|vm| vm.waits.as_ref());
     let stalls: Vec<_> = waits.flat_map(|waits| &waits.longest).map(place).collect();
@@ -199,18 +239,29 @@ fn when(diagnosis: &Diagnosis, at: usize, picture: &PictureTable) -> When {
         "stalls": stalls,
         "findings": findings,
     });
+    let vms = trace.vms.iter().take(COLOURS).enumerate();
+    let zero = picture.begin_ns.saturating_sub(begin);
     When {
         json: data.to_string().replace('<', "\\u003c"),
         left_out: picture.left_out,
+        vms: vms.map(|(at, vm)| (at, label_of(vm))).collect(),
+        zero: format!("{}.{:06}", zero / 1_000_000_000, zero / 1000 % 1_000_000),
     }
 }
 
-/// A vCPU's name, of a VM that is shown.
-fn label(trace: &TraceDiagnosis, tid: i32) -> Option<String> {
-    trace.vms.iter().find_map(|vm| {
-        let vcpu = vm.vcpus.iter().find(|vcpu| vcpu.tid == tid)?;
-        Some(format!("{} vCPU {}", vm.name, vcpu.number))
-    })
+/// The place of a vCPU's thread: of its VM, and its number there.
+fn place_of(trace: &TraceDiagnosis, tid: i64) -> Option<(usize, u32)> {
+    let vms = trace.vms.iter().enumerate();
+    let mut vcpus = vms.flat_map(|(at, vm)| vm.vcpus.iter().map(move |vcpu| (at, vcpu)));
+    let (at, vcpu) = vcpus.find(|(_, vcpu)| i64::from(vcpu.tid) == tid)?;
+    Some((at, vcpu.number))
+}
+
+/// A vCPU's name, and the colour of its VM, of a VM that is shown.
+fn label(trace: &TraceDiagnosis, tid: i32) -> Option<(String, usize)> {
+    let (at, number) = place_of(trace, i64::from(tid))?;
+    let name = &trace.vms[at].name;
+    Some((format!("{name} vCPU {number}"), at % COLOURS))
 }
 
 /// What a trace is; of a table there is less to say.
@@ -224,6 +275,7 @@ fn facts(trace: &TraceDiagnosis) -> Vec<(&'static str, String)> {
         ];
     }
     vec![
+        ("File", trace.name.clone()),
         ("Format", trace.format.clone()),
         ("Kernel", known(&trace.release)),
         ("Clock", known(&trace.clock)),
@@ -241,7 +293,7 @@ fn of_trace(at: usize, trace: &TraceDiagnosis) -> Trace<'_> {
         table: trace
             .table
             .as_ref()
-            .map(|table| table_words_note(trace, table)),
+            .map(|table| table_words_note(title_name(&trace.name), trace, table)),
         trace,
         facts: facts(trace),
         losses: losses(trace),
@@ -265,6 +317,7 @@ fn of_trace(at: usize, trace: &TraceDiagnosis) -> Trace<'_> {
 fn of_vm(id: String, vm: &VmTable) -> Vm<'_> {
     Vm {
         charts: charts(&id, vm),
+        label: label_of(vm),
         exits: vm
             .exits
             .iter()

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! When what was where: for each pCPU and each vCPU, how much of each piece of time it spent in
-//! which state. Pieces double in length as the trace goes on, so that its size stays bounded.
+//! which state, and of a pCPU which VM had most of it. Pieces double in length as the trace goes
+//! on, so that its size stays bounded.
 
 use std::collections::BTreeMap;
 
-use steady_diagnose::{Analysis, Effect, NO_CPU, State, VcpuId};
+use steady_diagnose::{Analysis, Effect, NO_CPU, State, VcpuId, VmId};
 use steady_events::{Event, Kind};
 
 /// Pieces of time, at most.
 const PIECES: usize = 2048;
 /// Rows of each kind, at most.
-const ROWS: usize = 64;
+const ROWS: usize = 256;
 /// The length of a piece at first, in nanoseconds.
 const FIRST_NS: u64 = 256;
-/// Levels that a share is told in: 0 to this.
+/// Levels that a share is given in: 0 to this.
 const LEVELS: u64 = 7;
 /// Digits of a pair of levels.
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -42,10 +43,41 @@ enum Key {
 struct Row {
     /// The thread of a vCPU.
     tid: Option<i32>,
-    /// What it does, and since when.
-    now: Option<(Doing, u64)>,
-    /// Nanoseconds of each piece by [`Doing`].
-    pieces: Vec<[u64; 4]>,
+    /// What it does, of a pCPU for which VM, and since when.
+    now: Option<(Doing, Option<VmId>, u64)>,
+    pieces: Vec<Piece>,
+}
+
+/// A piece of time.
+#[derive(Debug, Clone, Copy, Default)]
+struct Piece {
+    /// Nanoseconds by [`Doing`].
+    spent: [u64; 4],
+    /// The VM that ran most of it, and by how many nanoseconds it leads over all others.
+    vm: Option<(VmId, u64)>,
+}
+
+impl Piece {
+    /// A VM ran for so long.
+    fn ran(&mut self, vm: VmId, ns: u64) {
+        self.vm = match self.vm {
+            Some((most, lead)) if most == vm => Some((most, lead.saturating_add(ns))),
+            Some((most, lead)) if lead >= ns => Some((most, lead - ns)),
+            Some((_, lead)) => Some((vm, ns - lead)),
+            None => Some((vm, ns)),
+        };
+    }
+
+    /// Both as one.
+    fn with(mut self, second: Self) -> Self {
+        for (ns, more) in self.spent.iter_mut().zip(second.spent) {
+            *ns += more;
+        }
+        if let Some((vm, ns)) = second.vm {
+            self.ran(vm, ns);
+        }
+        self
+    }
 }
 
 /// Collects it.
@@ -56,6 +88,8 @@ pub struct Picture {
     last_ns: u64,
     piece_ns: u64,
     left_out: u64,
+    /// A thread of each VM that was seen running.
+    vms: BTreeMap<VmId, i32>,
 }
 
 impl Default for Picture {
@@ -66,6 +100,7 @@ impl Default for Picture {
             last_ns: 0,
             piece_ns: FIRST_NS,
             left_out: 0,
+            vms: BTreeMap::new(),
         }
     }
 }
@@ -95,6 +130,11 @@ pub struct PictureRow {
     /// Two letters for each piece: in guest and in host, ready and blocked; in eighths from
     /// `A`(none, none) by `DIGITS`.
     pub pieces: String,
+    /// Of a pCPU, which VM had most of each piece: a thread of its vCPUs, by ranges of pieces that
+    /// have the same.
+    pub whose: Vec<(usize, i32)>,
+    /// For how many thousandths of the time a vCPU was ready; of a pCPU, it ran other threads.
+    pub ready_permille: u64,
 }
 
 impl Picture {
@@ -104,11 +144,11 @@ impl Picture {
         self.last_ns = now_ns;
         self.begin_ns.get_or_insert(now_ns);
         match event.kind {
-            Kind::Entry { .. } => self.both(effect.vcpu, event, Doing::Guest),
-            Kind::Exit { .. } => self.both(effect.vcpu, event, Doing::Host),
+            Kind::Entry { .. } => self.both((effect.vcpu, all), event, Doing::Guest),
+            Kind::Exit { .. } => self.both((effect.vcpu, all), event, Doing::Host),
             Kind::Switch { prev, next, .. } => {
                 if let Some(id) = all.machine.of_tid(prev.tid) {
-                    self.is(Key::Vcpu(id), of_state(all.machine.vcpus[id].state));
+                    self.is(Key::Vcpu(id), of_state(all.machine.vcpus[id].state), None);
                 }
                 let vcpu = all.machine.of_tid(next.tid);
                 let runs = match vcpu {
@@ -116,9 +156,10 @@ impl Picture {
                     None if next.tid == 0 => Doing::Blocked,
                     None => Doing::Ready,
                 };
-                self.is(Key::Pcpu(event.cpu), runs);
+                let vm = vcpu.map(|id| self.vm_of(id, all));
+                self.is(Key::Pcpu(event.cpu), runs, vm);
                 if let Some(id) = vcpu {
-                    self.is(Key::Vcpu(id), Doing::Host);
+                    self.is(Key::Vcpu(id), Doing::Host, None);
                 }
             }
             Kind::Wakeup { tid, .. } => {
@@ -126,23 +167,31 @@ impl Picture {
                 let ready =
                     woken.filter(|&id| matches!(all.machine.vcpus[id].state, State::Ready { .. }));
                 if let Some(id) = ready {
-                    self.is(Key::Vcpu(id), Doing::Ready);
+                    self.is(Key::Vcpu(id), Doing::Ready, None);
                 }
             }
             _ => {}
         }
     }
 
-    fn both(&mut self, vcpu: Option<VcpuId>, event: &Event<'_>, doing: Doing) {
+    /// The VM of a vCPU, of which a thread is kept.
+    fn vm_of(&mut self, id: VcpuId, all: &Analysis) -> VmId {
+        let vcpu = &all.machine.vcpus[id];
+        self.vms.entry(vcpu.vm).or_insert(vcpu.tid);
+        vcpu.vm
+    }
+
+    fn both(&mut self, (vcpu, all): (Option<VcpuId>, &Analysis), event: &Event<'_>, doing: Doing) {
         let Some(id) = vcpu else { return };
-        self.is(Key::Vcpu(id), doing);
+        let vm = self.vm_of(id, all);
+        self.is(Key::Vcpu(id), doing, None);
         if let Some(row) = self.rows.get_mut(&Key::Vcpu(id)) {
             row.tid = Some(event.tid);
         }
-        self.is(Key::Pcpu(event.cpu), doing);
+        self.is(Key::Pcpu(event.cpu), doing, Some(vm));
     }
 
-    fn is(&mut self, key: Key, doing: Doing) {
+    fn is(&mut self, key: Key, doing: Doing, vm: Option<VmId>) {
         if key == Key::Pcpu(NO_CPU) {
             return;
         }
@@ -154,11 +203,11 @@ impl Picture {
         let now_ns = self.last_ns;
         self.make_room();
         let row = self.rows.entry(key).or_default();
-        let since = row.now.replace((doing, now_ns));
-        if let Some((before, since_ns)) = since {
+        let since = row.now.replace((doing, vm, now_ns));
+        if let Some((before, of, since_ns)) = since {
             let begin_ns = self.begin_ns.unwrap_or(since_ns);
             row.spend(
-                before,
+                (before, of),
                 since_ns - begin_ns,
                 now_ns - begin_ns,
                 self.piece_ns,
@@ -174,10 +223,8 @@ impl Picture {
             self.piece_ns *= 2;
             for row in self.rows.values_mut() {
                 let halves = row.pieces.chunks(2);
-                let whole = halves.map(|pair| {
-                    let second = pair.get(1).copied().unwrap_or_default();
-                    std::array::from_fn(|at| pair[0][at] + second[at])
-                });
+                let whole =
+                    halves.map(|pair| pair[0].with(pair.get(1).copied().unwrap_or_default()));
                 row.pieces = whole.collect();
             }
         }
@@ -195,11 +242,21 @@ impl Picture {
         let (last_ns, piece_ns) = (self.last_ns, self.piece_ns);
         let rows = std::mem::take(&mut self.rows).into_iter();
         let rows = rows.map(|(key, mut row)| {
-            if let Some((doing, since_ns)) = row.now {
-                row.spend(doing, since_ns - begin_ns, last_ns - begin_ns, piece_ns);
+            if let Some((doing, of, since_ns)) = row.now {
+                row.spend(
+                    (doing, of),
+                    since_ns - begin_ns,
+                    last_ns - begin_ns,
+                    piece_ns,
+                );
             }
-            let pieces = row.pieces.iter().flat_map(|piece| letters(piece, piece_ns));
+            let pieces = row.pieces.iter();
+            let pieces = pieces.flat_map(|piece| letters(&piece.spent, piece_ns));
+            let ready = row.pieces.iter().map(|piece| piece.spent[2]);
+            let ready_ns: u64 = ready.fold(0, u64::saturating_add);
             PictureRow {
+                whose: row.whose(&self.vms),
+                ready_permille: ready_ns.saturating_mul(1000) / (last_ns - begin_ns).max(1),
                 tid: row.tid,
                 pcpu: match key {
                     Key::Pcpu(cpu) => Some(cpu),
@@ -237,8 +294,28 @@ fn letters(piece: &[u64; 4], piece_ns: u64) -> [char; 2] {
 }
 
 impl Row {
+    /// Where another VM begins to have most of the time, and a thread of it.
+    fn whose(&self, vms: &BTreeMap<VmId, i32>) -> Vec<(usize, i32)> {
+        let mut ranges: Vec<(usize, i32)> = Vec::new();
+        for (at, piece) in self.pieces.iter().enumerate() {
+            let Some(&tid) = piece.vm.and_then(|(vm, _)| vms.get(&vm)) else {
+                continue;
+            };
+            if ranges.last().is_none_or(|(_, last)| *last != tid) {
+                ranges.push((at, tid));
+            }
+        }
+        ranges
+    }
+
     /// Adds the time between two times after the begin.
-    fn spend(&mut self, doing: Doing, from_ns: u64, to_ns: u64, piece_ns: u64) {
+    fn spend(
+        &mut self,
+        (doing, vm): (Doing, Option<VmId>),
+        from_ns: u64,
+        to_ns: u64,
+        piece_ns: u64,
+    ) {
         let place = match doing {
             Doing::Guest => 0,
             Doing::Host => 1,
@@ -250,10 +327,13 @@ impl Row {
             let piece = usize::try_from(at_ns / piece_ns).unwrap_or(usize::MAX);
             assert!(piece < PIECES, "room was made for every event");
             if self.pieces.len() <= piece {
-                self.pieces.resize(piece + 1, [0; 4]);
+                self.pieces.resize(piece + 1, Piece::default());
             }
             let end_ns = (at_ns / piece_ns + 1).saturating_mul(piece_ns).min(to_ns);
-            self.pieces[piece][place] += end_ns - at_ns;
+            self.pieces[piece].spent[place] += end_ns - at_ns;
+            if let Some(vm) = vm {
+                self.pieces[piece].ran(vm, end_ns - at_ns);
+            }
             at_ns = end_ns;
         }
     }
@@ -274,13 +354,25 @@ mod tests {
         ] {
             picture.begin_ns.get_or_insert(now_ns);
             picture.last_ns = now_ns;
-            picture.is(Key::Pcpu(0), doing);
+            picture.is(Key::Pcpu(0), doing, (doing == Doing::Guest).then_some(3));
         }
         let row = &picture.rows[&Key::Pcpu(0)];
-        let sum = |at: usize| row.pieces.iter().map(|piece| piece[at]).sum::<u64>();
+        let sum = |at: usize| row.pieces.iter().map(|piece| piece.spent[at]).sum::<u64>();
         assert_eq!(sum(0), FIRST_NS * pieces / 2);
         assert_eq!(sum(2), FIRST_NS * pieces * 8 - FIRST_NS * pieces / 2);
         assert!(row.pieces.len() <= PIECES && picture.piece_ns == FIRST_NS * 16);
+        // The first half of the first piece's time was the VM's.
+        assert_eq!(row.whose(&BTreeMap::from([(3, 77)])), [(0, 77)]);
+    }
+
+    #[test]
+    fn a_piece_is_the_vms_that_ran_most_of_it() {
+        let mut piece = Piece::default();
+        for (vm, ns) in [(1, 40), (2, 30), (1, 5), (2, 20), (2, 10)] {
+            piece.ran(vm, ns);
+        }
+        assert_eq!(piece.vm, Some((2, 15)));
+        assert_eq!(piece.with(piece).vm, Some((2, 30)));
     }
 
     #[test]

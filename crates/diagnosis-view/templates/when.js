@@ -6,9 +6,14 @@ document.querySelectorAll("figure.when").forEach((figure) => {
   const svg = figure.querySelector("svg");
   const text = figure.querySelector(".shown");
   const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-  const names = ["guest", "host", "ready", "blocked"];
-  const left = 110, width = 890, high = 18, gap = 6, columns = 445;
-  let from = 0, to = data.length;
+  const high = 18, gap = 6, top = 26, most = 24, ticks = 8;
+  const every = figure.querySelector(".all");
+  let from = 0, to = data.length, left = 110, width = 890, columns = 445, folded = data.rows.length > most;
+  // Of hundreds of rows those that wait most, and the pCPUs that are used most by others.
+  const worst = (rows, count) => [...rows].sort((a, b) => b.ready - a.ready).slice(0, count);
+  const few = worst(data.rows.filter((line) => line.tid !== null), most - 8).concat(
+    worst(data.rows.filter((line) => line.tid === null), 8));
+  const shown = () => folded ? few : data.rows;
 
   const node = (name, attributes, inside) => {
     const made = document.createElementNS("http" + ":/" + "/www.w3.org/2000/svg", name);
@@ -20,17 +25,24 @@ document.querySelectorAll("figure.when").forEach((figure) => {
     const one = letters.indexOf(pieces[2 * at]), two = letters.indexOf(pieces[2 * at + 1]);
     return one < 0 || two < 0 ? [0, 0, 0, 0] : [one >> 3, one & 7, two >> 3, two & 7];
   };
-  const time = (ns) => {
-    const span = to - from;
-    const [unit, name] = span > 2e9 ? [1e9, "s"] : span > 2e6 ? [1e6, "ms"] : [1e3, "µs"];
-    return (ns / unit).toFixed(span / unit > 20 ? 0 : 2) + " " + name;
+  // The roundest step that gives no more than so many ticks: 1, 2 or 5 of some unit.
+  const step = () => {
+    const least = (to - from) / Math.max(2, Math.min(ticks, width / 90));
+    const ten = 10 ** Math.floor(Math.log10(Math.max(1, least)));
+    return [1, 2, 5, 10].map((times) => times * ten).find((size) => size >= least);
+  };
+  const time = (ns, size) => {
+    const [unit, name] = size >= 1e8 ? [1e9, "s"] : size >= 1e5 ? [1e6, "ms"] : [1e3, "µs"];
+    const digits = Math.max(0, Math.ceil(-Math.log10(size / unit) - 1e-9));
+    return (ns / unit).toFixed(digits) + " " + name;
   };
   const x = (ns) => left + (ns - from) * width / (to - from);
 
   const row = (line, at) => {
-    const y = 24 + at * (high + gap), paths = ["", "", "", ""];
+    const y = top + at * (high + gap), paths = {};
     svg.append(node("text", { x: left - 8, y: y + 13, "text-anchor": "end" }, line.label));
-    const count = line.pieces.length / 2;
+    const count = line.pieces.length / 2, pcpu = line.tid === null;
+    let range = 0;
     for (let column = 0; column < columns; column++) {
       const begin = from + (to - from) * column / columns;
       const end = from + (to - from) * (column + 1) / columns;
@@ -40,41 +52,54 @@ document.querySelectorAll("figure.when").forEach((figure) => {
       for (let piece = first; piece <= last; piece++) {
         shares(line.pieces, piece).forEach((share, state) => { sums[state] += share; });
       }
+      while (range + 1 < line.whose.length && line.whose[range + 1][0] <= first) range++;
+      const vm = line.whose.length ? line.whose[range][1] : null;
+      const own = vm === null ? "other" : `v${vm}`;
+      const classes = [own, own + " host", pcpu ? "other" : "wait", "v6"];
       const all = Math.max(1, 7 * (last - first + 1));
-      let top = y;
+      let above = y;
       sums.forEach((sum, state) => {
-        const tall = high * Math.min(1, sum / all);
-        if (tall > 0.3) paths[state] += `M${x(begin).toFixed(1)} ${top.toFixed(1)}h${
-          (width / columns + 0.05).toFixed(2)}v${tall.toFixed(1)}h-${(width / columns + 0.05).toFixed(2)}z`;
-        top += tall;
+        const tall = high * Math.min(1, sum / all), wide = (width / columns + 0.05).toFixed(2);
+        if (tall > 0.3) paths[classes[state]] = (paths[classes[state]] || "") +
+          `M${x(begin).toFixed(1)} ${above.toFixed(1)}h${wide}v${tall.toFixed(1)}h-${wide}z`;
+        above += tall;
       });
     }
-    const kind = line.tid === null ? "pcpu" : "vcpu";
-    paths.forEach((path, state) => {
-      if (path) svg.append(node("path", { d: path, class: kind + " " + names[state] }));
-    });
+    Object.entries(paths).forEach(([name, path]) => svg.append(node("path", { d: path, class: name })));
   };
   const mark = (stall, label) => {
-    const at = data.rows.findIndex((line) => line.tid === stall.tid && stall.tid !== null);
+    const at = shown().findIndex((line) => line.tid === stall.tid && stall.tid !== null);
     const end = stall.begin + stall.length;
     if (at < 0 || end < from || stall.begin > to) return;
-    const y = 24 + at * (high + gap), begin = Math.max(left, x(stall.begin));
+    const y = top + at * (high + gap), begin = Math.max(left, x(stall.begin));
     const wide = Math.max(2, Math.min(left + width, x(end)) - begin);
     const tall = label ? high + 4 : 3;
     svg.append(node("rect", { x: begin, y: y - (label ? 2 : 4), width: wide, height: tall,
       class: label ? "found" : "stall" }));
-    if (label) svg.append(node("text", { x: begin + wide + 2, y: y + 13, class: "number" }, label));
+    if (!label) return;
+    const right = begin + wide + 16 < left + width;
+    svg.append(node("text", { x: right ? begin + wide + 3 : begin - 3, y: y + 13,
+      "text-anchor": right ? "start" : "end", class: "number" }, label));
   };
   const draw = () => {
+    const rows = shown(), wide = Math.max(300, svg.getBoundingClientRect().width || 1000);
+    left = Math.min(170, 16 + 7.6 * Math.max(...rows.map((line) => line.label.length), 6));
+    width = wide - left - 12;
+    columns = Math.max(100, Math.floor(width / 2));
+    const tall = top + 4 + rows.length * (high + gap);
+    svg.setAttribute("viewBox", `0 0 ${wide} ${tall}`);
+    svg.setAttribute("height", tall);
     svg.replaceChildren(node("title", {}, figure.querySelector("figcaption").textContent));
-    data.rows.forEach(row);
+    const size = step();
+    for (let ns = Math.ceil((from + data.begin) / size) * size; ns <= to + data.begin; ns += size) {
+      const at = x(ns - data.begin);
+      svg.append(node("path", { d: `M${at.toFixed(1)} ${top - 8}V${tall}`, class: "grid" }));
+      svg.append(node("text", { x: at, y: 13, class: "tick",
+        "text-anchor": at < left + 20 ? "start" : at > left + width - 20 ? "end" : "middle" }, time(ns, size)));
+    }
+    rows.forEach(row);
     data.stalls.forEach((stall) => mark(stall));
     data.findings.forEach((finding) => mark(finding, String(finding.number)));
-    for (let tick = 0; tick <= 5; tick++) {
-      const ns = from + (to - from) * tick / 5;
-      svg.append(node("text", { x: x(ns), y: 12, "text-anchor": ["start", "middle", "end"][Math.ceil(tick / 5) + (tick === 5)] },
-        time(ns + data.begin)));
-    }
     figure.dataset.from = Math.round(from + data.begin);
     figure.dataset.to = Math.round(to + data.begin);
     const seconds = (ns) => ((ns + data.begin) / 1e9).toFixed(6);
@@ -98,7 +123,7 @@ document.querySelectorAll("figure.when").forEach((figure) => {
     zoom(from - (to - from) / 2, to + (to - from) / 2));
   const place = (event) => {
     const box = svg.getBoundingClientRect();
-    const at = (event.clientX - box.left) * 1010 / box.width;
+    const at = event.clientX - box.left;
     return from + (to - from) * Math.min(1, Math.max(0, (at - left) / width));
   };
   let held = null;
@@ -110,8 +135,14 @@ document.querySelectorAll("figure.when").forEach((figure) => {
     }
     held = null;
   });
-  svg.setAttribute("viewBox", `0 0 1010 ${30 + data.rows.length * (high + gap)}`);
-  draw();
+  const fold = () => {
+    every.textContent = folded ? `all ${data.rows.length} rows` : `the worst ${few.length} rows`;
+    draw();
+  };
+  every.hidden = !folded;
+  every.addEventListener("click", () => { folded = !folded; fold(); });
+  window.addEventListener("resize", draw);
+  fold();
 });
 const show = (button) => {
   const figure = document.querySelector(`figure.when[data-trace="${button.dataset.trace}"]`);
@@ -121,5 +152,9 @@ const show = (button) => {
   figure.dispatchEvent(new CustomEvent("when:show", { detail }));
   figure.scrollIntoView({ block: "start" });
 };
+document.querySelectorAll("ol.short a").forEach((link) => link.addEventListener("click", () => {
+  const folder = document.querySelector(link.getAttribute("href")).closest("details");
+  if (folder) folder.open = true;
+}));
 document.querySelectorAll("button.show").forEach((button) =>
   button.addEventListener("click", () => show(button)));

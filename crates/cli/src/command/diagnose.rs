@@ -19,9 +19,9 @@ use steady_tracefile::Source;
 
 use crate::arguments::diagnose::Diagnose;
 use crate::command::beside::tables_of;
-use crate::command::colour;
 use crate::command::opened::{Opened, of_file, open};
 use crate::command::record::beside;
+use crate::command::{colour, is_dumb, width};
 
 /// Reads the traces and shows what they say.
 pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
@@ -295,6 +295,8 @@ fn show(
         let options = terminal::Options {
             colour: colour(),
             verbose: arguments.verbose,
+            width: width(),
+            plain: is_dumb(),
         };
         out.write_all(terminal::text(diagnosis, options).as_bytes())?;
     }

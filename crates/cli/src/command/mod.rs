@@ -24,5 +24,18 @@ mod vms;
 pub fn colour() -> bool {
     use std::io::IsTerminal;
     std::io::stdout().is_terminal()
+        && !is_dumb()
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Whether the terminal shows plain letters alone.
+pub fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
+/// Columns of the terminal that standard output is, or what `COLUMNS` says.
+pub fn width() -> Option<usize> {
+    let said = std::env::var("COLUMNS").ok();
+    let said = said.and_then(|columns| columns.parse().ok());
+    said.or_else(|| Some(usize::from(console::Term::stdout().size_checked()?.1)))
 }

@@ -3,7 +3,7 @@
 
 use steady_diagnose::{Change, Compared, Comparison, Diagnosis, Finding};
 
-use super::{counted, percent, words, wrapped};
+use super::{Page, counted, percent, words};
 
 /// Rows of the short text.
 const ROWS_SHOWN: usize = 6;
@@ -19,22 +19,22 @@ pub fn compared_lines(diagnosis: &Diagnosis) -> Vec<String> {
 }
 
 /// The lines of a text.
-pub fn text(out: &mut String, diagnosis: &Diagnosis, comparison: &Comparison) {
-    wrapped(out, "", &heading(comparison));
+pub fn text(out: &mut Page, diagnosis: &Diagnosis, comparison: &Comparison) {
+    out.line("", &heading(comparison));
     for row in comparison.rows.iter().take(ROWS_SHOWN) {
-        wrapped(out, "  ", &line(diagnosis, row));
+        out.line("  ", &line(diagnosis, row));
     }
     if let Some(more @ 1..) = comparison.rows.len().checked_sub(ROWS_SHOWN) {
-        wrapped(out, "  ", &format!("and {more} more (--json, --html)"));
+        out.line("  ", &format!("and {more} more (--json, --html)"));
     }
-    out.push('\n');
+    out.blank();
 }
 
 fn heading(comparison: &Comparison) -> String {
     let (before, after) = (comparison.before.len(), comparison.after.len());
     if before == 1 && after == 1 {
         return "Before and after, one trace of each: what differs between these two; whether it is \
-                chance, four and more of each would tell."
+                chance, four and more of each would show."
             .to_owned();
     }
     format!(
@@ -54,7 +54,7 @@ fn line(diagnosis: &Diagnosis, row: &Compared) -> String {
         Change::NoDifferenceShown => " (no difference shown)",
         // Of one trace of each the heading says it.
         Change::TooFewTraces if row.before_permille.len() + row.after_permille.len() == 2 => "",
-        Change::TooFewTraces => " (too few traces to tell from chance)",
+        Change::TooFewTraces => " (too few traces to show more than chance)",
     };
     format!(
         "{vm}: {}: {} before, {} after{change}",

@@ -7,6 +7,7 @@ use steady_diagnose::{
     TraceDiagnosis,
 };
 
+use super::names::{file_name, title_name};
 use super::time;
 
 /// What can be seen.
@@ -141,6 +142,7 @@ pub fn template(id: EvidenceId) -> Option<&'static str> {
         EvidenceId::AsleepTimes => "asleep {times} times for {mean} on average, {max} at most",
         EvidenceId::AsleepReasons => "by why KVM went back to the VMM: {*}",
         EvidenceId::StormRate => "{exits} exits for {reason}: {per_second} in a second",
+        EvidenceId::StormPlace => "{exits} of them, {share}, at one {kind}: {at}",
         EvidenceId::ServerTimes => {
             "it waited {times} times for {mean} on average, {max} at most, before it woke a vCPU"
         }
@@ -171,8 +173,8 @@ pub fn clock(trace: &TraceDiagnosis) -> Option<String> {
     (!trace.clock_is_ns).then(|| {
         format!(
             "{}: its clock does not count nanoseconds and its unit is not known: shares hold, \
-             lengths of time do not",
-            trace.name
+             lengths of time do not.",
+            title_name(&trace.name)
         )
     })
 }
@@ -187,16 +189,8 @@ pub fn adjacency(trace: &TraceDiagnosis, at: usize, all: &Diagnosis) -> Option<S
         );
         finding.trace == at && by_vms
     });
+    let name = file_name(&trace.name, all);
     (depends && trace.vms_by == "adjacency").then(|| {
-        let vms = trace.vms.iter().take(6).map(|vm| {
-            let threads: Vec<String> = vm.vcpus.iter().map(|vcpu| vcpu.tid.to_string()).collect();
-            format!("{} ({})", vm.name, threads.join(" "))
-        });
-        let vms: Vec<String> = vms.collect();
-        format!(
-            "{}: the trace does not show processes, so which threads are one VM is a guess: {}",
-            trace.name,
-            vms.join(", ")
-        )
+        format!("{name}: it does not show processes, so which threads are one VM is a guess.")
     })
 }

@@ -10,19 +10,22 @@ use steady_report::humane;
 
 mod compared;
 mod evidence;
+mod finding;
 mod host_words;
+mod lines;
+mod names;
 mod table_words;
 mod tables;
 pub mod words;
 
 pub use compared::compared_lines;
 pub use evidence::evidence_words;
+use lines::{Page, plain};
+use names::{file_name, with_threads};
+pub use names::{label_of, title_name};
 pub use table_words::note as table_words_note;
 use tables::tables;
 pub use tables::{boost_words, calls_words, preempt_words, timers_words};
-
-/// Width that long sentences are broken at.
-const WIDTH: usize = 100;
 
 /// Lines of the short text, about.
 const LINES: usize = 40;
@@ -36,30 +39,36 @@ pub struct Options {
     pub colour: bool,
     /// Everything: all findings with their numbers, and the tables.
     pub verbose: bool,
+    /// Columns of the terminal, of which 50 to 220 are used; 100 if there is none.
+    pub width: Option<usize>,
+    /// Letters of ASCII alone, as for `TERM=dumb`.
+    pub plain: bool,
 }
 
 /// The text.
 #[must_use]
 pub fn text(diagnosis: &Diagnosis, options: Options) -> String {
-    let mut out = String::new();
-    for line in answer_lines(diagnosis) {
-        wrapped(&mut out, "", &line);
+    let mut out = Page::new(options);
+    let answer = answer_lines(diagnosis);
+    for line in &answer {
+        out.line("", line);
     }
     for trace in &diagnosis.traces {
-        lost(&mut out, trace);
+        lost(&mut out, trace, diagnosis);
     }
-    out.push('\n');
+    out.blank();
     if let Some(comparison) = &diagnosis.comparison {
         compared::text(&mut out, diagnosis, comparison);
     }
     let mut left = Vec::new();
     for (at, finding) in diagnosis.findings.iter().enumerate() {
-        let mut block = String::new();
-        one(&mut block, at + 1, finding, diagnosis, options);
-        let lines = out.lines().count() + block.lines().count();
+        let mut block = Page::new(options);
+        let is_said = at == 0 && answered(diagnosis).is_some();
+        finding::one(&mut block, at + 1, finding, diagnosis, options, is_said);
+        let lines = out.text.lines().count() + block.text.lines().count();
         let room = at == 0 || lines + LAST_LINES <= LINES;
         if options.verbose || (room && left.is_empty()) {
-            out += &block;
+            out.text += &block.text;
         } else {
             left.push(finding);
         }
@@ -75,30 +84,45 @@ pub fn text(diagnosis: &Diagnosis, options: Options) -> String {
             more => format!(", and {more} more"),
         };
         let all = names[..shown].join("; ");
-        wrapped(&mut out, "", &format!("also: {all}{more} (--verbose)"));
+        out.line("", &format!("also: {all}{more} (--verbose)"));
     }
     for (at, trace) in diagnosis.traces.iter().enumerate() {
         if let Some(table) = &trace.table {
-            wrapped(&mut out, "", &table_words::note(trace, table));
+            let name = file_name(&trace.name, diagnosis);
+            out.line("", &table_words::note(name, trace, table));
         } else if options.verbose {
             head(&mut out, trace);
             tables(&mut out, trace);
-        } else {
-            unjudged(&mut out, trace);
-            if let Some(guess) = host_words::adjacency(trace, at, diagnosis) {
-                wrapped(&mut out, "", &guess);
-            }
+        } else if let Some(guess) = host_words::adjacency(trace, at, diagnosis) {
+            out.line("", &guess);
         }
     }
-    out
+    if options.verbose {
+        out.line("", CONFIDENCE);
+    } else {
+        unjudged(&mut out, diagnosis);
+    }
+    match options.plain {
+        true => plain(&out.text),
+        false => out.text,
+    }
+}
+
+/// Where it stands what a confidence is worth.
+pub const CONFIDENCE: &str = "How often findings of high, medium and low confidence are right was \
+                              counted over made-up traces: docs/validation/diagnosis.md.";
+
+/// The finding that the first lines are about.
+fn answered(diagnosis: &Diagnosis) -> Option<&Finding> {
+    let first = diagnosis.findings.first()?;
+    let table = table_words::of_table(first, diagnosis);
+    (table || first.severity >= Severity::Major).then_some(first)
 }
 
 /// The first lines: what hurts most, how much of which VM's time, and what to do.
 #[must_use]
 pub fn answer_lines(diagnosis: &Diagnosis) -> Vec<String> {
-    let first = diagnosis.findings.first();
-    let table = first.is_some_and(|finding| table_words::of_table(finding, diagnosis));
-    let Some(finding) = first.filter(|finding| table || finding.severity >= Severity::Major) else {
+    let Some(finding) = answered(diagnosis) else {
         if diagnosis.traces.iter().all(|trace| trace.table.is_some()) {
             return vec!["Nothing wrong, as far as such tables and logs can show it.".to_owned()];
         }
@@ -109,11 +133,15 @@ pub fn answer_lines(diagnosis: &Diagnosis) -> Vec<String> {
         lines.extend(diagnosis.traces.iter().filter_map(judged));
         return lines;
     };
+    let table = table_words::of_table(finding, diagnosis);
     let place = place(finding, diagnosis);
     let (what, why) = (words::symptom(finding), words::cause(finding));
     let mut lines = vec![format!("{place}: {what}: {why}.")];
     lines.extend(if table {
         table_words::seen(finding).map(|seen| format!("Seen: {seen}."))
+    } else if finding.id == FindingId::ExitStorm {
+        let seen: Vec<String> = finding.evidence.iter().map(evidence_words).collect();
+        Some(format!("Seen: {}.", seen.join("; ")))
     } else {
         Some(format!("Lost: {}.", share_words(finding, diagnosis)))
     });
@@ -182,35 +210,49 @@ pub fn counted(count: usize, noun: &str) -> String {
 #[must_use]
 pub fn place(finding: &Finding, all: &Diagnosis) -> String {
     let trace = all.traces.get(finding.trace);
-    let Some(vm) = finding.vm.clone() else {
+    let file = trace.map_or("", |trace| file_name(&trace.name, all));
+    let Some(vm) = &finding.vm else {
         return match trace {
-            Some(trace) if trace.table.is_some() => trace.name.clone(),
-            Some(trace) if all.traces.len() > 1 => format!("{}, whole trace", trace.name),
+            Some(trace) if trace.table.is_some() => file.to_owned(),
+            Some(_) if all.traces.len() > 1 => format!("{file}, whole trace"),
             _ if finding.id == FindingId::HostOvercommitted => "host".to_owned(),
             _ => "whole trace".to_owned(),
         };
     };
-    let trace = trace.filter(|_| all.traces.len() > 1);
-    trace.map_or(vm.clone(), |trace| format!("{}, {vm}", trace.name))
+    let vm = trace.map_or(vm.clone(), |trace| with_threads(trace, vm));
+    match all.traces.len() {
+        0 | 1 => vm,
+        _ => format!("{file}, {vm}"),
+    }
 }
 
 fn short(finding: &Finding, all: &Diagnosis) -> String {
-    let (place, what) = (place(finding, all), words::symptom(finding));
-    if finding.lost_permille == 0 {
-        return format!("{place}: {what}");
+    let what = words::symptom(finding);
+    match short_place(finding, all).rsplit_once(", ") {
+        Some((place, share)) if finding.lost_permille > 0 => format!("{place}: {what} ({share})"),
+        _ => format!("{}: {what}", short_place(finding, all)),
     }
-    format!("{place}: {what} ({})", percent(finding.lost_permille))
+}
+
+/// The trace, where there are several, the VM by its name alone, and the share of its time.
+#[must_use]
+pub fn short_place(finding: &Finding, all: &Diagnosis) -> String {
+    let place = match &finding.vm {
+        Some(vm) if all.traces.len() < 2 => vm.clone(),
+        _ => place(finding, all),
+    };
+    match finding.lost_permille {
+        0 => place,
+        permille => format!("{place}, {}", percent(permille)),
+    }
 }
 
 /// What was lost or could not be read, which lowers every number.
-fn lost(out: &mut String, trace: &TraceDiagnosis) {
+fn lost(out: &mut Page, trace: &TraceDiagnosis, all: &Diagnosis) {
     let losses = losses(trace);
     if !losses.is_empty() {
-        wrapped(
-            out,
-            "",
-            &format!("Missing from {}: {}", trace.name, losses.join("; ")),
-        );
+        let name = file_name(&trace.name, all);
+        out.line("", &format!("Missing from {name}: {}.", losses.join("; ")));
     }
 }
 
@@ -235,14 +277,27 @@ pub fn judged_lines(trace: &TraceDiagnosis) -> Vec<String> {
     .collect()
 }
 
-/// What could not be judged, in one line.
-fn unjudged(out: &mut String, trace: &TraceDiagnosis) {
-    let lines = judged_lines(trace).into_iter();
-    let lines: Vec<String> = lines.filter(|line| !line.starts_with("Judged:")).collect();
-    if !lines.is_empty() {
-        let text = format!("{}: {} (--verbose: why)", trace.name, lines.join(" "));
-        wrapped(out, "", &text);
-    }
+/// What could not be judged, or in part, in one line for all traces.
+fn unjudged(out: &mut Page, all: &Diagnosis) {
+    let traces = all.traces.iter().filter(|trace| trace.table.is_none());
+    let of = |wanted: Judged| {
+        let mut named: Vec<&str> = Vec::new();
+        for row in traces.clone().flat_map(|trace| &trace.judged) {
+            let name = words::question(row.question);
+            if row.judged == wanted && !named.contains(&name) {
+                named.push(name);
+            }
+        }
+        named.join(", ")
+    };
+    let (no, partly) = (of(Judged::No), of(Judged::Partly));
+    let text = match (no.is_empty(), partly.is_empty()) {
+        (true, true) => return,
+        (false, true) => format!("Not judged: {no}"),
+        (true, false) => format!("Judged in part: {partly}"),
+        (false, false) => format!("Not judged: {no}. In part: {partly}"),
+    };
+    out.line("", &format!("{text}. (--verbose: why)"));
 }
 
 /// A time in words.
@@ -330,10 +385,9 @@ pub fn remedies_words(trace: &TraceDiagnosis) -> Vec<String> {
     remedies.chain(counted).collect()
 }
 
-fn head(out: &mut String, trace: &TraceDiagnosis) {
+fn head(out: &mut Page, trace: &TraceDiagnosis) {
     let release = trace.release.as_deref().unwrap_or("kernel unknown");
-    let _ = writeln!(
-        out,
+    let text = format!(
         "{}: {}, {release}, {} pCPU{}, {} events in {}",
         trace.name,
         trace.format,
@@ -342,127 +396,49 @@ fn head(out: &mut String, trace: &TraceDiagnosis) {
         humane::grouped(trace.events),
         time(trace.span_ns)
     );
+    out.line("", &text);
     let losses = losses(trace);
     if losses.is_empty() {
-        out.push_str("  lost: nothing, as far as the trace tells\n");
+        out.line("  ", "lost: nothing, as far as the trace shows");
     }
     for loss in losses {
-        let _ = writeln!(out, "  lost: {loss}");
+        out.line("  ", &format!("lost: {loss}"));
     }
     for missing in &trace.missing {
         let text = format!(
             "not recorded: {}; so not known: {}",
             missing.what, missing.so
         );
-        wrapped(out, "  ", &text);
+        out.line("  ", &text);
     }
     if trace.vms_by == "adjacency" && !trace.vms.is_empty() {
-        wrapped(
-            out,
+        out.line(
             "  ",
-            "VMs are told apart by thread ids that follow each other; \
-             the probes of `steady record` would tell for sure",
+            "VMs are distinguished by thread ids that follow each other; the probes of \
+             `steady record` would show them for sure",
         );
     }
     for words in remedies_words(trace) {
-        wrapped(out, "  ", &words);
+        out.line("  ", &words);
     }
     if let Some(symbols) = &trace.symbols {
-        let _ = writeln!(
-            out,
-            "  symbols: {} at {:#x} above their link address: {} of {} \
-             pause-loop and halt exits are in functions that wait or halt",
+        let text = format!(
+            "symbols: {} at {:#x} above their link address: {} of {} pause-loop and halt exits \
+             are in functions that wait or halt",
             symbols.file, symbols.shift, symbols.explained, symbols.of
         );
+        out.line("  ", &text);
     }
     for vm in &trace.vms {
         let threads = vm.vcpus.iter().map(|vcpu| vcpu.tid.to_string());
         let threads: Vec<String> = threads.collect();
-        let _ = writeln!(
-            out,
-            "  {}: {}, threads {}",
+        let text = format!(
+            "{}: {}, threads {}",
             vm.name,
             counted(vm.vcpus.len(), "vCPU"),
             threads.join(" ")
         );
+        out.line("  ", &text);
     }
-    out.push('\n');
-}
-
-fn one(out: &mut String, at: usize, finding: &Finding, all: &Diagnosis, options: Options) {
-    let mark = match finding.severity {
-        Severity::Severe => ("severe", "31"),
-        Severity::Major => ("major", "33"),
-        Severity::Minor => ("minor", "36"),
-        Severity::Note => ("note", "2"),
-    };
-    let word = if options.colour {
-        format!("\u{1b}[1;{}m{}\u{1b}[0m", mark.1, mark.0)
-    } else {
-        mark.0.to_owned()
-    };
-    let (place, what) = (place(finding, all), words::symptom(finding));
-    let _ = writeln!(out, "{at}. {word}, {place}: {what}");
-    if finding.lost_ns.max(finding.lost_permille) > 0 {
-        wrapped(out, "   lost: ", &share_words(finding, all));
-    }
-    let shown = match (options.verbose, table_words::of_table(finding, all)) {
-        (true, _) => finding.evidence.len(),
-        (false, true) => table_words::EVIDENCE_SHOWN,
-        (false, false) => 0,
-    };
-    for evidence in finding.evidence.iter().take(shown) {
-        wrapped(out, "   - ", &evidence_words(evidence));
-    }
-    if !finding.culprits.is_empty() {
-        let who: Vec<String> = finding.culprits.iter().map(words::culprit).collect();
-        wrapped(out, "   who: ", &who.join(", "));
-    }
-    let sure = format!("{:?}", finding.confidence).to_lowercase();
-    let mut why = format!("{} ({sure} confidence)", words::cause(finding));
-    for check in &finding.checks {
-        let _ = write!(why, "; {}", words::check(check));
-    }
-    wrapped(out, "   why: ", &why);
-    if let Some(worst) = &finding.worst {
-        wrapped(out, "   worst: ", &words::worst(worst));
-    }
-    let steps = finding.next.len();
-    let steps = finding
-        .next
-        .iter()
-        .take(if options.verbose { steps } else { 2 });
-    for step in steps {
-        wrapped(out, "   → ", &words::step(step));
-    }
-    if !finding.sharper_with.is_empty() {
-        let with = finding
-            .sharper_with
-            .iter()
-            .map(|&with| words::sharpener(with));
-        let with: Vec<&str> = with.collect();
-        wrapped(out, "   sharper with: ", &with.join(", "));
-    }
-    out.push('\n');
-}
-
-/// Words broken at [`WIDTH`], later lines set in as far as the first.
-fn wrapped(out: &mut String, lead: &str, text: &str) {
-    let indent = " ".repeat(lead.chars().count());
-    let mut line = lead.to_owned();
-    let mut fresh = true;
-    for word in text.split(' ') {
-        let fits = line.chars().count() + 1 + word.chars().count() <= WIDTH;
-        if !fresh && !fits {
-            let _ = writeln!(out, "{line}");
-            line.clone_from(&indent);
-            fresh = true;
-        }
-        if !fresh {
-            line.push(' ');
-        }
-        line.push_str(word);
-        fresh = false;
-    }
-    let _ = writeln!(out, "{line}");
+    out.blank();
 }

@@ -167,7 +167,7 @@ pub fn of_table(finding: &Finding, all: &Diagnosis) -> bool {
 
 /// What a table is, what it cannot show, and what would decide it.
 #[must_use]
-pub fn note(trace: &TraceDiagnosis, table: &TableNote) -> String {
+pub fn note(name: &str, trace: &TraceDiagnosis, table: &TableNote) -> String {
     let TableNote {
         rows,
         cannot_show,
@@ -175,8 +175,7 @@ pub fn note(trace: &TraceDiagnosis, table: &TableNote) -> String {
         ..
     } = table;
     format!(
-        "{}: {}, {rows} rows; it cannot show {}; `{decide}` would decide it",
-        trace.name,
+        "{name}: {}, {rows} rows; it cannot show {}; `{decide}` would decide it",
         trace.format,
         cannot_show.join(", ")
     )

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use steady_diagnose::{BoostTable, DetailRow, Spread, TraceDiagnosis, VmTable};
 use steady_report::humane;
 
-use super::{known, percent, time, wrapped};
+use super::{Page, known, percent, time};
 
 /// Exit reasons, places and the like that are shown of each VM.
 const ROWS_SHOWN: usize = 12;
@@ -14,24 +14,24 @@ const ROWS_SHOWN: usize = 12;
 const REASONS_NAMED: usize = 5;
 
 /// The tables of a trace's VMs.
-pub fn tables(out: &mut String, trace: &TraceDiagnosis) {
+pub fn tables(out: &mut Page, trace: &TraceDiagnosis) {
     for vm in &trace.vms {
-        let _ = writeln!(out, "{} · {}: VM exits", trace.name, vm.name);
+        let _ = writeln!(out.text, "{} · {}: VM exits", trace.name, vm.name);
         exits(out, vm);
         pauses(out, vm);
         boosts(out, vm);
         vcpus(out, vm);
         let words = [preempt_words(vm), calls_words(vm), timers_words(vm)];
         for line in words.into_iter().flatten() {
-            wrapped(out, "  ", &line);
+            out.line("  ", &line);
         }
-        out.push('\n');
+        out.blank();
     }
 }
 
-fn exits(out: &mut String, vm: &VmTable) {
+fn exits(out: &mut Page, vm: &VmTable) {
     let _ = writeln!(
-        out,
+        out.text,
         "  {:<22} {:>10} {:>7} {:>10} {:>7} {:>9} {:>9} {:>9} {:>9}",
         "reason", "exits", "share", "time", "share", "min", "mean", "p99", "max"
     );
@@ -46,7 +46,7 @@ fn exits(out: &mut String, vm: &VmTable) {
             ..
         } = &row.time_ns;
         let _ = writeln!(
-            out,
+            out.text,
             "  {:<22} {:>10} {:>7} {:>10} {:>7} {:>9} {:>9} {:>9} {:>9}",
             row.name,
             humane::grouped(row.count),
@@ -68,14 +68,17 @@ fn exits(out: &mut String, vm: &VmTable) {
 }
 
 /// Says how many rows of a table are left out.
-fn more(out: &mut String, rows: usize, what: &str) {
+fn more(out: &mut Page, rows: usize, what: &str) {
     if let Some(left @ 1..) = rows.checked_sub(ROWS_SHOWN) {
-        let _ = writeln!(out, "    and {left} more {what}: --json and --csv have all");
+        let _ = writeln!(
+            out.text,
+            "    and {left} more {what}: --json and --csv have all"
+        );
     }
 }
 
 /// What the exits of the first reasons were about, where events tell.
-fn about(out: &mut String, vm: &VmTable) {
+fn about(out: &mut Page, vm: &VmTable) {
     let told = |row: &&DetailRow| row.kind != "untold" && row.own_ns > 0;
     let rows = vm.exits.iter().take(ROWS_SHOWN);
     for (reason, row) in rows.flat_map(|of| of.about.iter().filter(told).map(move |row| (of, row)))
@@ -83,7 +86,7 @@ fn about(out: &mut String, vm: &VmTable) {
         let place = [Some(row.kind.as_str()), row.value.as_deref()];
         let place: Vec<&str> = place.into_iter().flatten().collect();
         let _ = writeln!(
-            out,
+            out.text,
             "    {:<20} {:<22} {:>9} exits {:>10}  {}",
             reason.name,
             place.join(" "),
@@ -99,10 +102,10 @@ fn of_timed(timed: u64, ns: u64) -> String {
     known((timed > 0).then_some(ns), time)
 }
 
-fn pauses(out: &mut String, vm: &VmTable) {
+fn pauses(out: &mut Page, vm: &VmTable) {
     let Some(pauses) = &vm.pauses else { return };
     let _ = writeln!(
-        out,
+        out.text,
         "  pause-loop exits by cause, {} in all, {} in runs at one place, longest run {}:",
         humane::grouped(pauses.exits),
         percent(pauses.in_runs_permille),
@@ -110,7 +113,7 @@ fn pauses(out: &mut String, vm: &VmTable) {
     );
     for row in &pauses.by_cause {
         let _ = writeln!(
-            out,
+            out.text,
             "    {:<14} {:>10} {:>7}   spun {}",
             row.cause.words(),
             humane::grouped(row.exits),
@@ -118,11 +121,11 @@ fn pauses(out: &mut String, vm: &VmTable) {
             known(row.spun_ns, time)
         );
     }
-    let _ = writeln!(out, "  by function:");
+    let _ = writeln!(out.text, "  by function:");
     for row in pauses.by_place.iter().take(ROWS_SHOWN) {
         let name = row.function.as_deref().unwrap_or(&row.rip);
         let _ = writeln!(
-            out,
+            out.text,
             "    {:<34} {:>10} {:<12} longest run {}",
             name,
             humane::grouped(row.exits),
@@ -133,10 +136,10 @@ fn pauses(out: &mut String, vm: &VmTable) {
     more(out, pauses.by_place.len(), "functions");
 }
 
-fn boosts(out: &mut String, vm: &VmTable) {
+fn boosts(out: &mut Page, vm: &VmTable) {
     let Some(boosts) = &vm.boosts else { return };
     let _ = writeln!(
-        out,
+        out.text,
         "  boosts: {} looks, {} agreed to by the scheduler, of {} judged {} ran next: {}",
         humane::grouped(boosts.spins),
         known(boosts.agreed, humane::grouped),
@@ -146,7 +149,7 @@ fn boosts(out: &mut String, vm: &VmTable) {
     );
     for row in &boosts.outcomes {
         let _ = writeln!(
-            out,
+            out.text,
             "    {:<20} {:>10} {:>7}",
             row.name,
             humane::grouped(row.count),
@@ -154,13 +157,13 @@ fn boosts(out: &mut String, vm: &VmTable) {
         );
     }
     for line in boost_words(boosts) {
-        wrapped(out, "    ", &line);
+        out.line("    ", &line);
     }
 }
 
-fn vcpus(out: &mut String, vm: &VmTable) {
+fn vcpus(out: &mut Page, vm: &VmTable) {
     let _ = writeln!(
-        out,
+        out.text,
         "  {:<22} {:>10} {:>11} {:>10} {:>12} {:>12} {:>11}",
         "vCPU (thread)",
         "exits",
@@ -172,7 +175,7 @@ fn vcpus(out: &mut String, vm: &VmTable) {
     );
     for vcpu in &vm.vcpus {
         let _ = writeln!(
-            out,
+            out.text,
             "  {:<22} {:>10} {:>11} {:>10} {:>13} {:>12} {:>11}",
             format!("{} ({} {})", vcpu.number, vcpu.comm, vcpu.tid),
             humane::grouped(vcpu.exits),

@@ -3,11 +3,15 @@
 
 use steady_diagnose::{
     Answer, Assumption, CauseId, Check, CheckId, Culprit, Finding, FindingId, Instance, Quantity,
-    Sharpener, Step, StepId,
+    Question, Sharpener, Step, StepId, TraceDiagnosis,
 };
 use steady_report::humane;
 
+use super::names::with_threads;
 use super::{host_words, percent, table_words, time};
+
+/// A blank at which no line is broken; it is written as any other.
+pub const GLUE: char = '\u{a0}';
 
 /// What can be seen.
 #[must_use]
@@ -26,10 +30,10 @@ pub fn symptom(finding: &Finding) -> String {
         FindingId::PauseContinuous => "pause-loop exits come again and again at one place",
         FindingId::BoostSchedulerMismatch => "KVM boosts a vCPU, and the scheduler runs another",
         FindingId::BoostOverboost => "KVM boosts a vCPU that is not waited for, and it runs",
-        FindingId::BoostLostOpportunity => "KVM finds nobody to boost while vCPUs stand ready",
+        FindingId::BoostLostOpportunity => "KVM finds no vCPU to boost while vCPUs stand ready",
         FindingId::IpiDescheduled => "vCPUs wait for IPIs that they sent to vCPUs that do not run",
-        FindingId::PreemptedUnmarked => "descheduled vCPUs are running ones to their guest",
-        FindingId::TimerExits => "the guest leaves to arm timers and to be told that they expired",
+        FindingId::PreemptedUnmarked => "the guest takes descheduled vCPUs for running ones",
+        FindingId::TimerExits => "the guest leaves to arm timers, and when they expire",
         FindingId::ExitUnknown => "exits whose reason is in no table",
         FindingId::Shootdown => "TLB shootdowns wait",
         _ => {
@@ -77,7 +81,7 @@ fn of_wait(cause: CauseId) -> Option<&'static str> {
              load balance"
         }
         CauseId::WakingPcpu => "their pCPU was idle and had to wake first",
-        CauseId::Untold => "the trace does not tell what their pCPUs ran",
+        CauseId::Untold => "the trace does not show what their pCPUs ran",
         _ => return None,
     })
 }
@@ -97,8 +101,8 @@ fn of_exit(cause: CauseId) -> Option<&'static str> {
         }
         CauseId::HostInterrupts => "interrupts of the host arrive on the vCPU's pCPU",
         CauseId::InterruptsOrWait => {
-            "the host served interrupts, or ran somebody else: without the scheduler's events it \
-             is not told"
+            "the host served interrupts, or ran another thread: only the scheduler's events would \
+             show which"
         }
         CauseId::Handling => "the guest asks for it often, or the host is slow to do it",
         CauseId::GuestTicks => {
@@ -117,7 +121,7 @@ fn of_exit(cause: CauseId) -> Option<&'static str> {
 fn of_spin(cause: CauseId) -> &'static str {
     match cause {
         CauseId::ReceiverDescheduled => {
-            "who has to answer, mostly a TLB shootdown, is off its pCPU"
+            "the vCPU that has to answer, mostly to a TLB shootdown, is off its pCPU"
         }
         CauseId::HolderDescheduled => {
             "the lock's holder, or the next in its queue, is off its pCPU"
@@ -129,9 +133,11 @@ fn of_spin(cause: CauseId) -> &'static str {
         CauseId::SpinningProgram => "a program of the guest spins in user mode",
         CauseId::UnknownPlace => "the place has no name here, or one of unknown purpose",
         CauseId::WrongRunner => {
-            "each exit lets the host run who is waited for, and the spinner comes back to wait on"
+            "each exit lets the host run another, and the spinner comes back to wait on"
         }
-        CauseId::LongWait => "the spinner comes back and waits on; whom the host ran is not told",
+        CauseId::LongWait => {
+            "the spinner comes back and waits on; which vCPU the host ran is not shown"
+        }
         CauseId::SchedulerOrder => {
             "the scheduler keeps its own order: the boosted vCPU was not eligible, or not on the \
              same queue"
@@ -148,14 +154,27 @@ fn of_spin(cause: CauseId) -> &'static str {
     }
 }
 
-/// What was checked, with its answer first.
+/// What was checked, by answer: the answer, and the checks that have it.
 #[must_use]
-pub fn check(check: &Check) -> String {
-    let answer = match check.answer {
-        Answer::Held => "held",
-        Answer::Refuted => "refuted",
-        Answer::NotAnswerable => "not answerable by this trace",
+pub fn checks(finding: &Finding) -> Vec<(&'static str, String)> {
+    let answers = [
+        ("confirmed", Answer::Held),
+        ("ruled out", Answer::Refuted),
+        ("not answerable by this trace", Answer::NotAnswerable),
+    ];
+    let of = |answer: Answer| {
+        let same = finding.checks.iter().filter(|check| check.answer == answer);
+        same.map(check).collect::<Vec<_>>().join("; ")
     };
+    let lines = answers.map(|(said, answer)| (said, of(answer)));
+    lines
+        .into_iter()
+        .filter(|(_, text)| !text.is_empty())
+        .collect()
+}
+
+/// What was checked, with its numbers.
+fn check(check: &Check) -> String {
     let numbers: Vec<String> = check
         .values
         .iter()
@@ -166,16 +185,35 @@ pub fn check(check: &Check) -> String {
             other => format!("{other:?}"),
         })
         .collect();
-    let numbers = match numbers.as_slice() {
-        [] => String::new(),
-        numbers => format!(" ({})", numbers.join(", ")),
-    };
-    format!("{answer}: {}{numbers}", of_check(check.id))
+    match numbers.as_slice() {
+        [] => of_check(check.id).to_owned(),
+        numbers => format!("{} ({})", of_check(check.id), numbers.join(", ")),
+    }
+}
+
+/// A question, as a thing that was judged or not.
+#[must_use]
+pub fn question(question: Question) -> &'static str {
+    match question {
+        Question::Exits => "exits",
+        Question::ExitTimes => "times of exits",
+        Question::Steal => "waits of ready vCPUs",
+        Question::WakeupWait => "waits after wake-ups",
+        Question::WhoRan => "who ran instead",
+        Question::PauseLoops => "spinning guests",
+        Question::PauseCauses => "why guests spin",
+        Question::Boosts => "boosts",
+        Question::IpiWaits => "IPIs between vCPUs",
+        Question::Timers => "guests' timers",
+        Question::HostTicks => "the host's ticks",
+        Question::PreemptionMarks => "KVM's marks of preempted vCPUs",
+        Question::Shootdowns => "the traced kernel's TLB shootdowns",
+    }
 }
 
 fn of_check(id: CheckId) -> &'static str {
     match id {
-        CheckId::RivalRan => "it had their pCPUs for most of the waits",
+        CheckId::RivalRan => "what ran instead had their pCPUs for most of the waits",
         CheckId::NoneIdleElsewhere => "no other pCPU was idle for most of it",
         CheckId::IdleElsewhere => "another pCPU was idle meanwhile",
         CheckId::OwnPcpuIdle => "their own pCPU was idle for most of it",
@@ -188,7 +226,7 @@ fn of_check(id: CheckId) -> &'static str {
         CheckId::SymbolsNamePlaces => "symbols name the places",
         CheckId::KernelInUpperHalf => "the guest's kernel is in the upper half of addresses",
         CheckId::WaitWentOn => "the spinner's wait went on after the boost",
-        CheckId::ChosenWasReady => "somebody else ran in the chosen vCPU's place",
+        CheckId::ChosenWasReady => "another ran in the chosen vCPU's place",
         CheckId::GuestShootdownsSlow => "the guest's own trace has slow shootdowns",
         CheckId::KvmCountsThem => "KVM's statistic preemption_other counts them",
         CheckId::MoreThanTicks => "more timers than ticks and idle periods need",
@@ -201,17 +239,18 @@ fn of_check(id: CheckId) -> &'static str {
     }
 }
 
-/// Who is behind it, in a few words.
+/// What is behind it, in a few words.
 #[must_use]
-pub fn culprit(culprit: &Culprit) -> String {
+pub fn culprit(culprit: &Culprit, trace: Option<&TraceDiagnosis>) -> String {
     let name = culprit.name.as_deref().unwrap_or_default();
     let who = match culprit.kind.as_str() {
         "own-vm" => "the VM's own vCPUs".to_owned(),
         "interrupts" => "interrupts and softirqs".to_owned(),
         "cpu-max" => "a limit (cpu.max)".to_owned(),
         "waker" => format!("woken by {name}"),
-        "waking-pcpu" => "nobody, the pCPU had to wake".to_owned(),
-        "untold" => "not told".to_owned(),
+        "waking-pcpu" => "none, the pCPU had to wake".to_owned(),
+        "untold" => "not shown".to_owned(),
+        "vm" => trace.map_or_else(|| name.to_owned(), |trace| with_threads(trace, name)),
         _ => name.to_owned(),
     };
     format!("{who} {}", percent(culprit.permille))
@@ -290,7 +329,7 @@ fn of_step(id: StepId) -> &'static str {
         }
         StepId::LookAtStorage => "see which I/O is slow (iostat), and give it an I/O thread",
         StepId::LookAtStack => "see where it waits: /proc/THREAD/stack during a stall",
-        StepId::LookAtGuest => "see why the guest leaves so often: {}",
+        StepId::LookAtGuest => "see what in the guest causes these exits: {}",
         StepId::PvFlush => {
             "see that the guest has kvm-pv-tlb-flush and kvm-pv-ipi (its dmesg: `KVM setup pv \
              remote TLB flush`)"
@@ -334,17 +373,26 @@ pub fn sharpener(sharpener: Sharpener) -> &'static str {
     }
 }
 
-/// Where it was worst, and the option that shows it.
+/// Where it was worst: after the trace's begin, by the trace's own clock, and the option that shows
+/// it.
 #[must_use]
-pub fn worst(worst: &Instance) -> String {
+pub fn worst(worst: &Instance, trace: Option<&TraceDiagnosis>) -> String {
     let mut text = format!("{} at {}", time(worst.length_ns), seconds(worst.begin_ns));
+    if let Some(trace) = trace.filter(|trace| trace.zero_ns > 0) {
+        let own = trace.zero_ns.saturating_add(worst.begin_ns);
+        text += &match trace.clock_is_ns {
+            true => format!(" (in the trace: {})", exact(own)),
+            false => format!(" (in the trace: {own})"),
+        };
+    }
     if let (Some(vcpu), Some(tid)) = (worst.vcpu, worst.tid) {
         text += &format!(", vCPU {vcpu} (thread {tid})");
     }
     if let Some(pcpu) = worst.pcpu {
         text += &format!(", pCPU {pcpu}");
     }
-    format!("{text}: --time {}", time_option(worst))
+    // An option and its value stay on one line, to be copied.
+    format!("{text}: --time{GLUE}{}", time_option(worst))
 }
 
 /// The value of `--time` that has the instance and a tenth of its length around it.
