@@ -33,12 +33,12 @@ pub enum DiagnoseError {
         source: std::io::Error,
     },
     /// There is nothing of KVM in the trace, nor a shootdown.
-    #[error("{name}: none of its {events} events tells of a vCPU or a TLB shootdown{lost}; {cure}")]
+    #[error("{name}: it has {events}{lost}; {cure}")]
     NothingToSay {
         /// The trace.
         name: String,
-        /// How many events it has.
-        events: u64,
+        /// How many events it has, in words.
+        events: String,
         /// What is missing from it, in words and brackets; nothing if nothing is.
         lost: String,
         /// What to do.
@@ -172,7 +172,12 @@ impl<'s> Diagnoser<'s> {
         if nothing {
             return Err(DiagnoseError::NothingToSay {
                 name: name.to_owned(),
-                events: analysis.seen.all,
+                events: match analysis.seen.all {
+                    0 => "no event of KVM or the scheduler".to_owned(),
+                    count => {
+                        format!("events ({count}), and none shows a vCPU or a TLB shootdown")
+                    }
+                },
                 lost: missing::words(&loss),
                 cure: self.cure(),
             });

@@ -305,6 +305,8 @@ impl Row {
                 ranges.push((at, tid));
             }
         }
+        let begins = ranges.iter().map(|(at, _)| at);
+        assert!(begins.is_sorted_by(|a, b| a < b), "each range has pieces");
         ranges
     }
 

@@ -36,6 +36,7 @@ impl Page {
 
     /// Words broken at the width, later lines set in as far as the first.
     pub fn line(&mut self, lead: &str, text: &str) {
+        assert!(self.width >= WIDTHS.0, "there is room behind each lead");
         let indent = " ".repeat(lead.chars().count().min(self.width / 4));
         let mut line = lead.to_owned();
         let mut fresh = true;

@@ -164,6 +164,11 @@ pub fn share_words(finding: &Finding, diagnosis: &Diagnosis) -> String {
     }
     let trace = diagnosis.traces.get(finding.trace);
     let span = trace.map_or(0, |trace| trace.span_ns);
+    if trace.is_some_and(|trace| !trace.clock_is_ns) {
+        let of = finding.vm.as_ref().map(|vm| format!("{vm}'s time"));
+        let of = of.unwrap_or_else(|| host_words::whole(finding).to_owned());
+        return format!("{} of {of}", percent(finding.lost_permille));
+    }
     let named = |name: &String| {
         let vms = trace.into_iter().flat_map(|trace| &trace.vms);
         let vcpus = vms
@@ -335,7 +340,7 @@ pub fn losses(trace: &TraceDiagnosis) -> Vec<String> {
         (loss.unknown_gaps, "gaps of unknown size"),
         (
             loss.clock_set_back,
-            "times the clock was set back (times count on from there)",
+            "steps back of the clock, after which times count on",
         ),
         (
             loss.undescribed,
@@ -347,7 +352,7 @@ pub fn losses(trace: &TraceDiagnosis) -> Vec<String> {
         (loss.unknown_exits, "exits whose code is not known"),
     ];
     let counts = counts.iter().filter(|(count, _)| *count > 0);
-    said.extend(counts.map(|(count, what)| format!("{} {what}", humane::grouped(*count))));
+    said.extend(counts.map(|(count, what)| format!("{what}: {}", humane::grouped(*count))));
     if let Some(place) = &loss.truncated {
         said.push(format!("the trace is cut off at {place}"));
     }

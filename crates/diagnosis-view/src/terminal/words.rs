@@ -378,12 +378,13 @@ pub fn sharpener(sharpener: Sharpener) -> &'static str {
 #[must_use]
 pub fn worst(worst: &Instance, trace: Option<&TraceDiagnosis>) -> String {
     let mut text = format!("{} at {}", time(worst.length_ns), seconds(worst.begin_ns));
-    if let Some(trace) = trace.filter(|trace| trace.zero_ns > 0) {
+    // Of a clock that was set back the times are not those of the trace any more.
+    if let Some(trace) = trace.filter(|trace| trace.zero_ns > 0 && trace.loss.clock_set_back == 0) {
         let own = trace.zero_ns.saturating_add(worst.begin_ns);
-        text += &match trace.clock_is_ns {
-            true => format!(" (in the trace: {})", exact(own)),
-            false => format!(" (in the trace: {own})"),
-        };
+        match trace.clock_is_ns {
+            true => text += &format!(" (in the trace: {})", exact(own)),
+            false => text = format!("at {own} of the trace's clock"),
+        }
     }
     if let (Some(vcpu), Some(tid)) = (worst.vcpu, worst.tid) {
         text += &format!(", vCPU {vcpu} (thread {tid})");
