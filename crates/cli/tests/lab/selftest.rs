@@ -38,6 +38,7 @@ fn the_remedies_own_selftests_pass_on_the_patched_kernel() {
         "shoot4u_emulation_test",
         "debooster_test",
         "debooster_apart_test",
+        "debooster_faults_test",
         "strict_boost_test",
     ];
     pass_on_the_patched_kernel("bochs", &ours);

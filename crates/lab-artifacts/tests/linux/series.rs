@@ -121,6 +121,7 @@ fn what_is_not_for_upstream_says_so_in_its_header_and_the_faults_in_their_words(
         FAULTS,
         "0900-mark-left.patch",
         "0920-debooster-penalty.patch",
+        "0921-debooster-faults.patch",
     ];
     assert_eq!(kept_back, ours);
     assert!(hooks[FAULTS].contains("NOT FOR UPSTREAM"));
