@@ -61,27 +61,11 @@ pub(crate) static ALL: [Remedy; 4] = [
         title: "Strict Boost: after a pause-loop exit the vCPU that is waited for is boosted",
         parameter: "kvm.strict_boost",
         off: "off",
-        modes: &[
-            Mode {
-                name: "track",
-                about: "receivers of the spinner's own IPIs, else vCPUs preempted in kernel mode",
-            },
-            Mode {
-                name: "pending",
-                about: "vCPUs with an interrupt pending, else those preempted in kernel mode: for \
-                        hosts that do not see IPIs",
-            },
-            Mode {
-                name: "shared",
-                about: "as `track`, else receivers of others' IPIs: guests send one for two \
-                        callers",
-            },
-            Mode {
-                name: "observe",
-                about: "stock KVM's choice, counted and traced",
-            },
-        ],
-        default_mode: "track",
+        modes: &[Mode {
+            name: "on",
+            about: "vCPUs with an interrupt pending, else those preempted in kernel mode",
+        }],
+        default_mode: "on",
         feature_bit: None,
         trace_system: Some("kvm_strict_boost"),
         guest_off: None,
@@ -97,21 +81,16 @@ pub(crate) static ALL: [Remedy; 4] = [
         off: "off",
         modes: &[
             Mode {
-                name: "apart",
-                about: "as nudge, and a target that waits where another vCPU of its VM runs is \
-                        moved elsewhere, in exchange for a thread that waits there unless fewer do",
-            },
-            Mode {
-                name: "nudge",
-                about: "the target runs before its turn, and later waits longer; a yielder whose \
-                        target waits for another pCPU keeps its own",
+                name: "on",
+                about: "the target runs before its turn, and later waits longer; one that waits \
+                        where another vCPU of its VM runs is moved elsewhere first",
             },
             Mode {
                 name: "penalty",
                 about: "the yielder falls behind the target, as in the paper: to compare with",
             },
         ],
-        default_mode: "apart",
+        default_mode: "on",
         feature_bit: None,
         trace_system: Some("kvm_debooster"),
         guest_off: None,

@@ -72,8 +72,8 @@ fn a_remedys_parameter_among_the_hosts_words_is_answered_with_its_key() {
             "write `mode` in `[variant.shoot4u]`",
         ),
         (
-            "kvm.strict_boost=track",
-            "write `mode = \"track\"` in `[variant.strict-boost]`",
+            "kvm.strict_boost=on",
+            "write `mode = \"on\"` in `[variant.strict-boost]`",
         ),
     ] {
         let said = said(&format!("host_cmdline = \"{words}\""));

@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the tests of Debooster share: a guest that asks for directed yields without end, one that
- * computes, threads for their vCPUs, how much CPU time each has, and the trace.
+ * computes, threads for their vCPUs, CPU time, groups, and what the trace has of the yields.
  */
 #ifndef SELFTEST_KVM_DEBOOSTER_H
 #define SELFTEST_KVM_DEBOOSTER_H
 
-#include <fcntl.h>
 #include <pthread.h>
-#include <stdbool.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <linux/kvm_para.h>
 
 #include "apic.h"
-#include "test_util.h"
+#include "host_file.h"
 #include "kvm_util.h"
 #include "processor.h"
 
 #define PARAMETER "/sys/module/sched/parameters/debooster"
+#define BASE_SLICE "/sys/kernel/debug/sched/base_slice_ns"
+#define CGROUPS "/sys/fs/cgroup/"
 #define YIELDER_ID 0
 #define BOOSTED_ID 1
 #define WINDOW_MS 100
 #define WINDOWS 8
-/* Half, and what two slices of 3 ms and a tick of 4 ms are of all the windows and of one. */
-#define MOST_OF_ALL 53
-#define MOST_OF_WINDOW 62
+/* What two slices of 3 ms and a tick of 4 ms are of all the windows and of one, in per cent. */
+#define GAIN_OF_ALL 3
+#define GAIN_OF_WINDOW 12
 
 static inline void yielder_guest_code(void)
 {
@@ -47,14 +47,22 @@ static inline void counter_guest_code(void)
 		cpu_relax();
 }
 
-static inline void *vcpu_thread(void *vcpu)
+/* A vCPU, or a thread of the host's without one, that runs on a pCPU. */
+struct runner {
+	struct kvm_vcpu *vcpu;
+	pthread_t thread;
+	pid_t tid;
+};
+
+static inline void *vcpu_thread(void *argument)
 {
-	struct kvm_vcpu *running = vcpu;
+	struct runner *runner = argument;
 	int old;
 
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old);
-	vcpu_run(running);
-	TEST_FAIL("a vCPU left: %s", exit_reason_str(running->run->exit_reason));
+	WRITE_ONCE(runner->tid, gettid());
+	vcpu_run(runner->vcpu);
+	TEST_FAIL("a vCPU left: %s", exit_reason_str(runner->vcpu->run->exit_reason));
 	return NULL;
 }
 
@@ -68,31 +76,37 @@ static inline void pin(pthread_t thread, int first, int last)
 	TEST_ASSERT(!pthread_setaffinity_np(thread, sizeof(set), &set), "pinning to %d", first);
 }
 
-static inline pthread_t start_on(int pcpu, void *(*body)(void *), void *argument)
+/* Starts a thread on a pCPU, and waits until it runs. It has to note its tid. */
+static inline void start_on(struct runner *runner, int pcpu, void *(*body)(void *))
 {
-	pthread_t thread;
-
-	TEST_ASSERT(!pthread_create(&thread, NULL, body, argument), "pthread_create");
-	pin(thread, pcpu, pcpu);
-	return thread;
+	runner->tid = 0;
+	TEST_ASSERT(!pthread_create(&runner->thread, NULL, body, runner), "pthread_create");
+	pin(runner->thread, pcpu, pcpu);
+	for (int i = 0; i < 1000 && !READ_ONCE(runner->tid); i++)
+		usleep(1000);
+	TEST_ASSERT(runner->tid, "a thread does not run");
 }
 
-static inline void stop(pthread_t thread)
+static inline void stop(struct runner *runner)
 {
-	void *left;
-
-	pthread_cancel(thread);
-	pthread_join(thread, &left);
+	pthread_cancel(runner->thread);
+	pthread_join(runner->thread, NULL);
 }
 
-static inline u64 cpu_time_ns(pthread_t thread)
+static inline u64 clock_ns(clockid_t clock)
 {
 	struct timespec time;
-	clockid_t clock;
 
-	TEST_ASSERT(!pthread_getcpuclockid(thread, &clock), "pthread_getcpuclockid");
 	TEST_ASSERT(!clock_gettime(clock, &time), "clock_gettime");
 	return time.tv_sec * 1000000000ULL + time.tv_nsec;
+}
+
+static inline u64 cpu_time_ns(const struct runner *runner)
+{
+	clockid_t clock;
+
+	TEST_ASSERT(!pthread_getcpuclockid(runner->thread, &clock), "pthread_getcpuclockid");
+	return clock_ns(clock);
 }
 
 static inline u64 percent(u64 part, u64 other)
@@ -100,49 +114,86 @@ static inline u64 percent(u64 part, u64 other)
 	return part * 100 / (part + other);
 }
 
-static inline void set_mode(const char *name)
+/* Puts threads into a group of their own with this weight, as libvirt makes one for each vCPU. */
+static inline void group(const char *name, const char *weight, const struct runner *first,
+			 const struct runner *second)
 {
-	int fd = open(PARAMETER, O_WRONLY);
+	const struct runner *runners[] = { first, second };
+	char path[128], tid[16];
 
-	__TEST_REQUIRE(fd >= 0, "this kernel has no " PARAMETER);
-	TEST_ASSERT(write(fd, name, strlen(name)) == (ssize_t)strlen(name), "writing %s to "
-		    PARAMETER, name);
-	close(fd);
-}
-
-#define TRACING "/sys/kernel/tracing/"
-
-/* Records the trace events of Debooster from now on. */
-static inline void record(void)
-{
-	int fd;
-
-	mount("tracefs", TRACING, "tracefs", 0, NULL);
-	close(open(TRACING "trace", O_WRONLY | O_TRUNC));
-	fd = open(TRACING "events/kvm_debooster/enable", O_WRONLY);
-	__TEST_REQUIRE(fd >= 0, "this kernel does not trace Debooster");
-	TEST_ASSERT(write(fd, "1", 1) == 1, "switching the trace on");
-	close(fd);
-}
-
-/* Calls @look for what each recorded event of this name says, and returns how many there are. */
-static inline int read_events(const char *name, void (*look)(const char *text, void *data),
-			      void *data)
-{
-	FILE *trace = fopen(TRACING "trace", "r");
-	char line[512], *text;
-	int count = 0;
-
-	TEST_ASSERT(trace, "opening " TRACING "trace");
-	while (fgets(line, sizeof(line), trace)) {
-		text = strstr(line, name);
-		if (!text || text[strlen(name)] != ':')
-			continue;
-		look(text + strlen(name) + 1, data);
-		count++;
+	mount("cgroup2", CGROUPS, "cgroup2", 0, NULL);
+	set_parameter(CGROUPS "cgroup.subtree_control", "+cpu");
+	snprintf(path, sizeof(path), CGROUPS "%s", name);
+	mkdir(path, 0755);
+	snprintf(path, sizeof(path), CGROUPS "%s/cgroup.type", name);
+	try_parameter(path, "threaded");
+	snprintf(path, sizeof(path), CGROUPS "%s/cpu.weight", name);
+	set_parameter(path, weight);
+	snprintf(path, sizeof(path), CGROUPS "%s/cgroup.threads", name);
+	for (int i = 0; i < 2; i++) {
+		snprintf(tid, sizeof(tid), "%d", runners[i] ? runners[i]->tid : 0);
+		if (runners[i])
+			set_parameter(path, tid);
 	}
-	fclose(trace);
-	return count;
+}
+
+/* What the trace has. Of the yields those that the scheduler agreed to. */
+struct traced {
+	u64 slice, most;	/* the base slice, and the most that a target was ahead, in ns */
+	int yields, early, moves;	/* moves: to the second pCPU */
+};
+
+static inline void require_debooster(void)
+{
+	TEST_REQUIRE(sysconf(_SC_NPROCESSORS_ONLN) >= 2);
+	__TEST_REQUIRE(try_parameter(PARAMETER, "off"), "this kernel has no " PARAMETER);
+	__TEST_REQUIRE(record_events("kvm_debooster"), "this kernel does not trace Debooster");
+}
+
+/* Switches Debooster on, and records from its first yield. */
+static inline void watch(void)
+{
+	set_parameter(PARAMETER, "off");
+	set_parameter(TRACING "events/kvm_debooster/kvm_debooster_yield/filter", "agreed != 0");
+	TEST_ASSERT(record_events("kvm_debooster"), "recording");
+	set_parameter(PARAMETER, "on");
+}
+
+static inline void look_at_yield(const char *text, void *data)
+{
+	struct traced *traced = data;
+	u64 debt;
+
+	TEST_ASSERT(sscanf(text, " pid %*d to pid %*d on cpu %*d debt %lu agreed 1", &debt) == 1,
+		    "an event: %s", text);
+	traced->most = max(traced->most, debt);
+}
+
+static inline void look_at_move(const char *text, void *data)
+{
+	struct traced *traced = data;
+	int to;
+
+	TEST_ASSERT(sscanf(text, " pid %*d from cpu %*d for pid %*d from cpu %d", &to) == 1,
+		    "an event: %s", text);
+	traced->moves += to == 1;
+}
+
+/* What has been recorded since watch(); leaves Debooster on. */
+static inline struct traced watched(void)
+{
+	struct traced traced = {};
+	FILE *slice;
+
+	set_parameter(TRACING "tracing_on", "0");
+	mount("debugfs", "/sys/kernel/debug", "debugfs", 0, NULL);
+	slice = fopen(BASE_SLICE, "r");
+	TEST_ASSERT(slice && fscanf(slice, "%lu", &traced.slice) == 1, "reading " BASE_SLICE);
+	fclose(slice);
+	traced.yields = read_events("kvm_debooster_yield", look_at_yield, &traced);
+	traced.early = read_events("kvm_debooster_early", NULL, NULL);
+	read_events("kvm_debooster_apart", look_at_move, &traced);
+	return traced;
 }
 
 #endif /* SELFTEST_KVM_DEBOOSTER_H */

@@ -13,6 +13,7 @@
 #include <asm/kvm_paratick.h>
 
 #include "apic.h"
+#include "host_file.h"
 #include "kvm_util.h"
 #include "processor.h"
 #include "test_util.h"
@@ -152,21 +153,9 @@ static void sleeping_guest_code(struct shared *s)
 	GUEST_SYNC(0);
 }
 
-static bool try_parameter(const char *path, const char *value)
-{
-	int fd = open(path, O_WRONLY);
-	bool done;
-
-	if (fd < 0)
-		return false;
-	done = write(fd, value, strlen(value)) == (ssize_t)strlen(value);
-	close(fd);
-	return done;
-}
-
 static void set_mode(const char *mode)
 {
-	TEST_ASSERT(try_parameter(PARAMETER, mode), "writing %s to " PARAMETER, mode);
+	set_parameter(PARAMETER, mode);
 }
 
 static void make_vm(void *code, bool aware)

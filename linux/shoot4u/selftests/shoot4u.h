@@ -22,6 +22,7 @@
 #include <asm/kvm_shoot4u.h>
 #include <linux/kvm_para.h>
 
+#include "host_file.h"
 #include "test_util.h"
 #include "kvm_util.h"
 #include "processor.h"
@@ -71,19 +72,6 @@ static inline u64 run_to_sync(struct kvm_vcpu *vcpu)
 		TEST_FAIL("vCPU %u: unexpected ucall %lu", vcpu->id, uc.cmd);
 	}
 	return 0;
-}
-
-/* false: the kernel does not know the parameter or the value. */
-static inline bool try_parameter(const char *path, const char *value)
-{
-	int fd = open(path, O_WRONLY);
-	bool done;
-
-	if (fd < 0)
-		return false;
-	done = write(fd, value, strlen(value)) == (ssize_t)strlen(value);
-	close(fd);
-	return done;
 }
 
 static inline bool try_mode(const char *mode)
@@ -166,15 +154,10 @@ static inline void run_without_entry(struct kvm_vcpu *vcpu)
 	TEST_ASSERT(sigwaitinfo(&usr1, NULL) == SIGUSR1, "sigwaitinfo");
 }
 
-#define TRACING "/sys/kernel/tracing/"
-
-/* Begins to record Shoot4U's trace events anew; false without tracefs. */
+/* Begins to record Shoot4U's trace events again; false without tracefs. */
 static inline bool try_events(void)
 {
-	mount("tracefs", TRACING, "tracefs", 0, NULL);
-	close(open(TRACING "trace", O_WRONLY | O_TRUNC));
-	return try_parameter(TRACING "events/kvm_shoot4u/enable", "1") &&
-	       try_parameter(TRACING "tracing_on", "1");
+	return record_events("kvm_shoot4u");
 }
 
 /* How many recorded events have both texts in their line. */

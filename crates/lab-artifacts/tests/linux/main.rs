@@ -10,6 +10,5 @@ mod format_patch;
 mod keys;
 mod lag;
 mod lists;
-mod looks;
 mod port;
 mod series;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Debooster's mode "apart". The target of a directed yield may wait for a CPU on which a thread of
- * its own process runs. It is then moved to a CPU where none does. Unless fewer tasks are there, a
- * task of another process that waits there comes in exchange. Part of fair.c.
+ * Debooster: which tasks share a CPU. The target of a directed yield may wait for a CPU on which a
+ * thread of its own process runs. It is then moved to a CPU where none does. Unless fewer tasks are
+ * there, a task of another process that waits there comes in exchange. Part of fair.c.
  *
  * The threads of a VMM are the vCPUs of one guest, and those that wait for each other have to run
  * at once. Two on one CPU cannot. Whichever of them runs early keeps the other off the CPU, and
@@ -71,7 +71,7 @@ static bool debooster_no_heavier(u64 weight, u64 limit)
 	return weight <= limit + limit / 8;
 }
 
-/* Whether nobody but @p is worse off by its move to @to, in exchange for @other or for nothing. */
+/* Whether no task but @p is worse off by its move to @to, in exchange for @other or for nothing. */
 static bool debooster_spares(struct task_struct *p, struct task_struct *other, struct rq *from,
 			     struct rq *to)
 {
@@ -206,7 +206,7 @@ void sched_debooster_apart(struct task_struct *p)
 	struct rq *from = cpu_rq(here);
 	u64 now;
 
-	if (READ_ONCE(debooster_mode) != DEBOOSTER_APART || p->nr_cpus_allowed == 1)
+	if (READ_ONCE(debooster_mode) != DEBOOSTER_ON || p->nr_cpus_allowed == 1)
 		return;
 
 	now = local_clock();

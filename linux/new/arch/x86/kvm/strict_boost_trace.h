@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Strict Boost: tracepoints. What was known when a vCPU spun, who was passed over and why, who was
- * chosen, what the scheduler answered, and when a chosen one ran. A VM is named by the process that
- * made it.
+ * Strict Boost: tracepoints. That a vCPU spun, which others were passed over and why, which one was
+ * chosen, and what the scheduler answered. A VM is named by the process that made it.
  */
 #if !defined(_TRACE_KVM_STRICT_BOOST_H) || defined(TRACE_HEADER_MULTI_READ)
 #define _TRACE_KVM_STRICT_BOOST_H
@@ -12,16 +11,15 @@
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM kvm_strict_boost
 
-/* A vCPU spins, and somebody is looked for. */
+/* A vCPU spins, and KVM looks for one to run. */
 TRACE_EVENT(kvm_strict_boost_look,
-	TP_PROTO(struct kvm_vcpu *vcpu, unsigned long rip, bool kernel, u32 awaited),
-	TP_ARGS(vcpu, rip, kernel, awaited),
+	TP_PROTO(struct kvm_vcpu *vcpu, unsigned long rip, bool kernel),
+	TP_ARGS(vcpu, rip, kernel),
 
 	TP_STRUCT__entry(
 		__field(unsigned long, rip)
 		__field(u32, vm)
 		__field(u32, vcpu)
-		__field(u32, awaited)
 		__field(u8, kernel)
 	),
 
@@ -29,12 +27,11 @@ TRACE_EVENT(kvm_strict_boost_look,
 		__entry->rip		= rip;
 		__entry->vm		= vcpu->kvm->userspace_pid;
 		__entry->vcpu		= vcpu->vcpu_id;
-		__entry->awaited	= awaited;
 		__entry->kernel		= kernel;
 	),
 
-	TP_printk("vm %u vcpu %u rip 0x%lx kernel %u awaited %u", __entry->vm, __entry->vcpu,
-		  __entry->rip, __entry->kernel, __entry->awaited)
+	TP_printk("vm %u vcpu %u rip 0x%lx kernel %u", __entry->vm, __entry->vcpu,
+		  __entry->rip, __entry->kernel)
 );
 
 /* One that could have been boosted, and whether it is a candidate. */
@@ -60,14 +57,13 @@ TRACE_EVENT(kvm_strict_boost_judged,
 
 	TP_printk("vm %u for %u vcpu %u cause %s verdict %s", __entry->vm, __entry->me,
 		  __entry->vcpu,
-		  __print_symbolic(__entry->cause, { 0, "lock" }, { 1, "ipi" }, { 2, "pending" },
-				   { 3, "shared" }),
-		  __print_symbolic(__entry->verdict, { 0, "chosen" }, { 1, "runs" },
-				   { 2, "blocked" }, { 3, "user" }, { 4, "woken" },
-				   { 5, "spins" }, { 6, "no-receiver" }))
+		  __print_symbolic(__entry->cause, { 0, "lock" }, { 1, "pending" }),
+		  __print_symbolic(__entry->verdict, { 0, "chosen" }, { 1, "blocked" },
+				   { 2, "user" }, { 3, "woken" }, { 4, "spins" },
+				   { 5, "no-receiver" }))
 );
 
-/* The scheduler was asked for a vCPU; told when the spinner runs again. */
+/* The scheduler was asked for a vCPU; recorded when the spinner runs again. */
 TRACE_EVENT(kvm_strict_boost_answer,
 	TP_PROTO(struct kvm_vcpu *me, struct kvm_vcpu *vcpu, u8 cause, int answer),
 	TP_ARGS(me, vcpu, cause, answer),
@@ -90,29 +86,8 @@ TRACE_EVENT(kvm_strict_boost_answer,
 
 	TP_printk("vm %u for %u vcpu %u cause %s answer %d", __entry->vm, __entry->me,
 		  __entry->vcpu,
-		  __print_symbolic(__entry->cause, { 0, "lock" }, { 1, "ipi" }, { 2, "pending" },
-				   { 3, "shared" }),
+		  __print_symbolic(__entry->cause, { 0, "lock" }, { 1, "pending" }),
 		  __entry->answer)
-);
-
-/* A vCPU that was asked for runs, so many nanoseconds later. */
-TRACE_EVENT(kvm_strict_boost_ran,
-	TP_PROTO(struct kvm_vcpu *vcpu, u64 after_ns),
-	TP_ARGS(vcpu, after_ns),
-
-	TP_STRUCT__entry(
-		__field(u64, after_ns)
-		__field(u32, vm)
-		__field(u32, vcpu)
-	),
-
-	TP_fast_assign(
-		__entry->after_ns	= after_ns;
-		__entry->vm		= vcpu->kvm->userspace_pid;
-		__entry->vcpu		= vcpu->vcpu_id;
-	),
-
-	TP_printk("vm %u vcpu %u after %llu ns", __entry->vm, __entry->vcpu, __entry->after_ns)
 );
 
 #endif /* _TRACE_KVM_STRICT_BOOST_H */

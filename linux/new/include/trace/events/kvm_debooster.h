@@ -11,18 +11,20 @@
 #include <linux/sched.h>
 #include <linux/tracepoint.h>
 
-/* @debt: virtual time by which the target was ahead of its queue; 0: it was eligible. */
+/*
+ * @debt: time by which the target was ahead of its queue, on the level of groups where that was
+ * most; 0: it was eligible on all.
+ */
 TRACE_EVENT(kvm_debooster_yield,
-	TP_PROTO(struct task_struct *me, struct task_struct *target, int mode, int cpu, u64 debt,
+	TP_PROTO(struct task_struct *me, struct task_struct *target, int cpu, u64 debt,
 		 bool agreed),
-	TP_ARGS(me, target, mode, cpu, debt, agreed),
+	TP_ARGS(me, target, cpu, debt, agreed),
 
 	TP_STRUCT__entry(
 		__field(u64, debt)
 		__field(pid_t, me)
 		__field(pid_t, target)
 		__field(int, cpu)
-		__field(u8, mode)
 		__field(u8, agreed)
 	),
 
@@ -31,12 +33,23 @@ TRACE_EVENT(kvm_debooster_yield,
 		__entry->me	= me->pid;
 		__entry->target	= target->pid;
 		__entry->cpu	= cpu;
-		__entry->mode	= mode;
 		__entry->agreed	= agreed;
 	),
 
-	TP_printk("pid %d to pid %d on cpu %d mode %u debt %llu agreed %u", __entry->me,
-		  __entry->target, __entry->cpu, __entry->mode, __entry->debt, __entry->agreed)
+	TP_printk("pid %d to pid %d on cpu %d debt %llu agreed %u", __entry->me, __entry->target,
+		  __entry->cpu, __entry->debt, __entry->agreed)
+);
+
+/* On one level of groups a CPU picks an entity that a yield has named, and that is not eligible. */
+TRACE_EVENT(kvm_debooster_early,
+	TP_PROTO(int cpu),
+	TP_ARGS(cpu),
+
+	TP_STRUCT__entry(__field(int, cpu)),
+
+	TP_fast_assign(__entry->cpu = cpu;),
+
+	TP_printk("on cpu %d", __entry->cpu)
 );
 
 /* A target of a directed yield is put on another CPU, in exchange for @other unless it is 0. */
