@@ -21,6 +21,7 @@
 #define X86_FEATURE_KVM_PARATICK \
 	KVM_X86_CPU_FEATURE(0x40000001, 0, EAX, KVM_FEATURE_PARATICK)
 #define PARAMETER "/sys/module/kvm/parameters/paratick"
+#define SHORTEST_PARAMETER PARAMETER "_min_period_us"
 
 #define TICK_VECTOR 0x40
 #define TIMER_VECTOR 0x41
@@ -324,6 +325,15 @@ static void test_off(void)
 	kvm_vm_free(vm);
 }
 
+/* No administrator can let a guest ask for a tick each nanosecond. */
+static void test_limits(void)
+{
+	TEST_ASSERT(!try_parameter(SHORTEST_PARAMETER, "0"), "periods of any length are let pass");
+	TEST_ASSERT(!try_parameter(SHORTEST_PARAMETER, "99"), "10101 ticks a second are let pass");
+	TEST_ASSERT(!try_parameter(SHORTEST_PARAMETER, "1000001"), "no period is let pass");
+	TEST_ASSERT(try_parameter(SHORTEST_PARAMETER, "1000"), "the default is refused");
+}
+
 /* Who halts without leaving the guest is not seen to sleep. */
 static void test_halting_in_the_guest(void)
 {
@@ -467,6 +477,7 @@ int main(void)
 		{ "values", test_values },
 		{ "reading", test_reading },
 		{ "off", test_off },
+		{ "limits of the shortest period", test_limits },
 		{ "halting in the guest", test_halting_in_the_guest },
 		{ "reset", test_reset },
 		{ "rates", test_rates },

@@ -15,8 +15,8 @@
  * The hypervisor takes an interrupt of the CPU's own timer for a tick if one is due. Therefore any
  * timer interrupt does the work of a tick that is due here, whatever timer it is for.
  *
- * CPUs that run without ticks (nohz_full) keep to their own timer, as do those without nohz or
- * without high-resolution timers.
+ * CPUs that run without ticks (nohz_full) keep to their own timer. Without nohz or without
+ * high-resolution timers there are none.
  */
 #include <linux/cpu.h>
 #include <linux/hrtimer.h>
@@ -135,14 +135,16 @@ void __tick_virtual_timer_interrupt(ktime_t now)
 		return;
 	ts->virtual_next = ktime_add_ns(due, TICK_NSEC);
 	tick_virtual_slept(ts, now);
-	/* As in the ordinary tick: outside of an interrupt there is nobody to account to. */
+	/* As in the ordinary tick: outside of an interrupt there is nothing to account to. */
 	if (tick_virtual_runs(ts) && get_irq_regs())
 		tick_virtual_work(ts, now, due);
 }
 
 /*
  * The hypervisor's ticks are due at multiples of the period by its clock. Those that were least
- * late tell best when that is; late ones, as after the CPU was descheduled, move it by a little.
+ * late show best when that is; late ones, as after the CPU was descheduled, move it by 1/64 of
+ * their lateness. Clocks that drift apart by 500 ppm, the most that NTP does, are followed so 1/32
+ * of a period behind.
  */
 static void tick_virtual_expect(struct tick_sched *ts, ktime_t now)
 {
@@ -181,9 +183,10 @@ void tick_virtual_interrupt(void)
 }
 
 /*
- * Whether ticks can be relied on. None since the last look is no proof that they ceased: own
- * timers may have stood in for all of them, or the CPU slept. Asking is an exit: a timer that fires
- * for kept ticks, which stand in for the hypervisor's, does not look each time.
+ * Whether ticks can be relied on. That none came since the last look does not prove that they
+ * ceased: own timers may have stood in for all of them, or the CPU slept, so the hypervisor is
+ * asked. But if it has what was declared, and a tick was due long ago on a CPU that did not sleep,
+ * it gives none. Asking is an exit: a timer that fires for kept ticks does not look each time.
  */
 static bool tick_virtual_alive(struct tick_sched *ts, ktime_t now)
 {
@@ -193,7 +196,24 @@ static bool tick_virtual_alive(struct tick_sched *ts, ktime_t now)
 		return true;
 	ts->virtual_looked = now;
 	ts->virtual_watched = ts->virtual_seen;
-	return seen || tick_virtual_source->declared() || tick_virtual_source->declare(TICK_NSEC);
+	if (seen)
+		return true;
+	if (!tick_virtual_source->declared())
+		return tick_virtual_source->declare(TICK_NSEC);
+	return (ts->flags & TS_FLAG_INIDLE) ||
+	       ktime_sub(now, ts->virtual_next) < TICK_VIRTUAL_WATCH / 2;
+}
+
+/*
+ * The tick is an ordinary one again. It goes on from the beginning of a jiffy, for which the timer
+ * is not armed. In idle, where it may be armed for another time than next_tick, the idle loop is to
+ * program it.
+ */
+static void tick_virtual_end(struct tick_sched *ts)
+{
+	ts->flags &= ~TS_FLAG_VIRTUAL;
+	ts->last_tick = tick_virtual_jiffy();
+	ts->next_tick = 0;
 }
 
 /*
@@ -220,19 +240,18 @@ bool tick_virtual_timer(struct tick_sched *ts, enum hrtimer_restart *restart)
 {
 	ktime_t now = ktime_get();
 
-	if (ts->flags & TS_FLAG_INIDLE) {
-		tick_virtual_idle(ts, now);
-	} else if (tick_virtual_alive(ts, now)) {
-		/* A tick that is due follows. The timer may have been armed for the wheel's. */
-		tick_sched_work(ts, now, false);
-	} else {
-		ts->flags &= ~TS_FLAG_VIRTUAL;
+	if (!tick_virtual_alive(ts, now)) {
+		tick_virtual_end(ts);
 		pr_info_once("virtual ticks ceased on CPU %d, which programs its own again\n",
 			     smp_processor_id());
-		/* The watch does not fire where a jiffy begins. */
-		hrtimer_set_expires(&ts->sched_timer, tick_virtual_jiffy());
+		hrtimer_set_expires(&ts->sched_timer, ts->last_tick);
 		return false;
 	}
+	if (ts->flags & TS_FLAG_INIDLE)
+		tick_virtual_idle(ts, now);
+	else
+		/* A tick that is due follows. The timer may have been armed for the wheel's. */
+		tick_sched_work(ts, now, false);
 
 	*restart = ts->flags & TS_FLAG_STOPPED ? HRTIMER_NORESTART : HRTIMER_RESTART;
 	if (ts->virtual_retained == TICK_VIRTUAL_OFTEN)
@@ -279,8 +298,11 @@ void tick_virtual_start(void)
 	struct tick_sched *ts = tick_get_tick_sched(cpu);
 
 	lockdep_assert_irqs_disabled();
-	if (!static_branch_unlikely(&tick_virtual_key) || (ts->flags & TS_FLAG_VIRTUAL) ||
-	    !(ts->flags & TS_FLAG_HIGHRES) || !(ts->flags & TS_FLAG_NOHZ) ||
+	if (!static_branch_unlikely(&tick_virtual_key) || (ts->flags & TS_FLAG_VIRTUAL))
+		return;
+	if (!(ts->flags & TS_FLAG_HIGHRES) != !(ts->flags & TS_FLAG_NOHZ))
+		pr_info_once("virtual ticks are not for nohz=off or highres=off\n");
+	if (!(ts->flags & TS_FLAG_HIGHRES) || !(ts->flags & TS_FLAG_NOHZ) ||
 	    tick_nohz_full_cpu(cpu) || !tick_virtual_source->declare(TICK_NSEC))
 		return;
 
@@ -302,12 +324,8 @@ void tick_virtual_stop(void)
 		return;
 
 	tick_virtual_source->withdraw();
-	ts->flags &= ~TS_FLAG_VIRTUAL;
-	ts->last_tick = tick_virtual_jiffy();
-	if (ts->flags & TS_FLAG_STOPPED)
-		/* The timer may be armed for another time: the idle loop is to program it. */
-		ts->next_tick = 0;
-	else
+	tick_virtual_end(ts);
+	if (!(ts->flags & TS_FLAG_STOPPED))
 		tick_virtual_arm(ts, ts->last_tick);
 }
 

@@ -45,7 +45,18 @@ static int paratick_mode __read_mostly = KVM_PARATICK_FILLED;
 
 /* The shortest period that a guest may declare, in microseconds: 1000 ticks a second. */
 static uint paratick_min_period_us __read_mostly = 1000;
-module_param(paratick_min_period_us, uint, 0644);
+
+/* A host that gave ticks faster than that would do little else. */
+static int paratick_set_min_period(const char *value, const struct kernel_param *param)
+{
+	return param_set_uint_minmax(value, param, 100, USEC_PER_SEC);
+}
+
+static const struct kernel_param_ops paratick_min_period_ops = {
+	.set = paratick_set_min_period,
+	.get = param_get_uint,
+};
+module_param_cb(paratick_min_period_us, &paratick_min_period_ops, &paratick_min_period_us, 0644);
 
 static int paratick_set_mode(const char *value, const struct kernel_param *param)
 {
