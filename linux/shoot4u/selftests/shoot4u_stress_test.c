@@ -28,8 +28,6 @@
 /* What the neighbours of a flood keep at least, of what they have beside a VM that spins. */
 #define KEPT_PERCENT 25
 
-static const char * const modes[] = { "eager", "deferred" };
-
 /* Shared by the vCPUs; the pages behind it are those that swap. */
 struct shared {
 	u64 expected;		/* 0: do not look */
@@ -218,7 +216,7 @@ static void *mover_thread(void *unused)
 	return NULL;
 }
 
-static void test_swap(const char *mode, bool whole)
+static void test_swap(bool whole)
 {
 	struct kvm_vcpu *workers[WORKERS], *swapper;
 	pthread_t threads[WORKERS], moving;
@@ -226,7 +224,6 @@ static void test_swap(const char *mode, bool whole)
 	struct kvm_vm *vm;
 	vm_vaddr_t gva;
 
-	set_mode(mode);
 	vm = vm_create(3);
 	swapper = add_vcpu(vm, CALLER_ID, swapper_guest_code);
 	workers[0] = add_vcpu(vm, TARGET_ID, worker_guest_code);
@@ -247,7 +244,7 @@ static void test_swap(const char *mode, bool whole)
 	run_to_sync(swapper);
 	WRITE_ONCE(mover.stop, true);
 	pthread_join(moving, NULL);
-	pr_info("%s, %s: %d swaps, %lu moves, %lu IPIs, %lu left\n", mode, whole ? "whole" : "page",
+	pr_info("%s: %d swaps, %lu moves, %lu IPIs, %lu left\n", whole ? "whole" : "page",
 		ROUNDS, mover.moves, vcpu_stat(swapper, "shoot4u_ipis"),
 		vcpu_stat(swapper, "shoot4u_left"));
 	TEST_ASSERT(mover.moves > WORKERS, "no worker was moved");
@@ -326,11 +323,10 @@ static void print_kept(const char *beside, const struct neighbours *flooded,
 		flooded->vm * 100 / other->vm, flooded->task * 100 / other->task);
 }
 
-static void test_flood(const char *mode)
+static void test_flood(void)
 {
 	struct neighbours spinning = {}, exiting = {}, flooded = {};
 
-	set_mode(mode);
 	/* In turns, so that what else the machine does falls on all. */
 	for (int turn = 0; turn < FLOOD_TURNS; turn++) {
 		run_beside(counting_guest_code, &spinning);
@@ -339,7 +335,7 @@ static void test_flood(const char *mode)
 	}
 	TEST_ASSERT(spinning.vm && spinning.task && exiting.vm && exiting.task,
 		    "the neighbours did not run");
-	pr_info("%s, flood of %lu calls in %d ms\n", mode, flooded.calls, FLOOD_MS * FLOOD_TURNS);
+	pr_info("flood of %lu calls in %d ms\n", flooded.calls, FLOOD_MS * FLOOD_TURNS);
 	print_kept("vCPUs that spin", &flooded, &spinning);
 	print_kept("empty hypercalls", &flooded, &exiting);
 	TEST_ASSERT(flooded.calls && exiting.calls, "nothing was flooded");
@@ -353,11 +349,8 @@ int main(void)
 	__TEST_REQUIRE(try_mode("deferred") && kvm_cpu_has(X86_FEATURE_KVM_SHOOT4U),
 		       "Shoot4U needs two-dimensional paging");
 	TEST_REQUIRE(sysconf(_SC_NPROCESSORS_ONLN) >= 2);
-	for (int i = 0; i < ARRAY_SIZE(modes); i++) {
-		test_swap(modes[i], false);
-		test_swap(modes[i], true);
-		test_flood(modes[i]);
-	}
-	set_mode("deferred");
+	test_swap(false);
+	test_swap(true);
+	test_flood();
 	return 0;
 }

@@ -18,7 +18,11 @@ const REMEDIES: [&str; 6] = [
     "CONFIG_SCHED_DEBOOSTER",
 ];
 /// What serves the tests and the comparisons here, and nobody else.
-const OURS_ALONE: [&str; 2] = ["CONFIG_KVM_MARK_LEFT", "CONFIG_KVM_SHOOT4U_FAULTS"];
+const OURS_ALONE: [&str; 3] = [
+    "CONFIG_KVM_MARK_LEFT",
+    "CONFIG_KVM_SHOOT4U_FAULTS",
+    "CONFIG_KVM_SHOOT4U_RIVALS",
+];
 /// The package linux-config-6.12's.
 const DEBIANS: &str = "/usr/src/linux-config-6.12/config.amd64_none_amd64.xz";
 
