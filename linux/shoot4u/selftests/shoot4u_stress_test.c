@@ -4,8 +4,8 @@
  * their threads are moved between pCPUs; and a VM that floods the host with calls beside a VM and
  * a task that only want to compute.
  *
- * Most emulators keep no tagged TLB entries over a world switch. There the first test shows that the
- * protocol serves its targets, not that the right entry of a TLB was invalidated.
+ * Most emulators keep no tagged TLB entries over a world switch. There the first test shows that
+ * the protocol serves its targets, not that the right entry of a TLB was invalidated.
  */
 #include <asm/barrier.h>
 #include <errno.h>
