@@ -31,20 +31,13 @@ static void plant(const char *fault)
 	TEST_ASSERT(try_parameter(SHOOT4U_FAULT_PARAMETER, fault), "planting %s", fault);
 }
 
-static u64 *pte_of(int page)
-{
-	return vm_get_page_table_entry(vm, pages + page * PAGE_SIZE);
-}
-
 static void make_reader(void)
 {
 	make_vm(reading_guest_code, syncing_guest_code);
 	pages = vm_vaddr_alloc_pages(vm, 2 * PAGES);
 	vcpu_args_set(target, 1, pages);
-	for (int i = 0; i < 2 * PAGES; i++) {
+	for (int i = 0; i < 2 * PAGES; i++)
 		*(u64 *)addr_gva2hva(vm, pages + i * PAGE_SIZE) = i + 1;
-		*pte_of(i) |= PTE_ACCESSED_MASK | PTE_DIRTY_MASK;
-	}
 	EXPECT(, 0);
 	pin(pthread_self(), 0);
 	TEST_ASSERT_EQ(run_to_sync(target), OLD);
@@ -53,7 +46,8 @@ static void make_reader(void)
 static void map_others(void)
 {
 	for (int i = 0; i < PAGES; i++)
-		*pte_of(i) = *pte_of(i + PAGES);
+		*vm_get_page_table_entry(vm, pages + i * PAGE_SIZE) =
+			*vm_get_page_table_entry(vm, pages + (i + PAGES) * PAGE_SIZE);
 }
 
 static void revoke_pages(bool whole)

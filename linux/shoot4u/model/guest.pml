@@ -3,12 +3,9 @@
  * Shoot4U: a model of the guest's side for Spin; shoot4u.pml includes it with -DGUEST.
  *
  * A CPU changes between two address spaces, A and B, and keeps the entries of both, as with PCIDs.
- * Two others revoke a page of A each, one a page of B, and the CPU itself a third of A. Whom the
- * host serves has its entry dropped and a note left; whom it leaves is interrupted. The names are
- * those of arch/x86/kernel/kvm_shoot4u.c, of switch_mm_irqs_off() and of flush_tlb_func().
- *
- * What is left out: the host (shoot4u.pml), lazy TLBs, freed page tables, mm_cpumask, in which the
- * CPU always is, and notes that are overwritten, as a lost one costs a flush.
+ * Two others revoke a page of A each, one a page of B, and the CPU itself a third of A. The host
+ * drops its entry, and a note is left, or it is interrupted. Left out: lazy TLBs, freed page tables,
+ * mm_cpumask, in which the CPU always is, and notes that are overwritten, which costs a flush.
  */
 #define A		0
 #define B		1

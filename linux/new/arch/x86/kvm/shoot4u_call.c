@@ -26,12 +26,9 @@ static int shoot4u_mode __read_mostly = 1;
  * 33 of them (tlb_single_page_flush_ceiling), which is where one instruction a page was found to
  * cost about as much as filling the TLB again; the limit is for guests that ask for more.
  */
-static uint shoot4u_ceiling __read_mostly = 33;
-module_param(shoot4u_ceiling, uint, 0644);
-
+#define SHOOT4U_CEILING		33
 /* Most targets of a call with interrupts off; with more it takes KVM's usual path. */
-static uint shoot4u_fast_targets __read_mostly = 64;
-module_param(shoot4u_fast_targets, uint, 0644);
+#define SHOOT4U_FAST_TARGETS	64
 
 static int shoot4u_set_mode(const char *value, const struct kernel_param *param)
 {
@@ -121,7 +118,7 @@ static struct kvm_shoot4u_range shoot4u_range(const struct kvm_shoot4u_call *cal
 	 */
 	if (call->end == KVM_SHOOT4U_WHOLE || (call->flags & KVM_SHOOT4U_FREED_TABLES) ||
 	    call->stride_shift != PAGE_SHIFT ||
-	    (call->end - call->start) >> PAGE_SHIFT > READ_ONCE(shoot4u_ceiling) ||
+	    (call->end - call->start) >> PAGE_SHIFT > SHOOT4U_CEILING ||
 	    !__is_canonical_address(call->start, bits) ||
 	    !__is_canonical_address(call->end - 1, bits)) {
 		range.start = 0;
@@ -179,7 +176,7 @@ static fastpath_t shoot4u_fastpath(struct kvm_vcpu *vcpu)
 	    kvm_vcpu_read_guest_atomic(vcpu, gpa, &record, bytes) ||
 	    shoot4u_check(&record.head, bytes) ||
 	    bitmap_weight((unsigned long *)record.targets, record.head.words * 64) >
-	    READ_ONCE(shoot4u_fast_targets))
+	    SHOOT4U_FAST_TARGETS)
 		return EXIT_FASTPATH_NONE;
 
 	/*
