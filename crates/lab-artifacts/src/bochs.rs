@@ -2,7 +2,8 @@
 //! Bochs: version 3.0 compiled from Debian 13's source package, or the packaged one.
 //!
 //! The compiled one runs about four times the instructions per second. The patches of `lab/bochs`
-//! mend what the lab needs of it. Where that fails the packaged Bochs is used and said to be.
+//! mend what the lab needs of it. Where that fails the packaged Bochs is used and said to be. With
+//! those of `lab/bochs-tagged` besides it keeps the entries of its TLB by their tags.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -70,7 +71,16 @@ fn cache_name(home: &Home) -> String {
 
 /// Our patches to Bochs, in the order of their names.
 fn patches(home: &Home) -> Vec<PathBuf> {
-    files_below(&home.project.join("lab/bochs")).unwrap_or_default()
+    let folders = ["lab/bochs", "lab/bochs-tagged"];
+    let taken = if is_asked_for("tagged") { 2 } else { 1 };
+    folders[..taken]
+        .iter()
+        .flat_map(|folder| files_below(&home.project.join(folder)).unwrap_or_default())
+        .collect()
+}
+
+fn is_asked_for(kind: &str) -> bool {
+    std::env::var_os("STEADY_BOCHS").is_some_and(|value| value == kind)
 }
 
 /// The Bochs that would be used now, without building one.
@@ -104,7 +114,8 @@ fn version_of(program: &Path) -> String {
 }
 
 /// The compiled Bochs, built if it is not in the cache; the packaged one where that fails.
-/// `STEADY_BOCHS=packaged` chooses the packaged one.
+/// `STEADY_BOCHS=packaged` chooses the packaged one, and `tagged` compiles one that keeps its TLB's
+/// entries by their tags; without it there is no other.
 ///
 /// # Errors
 /// [`ArtifactError::Missing`] if there is neither, [`ArtifactError::Interrupted`].
@@ -121,7 +132,7 @@ pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Bochs, ArtifactError
         why: "the engine `bochs` runs in it",
         package: "bochs",
     };
-    if std::env::var_os("STEADY_BOCHS").is_some_and(|value| value == "packaged") {
+    if is_asked_for("packaged") {
         return packaged().ok_or_else(missing);
     }
     match cached(&home.cache, &cache_name(home), |work| {
@@ -135,7 +146,9 @@ pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Bochs, ArtifactError
                 compiled: true,
             })
         }
-        Err(ArtifactError::Interrupted) => Err(ArtifactError::Interrupted),
+        Err(error) if matches!(error, ArtifactError::Interrupted) || is_asked_for("tagged") => {
+            Err(error)
+        }
         Err(error) => match packaged() {
             Some(bochs) => {
                 watcher.say(&format!(

@@ -19,7 +19,8 @@ pub(crate) static ALL: [Remedy; 4] = [
             },
             Mode {
                 name: "eager",
-                about: "the pCPU that has a target's entries is interrupted, as in the paper",
+                about: "the pCPU that has a target's entries is interrupted, as in the paper: to \
+                        compare with, in the lab's kernel alone",
             },
         ],
         default_mode: "deferred",

@@ -19,7 +19,7 @@ use steady_tracefile::{Loss, Record, Source};
 
 use crate::checker::Checker;
 use crate::doubt::DoubtKind;
-use crate::event::{Action, Event, FlushKind, How, Mode, Range, Stamped, VcpuId};
+use crate::event::{Action, Event, FlushKind, Range, Stamped, VcpuId};
 use crate::report::Report;
 
 /// The most pCPUs that a trace may have; more are damage.
@@ -221,11 +221,6 @@ fn shoot4u(f: &Fields<'_, '_>) -> Result<Option<Event>, Error> {
         "kvm_shoot4u_call" => Event::Call {
             initiator: f.vcpu()?,
             call: f.u64("call")?,
-            mode: match f.u64("mode")? {
-                1 => Mode::Eager,
-                2 => Mode::Deferred,
-                other => return Err(f.wrong("mode", other, "1 (eager) or 2 (deferred)")),
-            },
             freed: f.u64("freed")? != 0,
             range: f.range()?,
             targets: f.u32("nr_targets")?,
@@ -241,12 +236,6 @@ fn shoot4u(f: &Fields<'_, '_>) -> Result<Option<Event>, Error> {
             tag: f.u32("tag")?,
             pcpu: f.pcpu()?,
             range: f.range()?,
-            how: match f.u64("how")? {
-                1 => How::Eager,
-                2 => How::Request,
-                3 => How::Kvm,
-                other => return Err(f.wrong("how", other, "1 to 3")),
-            },
         },
         "kvm_shoot4u_done" => Event::Done {
             initiator: f.vcpu()?,

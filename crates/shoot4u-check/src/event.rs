@@ -56,16 +56,6 @@ impl fmt::Display for Range {
     }
 }
 
-/// How a call's targets are served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mode {
-    /// Invalidated at once on the pCPU where the entries live.
-    Eager,
-    /// Invalidated before the target's next entry; a running target is kicked.
-    Deferred,
-}
-
 /// What was done for one target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -93,28 +83,6 @@ impl Action {
             Self::Left => "left to the caller",
             Self::NeverRan => "never ran",
             Self::Own => "the caller itself",
-        }
-    }
-}
-
-/// Who invalidated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum How {
-    /// The handler of an eager call's interrupt.
-    Eager,
-    /// A request that was honoured before an entry.
-    Request,
-    /// A flush that KVM does for its own reasons.
-    Kvm,
-}
-
-impl How {
-    fn text(self) -> &'static str {
-        match self {
-            Self::Eager => "by interrupt",
-            Self::Request => "by request",
-            Self::Kvm => "by KVM's own flush",
         }
     }
 }
@@ -168,7 +136,6 @@ pub enum Event {
     Call {
         initiator: VcpuId,
         call: u64,
-        mode: Mode,
         freed: bool,
         range: Range,
         targets: u32,
@@ -186,7 +153,6 @@ pub enum Event {
         tag: u32,
         pcpu: Option<u32>,
         range: Range,
-        how: How,
     },
     /// The call returns to the guest.
     Done {
@@ -236,20 +202,14 @@ impl fmt::Display for Event {
             Self::Call {
                 initiator,
                 call,
-                mode,
                 freed,
                 range,
                 targets,
             } => {
                 let tables = if freed { ", page tables freed" } else { "" };
-                let mode = if mode == Mode::Eager {
-                    "eager"
-                } else {
-                    "deferred"
-                };
                 write!(
                     f,
-                    "{initiator} begins {mode} call {call}: {range}{tables}, {targets} targets"
+                    "{initiator} begins call {call}: {range}{tables}, {targets} targets"
                 )
             }
             Self::Target {
@@ -268,11 +228,9 @@ impl fmt::Display for Event {
                 tag,
                 pcpu,
                 range,
-                how,
             } => write!(
                 f,
-                "{range} invalidated {} for {vcpu} under tag {tag} on {}",
-                how.text(),
+                "{range} invalidated for {vcpu} under tag {tag} on {}",
                 place(pcpu)
             ),
             Self::Done {

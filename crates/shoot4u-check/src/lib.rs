@@ -26,6 +26,6 @@ mod report;
 pub use checker::Checker;
 pub use decode::{Error, check_file, check_sources};
 pub use doubt::{Doubt, DoubtKind};
-pub use event::{Action, Event, FlushKind, How, Mode, Range, Stamped, VcpuId};
+pub use event::{Action, Event, FlushKind, Range, Stamped, VcpuId};
 pub use ranges::Ranges;
 pub use report::{Counts, Report, Use, Verdict, Violation};

@@ -3,7 +3,7 @@
 
 mod trace;
 
-use steady_shoot4u_check::{Action, DoubtKind, Event, FlushKind, Mode, Verdict};
+use steady_shoot4u_check::{Action, DoubtKind, Event, FlushKind, Verdict};
 
 use trace::{A, B, PAGES, Trace, ran};
 
@@ -35,7 +35,6 @@ fn a_missing_exit_is_no_all_clear() {
         Event::Call {
             initiator: A,
             call: 1,
-            mode: Mode::Eager,
             freed: false,
             range: PAGES,
             targets: 0,

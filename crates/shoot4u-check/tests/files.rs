@@ -6,9 +6,9 @@
 mod dat;
 mod host;
 
-use steady_shoot4u_check::{Checker, DoubtKind, Error, Mode, Report, Stamped, Verdict, check_file};
+use steady_shoot4u_check::{Checker, DoubtKind, Error, Report, Stamped, Verdict, check_file};
 
-use host::{Fault, Host, Isa, Setting};
+use host::{Fault, Host, Isa, Mode, Setting};
 
 fn events(fault: Fault, isa: Isa, mode: Mode) -> Vec<Stamped> {
     let setting = Setting {
@@ -41,7 +41,7 @@ fn a_trace_file_gives_the_report_of_its_events() {
         (Fault::None, Isa::Vmx, Mode::Eager),
         (Fault::None, Isa::Svm, Mode::Deferred),
         (Fault::WrongVpid, Isa::Vmx, Mode::Eager),
-        (Fault::ShortRange, Isa::Svm, Mode::Eager),
+        (Fault::ShortRange, Isa::Vmx, Mode::Deferred),
         (Fault::DropRequest, Isa::Vmx, Mode::Deferred),
     ] {
         let events = events(fault, isa, mode);

@@ -3,7 +3,7 @@
 
 mod trace;
 
-use steady_shoot4u_check::{Action, Event, FlushKind, How, Range, Use, Verdict};
+use steady_shoot4u_check::{Action, Event, FlushKind, Range, Use, Verdict};
 
 use trace::{B, PAGES, Trace, ran};
 
@@ -123,7 +123,6 @@ fn an_invalidation_that_names_another_pcpu_than_it_ran_on_counts_for_nothing() {
             tag: 2,
             pcpu: Some(1),
             range: PAGES,
-            how: How::Eager,
         },
     );
     let report = trace.enter(1, B).report();

@@ -14,10 +14,16 @@
  * worse.
  *
  * With SVM a vCPU has a new tag when it enters on another pCPU than it entered last, not when it is
- * loaded there, and a flush of everything waits for the VMRUN; else it is VMX.
+ * loaded there, and each flush waits for the VMRUN and is of everything; else it is VMX.
  *
- * Chosen by -D, see ./check: VCPUS, PCPUS, CALLERS, QUEUE, EAGER, SVM, LARGE, FAULT_..., LIVENESS.
+ * A caller's stores to the page tables may be seen late: until a barrier, a locked instruction, or
+ * any time before. With two callers each store is seen at once.
+ *
+ * Chosen by -D, see ./check: VCPUS, PCPUS, CALLERS, QUEUE, SVM, LARGE, FAULT_..., LIVENESS.
  */
+#ifdef GUEST
+#include "guest.pml"
+#else
 #ifndef VCPUS
 #define VCPUS	2
 #endif
@@ -83,10 +89,33 @@ bit whole[VCPUS];
 bit translating[VCPUS];
 bit revoked[VCPUS];		/* arch.shoot4u.revoked differs from revoked_at_entry */
 
-/* A call: the pCPUs that have yet to answer, by initiator, and what they shall do. */
+/* A call: the pCPUs that have yet to take its interrupt, by initiator. */
 byte ipi[PCPUS];
-byte eager[VCPUS];
 bit in_call[VCPUS];
+
+/* The caller's stores to the page tables that others do not see yet. */
+#if CALLERS == 1
+bit late_pt;
+#define STORE_PT	late_pt = 1
+#define DRAIN_PT \
+	if :: late_pt -> late_pt = 0; WRITE_PT(0) :: else fi
+#else
+#define STORE_PT	WRITE_PT(me)
+#define DRAIN_PT	skip
+#endif
+#if PAGES > 1
+#define WRITE_PT(i) \
+	if :: RANGE(i) & 1 -> pt[0] = pt[0] + 1 :: else fi; \
+	pt[1] = pt[1] + 1
+#else
+#define WRITE_PT(i)	pt[0] = pt[0] + 1
+#endif
+/* The barrier at the head of shoot4u_aim(), and the locked instructions behind it. */
+#ifdef FAULT_NO_BARRIER_INITIATOR
+#define AIM_BARRIER	skip
+#else
+#define AIM_BARRIER	DRAIN_PT
+#endif
 
 #if defined(FAULT_NO_BARRIER) || defined(FAULT_NO_BARRIER_EMULATION)
 /* Stores that the vCPU's pCPU has not let go of. */
@@ -158,18 +187,18 @@ bit late_translating[VCPUS];
 #define MOVED(v, p)	(cpu[v] != p)	/* vmx_vcpu_load_vmcs() */
 #endif
 
-/* Where a vCPU's entries are: shoot4u_pcpu(). */
+/*
+ * kvm_shoot4u_serve(). On SVM a flush where the vCPU is loaded would miss the entries of one that has
+ * not entered there.
+ */
 #if defined(SVM) && !defined(FAULT_ASID_AT_LOAD)
-#define PLACE(v)	ran[v]
+#define SERVE(v, pages)	flush_next[v] = 1
 #else
-#define PLACE(v)	cpu[v]
-#endif
-
-/* kvm_shoot4u_serve() for everything, or for entries that are not on this pCPU. */
-#ifdef SVM
-#define FLUSH_ALL(v)	flush_next[v] = 1
-#else
-#define FLUSH_ALL(v)	FLUSH_WHOLE(on[v], v)
+#define SERVE(v, pages) \
+	if \
+	:: (pages) & 4 -> FLUSH_WHOLE(on[v], v) \
+	:: else -> FLUSH_HERE(on[v], v, pages) \
+	fi
 #endif
 
 /* pre_svm_run(), and the VMRUN. */
@@ -222,23 +251,10 @@ end:
 	od
 }
 
-/* shoot4u_here() for one target: only entries of vCPUs that were here last are of interest. */
-#define HERE(p, i, t) \
-	if \
-	:: (eager[i] & BIT(t)) && PLACE(t) == p -> FLUSH_HERE(p, t, RANGE(i)) \
-	:: else \
-	fi
-#if VCPUS > 2
-#define HERE_ALL(p, i)	HERE(p, i, 0); HERE(p, i, 1); HERE(p, i, 2)
-#else
-#define HERE_ALL(p, i)	HERE(p, i, 0); HERE(p, i, 1)
-#endif
-
-/* The interrupts of a pCPU: taken in the host, where nobody has turned them off. */
+/* The interrupts of a pCPU, which do nothing: taken in the host, where nobody has turned them off. */
 #define ANSWER(p, i) \
 	:: d_step { \
 		(ipi[p] & BIT(i)) && (owner[p] == NOBODY || !irqs_off[owner[p]]) -> \
-		HERE_ALL(p, i); \
 		ipi[p] = ipi[p] & ~BIT(i) \
 	}
 
@@ -252,6 +268,16 @@ end:
 #endif
 	od
 }
+
+#if CALLERS == 1
+proctype page_tables()
+{
+end:
+	do
+	:: d_step { late_pt -> DRAIN_PT }
+	od
+}
+#endif
 
 #if defined(FAULT_NO_BARRIER) || defined(FAULT_NO_BARRIER_EMULATION)
 /* Without a barrier a store is seen by others at some time, before the next one of its pCPU. */
@@ -295,24 +321,10 @@ end:
 
 #define LEAVE_GUEST \
 	in_guest[me] = 0; DRAIN_MODE; mode[me] = OUTSIDE; irqs_off[me] = 0; fixed[me] = 0
-/* An eager call defers what kvm.shoot4u_ipis_per_ms forbids. */
-#ifdef EAGER
-#define LIMITED(t)	(mode[t] == OUTSIDE)
-#else
-#define LIMITED(t)	1
-#endif
-/* Its entries are not where it is loaded: never eager. */
-#if defined(SVM) && !defined(FAULT_ASID_AT_LOAD)
-#define APART(t)	(PLACE(t) != where)
-#else
-#define APART(t)	0
-#endif
 #ifdef COUNT_FIRST
-#define MAY_QUEUE(t)	((LIMITED(t) || APART(t)) && !TRANSLATES(t))
-#define MAY_AIM(t)	(!APART(t) && !TRANSLATES(t))
+#define MAY_QUEUE(t)	(!TRANSLATES(t))
 #else
-#define MAY_QUEUE(t)	(LIMITED(t) || APART(t))
-#define MAY_AIM(t)	(!APART(t))
+#define MAY_QUEUE(t)	1
 #endif
 /* One vCPU that emulates is enough: the others are what it is to them. */
 #ifdef NO_EMULATION
@@ -329,11 +341,6 @@ end:
 	}; goto fault
 #define WALK(g) \
 	:: d_step { EMULATES(me) -> page = g; LEAVE_GUEST }; goto walk
-#if PCPUS > 2
-#define AWAITED(i)	((ipi[0] | ipi[1] | ipi[2]) & BIT(i))
-#else
-#define AWAITED(i)	((ipi[0] | ipi[1]) & BIT(i))
-#endif
 /* A kicked vCPU has left the guest when nobody sees it on its way any more. */
 #define HAS_LEFT(t)	(!(kicked & BIT(t)) || mode[t] != EXITING)
 #if VCPUS > 2
@@ -385,10 +392,7 @@ end:
 		};
 		d_step {
 			RUNS(me) ->
-			if
-			:: (work & 4) || PLACE(me) != on[me] -> FLUSH_ALL(me)
-			:: else -> FLUSH_HERE(on[me], me, work)
-			fi;
+			SERVE(me, work);
 			work = 0
 		}
 	:: d_step {		/* kvm_shoot4u_entering() */
@@ -433,20 +437,16 @@ guest:	/* An exit may come at any time; an interrupt forces one. */
 	:: d_step {		/* the page table is changed, and the hypercall made */
 			me < CALLERS && !called && ipi[on[me]] == 0 ->
 			called = 1;
-			if
-			:: RANGE(me) & 1 -> pt[0] = pt[0] + 1; mine[0] = pt[0]
-			:: else
-			fi;
+			mine[0] = pt[0] + (RANGE(me) & 1);
 #if PAGES > 1
-			pt[1] = pt[1] + 1;
-			mine[1] = pt[1];
+			mine[1] = pt[1] + 1;
 #endif
+			STORE_PT;
 			in_guest[me] = 0
 		};
 		if
 		:: d_step { LEAVE_GUEST };
 			goto call
-#ifndef EAGER
 		:: d_step {		/* kvm_shoot4u_fastpath(), interrupts off */
 				fast = 1;
 				DRAIN_MODE;
@@ -456,7 +456,6 @@ guest:	/* An exit may come at any time; an interrupt forces one. */
 #endif
 			};
 			goto call
-#endif
 		fi
 	FAULT(0)
 	WALK(0)
@@ -507,21 +506,15 @@ call:	/* kvm_shoot4u_carry_out(), preemption off; interrupts on, but by the fast
 #ifdef COUNT_FIRST
 		d_step { RUNS(me) -> revoked[t] = 1 };
 #endif
-		d_step { RUNS(me) -> where = cpu[t] };
+		d_step { RUNS(me) -> AIM_BARRIER; where = cpu[t] };
 		if
 #ifdef COUNT_FIRST
 		:: d_step { RUNS(me) && TRANSLATES(t) -> left = left | BIT(t) }
 #endif
 		:: d_step { RUNS(me) && where == NOWHERE -> skip }	/* never ran */
-#ifdef EAGER
-		:: d_step {
-				RUNS(me) && where < PCPUS && MAY_AIM(t) ->
-				eager[me] = eager[me] | BIT(t);
-				to = to | BIT(where)
-			}
-#endif
 		:: d_step {		/* shoot4u_queue() */
 				RUNS(me) && where < PCPUS && MAY_QUEUE(t) ->
+				DRAIN_PT;
 				if
 				:: queued[t] == QUEUE -> whole[t] = 1
 				:: else ->
@@ -565,14 +558,12 @@ call:	/* kvm_shoot4u_carry_out(), preemption off; interrupts on, but by the fast
 #if PCPUS > 2
 		if :: (to & 4) && on[me] != 2 -> ipi[2] = ipi[2] | BIT(me) :: else fi;
 #endif
-		if :: to & BIT(on[me]) -> HERE_ALL(on[me], me) :: else fi;
 		to = 0
 	}
 	fi;
 	/* The only wait, in shoot4u_interrupt(): no vCPU that is not loaded is in it. */
 	d_step {
-		RUNS(me) && (eager[me] != 0 -> !AWAITED(me) : ALL_LEFT) && !SERVICE_AWAITED(me) ->
-		eager[me] = 0;
+		RUNS(me) && ALL_LEFT && !SERVICE_AWAITED(me) ->
 		kicked = 0;
 		t = FIRST_TARGET(me)
 	};
@@ -580,7 +571,7 @@ call:	/* kvm_shoot4u_carry_out(), preemption off; interrupts on, but by the fast
 	do
 	:: t >= VCPUS -> break
 	:: t < VCPUS ->
-		d_step { RUNS(me) -> revoked[t] = 1 };
+		d_step { RUNS(me) -> DRAIN_PT; revoked[t] = 1 };
 		d_step {
 			RUNS(me) ->
 			if :: TRANSLATES(t) -> left = left | BIT(t) :: else fi;
@@ -649,6 +640,9 @@ init
 	}
 	atomic {
 		run scheduler();
+#if CALLERS == 1
+		run page_tables();
+#endif
 		run pcpu(0);
 		run pcpu(1);
 #if PCPUS > 2
@@ -673,3 +667,4 @@ init
 /* A call ends, whoever stays descheduled. */
 ltl ends { [] (in_call[0] -> <> !in_call[0]) }
 #endif
+#endif /* GUEST */

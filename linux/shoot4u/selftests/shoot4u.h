@@ -31,7 +31,6 @@
 	KVM_X86_CPU_FEATURE(0x40000001, 0, EAX, KVM_FEATURE_SHOOT4U)
 #define SHOOT4U_PARAMETER "/sys/module/kvm/parameters/shoot4u"
 #define SHOOT4U_FAST_US "/sys/module/kvm/parameters/shoot4u_fast_us"
-#define SHOOT4U_IPIS_PER_MS "/sys/module/kvm/parameters/shoot4u_ipis_per_ms"
 
 /* The APIC ids are those of the vCPUs; the second and third are beyond one 64-bit word. */
 #define CALLER_ID 0

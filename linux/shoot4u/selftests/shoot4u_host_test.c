@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * How the host carries out the Shoot4U hypercall, beyond its contract: that nobody is kept from
- * MMIO, what it may do with interrupts off and to other pCPUs, and where it looks for a vCPU's
- * entries.
+ * MMIO, what it may do with interrupts off, and where it looks for a vCPU's entries.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -11,7 +10,6 @@
 
 #include "shoot4u_vm.h"
 
-#define EAGER_CALLS 200
 #define MMIO_READS 200
 #define MMIO_SECONDS 20
 
@@ -192,42 +190,6 @@ static void test_many_targets(void)
 	try_parameter(TRACING "events/kvm_shoot4u/enable", "0");
 }
 
-/* A pCPU takes a bounded number of interrupts for vCPUs that do not run, of all VMs together. */
-static void test_interrupts_of_two_vms(void)
-{
-	struct kvm_vcpu *callers[2];
-	struct kvm_vm *vms[2];
-	u64 served = 0;
-	double start;
-
-	set_mode("eager");
-	pin(pthread_self(), 0);
-	for (int i = 0; i < 2; i++) {
-		make_vm(syncing_guest_code, syncing_guest_code);
-		run_to_sync(target);
-		good_record();
-		vms[i] = vm;
-		callers[i] = caller;
-	}
-	TEST_ASSERT(try_parameter(SHOOT4U_IPIS_PER_MS, "1"), "writing to " SHOOT4U_IPIS_PER_MS);
-	start = seconds();
-	for (int n = 0; n < EAGER_CALLS; n++)
-		for (int i = 0; i < 2; i++)
-			run_to_sync(callers[i]);
-	start = seconds() - start;
-	TEST_ASSERT(try_parameter(SHOOT4U_IPIS_PER_MS, "64"), "writing to " SHOOT4U_IPIS_PER_MS);
-	for (int i = 0; i < 2; i++) {
-		served += EAGER_CALLS - vcpu_stat(callers[i], "shoot4u_limited");
-		kvm_vm_free(vms[i]);
-	}
-	pr_info("  %lu of %d calls served by an interrupt in %.1f ms\n", served, 2 * EAGER_CALLS,
-		start * 1e3);
-	/* A window is 2^20 ns; the first and the last may be cut. */
-	TEST_ASSERT(served <= start * 1e9 / (1 << 20) + 2, "two VMs interrupt a pCPU too often");
-	set_mode("deferred");
-	unpin();
-}
-
 /*
  * A target that was loaded on another pCPU, had its request served there, and came back without
  * having entered the guest: SVM gives it a new ASID when it enters on another pCPU, and not when it
@@ -235,37 +197,25 @@ static void test_interrupts_of_two_vms(void)
  */
 static void test_moved_without_entry(void)
 {
-	static const char * const modes[] = { "deferred", "eager" };
-
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2 || !try_events()) {
 		pr_info("  needs two CPUs and tracefs\n");
 		return;
 	}
-	for (int i = 0; i < ARRAY_SIZE(modes); i++) {
-		set_mode(modes[i]);
-		make_vm(syncing_guest_code, syncing_guest_code);
-		pin(pthread_self(), 0);
-		run_to_sync(target);
-		if (i == 0)
-			EXPECT(, 0);
-		pin(pthread_self(), 1);
-		run_without_entry(target);
-		if (i == 1) {
-			TEST_ASSERT(try_events(), "clearing the trace");
-			EXPECT(, 0);
-		}
-		pin(pthread_self(), 0);
-		if (i == 0)
-			TEST_ASSERT(try_events(), "clearing the trace");
-		run_to_sync(target);
-		/* Whoever invalidates must do so on the pCPU with the entries. */
-		TEST_ASSERT(count_events("vcpu 65 ", "pcpu 0 kind ") ||
-			    count_events("kvm_shoot4u_invalidate: ", "pcpu 0 range "),
-			    "%s: the target entered with its old entries", modes[i]);
-		kvm_vm_free(vm);
-	}
+	make_vm(syncing_guest_code, syncing_guest_code);
+	pin(pthread_self(), 0);
+	run_to_sync(target);
+	EXPECT(, 0);
+	pin(pthread_self(), 1);
+	run_without_entry(target);
+	pin(pthread_self(), 0);
+	TEST_ASSERT(try_events(), "clearing the trace");
+	run_to_sync(target);
+	/* Whoever invalidates must do so on the pCPU with the entries. */
+	TEST_ASSERT(count_events("vcpu 65 ", "pcpu 0 kind ") ||
+		    count_events("kvm_shoot4u_invalidate: ", "pcpu 0 range "),
+		    "the target entered with its old entries");
+	kvm_vm_free(vm);
 	try_parameter(TRACING "events/kvm_shoot4u/enable", "0");
-	set_mode("deferred");
 	unpin();
 }
 
@@ -275,7 +225,6 @@ int main(int argc, char *argv[])
 		{ "MMIO in a flood of calls", test_mmio_in_a_flood },
 		{ "interrupts off", test_interrupts_off },
 		{ "many targets", test_many_targets },
-		{ "interrupts of two VMs", test_interrupts_of_two_vms },
 		{ "a target that moved without entering", test_moved_without_entry },
 	};
 

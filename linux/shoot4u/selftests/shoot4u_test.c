@@ -146,15 +146,11 @@ static void test_user_mode(void)
 
 static void test_modes(void)
 {
-	static const char * const modes[] = { "eager", "deferred" };
 	u64 deferred, served;
 
 	make_vm(syncing_guest_code, syncing_guest_code);
 	run_to_sync(target);
-	for (int i = 0; i < ARRAY_SIZE(modes); i++) {
-		set_mode(modes[i]);
-		EXPECT(, 0);
-	}
+	EXPECT(, 0);
 
 	/* A stopped target costs no interrupt now and an invalidation when it runs again. */
 	deferred = vcpu_stat(caller, "shoot4u_deferred");
@@ -256,7 +252,6 @@ static void test_emulating(void)
 /* Whoever waited for a target that is stopped, or waits for its SIPI, would wait for ever. */
 static void test_nobody_is_waited_for(void)
 {
-	static const char * const modes[] = { "eager", "deferred" };
 	struct kvm_mp_state stopped = { .mp_state = KVM_MP_STATE_INIT_RECEIVED };
 	pthread_t waiting;
 	double start;
@@ -265,21 +260,17 @@ static void test_nobody_is_waited_for(void)
 	run_to_sync(target);
 	vcpu_mp_state_set(other, &stopped);
 	waiting = start_thread(vcpu_thread_body, other);
-	for (int i = 0; i < ARRAY_SIZE(modes); i++) {
-		set_mode(modes[i]);
-		start = seconds();
-		for (int n = 0; n < SLEEPING_CALLS; n++) {
-			good_record();
-			record->words = 2;
-			record->targets[1] = BIT_ULL(OTHER_ID - 128);
-			request->a1 = RECORD_BYTES(2);
-			TEST_ASSERT_EQ(call(), 0);
-		}
-		pr_info("%s: %d calls for sleeping targets, %.1f us each\n", modes[i],
-			SLEEPING_CALLS, (seconds() - start) / SLEEPING_CALLS * 1e6);
+	start = seconds();
+	for (int n = 0; n < SLEEPING_CALLS; n++) {
+		good_record();
+		record->words = 2;
+		record->targets[1] = BIT_ULL(OTHER_ID - 128);
+		request->a1 = RECORD_BYTES(2);
+		TEST_ASSERT_EQ(call(), 0);
 	}
+	pr_info("%d calls for sleeping targets, %.1f us each\n", SLEEPING_CALLS,
+		(seconds() - start) / SLEEPING_CALLS * 1e6);
 	stop_thread(waiting);
-	set_mode("deferred");
 	kvm_vm_free(vm);
 }
 

@@ -31,7 +31,8 @@ Exit codes:
 Environment:
   STEADY_CACHE   where kernels and emulators are kept (default ~/.cache/steady)
   STEADY_HOME    the project's tree (default: found from the current folder upwards)
-  STEADY_BOCHS   `packaged` takes the distribution's Bochs instead of the compiled one
+  STEADY_BOCHS   `packaged` takes the distribution's Bochs instead of the compiled one, `tagged` one
+                 that keeps the entries of its TLB over VM exits, by VPID and EPT, or ASID
   STEADY_QEMU    `packaged` takes the distribution's QEMU instead of the patched one, `present` the
                  patched one only if it is built
   LINUX_SOURCE   a Linux 6.12 tree or tarball instead of the distribution's

@@ -67,6 +67,32 @@ fn on_amd_a_call_is_carried_out_right_after_the_exit_with_interrupts_off() {
     }
 }
 
+/// In a Bochs that keeps a guest's entries by their tags over exits.
+#[test]
+fn an_invalidation_that_is_left_out_is_seen_on_a_tlb_with_tags() {
+    let place = Place::beside();
+    for (cpu, words, missed) in [("bochs", &[][..], 6), ("bochs-amd", &["--cpu", "amd"], 2)] {
+        let output = steady()
+            .env("STEADY_BOCHS", "tagged")
+            .args(["selftest", "--kernel", "patched", "--engine", "bochs"])
+            .args(words)
+            .arg("shoot4u_tlb_test")
+            .arg("-o")
+            .arg(place.path("out"))
+            .output()
+            .unwrap();
+        ends_well(&output);
+        let log = place.path(&format!("out/selftest/{cpu}-patched/shoot4u_tlb_test.log"));
+        let said = std::fs::read_to_string(log).unwrap();
+        assert!(said.contains("entries are kept over an exit"), "{said}");
+        let old = [": 21", ": 23"];
+        let seen = said
+            .lines()
+            .filter(|line| old.iter().any(|end| line.ends_with(end)));
+        assert_eq!(seen.count(), missed, "{said}");
+    }
+}
+
 /// The decode behind a #GP is SVM's alone.
 #[test]
 fn a_call_between_an_exit_and_its_emulation_is_seen_in_qemu() {

@@ -18,9 +18,10 @@ const REMEDIES: [&str; 6] = [
     "CONFIG_SCHED_DEBOOSTER",
 ];
 /// What serves the tests and the comparisons here, and nobody else.
-const OURS_ALONE: [&str; 4] = [
+const OURS_ALONE: [&str; 5] = [
     "CONFIG_KVM_MARK_LEFT",
     "CONFIG_KVM_SHOOT4U_FAULTS",
+    "CONFIG_KVM_SHOOT4U_RIVALS",
     "CONFIG_SCHED_DEBOOSTER_FAULTS",
     "CONFIG_SCHED_DEBOOSTER_PENALTY",
 ];

@@ -19,6 +19,7 @@ const SHOOT4U: [&str; 8] = [
     "0007-shoot4u-selftests.patch",
     FAULTS,
 ];
+const RIVALS: &str = "0910-shoot4u-rivals.patch";
 const FAULTS: &str = "0008-shoot4u-faults.patch";
 
 fn hooks() -> BTreeMap<String, String> {
@@ -73,12 +74,12 @@ fn shoot4u_is_these_patches_in_this_order() {
     let hooks = hooks();
     let first: Vec<&str> = hooks.keys().map(String::as_str).take(8).collect();
     assert_eq!(first, SHOOT4U);
-    let elsewhere = hooks
+    let elsewhere: Vec<_> = hooks
         .keys()
         .skip(8)
         .filter(|name| name.contains("shoot4u"))
-        .count();
-    assert_eq!(elsewhere, 0);
+        .collect();
+    assert_eq!(elsewhere, [RIVALS]);
 }
 
 #[test]
@@ -120,6 +121,7 @@ fn what_is_not_for_upstream_says_so_in_its_header_and_the_faults_in_their_words(
     let ours = [
         FAULTS,
         "0900-mark-left.patch",
+        RIVALS,
         "0920-debooster-penalty.patch",
         "0921-debooster-faults.patch",
     ];

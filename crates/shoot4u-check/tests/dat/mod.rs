@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use steady_shoot4u_check::{Action, Event, FlushKind, How, Mode, Stamped, VcpuId};
+use steady_shoot4u_check::{Action, Event, FlushKind, Stamped, VcpuId};
 
 /// Event, then its fields: name, type, bytes.
 type Format = (
@@ -48,7 +48,6 @@ const FORMATS: [Format; 7] = [
             ("vm", "u32", 4),
             ("vcpu", "u32", 4),
             ("nr_targets", "u32", 4),
-            ("mode", "u8", 1),
             ("freed", "u8", 1),
             ("stride_shift", "u8", 1),
         ],
@@ -74,7 +73,6 @@ const FORMATS: [Format; 7] = [
             ("vcpu", "u32", 4),
             ("tag", "u32", 4),
             ("pcpu", "int", 4),
-            ("how", "u8", 1),
         ],
     ),
     (
@@ -255,17 +253,12 @@ fn values(event: &Event) -> (&'static str, Option<VcpuId>, BTreeMap<&'static str
         Event::Call {
             initiator,
             call,
-            mode,
             freed,
             range,
             targets,
         } => {
-            let mode = if mode == Mode::Eager { 1 } else { 2 };
             let range = [("start", range.start), ("end", range.end)];
-            who(
-                initiator,
-                &[("call", call), ("mode", mode), ("freed", freed.into())],
-            );
+            who(initiator, &[("call", call), ("freed", freed.into())]);
             set.extend(range);
             set.insert("nr_targets", targets.into());
             ("kvm_shoot4u_call", Some(initiator))
@@ -295,17 +288,8 @@ fn values(event: &Event) -> (&'static str, Option<VcpuId>, BTreeMap<&'static str
             tag,
             pcpu,
             range,
-            how,
         } => {
-            let how = match how {
-                How::Eager => 1,
-                How::Request => 2,
-                How::Kvm => 3,
-            };
-            who(
-                vcpu,
-                &[("tag", tag.into()), ("pcpu", place(pcpu)), ("how", how)],
-            );
+            who(vcpu, &[("tag", tag.into()), ("pcpu", place(pcpu))]);
             set.extend([("start", range.start), ("end", range.end)]);
             ("kvm_shoot4u_invalidate", None)
         }

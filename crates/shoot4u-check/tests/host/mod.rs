@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steady_shoot4u_check::{Action, Event, FlushKind, How, Mode, Range, Stamped, VcpuId};
+use steady_shoot4u_check::{Action, Event, FlushKind, Range, Stamped, VcpuId};
 
 pub const PAGES: u64 = 8;
 const PAGE: u64 = 0x1000;
@@ -25,14 +25,19 @@ pub enum Fault {
     WrongVpid,
     DropRequest,
     ShortRange,
-    /// On SVM entries are looked for where the vCPU is loaded, not where it entered last.
-    AsidAtLoad,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Isa {
     Vmx,
     Svm,
+}
+
+/// How targets are served: as in the paper, by an interrupt, or as the kernel does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Eager,
+    Deferred,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -210,15 +215,6 @@ impl Host {
         }
     }
 
-    /// Where its entries are.
-    fn place(&self, v: usize) -> Option<usize> {
-        if self.setting.isa == Isa::Vmx || self.has(Fault::AsidAtLoad) {
-            self.vcpus[v].cpu
-        } else {
-            self.vcpus[v].ran
-        }
-    }
-
     /// KVM tells of a flush of its own.
     fn flushed(&mut self, p: usize, v: usize, kind: FlushKind) {
         let (vcpu, tag) = (self.vcpus[v].id, Some(self.vcpus[v].tag));
@@ -242,11 +238,10 @@ impl Host {
         }
         if std::mem::take(&mut self.vcpus[v].request) {
             for range in std::mem::take(&mut self.vcpus[v].queue) {
-                let svm = self.setting.isa == Isa::Svm;
-                if svm && (range.is_whole() || self.place(v) != Some(p)) {
+                if self.setting.isa == Isa::Svm {
                     self.vcpus[v].flush_next = true;
                 } else {
-                    self.invalidate(p, v, range, How::Request);
+                    self.invalidate(p, v, range);
                 }
             }
         }
@@ -333,7 +328,6 @@ impl Host {
             Event::Call {
                 initiator: self.vcpus[v].id,
                 call: number,
-                mode: self.setting.mode,
                 freed,
                 range,
                 targets: u32::try_from(todo.len()).unwrap(),
@@ -391,8 +385,6 @@ impl Host {
     }
 
     fn aim(&mut self, p: usize, v: usize, t: usize, call: &mut Call) {
-        let together = self.place(t) == self.vcpus[t].cpu;
-        let immediate = self.setting.isa == Isa::Vmx || (together && !call.range.is_whole());
         let in_guest = self.vcpus[t].state == State::Guest;
         let action = if t == v {
             self.queue(t, call.range);
@@ -401,8 +393,7 @@ impl Host {
             call.left += 1;
             Action::Left
         } else if let Some(pcpu) = self.vcpus[t].cpu {
-            let limited = !in_guest && self.random.below(4) == 0;
-            if self.setting.mode == Mode::Eager && immediate && !limited {
+            if self.setting.mode == Mode::Eager && self.setting.isa == Isa::Vmx {
                 call.eager.push(t);
                 call.pcpus.insert(pcpu);
                 Action::Ipi
@@ -454,8 +445,8 @@ impl Host {
             unreachable!("it waits")
         };
         for t in call.eager {
-            if self.place(t) == Some(p) {
-                self.invalidate(p, t, call.range, How::Eager);
+            if self.vcpus[t].cpu == Some(p) {
+                self.invalidate(p, t, call.range);
             }
         }
         if let State::Calling(call) = &mut self.vcpus[i].state {
@@ -464,7 +455,7 @@ impl Host {
         true
     }
 
-    fn invalidate(&mut self, p: usize, t: usize, mut range: Range, how: How) {
+    fn invalidate(&mut self, p: usize, t: usize, mut range: Range) {
         if self.has(Fault::ShortRange) && !range.is_whole() {
             range.end -= PAGE;
         }
@@ -483,7 +474,6 @@ impl Host {
                 tag,
                 pcpu,
                 range,
-                how,
             },
         );
     }

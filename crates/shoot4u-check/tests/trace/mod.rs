@@ -4,8 +4,7 @@
 #![allow(dead_code, reason = "each test program uses a part")]
 
 use steady_shoot4u_check::{
-    Action, Checker, DoubtKind, Event, FlushKind, How, Mode, Range, Report, Stamped, VcpuId,
-    Verdict,
+    Action, Checker, DoubtKind, Event, FlushKind, Range, Report, Stamped, VcpuId, Verdict,
 };
 
 pub const A: VcpuId = VcpuId { vm: 7, vcpu: 0 };
@@ -75,13 +74,12 @@ impl Trace {
     }
 
     pub fn call(&mut self, call: u64, range: Range, freed: bool) -> &mut Self {
-        let (initiator, mode, targets) = (A, Mode::Deferred, 1);
+        let (initiator, targets) = (A, 1);
         self.at(
             0,
             Event::Call {
                 initiator,
                 call,
-                mode,
                 freed,
                 range,
                 targets,
@@ -116,7 +114,7 @@ impl Trace {
     }
 
     pub fn invalidate(&mut self, cpu: u32, tag: u32, start: u64, end: u64) -> &mut Self {
-        let (vcpu, pcpu, how) = (B, Some(cpu), How::Request);
+        let (vcpu, pcpu) = (B, Some(cpu));
         let range = Range { start, end };
         self.at(
             cpu,
@@ -125,7 +123,6 @@ impl Trace {
                 tag,
                 pcpu,
                 range,
-                how,
             },
         )
     }

@@ -9,11 +9,9 @@
  * Assists to Optimize TLB Operations on Preempted vCPUs", VEE 2016, section 4.
  *
  * Where the entries of a vCPU are: those of its tag on one pCPU. It may have left some on others
- * where it ran before, but these are never used again. VMX flushes its tag after it was loaded on
- * another pCPU than the last, so that it is vcpu->cpu. SVM gives it a new tag when it enters the
- * guest on another pCPU than the last, so that it is where it entered last: loaded elsewhere, but
- * back before it entered, it goes on with its old tag. Where the two differ, only what lasts until
- * the next VMRUN reaches the entries, and not an instruction on the pCPU where it is loaded.
+ * where it ran before, but these are never used again: VMX flushes its tag after it was loaded on
+ * another pCPU than the last, SVM gives it a new tag when it enters the guest on another pCPU than
+ * the last. So what a target does before its next entry, on the pCPU of that entry, reaches all.
  *
  * An initiator that reads an old vcpu->cpu has nothing to do for the new one: the new tag or the
  * flush there comes after its store to the page tables.
@@ -32,7 +30,6 @@
 #include <linux/sched/clock.h>
 #include <linux/smp.h>
 #include <linux/string.h>
-#include <linux/timekeeping.h>
 #include <trace/events/ipi.h>
 #include <uapi/linux/kvm_para.h>
 
@@ -42,36 +39,18 @@
 #define CREATE_TRACE_POINTS
 #include "shoot4u_trace.h"
 
+/* The "action" of a target in the trace. */
 enum shoot4u_action {
-	SHOOT4U_INTERRUPT = 1,
-	SHOOT4U_REQUEST_KICK,
+	SHOOT4U_REQUEST_KICK = 2,
 	SHOOT4U_REQUEST,
 	SHOOT4U_LEFT,
 	SHOOT4U_NEVER_RAN,
 	SHOOT4U_SELF,
 };
 
-/* The "how" of an invalidation in the trace. */
-#define SHOOT4U_HOW_EAGER	1
-#define SHOOT4U_HOW_DEFERRED	2
-
-/*
- * An interrupt for a vCPU that is not in the guest takes time from whoever runs there. A VM may
- * cause so many of them in about a millisecond, and a pCPU takes as many from all VMs together;
- * what is asked for beyond is deferred.
- */
-static uint shoot4u_ipis_per_ms __read_mostly = 64;
-module_param(shoot4u_ipis_per_ms, uint, 0644);
-
 /* How long a call with interrupts off waits for kicked vCPUs, in microseconds. */
 static uint shoot4u_fast_us __read_mostly = 100;
 module_param(shoot4u_fast_us, uint, 0644);
-
-/* A budget is a window of time, and what was taken in it in the lower bits. */
-#define SHOOT4U_TAKEN_BITS	24
-#define SHOOT4U_TAKEN_MAX	((1U << SHOOT4U_TAKEN_BITS) - 1)
-
-static DEFINE_PER_CPU(atomic64_t, shoot4u_interrupts);
 
 /* Targets that are served with preemption off: a call for more is carried out in parts. */
 #define SHOOT4U_PART		64
@@ -85,8 +64,6 @@ struct shoot4u_run {
 	u32 bits;
 	u64 call;
 	u64 until;			/* when interrupts were off for too long; 0: they are on */
-	enum kvm_shoot4u_mode mode;
-	DECLARE_BITMAP(eager, KVM_SHOOT4U_MAX_WORDS * 64);
 	DECLARE_BITMAP(kicked, KVM_SHOOT4U_MAX_WORDS * 64);
 };
 
@@ -108,18 +85,18 @@ static struct kvm_vcpu *shoot4u_find(struct kvm_apic_map *map, u32 id)
 	return apic ? apic->vcpu : NULL;
 }
 
-/* Whether an instruction on the pCPU of the entries takes them, with nothing left for the entry. */
-static bool shoot4u_is_immediate(const struct kvm_shoot4u_range *range)
+/* Invalidates before the next entry of the vCPU, in its thread, loaded. */
+static void shoot4u_flush(struct kvm_vcpu *vcpu, struct kvm_shoot4u_range range)
 {
-	return kvm_x86_call(shoot4u_immediate)(range);
-}
+	u32 tag;
 
-/* Invalidates on this pCPU. Preemption is off. */
-static void shoot4u_flush_here(struct kvm_vcpu *vcpu, struct kvm_shoot4u_range range, u8 how)
-{
-	u32 tag = kvm_x86_call(shoot4u_flush)(vcpu, &range);
-
-	trace_kvm_shoot4u_invalidate(vcpu, tag, smp_processor_id(), range.start, range.end, how);
+	preempt_disable();
+	tag = kvm_x86_call(shoot4u_flush)(vcpu, &range);
+	if (tag)
+		trace_kvm_shoot4u_invalidate(vcpu, tag, smp_processor_id(), range.start, range.end);
+	else
+		kvm_x86_call(flush_tlb_guest)(vcpu);
+	preempt_enable();
 }
 
 /* Puts the range before the next entry of the vCPU. */
@@ -142,9 +119,8 @@ void kvm_shoot4u_serve(struct kvm_vcpu *vcpu)
 {
 	struct kvm_shoot4u_vcpu *s = &vcpu->arch.shoot4u;
 	struct kvm_shoot4u_range ranges[KVM_SHOOT4U_QUEUE];
-	struct kvm_shoot4u_range all = { .end = KVM_SHOOT4U_WHOLE };
-	bool whole, here;
 	u32 i, count;
+	bool whole;
 
 	raw_spin_lock(&s->lock);
 	whole = s->whole;
@@ -155,70 +131,11 @@ void kvm_shoot4u_serve(struct kvm_vcpu *vcpu)
 	raw_spin_unlock(&s->lock);
 
 	/* Moved to another pCPU in between, none of the entries that were here is used again. */
-	preempt_disable();
-	here = kvm_x86_call(shoot4u_pcpu)(vcpu) == smp_processor_id();
-	for (i = 0; i < count && !whole; i++) {
-		if (here && shoot4u_is_immediate(&ranges[i]))
-			shoot4u_flush_here(vcpu, ranges[i], SHOOT4U_HOW_DEFERRED);
-		else
-			whole = true;
-	}
-	if (whole && here && shoot4u_is_immediate(&all))
-		shoot4u_flush_here(vcpu, all, SHOOT4U_HOW_DEFERRED);
-	else if (whole)
-		kvm_x86_call(flush_tlb_guest)(vcpu);
-	preempt_enable();
+	for (i = 0; i < count && !whole; i++)
+		shoot4u_flush(vcpu, ranges[i]);
+	if (whole)
+		shoot4u_flush(vcpu, (struct kvm_shoot4u_range){ .end = KVM_SHOOT4U_WHOLE });
 	vcpu->stat.shoot4u_served++;
-}
-
-/* Serves the eager targets whose entries are on this pCPU; an interrupt, or called there. */
-static void shoot4u_here(void *data)
-{
-	struct shoot4u_run *run = data;
-	struct kvm_vcpu *target;
-	u32 bit;
-
-	for_each_set_bit(bit, run->eager, run->bits) {
-		target = shoot4u_find(run->map, run->first + bit);
-		if (target && kvm_x86_call(shoot4u_pcpu)(target) == smp_processor_id())
-			shoot4u_flush_here(target, run->range, SHOOT4U_HOW_EAGER);
-	}
-}
-
-/* Takes one of what a budget has left in this window of about a millisecond. */
-static bool shoot4u_take(atomic64_t *budget)
-{
-	u32 limit = min(READ_ONCE(shoot4u_ipis_per_ms), SHOOT4U_TAKEN_MAX);
-	u64 window = ktime_get_mono_fast_ns() >> 20;
-	s64 taken, old = atomic64_read(budget);
-
-	do {
-		taken = old;
-		if ((u64)old >> SHOOT4U_TAKEN_BITS != window)
-			taken = window << SHOOT4U_TAKEN_BITS;
-		if ((taken & SHOOT4U_TAKEN_MAX) >= limit)
-			return false;
-	} while (!atomic64_try_cmpxchg(budget, &old, taken + 1));
-	return true;
-}
-
-/*
- * Whether this target, loaded on @pcpu, is to be served by an interrupt even if it is not in the
- * guest. Not if it may still enter with entries of another pCPU, nor if there it is about to.
- */
-static bool shoot4u_is_eager(struct kvm_vcpu *vcpu, struct kvm_vcpu *target, int pcpu,
-			     const struct shoot4u_run *run)
-{
-	if (run->mode != KVM_SHOOT4U_EAGER || !shoot4u_is_immediate(&run->range) ||
-	    kvm_x86_call(shoot4u_pcpu)(target) != pcpu)
-		return false;
-	if (READ_ONCE(target->mode) != OUTSIDE_GUEST_MODE)
-		return true;
-	if (shoot4u_take(&vcpu->kvm->arch.shoot4u.interrupts) &&
-	    shoot4u_take(per_cpu_ptr(&shoot4u_interrupts, pcpu)))
-		return true;
-	vcpu->stat.shoot4u_limited++;
-	return false;
 }
 
 /*
@@ -253,10 +170,6 @@ static void shoot4u_aim(struct kvm_vcpu *vcpu, struct kvm_vcpu *target, u32 bit,
 		action = SHOOT4U_SELF;
 	} else if (pcpu < 0) {
 		action = SHOOT4U_NEVER_RAN;
-	} else if (shoot4u_is_eager(vcpu, target, pcpu, run)) {
-		__set_bit(bit, run->eager);
-		__cpumask_set_cpu(pcpu, &run->pcpus);
-		action = SHOOT4U_INTERRUPT;
 	} else {
 		shoot4u_queue(target, &run->range);
 		vcpu->stat.shoot4u_deferred++;
@@ -273,11 +186,11 @@ static void shoot4u_aim(struct kvm_vcpu *vcpu, struct kvm_vcpu *target, u32 bit,
 }
 
 /*
- * Interrupts the pCPUs, and waits: for what they do for eager targets, and for kicked ones to have
- * left the guest. Any interrupt makes them leave; this one needs no end to be waited for. A kicked
- * vCPU was loaded, with interrupts off, when its mode was changed, and nobody else ends that mode;
- * so the wait is for the pCPU to take the interrupt, and for no vCPU to be scheduled. A pCPU that
- * has its interrupts off may take its time: false, if this one has, and may not wait any longer.
+ * Interrupts the pCPUs, and waits for kicked targets to have left the guest. Any interrupt makes
+ * them leave; this one needs no end to be waited for. A kicked vCPU was loaded, with interrupts
+ * off, when its mode was changed, and nobody else ends that mode; so the wait is for the pCPU to
+ * take the interrupt, and for no vCPU to be scheduled. A pCPU that has its interrupts off may take
+ * its time: false, if this one has, and may not wait any longer.
  *
  * Not kvm_make_vcpus_request_mask(), though the request and the look at the mode are KVM's: it
  * waits by smp_call_function_many(), which needs interrupts on, and the fast path has them off. Nor
@@ -287,11 +200,6 @@ static bool shoot4u_interrupt(struct shoot4u_run *run)
 {
 	struct kvm_vcpu *target;
 	u32 bit, pcpu;
-
-	if (!bitmap_empty(run->eager, run->bits)) {
-		smp_call_function_many(&run->pcpus, shoot4u_here, run, true);
-		return true;
-	}
 
 	for_each_cpu(pcpu, &run->pcpus)
 		smp_send_reschedule(pcpu);
@@ -334,7 +242,6 @@ static long shoot4u_serve_all(struct kvm_vcpu *vcpu, struct shoot4u_run *run,
 			      unsigned long *targets)
 {
 	u32 bit, ipis, count = 0, left = 0, unknown = 0;
-	int me = smp_processor_id();
 	struct kvm_vcpu *target;
 
 	for_each_set_bit(bit, targets, run->bits) {
@@ -346,10 +253,6 @@ static long shoot4u_serve_all(struct kvm_vcpu *vcpu, struct shoot4u_run *run,
 			unknown++;
 	}
 
-	if (cpumask_test_cpu(me, &run->pcpus)) {
-		__cpumask_clear_cpu(me, &run->pcpus);
-		shoot4u_here(run);
-	}
 	ipis = cpumask_weight(&run->pcpus);
 	if (ipis && !shoot4u_interrupt(run))
 		return shoot4u_give_up(vcpu, run, targets, ipis);
@@ -377,9 +280,8 @@ static long shoot4u_serve_all(struct kvm_vcpu *vcpu, struct shoot4u_run *run,
 }
 
 /* Carries out a part of a call: @words words of targets, the first of which has the id @first. */
-static long shoot4u_carry_out_part(struct kvm_vcpu *vcpu, enum kvm_shoot4u_mode mode,
-				   const struct kvm_shoot4u_range *range, bool freed,
-				   u64 *words, u32 first, u32 nr_words)
+static long shoot4u_carry_out_part(struct kvm_vcpu *vcpu, const struct kvm_shoot4u_range *range,
+				   bool freed, u64 *words, u32 first, u32 nr_words)
 {
 	unsigned long *targets = (unsigned long *)words;
 	struct shoot4u_run *run;
@@ -394,7 +296,6 @@ static long shoot4u_carry_out_part(struct kvm_vcpu *vcpu, enum kvm_shoot4u_mode 
 		put_cpu_ptr(&shoot4u_runs);
 		return -KVM_EOPNOTSUPP;
 	}
-	run->mode = mode;
 	run->until = 0;
 	if (irqs_disabled())
 		run->until = local_clock() + READ_ONCE(shoot4u_fast_us) * NSEC_PER_USEC;
@@ -402,11 +303,10 @@ static long shoot4u_carry_out_part(struct kvm_vcpu *vcpu, enum kvm_shoot4u_mode 
 	run->first = first;
 	run->bits = nr_words * 64;
 	run->call = atomic64_inc_return(&vcpu->kvm->arch.shoot4u.calls);
-	bitmap_zero(run->eager, run->bits);
 	bitmap_zero(run->kicked, run->bits);
 	cpumask_clear(&run->pcpus);
 
-	trace_kvm_shoot4u_call(vcpu, run->call, mode, freed, &run->range,
+	trace_kvm_shoot4u_call(vcpu, run->call, freed, &run->range,
 			       bitmap_weight(targets, run->bits));
 
 	left = shoot4u_serve_all(vcpu, run, targets);
@@ -430,12 +330,11 @@ static u32 shoot4u_part(const u64 *words, u32 nr_words)
 }
 
 /*
- * Carries out a valid call of a mode other than off, with interrupts off only if it is deferred.
- * Returns the number of targets that are left to the guest, now alone in @record, or an error.
+ * Carries out a valid call, with interrupts on or off. Returns the number of targets that are left
+ * to the guest, now alone in @record, or an error.
  * Each part has its promise by itself when it is over, so that preemption can be on between two.
  */
-long kvm_shoot4u_carry_out(struct kvm_vcpu *vcpu, enum kvm_shoot4u_mode mode,
-			   const struct kvm_shoot4u_range *range,
+long kvm_shoot4u_carry_out(struct kvm_vcpu *vcpu, const struct kvm_shoot4u_range *range,
 			   struct kvm_shoot4u_record *record)
 {
 	bool freed = record->head.flags & KVM_SHOOT4U_FREED_TABLES;
@@ -444,7 +343,7 @@ long kvm_shoot4u_carry_out(struct kvm_vcpu *vcpu, enum kvm_shoot4u_mode mode,
 
 	for (done = 0; done < words; done += nr) {
 		nr = shoot4u_part(record->targets + done, words - done);
-		left = shoot4u_carry_out_part(vcpu, mode, range, freed, record->targets + done,
+		left = shoot4u_carry_out_part(vcpu, range, freed, record->targets + done,
 					      record->head.first + done * 64, nr);
 		if (left < 0)
 			return left;

@@ -19,12 +19,6 @@ enum kvm_shoot4u_flush {
 	KVM_SHOOT4U_FLUSH_VMRUN = 5,
 };
 
-enum kvm_shoot4u_mode {
-	KVM_SHOOT4U_OFF,
-	KVM_SHOOT4U_EAGER,	/* the paper's: invalidate now, on the pCPU that has the entries */
-	KVM_SHOOT4U_DEFERRED,	/* before the next entry; interrupts only who is in guest mode */
-};
-
 #ifdef CONFIG_KVM_SHOOT4U
 
 /* A call as it was read from the guest's memory. */
@@ -33,8 +27,7 @@ struct kvm_shoot4u_record {
 	u64 targets[KVM_SHOOT4U_MAX_WORDS];
 };
 
-long kvm_shoot4u_carry_out(struct kvm_vcpu *vcpu, enum kvm_shoot4u_mode mode,
-			   const struct kvm_shoot4u_range *range,
+long kvm_shoot4u_carry_out(struct kvm_vcpu *vcpu, const struct kvm_shoot4u_range *range,
 			   struct kvm_shoot4u_record *record);
 
 bool kvm_shoot4u_offered(void);

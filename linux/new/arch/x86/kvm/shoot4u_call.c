@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Shoot4U: what a guest may ask for, and in which mode the host carries it out; shoot4u.c has how.
+ * Shoot4U: what a guest may ask for; shoot4u.c has how the host carries it out.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -18,20 +18,17 @@
 #include "x86.h"
 #include "xen.h"
 
-static const char * const shoot4u_mode_names[] = { "off", "eager", "deferred" };
-static int shoot4u_mode __read_mostly = KVM_SHOOT4U_DEFERRED;
+static const char * const shoot4u_mode_names[] = { "off", "deferred" };
+static int shoot4u_mode __read_mostly = 1;
 
 /*
  * Pages that are invalidated one by one; more, and the whole context goes. A guest asks for at most
  * 33 of them (tlb_single_page_flush_ceiling), which is where one instruction a page was found to
  * cost about as much as filling the TLB again; the limit is for guests that ask for more.
  */
-static uint shoot4u_ceiling __read_mostly = 33;
-module_param(shoot4u_ceiling, uint, 0644);
-
+#define SHOOT4U_CEILING		33
 /* Most targets of a call with interrupts off; with more it takes KVM's usual path. */
-static uint shoot4u_fast_targets __read_mostly = 64;
-module_param(shoot4u_fast_targets, uint, 0644);
+#define SHOOT4U_FAST_TARGETS	64
 
 static int shoot4u_set_mode(const char *value, const struct kernel_param *param)
 {
@@ -54,28 +51,19 @@ static const struct kernel_param_ops shoot4u_mode_ops = {
 };
 module_param_cb(shoot4u, &shoot4u_mode_ops, NULL, 0644);
 
-/*
- * Whether the vendor's module can carry calls out. Without TDP a guest's flush has shadow page
- * tables to look after.
- */
-static bool shoot4u_supported(void)
-{
-	return tdp_enabled && kvm_x86_ops.shoot4u_flush;
-}
-
+/* Not without TDP, where a guest's flush has shadow page tables to look after. */
 bool kvm_shoot4u_offered(void)
 {
-	return shoot4u_supported() && READ_ONCE(shoot4u_mode) != KVM_SHOOT4U_OFF;
+	return tdp_enabled && kvm_x86_ops.shoot4u_tag && READ_ONCE(shoot4u_mode);
 }
 
 /*
  * Never without the feature bit, whatever the VMM lets pass of stock features; nor where KVM cannot
  * emulate by itself, as its memory is encrypted: it then has to believe the CPU's translations.
  */
-static bool shoot4u_allowed(struct kvm_vcpu *vcpu, int mode)
+static bool shoot4u_allowed(struct kvm_vcpu *vcpu)
 {
-	return mode != KVM_SHOOT4U_OFF && shoot4u_supported() &&
-	       !vcpu->arch.guest_state_protected &&
+	return kvm_shoot4u_offered() && !vcpu->arch.guest_state_protected &&
 	       (vcpu->arch.pv_cpuid.features & BIT(KVM_FEATURE_SHOOT4U)) &&
 	       kvm_x86_call(check_emulate_instruction)(vcpu, EMULTYPE_SKIP, NULL, 0) ==
 	       X86EMUL_CONTINUE;
@@ -125,12 +113,12 @@ static struct kvm_shoot4u_range shoot4u_range(const struct kvm_shoot4u_call *cal
 
 	/*
 	 * A large page of the guest that the host backs by small ones has an entry for each of
-	 * these. INVVPID and INVLPGA of one address are sure to take only what translates that
-	 * address. And INVVPID refuses an address that is not canonical.
+	 * these. INVVPID of one address is sure to take only what translates that address, and
+	 * refuses one that is not canonical.
 	 */
 	if (call->end == KVM_SHOOT4U_WHOLE || (call->flags & KVM_SHOOT4U_FREED_TABLES) ||
 	    call->stride_shift != PAGE_SHIFT ||
-	    (call->end - call->start) >> PAGE_SHIFT > READ_ONCE(shoot4u_ceiling) ||
+	    (call->end - call->start) >> PAGE_SHIFT > SHOOT4U_CEILING ||
 	    !__is_canonical_address(call->start, bits) ||
 	    !__is_canonical_address(call->end - 1, bits)) {
 		range.start = 0;
@@ -144,10 +132,9 @@ long kvm_shoot4u_hypercall(struct kvm_vcpu *vcpu, gpa_t gpa, u64 bytes, u64 a2, 
 {
 	struct kvm_shoot4u_record record;
 	struct kvm_shoot4u_range range;
-	int mode = READ_ONCE(shoot4u_mode);
 	long left, ret = -KVM_ENOSYS;
 
-	if (!shoot4u_allowed(vcpu, mode))
+	if (!shoot4u_allowed(vcpu))
 		goto refuse;
 
 	ret = a2 || a3 ? -KVM_EINVAL : shoot4u_check_place(gpa, bytes);
@@ -161,7 +148,7 @@ long kvm_shoot4u_hypercall(struct kvm_vcpu *vcpu, gpa_t gpa, u64 bytes, u64 a2, 
 		goto refuse;
 
 	range = shoot4u_range(&record.head);
-	left = kvm_shoot4u_carry_out(vcpu, mode, &range, &record);
+	left = kvm_shoot4u_carry_out(vcpu, &range, &record);
 	ret = left;
 	if (left < 0)
 		goto refuse;
@@ -189,7 +176,7 @@ static fastpath_t shoot4u_fastpath(struct kvm_vcpu *vcpu)
 	    kvm_vcpu_read_guest_atomic(vcpu, gpa, &record, bytes) ||
 	    shoot4u_check(&record.head, bytes) ||
 	    bitmap_weight((unsigned long *)record.targets, record.head.words * 64) >
-	    READ_ONCE(shoot4u_fast_targets))
+	    SHOOT4U_FAST_TARGETS)
 		return EXIT_FASTPATH_NONE;
 
 	/*
@@ -199,7 +186,7 @@ static fastpath_t shoot4u_fastpath(struct kvm_vcpu *vcpu)
 	 */
 	before = xchg(&vcpu->mode, OUTSIDE_GUEST_MODE);
 	range = shoot4u_range(&record.head);
-	left = kvm_shoot4u_carry_out(vcpu, KVM_SHOOT4U_DEFERRED, &range, &record);
+	left = kvm_shoot4u_carry_out(vcpu, &range, &record);
 	if (left > 0) {
 		pagefault_disable();
 		failed = kvm_vcpu_write_guest(vcpu, gpa + sizeof(record.head), record.targets,
@@ -226,16 +213,13 @@ static fastpath_t shoot4u_fastpath(struct kvm_vcpu *vcpu)
 
 /*
  * KVM_HC_SHOOT4U, right after the exit: carried out without the way through vcpu_run(), as
- * KVM does with an IPI, or left to kvm_emulate_hypercall(). Eager calls are left: they interrupt
- * with a function call, which needs interrupts on.
+ * KVM does with an IPI, or left to kvm_emulate_hypercall().
  */
 fastpath_t __kvm_shoot4u_fastpath(struct kvm_vcpu *vcpu)
 {
-	int mode = READ_ONCE(shoot4u_mode);
 	fastpath_t ret;
 
-	if (mode != KVM_SHOOT4U_DEFERRED || !shoot4u_allowed(vcpu, mode) ||
-	    kvm_rdx_read(vcpu) || kvm_rsi_read(vcpu) ||
+	if (!shoot4u_allowed(vcpu) || kvm_rdx_read(vcpu) || kvm_rsi_read(vcpu) ||
 	    kvm_xen_hypercall_enabled(vcpu->kvm) || kvm_hv_hypercall_enabled(vcpu) ||
 	    !is_64_bit_hypercall(vcpu) || kvm_x86_call(get_cpl)(vcpu))
 		return EXIT_FASTPATH_NONE;

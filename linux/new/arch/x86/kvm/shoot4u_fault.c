@@ -16,7 +16,8 @@
 
 static const char * const shoot4u_fault_names[] = {
 	"none", "skip-pcpu", "skip-migrated", "wrong-vpid", "drop-request", "short-range",
-	"ignore-emulation", "always-revoked", "wait-exit", "wait-flagged", "wait-decode",
+	"ignore-emulation", "always-revoked", "no-address", "no-context",
+	"wait-exit", "wait-flagged", "wait-decode",
 };
 
 int kvm_shoot4u_planted __read_mostly;

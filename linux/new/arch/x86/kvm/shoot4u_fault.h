@@ -16,6 +16,9 @@ enum kvm_shoot4u_fault {
 	KVM_SHOOT4U_FAULT_SHORT_RANGE,
 	KVM_SHOOT4U_FAULT_IGNORE_EMULATION,
 	KVM_SHOOT4U_FAULT_ALWAYS_REVOKED,
+	/* Nothing is invalidated where single pages are to go, or a whole context. */
+	KVM_SHOOT4U_FAULT_NO_ADDRESS,
+	KVM_SHOOT4U_FAULT_NO_CONTEXT,
 	/* No faults but waits: a vCPU stands there for as long as its wait is planted. */
 	KVM_SHOOT4U_WAIT_EXIT,		/* left the guest by a page fault, to be emulated */
 	KVM_SHOOT4U_WAIT_FLAGGED,	/* the flag is up, nothing translated */

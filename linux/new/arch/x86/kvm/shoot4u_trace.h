@@ -13,9 +13,9 @@
 
 /* A call was read and is valid. */
 TRACE_EVENT(kvm_shoot4u_call,
-	TP_PROTO(struct kvm_vcpu *vcpu, u64 call, u8 mode, bool freed,
+	TP_PROTO(struct kvm_vcpu *vcpu, u64 call, bool freed,
 		 const struct kvm_shoot4u_range *range, u32 nr_targets),
-	TP_ARGS(vcpu, call, mode, freed, range, nr_targets),
+	TP_ARGS(vcpu, call, freed, range, nr_targets),
 
 	TP_STRUCT__entry(
 		__field(u64, call)
@@ -24,7 +24,6 @@ TRACE_EVENT(kvm_shoot4u_call,
 		__field(u32, vm)
 		__field(u32, vcpu)
 		__field(u32, nr_targets)
-		__field(u8, mode)
 		__field(u8, freed)
 	),
 
@@ -35,12 +34,11 @@ TRACE_EVENT(kvm_shoot4u_call,
 		__entry->vm		= vcpu->kvm->userspace_pid;
 		__entry->vcpu		= vcpu->vcpu_id;
 		__entry->nr_targets	= nr_targets;
-		__entry->mode		= mode;
 		__entry->freed		= freed;
 	),
 
-	TP_printk("vm %u vcpu %u call %llu mode %u freed %u range 0x%llx-0x%llx targets %u",
-		  __entry->vm, __entry->vcpu, __entry->call, __entry->mode, __entry->freed,
+	TP_printk("vm %u vcpu %u call %llu freed %u range 0x%llx-0x%llx targets %u",
+		  __entry->vm, __entry->vcpu, __entry->call, __entry->freed,
 		  __entry->start, __entry->end, __entry->nr_targets)
 );
 
@@ -68,14 +66,14 @@ TRACE_EVENT(kvm_shoot4u_target,
 	TP_printk("vm %u vcpu %u call %llu pcpu %d action %s",
 		  __entry->vm, __entry->vcpu, __entry->call, __entry->pcpu,
 		  __print_symbolic(__entry->action,
-				   { 1, "interrupt" }, { 2, "request-kick" }, { 3, "request" },
-				   { 4, "left" }, { 5, "never-ran" }, { 6, "self" }))
+				   { 2, "request-kick" }, { 3, "request" }, { 4, "left" },
+				   { 5, "never-ran" }, { 6, "self" }))
 );
 
 /* A context was invalidated, by the instruction that the event follows. */
 TRACE_EVENT(kvm_shoot4u_invalidate,
-	TP_PROTO(struct kvm_vcpu *vcpu, u32 tag, int pcpu, u64 start, u64 end, u8 how),
-	TP_ARGS(vcpu, tag, pcpu, start, end, how),
+	TP_PROTO(struct kvm_vcpu *vcpu, u32 tag, int pcpu, u64 start, u64 end),
+	TP_ARGS(vcpu, tag, pcpu, start, end),
 
 	TP_STRUCT__entry(
 		__field(u64, start)
@@ -84,7 +82,6 @@ TRACE_EVENT(kvm_shoot4u_invalidate,
 		__field(u32, vcpu)
 		__field(u32, tag)
 		__field(int, pcpu)
-		__field(u8, how)
 	),
 
 	TP_fast_assign(
@@ -94,13 +91,11 @@ TRACE_EVENT(kvm_shoot4u_invalidate,
 		__entry->vcpu	= vcpu->vcpu_id;
 		__entry->tag	= tag;
 		__entry->pcpu	= pcpu;
-		__entry->how	= how;
 	),
 
-	TP_printk("vm %u vcpu %u tag %u pcpu %d range 0x%llx-0x%llx how %s",
+	TP_printk("vm %u vcpu %u tag %u pcpu %d range 0x%llx-0x%llx",
 		  __entry->vm, __entry->vcpu, __entry->tag, __entry->pcpu,
-		  __entry->start, __entry->end,
-		  __print_symbolic(__entry->how, { 1, "eager" }, { 2, "deferred" }))
+		  __entry->start, __entry->end)
 );
 
 /* The call returns to its guest. */

@@ -42,11 +42,9 @@ struct kvm_shoot4u_vcpu {
 /**
  * struct kvm_shoot4u_vm - state of one VM
  * @calls: numbers the calls, for the trace
- * @interrupts: targets outside the guest that were served by an interrupt in the present window
  */
 struct kvm_shoot4u_vm {
 	atomic64_t calls;
-	atomic64_t interrupts;
 };
 
 #endif /* _ASM_X86_KVM_SHOOT4U_H */
