@@ -152,6 +152,7 @@ pub(crate) fn write(
     change: &mut dyn FnMut(&mut [u8]),
 ) -> io::Result<()> {
     let size = page as u64;
+    assert!(cpus.iter().all(|cpu| cpu.len % size == 0), "whole pages");
     let count = cpus.iter().map(|cpu| cpu.number + 1).max().unwrap_or(0);
     let mut before = head(what, page, count);
     let places = before.len() as u64 + 16 * u64::from(count);

@@ -80,6 +80,7 @@ impl Pages {
         let (cpus, place) = (&mut self.cpus, Path::new("the pages of the ring"));
         ring.drain(&mut |at, page| {
             let cpu = &mut cpus[at];
+            assert_eq!(cpu.len % page.len() as u64, 0, "only whole pages are taken");
             if total + page.len() as u64 > most {
                 all = false;
                 return Ok(());
