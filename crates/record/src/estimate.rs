@@ -56,12 +56,20 @@ impl fmt::Display for Estimate {
         let cpu = self.cpu();
         write!(
             f,
-            "about {}.{:02} % of one CPU ({} events a second, {} ns each, measured now)",
+            "about {}.{:02} % of one CPU ({} events a second, {} ns each, measured now",
             cpu / 1000,
             cpu % 1000 / 10,
             self.events,
             self.event_ns
-        )
+        )?;
+        if self.look_ns > 0 {
+            write!(
+                f,
+                "; {} us a second for looking at vCPUs",
+                self.look_ns / 1000
+            )?;
+        }
+        f.write_str(")")
     }
 }
 

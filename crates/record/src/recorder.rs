@@ -32,6 +32,12 @@ const PAUSE: Duration = Duration::from_secs(30);
 /// Bytes of an incident beside its trace, and a part of a file system that stays free.
 const BESIDE: u64 = 16 << 20;
 const MIB: u64 = 1 << 20;
+/// VMs that have ended and are still noted.
+const ENDED: usize = 16;
+/// Looks that are timed.
+const LOOKS: u64 = 20;
+/// What it costs to wake and to sleep again, beside a look: two switches and a timer.
+const WAKE_NS: u64 = 10_000;
 
 /// How to record.
 #[derive(Debug, Clone)]
@@ -171,14 +177,14 @@ impl<'a> Recorder<'a> {
         write(out, &self.ring, pages, &beside, &mut self.redactor)
     }
 
-    /// Notes what VMs there are now; whether they changed. A VM that has ended is kept in what is
-    /// already known: its waits may still be in the ring.
+    /// Notes what VMs there are now; whether they changed. The last that ended stay known: their
+    /// waits may still be in the ring.
     fn renew(&mut self) -> bool {
-        let now = self.options.host.vms();
-        let is_there = |vm: &VmNote| now.vms.iter().any(|other| other.process == vm.process);
-        let mut vms: Vec<VmNote> = now.vms.clone();
-        vms.extend(self.notes.vms.iter().filter(|vm| !is_there(vm)).cloned());
-        vms.sort_by_key(|vm| vm.process);
+        let mut vms = self.options.host.vms().vms;
+        let is_gone = |vm: &&VmNote| vms.iter().all(|other| other.process != vm.process);
+        let mut ended: Vec<VmNote> = self.notes.vms.iter().filter(is_gone).cloned().collect();
+        ended.drain(..ended.len().saturating_sub(ENDED));
+        vms.splice(0..0, ended);
         let changed = vms != self.notes.vms;
         self.notes = VmNotes::new(vms);
         changed
@@ -188,6 +194,23 @@ impl<'a> Recorder<'a> {
     fn only(&self) -> Option<&VmNote> {
         let wanted = self.options.vm.as_deref()?;
         find(&self.notes, wanted).ok()
+    }
+
+    /// Adds to the estimate what looking at the vCPUs costs.
+    ///
+    /// # Errors
+    /// [`RecordError::NoWaits`].
+    pub fn probe_looks(&mut self, condition: Condition) -> Result<(), RecordError> {
+        let mut watch = Watch::new(&self.options.host.proc, condition.wait_ns);
+        watch.follow(&self.notes, self.only().map(|vm| vm.process), now_ns())?;
+        let begun = Instant::now();
+        for _ in 0..LOOKS {
+            let _ = watch.look(now_ns());
+        }
+        let each = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX) / LOOKS;
+        let in_a_second = 1_000_000_000 / watch.period_ns().max(1);
+        self.estimate.look_ns = each.saturating_add(WAKE_NS).saturating_mul(in_a_second);
+        Ok(())
     }
 
     /// Keeps the last seconds, and writes them to the shelf whenever the condition holds. What an
@@ -360,7 +383,8 @@ fn threads(vm: &VmNote) -> Vec<i32> {
 /// A VM by its name or process.
 fn find<'n>(notes: &'n VmNotes, wanted: &str) -> Result<&'n VmNote, RecordError> {
     let is = |vm: &&VmNote| vm.name.as_deref() == Some(wanted) || vm.process.to_string() == wanted;
-    notes.vms.iter().find(is).ok_or_else(|| {
+    // Of a VM that was started again the one that runs, which stands behind.
+    notes.vms.iter().rfind(is).ok_or_else(|| {
         let one = |vm: &VmNote| match &vm.name {
             Some(name) => format!("{name} ({})", vm.process),
             None => vm.process.to_string(),

@@ -118,6 +118,7 @@ fn until(
 ) -> anyhow::Result<ExitCode> {
     let most = arguments.max_mib * MIB;
     let shelf = Shelf::new(out, usize::from(arguments.keep), most)?;
+    recorder.probe_looks(condition)?;
     let ring = recorder.ring_bytes();
     eprintln!(
         "steady: keeps about the last {} s in {} MiB of memory; at most {} incidents and {} MiB in \

@@ -72,20 +72,20 @@ fn a_stall_after_ten_minutes_is_caught_with_its_culprit_named() {
         r#"
 cat > /tmp/nightly-backup <<'E'
 #!/bin/sh
+until [ -e /tmp/go ]; do sleep 1; done
 while :; do :; done
 E
 chmod +x /tmp/nightly-backup
 # Nothing but its own end gives the pCPU to others.
 echo -1 > /proc/sys/kernel/sched_rt_runtime_us
 for cpu in /sys/kernel/debug/sched/fair_server/cpu*; do echo 0 > $cpu/runtime; done
+taskset 2 chrt -f 50 /tmp/nightly-backup &
+hog=$!
 steady record --until 'vCPU waits 200 ms' --keep 2 --buffer-kib 1024 -o /tmp/in 2> /tmp/said &
 recorder=$!
 sleep 600
-taskset 2 /tmp/nightly-backup &
-hog=$!
-sleep 1
-chrt -f -p 50 $hog
-sleep 4
+: > /tmp/go
+sleep 5
 kill -9 $hog
 sleep 3
 kill -INT $recorder
