@@ -2,8 +2,8 @@
 //! What a recording will cost, from a short one of the same events on the same host.
 //!
 //! The events are counted. What one costs is measured by writing lines of an event's usual size
-//! into the same ring, less the same system calls on `/dev/null`. Left out: caches that the guests
-//! lose. Probes on functions cost more than tracepoints and are counted as such.
+//! into the same ring, less the same system calls on `/dev/null`, times [`EVENT`]. Left out: caches
+//! that the guests lose.
 
 use std::fmt;
 use std::io::Write;
@@ -19,6 +19,10 @@ const LINES: u32 = 500;
 const ROUNDS: u32 = 5;
 /// Bytes of a line: with its head as much as an event of the scheduler.
 const LINE: [u8; 48] = [b'x'; 48];
+/// What an event costs beside such a line, as a fraction: its fields are gathered first, and some
+/// are probes. By instructions of two busy VMs in Bochs with and without it
+/// (docs/notes/2026-11-25-diagnosis.md).
+const EVENT: (u64, u64) = (8, 5);
 
 /// What a recording costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,7 +124,7 @@ fn event_ns(ring: &Instance) -> u64 {
     let call = least(std::fs::OpenOptions::new().write(true).open("/dev/null"));
     let _ = on.and_then(|()| ring.record(false));
     match (line, call) {
-        (Some(line), Some(call)) => line.saturating_sub(call).max(1),
+        (Some(line), Some(call)) => (line.saturating_sub(call) * EVENT.0 / EVENT.1).max(1),
         // What tracepoints cost on machines of the 2010s.
         _ => 400,
     }
