@@ -173,7 +173,10 @@ pub(crate) fn write(
         kernel: release,
         cpus: u32::try_from(pages.cpus.len()).unwrap_or(u32::MAX),
         unix_s: unix_s(),
-        trigger: beside.trigger.clone(),
+        trigger: beside
+            .trigger
+            .as_deref()
+            .map(|trigger| redactor.known(trigger)),
         redacted: redactor.is_on(),
         knobs: knobs(),
         left_out: beside.left_out.to_vec(),

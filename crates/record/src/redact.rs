@@ -251,8 +251,13 @@ impl Redactor {
         for name in found {
             self.thread(name);
         }
+        self.known(line)
+    }
+
+    /// Replaces the names that are known so far.
+    pub(crate) fn known(&self, line: &str) -> String {
         let mut line = line.to_owned();
-        for (name, pseudonym) in &self.names {
+        for (name, pseudonym) in self.names.iter().filter(|_| self.on) {
             line = replaced(&line, name, pseudonym);
         }
         line
@@ -362,6 +367,10 @@ mod tests {
              [ 9.2] CPU: 3 PID: 123 Comm: task-1 Tainted: G  6.12 #1 host\n\
              [ 9.4] watchdog: CPU#1 stuck for 23s! [CPU 0/KVM:7]\n"
         );
+        assert_eq!(
+            by.known("vCPU 1 of pay (thread 7)"),
+            "vCPU 1 of guest-1 (thread 7)"
+        );
         let mut field = *b"backup-db\0secret";
         by.field(&mut field);
         assert_eq!(&field, b"task-1\0\0\0\0\0\0\0\0\0\0");
@@ -395,6 +404,8 @@ mod tests {
     fn without_redaction_nothing_changes() {
         let mut by = Redactor::new(false);
         assert_eq!(by.text("any line\n"), "any line\n");
+        by.vm("pay");
+        assert_eq!(by.known("vCPU 1 of pay"), "vCPU 1 of pay");
         assert_eq!(by.names("7 pay\n"), "7 pay\n");
     }
 }
