@@ -329,9 +329,19 @@ impl<'a> Recorder<'a> {
         let mut pages = Pages::new(&self.ring, shelf.folder())?;
         pages.take(&mut self.ring, u64::MAX, true)?;
         // It packs to less; only then is known how much less.
-        let gone = shelf.make_room(pages.len().min(shelf.most))?;
+        let mut gone = shelf.make_room(pages.len().clamp(1, shelf.most))?;
         let path = shelf.place(unix_s());
         let size = self.write(&path, &mut pages, before, Some(told(wait)))?;
+        gone.extend(shelf.make_room(0)?);
+        if gone.contains(&path) {
+            return Err(RecordError::Damaged {
+                path,
+                what: format!(
+                    "removed: {} KiB are more than --max-mib; going on",
+                    size / 1024
+                ),
+            });
+        }
         let gone = match gone.len() {
             0 => String::new(),
             count => format!("; {count} older removed"),

@@ -47,7 +47,8 @@ impl Shelf {
         self.folder.join(format!("{PREFIX}{unix_s:012}{SUFFIX}"))
     }
 
-    /// Removes the oldest until one more of `size` bytes may come; which went.
+    /// Removes the oldest until one more of `size` bytes may come, or none more if that is 0; which
+    /// went.
     ///
     /// # Errors
     /// [`RecordError::Io`].
@@ -67,7 +68,8 @@ impl Shelf {
         there.sort();
         let mut total: u64 = there.iter().map(|(_, size)| size).sum();
         let mut gone = Vec::new();
-        while !there.is_empty() && (there.len() >= self.keep || total + size > self.most) {
+        let more = usize::from(size > 0);
+        while !there.is_empty() && (there.len() + more > self.keep || total + size > self.most) {
             let (path, size) = there.remove(0);
             fs::remove_file(&path).map_err(RecordError::io("remove", &path))?;
             total -= size;
@@ -115,6 +117,13 @@ mod tests {
         assert_eq!(put(100, 10), 1, "three may be there");
         assert!(!shelf.place(9).exists() && shelf.place(10).exists());
         assert_eq!(put(101, 85), 2, "and 100 bytes");
+        fs::write(shelf.place(101), [0; 101]).unwrap();
+        let both = [shelf.place(100), shelf.place(101)];
+        assert_eq!(
+            shelf.make_room(0).unwrap(),
+            both,
+            "the last alone is more than 100"
+        );
         assert!(others.iter().all(|name| shelf.folder().join(name).exists()));
     }
 }
