@@ -9,6 +9,7 @@ use steady_lab_artifacts::ArtifactError;
 use steady_memtrace::TraceError;
 use steady_memtrace::capture::CaptureError;
 use steady_race::{RaceError, Trouble};
+use steady_record::RecordError;
 use steady_scenario::LoadError;
 use steady_selftest::SelftestError;
 
@@ -29,11 +30,12 @@ trait ExitCode: std::error::Error + Send + Sync + 'static {
 }
 
 /// The errors that know theirs; no two match one error.
-const KNOWN: [fn(&Error) -> Option<u8>; 16] = [
+const KNOWN: [fn(&Error) -> Option<u8>; 17] = [
     code_of::<ArtifactError>,
     code_of::<LabError>,
     code_of::<SelftestError>,
     code_of::<RaceError>,
+    code_of::<RecordError>,
     code_of::<Trouble>,
     code_of::<LoadError>,
     code_of::<steady_measures::Error>,
@@ -106,6 +108,16 @@ impl ExitCode for SelftestError {
 impl ExitCode for RaceError {
     fn exit_code(&self) -> u8 {
         Self::exit_code(self)
+    }
+}
+
+impl ExitCode for RecordError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::NoTracefs(_) | Self::NoEvents | Self::NoWaits(_) => MISSING,
+            Self::Condition(_) | Self::NoVm { .. } | Self::Damaged { .. } => INPUT,
+            _ => OTHER,
+        }
     }
 }
 

@@ -63,22 +63,30 @@ pub enum TaskState {
 /// `TASK_*` of a thread that waits: interruptible (1), stopped (4), traced (8), parked (0x40), and
 /// uninterruptible (2).
 const WAITS: u64 = 0x4f;
+/// A kernel thread without work: `TASK_REPORT_IDLE`, alone, since Linux 4.14. Before, 0x80 was
+/// `TASK_WAKEKILL`, never alone.
+const IDLE: u64 = 0x80;
+/// The same before: `TASK_NOLOAD` beside `TASK_UNINTERRUPTIBLE`.
+const OLD_IDLE: u64 = 0x402;
 /// `TASK_UNINTERRUPTIBLE`.
 const UNINTERRUPTIBLE: u64 = 2;
 /// `EXIT_DEAD` and `EXIT_ZOMBIE`.
 const ENDED: u64 = 0x30;
 const _: () = assert!(WAITS & ENDED == 0, "a thread waits or has ended");
 const _: () = assert!(
-    (WAITS | ENDED) & 0x380 == 0,
+    (WAITS | ENDED | IDLE) & 0x300 == 0,
     "the mark of preemption is in neither"
 );
 
 impl TaskState {
-    /// From `prev_state` of `sched_switch`: 0 is runnable; `TASK_REPORT_MAX` (0x100, Linux 6.12,
-    /// 0x80 or 0x200 in others), alone, is a thread preempted in the kernel.
+    /// From `prev_state` of `sched_switch`: 0 is runnable. `TASK_REPORT_MAX` (0x100 since Linux
+    /// 4.14; `TASK_STATE_MAX`, 0x200 and more, before), alone, is a thread preempted in the kernel.
+    /// (`include/linux/sched.h`; `__trace_sched_switch_state` in `include/trace/events/sched.h`.)
     #[must_use]
     pub fn from_bits(state: u64) -> Self {
-        if state & WAITS == UNINTERRUPTIBLE {
+        if state == IDLE || state == OLD_IDLE {
+            Self::Blocked
+        } else if state & WAITS == UNINTERRUPTIBLE {
             Self::Uninterruptible
         } else if state & WAITS != 0 {
             Self::Blocked
@@ -337,18 +345,32 @@ pub enum Kind<'a> {
 mod tests {
     use super::*;
 
+    /// The letters are those of `print fmt` in Linux 6.12's and 6.18's own
+    /// `events/sched/sched_switch/format`; the last three are older kernels'.
     #[test]
-    fn a_thread_preempted_in_the_kernel_could_have_gone_on() {
-        assert_eq!(TaskState::from_bits(0x100), TaskState::Runnable);
-        assert_eq!(TaskState::from_bits(1), TaskState::Blocked);
-        assert_eq!(TaskState::from_letters(b"R+"), TaskState::from_bits(0));
-    }
-
-    #[test]
-    fn a_wait_that_no_signal_ends_is_told_apart_in_binary_and_in_text() {
-        assert_eq!(TaskState::from_bits(2), TaskState::Uninterruptible);
-        assert_eq!(TaskState::from_letters(b"D"), TaskState::Uninterruptible);
-        assert_eq!(TaskState::from_letters(b"S"), TaskState::Blocked);
+    fn a_state_means_in_binary_what_the_kernel_prints_for_it() {
+        for (bits, letters) in [
+            (0, "R"),
+            (0x01, "S"),
+            (0x02, "D"),
+            (0x04, "T"),
+            (0x08, "t"),
+            (0x10, "X"),
+            (0x20, "Z"),
+            (0x40, "P"),
+            (0x80, "I"),
+            (0x100, "R+"),
+            (0x82, "D|K"),
+            (0x402, "N"),
+            (0x800, "R+"),
+        ] {
+            let expected = TaskState::from_letters(letters.as_bytes());
+            assert_eq!(
+                TaskState::from_bits(bits),
+                expected,
+                "{bits:#x} is {letters}"
+            );
+        }
     }
 
     #[test]

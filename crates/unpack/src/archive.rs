@@ -35,9 +35,7 @@ pub fn members(archive: impl Read + Seek) -> Result<Vec<Member>, String> {
         let deflated = match member.compression() {
             _ if member.encrypted() => Err("encrypted".to_owned()),
             CompressionMethod::Stored => Ok(false),
-            // Compiled without decompressors, the library knows the methods by number.
-            #[expect(deprecated, reason = "names no method that needs its features")]
-            CompressionMethod::Unsupported(8) => Ok(true),
+            CompressionMethod::Deflated => Ok(true),
             other => Err(format!("packed by {other}, expected deflate")),
         };
         members.push(Member {

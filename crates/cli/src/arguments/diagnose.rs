@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The command line of `steady diagnose` and `steady record`.
+//! The command line of `steady diagnose`.
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 /// `steady diagnose`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  steady diagnose steady-incident.zip
   steady diagnose trace.dat --symbols System.map
   steady diagnose perf.data --html page.html --perfetto trace.pftrace
   steady diagnose --before mon.dat tue.dat wed.dat thu.dat --after fri.dat sat.dat sun.dat new.dat
@@ -16,8 +17,9 @@ Examples:
   steady diagnose host.dat guest.dat --json | jq '.findings[0]'
   perf record -e 'kvm:*' -e 'sched:*' -a -o - sleep 10 | steady diagnose -")]
 pub struct Diagnose {
-    /// Traces of trace-cmd, perf, ftrace or Perfetto, packed or not; or tables and logs of one
-    /// incident (docs/formats/traces.md has the list). `-` is standard input.
+    /// Files of `steady record`; traces of trace-cmd, perf, ftrace or Perfetto, packed or not; or
+    /// tables and logs of one incident (docs/formats/traces.md has the list). `-` is standard
+    /// input.
     /// Two traces of hosts are also compared: the first is before, the second after.
     #[arg(required_unless_present = "before", value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
@@ -59,45 +61,6 @@ pub struct Diagnose {
     /// Also write the tables as CSV files.
     #[arg(long, value_name = "FOLDER")]
     pub csv: Option<PathBuf>,
-}
-
-/// `steady record`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  steady record --dry-run
-  sudo steady record -o stall.dat --seconds 10
-  sudo steady record --guest -o guest.dat")]
-pub struct Record {
-    /// The trace to write.
-    #[arg(short, long, value_name = "FILE", default_value = "steady-trace.dat")]
-    pub out: PathBuf,
-    /// How long, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
-    pub seconds: u64,
-    /// Buffer for each CPU, in KiB.
-    #[arg(long, value_name = "KIB", default_value_t = 16_384)]
-    #[arg(value_parser = clap::value_parser!(u64).range(64..=1_048_576))]
-    pub buffer_kib: u64,
-    /// The program that records; the first that is installed if none is named.
-    #[arg(long, value_enum)]
-    pub tool: Option<Tool>,
-    /// Record the shootdowns of this kernel, as a guest, instead of its VMs.
-    #[arg(long)]
-    pub guest: bool,
-    /// Print the commands and run nothing.
-    #[arg(long)]
-    pub dry_run: bool,
-}
-
-/// A program that records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Tool {
-    /// trace-cmd.
-    TraceCmd,
-    /// perf.
-    Perf,
 }
 
 /// From and to, in nanoseconds; either may be left out.

@@ -5,6 +5,7 @@ pub mod coherence;
 pub mod diagnose;
 pub mod evidence;
 pub mod host;
+pub mod record;
 pub mod shoot4u;
 
 use std::path::PathBuf;
@@ -69,8 +70,9 @@ pub enum Command {
     Join(Join),
     /// Say from traces of KVM hosts what makes guests stall, and what would help.
     Diagnose(diagnose::Diagnose),
-    /// Record a trace of this host, or of this guest, that can be diagnosed.
-    Record(diagnose::Record),
+    /// Record this host, or this guest, into one file that can be diagnosed; or whenever a vCPU
+    /// waits.
+    Record(record::Record),
     /// Simulate TLB coherence in hardware and software, on generated or captured accesses.
     #[command(subcommand, after_help = coherence::EXAMPLES)]
     Coherence(coherence::Coherence),

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `steady diagnose`: what traces, tables and logs say about why guests stall.
 
-use std::collections::BTreeMap;
 use std::io::{self, BufWriter, IntoInnerError, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -14,13 +13,12 @@ use steady_diagnose::{
 use steady_diagnosis_view::{Perfetto, Picture, PictureTable, csv, page, terminal};
 use steady_events::Event;
 use steady_measures::{WholeFile, write_atomic};
+use steady_record::knobs;
 use steady_tables::{Incident, ReadError, Tables};
 use steady_tracefile::Source;
 
 use crate::arguments::diagnose::Diagnose;
-use crate::command::beside::tables_of;
 use crate::command::opened::{Opened, of_file, open};
-use crate::command::record::beside;
 use crate::command::{colour, is_dumb, width};
 
 /// Reads the traces and shows what they say.
@@ -98,9 +96,23 @@ fn recorded_beside(trace: &Path, incident: &mut Incident) {
     if trace == Path::new("-") {
         return;
     }
-    if let Some(tables) = of_file(&tables_of(trace)) {
+    let within = match steady_record::Incident::open(trace) {
+        Ok(Some(of)) => {
+            let name = format!("{} (tables)", trace.display());
+            steady_tables::read(&mut of.tables.as_bytes(), &name).ok()
+        }
+        _ => of_file(&beside(trace, ".tables")),
+    };
+    if let Some(tables) = within {
         incident.add(tables.with_findings());
     }
+}
+
+/// The file beside a trace whose name has this end too.
+pub fn beside(trace: &Path, end: &str) -> PathBuf {
+    let mut name = trace.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
 }
 
 fn not_a_trace(path: &Path) -> anyhow::Error {
@@ -192,12 +204,23 @@ fn one(
     drawing: &mut Option<Drawing<'_>>,
     pictures: &mut Option<Vec<PictureTable>>,
 ) -> anyhow::Result<Option<Tables>> {
-    let (name, mut source) = match open(path)? {
-        Opened::Trace(name, source) => (name, source),
+    let (name, mut source, with) = match open(path)? {
+        Opened::Trace(name, source) => (name, source, None),
+        Opened::Incident(name, source, with) => (name, source, Some(*with)),
         Opened::Tables(tables) => return Ok(Some(tables)),
     };
-    diagnoser.notes = notes(path);
-    if is_this_host(source.as_ref()) {
+    let is_incident = with.is_some();
+    diagnoser.notes = match with {
+        Some(with) => {
+            if let Some(trigger) = with.about.trigger {
+                eprintln!("steady: {name}: written because {trigger}");
+            }
+            diagnoser.knobs = with.about.knobs;
+            Some(with.notes)
+        }
+        None => notes(path),
+    };
+    if !is_incident && is_this_host(source.as_ref()) {
         diagnoser.knobs = knobs();
     }
     let mut picture = pictures.is_some().then(Picture::default);
@@ -261,7 +284,7 @@ fn notes(trace: &Path) -> Option<VmNotes> {
     if trace == Path::new("-") {
         return None;
     }
-    let path = beside(trace);
+    let path = beside(trace, ".vms");
     let text = std::fs::read(&path).ok()?;
     match VmNotes::parse(&text) {
         Ok(notes) => Some(notes),
@@ -308,19 +331,4 @@ fn is_this_host(source: &dyn Source) -> bool {
     let here = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let there = source.about().release.as_deref();
     there == Some(here.trim()) && Path::new("/sys/module/kvm").is_dir()
-}
-
-/// Parameters of the KVM modules of this host.
-fn knobs() -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
-    for module in ["kvm", "kvm_intel", "kvm_amd"] {
-        let folder = format!("/sys/module/{module}/parameters");
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            if let Ok(value) = std::fs::read_to_string(entry.path()) {
-                let name = entry.file_name().to_string_lossy().into_owned();
-                found.insert(format!("{module}.{name}"), value.trim().to_owned());
-            }
-        }
-    }
-    found
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One module for each command.
 
-mod beside;
 pub mod build;
 pub mod coherence;
 pub mod diagnose;
@@ -18,7 +17,6 @@ pub mod run;
 pub mod selftest;
 pub mod shell;
 pub mod shoot4u;
-mod vms;
 
 /// Whether standard output may be coloured.
 pub fn colour() -> bool {

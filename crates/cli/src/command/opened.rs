@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a file to be diagnosed is: a trace, or tables and logs. A trace comes first; a file that is
-//! none is searched for tables if it is text.
+//! What a file to be diagnosed is: one of `steady record`, a trace, or tables and logs. A trace
+//! comes first; a file that is none is searched for tables if it is text.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::Context;
+use steady_record::Incident;
 use steady_tables::{ReadError, Tables, looks_like_text};
 use steady_tracefile::Source;
 
@@ -14,6 +15,8 @@ use steady_tracefile::Source;
 pub enum Opened {
     /// A trace with its name.
     Trace(String, Box<dyn Source>),
+    /// The same, and what was recorded with it.
+    Incident(String, Box<dyn Source>, Box<Incident>),
     /// Tables and logs, which are read already.
     Tables(Tables),
 }
@@ -25,6 +28,13 @@ const HEAD: u64 = 1 << 20;
 pub fn open(path: &Path) -> anyhow::Result<Opened> {
     if path == Path::new("-") {
         return open_input(Box::new(io::stdin()));
+    }
+    if path.is_file()
+        && let Some(incident) = Incident::open(path)?
+    {
+        let name = path.display().to_string();
+        let source = steady_tracefile::open_stream(incident.trace()?, &name)?;
+        return Ok(Opened::Incident(name, source, Box::new(incident)));
     }
     let failed = match steady_tracefile::open(path) {
         Ok(source) => return Ok(Opened::Trace(path.display().to_string(), source)),

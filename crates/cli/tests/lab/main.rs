@@ -12,6 +12,7 @@ mod images;
 mod interrupt;
 mod paratick;
 mod race;
+mod record;
 mod selftest;
 mod shoot4u;
 mod support;

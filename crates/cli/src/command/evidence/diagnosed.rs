@@ -48,7 +48,7 @@ fn system_map(result: &RunResult) -> anyhow::Result<PathBuf> {
 fn diagnose(path: &Path, symbols: &Symbols) -> anyhow::Result<Vec<VmTable>> {
     let mut diagnoser = Diagnoser::new();
     diagnoser.symbols = Some((symbols, "System.map".to_owned()));
-    let notes = crate::command::record::beside(path);
+    let notes = crate::command::diagnose::beside(path, ".vms");
     diagnoser.notes = std::fs::read(&notes)
         .ok()
         .and_then(|text| VmNotes::parse(&text).ok());

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tables of the host that `steady record` leaves beside a trace, as text that `steady diagnose`
-//! reads like any other: the limits of the VMs' groups and the pressure of CPUs, each before and
-//! after the recording, and what the kernel's log complains of.
+//! Tables of the host that stand beside a trace, as text that `steady diagnose` reads like any
+//! other: the limits of the VMs' groups and the pressure of CPUs, each before and after the
+//! recording, and what the kernel's log complains of.
 //!
 //! Left out: times of the vCPUs' threads, which the trace has itself.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use steady_diagnose::VmNotes;
@@ -20,16 +20,9 @@ const LOG: usize = 256 << 10;
 /// Bytes of all tables at most.
 const MOST: usize = 4 << 20;
 
-/// Where the tables of a trace are.
-pub fn tables_of(trace: &Path) -> PathBuf {
-    let mut name = trace.as_os_str().to_owned();
-    name.push(".tables");
-    PathBuf::from(name)
-}
-
 /// The host's tables as they are now. `proc` and `groups` are where procfs and the control groups
 /// are mounted.
-pub fn tables(proc: &Path, groups: &Path, notes: &VmNotes) -> String {
+pub(crate) fn tables(proc: &Path, groups: &Path, notes: &VmNotes) -> String {
     let mut out = String::new();
     append(&mut out, &proc.join("pressure/cpu"));
     let vcpus = notes.vms.iter().flat_map(|vm| &vm.vcpus);
@@ -59,7 +52,7 @@ fn append(out: &mut String, file: &Path) {
 }
 
 /// The end of the kernel's log, if it complains of a stall.
-pub fn complaints() -> String {
+pub(crate) fn complaints() -> String {
     let dmesg = Command::new("dmesg").stdin(Stdio::null()).output();
     let bytes = dmesg.map(|output| output.stdout).unwrap_or_default();
     end_with_complaints(&bytes)

@@ -14,7 +14,7 @@ use steady_diagnose::{VcpuNote, VmNote, VmNotes, vcpu_number};
 const THREADS_MAX: usize = 4096;
 
 /// All VMs, by process. `proc` and `groups` are where procfs and the control groups are mounted.
-pub fn vms(proc: &Path, groups: &Path) -> VmNotes {
+pub(crate) fn vms(proc: &Path, groups: &Path) -> VmNotes {
     let mut processes: Vec<i32> = numbers(proc);
     processes.sort_unstable();
     let found = processes

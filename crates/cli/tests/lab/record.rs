@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Does the flight recorder catch a stall ten minutes after its start, is the culprit named, and is
+//! nothing left on however it ends?
+//!
+//! In Bochs, which skips what a host idles.
+
+use std::process::{Command, Stdio};
+
+use crate::support::{Place, ends_well, steady};
+
+/// Two VMs whose vCPUs wake twice a second, and helpers.
+const BEGIN: &str = r#"
+T=/sys/kernel/tracing
+mkdir -p /tmp/g/dev /tmp/g/proc && cp /usr/bin/busybox /tmp/g/busybox
+cat > /tmp/g/init <<'E'
+#!/busybox sh
+/busybox taskset 2 /busybox sh -c 'while :; do /busybox usleep 500000; done' &
+while :; do /busybox usleep 500000; done
+E
+chmod +x /tmp/g/init
+(cd /tmp/g && find . | cpio -o -H newc > /tmp/guest.cpio) 2>/dev/null
+vm() {
+	steady-vmm --name $1 --kernel /lab/bzImage --initrd /tmp/guest.cpio --cpus $2 \
+		--memory-mib 64 --pin $3 --console /tmp/$1.log --channel /tmp/$1.sock \
+		--report /tmp/$1.json --cmdline 'console=ttyS0 quiet reboot=k panic=-1' &
+}
+vm web 2 0,1
+web=$!
+vm other 1 0
+sleep 3
+left() {
+	echo "$1: $(ls $T/instances | wc -l) instances, $(wc -l < $T/kprobe_events) probes"
+}
+"#;
+
+/// A host of two pCPUs that runs the script; what it said.
+fn in_host(place: &Place, script: &str) -> String {
+    let small = place.path("steady");
+    let strip = Command::new("strip")
+        .arg("-o")
+        .arg(&small)
+        .arg(env!("CARGO_BIN_EXE_steady"))
+        .output()
+        .unwrap();
+    ends_well(&strip);
+    let path = place.path("script");
+    std::fs::write(&path, format!("#!/bin/sh\n{BEGIN}{script}")).unwrap();
+    let add = format!("{}:/usr/bin/steady", small.display());
+    let mut command = steady();
+    command.args(["host", "--engine", "bochs", "--memory-mib", "768"]);
+    command.args(["--limit", "20m", "--add", &add]);
+    command.args(["--add", "/usr/bin/chrt:/usr/bin/", "--init"]);
+    command.arg(path).arg("-o").arg(place.path("out"));
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{errors}");
+    said
+}
+
+fn says(said: &str, expected: &[&str]) {
+    for expected in expected {
+        assert!(said.contains(expected), "no `{expected}` in: {said}");
+    }
+}
+
+#[test]
+fn a_stall_after_ten_minutes_is_caught_with_its_culprit_named() {
+    let place = Place::beside();
+    let said = in_host(
+        &place,
+        r#"
+cat > /tmp/nightly-backup <<'E'
+#!/bin/sh
+until [ -e /tmp/go ]; do sleep 1; done
+while :; do :; done
+E
+chmod +x /tmp/nightly-backup
+# Nothing but its own end gives the pCPU to others.
+echo -1 > /proc/sys/kernel/sched_rt_runtime_us
+for cpu in /sys/kernel/debug/sched/fair_server/cpu*; do echo 0 > $cpu/runtime; done
+taskset 2 chrt -f 50 /tmp/nightly-backup &
+hog=$!
+steady record --until 'vCPU waits 200 ms' --keep 2 --buffer-kib 1024 -o /tmp/in 2> /tmp/said &
+recorder=$!
+sleep 600
+: > /tmp/go
+sleep 5
+kill -9 $hog
+sleep 3
+kill -INT $recorder
+wait $recorder
+echo "recorder: $?"
+cat /tmp/said
+left ended
+steady diagnose /tmp/in/incident-*.zip
+echo "diagnosed: $?"
+cat /proc/uptime
+"#,
+    );
+    let expected = [
+        "recorder: 0\n",
+        "vCPU 1 of web (thread ",
+        "steady: 1 incidents",
+        "ended: 0 instances, 0 probes",
+        "diagnosed: 0\n",
+    ];
+    says(&said, &expected);
+    let (_, diagnosis) = said.split_once("ended: 0").unwrap();
+    let (first, _) = diagnosis.split_once("\n\n2.").unwrap_or((diagnosis, ""));
+    says(first, &["nightly-backup"]);
+}
+
+#[test]
+fn a_recorder_that_is_killed_leaves_nothing_on() {
+    let place = Place::beside();
+    let said = in_host(
+        &place,
+        r#"
+start() {
+	steady record --until 'vCPU waits 200 ms' --buffer-kib 1024 -o /tmp/in 2> /tmp/said &
+	recorder=$!
+	sleep 3
+	I=$T/instances/$(ls $T/instances)
+	echo "$1 is on: $(cat $I/tracing_on), $(wc -l < $I/set_event) events," \
+		"$(cat $I/buffer_size_kb) KiB"
+	for p in /proc/[0-9]*; do
+		grep -q steady-guard $p/cmdline && guard=${p#/proc/}
+	done
+}
+start first
+kill -9 $recorder
+sleep 2
+left killed
+start second
+# As the end of a control group takes both.
+kill -9 $guard $recorder
+sleep 1
+I=$T/instances/$(ls $T/instances)
+echo "both killed: on $(cat $I/tracing_on), $(cat $I/buffer_size_kb) KiB"
+steady record --seconds 1 --max-mib 32 --vm web -o /tmp/one.zip 2>&1 | tail -1
+left next
+start third
+kill -9 $web
+sleep 7
+kill -TERM $recorder
+wait $recorder
+echo "ended: $?"
+left stopped
+steady record --max-mib 32 --vm web -o /tmp/two.zip 2>&1 | tail -1
+steady record -o /tmp/two.zip; echo "no room: $?"
+umount $T
+steady record --max-mib 32 -o /tmp/two.zip; echo "no tracefs: $?"
+"#,
+    );
+    let expected = [
+        "first is on: 1, ",
+        "killed: 0 instances, 0 probes\n",
+        "both killed: on 0, ",
+        "now: steady diagnose /tmp/one.zip\n",
+        "next: 0 instances, 0 probes\n",
+        "ended: 0\n",
+        "stopped: 0 instances, 0 probes\n",
+        "no VM `web` runs here; expected a name or a process of: other (",
+        "no room: 2\n",
+        "no tracefs: 3\n",
+    ];
+    says(&said, &expected);
+    let kib = |line: &str| -> u64 {
+        let line = said.lines().find(|of| of.starts_with(line)).unwrap();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        words[words.len() - 2].parse().unwrap()
+    };
+    assert!(kib("first is on") >= 1024, "{said}");
+    assert!(kib("both killed") < 64, "its memory is free: {said}");
+}
