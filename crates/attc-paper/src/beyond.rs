@@ -11,8 +11,8 @@ use steady_coherence::scheme::{
 };
 use steady_coherence::workload::{Pattern, Workload, find};
 
+use crate::measured::percent;
 use crate::runs::{Settings, WorkloadResults, job, run_jobs};
-use crate::table::percent;
 
 /// One line: gains over kvmtlb in one setting.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]

@@ -11,13 +11,11 @@ use steady_coherence::counts::Counts;
 use steady_coherence::num::basis_points;
 use steady_coherence::workload::find;
 
-use crate::rows::signed;
 use crate::runs::{WorkloadResults, mean};
+use crate::shares::signed;
 
 /// Cycles of one page's update under ATTC.
 const ATTC_PAGE: u64 = 500;
-/// Initiator and victim of Shoot4U, as its parameters have them.
-const SHOOT4U: (u64, u64) = (11_016, 3_500);
 
 /// Mean over workloads of the gain of one label over another, basis points.
 pub(crate) fn gain(all: &[WorkloadResults], label: &str, base: &str) -> i64 {
@@ -53,13 +51,11 @@ fn coherence(w: &WorkloadResults, label: &str) -> u64 {
     if native {
         machine.mode = Mode::Native;
     }
-    let others = u64::from(machine.core.count) - 1;
     let ipi = ipi_cycles(&machine);
     let (guest, host) = by_agent(&outcome.counts);
     match outcome.scheme {
         "ipi" | "kvmtlb" | "pom-tlb" => (guest + host) * ipi,
         "hatric" if !native => guest * ipi,
-        "shoot4u" => guest * (SHOOT4U.0 + others * SHOOT4U.1) + host * ipi,
         "attc" => outcome.counts.pages_revoked * ATTC_PAGE,
         _ => 0,
     }

@@ -7,10 +7,11 @@ use steady_coherence::scheme::atlb;
 use steady_coherence::scheme::attc::invtbl;
 
 use crate::measured::Seeds;
+use crate::numbers::STORAGE;
 use crate::published::VICTIMA_MPKI;
 use crate::reproduction::Figure;
-use crate::rows::{STORAGE, guest_share, guest_time, hit_ratio, signed, slots, updates};
 use crate::runs::WorkloadResults;
+use crate::shares::{guest_share, guest_time, hit_ratio, signed, slots, updates};
 
 /// Every figure; `side` has what one seed shows.
 pub(crate) fn figures(seeds: &Seeds, side: &Seeds) -> Vec<Figure> {
@@ -91,13 +92,13 @@ fn counted(seeds: &Seeds) -> Vec<Figure> {
     vec![
         figure(
             "Figure 2",
-            "time in guest shootdowns under kvmtlb (paper: dedup up to 28 %, without NVM)",
+            "time in guest shootdowns under kvmtlb",
             &["hybrid", "DRAM only"],
             |w| vec![guest_time(w, "kvmtlb"), guest_time(w, "kvmtlb@dram")],
         ),
         figure(
             "Figure 7",
-            "what a shootdown is under kvmtlb (paper: 66 % of one page; 6.6 victims, ferret 4.1)",
+            "what a shootdown is under kvmtlb",
             &[
                 "one page",
                 "two pages",

@@ -11,10 +11,19 @@ use steady_coherence::config::MachineConfig;
 use steady_coherence::scheme::{ATTC, HATRIC, IDEAL, IDEAL_ATLB, KVMTLB};
 
 use crate::measured::Seeds;
-use crate::reproduction::{Figure, Reproduction, numbers};
+use crate::numbers::numbers;
+use crate::reproduction::{Figure, Reproduction};
 use crate::runs::{Settings, Stream, job, run_seeds, violations};
-use crate::stated;
-use crate::table::Row;
+
+/// What the short form is of.
+const NUMBERS: [&str; 6] = [
+    "fig1-virtualized",
+    "fig8-over-kvmtlb",
+    "fig8-over-hatric",
+    "sec4-below-ideal-same-atlb",
+    "sec4-below-ideal-no-atlb",
+    "sec4-cycles-removed",
+];
 
 /// Runs the short form. `done` hears how many runs of how many have finished.
 ///
@@ -36,24 +45,11 @@ pub fn headline(
     let results = run_seeds(settings, &streams, done)?;
     Ok(Reproduction {
         settings: settings.clone(),
-        by_seed: (0..results.len())
-            .map(|at| numbers(&rows(&results[at..=at])))
-            .collect(),
-        rows: rows(&results),
+        numbers: numbers(&results, settings.warmup, |name| NUMBERS.contains(&name)),
         figures: vec![figure(&results)],
         violations: violations(&results),
         results,
     })
-}
-
-fn rows(seeds: &Seeds) -> Vec<Row> {
-    let first = [
-        stated::overhead(seeds),
-        stated::over_kvmtlb(seeds),
-        stated::over_hatric(seeds),
-    ];
-    let beside = stated::beside_ideal(seeds);
-    first.into_iter().chain(beside).collect()
 }
 
 fn figure(seeds: &Seeds) -> Figure {

@@ -21,20 +21,6 @@ const T_975: [u128; 9] = [
 ];
 
 impl Measured {
-    /// A number that the runs do not change.
-    pub(crate) const fn exact(bp: i64) -> Self {
-        Self {
-            bp,
-            interval_bp: Some(0),
-        }
-    }
-
-    /// The number `of` each seed's results.
-    pub(crate) fn over(seeds: &Seeds, of: impl Fn(&[WorkloadResults]) -> i64) -> Self {
-        let values: Vec<i64> = seeds.iter().map(|all| of(all)).collect();
-        Self::of(&values)
-    }
-
     /// The mean of one value for each seed.
     pub(crate) fn of(values: &[i64]) -> Self {
         assert!(!values.is_empty(), "there is a seed");
@@ -43,14 +29,6 @@ impl Measured {
         Self {
             bp: (sum + sum.signum() * count / 2) / count,
             interval_bp: half_width(values, sum, count),
-        }
-    }
-
-    /// Lowest and highest value of the interval.
-    pub(crate) const fn range(self) -> Option<(i64, i64)> {
-        match self.interval_bp {
-            Some(half) => Some((self.bp - half, self.bp + half)),
-            None => None,
         }
     }
 }
@@ -72,9 +50,41 @@ fn half_width(values: &[i64], sum: i64, count: i64) -> Option<i64> {
     Some(i64::try_from(half).unwrap_or(i64::MAX))
 }
 
+/// Basis points as a percentage with one decimal.
+#[must_use]
+pub(crate) fn percent(bp: i64) -> String {
+    let tenths = (bp.abs() + 5) / 10;
+    let sign = if bp < 0 && tenths > 0 { "-" } else { "" };
+    format!("{sign}{}.{} %", tenths / 10, tenths % 10)
+}
+
+/// A number with its interval as text.
+#[must_use]
+pub(crate) fn with_interval(number: Measured) -> String {
+    let half = number.interval_bp.map_or_else(String::new, |half| {
+        let tenths = (half + 9) / 10;
+        format!(" +-{}.{}", tenths / 10, tenths % 10)
+    });
+    let shown = percent(number.bp);
+    format!("{}{half} %", shown.trim_end_matches(" %"))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Measured;
+    use super::{Measured, percent, with_interval};
+
+    #[test]
+    fn percentages_round_to_tenths_and_keep_their_sign() {
+        assert_eq!(percent(3_574), "35.7 %");
+        assert_eq!(percent(-46), "-0.5 %");
+        assert_eq!(percent(-4), "0.0 %");
+        // Half a width is rounded up.
+        let spread = Measured {
+            bp: 3_574,
+            interval_bp: Some(41),
+        };
+        assert_eq!(with_interval(spread), "35.7 +-0.5 %");
+    }
 
     #[test]
     fn five_values_have_the_interval_that_a_table_of_student_s_t_gives() {
@@ -87,7 +97,8 @@ mod tests {
 
     #[test]
     fn one_value_has_no_interval_and_equal_ones_have_an_empty_one() {
-        assert_eq!(Measured::of(&[7]).range(), None);
-        assert_eq!(Measured::of(&[-7; 3]).range(), Some((-7, -7)));
+        assert_eq!(Measured::of(&[7]).interval_bp, None);
+        let equal = Measured::of(&[-7; 3]);
+        assert_eq!((equal.bp, equal.interval_bp), (-7, Some(0)));
     }
 }

@@ -22,8 +22,8 @@ use steady_coherence::{Error, Fault};
 use steady_random::Stream;
 
 use crate::reproduction::Figure;
-use crate::rows::signed;
 use crate::runs::Settings;
+use crate::shares::signed;
 
 /// Bodytrack's footprint is the smallest of Table 3, so that pages are used again soon.
 const WORKLOAD: &str = "bodytrack";

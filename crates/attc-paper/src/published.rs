@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs whose inputs are other people's numbers: what they say of rows that do not agree.
+//! Runs whose inputs are other people's numbers: what they say of numbers that differ.
 //!
 //! The inputs are from publications, and were written down before any of these runs was made; none
 //! was chosen for its result. Three: the mean costs of a walk that Victima's authors give (MICRO
@@ -15,10 +15,9 @@ use steady_coherence::workload::{Mix, Workload};
 
 use crate::closed;
 use crate::reproduction::Figure;
-use crate::rows::signed;
 use crate::runs::{Settings, Stream, WorkloadResults, job, mean};
-use crate::sensitivity::share;
-use crate::table::percent;
+use crate::sensitivity::{gain_in, share};
+use crate::shares::{named, signed};
 
 /// Mean cycles of a walk, virtualized and native (Victima; read in a summary).
 pub(crate) const VICTIMA_WALK: (u32, u32) = (275, 137);
@@ -128,7 +127,7 @@ fn updates_for(settings: &Settings, workload: &Workload, seen: &WorkloadResults)
     low32(u64::try_from(per_100).unwrap_or(u64::MAX))
 }
 
-/// What the runs show; nothing where they were not made.
+/// What the runs show.
 pub(crate) struct Published<'a> {
     all: &'a [WorkloadResults],
 }
@@ -138,139 +137,44 @@ impl<'a> Published<'a> {
         Self { all }
     }
 
-    fn gain(&self, scheme: &str, base: &str, name: &str) -> i64 {
-        mean(self.all, |w| {
-            w.gain(&format!("{scheme}@{name}"), &format!("{base}@{name}"))
-        })
-    }
-
     /// DRAM only, with dedup as Figure 2 has it; the other workloads as they are in `others`.
     fn dram_only(&self, dedup: &str, others: &str) -> i64 {
         mean(self.all, |w| {
             let name = if w.workload == "dedup" { dedup } else { others };
-            w.gain(&format!("attc@{name}"), &format!("kvmtlb@{name}"))
+            gain_in(w, &ATTC, &KVMTLB, name)
         })
     }
 
-    fn named(&self, name: &str) -> &WorkloadResults {
-        let found = self.all.iter().find(|w| w.workload == name);
-        found.expect("Table 3 has the workload")
-    }
-
-    /// What walks cost here, and what a row becomes with the published cost.
-    fn walks(&self, label: &str, cycles: u32, becomes: i64) -> String {
-        let sum = |of: fn(&steady_coherence::counts::Counts) -> u64| {
-            let counts = self.all.iter().map(|w| &w.get(label).counts);
-            counts.map(of).sum::<u64>()
-        };
-        let walk = sum(|c| c.walk_cycles) / sum(|c| c.walks).max(1);
-        format!(
-            "walks take {walk} cycles here; with the {cycles} that Victima's authors give it is {}",
-            percent(becomes)
-        )
-    }
-
-    fn virtualized(&self, becomes: i64) -> String {
-        self.walks("kvmtlb", VICTIMA_WALK.0, becomes)
-    }
-
-    fn bare(&self, becomes: i64) -> String {
-        self.walks("ipi@native", VICTIMA_WALK.1, becomes)
-    }
-
-    pub(crate) fn pom(&self) -> String {
-        if self.all.is_empty() {
-            return String::new();
-        }
-        self.virtualized(self.gain("pom-tlb", "kvmtlb", WALK))
-    }
-
-    pub(crate) fn freqmine(&self) -> String {
-        if self.all.is_empty() {
-            return String::new();
-        }
-        let freqmine = self.named("freqmine");
-        let label = |scheme| format!("{scheme}@{WALK}");
-        self.virtualized(freqmine.gain(&label("attc"), &label("kvmtlb")))
-    }
-
-    pub(crate) fn native(&self) -> String {
-        if self.all.is_empty() {
-            return String::new();
-        }
-        self.bare(self.gain("attc", "ipi", NATIVE_WALK))
-    }
-
-    pub(crate) fn native_overhead(&self) -> String {
-        if self.all.is_empty() {
-            return String::new();
-        }
-        self.bare(self.gain("ideal", "ipi", NATIVE_WALK))
-    }
-
-    pub(crate) fn native_apart(&self) -> String {
-        if self.all.is_empty() {
-            return String::new();
-        }
-        self.bare(self.gain("attc", "hatric", NATIVE_WALK))
-    }
-
-    pub(crate) fn dram(&self) -> String {
-        if self.all.is_empty() {
-            return String::new();
-        }
-        format!(
-            "two workloads have guest updates here, and how many is not stated; with dedup's as \
-             Figure 2 has them it is {}, and with the walks of Victima's authors besides {}",
-            percent(self.dram_only(DEDUP, "dram")),
-            percent(self.dram_only(DEDUP_WALK, DRAM_WALK))
-        )
-    }
-
-    /// The runs as tables, the paper's number first.
+    /// The runs as tables.
     pub(crate) fn figures(&self) -> Vec<Figure> {
         vec![self.walks_table(), self.dram_table(), self.shootdowns()]
     }
 
     fn walks_table(&self) -> Figure {
-        let at = |scheme: &str, base: &str, here: &str, there: &str| {
-            let usual = match here {
-                "" => mean(self.all, |w| w.gain(scheme, base)),
-                name => self.gain(scheme, base, name),
-            };
-            [usual, self.gain(scheme, base, there)]
+        let line = |name, scheme, base, here, there| {
+            let at = |at| mean(self.all, |w| gain_in(w, scheme, base, at));
+            (name, [here, there].map(at).to_vec())
         };
-        let line = |paper: i64, values: [i64; 2]| [&[paper][..], &values].concat();
+        let freqmine = |at| gain_in(named(self.all, "freqmine"), &ATTC, &KVMTLB, at);
+        let native = |name, scheme, base| line(name, scheme, base, "native", NATIVE_WALK);
         Figure::without_intervals(
             "Published",
             "walks of 275 cycles (native: 137), the means that Victima's authors give",
-            &["paper", "simulated walks", "published walks"],
+            &["simulated walks", "published walks"],
             vec![
-                ("POM-TLB", line(400, at("pom-tlb", "kvmtlb", "", WALK))),
-                ("ATTC", line(3_570, at("attc", "kvmtlb", "", WALK))),
-                (
-                    "Fig. 1 native",
-                    line(1_310, at("ideal", "ipi", "native", NATIVE_WALK)),
-                ),
-                (
-                    "ATTC native",
-                    line(1_280, at("attc", "ipi", "native", NATIVE_WALK)),
-                ),
-                (
-                    "less HATRIC",
-                    line(0, at("attc", "hatric", "native", NATIVE_WALK)),
-                ),
-                (
-                    "DRAM only",
-                    line(500, at("attc", "kvmtlb", "dram", DRAM_WALK)),
-                ),
+                line("POM-TLB", &POM_TLB, &KVMTLB, "", WALK),
+                line("ATTC", &ATTC, &KVMTLB, "", WALK),
+                ("ATTC, freqmine", ["", WALK].map(freqmine).to_vec()),
+                native("Fig. 1 native", &IDEAL, &IPI),
+                native("ATTC native", &ATTC, &IPI),
+                native("less HATRIC", &ATTC, &HATRIC),
+                line("DRAM only", &ATTC, &KVMTLB, "dram", DRAM_WALK),
             ],
         )
     }
 
     fn dram_table(&self) -> Figure {
         let values = [
-            500,
             self.dram_only("dram", "dram"),
             self.dram_only(DEDUP, "dram"),
             self.dram_only(DEDUP_WALK, DRAM_WALK),
@@ -278,7 +182,7 @@ impl<'a> Published<'a> {
         Figure::without_intervals(
             "Published",
             "DRAM only, ATTC over kvmtlb, with dedup's guest updates as Figure 2 has them",
-            &["paper", "as elsewhere", "Figure 2", "and published walks"],
+            &["as elsewhere", "Figure 2", "and published walks"],
             vec![("mean", values.to_vec())],
         )
     }

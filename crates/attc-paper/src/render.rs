@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The reproduction as text: the numbers, paper beside measured, then every figure.
+//! The reproduction as text: the numbers beside their closed forms, then every figure.
 
 use std::fmt::Write as _;
 
+use crate::measured::{percent, with_interval};
 use crate::reproduction::{Figure, Reproduction};
-use crate::rows::updates;
-use crate::table::{Basis, Row, percent, with_interval};
+use crate::shares::updates;
 
-/// What the notes are, and what they are not.
-const NOTES: &str = "
-Notes say what a number depends on, and what it is with an input that somebody else has
-published; those were written down before the runs (the tables `Published`). The values in the
-tables `Sensitivity` were chosen knowing the results: they predict nothing.
+/// What the tables are of whose runs differ from the paper's.
+const ASIDE: &str = "
+The inputs of the tables `Published` are others' numbers, written down before the runs. The values
+in the tables `Sensitivity` were chosen knowing the results: they predict nothing.
 ";
 
 /// What the numbers are.
 const HEAD: &str = "\
 +- is half the 95 % interval of the mean over seeds. `closed form` is what event counts and
-Table 2 give by arithmetic; what simulation adds is the difference. Verdicts are above.
+Table 2 give by arithmetic; what simulation adds is the difference.
 
 ";
 
@@ -42,17 +41,19 @@ impl Reproduction {
                  {workload}.\n"
             );
         }
-        let title = ("source", "number", "paper", "measured", "closed form");
         let _ = writeln!(
             text,
-            "{:<12} {:<72} {:>9} {:>16} {:>12}  basis",
-            title.0, title.1, title.2, title.3, title.4
+            "{:<28}{:>16}{:>14}",
+            "number", "measured", "closed form"
         );
-        for row in &self.rows {
-            render_row(&mut text, row);
+        for number in &self.numbers {
+            let measured = with_interval(number.measured);
+            let closed = number.closed_bp.map_or_else(String::new, percent);
+            let line = format!("{:<28}{measured:>16}{closed:>14}", number.measure);
+            let _ = writeln!(text, "{}", line.trim_end());
         }
-        if self.rows.iter().any(|row| row.explained_by.is_some()) {
-            text.push_str(NOTES);
+        if self.figures.iter().any(|one| one.name == "Published") {
+            text.push_str(ASIDE);
         }
         for figure in &self.figures {
             render_figure(&mut text, figure);
@@ -72,24 +73,6 @@ impl Reproduction {
         };
         let workloads = 0..seeds.first()?.len();
         workloads.map(counted).min_by_key(|&(_, counted)| counted)
-    }
-}
-
-fn render_row(text: &mut String, row: &Row) {
-    let basis = match row.basis {
-        Basis::Calibrated => "calibrated",
-        Basis::Input => "input",
-        Basis::Predicted => "predicted",
-    };
-    let (paper, measured) = (percent(row.paper_bp), with_interval(row.measured));
-    let closed = row.closed_bp.map_or_else(String::new, percent);
-    let _ = writeln!(
-        text,
-        "{:<12} {:<72} {paper:>9} {measured:>16} {closed:>12}  {basis}",
-        row.source, row.what
-    );
-    if let Some(note) = &row.explained_by {
-        let _ = writeln!(text, "{:<12}   note: {note}", "");
     }
 }
 

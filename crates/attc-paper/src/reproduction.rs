@@ -11,9 +11,10 @@ use steady_coherence::scheme::{
 use steady_coherence::workload::Workload;
 
 use crate::measured::{Measured, Seeds};
+use crate::numbers::{Number, numbers};
 use crate::runs::{Settings, Stream, WorkloadResults, enough, job, run_seeds, violations};
-use crate::table::Row;
-use crate::{figures, protection, published, rows, sensitivity};
+use crate::shares::named;
+use crate::{figures, protection, published, sensitivity};
 
 /// One figure: a line for each workload.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -98,10 +99,8 @@ impl Figure {
 pub struct Reproduction {
     /// Settings of the runs.
     pub settings: Settings,
-    /// Stated numbers, paper beside measured.
-    pub rows: Vec<Row>,
-    /// Of each seed, the numbers of these rows in their order, basis points.
-    pub by_seed: Vec<Vec<i64>>,
+    /// The numbers that the paper states.
+    pub numbers: Vec<Number>,
     /// The figures.
     pub figures: Vec<Figure>,
     /// Violations the oracle found, when it was on.
@@ -165,16 +164,14 @@ fn side_jobs() -> Vec<Job> {
     jobs
 }
 
-/// The numbers of rows.
-pub(crate) fn numbers(rows: &[Row]) -> Vec<i64> {
-    rows.iter().map(|row| row.measured.bp).collect()
-}
-
-/// The runs that every seed has, by seed.
-fn main_runs(
+/// Runs what the stated numbers are of, and nothing beside them: no figures.
+///
+/// # Errors
+/// As the simulations.
+pub fn numbers_alone(
     settings: &Settings,
     done: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Vec<Vec<WorkloadResults>>, Error> {
+) -> Result<Reproduction, Error> {
     let main = |settings: &Settings, workload| {
         let stream = |settings, jobs| Stream {
             settings,
@@ -188,24 +185,9 @@ fn main_runs(
     };
     let results = run_seeds(settings, &main, done)?;
     enough(settings, &results, "kvmtlb")?;
-    Ok(results)
-}
-
-/// Runs what the stated numbers are of, and nothing that explains them: no notes and no figures.
-///
-/// # Errors
-/// As the simulations.
-pub fn numbers_alone(
-    settings: &Settings,
-    done: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Reproduction, Error> {
-    let results = main_runs(settings, done)?;
-    let outside = published::Published::of(&[]);
-    let one = |at: usize| rows::rows(&results[at..=at], &outside, settings.warmup);
     Ok(Reproduction {
         settings: settings.clone(),
-        by_seed: (0..results.len()).map(|at| numbers(&one(at))).collect(),
-        rows: rows::rows(&results, &outside, settings.warmup),
+        numbers: numbers(&results, settings.warmup, |_| true),
         figures: Vec::new(),
         violations: violations(&results),
         results,
@@ -220,12 +202,11 @@ pub fn reproduce(
     settings: &Settings,
     done: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Reproduction, Error> {
-    let results = main_runs(settings, done)?;
+    let mut found = numbers_alone(settings, done)?;
     // One seed, and the base length: they show directions, and are no predictions.
     let aside = settings.aside();
     let side = |settings: &Settings, workload: Workload| {
-        let seen = results[0].iter().find(|w| w.workload == workload.name);
-        let seen = seen.expect("the first seed has every workload");
+        let seen = named(&found.results[0], workload.name);
         let mut streams = vec![Stream {
             settings: settings.clone(),
             workload,
@@ -240,21 +221,13 @@ pub fn reproduce(
     if let Some(broken) = &guarded.broken {
         return Err(Error::Config(format!("an invariant of ATTC: {broken}")));
     }
-    let runs = violations(&results) + violations(&side);
-    let violations = runs + guarded.violations;
-    let sides = sensitivity::Sensitivity::of(&side[0]);
-    let outside = published::Published::of(&side[0]);
-    let mut figures = figures::figures(&results, &side);
-    figures.extend(protection::figures(&guarded));
-    figures.extend(outside.figures());
-    figures.extend(sides.figures());
-    let one = |at: usize| rows::rows(&results[at..=at], &outside, settings.warmup);
-    Ok(Reproduction {
-        settings: settings.clone(),
-        by_seed: (0..results.len()).map(|at| numbers(&one(at))).collect(),
-        rows: rows::rows(&results, &outside, settings.warmup),
-        figures,
-        violations,
-        results: results.into_iter().chain(side).collect(),
-    })
+    found.violations += violations(&side) + guarded.violations;
+    found.figures = figures::figures(&found.results, &side);
+    found.figures.extend(protection::figures(&guarded));
+    let aside = published::Published::of(&side[0]).figures();
+    found.figures.extend(aside);
+    let aside = sensitivity::Sensitivity::of(&side[0]).figures();
+    found.figures.extend(aside);
+    found.results.extend(side);
+    Ok(found)
 }

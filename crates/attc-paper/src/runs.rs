@@ -10,7 +10,7 @@ use steady_coherence::workload::{CALIBRATED_RATE, Generator, GeneratorOptions, T
 use steady_coherence::{Error, Spec};
 
 use crate::measured::Seeds;
-use crate::rows;
+use crate::shares::updates;
 
 /// Simulations that share one decoded stream at a time; more would cost memory and save little.
 const GROUP: usize = 8;
@@ -19,7 +19,7 @@ const GROUP: usize = 8;
 const SHOOTDOWNS: u32 = 110;
 /// Shootdowns of a workload, under the baseline and in all seeds, below which its numbers are
 /// chance; the full form refuses to print such.
-pub const FEWEST: u64 = 100;
+pub(crate) const FEWEST: u64 = 100;
 
 /// How long and how wide experiments run.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -234,7 +234,7 @@ pub(crate) fn enough(settings: &Settings, seeds: &Seeds, label: &str) -> Result<
         return Ok(());
     }
     for at in 0..seeds.first().map_or(0, Vec::len) {
-        let counted: u64 = seeds.iter().map(|all| rows::updates(&all[at], label)).sum();
+        let counted: u64 = seeds.iter().map(|all| updates(&all[at], label)).sum();
         if counted < FEWEST {
             let workload = seeds[0][at].workload;
             return Err(Error::Config(format!(

@@ -18,7 +18,7 @@ use crate::progress::Show;
 /// Accesses of each run beyond the paper, and those before counting: 26 settings of six schemes.
 const BEYOND: (u64, u64) = (4_000_000, 1_000_000);
 /// Version of the JSON of a simulation; see `docs/formats/reproduction.md`.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 /// Characters of a digest that text shows.
 const DIGEST_SHOWN: usize = 12;
 
@@ -26,7 +26,7 @@ const DIGEST_SHOWN: usize = 12;
 pub struct Ran {
     /// The numbers, by seed.
     pub result: RunResult,
-    /// Closed forms, notes and figures as text.
+    /// Closed forms and figures as text.
     pub text: String,
     /// The same and every counter as JSON.
     pub body: Value,
@@ -66,8 +66,7 @@ pub fn run(arguments: &Reproduce) -> anyhow::Result<Ran> {
         text: page(&found, arguments.short, &facts),
         violations: found.violations,
         body: facts.document(json!({
-            "rows": found.rows,
-            "by_seed": found.by_seed,
+            "numbers": found.numbers,
             "figures": found.figures,
             "violations": found.violations,
             "results": found.results,
@@ -225,7 +224,7 @@ mod tests {
 
         let mut bytes = Vec::new();
         facts
-            .print_json(&mut bytes, json!({ "rows": found.rows }))
+            .print_json(&mut bytes, json!({ "numbers": found.numbers }))
             .expect("a buffer takes it");
         let document: Value = serde_json::from_slice(&bytes).expect("it is JSON");
         assert_eq!(document["schema"], "steady.simulation");
@@ -233,7 +232,7 @@ mod tests {
         assert_eq!(document["form"], "short");
         assert_eq!(document["settings"]["seed"], 1);
         assert_eq!(document["measures_digest"], facts.measures_digest.as_str());
-        assert_eq!(document["rows"][1]["what"], "ATTC over kvmtlb");
+        assert_eq!(document["numbers"][1]["measure"], "fig8-over-kvmtlb");
     }
 
     #[test]
