@@ -193,6 +193,8 @@ fn a_thread_of_another_priority_is_named_with_it() {
         // As the next thread and, when it is switched out, as the one before.
         let next = "next_comm=backup next_pid=777 next_prio=";
         let text = text.replace(&format!("{next}120"), &format!("{next}{prio}"));
+        let before = next.replace("next", "prev");
+        let text = text.replace(&format!("{before}120"), &format!("{before}{prio}"));
         let reader = std::io::Cursor::new(text.into_bytes());
         let mut source = steady_tracefile::open_stream(Box::new(reader), "made").expect("opens");
         let mut diagnoser = Diagnoser::new();
