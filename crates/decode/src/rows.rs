@@ -119,9 +119,14 @@ pub static KNOWN: &[Row] = &[
     row("kvm_mmio", &["gpa"], |f| {
         Some(Kind::Mmio { address: f.u64(0)? })
     }),
-    row("kvm_page_fault", &["fault_address|address"], |f| {
-        Some(Kind::PageFault { address: f.u64(0)? })
-    }),
+    row(
+        "kvm_page_fault",
+        &["fault_address|address", "error_code"],
+        |f| {
+            let (address, error) = (f.u64(0)?, f.u64(1).unwrap_or(0));
+            Some(Kind::PageFault { address, error })
+        },
+    ),
     row("kvm_userspace_exit", &["reason", "errno"], |f| {
         // A signal came first: the reason is that of an exit before.
         if f.u64(1).map(u64::cast_signed) == Some(-4) {

@@ -118,6 +118,7 @@ impl Analysis {
         if !self.told {
             self.by_name(event);
         }
+        self.machine.note_process(event);
         let vcpu = self.machine.vcpu_of(event);
         let known = self.machine.vcpus.len();
         let is_new = self.vcpus.len() < known;

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use steady_events::{Event, ExitReason, Kind};
+use steady_events::{Event, ExitReason, Isa, Kind};
 
 use crate::spread::add;
 
@@ -39,6 +39,23 @@ pub enum Detail {
     Device(u64),
     /// Memory that the host had to map, by its part of the guest's memory.
     Memory(u64),
+    /// Memory that the host had mapped and write-protected, by the same parts.
+    Protected(u64),
+}
+
+/// Vectors of Linux's IPIs for a reschedule and for calls (`arch/x86/include/asm/irq_vectors.h`,
+/// Linux 6.12).
+const IPIS: std::ops::RangeInclusive<u8> = 0xfb..=0xfd;
+
+/// Whether a fault was a write to a page that is mapped for reading: by the exit qualification of
+/// VMX (Intel SDM vol. 3, table 28-7: bit 1 a write, bit 3 readable), or the error code of a nested
+/// page fault (AMD APM vol. 2, 15.25.6: bit 0 present, bit 1 a write).
+fn is_protected(isa: Isa, error: u64) -> bool {
+    match isa {
+        Isa::Vmx => error & 0b1010 == 0b1010,
+        Isa::Svm => error & 0b11 == 0b11,
+        _ => false,
+    }
 }
 
 /// Exits of one reason that were about one thing.
@@ -59,6 +76,10 @@ pub struct Sum {
     pub worst: (u64, u64),
     /// The pCPU of the longest.
     pub worst_cpu: u32,
+    /// Of their own time, in exits in which the host served an interrupt by its own records.
+    pub host_irq_ns: u64,
+    /// Of it, in faults at the page of the fault before.
+    pub again_ns: u64,
 }
 
 /// The exit that goes on.
@@ -69,6 +90,10 @@ struct Open {
     about: Option<Detail>,
     by_vmm: Option<u32>,
     not_own_ns: u64,
+    /// Whether a record shows the host serve an interrupt in it.
+    host_irq: bool,
+    /// Whether the fault before was at the same page.
+    again: bool,
 }
 
 /// Exits of one vCPU.
@@ -77,6 +102,8 @@ pub struct Details {
     /// By reason and what they were about.
     pub by: BTreeMap<(ExitReason, Detail), Sum>,
     open: Option<Open>,
+    /// The page of the last fault.
+    last_page: Option<u64>,
 }
 
 impl Details {
@@ -91,6 +118,8 @@ impl Details {
                     about: None,
                     by_vmm: None,
                     not_own_ns,
+                    host_irq: false,
+                    again: false,
                 });
                 return;
             }
@@ -107,15 +136,37 @@ impl Details {
             Kind::ApicWrite { register, .. } => Detail::Apic(register),
             Kind::Hypercall { nr } => Detail::Hypercall(nr),
             Kind::Mmio { address } => Detail::Device(address >> PAGE),
-            Kind::PageFault { address } => Detail::Memory(address >> PART),
+            Kind::PageFault { address, error } => return self.fault(address, error),
+            Kind::HostIrq { .. } | Kind::HostTimer => {
+                if let Some(open) = &mut self.open {
+                    open.host_irq = true;
+                }
+                return;
+            }
+            Kind::Injected { vector } if IPIS.contains(&vector) => return self.by_ipi(),
             _ => return,
         };
         if let Some(open) = &mut self.open {
             // A fault at a device's address is first a fault, then the device's.
-            if matches!(open.about, None | Some(Detail::Memory(_))) {
+            if matches!(
+                open.about,
+                None | Some(Detail::Memory(_) | Detail::Protected(_))
+            ) {
                 open.about = Some(about);
             }
         }
+    }
+
+    fn fault(&mut self, address: u64, error: u64) {
+        let page = address >> PAGE;
+        let again = self.last_page.replace(page) == Some(page);
+        let Some(open) = &mut self.open else { return };
+        open.again |= again;
+        let about = match is_protected(open.reason.isa, error) {
+            true => Detail::Protected(address >> PART),
+            false => Detail::Memory(address >> PART),
+        };
+        open.about.get_or_insert(about);
     }
 
     /// Events were lost: the exit that goes on has no end that is known.
@@ -123,9 +174,11 @@ impl Details {
         self.open = None;
     }
 
-    /// The exit that just began was brought by an IPI of another vCPU.
+    /// The exit that goes on was brought by an IPI of another vCPU, if by an interrupt.
     pub fn by_ipi(&mut self) {
-        if let Some(open) = &mut self.open {
+        if let Some(open) = &mut self.open
+            && open.reason.is_host_interrupt()
+        {
             open.about.get_or_insert(Detail::Ipi);
         }
     }
@@ -156,6 +209,8 @@ impl Details {
             sum.user = Some(heavier(sum.user, (reason, own_ns)));
         }
         add(&mut sum.own_ns, own_ns);
+        add(&mut sum.host_irq_ns, if open.host_irq { own_ns } else { 0 });
+        add(&mut sum.again_ns, if open.again { own_ns } else { 0 });
         if own_ns > sum.worst.1 {
             (sum.worst, sum.worst_cpu) = ((open.since_ns, own_ns), event.cpu);
         }
@@ -201,6 +256,7 @@ pub fn device(detail: Detail) -> Option<&'static str> {
         Detail::Timer => Some("the guest's timer"),
         Detail::Hypercall(nr) => of_hypercall(nr),
         Detail::Memory(_) => Some("memory that the host had not mapped"),
+        Detail::Protected(_) => Some("memory that the host write-protected"),
         Detail::Apic(0x300 | 0x310) => Some("IPI (local APIC)"),
         Detail::Apic(0xb0) => Some("end of interrupt (local APIC)"),
         Detail::Apic(_) => Some("local APIC"),
@@ -259,7 +315,7 @@ fn of_hypercall(nr: u64) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use steady_events::{Gap, Isa};
+    use steady_events::Gap;
 
     const IO: ExitReason = ExitReason {
         isa: Isa::Vmx,
@@ -309,6 +365,7 @@ mod tests {
                 1,
                 Kind::PageFault {
                     address: 0xfee0_0020,
+                    error: 0,
                 },
             ),
             0,

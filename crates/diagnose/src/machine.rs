@@ -17,6 +17,8 @@ pub type VmId = usize;
 
 /// More vCPU threads than this are not distinguished: memory stays bounded whatever a trace holds.
 pub const MOST_VCPUS: usize = 4096;
+/// Threads whose processes are kept.
+const MOST_PROCESSES: usize = 65_536;
 /// How far apart the threads of two parts of a VM may be.
 const PARTED: i32 = 1024;
 /// How far apart two threads may lie from where their vCPU numbers put them.
@@ -107,6 +109,8 @@ pub struct Machine {
     pub vms: Vec<Vm>,
     /// What the notes of the recording say of threads: the VM, and the number of a vCPU.
     pub noted: HashMap<i32, (usize, Option<u32>)>,
+    /// The process of each thread that runs instead of a vCPU, where records show it.
+    processes: HashMap<i32, i32>,
     by_tid: HashMap<i32, VcpuId>,
     by_address: HashMap<u64, VcpuId>,
     /// Events by which threads beyond the bound showed that they are vCPUs.
@@ -138,6 +142,28 @@ impl Machine {
     pub fn any_runs(&self) -> bool {
         let mut vcpus = self.vcpus.iter();
         vcpus.any(|vcpu| vcpu.state == State::Running)
+    }
+
+    /// Notes the process of the event's thread, if it shows it.
+    #[inline]
+    pub fn note_process(&mut self, event: &Event<'_>) {
+        if event.process <= 0 || event.tid <= 0 || self.processes.len() >= MOST_PROCESSES {
+            return;
+        }
+        if let Kind::Switch { prev, .. } = event.kind
+            && prev.tid == event.tid
+        {
+            self.processes.insert(event.tid, event.process);
+        }
+    }
+
+    /// Whether a thread is one of the VMM of this VM.
+    #[must_use]
+    pub fn is_of_vmm(&self, tid: i32, vm: VmId) -> bool {
+        let vm = &self.vms[vm];
+        let process = self.processes.get(&tid).copied();
+        let noted = self.noted.get(&tid).map(|(note, _)| *note);
+        (process.is_some() && process == vm.process) || (noted.is_some() && noted == vm.note)
     }
 
     /// The other vCPUs of the same VM.

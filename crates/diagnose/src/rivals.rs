@@ -14,12 +14,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use steady_events::{Event, Task};
 
-use crate::machine::VcpuId;
+use crate::machine::{VcpuId, vcpu_number};
 use crate::names::{Names, Who};
 use crate::pcpus::Pcpus;
 use crate::spread::{add, total};
 
-/// Threads that are told apart in one vCPU's waits.
+/// Threads that are told apart in one vCPU's waits; further ones go by their names.
 const MOST_THREADS: usize = 128;
 /// The longest waits of each vCPU that are kept.
 const MOST_STALLS: usize = 16;
@@ -33,6 +33,8 @@ const WAKING_NS: u64 = 1_000_000;
 pub enum Rival {
     /// It ran this thread, named as when it was switched out.
     Thread(Who),
+    /// It ran one of the threads beyond the bound, whose names are not among those that are kept.
+    Others,
     /// It served interrupts, or what they had deferred.
     Interrupts,
     /// It was idle, though the vCPU was on its queue and had been descheduled.
@@ -305,8 +307,15 @@ impl Rivals {
             let known = open.by.iter().position(|(known, _)| *known == rival);
             match known {
                 None if open.by.len() < MOST_THREADS => open.by.push((rival, ns)),
-                // Beyond the bound the first stands for all others.
-                at => add(&mut open.by[at.unwrap_or(0)].1, ns),
+                None => {
+                    let known = open.by.iter().map(|(known, _)| *known);
+                    let rival = beyond(&self.names, rival, known);
+                    match open.by.iter_mut().find(|(known, _)| *known == rival) {
+                        Some((_, sum)) => add(sum, ns),
+                        None => open.by.push((rival, ns)),
+                    }
+                }
+                Some(at) => add(&mut open.by[at].1, ns),
             }
         }
     }
@@ -316,8 +325,25 @@ impl Rivals {
         let open = self.waits[id].open.take()?;
         let waiting = &mut self.pcpus.of(open.cpu).waiting;
         waiting.retain(|&waits| waits != id);
-        Some(self.waits[id].close(open))
+        Some(self.waits[id].close(open, &self.names))
     }
+}
+
+/// What a rival counts as where as many threads are told apart as can be: a thread goes with one
+/// of the same name, as the processes of a build do. One that may be a vCPU goes with nobody.
+fn beyond(names: &Names, rival: Rival, mut known: impl Iterator<Item = Rival>) -> Rival {
+    let Rival::Thread(who) = rival else {
+        return rival;
+    };
+    let (name, _) = names.get(who);
+    if vcpu_number(name.as_bytes()).is_some() {
+        return Rival::Unknown;
+    }
+    let same = known.find(|known| match known {
+        Rival::Thread(other) => names.get(*other).0 == name,
+        _ => false,
+    });
+    same.unwrap_or(Rival::Others)
 }
 
 impl Waits {
@@ -334,7 +360,7 @@ impl Waits {
         }
     }
 
-    fn close(&mut self, open: Open) -> Ended {
+    fn close(&mut self, open: Open, names: &Names) -> Ended {
         let length_ns = open.upto_ns.saturating_sub(open.begin_ns);
         let mut most = (Rival::Unknown, 0);
         for (rival, ns) in open.by {
@@ -349,7 +375,7 @@ impl Waits {
             let into = if known || self.by.len() < MOST_THREADS {
                 rival
             } else {
-                Rival::Unknown
+                beyond(names, rival, self.by.keys().copied())
             };
             add(self.by.entry(into).or_default(), ns);
         }

@@ -6,6 +6,9 @@ use steady_events::{Event, ExitReason, Kind, vector};
 
 use crate::spread::add;
 
+/// Ticks in a second that kernels of Linux can be built with (`kernel/Kconfig.hz`, Linux 6.12).
+pub const HZ: [u64; 4] = [100, 250, 300, 1000];
+
 /// One vCPU.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Timer {
@@ -29,6 +32,9 @@ pub struct Timer {
     pub injected: u64,
     /// Ticks that its guest took.
     pub taken: u64,
+    /// Arms that came a tick after the arm before, by [`HZ`].
+    pub steady: [u64; HZ.len()],
+    armed_ns: Option<u64>,
     arming: bool,
     host_tick: bool,
 }
@@ -41,7 +47,7 @@ impl Timer {
                 (self.arming, self.host_tick) = (false, false);
                 self.expiry_exits += u64::from(reason.is_preemption_timer());
             }
-            Kind::TimerProgrammed { value } => self.armed(value),
+            Kind::TimerProgrammed { value } => self.armed(value, event.time_ns),
             Kind::TickInjected => self.injected += 1,
             Kind::TickTaken => self.taken += 1,
             Kind::IpiAccepted { vector, .. } => {
@@ -52,9 +58,16 @@ impl Timer {
         }
     }
 
-    fn armed(&mut self, value: u64) {
+    fn armed(&mut self, value: u64, now_ns: u64) {
         // With x2APIC the write shows twice: as the register and as the MSR that holds it.
         if !self.arming {
+            if let Some(before_ns) = self.armed_ns.replace(now_ns) {
+                let apart_ns = now_ns.saturating_sub(before_ns);
+                for (hz, count) in HZ.into_iter().zip(&mut self.steady) {
+                    let tick_ns = 1_000_000_000 / hz;
+                    *count += u64::from(apart_ns.abs_diff(tick_ns) <= tick_ns / 20);
+                }
+            }
             self.arms += 1;
             self.stops += u64::from(value == 0);
         }

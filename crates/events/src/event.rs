@@ -228,6 +228,8 @@ pub enum Kind<'a> {
     PageFault {
         /// Guest-physical address.
         address: u64,
+        /// What the processor says of it: VMX's exit qualification, or SVM's error code.
+        error: u64,
     },
     /// KVM went back to its VMM (`kvm_userspace_exit`): what follows is done by a program.
     UserExit {

@@ -23,7 +23,7 @@ use crate::notes::VmNotes;
 use crate::remedies::OfRemedy;
 use crate::spread::{Spread, add, merge, total};
 use crate::symbols::Symbols;
-use crate::timer::Load;
+use crate::timer::{HZ, Load};
 
 /// Thousandths that a part is of a whole, rounded; 0 of nothing.
 #[must_use]
@@ -300,7 +300,13 @@ impl Builder<'_> {
             idle_entries,
             exits_per_tick: 2,
         };
+        let arms = sum(|v| v.timer.arms);
+        let steady = HZ.into_iter().enumerate().find(|(at, _)| {
+            let steady = total(ids.iter().map(|&id| self.of(id).timer.steady[*at]));
+            permille(steady, arms) >= STEADY
+        });
         TimerTable {
+            steady_hz: steady.map(|(_, hz)| hz),
             arms: (seen.timer_write > 0).then(|| sum(|v| v.timer.arms)),
             stops: (seen.timer_write > 0).then(|| sum(|v| v.timer.stops)),
             expiry_exits: vmx.then(|| sum(|v| v.timer.expiry_exits)),
@@ -375,6 +381,9 @@ pub fn is_halt(row: &ExitRow) -> bool {
         .map(|(isa, code)| ExitReason { isa, code });
     reason.is_some_and(ExitReason::is_halt)
 }
+
+/// From this part of the arms on, in thousandths, that are one tick apart they are ticks.
+const STEADY: u64 = 800;
 
 /// Rows with their shares, most first.
 fn counts_of<'n>(counts: impl Iterator<Item = (&'n str, u64)>) -> Vec<Count> {

@@ -148,6 +148,7 @@ impl Builder<'_> {
     pub(super) fn named(&self, rival: Rival, own: &[VcpuId]) -> (&'static str, Option<String>) {
         match rival {
             Rival::Thread(who) => self.named_thread(who, own, &self.analysis.rivals.names),
+            Rival::Others => ("host-task", Some("many others".to_owned())),
             Rival::Interrupts => ("interrupts", None),
             Rival::Limit => ("cpu-max", None),
             Rival::Waking => ("waking-pcpu", None),
@@ -172,18 +173,29 @@ impl Builder<'_> {
             let name = self.name_of(machine.place_of_vm(vm), machine.vms[vm].note);
             return ("vm", Some(name));
         }
+        // It may belong to the VMM's process, and is a thread of the kernel all the same.
+        if name.starts_with("vhost-") {
+            return ("vhost", Some(name.to_owned()));
+        }
+        let is_vcpu = vcpu_number(name.as_bytes()).is_some();
+        let own_vm = own.first().map(|&id| machine.vcpus[id].vm);
+        if own_vm.is_some_and(|vm| machine.is_of_vmm(tid, vm)) {
+            return match is_vcpu {
+                true => ("own-vm", None),
+                false => ("own-vmm", Some(name.to_owned())),
+            };
+        }
         let noted = self.notes.iter().flat_map(|notes| &notes.vms);
         let mut noted = noted.filter(|vm| vm.threads.contains(&tid));
         if let Some(vm) = noted.find_map(|vm| vm.name.as_ref()) {
             return ("host-task", Some(format!("the VMM of {vm}")));
         }
         // A thread named like a vCPU's that the trace does not show in its guest.
-        if vcpu_number(name.as_bytes()).is_some() {
+        if is_vcpu {
             return ("vm", Some(format!("{name} ({tid})")));
         }
         let deferred = name.starts_with("ksoftirqd/") || name.starts_with("irq/");
         match name {
-            _ if name.starts_with("vhost-") => ("vhost", Some(name.to_owned())),
             _ if deferred => ("interrupts", None),
             // Of a thread for each pCPU the name without the pCPU's number says enough.
             _ => {
@@ -210,6 +222,8 @@ impl Builder<'_> {
                     None => sum.user,
                 };
                 add(&mut sum.own_ns, of.own_ns);
+                add(&mut sum.host_irq_ns, of.host_irq_ns);
+                add(&mut sum.again_ns, of.again_ns);
                 if of.worst.1 > sum.worst.1 {
                     (sum.worst, sum.worst_cpu, *whose) = (of.worst, of.worst_cpu, id);
                 }
@@ -244,6 +258,8 @@ impl Builder<'_> {
             by_vmm: None,
             own_ns: 0,
             by_vmm_ns: None,
+            host_irq_ns: 0,
+            again_ns: 0,
             user: None,
             worst: None,
         })
@@ -259,6 +275,7 @@ impl Builder<'_> {
             Detail::Apic(register) => ("apic", Some(format!("{register:#x}"))),
             Detail::Hypercall(nr) => ("hypercall", Some(nr.to_string())),
             Detail::Device(page) => ("device", Some(format!("{:#x}", page << 12))),
+            Detail::Protected(part) => ("protected", Some(format!("{:#x}", part << PART))),
             Detail::Memory(part) => ("memory", Some(format!("{:#x}", part << PART))),
         };
         let told = self.analysis.seen.user_exit > 0;
@@ -272,6 +289,8 @@ impl Builder<'_> {
             by_vmm: told.then_some(sum.by_vmm),
             own_ns: sum.own_ns,
             by_vmm_ns: told.then_some(sum.by_vmm_ns),
+            host_irq_ns: sum.host_irq_ns,
+            again_ns: sum.again_ns,
             user: sum
                 .user
                 .map(|(reason, _)| super::host::user_word(Some(reason))),

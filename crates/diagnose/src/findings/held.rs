@@ -82,7 +82,7 @@ fn why(table: &AsleepTable) -> (CauseId, Confidence) {
     }
 }
 
-fn waker(row: &Count) -> Culprit {
+pub fn waker(row: &Count) -> Culprit {
     Culprit {
         kind: "waker".to_owned(),
         name: Some(row.name.clone()),

@@ -126,12 +126,21 @@ pub fn timers(context: &Context<'_>) -> Option<Finding> {
     let (cause, check) = ticks_or_timers(timers, exits);
     finding.cause = cause;
     finding.checks = vec![check];
+    // A constant period is a tick's, or that of one program.
+    let steady = timers.steady_hz.filter(|&hz| hz > timers.tick_hz);
+    let steady = steady.filter(|_| cause == CauseId::GuestTimers);
+    if steady.is_some() {
+        finding.cause = CauseId::GuestTicks;
+        finding.confidence = Confidence::Medium;
+        finding.checks = vec![unanswered(CheckId::ArmsFollowTicks)];
+    }
     let rows = context.vm.exits.iter().flat_map(|row| &row.about);
     let armed = rows.filter(|of| of.kind == "timer");
     finding.worst = armed
         .filter_map(|of| of.worst.clone())
         .max_by_key(|worst| worst.length_ns);
     let own = match cause {
+        _ if let Some(hz) = steady => step(StepId::GiveHz).named(Some(&hz.to_string())),
         CauseId::GuestTimers => step(StepId::LookAtGuest).named(Some("timers of its programs")),
         // One that never idles has nothing to poll for.
         _ if timers.idle_entries.unwrap_or(0) == 0 => step(StepId::FewerTicks),

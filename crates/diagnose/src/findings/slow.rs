@@ -63,7 +63,10 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
         .is_some_and(|of| matches!(of.kind.as_str(), "device" | "port"));
     let by_vmm = by_vmm.map(|share| if device { share.max(counted) } else { share });
     let scheduled = context.vm.waits.is_some();
-    let cause = cause(row, by_vmm, scheduled);
+    let mut cause = cause(row, by_vmm, scheduled);
+    if matches!(cause, CauseId::UserDevice | CauseId::KernelDevice) && sleeps(context, own_ns) {
+        cause = CauseId::VmmSleeps;
+    }
     let mut finding = context.finding(FindingId::SlowExits, own_ns, cause);
     finding.of = Some(row.name.clone());
     let mean_ns = own_ns.checked_div(exits).unwrap_or(0);
@@ -89,10 +92,21 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
         // Without the scheduler's events waiting for a pCPU counts as the exit's time.
         _ if !scheduled => Confidence::Medium,
         // That an interrupt came is shown; that it took the time is only by its own events.
-        CauseId::HostInterrupts if !context.trace.saw_host_irqs => Confidence::Medium,
+        CauseId::HostInterrupts if !most(row, |of| of.host_irq_ns) => Confidence::Medium,
+        // Without the interrupt's arrival at the APIC that it came by an IPI is inferred.
+        CauseId::OwnIpis if context.vm.calls.is_none() => Confidence::Medium,
+        // What is mapped once does not fault again: something takes it away.
+        CauseId::MappingMemory if most(row, |of| of.again_ns) => Confidence::Medium,
+        CauseId::VmmSleeps | CauseId::WriteProtected => Confidence::Medium,
         CauseId::VmmHolds | CauseId::DirtyRing | CauseId::Handling => Confidence::Medium,
         _ => Confidence::High,
     };
+    if cause == CauseId::VmmSleeps {
+        let wakers = context.vm.asleep.iter().flat_map(|table| &table.wakers);
+        finding
+            .culprits
+            .extend(wakers.take(2).map(super::held::waker));
+    }
     let worst = rows().filter_map(|of| of.worst.clone());
     finding.worst = worst.max_by_key(|worst| worst.length_ns);
     // Interrupts of a pCPU's own timer stay where they are.
@@ -146,10 +160,26 @@ pub fn is_io(name: &str) -> bool {
     matches!(name, "IO_INSTRUCTION" | "io" | "EPT_MISCONFIG")
 }
 
+/// Whether the vCPUs' threads slept for most of this time, in exits that the VMM had for devices.
+fn sleeps(context: &Context<'_>, own_ns: u64) -> bool {
+    let asleep = context.vm.asleep.as_ref();
+    asleep.is_some_and(|table| permille(table.device_ns, own_ns) >= MOST)
+}
+
+/// Whether a part of the exits' own time is most of it.
+fn most(row: &ExitRow, part: fn(&DetailRow) -> u64) -> bool {
+    permille(total(row.about.iter().map(part)), row.own_ns) >= MOST
+}
+
 /// Whether IPIs of the VM's own vCPUs brought most of these exits' time.
 fn by_ipis(row: &ExitRow) -> bool {
     let ipis = row.about.iter().filter(|of| of.kind == "ipi");
     permille(total(ipis.map(|of| of.own_ns)), row.own_ns) >= MOST
+}
+
+/// The own time of exits about memory that the host write-protected.
+fn protected_ns(of: &DetailRow) -> u64 {
+    if of.kind == "protected" { of.own_ns } else { 0 }
 }
 
 fn cause(row: &ExitRow, by_vmm: Option<u64>, scheduled: bool) -> CauseId {
@@ -163,6 +193,7 @@ fn cause(row: &ExitRow, by_vmm: Option<u64>, scheduled: bool) -> CauseId {
         _ if is_interrupt(row) && !scheduled => CauseId::InterruptsOrWait,
         _ if is_interrupt(row) && !to_vmm => CauseId::HostInterrupts,
         Some(MOST..) => CauseId::UserDevice,
+        _ if is_memory(name) && !of_device && most(row, protected_ns) => CauseId::WriteProtected,
         _ if is_memory(name) && !of_device => CauseId::MappingMemory,
         // An I/O instruction leaves for the VMM unless KVM has the device itself.
         None if is_io(name) || of_device => CauseId::UserDevice,
@@ -236,6 +267,8 @@ fn steps(row: &ExitRow, cause: CauseId, own_ns: u64, of_timers: bool) -> Vec<Ste
             step(StepId::LookAtVmm),
         ],
         CauseId::KernelDevice => vec![without(step(StepId::Virtio).named(name))],
+        CauseId::VmmSleeps => vec![step(StepId::LookAtVmm), step(StepId::LookAtVmmJobs)],
+        CauseId::WriteProtected => vec![without(step(StepId::StopProtecting))],
         CauseId::MappingMemory => vec![
             without(step(StepId::Preallocate)),
             step(StepId::StopReclaim),

@@ -5,7 +5,7 @@
 //! A stall that another finding of its VM is about is left to that one.
 
 use super::slow::{is_io, is_memory};
-use super::steal::cause_of_kind;
+use super::steal::{cause_of_kind, idle_beside, stays};
 use super::{Context, step};
 use crate::model::{
     CauseId, Confidence, Culprit, Evidence, EvidenceId, Finding, FindingId, Instance, Severity,
@@ -29,7 +29,10 @@ pub fn longest(context: &Context<'_>, others: &[Finding]) -> Option<Finding> {
     let longest = own.next()?;
     let more = u64::try_from(own.count()).unwrap_or(u64::MAX);
     let length_ns = longest.at.length_ns;
-    let cause = cause(longest);
+    let cause = match cause(longest) {
+        CauseId::CpuMax => idle_beside(context).0,
+        other => other,
+    };
     let mut finding = context.finding(FindingId::LongStall, length_ns, cause);
     finding.of = Some(longest.kind.clone());
     finding.severity = match length_ns {
@@ -65,6 +68,11 @@ pub fn longest(context: &Context<'_>, others: &[Finding]) -> Option<Finding> {
         CauseId::OtherVm => step(StepId::ShareOrSplit),
         CauseId::OwnVm => step(StepId::FewerVcpus),
         CauseId::CpuMax => step(StepId::RaiseCpuMax),
+        CauseId::IdleBeside => step(StepId::LookAtIdle),
+        CauseId::OwnVmm => step(StepId::MoveServer).named(longest.name.as_deref()),
+        CauseId::HostTask if longest.name.as_deref().is_some_and(stays) => {
+            step(StepId::FindKernelWork).named(longest.name.as_deref())
+        }
         CauseId::Vhost => step(StepId::MoveVhost).named(longest.name.as_deref()),
         CauseId::HostTask => step(StepId::MoveHostTask).named(longest.name.as_deref()),
         CauseId::Interrupts => step(StepId::MoveInterrupts),
@@ -147,7 +155,9 @@ fn confidence(context: &Context<'_>, row: &StallRow, cause: CauseId) -> Confiden
         _ if row.kind != "ready" => Confidence::Medium,
         _ if vms && context.trace.vms_by == "adjacency" => Confidence::Medium,
         // A limit or another VM may look alike.
-        CauseId::CpuMax | CauseId::OtherVm | CauseId::OwnVm => Confidence::Medium,
+        CauseId::CpuMax | CauseId::IdleBeside | CauseId::OtherVm | CauseId::OwnVm => {
+            Confidence::Medium
+        }
         _ => {
             let waits = context.vm.waits.as_ref();
             let assumed = waits.is_none_or(|waits| waits.assumed_ns > 0 || waits.unknown_ns > 0);

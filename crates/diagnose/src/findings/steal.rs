@@ -18,6 +18,10 @@ const CULPRITS_NAMED: usize = 4;
 const ASSUMED: u64 = 200;
 /// From this part of the waits on they are periodic.
 const PERIODIC: u64 = 800;
+/// No period of a limit is longer, in nanoseconds (`max_cfs_quota_period`, Linux 6.12).
+const LONGEST_PERIOD_NS: u64 = 1_000_000_000;
+/// A thread may run for a tick beyond its quota, which the next periods take back: of HZ=100.
+const TICK_NS: u64 = 10_000_000;
 /// What of its quota a vCPU uses that is held by it, in thousandths: the kernel hands it out in
 /// slices of 5 ms, and a trace begins and ends within a period.
 const QUOTA_USED: std::ops::RangeInclusive<u64> = 930..=1060;
@@ -45,13 +49,24 @@ pub fn steal(context: &Context<'_>) -> Option<Finding> {
     if quota.is_some() {
         cause = CauseId::CpuMax;
     }
+    let limit_is_sure = if cause == CauseId::CpuMax && quota.is_none() {
+        let (is, sure) = idle_beside(context);
+        cause = is;
+        sure
+    } else {
+        Confidence::High
+    };
     let mut finding = context.finding(FindingId::Steal, waits.waited_ns, cause);
     finding.severity = finding.severity.max(Severity::Major);
     finding.at_most_ns = (waits.unknown_ns > 0).then_some(at_most_ns);
     finding.evidence = evidence(context, table, waits)?;
     finding.culprits = culprits(waits);
     finding.checks = checks(waits, cause, ns);
-    finding.confidence = confidence(context, waits, cause, ns);
+    finding.confidence = confidence(context, waits, cause, ns).min(limit_is_sure);
+    if let Some(unseen) = unseen(context) {
+        finding.confidence = finding.confidence.min(Confidence::Medium);
+        finding.evidence.push(unseen);
+    }
     if let Some(quota) = quota {
         finding.evidence.push(quota.evidence());
         finding.checks = vec![quota.check()];
@@ -133,6 +148,7 @@ pub fn cause_of_kind(kind: &str) -> CauseId {
         "vhost" => CauseId::Vhost,
         "interrupts" => CauseId::Interrupts,
         "host-task" => CauseId::HostTask,
+        "own-vmm" => CauseId::OwnVmm,
         "cpu-max" => CauseId::CpuMax,
         "waking-pcpu" => CauseId::WakingPcpu,
         _ => CauseId::Untold,
@@ -156,7 +172,7 @@ fn cause(waits: &WaitTable, groups: &[(CauseId, u64)]) -> (CauseId, u64) {
     }
     let by_vcpus = matches!(
         most,
-        CauseId::OtherVm | CauseId::OwnVm | CauseId::HostTask | CauseId::Vhost
+        CauseId::OtherVm | CauseId::OwnVm | CauseId::HostTask | CauseId::Vhost | CauseId::OwnVmm
     );
     if by_vcpus && permille(waits.elsewhere_idle_ns, waits.waited_ns) >= IDLE_ELSEWHERE {
         return (CauseId::Imbalance, waits.elsewhere_idle_ns);
@@ -169,7 +185,7 @@ fn confidence(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64)
     let most = permille(ns, waits.waited_ns) >= MOST;
     let assumed = permille(waits.assumed_ns, waits.waited_ns);
     let vms = matches!(cause, CauseId::OtherVm | CauseId::OwnVm);
-    let by_others = vms || matches!(cause, CauseId::HostTask | CauseId::Vhost);
+    let by_others = vms || matches!(cause, CauseId::HostTask | CauseId::Vhost | CauseId::OwnVmm);
     match cause {
         CauseId::Untold => Confidence::Low,
         // A pin shows only in that the vCPU ran nowhere else.
@@ -198,7 +214,7 @@ struct Quota {
 fn quota(context: &Context<'_>, waits: &WaitTable, cause: CauseId) -> Option<Quota> {
     let others = matches!(
         cause,
-        CauseId::OtherVm | CauseId::OwnVm | CauseId::HostTask | CauseId::Vhost
+        CauseId::OtherVm | CauseId::OwnVm | CauseId::HostTask | CauseId::Vhost | CauseId::OwnVmm
     );
     if !others {
         return None;
@@ -233,6 +249,83 @@ impl Quota {
     fn check(&self) -> Check {
         check(CheckId::RunsItsQuota, true, vec![share("share", self.used)])
     }
+}
+
+/// Why the pCPUs idled though vCPUs that had been switched out were ready, and how sure that is.
+/// Only the notes of the recording show a limit; that the kernel takes back what was used beyond the
+/// quota, and that its timer may be late, lets one throttle last longer than a period.
+pub fn idle_beside(context: &Context<'_>) -> (CauseId, Confidence) {
+    let rows = context.vm.stalls.iter();
+    let idle = rows.filter(|row| row.kind == "ready" && row.culprit.as_deref() == Some("cpu-max"));
+    let longest_ns = idle.map(|row| row.at.length_ns).max().unwrap_or(0);
+    let no_limit = (CauseId::IdleBeside, Confidence::Medium);
+    let Some(_) = &context.vm.note else {
+        return match longest_ns > LONGEST_PERIOD_NS {
+            true => no_limit,
+            false => (CauseId::CpuMax, Confidence::Medium),
+        };
+    };
+    let waits = context.vm.waits.as_ref();
+    let Some((quota_ns, period_ns)) = noted_quota(context) else {
+        return no_limit;
+    };
+    let debt_ns = period_ns.saturating_mul(TICK_NS) / quota_ns;
+    let vcpus = u64::try_from(context.vm.vcpus.len()).unwrap_or(1).max(1);
+    let by = waits.iter().flat_map(|waits| &waits.by);
+    let idle_ns = total(by.filter(|row| row.kind == "cpu-max").map(|row| row.ns));
+    // In each period with such a wait the quota was used up.
+    let used_ns = u128::from(idle_ns) * u128::from(quota_ns) / u128::from(period_ns * vcpus);
+    let ran_ns = u128::from(waits.map_or(0, |waits| waits.ran_ns));
+    if longest_ns > total([period_ns, period_ns, debt_ns]) || used_ns > ran_ns * 11 / 10 {
+        return no_limit;
+    }
+    (CauseId::CpuMax, Confidence::High)
+}
+
+/// The quota and the period in nanoseconds, if the notes have one for all vCPUs with a limit.
+fn noted_quota(context: &Context<'_>) -> Option<(u64, u64)> {
+    let text = noted(context, |vcpu| vcpu.cpu_max.as_ref())?;
+    let (quota_us, period_us) = text.split_once(' ')?;
+    let ns = |text: &str| {
+        let us = text.parse::<u64>().ok().filter(|&us| us > 0)?;
+        us.checked_mul(1000)
+    };
+    Some((ns(quota_us)?, ns(period_us)?))
+}
+
+/// Whether a thread of the kernel belongs to its pCPU, and cannot be put on another.
+pub fn stays(name: &str) -> bool {
+    let name = name.split(" (").next().unwrap_or(name);
+    const OF_ONE_PCPU: [&str; 8] = [
+        "migration",
+        "idle_inject",
+        "kworker",
+        "cpuhp",
+        "watchdog",
+        "rcuc",
+        "stopper",
+        "irq_work",
+    ];
+    OF_ONE_PCPU.contains(&name)
+}
+
+/// That vCPUs may have run where the trace has no records: on pCPUs that its head counts.
+fn unseen(context: &Context<'_>) -> Option<Evidence> {
+    let pcpus = u64::from(context.trace.pcpus?);
+    let seen = context.trace.host.as_ref()?.pcpus;
+    let vcpus = context.vm.note.iter().flat_map(|note| &note.vcpus);
+    let mut pinned = vcpus.map(|vcpu| {
+        vcpu.cpus
+            .as_deref()
+            .is_some_and(|cpus| !cpus.contains(['-', ',']))
+    });
+    let all_pinned = pinned
+        .next()
+        .is_some_and(|first| first && pinned.all(|each| each));
+    let evidence = Evidence::new(EvidenceId::PcpusUnseen)
+        .count("seen", seen)
+        .count("pcpus", pcpus);
+    (seen < pcpus && !all_pinned).then_some(evidence)
 }
 
 /// The limit as a culprit of all waits.
@@ -279,7 +372,7 @@ fn checks(waits: &WaitTable, cause: CauseId, ns: u64) -> Vec<Check> {
         ],
     );
     match cause {
-        CauseId::CpuMax => vec![check(
+        CauseId::CpuMax | CauseId::IdleBeside => vec![check(
             CheckId::OwnPcpuIdle,
             own_idle >= MOST,
             vec![share("idle", own_idle)],
@@ -335,6 +428,7 @@ fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> V
         CauseId::OtherVm => "vm",
         CauseId::HostTask => "host-task",
         CauseId::Vhost => "vhost",
+        CauseId::OwnVmm => "own-vmm",
         _ => "",
     };
     let first = waits.by.iter().find(|row| row.kind == kind);
@@ -343,8 +437,13 @@ fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> V
         CauseId::CpuMax => {
             let limit = noted(context, |vcpu| vcpu.cpu_max.as_ref());
             let raise = of_note(StepId::RaiseCpuMax, "cpu.max", limit);
-            vec![nobody(raise), step(StepId::FewerVcpus)]
+            let other = match context.vm.note {
+                Some(_) => StepId::FewerVcpus,
+                None => StepId::LookAtIdle,
+            };
+            vec![nobody(raise), step(other)]
         }
+        CauseId::IdleBeside => vec![step(StepId::LookAtIdle)],
         CauseId::Imbalance => {
             let pins = noted(context, |vcpu| vcpu.cpus.as_ref());
             let moved = of_note(StepId::SpreadPins, "pCPUs of its vCPUs", pins);
@@ -365,6 +464,10 @@ fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> V
         }
         CauseId::OwnVm => vec![nobody(step(StepId::FewerVcpus)), step(StepId::ShareOrSplit)],
         CauseId::Vhost => vec![nobody(step(StepId::MoveVhost).named(name))],
+        CauseId::OwnVmm => vec![nobody(step(StepId::MoveServer).named(name))],
+        CauseId::HostTask if name.is_some_and(stays) => {
+            vec![step(StepId::FindKernelWork).named(name)]
+        }
         CauseId::HostTask => {
             let away = step(StepId::MoveHostTask).named(name);
             vec![moved(context, away, ns, whole_ns), step(StepId::WeighVms)]

@@ -71,6 +71,8 @@ pub enum EvidenceId {
     EventsLost,
     /// What lies in losses: up to `more`, which is not in the number.
     InLosses,
+    /// pCPUs of which the trace has no record: `seen` of `pcpus`.
+    PcpusUnseen,
     /// The trace lasts `length` only: what holds for it may not hold for longer.
     ShortExcerpt,
     /// One stall: `length`, after an exit for `reason`.

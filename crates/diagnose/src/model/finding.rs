@@ -124,6 +124,10 @@ pub enum CauseId {
     HostTask,
     /// A limit keeps the vCPU from an idle pCPU.
     CpuMax,
+    /// The pCPU was idle though the vCPU was ready, and a limit does not explain it.
+    IdleBeside,
+    /// Other threads of the VM's own VMM ran instead.
+    OwnVmm,
     /// Another pCPU was idle and the vCPU was not moved there.
     Imbalance,
     /// The pCPU had to wake from idling.
@@ -144,6 +148,10 @@ pub enum CauseId {
     ExitRate,
     /// A device that the VMM emulates answers slowly.
     UserDevice,
+    /// The VMM has the exit, and its thread sleeps most of the time.
+    VmmSleeps,
+    /// The host write-protected memory that it had mapped.
+    WriteProtected,
     /// What KVM itself emulates takes the time.
     KernelDevice,
     /// The host maps memory for the guest.

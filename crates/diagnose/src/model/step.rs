@@ -76,6 +76,12 @@ pub enum StepId {
     FewerHostTimers,
     /// Put the host's thread elsewhere.
     MoveHostTask,
+    /// See what gives a kernel thread of one pCPU its work: it cannot go elsewhere.
+    FindKernelWork,
+    /// See what else keeps a pCPU idle: core scheduling, a hypervisor below the host.
+    LookAtIdle,
+    /// See what write-protects the guest's memory.
+    StopProtecting,
     /// Raise the limit of the VM's cgroup.
     RaiseCpuMax,
     /// Widen or spread the pinning.
@@ -116,6 +122,8 @@ pub enum StepId {
     GiveSymbols,
     /// Let the guest's kernel tick less often.
     FewerTicks,
+    /// Say how often the guest's kernel ticks.
+    GiveHz,
     /// Let idle vCPUs poll.
     HaltPoll,
     /// Look the code up.

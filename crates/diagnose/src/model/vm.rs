@@ -87,8 +87,8 @@ pub struct RivalRow {
 /// Exits of one reason that were about one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DetailRow {
-    /// `port`, `msr`, `timer`, `apic`, `hypercall`, `device` (memory), `memory`, `untold`; of exits
-    /// without a time also `rip`.
+    /// `port`, `msr`, `timer`, `apic`, `hypercall`, `device` (memory), `memory`, `protected`, `untold`;
+    /// of exits without a time also `rip`.
     pub kind: String,
     /// Its number, in hexadecimal; that of a hypercall decimal.
     pub value: Option<String>,
@@ -102,10 +102,21 @@ pub struct DetailRow {
     pub own_ns: u64,
     /// Of that, in exits that went on to the VMM; `None` as `by_vmm`.
     pub by_vmm_ns: Option<u64>,
+    /// Of their own time, in exits in which the host's own records show an interrupt.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub host_irq_ns: u64,
+    /// Of it, in faults at the page of the fault before.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub again_ns: u64,
     /// Why KVM went back to the VMM for most of that (`KVM_EXIT_*`).
     pub user: Option<String>,
     /// The longest.
     pub worst: Option<Instance>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn is_zero(ns: &u64) -> bool {
+    *ns == 0
 }
 
 /// One vCPU.
@@ -391,6 +402,9 @@ pub struct TimerTable {
     pub idle_ns: Option<u64>,
     /// Ticks in a second that the formulas were given.
     pub tick_hz: u64,
+    /// The tick of Linux that the guest arms its timer by, if nearly all arms are one tick apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady_hz: Option<u64>,
     /// Exits that a periodic tick would take, by the Paratick paper's section 3.1.
     pub periodic: u64,
     /// Exits that a tickless kernel would take, by its section 3.2; `None` if it is not known for

@@ -51,7 +51,7 @@ fn of_exits() -> impl Strategy<Value = Kind<'static>> {
         (any::<bool>(), any::<bool>()).prop_map(|(begins, soft)| Kind::HostIrq { begins, soft }),
         any::<u16>().prop_map(|port| Kind::Port { port }),
         any::<u64>().prop_map(|address| Kind::Mmio { address }),
-        any::<u64>().prop_map(|address| Kind::PageFault { address }),
+        any::<(u64, u64)>().prop_map(|(address, error)| Kind::PageFault { address, error }),
         any::<u32>().prop_map(|reason| Kind::UserExit { reason }),
     ]
 }

@@ -127,6 +127,9 @@ pub fn assumption(assumption: Assumption) -> &'static str {
 #[must_use]
 pub fn template(id: EvidenceId) -> Option<&'static str> {
     Some(match id {
+        EvidenceId::PcpusUnseen => {
+            "the trace has records of {seen} of {pcpus} pCPUs: a vCPU may have run on another"
+        }
         EvidenceId::InLosses => {
             "up to {more} more lie in losses of events: whether the vCPU waited then is not known"
         }

@@ -2,8 +2,8 @@
 //! Findings in words: what can be seen, why, what was checked, what to do.
 
 use steady_diagnose::{
-    Answer, Assumption, CauseId, Check, CheckId, Culprit, Finding, FindingId, Instance, Quantity,
-    Question, Sharpener, Step, StepId, TraceDiagnosis,
+    Answer, Assumption, CauseId, Check, CheckId, Confidence, Culprit, Finding, FindingId, Instance,
+    Quantity, Question, Sharpener, Step, StepId, TraceDiagnosis,
 };
 use steady_report::humane;
 
@@ -52,6 +52,7 @@ pub fn cause(finding: &Finding) -> String {
             CauseId::OtherVm => "vm",
             CauseId::Vhost => "vhost",
             CauseId::HostTask => "host-task",
+            CauseId::OwnVmm => "own-vmm",
             _ => return None,
         };
         (culprit.kind == kind).then(|| culprit.name.clone())?
@@ -62,13 +63,25 @@ pub fn cause(finding: &Finding) -> String {
         CauseId::OtherVm => return format!("{who} ran on their pCPUs instead"),
         CauseId::Vhost => return format!("the vhost thread {who} ran on their pCPUs instead"),
         CauseId::HostTask => return format!("{who}, a thread of the host, ran instead"),
+        CauseId::CpuMax if is_unsure_limit(finding) => {
+            "most likely a limit (cpu.max) of their cgroup; core scheduling, a hypervisor below \
+             the host or a late wake-up would look alike"
+        }
+        CauseId::OwnVmm => return format!("{who}, a thread of their own VMM, ran instead"),
         other => of_wait(other)
             .or_else(|| of_exit(other))
             .or_else(|| host_words::cause(other))
-            .or_else(|| table_words::cause(other)),
+            .or_else(|| table_words::cause(other))
+            .unwrap_or_else(|| of_spin(finding.cause)),
     }
-    .unwrap_or_else(|| of_spin(finding.cause))
     .to_owned()
+}
+
+/// Whether an idle pCPU beside a ready vCPU is all that speaks for a limit.
+fn is_unsure_limit(finding: &Finding) -> bool {
+    let by_quota = |check: &Check| check.id == CheckId::RunsItsQuota;
+    let waits = matches!(finding.id, FindingId::Steal | FindingId::LongStall);
+    waits && finding.confidence != Confidence::High && !finding.checks.iter().any(by_quota)
 }
 
 fn of_wait(cause: CauseId) -> Option<&'static str> {
@@ -76,6 +89,10 @@ fn of_wait(cause: CauseId) -> Option<&'static str> {
         CauseId::OwnVm => "the VM's own vCPUs ran on their pCPUs instead: it has more than pCPUs",
         CauseId::Interrupts => "interrupts and softirqs of the host ran on their pCPUs instead",
         CauseId::CpuMax => "a limit (cpu.max) of their cgroup keeps them off their pCPU",
+        CauseId::IdleBeside => {
+            "their pCPU was idle all the same, which no limit (cpu.max) explains: core \
+             scheduling, a hypervisor below the host, or a late wake-up"
+        }
         CauseId::Imbalance => {
             "another pCPU was idle meanwhile and they were not moved there: pinning, or a slow \
              load balance"
@@ -89,6 +106,14 @@ fn of_wait(cause: CauseId) -> Option<&'static str> {
 fn of_exit(cause: CauseId) -> Option<&'static str> {
     Some(match cause {
         CauseId::UserDevice => "the VMM emulates the device, in a program",
+        CauseId::VmmSleeps => {
+            "the VMM has the exit and its thread sleeps: for a lock that another of its threads \
+             has (QEMU's big lock), or for the device's own I/O"
+        }
+        CauseId::WriteProtected => {
+            "the host write-protected memory that it had mapped: dirty logging (a migration, a \
+             snapshot) or shared pages (KSM, fork)"
+        }
         CauseId::KernelDevice => "KVM emulates the device itself, and each access leaves the guest",
         CauseId::MappingMemory => "the host maps memory at the guest's first touch, or again",
         CauseId::MemoryReturns => {
@@ -314,6 +339,18 @@ fn of_step(id: StepId) -> &'static str {
             "see what arms timers on that pCPU: a profiler, or the host's own tick (nohz_full)"
         }
         StepId::MoveHostTask => "put {} on other pCPUs (cpuset, or taskset)",
+        StepId::FindKernelWork => {
+            "see what gives {} its work, as it cannot leave its pCPU: idle_inject a thermal or \
+             power limit, migration and cpuhp a stopped or moved CPU, kworker the workqueue events"
+        }
+        StepId::LookAtIdle => {
+            "see what else keeps the pCPU idle: nr_throttled in cpu.stat, core scheduling \
+             (PR_SCHED_CORE), st of the host itself in top"
+        }
+        StepId::StopProtecting => {
+            "see whether a migration, a snapshot or KSM runs (virsh domjobinfo, \
+             /sys/kernel/mm/ksm/run)"
+        }
         StepId::RaiseCpuMax => "raise cpu.max of the VM's cgroup (libvirt: vcpu_quota)",
         StepId::SpreadPins => "pin these vCPUs to the idle pCPUs, or let them go where they want",
         StepId::ShallowIdle => "keep pCPUs out of deep idle states (cpupower idle-set)",
@@ -345,6 +382,9 @@ fn of_step(id: StepId) -> &'static str {
         }
         StepId::FewerTicks => {
             "let the guest's kernel tick less often (CONFIG_HZ; nohz_full for vCPUs of one thread)"
+        }
+        StepId::GiveHz => {
+            "see the guest's CONFIG_HZ, and give it: it arms one timer a tick of {} (--guest-hz {})"
         }
         StepId::HaltPoll => "let idle vCPUs poll for a while, if idle periods are short",
         StepId::LookUpCode => "look the code up in the processor's manual, and report it",
