@@ -133,7 +133,12 @@ impl Analysis {
             self.silence.lost(event.time_ns);
             self.lost(event);
         }
+        let pcpu = self.rivals.pcpus.get(event.cpu);
+        let is_first = pcpu.is_none_or(|pcpu| pcpu.seen_ns.is_none());
         if let Some(before_ns) = self.rivals.pcpus.proves(event) {
+            if let (Some(id), true) = (vcpu, is_first) {
+                self.rivals.met(id, event.cpu);
+            }
             self.arrives(event, vcpu, before_ns);
         } else if let Some(id) = vcpu.filter(|_| is_new) {
             self.runs(id, event);

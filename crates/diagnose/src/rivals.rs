@@ -82,6 +82,9 @@ struct Open {
     irq_ns: u64,
     idle_ns: u64,
     by: Vec<(Rival, u64)>,
+    /// What it adds to [`Waits::assumed_ns`] and [`Waits::elsewhere_idle_ns`].
+    assumed_ns: u64,
+    elsewhere_idle_ns: u64,
 }
 
 /// The waits of one vCPU.
@@ -216,6 +219,8 @@ impl Rivals {
             irq_ns,
             idle_ns,
             by: Vec::new(),
+            assumed_ns: 0,
+            elsewhere_idle_ns: 0,
         });
     }
 
@@ -246,6 +251,17 @@ impl Rivals {
         let cut = cut.collect();
         self.pcpus.forget(cpu, since_ns);
         cut
+    }
+
+    /// A vCPU that was seen waiting elsewhere is met on this pCPU, of which this is the first
+    /// record: since when it runs here is not known, and neither is how long it waited.
+    pub fn met(&mut self, id: VcpuId, cpu: u32) {
+        let Some(open) = self.waits[id].open.take_if(|open| open.cpu != cpu) else {
+            return;
+        };
+        let waiting = &mut self.pcpus.of(open.cpu).waiting;
+        waiting.retain(|&waits| waits != id);
+        self.waits[id].unknown_since_ns = Some(open.begin_ns);
     }
 
     /// A waiting vCPU moves to another pCPU's queue.
@@ -295,10 +311,10 @@ impl Rivals {
             })),
         };
         if rival != Rival::Limit {
-            add(&mut waits.elsewhere_idle_ns, idle_ns);
+            add(&mut open.elsewhere_idle_ns, idle_ns);
         }
         if assumed {
-            add(&mut waits.assumed_ns, took_ns - in_irq_ns);
+            add(&mut open.assumed_ns, took_ns - in_irq_ns);
         }
         for (rival, ns) in [(rival, took_ns - in_irq_ns), (Rival::Interrupts, in_irq_ns)] {
             if ns == 0 {
@@ -362,6 +378,8 @@ impl Waits {
 
     fn close(&mut self, open: Open, names: &Names) -> Ended {
         let length_ns = open.upto_ns.saturating_sub(open.begin_ns);
+        add(&mut self.assumed_ns, open.assumed_ns);
+        add(&mut self.elsewhere_idle_ns, open.elsewhere_idle_ns);
         let mut most = (Rival::Unknown, 0);
         for (rival, ns) in open.by {
             let rival = match rival {

@@ -42,6 +42,8 @@ struct Context<'a> {
 /// Under this length a trace is an excerpt: what holds for it may not hold for longer, in
 /// nanoseconds.
 const EXCERPT_NS: u64 = 100_000_000;
+/// Under this length it holds one or two events of a kind, in nanoseconds.
+const GLIMPSE_NS: u64 = 1_000_000;
 
 /// The findings of one trace.
 #[must_use]
@@ -111,6 +113,9 @@ fn is_of_silence(trace: &TraceDiagnosis, finding: &Finding) -> bool {
 /// What a short trace shows is there, and how much it is in the long run is not known.
 fn excerpt(finding: &mut Finding, span_ns: u64) {
     finding.severity = finding.severity.min(Severity::Major);
+    if span_ns < GLIMPSE_NS {
+        finding.confidence = finding.confidence.min(Confidence::Medium);
+    }
     let length = Evidence::new(EvidenceId::ShortExcerpt).ns("length", span_ns);
     finding.evidence.push(length);
 }

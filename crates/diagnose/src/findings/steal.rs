@@ -61,6 +61,11 @@ pub fn steal(context: &Context<'_>) -> Option<Finding> {
     finding.at_most_ns = (waits.unknown_ns > 0).then_some(at_most_ns);
     finding.evidence = evidence(context, table, waits)?;
     finding.culprits = culprits(waits);
+    if cause == CauseId::IdleBeside {
+        let idle = finding.culprits.iter_mut();
+        let idle = idle.filter(|culprit| culprit.kind == "cpu-max");
+        idle.for_each(|culprit| "idle".clone_into(&mut culprit.kind));
+    }
     finding.checks = checks(waits, cause, ns);
     finding.confidence = confidence(context, waits, cause, ns).min(limit_is_sure);
     if let Some(unseen) = unseen(context) {

@@ -292,10 +292,6 @@ impl TextSource {
             {
                 self.about.cpus = cpus;
             }
-        } else if text.starts_with("#### CPU ") && text.ends_with(" buffer started ####") {
-            // A ring that begins late: what it held before was written over, and a thread that
-            // is seen elsewhere may have run there.
-            self.gaps.note(NO_CPU);
         } else if let Some(release) = text.strip_prefix("os release :") {
             self.about.release = Some(release.trim().to_owned());
         } else if let Some(name) = text.strip_prefix("hostname :") {
@@ -347,10 +343,11 @@ fn is_frame(line: &[u8]) -> bool {
 /// What tools say between events: versions, buffers, stack traces, records of perf that are no
 /// samples.
 fn is_remark(text: &[u8]) -> bool {
-    const BEGINNINGS: [&[u8]; 7] = [
+    const BEGINNINGS: [&[u8]; 8] = [
         b"version =",
         b"cpus=",
         b"CPU ",
+        b"##### CPU",
         b"trace.dat",
         b"<stack trace",
         b"no user_stack",
