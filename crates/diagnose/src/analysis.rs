@@ -134,7 +134,7 @@ impl Analysis {
             self.lost(event);
         }
         let pcpu = self.rivals.pcpus.get(event.cpu);
-        let is_first = pcpu.is_none_or(|pcpu| pcpu.seen_ns.is_none());
+        let is_first = event.gap != Gap::None || pcpu.is_none_or(|pcpu| pcpu.seen_ns.is_none());
         if let Some(before_ns) = self.rivals.pcpus.proves(event) {
             if let (Some(id), true) = (vcpu, is_first) {
                 self.rivals.met(id, event.cpu);

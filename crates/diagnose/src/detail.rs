@@ -211,6 +211,8 @@ impl Details {
         add(&mut sum.own_ns, own_ns);
         add(&mut sum.host_irq_ns, if open.host_irq { own_ns } else { 0 });
         add(&mut sum.again_ns, if open.again { own_ns } else { 0 });
+        let parts_ns = sum.host_irq_ns.max(sum.again_ns);
+        assert!(parts_ns <= sum.own_ns, "parts of their own time");
         if own_ns > sum.worst.1 {
             (sum.worst, sum.worst_cpu) = ((open.since_ns, own_ns), event.cpu);
         }

@@ -155,6 +155,10 @@ impl Machine {
         {
             self.processes.insert(event.tid, event.process);
         }
+        assert!(
+            self.processes.len() <= MOST_PROCESSES,
+            "memory stays bounded"
+        );
     }
 
     /// Whether a thread is one of the VMM of this VM.

@@ -19,7 +19,7 @@ use crate::names::{Names, Who};
 use crate::pcpus::Pcpus;
 use crate::spread::{add, total};
 
-/// Threads that are told apart in one vCPU's waits; further ones go by their names.
+/// Threads that one vCPU's waits are divided by; further ones go by their names.
 const MOST_THREADS: usize = 128;
 /// The longest waits of each vCPU that are kept.
 const MOST_STALLS: usize = 16;
@@ -254,11 +254,13 @@ impl Rivals {
     }
 
     /// A vCPU that was seen waiting elsewhere is met on this pCPU, of which this is the first
-    /// record: since when it runs here is not known, and neither is how long it waited.
+    /// record, or the first after a loss: since when it runs here is not known, and neither is how
+    /// long it waited.
     pub fn met(&mut self, id: VcpuId, cpu: u32) {
         let Some(open) = self.waits[id].open.take_if(|open| open.cpu != cpu) else {
             return;
         };
+        assert_ne!(open.cpu, cpu, "it waited elsewhere");
         let waiting = &mut self.pcpus.of(open.cpu).waiting;
         waiting.retain(|&waits| waits != id);
         self.waits[id].unknown_since_ns = Some(open.begin_ns);
@@ -345,8 +347,8 @@ impl Rivals {
     }
 }
 
-/// What a rival counts as where as many threads are told apart as can be: a thread goes with one
-/// of the same name, as the processes of a build do. One that may be a vCPU goes with nobody.
+/// What a rival counts as beyond the bound: a thread goes with one of the same name, as the
+/// processes of a build do. One that may be a vCPU stays apart.
 fn beyond(names: &Names, rival: Rival, mut known: impl Iterator<Item = Rival>) -> Rival {
     let Rival::Thread(who) = rival else {
         return rival;
@@ -378,6 +380,7 @@ impl Waits {
 
     fn close(&mut self, open: Open, names: &Names) -> Ended {
         let length_ns = open.upto_ns.saturating_sub(open.begin_ns);
+        assert!(open.assumed_ns <= length_ns, "a part of the wait");
         add(&mut self.assumed_ns, open.assumed_ns);
         add(&mut self.elsewhere_idle_ns, open.elsewhere_idle_ns);
         let mut most = (Rival::Unknown, 0);

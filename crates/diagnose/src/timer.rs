@@ -71,6 +71,8 @@ impl Timer {
             self.arms += 1;
             self.stops += u64::from(value == 0);
         }
+        let most = self.steady.iter().max().copied();
+        assert!(most <= Some(self.arms), "an arm a tick after another");
         self.arming = true;
         assert!(self.stops <= self.arms, "a stop is one of the arms");
     }

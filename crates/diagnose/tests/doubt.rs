@@ -213,6 +213,28 @@ fn before_a_pcpus_ring_begins_a_vcpu_may_have_run_there() {
 }
 
 #[test]
+fn what_lies_between_two_captures_or_was_left_out_is_not_known() {
+    let waited = |remark: &str| {
+        let mut lines = Lines::default();
+        lines.enter(1_000_000, 0, 0);
+        lines.exit(1_009_998, 0, 0, BY_INTERRUPT);
+        lines.switch(1_010_000, 0, ("CPU 0/KVM", 1001), 'R', ("cc1", 900));
+        lines.text += remark;
+        lines.switch(9_010_000, 0, ("cc1", 900), 'S', ("CPU 0/KVM", 1001));
+        lines.enter(9_010_000, 0, 0);
+        let diagnosis = lines.diagnosis(None);
+        let waits = diagnosis.traces[0].vms[0].waits.clone().unwrap();
+        (waits.waited_ns, waits.unknown_ns)
+    };
+    assert_eq!(waited(""), (8_000_000_000, 0));
+    assert_eq!(waited("# a note\n"), (8_000_000_000, 0));
+    let marks = ["[...]", "...", "[snip]", "--- SNIP ---", "# tracer: nop\n#"];
+    for mark in marks {
+        assert_eq!(waited(&format!("{mark}\n")), (0, 8_000_000_000), "{mark}");
+    }
+}
+
+#[test]
 fn a_vcpu_may_have_run_on_pcpus_of_which_there_are_no_records() {
     let head = "# tracer: nop\n#\n# entries-in-buffer/entries-written: 99/99   #P:8\n#\n";
     for (head, sure) in [("", Confidence::High), (head, Confidence::Medium)] {

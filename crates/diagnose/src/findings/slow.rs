@@ -86,21 +86,7 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
     let told = rows().filter(|of| of.kind != "untold").take(NAMED);
     finding.culprits = told.map(|of| culprit(row, of, own_ns)).collect();
     finding.checks = checks(cause, by_vmm);
-    finding.confidence = match cause {
-        CauseId::InterruptsOrWait => Confidence::Low,
-        CauseId::UserDevice if by_vmm.is_none() => Confidence::Medium,
-        // Without the scheduler's events waiting for a pCPU counts as the exit's time.
-        _ if !scheduled => Confidence::Medium,
-        // That an interrupt came is shown; that it took the time is only by its own events.
-        CauseId::HostInterrupts if !most(row, |of| of.host_irq_ns) => Confidence::Medium,
-        // Without the interrupt's arrival at the APIC that it came by an IPI is inferred.
-        CauseId::OwnIpis if context.vm.calls.is_none() => Confidence::Medium,
-        // What is mapped once does not fault again: something takes it away.
-        CauseId::MappingMemory if most(row, |of| of.again_ns) => Confidence::Medium,
-        CauseId::VmmSleeps | CauseId::WriteProtected => Confidence::Medium,
-        CauseId::VmmHolds | CauseId::DirtyRing | CauseId::Handling => Confidence::Medium,
-        _ => Confidence::High,
-    };
+    finding.confidence = confidence(context, row, cause, by_vmm);
     if cause == CauseId::VmmSleeps {
         let wakers = context.vm.asleep.iter().flat_map(|table| &table.wakers);
         finding
@@ -158,6 +144,30 @@ fn is_interrupt(row: &ExitRow) -> bool {
 /// Whether exits of this name are for a device.
 pub fn is_io(name: &str) -> bool {
     matches!(name, "IO_INSTRUCTION" | "io" | "EPT_MISCONFIG")
+}
+
+/// How sure the cause is.
+fn confidence(
+    context: &Context<'_>,
+    row: &ExitRow,
+    cause: CauseId,
+    by_vmm: Option<u64>,
+) -> Confidence {
+    match cause {
+        CauseId::InterruptsOrWait => Confidence::Low,
+        CauseId::UserDevice if by_vmm.is_none() => Confidence::Medium,
+        // Without the scheduler's events waiting for a pCPU counts as the exit's time.
+        _ if context.vm.waits.is_none() => Confidence::Medium,
+        // That an interrupt came is shown; that it took the time is only by its own events.
+        CauseId::HostInterrupts if !most(row, |of| of.host_irq_ns) => Confidence::Medium,
+        // Without the interrupt's arrival at the APIC that it came by an IPI is inferred.
+        CauseId::OwnIpis if context.vm.calls.is_none() => Confidence::Medium,
+        // What is mapped once does not fault again: something takes it away.
+        CauseId::MappingMemory if most(row, |of| of.again_ns) => Confidence::Medium,
+        CauseId::VmmSleeps | CauseId::WriteProtected => Confidence::Medium,
+        CauseId::VmmHolds | CauseId::DirtyRing | CauseId::Handling => Confidence::Medium,
+        _ => Confidence::High,
+    }
 }
 
 /// Whether the vCPUs' threads slept for most of this time, in exits that the VMM had for devices.

@@ -257,8 +257,8 @@ impl Quota {
 }
 
 /// Why the pCPUs idled though vCPUs that had been switched out were ready, and how sure that is.
-/// Only the notes of the recording show a limit; that the kernel takes back what was used beyond the
-/// quota, and that its timer may be late, lets one throttle last longer than a period.
+/// Only the notes of the recording show a limit. The kernel takes back what was used beyond the
+/// quota, and its timer may be late, so that one throttle may last longer than a period.
 pub fn idle_beside(context: &Context<'_>) -> (CauseId, Confidence) {
     let rows = context.vm.stalls.iter();
     let idle = rows.filter(|row| row.kind == "ready" && row.culprit.as_deref() == Some("cpu-max"));
@@ -274,6 +274,7 @@ pub fn idle_beside(context: &Context<'_>) -> (CauseId, Confidence) {
     let Some((quota_ns, period_ns)) = noted_quota(context) else {
         return no_limit;
     };
+    assert!(quota_ns > 0 && period_ns > 0, "a limit lets something run");
     let debt_ns = period_ns.saturating_mul(TICK_NS) / quota_ns;
     let vcpus = u64::try_from(context.vm.vcpus.len()).unwrap_or(1).max(1);
     let by = waits.iter().flat_map(|waits| &waits.by);
@@ -479,6 +480,10 @@ fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> V
         }
         CauseId::Interrupts => vec![nobody(step(StepId::MoveInterrupts))],
         CauseId::WakingPcpu => vec![step(StepId::ShallowIdle)],
+        // The scheduler's events are there, but for those that were lost.
+        _ if context.trace.loss.lost_events > 0 || context.trace.loss.unknown_gaps > 0 => {
+            vec![step(StepId::LargerBuffers)]
+        }
         _ => vec![step(StepId::RecordScheduler)],
     }
 }

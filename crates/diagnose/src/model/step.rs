@@ -88,6 +88,8 @@ pub enum StepId {
     SpreadPins,
     /// Keep pCPUs from deep idle states.
     ShallowIdle,
+    /// Record with larger buffers: events were lost.
+    LargerBuffers,
     /// Record the scheduler's events.
     RecordScheduler,
     /// Use a paravirtual device.

@@ -87,7 +87,8 @@ pub struct RivalRow {
 /// Exits of one reason that were about one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DetailRow {
-    /// `port`, `msr`, `timer`, `apic`, `hypercall`, `device` (memory), `memory`, `protected`, `untold`;
+    /// `port`, `msr`, `timer`, `apic`, `hypercall`, `device` (memory), `memory`, `protected`,
+    /// `untold`;
     /// of exits without a time also `rip`.
     pub kind: String,
     /// Its number, in hexadecimal; that of a hypercall decimal.

@@ -355,6 +355,9 @@ fn of_step(id: StepId) -> &'static str {
         StepId::RaiseCpuMax => "raise cpu.max of the VM's cgroup (libvirt: vcpu_quota)",
         StepId::SpreadPins => "pin these vCPUs to the idle pCPUs, or let them go where they want",
         StepId::ShallowIdle => "keep pCPUs out of deep idle states (cpupower idle-set)",
+        StepId::LargerBuffers => {
+            "record again with larger buffers (steady record --buffer-kib), as events were lost"
+        }
         StepId::RecordScheduler => "record the scheduler's events (steady record)",
         StepId::Virtio => "let the guest do without {}: a virtio or vhost device instead",
         StepId::DeliverByProcessor => {

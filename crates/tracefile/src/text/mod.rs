@@ -246,8 +246,12 @@ impl TextSource {
             .iter()
             .any(|start| text.starts_with(start));
         if !said && memchr::memmem::find(text, b"PERF_RECORD_LOST").is_none() {
+            let left_out = is_left_out(text);
             let line = self.lines.bytes(line);
-            if is_frame(line) || is_remark(text) {
+            if left_out {
+                self.loss.gap(NO_CPU, None);
+                self.gaps.note(NO_CPU);
+            } else if is_frame(line) || is_remark(text) {
                 self.loss.other_records = self.loss.other_records.saturating_add(1);
             } else {
                 let place = Place::Line(self.lines.number());
@@ -292,6 +296,10 @@ impl TextSource {
             {
                 self.about.cpus = cpus;
             }
+        } else if text.starts_with("tracer:") && self.latest > 0 {
+            // Another capture in the same file: what went on between them is not there.
+            self.loss.gap(NO_CPU, None);
+            self.gaps.note(NO_CPU);
         } else if let Some(release) = text.strip_prefix("os release :") {
             self.about.release = Some(release.trim().to_owned());
         } else if let Some(name) = text.strip_prefix("hostname :") {
@@ -356,6 +364,15 @@ fn is_remark(text: &[u8]) -> bool {
     BEGINNINGS.iter().any(|start| text.starts_with(start))
         || memchr::memmem::find(text, b"PERF_RECORD_").is_some()
         || memchr::memmem::find(text, b"<stack trace>").is_some()
+}
+
+/// What people put where they left lines out of a paste: `[...]`, `…`, `[snip]`, `--- cut ---`.
+fn is_left_out(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text);
+    let word = text.trim_matches(|letter: char| !letter.is_alphanumeric());
+    let dots = word.is_empty() && (text.contains("...") || text.contains('…'));
+    let words = ["snip", "snipped", "cut", "omitted"];
+    dots || words.iter().any(|known| word.eq_ignore_ascii_case(known))
 }
 
 /// The head of the function-graph tracer: `# CPU  DURATION                  FUNCTION CALLS`.
