@@ -65,6 +65,9 @@ fn cause(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Finding 
         .max_by_key(|place| place.longest_run)
         .and_then(|place| place.worst.clone());
     finding.next = available_first(steps(context, pauses, row, cause));
+    if context.vm.vcpus.len() == 1 {
+        finding.next.retain(|step| !is_boost(step.id));
+    }
     if row.cause == Cause::Unknown {
         finding.sharper_with.push(Sharpener::Symbols);
     }
@@ -75,6 +78,11 @@ fn cause(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Finding 
         finding.sharper_with.push(Sharpener::Ipis);
     }
     finding
+}
+
+/// Whether a step lets another vCPU of the VM run, which one vCPU has not.
+fn is_boost(id: StepId) -> bool {
+    matches!(id, StepId::BoostWaitedFor | StepId::ObeyBoost)
 }
 
 /// What must be so if the cause is right.
@@ -238,6 +246,9 @@ pub fn runs(context: &Context<'_>) -> Option<Finding> {
         ),
         remedy(StepId::ObeyBoost, Stall::BoostOutcome),
     ]);
+    if context.vm.vcpus.len() == 1 {
+        finding.next = vec![step(StepId::FindSpinner)];
+    }
     if context.vm.boosts.is_none() {
         finding.sharper_with.push(Sharpener::Probes);
     }

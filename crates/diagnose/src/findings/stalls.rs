@@ -135,7 +135,8 @@ fn culprit(row: &StallRow) -> Option<Culprit> {
     let kind = match row.kind.as_str() {
         "ready" => row.culprit.clone().unwrap_or_default(),
         "asleep" => "waker".to_owned(),
-        "exit" => "exit".to_owned(),
+        // What an exit was about is not always shown.
+        "exit" if row.name.is_some() => "exit".to_owned(),
         _ => return None,
     };
     Some(Culprit {

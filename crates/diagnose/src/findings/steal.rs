@@ -481,9 +481,7 @@ fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> V
         CauseId::Interrupts => vec![nobody(step(StepId::MoveInterrupts))],
         CauseId::WakingPcpu => vec![step(StepId::ShallowIdle)],
         // The scheduler's events are there, but for those that were lost.
-        _ if context.trace.loss.lost_events > 0 || context.trace.loss.unknown_gaps > 0 => {
-            vec![step(StepId::LargerBuffers)]
-        }
+        _ if waits.unknown_ns > 0 => vec![step(StepId::LargerBuffers)],
         _ => vec![step(StepId::RecordScheduler)],
     }
 }

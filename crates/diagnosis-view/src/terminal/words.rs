@@ -356,7 +356,7 @@ fn of_step(id: StepId) -> &'static str {
         StepId::SpreadPins => "pin these vCPUs to the idle pCPUs, or let them go where they want",
         StepId::ShallowIdle => "keep pCPUs out of deep idle states (cpupower idle-set)",
         StepId::LargerBuffers => {
-            "record again with larger buffers (steady record --buffer-kib), as events were lost"
+            "record again with larger buffers (steady record --buffer-kib): the trace lacks events"
         }
         StepId::RecordScheduler => "record the scheduler's events (steady record)",
         StepId::Virtio => "let the guest do without {}: a virtio or vhost device instead",
