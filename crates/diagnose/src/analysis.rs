@@ -268,6 +268,7 @@ impl Analysis {
 
     fn switch(&mut self, event: &Event<'_>, prev: Task<'_>, state: TaskState, next: Task<'_>) {
         let (cpu, now_ns) = (event.cpu, event.time_ns);
+        self.rivals.pcpus.is_now(cpu, prev);
         self.rivals.divide_on(cpu, now_ns, false);
         if let Some(id) = self.machine.of_tid(prev.tid) {
             let vcpu = &self.machine.vcpus[id];

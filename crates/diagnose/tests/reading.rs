@@ -474,3 +474,49 @@ fn every_question_is_there_once_and_what_is_not_judged_says_why() {
         );
     }
 }
+
+#[test]
+fn who_ran_instead_has_the_name_and_the_priority_of_that_time() {
+    let switch = |prev: &str, state: &str, next: &str| {
+        format!("sched_switch: {prev} prev_state={state} ==> {next}")
+    };
+    let of = |which: &str, comm: &str, prio: u8| {
+        let tid = if comm == "CPU 0/KVM" { 40 } else { 7 };
+        format!("{which}_comm={comm} {which}_pid={tid} {which}_prio={prio}")
+    };
+    let vcpu = |which: &str| of(which, "CPU 0/KVM", 120);
+    // It executes `chrt` while it runs, and that executes `backup`.
+    let lines = [
+        (1, 40, "kvm_entry: vcpu 0, rip 0x1".to_owned()),
+        (100, 40, switch(&vcpu("prev"), "R", &of("next", "sh", 120))),
+        (300, 7, switch(&of("prev", "chrt", 120), "S", &vcpu("next"))),
+        (400, 40, switch(&vcpu("prev"), "R", &of("next", "chrt", 49))),
+        (500, 7, switch(&of("prev", "chrt", 49), "S", &vcpu("next"))),
+        (
+            600,
+            40,
+            switch(&vcpu("prev"), "R", &of("next", "backup", 49)),
+        ),
+        (
+            900_600,
+            7,
+            switch(&of("prev", "backup", 49), "S", &vcpu("next")),
+        ),
+    ];
+    let lines: Vec<(u64, i32, &str)> = lines
+        .iter()
+        .map(|(at, tid, line)| (*at, *tid, line.as_str()))
+        .collect();
+    let trace = diagnosed(&lines);
+    let waits = trace.vms[0].waits.as_ref().unwrap();
+    let by = waits.by.iter();
+    let by: Vec<(&str, u64)> = by
+        .map(|row| (row.name.as_deref().unwrap(), row.ns))
+        .collect();
+    let expected = [
+        ("backup (real-time priority 50)", 900_000_000),
+        ("chrt", 200_000),
+        ("chrt (real-time priority 50)", 100_000),
+    ];
+    assert_eq!(by, expected);
+}

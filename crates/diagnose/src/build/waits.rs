@@ -10,6 +10,7 @@ use crate::analysis::OfVcpu;
 use crate::detail::{Detail, PART, Sum, device, heavier};
 use crate::machine::{VcpuId, vcpu_number};
 use crate::model::{DetailRow, Instance, RivalRow, WaitTable};
+use crate::names::{Names, Who};
 use crate::rivals::Rival;
 use crate::spread::{add, total};
 
@@ -145,27 +146,23 @@ impl Builder<'_> {
 
     /// The kind and the name of what ran instead of vCPUs of this VM.
     pub(super) fn named(&self, rival: Rival, own: &[VcpuId]) -> (&'static str, Option<String>) {
-        let name = match rival {
-            Rival::Thread(tid) => self.analysis.rivals.name(tid),
-            _ => "",
-        };
-        self.named_by(rival, own, name)
+        match rival {
+            Rival::Thread(who) => self.named_thread(who, own, &self.analysis.rivals.names),
+            Rival::Interrupts => ("interrupts", None),
+            Rival::Limit => ("cpu-max", None),
+            Rival::Waking => ("waking-pcpu", None),
+            Rival::Unknown => ("untold", None),
+        }
     }
 
-    /// The same of a thread of this name.
-    pub(super) fn named_by(
+    /// The same of a thread, of which the names say what it was.
+    pub(super) fn named_thread(
         &self,
-        rival: Rival,
+        who: Who,
         own: &[VcpuId],
-        name: &str,
+        names: &Names,
     ) -> (&'static str, Option<String>) {
-        let tid = match rival {
-            Rival::Thread(tid) => tid,
-            Rival::Interrupts => return ("interrupts", None),
-            Rival::Limit => return ("cpu-max", None),
-            Rival::Waking => return ("waking-pcpu", None),
-            Rival::Unknown => return ("untold", None),
-        };
+        let (tid, (name, prio)) = (who.tid, names.get(who));
         let machine = &self.analysis.machine;
         if let Some(id) = machine.of_tid(tid) {
             if own.contains(&id) {
@@ -193,7 +190,6 @@ impl Builder<'_> {
                 let (stem, number) = name.split_once('/').unwrap_or((name, ""));
                 let numbered = number.starts_with(|letter: char| letter.is_ascii_digit());
                 let name = if numbered { stem } else { name };
-                let prio = self.analysis.rivals.prio(tid);
                 ("host-task", Some(format!("{name}{}", priority(prio))))
             }
         }
