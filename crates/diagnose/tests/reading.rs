@@ -552,3 +552,46 @@ fn the_priority_of_a_vms_own_threads_is_named_where_they_wait() {
     let weigh = steal.next.iter().find_map(|step| step.value.as_deref());
     assert_eq!(weigh, Some("nice 10"), "{:?}", steal.next);
 }
+
+/// As `perf-prof trace` prints them, of its documents: a wall clock, the flags before the CPU, and
+/// events as perf prints them.
+#[test]
+fn the_lines_of_perf_prof_give_who_ran_instead() {
+    let mut text = String::new();
+    for turn in 0..50_u64 {
+        let at = 96_822_671_000 + turn * 100;
+        let switch = |from: &str, to: &str| format!("sched:sched_switch: {from} ==> {to}");
+        let (vcpu, other) = ("CPU 0/KVM:126953 [120]", "stress-ng:777 [120]");
+        for (ms, who, what) in [
+            (
+                0,
+                "CPU 0/KVM 126953 d...",
+                "kvm:kvm_entry: vcpu 0".to_owned(),
+            ),
+            (
+                9,
+                "CPU 0/KVM 126953 ....",
+                "kvm:kvm_exit: reason EXTERNAL_INTERRUPT rip 0xfffff801b782acff info 0 0"
+                    .to_owned(),
+            ),
+            (
+                10,
+                "CPU 0/KVM 126953 d...",
+                switch(&format!("{vcpu} R"), other),
+            ),
+            (
+                100,
+                "stress-ng    777 d...",
+                switch(&format!("{other} R"), vcpu),
+            ),
+        ] {
+            let (s, ms) = ((at + ms) / 1000, (at + ms) % 1000);
+            let clock = "2022-04-22 17:39:26.535148";
+            let _ = writeln!(text, "{clock}          {who} [003] {s}.{ms:03}000: {what}");
+        }
+    }
+    let trace = read(&text, None).unwrap();
+    let by = &trace.vms[0].waits.as_ref().unwrap().by;
+    assert_eq!((by.len(), by[0].name.as_deref()), (1, Some("stress-ng")));
+    assert_eq!(by[0].ns, 50 * 90_000_000);
+}
