@@ -268,11 +268,13 @@ impl Analysis {
 
     fn switch(&mut self, event: &Event<'_>, prev: Task<'_>, state: TaskState, next: Task<'_>) {
         let (cpu, now_ns) = (event.cpu, event.time_ns);
+        self.rivals.pcpus.is_now(cpu, prev);
         self.rivals.divide_on(cpu, now_ns, false);
         if let Some(id) = self.machine.of_tid(prev.tid) {
             let vcpu = &self.machine.vcpus[id];
             let of = &mut self.vcpus[id];
             of.preempt.out(event, state, vcpu);
+            self.rivals.has(id, prev.prio);
             self.rivals.stops(id, now_ns);
             match state {
                 TaskState::Runnable => self.rivals.begin(id, cpu, now_ns, false),
@@ -285,6 +287,7 @@ impl Analysis {
             }
         }
         if let Some(id) = self.machine.of_tid(next.tid) {
+            self.rivals.has(id, next.prio);
             self.runs(id, event);
         }
         self.servers.event(event);

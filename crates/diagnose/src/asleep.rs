@@ -151,7 +151,8 @@ impl Asleep {
     }
 
     fn woke(&mut self, tid: i32, comm: String, ns: u64) {
-        let at = self.wakers.iter().position(|waker| waker.tid == tid);
+        let is = |waker: &Waker| (waker.tid, &waker.comm) == (tid, &comm);
+        let at = self.wakers.iter().position(is);
         match at {
             Some(at) => add(&mut self.wakers[at].ns, ns),
             None if self.wakers.len() < MOST_WAKERS => self.wakers.push(Waker { tid, comm, ns }),

@@ -138,6 +138,16 @@ impl Pcpus {
         self.of(cpu).last_ns(now_ns)
     }
 
+    /// The thread that a pCPU runs has this name and priority by now.
+    pub fn is_now(&mut self, cpu: u32, task: Task<'_>) {
+        let pcpu = self.of(cpu);
+        if pcpu.running == Some(task.tid) && !task.comm.is_empty() {
+            pcpu.comm.clear();
+            pcpu.comm.extend_from_slice(task.comm);
+            pcpu.prio = task.prio.or(pcpu.prio);
+        }
+    }
+
     /// A pCPU runs a thread from now on.
     pub fn runs(&mut self, cpu: u32, task: Task<'_>, now_ns: u64) {
         // What ran on a pCPU cannot be said where the trace does not show which it was.

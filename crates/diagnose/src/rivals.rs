@@ -10,18 +10,17 @@
 //!
 //! Left out: which threads the scheduler could have moved; core scheduling, which also idles.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use steady_events::{Event, Task};
 
 use crate::machine::VcpuId;
+use crate::names::{Names, Who};
 use crate::pcpus::Pcpus;
 use crate::spread::{add, total};
 
 /// Threads that are told apart in one vCPU's waits.
 const MOST_THREADS: usize = 128;
-/// Threads whose names are kept.
-const MOST_NAMES: usize = 65_536;
 /// The longest waits of each vCPU that are kept.
 const MOST_STALLS: usize = 16;
 /// Begins of waits of each vCPU that are kept.
@@ -32,8 +31,8 @@ const WAKING_NS: u64 = 1_000_000;
 /// What a pCPU did in the place of a vCPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rival {
-    /// It ran this thread.
-    Thread(i32),
+    /// It ran this thread, named as when it was switched out.
+    Thread(Who),
     /// It served interrupts, or what they had deferred.
     Interrupts,
     /// It was idle, though the vCPU was on its queue and had been descheduled.
@@ -102,6 +101,8 @@ pub struct Waits {
     pub ran_ns: u64,
     /// While its own pCPU was busy and another was idle.
     pub elsewhere_idle_ns: u64,
+    /// The weakest priority that its thread had, if the trace shows it.
+    pub prio: Option<u8>,
     /// pCPUs that it ran on; the first few.
     pub ran_on: BTreeSet<u32>,
     /// The longest waits, longest first.
@@ -120,7 +121,8 @@ pub struct Rivals {
     pub waits: Vec<Waits>,
     /// What pCPUs run.
     pub pcpus: Pcpus,
-    names: HashMap<i32, (String, Option<u8>)>,
+    /// What threads were called when they ran in a vCPU's place.
+    pub names: Names,
 }
 
 impl Rivals {
@@ -136,18 +138,6 @@ impl Rivals {
     pub fn ready_ns(&self, id: VcpuId) -> u64 {
         let of = |waits: &Waits| total([waits.total_ns, waits.unknown_ns]);
         self.waits.get(id).map_or(0, of)
-    }
-
-    /// Name of a thread that ran in a vCPU's place.
-    #[must_use]
-    pub fn name(&self, tid: i32) -> &str {
-        self.names.get(&tid).map_or("", |(name, _)| name)
-    }
-
-    /// Its priority, if it is known.
-    #[must_use]
-    pub fn prio(&self, tid: i32) -> Option<u8> {
-        self.names.get(&tid).and_then(|(_, prio)| *prio)
     }
 
     /// vCPUs get new numbers: the waits of those before are nobody's.
@@ -196,6 +186,11 @@ impl Rivals {
             waits.ran_on.insert(cpu);
         }
         ended
+    }
+
+    /// A vCPU's thread has this priority.
+    pub fn has(&mut self, id: VcpuId, prio: Option<u8>) {
+        self.waits[id].prio = self.waits[id].prio.max(prio);
     }
 
     /// A vCPU runs no longer.
@@ -298,7 +293,11 @@ impl Rivals {
             None => Rival::Unknown,
             // Which of the two it is shows when the wait is over.
             Some(0) => Rival::Limit,
-            Some(tid) => Rival::Thread(tid),
+            Some(tid) => Rival::Thread(self.names.who(Task {
+                tid,
+                comm: &pcpu.comm,
+                prio: pcpu.prio,
+            })),
         };
         if rival != Rival::Limit {
             add(&mut waits.elsewhere_idle_ns, idle_ns);
@@ -316,13 +315,6 @@ impl Rivals {
                 // Beyond the bound the first stands for all others.
                 at => add(&mut open.by[at.unwrap_or(0)].1, ns),
             }
-        }
-        if let Rival::Thread(tid) = rival
-            && self.names.len() < MOST_NAMES
-            && !self.names.contains_key(&tid)
-        {
-            let name = String::from_utf8_lossy(&pcpu.comm).into_owned();
-            self.names.insert(tid, (name, pcpu.prio));
         }
     }
 

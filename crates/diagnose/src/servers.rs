@@ -9,9 +9,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use steady_events::{Event, Kind};
+use steady_events::{Event, Kind, Task};
 
 use crate::machine::VcpuId;
+use crate::names::{Names, Who};
 use crate::spread::add;
 
 /// Threads that serve and are followed.
@@ -27,7 +28,7 @@ pub struct Served {
     /// For how long in all.
     pub total_ns: u64,
     /// By the thread that ran instead of the server.
-    pub by: BTreeMap<i32, u64>,
+    pub by: BTreeMap<Who, u64>,
     /// The longest: begin, length, pCPU.
     pub worst: Option<(u64, u64, u32)>,
 }
@@ -37,7 +38,7 @@ struct Wait {
     begin_ns: u64,
     end_ns: u64,
     cpu: u32,
-    rival: i32,
+    rival: Who,
 }
 
 #[derive(Debug, Default)]
@@ -51,7 +52,8 @@ struct Server {
 #[derive(Debug, Default)]
 pub struct Servers {
     servers: HashMap<i32, Server>,
-    names: HashMap<i32, String>,
+    /// What threads were called when they kept a server waiting.
+    pub names: Names,
     /// By server and vCPU.
     pub by: BTreeMap<(i32, VcpuId), Served>,
     /// How often a server woke a vCPU.
@@ -79,13 +81,7 @@ impl Servers {
                 if next.tid != 0
                     && let Some(server) = self.servers.get_mut(&next.tid)
                 {
-                    let rival = server.turn(event, prev.tid);
-                    if rival && self.names.len() < MOST_SERVERS {
-                        let name = String::from_utf8_lossy(prev.comm);
-                        self.names
-                            .entry(prev.tid)
-                            .or_insert_with(|| name.into_owned());
-                    }
+                    server.turn(event, prev, &mut self.names);
                 }
             }
             _ => {}
@@ -139,12 +135,6 @@ impl Servers {
         self.servers.get(&tid).map_or("", |server| &server.comm)
     }
 
-    /// Name of a thread that ran instead of one.
-    #[must_use]
-    pub fn rival(&self, tid: i32) -> &str {
-        self.names.get(&tid).map_or("", String::as_str)
-    }
-
     /// vCPUs get new numbers.
     pub fn forget(&mut self) {
         self.by.clear();
@@ -152,14 +142,14 @@ impl Servers {
 }
 
 impl Server {
-    /// It runs from now on; whether another thread had kept it waiting.
-    fn turn(&mut self, event: &Event<'_>, rival: i32) -> bool {
+    /// It runs from now on, after another thread that may have kept it waiting.
+    fn turn(&mut self, event: &Event<'_>, rival: Task<'_>, names: &mut Names) {
         let Some(begin_ns) = self.ready_since_ns.take() else {
-            return false;
+            return;
         };
         // An idle pCPU only had to wake.
-        if rival == 0 {
-            return false;
+        if rival.tid == 0 {
+            return;
         }
         if self.waits.len() >= MOST_WAITS {
             self.waits.remove(0);
@@ -168,16 +158,15 @@ impl Server {
             begin_ns,
             end_ns: event.time_ns,
             cpu: event.cpu,
-            rival,
+            rival: names.who(rival),
         });
-        true
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use steady_events::{Gap, Task, TaskState};
+    use steady_events::{Gap, TaskState};
 
     fn event(time_ns: u64, tid: i32, kind: Kind<'static>) -> Event<'static> {
         Event {
@@ -214,7 +203,8 @@ mod tests {
         servers.wakes(&event(190, 9, Kind::Other), 0, 150);
         let served = &servers.by[&(9, 0)];
         assert_eq!((served.total_ns, served.worst), (30, Some((150, 30, 1))));
-        assert_eq!(served.by, [(3, 30)].into());
+        let by = served.by.iter().map(|(who, ns)| (who.tid, *ns));
+        assert_eq!(by.collect::<Vec<_>>(), [(3, 30)]);
         assert_eq!(servers.name(9), "vhost-7");
     }
 

@@ -233,7 +233,7 @@ impl House {
 }
 
 /// The first digits of a key.
-fn short(key: &str) -> &str {
+pub(crate) fn short(key: &str) -> &str {
     key.get(..8).unwrap_or(key)
 }
 

@@ -101,7 +101,7 @@ fn page(house: &House, system: &System) -> Result<(String, Option<String>), Vec<
         put(&format!("![Ratios with their intervals]({file})\n"));
     }
     for counted in &system.counted {
-        match counted.table(&house.root) {
+        match counted.table(house) {
             Ok(table) => put(&table),
             Err(error) => {
                 let place = format!("evidence/claims/{}.toml", system.system);

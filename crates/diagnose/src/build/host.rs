@@ -11,7 +11,7 @@ use crate::machine::VcpuId;
 use crate::model::{
     AsleepTable, Count, ExitRow, HostTable, HostVm, Instance, ServerRow, StallRow, VmTable,
 };
-use crate::rivals::Rival;
+use crate::names::Who;
 use crate::spread::{Spread, add, merge, total};
 
 /// From this length on a stall is felt, in nanoseconds.
@@ -97,7 +97,7 @@ impl Builder<'_> {
         let servers = &self.analysis.servers;
         let own = servers.by.iter().filter(|((_, id), _)| ids.contains(id));
         let mut found: BTreeMap<i32, ServerRow> = BTreeMap::new();
-        let mut rivals: BTreeMap<i32, BTreeMap<i32, u64>> = BTreeMap::new();
+        let mut rivals: BTreeMap<i32, BTreeMap<Who, u64>> = BTreeMap::new();
         for (&(tid, id), served) in own {
             let row = found.entry(tid).or_insert_with(|| ServerRow {
                 name: servers.name(tid).to_owned(),
@@ -124,14 +124,14 @@ impl Builder<'_> {
         let mut list: Vec<ServerRow> = found.into_values().collect();
         for row in &mut list {
             let by = rivals.remove(&row.tid).unwrap_or_default();
-            let named = |tid: i32| self.named_by(Rival::Thread(tid), ids, servers.rival(tid));
-            let most = by.iter().max_by_key(|&(tid, ns)| (*ns, Reverse(*tid)));
-            if let Some((&tid, _)) = most {
-                let (kind, name) = named(tid);
+            let named = |who: Who| self.named_thread(who, ids, &servers.names);
+            let most = by.iter().max_by_key(|&(who, ns)| (*ns, Reverse(*who)));
+            if let Some((&who, _)) = most {
+                let (kind, name) = named(who);
                 (row.culprit, row.culprit_name) = (Some(kind.to_owned()), name);
             }
-            let words = by.into_iter().map(|(tid, ns)| {
-                let (kind, name) = named(tid);
+            let words = by.into_iter().map(|(who, ns)| {
+                let (kind, name) = named(who);
                 (name.unwrap_or_else(|| kind.to_owned()), ns)
             });
             row.by = rows(words);
