@@ -39,6 +39,13 @@ fn of_item(house: &House, paper: &Manifest, item: &Item, place: &str) -> Vec<Pro
     if item.here.is_some() == item.not_here.is_some() {
         wrong("expected exactly one of `here` and `not_here`".to_owned());
     }
+    if item
+        .not_here
+        .as_ref()
+        .is_some_and(|why| why.trim().is_empty())
+    {
+        wrong("`not_here` is empty; expected why it is not here".to_owned());
+    }
     if item.ratio.is_some() && item.expect.is_some() {
         wrong("expected at most one of `ratio` and `expect`".to_owned());
     }

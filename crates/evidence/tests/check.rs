@@ -91,6 +91,31 @@ fn what_contradicts_claims_scenarios_or_pages_is_found() {
             "`one`: claim `tail` has no row `p999`",
         ),
         (
+            CLAIMS,
+            "more = \"",
+            "more = \"74 % at ",
+            "`74 %` is a typed figure",
+        ),
+        (
+            CLAIMS,
+            "[score]",
+            "[[counted]]\nid = \"known\"\nsubject = \"s\"\nconditions = \"Of 7 %.\"\n\
+             command = \"c\"\n[score]",
+            "`7 %` is a typed figure",
+        ),
+        (
+            CLAIMS,
+            "seeds = 8",
+            "seeds = 8\nshow = [\"shoot5u\"]",
+            "`show` has `shoot5u`",
+        ),
+        (
+            PAPER,
+            "\"A photograph shows nothing that can be measured.\"",
+            "\" \"",
+            "`not_here` is empty",
+        ),
+        (
             PAPER,
             "not_here = \"A",
             "because = \"A",
@@ -127,8 +152,11 @@ fn a_claim_without_conditions_is_not_read() {
 fn a_workload_that_the_scenario_lacks_is_found() {
     let project = Project::new();
     project.change(CLAIMS, "workload = \"shootdown\"", "workload = \"dedup\"");
-    // The record has no such measure either, which is said first.
-    refused(&project, &["lacks the row `p99`"]);
+    // The record has no such measure either, which is not what is wrong.
+    refused(
+        &project,
+        &["claim `tail`, row `p99`", "no workload `dedup`"],
+    );
     fs::remove_file(project.root().join("evidence/results/tail.json.zst")).unwrap();
     found(
         &project,
@@ -425,8 +453,17 @@ fn a_figure_of_a_kernel_before_is_printed_as_old_with_its_key() {
     project.render();
     assert!(project.problems().is_empty());
     let page = project.read("docs/validation/shoot4u.md");
-    assert!(page.contains("**old: kernel "), "{page}");
-    assert!(project.read("README.md").contains("**old: kernel "));
+    assert!(page.contains("| better; **old: kernel "), "{page}");
+    assert!(
+        project
+            .read("README.md")
+            .contains("| better; **old: kernel ")
+    );
+    assert!(
+        project
+            .read("docs/validation/shoot4u.svg")
+            .contains(" (old)")
+    );
     let house = project.house();
     let races = house.races();
     let races: Vec<&steady_evidence::Claim> = races.iter().collect();
