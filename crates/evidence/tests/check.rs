@@ -314,7 +314,11 @@ fn an_item_s_source_and_ratio_are_those_of_what_is_printed() {
             "ratio = { of = 7, to = 100 }",
             "7 to 100 does not follow from the value `1 us`",
         ),
-        (expect, "bound = \"at-most\"", "a `bound` needs a `ratio`"),
+        (
+            expect,
+            "bound = \"at-most\"",
+            "a `bound` needs a `ratio` or a `number`",
+        ),
     ] {
         let project = Project::bare();
         project.change(PAPER, from, to);
