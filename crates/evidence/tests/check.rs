@@ -32,96 +32,98 @@ fn what_was_rendered_holds() {
 const CLAIMS: &str = "evidence/claims/shoot4u.toml";
 const PAPER: &str = "evidence/papers/shoot4u.toml";
 
+/// In which file, what, by what, and what is said of it.
+const CONTRADICTIONS: &[[&str; 4]] = &[
+    [
+        "docs/validation/shoot4u.md",
+        "×0.05",
+        "×0.04",
+        "docs/validation/shoot4u.md: it differs from its data",
+    ],
+    [
+        "docs/validation/shoot4u.svg",
+        "×0.05",
+        "×0.04",
+        "docs/validation/shoot4u.svg",
+    ],
+    [
+        "README.md",
+        "×0.05",
+        "×0.04",
+        "README.md: it differs from its data",
+    ],
+    [
+        CLAIMS,
+        "It has the host",
+        "It saves 40 % and has the host",
+        "`40 %` is a typed figure",
+    ],
+    [
+        CLAIMS,
+        "title = \"Shoot4U",
+        "title = \"74-fold",
+        "`74-fold` is a typed figure",
+    ],
+    [
+        CLAIMS,
+        "seeds = 8",
+        "seeds = 8\ndisclosed = [\"~80% before\"]",
+        "`~80%` is a typed",
+    ],
+    [
+        CLAIMS,
+        "ple = \"on\", ",
+        "",
+        "claim `tail`: the condition `ple` is missing",
+    ],
+    [
+        CLAIMS,
+        "\"pinned\"",
+        "\"scheduler\"",
+        "`placement` is stated as \"scheduler\"",
+    ],
+    [
+        PAPER,
+        "row = \"p99\"",
+        "row = \"p999\"",
+        "`one`: claim `tail` has no row `p999`",
+    ],
+    [
+        CLAIMS,
+        "more = \"",
+        "more = \"74 % at ",
+        "`74 %` is a typed figure",
+    ],
+    [
+        CLAIMS,
+        "[score]",
+        "[[counted]]\nid = \"known\"\nsubject = \"s\"\nconditions = \"Of 7 %.\"\n\
+             command = \"c\"\n[score]",
+        "`7 %` is a typed figure",
+    ],
+    [
+        CLAIMS,
+        "seeds = 8",
+        "seeds = 8\nshow = [\"shoot5u\"]",
+        "`show` has `shoot5u`",
+    ],
+    [
+        PAPER,
+        "\"A photograph shows nothing that can be measured.\"",
+        "\" \"",
+        "`not_here` is empty",
+    ],
+    [
+        PAPER,
+        "not_here = \"A",
+        "because = \"A",
+        "exactly one of `here` and `not_here`",
+    ],
+];
+
 #[test]
 fn what_contradicts_claims_scenarios_or_pages_is_found() {
-    let page = "docs/validation/shoot4u.md";
-    for (file, from, to, said) in [
-        (
-            page,
-            "×0.05",
-            "×0.04",
-            "docs/validation/shoot4u.md: it differs from its data",
-        ),
-        (
-            "docs/validation/shoot4u.svg",
-            "×0.05",
-            "×0.04",
-            "docs/validation/shoot4u.svg",
-        ),
-        (
-            "README.md",
-            "×0.05",
-            "×0.04",
-            "README.md: it differs from its data",
-        ),
-        (
-            CLAIMS,
-            "It has the host",
-            "It saves 40 % and has the host",
-            "`40 %` is a typed figure",
-        ),
-        (
-            CLAIMS,
-            "title = \"Shoot4U",
-            "title = \"74-fold",
-            "`74-fold` is a typed figure",
-        ),
-        (
-            CLAIMS,
-            "seeds = 8",
-            "seeds = 8\ndisclosed = [\"~80% before\"]",
-            "`~80%` is a typed",
-        ),
-        (
-            CLAIMS,
-            "ple = \"on\", ",
-            "",
-            "claim `tail`: the condition `ple` is missing",
-        ),
-        (
-            CLAIMS,
-            "\"pinned\"",
-            "\"scheduler\"",
-            "`placement` is stated as \"scheduler\"",
-        ),
-        (
-            PAPER,
-            "row = \"p99\"",
-            "row = \"p999\"",
-            "`one`: claim `tail` has no row `p999`",
-        ),
-        (
-            CLAIMS,
-            "more = \"",
-            "more = \"74 % at ",
-            "`74 %` is a typed figure",
-        ),
-        (
-            CLAIMS,
-            "[score]",
-            "[[counted]]\nid = \"known\"\nsubject = \"s\"\nconditions = \"Of 7 %.\"\n\
-             command = \"c\"\n[score]",
-            "`7 %` is a typed figure",
-        ),
-        (
-            CLAIMS,
-            "seeds = 8",
-            "seeds = 8\nshow = [\"shoot5u\"]",
-            "`show` has `shoot5u`",
-        ),
-        (
-            PAPER,
-            "\"A photograph shows nothing that can be measured.\"",
-            "\" \"",
-            "`not_here` is empty",
-        ),
-        (
-            PAPER,
-            "not_here = \"A",
-            "because = \"A",
-            "exactly one of `here` and `not_here`",
-        ),
-    ] {
+    for [file, from, to, said] in CONTRADICTIONS {
         let project = Project::new();
         project.change(file, from, to);
         found(&project, &[said]);
