@@ -61,7 +61,10 @@ fn every_paper_is_answered_from_the_records() {
                 "not-here" | "differs" => assert!(reason, "{paper}: {item}"),
                 "agrees" => {
                     let by_value = item["paper_number"].is_array() && item["range"].is_array();
-                    assert!(item["interval_ppm"].is_array() || by_value, "{paper}: {item}");
+                    assert!(
+                        item["interval_ppm"].is_array() || by_value,
+                        "{paper}: {item}"
+                    );
                 }
                 _ => {}
             }
