@@ -48,8 +48,8 @@ fn a_guest_programs_its_own_ticks_if_its_host_stops_giving_them_or_it_was_booted
 }
 
 /// Idle and half idle. Two jiffies late and three times as long where a CPU sleeps past its tick.
-/// The 99th percentile of a hundred grace periods is 17 to 24 ms by the seed, in both: the median of
-/// three seeds is held.
+/// The 99th percentile of a hundred grace periods is 17 to 24 ms by the seed, in both: the
+/// median of three seeds is held.
 #[test]
 fn what_waits_for_jiffies_takes_as_long_as_with_the_guest_s_own_ticks() {
     const JIFFY_NS: i64 = 4_000_000;

@@ -96,7 +96,7 @@ impl Place {
         self.raced_often(scenario, variants, "1")
     }
 
-    /// The result of so many seeds of each of these variants.
+    /// The result of that number of seeds of each of these variants.
     pub fn raced_often(&self, scenario: &str, variants: &[&str], seeds: &str) -> Value {
         let path = project().join(scenario);
         let mut words = vec!["--repetitions", seeds];
