@@ -218,7 +218,16 @@ fn files_of_one_incident_are_put_together_in_text_json_and_page() {
 fn what_is_not_known_is_one_line_that_names_what_to_do() {
     let place = files();
     std::fs::write(place.path().join("notes.txt"), "it was slow\nall day\n").unwrap();
-    for (words, input) in [(&["notes.txt"][..], None), (&["-"], Some("notes.txt"))] {
+    let prof = "2022-04-22 17:34:13.858975 \nkvm-exit latency\n\
+                exit_reason  calls     total(us)  min(us)   avg(us)     max(us)  %gsys\n\
+                ----------- ------ ------------- -------- --------- ----------- ------\n\
+                HLT          20747  53004499.016    0.734  2554.803  199989.423 100.00\n";
+    std::fs::write(place.path().join("perf-prof.txt"), prof).unwrap();
+    for (words, input) in [
+        (&["notes.txt"][..], None),
+        (&["perf-prof.txt"], None),
+        (&["-"], Some("notes.txt")),
+    ] {
         let output = steady(place.path(), words, input);
         let talk = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{talk}");

@@ -280,6 +280,7 @@ impl Analysis {
             let vcpu = &self.machine.vcpus[id];
             let of = &mut self.vcpus[id];
             of.preempt.out(event, state, vcpu);
+            self.rivals.has(id, prev.prio);
             self.rivals.stops(id, now_ns);
             match state {
                 TaskState::Runnable => self.rivals.begin(id, cpu, now_ns, false),
@@ -292,6 +293,7 @@ impl Analysis {
             }
         }
         if let Some(id) = self.machine.of_tid(next.tid) {
+            self.rivals.has(id, next.prio);
             self.runs(id, event);
         }
         self.servers.event(event);

@@ -106,6 +106,8 @@ pub struct Waits {
     pub ran_ns: u64,
     /// While its own pCPU was busy and another was idle.
     pub elsewhere_idle_ns: u64,
+    /// The weakest priority that its thread had, if the trace shows it.
+    pub prio: Option<u8>,
     /// pCPUs that it ran on; the first few.
     pub ran_on: BTreeSet<u32>,
     /// The longest waits, longest first.
@@ -189,6 +191,11 @@ impl Rivals {
             waits.ran_on.insert(cpu);
         }
         ended
+    }
+
+    /// A vCPU's thread has this priority.
+    pub fn has(&mut self, id: VcpuId, prio: Option<u8>) {
+        self.waits[id].prio = self.waits[id].prio.max(prio);
     }
 
     /// A vCPU runs no longer.

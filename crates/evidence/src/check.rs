@@ -18,6 +18,14 @@ use crate::words;
 /// All records together have at most this many bytes.
 const MOST_BYTES: u64 = 8 << 20;
 
+/// Documents whose words by hand have no typed figure. `docs/COHERENCE.md` states parameters.
+const SEARCHED: [&str; 4] = [
+    "README.md",
+    "docs/GUIDE.md",
+    "docs/METHOD.md",
+    "docs/validation/README.md",
+];
+
 /// Every problem; none where all holds.
 #[must_use]
 pub fn check(house: &House) -> Vec<Problem> {
@@ -81,16 +89,14 @@ fn of_claim(house: &House, claim: &Claim) -> Vec<Problem> {
     if claim.conditions.is_empty() {
         problems.push(Problem::new(&place, "it states no conditions"));
     }
-    let of_row = |row: &Row, text: String| Problem::new(format!("{place}, row `{}`", row.id), text);
+    for name in claim.show.iter().flatten() {
+        if !claim.variants.contains(name) {
+            let text = format!("`show` has `{name}`, which is not one of its `variants`");
+            problems.push(Problem::new(&place, text));
+        }
+    }
+    problems.extend(of_measures(house, claim));
     let Some(scenario) = house.scenario(claim) else {
-        let simulated = claim
-            .rows
-            .iter()
-            .filter(|row| claim.is_simulated() && !house.keys.simulated.contains(&row.measure));
-        problems.extend(simulated.map(|row| {
-            let text = format!("the simulator gives no measure `{}`", row.measure);
-            of_row(row, text)
-        }));
         return problems;
     };
     problems.extend(conditions::problems(&place, claim, scenario));
@@ -100,19 +106,36 @@ fn of_claim(house: &House, claim: &Claim) -> Vec<Problem> {
             problems.push(Problem::new(&place, text));
         }
     }
-    for row in &claim.rows {
-        problems.extend(given::lacking(claim, row, scenario).map(|text| of_row(row, text)));
-    }
     problems
+}
+
+/// The rows of a claim whose measure its race cannot give.
+pub(crate) fn of_measures(house: &House, claim: &Claim) -> Vec<Problem> {
+    let scenario = house.scenario(claim);
+    let lacking = |row: &Row| match scenario {
+        Some(scenario) => given::lacking(claim, row, scenario),
+        None => (claim.is_simulated() && !house.keys.simulated.contains(&row.measure))
+            .then(|| format!("the simulator gives no measure `{}`", row.measure)),
+    };
+    let rows = claim.rows.iter();
+    rows.filter_map(|row| {
+        let place = format!("{}, row `{}`", place(claim), row.id);
+        Some(Problem::new(place, lacking(row)?))
+    })
+    .collect()
 }
 
 /// Words of a system have no typed figures.
 fn of_words(system: &crate::claim::System) -> Vec<Problem> {
     let claims = system.claims.iter();
-    let says = system.score.iter().map(|score| &score.says);
+    let score = system.score.iter();
+    let says = score.flat_map(|score| [&score.says, &score.more]);
+    let counted = system.counted.iter();
+    let counted = counted.flat_map(|counted| [&counted.subject, &counted.conditions]);
     let texts = [&system.title, &system.what]
         .into_iter()
         .chain(says)
+        .chain(counted)
         .chain(&system.answer)
         .chain(&system.no_help)
         .chain(&system.limitations)
@@ -212,7 +235,7 @@ fn of_pages(house: &House) -> Vec<Problem> {
             problems.push(Problem::new(name, text));
         }
     }
-    for name in ["README.md", "docs/GUIDE.md", "docs/validation/README.md"] {
+    for name in SEARCHED {
         let by_hand = read(name)
             .map(|text| page::by_hand(&text))
             .unwrap_or_default();

@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What is counted and not raced: how often something that is said is right, over inputs whose
-//! truth is known.
+//! truth is known; and what something costs, in an emulated host.
 //!
 //! The record `evidence/results/ID.toml` has a `row` for each thing that is said: `of` which part
 //! of the inputs, what it `says`, `all` of them and those that are `right`. The tests that count
 //! compare it with what they find, so that it cannot be old without a test that fails.
+//!
+//! Or it has a `value` for each cost, `without` and `with` what costs. Then `made` says of which
+//! kernel, emulator and files they are, and what is not today's is shown as old.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
+use steady_measures::Unit;
+use steady_report::humane;
 
 use crate::error::Error;
+use crate::house::{House, Keys, short};
+use crate::keys;
 
 /// A claim of that kind, in a system's file of claims.
 #[derive(Debug, Clone, Deserialize)]
@@ -41,11 +49,64 @@ pub struct Count {
     pub right: u64,
 }
 
+/// A cost.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Value {
+    /// Of what.
+    pub what: String,
+    /// Unit of both.
+    pub unit: Unit,
+    /// Without what costs; `None` if there is nothing of it then.
+    pub without: Option<u64>,
+    /// With it.
+    pub with: u64,
+}
+
+/// What costs were measured in.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Made {
+    /// The engine.
+    pub engine: String,
+    /// Key of the kernel.
+    pub kernel: String,
+    /// Key of the engine's patches.
+    pub emulator: String,
+    /// Keys of files of this tree that decide what is measured, by their paths.
+    pub files: BTreeMap<String, String>,
+}
+
+impl Made {
+    /// What of it is not today's.
+    ///
+    /// # Errors
+    /// [`Error::File`] if a file cannot be read.
+    pub fn old(&self, root: &Path, today: &Keys) -> Result<Option<String>, Error> {
+        if self.kernel != today.kernel {
+            return Ok(Some(format!("kernel {}", short(&self.kernel))));
+        }
+        if self.emulator != today.emulator(&self.engine) {
+            return Ok(Some(format!("emulator {}", short(&self.emulator))));
+        }
+        for (path, key) in &self.files {
+            if &keys::file(&root.join(path))? != key {
+                return Ok(Some(format!("{path} {}", short(key))));
+            }
+        }
+        Ok(None)
+    }
+}
+
 /// A record.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rows {
+    #[serde(default)]
     row: Vec<Count>,
+    made: Option<Made>,
+    #[serde(default)]
+    value: Vec<Value>,
 }
 
 impl Counted {
@@ -58,11 +119,7 @@ impl Counted {
         format!("{}.toml", self.id)
     }
 
-    /// What was counted.
-    ///
-    /// # Errors
-    /// [`Error`] if the record cannot be read, or counts more that is right than there is.
-    pub fn load(&self, root: &Path) -> Result<Vec<Count>, Error> {
+    fn load(&self, root: &Path) -> Result<Rows, Error> {
         let path = root.join("evidence/results").join(self.file());
         let text = fs::read_to_string(&path).map_err(|error| Error::file("read", &path, error))?;
         let wrong = |text: String| Error::Record {
@@ -76,21 +133,36 @@ impl Counted {
                 "`{}`: {} of {}",
                 row.says, row.right, row.all
             ))),
-            None => Ok(rows.row),
+            None if rows.made.is_some() == rows.value.is_empty() => Err(wrong(
+                "expected `made` where there is a `value`, and only there".to_owned(),
+            )),
+            None if rows.made.is_none() && rows.row.is_empty() => {
+                Err(wrong("expected a `row` or a `value`".to_owned()))
+            }
+            None => Ok(rows),
         }
     }
 
     /// Its table in Markdown.
     ///
     /// # Errors
-    /// As [`Self::load`].
-    pub fn table(&self, root: &Path) -> Result<String, Error> {
-        let rows = self.load(root)?;
-        let rows = rows.iter().filter(|row| row.of == Self::WHOLE);
+    /// [`Error`] if the record cannot be read, counts more that is right than there is, or has
+    /// values and does not say of what, or neither rows nor values.
+    pub fn table(&self, house: &House) -> Result<String, Error> {
+        let rows = self.load(&house.root)?;
         let mut text = format!("### {}\n\n", self.subject);
         text += &crate::words::wrapped("", &self.conditions);
+        if let Some(made) = &rows.made {
+            let old = made.old(&house.root, &house.keys)?;
+            let shown = old.map_or_else(String::new, |key| format!(" **old: {key}**"));
+            text += "\n\n| measure | without | with | ratio |\n|---|---|---|---|\n";
+            for value in &rows.value {
+                text += &value.line(&shown);
+            }
+            return Ok(text);
+        }
         text += "\n\n| it says | of | right | share |\n|---|---|---|---|\n";
-        for row in rows {
+        for row in rows.row.iter().filter(|row| row.of == Self::WHOLE) {
             let permille = row.right * 1000 / row.all.max(1);
             let (whole, part) = (permille / 10, permille % 10);
             let Count {
@@ -102,33 +174,102 @@ impl Counted {
     }
 }
 
+impl Value {
+    /// Its line of a table.
+    fn line(&self, shown: &str) -> String {
+        let dash = || "–".to_owned();
+        let with = humane::positive(self.unit, self.with);
+        let without = self.without.filter(|&ns| ns > 0);
+        let ratio = without.map_or_else(dash, |without| {
+            let percent = (self.with.saturating_mul(100) + without / 2) / without;
+            format!("×{}.{:02}", percent / 100, percent % 100)
+        });
+        let without = without.map_or_else(dash, |value| humane::positive(self.unit, value));
+        format!("| {}{shown} | {without} | {with} | {ratio} |\n", self.what)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_record_is_shown_as_a_table_and_one_that_cannot_be_is_refused() {
-        let root = tempfile::tempdir().unwrap();
-        let folder = root.path().join("evidence/results");
+    /// A project with this record.
+    fn house(root: &Path, record: &str) -> House {
+        let folder = root.join("evidence/results");
         fs::create_dir_all(&folder).unwrap();
+        for folder in ["claims", "papers"] {
+            fs::create_dir_all(root.join("evidence").join(folder)).unwrap();
+        }
+        fs::write(folder.join("known.toml"), record).unwrap();
+        let keys = Keys {
+            kernel: "0123456789abcdef".to_owned(),
+            ..Keys::default()
+        };
+        House::load(root, keys).unwrap()
+    }
+
+    fn table(record: &str) -> Result<String, Error> {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("script"), "x\n").unwrap();
         let counted = Counted {
             id: "known".to_owned(),
             subject: "Subject".to_owned(),
             conditions: "Over inputs.".to_owned(),
             command: "run".to_owned(),
         };
-        assert!(counted.load(root.path()).is_err());
+        counted.table(&house(root.path(), record))
+    }
+
+    #[test]
+    fn a_record_is_shown_as_a_table_and_one_that_cannot_be_is_refused() {
         let row = |of: &str, right: u64| {
             format!("[[row]]\nof = \"{of}\"\nsays = \"high\"\nall = 8\nright = {right}\n")
         };
-        let write = |text: String| fs::write(folder.join("known.toml"), text).unwrap();
-        write(row("collection", 7) + &row("slice", 8));
-        let table = counted.table(root.path()).unwrap();
+        let table_of = table(&(row("collection", 7) + &row("slice", 8))).unwrap();
         assert!(
-            table.ends_with("|---|---|---|---|\n| high | 8 | 7 | 87.5 % |\n"),
-            "{table}"
+            table_of.ends_with("|---|---|---|---|\n| high | 8 | 7 | 87.5 % |\n"),
+            "{table_of}"
         );
-        write(row("collection", 9));
-        assert!(counted.load(root.path()).is_err());
+        assert!(table(&row("collection", 9)).is_err());
+        assert!(table("").is_err());
+    }
+
+    #[test]
+    fn a_cost_is_shown_beside_what_is_without_it_and_is_old_with_its_kernel_or_script() {
+        // `printf 'x\n' | sha256sum`
+        let made = |kernel: &str, script: &str| {
+            format!(
+                "[made]\nengine = \"any\"\nkernel = \"{kernel}\"\nemulator = \"\"\n\
+                 files = {{ script = \"{script}\" }}\n"
+            )
+        };
+        let value = "[[value]]\nwhat = \"a\"\nunit = \"ns\"\nwithout = 2000\nwith = 3010\n\
+                     [[value]]\nwhat = \"b\"\nunit = \"ppm\"\nwith = 12345\n";
+        let (kernel, script) = ("0123456789abcdef", "73cb3858a687a849");
+        let of_today = table(&(made(kernel, script) + value)).unwrap();
+        assert!(
+            of_today.ends_with("\n| a | 2.00 µs | 3.01 µs | ×1.51 |\n| b | – | 1.23 % | – |\n"),
+            "{of_today}"
+        );
+        for (kernel, script, old) in [
+            ("ffff", script, "**old: kernel ffff**"),
+            (kernel, "eeee", "**old: script eeee**"),
+        ] {
+            let of = table(&(made(kernel, script) + value)).unwrap();
+            assert!(of.contains(&format!("| a {old} |")), "{of}");
+        }
+        assert!(table(value).is_err(), "it does not say of what");
+    }
+
+    #[test]
+    fn what_the_cost_of_the_recorder_was_measured_with_is_there() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let path = root.join("evidence/results/recorder-cost.toml");
+        let rows: Rows = toml::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        let files = rows.made.unwrap().files;
+        assert!(!files.is_empty());
+        for path in files.keys() {
+            keys::file(&root.join(path)).unwrap();
+        }
     }
 }

@@ -12,6 +12,7 @@ use steady_measures::Comparison;
 use steady_nearest::nearest;
 use steady_scenario::Scenario;
 
+use crate::check;
 use crate::claim::{CLAIMS_SCHEMA, Claim, System};
 use crate::error::{Error, Problem};
 use crate::keys;
@@ -110,16 +111,29 @@ impl House {
             compared: RefCell::default(),
         };
         for race in house.races() {
-            house.records.extend(Record::load(&house.root, &race)?);
-            if race.is_simulated() {
-                continue;
+            if !race.is_simulated() {
+                match Scenario::load(house.root.join(&race.scenario)) {
+                    Ok(scenario) => drop(house.scenarios.insert(race.scenario.clone(), scenario)),
+                    Err(error) => house.unread.push(Problem::new(
+                        format!("race `{}`", race.id),
+                        format!("its scenario cannot be read: {error}"),
+                    )),
+                }
             }
-            match Scenario::load(house.root.join(&race.scenario)) {
-                Ok(scenario) => drop(house.scenarios.insert(race.scenario, scenario)),
-                Err(error) => house.unread.push(Problem::new(
-                    format!("race `{}`", race.id),
-                    format!("its scenario cannot be read: {error}"),
-                )),
+            match Record::load(&house.root, &race) {
+                Ok(record) => house.records.extend(record),
+                Err(error) => {
+                    // A measure that no race gives is why a record lacks it.
+                    let claims = house.claims().filter(|claim| claim.race() == race.id);
+                    let problems: Vec<Problem> = claims
+                        .flat_map(|claim| check::of_measures(&house, claim))
+                        .collect();
+                    return Err(if problems.is_empty() {
+                        error
+                    } else {
+                        Error::Unsound { problems }
+                    });
+                }
             }
         }
         Ok(house)
@@ -233,7 +247,7 @@ impl House {
 }
 
 /// The first digits of a key.
-fn short(key: &str) -> &str {
+pub(crate) fn short(key: &str) -> &str {
     key.get(..8).unwrap_or(key)
 }
 

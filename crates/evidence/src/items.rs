@@ -39,6 +39,13 @@ fn of_item(house: &House, paper: &Manifest, item: &Item, place: &str) -> Vec<Pro
     if item.here.is_some() == item.not_here.is_some() {
         wrong("expected exactly one of `here` and `not_here`".to_owned());
     }
+    if item
+        .not_here
+        .as_ref()
+        .is_some_and(|why| why.trim().is_empty())
+    {
+        wrong("`not_here` is empty; expected why it is not here".to_owned());
+    }
     if item.ratio.is_some() && item.expect.is_some() {
         wrong("expected at most one of `ratio` and `expect`".to_owned());
     }
@@ -56,7 +63,9 @@ fn of_item(house: &House, paper: &Manifest, item: &Item, place: &str) -> Vec<Pro
         ));
     }
     match &item.ratio {
-        None if item.bound.is_some() => wrong("a `bound` needs a `ratio`".to_owned()),
+        None if item.bound.is_some() && item.number.is_none() => {
+            wrong("a `bound` needs a `ratio` or a `number`".to_owned());
+        }
         Some(ratio) if ratio.up_to.is_some() && item.bound.is_some() => {
             wrong("expected at most one of `bound` and `up_to`".to_owned());
         }
@@ -65,6 +74,16 @@ fn of_item(house: &House, paper: &Manifest, item: &Item, place: &str) -> Vec<Pro
             ratio.of, ratio.to, item.value
         )),
         _ => {}
+    }
+    let stands = |number: &Number| {
+        let mut all = numbers(&item.value).into_iter();
+        all.any(|printed| number.millionths() == Some(printed.millionths))
+    };
+    if item.number.as_ref().is_some_and(|number| !stands(number)) {
+        wrong(format!(
+            "its `number` does not stand in the value `{}`",
+            item.value
+        ));
     }
     if let Some(here) = &item.here {
         match house.claim(&here.claim) {

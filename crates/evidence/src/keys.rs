@@ -56,6 +56,15 @@ pub fn emulators(root: &Path) -> Result<BTreeMap<String, String>, Error> {
     keys.collect()
 }
 
+/// The key of one file, as `sha256sum` begins.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn file(path: &Path) -> Result<String, Error> {
+    let bytes = fs::read(path).map_err(|error| Error::file("read", path, error))?;
+    Ok(first_digits(&Sha256::digest(bytes)))
+}
+
 /// Adds `path`, or all files below it where it is a folder.
 fn below(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Error> {
     if path.is_file() {
@@ -86,9 +95,10 @@ fn digest(root: &Path, mut files: Vec<PathBuf>) -> Result<String, Error> {
             all.update(part);
         }
     }
-    let digest = all.finalize();
-    Ok(digest[..8]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    Ok(first_digits(&all.finalize()))
+}
+
+fn first_digits(digest: &[u8]) -> String {
+    let bytes = digest.iter().take(8);
+    bytes.map(|byte| format!("{byte:02x}")).collect()
 }

@@ -101,7 +101,7 @@ fn page(house: &House, system: &System) -> Result<(String, Option<String>), Vec<
         put(&format!("![Ratios with their intervals]({file})\n"));
     }
     for counted in &system.counted {
-        match counted.table(&house.root) {
+        match counted.table(house) {
             Ok(table) => put(&table),
             Err(error) => {
                 let place = format!("evidence/claims/{}.toml", system.system);
@@ -205,10 +205,7 @@ fn list(put: &mut dyn FnMut(&str), title: &str, lines: &[String]) {
 }
 
 fn row(claim: &Claim, entry: &Entry, conditions: &str) -> String {
-    let shown = match &entry.old {
-        Some(key) => format!("**old: {key}**"),
-        None => entry.shown().to_owned(),
-    };
+    let shown = entry.shown_and_old();
     let basis = match entry.basis {
         crate::claim::Basis::Measured => String::new(),
         other => format!(" ({})", other.as_str()),
@@ -293,10 +290,7 @@ fn scoreboard(house: &House) -> String {
             Some((claim, _, Some(entry))) => {
                 let both = [entry.base.as_str(), &entry.variant];
                 let conditions = conditions::of(house, claim, &both);
-                let shown = match &entry.old {
-                    Some(key) => format!("**old: {key}**"),
-                    None => format!("{}, {} runs", entry.shown(), entry.runs()),
-                };
+                let shown = format!("{}, {} runs", entry.shown_and_old(), entry.runs());
                 let ratio = match entry.cell.ratio {
                     Some(_) => format!(
                         "{} to {}: {}",

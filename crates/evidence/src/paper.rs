@@ -57,7 +57,9 @@ pub struct Item {
     pub value: String,
     /// Numbers whose ratio is compared with ours.
     pub ratio: Option<PaperRatio>,
-    /// Whether that ratio is a bound.
+    /// The number that is compared with the measure itself; percents where that is a share.
+    pub number: Option<Number>,
+    /// Whether that ratio or number is a bound.
     pub bound: Option<Bound>,
     /// The statement that is compared with what our interval shows.
     pub expect: Option<Expect>,
@@ -113,6 +115,23 @@ impl std::fmt::Display for Claimed {
 }
 
 impl Item {
+    /// The least and the most that the paper's number stands for, in parts per million of a share,
+    /// else in units: what is printed as that, or its bound's side.
+    #[must_use]
+    pub fn numbers(&self, share: bool) -> Option<(i64, i64)> {
+        let number = self.number.as_ref()?;
+        let scaled = |millionths: u128| {
+            let scale = if share { 100 } else { 1_000_000 };
+            i64::try_from(millionths / scale).ok()
+        };
+        let (value, half) = (number.millionths()?, number.half_digit());
+        Some(match self.bound {
+            Some(Bound::AtMost) => (i64::MIN, scaled(value)?),
+            Some(Bound::AtLeast) => (scaled(value)?, i64::MAX),
+            None => (scaled(value.saturating_sub(half))?, scaled(value + half)?),
+        })
+    }
+
     /// The ratio that the paper claims; `None` where it gives none, or one that cannot be read.
     #[must_use]
     pub fn claimed(&self) -> Option<Claimed> {
@@ -166,7 +185,34 @@ impl Number {
     }
 }
 
+impl Number {
+    /// Half of one in the last printed digit, in millionths.
+    fn half_digit(&self) -> u128 {
+        let decimals = match self {
+            Self::Whole(_) => 0,
+            Self::Decimal(text) => text.split_once('.').map_or(0, |(_, rest)| rest.len()),
+        };
+        500_000 / 10_u128.pow(u32::try_from(decimals).unwrap_or(6).min(6))
+    }
+}
+
 impl PaperRatio {
+    /// The least and the most ratio of what is printed as these numbers, in parts per million. A
+    /// 100 or 1 is the base of a share or a factor, which is exact.
+    #[must_use]
+    pub fn printed(&self) -> Option<(u64, u64)> {
+        let (of, to) = (self.of.millionths()?, self.to.millionths()?);
+        let exact = |number: u128| [1_000_000, 100_000_000].contains(&number);
+        let half = |number: &Number, value| if exact(value) { 0 } else { number.half_digit() };
+        let (of_half, to_half) = (half(&self.of, of), half(&self.to, to));
+        let ppm = |of: u128, to: u128| {
+            let ppm = of.checked_mul(1_000_000)?.checked_div(to)?;
+            u64::try_from(ppm).ok()
+        };
+        let least = ppm(of.saturating_sub(of_half), to + to_half)?;
+        Some((least, ppm(of + of_half, to.checked_sub(to_half)?)?))
+    }
+
     /// In parts per million; `None` if a number cannot be read or the second is 0.
     #[must_use]
     pub fn ppm(&self) -> Option<u64> {

@@ -46,8 +46,9 @@ pub fn draw(id: &str, title: &str, entries: &[Entry]) -> Option<String> {
             variants.push(&entry.variant);
             variants.len() - 1
         });
+        let old = entry.old.as_ref().map_or("", |_| " (old)");
         rows.push(Interval {
-            label: format!("{} {}: {}", entry.what, arrow(entry), entry.variant),
+            label: format!("{} {}: {}{old}", entry.what, arrow(entry), entry.variant),
             ratio_ppm: ratio.ratio_ppm,
             ends_ppm: (low, high),
             text: format!("{} of {}", entry.ratio(), entry.base),

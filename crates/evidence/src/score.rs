@@ -51,10 +51,12 @@ pub fn lines(house: &House, measured: &[RunResult]) -> Vec<Line> {
             Some((claim, row, entry)) => (Some((claim, row)), entry),
             None => (None, None),
         };
-        let recorded = entry.map(|entry| match entry.old {
-            Some(ref key) => format!("{} (old: {key})", entry.ratio()),
-            None if entry.cell.ratio.is_none() => entry.value(),
-            None => format!("{}, {}", entry.ratio(), entry.shown()),
+        let recorded = entry.map(|entry| {
+            let old = entry.old.as_ref().map_or("", |_| " (old)");
+            match entry.cell.ratio {
+                None => entry.value() + old,
+                Some(_) => format!("{}, {}{old}", entry.ratio(), entry.shown()),
+            }
         });
         Some(Line {
             title: system.title.clone(),
@@ -109,7 +111,8 @@ pub fn text(lines: &[Line], page: &str) -> String {
         let head = format!("{}: {}", line.title, line.says);
         writeln!(text, "{}", cut(&head, SCREEN.0)).expect(INFALLIBLE);
         let measured = line.measured.as_deref().unwrap_or("–");
-        let both = format!("  recorded {:<44} here {measured}", line.recorded);
+        let recorded = format!("  recorded {:<48} here ", cut(&line.recorded, 48));
+        let both = fitted(&recorded, measured);
         writeln!(text, "{}", cut(both.trim_end(), SCREEN.0)).expect(INFALLIBLE);
         writeln!(text, "{}", cut(&format!("  more: {}", line.more), SCREEN.0)).expect(INFALLIBLE);
     }
@@ -122,6 +125,17 @@ pub fn text(lines: &[Line], page: &str) -> String {
     text
 }
 
+/// Both in one line; where they do not fit, the interval goes before the count of runs does.
+fn fitted(recorded: &str, measured: &str) -> String {
+    let wide = recorded.chars().count() + measured.chars().count() > SCREEN.0;
+    let shorter = measured
+        .split_once(" [")
+        .zip(measured.rsplit_once(" ("))
+        .filter(|_| wide)
+        .map(|((ratio, _), (_, runs))| format!("{recorded}{ratio} ({runs}"));
+    shorter.unwrap_or_else(|| format!("{recorded}{measured}"))
+}
+
 /// The text in at most `width` columns.
 fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
@@ -129,4 +143,29 @@ fn cut(text: &str, width: usize) -> String {
     }
     let kept: String = text.chars().take(width - 1).collect();
     kept + "…"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_too_long_keeps_how_many_runs_there_were() {
+        let line = |measured: &str| Line {
+            title: "T".to_owned(),
+            says: "s".to_owned(),
+            recorded: "×0.0135 [0.0110 to 0.0200], differs (old)".to_owned(),
+            measured: Some(measured.to_owned()),
+            more: "m".to_owned(),
+        };
+        let long = line("×1,234,567 [<0.0001 to 100,234,567] (8 runs)");
+        let short = line("×1.20 [1.10 to 1.30] (8 runs)");
+        let text = text(&[long, short], "");
+        assert!(text.lines().all(|line| line.chars().count() <= SCREEN.0));
+        assert!(text.contains("here ×1,234,567 (8 runs)\n"), "{text}");
+        assert!(
+            text.contains("here ×1.20 [1.10 to 1.30] (8 runs)\n"),
+            "{text}"
+        );
+    }
 }

@@ -64,6 +64,15 @@ impl Entry {
         }
     }
 
+    /// What the runs show, and the key that they are of where that is not today's.
+    #[must_use]
+    pub fn shown_and_old(&self) -> String {
+        match &self.old {
+            Some(key) => format!("{}; **old: {key}**", self.shown()),
+            None => self.shown().to_owned(),
+        }
+    }
+
     /// Whether a difference is shown.
     #[must_use]
     pub fn verdict(&self) -> Option<Verdict> {

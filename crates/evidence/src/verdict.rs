@@ -2,17 +2,17 @@
 //! A paper's items beside what is recorded: agrees, differs, not here, old.
 
 use serde::Serialize;
-use steady_measures::Cell;
 use steady_measures::chance::PairedRatio;
+use steady_measures::{Cell, Unit};
 
 use crate::house::House;
-use crate::paper::{Claimed, Expect, Here, Item, Manifest};
+use crate::paper::{Claimed, Expect, Here, Item, Manifest, PaperRatio};
 use crate::table::{self, Entry};
 
 /// One in parts per million.
 const ONE_PPM: u64 = 1_000_000;
 /// An interval within this of 1, on both sides, shows that nothing differs that matters.
-const SAME_PPM: u64 = 30_000;
+const SAME_PPM: u32 = 30_000;
 
 /// What may be said of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -114,7 +114,33 @@ fn of(item: &Item, entry: Option<&Entry>) -> Verdict {
     if entry.old.is_some() {
         return Verdict::Old;
     }
-    compared(item, &entry.cell)
+    by_value(item, entry.unit, &entry.cell).unwrap_or_else(|| compared(item, &entry.cell))
+}
+
+/// Runs from which the range of all has the median with 95 % and more: one of `2^(n-1)` is outside.
+const RANGE_RUNS: usize = 6;
+
+/// The paper's number against the range of our runs; `None` where it gives none of the measure.
+fn by_value(item: &Item, unit: Unit, cell: &Cell) -> Option<Verdict> {
+    let share = unit == Unit::Ppm;
+    // A share that has no base is how far apart two are.
+    let apart = share && cell.ratio.is_none() && item.expect == Some(Expect::Same);
+    let (least, most) = match item.numbers(share) {
+        Some(range) => range,
+        None if apart => (i64::MIN, i64::from(SAME_PPM)),
+        None => return None,
+    };
+    let bound = item.bound.is_some() || item.number.is_none();
+    let (within, outside) = (
+        least <= cell.min && cell.max <= most,
+        cell.max < least || cell.min > most,
+    );
+    Some(match (cell.repetitions >= RANGE_RUNS, within, outside) {
+        (true, _, true) => Verdict::Differs,
+        (true, true, _) => Verdict::Agrees,
+        (true, false, false) if !bound => Verdict::Agrees,
+        _ => Verdict::Open,
+    })
 }
 
 /// The paper's ratio or statement against our interval.
@@ -132,7 +158,11 @@ pub(crate) fn compared(item: &Item, cell: &Cell) -> Verdict {
         return Verdict::Open;
     };
     let holds = match (wanted, item.expect) {
-        (Some(Claimed::Point(paper)), _) => low <= paper && paper <= high,
+        (Some(Claimed::Point(paper)), _) => {
+            let printed = item.ratio.as_ref().and_then(PaperRatio::printed);
+            let (least, most) = printed.unwrap_or((paper, paper));
+            low <= most && least <= high
+        }
         (Some(Claimed::Between(least, most)), _) => {
             if high >= least && low < least || low <= most && high > most {
                 return Verdict::Open;
@@ -141,7 +171,9 @@ pub(crate) fn compared(item: &Item, cell: &Cell) -> Verdict {
         }
         (None, Some(Expect::Lower)) => high < ONE_PPM,
         (None, Some(Expect::Higher)) => low > ONE_PPM,
-        (None, Some(Expect::Same)) => low >= ONE_PPM - SAME_PPM && high <= ONE_PPM + SAME_PPM,
+        (None, Some(Expect::Same)) => {
+            ONE_PPM.abs_diff(low).max(ONE_PPM.abs_diff(high)) <= u64::from(SAME_PPM)
+        }
         (None, None) => unreachable!("returned above"),
     };
     if holds {
@@ -235,6 +267,40 @@ mod tests {
             let item = item(&text);
             assert_eq!(cells.map(|cell| compared(&item, &cell)), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_number_is_compared_with_the_range_of_the_runs_and_as_it_is_rounded() {
+        use Verdict::{Agrees, Differs, Open};
+        let share = |min: i64, max: i64| Cell {
+            min,
+            max,
+            ratio: None,
+            ..cell(1, 1, 1)
+        };
+        let most = "number = \"0.2\"\nbound = \"at-most\"";
+        for (text, min, max, expected) in [
+            ("number = \"6.9\"", 68_600, 68_700, Agrees),
+            ("number = \"6.9\"", 68_000, 90_000, Agrees),
+            ("number = \"6.9\"", 154_000, 155_000, Differs),
+            (most, 1_000, 2_000, Agrees),
+            (most, 1_000, 2_100, Open),
+            (most, 2_100, 2_200, Differs),
+            ("expect = \"same\"", 46_100, 49_500, Differs),
+            ("expect = \"same\"", 1_000, 29_500, Agrees),
+        ] {
+            let found = by_value(&item(text), Unit::Ppm, &share(min, max));
+            assert_eq!(found, Some(expected), "{text} {min} {max}");
+        }
+        let printed = item("ratio = { of = 112, to = 100 }");
+        assert_eq!(
+            compared(&printed, &cell(1_106_000, 1_113_000, 1_119_820)),
+            Agrees
+        );
+        assert_eq!(
+            compared(&printed, &cell(1_106_000, 1_113_000, 1_114_000)),
+            Differs
+        );
     }
 
     #[test]

@@ -107,12 +107,18 @@ pub fn wrapped(lead: &str, text: &str) -> String {
     out
 }
 
-/// A figure that somebody typed: a number, also in words, with a unit of time, rate or share, or a
-/// factor. Text in backquotes and in links is left out; it is code, not a result.
+/// A figure that somebody typed: a number, also in words, with a unit of time, rate or share, a
+/// factor, or a share in words. Text in backquotes and in links is left out where it is code.
 #[must_use]
 pub fn typed_figure(text: &str) -> Option<String> {
     // The level of an interval is method, not a result.
     let plain = without_code(text).replace("95 % interval", "interval");
+    let plain = plain.replace("per cent", "percent").replace('→', " → ");
+    let lower = plain.to_lowercase();
+    if let Some(share) = SHARES.iter().find(|share| lower.contains(**share)) {
+        return Some((*share).to_owned());
+    }
+    let plain = without_tags(&plain);
     let tokens: Vec<&str> = plain.split_whitespace().collect();
     for (at, token) in tokens.iter().enumerate() {
         let lower = bare_of(token).to_lowercase();
@@ -122,12 +128,15 @@ pub fn typed_figure(text: &str) -> Option<String> {
             || bare.strip_suffix(['×', 'x']).is_some_and(is_number)
             || fold.is_some_and(|count| is_number(count.trim_end_matches('-')))
             || FACTORS.contains(&bare)
-            || is_number(bare) && at >= 2 && tokens[at - 2..at] == ["factor", "of"];
+            || is_number(bare)
+                && at >= 2
+                && [["factor", "of"], ["ratio", "of"]].contains(&[tokens[at - 2], tokens[at - 1]])
+            || has_glued_sign(bare);
         let next = tokens.get(at + 1).map(|next| bare_of(next));
-        let with_unit = is_number(bare) && next.is_some_and(|next| UNITS.contains(&next));
+        let with_unit = is_range(bare) && next.is_some_and(|next| UNITS.contains(&next));
         let glued = UNITS
             .iter()
-            .any(|unit| bare.strip_suffix(unit).is_some_and(is_number));
+            .any(|unit| bare.strip_suffix(unit).is_some_and(is_range));
         if factor || with_unit || glued {
             return Some(match next {
                 Some(next) if with_unit => format!("{bare} {next}"),
@@ -144,9 +153,33 @@ fn bare_of(token: &str) -> &str {
 }
 
 /// Words that are factors by themselves.
-const FACTORS: [&str; 10] = [
-    "twice", "thrice", "double", "doubles", "doubled", "triple", "triples", "tripled", "halves",
+const FACTORS: [&str; 13] = [
+    "twice",
+    "thrice",
+    "double",
+    "doubles",
+    "doubled",
+    "triple",
+    "triples",
+    "tripled",
+    "halves",
     "halved",
+    "quadruple",
+    "quadruples",
+    "quadrupled",
+];
+/// Shares and factors in several words.
+const SHARES: [&str; 10] = [
+    "half of",
+    "half as",
+    "half the",
+    "by half",
+    "a third of",
+    "by a third",
+    "a quarter of",
+    "by a quarter",
+    "order of magnitude",
+    "orders of magnitude",
 ];
 /// Numbers in words.
 const NUMBERS: [&str; 23] = [
@@ -155,8 +188,22 @@ const NUMBERS: [&str; 23] = [
     "hundred", "thousand", "million",
 ];
 /// Units and words that make a number a figure.
-const UNITS: [&str; 12] = [
-    "%", "ns", "us", "µs", "ms", "times", "percent", "/s", "k/s", "M/s", "exits", "cycles",
+const UNITS: [&str; 15] = [
+    "%",
+    "ns",
+    "us",
+    "µs",
+    "ms",
+    "times",
+    "percent",
+    "/s",
+    "k/s",
+    "M/s",
+    "exits",
+    "cycles",
+    "nanoseconds",
+    "microseconds",
+    "milliseconds",
 ];
 
 /// Whether a text is a number, perhaps with a sign, or one in words.
@@ -171,11 +218,43 @@ fn is_number(text: &str) -> bool {
     all && digits.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// The text with everything in backquotes, and the targets of links, taken out.
+/// Whether a text is a number or two with a dash between.
+fn is_range(text: &str) -> bool {
+    is_number(text)
+        || text
+            .split_once(['–', '-'])
+            .is_some_and(|(from, to)| is_number(from) && is_number(to))
+}
+
+/// Whether a digit has a sign of a share or a factor beside it, as in `gain=7%`.
+fn has_glued_sign(text: &str) -> bool {
+    let all: Vec<char> = text.chars().collect();
+    all.windows(2).any(|pair| match pair {
+        [digit, '%' | '×'] | ['×', digit] => digit.is_ascii_digit(),
+        _ => false,
+    })
+}
+
+/// The text with a blank in place of each tag.
+fn without_tags(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('<') {
+        out.push_str(&rest[..at]);
+        let tag = rest[at + 1..].starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');
+        let end = rest[at..].find('>').filter(|_| tag).map(|end| at + end + 1);
+        out.push_str(if end.is_some() { " " } else { "<" });
+        rest = &rest[end.unwrap_or(at + 1)..];
+    }
+    out + rest
+}
+
+/// The text with code in backquotes, and the targets of links, taken out.
 fn without_code(text: &str) -> String {
     let mut out = String::new();
     for (at, part) in text.split('`').enumerate() {
-        if at % 2 == 0 {
+        // A factor counts, as it is a result.
+        if at % 2 == 0 || part.starts_with('×') {
             out.push_str(part);
         } else {
             out.push_str(" code ");
@@ -237,6 +316,20 @@ mod tests {
             "ten times as fast",
             "it halves the exits",
             "a hundred percent",
+            "10–20 % lower",
+            "takes 12 microseconds",
+            "195 µs→37",
+            "195→37 µs",
+            "half of the exits",
+            "lower by a third",
+            "a quarter of the time",
+            "it quadruples",
+            "an order of magnitude",
+            "ten per cent",
+            "a ratio of 0.10 [0.09 to 0.11]",
+            "gain=74%better",
+            "<b>1.5x</b>",
+            "it is `×0.21`",
         ] {
             assert!(typed_figure(text).is_some(), "{text}");
         }

@@ -240,6 +240,7 @@ impl Read for Bounded {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shelf::Shelf;
 
     fn about() -> About {
         About {
@@ -282,6 +283,73 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("unpacks to more"), "{size} bytes: {error}");
+    }
+
+    /// A file system of 4 MiB, as long as it lives; `None`, with the reason printed, where it
+    /// cannot be mounted.
+    struct SmallDisk(tempfile::TempDir);
+
+    impl SmallDisk {
+        fn mount() -> Option<Self> {
+            let place = tempfile::tempdir().unwrap();
+            let mut mount = std::process::Command::new("mount");
+            mount.args(["-t", "tmpfs", "-o", "size=4m", "steady-test"]);
+            let output = mount.arg(place.path()).output();
+            if output.as_ref().is_ok_and(|output| output.status.success()) {
+                return Some(Self(place));
+            }
+            println!("skipped: no small file system: {output:?}");
+            None
+        }
+    }
+
+    impl Drop for SmallDisk {
+        fn drop(&mut self) {
+            let mut umount = std::process::Command::new("umount");
+            let _ = umount.arg(self.0.path()).status();
+        }
+    }
+
+    #[test]
+    fn a_disk_that_fills_while_an_incident_is_written_keeps_those_before() {
+        let Some(disk) = SmallDisk::mount() else {
+            return;
+        };
+        let shelf = Shelf::new(disk.0.path(), 2, u64::MAX).unwrap();
+        // Bytes that do not pack.
+        let mut state = 1_u32;
+        let trace: Vec<u8> = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state.to_be_bytes()[0]
+        })
+        .take(6 << 20)
+        .collect();
+        for time in [1, 2, 3] {
+            shelf.make_room(1 << 20).unwrap();
+            written(&shelf.place(time), &about(), &trace[..1 << 20]);
+        }
+        let free = shelf.free();
+        assert!(free < 3 << 20, "two are there: {free}");
+        let parts = Parts {
+            about: &about(),
+            notes: &VmNotes::new(Vec::new()),
+            tables: "",
+        };
+        let full = write(&shelf.place(4), &parts, |out| out.write_all(&trace));
+        let error = full.unwrap_err();
+        let why = std::error::Error::source(&error).unwrap().to_string();
+        assert!(why.contains("No space left"), "{error}: {why}");
+        let there = std::fs::read_dir(disk.0.path()).unwrap().flatten();
+        let mut there: Vec<PathBuf> = there.map(|entry| entry.path()).collect();
+        there.sort();
+        assert_eq!(there, [shelf.place(2), shelf.place(3)], "and no part of it");
+        assert_eq!(shelf.free(), free);
+        for path in there {
+            let mut bytes = Vec::new();
+            let kept = Incident::open(&path).unwrap().unwrap();
+            kept.trace().unwrap().read_to_end(&mut bytes).unwrap();
+            assert!(bytes == trace[..1 << 20], "{}", path.display());
+        }
     }
 
     #[test]

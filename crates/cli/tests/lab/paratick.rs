@@ -2,7 +2,7 @@
 //! Paratick in the real kernel: is a guest's timer left alone, and has the guest its ticks all the
 //! same, also when its host thinks again?
 
-use crate::support::{Place, metric};
+use crate::support::{Place, metric, metrics};
 
 #[test]
 fn a_program_that_blocks_leaves_its_timer_alone_and_has_its_ticks() {
@@ -48,12 +48,14 @@ fn a_guest_programs_its_own_ticks_if_its_host_stops_giving_them_or_it_was_booted
 }
 
 /// Idle and half idle. Two jiffies late and three times as long where a CPU sleeps past its tick.
-/// The 99th percentile of a hundred grace periods of stock KVM is 17 to 20 ms by the seed.
+/// The 99th percentile of a hundred grace periods is 17 to 24 ms by the seed, in both: the
+/// median of three seeds is held.
 #[test]
 fn what_waits_for_jiffies_takes_as_long_as_with_the_guest_s_own_ticks() {
     const JIFFY_NS: i64 = 4_000_000;
     let place = Place::beside();
-    let result = place.raced("scenarios/paratick-wheel.toml", &["tickless", "paratick"]);
+    let variants = ["tickless", "paratick"];
+    let result = place.raced_often("scenarios/paratick-wheel.toml", &variants, "3");
     let of = |workload: &str, name: &str| {
         ["tickless", "paratick"]
             .map(|variant| metric(&result, variant, workload, &format!("ticks.{name}")))
@@ -73,7 +75,11 @@ fn what_waits_for_jiffies_takes_as_long_as_with_the_guest_s_own_ticks() {
     }
     for workload in ["ticks-2", "ticks-4"] {
         within_2_percent(workload, "grace.p50");
-        let [stock, remedied] = of(workload, "grace.p99");
+        let [stock, remedied] = variants.map(|variant| {
+            let mut values = metrics(&result, variant, workload, "ticks.grace.p99");
+            values.sort_unstable();
+            values[values.len() / 2]
+        });
         assert!(
             remedied <= stock + JIFFY_NS,
             "{workload}: {remedied} ns against {stock} ns"

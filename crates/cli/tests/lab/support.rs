@@ -93,8 +93,13 @@ impl Place {
 
     /// The result of one run of each of these variants of a scenario that ships, in Bochs.
     pub fn raced(&self, scenario: &str, variants: &[&str]) -> Value {
+        self.raced_often(scenario, variants, "1")
+    }
+
+    /// The result of that number of seeds of each of these variants.
+    pub fn raced_often(&self, scenario: &str, variants: &[&str], seeds: &str) -> Value {
         let path = project().join(scenario);
-        let mut words = vec!["--repetitions", "1"];
+        let mut words = vec!["--repetitions", seeds];
         for variant in variants {
             words.extend(["--variant", variant]);
         }
@@ -163,16 +168,25 @@ pub fn ends_well(output: &Output) {
 
 /// Value of a metric of the first repetition of a variant.
 pub fn metric(result: &Value, variant: &str, workload: &str, name: &str) -> i64 {
+    metrics(result, variant, workload, name)[0]
+}
+
+/// Values of a metric of a variant, one a repetition.
+pub fn metrics(result: &Value, variant: &str, workload: &str, name: &str) -> Vec<i64> {
     let variants = result["variants"].as_array().unwrap();
     let variant = variants
         .iter()
         .find(|found| found["name"] == variant)
         .expect("the variant was raced");
-    let metrics = variant["repetitions"][0]["metrics"].as_array().unwrap();
-    let found = metrics
-        .iter()
-        .find(|metric| metric["name"] == name && metric["workload"] == workload);
-    found.unwrap_or_else(|| panic!("no {name} of {workload}"))["value"]
-        .as_i64()
-        .unwrap()
+    let repetitions = variant["repetitions"].as_array().unwrap().iter();
+    repetitions
+        .map(|repetition| {
+            let mut metrics = repetition["metrics"].as_array().unwrap().iter();
+            let found =
+                metrics.find(|metric| metric["name"] == name && metric["workload"] == workload);
+            found.unwrap_or_else(|| panic!("no {name} of {workload}"))["value"]
+                .as_i64()
+                .unwrap()
+        })
+        .collect()
 }

@@ -87,13 +87,14 @@ impl Builder<'_> {
         let (mut waited_ns, mut elsewhere_idle_ns) = (0, 0);
         let (mut vcpus, mut fixed_vcpus) = (0, 0);
         let (mut assumed_ns, mut unknown_ns, mut ran_ns) = (0, 0, 0);
-        let (mut periods, mut cycles) = (0, 0);
+        let (mut periods, mut cycles, mut prio) = (0, 0, None);
         for (&id, of) in ids.iter().filter_map(|id| Some((id, waits.get(*id)?))) {
             add(&mut waited_ns, of.total_ns);
             add(&mut elsewhere_idle_ns, of.elsewhere_idle_ns);
             add(&mut assumed_ns, of.assumed_ns);
             add(&mut unknown_ns, of.unknown_ns);
             add(&mut ran_ns, of.ran_ns);
+            prio = prio.max(of.prio);
             cycles += u64::try_from(of.begins.len().saturating_sub(1)).unwrap_or(0);
             periods += of
                 .begins
@@ -139,6 +140,7 @@ impl Builder<'_> {
             elsewhere_idle_ns,
             vcpus,
             fixed_vcpus,
+            priority: priority(prio),
             worst: worst.first().cloned(),
             longest: worst,
         })
@@ -202,7 +204,8 @@ impl Builder<'_> {
                 let (stem, number) = name.split_once('/').unwrap_or((name, ""));
                 let numbered = number.starts_with(|letter: char| letter.is_ascii_digit());
                 let name = if numbered { stem } else { name };
-                ("host-task", Some(format!("{name}{}", priority(prio))))
+                let how = priority(prio).map_or_else(String::new, |how| format!(" ({how})"));
+                ("host-task", Some(format!("{name}{how}")))
             }
         }
     }
@@ -299,11 +302,11 @@ impl Builder<'_> {
     }
 }
 
-/// How a priority other than nice 0 is written behind a thread's name.
-fn priority(prio: Option<u8>) -> String {
-    match prio {
-        None | Some(120) => String::new(),
-        Some(prio @ 0..100) => format!(" (real-time priority {})", 99 - prio),
-        Some(prio) => format!(" (nice {})", i16::from(prio) - 120),
+/// How a priority other than nice 0 is written.
+fn priority(prio: Option<u8>) -> Option<String> {
+    match prio? {
+        120 => None,
+        prio @ 0..100 => Some(format!("real-time priority {}", 99 - prio)),
+        prio => Some(format!("nice {}", i16::from(prio) - 120)),
     }
 }

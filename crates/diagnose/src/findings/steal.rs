@@ -125,6 +125,9 @@ fn evidence(
         .number("vcpu", worst.number.into())
         .ns("steal", worst.steal_ns.unwrap_or(0));
     all.push(worst);
+    if let Some(priority) = &waits.priority {
+        all.push(Evidence::new(EvidenceId::OwnPriority).named("priority", priority));
+    }
     if waits.unknown_ns > 0 {
         let more = Evidence::new(EvidenceId::InLosses).ns("more", waits.unknown_ns);
         all.push(more);
@@ -463,10 +466,9 @@ fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> V
             let rows = waits.by.iter().filter(|row| row.kind == "vm");
             let by_first = total(rows.take(1).map(|row| row.ns));
             let away = step(StepId::MoveOtherVm).named(name);
-            vec![
-                moved(context, away, by_first, whole_ns),
-                step(StepId::ShareOrSplit),
-            ]
+            let own = waits.priority.clone();
+            let share = of_note(StepId::ShareOrSplit, "priority of its vCPU threads", own);
+            vec![moved(context, away, by_first, whole_ns), share]
         }
         CauseId::OwnVm => vec![nobody(step(StepId::FewerVcpus)), step(StepId::ShareOrSplit)],
         CauseId::Vhost => vec![nobody(step(StepId::MoveVhost).named(name))],
@@ -476,7 +478,9 @@ fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> V
         }
         CauseId::HostTask => {
             let away = step(StepId::MoveHostTask).named(name);
-            vec![moved(context, away, ns, whole_ns), step(StepId::WeighVms)]
+            let own = waits.priority.clone();
+            let weigh = of_note(StepId::WeighVms, "priority of its vCPU threads", own);
+            vec![moved(context, away, ns, whole_ns), weigh]
         }
         CauseId::Interrupts => vec![nobody(step(StepId::MoveInterrupts))],
         CauseId::WakingPcpu => vec![step(StepId::ShallowIdle)],

@@ -97,6 +97,8 @@ pub enum EvidenceId {
     HostWaits,
     /// A limit: `quota` of each `period`; the vCPUs `ran` that share of it.
     QuotaUsed,
+    /// The priority of the vCPUs' threads, where it is not nice 0.
+    OwnPriority,
     /// A thread in a table: `name`, `waits` in number, `mean`, `max`, and `at`, by its clock.
     TableThread,
     /// By a table: `who` was ready but did not run for `waited`, `ran`, `share` of the two.

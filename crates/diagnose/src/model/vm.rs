@@ -64,6 +64,9 @@ pub struct WaitTable {
     pub vcpus: u64,
     /// Of these, how many ran on no more than one pCPU.
     pub fixed_vcpus: u64,
+    /// The weakest priority of their threads, such as `nice 10`; `None` if it is nice 0, as usual,
+    /// or not known.
+    pub priority: Option<String>,
     /// The longest wait.
     pub worst: Option<Instance>,
     /// The longest waits, longest first; at most 64.

@@ -154,6 +154,7 @@ pub fn template(id: EvidenceId) -> Option<&'static str> {
              {idle} of theirs"
         }
         EvidenceId::HostWaits => "ready and not running: {*}",
+        EvidenceId::OwnPriority => "the vCPUs' threads have {priority}",
         EvidenceId::QuotaUsed => {
             "cpu.max gives {quota} in each {period}, and the vCPUs ran {ran} of that"
         }

@@ -82,7 +82,14 @@ fn render() -> anyhow::Result<ExitCode> {
 }
 
 fn checked() -> anyhow::Result<ExitCode> {
-    let house = house()?;
+    let house = match house() {
+        Ok(house) => house,
+        Err(error) if of_evidence(&error) => {
+            eprintln!("steady: {error}");
+            return Ok(ExitCode::from(FAULT));
+        }
+        Err(error) => return Err(error),
+    };
     let problems = check(&house);
     if problems.is_empty() {
         let records = house.records.len();
@@ -92,6 +99,15 @@ fn checked() -> anyhow::Result<ExitCode> {
         );
     }
     Ok(told(&problems))
+}
+
+/// Whether a record or a claim does not hold, which is what `check` looks for.
+fn of_evidence(error: &anyhow::Error) -> bool {
+    use steady_evidence::Error;
+    matches!(
+        error.downcast_ref(),
+        Some(Error::Record { .. } | Error::Unsound { .. } | Error::Syntax { .. })
+    )
 }
 
 fn told(problems: &[steady_evidence::Problem]) -> ExitCode {

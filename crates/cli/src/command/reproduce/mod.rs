@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use steady_evidence::verdict::{self, Set, Verdict};
 use steady_evidence::words::wrapped;
 use steady_evidence::{Claim, Claimed, House, Manifest, Piece, Why, conditions_line, score};
-use steady_measures::RunResult;
+use steady_measures::{RunResult, Unit};
 
 use crate::arguments::evidence::{Paper, Reproduce};
 use crate::command::evidence::house;
@@ -228,6 +228,7 @@ impl Page<'_> {
                 "value": set.item.value,
                 "paper_ratio_ppm": paper,
                 "paper_range_ppm": between,
+                "paper_number": entry.and_then(|entry| set.item.numbers(entry.unit == Unit::Ppm)),
                 "expect": set.item.expect.map(steady_evidence::Expect::as_str),
                 "claim": set.item.here.as_ref().map(|here| &here.claim),
                 "row": set.item.here.as_ref().map(|here| &here.row),
@@ -238,6 +239,7 @@ impl Page<'_> {
                 "runs": entry.map(steady_evidence::Entry::runs),
                 "ratio_ppm": ratio.map(|ratio| ratio.ratio_ppm),
                 "interval_ppm": ratio.map(|ratio| [ratio.low_ppm, ratio.high_ppm]),
+                "range": entry.map(|entry| [entry.cell.min, entry.cell.max]),
                 "now": self.now_of(set),
                 "verdict": set.verdict,
                 "because": set.because,

@@ -12,6 +12,9 @@ use steady_measures::{
 };
 use steady_scenario::Scenario;
 
+/// Where its claims are.
+pub const CLAIMS_FILE: &str = "evidence/claims/shoot4u.toml";
+
 pub const SCENARIO: &str = r#"
 schema = 2
 name = "pair"
