@@ -45,7 +45,10 @@ pub enum Error {
         source: std::io::Error,
     },
     /// There is nothing in it.
-    #[error("{name}: the trace is empty; was the recording ended before it was written?")]
+    #[error(
+        "{name}: the trace is empty; was the recording ended before it was written? Record again: \
+         sudo steady record"
+    )]
     Empty {
         /// The trace.
         name: String,
@@ -53,7 +56,9 @@ pub enum Error {
     /// It is none of the formats that this crate reads.
     #[error(
         "{name}: not a trace: {what}; expected trace-cmd's trace.dat, perf.data, a Perfetto trace, \
-         or the text of ftrace's trace file, trace-cmd report, perf script or perf trace"
+         or the text of ftrace's trace file, trace-cmd report, perf script or perf trace; unpack a \
+         packed table or log first (gunzip FILE), or record with `sudo steady record` on the host \
+         while it stalls"
     )]
     Foreign {
         /// The trace.
@@ -72,7 +77,7 @@ pub enum Error {
         what: String,
     },
     /// It is cut off or damaged before its first record.
-    #[error("{name}: {place}: {what}")]
+    #[error("{name}: {place}: {what}; copy the whole file again, or record again")]
     Malformed {
         /// The trace.
         name: String,

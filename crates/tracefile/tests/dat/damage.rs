@@ -89,7 +89,10 @@ fn options_that_point_to_themselves_are_an_error() {
     let error = open_bytes(bytes).err().unwrap().to_string();
     assert_eq!(
         error,
-        format!("trace: byte {at}: the options point back to themselves")
+        format!(
+            "trace: byte {at}: the options point back to themselves; copy the whole file again, or \
+             record again"
+        )
     );
 }
 
