@@ -6,15 +6,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use steady_diagnose::{VmNote, VmNotes};
+use steady_hostview::Host;
 
 use crate::condition::Condition;
 use crate::error::RecordError;
 use crate::estimate::{Estimate, probe};
-use crate::gather::{Beside, Host, Pages, unix_s, write};
+use crate::gather::{Beside, Pages, unix_s, write};
 use crate::instance::Instance;
 use crate::plan::Plan;
 use crate::redact::Redactor;
 use crate::shelf::{Shelf, free};
+use crate::tables;
+use crate::vms::vms;
 use crate::watch::{Wait, Watch};
 
 /// How often the rings are read, and how long a stop is waited for at most.
@@ -74,7 +77,7 @@ impl<'a> Recorder<'a> {
     /// # Errors
     /// [`RecordError`]; nothing is left on then.
     pub fn new(options: &'a Options, plan: Plan) -> Result<Self, RecordError> {
-        let notes = options.host.vms();
+        let notes = vms(&options.host);
         let only = options
             .vm
             .as_deref()
@@ -138,7 +141,7 @@ impl<'a> Recorder<'a> {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let before = self.options.host.tables(&self.notes);
+        let before = tables::tables(&self.options.host, &self.notes);
         let mut pages = Pages::new(&self.ring, folder)?;
         self.ring.record(true)?;
         let begun = Instant::now();
@@ -180,7 +183,7 @@ impl<'a> Recorder<'a> {
     /// Notes what VMs there are now; whether they changed. The last that ended stay known: their
     /// waits may still be in the ring.
     fn renew(&mut self) -> bool {
-        let mut vms = self.options.host.vms().vms;
+        let mut vms = vms(&self.options.host).vms;
         let is_gone = |vm: &&VmNote| vms.iter().all(|other| other.process != vm.process);
         let mut ended: Vec<VmNote> = self.notes.vms.iter().filter(is_gone).cloned().collect();
         ended.drain(..ended.len().saturating_sub(ENDED));
@@ -229,8 +232,8 @@ impl<'a> Recorder<'a> {
         let mut watch = Watch::new(&self.options.host.proc, condition.wait_ns);
         watch.follow(&self.notes, self.only().map(|vm| vm.process), now_ns())?;
         let period = Duration::from_nanos(watch.period_ns());
-        let at_first = self.options.host.tables(&self.notes);
-        let mut tables = [at_first.clone(), at_first];
+        let at_first = tables::tables(&self.options.host, &self.notes);
+        let mut latest = [at_first.clone(), at_first];
         let (mut scanned, mut tabled) = (begun, begun);
         let mut quiet_until = begun;
         let mut found = 0;
@@ -244,8 +247,8 @@ impl<'a> Recorder<'a> {
             }
             if tabled.elapsed() >= TABLES {
                 tabled = Instant::now();
-                tables.swap(0, 1);
-                tables[1] = self.options.host.tables(&self.notes);
+                latest.swap(0, 1);
+                latest[1] = tables::tables(&self.options.host, &self.notes);
             }
             let Some(wait) = watch.look(now_ns()) else {
                 continue;
@@ -254,7 +257,7 @@ impl<'a> Recorder<'a> {
                 continue;
             }
             let wait = Self::to_its_end(wait, &mut watch, period, stop);
-            match self.incident(shelf, &wait, &tables[0]) {
+            match self.incident(shelf, &wait, &latest[0]) {
                 Ok(said) => {
                     found += 1;
                     say(&said);
