@@ -87,7 +87,10 @@ impl HostPlan {
             vm.check(self.vmm)
                 .map_err(|what| format!("VM {:?}: {what}", vm.name))?;
         }
-        let of_vms = self.vms.iter().flat_map(|vm| &vm.workloads);
+        let of_vms = self
+            .vms
+            .iter()
+            .flat_map(|vm| vm.workloads.iter().chain(&vm.beside));
         for workload in of_vms.chain(&self.programs).chain(&self.beside) {
             if workload.argv.is_empty() || workload.setup.iter().any(Vec::is_empty) {
                 return Err(format!("{:?} has an empty command", workload.program));
@@ -145,6 +148,10 @@ pub struct VmPlan {
     /// `steady`. Left out of the JSON where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden_features: Vec<u32>,
+    /// Commands that its guest runs beside its workloads, all at once, while it is up; the workloads
+    /// are in a control group of their own then. Left out of the JSON where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<WorkloadPlan>,
     /// Workloads, one after another.
     pub workloads: Vec<WorkloadPlan>,
 }

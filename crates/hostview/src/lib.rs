@@ -17,7 +17,7 @@ mod topology;
 mod vms;
 
 pub use cpus::{Cpus, CpusError};
-pub use meter::{Meter, Reading};
+pub use meter::{Meter, Place, Reading};
 pub use names::Vmm;
 pub use pcpus::{Pcpus, pressure_us};
 pub use topology::Topology;
