@@ -10,8 +10,8 @@ fn claims_of_one_race_have_bases_of_their_own() {
     let project = Project::bare();
     project.change(
         "scenarios/pair.toml",
-        "[[variant]]\nname = \"shoot4u\"",
-        "[[variant]]\nname = \"third\"\n[[variant]]\nname = \"shoot4u\"",
+        "{ name = \"shoot4u\"",
+        "{ name = \"third\" }, { name = \"shoot4u\"",
     );
     let text = project.read(CLAIMS_FILE);
     let claim = &text[text.find("[[claim]]").unwrap()..];
