@@ -324,6 +324,7 @@ fn an_item_s_source_and_ratio_are_those_of_what_is_printed() {
             "ratio = { of = 7, to = 100 }",
             "7 to 100 does not follow from the value `1 us`",
         ),
+        (expect, "number = 7", "its `number` does not stand"),
         (
             expect,
             "bound = \"at-most\"",
