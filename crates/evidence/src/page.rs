@@ -181,8 +181,16 @@ fn results(put: &mut dyn FnMut(&str), house: &House, all: &[(&Claim, Vec<Entry>)
 
 fn commands(put: &mut dyn FnMut(&str), system: &System) {
     put("## Commands\n\n```sh");
+    let mut races: Vec<(String, Vec<&str>)> = Vec::new();
     for claim in &system.claims {
-        put(&format!("# {}\n{}", claim.subject, claim.command()));
+        let command = claim.command();
+        match races.iter_mut().find(|(known, _)| *known == command) {
+            Some((_, subjects)) => subjects.push(&claim.subject),
+            None => races.push((command, vec![&claim.subject])),
+        }
+    }
+    for (command, subjects) in races {
+        put(&format!("# {}\n{command}", subjects.join("; ")));
     }
     for counted in &system.counted {
         put(&format!("# {}\n{}", counted.subject, counted.command));
