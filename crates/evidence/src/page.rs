@@ -261,10 +261,11 @@ fn papers(house: &House) -> String {
     }
     text.push('\n');
     for said in [
-        "*Agrees*: the paper's ratio lies in our 95 % interval, or the interval shows what the \
-         paper states.",
+        "*Agrees*: the paper's ratio lies in our 95 % interval, whose ends are within a tenth of \
+         it, or the interval shows what the paper states.",
         "*Beside*: the paper gives no number or statement to compare with.",
-        "*Open*: too few seeds for an interval, or the paper's bound lies within it.",
+        "*Open*: too few seeds for an interval, the paper's bound lies within it, or it has the \
+         paper's ratio and is wider.",
     ] {
         text.push_str(&words::wrapped("- ", said));
         text.push('\n');
