@@ -118,7 +118,7 @@ impl<'a> Recorder<'a> {
     /// whether the last. Gives the file's size too.
     ///
     /// # Errors
-    /// [`RecordError`]; there is no file then.
+    /// [`RecordError`]; then no file is written.
     pub fn once(
         &mut self,
         out: &Path,
