@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The flight recorder: the ring keeps the last seconds, and whenever a vCPU waits they are written.
+//! The flight recorder: the ring keeps the last seconds, which are written whenever a vCPU waits.
 //!
 //! Left out: how a wait is found (`watch.rs`), and how many incidents are kept (`shelf.rs`).
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A recorder that is ready: its ring, what it costs, and a recording of some seconds. The other way
-//! to record is in `flight.rs`.
+//! A recorder that is ready: its ring, what it costs, and a recording of some seconds. The
+//! other way to record is in `flight.rs`.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -91,8 +91,8 @@ impl Seen {
             (self.still_ns, self.ready_ns) = (now_ns, None);
             let waited_ns = counts.waited_ns.saturating_sub(before.waited_ns);
             let waits = counts.runs.saturating_sub(before.runs).max(1);
-            // Of several waits all but the first lie between the two looks; and the longest is no
-            // shorter than their mean.
+            // Of several waits all but the first lie between the two looks; and the longest is
+            // at least as long as their mean.
             let rest_ns = if waits == 1 { 0 } else { passed_ns };
             let least_ns = waited_ns.saturating_sub(rest_ns).max(waited_ns / waits);
             return (least_ns >= bound_ns && !reported).then_some((least_ns, true));
