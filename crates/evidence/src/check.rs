@@ -19,8 +19,9 @@ use crate::words;
 const MOST_BYTES: u64 = 8 << 20;
 
 /// Documents whose words by hand have no typed figure. `docs/COHERENCE.md` states parameters.
-const SEARCHED: [&str; 4] = [
+const SEARCHED: [&str; 5] = [
     "README.md",
+    "docs/ARCHITECTURE.md",
     "docs/GUIDE.md",
     "docs/METHOD.md",
     "docs/validation/README.md",

@@ -3,8 +3,8 @@
 //! truth is known; and what something costs, in an emulated host.
 //!
 //! The record `evidence/results/ID.toml` has a `row` for each thing that is said: `of` which part
-//! of the inputs, what it `says`, `all` of them and those that are `right`. The tests that count
-//! compare it with what they find, so that it cannot be old without a test that fails.
+//! of the inputs, what it `says`, `all` of them and those that are `right`. It has no seal. The
+//! test that counts all, which `make catch` runs, compares it with what it finds.
 //!
 //! Or it has a `value` for each cost, `without` and `with` what costs. Then `made` says of which
 //! kernel, emulator and files they are, and what is not today's is shown as old.

@@ -181,8 +181,16 @@ fn results(put: &mut dyn FnMut(&str), house: &House, all: &[(&Claim, Vec<Entry>)
 
 fn commands(put: &mut dyn FnMut(&str), system: &System) {
     put("## Commands\n\n```sh");
+    let mut races: Vec<(String, Vec<&str>)> = Vec::new();
     for claim in &system.claims {
-        put(&format!("# {}\n{}", claim.subject, claim.command()));
+        let command = claim.command();
+        match races.iter_mut().find(|(known, _)| *known == command) {
+            Some((_, subjects)) => subjects.push(&claim.subject),
+            None => races.push((command, vec![&claim.subject])),
+        }
+    }
+    for (command, subjects) in races {
+        put(&format!("# {}\n{command}", subjects.join("; ")));
     }
     for counted in &system.counted {
         put(&format!("# {}\n{}", counted.subject, counted.command));
@@ -253,10 +261,11 @@ fn papers(house: &House) -> String {
     }
     text.push('\n');
     for said in [
-        "*Agrees*: the paper's ratio lies in our 95 % interval, or the interval shows what the \
-         paper states.",
+        "*Agrees*: the paper's ratio lies in our 95 % interval, whose ends are within a tenth of \
+         it, or the interval shows what the paper states.",
         "*Beside*: the paper gives no number or statement to compare with.",
-        "*Open*: too few seeds for an interval, or the paper's bound lies within it.",
+        "*Open*: too few seeds for an interval, the paper's bound lies within it, or it has the \
+         paper's ratio and is wider.",
     ] {
         text.push_str(&words::wrapped("- ", said));
         text.push('\n');

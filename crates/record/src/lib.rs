@@ -14,6 +14,7 @@ mod condition;
 mod dat;
 mod error;
 mod estimate;
+mod flight;
 mod gather;
 mod guard;
 mod incident;

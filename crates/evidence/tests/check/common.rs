@@ -20,21 +20,14 @@ schema = 2
 name = "pair"
 title = "A pair"
 question = "How much?"
-[host]
-pcpus = 2
-memory_mib = 512
+host = { pcpus = 2, memory_mib = 512 }
+variant = [{ name = "stock" }, { name = "shoot4u", shoot4u = {} }]
 [[vm]]
 name = "victim"
 vcpus = 2
 memory_mib = 96
 pin = [0, 1]
-[[vm.workload]]
-program = "shootdown"
-[[variant]]
-name = "stock"
-[[variant]]
-name = "shoot4u"
-[variant.shoot4u]
+workload = [{ program = "shootdown" }]
 "#;
 
 pub const CLAIMS: &str = r#"

@@ -287,8 +287,8 @@ fn a_measure_that_the_race_cannot_give_is_found_before_it_is_raced() {
     ] {
         let project = Project::bare();
         project.change(CLAIMS_FILE, &before, &bad);
-        let collect = "[measure]\ncollect = [\"exits\"]\n[host]";
-        project.change("scenarios/pair.toml", "[host]", collect);
+        let collect = "measure = { collect = [\"exits\"] }\nhost =";
+        project.change("scenarios/pair.toml", "host =", collect);
         found(&project, &["claim `tail`, row `p99`", said]);
     }
 }
@@ -324,6 +324,7 @@ fn an_item_s_source_and_ratio_are_those_of_what_is_printed() {
             "ratio = { of = 7, to = 100 }",
             "7 to 100 does not follow from the value `1 us`",
         ),
+        (expect, "number = 7", "its `number` does not stand"),
         (
             expect,
             "bound = \"at-most\"",
@@ -364,8 +365,8 @@ fn a_row_says_its_own_basis() {
 #[test]
 fn a_condition_that_differs_stands_with_the_variants_that_have_it() {
     let project = Project::bare();
-    let remedy = "[variant.shoot4u]";
-    let pv = format!("{remedy}\n[variant.pv]\nipi = false");
+    let remedy = "shoot4u = {}";
+    let pv = format!("{remedy}, pv = {{ ipi = false }}");
     project.change("scenarios/pair.toml", remedy, &pv);
     project.change(CLAIMS_FILE, "pv = \"all\"", "pv = \"differs\"");
     project.save_record(8);
