@@ -2,8 +2,9 @@
 //! When the siblings of a VM are parted, and when that is taken back: by what its vCPUs wait.
 //!
 //! The measure is the *wait share*: of the time in which the VM's vCPUs wanted a pCPU, the part in
-//! which they did not have one. Parting is a trial. It stays only if the share falls by a fifth, it
-//! is taken back at once where the share rises above what it was, and it ends when the VM is calm.
+//! which they did not have one. Parting is a trial. It stays only if the VM gets a tenth more of what
+//! it wants; it is taken back at once where the share rises above what it was, and it ends when the
+//! VM is calm.
 //! After a failure the next trial waits, twice as long each time.
 //!
 //! Left out: the VM's own progress, which its host cannot see. So what gains without waiting less is
@@ -16,7 +17,7 @@ use std::collections::VecDeque;
 pub struct Bounds {
     /// A VM whose wait share is at least this is parted.
     pub act: u64,
-    /// A trial stays if the share is at most this part of what it was.
+    /// A trial stays if what the VM gets of what it wants becomes this, where it was 1000.
     pub keep: u64,
     /// A VM is calm while its share is at most this.
     pub calm: u64,
@@ -37,7 +38,7 @@ impl Default for Bounds {
     fn default() -> Self {
         Self {
             act: 200,
-            keep: 800,
+            keep: 1100,
             calm: 50,
             hold_ns: 10_000_000_000,
             backoff_ns: 10_000_000_000,
@@ -220,7 +221,8 @@ impl Judge {
         if !full {
             return Verdict::Leave;
         }
-        if share * 1000 > before * self.bounds.keep {
+        let gets = |waits: u64| 1000u64.saturating_sub(waits);
+        if gets(share) * 1000 < gets(before) * self.bounds.keep {
             return self.fail(now_ns, before, share);
         }
         self.failures = 0;

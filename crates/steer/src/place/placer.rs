@@ -155,7 +155,8 @@ impl<H: Hands + 'static> Placer<H> {
                 let now = pcpus.get_or_insert_with(|| Pcpus::read(&self.host));
                 interval.idle = vm.idle(now, &self.pcpus, length_ns, &self.topology);
             }
-            if at_work && !vm.judge.is_parted() {
+            // Only a dry run says it, and it costs more than all else.
+            if at_work && self.state.is_none() {
                 vm.look();
             }
             let can = || {
