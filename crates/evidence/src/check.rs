@@ -87,9 +87,6 @@ fn of_claim(house: &House, claim: &Claim) -> Vec<Problem> {
             problems.push(Problem::new(&place, format!("two rows `{}`", row.id)));
         }
     }
-    if claim.conditions.is_empty() {
-        problems.push(Problem::new(&place, "it states no conditions"));
-    }
     for name in claim.show.iter().flatten() {
         if !claim.variants.contains(name) {
             let text = format!("`show` has `{name}`, which is not one of its `variants`");
@@ -97,10 +94,10 @@ fn of_claim(house: &House, claim: &Claim) -> Vec<Problem> {
         }
     }
     problems.extend(of_measures(house, claim));
+    problems.extend(conditions::problems(&place, house, claim));
     let Some(scenario) = house.scenario(claim) else {
         return problems;
     };
-    problems.extend(conditions::problems(&place, claim, scenario));
     for name in claim.all_variants() {
         if !scenario.variants.iter().any(|variant| variant.name == name) {
             let text = format!("the scenario has no variant `{name}`");
@@ -115,7 +112,7 @@ pub(crate) fn of_measures(house: &House, claim: &Claim) -> Vec<Problem> {
     let scenario = house.scenario(claim);
     let lacking = |row: &Row| match scenario {
         Some(scenario) => given::lacking(claim, row, scenario),
-        None => (claim.is_simulated() && !house.keys.simulated.contains(&row.measure))
+        None => (claim.is_simulated() && !house.keys.simulated.contains_key(&row.measure))
             .then(|| format!("the simulator gives no measure `{}`", row.measure)),
     };
     let rows = claim.rows.iter();

@@ -28,17 +28,20 @@ pub struct Keys {
     pub emulators: BTreeMap<String, String>,
     /// Of what the simulator of TLB coherence does.
     pub simulator: String,
-    /// The measures that the simulator gives.
-    pub simulated: Vec<String>,
+    /// The measures that the simulator gives, each with its conditions by their words.
+    pub simulated: Simulated,
 }
 
+/// Measures by name, with conditions by their words; none of what follows by arithmetic.
+pub type Simulated = BTreeMap<String, BTreeMap<String, String>>;
+
 impl Keys {
-    /// The keys of the tree at `root`; the simulator's key and the names of its measures are the
-    /// caller's, who can run it.
+    /// The keys of the tree at `root`; the simulator's key and its measures are the caller's, who
+    /// can run it.
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn of_tree(root: &Path, simulator: String, simulated: Vec<String>) -> Result<Self, Error> {
+    pub fn of_tree(root: &Path, simulator: String, simulated: Simulated) -> Result<Self, Error> {
         Ok(Self {
             kernel: keys::kernel(root)?,
             emulators: keys::emulators(root)?,

@@ -162,7 +162,7 @@ fn results(put: &mut dyn FnMut(&str), house: &House, all: &[(&Claim, Vec<Entry>)
     for (claim, entries) in all {
         for entry in entries {
             let both = [entry.base.as_str(), &entry.variant];
-            let conditions = conditions::of(house, claim, &both);
+            let conditions = conditions::of(house, claim, Some(&entry.row), &both);
             put(&row(claim, entry, &conditions));
         }
     }
@@ -298,7 +298,7 @@ fn scoreboard(house: &House) -> String {
         let (ratio, shown, conditions) = match scored(house, system) {
             Some((claim, _, Some(entry))) => {
                 let both = [entry.base.as_str(), &entry.variant];
-                let conditions = conditions::of(house, claim, &both);
+                let conditions = conditions::of(house, claim, Some(&entry.row), &both);
                 let shown = format!("{}, {} runs", entry.shown_and_old(), entry.runs());
                 let ratio = match entry.cell.ratio {
                     Some(_) => format!(

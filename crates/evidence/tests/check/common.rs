@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use steady_evidence::{House, Keys, Record, page};
+use steady_evidence::{House, Keys, Record, Simulated, page};
 use steady_measures::{
     Better, Clock, EngineInfo, Metric, Repetition, RunResult, ScenarioInfo, Unit, VariantResult,
 };
@@ -151,7 +151,7 @@ impl Project {
     }
 
     pub fn house(&self) -> House {
-        let keys = Keys::of_tree(self.root(), String::new(), Vec::new()).unwrap();
+        let keys = Keys::of_tree(self.root(), String::new(), Simulated::new()).unwrap();
         House::load(self.root(), keys).unwrap()
     }
 
