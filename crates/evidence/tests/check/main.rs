@@ -259,6 +259,7 @@ fn a_measure_that_the_race_cannot_give_is_found_before_it_is_raced() {
         "exits.PAUSE_INSTRUCTION",
         "cpu_time",
         "host.ipis",
+        "guest.irq.TLB",
     ] {
         let project = Project::bare();
         project.change(CLAIMS_FILE, &before, &measure(good));
@@ -272,6 +273,12 @@ fn a_measure_that_the_race_cannot_give_is_found_before_it_is_raced() {
             "gives no measure `shootdown.latency.p98`",
         ),
         (measure("exits.PAUSE"), "gives no measure `exits.PAUSE`"),
+        (
+            measure("exits.TRIPLE_FAULT"),
+            "gives no measure `exits.TRIPLE_FAULT`",
+        ),
+        (measure("exits.hlt"), "gives no measure `exits.hlt`"),
+        (measure("guest.irq.XYZ"), "gives no measure `guest.irq.XYZ`"),
         (
             measure("guest_time.shootdown"),
             "gives no measure `guest_time.shootdown`",
