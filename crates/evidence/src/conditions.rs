@@ -109,15 +109,14 @@ fn stated(
     all.map(|text| Problem::new(place, text)).collect()
 }
 
-/// The conditions in one line of all that a claim races.
+/// The conditions in one line of all that a claim races, and what must be said of the programs.
 #[must_use]
 pub fn line(house: &House, claim: &Claim) -> String {
-    of(
-        house,
-        claim,
-        None,
-        &claim.all_variants().collect::<Vec<_>>(),
-    )
+    let variants: Vec<&str> = claim.all_variants().collect();
+    let conditions = of(house, claim, None, &variants);
+    let programs = house.programs(claim);
+    let parts: Vec<&str> = [conditions.as_str()].into_iter().chain(programs).collect();
+    parts.join("; ")
 }
 
 /// The conditions in one line of these variants of a claim, and of a row where one is named. One in

@@ -185,9 +185,9 @@ impl Project {
             variant("shoot4u", 50_000, seeds),
             variant("third", 100_000, seeds),
         ];
-        result
-            .config
-            .insert("kernel.hz".to_owned(), "250".to_owned());
+        let facts = [("kernel.hz", "250"), ("image_sha256", "c07b")];
+        let facts = facts.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        result.config.extend(facts);
         result.seal();
         result
     }
