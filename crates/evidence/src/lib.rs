@@ -29,6 +29,7 @@ mod plot;
 mod record;
 pub mod score;
 mod table;
+mod typed;
 pub mod verdict;
 pub mod words;
 

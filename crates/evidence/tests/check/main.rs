@@ -141,6 +141,45 @@ fn a_figure_typed_into_the_readme_is_found() {
 }
 
 #[test]
+fn a_figure_typed_into_a_document_is_found_unless_it_is_a_constant_of_it() {
+    let list = "evidence/constants.toml";
+    let of = |figures: &str| {
+        format!("[[document]]\nfile = \"docs/X.md\"\nwhy = \"w\"\nfigures = [{figures}]\n")
+    };
+    for (constants, said) in [
+        (String::new(), "docs/X.md: `12 s` is typed (line 3 "),
+        (of("\"12 s\""), "docs/X.md: `35.1` is typed"),
+        (of("\"12 s\", \"35.1\""), ""),
+        (
+            of("\"12 s\", \"35.1\", \"9 s\""),
+            "`9 s` does not stand in docs/X.md",
+        ),
+        (
+            of("\"12 s\", \"35.1\"").replace("\"w\"", "\" \""),
+            "`why` of `docs/X.md` is empty",
+        ),
+        (
+            of("").replace("X.md", "Y.md"),
+            "`docs/Y.md` is not a document",
+        ),
+        (of("").replace("why", "because"), "unknown field `because`"),
+    ] {
+        let project = Project::new();
+        project.write(
+            "docs/X.md",
+            "# X\n\nIt falls from 326\nto 35.1 and takes 12\ns.\n",
+        );
+        if !constants.is_empty() {
+            project.write(list, &constants);
+        }
+        match said {
+            "" => assert_eq!(project.problems(), Vec::<String>::new()),
+            said => found(&project, &[said]),
+        }
+    }
+}
+
+#[test]
 fn a_claim_without_conditions_is_not_read() {
     let project = Project::new();
     let text = project.read(CLAIMS_FILE);
