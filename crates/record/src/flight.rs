@@ -11,6 +11,7 @@ use crate::error::RecordError;
 use crate::gather::{Pages, unix_s};
 use crate::recorder::{BESIDE, MIB, Recorder, now_ns, threads};
 use crate::shelf::Shelf;
+use crate::tables;
 use crate::watch::{Wait, Watch};
 
 /// How often it is looked which VMs there are.
@@ -41,8 +42,8 @@ impl Recorder<'_> {
         let mut watch = Watch::new(&self.options.host.proc, condition.wait_ns);
         watch.follow(&self.notes, self.only().map(|vm| vm.process), now_ns())?;
         let period = Duration::from_nanos(watch.period_ns());
-        let at_first = self.options.host.tables(&self.notes);
-        let mut tables = [at_first.clone(), at_first];
+        let at_first = tables::tables(&self.options.host, &self.notes);
+        let mut latest = [at_first.clone(), at_first];
         let (mut scanned, mut tabled) = (begun, begun);
         let mut quiet_until = begun;
         let mut found = 0;
@@ -56,8 +57,8 @@ impl Recorder<'_> {
             }
             if tabled.elapsed() >= TABLES {
                 tabled = Instant::now();
-                tables.swap(0, 1);
-                tables[1] = self.options.host.tables(&self.notes);
+                latest.swap(0, 1);
+                latest[1] = tables::tables(&self.options.host, &self.notes);
             }
             let Some(wait) = watch.look(now_ns()) else {
                 continue;
@@ -66,7 +67,7 @@ impl Recorder<'_> {
                 continue;
             }
             let wait = Self::to_its_end(wait, &mut watch, period, stop);
-            match self.incident(shelf, &wait, &tables[0]) {
+            match self.incident(shelf, &wait, &latest[0]) {
                 Ok(said) => {
                     found += 1;
                     say(&said);

@@ -7,15 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use steady_diagnose::{VmNote, VmNotes};
+use steady_hostview::Host;
 
 use crate::condition::Condition;
 use crate::error::RecordError;
 use crate::estimate::{Estimate, probe};
-use crate::gather::{Beside, Host, Pages, write};
+use crate::gather::{Beside, Pages, write};
 use crate::instance::Instance;
 use crate::plan::Plan;
 use crate::redact::Redactor;
 use crate::shelf::free;
+use crate::tables;
+use crate::vms::vms;
 use crate::watch::Watch;
 
 /// How often the rings are read, and how long a stop is waited for at most.
@@ -65,7 +68,7 @@ impl<'a> Recorder<'a> {
     /// # Errors
     /// [`RecordError`]; nothing is left on then.
     pub fn new(options: &'a Options, plan: Plan) -> Result<Self, RecordError> {
-        let notes = options.host.vms();
+        let notes = vms(&options.host);
         let only = options
             .vm
             .as_deref()
@@ -129,7 +132,7 @@ impl<'a> Recorder<'a> {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let before = self.options.host.tables(&self.notes);
+        let before = tables::tables(&self.options.host, &self.notes);
         let mut pages = Pages::new(&self.ring, folder)?;
         self.ring.record(true)?;
         let begun = Instant::now();
@@ -171,7 +174,7 @@ impl<'a> Recorder<'a> {
     /// Notes what VMs there are now; whether they changed. The last that ended stay known: their
     /// waits may still be in the ring.
     pub(crate) fn renew(&mut self) -> bool {
-        let mut vms = self.options.host.vms().vms;
+        let mut vms = vms(&self.options.host).vms;
         let is_gone = |vm: &&VmNote| vms.iter().all(|other| other.process != vm.process);
         let mut ended: Vec<VmNote> = self.notes.vms.iter().filter(is_gone).cloned().collect();
         ended.drain(..ended.len().saturating_sub(ENDED));

@@ -4,9 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use steady_diagnose::{
-    CauseId, Evidence, EvidenceId, Finding, FindingId, Severity, StepId, vcpu_number,
-};
+use steady_diagnose::{CauseId, Evidence, EvidenceId, Finding, FindingId, Severity, StepId};
+use steady_events::vcpu_number;
 
 use crate::draft::{Draft, MAJOR, finding};
 use crate::kind::RECORD;
