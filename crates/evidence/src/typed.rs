@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Whether documents have typed figures: results that no command makes again.
 //!
-//! A number that is none (a parameter, a promise, a number of a paper) is in
+//! Other numbers (a parameter, a promise, a number of a paper) are in
 //! `evidence/constants.toml` with the document that states it. Left out: dated notes, the
 //! changelog, `docs/formats`, which say what programs accept, and pages that are rendered.
 
