@@ -162,20 +162,26 @@ fn results(put: &mut dyn FnMut(&str), house: &House, all: &[(&Claim, Vec<Entry>)
     for (claim, entries) in all {
         for entry in entries {
             let both = [entry.base.as_str(), &entry.variant];
-            let conditions = conditions::of(house, claim, &both);
+            let conditions = conditions::of(house, claim, Some(&entry.row), &both);
             put(&row(claim, entry, &conditions));
         }
     }
     put("");
-    let missing: Vec<&str> = all
-        .iter()
-        .filter(|(_, entries)| entries.is_empty())
-        .map(|(claim, _)| claim.id.as_str())
-        .collect();
-    if !missing.is_empty() {
-        let text = format!("Not recorded: {}.", missing.join(", "));
-        put(&words::wrapped("", &text));
-        put("");
+    let mut list = |title: &str, of: &dyn Fn(&Claim, &[Entry]) -> bool| {
+        let claims = all.iter().filter(|(claim, entries)| of(claim, entries));
+        let ids: Vec<&str> = claims.map(|(claim, _)| claim.id.as_str()).collect();
+        if !ids.is_empty() {
+            let text = format!("{title}: {}.", ids.join(", "));
+            put(&words::wrapped("", &text));
+            put("");
+        }
+    };
+    list("Not recorded", &|_, entries| entries.is_empty());
+    for (title, said) in [
+        ("Agent, VMM and workloads not keyed", House::NOT_KEYED),
+        ("Agent, VMM or workloads changed since", House::CHANGED),
+    ] {
+        list(title, &|claim, _| house.programs(claim) == Some(said));
     }
 }
 
@@ -298,7 +304,7 @@ fn scoreboard(house: &House) -> String {
         let (ratio, shown, conditions) = match scored(house, system) {
             Some((claim, _, Some(entry))) => {
                 let both = [entry.base.as_str(), &entry.variant];
-                let conditions = conditions::of(house, claim, &both);
+                let conditions = conditions::of(house, claim, Some(&entry.row), &both);
                 let shown = format!("{}, {} runs", entry.shown_and_old(), entry.runs());
                 let ratio = match entry.cell.ratio {
                     Some(_) => format!(

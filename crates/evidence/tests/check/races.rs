@@ -63,8 +63,18 @@ fn a_variant_that_a_record_lacks_is_added_to_it() {
     let conditions = ("conditions.third".to_owned(), "as ever".to_owned());
     result.config.extend([conditions]);
     let piece = Record::reduced(result, &part, &house.keys).unwrap();
-    let (whole, changed) = record.joined(piece).unwrap();
+    // Its images say that the programs are the same, though it has no key of them.
+    let mut earlier = record.clone();
+    earlier.result.config.remove(Record::PROGRAMS);
+    earlier.result.seal();
+    let mut others = earlier.clone();
+    let image = ("image_sha256".to_owned(), "00".to_owned());
+    others.result.config.extend([image]);
+    let (_, changed) = others.joined(piece.clone()).unwrap();
+    assert_eq!(changed.as_deref(), Some("image_sha256"));
+    let (whole, changed) = earlier.joined(piece).unwrap();
     assert_eq!(changed, None);
+    assert_eq!(whole.key(Record::PROGRAMS), house.keys.programs);
     assert_eq!(whole.seeds(&race), (1..=8).collect::<Vec<u64>>());
     assert_eq!(whole.result.partial, None);
 }
