@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Keys of what a result depends on in this tree: the kernel series, an emulator's patches, and the
-//! programs that run in host and guests.
+//! Keys of what a result depends on in this tree: the kernel series, an emulator's patches, and
+//! the programs that run in host and guests.
 //!
 //! A kernel's documents are left out of its key, since nothing is compiled from them. The
 //! distribution's source and the compilers are left out as well: a result names its release.
@@ -17,8 +17,8 @@ use crate::error::Error;
 const KERNEL: [&str; 6] = ["apply", "lib.sh", "configure", "config", "hooks", "new"];
 /// What of them nothing is compiled from.
 const LEFT_OUT: &str = "new/Documentation";
-/// The sources of what runs in an emulated host and its guests: both inits, the VMM, what steers both,
-/// workloads.
+/// The sources of what runs in an emulated host and its guests: both inits, the VMM, what steers
+/// both, workloads.
 const PROGRAMS: [&str; 5] = [
     "crates/agent/src",
     "crates/vmm/src",

@@ -28,7 +28,8 @@ pub struct Meter {
 pub struct Reading {
     /// Time on a pCPU, in nanoseconds.
     pub run_ns: u64,
-    /// Time on a run queue without running, in nanoseconds. It counts when the thread gets its pCPU.
+    /// Time on a run queue without running, in nanoseconds. It counts when the thread gets its
+    /// pCPU.
     pub wait_ns: u64,
 }
 

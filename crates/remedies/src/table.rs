@@ -121,7 +121,8 @@ pub(crate) static ALL: [Remedy; 6] = [
             },
             Mode {
                 name: "paired",
-                about: "each busy vCPU has two pCPUs at least, so that two may meet: to compare with",
+                about: "each busy vCPU has two pCPUs at least, so that two may meet: to compare \
+                        with",
             },
             Mode {
                 name: "pinned",

@@ -32,18 +32,18 @@ pub enum SteerError {
         /// The thread.
         tid: i32,
     },
-    /// The host is none that can be read.
+    /// The host cannot be read.
     #[error("{0} has no threads' times: a Linux with CONFIG_SCHED_INFO is needed")]
     NoTimes(PathBuf),
     /// The guest does not say what is stolen from it.
     #[error(
-        "{0} shows no steal: a guest is needed whose hypervisor tells it (KVM_FEATURE_STEAL_TIME)"
+        "{0} shows no steal: a guest is needed whose hypervisor reports it (KVM_FEATURE_STEAL_TIME)"
     )]
     NoSteal(PathBuf),
     /// There are no control groups that can keep programs on CPUs.
     #[error(
-        "{0} has no cpuset controller: cgroup v2 with cpuset is needed, and root's rights to enable \
-         it"
+        "{0} has no cpuset controller: cgroup v2 with cpuset is needed, and \
+         root's rights to enable it"
     )]
     NoCpuset(PathBuf),
     /// The guard could not be started.

@@ -5,8 +5,8 @@
 //! - [`place`]: on a host, parts the busy vCPUs of a VM from each other.
 //! - [`fold`]: in a guest, runs on as many vCPUs as it is given time for.
 //!
-//! Both read through `hostview`, do nothing unless told to, and undo all of it at their end. The lab
-//! runs the same code as an operator, as the program `steady-steer`.
+//! Both read through `hostview`, do nothing unless asked to, and undo all of it at their end. The
+//! lab runs the same code as an operator, as the program `steady-steer`.
 
 #![forbid(unsafe_code)]
 

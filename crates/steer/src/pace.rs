@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The rounds of a command that acts until it is told to stop, and how it says what it did.
+//! The rounds of a command that acts until a signal ends it, and how it says what it did.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -42,7 +42,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Rounds for so many seconds, or without end.
+    /// Rounds for a number of seconds, or without end.
     pub fn new(seconds: Option<u64>) -> Self {
         let begun = Instant::now();
         let limit = seconds.map(Duration::from_secs);

@@ -30,7 +30,7 @@ pub trait Change: Serialize + DeserializeOwned {
     fn back(&self, host: &Host, hands: &mut Self::Hands) -> End;
 }
 
-/// What became of a thing that was to be as before.
+/// What became of a thing whose change was undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// It is as before.
@@ -67,7 +67,7 @@ pub struct State<C> {
     bytes: u64,
 }
 
-/// Beyond so many bytes a line the file is written again with the last of each thing.
+/// Beyond that number of bytes for each line the file is written again with the last of each thing.
 const BYTES_A_LINE: u64 = 4096;
 
 impl<C: Change> State<C> {

@@ -191,7 +191,7 @@ fn placer(made: &Rc<Made>, options: Options) -> Placer<OnIt> {
     placer
 }
 
-/// Runs so many intervals of 100 ms; what was done.
+/// Runs a number of intervals of 100 ms; what was done.
 fn steps(made: &Made, placer: &mut Placer<OnIt>, at: &mut u64, count: u64) -> Vec<Act> {
     let mut acts = Vec::new();
     for _ in 0..count {

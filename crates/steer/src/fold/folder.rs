@@ -85,7 +85,8 @@ impl fmt::Display for Act {
             }
             What::Unfold { before, since } => write!(
                 f,
-                "runs on all CPUs again: folded {} is stolen, before {}; others take what it leaves",
+                "runs on all CPUs again: folded {} is stolen, before {}; others take what it \
+                 leaves",
                 percent(*since),
                 percent(*before)
             ),
@@ -150,7 +151,7 @@ impl Folder {
         self.all.len()
     }
 
-    /// Reads, judges, and does what is to be done.
+    /// Reads, judges, and acts.
     ///
     /// # Errors
     /// [`SteerError`] if a change cannot be made or noted.

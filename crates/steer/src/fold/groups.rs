@@ -3,13 +3,13 @@
 //! control groups (Documentation/admin-guide/cgroup-v2.rst), as `systemctl set-property
 //! AllowedCPUs=` does for a slice.
 //!
-//! Why not CPUs taken off-line: that moves interrupts and kernel threads, takes tens of milliseconds
-//! for each CPU, and changes the number of CPUs that programs count. Why not sched_setaffinity(2) of
-//! every thread: it races with new ones and overrides what programs asked for themselves. A cpuset
-//! holds for new threads at once, and one write undoes it.
+//! Why not CPUs taken off-line: that moves interrupts and kernel threads, takes tens of
+//! milliseconds for each CPU, and changes the number of CPUs that programs count. Why not
+//! sched_setaffinity(2) of every thread: it races with new ones and overrides what programs asked
+//! for themselves. A cpuset holds for new threads at once, and one write undoes it.
 //!
-//! Left out: tasks in the root group, which are the kernel's, and groups that somebody gave CPUs of
-//! their own.
+//! Left out: tasks in the root group, which are the kernel's, and groups that somebody gave CPUs
+//! of their own.
 
 use std::fs;
 use std::io;
@@ -78,7 +78,8 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Those of the host that is this guest; the cpuset controller is enabled for them if it is not.
+    /// Those of the host that is this guest; the cpuset controller is enabled for them if it is
+    /// not.
     ///
     /// # Errors
     /// [`SteerError::NoCpuset`], [`SteerError::State`].
@@ -114,8 +115,8 @@ impl Groups {
         groups
     }
 
-    /// Keeps the programs of all groups but `spared` on `cpus`; `None`: on those of before. How many
-    /// groups were written.
+    /// Keeps the programs of all groups but `spared` on `cpus`; `None`: on those of before. How
+    /// many groups were written.
     ///
     /// # Errors
     /// [`SteerError::State`].

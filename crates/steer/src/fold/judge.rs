@@ -2,9 +2,10 @@
 //! On how many CPUs a guest should run: as many as it is given time for.
 //!
 //! In the manner of Linux's steal governor, by our reading of its public documentation: fewer CPUs
-//! where much is stolen, more where little is. Other than there, the number comes from the part that
-//! is stolen, so that a large guest needs no longer than a small one, and the whole is a trial: where the
-//! stolen part does not fall, other guests take what this one leaves, and it runs on all CPUs again.
+//! where much is stolen, more where little is. Two things differ. The number comes from the part
+//! that is stolen, so that a large guest needs no longer than a small one. And the whole is a
+//! trial: where the stolen part does not fall, others take what this guest leaves, and it runs on
+//! all CPUs again.
 //!
 //! Left out: which CPUs (`groups` chooses), and how far a program scales.
 
@@ -15,7 +16,9 @@ use super::share::Did;
 /// The bounds. Shares are in thousandths, times in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// A guest that has more than this stolen runs on fewer CPUs.
+    /// A guest that has more than this stolen folds.
+    pub act: u64,
+    /// One that is folded and has more than this stolen runs on fewer CPUs still.
     pub much: u64,
     /// One that has at most this stolen may run on more.
     pub little: u64,
@@ -34,7 +37,8 @@ pub struct Bounds {
 impl Default for Bounds {
     fn default() -> Self {
         Self {
-            much: 150,
+            act: 150,
+            much: 100,
             little: 50,
             keep: 700,
             wants: 500,
@@ -50,12 +54,12 @@ const LOOK: usize = 4;
 /// Intervals of a trial: other guests need as long to see that they should fold.
 const TRIAL: u32 = 12;
 
-/// What is to be done.
+/// What to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing.
     Leave,
-    /// Run on so many CPUs; what was stolen.
+    /// Run on that number of CPUs; what was stolen.
     Run(u32, u64),
     /// The fold helps: what was stolen before, and since.
     Keep(u64, u64),
@@ -78,7 +82,7 @@ pub struct Judge {
     /// All CPUs, and those that it runs on.
     all: u32,
     now: u32,
-    /// The fewest of a trial: until others have seen that they should fold, more is stolen than will be.
+    /// The fewest of a trial: until others fold too, more is stolen than will be.
     least: u32,
     state: State,
     seen: VecDeque<(u64, Did)>,
@@ -94,7 +98,7 @@ pub struct Judge {
 const REGRET_NS: u64 = 4_000_000_000;
 
 impl Judge {
-    /// A guest of so many CPUs, which runs on all of them.
+    /// A guest of `all` CPUs, which runs on all of them.
     #[must_use]
     pub fn new(bounds: Bounds, all: u32) -> Self {
         Self {
@@ -169,7 +173,7 @@ impl Judge {
 
     fn free(&mut self, now_ns: u64, stolen: u64) -> Verdict {
         let fewer = left(self.all, stolen);
-        if stolen <= self.bounds.much || fewer >= self.all || now_ns < self.not_before_ns {
+        if stolen <= self.bounds.act || fewer >= self.all || now_ns < self.not_before_ns {
             return Verdict::Leave;
         }
         self.state = State::Trial(stolen, 0);
@@ -228,9 +232,9 @@ impl Judge {
     }
 }
 
-/// What is left of so many CPUs without the part that is stolen, rounded up.
+/// What is left of CPUs without the part that is stolen, rounded.
 fn left(cpus: u32, stolen: u64) -> u32 {
-    let left = (u64::from(cpus) * (1000 - stolen.min(1000))).div_ceil(1000);
+    let left = (u64::from(cpus) * (1000 - stolen.min(1000)) + 500) / 1000;
     u32::try_from(left).unwrap_or(cpus).clamp(1, cpus)
 }
 

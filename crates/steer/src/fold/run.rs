@@ -40,7 +40,7 @@ pub struct Arguments {
     #[arg(long, value_name = "MS", default_value_t = 100)]
     #[arg(value_parser = clap::value_parser!(u64).range(50..=10_000))]
     pub interval_ms: u64,
-    /// Where it is kept what is to be undone.
+    /// Where the changes to undo are kept.
     #[arg(long, value_name = "FILE", default_value = "/run/steady/fold.jsonl")]
     pub state: PathBuf,
     /// Print each act as a line of JSON on standard output.

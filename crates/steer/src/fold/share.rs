@@ -2,8 +2,7 @@
 //! What a guest got of the time that it wanted, from its own `/proc/stat`: what it ran and what was
 //! stolen from it (proc(5); `KVM_FEATURE_STEAL_TIME`).
 //!
-//! `/proc/stat` counts in ticks of 10 ms, over all CPUs together, so that a few intervals are looked
-//! at together.
+//! `/proc/stat` counts in ticks of 10 ms, so that a decision looks at several intervals together.
 
 use std::fs;
 
@@ -39,7 +38,7 @@ impl Did {
         })
     }
 
-    /// What was done since `before`. Steal that runs backwards, as after a migration, is none.
+    /// What was done since `before`. Steal that runs backwards, as after a migration, counts as 0.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self {

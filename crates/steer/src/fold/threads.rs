@@ -21,7 +21,8 @@ pub(super) struct Needs {
 
 /// Classes of sched(7) above the fair ones: FIFO, RR, DEADLINE.
 const REAL_TIME: [u64; 3] = [1, 2, 6];
-/// Fields of `/proc/PID/stat` from the third on: flags are the ninth, the class is the 41st (proc(5)).
+/// Fields of `/proc/PID/stat` from the third on: flags are the ninth, the class is the 41st
+/// (proc(5)).
 const FLAGS: usize = 9 - 3;
 const CLASS: usize = 41 - 3;
 /// A kernel thread (include/linux/sched.h, `PF_KTHREAD`).
@@ -71,8 +72,8 @@ impl Needs {
         }
     }
 
-    /// The CPUs to fold on: about `count` of the lowest of `all`, and of each bound thread's one at
-    /// least; more than there are real-time threads.
+    /// The CPUs to fold on: about `count` of the lowest of `all`, and of each bound thread's one
+    /// at least; more than there are real-time threads.
     pub fn choose(&self, all: &Cpus, count: u32) -> Cpus {
         let count = count.max(self.real_time + 1) as usize;
         let mut chosen: Cpus = all.iter().take(count).collect();

@@ -2,13 +2,12 @@
 //! When the siblings of a VM are parted, and when that is taken back: by what its vCPUs wait.
 //!
 //! The measure is the *wait share*: of the time in which the VM's vCPUs wanted a pCPU, the part in
-//! which they did not have one. Parting is a trial. It stays only if the VM gets a tenth more of what
-//! it wants; it is taken back at once where the share rises above what it was, and it ends when the
-//! VM is calm.
-//! After a failure the next trial waits, twice as long each time.
+//! which they did not have one. Parting is a trial. It stays only if the VM gets a tenth more of
+//! what it wants; it is taken back at once where the share rises above what it was, and it ends
+//! when the VM is calm. After a failure the next trial waits, twice as long each time.
 //!
-//! Left out: the VM's own progress, which its host cannot see. So what gains without waiting less is
-//! not found; what waits more is given back, also if it gains.
+//! Left out: the VM's own progress, which its host cannot see. So what gains without waiting less
+//! is not found; what waits more is given back, also if it gains.
 
 use std::collections::VecDeque;
 
@@ -21,14 +20,14 @@ pub struct Bounds {
     pub keep: u64,
     /// A VM is calm while its share is at most this.
     pub calm: u64,
-    /// It must have been calm for so long before it is given back.
+    /// How long it must have been calm before it is given back.
     pub hold_ns: u64,
     /// The wait after the first failure.
     pub backoff_ns: u64,
     /// The longest wait after a failure.
     pub backoff_max_ns: u64,
-    /// A VM is not parted, or given back, where its pCPUs are idle for more than this: it waits though
-    /// there is room, so that sets would keep it from what is free.
+    /// A VM is not parted, or given back, where its pCPUs are idle for more than this: it waits
+    /// though there is room, so that sets would keep it from what is free.
     pub idle: u64,
     /// The vCPUs of a VM that wants less than this of one pCPU are not looked at.
     pub wants: u64,
@@ -91,7 +90,7 @@ impl Interval {
     }
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing.
@@ -300,7 +299,7 @@ mod tests {
             self.judge.judge(self.now_ns, interval, || true)
         }
 
-        /// Sees a share again and again until something is to be done.
+        /// Sees a share again and again until it acts.
         fn until(&mut self, share: u64, most: usize) -> (usize, Verdict) {
             let seen = (1..=most).map(|n| (n, self.see(share)));
             let mut acts = seen.filter(|(_, verdict)| *verdict != Verdict::Leave);

@@ -3,9 +3,10 @@
 //! sched_setaffinity(2).
 //!
 //! Two vCPUs of one VM on one pCPU wait for each other, also while another pCPU runs a stranger's
-//! thread: the scheduler balances load and does not know siblings. Each busy vCPU gets a set of pCPUs
-//! that none of its busy siblings may use (`split`). That is a trial, which ends where the VM does
-//! not wait less (`judge`), and all of it is undone at the end, also after SIGKILL (`moved`).
+//! thread: the scheduler balances load and does not know siblings. Each busy vCPU gets a set of
+//! pCPUs that none of its busy siblings may use (`split`). That is a trial, which ends where the
+//! VM does not wait less (`judge`), and all of it is undone at the end, also after SIGKILL
+//! (`moved`).
 //!
 //! Left out: which VM runs how much. Weights and limits stay as they are.
 

@@ -26,7 +26,7 @@ const BUSY: u64 = 100;
 /// Intervals between two splits of one VM.
 const RESPLIT: u32 = 10;
 
-/// What `place` is told.
+/// What `place` is asked for.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// VMs by name or process; empty: all.
@@ -122,7 +122,7 @@ impl<H: Hands + 'static> Placer<H> {
         }
     }
 
-    /// Reads all vCPUs and does what is to be done. `now_ns` is a clock that never goes back.
+    /// Reads all vCPUs and acts. `now_ns` is a clock that never goes back.
     ///
     /// # Errors
     /// [`SteerError`] if a change cannot be noted; nothing is changed then.

@@ -16,11 +16,11 @@ use crate::guard::{Guard, guard};
 use crate::pace::{Pace, Stop, cost, print};
 use crate::state::{State, Undone};
 
-/// A vCPU is read at most so often, however many there are: 2,000 reads a second.
+/// The time for each read of a vCPU, so that there are at most 2,000 reads a second.
 const READ_US: u64 = 500;
-/// So many times as rarely it is read while nothing is to be decided.
+/// How many times as rarely vCPUs are read while there is nothing to decide.
 const IDLE: u32 = 10;
-/// The VMs are looked for so often; on a host where that takes long, two hundred times as rarely as
+/// How often VMs are looked for; on a host where that takes long, two hundred times as rarely as
 /// it takes.
 const SCAN: Duration = Duration::from_secs(2);
 const SCAN_SHARE: u32 = 200;
@@ -50,8 +50,8 @@ pub struct Arguments {
     #[arg(long, value_name = "SECONDS")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     pub seconds: Option<u64>,
-    /// How often the vCPUs are read while some wait, in milliseconds; a tenth as often while nothing
-    /// is to be decided, and less often where there are very many.
+    /// How often the vCPUs are read while some wait, in milliseconds; a tenth as often while there
+    /// is nothing to decide, and less often where there are very many.
     #[arg(long, value_name = "MS", default_value_t = 100)]
     #[arg(value_parser = clap::value_parser!(u64).range(10..=10_000))]
     pub interval_ms: u64,
@@ -59,10 +59,11 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub least: u16,
-    /// Pin each vCPU to one pCPU for good in place of parting, and give nothing back until the end.
+    /// Pin each vCPU to one pCPU for good in place of parting, and give nothing back until the
+    /// end.
     #[arg(long, conflicts_with = "least")]
     pub pin: bool,
-    /// Where it is kept what is to be undone.
+    /// Where the changes to undo are kept.
     #[arg(long, value_name = "FILE", default_value = "/run/steady/place.jsonl")]
     pub state: PathBuf,
     /// Print each act as a line of JSON on standard output.

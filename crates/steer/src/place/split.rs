@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Splits pCPUs among the busy vCPUs of one VM: disjoint sets that together are all of them, so that
-//! no two of the VM are on one pCPU and none of the pCPUs is lost to it.
+//! Splits pCPUs among the busy vCPUs of one VM: disjoint sets that together are all of them, so
+//! that no two of the VM are on one pCPU and none of the pCPUs is lost to it.
 //!
 //! Whole cores are kept together while there are as many as vCPUs, and a vCPU keeps a core of the
 //! node that it is on, as far as the node has enough. Left out: which pCPUs are busy with others;
@@ -202,7 +202,7 @@ mod tests {
                 let all: Vec<u32> = sets.iter().flat_map(Cpus::iter).collect();
                 prop_assert_eq!(all.len(), allowed.len());
                 prop_assert_eq!(all.into_iter().collect::<Cpus>(), allowed);
-                // Nobody has two more cores than another of the same host without nodes.
+                // No vCPU has two cores more than another, on a host without nodes.
                 if host.nodes.len() == 1 && threads == 1 {
                     let sizes: Vec<usize> = sets.iter().map(Cpus::len).collect();
                     prop_assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1);

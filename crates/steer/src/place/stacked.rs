@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How often two vCPUs of a VM that want a pCPU are on one, while another pCPU that they may use has
-//! none of them: it is idle or runs a stranger's.
+//! How often two vCPUs of a VM that want a pCPU are on one, while another pCPU that they may use
+//! has none of them: it is idle or runs a stranger's.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub(super) struct Stacked {
     stacked: u64,
 }
 
-/// How often siblings were stacked, in thousandths of so many looks.
+/// How often siblings were stacked, and of how many looks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct StackedShare {
     /// Of the looks, those with stacked siblings, in thousandths.
