@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `vcpus VMS VCPUS [busy]`: processes with threads that are named as QEMU names its vCPUs', for the
-//! benchmark of `steady place`. They sleep, or compute and sleep in turn; they end with this one.
+//! `vcpus VMS VCPUS [busy]`: processes with threads that are named as QEMU names its vCPUs', for
+//! the benchmark of `steady place`. They sleep, or compute and sleep in turn; they end with this
+//! one.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

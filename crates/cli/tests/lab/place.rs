@@ -28,7 +28,8 @@ sleep 3
 may() {
 	printf '%s:' "$1"
 	for task in /proc/$web/task/*; do
-		grep -q KVM $task/comm && sed -n 's/^Cpus_allowed_list:\t/ /p' $task/status | tr -d '\n'
+		grep -q KVM $task/comm || continue
+		sed -n 's/^Cpus_allowed_list:\t/ /p' $task/status | tr -d '\n'
 	done
 	echo
 }

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use steady_evidence::todo;
+use steady_evidence::{Keys, todo};
 
 use crate::common::Project;
 use crate::found;
