@@ -60,6 +60,7 @@ fn a_change_of_programs_is_said_and_makes_nothing_old() {
 #[test]
 fn a_change_of_tests_alone_is_none_of_programs() {
     let project = Project::new();
+    fs::create_dir_all(project.root().join("crates/steer/src")).unwrap();
     let write = |text: &str| {
         project.write("crates/steer/src/x.rs", text);
         let root = project.root();
