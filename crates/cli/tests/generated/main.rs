@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Scenarios that nobody has written: whatever a valid one asks for, does its race end with a sound
+//! Scenarios that no one has written: whatever a valid one asks for, does its race end with a sound
 //! result or one clear error, inside its limit?
 //!
 //! The race of dozens takes most of an hour, so it runs when asked for:
@@ -17,7 +17,7 @@ use steady_scenario::Scenario;
 
 use generator::{TIME_LIMIT_S, scenario};
 
-/// Exit code of a run that failed, with its reason told.
+/// Exit code of a run that failed, with its reason printed.
 const RUN_FAILED: i32 = 5;
 
 #[test]
