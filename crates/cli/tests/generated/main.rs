@@ -46,17 +46,19 @@ fn generated_scenarios_end_with_a_result_or_one_clear_error() {
     };
     let (first, count): (u64, u64) = (first.parse().unwrap(), count.parse().unwrap());
     let folder = tempfile::tempdir().unwrap();
-    let (mut sound, mut told) = (0, 0);
+    let (mut sound, mut reported) = (0, 0);
     for seed in first..first + count {
         match race(folder.path(), engine, seed) {
             Ok(()) => sound += 1,
             Err(error) => {
-                told += 1;
+                reported += 1;
                 eprintln!("seed {seed}: {error}");
             }
         }
     }
-    eprintln!("{engine}: {count} scenarios from seed {first}: {sound} sound, {told} told why not");
+    eprintln!(
+        "{engine}: {count} scenarios from seed {first}: {sound} sound, {reported} said why not"
+    );
 }
 
 /// Races one; its error, which is one of a run and in few lines.
