@@ -2,8 +2,8 @@
 //! How the threads of vCPUs are named.
 
 /// How VMMs name the threads of their vCPUs before the number: QEMU (and so libvirt's guests,
-/// Proxmox's, KubeVirt's, and the lab's VMM, with `/KVM` behind it, of which ftrace's latency layout
-/// leaves less), Firecracker, crosvm, cloud-hypervisor, kvmtool.
+/// Proxmox's, KubeVirt's, and the lab's VMM, with `/KVM` behind it, of which ftrace's latency
+/// layout leaves less), Firecracker, crosvm, cloud-hypervisor, kvmtool.
 const VCPU_NAMES: [&str; 5] = ["CPU ", "fc_vcpu ", "crosvm_vcpu", "vcpu", "kvm-vcpu-"];
 
 /// The number in the name of a vCPU's thread; `None` if it is not named like one.

@@ -191,7 +191,8 @@ mod tests {
             one in proptest::collection::btree_set(0u32..200, 0..40),
             two in proptest::collection::btree_set(0u32..200, 0..40),
         ) {
-            let of = |cpus: &std::collections::BTreeSet<u32>| cpus.iter().copied().collect::<Cpus>();
+            type Set = std::collections::BTreeSet<u32>;
+            let of = |cpus: &Set| cpus.iter().copied().collect::<Cpus>();
             let (a, b) = (of(&one), of(&two));
             prop_assert_eq!(a.iter().collect::<Vec<_>>(), one.iter().copied().collect::<Vec<_>>());
             prop_assert_eq!(a.and(&b), one.intersection(&two).copied().collect());

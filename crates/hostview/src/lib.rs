@@ -2,8 +2,8 @@
 //! Reads a running KVM host from procfs, sysfs and the control groups: which VMs there are, what
 //! time their vCPUs got and waited for, where they are, and what the pCPUs do meanwhile.
 //!
-//! It needs no kernel module, no eBPF and no tracing, and Linux 5.10 or later. It never writes: what
-//! acts on a host is another room (`steer`).
+//! It needs no kernel module, no eBPF and no tracing, and Linux 5.10 or later. It never writes:
+//! what acts on a host is another room (`steer`).
 //!
 //! Left out: events (`record` has them), and all that only a guest knows.
 
@@ -17,7 +17,7 @@ mod topology;
 mod vms;
 
 pub use cpus::{Cpus, CpusError};
-pub use meter::{Meter, Reading};
+pub use meter::{Meter, Place, Reading};
 pub use names::Vmm;
 pub use pcpus::{Pcpus, pressure_us};
 pub use topology::Topology;

@@ -28,8 +28,18 @@ pub struct Meter {
 pub struct Reading {
     /// Time on a pCPU, in nanoseconds.
     pub run_ns: u64,
-    /// Time on a run queue without running, in nanoseconds. It counts when the thread gets its pCPU.
+    /// Time on a run queue without running, in nanoseconds. It counts when the thread gets its
+    /// pCPU.
     pub wait_ns: u64,
+}
+
+/// Where a thread is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The pCPU that it is or was last on.
+    pub cpu: u32,
+    /// Whether it runs or waits to run, and does not sleep.
+    pub wants: bool,
 }
 
 impl Meter {
@@ -80,9 +90,17 @@ impl Meter {
     /// The pCPU that it is or was last on; `None` if it has ended.
     #[must_use]
     pub fn cpu(&self) -> Option<u32> {
+        self.place().map(|place| place.cpu)
+    }
+
+    /// Where it is; `None` if it has ended.
+    #[must_use]
+    pub fn place(&self) -> Option<Place> {
         let mut buffer = [0; STAT_MAX];
-        let cpu = number(fields(&self.stat, &mut buffer)?, PROCESSOR)?;
-        u32::try_from(cpu).ok()
+        let fields = fields(&self.stat, &mut buffer)?;
+        let cpu = u32::try_from(number(fields, PROCESSOR)?).ok()?;
+        let wants = fields.starts_with('R');
+        Some(Place { cpu, wants })
     }
 
     /// The pCPUs that it may run on now; `None` if it has ended.
@@ -144,7 +162,13 @@ mod tests {
         put("schedstat", "900 21 4\n");
         put("stat", &stat(5));
         assert_eq!(meter.read().unwrap().run_ns, 900);
-        assert_eq!(meter.cpu(), Some(5));
+        assert_eq!(
+            meter.place(),
+            Some(Place {
+                cpu: 5,
+                wants: true
+            })
+        );
         assert_eq!(meter.allowed().unwrap().to_string(), "0-3");
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How VMMs are known, and what they call their VMs.
 
-/// Whose VM it is.
+/// The management that started a VM, or its VMM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Vmm {
     /// QEMU under libvirt: a group `machine-qemu…` of systemd-machined, or `/libvirt/` in its path.

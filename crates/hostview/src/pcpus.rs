@@ -14,7 +14,8 @@ const TICK_NS: u64 = 10_000_000;
 /// The idle time of each pCPU until now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pcpus {
-    /// By pCPU, in nanoseconds: idle, and idle while a task waited for I/O; `None` for those offline.
+    /// By pCPU, in nanoseconds: idle, and idle while a task waited for I/O; `None` for those
+    /// offline.
     pub idle_ns: Vec<Option<u64>>,
 }
 

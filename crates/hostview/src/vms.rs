@@ -19,13 +19,13 @@ const THREADS_MAX: usize = 4096;
 /// One VM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vm {
-    /// What its VMM was told to call it: QEMU's `-name`, which is libvirt's domain.
+    /// The name that its VMM was given: QEMU's `-name`, which is libvirt's domain.
     pub name: Option<String>,
     /// Its VMM's process.
     pub process: i32,
     /// Its VMM's program, without its folder.
     pub program: String,
-    /// Whose VM it is.
+    /// The management that started it, or its VMM.
     pub vmm: Vmm,
     /// The control group of the process, as `/proc/PID/cgroup` has it.
     pub group: Option<String>,

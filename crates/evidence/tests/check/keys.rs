@@ -58,6 +58,19 @@ fn a_change_of_programs_is_said_and_makes_nothing_old() {
 }
 
 #[test]
+fn a_change_of_tests_alone_is_none_of_programs() {
+    let project = Project::new();
+    let write = |text: &str| {
+        project.write("crates/steer/src/x.rs", text);
+        steady_evidence::Keys::of(project.root()).unwrap().programs
+    };
+    let bare = write("fn x() {}\n");
+    let tested = "fn x() {}\n\n#[cfg(test)]\nmod tests {\n}\n";
+    assert_ne!(bare, write("fn y() {}\n"));
+    assert_eq!(bare, write(&tested.replace("\n\n#", "\n#")));
+}
+
+#[test]
 fn a_change_of_the_kernel_s_documents_makes_nothing_old() {
     let project = Project::new();
     let folder = project.root().join("linux/new/Documentation");
