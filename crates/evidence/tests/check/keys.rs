@@ -62,7 +62,9 @@ fn a_change_of_tests_alone_is_none_of_programs() {
     let project = Project::new();
     let write = |text: &str| {
         project.write("crates/steer/src/x.rs", text);
-        steady_evidence::Keys::of(project.root()).unwrap().programs
+        let root = project.root();
+        let keys = Keys::of_tree(root, String::new(), std::collections::BTreeMap::new());
+        keys.unwrap().programs
     };
     let bare = write("fn x() {}\n");
     let tested = "fn x() {}\n\n#[cfg(test)]\nmod tests {\n}\n";
