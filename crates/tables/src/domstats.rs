@@ -149,7 +149,7 @@ fn of_domain(name: &str, first: &Vcpus, last: Option<&Vcpus>) -> (Vec<Finding>, 
     if rows.is_empty() {
         // A dump without `--vcpu`, or of an older libvirt: that is not an all-clear.
         let lacks = not_measured(
-            "how long vCPUs waited: no vcpu.N.delay, which libvirt has from 7.2 on",
+            "how long vCPUs waited (vcpu.N.delay, from libvirt 7.2 on)",
             u64::try_from(last.unwrap_or(first).len()).unwrap_or(u64::MAX),
             "grep . /proc/$(pidof qemu-system-x86_64)/task/*/schedstat",
         );

@@ -106,7 +106,7 @@ impl Threads {
         let any = all.iter().any(|(_, times)| times.waited_ns.is_some());
         if table.facts.is_empty() && !any {
             table.findings.push(not_measured(
-                "waits for pCPUs: the kernel does not count them",
+                "waits for pCPUs (kernel.sched_schedstats is 0)",
                 rows,
                 "sysctl -w kernel.sched_schedstats=1",
             ));

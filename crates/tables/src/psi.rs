@@ -106,7 +106,7 @@ fn row(words: &[&str]) -> Option<(&'static str, [u64; 3], u64)> {
     let at = words.iter().position(|word| word.starts_with("avg10="))?;
     let who = match words.get(at.checked_sub(1)?)?.rsplit(':').next()? {
         "some" => "some",
-        "full" => "full",
+        "full" => "all",
         _ => return None,
     };
     let of = |name: &str| words.iter().find_map(|word| word.strip_prefix(name));

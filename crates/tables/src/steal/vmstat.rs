@@ -3,11 +3,11 @@
 //! first row is of the time since boot and does not count if there are others. Rows that mail broke
 //! are joined.
 
-use steady_diagnose::{CauseId, Evidence, EvidenceId};
+use steady_diagnose::{CauseId, Evidence, EvidenceId, Finding};
 
 use super::{Sample, Samples};
 use crate::clean::WORDS;
-use crate::draft::{Draft, pressure};
+use crate::draft::{Draft, at_least_major, pressure};
 use crate::kind::Kind;
 use crate::number::percent;
 use crate::table::{Line, Reader, Table};
@@ -122,9 +122,17 @@ impl Reader for Vmstat {
             let evidence = Evidence::new(EvidenceId::TableSwap)
                 .count("in", swapped_in)
                 .count("out", out);
-            let memory = pressure("memory", CauseId::MemoryPressure).with(evidence);
             // What waits for it shows as waits for I/O too.
-            table.findings.insert(0, memory);
+            let is_io = |found: &Finding| found.cause == CauseId::IoPressure;
+            let at = table.findings.iter().position(is_io);
+            let waits = at.map(|at| table.findings.remove(at));
+            let share = waits.as_ref().map_or(0, |waits| waits.lost_permille);
+            let waits = waits.into_iter().flat_map(|waits| waits.evidence);
+            let memory = pressure("memory", CauseId::MemoryPressure)
+                .lost(share, 0)
+                .with(evidence)
+                .all(waits);
+            table.findings.push(at_least_major(memory));
         }
         Some(table)
     }
