@@ -94,17 +94,29 @@ fn vcpu(task: &Path, groups: &Path, number: u32, tid: i32) -> VcpuNote {
         let within = own
             .ancestors()
             .take_while(|folder| folder.starts_with(groups));
-        let mut limits = within.filter_map(|folder| read(folder, "cpu.max"));
-        limits.find(|limit| !limit.starts_with("max"))
+        // Each group above has its own: the tightest is reached first.
+        let limits = within.filter_map(|folder| read(folder, "cpu.max"));
+        let limits = limits.filter_map(|limit| Some((share(&limit)?, limit)));
+        limits.min().map(|(_, limit)| limit)
     });
+    // That none is set is known where all groups are of the unified hierarchy.
+    let unified = groups.join("cgroup.controllers").exists() && own.is_some();
+    let none = || unified.then(|| "max 100000".to_owned());
     VcpuNote {
         number,
         tid,
         cpus: cpus.map(|cpus| cpus.trim().to_owned()),
-        cpu_max: limit,
+        cpu_max: limit.or_else(none),
         cpu_weight: own.as_deref().and_then(|own| read(own, "cpu.weight")),
         cgroup,
     }
+}
+
+/// Of a limit `QUOTA PERIOD`, the quota in thousandths of a CPU; `max` is not one.
+fn share(limit: &str) -> Option<u64> {
+    let (quota, period) = limit.split_once(' ')?;
+    let (quota, period): (u64, u64) = (quota.parse().ok()?, period.parse().ok()?);
+    quota.checked_mul(1000)?.checked_div(period)
 }
 
 /// The control group of the unified hierarchy; of the older one that of the CPU controller.
@@ -175,6 +187,8 @@ mod tests {
             write(root, &format!("{task}/cgroup"), &group);
         }
         write(root, "proc/41/task/41/comm", "bash\n");
+        // Of three groups the outermost has the tightest limit.
+        write(root, "groups/machine.slice/cpu.max", "20000 100000\n");
         let groups = format!("groups{scope}");
         write(root, &format!("{groups}/vcpu0/cpu.max"), "max 100000\n");
         write(root, &format!("{groups}/vcpu0/cpu.weight"), "100\n");
@@ -189,7 +203,7 @@ mod tests {
         assert_eq!(numbers, [(0, 42), (1, 43)]);
         let first = &vm.vcpus[0];
         assert_eq!(first.cpus.as_deref(), Some("2-3"));
-        assert_eq!(first.cpu_max.as_deref(), Some("50000 100000"));
+        assert_eq!(first.cpu_max.as_deref(), Some("20000 100000"));
         assert_eq!(first.cpu_weight.as_deref(), Some("100"));
         assert!(
             first
@@ -197,6 +211,18 @@ mod tests {
                 .as_deref()
                 .is_some_and(|group| group.ends_with("/vcpu0"))
         );
+    }
+
+    #[test]
+    fn that_no_limit_is_set_is_noted_where_it_is_known() {
+        let host = tempfile::tempdir().unwrap();
+        let (task, groups) = (host.path().join("task"), host.path().join("groups"));
+        write(host.path(), "task/cgroup", "0::/a.scope\n");
+        write(host.path(), "groups/a.scope/cpu.max", "max 100000\n");
+        let noted = || vcpu(&task, &groups, 0, 7).cpu_max;
+        assert_eq!(noted(), None);
+        write(host.path(), "groups/cgroup.controllers", "cpu memory\n");
+        assert_eq!(noted().as_deref(), Some("max 100000"));
     }
 
     #[test]
