@@ -142,6 +142,11 @@ fn short_jobs() -> Vec<Job> {
     jobs
 }
 
+/// Simulations that the stated numbers are of.
+pub(crate) fn jobs() -> Vec<Job> {
+    [main_jobs(), short_jobs()].concat()
+}
+
 /// Simulations whose numbers are seen from one seed.
 fn side_jobs() -> Vec<Job> {
     let mut jobs = Vec::new();

@@ -110,6 +110,9 @@ pub(crate) struct Stream {
     pub(crate) jobs: Vec<Job>,
 }
 
+/// What the accesses of every run are.
+pub(crate) const ACCESSES: &str = "generated";
+
 /// Runs jobs on one workload; one outcome for each, in order.
 pub(crate) fn run_jobs(
     settings: &Settings,

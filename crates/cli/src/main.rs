@@ -30,6 +30,8 @@ fn main() -> ExitCode {
         Command::Join(join) => command::join::join(&join),
         Command::Diagnose(diagnose) => command::diagnose::diagnose(&diagnose),
         Command::Record(record) => command::record::record(&record),
+        Command::Place(place) => command::steer::place(&place),
+        Command::Fold(fold) => command::steer::fold(&fold),
         Command::Coherence(coherence) => command::coherence::coherence(&coherence),
         Command::Evidence(evidence) => command::evidence::evidence(&evidence),
         Command::Reproduce(reproduce) => command::reproduce::reproduce(&reproduce),

@@ -280,3 +280,22 @@ fn completions_and_man_pages_know_the_commands() {
         assert!(place.path().join(page).is_file(), "{page}");
     }
 }
+
+#[test]
+fn a_dry_run_refuses_what_its_commands_cannot_do() {
+    let place = place();
+    for words in [
+        &["--until", "vCPU waits 100 ms"][..],
+        &["--vm", "web"],
+        &["--redact"],
+    ] {
+        let arguments = [&["record", "--dry-run"], words].concat();
+        let output = steady(place.path(), &arguments);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        let said = text(&output.stderr);
+        assert!(
+            said.contains(words[0]) && output.stdout.is_empty(),
+            "{said}"
+        );
+    }
+}

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use steady_events::{Event, ExitReason, Gap, Kind, Task, TaskState};
+use steady_events::{Event, ExitReason, Gap, Kind, Task, TaskState, vcpu_number};
 
 /// Place of a vCPU in [`Machine::vcpus`].
 pub type VcpuId = usize;
@@ -445,32 +445,4 @@ impl Machine {
             change(&mut self.vcpus[id]);
         }
     }
-}
-
-/// How VMMs name the threads of their vCPUs before the number: QEMU (and so libvirt's guests, and
-/// the lab's VMM, with `/KVM` behind it, of which the latency layout leaves less), Firecracker,
-/// crosvm, cloud-hypervisor, kvmtool.
-const VCPU_NAMES: [&str; 5] = ["CPU ", "fc_vcpu ", "crosvm_vcpu", "vcpu", "kvm-vcpu-"];
-
-/// The number in the name of a vCPU's thread; `None` if it is not named like one.
-#[must_use]
-pub fn vcpu_number(comm: &[u8]) -> Option<u32> {
-    // Most threads are not vCPUs, as their first letter shows.
-    if !matches!(comm.first(), Some(b'C' | b'f' | b'c' | b'v' | b'k')) {
-        return None;
-    }
-    let text = std::str::from_utf8(comm).ok()?;
-    let (name, rest) = VCPU_NAMES
-        .iter()
-        .find_map(|name| Some((*name, text.strip_prefix(name)?)))?;
-    let number = if name == "CPU " {
-        let (number, behind) = rest.split_once('/')?;
-        if !"KVM".starts_with(behind) {
-            return None;
-        }
-        number
-    } else {
-        rest
-    };
-    number.parse().ok()
 }

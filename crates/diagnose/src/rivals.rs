@@ -12,9 +12,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steady_events::{Event, Task};
+use steady_events::{Event, Task, vcpu_number};
 
-use crate::machine::{VcpuId, vcpu_number};
+use crate::machine::VcpuId;
 use crate::names::{Names, Who};
 use crate::pcpus::Pcpus;
 use crate::spread::{add, total};

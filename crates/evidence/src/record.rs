@@ -66,6 +66,8 @@ impl Record {
     pub const KERNEL: &'static str = "evidence.kernel";
     /// The key of `config` that has the emulator's key.
     pub const EMULATOR: &'static str = "evidence.emulator";
+    /// The key of `config` that has the key of the programs in host and guests.
+    pub const PROGRAMS: &'static str = "evidence.programs";
     /// The key of `config` that has the simulator's key.
     pub const SIMULATOR: &'static str = "evidence.simulator";
 
@@ -186,6 +188,7 @@ impl Record {
         } else {
             put(Self::KERNEL, &keys.kernel);
             put(Self::EMULATOR, keys.emulator(&claim.engine));
+            put(Self::PROGRAMS, &keys.programs);
         }
         result.seal();
         if let Some(row) = claim.rows.iter().find(|row| !has(&result, row)) {
@@ -205,7 +208,16 @@ impl Record {
     ///
     /// # Errors
     /// [`ResultError`] if they cannot be joined though they are of the same build.
-    pub fn joined(self, piece: Self) -> Result<(Self, Option<String>), ResultError> {
+    pub fn joined(mut self, piece: Self) -> Result<(Self, Option<String>), ResultError> {
+        // What lies in the images decides; the key says what of the tree that was.
+        const IMAGE: &str = "image_sha256";
+        let (one, other) = (&mut self.result.config, &piece.result.config);
+        if one.contains_key(IMAGE)
+            && one.get(IMAGE) == other.get(IMAGE)
+            && let Some(key) = other.get(Self::PROGRAMS)
+        {
+            one.insert(Self::PROGRAMS.to_owned(), key.clone());
+        }
         let changed = differing_config(&self.result, &piece.result);
         if let Some(key) = changed {
             return Ok((piece, Some(key)));

@@ -115,7 +115,7 @@ impl<'a> Hosts<'a> {
         let flavors = translate::flavors(scenario, variants);
         let ours = programs::ensure(home, watcher)?;
         engine.calibrate(&ours.agent)?;
-        let guest = tree::guest(&ours, &wanted)?;
+        let guest = tree::guest(&ours, &wanted, translate::steer::in_guests(scenario))?;
         let needs = translate::host_needs(scenario, options.trace)?;
         let host = &scenario.host;
         let mut config = BTreeMap::from([

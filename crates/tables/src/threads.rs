@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use steady_diagnose::{CauseId, Evidence, EvidenceId, Finding, FindingId, StepId, vcpu_number};
+use steady_diagnose::{CauseId, Evidence, EvidenceId, Finding, FindingId, StepId};
+use steady_events::vcpu_number;
 
 use crate::draft::{Draft, MAJOR, at_least_major, finding};
 use crate::kind::RECORD;

@@ -73,6 +73,10 @@ pub enum Command {
     /// Record this host, or this guest, into one file that can be diagnosed; or whenever a vCPU
     /// waits.
     Record(record::Record),
+    /// Part the busy vCPUs of each VM from each other, on this host; without --apply a dry run.
+    Place(steady_steer::place::Arguments),
+    /// Run this guest's programs on as many vCPUs as have time; without --apply a dry run.
+    Fold(steady_steer::fold::Arguments),
     /// Simulate TLB coherence in hardware and software, on generated or captured accesses.
     #[command(subcommand, after_help = coherence::EXAMPLES)]
     Coherence(coherence::Coherence),

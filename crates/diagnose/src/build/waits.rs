@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use steady_events::ExitReason;
+use steady_events::{ExitReason, vcpu_number};
 
 use super::{Builder, hex, permille};
 use crate::analysis::OfVcpu;
 use crate::detail::{Detail, PART, Sum, device, heavier};
-use crate::machine::{VcpuId, vcpu_number};
+use crate::machine::VcpuId;
 use crate::model::{DetailRow, Instance, RivalRow, WaitTable};
 use crate::names::{Names, Who};
 use crate::rivals::Rival;

@@ -4,11 +4,13 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod common;
+mod conditions;
+mod keys;
 mod races;
 
 use std::fs;
 
-use steady_evidence::{House, Keys, Record, todo};
+use steady_evidence::{House, Keys, Record, Simulated, todo};
 
 use common::{CLAIMS_FILE, Project};
 
@@ -139,6 +141,45 @@ fn a_figure_typed_into_the_readme_is_found() {
 }
 
 #[test]
+fn a_figure_typed_into_a_document_is_found_unless_it_is_a_constant_of_it() {
+    let list = "evidence/constants.toml";
+    let of = |figures: &str| {
+        format!("[[document]]\nfile = \"docs/X.md\"\nwhy = \"w\"\nfigures = [{figures}]\n")
+    };
+    for (constants, said) in [
+        (String::new(), "docs/X.md: `12 s` is typed (line 3 "),
+        (of("\"12 s\""), "docs/X.md: `35.1` is typed"),
+        (of("\"12 s\", \"35.1\""), ""),
+        (
+            of("\"12 s\", \"35.1\", \"9 s\""),
+            "`9 s` does not stand in docs/X.md",
+        ),
+        (
+            of("\"12 s\", \"35.1\"").replace("\"w\"", "\" \""),
+            "`why` of `docs/X.md` is empty",
+        ),
+        (
+            of("").replace("X.md", "Y.md"),
+            "`docs/Y.md` is not a document",
+        ),
+        (of("").replace("why", "because"), "unknown field `because`"),
+    ] {
+        let project = Project::new();
+        project.write(
+            "docs/X.md",
+            "# X\n\nIt falls from 326\nto 35.1 and takes 12\ns.\n",
+        );
+        if !constants.is_empty() {
+            project.write(list, &constants);
+        }
+        match said {
+            "" => assert_eq!(project.problems(), Vec::<String>::new()),
+            said => found(&project, &[said]),
+        }
+    }
+}
+
+#[test]
 fn a_claim_without_conditions_is_not_read() {
     let project = Project::new();
     let text = project.read(CLAIMS_FILE);
@@ -205,7 +246,7 @@ fn a_page_of_more_than_120_lines_is_found() {
 
 /// That a project cannot be read, for this reason.
 fn refused(project: &Project, words: &[&str]) {
-    let keys = Keys::of_tree(project.root(), String::new(), Vec::new()).unwrap();
+    let keys = Keys::of_tree(project.root(), String::new(), Simulated::new()).unwrap();
     let error = House::load(project.root(), keys).unwrap_err().to_string();
     for word in words {
         assert!(error.contains(word), "no {word:?} in {error}");
@@ -259,6 +300,7 @@ fn a_measure_that_the_race_cannot_give_is_found_before_it_is_raced() {
         "exits.PAUSE_INSTRUCTION",
         "cpu_time",
         "host.ipis",
+        "guest.irq.TLB",
     ] {
         let project = Project::bare();
         project.change(CLAIMS_FILE, &before, &measure(good));
@@ -272,6 +314,12 @@ fn a_measure_that_the_race_cannot_give_is_found_before_it_is_raced() {
             "gives no measure `shootdown.latency.p98`",
         ),
         (measure("exits.PAUSE"), "gives no measure `exits.PAUSE`"),
+        (
+            measure("exits.TRIPLE_FAULT"),
+            "gives no measure `exits.TRIPLE_FAULT`",
+        ),
+        (measure("exits.hlt"), "gives no measure `exits.hlt`"),
+        (measure("guest.irq.XYZ"), "gives no measure `guest.irq.XYZ`"),
         (
             measure("guest_time.shootdown"),
             "gives no measure `guest_time.shootdown`",
@@ -287,8 +335,8 @@ fn a_measure_that_the_race_cannot_give_is_found_before_it_is_raced() {
     ] {
         let project = Project::bare();
         project.change(CLAIMS_FILE, &before, &bad);
-        let collect = "[measure]\ncollect = [\"exits\"]\n[host]";
-        project.change("scenarios/pair.toml", "[host]", collect);
+        let collect = "measure = { collect = [\"exits\"] }\nhost =";
+        project.change("scenarios/pair.toml", "host =", collect);
         found(&project, &["claim `tail`, row `p99`", said]);
     }
 }
@@ -324,6 +372,7 @@ fn an_item_s_source_and_ratio_are_those_of_what_is_printed() {
             "ratio = { of = 7, to = 100 }",
             "7 to 100 does not follow from the value `1 us`",
         ),
+        (expect, "number = 7", "its `number` does not stand"),
         (
             expect,
             "bound = \"at-most\"",
@@ -362,22 +411,6 @@ fn a_row_says_its_own_basis() {
 }
 
 #[test]
-fn a_condition_that_differs_stands_with_the_variants_that_have_it() {
-    let project = Project::bare();
-    let remedy = "[variant.shoot4u]";
-    let pv = format!("{remedy}\n[variant.pv]\nipi = false");
-    project.change("scenarios/pair.toml", remedy, &pv);
-    project.change(CLAIMS_FILE, "pv = \"all\"", "pv = \"differs\"");
-    project.save_record(8);
-    project.render();
-    assert_eq!(project.problems(), Vec::<String>::new());
-    let page = project.read("docs/validation/shoot4u.md");
-    let both = "all PV features (`stock`) or PV features but ipi (`shoot4u`); PLE on, window";
-    assert!(page.contains(both), "{page}");
-    assert!(page.contains("; 250 Hz |"), "{page}");
-}
-
-#[test]
 fn a_record_of_another_scenario_is_found() {
     let project = Project::new();
     project.change("scenarios/pair.toml", "memory_mib = 96", "memory_mib = 97");
@@ -398,40 +431,6 @@ fn a_record_that_belongs_to_no_claim_is_found() {
         &project,
         &["evidence/results/other.json.zst: it belongs to no claim"],
     );
-}
-
-#[test]
-fn a_figure_of_a_kernel_before_is_printed_as_old_with_its_key() {
-    let project = Project::new();
-    project.write("linux/new/shoot4u.c", "int y;\n");
-    found(&project, &["docs/validation/shoot4u.md: it differs"]);
-    project.render();
-    assert!(project.problems().is_empty());
-    let page = project.read("docs/validation/shoot4u.md");
-    assert!(page.contains("| better; **old: kernel "), "{page}");
-    assert!(
-        project
-            .read("README.md")
-            .contains("| better; **old: kernel ")
-    );
-    assert!(
-        project
-            .read("docs/validation/shoot4u.svg")
-            .contains(" (old)")
-    );
-    let house = project.house();
-    let races = house.races();
-    let races: Vec<&steady_evidence::Claim> = races.iter().collect();
-    assert_eq!(todo(&house, &races, false).len(), 8);
-}
-
-#[test]
-fn a_change_of_the_kernel_s_documents_makes_nothing_old() {
-    let project = Project::new();
-    let folder = project.root().join("linux/new/Documentation");
-    fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("x.rst"), "text").unwrap();
-    assert!(project.problems().is_empty());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `steady evidence seal`: seals the whole of records that an older program sealed over their
-//! measures alone. Measures stay as they are.
+//! measures alone, and counted records without a seal. Measures stay as they are.
 //!
 //! It adds the kernel's `CONFIG_HZ`, by the configuration in the cache, where the record has the
 //! digest of that configuration.
@@ -8,15 +8,22 @@
 use std::fs;
 use std::process::ExitCode;
 
-use steady_evidence::Record;
+use steady_evidence::{Counted, Record};
 use steady_lab_artifacts::Home;
-use steady_measures::{RunResult, sha256_hex};
+use steady_measures::{RunResult, sha256_hex, write_atomic};
 
-/// Seals every record of the first version.
+/// Seals every record of the first version, and every counted one without a seal.
 pub fn seal() -> anyhow::Result<ExitCode> {
     let home = Home::find()?;
     for entry in fs::read_dir(home.project.join("evidence/results"))? {
         let path = entry?.path();
+        if path.extension().is_some_and(|end| end == "toml") {
+            if let Some(sealed) = Counted::sealed(&fs::read_to_string(&path)?) {
+                write_atomic(&path, sealed.as_bytes())?;
+                eprintln!("sealed {}", path.display());
+            }
+            continue;
+        }
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let Some(race) = name.strip_suffix(".json.zst") else {
             continue;
