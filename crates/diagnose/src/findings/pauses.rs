@@ -55,10 +55,16 @@ fn cause(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Finding 
         .evidence
         .extend(places.clone().take(3).map(of_place));
     finding.checks = checks(context, row.cause, receivers);
-    finding.confidence = if row.cause == Cause::Unknown {
-        Confidence::Low
-    } else {
-        Confidence::High
+    // The place shows what is waited for. Who has it, and whether that one ran, the trace shows of
+    // IPIs alone.
+    let shown = finding
+        .checks
+        .iter()
+        .all(|check| check.answer == Answer::Held);
+    finding.confidence = match row.cause {
+        Cause::Unknown => Confidence::Low,
+        Cause::IpiWait | Cause::TimedDelay if shown => Confidence::High,
+        _ => Confidence::Medium,
     };
     let longest = places.filter(|place| place.worst.is_some());
     finding.worst = longest
