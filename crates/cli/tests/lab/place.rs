@@ -103,7 +103,8 @@ title = "place and fold on a stock kernel"
 question = "Do they act?"
 [host]
 pcpus = 2
-memory_mib = 512
+memory_mib = 768
+vmm = "qemu"
 [[vm]]
 name = "victim"
 vcpus = 2
@@ -128,7 +129,9 @@ kernel = "stock"
 vms = ["victim"]
 "#;
 
+/// With the distribution's QEMU as VMM, as on most hosts.
 #[test]
+#[ignore = "builds the stock kernel if no test has yet: minutes"]
 fn both_act_on_a_stock_kernel() {
     let place = Place::beside();
     let scenario = place.path("stock-place.toml");

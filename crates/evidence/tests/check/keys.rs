@@ -67,10 +67,12 @@ fn a_change_of_tests_alone_is_none_of_programs() {
         let keys = Keys::of_tree(root, String::new(), std::collections::BTreeMap::new());
         keys.unwrap().programs
     };
-    let bare = write("fn x() {}\n");
-    let tested = "fn x() {}\n\n#[cfg(test)]\nmod tests {\n}\n";
-    assert_ne!(bare, write("fn y() {}\n"));
-    assert_eq!(bare, write(&tested.replace("\n\n#", "\n#")));
+    let with = |code: &str, test: &str| {
+        write(&format!("{code}\n\n#[cfg(test)]\nmod tests {{\n{test}}}\n"))
+    };
+    let first = with("fn x() {}", "fn a() {}\n");
+    assert_eq!(first, with("fn x() {}", "fn b() {}\n"));
+    assert_ne!(first, with("fn y() {}", "fn a() {}\n"));
 }
 
 #[test]
