@@ -174,6 +174,17 @@ pub(crate) fn allowed(task: &Path) -> Cpus {
     list.and_then(|list| list.parse().ok()).unwrap_or_default()
 }
 
+/// What the cpuset of a thread's group leaves to it; `None` where that is not known.
+pub(crate) fn cpuset(task: &Path, groups: &Path) -> Option<Cpus> {
+    let own = groups.join(group(task)?.trim_start_matches('/'));
+    let within = own
+        .ancestors()
+        .take_while(|folder| folder.starts_with(groups));
+    let files = within.map(|folder| folder.join("cpuset.cpus.effective"));
+    let mut lists = files.filter_map(|file| fs::read_to_string(file).ok()?.parse().ok());
+    lists.find(|cpus: &Cpus| !cpus.is_empty())
+}
+
 /// The control group of the unified hierarchy; of the older one that of the CPU controller.
 fn group(home: &Path) -> Option<String> {
     let text = fs::read_to_string(home.join("cgroup")).ok()?;
