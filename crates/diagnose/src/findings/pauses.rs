@@ -18,7 +18,7 @@ const DESCHEDULED: u64 = 10;
 /// From this length on a run of exits is called continuous.
 const LONG_RUN: u64 = 10;
 
-/// One finding for each cause that has a share worth telling.
+/// One finding for each cause that has a share worth a finding.
 pub fn causes(context: &Context<'_>) -> Vec<Finding> {
     let Some(pauses) = &context.vm.pauses else {
         return Vec::new();
@@ -32,7 +32,7 @@ fn cause(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Finding 
     let lost_ns = row.took_ns();
     let (id, cause) = of_cause(row.cause);
     let receivers = receivers(context);
-    // Where receivers ran, nobody's being away explains the wait.
+    // Where receivers ran, no absence explains the wait.
     let cause = match (cause, &receivers.answer) {
         (CauseId::ReceiverDescheduled, Answer::Refuted) => CauseId::SlowTargets,
         _ => cause,
