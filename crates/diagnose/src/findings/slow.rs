@@ -66,7 +66,7 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
     let by_vmm = by_vmm.map(|share| if device { share.max(counted) } else { share });
     let scheduled = context.vm.waits.is_some();
     let mut cause = cause(row, by_vmm, scheduled);
-    // One exit that took nearly all of it is a stall of its own, and no interrupt lasts so long.
+    // One exit that took nearly all of it is a stall of its own, and interrupts are shorter.
     let once = row.time_ns.max >= STALL_NS && row.time_ns.max >= own_ns / 2;
     if cause == CauseId::HostInterrupts && once && !most(row, |of| of.host_irq_ns) {
         return None;
