@@ -21,8 +21,8 @@ const LONGEST_SHOWN: usize = 64;
 /// Rows of who ran instead.
 const RIVALS_SHOWN: usize = 32;
 
-/// Periods of limits of CPU time (`cpu.max`), in nanoseconds: from 16 ms on any, since no slice of
-/// the scheduler is that long; below, what people write.
+/// Periods of limits of CPU time (`cpu.max`), in nanoseconds: from 16 ms on any, since slices of
+/// the scheduler are shorter; below, what people write.
 const PERIODS_NS: std::ops::RangeInclusive<u64> = 16_000_000..=1_010_000_000;
 const SHORT_PERIODS_NS: [u64; 4] = [1_000_000, 2_000_000, 5_000_000, 10_000_000];
 /// Fewer waits do not show whether they are periodic.
@@ -90,7 +90,7 @@ impl Builder<'_> {
         Some(self.instance(begin_ns, length_ns, Some(to)))
     }
 
-    /// Which threads ran while these vCPUs were ready; nothing without events of the scheduler.
+    /// Who ran while these vCPUs were ready; nothing without events of the scheduler.
     pub(super) fn waits(&self, ids: &[VcpuId]) -> Option<WaitTable> {
         if self.analysis.seen.switch == 0 {
             return None;

@@ -111,8 +111,8 @@ fn noted_quota(context: &Context<'_>) -> Option<(u64, u64)> {
     Some((ns(quota_us)?, ns(period_us)?))
 }
 
-/// Whether a limit that is not noted would look like these waits: they end one period apart, and by
-/// the vCPU's taking its pCPU back. What ran until then could have gone on.
+/// Whether a limit that the notes lack would look like these waits: they end one period apart, and
+/// by the vCPU's taking its pCPU back from a thread that could have gone on.
 pub fn may_be_limited(context: &Context<'_>, waits: &WaitTable) -> bool {
     let limit = noted(context, |vcpu| vcpu.cpu_max.as_ref());
     let noted = limit.is_some_and(|limit| limit.starts_with("max") && !limit.contains(" and "));

@@ -55,8 +55,8 @@ fn cause(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Finding 
         .evidence
         .extend(places.clone().take(3).map(of_place));
     finding.checks = checks(context, row.cause, receivers);
-    // The place shows what is waited for. Who has it, and whether that one ran, the trace shows of
-    // IPIs alone.
+    // The place shows what is waited for. Which vCPU has it, and whether that one ran, the trace
+    // shows of IPIs alone.
     let shown = finding
         .checks
         .iter()

@@ -127,7 +127,7 @@ fn cause(row: &StallRow) -> CauseId {
             Some("INTR") => CauseId::VmmHolds,
             Some(_) => CauseId::UserDevice,
             None if is_io(after) => CauseId::UserDevice,
-            // No interrupt is served for that long: the host's kernel did something else then.
+            // Interrupts are shorter: the host's kernel did something else then.
             None if is_interrupt_name(after) => CauseId::KernelWork,
             None => CauseId::Handling,
         },

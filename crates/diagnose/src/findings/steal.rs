@@ -375,7 +375,7 @@ fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> V
         _ => "",
     };
     let first = waits.by.iter().find(|row| row.kind == kind);
-    // Of many, none of which ran for most of it, none can be moved alone.
+    // Of many, none of which ran for most of it, moving one alone gives little.
     let alone = |row: &&RivalRow| permille(row.ns, ns) >= MOST;
     let name = match first.filter(alone) {
         Some(row) => row.name.as_deref(),
