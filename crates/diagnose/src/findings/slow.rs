@@ -18,7 +18,7 @@ use crate::spread::total;
 const SHARE: u64 = 50;
 /// From this length on an exit is a finding as a stall, in nanoseconds.
 const STALL_NS: u64 = 100_000_000;
-/// What exits of one reason were about: so many are named.
+/// What exits of one reason were about: the most that are named.
 const NAMED: usize = 4;
 
 /// A finding for each reason that takes its share.
@@ -28,7 +28,7 @@ pub fn exits(context: &Context<'_>) -> Vec<Finding> {
     rows.filter_map(|row| one(context, row)).collect()
 }
 
-/// Halts, and what other findings tell of: pause loops, expired timers, unknown reasons.
+/// Halts, and what other findings are about: pause loops, expired timers, unknown reasons.
 fn is_apart(row: &ExitRow) -> bool {
     let isa = Isa::from_word(&row.isa).zip(row.code);
     let reason = isa.map(|(isa, code)| ExitReason { isa, code });
@@ -38,7 +38,7 @@ fn is_apart(row: &ExitRow) -> bool {
 }
 
 fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
-    // Of exits that arm a timer another finding tells.
+    // Exits that arm a timer have another finding.
     let timer_ns = total(
         row.about
             .iter()
@@ -66,7 +66,7 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
     let by_vmm = by_vmm.map(|share| if device { share.max(counted) } else { share });
     let scheduled = context.vm.waits.is_some();
     let mut cause = cause(row, by_vmm, scheduled);
-    // One exit that took nearly all of it is a stall of its own, and interrupts are shorter.
+    // One exit that took nearly all of it is a stall of its own, and no interrupt lasts that long.
     let once = row.time_ns.max >= STALL_NS && row.time_ns.max >= own_ns / 2;
     if cause == CauseId::HostInterrupts && once && !most(row, |of| of.host_irq_ns) {
         return None;
@@ -119,7 +119,7 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
     Some(finding)
 }
 
-/// Reasons whose exits have an event that tells what they were about.
+/// Reasons whose exits have an event that shows what they were about.
 fn is_access(name: &str) -> bool {
     let names = [
         "IO_INSTRUCTION",
