@@ -257,6 +257,19 @@ fn trace_with(who: Option<(&str, i32)>) -> String {
     lines
 }
 
+/// The files, which finding in which of them, its cause, how sure, what was checked, and what to do
+/// first.
+const HELD: &str = "\
+idle.txt cpu.stat 0 cpu-max medium another-file-has-limit raise-cpu-max
+idle.txt no-limit 0 idle-beside medium another-file-has-no-limit look-at-idle
+cc1.txt cpu.stat 0 host-task medium another-file-has-limit weigh-vms
+cc1.txt top 0 host-task high another-file-agrees weigh-vms
+cc1.txt top 1 host-task medium another-file-agrees record-while
+cc1.txt kernel-log 1 waits-for-shootdown medium another-file-has-waits record-while
+quiet.txt top 1 not-shown low another-file-agrees record-while
+quiet.txt kernel-log 1 waits-for-shootdown low another-file-has-waits record-while
+";
+
 #[test]
 fn a_trace_and_the_tables_of_its_incident_are_held_against_each_other() {
     let place = files();
@@ -268,83 +281,11 @@ fn a_trace_and_the_tables_of_its_incident_are_held_against_each_other() {
                   prev_prio=120 prev_state=S ==> next_comm=CPU 0/KVM next_pid=1001 next_prio=120\n";
     std::fs::write(path("quiet.txt"), trace_with(None) + switch).unwrap();
     std::fs::write(path("no-limit"), "max 100000\n").unwrap();
-    // The files, which finding in which of them, its cause, how sure, what was checked, and what
-    // to do first.
-    let cases = [
-        (
-            "idle.txt",
-            "cpu.stat",
-            0,
-            "cpu-max",
-            "medium",
-            "another-file-has-limit",
-            "raise-cpu-max",
-        ),
-        (
-            "idle.txt",
-            "no-limit",
-            0,
-            "idle-beside",
-            "medium",
-            "another-file-has-no-limit",
-            "look-at-idle",
-        ),
-        (
-            "cc1.txt",
-            "cpu.stat",
-            0,
-            "host-task",
-            "medium",
-            "another-file-has-limit",
-            "move-host-task",
-        ),
-        (
-            "cc1.txt",
-            "top",
-            0,
-            "host-task",
-            "high",
-            "another-file-agrees",
-            "move-host-task",
-        ),
-        (
-            "cc1.txt",
-            "top",
-            1,
-            "host-task",
-            "medium",
-            "another-file-agrees",
-            "record-while",
-        ),
-        (
-            "cc1.txt",
-            "kernel-log",
-            1,
-            "waits-for-shootdown",
-            "medium",
-            "another-file-has-waits",
-            "record-while",
-        ),
-        (
-            "quiet.txt",
-            "top",
-            1,
-            "not-shown",
-            "low",
-            "another-file-agrees",
-            "record-while",
-        ),
-        (
-            "quiet.txt",
-            "kernel-log",
-            1,
-            "waits-for-shootdown",
-            "low",
-            "another-file-has-waits",
-            "record-while",
-        ),
-    ];
-    for (trace, table, of, cause, sure, check, step) in cases {
+    for case in HELD.lines().map(|line| line.split(' ')) {
+        let [trace, table, of, cause, sure, check, step] = case.collect::<Vec<_>>()[..] else {
+            panic!("seven words a case");
+        };
+        let of: u64 = of.parse().unwrap();
         for files in [[trace, table], [table, trace]] {
             let diagnosis = json(&steady(place.path(), &[files[0], files[1], "--json"], None));
             let findings = diagnosis["findings"].as_array().unwrap();
