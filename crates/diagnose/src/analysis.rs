@@ -133,10 +133,8 @@ impl Analysis {
             self.silence.lost(event.time_ns);
             self.lost(event);
         }
-        let pcpu = self.rivals.pcpus.get(event.cpu);
-        let is_first = event.gap != Gap::None || pcpu.is_none_or(|pcpu| pcpu.seen_ns.is_none());
-        if let Some(before_ns) = self.rivals.pcpus.proves(event) {
-            if let (Some(id), true) = (vcpu, is_first) {
+        if let Some((before_ns, is_first)) = self.rivals.pcpus.proves(event) {
+            if let (Some(id), true) = (vcpu, is_first || event.gap != Gap::None) {
                 self.rivals.met(id, event.cpu);
             }
             self.arrives(event, vcpu, before_ns);
@@ -167,7 +165,7 @@ impl Analysis {
         {
             self.of_thread(event, id);
         }
-        self.machine.apply(event);
+        self.machine.apply(event, vcpu);
         Effect { vcpu, boost }
     }
 

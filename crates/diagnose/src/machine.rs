@@ -6,7 +6,7 @@
 //! follow each other as their vCPU numbers do are taken for one VM, because VMMs create them one
 //! after another; the diagnosis says on which ground VMs were distinguished.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use steady_events::{Event, ExitReason, Gap, Kind, Task, TaskState, vcpu_number};
 
@@ -108,11 +108,11 @@ pub struct Machine {
     /// The VMs. One may be empty when its threads turned out to belong to another.
     pub vms: Vec<Vm>,
     /// What the notes of the recording say of threads: the VM, and the number of a vCPU.
-    pub noted: HashMap<i32, (usize, Option<u32>)>,
+    pub noted: BTreeMap<i32, (usize, Option<u32>)>,
     /// The process of each thread that runs instead of a vCPU, where records show it.
-    processes: HashMap<i32, i32>,
-    by_tid: HashMap<i32, VcpuId>,
-    by_address: HashMap<u64, VcpuId>,
+    processes: BTreeMap<i32, i32>,
+    by_tid: BTreeMap<i32, VcpuId>,
+    by_address: BTreeMap<u64, VcpuId>,
     /// Events by which threads beyond the bound showed that they are vCPUs.
     pub untold: u64,
 }
@@ -400,18 +400,21 @@ impl Machine {
         }
     }
 
-    /// Notes an event's effect on where vCPUs are. To be called after everybody else has seen it.
-    pub fn apply(&mut self, event: &Event<'_>) {
+    /// Notes an event's effect on where vCPUs are; `own` is the vCPU of its thread. To be called
+    /// after everybody else has seen it.
+    pub fn apply(&mut self, event: &Event<'_>, own: Option<VcpuId>) {
         match event.kind {
-            Kind::Entry { .. } => self.with(event.tid, |vcpu| {
+            Kind::Entry { .. } | Kind::Exit { .. } => {
+                let Some(vcpu) = own.map(|id| &mut self.vcpus[id]) else {
+                    return;
+                };
+                assert_eq!(vcpu.tid, event.tid, "the vCPU of the event's thread");
                 vcpu.state = State::Running;
                 vcpu.pcpu = event.cpu;
-            }),
-            Kind::Exit { reason, rip, .. } => self.with(event.tid, |vcpu| {
-                vcpu.state = State::Running;
-                vcpu.pcpu = event.cpu;
-                vcpu.last_exit = Some((reason, rip, event.time_ns));
-            }),
+                if let Kind::Exit { reason, rip, .. } = event.kind {
+                    vcpu.last_exit = Some((reason, rip, event.time_ns));
+                }
+            }
             Kind::Switch { prev, state, next } => self.switch(event, prev, state, next),
             Kind::Wakeup { tid, cpu } => self.with(tid, |vcpu| {
                 vcpu.pcpu = cpu;

@@ -111,14 +111,15 @@ impl Pcpus {
     }
 
     /// Notes that the event's pCPU has a record. If it proves that another thread runs than was
-    /// thought, gives the time of the record before.
+    /// thought, gives the time of the record before, and whether it is the first.
     #[inline]
-    pub fn proves(&mut self, event: &Event<'_>) -> Option<u64> {
+    pub fn proves(&mut self, event: &Event<'_>) -> Option<(u64, bool)> {
         if event.cpu == NO_CPU || event.tid < 0 {
             return None;
         }
         let pcpu = self.of(event.cpu);
         let before_ns = pcpu.last_ns(event.time_ns);
+        let is_first = pcpu.seen_ns.is_none();
         let first_ns = pcpu.seen_ns.map_or(event.time_ns, |(first_ns, _)| first_ns);
         pcpu.seen_ns = Some((first_ns, event.time_ns));
         let tid = match event.kind {
@@ -130,7 +131,7 @@ impl Pcpus {
         if pcpu.running == Some(tid) || pcpu.is_tail(event) {
             return None;
         }
-        Some(before_ns)
+        Some((before_ns, is_first))
     }
 
     /// When the last record of a pCPU was before now.
@@ -268,7 +269,7 @@ mod tests {
         pcpus.runs(0, task(7), 100);
         assert_eq!(pcpus.proves(&event(200, 7, Kind::Other)), None);
         let entry = Kind::Entry { vcpu: None };
-        assert_eq!(pcpus.proves(&event(300, 8, entry)), Some(200));
+        assert_eq!(pcpus.proves(&event(300, 8, entry)), Some((200, false)));
     }
 
     #[test]
@@ -284,7 +285,10 @@ mod tests {
         pcpus.runs(0, task(8), 200);
         assert_eq!(pcpus.proves(&event(210, 7, Kind::Other)), None);
         let later = 200 + TAIL_NS;
-        assert_eq!(pcpus.proves(&event(later, 7, Kind::Other)), Some(210));
+        assert_eq!(
+            pcpus.proves(&event(later, 7, Kind::Other)),
+            Some((210, false))
+        );
     }
 
     #[test]

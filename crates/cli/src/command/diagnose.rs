@@ -82,10 +82,7 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
         }
         return Err(none.into());
     }
-    for (table, findings) in incident.judge() {
-        diagnoser.table(table, findings);
-    }
-    let mut diagnosis = diagnoser.finish();
+    let mut diagnosis = incident.beside(diagnoser.finish());
     diagnosis.comparison = compared(arguments, &diagnosis, &read_at);
     ended(arguments, &diagnosis, &pictures.unwrap_or_default(), failed)
 }

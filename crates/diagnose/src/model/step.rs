@@ -138,6 +138,12 @@ pub enum StepId {
     AskTool,
     /// Give the guest a clock that does not leave it, if the port is a timer's.
     GuestClock,
+    /// Find the program that makes split locks.
+    FindSplitLocks,
+    /// See what heats the processor, or limits its power.
+    CoolProcessor,
+    /// Find the real-time tasks that use up a CPU.
+    FindRealTime,
 }
 
 /// Something to do.
