@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Words for what another placement of vCPUs would have given.
+
+use steady_diagnose::{NotPredicted, PlacementTable, Predicted, TraceDiagnosis, VmTable};
+
+use super::{counted, percent, time};
+
+/// The heading above these lines.
+pub const PLACEMENT: &str = "What placement would give, by fair shares (low confidence)";
+
+/// A gain under this part of what the VM ran, in thousandths, is not in the short text.
+const WORTH: u64 = 10;
+
+/// Of the VMs that would gain: two sentences, or of all VMs everything that is known.
+#[must_use]
+pub fn placement_lines(trace: &TraceDiagnosis, all: bool) -> Vec<String> {
+    // Of a clock that does not count nanoseconds no length of time is known.
+    let vms = trace.vms.iter().filter(|_| trace.clock_is_ns);
+    let tables = vms.filter_map(|vm| Some((vm, vm.placement.as_ref()?)));
+    tables
+        .filter(|(_, table)| all || is_worth(table))
+        .flat_map(|(vm, table)| lines(vm, table))
+        .collect()
+}
+
+fn is_worth(table: &PlacementTable) -> bool {
+    let gain = table.parted.map_or(0, |parted| parted.likely_ns);
+    u64::try_from(gain).is_ok_and(|gain| gain > 0 && gain / WORTH >= table.ran_ns / 1000)
+}
+
+fn lines(vm: &VmTable, table: &PlacementTable) -> Vec<String> {
+    let name = &vm.name;
+    let Some(parted) = table.parted else {
+        let why = table.why_not.map_or("nothing is known", why_not);
+        return vec![format!("{name}: not predicted: {why}")];
+    };
+    let first = match table.stacked_ns {
+        0 => format!("{name}: its vCPUs never shared a pCPU while another had none of them"),
+        _ => format!(
+            "{name}: two of its vCPUs shared a pCPU {} of the time while another that they may use \
+             had none of them{}. Parted (steady place), it would have run {} beside the {} that it \
+             ran",
+            percent(table.stacked_permille),
+            spare(table),
+            difference(parted),
+            time(table.ran_ns)
+        ),
+    };
+    vec![first, others(name, table)]
+}
+
+fn spare(table: &PlacementTable) -> String {
+    let Some(spare) = &table.spare else {
+        return String::new();
+    };
+    let what = match (spare.idle_ns, spare.stranger_ns) {
+        (idle_ns, 0) => format!("idled for {}", time(idle_ns)),
+        (0, stranger_ns) => format!("ran others for {}", time(stranger_ns)),
+        (idle_ns, stranger_ns) => format!(
+            "ran others for {} and idled for {}",
+            time(stranger_ns),
+            time(idle_ns)
+        ),
+    };
+    format!(" (pCPU {} {what})", spare.pcpu)
+}
+
+/// Pins, fewer vCPUs, and answers to IPIs for vCPUs that do not run.
+fn others(name: &str, table: &PlacementTable) -> String {
+    let mut said = vec![match table.pinned {
+        Some(pinned) => format!("A pCPU for each vCPU by pins: {}", difference(pinned)),
+        None => "Pins: it has more vCPUs than pCPUs that it may use".to_owned(),
+    }];
+    said.extend(table.fold.as_ref().map(|fold| {
+        let saves = fold.locks_at_most_ns.map_or_else(
+            || "what that saves is not predicted: no symbols or no pause-loop exits".to_owned(),
+            |ns| format!("that saves at most the {} spent on locks", time(ns)),
+        );
+        format!(
+            "Fewer vCPUs (steady fold): {} ran on average while more wanted to, {} of the time; \
+             {saves}",
+            counted(usize::try_from(fold.vcpus).unwrap_or(usize::MAX), "vCPU"),
+            percent(fold.short_permille)
+        )
+    }));
+    said.push(match table.calls_at_most_ns {
+        Some(ns) => format!(
+            "Hyper-V's flush or Shoot4U: at most {} less waiting for IPIs",
+            time(ns)
+        ),
+        None => "Hyper-V's flush or Shoot4U: not predicted, no IPI was recorded".to_owned(),
+    });
+    format!("{name}: {}", said.join(". "))
+}
+
+/// `340 ms more (150 ms to 700 ms)`.
+fn difference(predicted: Predicted) -> String {
+    let Predicted {
+        low_ns,
+        likely_ns,
+        high_ns,
+    } = predicted;
+    let signed = |ns: i64| {
+        let sign = if ns < 0 { "−" } else { "" };
+        format!("{sign}{}", time(ns.unsigned_abs()))
+    };
+    let word = if likely_ns < 0 { "less" } else { "more" };
+    let range = format!("{} to {}", signed(low_ns), signed(high_ns));
+    format!("{} {word} ({range})", time(likely_ns.unsigned_abs()))
+}
+
+fn why_not(why: NotPredicted) -> &'static str {
+    match why {
+        NotPredicted::EventsLost => "events were lost, so where its vCPUs were is not known",
+        NotPredicted::SwitchesMissing => {
+            "switches are missing: record all pCPUs, not some threads (steady record)"
+        }
+        NotPredicted::NoPcpus => "records do not name their pCPU",
+        NotPredicted::TooLarge => "the trace has more than 1024 pCPUs or 256 VMs",
+        NotPredicted::PutTogetherLate => "which threads are the VM is a guess (steady record)",
+        NotPredicted::PinnedAlready => "its vCPUs are pinned to different pCPUs",
+    }
+}
