@@ -208,7 +208,7 @@ pub fn reproduce(
     done: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Reproduction, Error> {
     let mut found = numbers_alone(settings, done)?;
-    // One seed, and the base length: they show directions, and are no predictions.
+    // One seed, and the base length: they show directions, and are not predictions.
     let aside = settings.aside();
     let side = |settings: &Settings, workload: Workload| {
         let seen = named(&found.results[0], workload.name);

@@ -172,7 +172,7 @@ impl WorkloadResults {
 /// The streams of one workload under one seed's settings.
 pub(crate) type Streams<'a> = &'a (dyn Fn(&Settings, Workload) -> Vec<Stream> + Sync);
 
-/// Runs the streams of every workload of Table 3 under every seed, in parallel; `done` is told of
+/// Runs the streams of every workload of Table 3 under every seed, in parallel; `done` hears of
 /// each workload finished under a seed (how many, of how many).
 pub(crate) fn run_seeds(
     settings: &Settings,

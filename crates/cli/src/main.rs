@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// A reader that has had enough, such as `head`, is no error.
+/// A reader that has had enough, such as `head`, is not an error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let broken = Some(std::io::ErrorKind::BrokenPipe);
     error.chain().any(|cause| {

@@ -216,7 +216,7 @@ fn files_of_one_incident_are_put_together_in_text_json_and_page() {
 }
 
 /// A trace of a host: its one vCPU runs for 50 ms and then waits while this thread runs, for 50 ms
-/// or, if it is no idle pCPU, for 40: a limit's period is 100 ms.
+/// or, for a thread other than the idle one, for 40: a limit's period is 100 ms.
 fn trace_with(who: Option<(&str, i32)>) -> String {
     let vcpu = "       CPU 0/KVM-1001  [000] d..2.";
     let period = if who.is_some_and(|(_, tid)| tid > 0) {
@@ -238,8 +238,8 @@ fn trace_with(who: Option<(&str, i32)>) -> String {
             at(0)
         );
         lines += &format!(
-            "{vcpu} {}: kvm_exit: vcpu 0 reason EXTERNAL_INTERRUPT rip 0xffffffff81000000 info1 0x0 \
-             info2 0x0 intr_info 0x0 error_code 0x00000000\n",
+            "{vcpu} {}: kvm_exit: vcpu 0 reason EXTERNAL_INTERRUPT rip 0xffffffff81000000 \
+             info1 0x0 info2 0x0 intr_info 0x0 error_code 0x00000000\n",
             at(49)
         );
         let Some((comm, tid)) = who else { continue };

@@ -137,13 +137,6 @@ impl Machine {
         vcpus.find(|&id| self.vcpus[id].number == number)
     }
 
-    /// Whether any vCPU is known to run.
-    #[must_use]
-    pub fn any_runs(&self) -> bool {
-        let mut vcpus = self.vcpus.iter();
-        vcpus.any(|vcpu| vcpu.state == State::Running)
-    }
-
     /// Notes the process of the event's thread, if it shows it.
     #[inline]
     pub fn note_process(&mut self, event: &Event<'_>) {

@@ -173,6 +173,12 @@ impl Pcpus {
         }
     }
 
+    /// A pCPU switches: an interrupt ends before that. Of one whose end the trace does not show,
+    /// how long it took is not known.
+    pub fn switches(&mut self, cpu: u32) {
+        self.of(cpu).irq_depth = 0;
+    }
+
     /// A pCPU runs a thread from now on.
     pub fn runs(&mut self, cpu: u32, task: Task<'_>, now_ns: u64) {
         // What ran on a pCPU cannot be said where the trace does not show which it was.
@@ -180,8 +186,6 @@ impl Pcpus {
             return;
         }
         let pcpu = self.changes(cpu);
-        // An interrupt ends before a switch; of one whose end was lost this is the end.
-        pcpu.irq_total_ns = pcpu.irq_until(now_ns);
         pcpu.irq_depth = 0;
         if pcpu.running == Some(task.tid) {
             pcpu.prio = task.prio.or(pcpu.prio);

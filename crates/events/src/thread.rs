@@ -14,6 +14,7 @@ pub fn vcpu_number(comm: &[u8]) -> Option<u32> {
         return None;
     }
     let text = std::str::from_utf8(comm).ok()?;
+    assert!(!text.is_empty(), "a name with a first letter");
     let (name, rest) = VCPU_NAMES
         .iter()
         .find_map(|name| Some((*name, text.strip_prefix(name)?)))?;

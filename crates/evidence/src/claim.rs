@@ -128,7 +128,7 @@ pub struct Claim {
     /// What holds of every variant, by [`CONDITION_KEYS`] or the simulator's keys; compared with
     /// the scenario or the simulator.
     pub conditions: BTreeMap<String, toml::Value>,
-    /// What was changed with a result known, and the like.
+    /// What was changed with a result known, and similar choices.
     #[serde(default)]
     pub disclosed: Vec<String>,
     /// The measures.

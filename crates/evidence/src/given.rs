@@ -10,6 +10,7 @@ use steady_measures::names;
 use steady_scenario::{Collect, Scenario, Vm};
 
 use crate::claim::{Claim, Row};
+use crate::words::is_in;
 
 /// What a traced run's diagnosis gives of a VM; `steady evidence run` adds them.
 pub const DIAGNOSIS: [&str; 11] = [
@@ -29,53 +30,21 @@ pub const DIAGNOSIS: [&str; 11] = [
 /// Exits of a lab's guest by its engine, Bochs with VMX and QEMU with SVM: those of its races, and
 /// those for the APIC that KVM then handles (`arch/x86/kvm/vmx/vmx.c`, Linux 6.12). A guest that
 /// ends, as by a triple fault, gives no measure.
-const EXITS: [(&str, &[&str]); 2] = [
+const EXITS: [(&str, &str); 2] = [
     (
         "bochs",
-        &[
-            "APIC_ACCESS",
-            "APIC_WRITE",
-            "CPUID",
-            "CR_ACCESS",
-            "DR_ACCESS",
-            "EOI_INDUCED",
-            "EPT_MISCONFIG",
-            "EPT_VIOLATION",
-            "EXTERNAL_INTERRUPT",
-            "HLT",
-            "INTERRUPT_WINDOW",
-            "IO_INSTRUCTION",
-            "MSR_READ",
-            "MSR_WRITE",
-            "PAUSE_INSTRUCTION",
-            "PREEMPTION_TIMER",
-            "TPR_BELOW_THRESHOLD",
-            "VMCALL",
-            "WBINVD",
-            "XSETBV",
-        ],
+        "APIC_ACCESS APIC_WRITE CPUID CR_ACCESS DR_ACCESS EOI_INDUCED EPT_MISCONFIG EPT_VIOLATION \
+         EXTERNAL_INTERRUPT HLT INTERRUPT_WINDOW IO_INSTRUCTION MSR_READ MSR_WRITE \
+         PAUSE_INSTRUCTION PREEMPTION_TIMER TPR_BELOW_THRESHOLD VMCALL WBINVD XSETBV",
     ),
     (
         "qemu",
-        &[
-            "cpuid",
-            "hlt",
-            "hypercall",
-            "interrupt",
-            "io",
-            "msr",
-            "npf",
-            "vintr",
-            "wbinvd",
-            "xsetbv",
-        ],
+        "cpuid hlt hypercall interrupt io msr npf vintr wbinvd xsetbv",
     ),
 ];
 /// Interrupts of the guest by their letters in `/proc/interrupts` (`arch/x86/kernel/irq.c` of Linux
 /// 6.12, `PTK` of the series).
-const INTERRUPTS: [&str; 10] = [
-    "CAL", "HYP", "IWI", "LOC", "NMI", "PMI", "PTK", "RES", "SPU", "TLB",
-];
+const INTERRUPTS: &str = "CAL HYP IWI LOC NMI PMI PTK RES SPU TLB";
 
 /// Why a race cannot give what a row names, in words; `None` where it can.
 pub(crate) fn lacking(claim: &Claim, row: &Row, scenario: &Scenario) -> Option<String> {
@@ -154,8 +123,8 @@ fn of_window(engine: &str, measure: &str, collects: &dyn Fn(Collect) -> bool) ->
         "guest_samples" => collects(Collect::GuestTime),
         _ => {
             let exits = EXITS.iter().find(|(of, _)| *of == engine);
-            let exits = exits.map_or(&[][..], |(_, exits)| exits);
-            let exit = exit.is_some_and(|name| exits.contains(&name));
+            let exits = exits.map_or("", |(_, exits)| exits);
+            let exit = exit.is_some_and(|name| is_in(exits, name));
             let class = class.is_some_and(|class| names::GUEST_TIME_CLASSES.contains(&class));
             exit && collects(Collect::Exits) || class && collects(Collect::GuestTime)
         }
@@ -174,11 +143,9 @@ fn of_measured(measure: &str, collects: &dyn Fn(Collect) -> bool) -> bool {
 
 /// What the guest counts: interrupts by their letters in `/proc/interrupts`, and time of its CPUs.
 fn counter(measure: &str) -> bool {
-    let classes = [
-        "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal",
-    ];
+    let classes = "user nice system idle iowait irq softirq steal";
     let interrupts = measure.strip_prefix("guest.irq.");
-    let interrupts = interrupts.is_some_and(|letters| INTERRUPTS.contains(&letters));
+    let interrupts = interrupts.is_some_and(|letters| is_in(INTERRUPTS, letters));
     let cpu = measure.strip_prefix("guest.cpu.");
-    interrupts || cpu.is_some_and(|class| classes.contains(&class))
+    interrupts || cpu.is_some_and(|class| is_in(classes, class))
 }

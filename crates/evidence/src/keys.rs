@@ -114,13 +114,24 @@ fn digest(root: &Path, mut files: Vec<PathBuf>) -> Result<String, Error> {
     let mut all = Sha256::new();
     for path in files {
         let bytes = fs::read(&path).map_err(|error| Error::file("read", &path, error))?;
+        let bytes = without_tests(&path, &bytes);
         let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy();
-        for part in [name.as_bytes(), bytes.as_slice()] {
+        for part in [name.as_bytes(), bytes] {
             all.update((part.len() as u64).to_le_bytes());
             all.update(part);
         }
     }
     Ok(first_digits(&all.finalize()))
+}
+
+/// A Rust file without the tests at its end, which are in no program.
+fn without_tests<'a>(path: &Path, bytes: &'a [u8]) -> &'a [u8] {
+    const TESTS: &[u8] = b"\n#[cfg(test)]\nmod tests {";
+    let is_rust = path.extension().is_some_and(|kind| kind == "rs");
+    let at = bytes
+        .windows(TESTS.len())
+        .position(|window| window == TESTS);
+    at.filter(|_| is_rust).map_or(bytes, |at| &bytes[..at])
 }
 
 fn first_digits(digest: &[u8]) -> String {

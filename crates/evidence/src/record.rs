@@ -10,9 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use steady_measures::{
-    Error as ResultError, Invalid, RunResult, SCHEMA as RESULT_SCHEMA, sha256_hex, write_atomic,
-};
+use steady_measures::{Error as ResultError, Invalid, RunResult, sha256_hex, write_atomic};
 
 use crate::claim::{Claim, Row};
 use crate::error::Error;
@@ -23,7 +21,7 @@ const LEVEL: i32 = 19;
 
 /// The name of the format.
 const RECORD_SCHEMA: &str = "steady.record";
-/// Its version. The first one was a plain result, sealed over its measures alone.
+/// Its version.
 const RECORD_VERSION: u32 = 2;
 
 /// What says which format a file has.
@@ -110,14 +108,10 @@ impl Record {
         let bytes = unpacked(path)?;
         let syntax = |error: serde_json::Error| wrong(error.to_string());
         let head: Head = serde_json::from_slice(&bytes).map_err(syntax)?;
-        if head.schema == RESULT_SCHEMA {
-            let text = "an older program sealed its measures alone; seal all of it: steady \
-                        evidence seal";
-            return Err(wrong(text.to_owned()));
-        }
         if (head.schema.as_str(), head.version) != (RECORD_SCHEMA, RECORD_VERSION) {
             return Err(wrong(format!(
-                "schema {:?} version {}; expected {RECORD_SCHEMA:?} version {RECORD_VERSION}",
+                "schema {:?} version {}; expected {RECORD_SCHEMA:?} version {RECORD_VERSION}; \
+                 race it again",
                 head.schema, head.version
             )));
         }
@@ -132,28 +126,6 @@ impl Record {
             .map_err(|invalid| wrong(chain(&invalid)))?;
         let (id, result) = (sealed.race, sealed.result);
         Ok(Self { id, result })
-    }
-
-    /// The record in a file of the first version, which [`Self::read`] refuses; `None` where it is
-    /// of another one.
-    ///
-    /// # Errors
-    /// [`Error`] if it cannot be read, or its measures were changed after they were sealed.
-    pub fn read_first_version(path: &Path, id: &str) -> Result<Option<Self>, Error> {
-        let bytes = unpacked(path)?;
-        let head: Option<Head> = serde_json::from_slice(&bytes).ok();
-        if head.is_none_or(|head| head.schema != RESULT_SCHEMA) {
-            return Ok(None);
-        }
-        let result = RunResult::from_json(&path.display().to_string(), &bytes);
-        let (id, path) = (id.to_owned(), path.to_owned());
-        match result {
-            Ok(result) => Ok(Some(Self { id, result })),
-            Err(error) => Err(Error::Record {
-                path,
-                text: chain(&error),
-            }),
-        }
     }
 
     /// A result of the claim's race, reduced to what the claim names and sealed.

@@ -134,18 +134,18 @@ pub fn typed_figures(text: &str) -> Vec<String> {
                 && number(bare)
         };
         let factor = from_to
-            || bare.strip_prefix(['×', 'x']).is_some_and(is_number) && !NAMES.contains(&bare)
+            || bare.strip_prefix(['×', 'x']).is_some_and(is_number) && !is_in(NAMES, bare)
             || bare.strip_suffix(['×', 'x']).is_some_and(is_number)
             || fold.is_some_and(|count| is_number(count.trim_end_matches('-')))
-            || FACTORS.contains(&bare)
+            || is_in(FACTORS, bare)
             || is_number(bare)
                 && at >= 2
                 && [["factor", "of"], ["ratio", "of"]].contains(&[tokens[at - 2], tokens[at - 1]])
             || has_glued_sign(bare);
         let next = tokens.get(at + 1).map(|next| bare_of(next));
-        let with_unit = is_range(bare) && next.is_some_and(|next| UNITS.contains(&next));
+        let with_unit = is_range(bare) && next.is_some_and(|next| is_in(UNITS, next));
         let glued = UNITS
-            .iter()
+            .split(' ')
             .any(|unit| bare.strip_suffix(unit).is_some_and(is_range));
         let thousands = bare.contains(',') && is_range(bare);
         if factor || with_unit || glued || thousands {
@@ -164,21 +164,9 @@ fn bare_of(token: &str) -> &str {
 }
 
 /// Words that are factors by themselves.
-const FACTORS: [&str; 13] = [
-    "twice",
-    "thrice",
-    "double",
-    "doubles",
-    "doubled",
-    "triple",
-    "triples",
-    "tripled",
-    "halves",
-    "halved",
-    "quadruple",
-    "quadruples",
-    "quadrupled",
-];
+const FACTORS: &str = "\
+    twice thrice double doubles doubled triple triples tripled halves halved quadruple \
+    quadruples quadrupled";
 /// Shares and factors in several words.
 const SHARES: [&str; 10] = [
     "half of",
@@ -193,43 +181,25 @@ const SHARES: [&str; 10] = [
     "orders of magnitude",
 ];
 /// What looks like a factor and is a name.
-const NAMES: [&str; 3] = ["x8", "x86", "x264"];
+const NAMES: &str = "x8 x86 x264";
 /// Numbers in words.
-const NUMBERS: [&str; 23] = [
-    "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-    "fifteen", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety",
-    "hundred", "thousand", "million",
-];
+const NUMBERS: &str = "\
+    two three four five six seven eight nine ten eleven twelve fifteen twenty thirty forty \
+    fifty sixty seventy eighty ninety hundred thousand million";
 /// Units and words that make a number a figure.
-const UNITS: [&str; 22] = [
-    "%",
-    "s",
-    "second",
-    "seconds",
-    "minute",
-    "minutes",
-    "hour",
-    "hours",
-    "ns",
-    "us",
-    "µs",
-    "ms",
-    "times",
-    "percent",
-    "/s",
-    "k/s",
-    "M/s",
-    "exits",
-    "cycles",
-    "nanoseconds",
-    "microseconds",
-    "milliseconds",
-];
+const UNITS: &str = "\
+    % s second seconds minute minutes hour hours ns us µs ms times percent /s k/s M/s exits \
+    cycles nanoseconds microseconds milliseconds";
+
+/// Whether a list of words has one.
+pub(crate) fn is_in(words: &str, word: &str) -> bool {
+    words.split(' ').any(|known| known == word)
+}
 
 /// Whether a text is a number, perhaps with a sign, or one in words.
 fn is_number(text: &str) -> bool {
     let digits = text.trim_start_matches(['-', '−', '+', '<', '>', '~', '≈', '≤', '≥']);
-    if NUMBERS.contains(&digits) {
+    if is_in(NUMBERS, digits) {
         return true;
     }
     let all = digits

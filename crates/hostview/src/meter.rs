@@ -9,7 +9,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use crate::vms::allowed;
+use crate::vms::{allowed, cpuset};
 use crate::{Cpus, Host};
 
 /// Reads one thread again and again.
@@ -108,6 +108,12 @@ impl Meter {
     pub fn allowed(&self) -> Option<Cpus> {
         self.read()?;
         Some(allowed(&self.task)).filter(|cpus| !cpus.is_empty())
+    }
+
+    /// What the cpuset of its control group leaves to it now; `None` where that is not known.
+    #[must_use]
+    pub fn cpuset(&self, host: &Host) -> Option<Cpus> {
+        cpuset(&self.task, &host.groups)
     }
 }
 

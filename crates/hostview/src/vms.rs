@@ -46,8 +46,8 @@ pub struct Vcpu {
     pub allowed: Cpus,
     /// Its control group.
     pub group: Option<String>,
-    /// The first limit of CPU time from that group upwards, as `cpu.max` has it (quota and period
-    /// in microseconds); `None` if there is none.
+    /// The tightest limit of CPU time of that group and those above, as `cpu.max` has it (quota and
+    /// period in microseconds); `max 100000` if it is known that none is set, `None` if it is not.
     pub cpu_max: Option<String>,
     /// The weight of its group, as `cpu.weight` has it.
     pub cpu_weight: Option<String>,
@@ -141,17 +141,29 @@ fn vcpu(task: &Path, groups: &Path, number: u32, tid: i32) -> Vcpu {
         let within = own
             .ancestors()
             .take_while(|folder| folder.starts_with(groups));
-        let mut limits = within.filter_map(|folder| read(folder, "cpu.max"));
-        limits.find(|limit| !limit.starts_with("max"))
+        // Each group has its own: the tightest is reached first.
+        let limits = within.filter_map(|folder| read(folder, "cpu.max"));
+        let limits = limits.filter_map(|limit| Some((share(&limit)?, limit)));
+        limits.min().map(|(_, limit)| limit)
     });
+    // That none is set is known where all groups are of the unified hierarchy.
+    let unified = groups.join("cgroup.controllers").exists() && own.is_some();
+    let none = || unified.then(|| "max 100000".to_owned());
     Vcpu {
         number,
         tid,
         allowed: allowed(task),
-        cpu_max: limit,
+        cpu_max: limit.or_else(none),
         cpu_weight: own.as_deref().and_then(|own| read(own, "cpu.weight")),
         group,
     }
+}
+
+/// Of a limit `QUOTA PERIOD`, the quota in thousandths of a CPU; `max` is not one.
+fn share(limit: &str) -> Option<u64> {
+    let (quota, period) = limit.split_once(' ')?;
+    let (quota, period): (u64, u64) = (quota.parse().ok()?, period.parse().ok()?);
+    quota.checked_mul(1000)?.checked_div(period)
 }
 
 /// The pCPUs that a thread may run on; empty where that is not known.
@@ -160,6 +172,17 @@ pub(crate) fn allowed(task: &Path) -> Cpus {
     let mut lines = status.lines();
     let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     list.and_then(|list| list.parse().ok()).unwrap_or_default()
+}
+
+/// What the cpuset of a thread's group leaves to it; `None` where that is not known.
+pub(crate) fn cpuset(task: &Path, groups: &Path) -> Option<Cpus> {
+    let own = groups.join(group(task)?.trim_start_matches('/'));
+    let within = own
+        .ancestors()
+        .take_while(|folder| folder.starts_with(groups));
+    let files = within.map(|folder| folder.join("cpuset.cpus.effective"));
+    let mut lists = files.filter_map(|file| fs::read_to_string(file).ok()?.parse().ok());
+    lists.find(|cpus: &Cpus| !cpus.is_empty())
 }
 
 /// The control group of the unified hierarchy; of the older one that of the CPU controller.
@@ -215,6 +238,9 @@ mod tests {
         write(root, &format!("{groups}/vcpu0/cpu.max"), "max 100000\n");
         write(root, &format!("{groups}/vcpu0/cpu.weight"), "100\n");
         write(root, &format!("{groups}/cpu.max"), "50000 100000\n");
+        // Of three groups the outermost has the tightest limit.
+        let slice = "sys/fs/cgroup/machine.slice/cpu.max";
+        write(root, slice, "20000 100000\n");
         let found = vms(&Host::under(root));
         assert_eq!(found.len(), 1);
         let vm = &found[0];
@@ -231,7 +257,7 @@ mod tests {
         assert_eq!(numbers, [(0, 42), (1, 43)]);
         let first = &vm.vcpus[0];
         assert_eq!(first.allowed.to_string(), "2-3");
-        assert_eq!(first.cpu_max.as_deref(), Some("50000 100000"));
+        assert_eq!(first.cpu_max.as_deref(), Some("20000 100000"));
         assert_eq!(first.cpu_weight.as_deref(), Some("100"));
         assert!(
             first
@@ -239,5 +265,17 @@ mod tests {
                 .as_deref()
                 .is_some_and(|group| group.ends_with("/vcpu0"))
         );
+    }
+
+    #[test]
+    fn that_no_limit_is_set_is_known_where_all_groups_are_of_one_hierarchy() {
+        let made = tempfile::tempdir().unwrap();
+        let (task, groups) = (made.path().join("task"), made.path().join("groups"));
+        write(made.path(), "task/cgroup", "0::/a.scope\n");
+        write(made.path(), "groups/a.scope/cpu.max", "max 100000\n");
+        let limit = || vcpu(&task, &groups, 0, 7).cpu_max;
+        assert_eq!(limit(), None);
+        write(made.path(), "groups/cgroup.controllers", "cpu memory\n");
+        assert_eq!(limit().as_deref(), Some("max 100000"));
     }
 }

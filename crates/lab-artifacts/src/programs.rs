@@ -33,7 +33,7 @@ pub struct Programs {
     pub workloads: PathBuf,
 }
 
-/// Builds what is not up to date; `watcher` is told of it only if there is something to build.
+/// Builds what is not up to date; `watcher` hears of it only if there is something to build.
 ///
 /// # Errors
 /// [`ArtifactError::Build`] with the compiler's words, [`ArtifactError::Io`],

@@ -106,7 +106,7 @@ impl<'a> Hosts<'a> {
         let mut engine = lab.kind.find(home, watcher)?;
         let wanted = translate::programs(scenario)?;
         for variant in variants {
-            // Arguments that a program does not take are told before minutes of building.
+            // Arguments that a program does not take are refused before minutes of building.
             translate::plan(scenario, variant, scenario.seed, options.trace)?;
         }
         let series = variants.iter().map(|variant| translate::series_of(variant));

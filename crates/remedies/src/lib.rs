@@ -110,8 +110,13 @@ impl Remedy {
         let (Means::Host(words) | Means::Guest(words)) = self.means else {
             return None;
         };
+        assert_eq!(
+            words.len(),
+            self.modes.len(),
+            "{self} has words for each mode"
+        );
         let at = self.modes.iter().position(|known| known.name == mode)?;
-        words.get(at).copied()
+        Some(words[at])
     }
 
     /// Whether it can be had by some VMs of a host and not by others.

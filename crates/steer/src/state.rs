@@ -238,3 +238,82 @@ impl Undone {
         words
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    struct Thing(String, u64);
+
+    impl Change for Thing {
+        type Hands = Vec<Thing>;
+
+        fn is_same(&self, other: &Self) -> bool {
+            self.0 == other.0
+        }
+
+        fn follow(&mut self, later: Self) {
+            self.1 = later.1;
+        }
+
+        fn back(&self, _: &Host, hands: &mut Vec<Self>) -> End {
+            hands.push(self.clone());
+            End::Back
+        }
+    }
+
+    fn thing(name: &str, set: u64) -> Thing {
+        Thing(name.to_owned(), set)
+    }
+
+    fn take(path: &Path) -> Result<(State<Thing>, Vec<Thing>), SteerError> {
+        let mut hands = Vec::new();
+        let (state, _) = State::take(path, &Host::default(), &mut hands)?;
+        Ok((state, hands))
+    }
+
+    #[test]
+    fn a_file_is_held_by_one_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/state.jsonl");
+        let (state, _) = take(&path).unwrap();
+        assert!(matches!(take(&path), Err(SteerError::Held(_))));
+        drop(state);
+        assert!(take(&path).is_ok());
+    }
+
+    #[test]
+    fn each_thing_is_undone_once_and_a_line_cut_short_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.jsonl");
+        let (mut state, _) = take(&path).unwrap();
+        for change in [thing("a", 1), thing("b", 2), thing("a", 3)] {
+            state.note(change).unwrap();
+        }
+        state.file.write_all(b"[\"c\",").unwrap();
+        drop(state);
+        let (state, undone) = take(&path).unwrap();
+        assert_eq!(undone, [thing("a", 3), thing("b", 2)]);
+        assert!(state.is_empty());
+        drop(state);
+        assert!(take(&path).unwrap().1.is_empty());
+    }
+
+    #[test]
+    fn a_file_stays_short_however_often_a_thing_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.jsonl");
+        let (mut state, _) = take(&path).unwrap();
+        for set in 0..2000 {
+            state.note(thing("a", set)).unwrap();
+            assert!(fs::metadata(&path).unwrap().len() <= 2 * BYTES_A_LINE);
+        }
+        // The file in its place is held as the first was.
+        assert!(matches!(take(&path), Err(SteerError::Held(_))));
+        drop(state);
+        assert_eq!(take(&path).unwrap().1, [thing("a", 1999)]);
+    }
+}

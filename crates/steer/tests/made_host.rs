@@ -285,18 +285,20 @@ fn a_pinned_vcpu_keeps_its_pcpu_and_no_sibling_is_put_there() {
 }
 
 #[test]
-fn a_cpuset_that_shrinks_below_a_set_leaves_the_vcpu_to_it() {
+fn a_cpuset_that_shrinks_leaves_no_vcpu_on_fewer_pcpus_at_the_end() {
     let (made, mut placer, mut at) = parted();
-    let gone = made.allowed(44);
-    let left = "0-3"
-        .parse::<Cpus>()
-        .unwrap()
-        .without(&gone.parse().unwrap());
+    let gone: Cpus = made.allowed(44).parse().unwrap();
+    let left = "0-3".parse::<Cpus>().unwrap().without(&gone);
+    let group = made.root.path().join("sys/fs/cgroup/machine.slice/x.scope");
+    fs::create_dir_all(&group).unwrap();
+    fs::write(group.join("cpuset.cpus.effective"), format!("{left}\n")).unwrap();
     // The kernel gives a thread whose CPUs are all gone those of its cpuset.
     made.change(44, |task| task.allowed = left.clone());
     steps(&made, &mut placer, &mut at, 40);
-    placer.finish().unwrap();
-    assert_eq!(made.allowed(44), left.to_string());
+    let undone = placer.finish().unwrap();
+    assert_eq!((undone.back, undone.theirs), (4, 0));
+    // The made kernel does not cut what it is given by the cpuset.
+    assert!((41..45).all(|tid| made.allowed(tid) == "0-3"));
 }
 
 #[test]

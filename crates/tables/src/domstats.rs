@@ -146,6 +146,7 @@ fn of_domain(name: &str, first: &Vcpus, last: Option<&Vcpus>) -> (Vec<Finding>, 
             .permille("share", permille(waited, waited.saturating_add(ran)))
     };
     let share = permille(waited, waited.saturating_add(ran));
+    assert!(share <= 1000, "a part of what they wanted");
     if rows.is_empty() {
         // A dump without `--vcpu`, or of an older libvirt: that is not an all-clear.
         let lacks = not_measured(

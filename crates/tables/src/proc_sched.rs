@@ -2,7 +2,7 @@
 //! `/proc/PID/sched` and `/proc/PID/schedstat` of threads (`proc_sched_show_task` in
 //! `kernel/sched/debug.c`, `proc_pid_schedstat` in `fs/proc/base.c`): how long each ran, and how
 //! long it was ready and did not. If a thread comes again, the difference counts. A kernel that
-//! does not count the waits (`kernel.sched_schedstats`) prints none, or zeros: then nothing is known.
+//! does not count the waits (`kernel.sched_schedstats`) prints none, or zeros: they are not known.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ const THREADS: usize = 8192;
 const NAMED: usize = 8;
 /// From this length on the longest wait is a finding, in nanoseconds.
 const LONG_NS: u64 = 100_000_000;
-/// A thread that was switched so often has waited for some nanoseconds at least.
+/// A thread with this many switches has waited for some nanoseconds at least.
 const SWITCHES: u64 = 100;
 /// Threads whose being blocked is evidence.
 const BLOCKED: usize = 4;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The files of one incident, put together: what one shows is held against what the others do, a
+//! The files of one incident, put together: what one shows is compared with what the others do, a
 //! trace's findings among them.
 //!
 //! Whether they are of the same time and host the files do not say; so what agrees is `medium` at
@@ -25,7 +25,7 @@ pub struct Incident {
     tables: Vec<(String, Table)>,
 }
 
-/// What a file says, that others are held against.
+/// What a file says, that others are compared with.
 #[derive(Debug, Clone)]
 struct Known {
     /// Place of the table that says it; of a trace there is none.

@@ -275,7 +275,7 @@ impl<'p> Drawing<'p> {
     }
 }
 
-/// What `steady record` noted beside a trace. What cannot be read there is told, and the trace
+/// What `steady record` noted beside a trace. What cannot be read there is said, and the trace
 /// speaks without it.
 fn notes(trace: &Path) -> Option<VmNotes> {
     if trace == Path::new("-") {

@@ -16,17 +16,24 @@ use crate::spread::total;
 
 /// From this share of the time of the VM's vCPUs on, in thousandths, an exit reason is a finding.
 const SHARE: u64 = 50;
-/// What exits of one reason were about: so many are named.
+/// From this length on an exit is a finding as a stall, in nanoseconds.
+const STALL_NS: u64 = 100_000_000;
+/// What exits of one reason were about: the most that are named.
 const NAMED: usize = 4;
 
 /// A finding for each reason that takes its share.
 pub fn exits(context: &Context<'_>) -> Vec<Finding> {
     let worth = |row: &&ExitRow| !is_apart(row) && permille(row.own_ns, context.vcpu_ns()) >= SHARE;
     let rows = context.vm.exits.iter().filter(worth);
-    rows.filter_map(|row| one(context, row)).collect()
+    let all = rows.filter_map(|row| Some((row, one(context, row)?)));
+    let stalls = |row: &ExitRow, found: &Finding| {
+        found.cause == CauseId::HostInterrupts && is_one_stall(row, found.lost_ns)
+    };
+    let felt = all.filter(|(row, found)| !stalls(row, found));
+    felt.map(|(_, found)| found).collect()
 }
 
-/// Halts, and what other findings tell of: pause loops, expired timers, unknown reasons.
+/// Halts, and what other findings are about: pause loops, expired timers, unknown reasons.
 fn is_apart(row: &ExitRow) -> bool {
     let isa = Isa::from_word(&row.isa).zip(row.code);
     let reason = isa.map(|(isa, code)| ExitReason { isa, code });
@@ -36,7 +43,7 @@ fn is_apart(row: &ExitRow) -> bool {
 }
 
 fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
-    // Of exits that arm a timer another finding tells.
+    // Exits that arm a timer have another finding.
     let timer_ns = total(
         row.about
             .iter()
@@ -112,7 +119,13 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
     Some(finding)
 }
 
-/// Reasons whose exits have an event that tells what they were about.
+/// Whether one exit took nearly all of it, which is a stall of its own; interrupts are shorter.
+fn is_one_stall(row: &ExitRow, own_ns: u64) -> bool {
+    let max_ns = row.time_ns.max;
+    max_ns >= STALL_NS && max_ns >= own_ns / 2 && !most(row, |of| of.host_irq_ns)
+}
+
+/// Reasons whose exits have an event that shows what they were about.
 fn is_access(name: &str) -> bool {
     let names = [
         "IO_INSTRUCTION",
@@ -141,6 +154,11 @@ fn is_interrupt(row: &ExitRow) -> bool {
     reason.is_some_and(ExitReason::is_host_interrupt)
 }
 
+/// The same by their name, of x86 and arm64.
+pub fn is_interrupt_name(name: &str) -> bool {
+    matches!(name, "EXTERNAL_INTERRUPT" | "interrupt" | "IRQ")
+}
+
 /// Whether exits of this name are for a device.
 pub fn is_io(name: &str) -> bool {
     matches!(name, "IO_INSTRUCTION" | "io" | "EPT_MISCONFIG")
@@ -156,6 +174,7 @@ fn confidence(
     match cause {
         CauseId::InterruptsOrWait => Confidence::Low,
         CauseId::UserDevice if by_vmm.is_none() => Confidence::Medium,
+        CauseId::KernelDevice if is_unnamed(row) => Confidence::Medium,
         // Without the scheduler's events waiting for a pCPU counts as the exit's time.
         _ if context.vm.waits.is_none() => Confidence::Medium,
         // That an interrupt came is shown; that it took the time is only by its own events.
@@ -168,6 +187,12 @@ fn confidence(
         CauseId::VmmHolds | CauseId::DirtyRing | CauseId::Handling => Confidence::Medium,
         _ => Confidence::High,
     }
+}
+
+/// Whether the trace does not show what most of the exits' time was about. What KVM answers itself
+/// may be the doorbell of a virtio device (ioeventfd), which has no event of its own.
+fn is_unnamed(row: &ExitRow) -> bool {
+    most(row, |of| if of.kind == "untold" { of.own_ns } else { 0 })
 }
 
 /// Whether the vCPUs' threads slept for most of this time, in exits that the VMM had for devices.
@@ -276,6 +301,12 @@ fn steps(row: &ExitRow, cause: CauseId, own_ns: u64, of_timers: bool) -> Vec<Ste
             without(step(StepId::Virtio).named(name)),
             step(StepId::LookAtVmm),
         ],
+        CauseId::KernelDevice if is_unnamed(row) => {
+            vec![without(step(StepId::LookAtGuest).named(Some(&format!(
+                "{}, which a virtio device's doorbell is too",
+                row.name
+            ))))]
+        }
         CauseId::KernelDevice => vec![without(step(StepId::Virtio).named(name))],
         CauseId::VmmSleeps => vec![step(StepId::LookAtVmm), step(StepId::LookAtVmmJobs)],
         CauseId::WriteProtected => vec![without(step(StepId::StopProtecting))],
@@ -295,6 +326,11 @@ fn steps(row: &ExitRow, cause: CauseId, own_ns: u64, of_timers: bool) -> Vec<Ste
             without(step(StepId::DeliverByProcessor)),
             step(StepId::LookAtGuest).named(Some("IPIs between its vCPUs")),
         ],
+        // Of the host's profiler or watchdog, or what the guest's programs run into.
+        _ if row.name == "EXCEPTION_NMI" => vec![without(
+            step(StepId::LookAtGuest)
+                .named(Some("exceptions, or NMIs of the host (perf, watchdog)")),
+        )],
         _ => vec![without(step(StepId::LookAtGuest).named(name))],
     }
 }

@@ -63,7 +63,7 @@ impl Diagnosis {
         self.traces.push(table);
     }
 
-    /// Puts the findings in order: worst first, and of equal ones that of a trace, which shows more.
+    /// Puts the findings in order: worst first, of equal ones that of a trace, which shows more.
     pub fn sort(&mut self) {
         let is_trace = |found: &Finding| {
             let trace = self.traces.get(found.trace);

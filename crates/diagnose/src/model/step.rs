@@ -142,6 +142,8 @@ pub enum StepId {
     FindSplitLocks,
     /// See what heats the processor, or limits its power.
     CoolProcessor,
+    /// Let real-time vCPUs sleep, or have all of their pCPU.
+    RealTimeShare,
     /// Find the real-time tasks that use up a CPU.
     FindRealTime,
 }

@@ -118,6 +118,9 @@ pub fn step(id: StepId) -> Option<&'static str> {
              leaves the stops of all CPUs to the hardware"
         }
         StepId::CoolProcessor => "see its temperature and power limit (turbostat, sensors)",
+        StepId::RealTimeShare => {
+            "let real-time vCPUs idle, or have all of their pCPU (kernel.sched_rt_runtime_us)"
+        }
         StepId::FindRealTime => {
             "find the real-time task that never sleeps: ps -eLo cls,rtprio,comm"
         }

@@ -155,7 +155,7 @@ impl Project {
         House::load(self.root(), keys).unwrap()
     }
 
-    /// Records so many seeds of the claim, by values that differ by seed.
+    /// Records a number of seeds of the claim, by values that differ by seed.
     pub fn save_record(&self, seeds: u32) -> PathBuf {
         let house = self.house();
         let race = house.races().remove(0);

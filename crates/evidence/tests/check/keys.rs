@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use steady_evidence::todo;
+use steady_evidence::{Keys, todo};
 
 use crate::common::Project;
 use crate::found;
@@ -55,6 +55,24 @@ fn a_change_of_programs_is_said_and_makes_nothing_old() {
         readme.contains("250 Hz; programs changed since"),
         "{readme}"
     );
+}
+
+#[test]
+fn a_change_of_tests_alone_is_none_of_programs() {
+    let project = Project::new();
+    fs::create_dir_all(project.root().join("crates/steer/src")).unwrap();
+    let write = |text: &str| {
+        project.write("crates/steer/src/x.rs", text);
+        let root = project.root();
+        let keys = Keys::of_tree(root, String::new(), std::collections::BTreeMap::new());
+        keys.unwrap().programs
+    };
+    let with = |code: &str, test: &str| {
+        write(&format!("{code}\n\n#[cfg(test)]\nmod tests {{\n{test}}}\n"))
+    };
+    let first = with("fn x() {}", "fn a() {}\n");
+    assert_eq!(first, with("fn x() {}", "fn b() {}\n"));
+    assert_ne!(first, with("fn y() {}", "fn a() {}\n"));
 }
 
 #[test]

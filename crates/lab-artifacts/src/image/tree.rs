@@ -170,7 +170,7 @@ impl Added {
             path => inside(path),
         };
         if to.is_empty() || to.split('/').any(|part| matches!(part, "" | "." | "..")) {
-            return Err(format!("`/{to}` is no path of a file in the host"));
+            return Err(format!("`/{to}` is not a path of a file in the host"));
         }
         let from = PathBuf::from(from);
         Ok(Self { from, to })
@@ -256,12 +256,12 @@ fn inside(path: &str) -> String {
 }
 
 fn missing(program: &str, path: &str, package: Option<&str>) -> ArtifactError {
-    let mend = package.map_or("make -C workloads".to_owned(), |package| {
+    let fix = package.map_or("make -C workloads".to_owned(), |package| {
         format!("apt-get install {package}")
     });
     ArtifactError::Program {
         program: program.to_owned(),
-        what: format!("{path} is not installed; mend: {mend}"),
+        what: format!("{path} is not installed; fix: {fix}"),
     }
 }
 

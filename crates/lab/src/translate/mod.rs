@@ -69,7 +69,7 @@ pub fn check(scenario: &Scenario, kind: EngineKind, variants: &[&Variant]) -> Re
         }
         if variant.switches.dedicated.is_some() && scenario.host.vmm == scenario::Vmm::Qemu {
             let what = format!("the dedicated pCPUs of variant {}", variant.name);
-            let limit = "only steady-vmm tells of ones that are not; use vmm = \"steady\"";
+            let limit = "only steady-vmm shows ones that are not; use vmm = \"steady\"";
             return beyond(what, limit.to_owned());
         }
         if variant.switches.apicv && !kind.has(Processor::Apicv) {
@@ -383,7 +383,7 @@ fn beside(
         .collect()
 }
 
-/// A run of a program on a machine of so many CPUs.
+/// A run of a program on a machine with a number of CPUs.
 fn run_of(
     workload: &scenario::Workload,
     cpus: u32,

@@ -107,7 +107,7 @@ pub(super) fn check_kernel(kernel: &Placed<Kernel>, on: &[Chosen], problems: &Pr
     }
 }
 
-/// Guests that take their hypervisor for another are unaware of what is told in KVM's own leaf.
+/// Guests that take their hypervisor for another are unaware of what KVM's own leaf says.
 pub(super) fn check_hypervisor(
     hypervisor: &Placed<Hypervisor>,
     on: &[Chosen],

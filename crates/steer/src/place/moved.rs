@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use steady_hostview::{Cpus, Host, Meter};
 
 use super::hands::Hands;
+use super::threads::is_of_set;
 use crate::state::{Change, End};
 
 /// One thread.
@@ -56,7 +57,7 @@ impl Change for Moved {
         if now == before {
             return End::Back;
         }
-        if now != set {
+        if !is_of_set(&now, &set, &meter, host) {
             return End::Theirs;
         }
         match hands.set(self.tid, &before) {

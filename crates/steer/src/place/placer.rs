@@ -226,7 +226,9 @@ impl<H: Hands + 'static> Placer<H> {
         let (Some(vm), Some(state)) = (self.vms.get_mut(&process), &mut self.state) else {
             return Ok(Vec::new());
         };
-        vm.threads.iter_mut().for_each(Thread::notice);
+        vm.threads
+            .iter_mut()
+            .for_each(|thread| thread.notice(&self.host));
         let Some(sets) = sets(&vm.threads, &self.topology, self.options.least) else {
             return Ok(Vec::new());
         };
@@ -300,7 +302,7 @@ impl<H: Hands + 'static> Placer<H> {
             return Ok(());
         };
         for thread in &mut vm.threads {
-            thread.notice();
+            thread.notice(&self.host);
             let before = thread.before.clone();
             if thread.set.is_some() {
                 thread.set_to(process, &before, state, &mut self.hands)?;

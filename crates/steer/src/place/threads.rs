@@ -100,12 +100,12 @@ impl Thread {
     }
 
     /// Looks whether its pCPUs are still those that were set, or those of before.
-    pub fn notice(&mut self) {
+    pub fn notice(&mut self, host: &Host) {
         let Some(now) = self.meter.allowed() else {
             return;
         };
         match &self.set {
-            Some(set) if *set == now => {}
+            Some(set) if is_of_set(&now, set, &self.meter, host) => {}
             None if !self.theirs => self.before = now,
             Some(_) => {
                 self.theirs = true;
@@ -145,4 +145,17 @@ impl Thread {
         self.set = Some(cpus.clone());
         Ok(true)
     }
+}
+
+/// Whether a thread that was set to `set` has `now` by that: it is the same, or what a cpuset that
+/// has shrunk since leaves of it, which is all of the cpuset where nothing is left.
+pub(super) fn is_of_set(now: &Cpus, set: &Cpus, meter: &Meter, host: &Host) -> bool {
+    if now == set {
+        return true;
+    }
+    let Some(cpuset) = meter.cpuset(host) else {
+        return false;
+    };
+    let left = set.and(&cpuset);
+    *now == if left.is_empty() { cpuset } else { left }
 }

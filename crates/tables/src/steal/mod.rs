@@ -51,6 +51,7 @@ impl Sum {
             self.sum = self.sum.saturating_add(share);
             self.count += 1;
             self.max = self.max.max(share);
+            assert!(self.max <= self.sum, "the largest is one of them");
         }
     }
 

@@ -213,10 +213,7 @@ fn a_storm_of_softirqs_is_found_on_one_cpu_and_on_all() {
     let worst = evidence(storm, EvidenceId::TableInterrupts);
     assert_eq!((name(worst, "who"), number(worst, "mean")), ("CPU 0", 980));
     let top = "%Cpu(s):  1.0 us,  2.0 sy,  0.0 ni, 17.0 id,  0.0 wa,  5.0 hi, 75.0 si,  0.0 st\n";
-    let sar = "\
-02:10:01 AM     CPU      %usr     %nice      %sys   %iowait    %steal      %irq     %soft    %guest    %gnice     %idle
-02:20:01 AM     all      2.00      0.00      2.00      1.00      0.00      1.00     40.00      0.00      0.00     54.00
-";
+    let sar = include_str!("../inputs/cpus-sar-softirq.txt");
     for (text, share) in [(top, 800), (sar, 410)] {
         let storm = only(&judged(text).1, FindingId::OtherPressure).clone();
         assert_eq!(
@@ -300,7 +297,8 @@ fn one_cpu_of_many_that_is_stolen_is_found() {
     for cpu in 0..64 {
         let steal = if cpu == 63 { 60 } else { 0 };
         text += &format!(
-            "14:00:02      {cpu:2}   10.00    0.00    5.00    0.00    0.00    0.00   {steal:2}.00    0.00    0.00   25.00\n"
+            "14:00:02      {cpu:2}   10.00    0.00    5.00    0.00    0.00    0.00   \
+             {steal:2}.00    0.00    0.00   25.00\n"
         );
     }
     let steal = only(&judged(&text).1, FindingId::Steal).clone();

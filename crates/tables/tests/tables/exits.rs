@@ -131,19 +131,7 @@ fn a_table_of_halts_alone_has_nothing_wrong() {
 
 /// perf 3.10 `live`: three reasons that it does not know. 3622 x 4765.94 us + 2057 x 502.57 us +
 /// 1401 x 72.22 us = 18.40 s of 20.04 s.
-const UNKNOWN: &str = "\
-             VM-EXIT    Samples  Samples%     Time%    Min Time    Max Time         Avg time
-
-              INVLPG      18940    68.75%     4.34%      0.73us 104499.10us     45.88us ( +-  13.51% )
-unknown kvm exit code:131072 on VMX
-             UNKNOWN       3622    13.15%    86.12%      0.34us 1663159.36us   4765.94us ( +-  18.58% )
-unknown kvm exit code:327680 on VMX
-             UNKNOWN       2057     7.47%     5.16%      0.85us  72083.56us    502.57us ( +-  12.41% )
-unknown kvm exit code:196608 on VMX
-             UNKNOWN       1401     5.09%     0.50%      0.52us  27967.64us     72.22us ( +-  35.47% )
-
-Total Samples:27549, Total events handled time:20043311.08us.
-";
+const UNKNOWN: &str = include_str!("../inputs/exits-unknown.txt");
 
 #[test]
 fn rows_of_reasons_without_a_name_do_not_hide_each_other() {

@@ -255,7 +255,8 @@ fn a_lock_up_far_down_a_log_of_days_is_found() {
 fn split_locks_heat_and_real_time_tasks_are_complaints() {
     let boot = "\
 [    0.000000] Linux version 6.1.0-18-amd64
-[    0.600000] x86/split lock detection: #AC: crashing the kernel on kernel split_locks and warning on user-space split_locks
+[    0.600000] x86/split lock detection: #AC: crashing the kernel on kernel \
+ split_locks and warning on user-space split_locks
 [    0.900000] virtio_blk virtio0: [vda] 41943040 512-byte logical blocks
 [    1.000000] random: crng init done
 [    2.000000] systemd[1]: Detected virtualization kvm.
@@ -263,17 +264,17 @@ fn split_locks_heat_and_real_time_tasks_are_complaints() {
     assert_eq!(judged(boot).1, []);
     let cases = [
         (
-            "x86/split lock detection: #AC: CPU 0/KVM/12345 took a split_lock trap at address: 0x7f5c1234",
+            "x86/split lock detection: #AC: CPU 0/KVM/12345 took a split_lock trap at address: 0x7",
             CauseId::SplitLocks,
             StepId::FindSplitLocks,
         ),
         (
-            "x86/split lock detection: #DB: CPU 0/KVM/12345 took a bus_lock trap at address: 0x7f5c1234",
+            "x86/split lock detection: #DB: CPU 0/KVM/12345 took a bus_lock trap at address: 0x7",
             CauseId::SplitLocks,
             StepId::FindSplitLocks,
         ),
         (
-            "mce: CPU3: Core temperature is above threshold, cpu clock is throttled (total events = 1234)",
+            "mce: CPU3: Core temperature is above threshold, cpu clock is throttled (total events)",
             CauseId::HotProcessor,
             StepId::CoolProcessor,
         ),
