@@ -114,6 +114,7 @@ impl Analysis {
             }
             _ => event,
         };
+        self.rivals.settle(&self.machine, event.time_ns);
         self.note(event);
         if !self.told {
             self.by_name(event);
@@ -246,6 +247,7 @@ impl Analysis {
             },
         };
         let was = self.rivals.pcpus.of(cpu).running;
+        self.rivals.placement.unseen += u64::from(was.is_some());
         if let Some(id) = was.and_then(|tid| self.machine.of_tid(tid)) {
             self.rivals.stops(id, before_ns);
             let left = &mut self.machine.vcpus[id];
