@@ -194,8 +194,8 @@ mod tests {
             parted: Some(Predicted { likely_ns, ..none }),
             ..table()
         };
-        assert!(is_worth(&table()) && is_worth(&small(16_000_000)));
-        assert!(!is_worth(&small(15_000_000)) && !is_worth(&small(0)));
+        assert!(is_worth(&table()) && is_worth(&small(80_000_000)));
+        assert!(!is_worth(&small(75_000_000)) && !is_worth(&small(0)));
         let lost = PlacementTable {
             why_not: Some(NotPredicted::EventsLost),
             parted: None,
