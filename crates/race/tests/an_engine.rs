@@ -59,8 +59,8 @@ fn it_took_one_file_and_one_entry() {
 
 #[test]
 fn no_crate_but_the_list_and_its_own_rooms_names_an_engine_of_the_lab() {
-    // Names in quotes, as code matches them; help texts and tests may speak of them. The exits that a
-    // claim may name are those of the engine's processor.
+    // Names in quotes, as code matches them; help texts and tests may speak of them. The exits
+    // that a claim may name are those of the engine's processor.
     let allowed = [
         "evidence/src/given.rs",
         "cli/src/engines.rs",
