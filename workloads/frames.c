@@ -4,7 +4,7 @@
  * just booted, and from one that has worked for a while.
  *
  * A region is mapped and touched in the order of its pages, each thread its
- * own part, in pages of 4 KiB; /proc/self/pagemap tells the frames (as root
+ * own part, in pages of 4 KiB; /proc/self/pagemap has the frames (as root
  * only). Then the machine works as over a day: processes come and go, map,
  * fill, cut up and give back memory of all sizes, copy pages of their parent
  * on write, and write, rewrite and delete files, until the page cache has

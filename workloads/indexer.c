@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * indexer: text indexing by many processes, in the manner of psearchy's pedsort (MOSBENCH, OSDI
- * 2010), whose stalls are not those of threads: nobody shares an address space, so that hardly a
+ * 2010), whose stalls are not those of threads: no two share an address space, so that hardly a
  * TLB shootdown is sent, and what is waited for are the kernel's own locks and wake-ups.
  *
  * Each process takes the next file of a shared queue, maps it, puts each of its words with its

@@ -12,7 +12,7 @@
  * A player who returns the ball at once may have it back before the other has
  * gone to sleep, and then neither sleeps, until something disturbs the game:
  * nothing is woken, and the mean says how often that was. With --hold-us each
- * player computes so long before it throws, so that the other sleeps by then.
+ * player computes for that time before it throws, so that the other sleeps by then.
  * A round trip has the returner's time in it.
  *
  * No wait has a timeout of its own, which would put a timer into what is
@@ -114,7 +114,7 @@ static void catch_ball(struct side *side)
 	atomic_fetch_sub(&side->balls, 1);
 }
 
-/* Computes for as long as a ball is to be held. */
+/* Computes for as long as a ball must be held. */
 static void hold_ball(void)
 {
 	uint64_t start_ns;

@@ -98,7 +98,7 @@ static void read_options(int argc, char **argv, const struct cpus *cpus)
 {
 	const struct program_help help = {
 		.name = "spin",
-		.summary = "arithmetic on every CPU until told to stop",
+		.summary = "arithmetic on every CPU until it must stop",
 		.example = "spin --threads 2 --seconds 5",
 	};
 	const struct option_rule rules[] = {

@@ -13,7 +13,7 @@
  * random while later, and once more before the cell is used again, since a CPU
  * that was preempted writes late.
  *
- * arrives: after the call, writers are told a new number, store it through the
+ * arrives: after the call, writers are given a new number, store it through the
  * slot and say so; the revoker must then find it in the page that the slot
  * shows now. This covers madvise(MADV_DONTNEED), whose old page is free and
  * cannot be looked at, the page that the kernel moved elsewhere in physical
@@ -106,7 +106,7 @@ static bool wait_for_writes(unsigned char *view, unsigned int pages)
 	return false;
 }
 
-/* Tells writers a number and looks where their answers arrive. */
+/* Gives writers a number and looks where their answers arrive. */
 static void check_arrives(struct revoker *revoker, struct slot *slot, unsigned char *view,
 			  enum kind kind)
 {

@@ -50,7 +50,7 @@ static inline bool is_mapping_call(int64_t num)
 	}
 }
 
-/* As QEMU tells a process from a thread (linux-user/syscall.c, do_fork()). */
+/* As QEMU distinguishes a process from a thread (linux-user/syscall.c, do_fork()). */
 static inline bool made_a_process(int64_t num, uint64_t flags, int64_t ret)
 {
 	if (ret <= 0)

@@ -3,7 +3,7 @@
  * Processes that the program makes. They are not recorded; this names them. Each writes lines into
  * a file beside the socket: "fork PID", written by the parent, and "exec PID PROGRAM", written by
  * the process that is about to become PROGRAM. Every line is one write(2) to a descriptor opened
- * for appending, so lines of several processes do not mix, and the file is opened anew for each,
+ * for appending, so lines of several processes do not mix, and the file is opened again for each,
  * so a child that closes all its descriptors is named as well.
  *
  * Runs in children of programs with threads: it uses nothing but system calls and snprintf into a

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 /*
- * What a callback is told of its instruction, packed into QEMU's user data: the instruction's place
+ * What a callback gets of its instruction, packed into QEMU's user data: the instruction's place
  * in its block from 1, whether it is the last, what is the kernel's if QEMU's own code reports it
  * (kernel_access.c), how it counts if it repeats, and the block's number, which is never 0.
  */
@@ -85,7 +85,7 @@ static inline void retired_block(struct retired *r, uint64_t mark)
 	r->half = false;
 }
 
-/* Whether an access is told of a last instruction that has not just run. */
+/* Whether an access is reported of a last instruction that has not just run. */
 static inline bool retired_is_stale(const struct retired *r, uint64_t mark)
 {
 	return (mark & MARK_LAST) && (r->block != 0 || r->ended != mark >> MARK_BLOCK_SHIFT);

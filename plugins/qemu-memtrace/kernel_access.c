@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Tells accesses of the emulated kernel from those of the program.
+ * Distinguishes accesses of the emulated kernel from the program's.
  *
  * QEMU 7 reports accesses that its own functions make through a list of callbacks which
  * translated code sets before an instruction and clears behind it. The clearing is left out behind
@@ -60,7 +60,7 @@ static bool is_prefix(uint8_t byte)
 /*
  * Whether an instruction of 64-bit code leaves its block by itself: jumps, calls and returns,
  * string instructions, which may repeat themselves by a jump, and those after which the
- * translator looks at the flags or the state anew. Opcodes: Intel SDM, volume 2, appendix A.
+ * translator looks at the flags or the state again. Opcodes: Intel SDM, volume 2, appendix A.
  */
 static bool leaves_block(const uint8_t *opcode)
 {

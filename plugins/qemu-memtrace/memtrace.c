@@ -259,8 +259,8 @@ static void on_exit_of_program(qemu_plugin_id_t id, void *data)
 }
 
 /*
- * Only the first process is traced; its child must neither send nor wait for our locks. It tells
- * of the programs that it becomes and of the children that it makes (children.c).
+ * Only the first process is traced; its child must neither send nor wait for our locks. It reports
+ * the programs that it becomes and the children that it makes (children.c).
  */
 static void in_forked_child(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* SHA-1 (FIPS 180-4), by which chunks are told apart; PARSEC's dedup uses the same. */
+/* SHA-1 (FIPS 180-4), by which chunks are distinguished; PARSEC's dedup uses the same. */
 #ifndef STEADY_DEDUP_DIGEST_H
 #define STEADY_DEDUP_DIGEST_H
 

@@ -16,7 +16,7 @@
 static inline void trace_start(void) { syscall(TRACE_SYSCALL, 1L, 0L); }
 static inline void trace_stop(void) { syscall(TRACE_SYSCALL, 2L, 0L); }
 
-/* The argument at `at`, or `otherwise`; ends the program when it is no number in range. */
+/* The argument at `at`, or `otherwise`; ends the program when it is not a number in range. */
 static inline long argument(int argc, char **argv, int at, long otherwise, long low, long high)
 {
 	char *end = NULL;

@@ -35,7 +35,7 @@ struct slot {
 	bool shown; /* whether writers can still write to the cell */
 	bool used[CELLS];
 	struct image frozen[CELLS][SLOT_PAGES]; /* of used cells that are not shown */
-	uint64_t told;                          /* last number that was told */
+	uint64_t told;                          /* last number that was given */
 	_Atomic uint64_t number;                /* what writers should answer; 0: nothing */
 	_Atomic uint64_t answered[WRITERS_MAX];
 };
@@ -62,7 +62,7 @@ void make_slots(void);
 /* Whether an address is in a slot, whatever that shows. */
 bool in_a_slot(const unsigned char *at);
 
-/* A cell through the second mapping of the file, which nobody takes away. */
+/* A cell through the second mapping of the file, which nothing takes away. */
 unsigned char *cell_alias(const struct slot *slot, unsigned int cell);
 
 /* Shows the next cell in the slot; what is in it must be as it was left. */
@@ -82,7 +82,7 @@ void check_names(struct slot *slot, unsigned int cell);
 /* All cells that are not shown must be as they were left. */
 void check_slots_at_end(void);
 
-/* Counts a violation, and tells the first few. */
+/* Counts a violation, and reports the first few. */
 __attribute__((format(printf, 1, 2))) void violation(const char *format, ...);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "talk.h"
 
-/* USER_HZ, in which the kernel tells times to programs, is 100 on x86. */
+/* USER_HZ, in which the kernel gives times to programs, is 100 on x86. */
 #define NS_PER_USER_TICK UINT64_C(10000000)
 
 bool stolen_read(uint64_t *ns)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * For how long the CPUs of a guest stood ready and had no pCPU: the steal time
- * of /proc/stat, which the kernel tells in hundredths of a second.
+ * of /proc/stat, which the kernel has in hundredths of a second.
  */
 #ifndef STEADY_STOLEN_H
 #define STEADY_STOLEN_H

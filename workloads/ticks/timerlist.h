@@ -46,10 +46,10 @@ void timerlist_read(struct timerlist *list);
 void ticks_add(struct ticks_passed *sum, const struct timerlist *before,
 	       const struct timerlist *after, unsigned int cpu);
 
-/* Which of the rates that Linux can be built with on x86 gives about so many jiffies. */
+/* Which of the rates that Linux can be built with on x86 gives about @jiffies in @length_ns. */
 uint64_t ticks_rate(uint64_t jiffies, uint64_t length_ns);
 
-/* So many ticks should come in that time. */
+/* The number of ticks that should come in that time. */
 uint64_t ticks_expected(uint64_t time_ns, uint64_t hz);
 
 /* How far @a is from @b, in millionths of @b, which is not 0. */

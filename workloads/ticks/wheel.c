@@ -19,13 +19,13 @@
 /* MEMBARRIER_CMD_GLOBAL of <linux/membarrier.h>: synchronize_rcu() for programs. */
 #define MEMBARRIER_GLOBAL 1
 /*
- * Each wait begins later after the end of the last by so much of this time: the
+ * Each wait begins later after the end of the last by this part of a jiffy: the
  * golden section spreads any number of beginnings evenly over a jiffy of 250 Hz.
  */
 #define SPREAD_NS 4000000
 #define GOLDEN_PPM 618034
 
-/* How long each wait took. A histogram's percentiles are too coarse to tell 2 %. */
+/* How long each wait took. A histogram's percentiles are too coarse to distinguish 2 %. */
 struct samples {
 	uint64_t count;
 	uint64_t ns[SAMPLES_MAX];
@@ -129,7 +129,7 @@ static void report_part(const char *name, const char *part, uint64_t ns)
 	report_metric(full, "ns", BETTER_LOWER, ns);
 }
 
-/* The smallest that so many in a hundred do not exceed. */
+/* The smallest that @percent of them do not exceed. */
 static uint64_t percentile(const struct samples *samples, uint64_t percent)
 {
 	return samples->ns[(samples->count * percent + 99) / 100 - 1];

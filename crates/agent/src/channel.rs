@@ -27,6 +27,11 @@ pub enum ToGuest {
         /// Whether it runs until [`ToGuest::Stop`].
         background: bool,
     },
+    /// Run this beside all workloads, until the guest powers off.
+    Beside {
+        /// The command.
+        command: WorkloadPlan,
+    },
     /// Start the prepared workload.
     Go,
     /// Send the output of the workload that has ended.
@@ -55,7 +60,7 @@ pub enum FromGuest {
     },
     /// The set-up is done.
     Prepared,
-    /// A background workload runs.
+    /// A background workload runs, or a command beside all of them.
     Started,
     /// The workload has ended.
     End,

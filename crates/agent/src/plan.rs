@@ -87,7 +87,10 @@ impl HostPlan {
             vm.check(self.vmm)
                 .map_err(|what| format!("VM {:?}: {what}", vm.name))?;
         }
-        let of_vms = self.vms.iter().flat_map(|vm| &vm.workloads);
+        let of_vms = self
+            .vms
+            .iter()
+            .flat_map(|vm| vm.workloads.iter().chain(&vm.beside));
         for workload in of_vms.chain(&self.programs).chain(&self.beside) {
             if workload.argv.is_empty() || workload.setup.iter().any(Vec::is_empty) {
                 return Err(format!("{:?} has an empty command", workload.program));
@@ -112,8 +115,8 @@ pub struct VmPlan {
     pub cpu_weight: u32,
     /// Grouping of the vCPU threads.
     pub cgroup: Grouping,
-    /// Quota and period of `cpu.max` in microseconds, of the VM's group or of each vCPU's, if there
-    /// is a limit; left out of the JSON where there is none.
+    /// Quota and period of `cpu.max` in microseconds, of the VM's group or of each vCPU's, if
+    /// there is a limit; left out of the JSON where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_max_us: Option<(u32, u32)>,
     /// Size of the virtio disk in MiB, if there is one.
@@ -141,10 +144,15 @@ pub struct VmPlan {
     pub halts: bool,
     /// KVM PV features by their name in the VMM, and whether the guest is offered them.
     pub pv: BTreeMap<String, bool>,
-    /// Bits of EAX in CPUID leaf 0x40000001 that the guest is not shown, 0 to 31; only with the VMM
-    /// `steady`. Left out of the JSON where there are none.
+    /// Bits of EAX in CPUID leaf 0x40000001 that the guest is not shown, 0 to 31; only with the
+    /// VMM `steady`. Left out of the JSON where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden_features: Vec<u32>,
+    /// Commands that its guest runs beside its workloads, all at once, while it is up; the
+    /// workloads are in a control group of their own then. Left out of the JSON where there are
+    /// none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<WorkloadPlan>,
     /// Workloads, one after another.
     pub workloads: Vec<WorkloadPlan>,
 }

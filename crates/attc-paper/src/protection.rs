@@ -31,7 +31,7 @@ const VMS: u16 = 2;
 const ACCESSES: u64 = 1_500_000;
 /// A hundred times the calibrated rate of page moves: the run is short.
 const HASTE: u32 = 100;
-/// Names of a page, and how many pages have so many.
+/// Names of a page, and how many pages have that number.
 const NAMES: [u64; 3] = [2, 4, 9];
 const PAGES_OF_EACH: u64 = 8;
 /// Pages that a guest cleans after a block.
@@ -168,7 +168,7 @@ fn alias(sim: &mut Sim, at: &Resident) -> u64 {
     NAMES.len() as u64 * PAGES_OF_EACH
 }
 
-/// Who attempts what Table 4 is about, and cleans pages.
+/// The agent that attempts what Table 4 is about, and cleans pages.
 struct Intruder {
     draws: Stream,
     footprints: Vec<Resident>,

@@ -142,6 +142,11 @@ fn short_jobs() -> Vec<Job> {
     jobs
 }
 
+/// Simulations that the stated numbers are of.
+pub(crate) fn jobs() -> Vec<Job> {
+    [main_jobs(), short_jobs()].concat()
+}
+
 /// Simulations whose numbers are seen from one seed.
 fn side_jobs() -> Vec<Job> {
     let mut jobs = Vec::new();
@@ -203,7 +208,7 @@ pub fn reproduce(
     done: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Reproduction, Error> {
     let mut found = numbers_alone(settings, done)?;
-    // One seed, and the base length: they show directions, and are no predictions.
+    // One seed, and the base length: they show directions, and are not predictions.
     let aside = settings.aside();
     let side = |settings: &Settings, workload: Workload| {
         let seen = named(&found.results[0], workload.name);

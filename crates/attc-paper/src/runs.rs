@@ -110,6 +110,9 @@ pub(crate) struct Stream {
     pub(crate) jobs: Vec<Job>,
 }
 
+/// What the accesses of every run are.
+pub(crate) const ACCESSES: &str = "generated";
+
 /// Runs jobs on one workload; one outcome for each, in order.
 pub(crate) fn run_jobs(
     settings: &Settings,
@@ -169,7 +172,7 @@ impl WorkloadResults {
 /// The streams of one workload under one seed's settings.
 pub(crate) type Streams<'a> = &'a (dyn Fn(&Settings, Workload) -> Vec<Stream> + Sync);
 
-/// Runs the streams of every workload of Table 3 under every seed, in parallel; `done` is told of
+/// Runs the streams of every workload of Table 3 under every seed, in parallel; `done` hears of
 /// each workload finished under a seed (how many, of how many).
 pub(crate) fn run_seeds(
     settings: &Settings,

@@ -46,19 +46,19 @@ pub(crate) fn hit_ratio(w: &WorkloadResults, label: &str) -> i64 {
     signed(basis_points(counts.atlb_hits, counts.atlb_lookups))
 }
 
-/// Share of kvmtlb's coherence cycles that ATTC does not spend.
-pub(crate) fn removed(w: &WorkloadResults) -> i64 {
+/// Share of kvmtlb's coherence cycles that another does not spend.
+pub(crate) fn removed(w: &WorkloadResults, label: &str) -> i64 {
     let cycles = |label: &str| {
         let counts = &w.get(label).counts;
         counts.initiator_cycles + counts.victim_cycles
     };
-    10_000 - signed(basis_points(cycles("attc"), cycles("kvmtlb")))
+    10_000 - signed(basis_points(cycles(label), cycles("kvmtlb")))
 }
 
-/// TLB slots dropped without need, of those that ATTC's messages looked at.
-pub(crate) fn false_per_slot(all: &[WorkloadResults]) -> i64 {
+/// TLB slots dropped without need, of those that its messages looked at.
+pub(crate) fn false_per_slot(all: &[WorkloadResults], label: &str) -> i64 {
     let sum = |of: fn(&Counts) -> u64| {
-        let counts = all.iter().map(|w| of(&w.get("attc").counts));
+        let counts = all.iter().map(|w| of(&w.get(label).counts));
         counts.sum::<u64>()
     };
     signed(basis_points(
@@ -73,12 +73,12 @@ pub(crate) fn slots() -> u64 {
     u64::from(mmu.l1_4k.ways + mmu.l2.ways)
 }
 
-/// Initiator cycles of an update under kvmtlb over those under ATTC (1x = 10,000).
-pub(crate) fn cost_ratio(all: &[WorkloadResults]) -> i64 {
+/// Initiator cycles of an update under kvmtlb over those under another (1x = 10,000).
+pub(crate) fn cost_ratio(all: &[WorkloadResults], label: &str) -> i64 {
     let per_update = |label: &str| {
         let cycles = all.iter().map(|w| w.get(label).counts.initiator_cycles);
         let count: u64 = all.iter().map(|w| updates(w, label)).sum();
         cycles.sum::<u64>() / count.max(1)
     };
-    signed(basis_points(per_update("kvmtlb"), per_update("attc")))
+    signed(basis_points(per_update("kvmtlb"), per_update(label)))
 }

@@ -12,6 +12,7 @@ use steady_race::{RaceError, Trouble};
 use steady_record::RecordError;
 use steady_scenario::LoadError;
 use steady_selftest::SelftestError;
+use steady_steer::SteerError;
 
 /// Whatever has no line of its own.
 const OTHER: u8 = 1;
@@ -30,12 +31,13 @@ trait ExitCode: std::error::Error + Send + Sync + 'static {
 }
 
 /// The errors that know theirs; no two match one error.
-const KNOWN: [fn(&Error) -> Option<u8>; 17] = [
+const KNOWN: [fn(&Error) -> Option<u8>; 18] = [
     code_of::<ArtifactError>,
     code_of::<LabError>,
     code_of::<SelftestError>,
     code_of::<RaceError>,
     code_of::<RecordError>,
+    code_of::<SteerError>,
     code_of::<Trouble>,
     code_of::<LoadError>,
     code_of::<steady_measures::Error>,
@@ -108,6 +110,15 @@ impl ExitCode for SelftestError {
 impl ExitCode for RaceError {
     fn exit_code(&self) -> u8 {
         Self::exit_code(self)
+    }
+}
+
+impl ExitCode for SteerError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::NoTimes(_) | Self::NoSteal(_) | Self::NoCpuset(_) => MISSING,
+            _ => OTHER,
+        }
     }
 }
 

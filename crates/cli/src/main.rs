@@ -30,6 +30,8 @@ fn main() -> ExitCode {
         Command::Join(join) => command::join::join(&join),
         Command::Diagnose(diagnose) => command::diagnose::diagnose(&diagnose),
         Command::Record(record) => command::record::record(&record),
+        Command::Place(place) => command::steer::place(&place),
+        Command::Fold(fold) => command::steer::fold(&fold),
         Command::Coherence(coherence) => command::coherence::coherence(&coherence),
         Command::Evidence(evidence) => command::evidence::evidence(&evidence),
         Command::Reproduce(reproduce) => command::reproduce::reproduce(&reproduce),
@@ -46,7 +48,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// A reader that has had enough, such as `head`, is no error.
+/// A reader that has had enough, such as `head`, is not an error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let broken = Some(std::io::ErrorKind::BrokenPipe);
     error.chain().any(|cause| {

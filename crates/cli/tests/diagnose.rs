@@ -126,7 +126,7 @@ fn a_trace_that_cannot_be_diagnosed_leaves_no_part_of_a_drawing() {
     let output = steady(place.path(), &["diagnose", "empty", "--perfetto", "drawn"]);
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(names(), before);
-    // Behind a trace that had events, but none that tell anything, the drawing begins anew.
+    // Behind a trace that had events, but none that show anything, the drawing begins again.
     let line = "            bash-1 [000] 1.000001: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 \
                 prev_state=S ==> next_comm=b next_pid=2 next_prio=120\n";
     std::fs::write(place.path().join("idle"), line).unwrap();
@@ -278,5 +278,24 @@ fn completions_and_man_pages_know_the_commands() {
     assert!(output.status.success());
     for page in ["man/steady-diagnose.1", "man/steady-record.1"] {
         assert!(place.path().join(page).is_file(), "{page}");
+    }
+}
+
+#[test]
+fn a_dry_run_refuses_what_its_commands_cannot_do() {
+    let place = place();
+    for words in [
+        &["--until", "vCPU waits 100 ms"][..],
+        &["--vm", "web"],
+        &["--redact"],
+    ] {
+        let arguments = [&["record", "--dry-run"], words].concat();
+        let output = steady(place.path(), &arguments);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        let said = text(&output.stderr);
+        assert!(
+            said.contains(words[0]) && output.stdout.is_empty(),
+            "{said}"
+        );
     }
 }

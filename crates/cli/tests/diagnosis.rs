@@ -293,7 +293,7 @@ fn what_the_first_lines_say_is_not_said_again() {
     );
 }
 
-/// The events of a VM of so many vCPUs, each of which runs on a pCPU of its own half of the time.
+/// The events of a VM whose vCPUs each run on a pCPU of their own half of the time.
 fn many(vcpus: u32) -> String {
     let mut lines = Vec::new();
     for vcpu in 0..vcpus {

@@ -57,6 +57,9 @@ fn every_paper_is_answered_from_the_records() {
         assert_eq!(items.len(), count, "{paper}");
         for item in items {
             let reason = item["because"].is_string();
+            if item["id"] == "sec44-runs" {
+                assert_eq!(item["paper_number"], serde_json::json!([500_000, null]));
+            }
             match item["verdict"].as_str().unwrap() {
                 "not-here" | "differs" => assert!(reason, "{paper}: {item}"),
                 "agrees" => {

@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 /// One table of each kind, with its name in JSON; `None` if nothing is wrong in it.
-const TABLES: [(&str, Option<&str>, &str); 16] = [
+const TABLES: [(&str, Option<&str>, &str); 17] = [
     (
         "perf-kvm-stat",
         Some("slow-exits"),
@@ -75,6 +75,7 @@ const TABLES: [(&str, Option<&str>, &str); 16] = [
         Some("throttled"),
         "usage_usec 9\nnr_periods 1000\nnr_throttled 600\nthrottled_usec 45000000\n",
     ),
+    ("cpu.max", Some("not-measured"), "50000 100000\n"),
     (
         "pressure",
         Some("cpu-pressure"),
@@ -212,6 +213,156 @@ fn files_of_one_incident_are_put_together_in_text_json_and_page() {
     );
     assert_eq!(diagnosis["traces"].as_array().unwrap().len(), 3);
     assert_eq!(diagnosis["comparison"], Value::Null);
+}
+
+/// A trace of a host: its one vCPU runs for 50 ms and then waits while this thread runs, for 50 ms
+/// or, for a thread other than the idle one, for 40: a limit's period is 100 ms.
+fn trace_with(who: Option<(&str, i32)>) -> String {
+    let vcpu = "       CPU 0/KVM-1001  [000] d..2.";
+    let period = if who.is_some_and(|(_, tid)| tid > 0) {
+        90
+    } else {
+        100
+    };
+    let mut lines = String::from("# tracer: nop\n");
+    for turn in 0..12 {
+        let at = |ms: u32| {
+            format!(
+                "{}.{:03}000",
+                100 + (turn * period + ms) / 1000,
+                (turn * period + ms) % 1000
+            )
+        };
+        lines += &format!(
+            "{vcpu} {}: kvm_entry: vcpu 0, rip 0xffffffff81000000\n",
+            at(0)
+        );
+        lines += &format!(
+            "{vcpu} {}: kvm_exit: vcpu 0 reason EXTERNAL_INTERRUPT rip 0xffffffff81000000 \
+             info1 0x0 info2 0x0 intr_info 0x0 error_code 0x00000000\n",
+            at(49)
+        );
+        let Some((comm, tid)) = who else { continue };
+        lines += &format!(
+            "{vcpu} {}: sched_switch: prev_comm=CPU 0/KVM prev_pid=1001 prev_prio=120 \
+             prev_state=R ==> next_comm={comm} next_pid={tid} next_prio=120\n",
+            at(50)
+        );
+        lines += &format!(
+            "{comm:>16}-{tid}  [000] d..2. {}: sched_switch: prev_comm={comm} prev_pid={tid} \
+             prev_prio=120 prev_state=S ==> next_comm=CPU 0/KVM next_pid=1001 next_prio=120\n",
+            at(period - 1)
+        );
+    }
+    lines
+}
+
+#[test]
+fn a_trace_and_the_tables_of_its_incident_are_held_against_each_other() {
+    let place = files();
+    let path = |name: &str| place.path().join(name);
+    let idle = trace_with(Some(("swapper/0", 0)));
+    std::fs::write(path("idle.txt"), idle).unwrap();
+    std::fs::write(path("cc1.txt"), trace_with(Some(("cc1", 900)))).unwrap();
+    let switch = "          sh-7     [000] d..2. 102.000000: sched_switch: prev_comm=sh prev_pid=7 \
+                  prev_prio=120 prev_state=S ==> next_comm=CPU 0/KVM next_pid=1001 next_prio=120\n";
+    std::fs::write(path("quiet.txt"), trace_with(None) + switch).unwrap();
+    std::fs::write(path("no-limit"), "max 100000\n").unwrap();
+    // The files, which finding in which of them, its cause, how sure, what was checked, and what
+    // to do first.
+    let cases = [
+        (
+            "idle.txt",
+            "cpu.stat",
+            0,
+            "cpu-max",
+            "medium",
+            "another-file-has-limit",
+            "raise-cpu-max",
+        ),
+        (
+            "idle.txt",
+            "no-limit",
+            0,
+            "idle-beside",
+            "medium",
+            "another-file-has-no-limit",
+            "look-at-idle",
+        ),
+        (
+            "cc1.txt",
+            "cpu.stat",
+            0,
+            "host-task",
+            "medium",
+            "another-file-has-limit",
+            "move-host-task",
+        ),
+        (
+            "cc1.txt",
+            "top",
+            0,
+            "host-task",
+            "high",
+            "another-file-agrees",
+            "move-host-task",
+        ),
+        (
+            "cc1.txt",
+            "top",
+            1,
+            "host-task",
+            "medium",
+            "another-file-agrees",
+            "record-while",
+        ),
+        (
+            "cc1.txt",
+            "kernel-log",
+            1,
+            "waits-for-shootdown",
+            "medium",
+            "another-file-has-waits",
+            "record-while",
+        ),
+        (
+            "quiet.txt",
+            "top",
+            1,
+            "not-shown",
+            "low",
+            "another-file-agrees",
+            "record-while",
+        ),
+        (
+            "quiet.txt",
+            "kernel-log",
+            1,
+            "waits-for-shootdown",
+            "low",
+            "another-file-has-waits",
+            "record-while",
+        ),
+    ];
+    for (trace, table, of, cause, sure, check, step) in cases {
+        for files in [[trace, table], [table, trace]] {
+            let diagnosis = json(&steady(place.path(), &[files[0], files[1], "--json"], None));
+            let findings = diagnosis["findings"].as_array().unwrap();
+            let found = findings.iter().find(|found| found["trace"] == of);
+            let found = found.unwrap_or_else(|| panic!("{files:?}: {findings:#?}"));
+            let said = (&found["cause"], &found["confidence"]);
+            assert_eq!(said, (&cause.into(), &sure.into()), "{files:?}");
+            let checks = found["checks"].as_array().unwrap();
+            assert!(
+                checks.iter().any(|is| is["id"] == check),
+                "{files:?}: {checks:#?}"
+            );
+            assert_eq!(found["next"][0]["id"], step, "{files:?}");
+            let raises = found["next"].as_array().unwrap().iter();
+            let raises = raises.filter(|step| step["id"] == "raise-cpu-max").count();
+            assert_eq!(raises, usize::from(table == "cpu.stat"), "{files:?}");
+        }
+    }
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //! Speed of the simulator on the paper's eight-core machine with everything on, on a generated
 //! workload, beside its floor and `valgrind --tool=cachegrind` where that is installed.
 //!
-//! A generated workload is no program, so cachegrind runs this one, as a loop of loads. Last comes
-//! how much slower an access is on 128 cores with 64 VMs.
+//! A generated workload is not a program, so cachegrind runs this one, as a loop of loads. Last
+//! comes how much slower an access is on 128 cores with 64 VMs.
 
 mod common;
 
@@ -36,7 +36,7 @@ fn source(vms: u16, accesses: u64) -> Result<Generator> {
     )?)
 }
 
-/// The machine of so many cores: as `steady reproduce attc --beyond` has it.
+/// The machine of this number of cores: as `steady reproduce attc --beyond` has it.
 fn machine(cores: u16) -> MachineConfig {
     let mut machine = MachineConfig::default();
     machine.core.count = cores.into();
@@ -45,7 +45,7 @@ fn machine(cores: u16) -> MachineConfig {
     machine
 }
 
-/// CPU time of one scheme on so many cores and VMs.
+/// CPU time of one scheme on this number of cores and VMs.
 fn time(scheme: &'static Spec, cores: u16, vms: u16, accesses: u64) -> Result<Duration> {
     let options = Options {
         vms,

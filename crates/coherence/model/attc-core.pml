@@ -3,7 +3,7 @@
  * A part of attc.pml: writes of ATLB sets and their messages, the TLBs that take these, and the
  * cores, which use translations, walk, and store.
  */
-/* The cores whose caches hold an ATLB set's line. The mended rule does not ask. */
+/* The cores whose caches hold an ATLB set's line. The corrected rule does not ask. */
 #ifdef FAULT_SHARERS_ONLY
 byte cached[CORES];
 #define CACHE(c, s)	cached[c] = cached[c] | BIT(s)

@@ -3,7 +3,7 @@
 
 /*
  * Other pages displace entries of the ATLB. By the paper's invariant (2.3.2) only valid ATLB
- * entries need pointers, so their pointers may go with them; by the mended rule pointers stay.
+ * entries need pointers, so their pointers may go with them; by the corrected rule pointers stay.
  */
 #if PAGES > 1
 #define ALONE(n)	!(SET(0) == SET(1) && atlb[1 - (n)] == atlb[n])

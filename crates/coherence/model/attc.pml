@@ -17,7 +17,7 @@
  * chance would only hide a fault.
  *
  * Chosen by -D, see ./check: PAGES, VMS, SETS, SYNONYMS, MOVES, ONE_LEVEL, ATOMIC_WALKS, DIRTY,
- * NO_REPLACER, PAPER_..., MENDED_INVARIANT, FAULT_..., LIVENESS.
+ * NO_REPLACER, PAPER_..., CORRECTED_INVARIANT, FAULT_..., LIVENESS.
  */
 #ifndef PAGES
 #define PAGES	1
@@ -131,7 +131,7 @@ bit tlb_dirty[CORES * PAGES];
 /* "For every valid ATLB entry, there must be a pointer in the INVTBL that points to it." */
 #define INVARIANT	ALL_PAGES(ATLB_POINTED)
 #endif
-#ifdef MENDED_INVARIANT
+#ifdef CORRECTED_INVARIANT
 #define INVARIANT	(ALL_PAGES(ATLB_POINTED) && ALL_PAGES(TLB_POINTED))
 #endif
 

@@ -113,7 +113,7 @@ pub struct L1<'a> {
 /// What an L1 look-up found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// The line, with the right asked for, after so many cycles.
+    /// The line, with the right asked for, after this number of cycles.
     Hit(u64),
     /// The line, for a write, where others may hold it too.
     Shared,

@@ -18,7 +18,7 @@ pub struct Captured<R: Read> {
 /// Opens a trace file.
 ///
 /// # Errors
-/// [`Error::Source`] when the file cannot be read or is no trace; the text says where and why.
+/// [`Error::Source`] when the file cannot be read or is not a trace; the text says where and why.
 pub fn open(path: &Path) -> Result<Captured<impl Read + Send + std::fmt::Debug>, Error> {
     let reader = steady_memtrace::Reader::open(path).map_err(|e| Error::Source(e.to_string()))?;
     Ok(Captured::new(reader))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What can go wrong, each with what, where and how to mend.
+//! What can go wrong, each with what, where and how to fix.
 
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]

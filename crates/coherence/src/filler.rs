@@ -30,7 +30,7 @@ struct Taken {
     last: Option<u64>,
 }
 
-/// A block being made, of at most so many accesses in all blocks.
+/// A block being made, of at most this number of accesses in all blocks.
 #[derive(Debug)]
 pub struct Filler {
     block: Block,
@@ -184,7 +184,7 @@ pub struct Filling<'a> {
     calls: &'a mut Vec<Call>,
     /// Kept here until the run ends: the loop of a source holds it in a register.
     bits: u64,
-    /// Records that are no accesses.
+    /// Records that are not accesses.
     others: u64,
     taken: &'a mut Taken,
     left: &'a mut u64,

@@ -7,7 +7,7 @@
 //! it is a load, not before its data is there. Branch misses and instruction fetch are left out.
 //!
 //! Dispatch and retirement are kept as their distance from the index of the last access: an access
-//! that makes nobody wait moves the index only, so that a caller may count such accesses by itself
+//! that makes nothing wait moves the index only, so that a caller may count such accesses by itself
 //! up to [`Front::horizon`].
 
 /// One core's front end.
@@ -96,7 +96,7 @@ impl Front {
         self.cycle()
     }
 
-    /// Ends accesses dispatched since the last wait, the longest of which took so many cycles; as a
+    /// Ends accesses dispatched since the last wait, the longest of which took these cycles; as a
     /// rule at most [`Front::unseen`].
     #[inline]
     pub(crate) fn complete_unseen(&mut self, cycles: u64) {
@@ -137,7 +137,7 @@ impl Front {
     pub fn complete(&mut self, cycles: u64) {
         self.complete_unseen(cycles);
         // One that has retired when the one a buffer later is dispatched, at least `rob` slots
-        // after it, makes nobody wait. Nor does one that retires just in turn after one that is in
+        // after it, makes nothing wait. Nor does one that retires just in turn after one that is in
         // the ring: whoever waits for that one is late enough for this one, and stays so.
         if self.late > self.lag + self.rob && self.late > self.latest {
             self.remember();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_remembered_would_have_made_nobody_wait() {
+    fn what_is_not_remembered_would_have_made_nothing_wait() {
         for rob in [1, 8, 224] {
             let mut draw = Stream::new(3, rob);
             let mut front = Front::new(4, u32::try_from(rob).expect("a small number"));

@@ -66,7 +66,7 @@ impl Key {
     #[inline]
     #[must_use]
     pub const fn from_raw(raw: u64) -> Self {
-        debug_assert!(raw & Self::VALID != 0, "an empty slot is no translation");
+        debug_assert!(raw & Self::VALID != 0, "an empty slot is not a translation");
         Self(raw)
     }
 

@@ -93,9 +93,9 @@ pub struct State(u32);
 impl State {
     /// Others may hold it.
     pub const SHARED: Self = Self(0);
-    /// Nobody else holds it.
+    /// No other core holds it.
     pub const EXCLUSIVE: Self = Self(1);
-    /// Nobody else holds it, and memory is behind.
+    /// No other core holds it, and memory is behind.
     pub const MODIFIED: Self = Self(2);
 
     /// Two facts of a line, for a cache that keeps these instead.
@@ -114,7 +114,7 @@ impl State {
         self.0
     }
 
-    /// The state a write leaves where it needs nobody's leave.
+    /// The state a write leaves where it needs no core's leave.
     const fn written(self) -> Self {
         if self.0 == 0 { self } else { Self::MODIFIED }
     }

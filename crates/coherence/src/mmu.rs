@@ -40,7 +40,7 @@ impl TlbEntry {
 /// place. Using it again moves nothing in the set.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Recent {
-    /// The translation's name; 0 is none.
+    /// The translation's name; 0 for none.
     raw: u64,
     /// The frame, and in the low bit whether stores need no fault and no dirty bit.
     packed: u64,

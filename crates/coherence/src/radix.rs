@@ -9,7 +9,7 @@ pub const LEVELS: usize = 4;
 
 #[derive(Debug, Clone)]
 struct Node {
-    /// Child nodes; 0 is none, as the root is nobody's child.
+    /// Child nodes; 0 for none, as the root has no parent.
     children: Box<[u32; 512]>,
     /// The table page's frame in the address space that the table's owner sees.
     frame: u64,

@@ -15,7 +15,7 @@ pub struct Resident {
     pub start: u64,
     /// Number of 4 KiB pages.
     pub pages: u64,
-    /// The first so many pages are in NVM in a steady start, the rest in DRAM.
+    /// The number of first pages that are in NVM in a steady start, the rest in DRAM.
     pub cold_pages: u64,
 }
 

@@ -52,7 +52,7 @@ const TOPS: u64 = 0x8080_8080_8080_8080;
 /// Ways whose fingerprints fit a word.
 const PER_WORD: usize = 8;
 
-/// A byte that tells most keys apart; its top bit says that the way is occupied.
+/// A byte that distinguishes most keys; its top bit says that the way is occupied.
 #[inline]
 const fn fingerprint(key: u64) -> u64 {
     (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 57) | 0x80

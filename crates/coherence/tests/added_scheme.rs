@@ -72,7 +72,7 @@ fn a_machine_file_gives_an_added_scheme_its_parameter_and_only_where_it_was_adde
     assert_eq!(machine.schemes.number(&FEE), 9);
     let said = Registry::shipped()
         .load(text, "m.toml")
-        .expect_err("nobody declares it");
+        .expect_err("no scheme declares it");
     assert!(
         said.to_string().contains("unknown field `nothing`"),
         "{said}"

@@ -6,7 +6,7 @@ mod trail;
 
 use steady_coherence::scheme::ATTC;
 use steady_coherence::{Fault, Spec};
-use trail::literal::{EVICTION, MENDED, POINTER, PRECISE};
+use trail::literal::{CORRECTED, EVICTION, POINTER, PRECISE};
 use trail::{Player, check, events};
 
 /// Violations that the simulator's oracle sees in a trail.
@@ -30,7 +30,7 @@ fn name_in_the_model(fault: Fault) -> String {
 }
 
 #[test]
-fn the_model_holds_by_the_mended_rule_and_finds_each_planted_fault() {
+fn the_model_holds_by_the_corrected_rule_and_finds_each_planted_fault() {
     let (code, said, talk) = check(&[]);
     assert_eq!(code, Some(0), "{said}{talk}");
     let (code, faults, _) = check(&["--list"]);
@@ -42,7 +42,7 @@ fn the_model_holds_by_the_mended_rule_and_finds_each_planted_fault() {
             .any(|line| line.starts_with(&format!("fault {fault} ")) && line.contains(" broken "));
         assert!(found, "{fault} was not tried:\n{said}");
     }
-    for proven in ["mended, one page ", "mended: updates end "] {
+    for proven in ["corrected, one page ", "corrected: updates end "] {
         let holds = |line: &str| line.starts_with(proven) && line.contains(" holds ");
         assert!(said.lines().any(holds), "{proven}:\n{said}");
     }
@@ -59,12 +59,12 @@ fn an_unknown_fault_or_seed_is_refused() {
 }
 
 #[test]
-fn by_the_paper_s_rule_the_model_s_trail_violates_the_oracle_and_by_the_mended_it_does_not() {
+fn by_the_paper_s_rule_the_model_s_trail_violates_the_oracle_and_by_the_corrected_it_does_not() {
     for reading in [&POINTER, &EVICTION, &PRECISE] {
         let name = reading.name;
         let trail = events(&["--show", name]);
         assert_eq!(violations(&trail, reading, None), 1, "{name}: {trail:?}");
-        assert_eq!(violations(&trail, &MENDED, None), 0, "{name}: {trail:?}");
+        assert_eq!(violations(&trail, &CORRECTED, None), 0, "{name}: {trail:?}");
         assert_eq!(violations(&trail, &ATTC, None), 0, "{name}: {trail:?}");
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Machine files that nobody would write: reading one never panics; it gives a machine that can
+//! Machine files that no one would write: reading one never panics; it gives a machine that can
 //! be, or one line that begins with the file's name and, where the file is to blame, the place.
 
 use proptest::prelude::*;

@@ -72,7 +72,7 @@ fn a_directory_asks_the_owner_only_and_a_write_removes_every_copy() {
     let mut rig = Rig::new(|_| {});
     rig.store(0, LINE);
     assert_eq!(rig.load(1, LINE), 42 + 20, "the owner is asked");
-    assert_eq!(rig.load(2, LINE), 42, "nobody owns it now");
+    assert_eq!(rig.load(2, LINE), 42, "no core owns it now");
     assert_eq!(rig.store(2, LINE), 42 + 20, "two copies go");
     assert_eq!(rig.store(2, LINE), 4);
     assert_eq!(rig.caches.counts.copies_invalidated, 2);
@@ -87,7 +87,7 @@ fn snooping_asks_all_seven_others_at_once_and_waits_as_long_for_none() {
     // The owner's L2 answers in 12 + 20 cycles, while the L3 takes 42.
     assert_eq!(rig.load(1, LINE), 42);
     assert_eq!(rig.store(1, LINE), 42);
-    assert_eq!(rig.load(1, LINE), 4, "a hit asks nobody");
+    assert_eq!(rig.load(1, LINE), 4, "a hit asks no core");
     assert_eq!(rig.caches.counts.snoops, 3 * 7);
     let mut slow = Rig::new(|m| {
         m.protocol = Protocol::Snoop;

@@ -67,7 +67,7 @@ impl Decoder {
         }
     }
 
-    /// A decoder for whom all but these tracepoints are of no use: it does not read their fields.
+    /// A decoder for which all but these tracepoints are of no use: it does not read their fields.
     #[must_use]
     pub fn only(names: &'static [&'static str]) -> Self {
         Self {

@@ -16,7 +16,7 @@ pub const MOST_NAMES: usize = 4;
 pub struct Row {
     /// Name of the tracepoint.
     pub name: &'static str,
-    /// Its system, if others have tracepoints of this name; a trace that does not tell the system
+    /// Its system, if others have tracepoints of this name; a trace that does not name the system
     /// is believed.
     pub system: Option<&'static str>,
     /// Names of the fields that are read, at most [`MOST_FIELDS`]; where printed text calls one
@@ -66,10 +66,10 @@ pub struct Fields<'r, 'a> {
 /// Names of exits that no table has, at most; further ones share the last.
 const MOST_EXIT_NAMES: usize = 256;
 
-/// What the exits of a trace have told of those to come.
+/// What the exits of a trace have shown of those to come.
 #[derive(Debug, Default)]
 pub(crate) struct Exits {
-    /// The ISA of exits whose records do not tell: that of the last one that did.
+    /// The ISA of exits whose records do not name it: that of the last one that did.
     pub isa: Cell<Option<Isa>>,
     /// Names that no table has.
     pub names: RefCell<Vec<String>>,

@@ -9,11 +9,11 @@ use crate::calls::Calls;
 use crate::detail::Details;
 use crate::exits::{Exits, Place};
 use crate::guest::Shootdowns;
-use crate::machine::{Machine, State, VcpuId};
+use crate::machine::{Machine, State, Vcpu, VcpuId};
 use crate::pause::Pauses;
 use crate::preempt::Preempt;
 use crate::remedies::Remedies;
-use crate::rivals::Rivals;
+use crate::rivals::{Ended, Rivals};
 use crate::seen::Seen;
 use crate::servers::Servers;
 use crate::silence::Silence;
@@ -119,6 +119,18 @@ impl Analysis {
             self.by_name(event);
         }
         self.machine.note_process(event);
+        if event.gap == Gap::None {
+            // Whether this event's own vCPU ran before it, it does not show. One whose exit the VMM
+            // has may wait for a device.
+            let vcpus = self.machine.vcpus.iter().zip(&self.vcpus);
+            let runs = |(vcpu, of): (&Vcpu, &OfVcpu)| {
+                vcpu.state == State::Running && of.details.user().is_none()
+            };
+            self.silence
+                .event(event.time_ns, || vcpus.clone().any(runs));
+        } else {
+            self.silence.lost(event.time_ns);
+        }
         let vcpu = self.machine.vcpu_of(event);
         let known = self.machine.vcpus.len();
         let is_new = self.vcpus.len() < known;
@@ -126,17 +138,11 @@ impl Analysis {
             self.vcpus.resize_with(known, OfVcpu::default);
             self.rivals.grow(known);
         }
-        if event.gap == Gap::None {
-            let machine = &self.machine;
-            self.silence.event(event.time_ns, || machine.any_runs());
-        } else {
-            self.silence.lost(event.time_ns);
+        if event.gap != Gap::None {
             self.lost(event);
         }
-        let pcpu = self.rivals.pcpus.get(event.cpu);
-        let is_first = event.gap != Gap::None || pcpu.is_none_or(|pcpu| pcpu.seen_ns.is_none());
-        if let Some(before_ns) = self.rivals.pcpus.proves(event) {
-            if let (Some(id), true) = (vcpu, is_first) {
+        if let Some((before_ns, is_first)) = self.rivals.pcpus.proves(event) {
+            if let (Some(id), true) = (vcpu, is_first || event.gap != Gap::None) {
                 self.rivals.met(id, event.cpu);
             }
             self.arrives(event, vcpu, before_ns);
@@ -167,7 +173,7 @@ impl Analysis {
         {
             self.of_thread(event, id);
         }
-        self.machine.apply(event);
+        self.machine.apply(event, vcpu);
         Effect { vcpu, boost }
     }
 
@@ -239,6 +245,12 @@ impl Analysis {
             let left = &mut self.machine.vcpus[id];
             if left.state == State::Running && left.pcpu == cpu {
                 left.state = State::Unknown;
+                // It was switched out unseen: not all of its exit's time is the exit's.
+                self.vcpus[id].details.lost();
+                let halts = left.last_reason().is_some_and(ExitReason::is_halt);
+                if !halts {
+                    self.rivals.left(id, before_ns);
+                }
             }
         }
         self.rivals.divide_on(cpu, now_ns, true);
@@ -252,15 +264,16 @@ impl Analysis {
         self.rivals.is_running(cpu, task, now_ns);
     }
 
-    /// A vCPU runs on the event's pCPU.
-    fn runs(&mut self, id: VcpuId, event: &Event<'_>) {
+    /// A vCPU runs on the event's pCPU; gives the wait that this ends.
+    fn runs(&mut self, id: VcpuId, event: &Event<'_>) -> Option<Ended> {
         let (cpu, now_ns) = (event.cpu, event.time_ns);
         let of = &mut self.vcpus[id];
         of.preempt.freed(now_ns, &self.machine.vcpus[id]);
         of.asleep.end(event, false);
         of.slept_since_ns = None;
-        if let Some(wait) = self.rivals.starts(id, cpu, now_ns) {
-            of.preempt.waited(&wait);
+        let wait = self.rivals.starts(id, cpu, now_ns);
+        if let Some(wait) = &wait {
+            of.preempt.waited(wait);
         }
         let vcpu = &mut self.machine.vcpus[id];
         let was_on = std::mem::replace(&mut vcpu.pcpu, cpu);
@@ -270,10 +283,12 @@ impl Analysis {
             let since_ns = self.rivals.pcpus.last_ns(was_on, now_ns);
             self.rivals.pcpus.forget(was_on, since_ns);
         }
+        wait
     }
 
     fn switch(&mut self, event: &Event<'_>, prev: Task<'_>, state: TaskState, next: Task<'_>) {
         let (cpu, now_ns) = (event.cpu, event.time_ns);
+        self.rivals.pcpus.switches(cpu);
         self.rivals.pcpus.is_now(cpu, prev);
         self.rivals.divide_on(cpu, now_ns, false);
         if let Some(id) = self.machine.of_tid(prev.tid) {
@@ -294,7 +309,10 @@ impl Analysis {
         }
         if let Some(id) = self.machine.of_tid(next.tid) {
             self.rivals.has(id, next.prio);
-            self.runs(id, event);
+            let wait = self.runs(id, event);
+            if let Some(wait) = wait.filter(|_| state == TaskState::Runnable && prev.tid != 0) {
+                self.rivals.took(id, &wait);
+            }
         }
         self.servers.event(event);
         self.rivals.is_running(cpu, next, now_ns);
@@ -356,43 +374,10 @@ impl Analysis {
     fn note(&mut self, event: &Event<'_>) {
         let (first, last) = self.span_ns.unwrap_or((event.time_ns, event.time_ns));
         self.span_ns = Some((first.min(event.time_ns), last.max(event.time_ns)));
-        let seen = &mut self.seen;
-        seen.all += 1;
-        seen.placeless += u64::from(event.cpu == NO_CPU);
-        let counter = match event.kind {
-            Kind::Entry { .. } => &mut seen.entry,
-            Kind::Exit { reason, .. } => {
-                seen.unknown_exit += u64::from(reason.known_name().is_none());
-                seen.pause_exit += u64::from(reason.is_pause());
-                seen.x86_exit += u64::from(reason.isa.is_x86());
-                &mut seen.exit
-            }
-            Kind::Switch { .. } => &mut seen.switch,
-            Kind::Wakeup { .. } => &mut seen.wakeup,
-            Kind::IpiAccepted { .. } => &mut seen.accepted,
-            Kind::Hypercall { .. } => &mut seen.hypercall,
-            Kind::PvTlbFlush { .. } => &mut seen.pv_flush,
-            Kind::MsrWrite { .. } | Kind::ApicWrite { .. } | Kind::TimerProgrammed { .. } => {
-                &mut seen.timer_write
-            }
-            Kind::TickInjected => &mut seen.tick_injected,
-            Kind::TickTaken => &mut seen.tick_taken,
-            Kind::HostTimer => &mut seen.host_timer,
-            Kind::SpinBegin { .. } => &mut seen.spin,
-            Kind::BoostTry { .. } => &mut seen.boost,
-            Kind::BoostReturn { .. } => &mut seen.boost_return,
-            Kind::CallQueued { .. } | Kind::ShootdownBegin => &mut seen.guest_call,
-            Kind::UserExit { .. } => &mut seen.user_exit,
-            Kind::HostIrq { .. } => &mut seen.host_irq,
-            Kind::Port { .. } | Kind::Mmio { .. } | Kind::PageFault { .. } => &mut seen.access,
-            Kind::GuestWait { event } => {
-                seen.pause_exit += u64::from(event);
-                &mut seen.guest_wait
-            }
-            Kind::Remedy(_) | Kind::Counted { .. } => return self.remedies.event(event),
-            _ => return,
-        };
-        *counter += 1;
+        self.seen.count(event);
+        if let Kind::Remedy(_) | Kind::Counted { .. } = event.kind {
+            self.remedies.event(event);
+        }
     }
 
     /// The trace is over.

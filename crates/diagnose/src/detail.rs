@@ -43,6 +43,8 @@ pub enum Detail {
     Protected(u64),
 }
 
+/// No interrupt of the host takes longer, in nanoseconds.
+const LONGEST_IRQ_NS: u64 = 1_000_000;
 /// Vectors of Linux's IPIs for a reschedule and for calls (`arch/x86/include/asm/irq_vectors.h`,
 /// Linux 6.12).
 const IPIS: std::ops::RangeInclusive<u8> = 0xfb..=0xfd;
@@ -91,7 +93,7 @@ struct Open {
     by_vmm: Option<u32>,
     not_own_ns: u64,
     /// Whether a record shows the host serve an interrupt in it.
-    host_irq: bool,
+    host_irq: HostIrq,
     /// Whether the fault before was at the same page.
     again: bool,
 }
@@ -118,7 +120,7 @@ impl Details {
                     about: None,
                     by_vmm: None,
                     not_own_ns,
-                    host_irq: false,
+                    host_irq: HostIrq::default(),
                     again: false,
                 });
                 return;
@@ -137,9 +139,15 @@ impl Details {
             Kind::Hypercall { nr } => Detail::Hypercall(nr),
             Kind::Mmio { address } => Detail::Device(address >> PAGE),
             Kind::PageFault { address, error } => return self.fault(address, error),
-            Kind::HostIrq { .. } | Kind::HostTimer => {
+            Kind::HostIrq { begins, .. } => {
                 if let Some(open) = &mut self.open {
-                    open.host_irq = true;
+                    open.host_irq.event(begins, event.time_ns);
+                }
+                return;
+            }
+            Kind::HostTimer => {
+                if let Some(open) = &mut self.open {
+                    open.host_irq.endless = true;
                 }
                 return;
             }
@@ -209,12 +217,49 @@ impl Details {
             sum.user = Some(heavier(sum.user, (reason, own_ns)));
         }
         add(&mut sum.own_ns, own_ns);
-        add(&mut sum.host_irq_ns, if open.host_irq { own_ns } else { 0 });
+        add(&mut sum.host_irq_ns, open.host_irq.of(own_ns));
         add(&mut sum.again_ns, if open.again { own_ns } else { 0 });
         let parts_ns = sum.host_irq_ns.max(sum.again_ns);
         assert!(parts_ns <= sum.own_ns, "parts of their own time");
         if own_ns > sum.worst.1 {
             (sum.worst, sum.worst_cpu) = ((open.since_ns, own_ns), event.cpu);
+        }
+    }
+}
+
+/// Interrupts of the host in one exit.
+#[derive(Debug, Clone, Copy, Default)]
+struct HostIrq {
+    depth: u32,
+    since_ns: u64,
+    /// Those that ended, in nanoseconds.
+    ns: u64,
+    /// One came whose end the trace does not show.
+    endless: bool,
+}
+
+impl HostIrq {
+    fn event(&mut self, begins: bool, now_ns: u64) {
+        if begins {
+            if self.depth == 0 {
+                self.since_ns = now_ns;
+            }
+            self.depth = self.depth.saturating_add(1);
+        } else if self.depth > 0 {
+            self.depth -= 1;
+            if self.depth == 0 {
+                add(&mut self.ns, now_ns.saturating_sub(self.since_ns));
+            }
+        }
+    }
+
+    /// How much of an exit's own time they took. One without an end may have taken all of a short
+    /// exit; a long one took something else.
+    fn of(&self, own_ns: u64) -> u64 {
+        let endless = self.endless || self.depth > 0;
+        match endless && own_ns < LONGEST_IRQ_NS {
+            true => own_ns,
+            false => self.ns.min(own_ns),
         }
     }
 }

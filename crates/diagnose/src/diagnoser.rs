@@ -12,8 +12,7 @@ use crate::findings;
 use crate::judged;
 use crate::missing;
 use crate::model::{
-    Confidence, Diagnosis, Finding, SCHEMA, SymbolsTable, TraceDiagnosis, VERSION, VmTable,
-    ground_word,
+    Diagnosis, SCHEMA, SymbolsTable, TraceDiagnosis, VERSION, VmTable, ground_word,
 };
 use crate::notes::VmNotes;
 use crate::symbols::{Shift, Symbols};
@@ -87,8 +86,6 @@ pub struct Diagnoser<'s> {
     /// Knobs of the traced host and their values, if they are known.
     pub knobs: BTreeMap<String, String>,
     traces: Vec<TraceDiagnosis>,
-    /// Findings of tables and logs, which are made outside this crate.
-    of_tables: Vec<Finding>,
     /// All VMs, wanted or not, with their vCPUs.
     there: Vec<String>,
 }
@@ -104,7 +101,6 @@ impl<'s> Diagnoser<'s> {
             notes: None,
             knobs: BTreeMap::new(),
             traces: Vec::new(),
-            of_tables: Vec::new(),
             there: Vec::new(),
         }
     }
@@ -186,22 +182,6 @@ impl<'s> Diagnoser<'s> {
         let trace = self.build(name, &source.about(), &loss, &analysis, zero_ns);
         self.traces.push(trace);
         Ok(())
-    }
-
-    /// Takes a table or a log that was read elsewhere, with what was found in it. Its place among
-    /// the traces is set here.
-    ///
-    /// # Panics
-    /// If it is not a table, or a finding has high confidence: a table never shows that much.
-    pub fn table(&mut self, table: TraceDiagnosis, findings: Vec<Finding>) {
-        assert!(table.table.is_some(), "{} is a trace", table.name);
-        let at = self.traces.len();
-        for mut finding in findings {
-            assert_ne!(finding.confidence, Confidence::High, "{finding:?}");
-            finding.trace = at;
-            self.of_tables.push(finding);
-        }
-        self.traces.push(table);
     }
 
     /// What to do about a trace that says nothing.
@@ -326,22 +306,17 @@ impl<'s> Diagnoser<'s> {
     /// The diagnosis of all traces.
     #[must_use]
     pub fn finish(self) -> Diagnosis {
-        let mut findings = self.of_tables;
         let traces = self.traces.iter().enumerate();
-        for (at, trace) in traces.filter(|(_, trace)| trace.table.is_none()) {
-            findings.extend(findings::of(at, trace, &self.knobs));
-        }
-        findings.sort_by(|a, b| {
-            let rank = |f: &Finding| (f.severity, f.lost_permille.min(1000), f.lost_ns_per_s);
-            rank(b).cmp(&rank(a)).then(a.id.cmp(&b.id))
-        });
-        Diagnosis {
+        let findings = traces.flat_map(|(at, trace)| findings::of(at, trace, &self.knobs));
+        let mut diagnosis = Diagnosis {
             schema: SCHEMA.to_owned(),
             version: VERSION,
-            findings,
+            findings: findings.collect(),
             comparison: None,
             traces: self.traces,
-        }
+        };
+        diagnosis.sort();
+        diagnosis
     }
 }
 

@@ -48,7 +48,7 @@ pub use cause::{Cause, cause_of};
 pub use compare::{Change, Compared, Comparison, compare};
 pub use detail::{Detail, device};
 pub use diagnoser::{DiagnoseError, Diagnoser, Slice};
-pub use machine::{Ground, Machine, State, Vcpu, VcpuId, VmId, vcpu_number};
+pub use machine::{Ground, Machine, State, Vcpu, VcpuId, VmId};
 pub use model::*;
 pub use names::Who;
 pub use notes::{NOTES_SCHEMA, NOTES_VERSION, NotesError, VcpuNote, VmNote, VmNotes};

@@ -6,9 +6,9 @@
 //! follow each other as their vCPU numbers do are taken for one VM, because VMMs create them one
 //! after another; the diagnosis says on which ground VMs were distinguished.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
-use steady_events::{Event, ExitReason, Gap, Kind, Task, TaskState};
+use steady_events::{Event, ExitReason, Gap, Kind, Task, TaskState, vcpu_number};
 
 /// Place of a vCPU in [`Machine::vcpus`].
 pub type VcpuId = usize;
@@ -108,11 +108,11 @@ pub struct Machine {
     /// The VMs. One may be empty when its threads turned out to belong to another.
     pub vms: Vec<Vm>,
     /// What the notes of the recording say of threads: the VM, and the number of a vCPU.
-    pub noted: HashMap<i32, (usize, Option<u32>)>,
+    pub noted: BTreeMap<i32, (usize, Option<u32>)>,
     /// The process of each thread that runs instead of a vCPU, where records show it.
-    processes: HashMap<i32, i32>,
-    by_tid: HashMap<i32, VcpuId>,
-    by_address: HashMap<u64, VcpuId>,
+    processes: BTreeMap<i32, i32>,
+    by_tid: BTreeMap<i32, VcpuId>,
+    by_address: BTreeMap<u64, VcpuId>,
     /// Events by which threads beyond the bound showed that they are vCPUs.
     pub untold: u64,
 }
@@ -135,13 +135,6 @@ impl Machine {
     pub fn numbered(&self, vm: VmId, number: u32) -> Option<VcpuId> {
         let mut vcpus = self.vms[vm].vcpus.iter().copied();
         vcpus.find(|&id| self.vcpus[id].number == number)
-    }
-
-    /// Whether any vCPU is known to run.
-    #[must_use]
-    pub fn any_runs(&self) -> bool {
-        let mut vcpus = self.vcpus.iter();
-        vcpus.any(|vcpu| vcpu.state == State::Running)
     }
 
     /// Notes the process of the event's thread, if it shows it.
@@ -400,18 +393,21 @@ impl Machine {
         }
     }
 
-    /// Notes an event's effect on where vCPUs are. To be called after everybody else has seen it.
-    pub fn apply(&mut self, event: &Event<'_>) {
+    /// Notes an event's effect on where vCPUs are; `own` is the vCPU of its thread. To be called
+    /// after everybody else has seen it.
+    pub fn apply(&mut self, event: &Event<'_>, own: Option<VcpuId>) {
         match event.kind {
-            Kind::Entry { .. } => self.with(event.tid, |vcpu| {
+            Kind::Entry { .. } | Kind::Exit { .. } => {
+                let Some(vcpu) = own.map(|id| &mut self.vcpus[id]) else {
+                    return;
+                };
+                assert_eq!(vcpu.tid, event.tid, "the vCPU of the event's thread");
                 vcpu.state = State::Running;
                 vcpu.pcpu = event.cpu;
-            }),
-            Kind::Exit { reason, rip, .. } => self.with(event.tid, |vcpu| {
-                vcpu.state = State::Running;
-                vcpu.pcpu = event.cpu;
-                vcpu.last_exit = Some((reason, rip, event.time_ns));
-            }),
+                if let Kind::Exit { reason, rip, .. } = event.kind {
+                    vcpu.last_exit = Some((reason, rip, event.time_ns));
+                }
+            }
             Kind::Switch { prev, state, next } => self.switch(event, prev, state, next),
             Kind::Wakeup { tid, cpu } => self.with(tid, |vcpu| {
                 vcpu.pcpu = cpu;
@@ -449,32 +445,4 @@ impl Machine {
             change(&mut self.vcpus[id]);
         }
     }
-}
-
-/// How VMMs name the threads of their vCPUs before the number: QEMU (and so libvirt's guests, and
-/// the lab's VMM, with `/KVM` behind it, of which the latency layout leaves less), Firecracker,
-/// crosvm, cloud-hypervisor, kvmtool.
-const VCPU_NAMES: [&str; 5] = ["CPU ", "fc_vcpu ", "crosvm_vcpu", "vcpu", "kvm-vcpu-"];
-
-/// The number in the name of a vCPU's thread; `None` if it is not named like one.
-#[must_use]
-pub fn vcpu_number(comm: &[u8]) -> Option<u32> {
-    // Most threads are not vCPUs, as their first letter shows.
-    if !matches!(comm.first(), Some(b'C' | b'f' | b'c' | b'v' | b'k')) {
-        return None;
-    }
-    let text = std::str::from_utf8(comm).ok()?;
-    let (name, rest) = VCPU_NAMES
-        .iter()
-        .find_map(|name| Some((*name, text.strip_prefix(name)?)))?;
-    let number = if name == "CPU " {
-        let (number, behind) = rest.split_once('/')?;
-        if !"KVM".starts_with(behind) {
-            return None;
-        }
-        number
-    } else {
-        rest
-    };
-    number.parse().ok()
 }

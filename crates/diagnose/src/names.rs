@@ -4,7 +4,7 @@
 //!
 //! Left out: names beyond the bounds, which are empty.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use steady_events::Task;
 
@@ -28,7 +28,7 @@ pub struct Who {
 #[derive(Debug, Default)]
 pub struct Names {
     all: Vec<(String, Option<u8>)>,
-    of: HashMap<i32, Vec<u32>>,
+    of: BTreeMap<i32, Vec<u32>>,
 }
 
 impl Names {

@@ -2,7 +2,7 @@
 //! What `steady record` notes of the VMs beside a trace (`TRACE.vms`): a trace knows threads, and
 //! this knows whose they are.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -100,8 +100,8 @@ impl VmNotes {
     }
 
     /// By thread, which of the VMs it is of, and its number if it is a vCPU's.
-    pub(crate) fn by_thread(&self) -> HashMap<i32, (usize, Option<u32>)> {
-        let mut threads = HashMap::new();
+    pub(crate) fn by_thread(&self) -> BTreeMap<i32, (usize, Option<u32>)> {
+        let mut threads = BTreeMap::new();
         for (at, vm) in self.vms.iter().enumerate() {
             threads.extend(vm.threads.iter().map(|&tid| (tid, (at, None))));
             threads.extend(

@@ -111,14 +111,15 @@ impl Pcpus {
     }
 
     /// Notes that the event's pCPU has a record. If it proves that another thread runs than was
-    /// thought, gives the time of the record before.
+    /// thought, gives the time of the record before, and whether it is the first.
     #[inline]
-    pub fn proves(&mut self, event: &Event<'_>) -> Option<u64> {
+    pub fn proves(&mut self, event: &Event<'_>) -> Option<(u64, bool)> {
         if event.cpu == NO_CPU || event.tid < 0 {
             return None;
         }
         let pcpu = self.of(event.cpu);
         let before_ns = pcpu.last_ns(event.time_ns);
+        let is_first = pcpu.seen_ns.is_none();
         let first_ns = pcpu.seen_ns.map_or(event.time_ns, |(first_ns, _)| first_ns);
         pcpu.seen_ns = Some((first_ns, event.time_ns));
         let tid = match event.kind {
@@ -130,7 +131,7 @@ impl Pcpus {
         if pcpu.running == Some(tid) || pcpu.is_tail(event) {
             return None;
         }
-        Some(before_ns)
+        Some((before_ns, is_first))
     }
 
     /// When the last record of a pCPU was before now.
@@ -148,6 +149,12 @@ impl Pcpus {
         }
     }
 
+    /// A pCPU switches: an interrupt ends before that. Of one whose end the trace does not show,
+    /// how long it took is not known.
+    pub fn switches(&mut self, cpu: u32) {
+        self.of(cpu).irq_depth = 0;
+    }
+
     /// A pCPU runs a thread from now on.
     pub fn runs(&mut self, cpu: u32, task: Task<'_>, now_ns: u64) {
         // What ran on a pCPU cannot be said where the trace does not show which it was.
@@ -155,8 +162,6 @@ impl Pcpus {
             return;
         }
         let pcpu = self.of(cpu);
-        // An interrupt ends before a switch; of one whose end was lost this is the end.
-        pcpu.irq_total_ns = pcpu.irq_until(now_ns);
         pcpu.irq_depth = 0;
         if pcpu.running == Some(task.tid) {
             pcpu.prio = task.prio.or(pcpu.prio);
@@ -268,7 +273,7 @@ mod tests {
         pcpus.runs(0, task(7), 100);
         assert_eq!(pcpus.proves(&event(200, 7, Kind::Other)), None);
         let entry = Kind::Entry { vcpu: None };
-        assert_eq!(pcpus.proves(&event(300, 8, entry)), Some(200));
+        assert_eq!(pcpus.proves(&event(300, 8, entry)), Some((200, false)));
     }
 
     #[test]
@@ -284,7 +289,10 @@ mod tests {
         pcpus.runs(0, task(8), 200);
         assert_eq!(pcpus.proves(&event(210, 7, Kind::Other)), None);
         let later = 200 + TAIL_NS;
-        assert_eq!(pcpus.proves(&event(later, 7, Kind::Other)), Some(210));
+        assert_eq!(
+            pcpus.proves(&event(later, 7, Kind::Other)),
+            Some((210, false))
+        );
     }
 
     #[test]

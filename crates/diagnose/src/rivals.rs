@@ -12,9 +12,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steady_events::{Event, Task};
+use steady_events::{Event, Task, vcpu_number};
 
-use crate::machine::{VcpuId, vcpu_number};
+use crate::machine::VcpuId;
 use crate::names::{Names, Who};
 use crate::pcpus::Pcpus;
 use crate::spread::{add, total};
@@ -23,8 +23,10 @@ use crate::spread::{add, total};
 const MOST_THREADS: usize = 128;
 /// The longest waits of each vCPU that are kept.
 const MOST_STALLS: usize = 16;
-/// Begins of waits of each vCPU that are kept.
-const MOST_BEGINS: usize = 256;
+/// Ends of waits of each vCPU that are kept, and the shortest wait whose end is: no limit's period
+/// is shorter than a millisecond.
+const MOST_ENDS: usize = 256;
+const SHORTEST_NS: u64 = 100_000;
 /// A woken vCPU whose pCPU idles for longer is not waiting for the pCPU to wake.
 const WAKING_NS: u64 = 1_000_000;
 
@@ -112,8 +114,10 @@ pub struct Waits {
     pub ran_on: BTreeSet<u32>,
     /// The longest waits, longest first.
     pub worst: Vec<Stall>,
-    /// When the first waits after being switched out began.
-    pub begins: Vec<u64>,
+    /// When the first waits ended that began with being switched out, short ones apart.
+    pub ends: Vec<u64>,
+    /// Of all waits, those at whose end the vCPU took the pCPU from a thread that could go on.
+    pub taken_ns: u64,
     open: Option<Open>,
     unknown_since_ns: Option<u64>,
     ran_since_ns: Option<u64>,
@@ -193,9 +197,26 @@ impl Rivals {
         ended
     }
 
+    /// A wait ended though the thread that ran could go on: it was the vCPU's turn.
+    pub fn took(&mut self, id: VcpuId, wait: &Ended) {
+        add(&mut self.waits[id].taken_ns, wait.length_ns);
+        assert!(
+            self.waits[id].taken_ns <= self.waits[id].total_ns,
+            "a part of the waits"
+        );
+    }
+
     /// A vCPU's thread has this priority.
     pub fn has(&mut self, id: VcpuId, prio: Option<u8>) {
         self.waits[id].prio = self.waits[id].prio.max(prio);
+    }
+
+    /// A vCPU left its pCPU since this time, and no record shows how: it may wait.
+    pub fn left(&mut self, id: VcpuId, since_ns: u64) {
+        let waits = &mut self.waits[id];
+        if waits.open.is_none() {
+            waits.unknown_since_ns.get_or_insert(since_ns);
+        }
     }
 
     /// A vCPU runs no longer.
@@ -215,9 +236,6 @@ impl Rivals {
         pcpu.waiting.push(id);
         let irq_ns = pcpu.irq_until(now_ns);
         let waits = &mut self.waits[id];
-        if !woken && waits.begins.len() < MOST_BEGINS {
-            waits.begins.push(now_ns);
-        }
         waits.open = Some(Open {
             begin_ns: now_ns,
             cpu,
@@ -406,6 +424,9 @@ impl Waits {
                 beyond(names, rival, self.by.keys().copied())
             };
             add(self.by.entry(into).or_default(), ns);
+        }
+        if !open.woken && length_ns >= SHORTEST_NS && self.ends.len() < MOST_ENDS {
+            self.ends.push(open.upto_ns);
         }
         add(&mut self.total_ns, length_ns);
         let kind = match open.woken {

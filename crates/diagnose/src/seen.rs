@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How many events of each kind a trace has: what can be judged depends on it.
 
+use steady_events::{Event, Kind};
+
+use crate::analysis::NO_CPU;
+
 /// Which kinds of events were seen: what cannot be concluded depends on it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
@@ -52,4 +56,45 @@ pub struct Seen {
     pub placeless: u64,
     /// All events.
     pub all: u64,
+}
+
+impl Seen {
+    /// Counts an event.
+    pub fn count(&mut self, event: &Event<'_>) {
+        self.all += 1;
+        self.placeless += u64::from(event.cpu == NO_CPU);
+        let counter = match event.kind {
+            Kind::Entry { .. } => &mut self.entry,
+            Kind::Exit { reason, .. } => {
+                self.unknown_exit += u64::from(reason.known_name().is_none());
+                self.pause_exit += u64::from(reason.is_pause());
+                self.x86_exit += u64::from(reason.isa.is_x86());
+                &mut self.exit
+            }
+            Kind::Switch { .. } => &mut self.switch,
+            Kind::Wakeup { .. } => &mut self.wakeup,
+            Kind::IpiAccepted { .. } => &mut self.accepted,
+            Kind::Hypercall { .. } => &mut self.hypercall,
+            Kind::PvTlbFlush { .. } => &mut self.pv_flush,
+            Kind::MsrWrite { .. } | Kind::ApicWrite { .. } | Kind::TimerProgrammed { .. } => {
+                &mut self.timer_write
+            }
+            Kind::TickInjected => &mut self.tick_injected,
+            Kind::TickTaken => &mut self.tick_taken,
+            Kind::HostTimer => &mut self.host_timer,
+            Kind::SpinBegin { .. } => &mut self.spin,
+            Kind::BoostTry { .. } => &mut self.boost,
+            Kind::BoostReturn { .. } => &mut self.boost_return,
+            Kind::CallQueued { .. } | Kind::ShootdownBegin => &mut self.guest_call,
+            Kind::UserExit { .. } => &mut self.user_exit,
+            Kind::HostIrq { .. } => &mut self.host_irq,
+            Kind::Port { .. } | Kind::Mmio { .. } | Kind::PageFault { .. } => &mut self.access,
+            Kind::GuestWait { event } => {
+                self.pause_exit += u64::from(event);
+                &mut self.guest_wait
+            }
+            _ => return,
+        };
+        *counter += 1;
+    }
 }

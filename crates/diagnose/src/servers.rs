@@ -7,7 +7,7 @@
 //! on, so the wait before that is left out; so are waits of one that was switched out ready (the
 //! kernel's idle workers look like that in binary traces), and what a server did while it ran.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use steady_events::{Event, Kind, Task};
 
@@ -51,7 +51,7 @@ struct Server {
 /// All servers.
 #[derive(Debug, Default)]
 pub struct Servers {
-    servers: HashMap<i32, Server>,
+    servers: BTreeMap<i32, Server>,
     /// What threads were called when they kept a server waiting.
     pub names: Names,
     /// By server and vCPU.

@@ -121,7 +121,7 @@ pub enum Kind<'a> {
     },
     /// A vCPU left its guest (`kvm_exit`).
     Exit {
-        /// Number of the vCPU in its VM; older kernels do not tell.
+        /// Number of the vCPU in its VM; older kernels do not have it.
         vcpu: Option<u32>,
         /// Why.
         reason: ExitReason,
@@ -289,9 +289,9 @@ pub enum Kind<'a> {
         /// Number of the chosen vCPU in its VM.
         number: Option<u32>,
     },
-    /// What became of it (return probe on `kvm_vcpu_yield_to`), told when this thread runs again:
+    /// What became of it (return probe on `kvm_vcpu_yield_to`), known when this thread runs again:
     /// 1 if the scheduler agreed, 2 if it did and the yielder kept its pCPU, 0 if it refused,
-    /// negative if nobody else could run.
+    /// negative if no other thread could run.
     BoostReturn {
         /// The value returned.
         value: i64,
@@ -321,7 +321,7 @@ pub enum Kind<'a> {
         /// Address of the work.
         work: u64,
     },
-    /// The TLB was flushed, or others were told to (`tlb_flush`).
+    /// The TLB was flushed, or others were asked to (`tlb_flush`).
     TlbFlush {
         /// `enum tlb_flush_reason`: 1 is for another CPU, 4 is the sending of the IPI.
         reason: u64,

@@ -49,7 +49,7 @@ pub enum RemedyStep<'a> {
 }
 
 impl<'a> RemedyEvent<'a> {
-    /// The remedy of a trace system; `None` if the system is no remedy's.
+    /// The remedy of a trace system; `None` if the system is not of a remedy.
     #[must_use]
     pub fn of_system(system: &'a str) -> Option<&'a str> {
         system.strip_prefix("kvm_").filter(|name| !name.is_empty())

@@ -62,13 +62,13 @@ pub struct Cut {
 pub struct Loss {
     /// Events that were dropped, as far as it is known how many.
     pub lost_events: u64,
-    /// Places where events were dropped and nobody knows how many.
+    /// Places where events were dropped and it is not known how many.
     pub unknown_gaps: u64,
     /// Set if the source was cut off.
     pub cut: Option<Cut>,
     /// Records of events that the source does not describe.
     pub undescribed: u64,
-    /// Records or lines that are no events.
+    /// Records or lines that are not events.
     pub other_records: u64,
     /// Lines of text that could not be read.
     pub unread_lines: u64,
@@ -93,7 +93,7 @@ impl Loss {
         let told = u64::try_from(self.damage.len()).unwrap_or(u64::MAX);
         assert!(
             told <= self.damaged,
-            "more damage is told of than was counted"
+            "more damage is reported than was counted"
         );
         assert!(
             u64::try_from(self.unread.len()).is_ok_and(|shown| shown <= self.unread_lines),
@@ -115,7 +115,7 @@ pub trait EventSource {
     /// The next event; `None` at the end.
     ///
     /// # Errors
-    /// If it cannot be read. What is damaged or missing is no error, but told by [`Self::loss`].
+    /// If it cannot be read. What is damaged or missing is not an error, but in [`Self::loss`].
     fn next(&mut self) -> Result<Option<Event<'_>>, ReadError>;
 
     /// What is missing; final once [`Self::next`] has given `None`.
@@ -161,7 +161,7 @@ impl<'e, I: Iterator<Item = Event<'e>>> EventSource for Feed<'e, I> {
     fn next(&mut self) -> Result<Option<Event<'_>>, ReadError> {
         let event = self.events.next();
         if let Some(event) = &event {
-            // A simulator that goes back in time is wrong; analyses bear it, so it is only told.
+            // A simulator that goes back in time is wrong; analyses bear it, so it is reported.
             self.loss.out_of_order += u64::from(event.time_ns < self.last_ns);
             self.last_ns = self.last_ns.max(event.time_ns);
         }
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "more damage is told of")]
+    #[should_panic(expected = "more damage is reported")]
     fn a_loss_that_tells_more_than_it_counts_is_refused() {
         let loss = Loss {
             damage: vec!["byte 7: torn".to_owned()],

@@ -12,7 +12,7 @@ const _: () = assert!(
     X2APIC_TMICT == 0x800 + (APIC_TMICT >> 4),
     "an x2APIC register is numbered by its offset in the page (Intel SDM vol. 3, 11.12.1.2)"
 );
-const _: () = assert!(TSC_DEADLINE < 0x800, "it is no register of the APIC");
+const _: () = assert!(TSC_DEADLINE < 0x800, "it is not a register of the APIC");
 
 /// Whether a write to this model-specific register programs the timer.
 #[must_use]

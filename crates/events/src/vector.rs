@@ -3,15 +3,15 @@
 //!
 //! Guests of another system use other numbers: what is concluded from a vector holds for Linux.
 
-/// A function is to be called on several CPUs: TLB shootdowns come as this.
+/// A function must be called on several CPUs: TLB shootdowns come as this.
 pub const CALL_FUNCTION: u8 = 0xfc;
-/// A function is to be called on one CPU: so do shootdowns with one target.
+/// A function must be called on one CPU: so do shootdowns with one target.
 pub const CALL_FUNCTION_SINGLE: u8 = 0xfb;
 /// The local APIC's timer.
 pub const LOCAL_TIMER: u8 = 0xec;
 const _: () = assert!(
     LOCAL_TIMER < CALL_FUNCTION_SINGLE,
-    "the timer's is told apart"
+    "the timer's is distinguished"
 );
 const _: () = assert!(
     CALL_FUNCTION_SINGLE + 1 == CALL_FUNCTION,

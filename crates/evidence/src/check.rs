@@ -13,18 +13,11 @@ use crate::given;
 use crate::house::House;
 use crate::items;
 use crate::page;
+use crate::typed;
 use crate::words;
 
 /// All records together have at most this many bytes.
 const MOST_BYTES: u64 = 8 << 20;
-
-/// Documents whose words by hand have no typed figure. `docs/COHERENCE.md` states parameters.
-const SEARCHED: [&str; 4] = [
-    "README.md",
-    "docs/GUIDE.md",
-    "docs/METHOD.md",
-    "docs/validation/README.md",
-];
 
 /// Every problem; none where all holds.
 #[must_use]
@@ -42,6 +35,7 @@ pub fn check(house: &House) -> Vec<Problem> {
     }
     problems.extend(of_records(house));
     problems.extend(of_pages(house));
+    problems.extend(typed::problems(house));
     problems
 }
 
@@ -86,9 +80,6 @@ fn of_claim(house: &House, claim: &Claim) -> Vec<Problem> {
             problems.push(Problem::new(&place, format!("two rows `{}`", row.id)));
         }
     }
-    if claim.conditions.is_empty() {
-        problems.push(Problem::new(&place, "it states no conditions"));
-    }
     for name in claim.show.iter().flatten() {
         if !claim.variants.contains(name) {
             let text = format!("`show` has `{name}`, which is not one of its `variants`");
@@ -96,10 +87,10 @@ fn of_claim(house: &House, claim: &Claim) -> Vec<Problem> {
         }
     }
     problems.extend(of_measures(house, claim));
+    problems.extend(conditions::problems(&place, house, claim));
     let Some(scenario) = house.scenario(claim) else {
         return problems;
     };
-    problems.extend(conditions::problems(&place, claim, scenario));
     for name in claim.all_variants() {
         if !scenario.variants.iter().any(|variant| variant.name == name) {
             let text = format!("the scenario has no variant `{name}`");
@@ -114,7 +105,7 @@ pub(crate) fn of_measures(house: &House, claim: &Claim) -> Vec<Problem> {
     let scenario = house.scenario(claim);
     let lacking = |row: &Row| match scenario {
         Some(scenario) => given::lacking(claim, row, scenario),
-        None => (claim.is_simulated() && !house.keys.simulated.contains(&row.measure))
+        None => (claim.is_simulated() && !house.keys.simulated.contains_key(&row.measure))
             .then(|| format!("the simulator gives no measure `{}`", row.measure)),
     };
     let rows = claim.rows.iter();
@@ -145,7 +136,7 @@ fn of_words(system: &crate::claim::System) -> Vec<Problem> {
     let file = format!("evidence/claims/{}.toml", system.system);
     texts
         .filter_map(|text| {
-            let figure = words::typed_figure(text)?;
+            let figure = words::typed_figures(text).into_iter().next()?;
             let text = format!("`{figure}` is a typed figure in `{text}`; use a placeholder");
             Some(Problem::new(&file, text))
         })
@@ -205,7 +196,7 @@ fn of_records(house: &House) -> Vec<Problem> {
     problems
 }
 
-/// Pages are what `render` writes, and no longer than they may be; documents have no typed figure.
+/// Pages are what `render` writes, and no longer than they may be.
 fn of_pages(house: &House) -> Vec<Problem> {
     let read = |name: &str| fs::read_to_string(house.root.join(name)).ok();
     let files = match page::all(house, &read) {
@@ -233,21 +224,6 @@ fn of_pages(house: &House) -> Vec<Problem> {
         if name.ends_with(".md") && text.lines().count() > page::MOST_LINES {
             let text = format!("it has more than {} lines", page::MOST_LINES);
             problems.push(Problem::new(name, text));
-        }
-    }
-    for name in SEARCHED {
-        let by_hand = read(name)
-            .map(|text| page::by_hand(&text))
-            .unwrap_or_default();
-        for (at, line) in by_hand.lines().enumerate() {
-            if let Some(figure) = words::typed_figure(line) {
-                let text = format!(
-                    "`{figure}` is typed (`{}`, line {} outside markers)",
-                    line.trim(),
-                    at + 1
-                );
-                problems.push(Problem::new(name, text));
-            }
         }
     }
     problems

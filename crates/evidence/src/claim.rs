@@ -125,9 +125,10 @@ pub struct Claim {
     pub first_seed: u64,
     /// Seeds of a whole record.
     pub seeds: u32,
-    /// What holds of every variant, by [`CONDITION_KEYS`]; checked against the scenario.
+    /// What holds of every variant, by [`CONDITION_KEYS`] or the simulator's keys; compared with
+    /// the scenario or the simulator.
     pub conditions: BTreeMap<String, toml::Value>,
-    /// What was changed with a result known, and the like.
+    /// What was changed with a result known, and similar choices.
     #[serde(default)]
     pub disclosed: Vec<String>,
     /// The measures.

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The conditions of a claim: stated in its file, compared with its scenario, printed in its rows.
+//! The conditions of a claim: stated in its file, compared with its scenario or with the machines
+//! of the simulator, printed in its rows.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use steady_measures::{Clock, Unit};
 use steady_report::humane;
@@ -37,54 +40,91 @@ fn of_variants(claim: &Claim, scenario: &Scenario) -> Vec<Conditions> {
         .collect()
 }
 
-/// What is wrong with the conditions that a claim states.
-pub(crate) fn problems(place: &str, claim: &Claim, scenario: &Scenario) -> Vec<Problem> {
-    let mut found = Vec::new();
-    for key in CONDITION_KEYS {
-        if !claim.conditions.contains_key(key) {
-            found.push(Problem::new(
-                place,
-                format!("the condition `{key}` is missing; expected each of {CONDITION_KEYS:?}"),
-            ));
-        }
+/// What is wrong with the conditions that a claim states; nothing where its scenario cannot be
+/// read, which is another problem.
+pub(crate) fn problems(place: &str, house: &House, claim: &Claim) -> Vec<Problem> {
+    if claim.is_simulated() {
+        return of_simulator(place, house, claim);
     }
+    let Some(scenario) = house.scenario(claim) else {
+        return Vec::new();
+    };
     let all = of_variants(claim, scenario);
-    for (key, stated) in &claim.conditions {
-        let values: Option<Vec<toml::Value>> = all.iter().map(|one| said(one, key)).collect();
-        let Some(values) = values else {
-            found.push(Problem::new(place, format!("unknown condition `{key}`")));
-            continue;
-        };
-        let same = values.iter().all(|value| value == &values[0]);
-        let expected = match same {
-            true => values.first().cloned(),
-            false => Some("differs".into()),
-        };
-        if expected.is_some_and(|expected| expected != *stated) {
-            found.push(Problem::new(
-                place,
-                format!(
-                    "the condition `{key}` is stated as {stated}, and the scenario has {}",
-                    match same {
-                        true => values[0].to_string(),
-                        false => "different ones (\"differs\")".to_owned(),
-                    }
-                ),
-            ));
-        }
-    }
-    found
+    let values = |key: &str| all.iter().map(|one| said(one, key)).collect();
+    stated(place, claim, &CONDITION_KEYS, "the scenario", values)
 }
 
-/// The conditions in one line of all that a claim races.
+/// A simulated claim states every condition that the simulator has of its rows.
+fn of_simulator(place: &str, house: &House, claim: &Claim) -> Vec<Problem> {
+    let known = claim.rows.iter();
+    let known = known.filter_map(|row| house.keys.simulated.get(&row.measure));
+    let each: Vec<_> = known.filter(|conditions| !conditions.is_empty()).collect();
+    let keys: BTreeSet<&str> = each
+        .iter()
+        .flat_map(|one| one.keys().map(String::as_str))
+        .collect();
+    let values = |key: &str| {
+        let value = |text: &String| match text.parse() {
+            Ok(number) => toml::Value::Integer(number),
+            Err(_) => text.as_str().into(),
+        };
+        let all = each.iter().map(|one| one.get(key).map(value));
+        all.collect::<Option<Vec<_>>>()
+            .filter(|all| !all.is_empty())
+    };
+    let keys: Vec<&str> = keys.into_iter().collect();
+    stated(place, claim, &keys, "the simulator", values)
+}
+
+/// What is wrong with the conditions that a claim states, beside those that `source` has: the value
+/// of a key in each of its cases, `None` where it knows no such key.
+fn stated(
+    place: &str,
+    claim: &Claim,
+    required: &[&str],
+    source: &str,
+    values: impl Fn(&str) -> Option<Vec<toml::Value>>,
+) -> Vec<Problem> {
+    let missing = required
+        .iter()
+        .filter(|key| !claim.conditions.contains_key(**key));
+    let missing = missing
+        .map(|key| format!("the condition `{key}` is missing; expected each of {required:?}"));
+    let wrong = claim.conditions.iter().filter_map(|(key, stated)| {
+        let Some(values) = values(key) else {
+            return Some(format!("unknown condition `{key}`"));
+        };
+        let first = values.first()?;
+        let same = values.iter().all(|value| value == first);
+        let differs = toml::Value::from("differs");
+        (stated != if same { first } else { &differs }).then(|| {
+            let found = match same {
+                true => first.to_string(),
+                false => "different ones (\"differs\")".to_owned(),
+            };
+            format!("the condition `{key}` is stated as {stated}, and {source} has {found}")
+        })
+    });
+    let all = missing.chain(wrong);
+    all.map(|text| Problem::new(place, text)).collect()
+}
+
+/// The conditions in one line of all that a claim races, and what must be said of the programs.
 #[must_use]
 pub fn line(house: &House, claim: &Claim) -> String {
-    of(house, claim, &claim.all_variants().collect::<Vec<_>>())
+    let variants: Vec<&str> = claim.all_variants().collect();
+    let conditions = of(house, claim, None, &variants);
+    let programs = house.programs(claim);
+    let parts: Vec<&str> = [conditions.as_str()].into_iter().chain(programs).collect();
+    parts.join("; ")
 }
 
-/// The conditions in one line of these variants of a claim. One in which they differ stands with
-/// the variants that have it.
-pub(crate) fn of(house: &House, claim: &Claim, variants: &[&str]) -> String {
+/// The conditions in one line of these variants of a claim, and of a row where one is named. One in
+/// which they differ stands with the variants or rows that have it.
+pub(crate) fn of(house: &House, claim: &Claim, row: Option<&str>, variants: &[&str]) -> String {
+    if claim.is_simulated() {
+        return simulated(house, claim, row);
+    }
     let result = house.record(claim).map(|record| &record.result);
     let mut parts: Vec<String> = Vec::new();
     if let Some(scenario) = house.scenario(claim) {
@@ -96,18 +136,40 @@ pub(crate) fn of(house: &House, claim: &Claim, variants: &[&str]) -> String {
             .collect();
         let most = each.iter().map(|(_, parts)| parts.len()).max();
         parts.extend((0..most.unwrap_or(0)).map(|at| by_variant(&each, at)));
-    } else {
-        for (key, value) in &claim.conditions {
-            let value = value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned);
-            parts.push(format!("{key}: {value}"));
-        }
     }
     let config = |key: &str| result.and_then(|result| result.config.get(key));
     parts.extend(config("kernel.release").map(|release| format!("Linux {release}")));
     parts.extend(config("kernel.hz").map(|hz| format!("{hz} Hz")));
     parts.join("; ")
+}
+
+/// The simulator's conditions of one row; of all rows, what most have without names, and what
+/// others have with theirs.
+fn simulated(house: &House, claim: &Claim, row: Option<&str>) -> String {
+    let rows = claim.rows.iter();
+    let rows = rows.filter(|one| row.is_none_or(|id| one.id == id));
+    let mut by_key: BTreeMap<&str, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
+    for row in rows {
+        let known = house.keys.simulated.get(&row.measure);
+        for (key, value) in known.into_iter().flatten() {
+            let of = by_key.entry(key).or_default().entry(value).or_default();
+            of.push(&row.id);
+        }
+    }
+    if by_key.is_empty() {
+        return "by arithmetic".to_owned();
+    }
+    let words = by_key.into_iter().map(|(key, values)| {
+        let mut values: Vec<(&str, Vec<&str>)> = values.into_iter().collect();
+        values.sort_by_key(|(_, rows)| std::cmp::Reverse(rows.len()));
+        let named = |(at, (value, rows)): (usize, (&str, Vec<&str>))| match at {
+            0 => value.to_owned(),
+            _ => format!("{value} (`{}`)", rows.join("`, `")),
+        };
+        let values: Vec<String> = values.into_iter().enumerate().map(named).collect();
+        format!("{key}: {}", values.join(" or "))
+    });
+    words.collect::<Vec<_>>().join("; ")
 }
 
 /// One condition of several variants: itself where all have the same.

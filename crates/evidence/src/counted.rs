@@ -3,18 +3,20 @@
 //! truth is known; and what something costs, in an emulated host.
 //!
 //! The record `evidence/results/ID.toml` has a `row` for each thing that is said: `of` which part
-//! of the inputs, what it `says`, `all` of them and those that are `right`. The tests that count
-//! compare it with what they find, so that it cannot be old without a test that fails.
+//! of the inputs, what it `says`, `all` of them and those that are `right`. The test that counts
+//! all, which `make catch` runs, compares it with what it finds.
 //!
 //! Or it has a `value` for each cost, `without` and `with` what costs. Then `made` says of which
 //! kernel, emulator and files they are, and what is not today's is shown as old.
+//!
+//! Its `seal` is the SHA-256 of all that stands behind it, without blanks at the ends.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
-use steady_measures::Unit;
+use steady_measures::{Unit, sha256_hex};
 use steady_report::humane;
 
 use crate::error::Error;
@@ -102,6 +104,7 @@ impl Made {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rows {
+    seal: Option<String>,
     #[serde(default)]
     row: Vec<Count>,
     made: Option<Made>,
@@ -119,6 +122,15 @@ impl Counted {
         format!("{}.toml", self.id)
     }
 
+    /// A record with a seal before its first table; `None` where it has one, or no table.
+    #[must_use]
+    pub fn sealed(text: &str) -> Option<String> {
+        let (head, tables) = text.split_at(text.find("\n[")?);
+        let digest = sha256_hex(tables.trim().as_bytes());
+        let has = head.contains("\nseal = ");
+        (!has).then(|| format!("{}\nseal = \"{digest}\"\n{tables}", head.trim_end()))
+    }
+
     fn load(&self, root: &Path) -> Result<Rows, Error> {
         let path = root.join("evidence/results").join(self.file());
         let text = fs::read_to_string(&path).map_err(|error| Error::file("read", &path, error))?;
@@ -127,6 +139,17 @@ impl Counted {
             text,
         };
         let rows: Rows = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        let Some(seal) = &rows.seal else {
+            return Err(wrong("it has no seal: steady evidence seal".to_owned()));
+        };
+        let behind = text.split_once(&format!("seal = \"{seal}\""));
+        let behind = behind.map_or("", |(_, behind)| behind.trim());
+        if &sha256_hex(behind.as_bytes()) != seal {
+            return Err(wrong(format!(
+                "it was changed after it was sealed; count again: {}",
+                self.command
+            )));
+        }
         let odd = rows.row.iter().find(|row| row.right > row.all);
         match odd {
             Some(row) => Err(wrong(format!(
@@ -146,8 +169,8 @@ impl Counted {
     /// Its table in Markdown.
     ///
     /// # Errors
-    /// [`Error`] if the record cannot be read, counts more that is right than there is, or has
-    /// values and does not say of what, or neither rows nor values.
+    /// [`Error`] if the record cannot be read, was changed after it was sealed, counts more that is
+    /// right than there is, or has values and does not say of what, or neither rows nor values.
     pub fn table(&self, house: &House) -> Result<String, Error> {
         let rows = self.load(&house.root)?;
         let mut text = format!("### {}\n\n", self.subject);
@@ -208,16 +231,47 @@ mod tests {
         House::load(root, keys).unwrap()
     }
 
-    fn table(record: &str) -> Result<String, Error> {
-        let root = tempfile::tempdir().unwrap();
-        fs::write(root.path().join("script"), "x\n").unwrap();
-        let counted = Counted {
+    fn counted() -> Counted {
+        Counted {
             id: "known".to_owned(),
             subject: "Subject".to_owned(),
             conditions: "Over inputs.".to_owned(),
             command: "run".to_owned(),
+        }
+    }
+
+    fn table(record: &str) -> Result<String, Error> {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("script"), "x\n").unwrap();
+        let counted = counted();
+        let record = format!("# It\n{record}");
+        let sealed = Counted::sealed(&record).unwrap_or(record);
+        counted.table(&house(root.path(), &sealed))
+    }
+
+    #[test]
+    fn a_record_without_a_seal_or_changed_since_is_refused() {
+        let record = "# It\n\n[[row]]\nof = \"collection\"\nsays = \"high\"\nall = 8\n\
+                      right = 8\n";
+        let sealed = Counted::sealed(record).unwrap();
+        assert_eq!(Counted::sealed(&sealed), None);
+        // `printf '[[row]]\nof = "collection"\nsays = "high"\nall = 8\nright = 8' | sha256sum`
+        let seal = "222d56f3de21db2677249a8cf3e71f4fd0db33fab248f0e6a1ac847b2bc85c02";
+        let begin = format!("# It\nseal = \"{seal}\"\n\n[[row]]");
+        assert!(sealed.starts_with(&begin), "{sealed}");
+        let of = |record: &str| {
+            let root = tempfile::tempdir().unwrap();
+            let counted = counted();
+            counted.table(&house(root.path(), record))
         };
-        counted.table(&house(root.path(), record))
+        assert!(of(&sealed).is_ok());
+        let error = |record: &str| of(record).unwrap_err().to_string();
+        let changed = error(&sealed.replace("all = 8", "all = 9"));
+        assert!(
+            changed.contains("changed after it was sealed; count again: run"),
+            "{changed}"
+        );
+        assert!(error(record).contains("no seal: steady evidence seal"));
     }
 
     #[test]

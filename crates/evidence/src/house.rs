@@ -26,22 +26,28 @@ pub struct Keys {
     pub kernel: String,
     /// Of each emulator's patches in the tree, by the engine's name.
     pub emulators: BTreeMap<String, String>,
+    /// Of the programs that run in emulated hosts and their guests.
+    pub programs: String,
     /// Of what the simulator of TLB coherence does.
     pub simulator: String,
-    /// The measures that the simulator gives.
-    pub simulated: Vec<String>,
+    /// The measures that the simulator gives, each with its conditions by their words.
+    pub simulated: Simulated,
 }
 
+/// Measures by name, with conditions by their words; none of what follows by arithmetic.
+pub type Simulated = BTreeMap<String, BTreeMap<String, String>>;
+
 impl Keys {
-    /// The keys of the tree at `root`; the simulator's key and the names of its measures are the
-    /// caller's, who can run it.
+    /// The keys of the tree at `root`; the simulator's key and its measures are the caller's, who
+    /// can run it.
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn of_tree(root: &Path, simulator: String, simulated: Vec<String>) -> Result<Self, Error> {
+    pub fn of_tree(root: &Path, simulator: String, simulated: Simulated) -> Result<Self, Error> {
         Ok(Self {
             kernel: keys::kernel(root)?,
             emulators: keys::emulators(root)?,
+            programs: keys::programs(root)?,
             simulator,
             simulated,
         })
@@ -90,6 +96,11 @@ pub(crate) struct Compared {
 }
 
 impl House {
+    /// Of a record that does not name the programs it was raced with.
+    pub(crate) const NOT_KEYED: &'static str = "programs not keyed";
+    /// Of a record that was raced with other programs than today's.
+    pub(crate) const CHANGED: &'static str = "programs changed since";
+
     /// Reads `evidence/` below `root`.
     ///
     /// # Errors
@@ -221,8 +232,20 @@ impl House {
         })
     }
 
-    /// Whether what was recorded of a claim is of other kernels or programs than today's; the key
-    /// that it is of.
+    /// What must be said of the programs in host and guests that a record was raced with: a change
+    /// of them alone does not make it old. `None` for those of today.
+    #[must_use]
+    pub fn programs(&self, claim: &Claim) -> Option<&'static str> {
+        let record = self.record(claim).filter(|_| !claim.is_simulated())?;
+        match record.key(Record::PROGRAMS) {
+            "" => Some(Self::NOT_KEYED),
+            key if key != self.keys.programs => Some(Self::CHANGED),
+            _ => None,
+        }
+    }
+
+    /// Whether what was recorded of a claim is of another kernel, emulator or simulator than
+    /// today's; the key that it is of.
     #[must_use]
     pub fn old(&self, claim: &Claim) -> Option<String> {
         let record = self.record(claim)?;

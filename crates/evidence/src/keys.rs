@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Keys of what a result depends on in this tree: the kernel series, an emulator's patches.
+//! Keys of what a result depends on in this tree: the kernel series, an emulator's patches, and
+//! the programs that run in host and guests.
 //!
 //! A kernel's documents are left out of its key, since nothing is compiled from them. The
 //! distribution's source and the compilers are left out as well: a result names its release.
@@ -16,6 +17,17 @@ use crate::error::Error;
 const KERNEL: [&str; 6] = ["apply", "lib.sh", "configure", "config", "hooks", "new"];
 /// What of them nothing is compiled from.
 const LEFT_OUT: &str = "new/Documentation";
+/// The sources of what runs in an emulated host and its guests: both inits, the VMM, what steers
+/// both, workloads.
+const PROGRAMS: [&str; 5] = [
+    "crates/agent/src",
+    "crates/vmm/src",
+    "crates/hostview/src",
+    "crates/steer/src",
+    "workloads",
+];
+/// What of them is in no image: programs to capture.
+const CAPTURED: &str = "workloads/kernels";
 
 /// The key of the kernel series below `root`.
 ///
@@ -29,6 +41,19 @@ pub fn kernel(root: &Path) -> Result<String, Error> {
     }
     files.retain(|path| !path.starts_with(linux.join(LEFT_OUT)));
     digest(&linux, files)
+}
+
+/// The key of the programs of emulated hosts and guests below `root`.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn programs(root: &Path) -> Result<String, Error> {
+    let mut files = Vec::new();
+    for part in PROGRAMS {
+        below(&root.join(part), &mut files)?;
+    }
+    files.retain(|path| !path.starts_with(root.join(CAPTURED)));
+    digest(root, files)
 }
 
 /// The key of each emulator's patches below `root`, by the folder of `lab/` that holds them, which
@@ -89,13 +114,24 @@ fn digest(root: &Path, mut files: Vec<PathBuf>) -> Result<String, Error> {
     let mut all = Sha256::new();
     for path in files {
         let bytes = fs::read(&path).map_err(|error| Error::file("read", &path, error))?;
+        let bytes = without_tests(&path, &bytes);
         let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy();
-        for part in [name.as_bytes(), bytes.as_slice()] {
+        for part in [name.as_bytes(), bytes] {
             all.update((part.len() as u64).to_le_bytes());
             all.update(part);
         }
     }
     Ok(first_digits(&all.finalize()))
+}
+
+/// A Rust file without the tests at its end, which are in no program.
+fn without_tests<'a>(path: &Path, bytes: &'a [u8]) -> &'a [u8] {
+    const TESTS: &[u8] = b"\n#[cfg(test)]\nmod tests {";
+    let is_rust = path.extension().is_some_and(|kind| kind == "rs");
+    let at = bytes
+        .windows(TESTS.len())
+        .position(|window| window == TESTS);
+    at.filter(|_| is_rust).map_or(bytes, |at| &bytes[..at])
 }
 
 fn first_digits(digest: &[u8]) -> String {

@@ -29,6 +29,7 @@ mod plot;
 mod record;
 pub mod score;
 mod table;
+mod typed;
 pub mod verdict;
 pub mod words;
 
@@ -38,7 +39,7 @@ pub use conditions::line as conditions_line;
 pub use counted::{Count, Counted};
 pub use error::{Error, Problem};
 pub use given::DIAGNOSIS;
-pub use house::{House, Keys};
+pub use house::{House, Keys, Simulated};
 pub use paper::{
     Bound, Claimed, Expect, Here, Item, Kind, Manifest, Number, PAPER_SCHEMA, PaperRatio,
 };

@@ -162,27 +162,41 @@ fn results(put: &mut dyn FnMut(&str), house: &House, all: &[(&Claim, Vec<Entry>)
     for (claim, entries) in all {
         for entry in entries {
             let both = [entry.base.as_str(), &entry.variant];
-            let conditions = conditions::of(house, claim, &both);
+            let conditions = conditions::of(house, claim, Some(&entry.row), &both);
             put(&row(claim, entry, &conditions));
         }
     }
     put("");
-    let missing: Vec<&str> = all
-        .iter()
-        .filter(|(_, entries)| entries.is_empty())
-        .map(|(claim, _)| claim.id.as_str())
-        .collect();
-    if !missing.is_empty() {
-        let text = format!("Not recorded: {}.", missing.join(", "));
-        put(&words::wrapped("", &text));
-        put("");
+    let mut list = |title: &str, of: &dyn Fn(&Claim, &[Entry]) -> bool| {
+        let claims = all.iter().filter(|(claim, entries)| of(claim, entries));
+        let ids: Vec<&str> = claims.map(|(claim, _)| claim.id.as_str()).collect();
+        if !ids.is_empty() {
+            let text = format!("{title}: {}.", ids.join(", "));
+            put(&words::wrapped("", &text));
+            put("");
+        }
+    };
+    list("Not recorded", &|_, entries| entries.is_empty());
+    for (title, said) in [
+        ("Agent, VMM and workloads not keyed", House::NOT_KEYED),
+        ("Agent, VMM or workloads changed since", House::CHANGED),
+    ] {
+        list(title, &|claim, _| house.programs(claim) == Some(said));
     }
 }
 
 fn commands(put: &mut dyn FnMut(&str), system: &System) {
     put("## Commands\n\n```sh");
+    let mut races: Vec<(String, Vec<&str>)> = Vec::new();
     for claim in &system.claims {
-        put(&format!("# {}\n{}", claim.subject, claim.command()));
+        let command = claim.command();
+        match races.iter_mut().find(|(known, _)| *known == command) {
+            Some((_, subjects)) => subjects.push(&claim.subject),
+            None => races.push((command, vec![&claim.subject])),
+        }
+    }
+    for (command, subjects) in races {
+        put(&format!("# {}\n{command}", subjects.join("; ")));
     }
     for counted in &system.counted {
         put(&format!("# {}\n{}", counted.subject, counted.command));
@@ -253,10 +267,11 @@ fn papers(house: &House) -> String {
     }
     text.push('\n');
     for said in [
-        "*Agrees*: the paper's ratio lies in our 95 % interval, or the interval shows what the \
-         paper states.",
+        "*Agrees*: the paper's ratio lies in our 95 % interval, whose ends are within a tenth of \
+         it, or the interval shows what the paper states.",
         "*Beside*: the paper gives no number or statement to compare with.",
-        "*Open*: too few seeds for an interval, or the paper's bound lies within it.",
+        "*Open*: too few seeds for an interval, the paper's bound lies within it, or it has the \
+         paper's ratio and is wider.",
     ] {
         text.push_str(&words::wrapped("- ", said));
         text.push('\n');
@@ -289,7 +304,7 @@ fn scoreboard(house: &House) -> String {
         let (ratio, shown, conditions) = match scored(house, system) {
             Some((claim, _, Some(entry))) => {
                 let both = [entry.base.as_str(), &entry.variant];
-                let conditions = conditions::of(house, claim, &both);
+                let conditions = conditions::of(house, claim, Some(&entry.row), &both);
                 let shown = format!("{}, {} runs", entry.shown_and_old(), entry.runs());
                 let ratio = match entry.cell.ratio {
                     Some(_) => format!(

@@ -11,11 +11,11 @@ pub struct Piece {
     pub claim: String,
     /// The seed.
     pub seed: u64,
-    /// Why it is to be raced.
+    /// Why it must be raced.
     pub why: Why,
 }
 
-/// Why a piece is to be raced.
+/// Why a piece must be raced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
     /// Nothing is recorded of this seed.
@@ -38,7 +38,7 @@ impl Why {
     }
 }
 
-/// What is to be raced of these claims, what is missing before what is old. The first seeds of all
+/// What must be raced of these claims, what is missing before what is old. The first seeds of all
 /// claims come before the second ones, so that an interrupted run has something of each.
 #[must_use]
 pub fn todo(house: &House, claims: &[&Claim], again: bool) -> Vec<Piece> {

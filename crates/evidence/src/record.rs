@@ -10,9 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use steady_measures::{
-    Error as ResultError, Invalid, RunResult, SCHEMA as RESULT_SCHEMA, sha256_hex, write_atomic,
-};
+use steady_measures::{Error as ResultError, Invalid, RunResult, sha256_hex, write_atomic};
 
 use crate::claim::{Claim, Row};
 use crate::error::Error;
@@ -23,7 +21,7 @@ const LEVEL: i32 = 19;
 
 /// The name of the format.
 const RECORD_SCHEMA: &str = "steady.record";
-/// Its version. The first one was a plain result, sealed over its measures alone.
+/// Its version.
 const RECORD_VERSION: u32 = 2;
 
 /// What says which format a file has.
@@ -66,6 +64,8 @@ impl Record {
     pub const KERNEL: &'static str = "evidence.kernel";
     /// The key of `config` that has the emulator's key.
     pub const EMULATOR: &'static str = "evidence.emulator";
+    /// The key of `config` that has the key of the programs in host and guests.
+    pub const PROGRAMS: &'static str = "evidence.programs";
     /// The key of `config` that has the simulator's key.
     pub const SIMULATOR: &'static str = "evidence.simulator";
 
@@ -108,14 +108,10 @@ impl Record {
         let bytes = unpacked(path)?;
         let syntax = |error: serde_json::Error| wrong(error.to_string());
         let head: Head = serde_json::from_slice(&bytes).map_err(syntax)?;
-        if head.schema == RESULT_SCHEMA {
-            let text = "an older program sealed its measures alone; seal all of it: steady \
-                        evidence seal";
-            return Err(wrong(text.to_owned()));
-        }
         if (head.schema.as_str(), head.version) != (RECORD_SCHEMA, RECORD_VERSION) {
             return Err(wrong(format!(
-                "schema {:?} version {}; expected {RECORD_SCHEMA:?} version {RECORD_VERSION}",
+                "schema {:?} version {}; expected {RECORD_SCHEMA:?} version {RECORD_VERSION}; \
+                 race it again",
                 head.schema, head.version
             )));
         }
@@ -130,28 +126,6 @@ impl Record {
             .map_err(|invalid| wrong(chain(&invalid)))?;
         let (id, result) = (sealed.race, sealed.result);
         Ok(Self { id, result })
-    }
-
-    /// The record in a file of the first version, which [`Self::read`] refuses; `None` where it is
-    /// of another one.
-    ///
-    /// # Errors
-    /// [`Error`] if it cannot be read, or its measures were changed after they were sealed.
-    pub fn read_first_version(path: &Path, id: &str) -> Result<Option<Self>, Error> {
-        let bytes = unpacked(path)?;
-        let head: Option<Head> = serde_json::from_slice(&bytes).ok();
-        if head.is_none_or(|head| head.schema != RESULT_SCHEMA) {
-            return Ok(None);
-        }
-        let result = RunResult::from_json(&path.display().to_string(), &bytes);
-        let (id, path) = (id.to_owned(), path.to_owned());
-        match result {
-            Ok(result) => Ok(Some(Self { id, result })),
-            Err(error) => Err(Error::Record {
-                path,
-                text: chain(&error),
-            }),
-        }
     }
 
     /// A result of the claim's race, reduced to what the claim names and sealed.
@@ -186,6 +160,7 @@ impl Record {
         } else {
             put(Self::KERNEL, &keys.kernel);
             put(Self::EMULATOR, keys.emulator(&claim.engine));
+            put(Self::PROGRAMS, &keys.programs);
         }
         result.seal();
         if let Some(row) = claim.rows.iter().find(|row| !has(&result, row)) {
@@ -205,7 +180,16 @@ impl Record {
     ///
     /// # Errors
     /// [`ResultError`] if they cannot be joined though they are of the same build.
-    pub fn joined(self, piece: Self) -> Result<(Self, Option<String>), ResultError> {
+    pub fn joined(mut self, piece: Self) -> Result<(Self, Option<String>), ResultError> {
+        // What lies in the images decides; the key says what of the tree that was.
+        const IMAGE: &str = "image_sha256";
+        let (one, other) = (&mut self.result.config, &piece.result.config);
+        if one.contains_key(IMAGE)
+            && one.get(IMAGE) == other.get(IMAGE)
+            && let Some(key) = other.get(Self::PROGRAMS)
+        {
+            one.insert(Self::PROGRAMS.to_owned(), key.clone());
+        }
         let changed = differing_config(&self.result, &piece.result);
         if let Some(key) = changed {
             return Ok((piece, Some(key)));

@@ -119,7 +119,7 @@ pub fn text(lines: &[Line], page: &str) -> String {
     writeln!(text, "{rule}").expect(INFALLIBLE);
     writeln!(
         text,
-        "One run is no claim; recorded intervals are over seeds. {page}"
+        "One run is not a claim; recorded intervals are over seeds. {page}"
     )
     .expect(INFALLIBLE);
     text

@@ -24,7 +24,8 @@ pub enum Verdict {
     Differs,
     /// Recorded, and the paper gives nothing that can be compared with it.
     Beside,
-    /// Too few seeds for an interval, or an end of the paper's range lies within ours.
+    /// Too few seeds for an interval, an end of the paper's range lies within ours, or ours has the
+    /// paper's number and is too wide to say more.
     Open,
     /// Linked to a claim that is not recorded.
     NotRecorded,
@@ -117,6 +118,9 @@ fn of(item: &Item, entry: Option<&Entry>) -> Verdict {
     by_value(item, entry.unit, &entry.cell).unwrap_or_else(|| compared(item, &entry.cell))
 }
 
+/// The ends of ours are at most the paper's number divided by this away from it, where they agree.
+const NEAR: u64 = 10;
+
 /// Runs from which the range of all has the median with 95 % and more: one of `2^(n-1)` is outside.
 const RANGE_RUNS: usize = 6;
 
@@ -130,15 +134,14 @@ fn by_value(item: &Item, unit: Unit, cell: &Cell) -> Option<Verdict> {
         None if apart => (i64::MIN, i64::from(SAME_PPM)),
         None => return None,
     };
-    let bound = item.bound.is_some() || item.number.is_none();
-    let (within, outside) = (
-        least <= cell.min && cell.max <= most,
-        cell.max < least || cell.min > most,
-    );
-    Some(match (cell.repetitions >= RANGE_RUNS, within, outside) {
-        (true, _, true) => Verdict::Differs,
-        (true, true, _) => Verdict::Agrees,
-        (true, false, false) if !bound => Verdict::Agrees,
+    let point = item.number.is_some() && item.bound.is_none();
+    let near = |end: i64| if point { end / NEAR.cast_signed() } else { 0 };
+    let (low, high) = (least - near(least), most.saturating_add(near(most)));
+    let within = low <= cell.min && cell.max <= high;
+    let outside = cell.max < least || cell.min > most;
+    Some(match (cell.repetitions >= RANGE_RUNS, outside, within) {
+        (true, true, _) => Verdict::Differs,
+        (true, false, true) => Verdict::Agrees,
         _ => Verdict::Open,
     })
 }
@@ -161,7 +164,12 @@ pub(crate) fn compared(item: &Item, cell: &Cell) -> Verdict {
         (Some(Claimed::Point(paper)), _) => {
             let printed = item.ratio.as_ref().and_then(PaperRatio::printed);
             let (least, most) = printed.unwrap_or((paper, paper));
-            low <= most && least <= high
+            let reaches = low <= most && least <= high;
+            let near = least - least / NEAR <= low && high <= most.saturating_add(most / NEAR);
+            if reaches && !near {
+                return Verdict::Open;
+            }
+            reaches
         }
         (Some(Claimed::Between(least, most)), _) => {
             if high >= least && low < least || low <= most && high > most {
@@ -224,6 +232,12 @@ mod tests {
                 250_000,
                 Verdict::Differs,
             ),
+            (
+                "ratio = { of = 22, to = 100 }",
+                20_000,
+                900_000,
+                Verdict::Open,
+            ),
             ("expect = \"lower\"", 500_000, 990_000, Verdict::Agrees),
             ("expect = \"lower\"", 500_000, 1_010_000, Verdict::Differs),
             ("expect = \"higher\"", 1_010_000, 1_500_000, Verdict::Agrees),
@@ -281,7 +295,9 @@ mod tests {
         let most = "number = \"0.2\"\nbound = \"at-most\"";
         for (text, min, max, expected) in [
             ("number = \"6.9\"", 68_600, 68_700, Agrees),
-            ("number = \"6.9\"", 68_000, 90_000, Agrees),
+            ("number = \"6.9\"", 68_000, 76_000, Agrees),
+            ("number = \"6.9\"", 68_000, 90_000, Open),
+            ("number = \"6.9\"", 50_000, 69_000, Open),
             ("number = \"6.9\"", 154_000, 155_000, Differs),
             (most, 1_000, 2_000, Agrees),
             (most, 1_000, 2_100, Open),

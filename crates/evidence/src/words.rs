@@ -11,7 +11,7 @@
 //! | `{conditions CLAIM}` | the conditions in one line |
 //!
 //! What is not recorded becomes `not recorded`, and what is of an older kernel says so. A figure
-//! outside a placeholder is refused by [`typed_figure`].
+//! outside a placeholder is refused by [`typed_figures`].
 
 use crate::conditions;
 use crate::house::House;
@@ -107,44 +107,55 @@ pub fn wrapped(lead: &str, text: &str) -> String {
     out
 }
 
-/// A figure that somebody typed: a number, also in words, with a unit of time, rate or share, a
-/// factor, or a share in words. Text in backquotes and in links is left out where it is code.
+/// Figures that somebody typed: a number, also in words, with a unit of time, rate or share, one
+/// above a thousand, a factor, a share in words, and what changes from one number to another. Text
+/// in backquotes and in links is left out where it is code.
 #[must_use]
-pub fn typed_figure(text: &str) -> Option<String> {
+pub fn typed_figures(text: &str) -> Vec<String> {
     // The level of an interval is method, not a result.
     let plain = without_code(text).replace("95 % interval", "interval");
     let plain = plain.replace("per cent", "percent").replace('→', " → ");
     let lower = plain.to_lowercase();
-    if let Some(share) = SHARES.iter().find(|share| lower.contains(**share)) {
-        return Some((*share).to_owned());
-    }
+    let shares = SHARES.iter().filter(|share| lower.contains(**share));
+    let mut found: Vec<String> = shares.map(|share| (*share).to_owned()).collect();
     let plain = without_tags(&plain);
     let tokens: Vec<&str> = plain.split_whitespace().collect();
     for (at, token) in tokens.iter().enumerate() {
         let lower = bare_of(token).to_lowercase();
         let bare = lower.as_str();
         let fold = bare.strip_suffix("fold");
-        let factor = bare.strip_prefix(['×', 'x']).is_some_and(is_number)
+        let from_to = at >= 3 && {
+            let [from, first, to] = [tokens[at - 3], tokens[at - 2], tokens[at - 1]];
+            let number =
+                |text: &str| is_number(text) && text.contains(|c: char| c.is_ascii_digit());
+            from.eq_ignore_ascii_case("from")
+                && number(bare_of(first))
+                && to == "to"
+                && number(bare)
+        };
+        let factor = from_to
+            || bare.strip_prefix(['×', 'x']).is_some_and(is_number) && !is_in(NAMES, bare)
             || bare.strip_suffix(['×', 'x']).is_some_and(is_number)
             || fold.is_some_and(|count| is_number(count.trim_end_matches('-')))
-            || FACTORS.contains(&bare)
+            || is_in(FACTORS, bare)
             || is_number(bare)
                 && at >= 2
                 && [["factor", "of"], ["ratio", "of"]].contains(&[tokens[at - 2], tokens[at - 1]])
             || has_glued_sign(bare);
         let next = tokens.get(at + 1).map(|next| bare_of(next));
-        let with_unit = is_range(bare) && next.is_some_and(|next| UNITS.contains(&next));
+        let with_unit = is_range(bare) && next.is_some_and(|next| is_in(UNITS, next));
         let glued = UNITS
-            .iter()
+            .split(' ')
             .any(|unit| bare.strip_suffix(unit).is_some_and(is_range));
-        if factor || with_unit || glued {
-            return Some(match next {
+        let thousands = bare.contains(',') && is_range(bare);
+        if factor || with_unit || glued || thousands {
+            found.push(match next {
                 Some(next) if with_unit => format!("{bare} {next}"),
                 _ => bare.to_owned(),
             });
         }
     }
-    None
+    found
 }
 
 /// A word without what it is set in.
@@ -153,21 +164,9 @@ fn bare_of(token: &str) -> &str {
 }
 
 /// Words that are factors by themselves.
-const FACTORS: [&str; 13] = [
-    "twice",
-    "thrice",
-    "double",
-    "doubles",
-    "doubled",
-    "triple",
-    "triples",
-    "tripled",
-    "halves",
-    "halved",
-    "quadruple",
-    "quadruples",
-    "quadrupled",
-];
+const FACTORS: &str = "\
+    twice thrice double doubles doubled triple triples tripled halves halved quadruple \
+    quadruples quadrupled";
 /// Shares and factors in several words.
 const SHARES: [&str; 10] = [
     "half of",
@@ -181,35 +180,26 @@ const SHARES: [&str; 10] = [
     "order of magnitude",
     "orders of magnitude",
 ];
+/// What looks like a factor and is a name.
+const NAMES: &str = "x8 x86 x264";
 /// Numbers in words.
-const NUMBERS: [&str; 23] = [
-    "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-    "fifteen", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety",
-    "hundred", "thousand", "million",
-];
+const NUMBERS: &str = "\
+    two three four five six seven eight nine ten eleven twelve fifteen twenty thirty forty \
+    fifty sixty seventy eighty ninety hundred thousand million";
 /// Units and words that make a number a figure.
-const UNITS: [&str; 15] = [
-    "%",
-    "ns",
-    "us",
-    "µs",
-    "ms",
-    "times",
-    "percent",
-    "/s",
-    "k/s",
-    "M/s",
-    "exits",
-    "cycles",
-    "nanoseconds",
-    "microseconds",
-    "milliseconds",
-];
+const UNITS: &str = "\
+    % s second seconds minute minutes hour hours ns us µs ms times percent /s k/s M/s exits \
+    cycles nanoseconds microseconds milliseconds";
+
+/// Whether a list of words has one.
+pub(crate) fn is_in(words: &str, word: &str) -> bool {
+    words.split(' ').any(|known| known == word)
+}
 
 /// Whether a text is a number, perhaps with a sign, or one in words.
 fn is_number(text: &str) -> bool {
     let digits = text.trim_start_matches(['-', '−', '+', '<', '>', '~', '≈', '≤', '≥']);
-    if NUMBERS.contains(&digits) {
+    if is_in(NUMBERS, digits) {
         return true;
     }
     let all = digits
@@ -274,7 +264,7 @@ fn without_code(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{WIDTH, typed_figure, wrapped};
+    use super::{WIDTH, typed_figures, wrapped};
 
     #[test]
     fn lines_are_as_long_as_they_may_be_and_code_stays_whole() {
@@ -330,8 +320,13 @@ mod tests {
             "gain=74%better",
             "<b>1.5x</b>",
             "it is `×0.21`",
+            "takes 12 s",
+            "a wait of 1.5 seconds",
+            "falls from 326 to 35.1",
+            "1,648 shootdowns",
+            "61 minutes",
         ] {
-            assert!(typed_figure(text).is_some(), "{text}");
+            assert_ne!(typed_figures(text), [""; 0], "{text}");
         }
     }
 
@@ -339,12 +334,13 @@ mod tests {
     fn versions_counts_and_code_are_not_figures() {
         for text in [
             "Linux 6.12 on Debian 12 or 13",
+            "from 2 to N vCPUs of x86",
             "x86-64 with its 95 % interval",
             "two VMs of 8 vCPUs; the 99th percentile of a hundred shootdowns",
             "`--within 5%` and `ple_window_ns = 1365`",
             "see [the page](docs/x-100ms.md)",
         ] {
-            assert_eq!(typed_figure(text), None, "{text}");
+            assert_eq!(typed_figures(text), [""; 0], "{text}");
         }
     }
 }

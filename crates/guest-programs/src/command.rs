@@ -59,7 +59,7 @@ impl Program {
     /// Commands to run before the measured one, in order.
     ///
     /// # Errors
-    /// If the size of the input is no number in range.
+    /// If the size of the input is not a number in range.
     pub fn prepare(&self, setting: &Setting<'_>) -> Result<Vec<Vec<String>>, ArgumentError> {
         let words = match self.kind {
             Kind::Dedup | Kind::Pbzip2 => {
@@ -214,7 +214,7 @@ impl Program {
             "indexer" => words("--files 64 --time-limit-ms 20000"),
             "pingpong" => words("--operations 500 --time-limit-ms 20000"),
             "staleness" => words("--operations 500 --time-limit-ms 20000"),
-            // spin: until it is told to stop.
+            // spin: until it must stop.
             _ => Vec::new(),
         }
     }

@@ -135,7 +135,7 @@ fn a_script_is_refused_with_its_interpreter() {
     let directory = tempfile::tempdir().expect("a directory");
     let script = directory.path().join("script");
     std::fs::write(&script, "#!/bin/sh -e\ntrue\n").expect("a script");
-    let error = closure(&[&script]).expect_err("a script is no program");
+    let error = closure(&[&script]).expect_err("a script is not a program");
     assert!(
         matches!(&error, ClosureError::Script { interpreter, .. } if interpreter == "/bin/sh -e")
     );
@@ -156,7 +156,7 @@ fn neither_ends_of_files_nor_other_formats_panic() {
         let _ = closure(&[&path]);
     }
     std::fs::write(&path, b"PK\x03\x04 no program").expect("a file");
-    let error = closure(&[&path]).expect_err("a zip file is no program");
+    let error = closure(&[&path]).expect_err("a zip file is not a program");
     assert!(matches!(error, ClosureError::NotElf { .. }), "{error}");
 }
 

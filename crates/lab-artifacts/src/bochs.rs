@@ -2,7 +2,7 @@
 //! Bochs: version 3.0 compiled from Debian 13's source package, or the packaged one.
 //!
 //! The compiled one runs about four times the instructions per second. The patches of `lab/bochs`
-//! mend what the lab needs of it. Where that fails the packaged Bochs is used and said to be. With
+//! fix what the lab needs of it. Where that fails the packaged Bochs is used and said to be. With
 //! those of `lab/bochs-tagged` besides it keeps the entries of its TLB by their tags.
 
 use std::ffi::OsStr;
@@ -115,7 +115,7 @@ fn version_of(program: &Path) -> String {
 
 /// The compiled Bochs, built if it is not in the cache; the packaged one where that fails.
 /// `STEADY_BOCHS=packaged` chooses the packaged one, and `tagged` compiles one that keeps its TLB's
-/// entries by their tags; without it there is no other.
+/// entries by their tags, with no fallback.
 ///
 /// # Errors
 /// [`ArtifactError::Missing`] if there is neither, [`ArtifactError::Interrupted`].

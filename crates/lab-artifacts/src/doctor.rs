@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What this machine can run, what is missing, and the command that mends it.
+//! What this machine can run, what is missing, and the command that fixes it.
 
 use std::path::Path;
 
@@ -33,8 +33,8 @@ pub struct Check {
     pub state: State,
     /// What was found.
     pub found: String,
-    /// The command that mends it, if something is to be mended.
-    pub mend: Option<String>,
+    /// The command that fixes it, if something must be fixed.
+    pub fix: Option<String>,
 }
 
 /// Programs and files: what, what for, and the Debian package.
@@ -86,13 +86,13 @@ pub fn examine(home: &Home) -> Vec<Check> {
     checks
 }
 
-fn check(name: &str, needed_for: &str, state: State, found: String, mend: Option<String>) -> Check {
+fn check(name: &str, needed_for: &str, state: State, found: String, fix: Option<String>) -> Check {
     Check {
         name: name.to_owned(),
         needed_for: needed_for.to_owned(),
         state,
         found,
-        mend,
+        fix,
     }
 }
 
@@ -135,13 +135,13 @@ fn kernel_source() -> Check {
 
 fn qemu_in_use(home: &Home) -> Check {
     let (name, needed_for) = ("QEMU", "engine qemu");
-    let mend = Some("steady build qemu".to_owned());
+    let fix = Some("steady build qemu".to_owned());
     let Some(qemu) = qemu_system::present(home) else {
         let found = "neither compiled nor packaged".to_owned();
-        return check(name, needed_for, State::Missing, found, mend);
+        return check(name, needed_for, State::Missing, found, fix);
     };
     let path = qemu.program.display();
-    let (state, mend, found) = if qemu.compiled {
+    let (state, fix, found) = if qemu.compiled {
         let found = format!("compiled {} with our patches, {path}", qemu.version);
         (State::Ok, None, found)
     } else {
@@ -149,9 +149,9 @@ fn qemu_in_use(home: &Home) -> Check {
             "packaged {}, which loses guests now and then, {path}",
             qemu.version
         );
-        (State::Slow, mend, found)
+        (State::Slow, fix, found)
     };
-    check(name, needed_for, state, found, mend)
+    check(name, needed_for, state, found, fix)
 }
 
 fn bochs_in_use(home: &Home) -> Check {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What can go wrong while something is found, built or packed. Each text says what, where to read
-//! more, and how to mend it.
+//! more, and how to fix it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub enum ArtifactError {
         error: io::Error,
     },
     /// A program that is needed is not installed.
-    #[error("{program} is not installed: {why}; mend: apt-get install {package}")]
+    #[error("{program} is not installed: {why}; fix: apt-get install {package}")]
     Missing {
         /// The program or file.
         program: String,
@@ -49,12 +49,12 @@ pub enum ArtifactError {
         status: String,
         /// The whole output.
         log: PathBuf,
-        /// Its telling lines.
+        /// Its lines that say why.
         last: String,
     },
     /// Something in the cache is not whole.
     #[error(
-        "{} is missing; mend: remove {} and run again, it is then built anew",
+        "{} is missing; fix: remove {} and run again, it is then built again",
         missing.display(),
         folder.display()
     )]
@@ -67,7 +67,7 @@ pub enum ArtifactError {
     /// `--kernel` names none.
     #[error("{0}")]
     KernelChoice(String),
-    /// The folder that shall hold a built kernel does not.
+    /// The folder that should hold a built kernel does not.
     #[error(
         "no built kernel: {} is not there; expected the folder that `make O=FOLDER bzImage` filled",
         missing.display()
@@ -77,19 +77,19 @@ pub enum ArtifactError {
         missing: PathBuf,
     },
     /// The kernel sources are not usable.
-    #[error("no kernel source: {what}; mend: {mend}")]
+    #[error("no kernel source: {what}; fix: {fix}")]
     KernelSource {
         /// What is wrong.
         what: String,
         /// How to get one.
-        mend: String,
+        fix: String,
     },
     /// A program of the scenario cannot be put in the image.
     #[error("workload {program}: {what}")]
     Program {
         /// The program.
         program: String,
-        /// What is wrong, and how to mend it.
+        /// What is wrong, and how to fix it.
         what: String,
     },
     /// A list of selftests is not one.
@@ -114,7 +114,7 @@ impl ArtifactError {
         }
     }
 
-    /// Whose concern it is.
+    /// The part that must act on it.
     #[must_use]
     pub fn why(&self) -> Why {
         match self {

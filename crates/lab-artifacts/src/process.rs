@@ -74,7 +74,7 @@ impl Supervised {
     /// Its end, if it has ended.
     ///
     /// # Errors
-    /// [`ArtifactError::Io`] if the system cannot tell.
+    /// [`ArtifactError::Io`] if the system cannot say.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>, ArtifactError> {
         self.child
             .try_wait()

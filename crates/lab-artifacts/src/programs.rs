@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Our own static programs that go into the images: the two inits, the VMM, the C workloads.
+//! Our own static programs that go into the images: the two inits, the VMM, what steers hosts and
+//! guests, the C workloads.
 //!
 //! cargo and make know best what is up to date, so they are asked each time.
 
@@ -26,11 +27,13 @@ pub struct Programs {
     pub agent: PathBuf,
     /// The VMM.
     pub vmm: PathBuf,
+    /// The remedies that need no kernel.
+    pub steer: PathBuf,
     /// Folder of the C workloads.
     pub workloads: PathBuf,
 }
 
-/// Builds what is not up to date; `watcher` is told of it only if there is something to build.
+/// Builds what is not up to date; `watcher` hears of it only if there is something to build.
 ///
 /// # Errors
 /// [`ArtifactError::Build`] with the compiler's words, [`ArtifactError::Io`],
@@ -61,6 +64,7 @@ pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Programs, ArtifactEr
     Ok(Programs {
         agent: made.join("steady-agent"),
         vmm: made.join("steady-vmm"),
+        steer: made.join("steady-steer"),
         workloads,
     })
 }
@@ -88,6 +92,8 @@ fn cargo(
         os("steady-agent"),
         os("-p"),
         os("steady-vmm"),
+        os("-p"),
+        os("steady-steer"),
     ];
     let mut shown = 0;
     let built = run_step(

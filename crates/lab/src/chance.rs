@@ -2,7 +2,7 @@
 //! What a repetition's seed moves: the part of a run that is chance on a real machine.
 //!
 //! An emulator whose clock counts instructions gives the same run again and again, and so one throw
-//! of the dice for ever. On a real machine nobody decides when a VM is started to the millisecond,
+//! of the dice for ever. On a real machine nothing decides when a VM is started to the millisecond,
 //! nor how its ticks lie to those of the host and of its neighbours. A seed draws just these:
 //!
 //! - how long the host waits before it starts each VM, so that the phases of their ticks move;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What can go wrong in the lab. Each text says what, where to read more, and how to mend it.
+//! What can go wrong in the lab. Each text says what, where to read more, and how to fix it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub enum LabError {
         scenario: String,
         /// What it asks for.
         what: String,
-        /// What the engine gives, and how to mend it.
+        /// What the engine gives, and how to fix it.
         limit: String,
     },
     /// A run of a variant failed.
@@ -48,7 +48,7 @@ impl LabError {
         ArtifactError::io(action, path, error).into()
     }
 
-    /// Whose concern it is.
+    /// The part that must act on it.
     #[must_use]
     pub fn why(&self) -> Why {
         match self {
@@ -99,11 +99,11 @@ pub enum RunFault {
     /// Something inside the emulated host failed.
     #[error("{what} (read {file}){tail}")]
     Inside {
-        /// Which kind of thing, as the host's init told it.
+        /// Which kind of thing, as the host's init reported it.
         kind: FaultKind,
         /// Which VM and what happened.
         what: String,
-        /// The log that tells more.
+        /// The log that has more.
         file: String,
         /// The last words of the guest's console.
         tail: String,

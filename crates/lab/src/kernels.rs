@@ -74,7 +74,7 @@ impl Booted {
     }
 
     /// What the measures depend on of this kernel, for the result's configuration. The patched
-    /// kernel's keys are `kernel.` and the like; the stock one's say so.
+    /// kernel's keys begin with `kernel.`; the stock one's say so.
     ///
     /// # Errors
     /// [`LabError::Artifact`].

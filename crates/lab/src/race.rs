@@ -106,7 +106,7 @@ impl<'a> Hosts<'a> {
         let mut engine = lab.kind.find(home, watcher)?;
         let wanted = translate::programs(scenario)?;
         for variant in variants {
-            // Arguments that a program does not take are told before minutes of building.
+            // Arguments that a program does not take are refused before minutes of building.
             translate::plan(scenario, variant, scenario.seed, options.trace)?;
         }
         let series = variants.iter().map(|variant| translate::series_of(variant));
@@ -115,7 +115,7 @@ impl<'a> Hosts<'a> {
         let flavors = translate::flavors(scenario, variants);
         let ours = programs::ensure(home, watcher)?;
         engine.calibrate(&ours.agent)?;
-        let guest = tree::guest(&ours, &wanted)?;
+        let guest = tree::guest(&ours, &wanted, translate::steer::in_guests(scenario))?;
         let needs = translate::host_needs(scenario, options.trace)?;
         let host = &scenario.host;
         let mut config = BTreeMap::from([

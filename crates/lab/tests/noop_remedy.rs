@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use steady_lab::translate;
-use steady_remedies::{Mode, Registry, Remedy, VmmDuty};
+use steady_remedies::{Means, Mode, Registry, Remedy, VmmDuty};
 use steady_scenario::Scenario;
 
 /// The one entry.
 static NOOP: Remedy = Remedy {
     name: "noop",
     title: "A remedy that does nothing",
+    means: Means::Kernel,
     parameter: "kvm.noop",
     off: "n",
     modes: &[Mode {

@@ -12,8 +12,8 @@ use crate::error::Error;
 
 /// A file under way. It takes its place by a rename when it is whole; dropped before, it is gone.
 ///
-/// A symbolic link stays, and the file that it names is replaced. What is no file, such as a device
-/// or a pipe, keeps its place and is written to as the bytes come.
+/// A symbolic link stays, and the file that it names is replaced. What is not a file, such as a
+/// device or a pipe, keeps its place and is written to as the bytes come.
 #[derive(Debug)]
 pub struct WholeFile(Way);
 
@@ -29,7 +29,7 @@ enum Way {
 }
 
 impl WholeFile {
-    /// Begins the file that is to be at `path`, with the permissions that the process's mask
+    /// Begins the file that will be at `path`, with the permissions that the process's mask
     /// grants.
     ///
     /// # Errors
@@ -47,7 +47,7 @@ impl WholeFile {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
             _ => PathBuf::from("."),
         };
-        // Its own words would name the temporary file, of which nobody knows.
+        // Its own words would name the temporary file, which no one knows.
         fs::metadata(&directory)?;
         let file = tempfile::Builder::new()
             .prefix(".steady-")

@@ -84,7 +84,7 @@ pub enum Error {
         /// What is wrong.
         invalid: Invalid,
     },
-    /// A result that is no piece of the same race as those before it.
+    /// A result that is not a piece of the same race as those before it.
     #[error("cannot join {origin}: {why}")]
     CannotJoin {
         /// What the caller called it.

@@ -132,7 +132,7 @@ pub struct Repetition {
     /// Which one, from 0.
     pub index: u32,
     /// Seed of its random streams; absent in results of older programs. Not in the digest, as it is
-    /// no measure.
+    /// not a measure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Numbers; each (VM, workload, name) once.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Does a race tell a difference from chance: equal variants, a planted one, and few runs.
+//! Does a race distinguish a difference from chance: equal variants, a planted one, and few runs.
 
 use steady_measures::chance::{Family, Judgement, Verdict, judge};
 use steady_measures::{

@@ -100,10 +100,10 @@ fn misfit(root: &Value, schema: &Value, value: &Value) -> Option<String> {
         return (!allowed.contains(value)).then(|| format!("{value} is not one of {allowed:?}"));
     }
     match schema["type"].as_str().expect("a type") {
-        "string" => (!value.is_string()).then(|| format!("{value} is no string")),
+        "string" => (!value.is_string()).then(|| format!("{value} is not a string")),
         "integer" => {
             let fits = value.is_u64() || (value.is_i64() && schema.get("minimum").is_none());
-            (!fits).then(|| format!("{value} is no such integer"))
+            (!fits).then(|| format!("{value} is not such an integer"))
         }
         "array" => misfit_of_array(root, schema, value),
         "object" => misfit_of_object(root, schema, value),
@@ -113,7 +113,7 @@ fn misfit(root: &Value, schema: &Value, value: &Value) -> Option<String> {
 
 fn misfit_of_array(root: &Value, schema: &Value, value: &Value) -> Option<String> {
     let Some(items) = value.as_array() else {
-        return Some(format!("{value} is no array"));
+        return Some(format!("{value} is not an array"));
     };
     let length = items.len() as u64;
     if schema["minItems"]
@@ -132,7 +132,7 @@ fn misfit_of_array(root: &Value, schema: &Value, value: &Value) -> Option<String
 
 fn misfit_of_object(root: &Value, schema: &Value, value: &Value) -> Option<String> {
     let Some(object) = value.as_object() else {
-        return Some(format!("{value} is no object"));
+        return Some(format!("{value} is not an object"));
     };
     let required = schema["required"].as_array().into_iter().flatten();
     for key in required.filter_map(Value::as_str) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Does a race of the lab's own runs tell a difference from chance?
+//! Does a race of the lab's own runs distinguish a difference from chance?
 //!
 //! `recorded/` has 24 runs of one variant in each file, each of a seed of its own, made by
 //! `steady run scenarios/two-vms.toml --engine bochs --variant ipi --variant kvm-pv --repetitions

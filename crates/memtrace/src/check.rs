@@ -48,7 +48,7 @@ fn check_reader<R: Read>(mut reader: Reader<R>) -> Result<Report, TraceError> {
     reader.verify_digest();
     let mut checker = Checker::new(reader.header().page_size);
     // A file states its totals first. A stream states them last, so whether its mappings are
-    // complete is known too late to tell the place: the first stray access is kept.
+    // complete is known too late to name the place: the first stray access is kept.
     let mut block = Vec::new();
     while reader.next_block(&mut block)? {
         let first = reader.done_in_chunk() - block.len() as u64;

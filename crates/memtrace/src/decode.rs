@@ -42,7 +42,7 @@ pub trait Sink {
 pub trait Run {
     /// An access; the values are those of [`Record::Access`].
     fn access(&mut self, vaddr: u64, size: u8, write: bool, instructions: u32);
-    /// A record that is no access.
+    /// A record that is not an access.
     fn other(&mut self, record: Record);
     /// There are no more. A run that is not ended may not count.
     fn end(self);
@@ -392,7 +392,7 @@ fn odd_size(extras: &[u8], at: &mut usize) -> Option<u8> {
     (size > 64 || size > 0 && !size.is_power_of_two()).then_some(size)
 }
 
-/// A record that is no access: its tag says nothing but which.
+/// A record that is not an access: its tag says nothing but which.
 fn other(thread: u16, low: u8, high: u8, extras: &[u8], at: &mut usize) -> Option<Record> {
     match (low >> 3, high) {
         (kind, 0) if kind == ESCAPE_MAP << 1 => map(thread, extras, at),

@@ -120,7 +120,7 @@ pub enum TraceError {
     Unsupported {
         /// The file's path or the stream's name.
         file: String,
-        /// What it is, and how to mend.
+        /// What it is, and how to fix.
         what: String,
     },
     /// The caller asked for something the format cannot hold.

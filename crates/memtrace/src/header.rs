@@ -101,7 +101,7 @@ impl Header {
             return Err(TraceError::Unwritable {
                 file: file.to_owned(),
                 what: format!(
-                    "page size {} is no power of two from 512 to 2^30",
+                    "page size {} is not a power of two from 512 to 2^30",
                     self.page_size
                 ),
             });

@@ -131,7 +131,7 @@ impl<W: Write> Writer<W> {
             } if instructions > MAX_INSTRUCTIONS => format!(
                 "record {}: thread {thread} comes to its access at {vaddr:#x} after \
                  {instructions} instructions without one, and at most {MAX_INSTRUCTIONS} can \
-                 be told. Record the part before or behind it",
+                 be counted. Record the part before or behind it",
                 self.totals.records
             ),
             Record::Map { start, len, .. } if len == 0 || start.checked_add(len).is_none() => {

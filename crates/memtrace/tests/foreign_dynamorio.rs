@@ -169,7 +169,7 @@ fn recorded_system_calls_change_mappings_and_failed_ones_do_not() {
         call(10, &[0x7000_0000, 4096, 1], 0),
         call(11, &[0x7000_0000, 8192], u64::MAX - 21),
         call(11, &[0x7000_0000, 8192], 0),
-        // The arguments were not recorded, or the call is no mapping call.
+        // The arguments were not recorded, or the call does not map.
         call(11, &[0x7000_0000], 0),
         call(202, &[1, 2, 3], 0),
     ]

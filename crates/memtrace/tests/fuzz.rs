@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Mutated traces: reading never panics, never allocates more than a bound, and what it accepts it
 //! can write and read again. Half the inputs have their checksums repaired, so that the mutation
-//! reaches the decoder behind them. Traces of other tools the same way: plain, and packed anew
+//! reaches the decoder behind them. Traces of other tools the same way: plain, and packed again
 //! after the mutation or before it. The ignored tests take a million inputs each.
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]

@@ -11,7 +11,7 @@
 
 #![forbid(unsafe_code)]
 
-/// Longer words are no typing slips, and comparing them costs the product of the lengths.
+/// Longer words are not typing slips, and comparing them costs the product of the lengths.
 const LONGEST_WORD_BYTES: usize = 64;
 
 /// Returns the candidate that `word` was most likely meant to be, or `None` when none is near.

@@ -72,7 +72,7 @@ pub trait Prepared: Sync {
     /// What else the measures depend on, for the result's configuration.
     fn config(&self) -> BTreeMap<String, String>;
 
-    /// Runs one job and tells `step` of its steps, one short line each.
+    /// Runs one job and reports its steps to `step`, one short line each.
     ///
     /// # Errors
     /// [`Failed`] with the first thing that went wrong.
@@ -127,7 +127,7 @@ pub struct Outcome {
 pub struct Refusal {
     /// What the scenario asks for.
     pub what: String,
-    /// What the engine gives, and how to mend it.
+    /// What the engine gives, and how to fix it.
     pub limit: String,
 }
 
@@ -156,7 +156,7 @@ impl From<Trouble> for Failed {
 #[derive(Debug, ErrorText)]
 #[error("{error}")]
 pub struct Fault {
-    /// Its words: what, which log tells more, how to mend it.
+    /// Its words: what, which log has more, how to fix it.
     pub error: Box<dyn Error + Send + Sync>,
     /// What was lost, as a half sentence such as `a guest triple-faulted`, where the engine itself
     /// may have lost it and another try may bring it; see [`Info::retries_lost`].
@@ -169,11 +169,11 @@ pub struct Fault {
 pub struct Trouble {
     /// Whose concern it is.
     pub why: Why,
-    /// Its words: what, where, how to mend it.
+    /// Its words: what, where, how to fix it.
     pub error: Box<dyn Error + Send + Sync>,
 }
 
-/// Whose concern a [`Trouble`] is, and so the command's exit code.
+/// What must act on a [`Trouble`], and so the command's exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
     /// The scenario asks for what cannot be.

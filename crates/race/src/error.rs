@@ -81,7 +81,7 @@ pub enum Reason {
 pub struct Kept {
     /// How many runs were whole.
     pub whole: usize,
-    /// How many there were to be.
+    /// How many were asked for.
     pub runs: usize,
     /// The result of the whole ones, marked as partial.
     pub result: PathBuf,

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 pub trait Machine: Sync {
     /// Whether the user has asked to stop.
     fn interrupted(&self) -> bool;
-    /// Room left for files at a path, in bytes; `None` if the system cannot tell.
+    /// Room left for files at a path, in bytes; `None` if the system cannot say.
     fn free_bytes(&self, path: &Path) -> Option<u64>;
     /// One line on it for the report.
     fn describe(&self) -> String;
@@ -61,7 +61,7 @@ pub fn interrupted() -> bool {
     flag.load(Ordering::Relaxed)
 }
 
-/// Room left for files at a path, in bytes; `None` if the system cannot tell.
+/// Room left for files at a path, in bytes; `None` if the system cannot say.
 #[must_use]
 pub fn free_bytes(path: &Path) -> Option<u64> {
     let numbers = nix::sys::statvfs::statvfs(path).ok()?;

@@ -23,7 +23,7 @@ pub struct Options {
     pub out: PathBuf,
     /// Bound on one run by the wall clock; `None`: by the scenario's limit.
     pub wall_limit: Option<Duration>,
-    /// Which kernel the engine shall boot where a variant asks for the patched one, in the
+    /// Which kernel the engine must boot where a variant asks for the patched one, in the
     /// engine's own words; `None`: the one that races measure.
     pub kernel: Option<String>,
     /// When the race has said enough, beyond the scenario's repetitions; `None`: after those.

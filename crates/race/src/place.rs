@@ -55,7 +55,7 @@ pub struct NoRoom {
 /// Whether there is room for results at `folder`.
 ///
 /// # Errors
-/// [`NoRoom`] below [`NEED_MIB`]; where the system cannot tell, there is room.
+/// [`NoRoom`] below [`NEED_MIB`]; where the system cannot say, there is room.
 pub fn check_room(machine: &dyn Machine, folder: &Path) -> Result<(), NoRoom> {
     let free_mib = machine.free_bytes(folder).unwrap_or(u64::MAX) >> 20;
     if free_mib < NEED_MIB {

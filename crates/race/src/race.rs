@@ -104,7 +104,7 @@ pub fn race_on(
     places.settle(outline, ran, said)
 }
 
-/// Further repetitions until the race has said enough; what the result shall say of that.
+/// Further repetitions until the race has said enough; what the result will say of that.
 fn go_on(
     until: &Until,
     outline: Outline<'_>,

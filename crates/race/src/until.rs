@@ -19,7 +19,7 @@ const MILLION: u64 = 1_000_000;
 /// When a race has said enough.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Until {
-    /// Both ends of each interval are to be this near to its ratio, in parts per million of it.
+    /// Both ends of each interval must be this near to its ratio, in parts per million of it.
     pub within_ppm: u64,
     /// Names of the measures whose intervals count; those that answer if empty.
     pub measures: Vec<String>,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who is told how far a long work has come. Races and builds only speak; how it is shown is the
+//! What hears how far a long work has come. Races and builds only speak; how it is shown is the
 //! caller's.
 
-/// Told of the progress of long works. Called from several threads.
+/// Hears of the progress of long works. Called from several threads.
 pub trait Watcher: Sync {
     /// `done` of `total` steps of the work `what` are done; both count the same thing.
     fn progress(&self, what: &str, done: u64, total: u64);
@@ -12,7 +12,7 @@ pub trait Watcher: Sync {
     fn say(&self, text: &str);
 }
 
-/// Tells nobody.
+/// Shows nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 

@@ -230,7 +230,7 @@ fn a_result_that_cannot_be_written_leaves_the_old_one_and_keeps_the_files_of_the
     let place = Place::new();
     place.race(&Mock::new(well)).unwrap();
     let before = fs::read(place.path("mock/result.json")).unwrap();
-    // A folder stands where the result is to be: it is under way, and its rename fails.
+    // A folder stands where the result goes: it is under way, and its rename fails.
     let mock = Mock::new(|_, job| {
         if is(job, "b-r1") {
             let result = job.result_directory.join("result.json");

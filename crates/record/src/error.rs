@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// There is no tracefs where it is looked for.
+    /// tracefs is not mounted where it was expected.
     #[error(
         "{0} is not tracefs: mount it (mount -t tracefs tracefs {0}), on a kernel with tracing \
          (CONFIG_FTRACE); --dry-run prints the commands for elsewhere"

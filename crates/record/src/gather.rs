@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use steady_diagnose::VmNotes;
+use steady_hostview::Host;
 
 use crate::dat::{self, CpuPages, Head};
 use crate::error::RecordError;
@@ -99,36 +100,6 @@ impl Pages {
     }
 }
 
-/// The host as it is seen here.
-#[derive(Debug, Clone)]
-pub struct Host {
-    /// Where procfs is mounted.
-    pub proc: PathBuf,
-    /// Where the control groups are mounted.
-    pub groups: PathBuf,
-}
-
-impl Default for Host {
-    fn default() -> Self {
-        Self {
-            proc: "/proc".into(),
-            groups: "/sys/fs/cgroup".into(),
-        }
-    }
-}
-
-impl Host {
-    /// The VMs that run.
-    #[must_use]
-    pub fn vms(&self) -> VmNotes {
-        crate::vms::vms(&self.proc, &self.groups)
-    }
-
-    pub(crate) fn tables(&self, notes: &VmNotes) -> String {
-        tables::tables(&self.proc, &self.groups, notes)
-    }
-}
-
 /// What stands in an incident beside its pages.
 #[derive(Debug)]
 pub(crate) struct Beside<'a> {
@@ -150,7 +121,9 @@ pub(crate) fn write(
 ) -> Result<u64, RecordError> {
     // Names of VMs first: a thread that is named like its VM has the same pseudonym.
     let notes = redactor.notes(beside.notes);
-    let text = beside.before.to_owned() + &beside.host.tables(beside.notes) + &tables::complaints();
+    let text = beside.before.to_owned()
+        + &tables::tables(beside.host, beside.notes)
+        + &tables::complaints();
     let tables = redactor.text(&text);
     let release = one_line("/proc/sys/kernel/osrelease");
     let formats = ring.formats()?;

@@ -49,7 +49,10 @@ impl Plan {
             probes(tracefs, readable, &mut left_out)
         };
         if !readable {
-            left_out.push("nothing: tracefs cannot be read here, so all is asked for".to_owned());
+            left_out.push(
+                "unknown: tracefs cannot be read here, so every event is asked for (run as root)"
+                    .to_owned(),
+            );
         }
         let tracepoints = there.into_iter().map(str::to_owned).collect();
         Ok(Self {

@@ -1,37 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The two ways to record: for some seconds, and until a vCPU waits, again and again.
+//! A recorder that is ready: its ring, what it costs, and a recording of some seconds. The
+//! other way to record is in `flight.rs`.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use steady_diagnose::{VmNote, VmNotes};
+use steady_hostview::Host;
 
 use crate::condition::Condition;
 use crate::error::RecordError;
 use crate::estimate::{Estimate, probe};
-use crate::gather::{Beside, Host, Pages, unix_s, write};
+use crate::gather::{Beside, Pages, write};
 use crate::instance::Instance;
 use crate::plan::Plan;
 use crate::redact::Redactor;
-use crate::shelf::{Shelf, free};
-use crate::watch::{Wait, Watch};
+use crate::shelf::free;
+use crate::tables;
+use crate::vms::vms;
+use crate::watch::Watch;
 
 /// How often the rings are read, and how long a stop is waited for at most.
 const READ: Duration = Duration::from_millis(100);
-/// How often it is looked which VMs there are.
-const RESCAN: Duration = Duration::from_secs(5);
-/// How often the tables of before are renewed.
-const TABLES: Duration = Duration::from_secs(20);
-/// How long the end of a wait is waited for, so that the incident has all of it.
-const END: Duration = Duration::from_secs(10);
-/// How long what follows a wait is recorded.
-const AFTER: Duration = Duration::from_millis(100);
-/// Time between two incidents.
-const PAUSE: Duration = Duration::from_secs(30);
 /// Bytes of an incident beside its trace, and a part of a file system that stays free.
-const BESIDE: u64 = 16 << 20;
-const MIB: u64 = 1 << 20;
+pub(crate) const BESIDE: u64 = 16 << 20;
+pub(crate) const MIB: u64 = 1 << 20;
 /// VMs that have ended and are still noted.
 const ENDED: usize = 16;
 /// Looks that are timed.
@@ -59,11 +53,11 @@ pub struct Options {
 /// A recorder that is ready.
 #[derive(Debug)]
 pub struct Recorder<'a> {
-    options: &'a Options,
-    ring: Instance,
+    pub(crate) options: &'a Options,
+    pub(crate) ring: Instance,
     redactor: Redactor,
-    left_out: Vec<String>,
-    notes: VmNotes,
+    pub(crate) left_out: Vec<String>,
+    pub(crate) notes: VmNotes,
     /// What it costs, by a probe.
     pub estimate: Estimate,
 }
@@ -74,7 +68,7 @@ impl<'a> Recorder<'a> {
     /// # Errors
     /// [`RecordError`]; nothing is left on then.
     pub fn new(options: &'a Options, plan: Plan) -> Result<Self, RecordError> {
-        let notes = options.host.vms();
+        let notes = vms(&options.host);
         let only = options
             .vm
             .as_deref()
@@ -127,7 +121,7 @@ impl<'a> Recorder<'a> {
     /// whether the last. Gives the file's size too.
     ///
     /// # Errors
-    /// [`RecordError`]; there is no file then.
+    /// [`RecordError`]; then no file is written.
     pub fn once(
         &mut self,
         out: &Path,
@@ -138,7 +132,7 @@ impl<'a> Recorder<'a> {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let before = self.options.host.tables(&self.notes);
+        let before = tables::tables(&self.options.host, &self.notes);
         let mut pages = Pages::new(&self.ring, folder)?;
         self.ring.record(true)?;
         let begun = Instant::now();
@@ -160,7 +154,7 @@ impl<'a> Recorder<'a> {
         Ok((size, !whole))
     }
 
-    fn write(
+    pub(crate) fn write(
         &mut self,
         out: &Path,
         pages: &mut Pages,
@@ -179,8 +173,8 @@ impl<'a> Recorder<'a> {
 
     /// Notes what VMs there are now; whether they changed. The last that ended stay known: their
     /// waits may still be in the ring.
-    fn renew(&mut self) -> bool {
-        let mut vms = self.options.host.vms().vms;
+    pub(crate) fn renew(&mut self) -> bool {
+        let mut vms = vms(&self.options.host).vms;
         let is_gone = |vm: &&VmNote| vms.iter().all(|other| other.process != vm.process);
         let mut ended: Vec<VmNote> = self.notes.vms.iter().filter(is_gone).cloned().collect();
         ended.drain(..ended.len().saturating_sub(ENDED));
@@ -191,7 +185,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// The VM that is watched, if only one is.
-    fn only(&self) -> Option<&VmNote> {
+    pub(crate) fn only(&self) -> Option<&VmNote> {
         let wanted = self.options.vm.as_deref()?;
         find(&self.notes, wanted).ok()
     }
@@ -212,177 +206,16 @@ impl<'a> Recorder<'a> {
         self.estimate.look_ns = each.saturating_add(WAKE_NS).saturating_mul(in_a_second);
         Ok(())
     }
-
-    /// Keeps the last seconds, and writes them to the shelf whenever the condition holds. What an
-    /// incident met that could not be written is said, and it goes on.
-    ///
-    /// # Errors
-    /// [`RecordError`], of the ring; incidents that were written stay.
-    pub fn until(
-        &mut self,
-        condition: Condition,
-        shelf: &Shelf,
-        stop: &AtomicBool,
-        say: &mut dyn FnMut(&str),
-    ) -> Result<u64, RecordError> {
-        let begun = Instant::now();
-        let mut watch = Watch::new(&self.options.host.proc, condition.wait_ns);
-        watch.follow(&self.notes, self.only().map(|vm| vm.process), now_ns())?;
-        let period = Duration::from_nanos(watch.period_ns());
-        let at_first = self.options.host.tables(&self.notes);
-        let mut tables = [at_first.clone(), at_first];
-        let (mut scanned, mut tabled) = (begun, begun);
-        let mut quiet_until = begun;
-        let mut found = 0;
-        self.ring.record(true)?;
-        let over = |time: Option<Duration>| time.is_some_and(|time| begun.elapsed() >= time);
-        while !over(self.options.time) && !stop.load(Ordering::Relaxed) {
-            std::thread::sleep(period);
-            if scanned.elapsed() >= RESCAN {
-                scanned = Instant::now();
-                self.rescan(&mut watch)?;
-            }
-            if tabled.elapsed() >= TABLES {
-                tabled = Instant::now();
-                tables.swap(0, 1);
-                tables[1] = self.options.host.tables(&self.notes);
-            }
-            let Some(wait) = watch.look(now_ns()) else {
-                continue;
-            };
-            if Instant::now() < quiet_until {
-                continue;
-            }
-            let wait = Self::to_its_end(wait, &mut watch, period, stop);
-            match self.incident(shelf, &wait, &tables[0]) {
-                Ok(said) => {
-                    found += 1;
-                    say(&said);
-                }
-                Err(error) => say(&format!("{}: {}", told(&wait), chain(&error))),
-            }
-            quiet_until = Instant::now() + PAUSE;
-            self.ring.record(true)?;
-        }
-        Ok(found)
-    }
-
-    /// VMs that started are watched from now on, and their events pass.
-    fn rescan(&mut self, watch: &mut Watch) -> Result<(), RecordError> {
-        if !self.renew() && !watch.is_empty() {
-            return Ok(());
-        }
-        let only = self.only().map(|vm| (vm.process, threads(vm)));
-        if let Some((_, tids)) = &only
-            && !self.ring.only(tids)
-        {
-            let what = "the filter by VM: too long for this kernel by now".to_owned();
-            if !self.left_out.contains(&what) {
-                self.left_out.push(what);
-            }
-        }
-        watch.follow(&self.notes, only.map(|(process, _)| process), now_ns())
-    }
-
-    /// Waits for the end of a wait, and a little longer.
-    fn to_its_end(mut wait: Wait, watch: &mut Watch, period: Duration, stop: &AtomicBool) -> Wait {
-        let begun = Instant::now();
-        while !wait.ended
-            && watch.goes_on(wait.tid)
-            && begun.elapsed() < END
-            && !stop.load(Ordering::Relaxed)
-        {
-            std::thread::sleep(period);
-            let _ = watch.look(now_ns());
-        }
-        let passed = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        if !wait.ended {
-            wait.at_least_ns += passed;
-        }
-        std::thread::sleep(AFTER);
-        wait
-    }
-
-    /// Writes what the ring holds; what to say of it.
-    fn incident(
-        &mut self,
-        shelf: &Shelf,
-        wait: &Wait,
-        before: &str,
-    ) -> Result<String, RecordError> {
-        self.ring.record(false)?;
-        self.renew();
-        let bound = self.ring_bytes() + BESIDE;
-        // The pages on their way, and the file.
-        if shelf.free() < 2 * bound {
-            // The ring must not hold two incidents.
-            self.ring.clear()?;
-            return Err(RecordError::Damaged {
-                path: shelf.folder().to_owned(),
-                what: format!(
-                    "not written: {} MiB are free and up to {} needed; going on",
-                    shelf.free() / MIB,
-                    2 * bound / MIB
-                ),
-            });
-        }
-        let mut pages = Pages::new(&self.ring, shelf.folder())?;
-        pages.take(&mut self.ring, u64::MAX, true)?;
-        // It packs to less; only then is known how much less.
-        let mut gone = shelf.make_room(pages.len().clamp(1, shelf.most))?;
-        let path = shelf.place(unix_s());
-        let size = self.write(&path, &mut pages, before, Some(told(wait)))?;
-        gone.extend(shelf.make_room(0)?);
-        if gone.contains(&path) {
-            return Err(RecordError::Damaged {
-                path,
-                what: format!(
-                    "removed: {} KiB are more than --max-mib; going on",
-                    size / 1024
-                ),
-            });
-        }
-        let gone = match gone.len() {
-            0 => String::new(),
-            count => format!("; {count} older removed"),
-        };
-        Ok(format!(
-            "{}: {} ({} KiB){gone}",
-            told(wait),
-            path.display(),
-            size / 1024
-        ))
-    }
-}
-
-fn told(wait: &Wait) -> String {
-    format!(
-        "vCPU {} of {} (thread {}) waited {} ms or more",
-        wait.vcpu,
-        wait.vm,
-        wait.tid,
-        wait.at_least_ns / 1_000_000
-    )
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut said = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        said.push_str(&format!(": {inner}"));
-        source = inner.source();
-    }
-    said
 }
 
 /// Nanoseconds of `CLOCK_MONOTONIC`, which the ring has too.
-fn now_ns() -> u64 {
+pub(crate) fn now_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let part = |value: i64| u64::try_from(value).unwrap_or(0);
     part(time.tv_sec) * 1_000_000_000 + part(time.tv_nsec)
 }
 
-fn threads(vm: &VmNote) -> Vec<i32> {
+pub(crate) fn threads(vm: &VmNote) -> Vec<i32> {
     vm.vcpus
         .iter()
         .map(|vcpu| vcpu.tid)

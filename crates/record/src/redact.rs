@@ -8,7 +8,8 @@
 
 use std::collections::BTreeMap;
 
-use steady_diagnose::{VmNotes, vcpu_number};
+use steady_diagnose::VmNotes;
+use steady_events::vcpu_number;
 
 use crate::pages;
 

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use steady_diagnose::VmNotes;
+use steady_hostview::Host;
 
 /// Groups whose limits are read.
 const GROUPS: usize = 1024;
@@ -20,11 +21,10 @@ const LOG: usize = 256 << 10;
 /// Bytes of all tables at most.
 const MOST: usize = 4 << 20;
 
-/// The host's tables as they are now. `proc` and `groups` are where procfs and the control groups
-/// are mounted.
-pub(crate) fn tables(proc: &Path, groups: &Path, notes: &VmNotes) -> String {
-    let mut out = String::new();
-    append(&mut out, &proc.join("pressure/cpu"));
+/// The host's tables as they are now.
+pub(crate) fn tables(host: &Host, notes: &VmNotes) -> String {
+    let (mut out, groups) = (String::new(), &host.groups);
+    append(&mut out, &host.proc.join("pressure/cpu"));
     let vcpus = notes.vms.iter().flat_map(|vm| &vm.vcpus);
     let mut folders = BTreeSet::new();
     for group in vcpus.filter_map(|vcpu| vcpu.cgroup.as_deref()) {
@@ -100,18 +100,20 @@ mod tests {
         let stat = |periods: u64, throttled: u64| {
             format!("nr_periods {periods}\nnr_throttled {throttled}\nthrottled_usec 9\n")
         };
-        write(root, "groups/a.slice/vm.scope/cpu.stat", &stat(100, 90));
-        write(root, "groups/a.slice/cpu.stat", "usage_usec 1\n");
-        let now = || {
-            tables(
-                &root.join("proc"),
-                &root.join("groups"),
-                &notes("/a.slice/vm.scope"),
-            )
-        };
+        write(
+            root,
+            "sys/fs/cgroup/a.slice/vm.scope/cpu.stat",
+            &stat(100, 90),
+        );
+        write(root, "sys/fs/cgroup/a.slice/cpu.stat", "usage_usec 1\n");
+        let now = || tables(&Host::under(root), &notes("/a.slice/vm.scope"));
         let before = now();
         // While it was recorded: 5 of 10 periods.
-        write(root, "groups/a.slice/vm.scope/cpu.stat", &stat(110, 95));
+        write(
+            root,
+            "sys/fs/cgroup/a.slice/vm.scope/cpu.stat",
+            &stat(110, 95),
+        );
         let both = before + &now();
         let mut incident = steady_tables::Incident::default();
         incident.add(steady_tables::read(&mut both.as_bytes(), "t").unwrap());

@@ -5,7 +5,7 @@
 //! `/proc/PID/task/TID/schedstat` has the time that a thread ran, the time that it waited, and how
 //! often it came to run (`sched_info` in `kernel/sched/stats.h`). The second grows at the end of a
 //! wait. A look at each vCPU four times in a bound therefore finds every wait of 1.25 bounds and
-//! more, and never reports one below the bound, unless the recorder itself was kept from looking.
+//! more, unless the recorder itself was kept from looking. One below the bound is never reported.
 //! It costs one small read for each vCPU and look, and nothing in the scheduler. A histogram
 //! trigger or a program of BPF would be exact, but runs at every switch of every thread, needs
 //! kernels built for it, and leaves state behind that is not its recorder's.
@@ -90,14 +90,11 @@ impl Seen {
             let reported = std::mem::take(&mut self.reported);
             (self.still_ns, self.ready_ns) = (now_ns, None);
             let waited_ns = counts.waited_ns.saturating_sub(before.waited_ns);
-            let once = counts.runs.saturating_sub(before.runs) == 1;
-            // Of several waits all but the first lie between the two looks.
-            let rest_ns = if once || passed_ns > bound_ns {
-                0
-            } else {
-                passed_ns
-            };
-            let least_ns = waited_ns.saturating_sub(rest_ns);
+            let waits = counts.runs.saturating_sub(before.runs).max(1);
+            // Of several waits all but the first lie between the two looks; and the longest is
+            // at least as long as their mean.
+            let rest_ns = if waits == 1 { 0 } else { passed_ns };
+            let least_ns = waited_ns.saturating_sub(rest_ns).max(waited_ns / waits);
             return (least_ns >= bound_ns && !reported).then_some((least_ns, true));
         }
         match self.ready_ns {
@@ -338,9 +335,15 @@ mod tests {
     }
 
     #[test]
-    fn a_recorder_that_was_kept_from_looking_takes_what_it_finds() {
-        let late = [(0, counts(1, 0, 1)), (4000, counts(2, 3000, 9))];
-        assert_eq!(looks(&late, true)[1], Some((3000, true)));
+    fn a_recorder_that_was_kept_from_looking_says_what_the_longest_wait_was_at_least() {
+        let late = |waited: u64, runs: u64| {
+            let of = [(0, counts(1, 0, 1)), (4000, counts(2, waited, 1 + runs))];
+            looks(&of, true)[1]
+        };
+        assert_eq!(late(3000, 1), Some((3000, true)));
+        assert_eq!(late(3000, 8), Some((375, true)), "the mean of eight");
+        assert_eq!(late(3000, 31), None, "each may be below 100 ms");
+        assert_eq!(late(4500, 31), Some((500, true)), "one began 500 ms before");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The remedies: what each is called and what it needs. All other rooms read this table.
 //!
-//! A remedy is a folder in `linux/` and one entry here; `docs/ARCHITECTURE.md` says how to add one.
+//! A remedy of the kernel is a folder in `linux/` and one entry here; one that needs no kernel is a
+//! module of `steer` and an entry. `docs/ARCHITECTURE.md` says how to add one.
 //! Its name is the same in the scenario, the simulator's module and the report.
 //!
 //! Left out: how a remedy works. That is in its folder, and in the simulator's module of its name.
@@ -43,6 +44,18 @@ pub enum VmmDuty {
     ShowFeatureBit,
 }
 
+/// What carries a remedy out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Means {
+    /// The host's kernel, and those of guests that are shown its feature bit.
+    Kernel,
+    /// A program of the host, on any kernel: `steady-steer` with the words of the mode, in the
+    /// order of [`Remedy::modes`].
+    Host(&'static [&'static [&'static str]]),
+    /// The same in guests.
+    Guest(&'static [&'static [&'static str]]),
+}
+
 /// A remedy.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Remedy {
@@ -50,8 +63,10 @@ pub struct Remedy {
     pub name: &'static str,
     /// One line for readers.
     pub title: &'static str,
+    /// What carries it out.
+    pub means: Means,
     /// The host kernel's parameter, `MODULE.PARAMETER`, whose values are the modes and
-    /// [`Self::off`].
+    /// [`Self::off`]; empty where the kernel does not carry it out.
     pub parameter: &'static str,
     /// The parameter's value that switches the remedy off.
     pub off: &'static str,
@@ -81,6 +96,33 @@ impl Remedy {
     #[must_use]
     pub fn mode(&self, name: &str) -> Option<&'static Mode> {
         self.modes.iter().find(|mode| mode.name == name)
+    }
+
+    /// Whether a kernel carries it out.
+    #[must_use]
+    pub fn is_of_kernel(&self) -> bool {
+        self.means == Means::Kernel
+    }
+
+    /// The words of `steady-steer` in a mode, where that program carries it out.
+    #[must_use]
+    pub fn words(&self, mode: &str) -> Option<&'static [&'static str]> {
+        let (Means::Host(words) | Means::Guest(words)) = self.means else {
+            return None;
+        };
+        assert_eq!(
+            words.len(),
+            self.modes.len(),
+            "{self} has words for each mode"
+        );
+        let at = self.modes.iter().position(|known| known.name == mode)?;
+        Some(words[at])
+    }
+
+    /// Whether it can be had by some VMs of a host and not by others.
+    #[must_use]
+    pub fn is_by_vm(&self) -> bool {
+        !self.is_of_kernel() || self.feature_bit.is_some()
     }
 }
 
@@ -117,7 +159,10 @@ impl Registry {
     /// modes.
     #[must_use]
     pub fn with(mut self, extra: &'static Remedy) -> Self {
-        let clash = |known: &Remedy| known.name == extra.name || known.parameter == extra.parameter;
+        let of_kernel = extra.is_of_kernel();
+        let clash = |known: &Remedy| {
+            known.name == extra.name || of_kernel && known.parameter == extra.parameter
+        };
         assert!(!self.all().any(clash), "{extra} is there already");
         assert!(
             extra.mode(extra.default_mode).is_some(),
@@ -134,7 +179,8 @@ impl Registry {
 
     /// Those that the kernel series has.
     pub fn shipped(&self) -> impl Iterator<Item = &'static Remedy> + Clone + '_ {
-        self.all().filter(|remedy| remedy.shipped)
+        let of_kernel = |remedy: &&Remedy| remedy.shipped && remedy.is_of_kernel();
+        self.all().filter(of_kernel)
     }
 
     /// The remedy of this name.

@@ -2,14 +2,15 @@
 //! The table. Values are those of the remedy's kernel code, its `Documentation/virt/kvm` page
 //! first.
 
-use crate::{Mode, Remedy, Stall, VmmDuty};
+use crate::{Means, Mode, Remedy, Stall, VmmDuty};
 
 /// Every remedy of this project, the shipped first.
-pub(crate) static ALL: [Remedy; 4] = [
+pub(crate) static ALL: [Remedy; 6] = [
     Remedy {
         name: "shoot4u",
         title: "Shoot4U: the guest asks the host to invalidate, and waits for no vCPU that is not \
                 running",
+        means: Means::Kernel,
         parameter: "kvm.shoot4u",
         off: "off",
         modes: &[
@@ -36,6 +37,7 @@ pub(crate) static ALL: [Remedy; 4] = [
         name: "paratick",
         title: "Paratick: the host injects scheduler ticks at VM entry, and the guest programs \
                 none",
+        means: Means::Kernel,
         parameter: "kvm.paratick",
         off: "off",
         modes: &[
@@ -60,6 +62,7 @@ pub(crate) static ALL: [Remedy; 4] = [
     Remedy {
         name: "strict-boost",
         title: "Strict Boost: after a pause-loop exit the vCPU that is waited for is boosted",
+        means: Means::Kernel,
         parameter: "kvm.strict_boost",
         off: "off",
         modes: &[Mode {
@@ -78,6 +81,7 @@ pub(crate) static ALL: [Remedy; 4] = [
     Remedy {
         name: "debooster",
         title: "Debooster: the host scheduler obeys a directed yield",
+        means: Means::Kernel,
         parameter: "sched.debooster",
         off: "off",
         modes: &[
@@ -99,5 +103,58 @@ pub(crate) static ALL: [Remedy; 4] = [
         shipped: true,
         folder: "debooster",
         answers: &[Stall::BoostOutcome],
+    },
+    Remedy {
+        name: "place",
+        title: "steady place: a host's program keeps the busy vCPUs of a VM on different pCPUs",
+        means: Means::Host(&[
+            &["place", "--apply"],
+            &["place", "--apply", "--least", "2"],
+            &["place", "--apply", "--pin"],
+        ]),
+        parameter: "",
+        off: "",
+        modes: &[
+            Mode {
+                name: "parted",
+                about: "no pCPU is for two busy vCPUs of a VM",
+            },
+            Mode {
+                name: "paired",
+                about: "each busy vCPU has two pCPUs at least, so that two may meet: to compare \
+                        with",
+            },
+            Mode {
+                name: "pinned",
+                about: "each vCPU has one pCPU for good, as one pins by hand: to compare with",
+            },
+        ],
+        default_mode: "parted",
+        feature_bit: None,
+        trace_system: None,
+        guest_off: None,
+        vmm: VmmDuty::Nothing,
+        shipped: true,
+        folder: "",
+        answers: &[],
+    },
+    Remedy {
+        name: "fold",
+        title: "steady fold: a guest's program keeps its programs on as many vCPUs as have time",
+        means: Means::Guest(&[&["fold", "--apply"]]),
+        parameter: "",
+        off: "",
+        modes: &[Mode {
+            name: "on",
+            about: "fewer vCPUs while much is stolen, all of them again where that does not help",
+        }],
+        default_mode: "on",
+        feature_bit: None,
+        trace_system: None,
+        guest_off: None,
+        vmm: VmmDuty::Nothing,
+        shipped: true,
+        folder: "",
+        answers: &[],
     },
 ];

@@ -60,7 +60,9 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 fn naming(text: &str) -> Vec<(usize, String)> {
     let registry = Registry::default();
     let plain = |text: &str| text.to_lowercase().replace(['-', '_'], "");
-    let names: Vec<String> = registry.all().map(|remedy| plain(remedy.name)).collect();
+    // The names of those without a kernel are words of general code too.
+    let of_kernel = registry.all().filter(|remedy| remedy.is_of_kernel());
+    let names: Vec<String> = of_kernel.map(|remedy| plain(remedy.name)).collect();
     let code = text.split("#[cfg(test)]\nmod tests {").next();
     let named = |(_, line): &(usize, &str)| {
         let line = line.split("//").next().unwrap_or_default().trim();

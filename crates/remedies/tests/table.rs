@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use steady_remedies::{Mode, Registry, Remedy, Stall, VmmDuty, answer};
+use steady_remedies::{Means, Mode, Registry, Remedy, Stall, VmmDuty, answer};
 
 fn linux() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../linux")
@@ -30,8 +30,10 @@ fn names_parameters_and_feature_bits_are_each_of_one_remedy() {
     let registry = Registry::default();
     let count = registry.all().count();
     let names: BTreeSet<_> = registry.all().map(|remedy| remedy.name).collect();
-    let parameters: BTreeSet<_> = registry.all().map(|remedy| remedy.parameter).collect();
-    assert_eq!((names.len(), parameters.len()), (count, count));
+    assert_eq!(names.len(), count);
+    let of_kernel = registry.all().filter(|remedy| remedy.is_of_kernel());
+    let parameters: BTreeSet<_> = of_kernel.clone().map(|remedy| remedy.parameter).collect();
+    assert_eq!(parameters.len(), of_kernel.count());
     let bits: Vec<u32> = registry
         .all()
         .filter_map(|remedy| remedy.feature_bit)
@@ -49,7 +51,14 @@ fn every_remedy_is_whole() {
             !remedy.title.is_empty() && remedy.title.is_ascii(),
             "{remedy}"
         );
-        assert!(remedy.parameter.split_once('.').is_some(), "{remedy}");
+        let has_parameter = remedy.parameter.split_once('.').is_some();
+        assert_eq!(has_parameter, remedy.is_of_kernel(), "{remedy}");
+        for mode in remedy.modes {
+            let has_words = remedy
+                .words(mode.name)
+                .is_some_and(|words| !words.is_empty());
+            assert_eq!(has_words, !remedy.is_of_kernel(), "{remedy}: {}", mode.name);
+        }
         assert!(remedy.mode(remedy.default_mode).is_some(), "{remedy}");
         assert!(
             remedy.mode(remedy.off).is_none(),
@@ -121,6 +130,7 @@ fn a_registry_takes_one_more_and_keeps_the_order() {
     static EXTRA: Remedy = Remedy {
         name: "noop",
         title: "does nothing",
+        means: Means::Kernel,
         parameter: "kvm.noop",
         off: "off",
         modes: &[Mode {

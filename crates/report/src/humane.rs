@@ -87,7 +87,7 @@ pub fn ratio(ratio: PairedRatio) -> String {
     }
 }
 
-/// A factor of so many parts per million, with three digits and four decimals at most: `0.0135`,
+/// A factor in parts per million, with three digits and four decimals at most: `0.0135`,
 /// `0.59`, `12.4`, `181`, `<0.0001`.
 #[must_use]
 pub fn factor(ppm: u64) -> String {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Which measures are shown first, and what they are called.
 //!
-//! A result holds hundreds of metrics; a few tell what happened. The table of a terminal has a
+//! A result holds hundreds of metrics; a few show what happened. The table of a terminal has a
 //! handful ([`few`]), the page has more of them ([`telling`]). Of each workload: its first
 //! distribution, throughput and time. Of each VM: exits and their most frequent reasons, halts,
 //! pause-loop exits, directed yields, hypercalls, CPU time and guest time by class. A metric that
@@ -57,7 +57,7 @@ pub(crate) fn all(comparison: &Comparison) -> Vec<Group<'_>> {
     groups
 }
 
-/// The rows that tell most, grouped and ordered.
+/// The rows that show most, grouped and ordered.
 pub(crate) fn telling(comparison: &Comparison) -> Vec<Group<'_>> {
     let mut groups = all(comparison);
     for group in &mut groups {
@@ -220,7 +220,7 @@ pub(crate) fn largest(row: &Row) -> u64 {
 }
 
 /// Whether a cell is shown to be better (`true`) or worse (`false`) than the baseline; `None` where
-/// the runs do not tell it from chance.
+/// the runs do not distinguish it from chance.
 pub(crate) fn judged(cell: Cell) -> Option<bool> {
     match cell.judgement?.verdict {
         Verdict::Better => Some(true),

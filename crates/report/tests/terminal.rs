@@ -82,11 +82,11 @@ fn colour_only_where_asked_and_without_changing_the_text() {
     }
     let trimmed: Vec<&str> = stripped.lines().map(str::trim_end).collect();
     assert_eq!(trimmed, without.lines().collect::<Vec<_>>());
-    // Three runs tell nothing from chance, so no ratio is praised.
+    // Three runs distinguish nothing from chance, so no ratio is praised.
     assert!(!with.contains("\x1b[32m") && with.contains(" ×0.14"));
 }
 
-/// A result whose variants differ alike in each of so many runs.
+/// A result whose variants differ alike in each of its runs.
 fn of_runs(runs: u32) -> steady_measures::RunResult {
     let mut result = common::bochs();
     for variant in &mut result.variants {

@@ -36,7 +36,7 @@ impl PvOffered {
     }
 }
 
-/// Who decides on which pCPU a measured VM's vCPUs run.
+/// What decides on which pCPU a measured VM's vCPUs run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
     /// Each vCPU of every VM is pinned to one pCPU.

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
-/// More problems than this are counted, not shown: nobody reads on, and a hostile file may have
+/// More problems than this are counted, not shown: no one reads on, and a hostile file may have
 /// one for every byte.
 const SHOWN: usize = 100;
 /// A longer source line is not shown: it would hide the message.
@@ -32,7 +32,7 @@ pub struct Diagnostic {
     pub column: usize,
     /// What is wrong.
     pub message: String,
-    /// What was expected at this place, or how to mend it.
+    /// What was expected at this place, or how to fix it.
     pub label: String,
     /// More help, such as the list of right names.
     pub note: Option<String>,

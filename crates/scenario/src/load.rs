@@ -62,7 +62,7 @@ pub enum LoadError {
         /// Whether the file begins with a byte order mark of UTF-16.
         utf16: bool,
     },
-    /// The text is no scenario; every problem of it.
+    /// The text is not a scenario; every problem of it.
     #[error(transparent)]
     Invalid(#[from] Diagnostics),
 }

@@ -140,7 +140,7 @@ pub struct Switches {
     /// scenarios are those of before it was there.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub apicv: bool,
-    /// Whether and how guests are told that their vCPUs have pCPUs of their own, whatever they
+    /// Whether and how guests are shown that their vCPUs have pCPUs of their own, whatever they
     /// have. Not written where they are not, as `apicv`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dedicated: Option<Dedicated>,

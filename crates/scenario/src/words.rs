@@ -105,13 +105,13 @@ impl Hypervisor {
 }
 
 words! {
-    /// How guests are given pCPUs of their own, or told that their vCPUs have them.
+    /// How guests are given pCPUs of their own, or shown that their vCPUs have them.
     Dedicated, "way to give dedicated pCPUs";
     /// `KVM_HINTS_REALTIME`.
     Hint = "hint",
     /// MWAIT, which VMMs give a guest that may idle on its pCPUs.
     Mwait = "mwait",
-    /// Nothing is told: a vCPU that halts stays in the guest, and its pCPU halts.
+    /// Nothing is shown: a vCPU that halts stays in the guest, and its pCPU halts.
     Halt = "halt",
 }
 

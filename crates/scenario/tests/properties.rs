@@ -106,7 +106,7 @@ fn chosen(remedies: Vec<&'static Remedy>, vms: Vec<String>) -> impl Strategy<Val
             (of(select(modes)), vms).prop_map(move |(mode, vms)| Chosen {
                 remedy,
                 mode,
-                vms: vms.filter(|_| remedy.feature_bit.is_some()),
+                vms: vms.filter(|_| remedy.is_by_vm()),
             })
         };
         on.into_iter().map(one).collect::<Vec<_>>()
@@ -155,7 +155,7 @@ fn variant(name: String, vms: Vec<String>) -> impl Strategy<Value = Variant> {
                     remedies: remedies
                         .into_iter()
                         .filter(|on| {
-                            !stock
+                            (!stock || !on.remedy.is_of_kernel())
                                 && (hypervisor == Hypervisor::Kvm
                                     || on.remedy.feature_bit.is_none())
                         })

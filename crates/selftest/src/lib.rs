@@ -153,7 +153,8 @@ fn jobs<'a>(kernels: &'a [(Build, Kernel)], options: &Options) -> Vec<Job<'a>> {
     (0..options.repetitions).flat_map(of).collect()
 }
 
-/// Refuses kernels that look like a comparison and are none: other configurations say other things.
+/// Refuses kernels that look like a comparison and are not one: other configurations say
+/// other things.
 fn check_kernels(kernels: &[Build]) -> Result<(), SelftestError> {
     let alone = |series| -> BTreeSet<Flavor> {
         let of = |wanted| kernels.iter().filter(move |build| build.series == wanted);

@@ -9,7 +9,7 @@ use steady_lab_artifacts::selftests::Selftest;
 
 /// Exit code of a test that cannot be run here (`KSFT_SKIP`).
 const SKIP: i32 = 4;
-/// Lines of a test's output that are told of a skip or a failure.
+/// Lines of a test's output that are shown of a skip or a failure.
 const LAST_WORDS: usize = 6;
 
 /// What a test says.

@@ -174,7 +174,7 @@ impl Checker {
         let kept = u64::try_from(self.violations.len()).unwrap_or(u64::MAX);
         assert!(
             kept <= self.violations_total,
-            "violations that are told of were counted"
+            "violations that are reported were counted"
         );
         self.counts.contexts = u64::try_from(self.contexts.len()).unwrap_or(u64::MAX);
         let excused = self.doubts.keys().any(|kind| kind.excuses_violations());

@@ -7,7 +7,7 @@
 //! A trace is read twice. `kvm_entry` and `kvm_exit` name a vCPU by its number alone; its VM is
 //! known by its thread, which shows in `kvm_shoot4u_call`, `_done` and `_flush`, recorded in the
 //! vCPU's own thread. Where a vCPU has none of these, because the trace began after it was pinned
-//! and started, the probe `steady:vcpu_load` helps: it tells the kernel's address of the VM, which
+//! and started, the probe `steady:vcpu_load` helps: it has the kernel's address of the VM, which
 //! another thread of that VM has too. The first pass learns threads and pCPUs, the second checks.
 
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ const MAX_PCPUS: u32 = 8192;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// It cannot be read, or is no trace.
+    /// It cannot be read, or is not a trace.
     #[error(transparent)]
     Trace(#[from] steady_tracefile::Error),
     /// An event lacks a field.
@@ -70,7 +70,7 @@ pub enum Error {
 /// Checks the trace at `path`, which must be a file: it is read twice.
 ///
 /// # Errors
-/// If it cannot be read, is no trace, or has other events than this project's kernel records.
+/// If it cannot be read, is not a trace, or has other events than this project's kernel records.
 pub fn check_file(path: &Path) -> Result<Report, Error> {
     let mut first = steady_tracefile::open(path)?;
     let mut second = steady_tracefile::open(path)?;

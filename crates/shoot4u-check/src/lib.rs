@@ -13,7 +13,7 @@
 //!
 //! Left out: contexts of nested guests (VPID02), the host's own walks of guest page tables while
 //! it emulates an instruction, translations of devices, and which PCID an entry has. A process
-//! that holds two VMs counts as one VM, as the trace cannot tell them apart.
+//! that holds two VMs counts as one VM, as the trace cannot distinguish them.
 
 mod checker;
 mod context;

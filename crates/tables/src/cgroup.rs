@@ -2,14 +2,15 @@
 //! A cgroup's `cpu.stat`: of how many periods it had used up its limit, and how long it then stood
 //! still. Version 2 has `throttled_usec` (microseconds), version 1 `throttled_time` (nanoseconds);
 //! see `cpu.stat` in `Documentation/admin-guide/cgroup-v2.rst`. If a group comes again, the
-//! difference counts.
+//! difference counts. `core_sched.force_idle_usec` is how long CPUs beside the group's tasks had to
+//! idle.
 
 use std::collections::BTreeMap;
 
-use steady_diagnose::{CauseId, Confidence, Evidence, EvidenceId, FindingId, StepId};
+use steady_diagnose::{CauseId, Confidence, Evidence, EvidenceId, Finding, FindingId, StepId};
 
 use crate::draft::{Draft, MAJOR, finding, step};
-use crate::kind::Kind;
+use crate::kind::{Kind, RECORD};
 use crate::number::permille;
 use crate::table::{Fact, Line, Reader, Side, Table};
 
@@ -23,6 +24,37 @@ struct Stat {
     periods: Option<u64>,
     throttled: Option<u64>,
     time_ns: Option<u64>,
+    ran_ns: Option<u64>,
+    idled_ns: Option<u64>,
+}
+
+impl Stat {
+    /// What came to it since another reading; all of it if it counts from zero again.
+    fn since(&self, then: &Self) -> Self {
+        let less = |now: Option<u64>, then: Option<u64>| {
+            now.map(|now| now.checked_sub(then.unwrap_or(0)).unwrap_or(now))
+        };
+        Self {
+            periods: less(self.periods, then.periods),
+            throttled: less(self.throttled, then.throttled),
+            time_ns: less(self.time_ns, then.time_ns),
+            ran_ns: less(self.ran_ns, then.ran_ns),
+            idled_ns: less(self.idled_ns, then.idled_ns),
+        }
+    }
+
+    /// The place of a key's value.
+    fn of(&mut self, key: &str) -> Option<(&mut Option<u64>, u64)> {
+        Some(match key {
+            "nr_periods" => (&mut self.periods, 1),
+            "nr_throttled" => (&mut self.throttled, 1),
+            "throttled_usec" => (&mut self.time_ns, 1_000),
+            "throttled_time" => (&mut self.time_ns, 1),
+            "usage_usec" => (&mut self.ran_ns, 1_000),
+            "core_sched.force_idle_usec" => (&mut self.idled_ns, 1_000),
+            _ => return None,
+        })
+    }
 }
 
 /// Reads the file, or several of them one behind the other.
@@ -42,8 +74,11 @@ impl CpuStat {
         }
         let (first, last) = self.groups.entry(name.to_owned()).or_default();
         // The first key again: it is read again.
-        let known = last.as_ref().unwrap_or(first);
-        if key == "nr_periods" && known.periods.is_some() {
+        let mut known = *last.as_ref().unwrap_or(first);
+        let begins = matches!(key, "usage_usec" | "nr_periods");
+        // `usage_usec` stands before the periods, where there is one.
+        let again = known.of(key).is_some_and(|(place, _)| place.is_some());
+        if begins && again {
             *last = Some(Stat::default());
         }
         Some(last.as_mut().unwrap_or(first))
@@ -70,52 +105,36 @@ impl Reader for CpuStat {
         let Ok(value) = value.parse::<u64>() else {
             return;
         };
-        let known = [
-            "nr_periods",
-            "nr_throttled",
-            "throttled_usec",
-            "throttled_time",
-        ];
-        if !known.contains(&key) {
+        if Stat::default().of(key).is_none() {
             return;
         }
+        // The times of a group that nothing limits stand alone.
         self.rows += 1;
-        let Some(stat) = self.stat(&name, key) else {
-            return;
-        };
-        match key {
-            "nr_periods" => stat.periods = Some(value),
-            "nr_throttled" => stat.throttled = Some(value),
-            "throttled_usec" => stat.time_ns = Some(value.saturating_mul(1_000)),
-            _ => stat.time_ns = Some(value),
+        if let Some((place, unit)) = self.stat(&name, key).and_then(|stat| stat.of(key)) {
+            *place = Some(value.saturating_mul(unit));
         }
     }
 
     fn finish(self: Box<Self>) -> Option<Table> {
-        if self.rows < 2 {
+        if self.rows == 0 {
             return None;
         }
         let mut table = Table::new(Kind::CpuStat, Side::Unknown, self.rows);
         let mut found: Vec<(u64, u64, &str, Stat)> = Vec::new();
         for (name, (first, last)) in &self.groups {
-            let less = |now: Option<u64>, then: Option<u64>| match last {
-                Some(_) => now.map(|now| now.checked_sub(then.unwrap_or(0)).unwrap_or(now)),
-                None => now,
-            };
-            let now = last.as_ref().unwrap_or(first);
-            let stat = Stat {
-                periods: less(now.periods, first.periods),
-                throttled: less(now.throttled, first.throttled),
-                time_ns: less(now.time_ns, first.time_ns),
-            };
+            let stat = last.map_or(*first, |last| last.since(first));
+            table.findings.extend(idled(name, &stat));
             let share = permille(stat.throttled.unwrap_or(0), stat.periods.unwrap_or(0));
             if share.min(1000) >= MAJOR {
                 found.push((share.min(1000), stat.time_ns.unwrap_or(0), name, stat));
             }
         }
+        table.findings.truncate(FOUND);
         found.sort_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)).then(a.2.cmp(b.2)));
         if !found.is_empty() {
             table.facts.push(Fact::Limit);
+            let names = found.iter().map(|(_, _, name, _)| (*name).to_owned());
+            table.limited = names.filter(|name| !name.is_empty()).collect();
         }
         for (share, time_ns, name, stat) in found.into_iter().take(FOUND) {
             let group = (!name.is_empty()).then_some(name);
@@ -137,4 +156,24 @@ impl Reader for CpuStat {
         }
         Some(table)
     }
+}
+
+/// CPUs that had to idle beside a group's tasks, if it is worth a word.
+fn idled(name: &str, stat: &Stat) -> Option<Finding> {
+    let (idled_ns, ran_ns) = (stat.idled_ns?, stat.ran_ns);
+    // Of the time of both CPUs of a core.
+    let share = permille(idled_ns, ran_ns.unwrap_or(0).saturating_add(idled_ns));
+    if share < MAJOR {
+        return None;
+    }
+    let evidence = Evidence::new(EvidenceId::TableForcedIdle)
+        .maybe_named("name", (!name.is_empty()).then_some(name))
+        .ns("time", idled_ns)
+        .maybe_ns("ran", ran_ns);
+    let mut found = finding(FindingId::ForcedIdle, CauseId::CoreScheduling)
+        .lost(share, idled_ns)
+        .with(evidence)
+        .sure(Confidence::Medium);
+    found.next.push(step(StepId::LookAtIdle, None));
+    Some(found.then(StepId::RecordWhile, RECORD))
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `virsh domstats`: `Domain: 'NAME'`, then `key=value` lines. Of each vCPU libvirt has the time
 //! that its thread ran (`vcpu.N.time`) and was ready but did not run (`vcpu.N.delay`, from libvirt
-//! 7.2 on, `run_delay` of `/proc/PID/task/TID/schedstat`), both in nanoseconds. If a domain comes
-//! again, the difference counts.
+//! 7.2 on, `run_delay` of `/proc/PID/task/TID/schedstat`), both in nanoseconds. Older ones have
+//! `vcpu.N.wait`, which is `wait_sum` of `/proc/PID/task/TID/sched` and 0 where the kernel does not
+//! count it (`qemuGetSchedInfo` in libvirt). If a domain comes again, the difference counts.
 
 use std::collections::BTreeMap;
 
 use steady_diagnose::{CauseId, Confidence, Evidence, EvidenceId, Finding, FindingId, StepId};
 
-use crate::draft::{Draft, MAJOR, finding};
+use crate::draft::{Draft, MAJOR, finding, not_measured};
 use crate::kind::{Kind, RECORD};
 use crate::number::permille;
 use crate::table::{Fact, Line, Reader, Side, Table};
@@ -23,6 +24,14 @@ const VCPUS: usize = 1024;
 struct Vcpu {
     time_ns: Option<u64>,
     delay_ns: Option<u64>,
+    wait_ns: Option<u64>,
+}
+
+impl Vcpu {
+    /// How long it was ready but did not run, if that was counted.
+    fn waited_ns(&self) -> Option<u64> {
+        self.delay_ns.or(self.wait_ns.filter(|&ns| ns > 0))
+    }
 }
 
 type Vcpus = BTreeMap<u32, Vcpu>;
@@ -87,6 +96,7 @@ impl Reader for Domstats {
         match what {
             "time" => vcpu.time_ns = Some(value),
             "delay" => vcpu.delay_ns = Some(value),
+            "wait" => vcpu.wait_ns = Some(value),
             _ => {}
         }
     }
@@ -98,7 +108,12 @@ impl Reader for Domstats {
         let mut table = Table::new(Kind::Domstats, Side::Host, self.rows);
         for (name, (first, last)) in &self.domains {
             let (findings, facts) = of_domain(name, first, last.as_ref());
-            table.findings.extend(findings);
+            let noted = |found: &Finding| found.id == FindingId::NotMeasured;
+            // Of many domains that lack it one says enough.
+            let again = findings.iter().any(noted) && table.findings.iter().any(noted);
+            table
+                .findings
+                .extend(findings.into_iter().filter(|_| !again));
             table.facts.extend(facts);
         }
         if table.facts.contains(&Fact::Waits) {
@@ -116,7 +131,7 @@ fn of_domain(name: &str, first: &Vcpus, last: Option<&Vcpus>) -> (Vec<Finding>, 
         let since = |now: Option<u64>, then: Option<u64>| {
             now.map(|now| now.checked_sub(then.unwrap_or(0)).unwrap_or(now))
         };
-        let waited = since(vcpu.delay_ns, before.delay_ns);
+        let waited = since(vcpu.waited_ns(), before.waited_ns());
         if let Some((waited, ran)) = waited.zip(since(vcpu.time_ns, before.time_ns)) {
             rows.push((number, waited, ran));
         }
@@ -131,9 +146,15 @@ fn of_domain(name: &str, first: &Vcpus, last: Option<&Vcpus>) -> (Vec<Finding>, 
             .permille("share", permille(waited, waited.saturating_add(ran)))
     };
     let share = permille(waited, waited.saturating_add(ran));
+    assert!(share <= 1000, "a part of what they wanted");
     if rows.is_empty() {
-        // An older libvirt has no delay; that is the table's limit, not a finding.
-        return (Vec::new(), Vec::new());
+        // A dump without `--vcpu`, or of an older libvirt: that is not an all-clear.
+        let lacks = not_measured(
+            "how long vCPUs waited (vcpu.N.delay, from libvirt 7.2 on)",
+            u64::try_from(last.unwrap_or(first).len()).unwrap_or(u64::MAX),
+            "grep . /proc/$(pidof qemu-system-x86_64)/task/*/schedstat",
+        );
+        return (vec![lacks.vm(Some(name))], Vec::new());
     }
     if share < MAJOR {
         return (Vec::new(), vec![Fact::NoWaits]);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Findings of tables, put together piece by piece.
 
-use steady_diagnose::{CauseId, Confidence, Evidence, Finding, FindingId, Severity, Step, StepId};
+use steady_diagnose::{
+    CauseId, Confidence, Evidence, EvidenceId, Finding, FindingId, Severity, Step, StepId,
+};
 
 /// From this share on, in thousandths, something is severe.
 const SEVERE: u64 = 100;
@@ -97,6 +99,35 @@ impl Draft for Finding {
         self.next.push(step(id, Some(name)));
         self
     }
+}
+
+/// A finding about what is not CPU time: `of` memory, I/O or interrupts.
+pub(crate) fn pressure(of: &str, cause: CauseId) -> Finding {
+    let mut made = finding(FindingId::OtherPressure, cause).of(of);
+    made.next.push(step(
+        match cause {
+            CauseId::MemoryPressure => StepId::StopReclaim,
+            CauseId::IoPressure => StepId::LookAtStorage,
+            _ => StepId::MoveInterrupts,
+        },
+        None,
+    ));
+    made.then(StepId::RecordWhile, crate::kind::RECORD)
+}
+
+/// A note that a table lacks what it could show, and the command that has it.
+pub(crate) fn not_measured(of: &str, rows: u64, ask: &str) -> Finding {
+    finding(FindingId::NotMeasured, CauseId::NotCounted)
+        .of(of)
+        .severity(Severity::Note)
+        .with(Evidence::new(EvidenceId::TableLacks).count("rows", rows))
+        .then(StepId::AskTool, ask)
+}
+
+/// Raises what the bounds of a share would call minor: another bound made it a finding.
+pub(crate) fn at_least_major(finding: Finding) -> Finding {
+    let severity = finding.severity.max(Severity::Major);
+    finding.severity(severity)
 }
 
 /// A step; `name` is a command or what it is about.

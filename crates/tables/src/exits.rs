@@ -5,7 +5,8 @@
 //! `us` (`print_result` in `tools/perf/builtin-kvm.c`). With `--event=ioport`, `mmio` or `msr` the
 //! name is an address. The screen of Linux 6.3 and later has other columns. A live screen repeats
 //! the table; the screens are added up, and one that a pager shows again counts once. What a pager
-//! or mail puts between or into rows is skipped.
+//! or mail puts between or into rows is skipped. Reasons that perf does not know are all called
+//! `UNKNOWN`; the line before a row has the code, unless the two streams were parted.
 
 use std::collections::BTreeMap;
 
@@ -33,6 +34,14 @@ struct Row {
     max_ns: u64,
 }
 
+impl Row {
+    fn add(&mut self, other: &Self) {
+        self.samples = self.samples.saturating_add(other.samples);
+        self.total_ns = self.total_ns.saturating_add(other.total_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+}
+
 /// Reads the table.
 #[derive(Debug, Default)]
 pub(crate) struct Exits {
@@ -44,6 +53,8 @@ pub(crate) struct Exits {
     all: BTreeMap<String, Row>,
     /// The beginning of a row that mail broke.
     broken: String,
+    /// The code of the reason whose row comes next.
+    unknown: Option<String>,
 }
 
 impl Exits {
@@ -52,8 +63,14 @@ impl Exits {
             return false;
         };
         self.rows += 1;
-        if self.screen.len() < REASONS || self.screen.contains_key(name) {
-            self.screen.insert(name.to_owned(), row);
+        let code = self.unknown.take().filter(|_| name == "UNKNOWN");
+        let name = code.map_or(name.to_owned(), |code| format!("{name} ({code})"));
+        if self.screen.len() < REASONS || self.screen.contains_key(&name) {
+            let known = self.screen.entry(name).or_default();
+            // A pager repeats a row; several of one name differ.
+            if *known != row {
+                known.add(&row);
+            }
         }
         true
     }
@@ -68,9 +85,7 @@ impl Exits {
                 continue;
             }
             let sum = self.all.entry(name.clone()).or_default();
-            sum.samples = sum.samples.saturating_add(row.samples);
-            sum.total_ns = sum.total_ns.saturating_add(row.total_ns);
-            sum.max_ns = sum.max_ns.max(row.max_ns);
+            sum.add(row);
         }
         self.last = screen;
     }
@@ -135,6 +150,11 @@ impl Reader for Exits {
             return;
         }
         if self.heads == 0 {
+            return;
+        }
+        if let Some((_, rest)) = line.text.split_once("unknown kvm exit code:") {
+            let code: String = rest.chars().take_while(|c| !c.is_whitespace()).collect();
+            self.unknown = Some(code.chars().take(16).collect());
             return;
         }
         if line.text.contains("Total Samples:") {

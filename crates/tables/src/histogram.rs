@@ -81,12 +81,12 @@ const OTHERS: [&str; 10] = [
 /// Nanoseconds of a unit that is named in a title or in the name of a map.
 fn unit(low: &str) -> Option<u64> {
     let units = [
-        (["nsec", "_ns"], 1),
-        (["usec", "_us"], 1_000),
-        (["msec", "_ms"], 1_000_000),
-        (["secs", "seconds"], 1_000_000_000),
+        (["nsec", "_ns", "(ns)"], 1),
+        (["usec", "_us", "(us)"], 1_000),
+        (["msec", "_ms", "(ms)"], 1_000_000),
+        (["secs", "seconds", "(s)"], 1_000_000_000),
     ];
-    let named = |names: &[&str; 2]| names.iter().any(|name| low.contains(name));
+    let named = |names: &[&str; 3]| names.iter().any(|name| low.contains(name));
     let found = units.iter().find(|(names, _)| named(names));
     found.map(|(_, ns)| *ns)
 }

@@ -34,6 +34,8 @@ pub enum Kind {
     ProcSchedstat,
     /// A cgroup's `cpu.stat`.
     CpuStat,
+    /// A cgroup's `cpu.max`.
+    CpuMax,
     /// Pressure stall information: `/proc/pressure/cpu` and a cgroup's `cpu.pressure`.
     Pressure,
     /// `mpstat`, `sar -u` and `iostat`.
@@ -48,7 +50,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::PerfKvmStat,
         Self::KvmStat,
         Self::PerfStat,
@@ -60,6 +62,7 @@ impl Kind {
         Self::ProcSched,
         Self::ProcSchedstat,
         Self::CpuStat,
+        Self::CpuMax,
         Self::Pressure,
         Self::Mpstat,
         Self::Vmstat,
@@ -82,6 +85,7 @@ impl Kind {
             Self::ProcSched => "proc-sched",
             Self::ProcSchedstat => "proc-schedstat",
             Self::CpuStat => "cpu.stat",
+            Self::CpuMax => "cpu.max",
             Self::Pressure => "pressure",
             Self::Mpstat => "mpstat",
             Self::Vmstat => "vmstat",
@@ -105,6 +109,7 @@ impl Kind {
             Self::ProcSched => "/proc/PID/sched",
             Self::ProcSchedstat => "/proc/PID/schedstat",
             Self::CpuStat => "a cgroup's cpu.stat",
+            Self::CpuMax => "a cgroup's cpu.max",
             Self::Pressure => "pressure stall information (PSI)",
             Self::Mpstat => "table of mpstat, sar or iostat",
             Self::Vmstat => "table of vmstat",
@@ -141,6 +146,7 @@ impl Kind {
                 "waits below its bound",
                 "who ran through the whole of a wait",
             ],
+            Self::CpuMax => &["whether the limit is reached", "waits for pCPUs"],
             Self::CpuStat => &["which vCPU stood still", "when it was"],
             Self::Pressure => &["which tasks waited", "who ran instead"],
             Self::Mpstat | Self::Vmstat | Self::Top => &[

@@ -14,6 +14,7 @@
 mod cgroup;
 mod clean;
 mod counts;
+mod cpu_max;
 mod domstats;
 mod draft;
 mod exits;

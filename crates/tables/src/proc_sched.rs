@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `/proc/PID/sched` and `/proc/PID/schedstat` of threads (`proc_sched_show_task` in
 //! `kernel/sched/debug.c`, `proc_pid_schedstat` in `fs/proc/base.c`): how long each ran, and how
-//! long it was ready and did not. If a thread comes again, the difference counts.
+//! long it was ready and did not. If a thread comes again, the difference counts. A kernel that
+//! does not count the waits (`kernel.sched_schedstats`) prints none, or zeros: they are not known.
 
 use std::collections::BTreeMap;
 
-use steady_diagnose::{CauseId, Evidence, EvidenceId, Finding, FindingId, Severity, StepId};
+use steady_diagnose::{CauseId, Confidence, Evidence, EvidenceId, Finding, FindingId, StepId};
 
-use crate::draft::{Draft, MAJOR, finding};
+use crate::draft::{Draft, MAJOR, at_least_major, finding, not_measured, step};
 use crate::kind::{Kind, RECORD};
 use crate::number::{decimal, permille};
 use crate::table::{Fact, Line, Reader, Side, Table};
@@ -19,6 +20,10 @@ const THREADS: usize = 8192;
 const NAMED: usize = 8;
 /// From this length on the longest wait is a finding, in nanoseconds.
 const LONG_NS: u64 = 100_000_000;
+/// A thread with this many switches has waited for some nanoseconds at least.
+const SWITCHES: u64 = 100;
+/// Threads whose being blocked is evidence.
+const BLOCKED: usize = 4;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Times {
@@ -26,6 +31,22 @@ struct Times {
     waited_ns: Option<u64>,
     waits: Option<u64>,
     max_ns: Option<u64>,
+    switches: Option<u64>,
+    /// The longest wait where no signal reaches the thread, and all of them.
+    blocked_max_ns: Option<u64>,
+    blocked_ns: Option<u64>,
+}
+
+impl Times {
+    /// Without waits that were not counted.
+    fn measured(mut self) -> Self {
+        let often = self.switches.or(self.waits).unwrap_or(0) >= SWITCHES;
+        let nothing = self.ran_ns.unwrap_or(0) == 0;
+        if self.waited_ns == Some(0) && self.max_ns.unwrap_or(0) == 0 && (often || nothing) {
+            self.waited_ns = None;
+        }
+        self
+    }
 }
 
 #[derive(Debug, Default)]
@@ -60,6 +81,9 @@ impl Threads {
             waited_ns: less(last.waited_ns, first.waited_ns),
             waits: less(last.waits, first.waits),
             max_ns: last.max_ns,
+            switches: less(last.switches, first.switches),
+            blocked_max_ns: last.blocked_max_ns,
+            blocked_ns: less(last.blocked_ns, first.blocked_ns),
         }
     }
 
@@ -67,6 +91,7 @@ impl Threads {
         let of = self.by_name.iter();
         let mut all: Vec<(&str, Times)> = of
             .map(|(name, (first, last))| (name.as_str(), Self::since(first, last.as_ref())))
+            .map(|(name, times)| (name, times.measured()))
             .collect();
         let vcpus = all.iter().any(|(name, _)| is_vcpu(name));
         if vcpus {
@@ -74,7 +99,18 @@ impl Threads {
         }
         let side = if vcpus { Side::Host } else { Side::Unknown };
         let mut table = Table::new(kind, side, rows);
-        (table.findings, table.facts) = judge(&mut all, vcpus);
+        table.findings.extend(blocked(&mut all, vcpus));
+        let (findings, facts) = judge(&mut all, vcpus);
+        table.findings.extend(findings);
+        table.facts = facts;
+        let any = all.iter().any(|(_, times)| times.waited_ns.is_some());
+        if table.facts.is_empty() && !any {
+            table.findings.push(not_measured(
+                "waits for pCPUs (kernel.sched_schedstats is 0)",
+                rows,
+                "sysctl -w kernel.sched_schedstats=1",
+            ));
+        }
         table
     }
 }
@@ -121,14 +157,38 @@ fn judge(all: &mut [(&str, Times)], vcpus: bool) -> (Vec<Finding>, Vec<Fact>) {
         [Some(wait), longest].into_iter().flatten()
     });
     let found = finding(id, CauseId::NotShown).lost(share, waited).all(rows);
-    let found = match found.severity {
-        Severity::Minor => found.severity(Severity::Major),
-        _ => found,
-    };
+    let found = at_least_major(found);
     (
         vec![found.then(StepId::RecordWhile, RECORD)],
         vec![Fact::Waits],
     )
+}
+
+/// A wait in the host's kernel, where no signal reaches the thread, that was long.
+fn blocked(all: &mut [(&str, Times)], vcpus: bool) -> Option<Finding> {
+    let max_ns = |times: &Times| times.blocked_max_ns.unwrap_or(0);
+    all.sort_by(|a, b| max_ns(&b.1).cmp(&max_ns(&a.1)).then(a.0.cmp(b.0)));
+    let long = all.iter().filter(|(_, times)| max_ns(times) >= LONG_NS);
+    let long: Vec<Evidence> = long
+        .take(BLOCKED)
+        .map(|(name, times)| {
+            Evidence::new(EvidenceId::TableBlocked)
+                .named("name", name)
+                .ns("max", max_ns(times))
+                .maybe_ns("time", times.blocked_ns)
+        })
+        .collect();
+    // That a thread of the host waits for its disk is its work; a vCPU's is not to.
+    if long.is_empty() || !vcpus {
+        return None;
+    }
+    let longest_ns = all.first().map_or(0, |(_, times)| max_ns(times));
+    let mut found = finding(FindingId::Uninterruptible, CauseId::KernelWait)
+        .lost(0, longest_ns)
+        .all(long)
+        .sure(Confidence::Low);
+    found.next.push(step(StepId::LookAtStack, None));
+    Some(at_least_major(found).then(StepId::RecordWhile, RECORD))
 }
 
 /// `/proc/PID/sched`.
@@ -171,6 +231,9 @@ impl Reader for Sched {
             "wait_sum" => times.waited_ns = Some(ns),
             "wait_max" => times.max_ns = Some(ns),
             "wait_count" => times.waits = Some(ns / 1_000_000),
+            "nr_switches" => times.switches = Some(ns / 1_000_000),
+            "block_max" => times.blocked_max_ns = Some(ns),
+            "sum_block_runtime" => times.blocked_ns = Some(ns),
             _ => {}
         }
     }
@@ -230,7 +293,7 @@ impl Reader for Schedstat {
             ran_ns: Some(ran),
             waited_ns: Some(waited),
             waits: Some(slices),
-            max_ns: None,
+            ..Times::default()
         };
         match path.map(str::to_owned).or_else(|| self.file.clone()) {
             Some(name) => {

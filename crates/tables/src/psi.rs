@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Pressure stall information: `some avg10=… avg60=… avg300=… total=…`, shares in percent and the
 //! total in microseconds (`Documentation/accounting/psi.rst`). The files of CPU, memory and I/O
-//! look alike; which one it is shows in a path before the line, or in the file's name.
+//! look alike; which one it is shows in a path before the line, or in the file's name. That of
+//! interrupts alone has no `some`.
 
-use steady_diagnose::{CauseId, Confidence, Evidence, EvidenceId, FindingId, StepId};
+use std::collections::BTreeMap;
 
-use crate::draft::{Draft, finding};
+use steady_diagnose::{CauseId, Confidence, Evidence, EvidenceId, Finding, FindingId, StepId};
+
+use crate::draft::{Draft, finding, pressure};
 use crate::kind::{Kind, RECORD};
 use crate::number::percent;
 use crate::table::{Fact, Line, Reader, Side, Table};
@@ -14,16 +17,17 @@ use crate::table::{Fact, Line, Reader, Side, Table};
 /// little on any busy machine.
 const SHARE: u64 = 100;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Resource {
     Cpu,
-    Other,
+    Memory,
+    Io,
+    Interrupts,
     Unknown,
 }
 
 #[derive(Debug, Clone)]
 struct Row {
-    resource: Resource,
     who: &'static str,
     averages: [u64; 3],
     total_ns: u64,
@@ -32,43 +36,77 @@ struct Row {
 /// Reads the file, or several of them one behind the other.
 #[derive(Debug)]
 pub(crate) struct Pressure {
-    of_file: Resource,
     now: Resource,
     rows: u64,
-    /// The worst row of CPUs, or of a resource that is not known.
-    worst: Option<Row>,
+    /// Whether a row of what is not named says `some`.
+    some: bool,
+    /// The worst row of each.
+    worst: BTreeMap<Resource, Row>,
 }
 
 fn resource(text: &str) -> Option<Resource> {
     let text = text.to_ascii_lowercase();
-    if text.contains("cpu") {
-        return Some(Resource::Cpu);
-    }
-    let other = ["memory", "pressure/io", "io.pressure", "irq"];
-    other
-        .iter()
-        .any(|name| text.contains(name))
-        .then_some(Resource::Other)
+    let names = [
+        ("cpu", Resource::Cpu),
+        ("memory", Resource::Memory),
+        ("pressure/io", Resource::Io),
+        ("io.pressure", Resource::Io),
+        ("irq", Resource::Interrupts),
+    ];
+    let found = names.iter().find(|(name, _)| text.contains(name));
+    found.map(|(_, resource)| *resource)
 }
 
 impl Pressure {
     pub fn new(name: &str) -> Self {
         let file = name.rsplit('/').next().unwrap_or(name);
-        let of_file = resource(file).unwrap_or(Resource::Unknown);
         Self {
-            of_file,
-            now: of_file,
+            now: resource(file).unwrap_or(Resource::Unknown),
             rows: 0,
-            worst: None,
+            some: false,
+            worst: BTreeMap::new(),
         }
     }
+}
+
+/// What a row of too much pressure is, if it is of a CPU or may be.
+fn of_cpus(row: &Row, known: bool) -> Finding {
+    let most = row.averages.iter().copied().max().unwrap_or(0);
+    let made = finding(FindingId::CpuPressure, CauseId::HostFull)
+        .lost(most.min(1000), 0)
+        .with(evidence(row));
+    if known {
+        return made
+            .sure(Confidence::Medium)
+            .then(StepId::RecordWhile, RECORD);
+    }
+    made.sure(Confidence::Low)
+        .then(StepId::AskTool, "grep . /proc/pressure/*")
+        .then(StepId::RecordWhile, RECORD)
+}
+
+fn of_other(row: &Row, of: &str, cause: CauseId) -> Finding {
+    let most = row.averages.iter().copied().max().unwrap_or(0);
+    pressure(of, cause)
+        .lost(most.min(1000), 0)
+        .with(evidence(row))
+        .sure(Confidence::Medium)
+}
+
+fn evidence(row: &Row) -> Evidence {
+    Evidence::new(EvidenceId::TablePressure)
+        .named("who", row.who)
+        .permille("avg10", row.averages[0])
+        .permille("avg60", row.averages[1])
+        .permille("avg300", row.averages[2])
+        .ns("time", row.total_ns)
 }
 
 fn row(words: &[&str]) -> Option<(&'static str, [u64; 3], u64)> {
     let at = words.iter().position(|word| word.starts_with("avg10="))?;
     let who = match words.get(at.checked_sub(1)?)?.rsplit(':').next()? {
         "some" => "some",
-        "full" => "full",
+        "full" => "all",
         _ => return None,
     };
     let of = |name: &str| words.iter().find_map(|word| word.strip_prefix(name));
@@ -93,19 +131,16 @@ impl Reader for Pressure {
         self.rows += 1;
         let before = line.text.split("avg10=").next().unwrap_or_default();
         let resource = resource(before).unwrap_or(self.now);
-        if resource == Resource::Other {
-            return;
-        }
+        self.some |= resource == Resource::Unknown && who == "some";
         let row = Row {
-            resource,
             who,
             averages,
             total_ns,
         };
         // That some task waited is never less than that all did.
         let worse = |known: &Row| averages.iter().max() > known.averages.iter().max();
-        if self.worst.as_ref().is_none_or(worse) {
-            self.worst = Some(row);
+        if self.worst.get(&resource).is_none_or(worse) {
+            self.worst.insert(resource, row);
         }
     }
 
@@ -114,37 +149,27 @@ impl Reader for Pressure {
             return None;
         }
         let mut table = Table::new(Kind::Pressure, Side::Unknown, self.rows);
-        let Some(row) = self.worst else {
-            return Some(table);
-        };
-        let most = row.averages.iter().copied().max().unwrap_or(0);
-        if most < SHARE {
-            return Some(table);
+        for (resource, row) in &self.worst {
+            if row.averages.iter().all(|&share| share < SHARE) {
+                continue;
+            }
+            let resource = match resource {
+                Resource::Unknown if !self.some => Resource::Interrupts,
+                resource => *resource,
+            };
+            let (found, fact) = match resource {
+                Resource::Cpu => (of_cpus(row, true), Some(Fact::HostFull)),
+                Resource::Unknown => (of_cpus(row, false), None),
+                Resource::Memory => (of_other(row, "memory", CauseId::MemoryPressure), None),
+                Resource::Io => (
+                    of_other(row, "I/O", CauseId::IoPressure),
+                    Some(Fact::IoWaits),
+                ),
+                Resource::Interrupts => (of_other(row, "interrupts", CauseId::InterruptLoad), None),
+            };
+            table.findings.push(found);
+            table.facts.extend(fact);
         }
-        let known = row.resource == Resource::Cpu || self.of_file == Resource::Cpu;
-        if known {
-            table.facts.push(Fact::HostFull);
-        }
-        let evidence = Evidence::new(EvidenceId::TablePressure)
-            .named("who", row.who)
-            .permille("avg10", row.averages[0])
-            .permille("avg60", row.averages[1])
-            .permille("avg300", row.averages[2])
-            .ns("time", row.total_ns);
-        let mut pressure = finding(FindingId::CpuPressure, CauseId::HostFull)
-            .lost(most.min(1000), 0)
-            .with(evidence)
-            .sure(if known {
-                Confidence::Medium
-            } else {
-                Confidence::Low
-            });
-        if !known {
-            pressure = pressure.then(StepId::AskTool, "grep . /proc/pressure/*");
-        }
-        table
-            .findings
-            .push(pressure.then(StepId::RecordWhile, RECORD));
         Some(table)
     }
 }

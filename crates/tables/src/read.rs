@@ -8,8 +8,8 @@ use crate::clean::{Lines, WORDS};
 use crate::shapes::Shapes;
 use crate::table::{Line, Reader, Table};
 use crate::{
-    cgroup, counts, domstats, exits, histogram, latency, log, proc_sched, psi, slower, steal,
-    timehist,
+    cgroup, counts, cpu_max, domstats, exits, histogram, latency, log, proc_sched, psi, slower,
+    steal, timehist,
 };
 
 /// Lines in which tables are looked for; in what follows only those of logs are.
@@ -81,6 +81,7 @@ fn readers(name: &str) -> Vec<Box<dyn Reader>> {
         Box::new(proc_sched::Sched::default()),
         Box::new(proc_sched::Schedstat::default()),
         Box::new(cgroup::CpuStat::default()),
+        Box::new(cpu_max::CpuMax::default()),
         Box::new(psi::Pressure::new(name)),
         Box::new(steal::Mpstat::default()),
         Box::new(steal::Vmstat::default()),

@@ -7,7 +7,12 @@ use crate::table::Line;
 const LINES: u64 = 400;
 
 /// What a line of it shows, what it is, and what to do.
-const SHAPES: [(&str, &str); 30] = [
+const SHAPES: [(&str, &str); 31] = [
+    (
+        "value |---",
+        "a histogram without its title; put what it counts and its unit above it, such as \
+         `runqlat (us)`",
+    ),
     (
         "\u{fffd}PNG",
         "an image; paste the text of the screen in place of a picture of it",

@@ -36,8 +36,12 @@ pub(crate) enum Fact {
     NoWaits,
     /// A cgroup reached its limit.
     Limit,
+    /// None is set for any group that is in the table.
+    NoLimit,
     /// The host had more to run than CPUs.
     HostFull,
+    /// Tasks waited for I/O.
+    IoWaits,
 }
 
 /// One table.
@@ -51,6 +55,8 @@ pub(crate) struct Table {
     pub span_ns: Option<u64>,
     pub findings: Vec<Finding>,
     pub facts: Vec<Fact>,
+    /// Groups that reached their limit, by their paths; none if the table has no names.
+    pub limited: Vec<String>,
 }
 
 impl Table {
@@ -62,6 +68,7 @@ impl Table {
             span_ns: None,
             findings: Vec::new(),
             facts: Vec::new(),
+            limited: Vec::new(),
         }
     }
 

@@ -4,11 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use steady_diagnose::{
-    CauseId, Evidence, EvidenceId, Finding, FindingId, Severity, StepId, vcpu_number,
-};
+use steady_diagnose::{CauseId, Evidence, EvidenceId, Finding, FindingId, StepId};
+use steady_events::vcpu_number;
 
-use crate::draft::{Draft, MAJOR, finding};
+use crate::draft::{Draft, MAJOR, at_least_major, finding};
 use crate::kind::RECORD;
 use crate::number::permille;
 use crate::table::Fact;
@@ -94,12 +93,8 @@ impl Threads {
         if share >= MAJOR || longest_ns >= LONG_OF_VCPU_NS {
             facts.push(Fact::Waits);
             let steal = finding(FindingId::Steal, CauseId::NotShown).lost(share, waited_ns);
-            let steal = match steal.severity {
-                Severity::Minor => steal.severity(Severity::Major),
-                _ => steal,
-            };
             findings.push(
-                steal
+                at_least_major(steal)
                     .all(vcpus.iter().take(NAMED).map(evidence))
                     .then(StepId::RecordWhile, RECORD),
             );

@@ -25,6 +25,7 @@ mod merge;
 mod packed;
 mod perf;
 mod perfetto;
+mod recent;
 mod record;
 mod source;
 mod text;

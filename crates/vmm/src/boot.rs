@@ -45,7 +45,7 @@ pub struct Payload<'a> {
 /// Loads everything into `memory` and returns the address to start at.
 ///
 /// # Errors
-/// When a file cannot be read, is no bzImage with a 64-bit entry, or does not fit.
+/// When a file cannot be read, is not a bzImage with a 64-bit entry, or does not fit.
 pub fn load(memory: &GuestMemoryMmap, payload: &Payload<'_>) -> Result<u64> {
     let size = memory.last_addr().raw_value() + 1;
     let (entry, mut header) = load_kernel(memory, payload.kernel)?;

@@ -87,7 +87,7 @@ impl Channel {
     }
 
     /// Delivers what the guest has sent, for at most `limit`, then closes the channel and removes the
-    /// socket. Returns how many bytes nobody fetched.
+    /// socket. Returns how many bytes were not fetched.
     #[must_use]
     pub fn finish(self, limit: Duration) -> u64 {
         self.shared.lock().deadline = Some(Instant::now() + limit);

@@ -26,7 +26,7 @@ Exit codes:
 
 SIGUSR1 writes a snapshot of the report with the outcome `running`. The guest needs `reboot=k` on its
 command line for its resets to be seen, `panic=-1` for its panics to end it, and
-`console=ttyS0` for panics to be told from other resets.
+`console=ttyS0` for panics to be distinguished from other resets.
 
 Example:
   steady-vmm --name a --kernel bzImage --initrd guest.cpio --cpus 2 --memory-mib 256 \\
@@ -73,7 +73,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N=on|off,...", value_delimiter = ',')]
     pv_bit: Vec<NumberedChoice>,
     /// Show the guest MONITOR and MWAIT, as if its vCPUs had host CPUs of their own. KVM carries
-    /// MWAIT out as an instruction that does nothing, so tell the guest `idle=nomwait`.
+    /// MWAIT out as an instruction that does nothing, so give the guest `idle=nomwait`.
     #[arg(long)]
     mwait: bool,
     /// Let vCPUs halt without leaving the guest, which is for those that have host CPUs of their

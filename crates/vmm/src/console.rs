@@ -24,7 +24,7 @@ pub struct Console {
 
 impl Console {
     /// Creates (or empties) the file at `path` and starts delivering `sink` to it. When the file
-    /// cannot be written any more, `on_error` is told once and further output is dropped.
+    /// cannot be written any more, `on_error` hears of it once and further output is dropped.
     ///
     /// # Errors
     /// When the file cannot be created or no thread be started.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What CPUID tells each vCPU.
+//! What CPUID shows each vCPU.
 //!
 //! The base is what this host's KVM supports. On top come the vCPU's own numbers (APIC id; one
 //! package, one core per vCPU, no hyper-threads), the paravirtual choice or the leaves of another
@@ -26,9 +26,9 @@ const LEVEL_CORE: u32 = 2;
 pub struct Guest {
     /// Number of vCPUs, at least 1.
     pub cpus: u8,
-    /// KVM features as the guest shall see them.
+    /// KVM features as the guest will see them.
     pub pv_features: u32,
-    /// KVM hints as the guest shall see them.
+    /// KVM hints as the guest will see them.
     pub pv_hints: u32,
     /// Whether the guest is shown Hyper-V's leaves in place of KVM's, and so no KVM feature.
     pub hyperv: bool,
@@ -76,7 +76,7 @@ pub fn kvm_features(host: &[kvm_cpuid_entry2]) -> Option<(u32, u32)> {
         .map(|e| (e.eax, e.edx))
 }
 
-/// Leaves that describe the topology in full and are therefore written anew.
+/// Leaves that describe the topology in full and are therefore written again.
 fn is_topology(function: u32) -> bool {
     matches!(function, 0xb | 0x1f | 0x8000_0026)
 }

@@ -16,8 +16,8 @@ use crate::virtio::mmio::Registers;
 
 const CMOS_DATA: u16 = CMOS_INDEX + 1;
 const I8042_RESET: u8 = 0xfe;
-/// Output full, input empty. Full, and never emptied by reading, tells Linux at once that there is no
-/// controller, where an idle one would cost it half a second of waiting (`i8042_controller_check()`);
+/// Output full, input empty. Full, and never emptied by reading, shows Linux at once that there is
+/// no controller, where an idle one would cost it half a second of waiting (`i8042_controller_check()`);
 /// input empty lets its reboot write the reset command without waiting (`kb_wait()`).
 const I8042_STATUS: u8 = 0x01;
 
@@ -46,7 +46,7 @@ impl Devices {
         }
     }
 
-    /// The guest writes a port. Returns why the machine shall stop, if it shall.
+    /// The guest writes a port. Returns why the machine must stop, if it must.
     #[must_use]
     pub fn port_write(&self, port: u16, data: &[u8]) -> Option<StopCause> {
         if let Some((uart, register)) = self.serial(port) {
@@ -59,7 +59,7 @@ impl Devices {
         }
     }
 
-    /// The guest reads memory that is none.
+    /// The guest reads where no memory is.
     pub fn memory_read(&self, address: u64, data: &mut [u8]) {
         match self.disk(address) {
             Some((disk, offset)) => {
@@ -71,7 +71,7 @@ impl Devices {
         }
     }
 
-    /// The guest writes memory that is none.
+    /// The guest writes where no memory is.
     pub fn memory_write(&self, address: u64, data: &[u8]) {
         if let Some((disk, offset)) = self.disk(address) {
             disk.lock()

@@ -25,7 +25,7 @@ const MSRS: u32 = (1 << 1) | (1 << 5) | (1 << 6) | (1 << 9) | (1 << 11) | (1 << 
 const FREQUENCY_MSRS: u32 = 1 << 8;
 /// `HV_X64_REMOTE_TLB_FLUSH_RECOMMENDED`, `HV_X64_EX_PROCESSOR_MASKS_RECOMMENDED`.
 const RECOMMENDED: u32 = (1 << 2) | (1 << 11);
-/// Never tell the hypervisor of long waits for a lock.
+/// Never report long waits to the hypervisor for a lock.
 const NO_SPIN_NOTES: u32 = u32::MAX;
 /// Hyper-V 10.0, build 14393: the version that KVM gives of itself.
 const VERSION: [u32; 4] = [0x3839, 0x000a_0000, 0, 0];

@@ -37,7 +37,7 @@ pub struct Vm {
 }
 
 impl Vm {
-    /// Makes a VM with so many vCPUs and so much memory, and the MP table in it.
+    /// Makes a VM with its vCPUs and memory, and the MP table in it.
     ///
     /// # Errors
     /// When KVM is absent or too weak, memory is short, or a paravirtual feature is not offered.
@@ -50,7 +50,7 @@ impl Vm {
         check_limits(&kvm, cpus)?;
         let cpuid = kvm
             .get_supported_cpuid(KVM_MAX_CPUID_ENTRIES)
-            .context("KVM does not tell its CPUID")?
+            .context("KVM does not give its CPUID")?
             .as_slice()
             .to_vec();
         let (offered, hints) = cpuid::kvm_features(&cpuid).unwrap_or_default();

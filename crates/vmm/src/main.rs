@@ -13,7 +13,7 @@ fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Fails only when the terminal is gone, and then nobody listens.
+            // Fails only when the terminal is gone, and then nothing listens.
             let _ = error.print();
             return if error.use_stderr() {
                 failure()

@@ -57,7 +57,7 @@ pub enum Error {
     Bit(String),
     /// Wanted, but this host's KVM has no such feature.
     #[error(
-        "the guest shall have {0}, but this host's KVM does not offer it (it offers {offered}); \
+        "the guest must have {0}, but this host's KVM does not offer it (it offers {offered}); \
          leave it out or run a kernel that has it", offered = describe(*.1)
     )]
     NotOffered(Bit, u32),
@@ -135,10 +135,10 @@ impl FromStr for NumberedChoice {
 }
 
 /// Applies `choices`, in order, to what KVM offers in EAX and to the hints in EDX; returns both as the
-/// guest shall see them.
+/// guest will see them.
 ///
 /// # Errors
-/// [`Error::NotOffered`] when a feature shall be on that KVM does not have.
+/// [`Error::NotOffered`] when a feature must be on that KVM does not have.
 pub fn apply(offered: u32, hints: u32, choices: &[Choice]) -> Result<(u32, u32), Error> {
     let (mut eax, mut edx) = (offered, hints);
     for choice in choices {

@@ -31,7 +31,7 @@ pub struct Report<'a> {
     pub detail: String,
     /// Wall-clock time from the start of the VMM to the stop, or to this snapshot.
     pub run_time_ns: u64,
-    /// Bytes of the channel that the guest sent and nobody fetched.
+    /// Bytes of the channel that the guest sent and that were not fetched.
     pub channel_undelivered_bytes: u64,
     /// KVM's statistics.
     pub stats: AllStats,
@@ -114,7 +114,7 @@ impl Report<'_> {
         text.push(b'\n');
         let written = fs::write(&part, text).and_then(|()| fs::rename(&part, path));
         if written.is_err() {
-            // Best effort: the first error is the one to tell.
+            // Best effort: the first error is the one to report.
             let _ = fs::remove_file(&part);
         }
         written.with_context(|| format!("cannot write the report {}", path.display()))

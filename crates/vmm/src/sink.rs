@@ -101,7 +101,7 @@ impl Sink {
     }
 }
 
-/// So many bytes are worth delivering at once.
+/// The number of bytes that are worth delivering at once.
 const GATHERED: usize = CAPACITY / 4;
 
 impl io::Write for Sink {

@@ -68,7 +68,8 @@ impl State {
 
     /// The interrupt identification. vm-superio takes "received data" back when one byte is read; on
     /// a 16550 it lasts until the FIFO is empty. Linux reads at most 256 bytes per interrupt and
-    /// then looks here whether it is done: told that it is, with bytes left, it would sleep for ever.
+    /// then looks here whether it is done. If it read that it is, with bytes left, it would
+    /// sleep for ever.
     fn interrupt_id(&mut self) -> u8 {
         let id = self.serial.read(INTERRUPT_ID);
         let waiting = self.serial.read(LINE_STATUS) & DATA_READY != 0;

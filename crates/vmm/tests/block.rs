@@ -35,7 +35,7 @@ const IO_ERROR: u8 = 1;
 const UNSUPPORTED: u8 = 2;
 const NOT_WRITTEN: u8 = 0xaa;
 
-/// A disk in memory that can be told to fail.
+/// A disk in memory that can be made to fail.
 struct Memory {
     data: Cursor<Vec<u8>>,
     broken: bool,
@@ -400,7 +400,7 @@ fn a_queue_outside_of_memory_is_not_made_ready() {
         bench.negotiate(1 << 32);
         bench.place_queue(QUEUE.into(), places);
         assert_eq!(bench.get(0x44), 0, "place {place}");
-        assert_eq!(bench.get(0x70) & 64, 64, "the driver is told to reset");
+        assert_eq!(bench.get(0x70) & 64, 64, "the driver is asked to reset");
     }
 }
 

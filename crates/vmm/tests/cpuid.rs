@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What each vCPU is told about itself.
+//! What each vCPU is shown about itself.
 
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
@@ -179,7 +179,7 @@ fn a_guest_under_hyper_v_sees_its_flush_and_nothing_of_kvm() {
     assert_eq!(find(&entries, 0x4000_0003, 0).eax & 0x60, 0x60);
     // Remote flush is recommended (2), IPIs by hypercall (10) are not.
     assert_eq!(find(&entries, 0x4000_0004, 0).eax & 0x404, 4);
-    // What is no hypervisor's is as it is under KVM.
+    // Other leaves are as they are under KVM.
     assert_eq!(find(&entries, 1, 0).ebx >> 24, 1);
 }
 

@@ -65,7 +65,7 @@ fn input_waits_until_the_port_is_open() {
     uart.write(INTERRUPT_ENABLE, 1);
     assert_eq!(uart.feed(b"early"), 0, "RTS is not raised yet");
     uart.write(MODEM_CONTROL, 0x02);
-    assert!(uart.room_event().read().is_ok(), "the feeder is told");
+    assert!(uart.room_event().read().is_ok(), "the feeder hears of it");
     assert_eq!(uart.feed(b"now"), 3);
     assert_eq!(read_bytes(&uart, 3), b"now");
 }

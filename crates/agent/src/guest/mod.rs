@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The init of a guest: takes workloads from the host over `ttyS1`, runs them, reports.
 
+mod beside;
+
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::time::Duration;
@@ -108,6 +110,10 @@ fn obey(word: ToGuest, running: &mut Option<Running>, line: &mut File) -> Result
         } => {
             *running = Some(Running::prepare(workload, background)?);
             say(line, &FromGuest::Prepared)
+        }
+        ToGuest::Beside { command } => {
+            beside::start(&command)?;
+            say(line, &FromGuest::Started)
         }
         ToGuest::Go => {
             let current = running

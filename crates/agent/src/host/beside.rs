@@ -5,10 +5,16 @@
 
 use std::fs::File;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use steady_agent::plan::WorkloadPlan;
 
 use crate::system::{self, Doing, Failure};
+
+/// How long a program may take to end once it was asked to.
+const END_LIMIT: Duration = Duration::from_secs(10);
 
 /// Programs that run.
 #[derive(Debug, Default)]
@@ -48,8 +54,8 @@ pub fn start(plans: &[WorkloadPlan]) -> Result<Beside, Failure> {
 }
 
 impl Beside {
-    /// Ends all of them; each must have run until now.
-    pub fn stop(mut self) -> Result<(), Failure> {
+    /// Ends all of them; each must have run until now. Gives what each said, with its name.
+    pub fn stop(mut self) -> Result<Vec<(String, String)>, Failure> {
         for load in &mut self.0 {
             let ended = load
                 .child
@@ -62,8 +68,27 @@ impl Beside {
                     system::tail(&system::read_trimmed(&load.said), 500)
                 )));
             }
+            load.end();
         }
-        Ok(())
+        let loads = self.0.iter();
+        Ok(loads
+            .map(|load| (load.name.clone(), load.said.clone()))
+            .collect())
+    }
+}
+
+impl Load {
+    /// Asks it to end, so that it undoes what it does; kills it if it does not.
+    fn end(&mut self) {
+        let asked = i32::try_from(self.child.id()).map(Pid::from_raw);
+        if asked.is_ok_and(|pid| kill(pid, Signal::SIGTERM).is_ok()) {
+            let begun = Instant::now();
+            while begun.elapsed() < END_LIMIT && matches!(self.child.try_wait(), Ok(None)) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

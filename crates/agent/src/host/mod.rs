@@ -127,6 +127,7 @@ fn run_plan(out: &Out, vms: &mut Vec<Vm>) -> Result<(), Box<Fault>> {
     for vm in vms.iter_mut() {
         greet(out, vm, deadline_ns)?;
         threads.insert(vm.plan.name.clone(), vm.threads().map_err(host_fault)?);
+        run_beside(vm, deadline_ns)?;
     }
     for vm in vms.iter_mut().filter(|vm| vm.plan.background) {
         prepare_workload(vm, 0, deadline_ns)?;
@@ -160,8 +161,25 @@ fn run_plan(out: &Out, vms: &mut Vec<Vm>) -> Result<(), Box<Fault>> {
         let notes = notes::write(plan.vmm, &plan.vms, &threads, file).map_err(host_fault)?;
         out.file("trace.dat.vms", &notes).map_err(host_fault)?;
     }
-    beside.stop().map_err(host_fault)?;
+    for (name, said) in beside.stop().map_err(host_fault)? {
+        if fs::metadata(&said).is_ok_and(|metadata| metadata.len() > 0) {
+            out.file(&format!("{name}.log"), said.as_ref())
+                .map_err(host_fault)?;
+        }
+    }
     race.stop_all(vms)
+}
+
+/// Starts what a guest runs beside its workloads.
+fn run_beside(vm: &mut Vm, deadline_ns: u64) -> Result<(), Box<Fault>> {
+    for command in vm.plan.beside.clone() {
+        let what = format!("{} to start in the guest", command.program);
+        vm.say(&ToGuest::Beside { command })?;
+        expect(vm, deadline_ns, &what, |word| {
+            matches!(word, FromGuest::Started).then_some(())
+        })?;
+    }
+    Ok(())
 }
 
 /// A wait that the seed of the run asks for.

@@ -323,6 +323,7 @@ mod tests {
             mwait: false,
             halts: false,
             hidden_features: Vec::new(),
+            beside: Vec::new(),
             workloads: Vec::new(),
         };
         let vm = Vm {

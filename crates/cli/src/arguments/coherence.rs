@@ -175,7 +175,7 @@ Examples:
 DynamoRIO's traces are read in their final form (.trace, .trace.gz, .trace.zip), 64-bit and not
 filtered; a folder stands for all threads in it. ChampSim's are read plain too. What is packed by
 gzip, xz, zstd or bzip2 is unpacked. Several files become threads of one trace. What each format
-cannot tell is in docs/formats/memtrace.md.")]
+cannot show is in docs/formats/memtrace.md.")]
 pub struct Convert {
     /// Trace to write; it takes its name when it is whole.
     #[arg(short, long, value_name = "TRACE")]

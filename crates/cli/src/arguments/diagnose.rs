@@ -27,7 +27,7 @@ pub struct Diagnose {
     #[arg(long, value_name = "TRACE", num_args = 1.., requires = "after")]
     #[arg(conflicts_with = "traces")]
     pub before: Vec<PathBuf>,
-    /// Traces from after it; four and more of each tell a difference from chance.
+    /// Traces from after it; four and more of each distinguish a difference from chance.
     #[arg(long, value_name = "TRACE", num_args = 1.., requires = "before")]
     pub after: Vec<PathBuf>,
     /// The guests' kernel: a System.map, a copy of /proc/kallsyms, or a vmlinux.
@@ -66,7 +66,7 @@ pub struct Diagnose {
 /// From and to, in nanoseconds; either may be left out.
 fn time_slice(text: &str) -> Result<(Option<u64>, Option<u64>), String> {
     let expected =
-        || format!("`{text}` is no span of time; expected FROM-TO in seconds, as `2.5-4`");
+        || format!("`{text}` is not a span of time; expected FROM-TO in seconds, as `2.5-4`");
     let (from, to) = text.split_once('-').ok_or_else(expected)?;
     let side = |side: &str| match side {
         "" => Some(None),

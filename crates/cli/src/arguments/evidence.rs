@@ -26,7 +26,7 @@ pub enum Evidence {
     Check,
     /// Print a command for each piece that is missing or old.
     Jobs(Claims),
-    /// Seal the whole of records that an older program sealed over their measures alone.
+    /// Seal counts that have no seal yet.
     Seal,
     /// Add pieces that were raced elsewhere to the records.
     Add(Add),

@@ -24,7 +24,7 @@ Exit codes:
   1    a file could not be read or written
   2    the command line, a scenario or a machine asks for what cannot be, or a trace is damaged
        or mostly not of its format
-  3    something is not installed (steady doctor says what, and how to mend it)
+  3    something is not installed (steady doctor says what, and how to fix it)
   4    a build failed; the error names its log
   5    a run failed, and the error names its logs; or a test or check found a fault
   130  interrupted
@@ -62,7 +62,7 @@ pub enum Command {
     /// Check traces of the remedy Shoot4U.
     #[command(subcommand)]
     Shoot4u(shoot4u::Shoot4u),
-    /// Say what this machine can run, what is missing, and the command that mends it.
+    /// Say what this machine can run, what is missing, and the command that fixes it.
     Doctor(Doctor),
     /// Show results that were written before.
     Report(Report),
@@ -73,6 +73,10 @@ pub enum Command {
     /// Record this host, or this guest, into one file that can be diagnosed; or whenever a vCPU
     /// waits.
     Record(record::Record),
+    /// Part the busy vCPUs of each VM from each other, on this host; without --apply a dry run.
+    Place(steady_steer::place::Arguments),
+    /// Run this guest's programs on as many vCPUs as have time; without --apply a dry run.
+    Fold(steady_steer::fold::Arguments),
     /// Simulate TLB coherence in hardware and software, on generated or captured accesses.
     #[command(subcommand, after_help = coherence::EXAMPLES)]
     Coherence(coherence::Coherence),
@@ -115,8 +119,8 @@ pub struct Run {
     /// Only this variant; may be given more than once.
     #[arg(long, value_name = "NAME")]
     pub variant: Vec<String>,
-    /// Run each variant so often, each time with a seed of its own, in place of what the scenario
-    /// says; from 6 on a difference can be told from chance.
+    /// Run each variant N times, each time with a seed of its own, in place of what the scenario
+    /// says; from 6 on a difference can be distinguished from chance.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repetitions: Option<u32>,
     /// Seed of the first repetition, in place of what the scenario says; the others' are the next
@@ -177,7 +181,7 @@ pub struct Build {
 
 /// Parts per million of a share such as `5%` or `2.5%`.
 fn share_ppm(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is no share; expected a percentage such as 5% or 2.5%");
+    let wrong = || format!("`{text}` is not a share; expected a percentage such as 5% or 2.5%");
     let percent = text.strip_suffix('%').ok_or_else(wrong)?;
     let (whole, part) = percent.split_once('.').unwrap_or((percent, "0"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -207,7 +211,7 @@ pub enum Artifact {
     Kernel,
     /// Bochs 3.0 from Debian 13's source package.
     Bochs,
-    /// The QEMU of hosts: this Debian's source package, with the mends of `lab/qemu`.
+    /// The QEMU of hosts: this Debian's source package, with the fixes of `lab/qemu`.
     Qemu,
     /// The inits, the VMM and the C workloads.
     Programs,
@@ -330,7 +334,7 @@ pub struct Selftest {
     /// patched kernel, and the stock one of that configuration runs besides.
     #[arg(long, value_enum, default_values = ["stock", "patched"])]
     pub kernel: Vec<KernelName>,
-    /// Run the suite so often on each kernel, each time in a boot of its own, with another seed.
+    /// Run the suite N times on each kernel, each time in a boot of its own, with another seed.
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "suite")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repetitions: u32,

@@ -51,8 +51,9 @@ pub struct Record {
     /// Record the shootdowns of this kernel, as a guest, instead of its VMs.
     #[arg(long)]
     pub guest: bool,
-    /// Print commands that record the same without this program, and run nothing.
-    #[arg(long)]
+    /// Print commands that record such a trace without this program, and run nothing. They have
+    /// no --until, --vm and --redact.
+    #[arg(long, conflicts_with_all = ["until", "vm", "redact"])]
     pub dry_run: bool,
     /// Of --dry-run: the program that records; the first that is installed if none is named.
     #[arg(long, value_enum, requires = "dry_run")]

@@ -16,7 +16,7 @@ pub enum Shoot4u {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Exit code 5 means that a revoked translation could be used; 2, also that a trace is not enough to
-say: it lost events, has no calls, or does not tell whose a thread is.
+say: it lost events, has no calls, or does not show whose a thread is.
 
 A trace needs the events kvm_shoot4u:*, kvm:kvm_entry and kvm:kvm_exit, from before the VMs start,
 or steady:vcpu_load too, as `steady run --trace` records. docs/shoot4u-proof.md says what is checked.

@@ -82,10 +82,7 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
         }
         return Err(none.into());
     }
-    for (table, findings) in incident.judge() {
-        diagnoser.table(table, findings);
-    }
-    let mut diagnosis = diagnoser.finish();
+    let mut diagnosis = incident.beside(diagnoser.finish());
     diagnosis.comparison = compared(arguments, &diagnosis, &read_at);
     ended(arguments, &diagnosis, &pictures.unwrap_or_default(), failed)
 }
@@ -278,7 +275,7 @@ impl<'p> Drawing<'p> {
     }
 }
 
-/// What `steady record` noted beside a trace. What cannot be read there is told, and the trace
+/// What `steady record` noted beside a trace. What cannot be read there is said, and the trace
 /// speaks without it.
 fn notes(trace: &Path) -> Option<VmNotes> {
     if trace == Path::new("-") {

@@ -36,8 +36,8 @@ pub fn doctor(arguments: &Doctor) -> anyhow::Result<ExitCode> {
                 "{state:8} {:44} for {:26} {}",
                 check.name, check.needed_for, check.found
             )?;
-            if let Some(mend) = &check.mend {
-                writeln!(out, "{:8} mend: {mend}", "")?;
+            if let Some(fix) = &check.fix {
+                writeln!(out, "{:8} fix: {fix}", "")?;
             }
         }
         let verdict = if missing {

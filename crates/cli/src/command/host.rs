@@ -53,7 +53,7 @@ pub fn host(arguments: &arguments::host::Host) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-/// What runs in place of a shell: `--init`, or else a script on a standard input that is no
+/// What runs in place of a shell: `--init`, or else a script on a standard input that is not a
 /// terminal.
 fn program(arguments: &arguments::host::Host) -> anyhow::Result<Option<Vec<u8>>> {
     if let Some(path) = &arguments.init {
@@ -67,7 +67,7 @@ fn program(arguments: &arguments::host::Host) -> anyhow::Result<Option<Vec<u8>>>
     stdin().lock().read_to_end(&mut script)?;
     anyhow::ensure!(
         !script.is_empty(),
-        "standard input is no terminal and holds no script; expected one of them, or --init FILE"
+        "standard input is not a terminal and holds no script; expected one of them, or --init FILE"
     );
     Ok(Some(script))
 }

@@ -17,6 +17,7 @@ pub mod run;
 pub mod selftest;
 pub mod shell;
 pub mod shoot4u;
+pub mod steer;
 
 /// Whether standard output may be coloured.
 pub fn colour() -> bool {

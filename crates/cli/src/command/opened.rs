@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a file to be diagnosed is: one of `steady record`, a trace, or tables and logs. A trace
-//! comes first; a file that is none is searched for tables if it is text.
+//! comes first; another file is searched for tables if it is text.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -12,7 +12,8 @@ use std::time::Duration;
 use anyhow::Context;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use steady_events::probe::GROUP;
-use steady_record::{Condition, Host, Options, PROBED, Plan, Recorder, Shelf, fits};
+use steady_hostview::Host;
+use steady_record::{Condition, Options, PROBED, Plan, Recorder, Shelf, fits};
 
 use crate::arguments::record::{Record, Tool};
 use crate::command::shell::for_shell;

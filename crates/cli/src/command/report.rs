@@ -52,7 +52,7 @@ pub fn page(results: &[RunResult], path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes `report.html` of all engines' results of one scenario, and tells where it is.
+/// Writes `report.html` of all engines' results of one scenario, and says where it is.
 pub fn page_of_scenario(folder: &Path) -> anyhow::Result<PathBuf> {
     let mut results: Vec<PathBuf> = std::fs::read_dir(folder)?
         .flatten()

@@ -72,7 +72,7 @@ fn complained(result: &RunResult) -> bool {
     })
 }
 
-/// Loads all scenarios, so that each one's errors are told, not only the first's.
+/// Loads all scenarios, so that each one's errors are shown, not only the first's.
 fn load(arguments: &Run) -> Result<Vec<Scenario>, ExitCode> {
     let mut scenarios = Vec::new();
     let mut failed = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Are counts of instructions right when signals come, threads come and go, blocks are left in
-//! the middle; are children named? The oracle is arithmetic: `signals.c` runs loops of so many
+//! the middle; are children named? The oracle is arithmetic: `signals.c` runs loops of as many
 //! instructions a turn, and says where its data lies.
 
 use std::collections::BTreeMap;

@@ -11,7 +11,7 @@ use steady_memtrace::capture::Options;
 use steady_memtrace::{Reader, Record};
 use steady_race::Silent;
 
-/// The program, which is told as its first argument where to write addresses.
+/// The program, which gets as its first argument where to write addresses.
 pub struct Bench {
     folder: tempfile::TempDir,
     qemu: PathBuf,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Scenarios that nobody has written: whatever a valid one asks for, does its race end with a sound
+//! Scenarios that no one has written: whatever a valid one asks for, does its race end with a sound
 //! result or one clear error, inside its limit?
 //!
 //! The race of dozens takes most of an hour, so it runs when asked for:
@@ -17,7 +17,7 @@ use steady_scenario::Scenario;
 
 use generator::{TIME_LIMIT_S, scenario};
 
-/// Exit code of a run that failed, with its reason told.
+/// Exit code of a run that failed, with its reason printed.
 const RUN_FAILED: i32 = 5;
 
 #[test]
@@ -46,17 +46,19 @@ fn generated_scenarios_end_with_a_result_or_one_clear_error() {
     };
     let (first, count): (u64, u64) = (first.parse().unwrap(), count.parse().unwrap());
     let folder = tempfile::tempdir().unwrap();
-    let (mut sound, mut told) = (0, 0);
+    let (mut sound, mut reported) = (0, 0);
     for seed in first..first + count {
         match race(folder.path(), engine, seed) {
             Ok(()) => sound += 1,
             Err(error) => {
-                told += 1;
+                reported += 1;
                 eprintln!("seed {seed}: {error}");
             }
         }
     }
-    eprintln!("{engine}: {count} scenarios from seed {first}: {sound} sound, {told} told why not");
+    eprintln!(
+        "{engine}: {count} scenarios from seed {first}: {sound} sound, {reported} said why not"
+    );
 }
 
 /// Races one; its error, which is one of a run and in few lines.

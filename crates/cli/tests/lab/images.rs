@@ -39,7 +39,9 @@ fn every_shipped_scenario_has_memory_for_its_images() {
     assert!(files.len() > 20, "{} scenarios", files.len());
     for file in files {
         let scenario = Scenario::load(&file).unwrap();
-        let guest = tree::guest(&ours, &translate::programs(&scenario).unwrap()).unwrap();
+        let wanted = translate::programs(&scenario).unwrap();
+        let steer = translate::steer::in_guests(&scenario);
+        let guest = tree::guest(&ours, &wanted, steer).unwrap();
         // A trace takes the most.
         let needs = translate::host_needs(&scenario, true).unwrap();
         // Kernels of other configurations differ by little in size; none is built here for it.

@@ -11,6 +11,7 @@ mod host;
 mod images;
 mod interrupt;
 mod paratick;
+mod place;
 mod race;
 mod record;
 mod selftest;

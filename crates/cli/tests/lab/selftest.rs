@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Do the remedies keep their contracts with KVM? Their own selftests, in Bochs, which repeats a
-//! verdict; Shoot4U's stress is left to `steady selftest`. And is our QEMU mended?
+//! verdict; Shoot4U's stress is left to `steady selftest`. And is our QEMU fixed?
 
 use crate::support::{Place, ends_well, steady};
 

@@ -69,11 +69,11 @@ fn a_guest_that_is_told_of_dedicated_pcpus_interrupts_and_asks_no_host() {
     // Each of 50 shootdowns has one target.
     let (ipis, hypercalls) = count("shared");
     assert!(ipis < 25 && hypercalls >= 50, "{ipis}, {hypercalls}");
-    for told in ["hint", "mwait"] {
-        let (ipis, hypercalls) = count(told);
+    for shown in ["hint", "mwait"] {
+        let (ipis, hypercalls) = count(shown);
         assert!(
             ipis >= 50 && hypercalls < 25,
-            "{told}: {ipis}, {hypercalls}"
+            "{shown}: {ipis}, {hypercalls}"
         );
     }
 }

@@ -88,7 +88,10 @@ fn a_folder_that_is_no_checkout_and_an_unknown_test_are_refused() {
         fails_with(2, &command.output().unwrap())
     };
     let said = run(&[]);
-    assert!(said.contains("is no checkout of kvm-unit-tests"), "{said}");
+    assert!(
+        said.contains("is not a checkout of kvm-unit-tests"),
+        "{said}"
+    );
     suite(&place.path("tree"));
     let said = run(&["nosuch"]);
     assert!(

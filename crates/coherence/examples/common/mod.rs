@@ -19,10 +19,10 @@ use steady_coherence::{Spec, scheme};
 
 /// A clock tick of `/proc`: Linux's `USER_HZ` is 100 on x86-64.
 const TICK: Duration = Duration::from_millis(10);
-/// Each time is the least of so many.
+/// Each time is the least of this number.
 const ROUNDS: usize = 3;
 
-/// What `steady coherence compare` compares when it is not told.
+/// What `steady coherence compare` compares when nothing is named.
 const COMPARED: [&Spec; 5] = [
     &scheme::KVMTLB,
     &scheme::SHOOT4U,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads a machine from TOML: presets, overrides, and errors that say where and how to mend.
+//! Reads a machine from TOML: presets, overrides, and errors that say where and how to fix.
 
 use serde::Deserialize as _;
 use steady_nearest::nearest;

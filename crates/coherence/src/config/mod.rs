@@ -248,7 +248,7 @@ section! {
 }
 
 impl MachineConfig {
-    /// The paper's machine, told of no scheme's parameters.
+    /// The paper's machine, without any scheme's parameters.
     /// [`Registry`](crate::scheme::Registry) adds those.
     #[must_use]
     pub fn without_schemes() -> Self {

@@ -21,7 +21,7 @@ fn range(key: &str, value: u32, low: u32, high: u32) -> Result<(), Error> {
     Err(bad(key, value.into(), &format!("{low} to {high}")))
 }
 
-/// Checks that so many entries and ways make a power of two of sets.
+/// Checks that these entries and ways make a power of two of sets.
 ///
 /// # Errors
 /// [`Error::Config`] with the key and what would be possible.

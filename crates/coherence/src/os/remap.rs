@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a change of mappings tells the schemes, and the system calls that make such changes.
+//! What a change of mappings says to the schemes, and the system calls that make such changes.
 
 use super::{NONE, Os};
 use crate::layout::{Key, LARGE_SHIFT};
 use crate::record::{MapKind, Prot};
 
-/// Whose page table changed.
+/// The owner of the page table that changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Agent {

@@ -269,7 +269,7 @@ impl Atlb {
     }
 
     /// The page's dirty bit has been set: the entry has one too (paper, footnote 1). The walker's
-    /// write of the set is posted, and as it revokes nothing it is no message to any TLB.
+    /// write of the set is posted, and as it revokes nothing it is not a message to any TLB.
     pub fn dirtied(&mut self, m: &mut View<'_>, core: usize, key: Key, now: u64) {
         let index = self.index(key);
         let stamp = self.stamp(key.vm());
@@ -337,7 +337,7 @@ impl Atlb {
             .map(|(raw, value)| (Key::from_raw(raw), Packed(value).spn()))
     }
 
-    /// The planted fault: a write that nobody stops gives the set's entries other frames.
+    /// The planted fault: a write that nothing stops gives the set's entries other frames.
     pub fn trample(&mut self, index: u64) {
         let table = &mut self.tables[0];
         for slot in table.slots(ix(index)) {

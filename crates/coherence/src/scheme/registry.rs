@@ -58,7 +58,7 @@ impl Registry {
         Err(Error::Config(format!("no scheme `{name}`; {hint}")))
     }
 
-    /// The paper's machine, told of every parameter that a scheme declares.
+    /// The paper's machine, with every parameter that a scheme declares.
     #[must_use]
     pub fn machine(&self) -> MachineConfig {
         let declared = self.all.iter().flat_map(|spec| spec.parameters);

@@ -39,7 +39,7 @@ impl Effect {
     }
 }
 
-/// Who asks.
+/// The agent that asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Actor {
     /// A process in a guest.

@@ -53,7 +53,7 @@ impl Costs {
             }
         }
         if m.interrupt(core, remap.vm, self.victim, self.victims) == 0 {
-            // Nobody to interrupt: the invalidation alone, as a victim does it.
+            // No core to interrupt: the invalidation alone, as a victim does it.
             return self.victim;
         }
         m.count_ipi_shootdown();

@@ -175,7 +175,7 @@ fn an_atlb_learns_the_dirty_bit_and_serves_a_store_after_a_refill_as_it_is() {
         store(&mut rig, 1);
         assert_eq!(rig.m.counts.dirty_updates, 1, "{}", kind.name);
         assert_eq!(rig.m.counts.walks, 1, "the ATLB served both");
-        assert_eq!(rig.m.counts.tlb_messages, 0, "it is no message");
+        assert_eq!(rig.m.counts.tlb_messages, 0, "it is not a message");
     }
 }
 
@@ -209,7 +209,7 @@ fn unitd_follows_the_native_table_for_nothing() {
 fn didi_messages_the_holders_and_waits_only_where_others_hold_the_page() {
     let mut rig = Rig::new(&DIDI, |m| m.mode = Mode::Native);
     rig.load(0, PAGE);
-    assert_eq!(rig.update(Agent::Guest, 1), 0, "nobody else has it");
+    assert_eq!(rig.update(Agent::Guest, 1), 0, "no other core has it");
     for core in [0, 2] {
         rig.load(core, PAGE);
     }

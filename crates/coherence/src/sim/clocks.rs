@@ -14,7 +14,7 @@ pub(super) struct Clocks {
 }
 
 impl Clocks {
-    /// So many idle cores.
+    /// Idle cores, as many as given.
     pub fn new(cores: usize) -> Self {
         let leaves = cores.next_power_of_two();
         Self {

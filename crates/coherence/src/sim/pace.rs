@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A core's front end during a loop of hits: what changes with every access, out of its memory.
 //!
-//! Nearly every access moves the index and nothing else. The front end itself is told where an
+//! Nearly every access moves the index and nothing else. The front end itself is shown where an
 //! access waits or may make others wait, and at the end.
 
 use crate::front::Front;
@@ -15,7 +15,7 @@ pub(super) struct Pace {
     /// The loop ends at this cycle, which the caller and `due` give.
     stop: u64,
     due: u64,
-    /// Cycles of the longest access that the front end need not see, since it was told.
+    /// Cycles of the longest access that the front end need not see, since it was shown one.
     longest: u64,
     /// Longer ones it must see.
     unseen: u64,

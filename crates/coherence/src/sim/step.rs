@@ -19,7 +19,7 @@ use std::sync::Arc;
 enum Left {
     /// The records asked for are done, or the core is ahead.
     Done,
-    /// The next record is no access.
+    /// The next record is not an access.
     Other,
     /// The next record has been dispatched and goes the long way.
     Dispatched,
@@ -255,7 +255,7 @@ impl Sim {
         }
     }
 
-    /// Ends an access whose translation and data took so many cycles.
+    /// Ends an access whose translation and data took this number of cycles.
     fn complete(&mut self, core: usize, record: &Packed, translated: u64, data: Data) {
         let cycles = translated + took(record.kind == Kind::Store, data.cycles);
         self.cores[core].front.complete(cycles);

@@ -117,7 +117,7 @@ impl Generator {
         let pages = u64::from(workload.footprint_mib) << 8;
         let set_pages = pages * u64::from(workload.pattern.working_set_percent) / 100;
         let threads = u64::from(workload.threads);
-        // One page every so many instructions of each thread.
+        // One page for this number of instructions of each thread.
         let rate = u64::from(options.sweep_rate) * u64::from(workload.footprint_mib);
         let sweep_gap = gap(rate);
         // Of the sweeps 25 % are the guest's; u updates per sweep make the share

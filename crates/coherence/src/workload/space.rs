@@ -35,7 +35,7 @@ pub(super) struct Space {
 }
 
 impl Space {
-    /// The layout of VM `vm` for a footprint of `pages` pages and so many threads.
+    /// The layout of VM `vm` for a footprint of `pages` pages and this number of threads.
     pub fn new(seed: u64, vm: u16, pages: u64, threads: u64) -> Self {
         let mut random = Stream::new(seed, LAYOUTS + u64::from(vm));
         let top = TOP - (u64::from(random.below(1 << RANDOM_BITS)) << 12);

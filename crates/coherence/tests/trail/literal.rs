@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! ATTC with the inverse table as the paper's text has it, built on the simulator's own tables.
 //!
-//! The simulator keeps the mended rule alone; this is what it would be without. Left out: cycles,
+//! The simulator has the corrected rule alone; this is what it would be without. Left out: cycles,
 //! whole flushes, large pages.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ pub static POINTER: Spec = spec("paper-pointer", |config| make(config, Reading::
 pub static EVICTION: Spec = spec("paper-eviction", |config| make(config, Reading::Eviction));
 pub static PRECISE: Spec = spec("paper-precise", |config| make(config, Reading::Precise));
 /// What they are without their gap.
-pub static MENDED: Spec = spec("mended", |config| make(config, Reading::Mended));
+pub static CORRECTED: Spec = spec("corrected", |config| make(config, Reading::Corrected));
 
 const fn spec(name: &'static str, make: fn(&MachineConfig) -> Box<dyn Scheme>) -> Spec {
     Spec {
@@ -49,7 +49,7 @@ enum Reading {
     /// The host invalidates the entries that map to the old frame (2.4.2), where there are any.
     Precise,
     /// Nothing: a pointer stays until its set has been written.
-    Mended,
+    Corrected,
 }
 
 /// The scheme.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Plays what the model of ATTC tells (crates/coherence/model/check) on the simulator, with the
+//! Plays what the model of ATTC prints (crates/coherence/model/check) on the simulator, with the
 //! oracle on.
 //!
 //! A walk, an update and a displacement are one step each here, as in the simulator: an update is
@@ -44,7 +44,7 @@ pub fn check(words: &[&str]) -> (Option<i32>, String, String) {
     )
 }
 
-/// The lines that tell of events, after `check --show` or `--walk`.
+/// The lines that show events, after `check --show` or `--walk`.
 pub fn events(words: &[&str]) -> Vec<String> {
     let (code, said, talk) = check(words);
     assert_eq!(code, Some(0), "{said}{talk}");
@@ -143,7 +143,7 @@ impl Player {
         } else if event.starts_with("host: update") {
             self.host_update(number("frame "));
         } else {
-            panic!("the model tells of something unknown: {event}");
+            panic!("the model prints something unknown: {event}");
         }
     }
 
@@ -172,7 +172,7 @@ impl Player {
         self.steps.access(core, key, false).spn
     }
 
-    /// Uses a page of VM 0 that nobody has used before; returns its frame.
+    /// Uses a page of VM 0 that no access has used before; returns its frame.
     fn touch_other(&mut self) -> u64 {
         let key = Key::small(0, self.next_other);
         self.next_other += 1;

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use steady_events::ExitReason;
+use steady_events::{ExitReason, vcpu_number};
 
 use super::{Builder, hex, permille};
 use crate::analysis::OfVcpu;
 use crate::detail::{Detail, PART, Sum, device, heavier};
-use crate::machine::{VcpuId, vcpu_number};
+use crate::machine::VcpuId;
 use crate::model::{DetailRow, Instance, RivalRow, WaitTable};
 use crate::names::{Names, Who};
 use crate::rivals::Rival;
@@ -21,15 +21,28 @@ const LONGEST_SHOWN: usize = 64;
 /// Rows of who ran instead.
 const RIVALS_SHOWN: usize = 32;
 
-/// The period that limits of CPU time have unless another was chosen (`cpu.max`), in nanoseconds.
-const PERIOD_NS: u64 = 100_000_000;
+/// Periods of limits of CPU time (`cpu.max`), in nanoseconds: from 16 ms on any, since slices of
+/// the scheduler are shorter; below, what people write.
+const PERIODS_NS: std::ops::RangeInclusive<u64> = 16_000_000..=1_010_000_000;
+const SHORT_PERIODS_NS: [u64; 4] = [1_000_000, 2_000_000, 5_000_000, 10_000_000];
 /// Fewer waits do not show whether they are periodic.
-const FEW_CYCLES: u64 = 4;
+const FEW_CYCLES: usize = 4;
 
-/// Whether a wait began one period after the one before, within 1 %.
-fn is_period(pair: &[u64]) -> bool {
-    let apart_ns = pair[1].saturating_sub(pair[0]);
-    apart_ns.abs_diff(PERIOD_NS) <= PERIOD_NS / 100
+/// Of the waits' ends, how many are one period of a limit after the end before, within 1 %: of what
+/// period shows in them.
+fn periods(ends: &[u64]) -> usize {
+    let apart = |pair: &[u64]| pair[1].saturating_sub(pair[0]);
+    let mut all: Vec<u64> = ends.windows(2).map(apart).collect();
+    all.sort_unstable();
+    let Some(&period_ns) = all.get(all.len() / 2) else {
+        return 0;
+    };
+    let is = |apart_ns: u64, period_ns: u64| apart_ns.abs_diff(period_ns) <= period_ns / 100;
+    let short = SHORT_PERIODS_NS.iter().any(|&of| is(period_ns, of));
+    if !short && !PERIODS_NS.contains(&period_ns) {
+        return 0;
+    }
+    all.iter().filter(|&&of| is(of, period_ns)).count()
 }
 
 /// Own time and rows of each reason.
@@ -87,7 +100,7 @@ impl Builder<'_> {
         let (mut waited_ns, mut elsewhere_idle_ns) = (0, 0);
         let (mut vcpus, mut fixed_vcpus) = (0, 0);
         let (mut assumed_ns, mut unknown_ns, mut ran_ns) = (0, 0, 0);
-        let (mut periods, mut cycles, mut prio) = (0, 0, None);
+        let (mut periodic, mut cycles, mut prio, mut taken_ns) = (0, 0, None, 0);
         for (&id, of) in ids.iter().filter_map(|id| Some((id, waits.get(*id)?))) {
             add(&mut waited_ns, of.total_ns);
             add(&mut elsewhere_idle_ns, of.elsewhere_idle_ns);
@@ -95,12 +108,9 @@ impl Builder<'_> {
             add(&mut unknown_ns, of.unknown_ns);
             add(&mut ran_ns, of.ran_ns);
             prio = prio.max(of.prio);
-            cycles += u64::try_from(of.begins.len().saturating_sub(1)).unwrap_or(0);
-            periods += of
-                .begins
-                .windows(2)
-                .map(|pair| u64::from(is_period(pair)))
-                .sum::<u64>();
+            add(&mut taken_ns, of.taken_ns);
+            cycles += of.ends.len().saturating_sub(1);
+            periodic += periods(&of.ends);
             vcpus += u64::from(of.total_ns > 0);
             fixed_vcpus += u64::from(of.total_ns > 0 && of.ran_on.len() <= 1);
             for (&rival, &ns) in &of.by {
@@ -136,7 +146,8 @@ impl Builder<'_> {
             assumed_ns,
             unknown_ns,
             ran_ns,
-            periodic_permille: (cycles >= FEW_CYCLES).then(|| permille(periods, cycles)),
+            periodic_permille: (cycles >= FEW_CYCLES).then(|| permille_of(periodic, cycles)),
+            taken_ns,
             elsewhere_idle_ns,
             vcpus,
             fixed_vcpus,
@@ -196,8 +207,11 @@ impl Builder<'_> {
         if is_vcpu {
             return ("vm", Some(format!("{name} ({tid})")));
         }
-        let deferred = name.starts_with("ksoftirqd/") || name.starts_with("irq/");
+        let deferred = ["ksoftirqd/", "irq/", "napi/", "backlog_napi/"];
+        let deferred = deferred.iter().any(|begin| name.starts_with(begin));
         match name {
+            // What cannot be named may be anything, another VM's vCPU too.
+            "" | "<...>" => ("untold", Some(format!("thread {tid}"))),
             _ if deferred => ("interrupts", None),
             // Of a thread for each pCPU the name without the pCPU's number says enough.
             _ => {
@@ -300,6 +314,11 @@ impl Builder<'_> {
             worst: (length_ns > 0).then(|| worst.on(sum.worst_cpu)),
         }
     }
+}
+
+fn permille_of(part: usize, whole: usize) -> u64 {
+    let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    permille(count(part), count(whole))
 }
 
 /// How a priority other than nice 0 is written.

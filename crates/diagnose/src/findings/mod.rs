@@ -7,6 +7,7 @@
 mod boosts;
 mod held;
 mod host;
+mod limits;
 mod other;
 mod pauses;
 mod slow;

@@ -18,7 +18,7 @@ const DESCHEDULED: u64 = 10;
 /// From this length on a run of exits is called continuous.
 const LONG_RUN: u64 = 10;
 
-/// One finding for each cause that has a share worth telling.
+/// One finding for each cause that has a share worth a finding.
 pub fn causes(context: &Context<'_>) -> Vec<Finding> {
     let Some(pauses) = &context.vm.pauses else {
         return Vec::new();
@@ -32,7 +32,7 @@ fn cause(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Finding 
     let lost_ns = row.took_ns();
     let (id, cause) = of_cause(row.cause);
     let receivers = receivers(context);
-    // Where receivers ran, nobody's being away explains the wait.
+    // Where receivers ran, no absence explains the wait.
     let cause = match (cause, &receivers.answer) {
         (CauseId::ReceiverDescheduled, Answer::Refuted) => CauseId::SlowTargets,
         _ => cause,
@@ -55,10 +55,16 @@ fn cause(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Finding 
         .evidence
         .extend(places.clone().take(3).map(of_place));
     finding.checks = checks(context, row.cause, receivers);
-    finding.confidence = if row.cause == Cause::Unknown {
-        Confidence::Low
-    } else {
-        Confidence::High
+    // The place shows what is waited for. Which vCPU has it, and whether that one ran, the trace
+    // shows of IPIs alone.
+    let shown = finding
+        .checks
+        .iter()
+        .all(|check| check.answer == Answer::Held);
+    finding.confidence = match row.cause {
+        Cause::Unknown => Confidence::Low,
+        Cause::IpiWait | Cause::TimedDelay if shown => Confidence::High,
+        _ => Confidence::Medium,
     };
     let longest = places.filter(|place| place.worst.is_some());
     finding.worst = longest

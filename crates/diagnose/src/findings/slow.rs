@@ -16,7 +16,9 @@ use crate::spread::total;
 
 /// From this share of the time of the VM's vCPUs on, in thousandths, an exit reason is a finding.
 const SHARE: u64 = 50;
-/// What exits of one reason were about: so many are named.
+/// From this length on an exit is a finding as a stall, in nanoseconds.
+const STALL_NS: u64 = 100_000_000;
+/// What exits of one reason were about: the most that are named.
 const NAMED: usize = 4;
 
 /// A finding for each reason that takes its share.
@@ -26,7 +28,7 @@ pub fn exits(context: &Context<'_>) -> Vec<Finding> {
     rows.filter_map(|row| one(context, row)).collect()
 }
 
-/// Halts, and what other findings tell of: pause loops, expired timers, unknown reasons.
+/// Halts, and what other findings are about: pause loops, expired timers, unknown reasons.
 fn is_apart(row: &ExitRow) -> bool {
     let isa = Isa::from_word(&row.isa).zip(row.code);
     let reason = isa.map(|(isa, code)| ExitReason { isa, code });
@@ -36,7 +38,7 @@ fn is_apart(row: &ExitRow) -> bool {
 }
 
 fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
-    // Of exits that arm a timer another finding tells.
+    // Exits that arm a timer have another finding.
     let timer_ns = total(
         row.about
             .iter()
@@ -64,6 +66,11 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
     let by_vmm = by_vmm.map(|share| if device { share.max(counted) } else { share });
     let scheduled = context.vm.waits.is_some();
     let mut cause = cause(row, by_vmm, scheduled);
+    // One exit that took nearly all of it is a stall of its own, and no interrupt lasts that long.
+    let once = row.time_ns.max >= STALL_NS && row.time_ns.max >= own_ns / 2;
+    if cause == CauseId::HostInterrupts && once && !most(row, |of| of.host_irq_ns) {
+        return None;
+    }
     if matches!(cause, CauseId::UserDevice | CauseId::KernelDevice) && sleeps(context, own_ns) {
         cause = CauseId::VmmSleeps;
     }
@@ -112,7 +119,7 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
     Some(finding)
 }
 
-/// Reasons whose exits have an event that tells what they were about.
+/// Reasons whose exits have an event that shows what they were about.
 fn is_access(name: &str) -> bool {
     let names = [
         "IO_INSTRUCTION",
@@ -141,6 +148,11 @@ fn is_interrupt(row: &ExitRow) -> bool {
     reason.is_some_and(ExitReason::is_host_interrupt)
 }
 
+/// The same by their name, of x86 and arm64.
+pub fn is_interrupt_name(name: &str) -> bool {
+    matches!(name, "EXTERNAL_INTERRUPT" | "interrupt" | "IRQ")
+}
+
 /// Whether exits of this name are for a device.
 pub fn is_io(name: &str) -> bool {
     matches!(name, "IO_INSTRUCTION" | "io" | "EPT_MISCONFIG")
@@ -156,6 +168,7 @@ fn confidence(
     match cause {
         CauseId::InterruptsOrWait => Confidence::Low,
         CauseId::UserDevice if by_vmm.is_none() => Confidence::Medium,
+        CauseId::KernelDevice if is_unnamed(row) => Confidence::Medium,
         // Without the scheduler's events waiting for a pCPU counts as the exit's time.
         _ if context.vm.waits.is_none() => Confidence::Medium,
         // That an interrupt came is shown; that it took the time is only by its own events.
@@ -168,6 +181,12 @@ fn confidence(
         CauseId::VmmHolds | CauseId::DirtyRing | CauseId::Handling => Confidence::Medium,
         _ => Confidence::High,
     }
+}
+
+/// Whether the trace does not show what most of the exits' time was about. What KVM answers itself
+/// may be the doorbell of a virtio device (ioeventfd), which has no event of its own.
+fn is_unnamed(row: &ExitRow) -> bool {
+    most(row, |of| if of.kind == "untold" { of.own_ns } else { 0 })
 }
 
 /// Whether the vCPUs' threads slept for most of this time, in exits that the VMM had for devices.
@@ -276,6 +295,12 @@ fn steps(row: &ExitRow, cause: CauseId, own_ns: u64, of_timers: bool) -> Vec<Ste
             without(step(StepId::Virtio).named(name)),
             step(StepId::LookAtVmm),
         ],
+        CauseId::KernelDevice if is_unnamed(row) => {
+            vec![without(step(StepId::LookAtGuest).named(Some(&format!(
+                "{}, which a virtio device's doorbell is too",
+                row.name
+            ))))]
+        }
         CauseId::KernelDevice => vec![without(step(StepId::Virtio).named(name))],
         CauseId::VmmSleeps => vec![step(StepId::LookAtVmm), step(StepId::LookAtVmmJobs)],
         CauseId::WriteProtected => vec![without(step(StepId::StopProtecting))],
@@ -295,6 +320,11 @@ fn steps(row: &ExitRow, cause: CauseId, own_ns: u64, of_timers: bool) -> Vec<Ste
             without(step(StepId::DeliverByProcessor)),
             step(StepId::LookAtGuest).named(Some("IPIs between its vCPUs")),
         ],
+        // Of the host's profiler or watchdog, or what the guest's programs run into.
+        _ if row.name == "EXCEPTION_NMI" => vec![without(
+            step(StepId::LookAtGuest)
+                .named(Some("exceptions, or NMIs of the host (perf, watchdog)")),
+        )],
         _ => vec![without(step(StepId::LookAtGuest).named(name))],
     }
 }

@@ -4,8 +4,9 @@
 //!
 //! A stall that another finding of its VM is about is left to that one.
 
-use super::slow::{is_io, is_memory};
-use super::steal::{cause_of_kind, idle_beside, stays};
+use super::limits::idle_beside;
+use super::slow::{is_interrupt_name, is_io, is_memory};
+use super::steal::{cause_of_kind, stays};
 use super::{Context, step};
 use crate::model::{
     CauseId, Confidence, Culprit, Evidence, EvidenceId, Finding, FindingId, Instance, Severity,
@@ -60,7 +61,7 @@ pub fn longest(context: &Context<'_>, others: &[Finding]) -> Option<Finding> {
     finding.next = vec![match cause {
         CauseId::MemoryReturns => step(StepId::StopReclaim),
         CauseId::VmmIo => step(StepId::LookAtStorage),
-        CauseId::KernelWait => step(StepId::LookAtStack),
+        CauseId::KernelWait | CauseId::KernelWork => step(StepId::LookAtStack),
         CauseId::UserDevice => step(StepId::LookAtVmm),
         CauseId::VmmHolds | CauseId::SleepNotShown | CauseId::DirtyRing => {
             step(StepId::LookAtVmmJobs)
@@ -126,6 +127,8 @@ fn cause(row: &StallRow) -> CauseId {
             Some("INTR") => CauseId::VmmHolds,
             Some(_) => CauseId::UserDevice,
             None if is_io(after) => CauseId::UserDevice,
+            // Interrupts are shorter: the host's kernel did something else then.
+            None if is_interrupt_name(after) => CauseId::KernelWork,
             None => CauseId::Handling,
         },
     }
@@ -152,7 +155,9 @@ fn culprit(row: &StallRow) -> Option<Culprit> {
 fn confidence(context: &Context<'_>, row: &StallRow, cause: CauseId) -> Confidence {
     let vms = matches!(cause, CauseId::OtherVm | CauseId::OwnVm);
     match cause {
-        CauseId::Untold | CauseId::SleepNotShown | CauseId::KernelWait => Confidence::Low,
+        CauseId::Untold | CauseId::SleepNotShown | CauseId::KernelWait | CauseId::KernelWork => {
+            Confidence::Low
+        }
         _ if row.kind != "ready" => Confidence::Medium,
         _ if vms && context.trace.vms_by == "adjacency" => Confidence::Medium,
         // A limit or another VM may look alike.

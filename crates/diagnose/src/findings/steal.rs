@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Time in which vCPUs were ready and did not run, and who ran instead.
 
+use super::limits::{idle_beside, may_be_limited, noted, quota};
 use super::{Context, MOST, available_first, check, share, step, unanswered};
 use crate::build::permille;
 use crate::model::{
     Assumption, CauseId, Check, CheckId, Confidence, Culprit, Evidence, EvidenceId, Finding,
     FindingId, PreemptTable, RivalRow, Severity, Sharpener, Step, StepId, WaitTable,
 };
-use crate::notes::VcpuNote;
 use crate::spread::{Spread, total};
 
 /// From this part of the waits on, in thousandths, an idle pCPU elsewhere is their cause.
@@ -16,16 +16,8 @@ const IDLE_ELSEWHERE: u64 = 500;
 const CULPRITS_NAMED: usize = 4;
 /// From this part of the waits on, in thousandths, it matters that a rival is not seen to the end.
 const ASSUMED: u64 = 200;
-/// From this part of the waits on they are periodic.
-const PERIODIC: u64 = 800;
-/// No period of a limit is longer, in nanoseconds (`max_cfs_quota_period`, Linux 6.12).
-const LONGEST_PERIOD_NS: u64 = 1_000_000_000;
-/// A thread may run for a tick beyond its quota, which the next periods take back: of HZ=100.
-const TICK_NS: u64 = 10_000_000;
-/// What of its quota a vCPU uses that is held by it, in thousandths: the kernel hands it out in
-/// slices of 5 ms, and a trace begins and ends within a period.
-const QUOTA_USED: std::ops::RangeInclusive<u64> = 930..=1060;
-
+/// From this part of the waits on, in thousandths, what stands for them is surely their cause.
+const NEARLY_ALL: u64 = 667;
 /// Time that vCPUs were ready but not running.
 pub fn steal(context: &Context<'_>) -> Option<Finding> {
     let table = context.vm.preemption.as_ref()?;
@@ -48,6 +40,17 @@ pub fn steal(context: &Context<'_>) -> Option<Finding> {
     let quota = quota(context, waits, cause);
     if quota.is_some() {
         cause = CauseId::CpuMax;
+    }
+    // No thread of a lesser class comes before a real-time one, but for those of the last 50 ms of
+    // each second.
+    let throttled = is_real_time(waits.priority.as_deref())
+        && matches!(
+            cause,
+            CauseId::HostTask | CauseId::CpuMax | CauseId::OtherVm
+        )
+        && !is_real_time(waits.by.first().and_then(|row| row.name.as_deref()));
+    if throttled {
+        cause = CauseId::RealTimeTasks;
     }
     let limit_is_sure = if cause == CauseId::CpuMax && quota.is_none() {
         let (is, sure) = idle_beside(context);
@@ -190,122 +193,62 @@ fn cause(waits: &WaitTable, groups: &[(CauseId, u64)]) -> (CauseId, u64) {
 
 /// How sure the cause is that stands for `ns` of the waits: only what the trace shows is high.
 fn confidence(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> Confidence {
-    let most = permille(ns, waits.waited_ns) >= MOST;
+    let most = permille(ns, waits.waited_ns) >= NEARLY_ALL;
     let assumed = permille(waits.assumed_ns, waits.waited_ns);
     let vms = matches!(cause, CauseId::OtherVm | CauseId::OwnVm);
     let by_others = vms || matches!(cause, CauseId::HostTask | CauseId::Vhost | CauseId::OwnVmm);
     match cause {
         CauseId::Untold => Confidence::Low,
         // A pin shows only in that the vCPU ran nowhere else.
-        CauseId::Imbalance => Confidence::Medium,
+        CauseId::Imbalance | CauseId::RealTimeTasks => Confidence::Medium,
         _ if !most || waits.unknown_ns > waits.waited_ns / 10 => Confidence::Medium,
         // Others may have followed whoever was seen first.
         _ if by_others && assumed >= ASSUMED => Confidence::Medium,
         // By thread ids alone several VMs may be one.
         _ if vms && context.trace.vms_by == "adjacency" => Confidence::Medium,
-        // A limit would look like this too.
-        _ if by_others && waits.periodic_permille >= Some(PERIODIC) => Confidence::Medium,
+        _ if by_others && may_be_limited(context, waits) => Confidence::Medium,
+        // Its own VMM's threads are named alike.
+        CauseId::HostTask if context.trace.vms_by == "adjacency" && of_a_vmm(waits) => {
+            Confidence::Medium
+        }
         _ => Confidence::High,
     }
 }
 
-/// A limit of CPU time that is in the notes of the recording, and that was used up.
-struct Quota {
-    quota_us: u64,
-    period_us: u64,
-    /// Of the quota, thousandths that were used.
-    used: u64,
+fn is_real_time(name: Option<&str>) -> bool {
+    name.is_some_and(|name| name.contains("real-time priority"))
 }
 
-/// The limit that fits to how long the vCPUs ran, if they waited for others all the same: each had
-/// its quota, or all of them together.
-fn quota(context: &Context<'_>, waits: &WaitTable, cause: CauseId) -> Option<Quota> {
-    let others = matches!(
-        cause,
-        CauseId::OtherVm | CauseId::OwnVm | CauseId::HostTask | CauseId::Vhost | CauseId::OwnVmm
-    );
-    if !others {
-        return None;
-    }
-    let text = noted(context, |vcpu| vcpu.cpu_max.as_ref())?;
-    let (quota_us, period_us) = text.split_once(' ')?;
-    let quota_us: u64 = quota_us.parse().ok()?;
-    let period_us: u64 = period_us.parse().ok().filter(|&period| period > 0)?;
-    let span_ns = u128::from(context.trace.span_ns);
-    let have_ns = span_ns * u128::from(quota_us) / u128::from(period_us);
-    let have_ns = u64::try_from(have_ns).ok()?;
-    let vcpus = u64::try_from(context.vm.vcpus.len()).ok()?;
-    let used = [have_ns, have_ns.saturating_mul(vcpus)]
-        .map(|have_ns| permille(waits.ran_ns, have_ns))
-        .into_iter()
-        .find(|used| QUOTA_USED.contains(used))?;
-    Some(Quota {
-        quota_us,
-        period_us,
-        used,
-    })
-}
-
-impl Quota {
-    fn evidence(&self) -> Evidence {
-        Evidence::new(EvidenceId::QuotaUsed)
-            .ns("quota", self.quota_us.saturating_mul(1000))
-            .ns("period", self.period_us.saturating_mul(1000))
-            .permille("ran", self.used)
-    }
-
-    fn check(&self) -> Check {
-        check(CheckId::RunsItsQuota, true, vec![share("share", self.used)])
-    }
-}
-
-/// Why the pCPUs idled though vCPUs that had been switched out were ready, and how sure that is.
-/// Only the notes of the recording show a limit. The kernel takes back what was used beyond the
-/// quota, and its timer may be late, so that one throttle may last longer than a period.
-pub fn idle_beside(context: &Context<'_>) -> (CauseId, Confidence) {
-    let rows = context.vm.stalls.iter();
-    let idle = rows.filter(|row| row.kind == "ready" && row.culprit.as_deref() == Some("cpu-max"));
-    let longest_ns = idle.map(|row| row.at.length_ns).max().unwrap_or(0);
-    let no_limit = (CauseId::IdleBeside, Confidence::Medium);
-    let Some(_) = &context.vm.note else {
-        return match longest_ns > LONGEST_PERIOD_NS {
-            true => no_limit,
-            false => (CauseId::CpuMax, Confidence::Medium),
-        };
+/// Whether the threads of the host that ran are named as those of VMMs are.
+fn of_a_vmm(waits: &WaitTable) -> bool {
+    const NAMES: [&str; 12] = [
+        "qemu",
+        "IO ",
+        "vnc_worker",
+        "worker",
+        "SPICE Worker",
+        "mon_iothread",
+        "kvm-pit",
+        "cloud-hyperviso",
+        "firecracker",
+        "fc_",
+        "crosvm",
+        "vmm",
+    ];
+    let of_host = waits.by.iter().filter(|row| row.kind == "host-task");
+    let is = |row: &&RivalRow| {
+        let name = row.name.as_deref().unwrap_or_default();
+        NAMES.iter().any(|begin| name.starts_with(begin))
     };
-    let waits = context.vm.waits.as_ref();
-    let Some((quota_ns, period_ns)) = noted_quota(context) else {
-        return no_limit;
-    };
-    assert!(quota_ns > 0 && period_ns > 0, "a limit lets something run");
-    let debt_ns = period_ns.saturating_mul(TICK_NS) / quota_ns;
-    let vcpus = u64::try_from(context.vm.vcpus.len()).unwrap_or(1).max(1);
-    let by = waits.iter().flat_map(|waits| &waits.by);
-    let idle_ns = total(by.filter(|row| row.kind == "cpu-max").map(|row| row.ns));
-    // In each period with such a wait the quota was used up.
-    let used_ns = u128::from(idle_ns) * u128::from(quota_ns) / u128::from(period_ns * vcpus);
-    let ran_ns = u128::from(waits.map_or(0, |waits| waits.ran_ns));
-    if longest_ns > total([period_ns, period_ns, debt_ns]) || used_ns > ran_ns * 11 / 10 {
-        return no_limit;
-    }
-    (CauseId::CpuMax, Confidence::High)
-}
-
-/// The quota and the period in nanoseconds, if the notes have one for all vCPUs with a limit.
-fn noted_quota(context: &Context<'_>) -> Option<(u64, u64)> {
-    let text = noted(context, |vcpu| vcpu.cpu_max.as_ref())?;
-    let (quota_us, period_us) = text.split_once(' ')?;
-    let ns = |text: &str| {
-        let us = text.parse::<u64>().ok().filter(|&us| us > 0)?;
-        us.checked_mul(1000)
-    };
-    Some((ns(quota_us)?, ns(period_us)?))
+    let own = total(of_host.clone().filter(is).map(|row| row.ns));
+    permille(own, total(of_host.map(|row| row.ns))) >= MOST
 }
 
 /// Whether a thread of the kernel belongs to its pCPU, and cannot be put on another.
 pub fn stays(name: &str) -> bool {
     let name = name.split(" (").next().unwrap_or(name);
-    const OF_ONE_PCPU: [&str; 8] = [
+    const OF_ONE_PCPU: [&str; 9] = [
+        "ktimers",
         "migration",
         "idle_inject",
         "kworker",
@@ -395,15 +338,6 @@ fn checks(waits: &WaitTable, cause: CauseId, ns: u64) -> Vec<Check> {
     }
 }
 
-/// What the recording noted of the VM's vCPUs, without repeats.
-fn noted(context: &Context<'_>, of: fn(&VcpuNote) -> Option<&String>) -> Option<String> {
-    let vcpus = context.vm.note.iter().flat_map(|note| &note.vcpus);
-    let mut values: Vec<&str> = vcpus.filter_map(of).map(String::as_str).collect();
-    values.sort_unstable();
-    values.dedup();
-    (!values.is_empty()).then(|| values.join(" and "))
-}
-
 /// A step with its knob, if the recording noted where that stands.
 fn of_note(id: StepId, knob: &str, value: Option<String>) -> Step {
     Step {
@@ -441,7 +375,12 @@ fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> V
         _ => "",
     };
     let first = waits.by.iter().find(|row| row.kind == kind);
-    let name = first.and_then(|row| row.name.as_deref());
+    // Of many, none of which ran for most of it, moving one alone gives little.
+    let alone = |row: &&RivalRow| permille(row.ns, ns) >= MOST;
+    let name = match first.filter(alone) {
+        Some(row) => row.name.as_deref(),
+        None => Some("them"),
+    };
     match cause {
         CauseId::CpuMax => {
             let limit = noted(context, |vcpu| vcpu.cpu_max.as_ref());
@@ -480,8 +419,17 @@ fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> V
             let away = step(StepId::MoveHostTask).named(name);
             let own = waits.priority.clone();
             let weigh = of_note(StepId::WeighVms, "priority of its vCPU threads", own);
-            vec![moved(context, away, ns, whole_ns), weigh]
+            // No weight comes before a real-time priority.
+            let weighs = !is_real_time(name);
+            let away = moved(context, away, ns, whole_ns);
+            match (weighs, super::host::has_room(context.trace)) {
+                (false, _) => vec![away],
+                (true, true) => vec![away, weigh],
+                // Where no pCPU is idle it would take another's place.
+                (true, false) => vec![weigh, away],
+            }
         }
+        CauseId::RealTimeTasks => vec![step(StepId::RealTimeShare)],
         CauseId::Interrupts => vec![nobody(step(StepId::MoveInterrupts))],
         CauseId::WakingPcpu => vec![step(StepId::ShallowIdle)],
         // The scheduler's events are there, but for those that were lost.

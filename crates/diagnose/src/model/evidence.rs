@@ -117,6 +117,20 @@ pub enum EvidenceId {
     TableHistogram,
     /// A host's CPUs: `idle`, of all `guest`, and `ready` threads on `cpus`.
     TableIdle,
+    /// Interrupts and softirqs took `mean` of the time, `max` at most, of `who`.
+    TableInterrupts,
+    /// CPUs waited for I/O for `mean` of the time, `max` at most.
+    TableIoWait,
+    /// KiB swapped `in` and `out` in a second.
+    TableSwap,
+    /// Beside a group's tasks CPUs were kept idle for `time`; the group `ran`, its `name`.
+    TableForcedIdle,
+    /// A thread in a table, its `name`, was blocked for `max` at once, for `time` in all.
+    TableBlocked,
+    /// A limit in a table: `quota` of each `period`, and the group's `name`.
+    TableLimit,
+    /// What is not in a table was looked for in `rows` of it, of `who`.
+    TableLacks,
     /// A line of a log: its `line` number and its `text`.
     LogLine,
     /// The stack below a line of a log: `function`, and its `caller` that explains it.

@@ -94,8 +94,14 @@ pub enum FindingId {
     CpuPressure,
     /// The host's CPUs have no idle time left.
     HostBusy,
+    /// Tasks wait for memory or I/O, or interrupts take their CPUs: `of` says which.
+    OtherPressure,
+    /// Core scheduling keeps CPUs idle beside a group's tasks.
+    ForcedIdle,
     /// A kernel's log complains: of a lockup, a stall, a hung task, a clock, a lock.
     KernelComplaint,
+    /// A table lacks what it could show: `of` says what. That is neither a fault nor an all-clear.
+    NotMeasured,
 }
 
 impl FindingId {
@@ -234,6 +240,22 @@ pub enum CauseId {
     ClockDisturbed,
     /// The log has no stack.
     NoStack,
+    /// Tasks wait for I/O.
+    IoPressure,
+    /// Memory is short: tasks wait until it is reclaimed, swapped in or compacted.
+    MemoryPressure,
+    /// Interrupts and what they defer take the CPUs from tasks.
+    InterruptLoad,
+    /// Tasks of different cookies may not run beside each other on one core.
+    CoreScheduling,
+    /// A program makes split locks or bus locks, which stop all CPUs, and the kernel slows it.
+    SplitLocks,
+    /// The processor slowed itself down: too hot, or too much power.
+    HotProcessor,
+    /// Real-time tasks used up their share, and the kernel stopped them for the rest of a second.
+    RealTimeTasks,
+    /// The kernel or the tool does not count it, or an older version does not print it.
+    NotCounted,
 }
 
 /// Something that must be so if the cause is right.
@@ -296,6 +318,8 @@ pub enum CheckId {
     AnotherFileHasLimit,
     /// Another file of the incident shows that vCPUs waited for pCPUs: its `name`.
     AnotherFileHasWaits,
+    /// Another file of the incident shows that no limit is set: its `name`.
+    AnotherFileHasNoLimit,
 }
 
 /// What became of a check.

@@ -45,6 +45,37 @@ pub struct Diagnosis {
     pub traces: Vec<TraceDiagnosis>,
 }
 
+impl Diagnosis {
+    /// Takes a table or a log that was read elsewhere, with what was found in it. Its place among
+    /// the traces is set here; [`Self::sort`] puts its findings in order.
+    ///
+    /// # Panics
+    /// If it is not a table, or a finding has high confidence: a table never shows that much.
+    pub fn add_table(&mut self, table: TraceDiagnosis, findings: Vec<Finding>) {
+        assert!(table.table.is_some(), "{} is a trace", table.name);
+        let trace = self.traces.len();
+        for finding in findings {
+            assert_ne!(finding.confidence, Confidence::High, "{finding:?}");
+            self.findings.push(Finding { trace, ..finding });
+        }
+        self.traces.push(table);
+    }
+
+    /// Puts the findings in order: worst first, of equal ones that of a trace, which shows more.
+    pub fn sort(&mut self) {
+        let is_trace = |found: &Finding| {
+            let trace = self.traces.get(found.trace);
+            trace.is_none_or(|trace| trace.table.is_none())
+        };
+        let rank = |found: &Finding| {
+            let share = found.lost_permille.min(1000);
+            (found.severity, is_trace(found), share, found.lost_ns_per_s)
+        };
+        self.findings
+            .sort_by(|a, b| rank(b).cmp(&rank(a)).then(a.id.cmp(&b.id)));
+    }
+}
+
 /// What is missing from a trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LossTable {

@@ -138,6 +138,14 @@ pub enum StepId {
     AskTool,
     /// Give the guest a clock that does not leave it, if the port is a timer's.
     GuestClock,
+    /// Find the program that makes split locks.
+    FindSplitLocks,
+    /// See what heats the processor, or limits its power.
+    CoolProcessor,
+    /// Let real-time vCPUs sleep, or have all of their pCPU.
+    RealTimeShare,
+    /// Find the real-time tasks that use up a CPU.
+    FindRealTime,
 }
 
 /// Something to do.

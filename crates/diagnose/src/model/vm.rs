@@ -55,9 +55,11 @@ pub struct WaitTable {
     pub unknown_ns: u64,
     /// For how long its vCPUs were seen running.
     pub ran_ns: u64,
-    /// Of the waits after being switched out, how many began a period of 100 ms after the one
+    /// Of the waits after being switched out, how many ended one period of a limit after the one
     /// before, within 1 %; `None` of fewer than 5.
     pub periodic_permille: Option<u64>,
+    /// Of `waited_ns`, waits at whose end the vCPU took the pCPU from a thread that could go on.
+    pub taken_ns: u64,
     /// Of that, while their pCPU was busy and another was idle.
     pub elsewhere_idle_ns: u64,
     /// vCPUs that waited.

@@ -24,6 +24,12 @@ pub fn symptom(finding: &Finding) -> String {
             None => "runnable tasks wait for a CPU".to_owned(),
         },
         FindingId::HostBusy => "the host's CPUs have hardly any idle time".to_owned(),
+        FindingId::OtherPressure => match of {
+            Some("interrupts") => "interrupts take CPUs from tasks".to_owned(),
+            of => format!("tasks wait for {}", of.unwrap_or("memory or I/O")),
+        },
+        FindingId::ForcedIdle => "CPUs are kept idle beside the group's tasks".to_owned(),
+        FindingId::NotMeasured => format!("it does not show {}", of.unwrap_or("waits")),
         _ => format!("the kernel's log complains ({})", of.unwrap_or("a stall")),
     }
 }
@@ -66,6 +72,21 @@ pub fn cause(cause: CauseId) -> Option<&'static str> {
              wrong"
         }
         CauseId::NoStack => "the log has no stack that would show what was waited for",
+        CauseId::MemoryPressure => "memory is short: it is reclaimed, swapped or compacted first",
+        CauseId::IoPressure => "storage or a network file system is slow to answer",
+        CauseId::InterruptLoad => "interrupts and what they defer (softirqs) run in their place",
+        CauseId::CoreScheduling => {
+            "core scheduling lets no task without the same cookie run on the sibling of its core"
+        }
+        CauseId::SplitLocks => {
+            "a program makes atomic accesses across cache lines: each stops all CPUs, and the \
+             kernel slows the program on purpose (split_lock_mitigate)"
+        }
+        CauseId::HotProcessor => "the processor slowed itself down: too hot, or too much power",
+        CauseId::RealTimeTasks => {
+            "real-time tasks took all of a CPU until the kernel stopped them (sched_rt_runtime_us)"
+        }
+        CauseId::NotCounted => "it was not counted, so that nothing can be said of it",
         _ => return None,
     })
 }
@@ -77,6 +98,7 @@ pub fn check(id: CheckId) -> Option<&'static str> {
         CheckId::AnotherFileAgrees => "another file of the incident shows the same",
         CheckId::AnotherFileHasLimit => "another file of the incident shows a limit reached",
         CheckId::AnotherFileHasWaits => "another file shows vCPUs that wait for pCPUs",
+        CheckId::AnotherFileHasNoLimit => "another file shows that no limit is set",
         _ => return None,
     })
 }
@@ -90,6 +112,17 @@ pub fn step(id: StepId) -> Option<&'static str> {
         StepId::GuestClock => {
             "if {} is a timer (0x608, 0xb008: ACPI; 0x40: PIT), give the guest a better clock: \
              hv-time (Windows), kvm-clock (Linux), or hpet=on"
+        }
+        StepId::FindSplitLocks => {
+            "find the program by the line's name and address; or split_lock_detect=off, which \
+             leaves the stops of all CPUs to the hardware"
+        }
+        StepId::CoolProcessor => "see its temperature and power limit (turbostat, sensors)",
+        StepId::RealTimeShare => {
+            "let real-time vCPUs idle, or have all of their pCPU (kernel.sched_rt_runtime_us)"
+        }
+        StepId::FindRealTime => {
+            "find the real-time task that never sleeps: ps -eLo cls,rtprio,comm"
         }
         _ => return None,
     })
@@ -127,6 +160,17 @@ pub fn template(id: EvidenceId) -> Option<&'static str> {
             "idle {idle} of the time[, guests ran {guest}][, {ready} ready threads][, on {cpus} \
              CPUs]"
         }
+        EvidenceId::TableInterrupts => {
+            "interrupts and softirqs took {mean} of the time[, {max} at most][, of {who}]"
+        }
+        EvidenceId::TableIoWait => "CPUs waited for I/O {mean} of the time, {max} at most",
+        EvidenceId::TableSwap => "swapped {in} KiB in and {out} KiB out each second",
+        EvidenceId::TableForcedIdle => {
+            "[{name}: ]CPUs beside it kept idle for {time}[, it ran for {ran}]"
+        }
+        EvidenceId::TableBlocked => "{name}: blocked for {max} at once[, {time} in all]",
+        EvidenceId::TableLimit => "[{name}: ]a limit of {quota} in each {period}",
+        EvidenceId::TableLacks => "looked for it in {rows} rows[, of {who}]",
         EvidenceId::LogLine => "line {line}: {text}",
         EvidenceId::LogStack => "stack: {function}[, called for {caller}]",
         EvidenceId::LogTimes => "such lines: {times}[, on CPUs: {cpus}][; {longest} at most]",

@@ -55,11 +55,18 @@ pub fn cause(finding: &Finding) -> String {
             CauseId::OwnVmm => "own-vmm",
             _ => return None,
         };
-        (culprit.kind == kind).then(|| culprit.name.clone())?
+        (culprit.kind == kind).then(|| Some((culprit.name.clone()?, culprit.permille)))?
     });
-    let who = named.unwrap_or_default();
+    let (who, permille) = named.unwrap_or_default();
+    let several = permille < 500 && !who.is_empty();
     match finding.cause {
         CauseId::TooManyVcpus => return host_words::demand(finding),
+        CauseId::OtherVm if several => {
+            return format!("several other VMs ran on their pCPUs instead, {who} the most");
+        }
+        CauseId::HostTask if several => {
+            return format!("several threads of the host ran instead, {who} the most");
+        }
         CauseId::OtherVm => return format!("{who} ran on their pCPUs instead"),
         CauseId::Vhost => return format!("the vhost thread {who} ran on their pCPUs instead"),
         CauseId::HostTask => return format!("{who}, a thread of the host, ran instead"),

@@ -14,9 +14,9 @@ pub enum Isa {
     Vmx,
     /// AMD SVM.
     Svm,
-    /// arm64, whose KVM tells the class of a trap.
+    /// arm64, whose KVM has the class of a trap.
     Arm64,
-    /// RISC-V's H extension, whose KVM tells `scause`.
+    /// RISC-V's H extension, whose KVM has `scause`.
     Riscv,
 }
 
@@ -90,10 +90,10 @@ pub struct ExitReason {
 impl ExitReason {
     /// The greatest code of [`Self::nameless`]; no processor has such codes.
     pub const NO_CODE: u64 = u64::MAX;
-    /// On arm64, the code of an exit of type 0 that is no trap (`ARM_EXCEPTION_IRQ` of
+    /// On arm64, the code of an exit of type 0 that is not a trap (`ARM_EXCEPTION_IRQ` of
     /// `arch/arm64/include/asm/kvm_asm.h`).
     pub const ARM64_TYPES: u64 = 0x100;
-    /// The exit for `wfi`, once `kvm_wfx_arm64` has told it from `wfe`.
+    /// The exit for `wfi`, once `kvm_wfx_arm64` has distinguished it from `wfe`.
     pub const ARM64_WFI: Self = Self {
         isa: Isa::Arm64,
         code: 0x201,
@@ -127,14 +127,14 @@ impl ExitReason {
         let isa = Isa::Arm64;
         let code = match ret {
             2 => class & 0x3f,
-            // `HVC_STUB_ERR`: nobody is there to enter a guest.
+            // `HVC_STUB_ERR`: nothing is there to enter a guest.
             0x100.. => Self::ARM64_TYPES + 0xff,
             kind => Self::ARM64_TYPES + kind,
         };
         Self { isa, code }
     }
 
-    /// Of RISC-V's `kvm_exit`: the highest bit of `scause` tells interrupts.
+    /// Of RISC-V's `kvm_exit`: the highest bit of `scause` marks interrupts.
     #[must_use]
     pub fn riscv(scause: u64) -> Self {
         let interrupt = scause >> 63 == 1;
@@ -206,14 +206,14 @@ impl ExitReason {
     }
 
     /// Whether the guest halted its vCPU. On arm64 `wfi` and `wfe` are one class, and a halt until
-    /// `kvm_wfx_arm64` tells them apart. On RISC-V a halt is one of many virtual instructions.
+    /// `kvm_wfx_arm64` distinguishes them. On RISC-V a halt is one of many virtual instructions.
     #[must_use]
     pub fn is_halt(self) -> bool {
         let idle_halt = self.isa == Isa::Svm && self.code == 0xa6;
         self.is(12, 0x78) || idle_halt || self.is_wfx() || self == Self::ARM64_WFI
     }
 
-    /// Whether it is arm64's exit for `wfi` or `wfe`, not told apart.
+    /// Whether it is arm64's exit for `wfi` or `wfe`, not distinguished.
     #[must_use]
     pub fn is_wfx(self) -> bool {
         self.isa == Isa::Arm64 && self.code == 1

@@ -185,7 +185,7 @@ pub(super) const SVM: &[(u64, &str)] = &[
 ];
 
 /// Classes of traps of `arch/arm64/include/asm/esr.h`, Linux 6.12, and behind them the types of
-/// other exits (`kvm_arm_exception_type`) and what `kvm_wfx_arm64` tells apart.
+/// other exits (`kvm_arm_exception_type`) and what `kvm_wfx_arm64` distinguishes.
 pub(super) const ARM64: &[(u64, &str)] = &[
     (0x00, "UNKNOWN"),
     (0x01, "WFx"),

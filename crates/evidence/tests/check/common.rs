@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use steady_evidence::{House, Keys, Record, page};
+use steady_evidence::{House, Keys, Record, Simulated, page};
 use steady_measures::{
     Better, Clock, EngineInfo, Metric, Repetition, RunResult, ScenarioInfo, Unit, VariantResult,
 };
@@ -20,21 +20,14 @@ schema = 2
 name = "pair"
 title = "A pair"
 question = "How much?"
-[host]
-pcpus = 2
-memory_mib = 512
+host = { pcpus = 2, memory_mib = 512 }
+variant = [{ name = "stock" }, { name = "shoot4u", shoot4u = {} }]
 [[vm]]
 name = "victim"
 vcpus = 2
 memory_mib = 96
 pin = [0, 1]
-[[vm.workload]]
-program = "shootdown"
-[[variant]]
-name = "stock"
-[[variant]]
-name = "shoot4u"
-[variant.shoot4u]
+workload = [{ program = "shootdown" }]
 "#;
 
 pub const CLAIMS: &str = r#"
@@ -158,11 +151,11 @@ impl Project {
     }
 
     pub fn house(&self) -> House {
-        let keys = Keys::of_tree(self.root(), String::new(), Vec::new()).unwrap();
+        let keys = Keys::of_tree(self.root(), String::new(), Simulated::new()).unwrap();
         House::load(self.root(), keys).unwrap()
     }
 
-    /// Records so many seeds of the claim, by values that differ by seed.
+    /// Records a number of seeds of the claim, by values that differ by seed.
     pub fn save_record(&self, seeds: u32) -> PathBuf {
         let house = self.house();
         let race = house.races().remove(0);
@@ -192,9 +185,9 @@ impl Project {
             variant("shoot4u", 50_000, seeds),
             variant("third", 100_000, seeds),
         ];
-        result
-            .config
-            .insert("kernel.hz".to_owned(), "250".to_owned());
+        let facts = [("kernel.hz", "250"), ("image_sha256", "c07b")];
+        let facts = facts.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        result.config.extend(facts);
         result.seal();
         result
     }

@@ -10,14 +10,15 @@ fn claims_of_one_race_have_bases_of_their_own() {
     let project = Project::bare();
     project.change(
         "scenarios/pair.toml",
-        "[[variant]]\nname = \"shoot4u\"",
-        "[[variant]]\nname = \"third\"\n[[variant]]\nname = \"shoot4u\"",
+        "{ name = \"shoot4u\"",
+        "{ name = \"third\" }, { name = \"shoot4u\"",
     );
     let text = project.read(CLAIMS_FILE);
     let claim = &text[text.find("[[claim]]").unwrap()..];
     let second = claim.replace("id = \"tail\"", "id = \"second\"\nrace = \"tail\"");
     let second = second.replace("base = \"stock\"", "base = \"shoot4u\"");
     let second = second.replace("variants = [\"shoot4u\"]", "variants = [\"third\"]");
+    let second = second.replace("subject = \"Shootdowns\"", "subject = \"Others\"");
     project.write(CLAIMS_FILE, &(text.clone() + &second));
     let house = project.house();
     let [race] = house.races().try_into().unwrap();
@@ -26,6 +27,10 @@ fn claims_of_one_race_have_bases_of_their_own() {
     project.save_record(8);
     project.render();
     assert_eq!(project.problems(), Vec::<String>::new());
+    let page = project.read("docs/validation/shoot4u.md");
+    let commands = "\n# Shootdowns; Others\nsteady evidence run tail\n";
+    assert!(page.contains(commands), "{page}");
+    assert_eq!(page.matches("steady evidence run").count(), 1, "{page}");
     let house = project.house();
     let entries = |id: &str| steady_evidence::entries(&house, house.claim(id).unwrap());
     let ratio = |id: &str| {
@@ -58,8 +63,18 @@ fn a_variant_that_a_record_lacks_is_added_to_it() {
     let conditions = ("conditions.third".to_owned(), "as ever".to_owned());
     result.config.extend([conditions]);
     let piece = Record::reduced(result, &part, &house.keys).unwrap();
-    let (whole, changed) = record.joined(piece).unwrap();
+    // Its images say that the programs are the same, though it has no key of them.
+    let mut earlier = record.clone();
+    earlier.result.config.remove(Record::PROGRAMS);
+    earlier.result.seal();
+    let mut others = earlier.clone();
+    let image = ("image_sha256".to_owned(), "00".to_owned());
+    others.result.config.extend([image]);
+    let (_, changed) = others.joined(piece.clone()).unwrap();
+    assert_eq!(changed.as_deref(), Some("image_sha256"));
+    let (whole, changed) = earlier.joined(piece).unwrap();
     assert_eq!(changed, None);
+    assert_eq!(whole.key(Record::PROGRAMS), house.keys.programs);
     assert_eq!(whole.seeds(&race), (1..=8).collect::<Vec<u64>>());
     assert_eq!(whole.result.partial, None);
 }

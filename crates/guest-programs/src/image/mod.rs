@@ -30,7 +30,7 @@ const UNWINDER: &str = "libgcc_s.so.1";
 pub struct ImageFile {
     /// Its path in the image.
     pub image: PathBuf,
-    /// Where the host has it; may be a symbolic link, which is to be followed.
+    /// Where the host has it; may be a symbolic link, which is followed.
     pub host: PathBuf,
 }
 
@@ -65,7 +65,7 @@ pub enum ClosureError {
         interpreter: String,
     },
     /// Not a program for x86-64.
-    #[error("{} is no ELF program for x86-64: {reason}", path.display())]
+    #[error("{} is not an ELF program for x86-64: {reason}", path.display())]
     NotElf {
         /// The file.
         path: PathBuf,

@@ -178,7 +178,7 @@ fn the_time_stamp_counter_runs_at_the_rate_of_the_clock() {
         let words = [words(args), vec![clock]].concat();
         values(&run("shootdown", &words))["shootdown.time"]
     };
-    // A busy machine adds to each of the two, so the least that was seen is told apart; a wrong
+    // A busy machine adds to each of the two, so the least that was seen is distinguished; a wrong
     // rate is wrong every time.
     let mut least = [i64::MAX; 2];
     for _ in 0..8 {
@@ -290,7 +290,7 @@ fn frames_accounts_for_every_page_that_it_looked_at() {
         assert_eq!(value("pages"), 512);
         assert_eq!((0..10).map(runs).sum::<i64>(), value("runs"));
         let least: i64 = (0..10).map(|order| runs(order) << order).sum();
-        assert!(least <= 512, "runs of so many pages do not fit: {values:?}");
+        assert!(least <= 512, "runs of as many pages do not fit: {values:?}");
         // Eight neighbours need one line of entries, or up to one each.
         assert!((64..=512).contains(&value("lines")), "{values:?}");
     }

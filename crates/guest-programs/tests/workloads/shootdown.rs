@@ -43,7 +43,7 @@ fn the_call_that_gives_the_right_back_is_rare() {
     needs_two_cpus();
     const OPERATIONS: i64 = 320;
     // It shoots down too, and were it made before each operation, the targets would have just run.
-    // Other programs' shootdowns only add to the count, hence the least of several runs.
+    // Other programs' shootdowns only add to the count, so the least of several runs.
     let least = (0..5)
         .map(|_| {
             let args = words("--targets 1 --operations 320 --method mprotect");

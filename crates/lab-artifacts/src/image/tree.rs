@@ -29,16 +29,32 @@ pub struct HostNeeds {
     pub disk: bool,
     /// Programs that the host itself runs.
     pub programs: Vec<&'static Program>,
+    /// The remedies that need no kernel.
+    pub steer: bool,
 }
 
-/// The archive of a guest that can run `wanted`.
+/// Path in hosts and guests of the remedies that need no kernel.
+pub const STEER: &str = "/usr/bin/steady-steer";
+
+/// The archive of a guest that can run `wanted`, and what steers it where that is asked for.
 ///
 /// # Errors
 /// [`ArtifactError::Program`] naming what is not installed, [`ArtifactError::Io`].
-pub fn guest(programs: &Programs, wanted: &[&'static Program]) -> Result<Vec<u8>, ArtifactError> {
+pub fn guest(
+    programs: &Programs,
+    wanted: &[&'static Program],
+    steer: bool,
+) -> Result<Vec<u8>, ArtifactError> {
     let mut files = Files::new();
     add_wanted(&mut files, programs, wanted)?;
+    add_steer(&mut files, programs, steer);
     pack(&files, &programs.agent)
+}
+
+fn add_steer(files: &mut Files, programs: &Programs, wanted: bool) {
+    if wanted {
+        files.insert(inside(STEER), programs.steer.clone());
+    }
 }
 
 /// Path in the host of a guests' kernel that is not the host's.
@@ -81,6 +97,7 @@ pub fn host(
         files.insert("usr/bin/steady-vmm".into(), programs.vmm.clone());
     }
     add_wanted(&mut files, programs, &needs.programs)?;
+    add_steer(&mut files, programs, needs.steer);
     if needs.trace {
         add_program(
             &mut files,
@@ -153,7 +170,7 @@ impl Added {
             path => inside(path),
         };
         if to.is_empty() || to.split('/').any(|part| matches!(part, "" | "." | "..")) {
-            return Err(format!("`/{to}` is no path of a file in the host"));
+            return Err(format!("`/{to}` is not a path of a file in the host"));
         }
         let from = PathBuf::from(from);
         Ok(Self { from, to })
@@ -239,12 +256,12 @@ fn inside(path: &str) -> String {
 }
 
 fn missing(program: &str, path: &str, package: Option<&str>) -> ArtifactError {
-    let mend = package.map_or("make -C workloads".to_owned(), |package| {
+    let fix = package.map_or("make -C workloads".to_owned(), |package| {
         format!("apt-get install {package}")
     });
     ArtifactError::Program {
         program: program.to_owned(),
-        what: format!("{path} is not installed; mend: {mend}"),
+        what: format!("{path} is not installed; fix: {fix}"),
     }
 }
 

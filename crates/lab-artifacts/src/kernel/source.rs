@@ -65,7 +65,7 @@ impl Source {
             let what = format!("{PACKAGE_TARBALL} is not there");
             return Err(ArtifactError::KernelSource {
                 what,
-                mend: "apt-get install linux-source-6.12, or set LINUX_SOURCE to a tree or tarball"
+                fix: "apt-get install linux-source-6.12, or set LINUX_SOURCE to a tree or tarball"
                     .into(),
             });
         };
@@ -82,7 +82,7 @@ impl Source {
         );
         Err(ArtifactError::KernelSource {
             what,
-            mend: "set it to a Linux 6.12 tree or tarball, or unset it".into(),
+            fix: "set it to a Linux 6.12 tree or tarball, or unset it".into(),
         })
     }
 

@@ -17,7 +17,7 @@ const REMEDIES: [&str; 6] = [
     "CONFIG_KVM_STRICT_BOOST",
     "CONFIG_SCHED_DEBOOSTER",
 ];
-/// What serves the tests and the comparisons here, and nobody else.
+/// What serves the tests and the comparisons here, and nothing else.
 const OURS_ALONE: [&str; 5] = [
     "CONFIG_KVM_MARK_LEFT",
     "CONFIG_KVM_SHOOT4U_FAULTS",
@@ -107,12 +107,12 @@ fn each_wrong_call_is_told_with_what_was_expected() {
         ),
         (
             vec!["--config", "arm", "out"],
-            "is no configuration of a kernel for x86",
+            "is not a configuration of a kernel for x86",
         ),
         (vec!["--config", "i386", "out"], "is not for x86-64"),
         (
             vec!["--config", "words", "out"],
-            "is no configuration of a kernel for x86",
+            "is not a configuration of a kernel for x86",
         ),
         (
             with(&["--modules", "gone", "out"]),

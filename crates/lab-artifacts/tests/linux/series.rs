@@ -134,14 +134,14 @@ fn what_is_not_for_upstream_says_so_in_its_header_and_the_faults_in_their_words(
 fn no_patch_behind_the_faults_leans_on_one_of_their_lines() {
     let hooks = hooks();
     let added = lines_of(&hooks[FAULTS], &['+']);
-    let telling: BTreeSet<_> = added
+    let shown: BTreeSet<_> = added
         .iter()
         .filter(|(_, line)| line.to_lowercase().contains("fault"))
         .collect();
-    assert!(telling.len() > 10, "{telling:?}");
+    assert!(shown.len() > 10, "{shown:?}");
     for (name, hook) in hooks.range(FAULTS.to_owned()..).skip(1) {
         let leant_on = lines_of(hook, &[' ', '-']);
-        for line in &telling {
+        for line in &shown {
             assert!(!leant_on.contains(*line), "{name} has {line:?} around it");
         }
     }

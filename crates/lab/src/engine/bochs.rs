@@ -41,7 +41,7 @@ pub const KIND: EngineKind = EngineKind {
 pub const INSTRUCTIONS_PER_SECOND: u64 = 200_000_000;
 
 /// Cycles of the TSC in `ns` nanoseconds of the emulated clock, to the nearest: the TSC counts
-/// instructions, at the rate that the host is told.
+/// instructions, at the rate that the host is given.
 #[must_use]
 pub fn tsc_cycles(ns: u32) -> u64 {
     const NS_PER_S: u64 = 1_000_000_000;
@@ -84,7 +84,7 @@ impl Emulator for Bochs {
     }
 
     fn calibrate(&mut self, _agent: &Path) -> Result<(), LabError> {
-        // Its time-stamp counter has the rate that it is told.
+        // Its time-stamp counter has the rate that it is given.
         Ok(())
     }
 
@@ -121,7 +121,7 @@ fn prepare(bochs: &Bochs, boot: &Boot<'_>) -> Result<Start, LabError> {
     }
     let cd = iso::make(boot.directory, boot.kernel, boot.archives, boot.cmdline)?;
     let model = model(boot.processor, bochs.compiled);
-    // The packaged build has a debugger that has to be told to go on, and a display; the compiled
+    // The packaged build has a debugger that must be asked to go on, and a display; the compiled
     // one has neither.
     let display = match bochs.compiled {
         true => "nogui",

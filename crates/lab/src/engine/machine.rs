@@ -66,8 +66,8 @@ impl CpuTime {
     }
 
     /// For how long of the time that has `passed` until `after` the process ran or had nothing to
-    /// do. What it waited for a CPU is none of it, nor is what this process slept itself, stopped
-    /// or suspended with the machine.
+    /// do. What it waited for a CPU does not count, nor does what this process slept itself,
+    /// stopped or suspended with the machine.
     #[must_use]
     pub fn could_run(&self, after: &Self, passed: Duration) -> Duration {
         let ran = after.of_process().saturating_sub(self.of_process());

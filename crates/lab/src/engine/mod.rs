@@ -25,7 +25,7 @@ pub enum Processor {
     Usual,
     /// One that delivers a guest's interrupts itself.
     Apicv,
-    /// AMD's that tells the address of the next instruction at a VM exit (NRIPS), where the usual
+    /// AMD's that gives the address of the next instruction at a VM exit (NRIPS), where the usual
     /// one is Intel's. For selftests: no Linux guest comes up in Bochs's.
     Amd,
 }
@@ -137,7 +137,7 @@ pub trait Emulator: Debug + Send + Sync {
     /// Words that every host of it needs on its kernel's command line.
     fn host_words(&self) -> String;
 
-    /// Finds out what only our init program can tell of this machine.
+    /// Finds out what only our init program can say of this machine.
     ///
     /// # Errors
     /// [`LabError::Artifact`] if the program cannot be run or says something else.

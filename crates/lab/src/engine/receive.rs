@@ -15,7 +15,7 @@ use super::watch::Failed;
 use crate::engine::SERIAL;
 use crate::error::{LabError, RunFault};
 
-/// Below this a failed run is told to be one of a full disk, in bytes.
+/// Below this a failed run is reported as one of a full disk, in bytes.
 const FULL_BELOW: u64 = 4 << 20;
 /// The longest rest of a stream that says nothing: what may be the beginning of a frame's magic.
 const REST_MAX: usize = 3;
@@ -55,7 +55,7 @@ impl std::fmt::Debug for Receiver<'_> {
 }
 
 impl<'a> Receiver<'a> {
-    /// Files go to `directory`, and each step is told to `step`.
+    /// Files go to `directory`, and `step` hears of each step.
     pub fn new(directory: &Path, step: &'a dyn Fn(&str)) -> Self {
         Self {
             directory: directory.to_owned(),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads the serial console of a host: the program's words between two lines of the init.
 //!
-//! The terminal's line ends (CR LF) become LF. Left out: telling the program's words from those
-//! that the kernel prints meanwhile.
+//! The terminal's line ends (CR LF) become LF. Left out: which words are the program's and
+//! which the kernel prints meanwhile.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};

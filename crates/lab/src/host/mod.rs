@@ -248,7 +248,7 @@ impl Host {
 }
 
 /// The kernel's command line: that of every host, our init, and the user's words. The console is
-/// faster than that of a race, which says next to nothing: Bochs keeps to its rate.
+/// faster than that of a race, which says almost nothing: Bochs keeps to its rate.
 fn cmdline(engine: &Engine, append: &[String]) -> String {
     let base = translate::base_cmdline(engine).replacen("ttyS0", "ttyS0,115200", 1);
     let mut words = vec![base, "rdinit=/lab/init".into()];

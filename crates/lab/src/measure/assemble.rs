@@ -39,7 +39,7 @@ pub struct Context<'a> {
     pub run_directory: &'a Path,
 }
 
-/// The repetition that a transcript tells of.
+/// The repetition that a transcript shows.
 ///
 /// # Errors
 /// [`RunFault::Output`] if a program's output cannot be read, [`RunFault::Report`] for what the
@@ -390,8 +390,8 @@ fn of_vm(context: Context<'_>, isa: Isa, counted: &VmWindow, length_ns: u64) -> 
 /// the timer's LVT entry, initial count and divider (Intel SDM volume 4, table 2-2).
 const TIMER_REGISTERS: [u64; 4] = [0x6e0, 0x832, 0x838, 0x83e];
 
-/// What a VM's timers cost, apart from the exit reasons: these do not tell a write to the timer
-/// from another, nor, on SVM, the host's timer from another interrupt.
+/// What a VM's timers cost, apart from the exit reasons: these do not distinguish a write to the
+/// timer from another, nor, on SVM, the host's timer from another interrupt.
 fn timer_work(counted: &VmWindow) -> Vec<Metric> {
     let writes = counted.writes.iter();
     let writes = writes.filter(|(register, _)| TIMER_REGISTERS.contains(register));

@@ -2,7 +2,7 @@
 //! Where guest time goes: a guest RIP to one of five classes, by the symbols of the guest's kernel.
 //!
 //! The classes are those of the Shoot4U paper's Figure 2 (`k:tlb`, `k:lock`, `k:other`, `u:*`) and
-//! idle. Waiting in `smp_call_function_many_cond` is told as a shootdown, since nearly all such
+//! idle. Waiting in `smp_call_function_many_cond` is shown as a shootdown, since nearly all such
 //! calls of the workloads are; what else calls it (membarrier, for one) is in it.
 
 use std::path::Path;

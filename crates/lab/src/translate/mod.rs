@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! From a variant of a scenario to the plan of an emulated host and its kernel's command line.
 
+pub mod steer;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 
@@ -67,7 +69,7 @@ pub fn check(scenario: &Scenario, kind: EngineKind, variants: &[&Variant]) -> Re
         }
         if variant.switches.dedicated.is_some() && scenario.host.vmm == scenario::Vmm::Qemu {
             let what = format!("the dedicated pCPUs of variant {}", variant.name);
-            let limit = "only steady-vmm tells of ones that are not; use vmm = \"steady\"";
+            let limit = "only steady-vmm shows ones that are not; use vmm = \"steady\"";
             return beyond(what, limit.to_owned());
         }
         if variant.switches.apicv && !kind.has(Processor::Apicv) {
@@ -231,6 +233,7 @@ pub fn host_needs(scenario: &Scenario, trace: bool) -> Result<HostNeeds, LabErro
         trace,
         disk: scenario.vms.iter().any(|vm| vm.disk_mib.is_some()),
         programs: host_programs(scenario)?,
+        steer: steer::on_hosts(scenario),
     })
 }
 
@@ -266,7 +269,7 @@ pub fn plan(
         },
         vms: vms?,
         programs: Vec::new(),
-        beside: beside(scenario, chance)?,
+        beside: beside(scenario, variant, chance)?,
         collect: Collect {
             exits: collects(scenario::Collect::Exits),
             guest_time: collects(scenario::Collect::GuestTime),
@@ -338,6 +341,7 @@ fn vm(vm: &Vm, variant: &Variant, chance: Chance) -> Result<VmPlan, LabError> {
         halts: variant.switches.dedicated == Some(Dedicated::Halt),
         pv: pv(vm, variant),
         hidden_features: hidden_features(vm, variant),
+        beside: steer::of_guest(variant, &vm.name),
         workloads: workloads?,
     })
 }
@@ -367,14 +371,19 @@ fn workload(vm: &Vm, at: usize, chance: Chance) -> Result<WorkloadPlan, LabError
 }
 
 /// What the host itself runs.
-fn beside(scenario: &Scenario, chance: Chance) -> Result<Vec<WorkloadPlan>, LabError> {
+fn beside(
+    scenario: &Scenario,
+    variant: &Variant,
+    chance: Chance,
+) -> Result<Vec<WorkloadPlan>, LabError> {
     let workloads = scenario.host.workloads.iter().enumerate();
     workloads
         .map(|(at, each)| run_of(each, scenario.host.pcpus, chance.program_seed("", at), 0))
+        .chain(steer::of_host(variant).into_iter().map(Ok))
         .collect()
 }
 
-/// A run of a program on a machine of so many CPUs.
+/// A run of a program on a machine with a number of CPUs.
 fn run_of(
     workload: &scenario::Workload,
     cpus: u32,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How far a paired ratio can be trusted: a 95 % interval by drawing the pairs anew.
+//! How far a paired ratio can be trusted: a 95 % interval by drawing the pairs again.
 //!
 //! The ratio of a pair is value over base of one seed; over the pairs it is their geometric mean,
 //! so that twice as long and half as long weigh the same, and a pair counts once however large its

@@ -39,8 +39,8 @@ const LEVEL_PPM: u64 = 50_000;
 /// The part of it that the answers get.
 const ANSWER_PPM: u64 = 40_000;
 
-/// With fewer runs than this no outcome can be told from chance: all that agree have a probability
-/// of two in 2^runs, and that is above 5 %.
+/// With fewer runs than this no outcome can be distinguished from chance: all that agree have a
+/// probability of two in 2^runs, and that is above 5 %.
 pub const FEWEST_RUNS: usize = 6;
 
 /// What may be said of one measure of one variant against the baseline.
@@ -52,7 +52,7 @@ pub enum Verdict {
     Worse,
     /// Shown to differ; neither direction is better.
     Differs,
-    /// The runs do not tell it from chance.
+    /// The runs do not distinguish it from chance.
     NoDifferenceShown,
     /// No outcome of so few runs could have shown a difference here.
     TooFewRuns,
@@ -177,7 +177,7 @@ fn values_of(variant: &VariantResult) -> Values {
 }
 
 /// A workload beside a measured one (`spin@hackbench`) answers nothing, and `time` answers only
-/// where the program tells nothing better of itself.
+/// where the program says nothing better of itself.
 fn family_of((key, _): &(Key, Unit), values: &Values) -> Family {
     let Some(workload) = key.workload.as_deref() else {
         return Family::Explanation;

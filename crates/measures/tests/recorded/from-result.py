@@ -3,7 +3,7 @@
 """Writes each variant of a result.json as a table: a measure a line, a run a column.
 
 usage: from-result.py RESULT.JSON FOLDER
-       writes FOLDER/ENGINE-VARIANT.tsv: VM, workload, name, unit, better, values; `-` is none
+       writes FOLDER/ENGINE-VARIANT.tsv: VM, workload, name, unit, better, values; `-` for none
 """
 import json
 import sys

@@ -9,7 +9,7 @@ use std::path::Path;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Children {
     /// The path that they executed last; `None` for copies of the program that ran on as such, and
-    /// where the name could not be told.
+    /// where the name could not be found.
     pub program: Option<String>,
     /// How many.
     pub count: u64,

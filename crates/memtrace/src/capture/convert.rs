@@ -152,7 +152,7 @@ impl Converter {
     }
 
     /// Makes one change, rounded to whole pages, and hands it over. An empty or impossible range
-    /// is no change.
+    /// is not a change.
     fn change<E>(
         &mut self,
         thread: u16,
@@ -170,7 +170,7 @@ impl Converter {
             return Ok(());
         }
         match kind {
-            // A new mapping lies over what was there: no need to tell of that any more.
+            // A new mapping lies over what was there: no need to report that any more.
             MapKind::Mmap | MapKind::Brk => {
                 self.candidates
                     .apply(start, len, Prot::default(), MapKind::Munmap);
@@ -187,7 +187,7 @@ impl Converter {
         })
     }
 
-    /// Tells of the candidates that `start..end` touches, whole: they are the guest's.
+    /// Reports the candidates that `start..end` touches, whole: they are the guest's.
     fn materialize<E>(
         &mut self,
         thread: u16,

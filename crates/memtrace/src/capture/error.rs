@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What can go wrong with a capture, each with how to mend it.
+//! What can go wrong with a capture, each with how to fix it.
 
 use std::io;
 use std::path::PathBuf;

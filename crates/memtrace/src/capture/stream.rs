@@ -125,7 +125,7 @@ impl<R: Read> RawStream<R> {
                 page_size: word(body, 4),
             },
             (1, 16) => {
-                let expected = "stream version 1; build the plugin anew";
+                let expected = "stream version 1; build the plugin again";
                 return nonsense(expected, word(body, 0).to_string());
             }
             (2, 24) => Message::Region {

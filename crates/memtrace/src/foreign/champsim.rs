@@ -44,7 +44,7 @@ impl ChampSim {
         }
     }
 
-    /// The next access; instructions after the last one are not told.
+    /// The next access; instructions after the last one are not recorded.
     pub(super) fn next(&mut self) -> Result<Option<Event>, TraceError> {
         loop {
             while self.part < PARTS {

@@ -43,7 +43,7 @@ mod kind {
     pub(super) const MARKER: u16 = 28;
     pub(super) const LAST: u16 = 49;
 
-    /// Executed instructions: plain, jumps, calls, returns, those not fetched anew (turns of a
+    /// Executed instructions: plain, jumps, calls, returns, those not fetched again (turns of a
     /// repeated string instruction), sysenter, jumps taken or not.
     pub(super) fn is_instruction(kind: u16) -> bool {
         matches!(kind, 10..=16 | 29..=31 | 48 | 49)

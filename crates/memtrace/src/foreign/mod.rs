@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Traces of other tools, made into ours: [ChampSim's](champsim) and [DynamoRIO's](dynamorio),
-//! told apart by content. Several inputs become threads of one trace: those of ChampSim
+//! distinguished by content. Several inputs become threads of one trace: those of ChampSim
 //! interleaved as if every thread retired one instruction a cycle, those of DynamoRIO by the
 //! timestamps in them; at a tie the earlier input goes first.
 //!
@@ -97,7 +97,7 @@ impl Input {
         }
     }
 
-    /// Process and page size, where the format tells them.
+    /// Process and page size, where the format has them.
     fn process(&self) -> (Option<u64>, Option<u32>) {
         match self {
             Self::ChampSim(_) => (None, None),
@@ -106,7 +106,7 @@ impl Input {
     }
 }
 
-/// What is known and not read, by its first bytes; the text says how to mend.
+/// What is known and not read, by its first bytes; the text says how to fix.
 fn refusal(head: &[u8]) -> Option<String> {
     let text = if head.starts_with(&crate::layout::MAGIC) {
         "it is a trace of ours already; use it as it is"

@@ -11,7 +11,7 @@ use super::{Bytes, Named, place};
 use crate::error::TraceError;
 use crate::writer::io_error;
 
-/// First bytes that tell formats apart.
+/// First bytes that distinguish formats.
 const HEAD_LEN: usize = 12;
 
 /// The unpacked bytes of one file and how far they were read.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The charts of the page: latencies, bars of the telling metrics, exits and guest time in parts.
+//! The charts of the page: latencies, bars of the metrics that show most, exits and guest time
+//! in parts.
 
 use steady_measures::{Comparison, Distribution, Error, Row, RunResult, Unit, names};
 

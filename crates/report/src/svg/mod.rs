@@ -176,7 +176,7 @@ fn px(tenths: Tenths) -> String {
     }
 }
 
-/// About how wide a text of the charts' size is. Nothing is cut to it; it only tells whether a
+/// About how wide a text of the charts' size is. Nothing is cut to it; it only shows whether a
 /// label fits.
 pub(crate) fn text_width(text: &str) -> Tenths {
     let wide = |c: char| if c.is_lowercase() || c == ' ' { 70 } else { 86 };

@@ -13,7 +13,7 @@ struct Model {
     remedies: &'static [&'static str],
     /// Latency of most shootdowns.
     usual_ns: u64,
-    /// One in so many waits for a preempted vCPU.
+    /// One in this number of calls waits for a preempted vCPU.
     one_waits_in: u64,
     wait_ns: u64,
     exits_permille: i64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tells of a variant that is another one by another name: a switch of it is without effect, as
+//! Reports a variant that is another one by another name: a switch of it is without effect, as
 //! where it offers a feature that a VM does not allow. An A/A comparison does so on purpose.
 
 use super::cross::Crossed;

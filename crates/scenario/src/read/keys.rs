@@ -135,7 +135,7 @@ pub(crate) const REMEDY: Place = Place::of("`[variant.REMEDY]`", &["mode", "vms"
 /// A VM of a variant; [`variant_vm`] gives the place of one.
 pub(crate) const VARIANT_VM: Place = Place::of("`[variant.vm.NAME]`", &["guest_cmdline", "pv"]);
 
-/// Every table, so that a key in the wrong one can be told where it belongs. PV features and
+/// Every table, so that a key in the wrong one gets the table where it belongs. PV features and
 /// switches are told by one of their tables.
 pub(crate) const PLACES: [&Place; 12] = [
     &ROOT,

@@ -54,7 +54,7 @@ fn one(
         for vm in listed.get_ref() {
             vms.check_there(vm, listed.span(), gone, table.problems);
         }
-        if remedy.feature_bit.is_none() {
+        if !remedy.is_by_vm() {
             let message = format!("`vms` has no effect: {remedy} is not offered to single guests");
             let label = "remove it: the remedy has no feature bit";
             table.problems.add(listed.span(), message, label);
@@ -89,16 +89,17 @@ fn setting<'w>(word: &'w str, registry: &Registry) -> Option<(&'static Remedy, &
     let (name, value) = word.trim_matches('"').split_once('=')?;
     // The kernel takes a hyphen in a parameter's name for an underscore.
     let name = name.replace('-', "_");
-    let remedy = registry.all().find(|remedy| remedy.parameter == name)?;
+    let mut of_kernel = registry.all().filter(|remedy| remedy.is_of_kernel());
+    let remedy = of_kernel.find(|remedy| remedy.parameter == name)?;
     Some((remedy, value))
 }
 
-/// The stock kernel has none of the remedies.
+/// The stock kernel has none of the remedies that a kernel carries out.
 pub(super) fn check_kernel(kernel: &Placed<Kernel>, on: &[Chosen], problems: &Problems) {
     if *kernel.get_ref() == Kernel::Patched {
         return;
     }
-    for chosen in on {
+    for chosen in on.iter().filter(|on| on.remedy.is_of_kernel()) {
         let remedy = chosen.remedy;
         let message = format!("the {} kernel does not have {remedy}", Kernel::Stock.name());
         let label = format!("expected \"patched\", or no `[variant.{remedy}]`");
@@ -106,7 +107,7 @@ pub(super) fn check_kernel(kernel: &Placed<Kernel>, on: &[Chosen], problems: &Pr
     }
 }
 
-/// Guests that take their hypervisor for another are unaware of what is told in KVM's own leaf.
+/// Guests that take their hypervisor for another are unaware of what KVM's own leaf says.
 pub(super) fn check_hypervisor(
     hypervisor: &Placed<Hypervisor>,
     on: &[Chosen],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Syntax errors, as many as can be told apart, one for each line.
+//! Syntax errors, as many as can be distinguished, one for each line.
 //!
 //! The parser goes on after an error, but not in every respect: behind a line that it cannot
 //! make out it checks no value. So the lines in error are blanked and the rest is parsed again.

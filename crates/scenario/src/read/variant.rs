@@ -127,7 +127,7 @@ fn variant(
     }
 }
 
-/// `[variant.vm.NAME]`. One that changes nothing is as good as none.
+/// `[variant.vm.NAME]`. One that changes nothing counts as none.
 fn changes(table: &Reader<'_>, vms: &Names, gone: &[String]) -> Option<BTreeMap<String, VmChange>> {
     let expected = "tables `[variant.vm.NAME]`";
     let tables = table.named_tables("vm", expected, keys::variant_vm);

@@ -57,7 +57,7 @@ pub fn parse(text: &str) -> Result<Vec<UnitTest>, ConfigError> {
         {
             let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
             if name.is_empty() || !name.bytes().all(plain) {
-                return Err(error(format!("`{name}` is no name of a test")));
+                return Err(error(format!("`{name}` is not a name of a test")));
             }
             tests.push(empty(name));
             continue;
@@ -93,11 +93,11 @@ fn set(test: &mut UnitTest, key: &str, value: &str) -> Result<(), String> {
     let number = || {
         value
             .parse()
-            .map_err(|_| format!("{key}: `{value}` is no number"))
+            .map_err(|_| format!("{key}: `{value}` is not a number"))
     };
     match key {
         "file" if value.contains(['/', '\'', ' ']) || value.is_empty() => {
-            return Err(format!("file: `{value}` is no name of a program"));
+            return Err(format!("file: `{value}` is not a name of a program"));
         }
         "file" => value.clone_into(&mut test.file),
         "smp" => test.smp = number()?,

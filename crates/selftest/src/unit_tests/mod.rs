@@ -97,7 +97,7 @@ pub struct Report {
 /// Builds what is missing and runs the suite.
 ///
 /// # Errors
-/// [`SelftestError::Asked`] for a tree that is none or an unknown test, [`LabError::Run`] if hosts
+/// [`SelftestError::Asked`] for another tree or an unknown test, [`LabError::Run`] if hosts
 /// were lost again and again, and what the builds can fail with.
 pub fn run(home: &Home, options: &Options, watcher: &dyn Watcher) -> Result<Report, SelftestError> {
     let (tests, left_out) = listed(options)?;
@@ -160,7 +160,7 @@ fn listed(options: &Options) -> Result<(Vec<UnitTest>, LeftOut), SelftestError> 
     let text = fs::read_to_string(&path).map_err(|error| {
         let tree = options.tree.display();
         SelftestError::Asked(format!(
-            "{tree} is no checkout of kvm-unit-tests: cannot read x86/unittests.cfg: {error}"
+            "{tree} is not a checkout of kvm-unit-tests: cannot read x86/unittests.cfg: {error}"
         ))
     })?;
     let all = config::parse(&text)

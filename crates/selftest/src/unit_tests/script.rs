@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The script that runs the tests inside the emulated host, and what it says.
 //!
-//! Before each test the remedies' parameters are set anew, so that every test meets every mode.
+//! Before each test the remedies' parameters are set again, so that every test meets every mode.
 //! Left out: the tests' own words, but for the cycles that some measure, the checks that failed and
 //! the last lines where a test did not pass, and what the host's kernel complained of before the
 //! first.
@@ -14,7 +14,7 @@ use super::config::UnitTest;
 
 /// What stands before the script's own words.
 const MARK: &str = "steady-unit:";
-/// Most failed checks that are told of a test.
+/// Most failed checks that are shown of a test.
 const MOST_FAILED: u32 = 30;
 /// Most warnings of the host's kernel that are read of a test.
 const MOST_WARNED: u32 = 400;
@@ -198,7 +198,7 @@ pub fn cells(said: &[u8]) -> Result<Vec<Cell>, String> {
             return Err(format!("`{line}` belongs to no test"));
         };
         match what {
-            // The first is the operation's own, of those that tell more than one.
+            // The first is the operation's own, of those that report more than one.
             "cycles" => cell.cycles = cell.cycles.or(rest.trim().parse().ok()),
             "failed" => cell.failed.push(rest.to_owned()),
             "said" => cell.last_words.push(rest.to_owned()),

@@ -67,7 +67,7 @@ struct Call {
     served: Vec<usize>,
     eager: Vec<usize>,
     left: u32,
-    /// pCPUs to interrupt, then those that have yet to answer; `sent` tells which.
+    /// pCPUs to interrupt, then those that have yet to answer; `sent` says which.
     pcpus: BTreeSet<usize>,
     sent: bool,
 }
@@ -215,7 +215,7 @@ impl Host {
         }
     }
 
-    /// KVM tells of a flush of its own.
+    /// KVM reports a flush of its own.
     fn flushed(&mut self, p: usize, v: usize, kind: FlushKind) {
         let (vcpu, tag) = (self.vcpus[v].id, Some(self.vcpus[v].tag));
         let pcpu = Some(u32::try_from(p).unwrap());

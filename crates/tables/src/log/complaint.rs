@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Which lines of a kernel's log complain of a stall, over the versions of Linux from 3.10 to 6.12:
 //! `kernel/watchdog.c`, `kernel/rcu/tree_stall.h`, `kernel/hung_task.c`,
-//! `kernel/time/clocksource.c`, `kernel/smp.c`, `kernel/workqueue.c`, `kernel/time/hrtimer.c`.
+//! `kernel/time/clocksource.c`, `kernel/smp.c`, `kernel/workqueue.c`, `kernel/time/hrtimer.c`,
+//! `arch/x86/kernel/cpu/{intel,bus_lock}.c`, `drivers/thermal/intel/therm_throt.c`,
+//! `kernel/sched/{rt,deadline}.c`.
 
 use std::sync::LazyLock;
 
@@ -21,6 +23,9 @@ pub(super) enum Of {
     Workqueue,
     Clocksource,
     LateTimer,
+    SplitLock,
+    Hot,
+    RealTime,
 }
 
 impl Of {
@@ -35,12 +40,23 @@ impl Of {
             Self::Workqueue => "workqueue lockup",
             Self::Clocksource => "clocksource",
             Self::LateTimer => "a timer's or a counter's interrupt took long",
+            Self::SplitLock => "split lock",
+            Self::Hot => "the processor slowed itself down",
+            Self::RealTime => "real-time tasks stopped",
         }
     }
 
     /// Whether it says that a CPU, or what ran on it, made no progress.
     pub fn is_stall(self) -> bool {
-        !matches!(self, Self::HungTask | Self::Clocksource | Self::LateTimer)
+        !matches!(
+            self,
+            Self::HungTask
+                | Self::Clocksource
+                | Self::LateTimer
+                | Self::SplitLock
+                | Self::Hot
+                | Self::RealTime
+        )
     }
 }
 
@@ -56,14 +72,15 @@ pub(super) struct Complaint {
 const SECOND: u64 = 1_000_000_000;
 
 /// One of these is in every complaint; most lines of a log have none.
-static MARKS: LazyLock<[Finder<'static>; 6]> = LazyLock::new(|| {
-    let marks: [&[u8]; 6] = [
+static MARKS: LazyLock<[Finder<'static>; 7]> = LazyLock::new(|| {
+    let marks: [&[u8]; 7] = [
         b"lock",
         b"LOCKUP",
         b"stall",
         b"kthread",
         b"took ",
         b"unstable",
+        b"throttl",
     ];
     marks.map(Finder::new)
 });
@@ -84,6 +101,8 @@ pub(super) fn complaint(text: &str) -> Option<Complaint> {
         Of::Workqueue => (number(text, "cpus="), seconds(text, "stuck for ")),
         Of::Clocksource => (number(text, "watchdog on CPU"), None),
         Of::LateTimer => (None, nanoseconds(text, "interrupt took ")),
+        Of::Hot => (number(text, "CPU"), None),
+        Of::SplitLock | Of::RealTime => (None, None),
     };
     Some(Complaint { of, cpu, ns })
 }
@@ -118,6 +137,16 @@ fn kind(text: &str) -> Option<Of> {
     let marked = has("Marking clocksource") || has("Marking TSC unstable due to clocksource");
     if watchdog || marked || has("Clocksource tsc unstable") {
         return Some(Of::Clocksource);
+    }
+    let stopped = has("took a split_lock trap") || has("took a bus_lock trap");
+    if stopped {
+        return Some(Of::SplitLock);
+    }
+    if has("cpu clock is throttled") || has("cpu clock throttled") {
+        return Some(Of::Hot);
+    }
+    if has("sched: RT throttling activated") || has("sched: DL replenish lagged too much") {
+        return Some(Of::RealTime);
     }
     let late = has("hrtimer: interrupt took ") || has("perf: interrupt took too long");
     (late || has("NMI handler") && has("took too long")).then_some(Of::LateTimer)

@@ -171,7 +171,7 @@ impl Reader for Log {
             complaints
                 .first
                 .get_or_insert_with(|| (line.number, shown(text)));
-            self.host |= text.contains("/KVM:") || text.contains("[qemu");
+            self.host |= text.contains("/KVM:") || text.contains("/KVM/") || text.contains("[qemu");
             self.open = Some((Some(found.of), line.number, String::new(), Stack::default()));
             return;
         }
@@ -224,6 +224,9 @@ fn found(of: Of, complaints: &Complaints, side: Side) -> Finding {
     let most = complaints.waits.iter().max_by_key(|(_, times)| **times);
     let (cause, function, caller) = match (of, most) {
         (Of::Clocksource, _) => (CauseId::ClockDisturbed, None, None),
+        (Of::SplitLock, _) => (CauseId::SplitLocks, None, None),
+        (Of::Hot, _) => (CauseId::HotProcessor, None, None),
+        (Of::RealTime, _) => (CauseId::RealTimeTasks, None, None),
         (_, Some((wait, _))) => wait.clone(),
         (_, None) => (CauseId::NoStack, None, None),
     };
@@ -241,7 +244,9 @@ fn found(of: Of, complaints: &Complaints, side: Side) -> Finding {
         .lost(0, complaints.longest_ns.unwrap_or(0))
         .severity(match of {
             Of::LateTimer => Severity::Minor,
-            Of::Clocksource | Of::HungTask => Severity::Major,
+            Of::Clocksource | Of::HungTask | Of::SplitLock | Of::Hot | Of::RealTime => {
+                Severity::Major
+            }
             _ => Severity::Severe,
         })
         .sure(sure);
@@ -274,6 +279,13 @@ fn steps(mut made: Finding, of: Of, cause: CauseId, side: Side) -> Finding {
     if cause == CauseId::WaitsForIo {
         made.next.push(step(StepId::LookAtStorage, None));
     }
+    let look = match of {
+        Of::SplitLock => Some(StepId::FindSplitLocks),
+        Of::Hot => Some(StepId::CoolProcessor),
+        Of::RealTime => Some(StepId::FindRealTime),
+        _ => None,
+    };
+    made.next.extend(look.map(|id| step(id, None)));
     if side == Side::Host && !of.is_stall() && of != Of::Clocksource {
         return made;
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `mpstat`, `sar -u` and the CPU part of `iostat` (sysstat). The head names the columns; rows
 //! have as many words from the right, behind one or two of the time. `Average:` rows count, where
-//! there are any, in place of the samples.
+//! there are any, in place of the samples. Rows of single CPUs stand for all of them where a table
+//! has no `all`, as one cut by `grep` or `-P 0,1` has none.
 
-use super::{Sample, Samples};
+use super::{Both, Sample};
 use crate::kind::Kind;
 use crate::number::percent;
 use crate::table::{Line, Reader, Table};
@@ -21,8 +22,8 @@ pub(crate) struct Mpstat {
     rows: u64,
     /// CPUs of the machine: `(8 CPU)` of the first line.
     cpus: Option<u64>,
-    samples: Samples,
-    averages: Samples,
+    samples: Both,
+    averages: Both,
 }
 
 impl Mpstat {
@@ -45,9 +46,12 @@ impl Mpstat {
                 .position(|name| names.contains(&name.as_str()));
             at.map(|at| shares[at])
         };
+        let sum = |a: Option<u64>, b: Option<u64>| Some(a? + b.unwrap_or(0));
         let sample = Sample {
             steal: of(&["%steal"]),
             idle: of(&["%idle"]),
+            iowait: of(&["%iowait"]),
+            interrupts: sum(of(&["%soft"]), of(&["%irq"])),
             guest: of(&["%guest"]),
             ready: None,
         };
@@ -62,13 +66,9 @@ impl Mpstat {
             &mut self.samples
         };
         match cells[0] {
-            "all" | "-1" => into.add(sample),
-            _ if self.bare => into.add(sample),
-            cpu => {
-                if let Some(steal) = sample.steal {
-                    into.single(cpu, steal);
-                }
-            }
+            "all" | "-1" => into.add(None, sample),
+            _ if self.bare => into.add(None, sample),
+            cpu => into.add(Some(cpu), sample),
         }
     }
 }
@@ -105,11 +105,11 @@ impl Reader for Mpstat {
 
     fn finish(self: Box<Self>) -> Option<Table> {
         let (averages, samples) = (self.averages, self.samples);
-        let mut chosen = if averages.count > 0 {
-            averages
-        } else {
-            samples
+        let chosen = match averages.is_empty() {
+            true => samples,
+            false => averages,
         };
+        let mut chosen = chosen.chosen();
         chosen.cpus = self.cpus;
         chosen.table(Kind::Mpstat, self.rows, false)
     }

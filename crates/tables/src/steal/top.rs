@@ -3,7 +3,7 @@
 //! behind `1`, two of them in a line in newer versions, and `Cpu(s): 1.0%us, …` in older ones. A
 //! list of processes with a VMM's says that it is a host's.
 
-use super::{Sample, Samples};
+use super::{Both, Sample};
 use crate::kind::Kind;
 use crate::number::percent;
 use crate::table::{Line, Reader, Table};
@@ -13,9 +13,9 @@ use crate::table::{Line, Reader, Table};
 pub(crate) struct Top {
     rows: u64,
     host: bool,
-    samples: Samples,
-    /// Of single CPUs, if there is no line of all.
-    singles: Samples,
+    samples: Both,
+    /// A line that mail broke before its last cell.
+    broken: String,
 }
 
 /// The share with this label in a line such as `5.0 us, 3.0%sy,0.0st`.
@@ -36,9 +36,41 @@ fn with_points(text: &str) -> String {
         .collect()
 }
 
+impl Top {
+    /// Takes the line or lines of the CPUs.
+    fn cpus(&mut self, rest: &str) {
+        // Two CPUs of one line begin alike.
+        let (number, _) = rest.split_once(':').unwrap_or(("", ""));
+        for part in with_points(rest).split("%Cpu") {
+            let Some((name, shares)) = part.split_once(':') else {
+                continue;
+            };
+            let sum = |a: Option<u64>, b: Option<u64>| Some(a? + b.unwrap_or(0));
+            let sample = Sample {
+                steal: share(shares, "st"),
+                idle: share(shares, "id"),
+                iowait: share(shares, "wa"),
+                interrupts: sum(share(shares, "si"), share(shares, "hi")),
+                guest: None,
+                ready: None,
+            };
+            if sample.idle.is_none() {
+                continue;
+            }
+            self.rows += 1;
+            let single = (!number.starts_with("(s)")).then(|| name.trim());
+            self.samples.add(single, sample);
+        }
+    }
+}
+
 impl Reader for Top {
     fn line(&mut self, line: &Line<'_>) {
         let text = line.text.trim();
+        let broken = std::mem::take(&mut self.broken);
+        if !broken.is_empty() && !text.trim_start_matches('%').starts_with("Cpu") {
+            return self.cpus(&format!("{broken} {text}"));
+        }
         let vmm = [
             "qemu-system",
             "qemu-kvm",
@@ -55,40 +87,16 @@ impl Reader for Top {
         else {
             return;
         };
-        // Two CPUs of one line begin alike.
-        let (number, _) = rest.split_once(':').unwrap_or(("", ""));
-        for part in with_points(rest).split("%Cpu") {
-            let Some((name, shares)) = part.split_once(':') else {
-                continue;
-            };
-            let sample = Sample {
-                steal: share(shares, "st"),
-                idle: share(shares, "id"),
-                guest: None,
-                ready: None,
-            };
-            if sample.idle.is_none() {
-                continue;
-            }
-            self.rows += 1;
-            if number.starts_with("(s)") {
-                self.samples.add(sample);
-            } else {
-                self.singles.add(sample);
-                self.samples.single(name.trim(), sample.steal.unwrap_or(0));
-            }
+        // A whole line ends with the label of its last cell.
+        let ends_whole = rest.ends_with(|end: char| end.is_ascii_alphabetic());
+        match ends_whole || !rest.contains(':') {
+            true => self.cpus(rest),
+            false => self.broken = rest.to_owned(),
         }
     }
 
     fn finish(self: Box<Self>) -> Option<Table> {
-        let Self {
-            rows,
-            host,
-            samples,
-            mut singles,
-        } = *self;
-        singles.worst.clone_from(&samples.worst);
-        let chosen = if samples.count > 0 { samples } else { singles };
-        chosen.table(Kind::Top, rows, host)
+        let samples = self.samples.chosen();
+        samples.table(Kind::Top, self.rows, self.host)
     }
 }

@@ -6,7 +6,7 @@ use steady_diagnose::Confidence;
 use steady_tables::{Incident, Kind, read};
 
 /// A table of each kind.
-const SEEDS: [&str; 16] = [
+const SEEDS: [&str; 17] = [
     "  VM-EXIT    Samples  Samples%     Time%    Min Time    Max Time         Avg time\n\
      HLT  55654  78.67%  42.39%  3.54us  74.94us  13.63us ( +- 0.24% )\n\
      IO_INSTRUCTION  7114  10.06%  50.74%  1.46us  200016.58us  1.87us ( +- 0.30% )\n",
@@ -24,6 +24,7 @@ const SEEDS: [&str; 16] = [
      se.sum_exec_runtime : 70.5\nwait_sum : 30.0\nwait_max : 900.0\n",
     "75000000000 25000000000 12345\n",
     "nr_periods 1000\nnr_throttled 600\nthrottled_usec 45000000\n",
+    "50000 100000\n",
     "some avg10=62.50 avg60=40.00 avg300=12.00 total=45000000\n",
     "14:00:01 CPU %usr %steal %guest %idle\n14:00:02 all 50.00 10.00 0.00 40.00\n",
     " r  b swpd us sy id wa st\n 5  0 0 60 10 10  0 20\n 6  0 0 60 10  0  0 30\n",

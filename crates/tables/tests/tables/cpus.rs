@@ -189,3 +189,139 @@ fn a_list_with_a_vmm_says_that_it_is_a_host() {
         CauseId::HostFull
     );
 }
+
+/// The kinds of what is found, in order, with the causes.
+fn kinds(text: &str) -> Vec<(FindingId, CauseId)> {
+    let findings = judged(text).1;
+    findings.iter().map(|of| (of.id, of.cause)).collect()
+}
+
+/// sysstat 12, a host whose network interrupts CPU 0 alone: 98 % of it, 49 % of all.
+const MPSTAT_SOFTIRQ: &str = "\
+Linux 6.1.0-28-amd64 (host3) \t10/24/24 \t_x86_64_\t(2 CPU)
+
+14:00:01     CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest  %gnice   %idle
+14:00:02       0    0.00    0.00    0.00    0.00    0.00   98.00    0.00    2.00    0.00    0.00
+14:00:02       1    0.00    0.00    0.00    0.00    0.00    0.00    0.00    2.00    0.00   98.00
+";
+
+#[test]
+fn a_storm_of_softirqs_is_found_on_one_cpu_and_on_all() {
+    let (_, findings) = judged(MPSTAT_SOFTIRQ);
+    let storm = only(&findings, FindingId::OtherPressure);
+    assert_eq!(storm.cause, CauseId::InterruptLoad);
+    let worst = evidence(storm, EvidenceId::TableInterrupts);
+    assert_eq!((name(worst, "who"), number(worst, "mean")), ("CPU 0", 980));
+    let top = "%Cpu(s):  1.0 us,  2.0 sy,  0.0 ni, 17.0 id,  0.0 wa,  5.0 hi, 75.0 si,  0.0 st\n";
+    let sar = include_str!("../inputs/cpus-sar-softirq.txt");
+    for (text, share) in [(top, 800), (sar, 410)] {
+        let storm = only(&judged(text).1, FindingId::OtherPressure).clone();
+        assert_eq!(
+            (storm.cause, storm.lost_permille),
+            (CauseId::InterruptLoad, share)
+        );
+        assert_eq!(storm.severity, Severity::Severe);
+    }
+    // A busy router is not a storm: 8 %, and 40 % of one CPU.
+    let little = MPSTAT_SOFTIRQ.replace(
+        "98.00    0.00    2.00    0.00    0.00",
+        "30.00    0.00    2.00    0.00   68.00",
+    );
+    assert_eq!(judged(&little).1, []);
+}
+
+#[test]
+fn a_host_that_waits_for_its_disk_has_idle_time() {
+    let host = "\
+Linux 6.1.0-28-amd64 (host3) \t10/24/24 \t_x86_64_\t(8 CPU)
+
+14:00:01     CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest  %gnice   %idle
+14:00:02     all    1.15    0.00    5.03   80.00    0.00    0.50    0.00   10.00    0.00    3.32
+";
+    assert_eq!(
+        kinds(host),
+        [(FindingId::OtherPressure, CauseId::IoPressure)]
+    );
+    let top = "%Cpu(s):  1.0 us,  2.0 sy,  0.0 ni, 17.0 id, 80.0 wa,  0.0 hi,  0.0 si,  0.0 st\n";
+    assert_eq!(
+        kinds(top),
+        [(FindingId::OtherPressure, CauseId::IoPressure)]
+    );
+    // A tenth of the time is a disk at work.
+    let little = top.replace("17.0 id, 80.0 wa", "87.0 id, 10.0 wa");
+    assert_eq!(kinds(&little), []);
+}
+
+#[test]
+fn a_host_that_swaps_is_short_of_memory() {
+    let text = "\
+procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----
+ r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st
+ 2 14 9212345  81234   1234  11234    0    0 20480 18432 9000 15000  5 15 80  0  0
+ 2 14 9212345  81234   1234  11234 20480 18432 20480 18432 9000 15000  5 15  0 80  0
+ 1 16 9212345  81234   1234  11234 24480 19432 20480 18432 9000 15000  5 12  1 82  0
+";
+    let (_, findings) = judged(text);
+    let memory = only(&findings, FindingId::OtherPressure);
+    // The waits for I/O are those for the swapped memory: 80 and 82 %.
+    assert_eq!(
+        (memory.cause, memory.lost_permille),
+        (CauseId::MemoryPressure, 810)
+    );
+    let row = evidence(memory, EvidenceId::TableSwap);
+    assert_eq!((number(row, "in"), number(row, "out")), (22_480, 18_932));
+}
+
+#[test]
+fn rows_of_single_cpus_stand_for_all_where_there_is_none_of_all() {
+    let head = MPSTAT_GUEST.lines().take(3).collect::<Vec<_>>().join("\n");
+    let singles: Vec<&str> = MPSTAT_GUEST.lines().skip(4).take(2).collect();
+    let text = format!("{head}\n{}\n", singles.join("\n"));
+    let steal = only(&judged(&text).1, FindingId::Steal).clone();
+    assert_eq!(steal.lost_permille, 100);
+    assert_eq!(name(&steal.evidence[1], "who"), "CPU 1");
+    let sar = "\
+10:12:01 AM     CPU     %user     %nice   %system   %iowait    %steal     %idle
+10:12:02 AM       0     10.00      0.00      0.00      0.00     60.00     30.00
+";
+    assert_eq!(only(&judged(sar).1, FindingId::Steal).lost_permille, 600);
+}
+
+#[test]
+fn one_cpu_of_many_that_is_stolen_is_found() {
+    let mut text = "\
+14:00:01     CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest  %gnice   %idle
+14:00:02     all   10.00    0.00    5.00    0.00    0.00    0.00    0.94    0.00    0.00   84.06
+"
+    .to_owned();
+    for cpu in 0..64 {
+        let steal = if cpu == 63 { 60 } else { 0 };
+        text += &format!(
+            "14:00:02      {cpu:2}   10.00    0.00    5.00    0.00    0.00    0.00   \
+             {steal:2}.00    0.00    0.00   25.00\n"
+        );
+    }
+    let steal = only(&judged(&text).1, FindingId::Steal).clone();
+    assert_eq!((steal.lost_permille, steal.severity), (9, Severity::Major));
+    assert_eq!(name(&steal.evidence[0], "who"), "CPU 63");
+}
+
+#[test]
+fn rows_that_mail_broke_are_joined() {
+    let top = "\
+> > %Cpu(s):  1.3 us,  0.7 sy,  0.0 ni, 12.0 id,  0.0 wa,  0.0 hi,  0.0 si, 86.0
+> > st
+";
+    assert_eq!(only(&judged(top).1, FindingId::Steal).lost_permille, 860);
+    let vmstat = "\
+> procs -----------memory---------- ---swap-- -----io---- -system--
+> ------cpu-----
+>  r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id
+> wa st
+>  9  0      0 812345  12345 912345    0    0     0     0 3000 5000 40 10  2
+> 0 48
+>  9  0      0 812345  12345 912345    0    0     0     0 3000 5000 38 10  2
+> 0 50
+";
+    assert_eq!(only(&judged(vmstat).1, FindingId::Steal).lost_permille, 500);
+}

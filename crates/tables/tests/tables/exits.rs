@@ -128,3 +128,30 @@ fn a_table_of_halts_alone_has_nothing_wrong() {
 ";
     assert_eq!(judged(text).1, []);
 }
+
+/// perf 3.10 `live`: three reasons that it does not know. 3622 x 4765.94 us + 2057 x 502.57 us +
+/// 1401 x 72.22 us = 18.40 s of 20.04 s.
+const UNKNOWN: &str = include_str!("../inputs/exits-unknown.txt");
+
+#[test]
+fn rows_of_reasons_without_a_name_do_not_hide_each_other() {
+    let (_, findings) = judged(UNKNOWN);
+    let worst = findings.first().unwrap();
+    assert_eq!(worst.of.as_deref(), Some("UNKNOWN (131072)"));
+    assert_eq!(worst.lost_ns, 3622 * 4_765_940);
+    // By pipe the remarks come apart from the rows, which then add up.
+    let parted: String = UNKNOWN
+        .lines()
+        .filter(|line| !line.contains("code:"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let (_, findings) = judged(&parted);
+    let worst = findings.first().unwrap();
+    assert_eq!(
+        (worst.of.as_deref(), worst.lost_ns),
+        (
+            Some("UNKNOWN"),
+            3622 * 4_765_940 + 2057 * 502_570 + 1401 * 72_220
+        )
+    );
+}

@@ -65,11 +65,6 @@ nr_involuntary_switches                      :                    1
 ";
 
 #[test]
-fn a_file_without_waits_shows_nothing() {
-    assert_eq!(judged(SCHED_BARE), (Kind::ProcSched, Vec::new()));
-}
-
-#[test]
 fn schedstat_is_read_alone_by_grep_and_by_tail() {
     // 25 s of 100 s.
     let (kind, findings) = judged("75000000000 25000000000 12345\n");
@@ -204,9 +199,138 @@ fn pressure_of_an_unnamed_resource_is_a_guess() {
 }
 
 #[test]
-fn a_little_pressure_and_that_of_memory_are_no_findings() {
+fn a_little_pressure_is_not_a_finding() {
     let little = "==> /proc/pressure/cpu <==\nsome avg10=2.10 avg60=1.00 avg300=0.50 total=777\n";
     assert_eq!(judged(little), (Kind::Pressure, Vec::new()));
-    let memory = "/proc/pressure/memory:some avg10=90.00 avg60=80.00 avg300=70.00 total=777\n";
-    assert_eq!(judged(memory), (Kind::Pressure, Vec::new()));
+}
+
+#[test]
+fn pressure_of_memory_io_and_interrupts_is_found_as_such() {
+    let of = |resource: &str, who: &str| {
+        format!(
+            "==> /proc/pressure/{resource} <==\n{who} avg10=75.12 avg60=70.01 avg300=8.20 total=9\n"
+        )
+    };
+    let cases = [
+        (of("memory", "some"), "memory", CauseId::MemoryPressure),
+        (of("io", "some"), "I/O", CauseId::IoPressure),
+        (of("irq", "full"), "interrupts", CauseId::InterruptLoad),
+        // Of interrupts alone the kernel prints no `some`.
+        (
+            "full avg10=35.12 avg60=30.01 avg300=28.20 total=9\n".to_owned(),
+            "interrupts",
+            CauseId::InterruptLoad,
+        ),
+    ];
+    for (text, of, cause) in &cases {
+        let found = only(&judged(text).1, FindingId::OtherPressure).clone();
+        assert_eq!(
+            (found.of.as_deref(), found.cause),
+            (Some(*of), *cause),
+            "{text}"
+        );
+        assert_eq!(found.severity, Severity::Severe);
+    }
+    let all = cases[..3]
+        .iter()
+        .map(|(text, ..)| text.as_str())
+        .collect::<String>();
+    assert_eq!(judged(&all).1.len(), 3);
+}
+
+#[test]
+fn time_that_core_scheduling_kept_siblings_idle_is_found() {
+    let text = STAT_V2
+        .replace("usage_usec 91023799", "usage_usec 8123456789")
+        .replace("force_idle_usec 0", "force_idle_usec 4123456789")
+        .replace("nr_throttled 600", "nr_throttled 0");
+    let (_, findings) = judged(&text);
+    let forced = only(&findings, FindingId::ForcedIdle);
+    // 4123 s of 4123 + 8123 s.
+    assert_eq!(
+        (forced.cause, forced.lost_permille),
+        (CauseId::CoreScheduling, 337)
+    );
+    assert_eq!(findings.len(), 1);
+    // Of two readings, what came between.
+    let (_, findings) = judged(&format!("{text}{text}"));
+    assert_eq!(findings, []);
+}
+
+#[test]
+fn a_limit_alone_says_where_to_see_whether_it_is_reached() {
+    let by_grep = "/sys/fs/cgroup/machine.slice/a.scope/cpu.max:50000 100000\n";
+    let v1 = "\
+/sys/fs/cgroup/cpu/a/cpu.cfs_period_us:100000
+/sys/fs/cgroup/cpu/a/cpu.cfs_quota_us:50000
+";
+    let prompt = "$ cat /sys/fs/cgroup/a/cpu.max\n50000 100000\n$ uname -a\nLinux host3\n";
+    for text in ["50000 100000\n", by_grep, v1, prompt] {
+        let (kind, findings) = judged(text);
+        assert_eq!(kind, Kind::CpuMax, "{text}");
+        let lacks = only(&findings, FindingId::NotMeasured);
+        assert_eq!(lacks.severity, Severity::Note);
+        let limit = evidence(lacks, EvidenceId::TableLimit);
+        assert_eq!(
+            (number(limit, "quota"), number(limit, "period")),
+            (50_000_000, 100_000_000)
+        );
+        assert!(lacks.next[0].name.as_deref().unwrap().contains("cpu.stat"));
+    }
+    for text in ["max 100000\n", &v1.replace("50000", "-1")] {
+        assert_eq!(judged(text), (Kind::CpuMax, Vec::new()), "{text}");
+    }
+}
+
+/// Linux 6.6: a vCPU's thread waited for 22 s at once in the host's kernel.
+const SCHED_BLOCKED: &str = "\
+CPU 3/KVM (12348, #threads: 9)
+-------------------------------------------------------------------
+se.exec_start                                :    1234567890.123456
+se.sum_exec_runtime                          :       1000000.123456
+sum_sleep_runtime                            :       9000000.123456
+sum_block_runtime                            :        900000.123456
+block_max                                    :         22003.123456
+wait_max                                     :             1.123456
+wait_sum                                     :           500.123456
+wait_count                                   :              1234567
+nr_switches                                  :              1234567
+";
+
+#[test]
+fn a_vcpu_that_was_blocked_for_long_is_found() {
+    let (_, findings) = judged(SCHED_BLOCKED);
+    let blocked = only(&findings, FindingId::Uninterruptible);
+    let row = evidence(blocked, EvidenceId::TableBlocked);
+    assert_eq!(
+        (number(row, "max"), number(row, "time")),
+        (22_003_123_456, 900_000_123_456)
+    );
+    // A thread of the host that waits for its disk does its work.
+    let other = SCHED_BLOCKED.replace("CPU 3/KVM", "kworker/u8:1");
+    assert_eq!(judged(&other).1, []);
+}
+
+#[test]
+fn zeros_of_a_kernel_that_does_not_count_are_not_an_all_clear() {
+    let zeros = SCHED_OLD
+        .replace("250.500000", "0.000000")
+        .replace("30000.000000", "0.000000")
+        .replace("                 2000", "                    0");
+    for text in [SCHED_BARE, &zeros, "0 0 0\n", "75000000000 0 12345\n"] {
+        let (_, findings) = judged(text);
+        let lacks = only(&findings, FindingId::NotMeasured);
+        assert_eq!(lacks.severity, Severity::Note);
+        assert!(
+            lacks.next[0]
+                .name
+                .as_deref()
+                .unwrap()
+                .contains("sched_schedstats"),
+            "{text}"
+        );
+        assert_eq!(findings.len(), 1);
+    }
+    // Counted, and little.
+    assert_eq!(judged("75000000000 2500 12345\n").1, []);
 }

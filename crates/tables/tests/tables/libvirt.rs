@@ -82,18 +82,28 @@ fn what_grep_leaves_of_it_is_read_without_a_name() {
     assert_eq!(only(&findings, FindingId::Steal).lost_permille, 250);
 }
 
-/// libvirt 6 has no delay: nothing is said, and nothing is made up.
-const OLD: &str = "\
-Domain: 'old'
-  cpu.time=486629513000
-  vcpu.current=1
+/// libvirt 6: no `delay`; `wait` is of a kernel that counts it, or 0.
+const WITH_WAIT: &str = "\
+Domain: 'demo'
+  vcpu.current=2
   vcpu.0.state=1
-  vcpu.0.time=115940000000
-  vcpu.0.wait=0
+  vcpu.0.time=1420000000
+  vcpu.0.wait=1840392800
+  vcpu.1.state=1
+  vcpu.1.time=130000000
+  vcpu.1.wait=1061211100
 ";
 
 #[test]
-fn without_delays_nothing_is_found() {
-    let (kind, findings) = judged(OLD);
-    assert_eq!((kind, findings), (Kind::Domstats, Vec::new()));
+fn a_dump_without_delay_has_wait_or_says_that_it_lacks_both() {
+    let steal = only(&judged(WITH_WAIT).1, FindingId::Steal).clone();
+    // 2.90 s of 2.90 + 1.55 s.
+    assert_eq!((steal.lost_ns, steal.lost_permille), (2_901_603_900, 652));
+    let zeros = WITH_WAIT
+        .replace("wait=1840392800", "wait=0")
+        .replace("wait=1061211100", "wait=0");
+    let (_, findings) = judged(&zeros);
+    let lacks = only(&findings, FindingId::NotMeasured);
+    assert_eq!((lacks.vm.as_deref(), findings.len()), (Some("demo"), 1));
+    assert!(lacks.next[0].name.as_deref().unwrap().contains("schedstat"));
 }

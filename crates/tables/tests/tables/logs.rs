@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Logs of guests and hosts, over the versions of the kernel and the ways in which they come.
 
-use steady_diagnose::{CauseId, Confidence, EvidenceId, Finding, FindingId, StepId};
+use steady_diagnose::{CauseId, Confidence, EvidenceId, Finding, FindingId, Severity, StepId};
 use steady_tables::Kind;
 
 use super::{evidence, judged, name, number, only, whole};
@@ -249,4 +249,53 @@ fn a_lock_up_far_down_a_log_of_days_is_found() {
     let found = complaint(&text);
     assert_eq!(number(evidence(&found, EvidenceId::LogLine), "line"), 3001);
     assert_eq!(found.cause, CauseId::WaitsForShootdown);
+}
+
+#[test]
+fn split_locks_heat_and_real_time_tasks_are_complaints() {
+    let boot = "\
+[    0.000000] Linux version 6.1.0-18-amd64
+[    0.600000] x86/split lock detection: #AC: crashing the kernel on kernel \
+ split_locks and warning on user-space split_locks
+[    0.900000] virtio_blk virtio0: [vda] 41943040 512-byte logical blocks
+[    1.000000] random: crng init done
+[    2.000000] systemd[1]: Detected virtualization kvm.
+";
+    assert_eq!(judged(boot).1, []);
+    let cases = [
+        (
+            "x86/split lock detection: #AC: CPU 0/KVM/12345 took a split_lock trap at address: 0x7",
+            CauseId::SplitLocks,
+            StepId::FindSplitLocks,
+        ),
+        (
+            "x86/split lock detection: #DB: CPU 0/KVM/12345 took a bus_lock trap at address: 0x7",
+            CauseId::SplitLocks,
+            StepId::FindSplitLocks,
+        ),
+        (
+            "mce: CPU3: Core temperature is above threshold, cpu clock is throttled (total events)",
+            CauseId::HotProcessor,
+            StepId::CoolProcessor,
+        ),
+        (
+            "CPU17: Package temperature above threshold, cpu clock throttled (total events = 9)",
+            CauseId::HotProcessor,
+            StepId::CoolProcessor,
+        ),
+        (
+            "sched: RT throttling activated",
+            CauseId::RealTimeTasks,
+            StepId::FindRealTime,
+        ),
+    ];
+    for (line, cause, step) in cases {
+        let found = complaint(&format!("{boot}[  812.334455] {line}\n"));
+        assert_eq!(
+            (found.cause, found.severity),
+            (cause, Severity::Major),
+            "{line}"
+        );
+        assert_eq!(found.next[0].id, step, "{line}");
+    }
 }

@@ -34,6 +34,8 @@ fn a_known_shape_is_named() {
     assert!(refused(b"<domain type='kvm' id='3'>\n").contains("virsh domstats --vcpu"));
     assert!(refused(b"# Overhead  Command\n").contains("perf report"));
     assert!(refused(b"\x89PNG\r\n").contains("paste the text"));
+    let bars = b"value |------------ count\n    8 |@@@  30\n   16 |@@   20\n";
+    assert!(refused(bars).contains("such as `runqlat (us)`"));
     assert!(refused(b"  PID  %usr %system\n").contains("pidstat"));
 }
 

@@ -5,14 +5,13 @@
 //! Records of one buffer are in the order of time but for those of nested interrupts, and no rounds
 //! are marked (`tools/perf/builtin-record.c`, `record__mmap_read_evlist`).
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use super::queue::Kind;
 use super::records::Records;
-use super::state::{State, inherit_comm, set_comm};
-use super::{PerfSource, Section, name_of};
+use super::state::{Comms, State};
+use super::{PerfSource, Section};
 use crate::about::About;
 use crate::error::Error;
 use crate::input::Input;
@@ -32,7 +31,7 @@ pub(crate) struct FolderSource {
     /// The first is `data`.
     files: Vec<PerfSource>,
     merge: Merge,
-    comms: HashMap<i32, [u8; 16]>,
+    comms: Comms,
     latest: u64,
     /// Records that came after later ones, over all files.
     out_of_order: u64,
@@ -142,8 +141,8 @@ impl Source for FolderSource {
             };
             match item.kind {
                 Kind::Sample(event) => break (at, item, event),
-                Kind::Comm => set_comm(&mut self.comms, item.tid, state.queue.bytes(&item)),
-                Kind::Fork(parent) => inherit_comm(&mut self.comms, item.tid, parent),
+                Kind::Comm => self.comms.set(item.tid, state.queue.bytes(&item)),
+                Kind::Fork(parent) => self.comms.inherit(item.tid, parent),
                 Kind::Lost => self.gaps.note(item.cpu),
             }
         };
@@ -156,7 +155,7 @@ impl Source for FolderSource {
             time_ns: item.time,
             cpu: item.cpu,
             pid: item.tid,
-            comm: name_of(&self.comms, item.tid),
+            comm: self.comms.name(item.tid),
             flags: state.table.flags(data),
             instance: 0,
             process: item.process,

@@ -11,7 +11,6 @@ mod queue;
 mod records;
 mod state;
 
-use std::collections::HashMap;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ pub(crate) use self::folder::FolderSource;
 use self::header::FEATURE_MAX;
 use self::queue::Kind;
 use self::records::{Records, Step, Unpacker};
-use self::state::{State, Then, inherit_comm, set_comm};
+use self::state::{State, Then};
 use crate::about::About;
 use crate::error::{Error, Fault, Place};
 use crate::input::Input;
@@ -241,8 +240,8 @@ impl Source for PerfSource {
             match state.queue.pop() {
                 Some(item) => match item.kind {
                     Kind::Sample(event) => break (item, event),
-                    Kind::Comm => set_comm(&mut state.comms, item.tid, state.queue.bytes(&item)),
-                    Kind::Fork(parent) => inherit_comm(&mut state.comms, item.tid, parent),
+                    Kind::Comm => state.comms.set(item.tid, state.queue.bytes(&item)),
+                    Kind::Fork(parent) => state.comms.inherit(item.tid, parent),
                     Kind::Lost => state.gaps.note(item.cpu),
                 },
                 None if self.ended => {
@@ -259,7 +258,7 @@ impl Source for PerfSource {
         state.latest = state.latest.max(item.time);
         let gap = state.gaps.before(item.cpu);
         let data = state.queue.bytes(&item);
-        let comm = name_of(&state.comms, item.tid);
+        let comm = state.comms.name(item.tid);
         Ok(Some(Record {
             time_ns: item.time,
             cpu: item.cpu,
@@ -276,15 +275,6 @@ impl Source for PerfSource {
 
     fn loss(&self) -> &Loss {
         &self.state.loss
-    }
-}
-
-/// The name of a thread.
-fn name_of(comms: &HashMap<i32, [u8; 16]>, tid: i32) -> &[u8] {
-    match comms.get(&tid) {
-        Some(comm) => &comm[..memchr::memchr(0, comm).unwrap_or(16)],
-        None if tid == 0 => b"swapper",
-        None => b"<...>",
     }
 }
 

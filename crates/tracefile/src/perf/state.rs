@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the records of a `perf.data` say, one after the other.
 
-use std::collections::HashMap;
-
 use super::attr::{Attr, SampleId, word};
 use super::header::{self, numbers};
 use super::queue::{Kind, Queue};
@@ -10,6 +8,7 @@ use crate::about::{About, Format};
 use crate::describe::{Described, EventTable};
 use crate::error::{Fault, Place};
 use crate::loss::{Gaps, Loss};
+use crate::recent::Recent;
 use crate::words::Block;
 
 /// The most names of threads that are kept.
@@ -39,11 +38,11 @@ pub(super) struct State {
     pub described: Described,
     pub table: EventTable,
     pub attrs: Vec<Attr>,
-    pub attr_by_id: HashMap<u64, usize>,
+    pub attr_by_id: Recent<usize>,
     /// Where samples keep their number, if all attributes agree.
     pub id_at: Option<usize>,
     pub queue: Queue,
-    pub comms: HashMap<i32, [u8; 16]>,
+    pub comms: Comms,
     pub latest: u64,
     pub gaps: Gaps,
 }
@@ -73,10 +72,10 @@ impl State {
             described,
             table,
             attrs: Vec::new(),
-            attr_by_id: HashMap::new(),
+            attr_by_id: Recent::default(),
             id_at: None,
             queue: Queue::default(),
-            comms: HashMap::new(),
+            comms: Comms::default(),
             latest: 0,
             gaps: Gaps::default(),
         }
@@ -93,7 +92,7 @@ impl State {
             attr_by_id: self.attr_by_id.clone(),
             id_at: self.id_at,
             queue: Queue::default(),
-            comms: HashMap::new(),
+            comms: Comms::default(),
             latest: 0,
             gaps: Gaps::default(),
         }
@@ -109,7 +108,9 @@ impl State {
         self.about.clock = Some(attr.clock());
         self.about.has_cpus &= attr.has_cpu() || !attr.tracepoint;
         self.attrs.push(attr);
-        self.attr_by_id.extend(ids.iter().map(|&id| (id, index)));
+        for &id in ids {
+            self.attr_by_id.set(id, index, usize::MAX);
+        }
     }
 
     /// Takes the descriptions of events that came along.
@@ -211,7 +212,7 @@ impl State {
         let by_id = self
             .id_at
             .and_then(|at| word(body, at * 8))
-            .and_then(|id| self.attr_by_id.get(&id));
+            .and_then(|id| self.attr_by_id.get(id));
         let attr = match by_id {
             Some(&index) => self.attrs.get(index),
             None => self.attrs.first(),
@@ -293,30 +294,46 @@ impl State {
                         self.queue
                             .push(time, Kind::Comm, (0, int(4)), cpu, &name[..end.min(16)])
                     }
-                    None => set_comm(&mut self.comms, int(4), &name[..end.min(16)]),
+                    None => self.comms.set(int(4), &name[..end.min(16)]),
                 }
             }
             _ => match time {
                 Some(time) => self
                     .queue
                     .push(time, Kind::Fork(int(12)), (0, int(8)), cpu, &[]),
-                None => inherit_comm(&mut self.comms, int(8), int(12)),
+                None => self.comms.inherit(int(8), int(12)),
             },
         }
     }
 }
 
-pub(super) fn set_comm(comms: &mut HashMap<i32, [u8; 16]>, tid: i32, name: &[u8]) {
-    if comms.len() < COMMS_MAX || comms.contains_key(&tid) {
-        let mut comm = [0; 16];
-        comm[..name.len().min(16)].copy_from_slice(&name[..name.len().min(16)]);
-        comms.insert(tid, comm);
-    }
+/// Names of threads.
+#[derive(Debug, Default)]
+pub(super) struct Comms(Recent<[u8; 16]>);
+
+fn number(tid: i32) -> u64 {
+    u64::from(tid.cast_unsigned())
 }
 
-/// A new thread has the name of the one that made it.
-pub(super) fn inherit_comm(comms: &mut HashMap<i32, [u8; 16]>, tid: i32, parent: i32) {
-    if let Some(name) = comms.get(&parent).copied() {
-        set_comm(comms, tid, &name);
+impl Comms {
+    pub fn set(&mut self, tid: i32, name: &[u8]) {
+        let mut comm = [0; 16];
+        comm[..name.len().min(16)].copy_from_slice(&name[..name.len().min(16)]);
+        self.0.set(number(tid), comm, COMMS_MAX);
+    }
+
+    /// A new thread has the name of the one that made it.
+    pub fn inherit(&mut self, tid: i32, parent: i32) {
+        if let Some(comm) = self.0.get(number(parent)).copied() {
+            self.0.set(number(tid), comm, COMMS_MAX);
+        }
+    }
+
+    pub fn name(&mut self, tid: i32) -> &[u8] {
+        match self.0.get(number(tid)) {
+            Some(comm) => &comm[..memchr::memchr(0, comm).unwrap_or(16)],
+            None if tid == 0 => b"swapper",
+            None => b"<...>",
+        }
     }
 }

@@ -4,6 +4,10 @@
 //! Sources: `arch/x86/kvm/trace.h`, `include/trace/events/kvm.h`, and libtraceevent's KVM plugin,
 //! which prints `kvm_exit` and `kvm_entry` its own way.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
 use super::body::{TextField, constant, push};
 
 /// A printed word and the field that its number is.
@@ -251,16 +255,21 @@ fn elsewhere(body: &[u8], out: &mut Vec<TextField>) {
     parse(body, 0, WORDS, out);
 }
 
+/// Words of exits, which are most lines: a search for each is made once.
+static EXIT_WORDS: LazyLock<[Finder<'static>; 3]> =
+    LazyLock::new(|| ["reason ", " rip ", " info "].map(Finder::new));
+
 /// `vcpu 0 reason HLT rip 0x0 info1 0x0 info2 0x0 intr_info 0x0 error_code 0x0`; of kernels before
 /// 5.11 and of libtraceevent `reason HLT rip 0x0 info 0 0`, its numbers hexadecimal.
 pub(super) fn kvm_exit(body: &[u8], out: &mut Vec<TextField>) {
     const WORDS: &[Alias] = &[VCPU, alias("rip", "guest_rip"), hex("info", "info1")];
-    let Some(reason) = memchr::memmem::find(body, b"reason ") else {
+    let [reason, rip, info] = &*EXIT_WORDS;
+    let Some(reason) = reason.find(body) else {
         return elsewhere(body, out);
     };
     parse(&body[..reason], 0, WORDS, out);
     let value = reason + 7;
-    let end = memchr::memmem::find(&body[value..], b" rip ").map_or(body.len(), |n| value + n);
+    let end = rip.find(&body[value..]).map_or(body.len(), |n| value + n);
     push(
         out,
         b"exit_reason",
@@ -269,7 +278,7 @@ pub(super) fn kvm_exit(body: &[u8], out: &mut Vec<TextField>) {
         false,
     );
     parse(body, end, WORDS, out);
-    if let Some(info) = memchr::memmem::find(&body[end..], b" info ") {
+    if let Some(info) = info.find(&body[end..]) {
         // The second number has no word of its own.
         let first = end + info + 6;
         let first_len = body[first..].iter().position(|b| *b == b' ');

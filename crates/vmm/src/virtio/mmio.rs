@@ -51,7 +51,7 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// Registers of a disk of so many sectors.
+    /// Registers of a disk of this number of sectors.
     #[must_use]
     pub fn new(shared: Arc<Shared>, sectors: u64) -> Self {
         // struct virtio_blk_config: capacity, size_max (unused), seg_max. A request has a header
@@ -168,7 +168,7 @@ impl Registers {
         };
     }
 
-    /// A queue outside of memory is refused: not ready, and the driver is told to reset.
+    /// A queue outside of memory is refused: not ready, and the driver is asked to reset.
     fn check_queue(&mut self) {
         let mut queue = self.shared.lock();
         if !queue.is_valid(&self.shared.memory) {

@@ -110,7 +110,7 @@ fn write(result: &RunResult, folder: &Path, watcher: &Show) -> anyhow::Result<()
     Ok(())
 }
 
-/// Tells of incoherent schemes; the run has then failed.
+/// Reports incoherent schemes; the run has then failed.
 fn verdict(found: &Comparison) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for outcome in found.outcomes.iter().filter(|outcome| !outcome.is_sound()) {

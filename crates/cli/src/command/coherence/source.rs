@@ -203,7 +203,7 @@ impl<'a> Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// Shows that so many accesses more have been read.
+    /// Shows that more accesses have been read.
     fn advance(&mut self, accesses: u64) {
         self.read += accesses;
         self.show

@@ -81,7 +81,7 @@ fn children(out: &mut impl Write, children: &[Children]) -> std::io::Result<()> 
 /// Makes a trace of ours from other tools' traces.
 pub fn convert(arguments: &Convert) -> anyhow::Result<ExitCode> {
     steady_memtrace::foreign::convert(&arguments.inputs, &arguments.output)?;
-    // Read again, so that what is told is what was written.
+    // Read again, so that what is shown is what was written.
     let written = [(
         arguments.output.clone(),
         steady_memtrace::check(&arguments.output)?,

@@ -215,6 +215,8 @@ impl Page<'_> {
         let item = |set: &Set<'_>| {
             let entry = set.entry.as_ref();
             let ratio = entry.and_then(|entry| entry.cell.ratio);
+            let number = entry.and_then(|entry| set.item.numbers(entry.unit == Unit::Ppm));
+            let ended = |end: i64| (end != i64::MIN && end != i64::MAX).then_some(end);
             let open = |ppm: u64| (ppm != 0 && ppm != u64::MAX).then_some(ppm);
             let (paper, between) = match set.item.claimed() {
                 Some(Claimed::Point(ppm)) => (Some(ppm), None),
@@ -228,7 +230,7 @@ impl Page<'_> {
                 "value": set.item.value,
                 "paper_ratio_ppm": paper,
                 "paper_range_ppm": between,
-                "paper_number": entry.and_then(|entry| set.item.numbers(entry.unit == Unit::Ppm)),
+                "paper_number": number.map(|(least, most)| [ended(least), ended(most)]),
                 "expect": set.item.expect.map(steady_evidence::Expect::as_str),
                 "claim": set.item.here.as_ref().map(|here| &here.claim),
                 "row": set.item.here.as_ref().map(|here| &here.row),

@@ -198,8 +198,8 @@ impl Attc {
         }
     }
 
-    /// Reads and rewrites an ATLB set without the doomed entries, and tells every private TLB.
-    /// Returns the cycles of the two accesses.
+    /// Reads and rewrites an ATLB set without the doomed entries, and sends every private TLB a
+    /// message. Returns the cycles of the two accesses.
     fn write_set(
         &mut self,
         m: &mut View<'_>,

@@ -5,6 +5,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
+mod more;
+
 use std::fmt::Write;
 
 use steady_decode::TraceEvents;
@@ -57,9 +59,21 @@ impl Lines {
     }
 
     fn switch(&mut self, us: u64, cpu: u32, from: (&str, i32), state: char, to: (&str, i32)) {
+        self.switch_at(us, cpu, (from, 120), state, (to, 120));
+    }
+
+    /// The same with priorities.
+    fn switch_at(
+        &mut self,
+        us: u64,
+        cpu: u32,
+        (from, of): ((&str, i32), i16),
+        state: char,
+        (to, next): ((&str, i32), i16),
+    ) {
         let rest = format!(
-            "sched_switch: prev_comm={} prev_pid={} prev_prio=120 prev_state={state} ==> \
-             next_comm={} next_pid={} next_prio=120",
+            "sched_switch: prev_comm={} prev_pid={} prev_prio={of} prev_state={state} ==> \
+             next_comm={} next_pid={} next_prio={next}",
             from.0, from.1, to.0, to.1
         );
         self.line(us, from, cpu, &rest);

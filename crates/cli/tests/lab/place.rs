@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Does `steady place` place vCPUs on a real host, on a stock kernel too, and is a host as before
+//! when it is killed? Does `steady fold` act in a real guest?
+//!
+//! In Bochs, whose clock is instructions.
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{Place, ends_well, steady};
+
+/// A VM of two vCPUs that compute, on two pCPUs.
+const BEGIN: &str = r#"
+mkdir -p /tmp/g/dev /tmp/g/proc && cp /usr/bin/busybox /tmp/g/busybox
+cat > /tmp/g/init <<'E'
+#!/busybox sh
+/busybox sh -c 'while :; do :; done' &
+while :; do :; done
+E
+chmod +x /tmp/g/init
+(cd /tmp/g && find . | cpio -o -H newc > /tmp/guest.cpio) 2>/dev/null
+steady-vmm --name web --kernel /lab/bzImage --initrd /tmp/guest.cpio --cpus 2 --memory-mib 64 \
+	--console /tmp/web.log --channel /tmp/web.sock --report /tmp/web.json \
+	--cmdline 'console=ttyS0 quiet reboot=k panic=-1' &
+web=$!
+sleep 3
+may() {
+	printf '%s:' "$1"
+	for task in /proc/$web/task/*; do
+		grep -q KVM $task/comm || continue
+		sed -n 's/^Cpus_allowed_list:\t/ /p' $task/status | tr -d '\n'
+	done
+	echo
+}
+"#;
+
+/// What a host of two pCPUs says to the script.
+fn in_host(place: &Place, script: &str) -> String {
+    let small = place.path("steady");
+    let strip = Command::new("strip")
+        .arg("-o")
+        .arg(&small)
+        .arg(env!("CARGO_BIN_EXE_steady"))
+        .output()
+        .unwrap();
+    ends_well(&strip);
+    let path = place.path("script");
+    std::fs::write(&path, format!("#!/bin/sh\n{BEGIN}{script}")).unwrap();
+    let add = format!("{}:/usr/bin/steady", small.display());
+    let mut command = steady();
+    command.args(["host", "--engine", "bochs", "--memory-mib", "768"]);
+    command.args(["--limit", "20m", "--add", &add, "--init"]);
+    command.arg(path).arg("-o").arg(place.path("out"));
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{errors}");
+    said
+}
+
+#[test]
+fn vcpus_may_run_where_they_might_before_also_after_sigkill() {
+    let place = Place::beside();
+    let said = in_host(
+        &place,
+        r#"
+may first
+steady place --apply --pin --state /tmp/place.jsonl &
+place=$!
+sleep 2
+may placed
+steady place --apply --state /tmp/place.jsonl && echo both
+kill -9 $place
+sleep 2
+may killed
+echo "guards: $(ps | grep -c '[-]-guard')"
+echo "left: $(wc -c < /tmp/place.jsonl)"
+steady place --apply --pin --state /tmp/place.jsonl --seconds 2
+may ended
+exit 0
+"#,
+    );
+    for line in [
+        "first: 0-1 0-1",
+        "placed: 0 1",
+        "killed: 0-1 0-1",
+        "guards: 0",
+        "left: 0",
+        "ended: 0-1 0-1",
+    ] {
+        let found = said.lines().any(|said| said.trim() == line);
+        assert!(found, "no `{line}` in: {said}");
+    }
+    assert!(!said.contains("both"), "{said}");
+}
+
+/// Two VMs of two vCPUs on two pCPUs of a stock host.
+const RACE: &str = r#"
+schema = 2
+name = "stock-place"
+title = "place and fold on a stock kernel"
+question = "Do they act?"
+[host]
+pcpus = 2
+memory_mib = 768
+vmm = "qemu"
+[[vm]]
+name = "victim"
+vcpus = 2
+memory_mib = 96
+cgroup = "vcpu"
+[[vm.workload]]
+program = "hackbench"
+args = ["-g", "1", "-l", "60", "-T"]
+[[vm]]
+name = "hog"
+vcpus = 2
+memory_mib = 80
+cgroup = "vcpu"
+background = true
+[[vm.workload]]
+program = "spin"
+[[variant]]
+name = "both"
+kernel = "stock"
+[variant.place]
+[variant.fold]
+vms = ["victim"]
+"#;
+
+/// With the distribution's QEMU as VMM, as on most hosts.
+#[test]
+#[ignore = "builds the stock kernel if no test has yet: minutes"]
+fn both_act_on_a_stock_kernel() {
+    let place = Place::beside();
+    let scenario = place.path("stock-place.toml");
+    std::fs::write(&scenario, RACE).unwrap();
+    ends_well(&place.run(&scenario, &[]).output().unwrap());
+    let result: Value = place.result("stock-place", "bochs");
+    let on = result["variants"][0]["remedies"].as_array().map(Vec::len);
+    assert_eq!(on, Some(2), "{result}");
+    let run = place.path("out/stock-place/bochs/both-r0");
+    let said = std::fs::read_to_string(run.join("place.log")).unwrap();
+    assert!(said.contains("victim: parts its vCPUs"), "{said}");
+    assert!(said.contains("may run where they might"), "{said}");
+    let console = std::fs::read_to_string(run.join("victim.console.log")).unwrap();
+    assert!(console.contains("programs run on CPUs 0"), "{console}");
+}

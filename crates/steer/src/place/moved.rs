@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A thread that may run elsewhere than before, as the state file has it. A thread is named by its
+//! number and its start, so that a number that is used again is not touched.
+
+use serde::{Deserialize, Serialize};
+use steady_hostview::{Cpus, Host, Meter};
+
+use super::hands::Hands;
+use super::threads::is_of_set;
+use crate::state::{Change, End};
+
+/// One thread.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moved {
+    process: i32,
+    tid: i32,
+    /// In ticks since boot.
+    started: u64,
+    /// The pCPUs of before.
+    before: String,
+    /// Those that were set.
+    set: String,
+}
+
+impl Moved {
+    pub(super) fn new(process: i32, meter: &Meter, before: &Cpus, set: &Cpus) -> Self {
+        Self {
+            process,
+            tid: meter.tid(),
+            started: meter.started(),
+            before: before.to_string(),
+            set: set.to_string(),
+        }
+    }
+}
+
+impl Change for Moved {
+    type Hands = dyn Hands;
+
+    fn is_same(&self, other: &Self) -> bool {
+        (self.tid, self.started) == (other.tid, other.started)
+    }
+
+    fn follow(&mut self, later: Self) {
+        self.set = later.set;
+    }
+
+    fn back(&self, host: &Host, hands: &mut (dyn Hands + 'static)) -> End {
+        let meter = Meter::open(host, self.process, self.tid);
+        let Some(meter) = meter.filter(|meter| meter.started() == self.started) else {
+            return End::Gone;
+        };
+        let sets = (self.set.parse::<Cpus>(), self.before.parse::<Cpus>());
+        let (Some(now), (Ok(set), Ok(before))) = (meter.allowed(), sets) else {
+            return End::Gone;
+        };
+        if now == before {
+            return End::Back;
+        }
+        if !is_of_set(&now, &set, &meter, host) {
+            return End::Theirs;
+        }
+        match hands.set(self.tid, &before) {
+            Ok(()) => End::Back,
+            Err(_) if meter.read().is_none() => End::Gone,
+            Err(_) => End::Refused,
+        }
+    }
+}

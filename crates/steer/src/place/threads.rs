@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The vCPU threads that `place` looks after: what each did, and which pCPUs it was given.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+
+use steady_hostview::{Cpus, Host, Meter, Reading, Vcpu, vms};
+
+use super::hands::Hands;
+use super::moved::Moved;
+use crate::error::SteerError;
+use crate::state::State;
+
+/// The VMs that are there, by process: their labels and vCPUs.
+#[derive(Debug, Default)]
+pub(super) struct Threads {
+    pub vms: BTreeMap<i32, (String, Vec<Vcpu>)>,
+}
+
+impl Threads {
+    /// Those of the host; `only` by name or process, all if it is empty.
+    pub fn of(host: &Host, only: &[String]) -> Self {
+        let wanted = |label: &str, process: i32| {
+            let named = |one: &String| one == label || one.parse() == Ok(process);
+            only.is_empty() || only.iter().any(named)
+        };
+        let found = vms(host).into_iter();
+        let found = found.filter(|vm| !vm.vcpus.is_empty() && wanted(&vm.label(), vm.process));
+        Self {
+            vms: found
+                .map(|vm| (vm.process, (vm.label(), vm.vcpus)))
+                .collect(),
+        }
+    }
+}
+
+/// One vCPU's thread.
+#[derive(Debug)]
+pub(super) struct Thread {
+    pub number: u32,
+    pub meter: Meter,
+    last: Reading,
+    /// What it did in the last interval.
+    pub did: Reading,
+    /// Intervals for which it still counts as busy.
+    pub busy_for: u32,
+    /// The pCPUs that it had when it was found.
+    pub before: Cpus,
+    /// Those that were set since, if any.
+    pub set: Option<Cpus>,
+    /// Somebody else has changed them since.
+    pub theirs: bool,
+}
+
+impl Thread {
+    fn open(host: &Host, process: i32, vcpu: &Vcpu) -> Option<Self> {
+        let meter = Meter::open(host, process, vcpu.tid)?;
+        let last = meter.read()?;
+        let before = meter.allowed()?;
+        Some(Self {
+            number: vcpu.number,
+            meter,
+            last,
+            did: Reading::default(),
+            busy_for: 0,
+            before,
+            set: None,
+            theirs: false,
+        })
+    }
+
+    /// Makes the list that of the vCPUs that are there: known threads stay as they are.
+    pub fn merge(known: &mut Vec<Self>, there: Vec<Vcpu>, host: &Host, process: i32) {
+        known.retain(|thread| thread.meter.read().is_some());
+        for vcpu in there {
+            let is_known = known.iter().any(|thread| thread.meter.tid() == vcpu.tid);
+            if !is_known {
+                known.extend(Self::open(host, process, &vcpu));
+            }
+        }
+        known.sort_by_key(|thread| (thread.number, thread.meter.tid()));
+    }
+
+    /// Reads it; whether it is still there.
+    pub fn read(&mut self, length_ns: u64, busy: u64, busy_for: u32) -> bool {
+        let Some(now) = self.meter.read() else {
+            return false;
+        };
+        self.did = Reading {
+            run_ns: now.run_ns.saturating_sub(self.last.run_ns),
+            wait_ns: now.wait_ns.saturating_sub(self.last.wait_ns),
+        };
+        self.last = now;
+        let wanted_ns = self.did.run_ns + self.did.wait_ns;
+        self.busy_for = self.busy_for.saturating_sub(1);
+        if wanted_ns * 1000 >= length_ns * busy {
+            self.busy_for = busy_for;
+        }
+        true
+    }
+
+    /// Looks whether its pCPUs are still those that were set, or those of before.
+    pub fn notice(&mut self, host: &Host) {
+        let Some(now) = self.meter.allowed() else {
+            return;
+        };
+        match &self.set {
+            Some(set) if is_of_set(&now, set, &self.meter, host) => {}
+            None if !self.theirs => self.before = now,
+            Some(_) => {
+                self.theirs = true;
+                self.set = None;
+            }
+            None => {}
+        }
+    }
+
+    /// Sets its pCPUs, noted before; whether that was needed and done. A thread that ends, or whose
+    /// cpuset has none of them any more, is left as it is.
+    pub fn set_to(
+        &mut self,
+        process: i32,
+        cpus: &Cpus,
+        state: &mut State<Moved>,
+        hands: &mut dyn Hands,
+    ) -> Result<bool, SteerError> {
+        if self.theirs || self.set.as_ref().unwrap_or(&self.before) == cpus {
+            return Ok(false);
+        }
+        state.note(Moved::new(process, &self.meter, &self.before, cpus))?;
+        // The file that stays open is of this thread alone: once it has ended nothing is set.
+        if self.meter.read().is_none() {
+            return Ok(false);
+        }
+        match hands.set(self.meter.tid(), cpus) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                return Err(SteerError::Denied {
+                    tid: self.meter.tid(),
+                });
+            }
+            // It has ended meanwhile, or its cpuset has none of these pCPUs.
+            Err(_) => return Ok(false),
+        }
+        self.set = Some(cpus.clone());
+        Ok(true)
+    }
+}
+
+/// Whether a thread that was set to `set` has `now` by that: it is the same, or what a cpuset that
+/// has shrunk since leaves of it, which is all of the cpuset where nothing is left.
+pub(super) fn is_of_set(now: &Cpus, set: &Cpus, meter: &Meter, host: &Host) -> bool {
+    if now == set {
+        return true;
+    }
+    let Some(cpuset) = meter.cpuset(host) else {
+        return false;
+    };
+    let left = set.and(&cpuset);
+    *now == if left.is_empty() { cpuset } else { left }
+}
