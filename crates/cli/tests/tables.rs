@@ -216,7 +216,8 @@ fn files_of_one_incident_are_put_together_in_text_json_and_page() {
 }
 
 /// A trace of a host: its one vCPU runs for 50 ms and then waits while this thread runs, for 50 ms
-/// or, for a thread other than the idle one, for 40: a limit's period is 100 ms.
+/// or, for a thread other than the idle one, for 40: a limit's period is 100 ms. Without one it
+/// runs on.
 fn trace_with(who: Option<(&str, i32)>) -> String {
     let vcpu = "       CPU 0/KVM-1001  [000] d..2.";
     let period = if who.is_some_and(|(_, tid)| tid > 0) {
@@ -240,7 +241,7 @@ fn trace_with(who: Option<(&str, i32)>) -> String {
         lines += &format!(
             "{vcpu} {}: kvm_exit: vcpu 0 reason EXTERNAL_INTERRUPT rip 0xffffffff81000000 \
              info1 0x0 info2 0x0 intr_info 0x0 error_code 0x00000000\n",
-            at(49)
+            at(if who.is_some() { 49 } else { 99 })
         );
         let Some((comm, tid)) = who else { continue };
         lines += &format!(
@@ -257,6 +258,19 @@ fn trace_with(who: Option<(&str, i32)>) -> String {
     lines
 }
 
+/// The files, which finding in which of them, its cause, how sure, what was checked, and what to
+/// do first.
+const HELD: &str = "\
+idle.txt cpu.stat 0 cpu-max medium another-file-has-limit raise-cpu-max
+idle.txt no-limit 0 idle-beside medium another-file-has-no-limit look-at-idle
+cc1.txt cpu.stat 0 host-task medium another-file-has-limit weigh-vms
+cc1.txt top 0 host-task high another-file-agrees weigh-vms
+cc1.txt top 1 host-task medium another-file-agrees record-while
+cc1.txt kernel-log 1 waits-for-shootdown medium another-file-has-waits record-while
+quiet.txt top 1 not-shown low another-file-agrees record-while
+quiet.txt kernel-log 1 waits-for-shootdown low another-file-has-waits record-while
+";
+
 #[test]
 fn a_trace_and_the_tables_of_its_incident_are_held_against_each_other() {
     let place = files();
@@ -264,87 +278,15 @@ fn a_trace_and_the_tables_of_its_incident_are_held_against_each_other() {
     let idle = trace_with(Some(("swapper/0", 0)));
     std::fs::write(path("idle.txt"), idle).unwrap();
     std::fs::write(path("cc1.txt"), trace_with(Some(("cc1", 900)))).unwrap();
-    let switch = "          sh-7     [000] d..2. 102.000000: sched_switch: prev_comm=sh prev_pid=7 \
-                  prev_prio=120 prev_state=S ==> next_comm=CPU 0/KVM next_pid=1001 next_prio=120\n";
+    let switch = "          sh-7     [001] d..2. 101.199500: sched_switch: prev_comm=sh prev_pid=7 \
+                  prev_prio=120 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120\n";
     std::fs::write(path("quiet.txt"), trace_with(None) + switch).unwrap();
     std::fs::write(path("no-limit"), "max 100000\n").unwrap();
-    // The files, which finding in which of them, its cause, how sure, what was checked, and what
-    // to do first.
-    let cases = [
-        (
-            "idle.txt",
-            "cpu.stat",
-            0,
-            "cpu-max",
-            "medium",
-            "another-file-has-limit",
-            "raise-cpu-max",
-        ),
-        (
-            "idle.txt",
-            "no-limit",
-            0,
-            "idle-beside",
-            "medium",
-            "another-file-has-no-limit",
-            "look-at-idle",
-        ),
-        (
-            "cc1.txt",
-            "cpu.stat",
-            0,
-            "host-task",
-            "medium",
-            "another-file-has-limit",
-            "move-host-task",
-        ),
-        (
-            "cc1.txt",
-            "top",
-            0,
-            "host-task",
-            "high",
-            "another-file-agrees",
-            "move-host-task",
-        ),
-        (
-            "cc1.txt",
-            "top",
-            1,
-            "host-task",
-            "medium",
-            "another-file-agrees",
-            "record-while",
-        ),
-        (
-            "cc1.txt",
-            "kernel-log",
-            1,
-            "waits-for-shootdown",
-            "medium",
-            "another-file-has-waits",
-            "record-while",
-        ),
-        (
-            "quiet.txt",
-            "top",
-            1,
-            "not-shown",
-            "low",
-            "another-file-agrees",
-            "record-while",
-        ),
-        (
-            "quiet.txt",
-            "kernel-log",
-            1,
-            "waits-for-shootdown",
-            "low",
-            "another-file-has-waits",
-            "record-while",
-        ),
-    ];
-    for (trace, table, of, cause, sure, check, step) in cases {
+    for case in HELD.lines().map(|line| line.split(' ')) {
+        let [trace, table, of, cause, sure, check, step] = case.collect::<Vec<_>>()[..] else {
+            panic!("seven words a case");
+        };
+        let of: u64 = of.parse().unwrap();
         for files in [[trace, table], [table, trace]] {
             let diagnosis = json(&steady(place.path(), &[files[0], files[1], "--json"], None));
             let findings = diagnosis["findings"].as_array().unwrap();

@@ -114,23 +114,13 @@ impl Analysis {
             }
             _ => event,
         };
+        self.rivals.settle(&self.machine, event.time_ns);
         self.note(event);
         if !self.told {
             self.by_name(event);
         }
         self.machine.note_process(event);
-        if event.gap == Gap::None {
-            // Whether this event's own vCPU ran before it, it does not show. One whose exit the VMM
-            // has may wait for a device.
-            let vcpus = self.machine.vcpus.iter().zip(&self.vcpus);
-            let runs = |(vcpu, of): (&Vcpu, &OfVcpu)| {
-                vcpu.state == State::Running && of.details.user().is_none()
-            };
-            self.silence
-                .event(event.time_ns, || vcpus.clone().any(runs));
-        } else {
-            self.silence.lost(event.time_ns);
-        }
+        self.gap(event);
         let vcpu = self.machine.vcpu_of(event);
         let known = self.machine.vcpus.len();
         let is_new = self.vcpus.len() < known;
@@ -175,6 +165,23 @@ impl Analysis {
         }
         self.machine.apply(event, vcpu);
         Effect { vcpu, boost }
+    }
+
+    /// How long no pCPU had a record before this one.
+    #[inline]
+    fn gap(&mut self, event: &Event<'_>) {
+        if event.gap == Gap::None {
+            // Whether this event's own vCPU ran before it, it does not show. One whose exit the VMM
+            // has may wait for a device.
+            let vcpus = self.machine.vcpus.iter().zip(&self.vcpus);
+            let runs = |(vcpu, of): (&Vcpu, &OfVcpu)| {
+                vcpu.state == State::Running && of.details.user().is_none()
+            };
+            self.silence
+                .event(event.time_ns, || vcpus.clone().any(runs));
+        } else {
+            self.silence.lost(event.time_ns);
+        }
     }
 
     /// An event of a vCPU's own thread.
@@ -240,6 +247,7 @@ impl Analysis {
             },
         };
         let was = self.rivals.pcpus.of(cpu).running;
+        self.rivals.placement.unseen += u64::from(was.is_some());
         if let Some(id) = was.and_then(|tid| self.machine.of_tid(tid)) {
             self.rivals.stops(id, before_ns);
             let left = &mut self.machine.vcpus[id];

@@ -123,6 +123,8 @@ impl<'s> Diagnoser<'s> {
             .as_ref()
             .map(VmNotes::by_thread)
             .unwrap_or_default();
+        analysis.rivals.placement.noted =
+            self.notes.as_ref().map(VmNotes::pcpus).unwrap_or_default();
         let (mut zero_ns, mut lasts_ns) = (None, 0);
         let (mut given, mut latest_ns, mut back) = (0_u64, 0, 0_u64);
         let mut clock = Clock::default();
@@ -224,6 +226,7 @@ impl<'s> Diagnoser<'s> {
             tick_hz: self.tick_hz,
             span_ns: end_ns - begin_ns,
             zero_ns,
+            is_lossy: loss.lost_events > 0 || loss.unknown_gaps > 0 || loss.damaged > 0,
         };
         let mut vms = builder.vms();
         self.there.extend(vms.iter().map(|vm| {

@@ -5,8 +5,8 @@
 //! one pass and in memory bounded by the number of vCPUs, and gives a [`Diagnosis`]: first what is
 //! missing and cannot be concluded, then [`Finding`]s, worst first, then the tables behind them.
 //!
-//! Left out: how a diagnosis is shown (`steady_diagnosis_view`), and what a remedy would give (that
-//! is for a race in the lab).
+//! Left out: how a diagnosis is shown (`steady_diagnosis_view`), and what a remedy in the kernel
+//! would give (that is for a race in the lab).
 
 #![forbid(unsafe_code)]
 
@@ -31,6 +31,7 @@ mod names;
 mod notes;
 mod pause;
 mod pcpus;
+mod placement;
 mod preempt;
 mod remedies;
 mod rivals;

@@ -99,6 +99,16 @@ impl VmNotes {
         Ok(notes)
     }
 
+    /// By VM, the pCPUs that it may use; empty if the notes do not have those of all its vCPUs.
+    pub(crate) fn pcpus(&self) -> Vec<Vec<u32>> {
+        let of = |vm: &VmNote| {
+            let lists = vm.vcpus.iter().map(|vcpu| pcpus_of(vcpu.cpus.as_ref()?));
+            let lists: Option<Vec<Vec<u32>>> = lists.collect();
+            lists.unwrap_or_default().concat()
+        };
+        self.vms.iter().map(of).collect()
+    }
+
     /// By thread, which of the VMs it is of, and its number if it is a vCPU's.
     pub(crate) fn by_thread(&self) -> BTreeMap<i32, (usize, Option<u32>)> {
         let mut threads = BTreeMap::new();
@@ -114,9 +124,31 @@ impl VmNotes {
     }
 }
 
+/// The numbers of a list such as `0-3,8`, as the kernel prints them.
+fn pcpus_of(list: &str) -> Option<Vec<u32>> {
+    let mut numbers = Vec::new();
+    for part in list.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        if last.checked_sub(first)? > 8192 {
+            return None;
+        }
+        numbers.extend(first..=last);
+    }
+    Some(numbers)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_of_pcpus_are_those_of_the_kernel() {
+        assert_eq!(pcpus_of("0-2,8"), Some(vec![0, 1, 2, 8]));
+        for wrong in ["", "a", "3-1", "0-4294967295", "0,"] {
+            assert_eq!(pcpus_of(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn notes_of_another_version_are_refused() {

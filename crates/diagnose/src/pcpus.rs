@@ -40,6 +40,8 @@ pub struct Pcpu {
     irq_depth: u32,
     irq_since_ns: u64,
     irq_total_ns: u64,
+    /// Whether it is among [`Pcpus::changed`].
+    is_changed: bool,
 }
 
 impl Pcpu {
@@ -77,6 +79,7 @@ pub struct Pcpus {
     idle: usize,
     idle_since_ns: u64,
     idle_total_ns: u64,
+    changed: Vec<u32>,
 }
 
 impl Pcpus {
@@ -91,6 +94,27 @@ impl Pcpus {
             }
             _ => &mut self.beyond,
         }
+    }
+
+    /// What runs or waits on a pCPU may be another now.
+    pub fn changes(&mut self, cpu: u32) -> &mut Pcpu {
+        if !std::mem::replace(&mut self.of(cpu).is_changed, true) {
+            self.changed.push(cpu);
+        }
+        self.of(cpu)
+    }
+
+    /// Whether [`Self::changed`] has any.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    /// A pCPU that changed since it was given here last.
+    pub fn changed(&mut self) -> Option<u32> {
+        let cpu = self.changed.pop()?;
+        self.of(cpu).is_changed = false;
+        Some(cpu)
     }
 
     /// A pCPU, if any record was its.
@@ -161,7 +185,7 @@ impl Pcpus {
         if cpu == NO_CPU || usize::try_from(cpu).is_ok_and(|at| at >= MOST_PCPUS) {
             return;
         }
-        let pcpu = self.of(cpu);
+        let pcpu = self.changes(cpu);
         pcpu.irq_depth = 0;
         if pcpu.running == Some(task.tid) {
             pcpu.prio = task.prio.or(pcpu.prio);
@@ -177,7 +201,7 @@ impl Pcpus {
 
     /// Nothing is known of a pCPU any more, from a time on.
     pub fn forget(&mut self, cpu: u32, from_ns: u64) {
-        let pcpu = self.of(cpu);
+        let pcpu = self.changes(cpu);
         pcpu.irq_total_ns = pcpu.irq_until(from_ns);
         pcpu.irq_depth = 0;
         pcpu.left = None;

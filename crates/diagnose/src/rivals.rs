@@ -14,9 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use steady_events::{Event, Task, vcpu_number};
 
-use crate::machine::VcpuId;
+use crate::machine::{Machine, VcpuId};
 use crate::names::{Names, Who};
 use crate::pcpus::Pcpus;
+use crate::placement::Placement;
 use crate::spread::{add, total};
 
 /// Threads that one vCPU's waits are divided by; further ones go by their names.
@@ -130,6 +131,8 @@ pub struct Rivals {
     pub waits: Vec<Waits>,
     /// What pCPUs run.
     pub pcpus: Pcpus,
+    /// What another placement of vCPUs would have given.
+    pub placement: Placement,
     /// What threads were called when they ran in a vCPU's place.
     pub names: Names,
 }
@@ -152,9 +155,15 @@ impl Rivals {
     /// vCPUs get new numbers: the waits of those before are nobody's.
     pub fn forget_waits(&mut self) {
         self.waits.clear();
+        self.placement.forget();
         for cpu in self.pcpus.numbers() {
-            self.pcpus.of(cpu).waiting.clear();
+            self.pcpus.changes(cpu).waiting.clear();
         }
+    }
+
+    /// Time goes on: what changed on pCPUs up to now holds from then on.
+    pub fn settle(&mut self, machine: &Machine, now_ns: u64) {
+        self.placement.settle(&mut self.pcpus, machine, now_ns);
     }
 
     /// The trace is over: waits that go on count up to here. Gives them.
@@ -167,6 +176,7 @@ impl Rivals {
             waits.stops(now_ns);
         }
         self.pcpus.finish(now_ns);
+        self.placement.finish(now_ns);
         self.check();
         ended
     }
@@ -188,6 +198,7 @@ impl Rivals {
     /// A vCPU runs on a pCPU from now on; gives the wait that this ends.
     pub fn starts(&mut self, id: VcpuId, cpu: u32, now_ns: u64) -> Option<Ended> {
         let ended = self.end(id, now_ns);
+        self.pcpus.changes(cpu);
         let waits = &mut self.waits[id];
         waits.known(now_ns);
         waits.ran_since_ns.get_or_insert(now_ns);
@@ -232,7 +243,7 @@ impl Rivals {
             return;
         }
         let idle_ns = self.pcpus.idle_until(now_ns);
-        let pcpu = self.pcpus.of(cpu);
+        let pcpu = self.pcpus.changes(cpu);
         pcpu.waiting.push(id);
         let irq_ns = pcpu.irq_until(now_ns);
         let waits = &mut self.waits[id];
@@ -286,7 +297,7 @@ impl Rivals {
             return;
         };
         assert_ne!(open.cpu, cpu, "it waited elsewhere");
-        let waiting = &mut self.pcpus.of(open.cpu).waiting;
+        let waiting = &mut self.pcpus.changes(open.cpu).waiting;
         waiting.retain(|&waits| waits != id);
         self.waits[id].unknown_since_ns = Some(open.begin_ns);
     }
@@ -297,10 +308,10 @@ impl Rivals {
         let Some(from) = self.waits[id].open.as_ref().map(|open| open.cpu) else {
             return;
         };
-        let pcpu = self.pcpus.of(to);
+        let pcpu = self.pcpus.changes(to);
         pcpu.waiting.push(id);
         let irq_ns = pcpu.irq_until(now_ns);
-        let waiting = &mut self.pcpus.of(from).waiting;
+        let waiting = &mut self.pcpus.changes(from).waiting;
         // Of two entries, where it moves to where it is, one goes.
         if let Some(at) = waiting.iter().position(|&waits| waits == id) {
             waiting.swap_remove(at);
@@ -366,7 +377,7 @@ impl Rivals {
     fn end(&mut self, id: VcpuId, now_ns: u64) -> Option<Ended> {
         self.divide(id, now_ns, false);
         let open = self.waits[id].open.take()?;
-        let waiting = &mut self.pcpus.of(open.cpu).waiting;
+        let waiting = &mut self.pcpus.changes(open.cpu).waiting;
         waiting.retain(|&waits| waits != id);
         Some(self.waits[id].close(open, &self.names))
     }

@@ -11,9 +11,10 @@ use steady_report::{html, humane};
 use crate::charts::{charts, curve, title_of};
 use crate::picture::PictureTable;
 use crate::terminal::{
-    CONFIDENCE, answer_lines, boost_words, calls_words, compared_lines, evidence_words,
-    judged_lines, known, label_of, losses, pcpus, percent, place, preempt_words, remedies_words,
-    share_words, short_place, table_words_note, time, timers_words, title_name, words,
+    CONFIDENCE, PLACEMENT, answer_lines, boost_words, calls_words, compared_lines, evidence_words,
+    judged_lines, known, label_of, losses, pcpus, percent, place, placement_lines, preempt_words,
+    remedies_words, share_words, short_place, table_words_note, time, timers_words, title_name,
+    words,
 };
 
 /// VMs that have a colour of their own; further ones share them.
@@ -25,6 +26,7 @@ struct Page<'a> {
     head: String,
     title: String,
     confidence: &'static str,
+    placement: &'static str,
     many: bool,
     answer: Vec<String>,
     compared: Vec<String>,
@@ -60,6 +62,7 @@ struct Trace<'a> {
     at: usize,
     when: Option<When>,
     judged: Vec<String>,
+    placement: Vec<String>,
     table: Option<String>,
     trace: &'a TraceDiagnosis,
     facts: Vec<(&'static str, String)>,
@@ -120,6 +123,7 @@ pub fn page(diagnosis: &Diagnosis, pictures: &[PictureTable]) -> String {
         answer: answer_lines(diagnosis),
         compared: compared_lines(diagnosis),
         confidence: CONFIDENCE,
+        placement: PLACEMENT,
         small: findings
             .iter()
             .position(|item| matches!(item.severity, "minor" | "note"))
@@ -290,6 +294,7 @@ fn of_trace(at: usize, trace: &TraceDiagnosis) -> Trace<'_> {
         at,
         when: None,
         judged: judged_lines(trace),
+        placement: placement_lines(trace, true),
         table: trace
             .table
             .as_ref()

@@ -2,6 +2,7 @@
 //! From finished analyses to the tables of a diagnosis.
 
 mod host;
+mod placement;
 mod spin;
 mod waits;
 
@@ -74,6 +75,8 @@ pub struct Builder<'a> {
     pub span_ns: u64,
     /// The trace's first event, whether it was analysed or not.
     pub zero_ns: u64,
+    /// Whether records are missing.
+    pub is_lossy: bool,
 }
 
 impl Builder<'_> {
@@ -140,14 +143,16 @@ impl Builder<'_> {
         ids.sort_by_key(|&id| self.analysis.machine.vcpus[id].number);
         let exits = self.exits(&ids);
         let all: u64 = exits.iter().map(|row| row.count).sum();
+        let (pauses, calls) = (self.pauses(&ids, all), self.calls(&ids));
         VmTable {
             name,
             note: note.cloned(),
             process: note.map(|note| note.process).or(vm.process),
             vcpus: ids.iter().map(|&id| self.vcpu(id)).collect(),
-            pauses: self.pauses(&ids, all),
+            placement: self.placement(&ids, pauses.as_ref(), calls.as_ref()),
+            pauses,
             boosts: self.boosts(&ids),
-            calls: self.calls(&ids),
+            calls,
             timers: self.timers(&ids, &exits),
             preemption: self.preemption(&ids),
             waits: self.waits(&ids),

@@ -90,7 +90,7 @@ impl Builder<'_> {
         Some(self.instance(begin_ns, length_ns, Some(to)))
     }
 
-    /// Who ran while these vCPUs were ready; nothing without events of the scheduler.
+    /// The threads that ran while these vCPUs were ready; nothing without events of the scheduler.
     pub(super) fn waits(&self, ids: &[VcpuId]) -> Option<WaitTable> {
         if self.analysis.seen.switch == 0 {
             return None;

@@ -24,6 +24,8 @@ use crate::model::{
     FindingId, Gain, Quantity, Severity, Sharpener, Step, StepId, TraceDiagnosis, Value, VmTable,
 };
 
+pub use other::late_ns;
+
 /// From this share of lost events on, causes are less sure, in thousandths.
 const LOSS_MATTERS: u64 = 20;
 /// Fewer events than this are no finding, unless they take a share of time that is.

@@ -25,7 +25,12 @@ const NAMED: usize = 4;
 pub fn exits(context: &Context<'_>) -> Vec<Finding> {
     let worth = |row: &&ExitRow| !is_apart(row) && permille(row.own_ns, context.vcpu_ns()) >= SHARE;
     let rows = context.vm.exits.iter().filter(worth);
-    rows.filter_map(|row| one(context, row)).collect()
+    let all = rows.filter_map(|row| Some((row, one(context, row)?)));
+    let stalls = |row: &ExitRow, found: &Finding| {
+        found.cause == CauseId::HostInterrupts && is_one_stall(row, found.lost_ns)
+    };
+    let felt = all.filter(|(row, found)| !stalls(row, found));
+    felt.map(|(_, found)| found).collect()
 }
 
 /// Halts, and what other findings are about: pause loops, expired timers, unknown reasons.
@@ -66,11 +71,6 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
     let by_vmm = by_vmm.map(|share| if device { share.max(counted) } else { share });
     let scheduled = context.vm.waits.is_some();
     let mut cause = cause(row, by_vmm, scheduled);
-    // One exit that took nearly all of it is a stall of its own, and no interrupt lasts that long.
-    let once = row.time_ns.max >= STALL_NS && row.time_ns.max >= own_ns / 2;
-    if cause == CauseId::HostInterrupts && once && !most(row, |of| of.host_irq_ns) {
-        return None;
-    }
     if matches!(cause, CauseId::UserDevice | CauseId::KernelDevice) && sleeps(context, own_ns) {
         cause = CauseId::VmmSleeps;
     }
@@ -117,6 +117,12 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
     .flatten()
     .collect();
     Some(finding)
+}
+
+/// Whether one exit took nearly all of it, which is a stall of its own; interrupts are shorter.
+fn is_one_stall(row: &ExitRow, own_ns: u64) -> bool {
+    let max_ns = row.time_ns.max;
+    max_ns >= STALL_NS && max_ns >= own_ns / 2 && !most(row, |of| of.host_irq_ns)
 }
 
 /// Reasons whose exits have an event that shows what they were about.

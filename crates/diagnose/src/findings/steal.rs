@@ -41,15 +41,7 @@ pub fn steal(context: &Context<'_>) -> Option<Finding> {
     if quota.is_some() {
         cause = CauseId::CpuMax;
     }
-    // No thread of a lesser class comes before a real-time one, but for those of the last 50 ms of
-    // each second.
-    let throttled = is_real_time(waits.priority.as_deref())
-        && matches!(
-            cause,
-            CauseId::HostTask | CauseId::CpuMax | CauseId::OtherVm
-        )
-        && !is_real_time(waits.by.first().and_then(|row| row.name.as_deref()));
-    if throttled {
+    if is_stopped(waits, cause) {
         cause = CauseId::RealTimeTasks;
     }
     let limit_is_sure = if cause == CauseId::CpuMax && quota.is_none() {
@@ -213,6 +205,17 @@ fn confidence(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64)
         }
         _ => Confidence::High,
     }
+}
+
+/// Whether real-time vCPUs wait for lesser threads or an idle pCPU: none comes before them, but in
+/// what the kernel keeps of each second for others.
+fn is_stopped(waits: &WaitTable, cause: CauseId) -> bool {
+    let of_others = matches!(
+        cause,
+        CauseId::HostTask | CauseId::CpuMax | CauseId::OtherVm
+    );
+    let first = waits.by.first().and_then(|row| row.name.as_deref());
+    of_others && is_real_time(waits.priority.as_deref()) && !is_real_time(first)
 }
 
 fn is_real_time(name: Option<&str>) -> bool {

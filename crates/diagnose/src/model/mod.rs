@@ -13,6 +13,7 @@ mod evidence;
 mod finding;
 mod host;
 mod judged;
+mod placement;
 mod step;
 mod vm;
 
@@ -22,6 +23,7 @@ pub use finding::{
 };
 pub use host::{AsleepTable, HostTable, HostVm, ServerRow, StallRow};
 pub use judged::{Judged, Judgement, Question};
+pub use placement::{FoldTable, NotPredicted, PlacementTable, Predicted, SpareRow};
 pub use step::{Assumption, Gain, Sharpener, Step, StepId};
 pub use vm::*;
 

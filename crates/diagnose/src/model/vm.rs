@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AsleepTable, Instance, ServerRow, StallRow};
+use super::{AsleepTable, Instance, PlacementTable, ServerRow, StallRow};
 use crate::cause::Cause;
 use crate::notes::VmNote;
 use crate::spread::Spread;
@@ -40,6 +40,9 @@ pub struct VmTable {
     pub servers: Vec<ServerRow>,
     /// Its stalls of 100 ms and more, longest first; the first 64.
     pub stalls: Vec<StallRow>,
+    /// What another placement would have given it; `None` of one vCPU, or without events of the
+    /// scheduler.
+    pub placement: Option<PlacementTable>,
 }
 
 /// Who ran while the vCPUs of a VM were ready and did not run.

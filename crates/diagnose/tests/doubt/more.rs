@@ -95,8 +95,8 @@ fn names_priorities_and_room_decide_what_is_said_of_a_thread_and_what_to_do() {
 fn of_many_threads_none_is_the_cause_alone() {
     let names: Vec<String> = (0..40).map(|at| format!("daemon-{at}")).collect();
     let mut lines = Lines::default();
-    let one = |at: usize| vec![(names[at % 40].as_str(), 2_000 + at as i32, 15_000)];
-    turns(&mut lines, 10_000, (0..80).map(one));
+    let one = |(at, tid): (usize, i32)| vec![(names[at % 40].as_str(), tid, 15_000)];
+    turns(&mut lines, 10_000, (0..80).zip(2_000..).map(one));
     let diagnosis = lines.diagnosis(None);
     let steal = the(&diagnosis, FindingId::Steal);
     assert_eq!(steal.cause, CauseId::HostTask);

@@ -14,6 +14,7 @@ mod finding;
 mod host_words;
 mod lines;
 mod names;
+mod placement_words;
 mod table_words;
 mod tables;
 pub mod words;
@@ -23,6 +24,7 @@ pub use evidence::evidence_words;
 use lines::{Page, plain};
 use names::{file_name, with_threads};
 pub use names::{label_of, title_name};
+pub use placement_words::{PLACEMENT, placement_lines};
 pub use table_words::note as table_words_note;
 use tables::tables;
 pub use tables::{boost_words, calls_words, preempt_words, timers_words};
@@ -86,6 +88,9 @@ pub fn text(diagnosis: &Diagnosis, options: Options) -> String {
         let all = names[..shown].join("; ");
         out.line("", &format!("also: {all}{more} (--verbose)"));
     }
+    for trace in &diagnosis.traces {
+        placement(&mut out, trace, diagnosis, options.verbose);
+    }
     for (at, trace) in diagnosis.traces.iter().enumerate() {
         if let Some(table) = &trace.table {
             let name = file_name(&trace.name, diagnosis);
@@ -106,6 +111,21 @@ pub fn text(diagnosis: &Diagnosis, options: Options) -> String {
         true => plain(&out.text),
         false => out.text,
     }
+}
+
+/// What another placement would have given, below a heading; nothing where nothing is worth it.
+fn placement(out: &mut Page, trace: &TraceDiagnosis, all: &Diagnosis, verbose: bool) {
+    let lines = placement_lines(trace, verbose);
+    if !lines.is_empty() {
+        let name = match all.traces.len() {
+            0 | 1 => String::new(),
+            _ => format!(", {}", file_name(&trace.name, all)),
+        };
+        out.line("", &format!("{PLACEMENT}{name}:"));
+    }
+    lines
+        .iter()
+        .for_each(|line| out.line("  ", &format!("{line}.")));
 }
 
 /// Where it stands what a confidence is worth.
