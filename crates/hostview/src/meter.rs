@@ -2,12 +2,13 @@
 //! What one thread ran, waited for a pCPU, and where it is: `schedstat` and `stat` of
 //! `/proc/PID/task/TID` (Documentation/scheduler/sched-stats.rst, proc(5)).
 //!
-//! The files stay open: a read costs no look-up of paths, and a file of a thread that has ended
-//! gives an error, also when its number belongs to another thread by then.
+//! `schedstat` stays open: a read costs no look-up of paths, and the file of a thread that has
+//! ended gives an error, also when its number belongs to another thread by then.
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::vms::{allowed, cpuset};
 use crate::{Cpus, Host};
@@ -18,7 +19,6 @@ pub struct Meter {
     tid: i32,
     task: PathBuf,
     schedstat: File,
-    stat: File,
     /// When the thread started, in ticks of the clock since boot (field 22 of `stat`).
     started: u64,
 }
@@ -43,23 +43,25 @@ pub struct Place {
 }
 
 impl Meter {
-    /// Opens a thread's files; `None` if the thread has ended or the kernel has no `schedstat`
-    /// (`CONFIG_SCHED_INFO`).
-    #[must_use]
-    pub fn open(host: &Host, process: i32, tid: i32) -> Option<Self> {
+    /// Opens a thread's file.
+    ///
+    /// # Errors
+    /// `NotFound` if the thread has ended, or the kernel has no `schedstat` (`CONFIG_SCHED_INFO`);
+    /// others, such as too many open files, say nothing of the thread.
+    pub fn open(host: &Host, process: i32, tid: i32) -> io::Result<Self> {
         let task = host.proc.join(format!("{process}/task/{tid}"));
-        let schedstat = File::open(task.join("schedstat")).ok()?;
-        let stat = File::open(task.join("stat")).ok()?;
-        let mut buffer = [0; STAT_MAX];
-        let started = number(fields(&stat, &mut buffer)?, STARTED)?;
+        let ended = || io::Error::from(ErrorKind::NotFound);
+        let schedstat = File::open(task.join("schedstat"))?;
+        let stat = read(&task)?;
+        let started = number(fields(&stat).ok_or_else(ended)?, STARTED).ok_or_else(ended)?;
         let meter = Self {
             tid,
             task,
             schedstat,
-            stat,
             started,
         };
-        meter.read().map(|_| meter)
+        // The file and the number are of one thread if it still has both.
+        meter.read().map(|_| meter).ok_or_else(ended)
     }
 
     /// The thread.
@@ -96,8 +98,9 @@ impl Meter {
     /// Where it is; `None` if it has ended.
     #[must_use]
     pub fn place(&self) -> Option<Place> {
-        let mut buffer = [0; STAT_MAX];
-        let fields = fields(&self.stat, &mut buffer)?;
+        self.read()?;
+        let stat = read(&self.task).ok()?;
+        let fields = fields(&stat)?;
         let cpu = u32::try_from(number(fields, PROCESSOR)?).ok()?;
         let wants = fields.starts_with('R');
         Some(Place { cpu, wants })
@@ -117,17 +120,22 @@ impl Meter {
     }
 }
 
-/// A line of `stat` is shorter.
-const STAT_MAX: usize = 1024;
 /// Fields of `stat` as proc(5) counts them: the first is 1.
 const STARTED: usize = 22;
 const PROCESSOR: usize = 39;
 
+/// `stat` of a thread; one that ended in between is not found.
+fn read(task: &Path) -> io::Result<String> {
+    const NO_SUCH_PROCESS: i32 = 3;
+    fs::read_to_string(task.join("stat")).map_err(|error| match error.raw_os_error() {
+        Some(NO_SUCH_PROCESS) => ErrorKind::NotFound.into(),
+        _ => error,
+    })
+}
+
 /// The fields of `stat` from the third on: the second is a name that may have blanks and brackets.
-fn fields<'a>(stat: &File, buffer: &'a mut [u8]) -> Option<&'a str> {
-    let count = stat.read_at(buffer, 0).ok()?;
-    let text = std::str::from_utf8(&buffer[..count]).ok()?;
-    text.get(text.rfind(')')? + 2..)
+fn fields(stat: &str) -> Option<&str> {
+    stat.get(stat.rfind(')')? + 2..)
 }
 
 fn number(fields: &str, field: usize) -> Option<u64> {
@@ -136,8 +144,6 @@ fn number(fields: &str, field: usize) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]

@@ -12,6 +12,8 @@ use crate::{Cpus, Host};
 pub struct Topology {
     /// The pCPUs that are online.
     pub online: Cpus,
+    /// Those that may come; those online where sysfs does not say.
+    pub possible: Cpus,
     /// Those of each core, in the order of the lowest; of one each where sysfs does not say.
     pub cores: Vec<Cpus>,
     /// Those of each NUMA node; one with all where sysfs has none.
@@ -43,8 +45,10 @@ impl Topology {
         if nodes.is_empty() {
             nodes.push(online.clone());
         }
+        let possible = list(&cpus.join("possible")).unwrap_or_else(|| online.clone());
         Self {
             online,
+            possible,
             cores,
             nodes,
         }

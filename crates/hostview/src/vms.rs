@@ -46,8 +46,9 @@ pub struct Vcpu {
     pub allowed: Cpus,
     /// Its control group.
     pub group: Option<String>,
-    /// The tightest limit of CPU time of that group and those above, as `cpu.max` has it (quota and
-    /// period in microseconds); `max 100000` if it is known that none is set, `None` if it is not.
+    /// The tightest limit of CPU time of that group and those above, as `cpu.max` has it (quota
+    /// and period in microseconds); `max 100000` if it is known that none is set, `None` if it is
+    /// not.
     pub cpu_max: Option<String>,
     /// The weight of its group, as `cpu.weight` has it.
     pub cpu_weight: Option<String>,
@@ -174,13 +175,24 @@ pub(crate) fn allowed(task: &Path) -> Cpus {
     list.and_then(|list| list.parse().ok()).unwrap_or_default()
 }
 
-/// What the cpuset of a thread's group leaves to it; `None` where that is not known.
+/// What the cpuset of a thread's group leaves to it, of version 2 or 1 of the control groups;
+/// `None` where that is not known.
 pub(crate) fn cpuset(task: &Path, groups: &Path) -> Option<Cpus> {
-    let own = groups.join(group(task)?.trim_start_matches('/'));
+    let text = fs::read_to_string(task.join("cgroup")).ok()?;
+    let first = text.lines().find_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next()?, parts.next()?);
+        let own = controllers.split(',').any(|name| name == "cpuset");
+        own.then(|| groups.join("cpuset").join(path.trim_start_matches('/')))
+    });
+    let second = text.lines().find_map(|line| line.strip_prefix("0::"));
+    let second = second.map(|path| groups.join(path.trim_start_matches('/')));
+    let own = first.or(second)?;
     let within = own
         .ancestors()
         .take_while(|folder| folder.starts_with(groups));
-    let files = within.map(|folder| folder.join("cpuset.cpus.effective"));
+    let names = ["cpuset.cpus.effective", "cpuset.effective_cpus"];
+    let files = within.flat_map(|folder| names.map(|name| folder.join(name)));
     let mut lists = files.filter_map(|file| fs::read_to_string(file).ok()?.parse().ok());
     lists.find(|cpus: &Cpus| !cpus.is_empty())
 }

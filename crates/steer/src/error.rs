@@ -46,6 +46,17 @@ pub enum SteerError {
          root's rights to enable it"
     )]
     NoCpuset(PathBuf),
+    /// Changes could not be undone.
+    #[error(
+        "{count} changes could not be undone, since the kernel refused; they stay in {path}: give \
+         --undo as root"
+    )]
+    Refused {
+        /// How many.
+        count: usize,
+        /// The state file.
+        path: PathBuf,
+    },
     /// The guard could not be started.
     #[error("cannot start the guard, which undoes everything if this process is killed: {0}")]
     Guard(io::Error),

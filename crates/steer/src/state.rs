@@ -5,10 +5,11 @@
 //! leaves a line too many, never one too few. What somebody else has changed since stays.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use steady_hostview::Host;
@@ -91,8 +92,14 @@ impl<C: Change> State<C> {
             fs::create_dir_all(folder).map_err(failed("make the folder of"))?;
         }
         let mut options = OpenOptions::new();
-        let file = options.read(true).append(true).create(true).open(path);
-        let file = file.map_err(failed("open"))?;
+        // A link could lead to any file.
+        let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
+        options
+            .read(true)
+            .append(true)
+            .create(true)
+            .custom_flags(flags);
+        let file = options.open(path).map_err(failed("open"))?;
         if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
             return Err(failed("open")(io::Error::other("not a file")));
         }
@@ -104,8 +111,43 @@ impl<C: Change> State<C> {
             lines: Vec::new(),
             bytes: 0,
         };
+        let text = state.text()?;
+        if text.lines().any(|line| !line.starts_with(['{', '['])) {
+            let error = io::Error::other("it has something else than changes");
+            return Err(failed("use")(error));
+        }
+        state.lines = changes(&text);
         let undone = state.undo(host, hands)?;
         Ok((state, undone))
+    }
+
+    /// What the file says, also if its name is gone.
+    fn text(&self) -> Result<String, SteerError> {
+        let length = self
+            .file
+            .metadata()
+            .map_err(|error| self.failed("read", error))?;
+        let mut bytes = vec![0; usize::try_from(length.len()).unwrap_or(0)];
+        let read = self.file.read_exact_at(&mut bytes, 0);
+        read.map_err(|error| self.failed("read", error))?;
+        String::from_utf8(bytes).map_err(|_| self.failed("use", io::Error::other("it is not text")))
+    }
+
+    /// Sees that the file has its name still, and writes it again where somebody has removed it.
+    ///
+    /// # Errors
+    /// [`SteerError::Held`] if another file is there now, [`SteerError::State`].
+    pub fn stay(&mut self) -> Result<(), SteerError> {
+        let own = self
+            .file
+            .metadata()
+            .map_err(|error| self.failed("read", error))?;
+        match fs::metadata(&self.path) {
+            Ok(named) if (named.dev(), named.ino()) == (own.dev(), own.ino()) => Ok(()),
+            Ok(_) => Err(SteerError::Held(self.path.clone())),
+            Err(error) if error.kind() == ErrorKind::NotFound => self.rewrite(),
+            Err(error) => Err(self.failed("read", error)),
+        }
     }
 
     /// Notes a change that is about to be made.
@@ -133,8 +175,12 @@ impl<C: Change> State<C> {
         let beside = self.path.with_extension("new");
         let text: String = self.lines.iter().map(text_of).collect();
         let write = || {
+            if let Some(folder) = beside.parent() {
+                fs::create_dir_all(folder)?;
+            }
             let mut options = OpenOptions::new();
-            let mut file = options.append(true).create(true).open(&beside)?;
+            options.read(true).append(true).create(true);
+            let mut file = options.open(&beside)?;
             file.set_len(0)?;
             flock(&file, FlockOperation::NonBlockingLockExclusive)?;
             file.write_all(text.as_bytes())?;
@@ -146,17 +192,27 @@ impl<C: Change> State<C> {
         Ok(())
     }
 
-    /// Sets everything in the file as it was before, and empties the file.
+    /// Sets everything in the file as it was before. What the kernel refuses stays in the file.
     ///
     /// # Errors
     /// [`SteerError::State`] if it cannot be read or emptied.
     pub fn undo(&mut self, host: &Host, hands: &mut C::Hands) -> Result<Undone, SteerError> {
-        let text = fs::read_to_string(&self.path).map_err(|error| self.failed("read", error))?;
         let mut undone = Undone::default();
-        for change in changes::<C>(&text) {
-            undone.count(change.back(host, hands));
+        let mut refused = Vec::new();
+        for change in std::mem::take(&mut self.lines) {
+            let end = change.back(host, hands);
+            undone.count(end);
+            if end == End::Refused {
+                refused.push(change);
+            }
         }
-        self.forget()?;
+        self.lines = refused;
+        if self.lines.is_empty() {
+            self.forget()?;
+        } else {
+            // They stay for a process with the right to it.
+            self.rewrite()?;
+        }
         Ok(undone)
     }
 
@@ -207,6 +263,18 @@ fn remember<C: Change>(changes: &mut Vec<C>, change: C) {
 }
 
 impl Undone {
+    /// An error where something is not as before.
+    ///
+    /// # Errors
+    /// [`SteerError::Refused`].
+    pub fn whole(self, path: &Path) -> Result<Self, SteerError> {
+        if self.refused > 0 {
+            let (count, path) = (self.refused, path.to_owned());
+            return Err(SteerError::Refused { count, path });
+        }
+        Ok(self)
+    }
+
     fn count(&mut self, end: End) {
         *match end {
             End::Back => &mut self.back,

@@ -424,3 +424,74 @@ fn pins_are_by_number_and_given_back_at_the_end() {
     assert_eq!(placer.finish().unwrap().back, 3);
     assert_eq!(made.allowed(41), "0-1");
 }
+
+#[test]
+fn what_the_kernel_refuses_to_undo_stays_in_the_file_for_another() {
+    let (made, placer, _) = parted();
+    drop(placer);
+    *made.refuses.borrow_mut() = Some(io::ErrorKind::PermissionDenied);
+    let mut hands = OnIt(Rc::clone(&made));
+    let take = |hands: &mut OnIt| State::<Moved>::take(&made.state(), &made.host(), hands);
+    let (_, undone) = take(&mut hands).unwrap();
+    assert_eq!((undone.back, undone.refused), (0, 4));
+    assert!(undone.whole(&made.state()).is_err());
+    *made.refuses.borrow_mut() = None;
+    assert_eq!(take(&mut hands).unwrap().1.back, 4);
+    assert!((41..45).all(|tid| made.allowed(tid) == "0-3"));
+}
+
+#[test]
+fn a_state_file_that_was_removed_is_written_again_and_all_is_undone() {
+    let (made, mut placer, mut at) = parted();
+    fs::remove_file(made.state()).unwrap();
+    steps(&made, &mut placer, &mut at, 1);
+    assert!(fs::metadata(made.state()).unwrap().len() > 0);
+    fs::remove_file(made.state()).unwrap();
+    assert_eq!(placer.finish().unwrap().back, 4);
+    assert!((41..45).all(|tid| made.allowed(tid) == "0-3"));
+}
+
+#[test]
+fn a_vm_that_is_no_longer_seen_is_given_back_at_the_end() {
+    let (made, mut placer, mut at) = parted();
+    for tid in 41..45 {
+        made.change(tid, |task| task.comm = "renamed".to_owned());
+    }
+    placer.scan();
+    steps(&made, &mut placer, &mut at, 5);
+    let undone = placer.finish().unwrap();
+    assert_eq!(undone.back, 4, "{undone:?}");
+    assert!((41..45).all(|tid| made.allowed(tid) == "0-3"));
+}
+
+#[test]
+fn a_file_with_something_else_in_it_is_refused_and_kept() {
+    let made = Made::new(2);
+    fs::create_dir_all(made.state().parent().unwrap()).unwrap();
+    fs::write(made.state(), "my notes\n").unwrap();
+    let mut hands = OnIt(Rc::clone(&made));
+    let said = State::<Moved>::take(&made.state(), &made.host(), &mut hands).unwrap_err();
+    assert!(
+        said.to_string().contains("something else than changes"),
+        "{said}"
+    );
+    assert_eq!(fs::read_to_string(made.state()).unwrap(), "my notes\n");
+    let link = made.root.path().join("link");
+    std::os::unix::fs::symlink(made.state(), &link).unwrap();
+    assert!(State::<Moved>::take(&link, &made.host(), &mut hands).is_err());
+}
+
+#[test]
+fn a_vcpu_that_its_cpuset_alone_bounds_follows_that_again() {
+    let made = Made::new(8);
+    made.vm(40, "qemu-system-x86_64 -name web", qemu, 4, "0-3");
+    let group = made.root.path().join("sys/fs/cgroup/machine.slice/x.scope");
+    fs::create_dir_all(&group).unwrap();
+    fs::write(group.join("cpuset.cpus.effective"), "0-3\n").unwrap();
+    let mut placer = placer(&made, options());
+    steps(&made, &mut placer, &mut 0, 15);
+    assert_ne!(made.allowed(41), "0-3");
+    placer.finish().unwrap();
+    // All that may come: the kernel cuts it by the cpuset of then.
+    assert!((41..45).all(|tid| made.allowed(tid) == "0-7"));
+}

@@ -9,7 +9,7 @@ use super::{counted, percent, time};
 pub const PLACEMENT: &str = "What placement would give, by fair shares (low confidence)";
 
 /// A gain under this part of what the VM ran, in thousandths, is not in the short text.
-const WORTH: u64 = 10;
+const WORTH: u64 = 50;
 
 /// Of the VMs that would gain: two sentences, or of all VMs everything that is known.
 #[must_use]

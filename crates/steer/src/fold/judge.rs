@@ -211,6 +211,11 @@ impl Judge {
     }
 
     fn run_on(&mut self, cpus: u32, stolen: u64) -> Verdict {
+        assert!(
+            (1..=self.all).contains(&cpus),
+            "{cpus} of {} CPUs",
+            self.all
+        );
         self.now = cpus;
         self.seen.clear();
         Verdict::Run(cpus, stolen)

@@ -63,7 +63,7 @@ pub fn run(arguments: &Arguments, words: &[String]) -> Result<(), SteerError> {
     if arguments.undo {
         let (_, undone) = State::<Written>::take(&arguments.state, &host, &mut ())?;
         eprintln!("steady fold: {}", undone.words(THINGS));
-        return Ok(());
+        return undone.whole(&arguments.state).map(|_| ());
     }
     let stop = Stop::on_signals()?;
     if !arguments.apply {
@@ -120,5 +120,6 @@ fn follow(
         eprintln!("steady fold: {}", undone.words(THINGS));
     }
     eprintln!("steady fold: {}", cost(&pace));
-    went
+    went?;
+    undone.whole(&arguments.state).map(|_| ())
 }

@@ -262,6 +262,7 @@ impl Judge {
     }
 
     fn enter(&mut self, state: State) {
+        assert_ne!(self.state, state, "a state is entered from another");
         self.state = state;
         self.seen.clear();
         self.calm_ns = 0;

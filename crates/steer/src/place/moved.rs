@@ -2,6 +2,8 @@
 //! A thread that may run elsewhere than before, as the state file has it. A thread is named by its
 //! number and its start, so that a number that is used again is not touched.
 
+use std::io::ErrorKind;
+
 use serde::{Deserialize, Serialize};
 use steady_hostview::{Cpus, Host, Meter};
 
@@ -46,10 +48,14 @@ impl Change for Moved {
     }
 
     fn back(&self, host: &Host, hands: &mut (dyn Hands + 'static)) -> End {
-        let meter = Meter::open(host, self.process, self.tid);
-        let Some(meter) = meter.filter(|meter| meter.started() == self.started) else {
-            return End::Gone;
+        let meter = match Meter::open(host, self.process, self.tid) {
+            Ok(meter) => meter,
+            Err(error) if error.kind() == ErrorKind::NotFound => return End::Gone,
+            Err(_) => return End::Refused,
         };
+        if meter.started() != self.started {
+            return End::Gone;
+        }
         let sets = (self.set.parse::<Cpus>(), self.before.parse::<Cpus>());
         let (Some(now), (Ok(set), Ok(before))) = (meter.allowed(), sets) else {
             return End::Gone;

@@ -65,6 +65,8 @@ pub struct Placer<H> {
     pcpus: Option<Pcpus>,
     /// Whether the next step may change something.
     at_work: bool,
+    /// vCPUs that the last scan saw and could not read.
+    unreadable: usize,
 }
 
 impl<H: Hands + 'static> Placer<H> {
@@ -81,6 +83,7 @@ impl<H: Hands + 'static> Placer<H> {
             read_ns: 0,
             pcpus: None,
             at_work: true,
+            unreadable: 0,
         }
     }
 
@@ -96,6 +99,12 @@ impl<H: Hands + 'static> Placer<H> {
         self.vms.len()
     }
 
+    /// vCPUs that are there and could not be read.
+    #[must_use]
+    pub fn unreadable(&self) -> usize {
+        self.unreadable
+    }
+
     /// Whether the next step may change something: some VM waits, or is on trial.
     #[must_use]
     pub fn is_at_work(&self) -> bool {
@@ -106,8 +115,11 @@ impl<H: Hands + 'static> Placer<H> {
     pub fn scan(&mut self) {
         self.topology = Topology::read(&self.host);
         let mut there = Threads::of(&self.host, &self.options.only);
+        // A VM that is no longer seen may have threads that were placed: they are given back later.
+        let placed = |thread: &Thread| thread.set.is_some() && thread.meter.read().is_some();
         self.vms
-            .retain(|process, _| there.vms.contains_key(process));
+            .retain(|process, vm| there.vms.contains_key(process) || vm.threads.iter().any(placed));
+        self.unreadable = 0;
         for (process, (label, vcpus)) in std::mem::take(&mut there.vms) {
             let bounds = self.options.bounds;
             let managed = self.vms.entry(process).or_insert_with(|| Managed {
@@ -118,7 +130,13 @@ impl<H: Hands + 'static> Placer<H> {
                 since_split: 0,
             });
             managed.label = label;
-            Thread::merge(&mut managed.threads, vcpus, &self.host, process);
+            self.unreadable += Thread::merge(
+                &mut managed.threads,
+                vcpus,
+                &self.host,
+                process,
+                &self.topology.possible,
+            );
         }
     }
 
@@ -130,6 +148,9 @@ impl<H: Hands + 'static> Placer<H> {
         let length_ns = now_ns.saturating_sub(self.read_ns);
         let first = self.read_ns == 0;
         self.read_ns = now_ns;
+        if let Some(state) = &mut self.state {
+            state.stay()?;
+        }
         let mut acts = Vec::new();
         let mut pcpus = None;
         self.at_work = first;
@@ -150,7 +171,8 @@ impl<H: Hands + 'static> Placer<H> {
             }
             let mut interval = vm.interval(length_ns);
             let at_work = vm.judge.is_at_work(interval);
-            self.at_work |= at_work;
+            let stale = vm.judge.is_parted() && is_stale(&vm.threads);
+            self.at_work |= at_work || stale;
             if at_work || vm.judge.is_parted() {
                 let now = pcpus.get_or_insert_with(|| Pcpus::read(&self.host));
                 interval.idle = vm.idle(now, &self.pcpus, length_ns, &self.topology);
@@ -228,7 +250,7 @@ impl<H: Hands + 'static> Placer<H> {
         };
         vm.threads
             .iter_mut()
-            .for_each(|thread| thread.notice(&self.host));
+            .for_each(|thread| thread.notice(&self.host, &self.topology.possible));
         let Some(sets) = sets(&vm.threads, &self.topology, self.options.least) else {
             return Ok(Vec::new());
         };
@@ -302,10 +324,10 @@ impl<H: Hands + 'static> Placer<H> {
             return Ok(());
         };
         for thread in &mut vm.threads {
-            thread.notice(&self.host);
-            let before = thread.before.clone();
+            thread.notice(&self.host, &self.topology.possible);
+            let back = thread.back.clone();
             if thread.set.is_some() {
-                thread.set_to(process, &before, state, &mut self.hands)?;
+                thread.set_to(process, &back, state, &mut self.hands)?;
                 thread.set = None;
             }
         }

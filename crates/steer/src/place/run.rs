@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use steady_hostview::Host;
 
 use super::hands::{Hands, Kernel, Tied};
@@ -86,7 +87,7 @@ pub fn run(arguments: &Arguments, words: &[String]) -> Result<(), SteerError> {
     if arguments.undo {
         let (_, undone) = State::<Moved>::take(&arguments.state, &host, &mut Kernel)?;
         eprintln!("steady place: {}", undone.words(THINGS));
-        return Ok(());
+        return undone.whole(&arguments.state).map(|_| ());
     }
     if !host.proc.join("self/schedstat").exists() {
         return Err(SteerError::NoTimes(host.proc));
@@ -107,6 +108,7 @@ pub fn run(arguments: &Arguments, words: &[String]) -> Result<(), SteerError> {
             &stop,
         );
     }
+    more_files();
     let (state, left) = State::<Moved>::take(&arguments.state, &host, &mut Kernel)?;
     if left != Undone::default() {
         eprintln!(
@@ -117,6 +119,14 @@ pub fn run(arguments: &Arguments, words: &[String]) -> Result<(), SteerError> {
     let _guard = Guard::start(words, &arguments.state).map_err(SteerError::Guard)?;
     let placer = Placer::new(host, options, Some(state), Kernel);
     follow(placer, arguments, arguments.seconds, &stop)
+}
+
+/// A file is open for each vCPU: takes as many as this process may have.
+fn more_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let current = limit.maximum;
+    // What it has is enough for small hosts; on larger ones it says what it cannot read.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current, ..limit });
 }
 
 fn follow<H: Hands + 'static>(
@@ -134,7 +144,8 @@ fn follow<H: Hands + 'static>(
         eprintln!("steady place: {}", undone.words(THINGS));
     }
     eprintln!("steady place: {}", cost(&pace));
-    went
+    went?;
+    undone.whole(&arguments.state).map(|_| ())
 }
 
 fn rounds<H: Hands + 'static>(
@@ -144,8 +155,16 @@ fn rounds<H: Hands + 'static>(
     stop: &Stop,
 ) -> Result<(), SteerError> {
     let mut scan_at = Instant::now() + SCAN;
+    let mut unreadable = 0;
     loop {
         let now = Instant::now();
+        if placer.unreadable() > unreadable {
+            unreadable = placer.unreadable();
+            eprintln!(
+                "steady place: {unreadable} vCPUs cannot be read and are left alone: raise \
+                 ulimit -n"
+            );
+        }
         if now >= scan_at {
             placer.scan();
             scan_at = Instant::now() + SCAN.max(now.elapsed() * SCAN_SHARE);

@@ -125,6 +125,7 @@ mod tests {
         };
         Topology {
             online: (0..pcpus).collect(),
+            possible: (0..pcpus).collect(),
             cores: (0..cores).map(core).collect(),
             nodes: (0..nodes).map(node).collect(),
         }

@@ -46,6 +46,9 @@ pub(super) struct Thread {
     pub busy_for: u32,
     /// The pCPUs that it had when it was found.
     pub before: Cpus,
+    /// Those that it is given back: those of before, or all that may come where its cpuset alone
+    /// kept it from others, so that it follows that as before.
+    pub back: Cpus,
     /// Those that were set since, if any.
     pub set: Option<Cpus>,
     /// Somebody else has changed them since.
@@ -53,32 +56,44 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    fn open(host: &Host, process: i32, vcpu: &Vcpu) -> Option<Self> {
-        let meter = Meter::open(host, process, vcpu.tid)?;
+    fn open(host: &Host, process: i32, vcpu: &Vcpu, possible: &Cpus) -> Option<Self> {
+        let meter = Meter::open(host, process, vcpu.tid).ok()?;
         let last = meter.read()?;
         let before = meter.allowed()?;
         Some(Self {
             number: vcpu.number,
-            meter,
             last,
             did: Reading::default(),
             busy_for: 0,
+            back: back(&before, &meter, host, possible),
+            meter,
             before,
             set: None,
             theirs: false,
         })
     }
 
-    /// Makes the list that of the vCPUs that are there: known threads stay as they are.
-    pub fn merge(known: &mut Vec<Self>, there: Vec<Vcpu>, host: &Host, process: i32) {
+    /// Makes the list that of the vCPUs that are there: known threads stay as they are. How many
+    /// cannot be read.
+    pub fn merge(
+        known: &mut Vec<Self>,
+        there: Vec<Vcpu>,
+        host: &Host,
+        process: i32,
+        possible: &Cpus,
+    ) -> usize {
         known.retain(|thread| thread.meter.read().is_some());
+        let mut unreadable = 0;
         for vcpu in there {
-            let is_known = known.iter().any(|thread| thread.meter.tid() == vcpu.tid);
-            if !is_known {
-                known.extend(Self::open(host, process, &vcpu));
+            if known.iter().any(|thread| thread.meter.tid() == vcpu.tid) {
+                continue;
             }
+            let opened = Self::open(host, process, &vcpu, possible);
+            unreadable += usize::from(opened.is_none());
+            known.extend(opened);
         }
         known.sort_by_key(|thread| (thread.number, thread.meter.tid()));
+        unreadable
     }
 
     /// Reads it; whether it is still there.
@@ -100,13 +115,16 @@ impl Thread {
     }
 
     /// Looks whether its pCPUs are still those that were set, or those of before.
-    pub fn notice(&mut self, host: &Host) {
+    pub fn notice(&mut self, host: &Host, possible: &Cpus) {
         let Some(now) = self.meter.allowed() else {
             return;
         };
         match &self.set {
             Some(set) if is_of_set(&now, set, &self.meter, host) => {}
-            None if !self.theirs => self.before = now,
+            None if !self.theirs => {
+                self.back = back(&now, &self.meter, host, possible);
+                self.before = now;
+            }
             Some(_) => {
                 self.theirs = true;
                 self.set = None;
@@ -127,7 +145,7 @@ impl Thread {
         if self.theirs || self.set.as_ref().unwrap_or(&self.before) == cpus {
             return Ok(false);
         }
-        state.note(Moved::new(process, &self.meter, &self.before, cpus))?;
+        state.note(Moved::new(process, &self.meter, &self.back, cpus))?;
         // The file that stays open is of this thread alone: once it has ended nothing is set.
         if self.meter.read().is_none() {
             return Ok(false);
@@ -158,4 +176,12 @@ pub(super) fn is_of_set(now: &Cpus, set: &Cpus, meter: &Meter, host: &Host) -> b
     };
     let left = set.and(&cpuset);
     *now == if left.is_empty() { cpuset } else { left }
+}
+
+/// What a thread is given back that may run on `before`.
+fn back(before: &Cpus, meter: &Meter, host: &Host, possible: &Cpus) -> Cpus {
+    match meter.cpuset(host) {
+        Some(cpuset) if cpuset == *before => possible.clone(),
+        _ => before.clone(),
+    }
 }
