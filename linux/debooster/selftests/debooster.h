@@ -148,6 +148,7 @@ static inline void require_debooster(void)
 	TEST_REQUIRE(sysconf(_SC_NPROCESSORS_ONLN) >= 2);
 	__TEST_REQUIRE(try_parameter(PARAMETER, "off"), "this kernel has no " PARAMETER);
 	__TEST_REQUIRE(record_events("kvm_debooster"), "this kernel does not trace Debooster");
+	TEST_ASSERT(!try_parameter(PARAMETER, "perhaps"), PARAMETER " takes any word");
 }
 
 /* Switches Debooster on, and records from its first yield. */

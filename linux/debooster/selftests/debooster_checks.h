@@ -167,6 +167,7 @@ static inline int check_hostile(const struct shape *shape)
 	pr_info(" %d yields, %d early picks, ahead by %lu ns at most, of a slice of %lu\n",
 		traced.yields, traced.early, traced.most, traced.slice);
 	TEST_ASSERT(traced.yields >= LEAST_YIELDS, "%d yields", traced.yields);
+	TEST_ASSERT(traced.most, "no target was ahead of its queue");
 	/* Where a lead is rounded, by a thousandth. */
 	if (traced.most > traced.slice + traced.slice / 1000)
 		broken |= LEAD;
