@@ -19,7 +19,7 @@ mod vms;
 pub use cpus::{Cpus, CpusError};
 pub use meter::{Meter, Place, Reading};
 pub use names::Vmm;
-pub use pcpus::{Pcpus, pressure_us};
+pub use pcpus::Pcpus;
 pub use topology::Topology;
 pub use vms::{Vcpu, Vm, vms};
 

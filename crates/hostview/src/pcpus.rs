@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the pCPUs did, from `/proc/stat` (proc(5)), and how long tasks of the host waited for one
-//! (Documentation/accounting/psi.rst).
+//! What the pCPUs did, from `/proc/stat` (proc(5)).
 //!
 //! `/proc/stat` counts in ticks of 10 ms, so that an interval of 100 ms is known to a tenth.
 
@@ -58,15 +57,6 @@ impl Pcpus {
     }
 }
 
-/// How long at least one task of the host waited for a pCPU until now, in microseconds, by
-/// `/proc/pressure/cpu`; `None` without PSI.
-#[must_use]
-pub fn pressure_us(host: &Host) -> Option<u64> {
-    let text = fs::read_to_string(host.proc.join("pressure/cpu")).ok()?;
-    let some = text.lines().find(|line| line.starts_with("some "))?;
-    some.rsplit("total=").next()?.trim().parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,7 +65,7 @@ mod tests {
     fn idle_time_is_by_pcpu_and_none_for_those_offline() {
         let made = tempfile::tempdir().unwrap();
         let host = Host::under(made.path());
-        fs::create_dir_all(host.proc.join("pressure")).unwrap();
+        fs::create_dir_all(&host.proc).unwrap();
         let put = |idle: u64| {
             let text =
                 format!("cpu  9 9 9 9 9\ncpu0 1 0 1 {idle} 2 0 0\ncpu2 1 0 1 7 0 0 0\nintr 5\n");
@@ -90,9 +80,5 @@ mod tests {
             [0, 1, 2, 3].map(|cpu| now.idle_since(&before, cpu)),
             [50_000_000, 0, 0, 0]
         );
-        assert_eq!(pressure_us(&host), None);
-        let psi = "some avg10=0.00 avg60=0.00 avg300=0.00 total=77\nfull avg10=0.00 total=0\n";
-        fs::write(host.proc.join("pressure/cpu"), psi).unwrap();
-        assert_eq!(pressure_us(&host), Some(77));
     }
 }

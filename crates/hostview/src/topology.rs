@@ -54,13 +54,6 @@ impl Topology {
         }
     }
 
-    /// The other pCPUs of its core.
-    #[must_use]
-    pub fn beside(&self, cpu: u32) -> Cpus {
-        let core = self.cores.iter().find(|core| core.contains(cpu));
-        core.map_or_else(Cpus::default, |core| core.without(&Cpus::one(cpu)))
-    }
-
     /// The number of its node in [`Self::nodes`].
     #[must_use]
     pub fn node_of(&self, cpu: u32) -> usize {
@@ -118,8 +111,6 @@ mod tests {
         let texts = |sets: &[Cpus]| sets.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(texts(&found.cores), ["0,4", "1,5", "2,6", "7"]);
         assert_eq!(texts(&found.nodes), ["0-1,4-5", "2,6-7"]);
-        assert_eq!(found.beside(4).to_string(), "0");
-        assert!(found.beside(7).is_empty());
         assert_eq!((found.node_of(6), found.node_of(5)), (1, 0));
     }
 
