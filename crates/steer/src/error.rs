@@ -13,7 +13,8 @@ pub enum SteerError {
     Held(PathBuf),
     /// The state file cannot be read or written.
     #[error(
-        "cannot {what} {path}: {error}; nothing is changed without this file: give --state FILE"
+        "cannot {what} {path}: {error}; this file keeps what must be undone: give another one with \
+         --state FILE"
     )]
     State {
         /// What was tried.
@@ -60,6 +61,9 @@ pub enum SteerError {
     /// The guard could not be started.
     #[error("cannot start the guard, which undoes everything if this process is killed: {0}")]
     Guard(io::Error),
+    /// Signals could not be watched for.
+    #[error("cannot watch for signals, by which it is ended: {0}")]
+    Signals(io::Error),
     /// Words could not be written.
     #[error("cannot write: {0}")]
     Write(io::Error),

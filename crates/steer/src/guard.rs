@@ -64,7 +64,7 @@ pub(crate) fn guard<C: Change>(state: &Path, hands: &mut C::Hands) -> Result<Und
     // The signals that end a service's processes all at once are the parent's to obey.
     let deaf = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&deaf)).map_err(SteerError::Guard)?;
+        signal_hook::flag::register(signal, Arc::clone(&deaf)).map_err(SteerError::Signals)?;
     }
     let interrupted = |error: &io::Error| error.kind() == io::ErrorKind::Interrupted;
     while io::stdin()

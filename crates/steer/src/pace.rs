@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-
 use steady_hostview::{Host, Meter};
 
 use crate::error::SteerError;
@@ -27,7 +26,7 @@ impl Stop {
         let stop = Self::default();
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             let flag = Arc::clone(&stop.0);
-            signal_hook::flag::register(signal, flag).map_err(SteerError::Guard)?;
+            signal_hook::flag::register(signal, flag).map_err(SteerError::Signals)?;
         }
         Ok(stop)
     }
@@ -88,19 +87,24 @@ pub(crate) fn cost(pace: &Pace) -> String {
     let took_ns = meter
         .and_then(|meter| meter.read())
         .map_or(0, |did| did.run_ns);
-    let permille = u128::from(took_ns) * 100_000 / u128::from(pace.now_ns());
+    let millipercent = u128::from(took_ns) * 100_000 / u128::from(pace.now_ns());
     format!(
         "took {} ms of CPU time, {}.{:03} % of one pCPU",
         took_ns / 1_000_000,
-        permille / 1000,
-        permille % 1000
+        millipercent / 1000,
+        millipercent % 1000
     )
+}
+
+/// A line for people on standard error, which may be closed.
+pub(crate) fn say(words: &dyn Display) {
+    let _ = writeln!(std::io::stderr(), "{words}");
 }
 
 /// A line for people on standard error, or an object for programs on standard output.
 pub(crate) fn print<A: Display + Serialize>(act: &A, json: bool) -> Result<(), SteerError> {
     if !json {
-        eprintln!("{act}");
+        say(act);
         return Ok(());
     }
     let text = serde_json::to_string(act).unwrap_or_else(|error| unreachable!("{error}"));

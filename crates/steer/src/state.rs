@@ -199,13 +199,15 @@ impl<C: Change> State<C> {
     pub fn undo(&mut self, host: &Host, hands: &mut C::Hands) -> Result<Undone, SteerError> {
         let mut undone = Undone::default();
         let mut refused = Vec::new();
-        for change in std::mem::take(&mut self.lines) {
+        // The last first: a later change may rest on an earlier one.
+        for change in std::mem::take(&mut self.lines).into_iter().rev() {
             let end = change.back(host, hands);
             undone.count(end);
             if end == End::Refused {
                 refused.push(change);
             }
         }
+        refused.reverse();
         self.lines = refused;
         if self.lines.is_empty() {
             self.forget()?;
@@ -364,7 +366,7 @@ mod tests {
         state.file.write_all(b"[\"c\",").unwrap();
         drop(state);
         let (state, undone) = take(&path).unwrap();
-        assert_eq!(undone, [thing("a", 3), thing("b", 2)]);
+        assert_eq!(undone, [thing("b", 2), thing("a", 3)]);
         assert!(state.is_empty());
         drop(state);
         assert!(take(&path).unwrap().1.is_empty());

@@ -33,6 +33,9 @@ pub struct Written {
     before: String,
     /// What stands there since.
     set: String,
+    /// What stood there in between, and still does if the later words were not written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    or: Option<String>,
 }
 
 impl Change for Written {
@@ -43,7 +46,7 @@ impl Change for Written {
     }
 
     fn follow(&mut self, later: Self) {
-        self.set = later.set;
+        self.or = Some(std::mem::replace(&mut self.set, later.set));
     }
 
     fn back(&self, _: &Host, (): &mut ()) -> End {
@@ -59,7 +62,8 @@ impl Change for Written {
         if now.trim() == self.before {
             return End::Back;
         }
-        if now.trim() != self.set {
+        let now = Some(now.trim());
+        if now != Some(&self.set) && now != self.or.as_deref() {
             return End::Theirs;
         }
         // The kernel takes an empty line for none of its own.
@@ -98,6 +102,7 @@ impl Groups {
                 file: CONTROLLERS.to_owned(),
                 before: "-cpuset".to_owned(),
                 set: "+cpuset".to_owned(),
+                or: None,
             })?;
             if fs::write(root.join(CONTROLLERS), "+cpuset").is_err() {
                 return Err(SteerError::NoCpuset(root));
@@ -145,6 +150,7 @@ impl Groups {
                 file: CPUS.to_owned(),
                 before: String::new(),
                 set: text.clone(),
+                or: None,
             })?;
             match fs::write(&path, format!("{text}\n")) {
                 Ok(()) => count += 1,

@@ -12,7 +12,7 @@ use super::groups::Written;
 use super::judge::Bounds;
 use crate::error::SteerError;
 use crate::guard::{Guard, guard};
-use crate::pace::{Pace, Stop, cost, print};
+use crate::pace::{Pace, Stop, cost, print, say};
 use crate::state::{State, Undone};
 
 /// What is undone.
@@ -62,7 +62,7 @@ pub fn run(arguments: &Arguments, words: &[String]) -> Result<(), SteerError> {
     }
     if arguments.undo {
         let (_, undone) = State::<Written>::take(&arguments.state, &host, &mut ())?;
-        eprintln!("steady fold: {}", undone.words(THINGS));
+        say(&format_args!("steady fold: {}", undone.words(THINGS)));
         return undone.whole(&arguments.state).map(|_| ());
     }
     let stop = Stop::on_signals()?;
@@ -77,10 +77,10 @@ pub fn run(arguments: &Arguments, words: &[String]) -> Result<(), SteerError> {
     }
     let (state, left) = State::<Written>::take(&arguments.state, &host, &mut ())?;
     if left != Undone::default() {
-        eprintln!(
+        say(&format_args!(
             "steady fold: an earlier one was killed: {}",
             left.words(THINGS)
-        );
+        ));
     }
     let _guard = Guard::start(words, &arguments.state).map_err(SteerError::Guard)?;
     let folder = Folder::new(host, Bounds::default(), Some(state))?;
@@ -98,7 +98,10 @@ fn follow(
     } else {
         "a dry run: looks at"
     };
-    eprintln!("steady fold: {how} a guest of {} CPUs", folder.cpus());
+    say(&format_args!(
+        "steady fold: {how} a guest of {} CPUs",
+        folder.cpus()
+    ));
     let mut pace = Pace::new(seconds);
     let interval = Duration::from_millis(arguments.interval_ms);
     let went = loop {
@@ -117,9 +120,9 @@ fn follow(
     };
     let undone = folder.finish()?;
     if arguments.apply {
-        eprintln!("steady fold: {}", undone.words(THINGS));
+        say(&format_args!("steady fold: {}", undone.words(THINGS)));
     }
-    eprintln!("steady fold: {}", cost(&pace));
+    say(&format_args!("steady fold: {}", cost(&pace)));
     went?;
     undone.whole(&arguments.state).map(|_| ())
 }

@@ -71,7 +71,7 @@ pub enum What {
         /// And since.
         since: u64,
     },
-    /// It has been calm: given back.
+    /// It has been calm, or one vCPU at most is busy: given back.
     GiveBack,
     /// It waits though its pCPUs are idle for a part of the time: given back.
     Room {
@@ -146,7 +146,10 @@ impl fmt::Display for Act {
                 percent(*since),
                 percent(*before)
             ),
-            What::GiveBack => write!(f, "gives its pCPUs back: it no longer waits"),
+            What::GiveBack => write!(
+                f,
+                "gives its pCPUs back: its vCPUs do not wait for each other now"
+            ),
             What::Room { idle } => {
                 write!(
                     f,

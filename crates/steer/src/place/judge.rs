@@ -110,10 +110,11 @@ pub enum Verdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Free,
-    /// Intervals seen since, and the share of before.
+    /// With the share of before.
     Trial {
         before: u64,
     },
+    /// The same.
     Parted {
         before: u64,
     },
@@ -162,9 +163,13 @@ impl Judge {
     /// Whether the next interval may change something: it waits, or is on trial.
     #[must_use]
     pub fn is_at_work(&self, interval: Interval) -> bool {
-        let waits =
-            interval.share() >= self.bounds.act / 2 && interval.wanted() >= self.bounds.wants;
-        self.is_on_trial() || (waits && !self.is_parted())
+        let waits = match self.state {
+            State::Free => interval.share() >= self.bounds.act / 2,
+            State::Trial { .. } => return true,
+            // It may have to be given back, and soon.
+            State::Parted { before } => interval.share() > before,
+        };
+        waits && interval.wanted() >= self.bounds.wants
     }
 
     /// Takes one interval and judges. `may_try` is asked before a trial: whether no other VM is on
@@ -208,20 +213,22 @@ impl Judge {
                 self.enter(State::Trial { before: share });
                 Verdict::Part(share)
             }
-            State::Trial { before } => self.on_trial(now_ns, before, share, full && busy),
+            State::Trial { before } => self.on_trial(now_ns, before, share, full.then_some(busy)),
             State::Parted { before } => self.parted(now_ns, before, all, interval),
         }
     }
 
-    fn on_trial(&mut self, now_ns: u64, before: u64, share: u64, full: bool) -> Verdict {
+    /// `busy`: whether the VM still wants pCPUs, once enough was seen. One that does not shows
+    /// nothing, and must not keep others from a trial.
+    fn on_trial(&mut self, now_ns: u64, before: u64, share: u64, busy: Option<bool>) -> Verdict {
         if share > before {
             return self.fail(now_ns, before, share);
         }
-        if !full {
+        let Some(busy) = busy else {
             return Verdict::Leave;
-        }
+        };
         let gets = |waits: u64| 1000u64.saturating_sub(waits);
-        if gets(share) * 1000 < gets(before) * self.bounds.keep {
+        if !busy || gets(share) * 1000 < gets(before) * self.bounds.keep {
             return self.fail(now_ns, before, share);
         }
         self.failures = 0;
@@ -238,7 +245,7 @@ impl Judge {
             0
         };
         if self.calm_ns >= self.bounds.hold_ns {
-            self.enter(State::Free);
+            self.release();
             return Verdict::GiveBack;
         }
         let worse = self.seen.len() == LOOK && all.wanted() >= self.bounds.wants;
@@ -246,6 +253,11 @@ impl Judge {
             return self.fail(now_ns, before, all.share());
         }
         Verdict::Leave
+    }
+
+    /// Lets a VM go of which one vCPU at most is busy; it may be tried again at once.
+    pub fn release(&mut self) {
+        self.enter(State::Free);
     }
 
     /// Ends a trial that is not made, or cannot go on; the next one waits as after a failure.
@@ -336,6 +348,36 @@ mod tests {
         let mut vm = Made::new();
         vm.until(250, 10);
         assert_eq!(vm.until(300, 10), (2, Verdict::Withdraw(250, 300)));
+    }
+
+    #[test]
+    fn a_vm_that_wants_nothing_any_more_does_not_stay_on_trial() {
+        let mut vm = Made::new();
+        vm.until(400, 10);
+        let still = Interval {
+            length_ns: 100 * MS,
+            ..Interval::default()
+        };
+        let seen = (0..10).map(|_| vm.judge.judge(0, still, || true));
+        let acts: Vec<Verdict> = seen.filter(|act| *act != Verdict::Leave).collect();
+        assert_eq!(acts, [Verdict::Withdraw(400, 0)]);
+    }
+
+    #[test]
+    fn it_is_read_often_while_something_may_change_and_where_parting_may_do_harm() {
+        let waits = |share: u64| Interval {
+            length_ns: 100 * MS,
+            run_ns: 200 * MS - share * MS / 5,
+            wait_ns: share * MS / 5,
+            idle: 0,
+        };
+        let mut vm = Made::new();
+        let work = |vm: &Made| [90, 300, 500].map(|share| vm.judge.is_at_work(waits(share)));
+        assert_eq!(work(&vm), [false, true, true]);
+        vm.until(400, 10);
+        assert_eq!(work(&vm), [true, true, true]);
+        vm.until(100, 10);
+        assert_eq!(work(&vm), [false, false, true]);
     }
 
     #[test]

@@ -13,6 +13,7 @@
 mod act;
 mod hands;
 mod judge;
+mod managed;
 mod moved;
 mod placer;
 mod run;

@@ -22,6 +22,10 @@ pub struct Moved {
     before: String,
     /// Those that were set.
     set: String,
+    /// Those that were set before them, which it still has if it was killed in between, or if the
+    /// kernel refused the later ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    or: Option<String>,
 }
 
 impl Moved {
@@ -32,6 +36,7 @@ impl Moved {
             started: meter.started(),
             before: before.to_string(),
             set: set.to_string(),
+            or: None,
         }
     }
 }
@@ -44,7 +49,7 @@ impl Change for Moved {
     }
 
     fn follow(&mut self, later: Self) {
-        self.set = later.set;
+        self.or = Some(std::mem::replace(&mut self.set, later.set));
     }
 
     fn back(&self, host: &Host, hands: &mut (dyn Hands + 'static)) -> End {
@@ -56,14 +61,18 @@ impl Change for Moved {
         if meter.started() != self.started {
             return End::Gone;
         }
-        let sets = (self.set.parse::<Cpus>(), self.before.parse::<Cpus>());
-        let (Some(now), (Ok(set), Ok(before))) = (meter.allowed(), sets) else {
+        let (Some(now), Ok(before)) = (meter.allowed(), self.before.parse::<Cpus>()) else {
             return End::Gone;
         };
         if now == before {
             return End::Back;
         }
-        if !is_of_set(&now, &set, &meter, host) {
+        let mut sets = std::iter::once(&self.set).chain(&self.or);
+        let ours = sets.any(|set| {
+            let set = set.parse::<Cpus>();
+            set.is_ok_and(|set| is_of_set(&now, &set, &meter, host))
+        });
+        if !ours {
             return End::Theirs;
         }
         match hands.set(self.tid, &before) {

@@ -11,11 +11,12 @@ use steady_hostview::{Cpus, Host, Pcpus, Topology};
 
 use super::act::{Act, What};
 use super::hands::Hands;
-use super::judge::{Bounds, Interval, Judge, Verdict};
+use super::judge::{Bounds, Judge, Verdict};
+use super::managed::Managed;
 use super::moved::Moved;
-use super::sets::{allowed, is_stale, sets};
+use super::sets::{busy, sets};
 use super::stacked::Stacked;
-use super::threads::{Thread, Threads};
+use super::threads::{Thread, vms_of};
 use crate::error::SteerError;
 use crate::state::State;
 
@@ -37,17 +38,6 @@ pub struct Options {
     pub pin: bool,
     /// When to act.
     pub bounds: Bounds,
-}
-
-/// A VM that is looked after.
-#[derive(Debug)]
-struct Managed {
-    label: String,
-    threads: Vec<Thread>,
-    judge: Judge,
-    stacked: Stacked,
-    /// Intervals since its pCPUs were split.
-    since_split: u32,
 }
 
 /// Looks after the VMs of a host.
@@ -93,10 +83,12 @@ impl<H: Hands + 'static> Placer<H> {
         self.vms.values().map(|vm| vm.threads.len()).sum()
     }
 
-    /// The VMs that are looked after.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.vms.len()
+    /// The VMs that are looked after, each in a few words.
+    pub fn vms(&self) -> impl ExactSizeIterator<Item = String> {
+        self.vms.values().map(|vm| {
+            let (label, vmm, vcpus) = (&vm.label, vm.vmm.name(), vm.threads.len());
+            format!("{label} ({vmm}, {vcpus} vCPUs)")
+        })
     }
 
     /// vCPUs that are there and could not be read.
@@ -114,25 +106,33 @@ impl<H: Hands + 'static> Placer<H> {
     /// Looks which VMs and vCPUs there are now, and which pCPUs.
     pub fn scan(&mut self) {
         self.topology = Topology::read(&self.host);
-        let mut there = Threads::of(&self.host, &self.options.only);
-        // A VM that is no longer seen may have threads that were placed: they are given back later.
-        let placed = |thread: &Thread| thread.set.is_some() && thread.meter.read().is_some();
-        self.vms
-            .retain(|process, vm| there.vms.contains_key(process) || vm.threads.iter().any(placed));
+        let there = vms_of(&self.host, &self.options.only);
+        let alive = |thread: &Thread| thread.meter.read().is_some();
+        // A VM that the scan misses may have threads that were placed: they are given back later.
+        let placed = |thread: &Thread| thread.set.is_some() && alive(thread);
+        self.vms.retain(|process, vm| {
+            let mut threads = vm.threads.iter();
+            // A process whose threads have all ended is another's by now.
+            let is_same = there.contains_key(process) && threads.clone().any(alive);
+            is_same || threads.any(placed)
+        });
         self.unreadable = 0;
-        for (process, (label, vcpus)) in std::mem::take(&mut there.vms) {
+        for (process, vm) in there {
             let bounds = self.options.bounds;
+            let label = vm.label();
             let managed = self.vms.entry(process).or_insert_with(|| Managed {
                 label: label.clone(),
+                vmm: vm.vmm,
                 threads: Vec::new(),
                 judge: Judge::new(bounds),
                 stacked: Stacked::default(),
                 since_split: 0,
+                split_for: Vec::new(),
             });
             managed.label = label;
             self.unreadable += Thread::merge(
                 &mut managed.threads,
-                vcpus,
+                vm.vcpus,
                 &self.host,
                 process,
                 &self.topology.possible,
@@ -171,7 +171,7 @@ impl<H: Hands + 'static> Placer<H> {
             }
             let mut interval = vm.interval(length_ns);
             let at_work = vm.judge.is_at_work(interval);
-            let stale = vm.judge.is_parted() && is_stale(&vm.threads);
+            let stale = vm.judge.is_parted() && vm.is_stale();
             self.at_work |= at_work || stale;
             if at_work || vm.judge.is_parted() {
                 let now = pcpus.get_or_insert_with(|| Pcpus::read(&self.host));
@@ -221,6 +221,10 @@ impl<H: Hands + 'static> Placer<H> {
             }
             Verdict::Part(share) => {
                 let sets = self.part(process)?;
+                // Nothing to try: somebody has placed them meanwhile, or the kernel refused.
+                if sets.is_empty() {
+                    return self.decline(process, now_ns);
+                }
                 What::Part { share, sets }
             }
             Verdict::Keep(before, since) => What::Keep { before, since },
@@ -254,7 +258,7 @@ impl<H: Hands + 'static> Placer<H> {
         let Some(sets) = sets(&vm.threads, &self.topology, self.options.least) else {
             return Ok(Vec::new());
         };
-        vm.since_split = 0;
+        (vm.since_split, vm.split_for) = (0, busy(&vm.threads));
         let mut changed = Vec::new();
         for (at, set) in sets {
             let thread = &mut vm.threads[at];
@@ -304,13 +308,17 @@ impl<H: Hands + 'static> Placer<H> {
             return Ok(());
         };
         vm.since_split += 1;
-        if vm.since_split < RESPLIT || !is_stale(&vm.threads) {
+        if vm.since_split < RESPLIT || !vm.is_stale() {
             return Ok(());
         }
-        if sets(&vm.threads, &self.topology, self.options.least).is_none() {
-            vm.judge.decline(now_ns);
-            acts.push(Act::new(now_ns, &vm.label, What::TooWide));
+        if busy(&vm.threads).len() < 2 {
+            vm.judge.release();
+            acts.push(Act::new(now_ns, &vm.label, What::GiveBack));
             return self.give_back(process);
+        }
+        if sets(&vm.threads, &self.topology, self.options.least).is_none() {
+            acts.push(Act::new(now_ns, &vm.label, What::TooWide));
+            return self.decline(process, now_ns);
         }
         let sets = self.part(process)?;
         if let (false, Some(vm)) = (sets.is_empty(), self.vms.get(&process)) {
@@ -325,13 +333,17 @@ impl<H: Hands + 'static> Placer<H> {
         };
         for thread in &mut vm.threads {
             thread.notice(&self.host, &self.topology.possible);
-            let back = thread.back.clone();
-            if thread.set.is_some() {
-                thread.set_to(process, &back, state, &mut self.hands)?;
-                thread.set = None;
-            }
+            thread.give_back(process, state, &mut self.hands)?;
         }
         Ok(())
+    }
+
+    /// Ends a trial that cannot be made.
+    fn decline(&mut self, process: i32, now_ns: u64) -> Result<(), SteerError> {
+        if let Some(vm) = self.vms.get_mut(&process) {
+            vm.judge.decline(now_ns);
+        }
+        self.give_back(process)
     }
 
     /// Empties the file where no thread is changed, so that it does not grow.
@@ -354,49 +366,5 @@ impl<H: Hands + 'static> Placer<H> {
             Some(state) => state.undo(&self.host, &mut self.hands),
             None => Ok(crate::state::Undone::default()),
         }
-    }
-}
-
-impl Managed {
-    fn interval(&self, length_ns: u64) -> Interval {
-        let sum = |of: fn(&Thread) -> u64| self.threads.iter().map(of).sum();
-        Interval {
-            length_ns,
-            run_ns: sum(|thread| thread.did.run_ns),
-            wait_ns: sum(|thread| thread.did.wait_ns),
-            idle: 0,
-        }
-    }
-
-    /// How idle the pCPUs that it may use were, in thousandths; 0 where that is not known.
-    fn idle(
-        &self,
-        now: &Pcpus,
-        before: &Option<Pcpus>,
-        length_ns: u64,
-        topology: &Topology,
-    ) -> u64 {
-        let (Some(before), Some(allowed)) = (before, allowed(&self.threads)) else {
-            return 0;
-        };
-        let usable = allowed.and(&topology.online);
-        let idle_ns: u64 = usable.iter().map(|cpu| now.idle_since(before, cpu)).sum();
-        let all_ns = length_ns * usable.len() as u64;
-        (idle_ns * 1000).checked_div(all_ns).unwrap_or(0).min(1000)
-    }
-
-    /// Looks where its vCPUs are.
-    fn look(&mut self) {
-        let places = self
-            .threads
-            .iter()
-            .filter_map(|thread| thread.meter.place());
-        self.stacked.look(places, allowed(&self.threads).as_ref());
-    }
-
-    fn named(&self, sets: &[(usize, Cpus)]) -> Vec<(u32, Cpus)> {
-        sets.iter()
-            .map(|(at, set)| (self.threads[*at].number, set.clone()))
-            .collect()
     }
 }

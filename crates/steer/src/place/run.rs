@@ -14,7 +14,7 @@ use super::moved::Moved;
 use super::placer::{Options, Placer};
 use crate::error::SteerError;
 use crate::guard::{Guard, guard};
-use crate::pace::{Pace, Stop, cost, print};
+use crate::pace::{Pace, Stop, cost, print, say};
 use crate::state::{State, Undone};
 
 /// The time for each read of a vCPU, so that there are at most 2,000 reads a second.
@@ -86,7 +86,7 @@ pub fn run(arguments: &Arguments, words: &[String]) -> Result<(), SteerError> {
     }
     if arguments.undo {
         let (_, undone) = State::<Moved>::take(&arguments.state, &host, &mut Kernel)?;
-        eprintln!("steady place: {}", undone.words(THINGS));
+        say(&format_args!("steady place: {}", undone.words(THINGS)));
         return undone.whole(&arguments.state).map(|_| ());
     }
     if !host.proc.join("self/schedstat").exists() {
@@ -111,10 +111,10 @@ pub fn run(arguments: &Arguments, words: &[String]) -> Result<(), SteerError> {
     more_files();
     let (state, left) = State::<Moved>::take(&arguments.state, &host, &mut Kernel)?;
     if left != Undone::default() {
-        eprintln!(
+        say(&format_args!(
             "steady place: an earlier one was killed: {}",
             left.words(THINGS)
-        );
+        ));
     }
     let _guard = Guard::start(words, &arguments.state).map_err(SteerError::Guard)?;
     let placer = Placer::new(host, options, Some(state), Kernel);
@@ -141,9 +141,9 @@ fn follow<H: Hands + 'static>(
     let went = rounds(&mut placer, arguments, &mut pace, stop);
     let undone = placer.finish()?;
     if arguments.apply {
-        eprintln!("steady place: {}", undone.words(THINGS));
+        say(&format_args!("steady place: {}", undone.words(THINGS)));
     }
-    eprintln!("steady place: {}", cost(&pace));
+    say(&format_args!("steady place: {}", cost(&pace)));
     went?;
     undone.whole(&arguments.state).map(|_| ())
 }
@@ -160,10 +160,10 @@ fn rounds<H: Hands + 'static>(
         let now = Instant::now();
         if placer.unreadable() > unreadable {
             unreadable = placer.unreadable();
-            eprintln!(
+            say(&format_args!(
                 "steady place: {unreadable} vCPUs cannot be read and are left alone: raise \
                  ulimit -n"
-            );
+            ));
         }
         if now >= scan_at {
             placer.scan();
@@ -184,23 +184,32 @@ fn rounds<H: Hands + 'static>(
     }
 }
 
+/// VMs that are named at the beginning.
+const NAMED: usize = 8;
+
 fn say_begin<H: Hands + 'static>(placer: &Placer<H>, arguments: &Arguments) {
-    let (vms, vcpus) = (placer.count(), placer.vcpus());
     let how = if arguments.apply {
         "acts on"
     } else {
         "a dry run: looks at"
     };
-    eprintln!("steady place: {how} {vms} VMs with {vcpus} vCPUs");
-    if vms == 0 {
-        let which = if arguments.vm.is_empty() {
-            "no VM runs"
-        } else {
-            "no such VM runs"
-        };
-        eprintln!(
-            "steady place: {which} yet; it is looked for every {} s",
-            SCAN.as_secs()
-        );
+    let (vms, vcpus) = (placer.vms(), placer.vcpus());
+    let (count, mut named) = (vms.len(), vms.take(NAMED).collect::<Vec<_>>().join(", "));
+    if count > NAMED {
+        named.push_str(&format!(" and {} more", count - NAMED));
     }
+    if count > 0 {
+        return say(&format_args!(
+            "steady place: {how} {count} VMs with {vcpus} vCPUs: {named}"
+        ));
+    }
+    let which = if arguments.vm.is_empty() {
+        "no VM runs"
+    } else {
+        "no such VM runs"
+    };
+    let seconds = SCAN.as_secs();
+    say(&format_args!(
+        "steady place: {how} nothing: {which} yet; it is looked for every {seconds} s"
+    ));
 }

@@ -48,12 +48,14 @@ pub(super) fn sets(
     Some(busy.into_iter().zip(sets).chain(idle).collect())
 }
 
-/// Whether other vCPUs are busy than those that have sets of their own.
-pub(super) fn is_stale(threads: &[Thread]) -> bool {
-    let parted = |thread: &Thread| thread.set.as_ref().is_some_and(|set| *set != thread.before);
-    let ours = threads.iter().filter(|thread| !thread.theirs);
-    ours.into_iter()
-        .any(|thread| parted(thread) != (thread.busy_for > 0))
+/// The busy vCPUs among those that may be parted, by thread.
+pub(super) fn busy(threads: &[Thread]) -> Vec<i32> {
+    let Some(allowed) = allowed(threads) else {
+        return Vec::new();
+    };
+    let threads = movable(threads, &allowed).map(|at| &threads[at]);
+    let busy = threads.filter(|thread| thread.busy_for > 0);
+    busy.map(|thread| thread.meter.tid()).collect()
 }
 
 /// Gives a set pCPUs of the next ones until it has `least`.

@@ -4,34 +4,22 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 
-use steady_hostview::{Cpus, Host, Meter, Reading, Vcpu, vms};
+use steady_hostview::{Cpus, Host, Meter, Reading, Vcpu, Vm, vms};
 
 use super::hands::Hands;
 use super::moved::Moved;
 use crate::error::SteerError;
 use crate::state::State;
 
-/// The VMs that are there, by process: their labels and vCPUs.
-#[derive(Debug, Default)]
-pub(super) struct Threads {
-    pub vms: BTreeMap<i32, (String, Vec<Vcpu>)>,
-}
-
-impl Threads {
-    /// Those of the host; `only` by name or process, all if it is empty.
-    pub fn of(host: &Host, only: &[String]) -> Self {
-        let wanted = |label: &str, process: i32| {
-            let named = |one: &String| one == label || one.parse() == Ok(process);
-            only.is_empty() || only.iter().any(named)
-        };
-        let found = vms(host).into_iter();
-        let found = found.filter(|vm| !vm.vcpus.is_empty() && wanted(&vm.label(), vm.process));
-        Self {
-            vms: found
-                .map(|vm| (vm.process, (vm.label(), vm.vcpus)))
-                .collect(),
-        }
-    }
+/// The VMs of a host that have vCPUs, by process; `only` those of a name or process, all if empty.
+pub(super) fn vms_of(host: &Host, only: &[String]) -> BTreeMap<i32, Vm> {
+    let wanted = |vm: &Vm| {
+        let named = |one: &String| *one == vm.label() || one.parse() == Ok(vm.process);
+        only.is_empty() || only.iter().any(named)
+    };
+    let found = vms(host).into_iter();
+    let found = found.filter(|vm| !vm.vcpus.is_empty() && wanted(vm));
+    found.map(|vm| (vm.process, vm)).collect()
 }
 
 /// One vCPU's thread.
@@ -162,6 +150,24 @@ impl Thread {
         }
         self.set = Some(cpus.clone());
         Ok(true)
+    }
+
+    /// Gives back what it had. Where the kernel refuses it stays noted, for the end.
+    pub fn give_back(
+        &mut self,
+        process: i32,
+        state: &mut State<Moved>,
+        hands: &mut dyn Hands,
+    ) -> Result<(), SteerError> {
+        let back = self.back.clone();
+        if self.set.is_some() && !self.set_to(process, &back, state, hands)? {
+            let is_back = self.set.as_ref() == Some(&back);
+            if !is_back && self.meter.read().is_some() {
+                return Ok(());
+            }
+        }
+        self.set = None;
+        Ok(())
     }
 }
 
