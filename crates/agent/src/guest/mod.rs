@@ -14,6 +14,7 @@ use crate::program::Running;
 use crate::raw;
 use crate::settle;
 use crate::system::{self, Doing, Failure};
+use beside::Beside;
 
 /// How long a guest may take to settle once it has booted.
 const SETTLE_LIMIT: Duration = Duration::from_secs(5);
@@ -66,6 +67,7 @@ fn serve() -> Result<(), Failure> {
         },
     )?;
     let mut running: Option<Running> = None;
+    let mut beside = Beside::default();
     let mut text = String::new();
     loop {
         text.clear();
@@ -89,7 +91,7 @@ fn serve() -> Result<(), Failure> {
             }
         };
         let stop = word == ToGuest::Stop;
-        match obey(word, &mut running, &mut line) {
+        match obey(word, &mut running, &mut beside, &mut line) {
             Ok(()) if stop => return say(&mut line, &FromGuest::Bye),
             Ok(()) => {}
             Err(failure) => say(
@@ -102,7 +104,12 @@ fn serve() -> Result<(), Failure> {
     }
 }
 
-fn obey(word: ToGuest, running: &mut Option<Running>, line: &mut File) -> Result<(), Failure> {
+fn obey(
+    word: ToGuest,
+    running: &mut Option<Running>,
+    beside: &mut Beside,
+    line: &mut File,
+) -> Result<(), Failure> {
     match word {
         ToGuest::Prepare {
             workload,
@@ -112,7 +119,7 @@ fn obey(word: ToGuest, running: &mut Option<Running>, line: &mut File) -> Result
             say(line, &FromGuest::Prepared)
         }
         ToGuest::Beside { command } => {
-            beside::start(&command)?;
+            beside.start(&command)?;
             say(line, &FromGuest::Started)
         }
         ToGuest::Go => {
@@ -127,6 +134,7 @@ fn obey(word: ToGuest, running: &mut Option<Running>, line: &mut File) -> Result
             say(line, &FromGuest::End)
         }
         ToGuest::Report => {
+            beside.check()?;
             let current = running
                 .take()
                 .ok_or_else(|| Failure::new("told to report with nothing run"))?;
