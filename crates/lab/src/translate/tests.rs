@@ -360,3 +360,42 @@ fn a_kernel_that_checks_itself_is_heard_in_its_guests_and_has_eight_times_as_lon
     assert!(limit_ms(&plain) > 0, "a measured program has a limit");
     assert_eq!(limit_ms(&slow), 8 * limit_ms(&plain));
 }
+
+#[test]
+fn a_program_of_the_host_is_given_the_vms_that_it_is_for() {
+    let words = |variant: &str| {
+        let scenario = small("", variant);
+        let plan = plan(&scenario, &scenario.variants[0], 1, false).unwrap();
+        let beside = plan.beside.iter().map(|each| each.argv.join(" "));
+        (beside.collect::<Vec<_>>(), steer::on_hosts(&scenario))
+    };
+    let place = "/usr/bin/steady-steer place --apply";
+    for (variant, expected) in [
+        ("place = {}", vec![place.to_owned()]),
+        ("place = { vms = [\"b\"] }", vec![format!("{place} --vm b")]),
+        (
+            "place = { mode = \"pinned\" }",
+            vec![format!("{place} --pin")],
+        ),
+        // For no VM, which would be for all to the program.
+        ("place = { vms = [] }", vec![]),
+    ] {
+        assert_eq!(words(variant), (expected, true), "{variant}");
+    }
+    assert_eq!(words(""), (vec![], false));
+}
+
+#[test]
+fn a_program_of_guests_runs_in_those_that_it_is_for_on_any_kernel() {
+    let scenario = small("", "kernel = \"stock\"\nfold = { vms = [\"b\"] }");
+    let plan = plan(&scenario, &scenario.variants[0], 1, false).unwrap();
+    let beside = plan.vms.iter().map(|vm| {
+        let commands = vm.beside.iter().map(|each| each.argv.join(" "));
+        commands.collect::<Vec<_>>()
+    });
+    let fold = "/usr/bin/steady-steer fold --apply".to_owned();
+    assert_eq!(beside.collect::<Vec<_>>(), [vec![], vec![fold]]);
+    assert!(steer::in_guests(&scenario) && !steer::on_hosts(&scenario));
+    let words = variant_words(&scenario.variants[0], &Registry::default());
+    assert!(words.is_empty(), "{words:?}");
+}

@@ -93,20 +93,25 @@ impl Made {
         fs::write(home.join("cmdline"), words.replace(' ', "\0")).unwrap();
         fs::write(home.join("cgroup"), "0::/machine.slice/x.scope\n").unwrap();
         for number in 0..vcpus {
-            let tid = process + 1 + i32::try_from(number).unwrap();
-            let task = Task {
-                process,
-                comm: comm(number),
-                group: format!("/machine.slice/x.scope/vcpu{number}"),
-                started: 1000 + u64::from(number),
-                run_ns: 0,
-                wait_ns: 0,
-                cpu: 0,
-                allowed: allowed.parse().unwrap(),
-            };
-            self.tasks.borrow_mut().insert(tid, task);
-            self.write(tid);
+            self.vcpu(process, comm(number), number, allowed);
         }
+    }
+
+    /// A vCPU more of a VM.
+    pub fn vcpu(&self, process: i32, comm: String, number: u32, allowed: &str) {
+        let tid = process + 1 + i32::try_from(number).unwrap();
+        let task = Task {
+            process,
+            comm,
+            group: format!("/machine.slice/x.scope/vcpu{number}"),
+            started: 1000 + u64::from(number),
+            run_ns: 0,
+            wait_ns: 0,
+            cpu: 0,
+            allowed: allowed.parse().unwrap(),
+        };
+        self.tasks.borrow_mut().insert(tid, task);
+        self.write(tid);
     }
 
     pub fn task(&self, tid: i32) -> PathBuf {

@@ -195,3 +195,27 @@ fn more_busy_vcpus_than_pcpus_have_them_all_again() {
     let acts = steps(&made, &mut placer, &mut at, 15);
     assert!(acts.iter().any(|act| act.what == What::TooWide), "{acts:?}");
 }
+
+#[test]
+fn pcpus_are_split_again_for_others_that_are_busy_and_not_at_every_look() {
+    let made = Made::new(4);
+    made.vm(40, "qemu-system-x86_64 -name web", qemu, 3, "0-3");
+    let mut placer = placer(&made, options());
+    let mut at = 0;
+    steps(&made, &mut placer, &mut at, 25);
+    // A vCPU that slept until now.
+    made.vcpu(40, qemu(3), 3, "0-3");
+    placer.scan();
+    assert!(!placer.is_at_work());
+    let splits = |acts: &[Act]| {
+        let split = |act: &&Act| matches!(act.what, What::Split { .. });
+        acts.iter().filter(split).count()
+    };
+    assert_eq!(splits(&steps(&made, &mut placer, &mut at, 3)), 1);
+    let now: Vec<String> = (41..45).map(|tid| made.allowed(tid)).collect();
+    assert!(now.iter().all(|set| set.len() == 1), "{now:?}");
+    made.ends(44);
+    assert_eq!(splits(&steps(&made, &mut placer, &mut at, 3)), 0);
+    assert!(placer.is_at_work());
+    assert_eq!(splits(&steps(&made, &mut placer, &mut at, 10)), 1);
+}
