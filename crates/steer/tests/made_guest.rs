@@ -140,6 +140,25 @@ fn what_a_killed_one_has_left_is_undone_by_the_next() {
 }
 
 #[test]
+fn one_that_was_killed_between_the_note_and_the_write_is_undone() {
+    let mut made = Made::new();
+    let mut folder = made.folder();
+    made.steps(&mut folder, 1, 50);
+    drop(folder);
+    let mut text = fs::read_to_string(made.state_path()).unwrap();
+    let last = text.lines().last().unwrap().replace("\"0-3\"", "\"0-1\"");
+    text.push_str(&last);
+    text.push('\n');
+    fs::write(made.state_path(), text).unwrap();
+    let undone = made.take().1;
+    assert_eq!((undone.back, undone.theirs), (3, 0));
+    assert_eq!(
+        [made.cpus("system.slice"), made.cpus("user.slice")],
+        ["", ""]
+    );
+}
+
+#[test]
 fn where_folding_does_not_help_all_cpus_are_used_again() {
     let mut made = Made::new();
     let mut folder = made.folder();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Does it part siblings where that is right, and leave alone what is not its own?
 
+use std::fs;
 use std::io;
 use std::rc::Rc;
 
@@ -218,4 +219,26 @@ fn pcpus_are_split_again_for_others_that_are_busy_and_not_at_every_look() {
     assert_eq!(splits(&steps(&made, &mut placer, &mut at, 3)), 0);
     assert!(placer.is_at_work());
     assert_eq!(splits(&steps(&made, &mut placer, &mut at, 10)), 1);
+}
+
+#[test]
+fn a_pcpu_that_is_offline_counts_for_nothing() {
+    // Three of four have times, and are idle for a sixth of them.
+    let idle = |online: &str| {
+        let made = Made::new(4);
+        let cpu = made.root.path().join("sys/devices/system/cpu/online");
+        fs::write(cpu, online).unwrap();
+        made.vm(40, "qemu-system-x86_64 -name web", qemu, 2, "0-3");
+        let mut placer = placer(&made, options());
+        let (mut at, mut acts) = (0, Vec::new());
+        for ticks in 0..20 {
+            let cpus = (0..3).map(|cpu| format!("cpu{cpu} 0 0 0 {} 0\n", ticks * 5 / 3));
+            let stat = format!("cpu  0 0 0 0 0\n{}", cpus.collect::<String>());
+            fs::write(made.root.path().join("proc/stat"), stat).unwrap();
+            acts.extend(steps(&made, &mut placer, &mut at, 1));
+        }
+        acts
+    };
+    assert!(idle("0-2\n").is_empty());
+    assert!(!idle("0-3\n").is_empty());
 }
