@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a guest runs beside its workloads. These are in a control group then, as the programs of a
-//! distribution are in slices, so that the command can act on them and not on itself. A command that
-//! ends by itself is a fault: what was measured would not be what the scenario says.
+//! distribution are in slices, so that the command can act on them and not on itself. A command
+//! that ends by itself is a fault: what was measured would not be what the scenario says.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
