@@ -192,7 +192,7 @@ impl VmPlan {
 }
 
 /// One program that a guest runs, or the host itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkloadPlan {
     /// Name of the workload in the results.
     pub program: String,
@@ -205,6 +205,14 @@ pub struct WorkloadPlan {
     pub argv: Vec<String>,
     /// Its environment.
     pub env: BTreeMap<String, String>,
+    /// The folder that it is started in, where that is not `/data`. Left out of the JSON where it
+    /// is, as what follows where it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+    /// Part of a line that it prints once it is ready: a background program has started then, and
+    /// not before. Its limit bounds that wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<String>,
     /// Bound by the clock of the machine that runs it, in milliseconds.
     pub time_limit_ms: u64,
 }

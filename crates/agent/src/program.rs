@@ -23,6 +23,10 @@ const STDERR: &str = "/run/workload.err";
 /// Longest output that travels to the host, in bytes.
 const STDOUT_LIMIT: usize = 1 << 20;
 const STDERR_LIMIT: usize = 4 << 10;
+/// Longest words of a program in an error, in bytes.
+const SAID_LIMIT: usize = 500;
+/// How often a program's words are looked at for the one that says that it is ready.
+const READY_POLL: Duration = Duration::from_millis(10);
 /// How long a background program has to end after SIGTERM.
 const STOP_LIMIT_NS: u64 = 15_000_000_000;
 
@@ -45,7 +49,7 @@ impl Running {
         signals.add(Signal::SIGCHLD);
         signals.thread_block().doing(|| "block SIGCHLD".into())?;
         for argv in &plan.setup {
-            let mut child = spawn(argv, &plan.env)?;
+            let mut child = spawn(argv, &plan)?;
             let status = wait_limited(&mut child, plan.time_limit_ms)?;
             if !status.is_some_and(|status| status.success()) {
                 let said = system::tail(
@@ -82,8 +86,50 @@ impl Running {
     pub fn start(&mut self) -> Result<(), Failure> {
         self.before = system::counters();
         self.started_ns = system::now_ns();
-        self.child = Some(spawn(&self.plan.argv, &self.plan.env)?);
-        Ok(())
+        self.child = Some(spawn(&self.plan.argv, &self.plan)?);
+        match self.plan.ready.clone() {
+            Some(ready) => self.wait_ready(&ready),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until it has printed a line with `ready` in it.
+    fn wait_ready(&mut self, ready: &str) -> Result<(), Failure> {
+        let (name, limit_ms) = (&self.plan.program, self.plan.time_limit_ms);
+        let deadline_ns = system::now_ns() + limit_ms * 1_000_000;
+        loop {
+            // Looked at first: what it printed is there once it has ended.
+            let child = self.child.as_mut().map(Child::try_wait);
+            let ended = child.transpose().doing(|| format!("look at {name}"))?;
+            let said = [STDOUT, STDERR].map(|path| fs::read(path).unwrap_or_default());
+            let said = said.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            if said
+                .iter()
+                .any(|text| text.lines().any(|line| line.contains(ready)))
+            {
+                return Ok(());
+            }
+            let how = match ended.flatten() {
+                Some(status) => format!("ended before that: {status}"),
+                None if system::now_ns() >= deadline_ns => format!("did not in {limit_ms} ms"),
+                None => {
+                    std::thread::sleep(READY_POLL);
+                    continue;
+                }
+            };
+            let words = said.iter().rev().map(|text| text.trim());
+            let words = words.filter(|text| !text.is_empty()).next();
+            return Err(Failure::new(format!(
+                "{name} is ready when it prints a line with `{ready}`, but {how}; it said: {}",
+                system::tail(
+                    words.unwrap_or(
+                        "nothing (a program that writes to a file may keep \
+                    its lines until it flushes them)"
+                    ),
+                    SAID_LIMIT
+                )
+            )));
+        }
     }
 
     /// Waits for its end or ends it at its limit.
@@ -145,7 +191,7 @@ impl Running {
     }
 }
 
-fn spawn(argv: &[String], env: &BTreeMap<String, String>) -> Result<Child, Failure> {
+fn spawn(argv: &[String], plan: &WorkloadPlan) -> Result<Child, Failure> {
     let (program, arguments) = argv
         .split_first()
         .ok_or_else(|| Failure::new("an empty command"))?;
@@ -156,8 +202,8 @@ fn spawn(argv: &[String], env: &BTreeMap<String, String>) -> Result<Child, Failu
         .env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
         .env("HOME", "/data")
         .env("TMPDIR", "/data")
-        .envs(env)
-        .current_dir("/data")
+        .envs(&plan.env)
+        .current_dir(plan.folder.as_deref().unwrap_or("/data"))
         .stdin(Stdio::null())
         .stdout(create(STDOUT)?)
         .stderr(create(STDERR)?)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! From a variant of a scenario to the plan of an emulated host and its kernel's command line.
 
+pub mod brought;
 pub mod steer;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,8 +17,8 @@ use steady_lab_artifacts::image::tree::{self, HostNeeds};
 use steady_lab_artifacts::kernel::{Flavor, Series};
 use steady_remedies::{Registry, Remedy, VmmDuty};
 use steady_scenario::{
-    self as scenario, Chosen, Dedicated, GuestKernel, Hypervisor, Kernel, Scenario, Variant, Vm,
-    Word,
+    self as scenario, Chosen, Dedicated, GuestKernel, Hypervisor, Kernel, Runs, Scenario, Variant,
+    Vm, Word,
 };
 
 use crate::chance::Chance;
@@ -178,8 +179,9 @@ pub fn check_memory(
 /// [`ArtifactError::Program`] for a program that the images do not know.
 pub fn programs(scenario: &Scenario) -> Result<Vec<&'static Program>, LabError> {
     let mut wanted: Vec<&'static Program> = Vec::new();
-    for workload in scenario.vms.iter().flat_map(|vm| &vm.workloads) {
-        let program = known(workload)?;
+    let workloads = scenario.vms.iter().flat_map(|vm| &vm.workloads);
+    for program in workloads.filter_map(|workload| workload.program.known()) {
+        let program = known(program)?;
         if wanted.iter().all(|other| other.name != program.name) {
             wanted.push(program);
         }
@@ -187,12 +189,13 @@ pub fn programs(scenario: &Scenario) -> Result<Vec<&'static Program>, LabError> 
     Ok(wanted)
 }
 
-/// Refuses a scenario whose programs do not take their arguments, as far as that is known without
-/// running them: the words that are of this project.
+/// Refuses a scenario whose programs cannot be run as far as that is known without running them:
+/// words of this project that are wrong, and programs that a user brings and that lack something.
 ///
 /// # Errors
-/// [`LabError::Program`] for the first of them.
-pub fn check_arguments(scenario: &Scenario) -> Result<(), LabError> {
+/// [`ArtifactError::Program`] for the first of them.
+pub fn check_programs(scenario: &Scenario) -> Result<(), LabError> {
+    brought::gather(scenario)?;
     let of_vms = scenario.vms.iter().flat_map(|vm| {
         let workloads = vm.workloads.iter();
         workloads.map(|workload| (workload, vm.vcpus))
@@ -210,12 +213,13 @@ pub fn check_arguments(scenario: &Scenario) -> Result<(), LabError> {
 /// # Errors
 /// As [`programs`].
 pub fn host_programs(scenario: &Scenario) -> Result<Vec<&'static Program>, LabError> {
-    scenario.host.workloads.iter().map(known).collect()
+    let workloads = scenario.host.workloads.iter();
+    let programs = workloads.filter_map(|workload| workload.program.known());
+    programs.map(known).collect()
 }
 
-fn known(workload: &scenario::Workload) -> Result<&'static Program, LabError> {
-    let name = workload.program.name;
-    guest_programs::find(name).map_err(|error| wrong(name, &error))
+fn known(program: &scenario::Program) -> Result<&'static Program, LabError> {
+    guest_programs::find(program.name).map_err(|error| wrong(program.name, &error))
 }
 
 fn wrong(program: &str, error: &dyn Error) -> LabError {
@@ -390,7 +394,10 @@ fn run_of(
     seed: u32,
     begin_delay_us: u32,
 ) -> Result<WorkloadPlan, LabError> {
-    let program = known(workload)?;
+    let program = match &workload.program {
+        Runs::Known(program) => known(program)?,
+        Runs::Brought(program) => return Ok(brought::run_of(workload, program, begin_delay_us)),
+    };
     let setting = Setting {
         args: &workload.args,
         cpus,
@@ -403,12 +410,25 @@ fn run_of(
         begin_delay_us,
         setup: program.prepare(&setting).map_err(wrong)?,
         argv: program.command(&setting).map_err(wrong)?,
-        env: program.environment(&setting),
-        // A background program is bounded by the plan as a whole.
-        time_limit_ms: workload
-            .time_limit_s
-            .map_or(0, |limit_s| u64::from(limit_s) * 1000),
+        env: program
+            .environment(&setting)
+            .into_iter()
+            .chain(workload.env.clone())
+            .collect(),
+        time_limit_ms: limit_ms(workload),
+        ..WorkloadPlan::default()
     })
+}
+
+/// How long a background program may take until it runs, in milliseconds; from then on the plan as
+/// a whole bounds it.
+const START_LIMIT_MS: u64 = 60_000;
+
+fn limit_ms(workload: &scenario::Workload) -> u64 {
+    let limit_ms = workload
+        .time_limit_s
+        .map(|limit_s| u64::from(limit_s) * 1000);
+    limit_ms.unwrap_or(START_LIMIT_MS)
 }
 
 /// Words for the kernel of every emulated host.

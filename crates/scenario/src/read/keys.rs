@@ -84,8 +84,18 @@ pub(crate) const VM: Place = Place::of(
     ],
 );
 
-pub(crate) const WORKLOAD: Place =
-    Place::of("`[[vm.workload]]`", &["program", "args", "time_limit_s"]);
+pub(crate) const WORKLOAD: Place = Place::of(
+    "`[[vm.workload]]`",
+    &[
+        "program",
+        "args",
+        "time_limit_s",
+        "files",
+        "result",
+        "ready",
+        "env",
+    ],
+);
 
 pub(crate) const SETTING: Place =
     Place::of("`[[setting]]`", &["name", "title", "without", "switches"]);

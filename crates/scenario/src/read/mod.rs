@@ -20,6 +20,8 @@ mod variant;
 mod vm;
 mod workload;
 
+use std::path::PathBuf;
+
 use steady_remedies::Registry;
 use toml::de::DeTable;
 
@@ -176,6 +178,7 @@ fn root_table<'a>(
         vms: vms?.vms?,
         variants: variants?,
         measure: measure?,
+        folder: PathBuf::new(),
     })
 }
 

@@ -3,7 +3,7 @@
 
 use super::table::{Field, Reader};
 use super::value::{Placed, Problems};
-use super::workload::{WorkloadRead, check_background};
+use super::workload::{WorkloadRead, check_background, check_measured};
 use super::{CMDLINE, NAME, check_unique, keys, pv};
 use crate::limits::*;
 use crate::model::{Pv, Vm};
@@ -181,23 +181,18 @@ impl VmRead {
         let Some(workloads) = &self.workloads else {
             return;
         };
-        let programs = workloads
-            .iter()
-            .filter_map(|workload| workload.program.as_ref());
         let without_disk = matches!(self.disk_mib, Some(None));
-        for program in programs.filter(|program| without_disk && program.get_ref().needs_disk) {
-            let message = format!(
-                "`{}` works on a disk, the VM has none",
-                program.get_ref().name
-            );
-            problems.add(program.span(), message, "add `disk_mib` to the VM");
+        for runs in workloads.iter().filter_map(|read| read.program.as_ref()) {
+            let known = runs.get_ref().known();
+            if without_disk && let Some(program) = known.filter(|program| program.needs_disk) {
+                let message = format!("`{}` works on a disk, the VM has none", program.name);
+                problems.add(runs.span(), message, "add `disk_mib` to the VM");
+            }
         }
-        if self
-            .background
-            .as_ref()
-            .is_some_and(|background| *background.get_ref())
-        {
-            check_background(workloads, problems);
+        match self.background.as_ref().map(Placed::get_ref) {
+            Some(true) => check_background(workloads, problems),
+            Some(false) => check_measured(workloads, problems),
+            None => {}
         }
     }
 
