@@ -96,6 +96,12 @@ pub const PROGRAMS: &[Program] = &[
     )
     .on_disk(),
     debian(
+        "redis",
+        "redis-tools busybox-static",
+        "requests to a key-value store in memory, by redis-benchmark",
+    )
+    .endless(),
+    debian(
         "pbzip2",
         "pbzip2",
         "parallel compression, in place of the PARSEC program dedup",

@@ -9,6 +9,7 @@ mod fio;
 mod hackbench;
 mod own;
 mod pbzip2;
+mod redis;
 mod stress_ng;
 mod sysbench;
 
@@ -40,6 +41,7 @@ pub(crate) fn report(program: &Program, output: &Output<'_>) -> Result<WorkloadR
         Kind::StressNg | Kind::Jemalloc => stress_ng::parse(&mut draft, output)?,
         Kind::Hackbench => hackbench::parse(&mut draft, output)?,
         Kind::Sysbench | Kind::Mariadb => sysbench::parse(&mut draft, output)?,
+        Kind::Redis => redis::parse(&mut draft, output)?,
         Kind::Pbzip2 => pbzip2::parse(&mut draft, output)?,
         Kind::Dbench => dbench::parse(&mut draft, output)?,
         Kind::Fio => fio::parse(&mut draft, output)?,
