@@ -17,7 +17,7 @@ use steady_measures::{
 use steady_scenario::{Collect, ResultFrom, Scenario, Vm, Workload};
 
 use super::symbol::{Class, Symbols};
-use super::complaint;
+use super::{complaint, over_vms};
 use crate::engine::watch::Transcript;
 use crate::error::RunFault;
 
@@ -79,6 +79,8 @@ pub fn repetition(
             _ => {}
         }
     }
+    let together = over_vms::metrics(&made.metrics);
+    made.metrics.extend(together);
     if context.wall_clock && transcript.others_percent > BUSY_PERCENT {
         let text = format!(
             "{} % of this machine's CPU time went to others during the run, and this \
