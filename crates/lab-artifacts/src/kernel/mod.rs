@@ -5,6 +5,7 @@
 //! tarball), with our files and hooks put in by `linux/apply` and the configuration of
 //! `linux/config` on top of `tinyconfig`: the lab's, and over it those that find mistakes
 //! (`debug.config`) or make it preemptible everywhere (`rt.config`).
+//! The kernel of a distribution's package is taken as it is (`package`).
 //! The stock kernel beside it is what the same sources give without our files, hooks and symbols.
 
 use std::ffi::OsStr;
@@ -24,6 +25,7 @@ use key::stock_configs;
 
 mod flavor;
 mod key;
+pub mod package;
 mod source;
 
 pub use flavor::{Build, Choice, Flavor, Series};
@@ -46,12 +48,16 @@ pub struct Kernel {
     pub config: PathBuf,
     /// Its release, as `uname -r` prints it.
     pub release: String,
+    /// Modules that a host loads, in that order; none where KVM is in the image.
+    pub modules: Vec<PathBuf>,
 }
 
 /// How the configuration of a kernel says that it checks the order of its locks, as `debug` and
 /// `rt` do.
 const CHECKS: &str = "CONFIG_PROVE_LOCKING=y";
 const PREEMPT_RT: &str = "CONFIG_PREEMPT_RT=y";
+/// What each kernel with our series has.
+const OURS: &str = "CONFIG_KVM_STRICT_BOOST=y";
 
 impl Kernel {
     /// Whether it looks for its own mistakes: what it warns of is then worth hearing; it is slow.
@@ -68,6 +74,14 @@ impl Kernel {
     /// [`ArtifactError::Io`].
     pub fn is_preempt_rt(&self) -> Result<bool, ArtifactError> {
         self.is_configured(PREEMPT_RT)
+    }
+
+    /// Whether it has the remedies, and so their parameters.
+    ///
+    /// # Errors
+    /// [`ArtifactError::Io`].
+    pub fn has_remedies(&self) -> Result<bool, ArtifactError> {
+        self.is_configured(OURS)
     }
 
     fn is_configured(&self, wanted: &str) -> Result<bool, ArtifactError> {
@@ -125,6 +139,7 @@ fn from_files(files: [PathBuf; 4]) -> Result<Result<Kernel, PathBuf>, ArtifactEr
         system_map,
         config,
         release: release.trim().to_owned(),
+        modules: Vec::new(),
     }))
 }
 
