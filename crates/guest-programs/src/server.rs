@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The server that a program's measured command needs: started in the set-up, with nothing in it.
 //!
-//! It runs until the guest goes down. mariadb has every transaction on the disk when it is answered,
-//! as by default; only sizes are smaller than a server's. redis writes nothing to the disk. Left
-//! out: users and their rights, tables that mariadb does without, and the network, in whose place
-//! are local sockets: the lab's kernel has no TCP.
+//! It runs until the guest goes down. mariadb has every transaction on the disk when it is
+//! answered, as by default; only sizes are smaller than a server's. redis writes nothing to the
+//! disk. Left out: users and their rights, tables that mariadb does without, and the network, in
+//! whose place are local sockets: the lab's kernel has no TCP.
 
 use crate::program::{BUSYBOX, MARIADBD, REDIS};
 
 /// What sysbench names the database.
 const DATABASE: &str = "sbtest";
 
-/// Starts the server in the folder `$1`, with the arguments from `$3` on, and comes back when it has
-/// printed `$2`. One that an earlier workload left is stopped. The caller's limit bounds both waits.
+/// Starts the server in the folder `$1`, with the arguments from `$3` on, and comes back when it
+/// has printed `$2`. One that an earlier workload left is stopped. The caller's limit bounds both
+/// waits.
 const START: &str = r#"
 folder=$1 ready=$2 log=$1/log pid=$1/pid
 shift 2

@@ -111,8 +111,8 @@ pub struct Workload {
     /// Bound on the run, in seconds of the guest's clock; `None` in a background VM, whose
     /// workload runs until the measured VMs are done.
     pub time_limit_s: Option<u32>,
-    /// Files for the folder of a program that the user brings, each `FROM` or `FROM:TO`. As all that
-    /// follows, left out of the canonical form where it is not given.
+    /// Files for the folder of a program that the user brings, each `FROM` or `FROM:TO`. As all
+    /// that follows, left out of the canonical form where it is not given.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
     /// Where the result of a program that the user brings is.

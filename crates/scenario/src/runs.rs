@@ -35,6 +35,7 @@ impl Brought {
         };
         let name: String = stem.chars().map(plain).take(NAME_CHARS).collect();
         let name = name.trim_matches('-').to_owned();
+        assert!(!name.contains('/'), "{name} is of one file");
         (!name.is_empty()).then(|| Self {
             path: path.to_owned(),
             name,

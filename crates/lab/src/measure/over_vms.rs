@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the VMs of a race make together: for each rate that the same workload gives in several
-//! measured VMs its sum, and how evenly the VMs share it, as Jain's index: (Σx)² / (n·Σx²), which is
-//! 1 where all have the same and 1/n where one has all (R. Jain, D. Chiu, W. Hawe, "A Quantitative
+//! measured VMs its sum, and how evenly the VMs share it, as Jain's index: (Σx)² / (n·Σx²). It is 1
+//! where all have the same and 1/n where one has all (R. Jain, D. Chiu, W. Hawe, "A Quantitative
 //! Measure of Fairness and Discrimination", DEC-TR-301, 1984). Of no VM, but of the workload.
 
 use steady_measures::{Better, Metric, Unit};
@@ -9,7 +9,7 @@ use steady_measures::{Better, Metric, Unit};
 /// What is behind the rate's name in that of its sum, and of the index in ppm.
 const SUM: &str = "sum";
 const FAIRNESS: &str = "fairness";
-/// Values are cut to so many bits before they are squared and summed over at most 64 VMs.
+/// Bits of a value when it is squared and summed over at most 64 VMs; lower ones are cut off.
 const BITS: u32 = 46;
 
 /// The sums and indices of the rates among `metrics`, in the order in which rates first appear.
@@ -37,6 +37,7 @@ pub fn metrics(metrics: &[Metric]) -> Vec<Metric> {
 }
 
 fn of_rate(rate: &Metric, values: &[i64]) -> Vec<Metric> {
+    assert!(values.len() > 1, "{} is of several VMs", rate.name);
     let sum = values
         .iter()
         .fold(0, |sum: i64, &value| sum.saturating_add(value));
@@ -70,6 +71,7 @@ fn fairness_ppm(values: &[i64]) -> Option<i64> {
     let squares: u128 = values.iter().map(|value| value * value).sum();
     let whole = squares * values.len() as u128;
     let ppm = (sum * sum * 1_000_000).checked_div(whole)?;
+    assert!(ppm <= 1_000_000, "an index is at most 1");
     i64::try_from(ppm).ok()
 }
 

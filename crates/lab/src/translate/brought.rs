@@ -60,14 +60,15 @@ fn wrong(name: &str, what: String) -> LabError {
     ArtifactError::Program { program, what }.into()
 }
 
-/// Adds a file, unless another one is to be in its place.
+/// Adds a file, unless another one must be in its place.
 fn add(files: &mut Vec<Added>, file: Added) -> Result<(), String> {
+    assert!(!file.to.starts_with('/'), "{} is from the root", file.to);
     match files.iter().find(|known| known.to == file.to) {
         None => files.push(file),
         Some(known) if known.from == file.from => {}
         Some(known) => {
             return Err(format!(
-                "{} and {} are both to be /{} of a guest; give one another place: `FROM:TO`",
+                "{} and {} have the place /{} of a guest; give one another: `FROM:TO`",
                 known.from.display(),
                 file.from.display(),
                 file.to
@@ -80,6 +81,7 @@ fn add(files: &mut Vec<Added>, file: Added) -> Result<(), String> {
 /// A run of such a program.
 pub(super) fn run_of(workload: &Workload, program: &Brought, begin_delay_us: u32) -> WorkloadPlan {
     let name = workload.program.name();
+    assert!(!name.is_empty(), "a program has a name");
     let command = brought::command(name, Path::new(program.path()));
     WorkloadPlan {
         program: name.to_owned(),
@@ -88,7 +90,7 @@ pub(super) fn run_of(workload: &Workload, program: &Brought, begin_delay_us: u32
             .chain(workload.args.iter().cloned())
             .collect(),
         env: workload.env.clone(),
-        time_limit_ms: super::limit_ms(workload),
+        time_limit_ms: super::program::limit_ms(workload),
         folder: Some(brought::folder(name)),
         ready: workload.ready.clone(),
         ..WorkloadPlan::default()
