@@ -33,6 +33,11 @@ pub struct Setting<'a> {
     pub scratch: &'a str,
 }
 
+/// Whether redis-benchmark is given the socket of its server.
+fn names_socket(setting: &Setting<'_>) -> bool {
+    setting.args.iter().any(|word| word == "-s")
+}
+
 /// An argument of our own: its name, default and bounds.
 struct InputSize {
     prefix: &'static str,
@@ -83,6 +88,8 @@ impl Program {
                     .chain(transactions(setting, "prepare"));
                 return Ok(vec![server::mariadb(setting.scratch), fill.collect()]);
             }
+            // A socket of the scenario's is that of a server elsewhere.
+            Kind::Redis if names_socket(setting) => return Ok(Vec::new()),
             Kind::Redis => return Ok(vec![server::redis(setting.scratch)]),
             _ => return Ok(Vec::new()),
         };
@@ -126,7 +133,13 @@ impl Program {
             Kind::Redis => {
                 let socket = server::socket(scratch, "redis");
                 let defaults = format!("-t set,get -n 1000 -c 8 --threads {cpus}");
-                joined(&["--csv", "-s", &socket], or(words(&defaults)))
+                let first = ["--csv", "-s", &socket];
+                let first = if names_socket(setting) {
+                    &first[..1]
+                } else {
+                    &first
+                };
+                joined(first, or(words(&defaults)))
             }
             // -v prints the time, -k keeps the input, -f overwrites what an earlier run left; the
             // blocks of 100 kB make several of a small input, so that threads have work.

@@ -94,6 +94,13 @@ pub struct Vm {
     pub guest_cmdline: String,
     /// Whether the VM is load only: its one workload runs until the measured VMs are done.
     pub background: bool,
+    /// Path of the local socket at which a program of it serves other VMs; left out of the
+    /// canonical form where there is none, as the next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serves: Option<String>,
+    /// VMs that serve this one: their sockets are `/run/NAME.socket` here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reaches: Vec<String>,
     /// KVM's paravirtual features that the VM is offered, where the variant offers them too.
     pub pv: Pv,
     /// What it runs, one after another; at least one, and exactly one in a background VM.

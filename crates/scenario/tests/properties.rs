@@ -115,6 +115,8 @@ fn vm(name: String, pcpus: u32, background: bool) -> impl Strategy<Value = Vm> {
                 kernel,
                 guest_cmdline: words,
                 background,
+                serves: None,
+                reaches: Vec::new(),
                 pv,
                 workloads,
             }

@@ -50,10 +50,10 @@ threading.Thread(target=lambda: print(json.dumps({
 const GO: &str = "package main\nimport \"sync\"\nfunc main() {\n\tvar all sync.WaitGroup\n\
     \tfor i := 0; i < 4; i++ {\n\t\tall.Add(1)\n\t\tgo all.Done()\n\t}\n\tall.Wait()\n}\n";
 
-/// The VM of the format's page, whose program is `./mine`.
-fn documented() -> String {
+/// The example in a section of the format's page.
+fn documented(section: &str) -> String {
     let page = std::fs::read_to_string(project().join("docs/formats/scenario.md")).unwrap();
-    let section = page.split("### Programs of your own").nth(1).unwrap();
+    let section = page.split(&format!("### {section}\n")).nth(1).unwrap();
     let example = section.split("```toml\n").nth(1).unwrap();
     example.split("```").next().unwrap().to_owned()
 }
@@ -114,7 +114,7 @@ fn programs_in_c_go_and_python_run_beside_one_that_waits_in_the_background() {
     c_program(folder);
     static_program(folder);
     std::fs::write(folder.join("script.py"), PYTHON).unwrap();
-    let work = documented()
+    let work = documented("Programs of your own")
         + "[[vm.workload]]\nprogram = \"./goes\"\n[[vm.workload]]\nprogram = \"./script.py\"\n";
     let serve = "\"./mine\"\nargs = [\"serve\"]\nready = \"listening\"";
     let vms = work + &vm("server", "background = true", serve);
@@ -252,6 +252,19 @@ fn three_redis_servers_share_a_host_in_the_short_form_of_the_example() {
         assert!((333_333..=1_000_000).contains(&fairness), "{fairness}");
         assert!(of("store", "redis.get.latency.p99") >= of("store", "redis.get.latency.min"));
     }
+}
+
+#[test]
+fn a_client_in_one_vm_is_served_by_a_program_in_another() {
+    let place = Place::beside();
+    let server = place.path("redis-server");
+    std::os::unix::fs::symlink("/usr/bin/redis-check-rdb", server).unwrap();
+    let path = scenario(&place, &documented("Programs of other VMs"));
+    ends_well(&place.run(&path, &[]).output().unwrap());
+    let result = place.result("test", "bochs");
+    assert!(metric(&result, "plain", "redis", "redis.get.throughput") > 0);
+    // The server's work is in its own VM.
+    assert!(metric(&result, "plain", "redis-server@redis", "cpu_time.vcpus") > 0);
 }
 
 #[test]

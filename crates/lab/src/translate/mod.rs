@@ -2,6 +2,7 @@
 //! From a variant of a scenario to the plan of an emulated host and its kernel's command line.
 
 pub mod brought;
+mod link;
 mod program;
 pub mod steer;
 
@@ -75,6 +76,9 @@ pub fn check(scenario: &Scenario, kind: EngineKind, variants: &[&Variant]) -> Re
             let limit = "only steady-vmm shows ones that are not; use vmm = \"steady\"";
             return beyond(what, limit.to_owned());
         }
+        if let Some((what, limit)) = link::beyond(scenario, variant) {
+            return beyond(what, limit.to_owned());
+        }
         if variant.switches.apicv && !kind.has(Processor::Apicv) {
             let what = format!("the processor with APICv of variant {}", variant.name);
             let limit = format!(
@@ -118,8 +122,9 @@ pub fn check_packaged(scenario: &Scenario, variants: &[&Variant]) -> Result<(), 
             );
         }
         let mut vms = scenario.vms_of(variant);
-        if let Some(vm) = vms.find(|vm| vm.disk_mib.is_some()) {
-            let what = format!("the disk of VM {}", vm.name);
+        let has_disk = |vm: &&Vm| vm.disk_mib.is_some() || !vm.reaches.is_empty();
+        if let Some(vm) = vms.find(has_disk) {
+            let what = format!("the disk or channel of VM {}", vm.name);
             let limit = "a distribution's kernel finds it by PCI or ACPI, which guests here lack";
             return beyond(what, limit);
         }
@@ -254,12 +259,14 @@ pub fn plan(
         .vms_of(variant)
         .map(|each| vm(each, variant, chance))
         .collect();
+    let mut vms = vms?;
+    link::join(&mut vms, scenario, variant);
     let plan = HostPlan {
         vmm: match scenario.host.vmm {
             scenario::Vmm::Steady => Vmm::Steady,
             scenario::Vmm::Qemu => Vmm::Qemu,
         },
-        vms: vms?,
+        vms,
         programs: Vec::new(),
         beside: beside(scenario, variant, chance)?,
         collect: Collect {
@@ -334,6 +341,7 @@ fn vm(vm: &Vm, variant: &Variant, chance: Chance) -> Result<VmPlan, LabError> {
         pv: pv(vm, variant),
         hidden_features: hidden_features(vm, variant),
         beside: steer::of_guest(variant, &vm.name),
+        links: Vec::new(),
         workloads: workloads?,
     })
 }

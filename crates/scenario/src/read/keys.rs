@@ -79,6 +79,8 @@ pub(crate) const VM: Place = Place::of(
         "kernel",
         "guest_cmdline",
         "background",
+        "serves",
+        "reaches",
         "pv",
         "workload",
     ],
