@@ -117,8 +117,8 @@ impl Running {
                     continue;
                 }
             };
-            let words = said.iter().rev().map(|text| text.trim());
-            let words = words.filter(|text| !text.is_empty()).next();
+            let mut words = said.iter().rev().map(|text| text.trim());
+            let words = words.find(|text| !text.is_empty());
             return Err(Failure::new(format!(
                 "{name} is ready when it prints a line with `{ready}`, but {how}; it said: {}",
                 system::tail(

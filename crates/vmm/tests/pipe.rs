@@ -14,7 +14,7 @@ use steady_vmm::virtio::disk;
 use steady_vmm::virtio::pipe::{MESSAGE, Pipe};
 use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
 
-const BYTES: usize = MESSAGE as usize;
+const BYTES: usize = 4096;
 
 fn fifo(folder: &tempfile::TempDir) -> PathBuf {
     let path = folder.path().join("link-0.up");
@@ -71,6 +71,6 @@ fn a_wait_for_a_message_ends_when_the_machine_stops() {
 fn a_named_pipe_is_a_disk_of_one_message_with_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let disk = disk::open(&fifo(&folder), &stop()).unwrap();
-    assert_eq!(disk.sectors * 512, MESSAGE);
+    assert_eq!((disk.sectors * 512, MESSAGE), (4096, 4096));
     assert!(disk.id.starts_with(b"link-0.up\0"));
 }
