@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -52,11 +53,7 @@ impl Running {
             let mut child = spawn(argv, &plan)?;
             let status = wait_limited(&mut child, plan.time_limit_ms)?;
             if !status.is_some_and(|status| status.success()) {
-                let said = system::tail(
-                    &fs::read_to_string(STDERR).unwrap_or_default(),
-                    STDERR_LIMIT,
-                )
-                .to_owned();
+                let said = last_words();
                 let how = status.map_or("ran into its time limit".to_owned(), |status| {
                     status.to_string()
                 });
@@ -101,8 +98,7 @@ impl Running {
             // Looked at first: what it printed is there once it has ended.
             let child = self.child.as_mut().map(Child::try_wait);
             let ended = child.transpose().doing(|| format!("look at {name}"))?;
-            let said = [STDOUT, STDERR].map(|path| fs::read(path).unwrap_or_default());
-            let said = said.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            let said = [STDOUT, STDERR].map(|path| part(path, 0, STDOUT_LIMIT));
             if said
                 .iter()
                 .any(|text| text.lines().any(|line| line.contains(ready)))
@@ -174,21 +170,43 @@ impl Running {
 
     /// What it left.
     pub fn into_output(mut self) -> Result<Output, Failure> {
-        let stdout = fs::read(STDOUT).doing(|| format!("read {STDOUT}"))?;
-        if stdout.len() > STDOUT_LIMIT {
+        // A program that floods them may have left more than this guest's memory holds twice.
+        let written = length(STDOUT);
+        if written > STDOUT_LIMIT {
             let text = format!(
-                "{} wrote {} bytes of output; at most {STDOUT_LIMIT} are carried",
-                self.plan.program,
-                stdout.len()
+                "{} wrote {written} bytes to standard output; at most {STDOUT_LIMIT} are carried",
+                self.plan.program
             );
             return Err(Failure::new(text));
         }
-        self.output.stdout = String::from_utf8_lossy(&stdout).into_owned();
-        let stderr = fs::read(STDERR).doing(|| format!("read {STDERR}"))?;
-        self.output.stderr =
-            system::tail(&String::from_utf8_lossy(&stderr), STDERR_LIMIT).to_owned();
+        self.output.stdout = part(STDOUT, 0, STDOUT_LIMIT);
+        self.output.stderr = last_words();
         Ok(self.output)
     }
+}
+
+/// Length of what a program has written to a file, in bytes.
+fn length(path: &str) -> usize {
+    let length = fs::metadata(path).map_or(0, |metadata| metadata.len());
+    usize::try_from(length).unwrap_or(usize::MAX)
+}
+
+/// The end of what a program has written to standard error.
+fn last_words() -> String {
+    let from = length(STDERR).saturating_sub(STDERR_LIMIT);
+    part(STDERR, from, STDERR_LIMIT)
+}
+
+/// At most `limit` bytes of it, as text; empty if it cannot be read.
+fn part(path: &str, from: usize, limit: usize) -> String {
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(from as u64))?;
+        let mut bytes = Vec::new();
+        file.take(limit as u64).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
 }
 
 fn spawn(argv: &[String], plan: &WorkloadPlan) -> Result<Child, Failure> {

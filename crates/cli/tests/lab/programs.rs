@@ -25,6 +25,7 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "hang")) for (;;) pause();
 	if (!strcmp(what, "refuse")) { fputs("no such table\n", stderr); return 3; }
 	if (!strcmp(what, "rubbish")) for (int i = 0; i < 300; i++) putchar(i * 7);
+	if (!strcmp(what, "flood")) for (;;) puts("no end of words");
 	if (!strcmp(what, "half")) puts("\n{\"schema\": \"steady.workload\", \"version\"");
 	if (!strcmp(what, "serve")) { puts("listening on 7"); fflush(stdout); for (;;) pause(); }
 	if (strcmp(what, "3")) return 0;
@@ -151,23 +152,18 @@ fn programs_in_c_go_and_python_run_beside_one_that_waits_in_the_background() {
 fn each_way_in_which_a_program_fails_ends_in_one_error() {
     let place = Place::beside();
     c_program(place.folder.path());
-    for (what, more, code, said) in [
-        (
-            "crash",
-            "",
-            5,
-            &["mine was ended by signal 6 (SIGABRT)"][..],
-        ),
+    let line = "result = \"line\"";
+    let limit = "time_limit_s = 2";
+    for (what, more, said) in [
+        ("crash", "", &["mine was ended by signal 6 (SIGABRT)"][..]),
         (
             "hang",
-            "time_limit_s = 2",
-            5,
-            &["mine ran into its time limit", "time_limit_s"],
+            limit,
+            &["mine ran into its time limit of 2000 ms, `time_limit_s`"],
         ),
         (
             "refuse",
             "",
-            5,
             &[
                 "mine ended with exit code 3 where 0 was expected",
                 "no such table",
@@ -175,16 +171,23 @@ fn each_way_in_which_a_program_fails_ends_in_one_error() {
         ),
         (
             "rubbish",
-            "result = \"line\"",
-            5,
+            line,
             &["mine printed no line like", "steady.workload"],
         ),
-        ("half", "", 5, &["mine printed", "expected a result line"]),
+        ("half", "", &["mine printed", "expected a result line"]),
+        (
+            "flood",
+            limit,
+            &[
+                "mine wrote ",
+                "to standard output; at most 1048576 are carried",
+            ],
+        ),
     ] {
         let workload = format!("\"./mine\"\nargs = [\"{what}\"]\n{more}");
         let path = scenario(&place, &vm("a", "", &workload));
         let output = place.run(&path, &[]).output().unwrap();
-        let error = fails_with(code, &output);
+        let error = fails_with(5, &output);
         for words in ["VM a"].iter().chain(said) {
             assert!(error.contains(words), "{what}: no {words:?} in {error}");
         }
