@@ -121,10 +121,12 @@ pub fn check_packaged(scenario: &Scenario, variants: &[&Variant]) -> Result<(), 
                 "it is not in a distribution's kernel; choose others by --variant",
             );
         }
-        let mut vms = scenario.vms_of(variant);
-        let has_disk = |vm: &&Vm| vm.disk_mib.is_some() || !vm.reaches.is_empty();
-        if let Some(vm) = vms.find(has_disk) {
-            let what = format!("the disk or channel of VM {}", vm.name);
+        let disks = |vm: &Vm| match vm.disk_mib {
+            Some(_) => Some(format!("the disk of VM {}", vm.name)),
+            None if vm.reaches.is_empty() => None,
+            None => Some(format!("the channel's disks of VM {}", vm.name)),
+        };
+        if let Some(what) = scenario.vms_of(variant).find_map(disks) {
             let limit = "a distribution's kernel finds it by PCI or ACPI, which guests here lack";
             return beyond(what, limit);
         }
