@@ -8,7 +8,6 @@
 //!
 //! Left out: flow control of single connections. One that is not read holds the others up.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -61,7 +60,7 @@ impl Message {
 /// What the threads of one end share.
 struct Shared {
     outward: Mutex<File>,
-    streams: Mutex<BTreeMap<u32, UnixStream>>,
+    streams: Mutex<Vec<(u32, UnixStream)>>,
     next: AtomicU32,
     /// The program's socket, in the VM that serves.
     serves: Option<String>,
@@ -85,16 +84,21 @@ pub fn start(link: &Link) -> Result<(), Failure> {
         let socket = &link.socket;
         let listener = UnixListener::bind(socket).doing(|| format!("listen at {socket}"))?;
         let shared = Arc::clone(&shared);
-        thread::spawn(move || {
+        spawn(Box::new(move || {
             for stream in listener.incoming().flatten() {
                 let number = shared.next.fetch_add(1, Ordering::Relaxed);
                 shared.say(number, OPEN);
                 shared.join(number, stream);
             }
-        });
+        }));
     }
-    thread::spawn(move || shared.hear(&inward));
+    spawn(Box::new(move || shared.hear(&inward)));
     Ok(())
+}
+
+/// One kind of thread, so that the code that starts one is in the image once.
+fn spawn(body: Box<dyn FnOnce() + Send>) {
+    thread::spawn(body);
 }
 
 /// The disk of this name.
@@ -142,16 +146,23 @@ impl Shared {
             match what {
                 OPEN => self.open(number),
                 DATA => {
-                    let stream = held(&self.streams).get(&number).map(UnixStream::try_clone);
+                    let streams = held(&self.streams);
+                    let stream = streams.iter().find(|(other, _)| *other == number);
+                    let stream = stream.map(|(_, stream)| stream.try_clone());
+                    drop(streams);
                     if let Some(Ok(mut stream)) = stream {
                         // A program that has gone reads no more; its end is on the way.
                         let _ = stream.write_all(bytes);
                     }
                 }
                 END => {
-                    if let Some(stream) = held(&self.streams).remove(&number) {
-                        let _ = stream.shutdown(Shutdown::Write);
-                    }
+                    held(&self.streams).retain(|(other, stream)| {
+                        let ends = *other == number;
+                        if ends {
+                            let _ = stream.shutdown(Shutdown::Write);
+                        }
+                        !ends
+                    });
                 }
                 _ => {}
             }
@@ -176,9 +187,9 @@ impl Shared {
         let Ok(other) = stream.try_clone() else {
             return self.say(number, END);
         };
-        held(&self.streams).insert(number, other);
+        held(&self.streams).push((number, other));
         let shared = Arc::clone(self);
-        thread::spawn(move || {
+        spawn(Box::new(move || {
             let mut message = Message::new();
             loop {
                 let count = match stream.read(&mut message.0[HEAD..]) {
@@ -189,7 +200,7 @@ impl Shared {
                 message.label(number, DATA, count);
                 shared.send(&message);
             }
-        });
+        }));
     }
 }
 
