@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 mod more;
+mod quota;
 
 use std::fmt::Write;
 

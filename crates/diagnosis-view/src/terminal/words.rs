@@ -421,6 +421,7 @@ pub fn sharpener(sharpener: Sharpener) -> &'static str {
         Sharpener::GuestTrace => "a trace of the guest of the same time",
         Sharpener::HostTrace => "a trace of the host of the same time",
         Sharpener::LostEvents => "the events that were lost",
+        Sharpener::Limits => "cpu.max of the VM's cgroup (steady record notes it)",
     }
 }
 
