@@ -173,7 +173,9 @@ pub fn template(id: EvidenceId) -> Option<&'static str> {
         EvidenceId::TableLacks => "looked for it in {rows} rows[, of {who}]",
         EvidenceId::LogLine => "line {line}: {text}",
         EvidenceId::LogStack => "stack: {function}[, called for {caller}]",
-        EvidenceId::LogTimes => "such lines: {times}[, on CPUs: {cpus}][; {longest} at most]",
+        EvidenceId::LogTimes => {
+            "such lines: {times}[, CPU {which}][, machine {machine}][; {longest} at most]"
+        }
         _ => return None,
     })
 }
