@@ -76,8 +76,8 @@ fn cargo(
     watcher: &dyn Watcher,
 ) -> Result<(), ArtifactError> {
     let os = OsStr::new;
-    // crt-static needs an explicit target, or the build scripts would be static too and fail. A panic
-    // aborts, so that tables to unwind by would only make images larger.
+    // crt-static needs an explicit target, or the build scripts would be static too and fail. A
+    // panic aborts, so that tables to unwind by would only make images larger.
     let flags =
         "-C target-feature=+crt-static -C relocation-model=static -C force-unwind-tables=no";
     let flags = format!("RUSTFLAGS={flags}");

@@ -3,6 +3,7 @@
 
 pub mod brought;
 mod link;
+pub mod packaged;
 mod program;
 pub mod steer;
 
@@ -14,7 +15,7 @@ use steady_agent::plan::{
 use steady_events::probe;
 use steady_lab_artifacts::image::tree::{self, HostNeeds};
 use steady_lab_artifacts::kernel::{Flavor, Series};
-use steady_remedies::{Means, Registry, Remedy, VmmDuty};
+use steady_remedies::{Registry, Remedy, VmmDuty};
 use steady_scenario::{
     self as scenario, Chosen, Dedicated, GuestKernel, Hypervisor, Kernel, Scenario, Variant, Vm,
     Word,
@@ -98,49 +99,6 @@ pub fn check(scenario: &Scenario, kind: EngineKind, variants: &[&Variant]) -> Re
         }
     }
     Ok(())
-}
-
-/// Refuses what a distribution's kernel does not have.
-///
-/// # Errors
-/// [`LabError::Beyond`].
-pub fn check_packaged(scenario: &Scenario, variants: &[&Variant]) -> Result<(), LabError> {
-    let beyond = |what: String, limit: &str| {
-        Err(LabError::Beyond {
-            scenario: scenario.name.clone(),
-            what,
-            limit: limit.to_owned(),
-        })
-    };
-    for variant in variants {
-        let of_kernel = |chosen: &&Chosen| matches!(chosen.remedy.means, Means::Kernel);
-        if let Some(chosen) = variant.remedies.iter().find(of_kernel) {
-            let what = format!("the remedy {} of variant {}", chosen.remedy, variant.name);
-            return beyond(
-                what,
-                "it is not in a distribution's kernel; choose others by --variant",
-            );
-        }
-        let disks = |vm: &Vm| match vm.disk_mib {
-            Some(_) => Some(format!("the disk of VM {}", vm.name)),
-            None if vm.reaches.is_empty() => None,
-            None => Some(format!("the channel's disks of VM {}", vm.name)),
-        };
-        if let Some(what) = scenario.vms_of(variant).find_map(disks) {
-            let limit = "a distribution's kernel finds it by PCI or ACPI, which guests here lack";
-            return beyond(what, limit);
-        }
-    }
-    Ok(())
-}
-
-/// What a distribution's kernel takes more than the lab's, in MiB.
-pub const LARGER_MIB: u32 = 96;
-
-/// Makes a plan one for guests that boot a distribution's kernel.
-pub fn for_packaged(plan: &mut HostPlan) {
-    let larger = plan.vms.iter_mut().filter(|vm| vm.kernel.is_none());
-    larger.for_each(|vm| vm.memory_mib += LARGER_MIB);
 }
 
 /// Why a remedy cannot be had as it was chosen, if it cannot.
