@@ -177,8 +177,9 @@ fn ticks_or_timers(timers: &TimerTable, exits: u64) -> (CauseId, Check) {
     (cause, check(id, true, values))
 }
 
-/// Whether there are more exits than ticks of any kernel need, or the arms follow the tick that is
-/// asked for: how often the guest's kernel ticks is an assumption, and programs may arm timers too.
+/// Whether there are more exits than the ticks and idle times of any kernel need. Ticks are never
+/// sure: how often the guest's kernel ticks is an assumption, and a program may arm a timer as
+/// regularly. Without exits for halts how often a vCPU became idle is not known.
 fn is_sure(timers: &TimerTable, cause: CauseId, exits: u64) -> bool {
     let most = HZ
         .iter()
@@ -186,12 +187,10 @@ fn is_sure(timers: &TimerTable, cause: CauseId, exits: u64) -> bool {
         .map_or(1, |&hz| hz.div_ceil(timers.tick_hz.max(1)));
     assert!(most > 0, "a kernel ticks");
     let tickless = timers.tickless.unwrap_or(u64::MAX).saturating_mul(most);
-    match cause {
-        CauseId::GuestTimers => {
-            timers.steady_hz.is_none() && exits > tickless.saturating_mul(3) / 2
-        }
-        _ => timers.steady_hz == Some(timers.tick_hz),
-    }
+    cause == CauseId::GuestTimers
+        && timers.idle_entries.is_some_and(|times| times > 0)
+        && timers.steady_hz.is_none()
+        && exits > tickless.saturating_mul(3) / 2
 }
 
 /// What exits for timers took themselves: waiting for a pCPU meanwhile is steal.
