@@ -218,7 +218,11 @@ impl Details {
             sum.user = Some(heavier(sum.user, (reason, own_ns)));
         }
         add(&mut sum.own_ns, own_ns);
-        add(&mut sum.host_irq_ns, open.host_irq.of(own_ns));
+        let irq_ns = match open.reason.is_host_interrupt() {
+            true => open.host_irq.of(own_ns),
+            false => open.host_irq.ns.min(own_ns),
+        };
+        add(&mut sum.host_irq_ns, irq_ns);
         add(&mut sum.again_ns, if open.again { own_ns } else { 0 });
         let parts_ns = sum.host_irq_ns.max(sum.again_ns);
         assert!(parts_ns <= sum.own_ns, "parts of their own time");

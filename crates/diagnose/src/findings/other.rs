@@ -199,10 +199,12 @@ fn own_ns(context: &Context<'_>) -> u64 {
     let of_row = |row: &crate::model::ExitRow| {
         let expiry = row.isa == "vmx" && row.code == Some(52);
         let arming = row.about.iter().filter(|of| of.kind == "timer");
+        // The host's interrupts meanwhile are not the timer's.
+        let own_ns = |of: &crate::model::DetailRow| of.own_ns.saturating_sub(of.host_irq_ns);
         if expiry {
-            row.own_ns
+            total(row.about.iter().map(own_ns))
         } else {
-            total(arming.map(|of| of.own_ns))
+            total(arming.map(own_ns))
         }
     };
     total(rows.map(of_row))

@@ -18,6 +18,9 @@ use crate::spread::total;
 const SHARE: u64 = 50;
 /// From this length on an exit is a finding as a stall, in nanoseconds.
 const STALL_NS: u64 = 100_000_000;
+/// From this length on an exit that KVM answers itself is a long one, in nanoseconds: most take
+/// microseconds.
+const LONG_NS: u64 = 100_000;
 /// What exits of one reason were about: the most that are named.
 const NAMED: usize = 4;
 
@@ -25,7 +28,9 @@ const NAMED: usize = 4;
 pub fn exits(context: &Context<'_>) -> Vec<Finding> {
     let worth = |row: &&ExitRow| !is_apart(row) && permille(row.own_ns, context.vcpu_ns()) >= SHARE;
     let rows = context.vm.exits.iter().filter(worth);
-    let all = rows.filter_map(|row| Some((row, one(context, row)?)));
+    let each = |row| [interrupted(context, row), one(context, row)].map(|found| (row, found));
+    let all = rows.flat_map(each);
+    let all = all.filter_map(|(row, found)| Some((row, found?)));
     let stalls = |row: &ExitRow, found: &Finding| {
         found.cause == CauseId::HostInterrupts && is_one_stall(row, found.lost_ns)
     };
@@ -42,6 +47,29 @@ fn is_apart(row: &ExitRow) -> bool {
     reason.is_some_and(apart) || row.name.starts_with("UNKNOWN_")
 }
 
+/// Exits of another reason in which the host's interrupts took most of the time.
+fn interrupted(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
+    let irq_ns = total(row.about.iter().map(|of| of.host_irq_ns));
+    let few = permille(irq_ns, context.vcpu_ns()) < SHARE;
+    if is_interrupt(row) || few || !most(row, |of| of.host_irq_ns) {
+        return None;
+    }
+    let cause = CauseId::HostInterrupts;
+    let mut finding = context.finding(FindingId::SlowExits, irq_ns, cause);
+    finding.of = Some(row.name.clone());
+    finding.evidence.push(
+        Evidence::new(EvidenceId::ExitShare)
+            .named("reason", &row.name)
+            .count("exits", row.count)
+            .ns("mean", irq_ns.checked_div(row.count).unwrap_or(0))
+            .ns("max", row.time_ns.max),
+    );
+    let worst = row.about.iter().filter_map(|of| of.worst.clone());
+    finding.worst = worst.max_by_key(|worst| worst.length_ns);
+    finding.next = steps(row, cause, irq_ns, false);
+    Some(finding)
+}
+
 fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
     // Exits that arm a timer have another finding.
     let timer_ns = total(
@@ -50,25 +78,16 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
             .filter(|of| of.kind == "timer")
             .map(|of| of.own_ns),
     );
-    let own_ns = row.own_ns.saturating_sub(timer_ns);
+    let rows = || row.about.iter().filter(|of| of.kind != "timer");
+    // The host's interrupts in exits of another reason are not the exit's own.
+    let apart = rows().filter(|_| !is_interrupt(row));
+    let irq_ns = total(apart.map(|of| of.host_irq_ns));
+    let own_ns = row.own_ns.saturating_sub(total([timer_ns, irq_ns]));
     if permille(own_ns, context.vcpu_ns()) < SHARE {
         return None;
     }
-    let rows = || row.about.iter().filter(|of| of.kind != "timer");
     let exits = total(rows().map(|of| of.exits));
-    // By time: of a hundred exits one may have gone to the VMM and taken nearly all of it.
-    let by_vmm = rows()
-        .map(|of| of.by_vmm_ns)
-        .sum::<Option<u64>>()
-        .map(|by_vmm_ns| permille(by_vmm_ns, own_ns));
-    // A device that the VMM answers for is its own, also where most time goes to accesses that
-    // KVM only hands on to it.
-    let counted = rows().map(|of| of.by_vmm).sum::<Option<u64>>();
-    let counted = counted.map_or(0, |by_vmm| permille(by_vmm, exits));
-    let device = rows()
-        .next()
-        .is_some_and(|of| matches!(of.kind.as_str(), "device" | "port"));
-    let by_vmm = by_vmm.map(|share| if device { share.max(counted) } else { share });
+    let by_vmm = by_vmm(row, own_ns, exits);
     let scheduled = context.vm.waits.is_some();
     let mut cause = cause(row, by_vmm, scheduled);
     if matches!(cause, CauseId::UserDevice | CauseId::KernelDevice) && sleeps(context, own_ns) {
@@ -117,6 +136,26 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
     .flatten()
     .collect();
     Some(finding)
+}
+
+/// How much of the exits' own time went to the VMM, in thousandths, if the trace shows it.
+fn by_vmm(row: &ExitRow, own_ns: u64, exits: u64) -> Option<u64> {
+    let rows = row.about.iter().filter(|of| of.kind != "timer");
+    // By time: of a hundred exits one may have gone to the VMM and taken nearly all of it.
+    let by_vmm = rows
+        .clone()
+        .map(|of| of.by_vmm_ns)
+        .sum::<Option<u64>>()
+        .map(|by_vmm_ns| permille(by_vmm_ns.min(own_ns), own_ns));
+    // A device that the VMM answers for is its own, also where most time goes to accesses that
+    // KVM only hands on to it.
+    let counted = rows.clone().map(|of| of.by_vmm).sum::<Option<u64>>();
+    let counted = counted.map_or(0, |by_vmm| permille(by_vmm, exits));
+    let device = rows
+        .clone()
+        .next()
+        .is_some_and(|of| matches!(of.kind.as_str(), "device" | "port"));
+    by_vmm.map(|share| if device { share.max(counted) } else { share })
 }
 
 /// Whether one exit took nearly all of it, which is a stall of its own; interrupts are shorter.
@@ -175,6 +214,8 @@ fn confidence(
         CauseId::InterruptsOrWait => Confidence::Low,
         CauseId::UserDevice if by_vmm.is_none() => Confidence::Medium,
         CauseId::KernelDevice if is_unnamed(row) => Confidence::Medium,
+        // What the host served meanwhile is not recorded.
+        CauseId::KernelDevice if !context.trace.saw_host_irqs && is_long(row) => Confidence::Medium,
         // Without the scheduler's events waiting for a pCPU counts as the exit's time.
         _ if context.vm.waits.is_none() => Confidence::Medium,
         // That an interrupt came is shown; that it took the time is only by its own events.
@@ -190,6 +231,17 @@ fn confidence(
         }
         _ => Confidence::High,
     }
+}
+
+/// Whether most of the time is of exits that take longer than KVM does for a device of its own.
+fn is_long(row: &ExitRow) -> bool {
+    let own_ns = row.about.iter().filter_map(|of| of.worst.as_ref());
+    if own_ns.map(|worst| worst.length_ns).max() < Some(LONG_NS) {
+        return false;
+    }
+    let spread = &row.time_ns;
+    let within_ns = spread.p99.saturating_mul(spread.count);
+    spread.max >= LONG_NS && (spread.p99 >= LONG_NS || spread.total / 2 > within_ns)
 }
 
 /// Whether the trace does not show what most of the exits' time was about. What KVM answers itself

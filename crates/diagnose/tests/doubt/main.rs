@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 mod alike;
+mod interrupts;
 mod more;
 mod quota;
 
