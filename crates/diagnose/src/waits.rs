@@ -16,6 +16,8 @@ use crate::spread::add;
 pub const MOST_THREADS: usize = 128;
 /// The longest waits of each vCPU that are kept.
 const MOST_STALLS: usize = 16;
+/// Ends of waits that are kept of each vCPU.
+const MOST_REFILLS: usize = 1024;
 /// A ready vCPU whose pCPU idles for longer is not waiting for the pCPU to wake.
 const WAKING_NS: u64 = 1_000_000;
 /// A limit keeps a vCPU waiting for less, in nanoseconds: two of the longest periods
@@ -131,6 +133,8 @@ pub struct Waits {
     pub idled_ns: u64,
     /// How many these are.
     pub idled: u64,
+    /// When the first of these ended, and for how long it had been seen running then.
+    pub refills: Vec<(u64, u64)>,
     pub open: Option<Open>,
     pub unknown_since_ns: Option<u64>,
     pub ran_since_ns: Option<u64>,
@@ -167,6 +171,15 @@ impl Waits {
         }
     }
 
+    /// A wait in which its pCPU was idle ends.
+    fn idled(&mut self, end_ns: u64, length_ns: u64) {
+        add(&mut self.idled_ns, length_ns);
+        self.idled += 1;
+        if self.refills.len() < MOST_REFILLS {
+            self.refills.push((end_ns, self.ran_ns));
+        }
+    }
+
     pub fn close(&mut self, open: Open, names: &Names) -> Ended {
         let length_ns = open.upto_ns.saturating_sub(open.begin_ns);
         assert!(open.assumed_ns <= length_ns, "a part of the wait");
@@ -195,8 +208,7 @@ impl Waits {
                 most = (rival, ns);
             }
             if rival == Rival::Limit && ns >= WAKING_NS {
-                add(&mut self.idled_ns, length_ns);
-                self.idled += 1;
+                self.idled(open.upto_ns, length_ns);
             }
             let known = self.by.contains_key(&rival);
             let into = if known || self.by.len() < MOST_THREADS {

@@ -2,6 +2,7 @@
 //! From finished analyses to the tables of a diagnosis.
 
 mod host;
+mod limit;
 mod placement;
 mod spin;
 mod waits;

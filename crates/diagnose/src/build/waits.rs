@@ -124,6 +124,7 @@ impl Builder<'_> {
             assumed_ns,
             unknown_ns,
             ran_ns,
+            limit: self.limit(ids),
             shown_ns,
             idled_ns,
             idled,

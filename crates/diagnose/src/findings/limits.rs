@@ -4,7 +4,9 @@
 
 use super::{Context, check, share};
 use crate::build::permille;
-use crate::model::{CauseId, Check, CheckId, Confidence, Evidence, EvidenceId, WaitTable};
+use crate::model::{
+    CauseId, Check, CheckId, Confidence, Evidence, EvidenceId, LimitTable, LimitedGroup, WaitTable,
+};
 use crate::notes::VcpuNote;
 use crate::spread::total;
 
@@ -27,22 +29,19 @@ pub struct Quota {
 }
 
 /// The limit that fits to how long the vCPUs ran, if they waited for others all the same: each had
-/// its quota, or all of them together.
+/// its quota, or all of them together. That it fits is a likeness, and never sure.
 pub fn quota(context: &Context<'_>, waits: &WaitTable, cause: CauseId) -> Option<Quota> {
     let others = matches!(
         cause,
         CauseId::OtherVm | CauseId::OwnVm | CauseId::HostTask | CauseId::Vhost | CauseId::OwnVmm
     );
-    if !others {
-        return None;
-    }
-    let (quota_ns, period_ns) = noted_quota(context)?;
+    let limit = waits.limit.as_ref().filter(|_| others)?;
+    let (quota_ns, period_ns) = (limit.quota_ns, limit.period_ns);
     let span_ns = u128::from(context.trace.span_ns);
     let have_ns = span_ns * u128::from(quota_ns) / u128::from(period_ns);
     let have_ns = u64::try_from(have_ns).ok()?;
-    let vcpus = u64::try_from(context.vm.vcpus.len()).ok()?;
-    let used = [have_ns, have_ns.saturating_mul(vcpus)]
-        .map(|have_ns| permille(waits.ran_ns, have_ns))
+    let used = [have_ns, have_ns.saturating_mul(limit.all.vcpus)]
+        .map(|have_ns| permille(limit.all.ran_ns, have_ns))
         .into_iter()
         .find(|used| QUOTA_USED.contains(used))?;
     Some(Quota {
@@ -79,51 +78,57 @@ pub fn idle_beside(context: &Context<'_>) -> (CauseId, Confidence) {
             false => (CauseId::CpuMax, Confidence::Medium),
         };
     };
-    let Some((quota_ns, period_ns)) = noted_quota(context) else {
+    let limit = context
+        .vm
+        .waits
+        .as_ref()
+        .and_then(|waits| waits.limit.as_ref());
+    let Some(limit) = limit else {
         return no_limit;
     };
+    let (quota_ns, period_ns) = (limit.quota_ns, limit.period_ns);
     assert!(quota_ns > 0 && period_ns > 0, "a limit lets something run");
-    let Some(waits) = &context.vm.waits else {
-        return no_limit;
-    };
     let debt_ns = period_ns.saturating_mul(TICK_NS) / quota_ns;
     let is_long = longest_ns > total([period_ns, period_ns, debt_ns]);
-    if is_long || !fits(context, waits, quota_ns, period_ns) {
-        return no_limit;
+    let mut stopped = limit.groups.iter().filter(|group| group.idled > 0);
+    let each = stopped.all(|group| fits(context, limit, group));
+    let by_groups = each && limit.groups.iter().any(|group| group.idled > 0);
+    let of_all = limit.groups.len() > 1 && fits(context, limit, &limit.all);
+    match !is_long && (by_groups || of_all) {
+        true => (CauseId::CpuMax, Confidence::High),
+        false => no_limit,
     }
-    (CauseId::CpuMax, Confidence::High)
 }
 
-/// Whether waits in which the pCPU idled can be a limit's, by the period's arithmetic.
-fn fits(context: &Context<'_>, waits: &WaitTable, quota_ns: u64, period_ns: u64) -> bool {
-    assert!(quota_ns > 0 && period_ns > 0, "a limit lets something run");
-    let vcpus = u64::try_from(context.vm.vcpus.len()).unwrap_or(1).max(1);
+/// Whether waits in which the pCPU idled can be those of a group's quota, by the period's
+/// arithmetic.
+fn fits(context: &Context<'_>, limit: &LimitTable, group: &LimitedGroup) -> bool {
+    let (quota_ns, period_ns, vcpus) = (limit.quota_ns, limit.period_ns, group.vcpus);
+    assert!(vcpus > 0, "a group has vCPUs");
     let periods = context.trace.span_ns / period_ns + 2;
+    let of_quota = |periods: u64| u128::from(quota_ns) * u128::from(periods);
     // In a period the vCPUs wait for no longer than what the quota leaves of it, and in each period
     // with such a wait the quota was used up.
     let left_ns = period_ns.saturating_mul(vcpus).saturating_sub(quota_ns);
-    let used_ns = u128::from(waits.idled_ns) * u128::from(quota_ns) / u128::from(left_ns.max(1));
-    // Each may have a limit of its own.
-    let most_ns = u128::from(quota_ns) * u128::from(vcpus) * u128::from(periods);
-    let ran_ns = u128::from(waits.ran_ns);
+    let used_ns = u128::from(group.idled_ns) * u128::from(quota_ns) / u128::from(left_ns.max(1));
+    let used_ns = used_ns.max(of_quota(group.refills.saturating_sub(1)));
+    let ran_ns = u128::from(group.ran_ns);
     // One vCPU is stopped once a period. Several hand on what one leaves of its slice.
     let times = match vcpus {
         1 => 1,
         _ => vcpus.saturating_mul(period_ns / HANDED_ON_NS + 1),
     };
-    let often = waits.idled > periods.saturating_mul(times);
-    left_ns > 0 && !often && used_ns <= ran_ns * 11 / 10 && ran_ns <= most_ns * 53 / 50
-}
-
-/// The quota and the period in nanoseconds, if the notes have one for all vCPUs with a limit.
-fn noted_quota(context: &Context<'_>) -> Option<(u64, u64)> {
-    let text = noted(context, |vcpu| vcpu.cpu_max.as_ref())?;
-    let (quota_us, period_us) = text.split_once(' ')?;
-    let ns = |text: &str| {
-        let us = text.parse::<u64>().ok().filter(|&us| us > 0)?;
-        us.checked_mul(1000)
-    };
-    Some((ns(quota_us)?, ns(period_us)?))
+    let often = group.idled > periods.saturating_mul(times);
+    // From one refill to another they run for no more than the quotas of the periods between; a
+    // tick's time may be owed at the end.
+    let between = group
+        .window_ns
+        .saturating_sub(period_ns / 20)
+        .div_ceil(period_ns);
+    let owed_ns = u128::from(TICK_NS.saturating_mul(vcpus));
+    let exceeds = u128::from(group.window_ran_ns) > of_quota(between) * 51 / 50 + owed_ns
+        || ran_ns > of_quota(periods) * 53 / 50;
+    left_ns > 0 && !often && !exceeds && used_ns <= ran_ns * 11 / 10
 }
 
 /// Whether the notes have that none of the VM's vCPUs has a limit. Without that a limit looks like

@@ -13,6 +13,7 @@ mod evidence;
 mod finding;
 mod host;
 mod judged;
+mod limit;
 mod placement;
 mod step;
 mod vm;
@@ -23,6 +24,7 @@ pub use finding::{
 };
 pub use host::{AsleepTable, HostTable, HostVm, ServerRow, StallRow};
 pub use judged::{Judged, Judgement, Question};
+pub use limit::{LimitTable, LimitedGroup};
 pub use placement::{FoldTable, NotPredicted, PlacementTable, Predicted, SpareRow};
 pub use step::{Assumption, Gain, Sharpener, Step, StepId};
 pub use vm::*;

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AsleepTable, Instance, PlacementTable, ServerRow, StallRow};
+use super::{AsleepTable, Instance, LimitTable, PlacementTable, ServerRow, StallRow};
 use crate::cause::Cause;
 use crate::notes::VmNote;
 use crate::spread::Spread;
@@ -58,6 +58,8 @@ pub struct WaitTable {
     pub unknown_ns: u64,
     /// For how long its vCPUs were seen running.
     pub ran_ns: u64,
+    /// What the limit of CPU time gave them, if the notes have one for all that have a limit.
+    pub limit: Option<LimitTable>,
     /// Of `waited_ns`, waits that show what they were for: who ran for most of one left the pCPU by
     /// itself, and the vCPU came next; or they are longer than any limit's.
     pub shown_ns: u64,

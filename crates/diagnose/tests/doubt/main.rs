@@ -9,6 +9,7 @@ mod alike;
 mod interrupts;
 mod more;
 mod quota;
+mod shared;
 
 use std::fmt::Write;
 

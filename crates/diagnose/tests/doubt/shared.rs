@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! vCPUs beside an idle pCPU, and a limit that the notes have: those of one control group share one
+//! quota, and a limit that they exceed, or did not use up, does not keep them off their pCPUs.
+
+use steady_diagnose::{CauseId, Confidence, FindingId, VmNotes};
+
+use super::{BY_INTERRUPT, IDLE, Lines, comm, notes, the};
+
+const PERIOD_US: u64 = 100_000;
+
+/// In each of so many periods each vCPU runs for its time in milliseconds, and its pCPU idles.
+fn lines(periods: u64, run_ms: &[u64]) -> Lines {
+    let mut all: Vec<(u64, usize, u8)> = Vec::new();
+    for period in 0..periods {
+        let us = 1_000_000 + period * PERIOD_US;
+        for (vcpu, &ms) in run_ms.iter().enumerate() {
+            let end_us = us + ms * 1_000;
+            all.extend([(us + 4, vcpu, 0), (end_us - 2, vcpu, 1)]);
+            if end_us < us + PERIOD_US {
+                all.extend([(end_us, vcpu, 2), (us + PERIOD_US, vcpu, 3)]);
+            }
+        }
+    }
+    all.sort_unstable();
+    let mut lines = Lines::default();
+    for (us, vcpu, what) in all {
+        let (number, cpu) = (i32::try_from(vcpu).unwrap(), u32::try_from(vcpu).unwrap());
+        let name = comm(number);
+        let me = (name.as_str(), 1001 + number);
+        match what {
+            0 => lines.enter(us, number, cpu),
+            1 => lines.exit(us, number, cpu, BY_INTERRUPT),
+            2 => lines.switch(us, cpu, me, 'R', IDLE),
+            _ => lines.switch(us, cpu, IDLE, 'R', me),
+        }
+    }
+    lines
+}
+
+/// Notes of these vCPUs, all in one group or each in its own.
+fn of_vcpus(count: usize, limit: &str, one_group: bool) -> Option<VmNotes> {
+    let mut noted = notes(&[1000], Some(limit)).unwrap();
+    let first = noted.vms[0].vcpus.remove(0);
+    for number in 0..u32::try_from(count).unwrap() {
+        let mut vcpu = first.clone();
+        (vcpu.number, vcpu.tid) = (number, 1001 + number.cast_signed());
+        let group = if one_group { 0 } else { number };
+        vcpu.cgroup = Some(format!("/machine/web/vcpu{group}"));
+        noted.vms[0].vcpus.push(vcpu);
+    }
+    Some(noted)
+}
+
+#[test]
+fn an_idle_pcpu_is_a_limits_only_where_those_that_share_it_use_it_up_and_no_more() {
+    let (limit, other) = (CauseId::CpuMax, CauseId::IdleBeside);
+    // Periods, how many milliseconds of 100 each vCPU runs, the quota, whether they share a group.
+    let cases: [(u64, &[u64], &str, bool, CauseId); 14] = [
+        (20, &[50, 100], "150000 100000", true, limit),
+        (20, &[60, 60], "120000 100000", true, limit),
+        (20, &[50, 50], "50000 100000", false, limit),
+        // The limit is of a group above theirs.
+        (20, &[60, 100], "160000 100000", false, limit),
+        // They exceed it.
+        (20, &[50, 100], "120000 100000", true, other),
+        (20, &[70, 100], "150000 100000", true, other),
+        (5, &[70, 100], "150000 100000", true, other),
+        (20, &[50, 50], "50000 100000", true, other),
+        (20, &[75, 75, 75, 95], "300000 100000", true, other),
+        (5, &[60], "50000 100000", true, other),
+        (10, &[56], "50000 100000", true, other),
+        (5, &[50], "50000 100000", true, limit),
+        // They do not use it up.
+        (20, &[40, 60], "150000 100000", true, other),
+        (20, &[90, 90], "150000 100000", false, other),
+    ];
+    for (periods, run_ms, quota, one_group, cause) in cases {
+        let noted = of_vcpus(run_ms.len(), quota, one_group);
+        let diagnosis = lines(periods, run_ms).diagnosis(noted);
+        let steal = the(&diagnosis, FindingId::Steal);
+        let sure = match cause == limit {
+            true => Confidence::High,
+            false => Confidence::Medium,
+        };
+        let at = format!("{periods} {run_ms:?} {quota} {one_group}");
+        assert_eq!((steal.cause, steal.confidence), (cause, sure), "{at}");
+    }
+}
