@@ -367,9 +367,7 @@ impl Analysis {
         {
             return;
         }
-        let noted = std::mem::take(&mut self.machine.noted);
-        self.machine = Machine::default();
-        self.machine.noted = noted;
+        self.machine = self.machine.afresh();
         self.vcpus.clear();
         self.rivals.forget_waits();
         self.servers.forget();

@@ -123,6 +123,8 @@ impl<'s> Diagnoser<'s> {
             .as_ref()
             .map(VmNotes::by_thread)
             .unwrap_or_default();
+        let vms = self.notes.iter().flat_map(|notes| &notes.vms);
+        analysis.machine.noted_processes = vms.map(|vm| vm.process).collect();
         analysis.rivals.placement.noted =
             self.notes.as_ref().map(VmNotes::pcpus).unwrap_or_default();
         let (mut zero_ns, mut lasts_ns) = (None, 0);

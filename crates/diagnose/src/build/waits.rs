@@ -8,7 +8,7 @@ use steady_events::{ExitReason, Task, vcpu_number};
 use super::{Builder, hex, permille};
 use crate::analysis::OfVcpu;
 use crate::detail::{Detail, PART, Sum, device, heavier};
-use crate::machine::VcpuId;
+use crate::machine::{Owner, VcpuId};
 use crate::model::{DetailRow, Instance, RivalRow, WaitTable};
 use crate::names::{Names, Who};
 use crate::spread::{add, total};
@@ -20,6 +20,51 @@ const ABOUT_SHOWN: usize = 16;
 const LONGEST_SHOWN: usize = 64;
 /// Rows of who ran instead.
 const RIVALS_SHOWN: usize = 32;
+
+/// How names of threads of VMMs begin: QEMU's (main and I/O threads, workers, displays, migration,
+/// `call_rcu`, `gmain`), those of the kernel for a VM, those of other VMMs, and of programs beside
+/// them.
+const VMM_THREADS: [&str; 39] = [
+    "qemu",
+    "kvm",
+    "vhost-",
+    "CPU ",
+    "IO ",
+    "iothread",
+    "worker",
+    "vnc_worker",
+    "SPICE Worker",
+    "mon_iothread",
+    "live_migration",
+    "mig/",
+    "migration_",
+    "multifd",
+    "return path",
+    "postcopy",
+    "bg_snapshot",
+    "call_rcu",
+    "gmain",
+    "gdbus",
+    "pool-",
+    "threaded-ml",
+    "colo",
+    "TPM",
+    "_",
+    "cloud-hyperviso",
+    "vmm",
+    "http-server",
+    "firecracker",
+    "fc_",
+    "crosvm",
+    "lkvm",
+    "VBox",
+    "EMT",
+    "vmx",
+    "KVM ",
+    "dconf worker",
+    "virtiofsd",
+    "swtpm",
+];
 
 /// Own time and rows of each reason.
 type About = BTreeMap<ExitReason, (u64, Vec<DetailRow>)>;
@@ -77,6 +122,7 @@ impl Builder<'_> {
         let (mut vcpus, mut fixed_vcpus) = (0, 0);
         let (mut assumed_ns, mut unknown_ns, mut ran_ns) = (0, 0, 0);
         let (mut prio, mut shown_ns, mut idled_ns, mut idled) = (None, 0, 0, 0);
+        let mut unplaced_ns = 0;
         for (&id, of) in ids.iter().filter_map(|id| Some((id, waits.get(*id)?))) {
             add(&mut waited_ns, of.total_ns);
             add(&mut elsewhere_idle_ns, of.elsewhere_idle_ns);
@@ -91,6 +137,9 @@ impl Builder<'_> {
             fixed_vcpus += u64::from(of.total_ns > 0 && of.ran_on.len() <= 1);
             for (&rival, &ns) in &of.by {
                 add(by.entry(self.named(rival, ids)).or_default(), ns);
+                if self.is_unplaced(rival, ids) {
+                    add(&mut unplaced_ns, ns);
+                }
             }
             let stalls = of.worst.iter();
             worst.extend(stalls.map(|stall| {
@@ -100,16 +149,7 @@ impl Builder<'_> {
         }
         worst.sort_by_key(|worst| (std::cmp::Reverse(worst.length_ns), worst.begin_ns));
         worst.truncate(LONGEST_SHOWN);
-        let mut by: Vec<RivalRow> = by
-            .into_iter()
-            .map(|((kind, name), ns)| RivalRow {
-                kind: kind.to_owned(),
-                name,
-                ns,
-                permille: permille(ns, waited_ns),
-            })
-            .collect();
-        by.sort_by(|a, b| b.ns.cmp(&a.ns).then(a.name.cmp(&b.name)));
+        let mut by = rival_rows(by, waited_ns);
         let all_ns = total(by.iter().map(|row| row.ns));
         assert!(
             all_ns == waited_ns || waited_ns == u64::MAX,
@@ -123,6 +163,7 @@ impl Builder<'_> {
             by,
             assumed_ns,
             unknown_ns,
+            unplaced_ns,
             ran_ns,
             limit: self.limit(ids),
             shown_ns,
@@ -166,22 +207,21 @@ impl Builder<'_> {
             let name = self.name_of(machine.place_of_vm(vm), machine.vms[vm].note);
             return ("vm", Some(name));
         }
-        // It may belong to the VMM's process, and is a thread of the kernel all the same.
-        if name.starts_with("vhost-") {
-            return ("vhost", Some(name.to_owned()));
-        }
         let is_vcpu = vcpu_number(name.as_bytes()).is_some();
         let own_vm = own.first().map(|&id| machine.vcpus[id].vm);
-        if own_vm.is_some_and(|vm| machine.is_of_vmm(tid, vm)) {
-            return match is_vcpu {
-                true => ("own-vm", None),
-                false => ("own-vmm", Some(name.to_owned())),
-            };
-        }
-        let noted = self.notes.iter().flat_map(|notes| &notes.vms);
-        let mut noted = noted.filter(|vm| vm.threads.contains(&tid));
-        if let Some(vm) = noted.find_map(|vm| vm.name.as_ref()) {
-            return ("host-task", Some(format!("the VMM of {vm}")));
+        let is_vhost = name.starts_with("vhost-");
+        let other = match machine.owner(tid, name, own_vm) {
+            Owner::Vm(vm) if Some(vm) == own_vm && is_vcpu => return ("own-vm", None),
+            Owner::Vm(vm) if Some(vm) == own_vm => return ("own-vmm", Some(name.to_owned())),
+            Owner::Vm(vm) => Some(self.name_of(machine.place_of_vm(vm), machine.vms[vm].note)),
+            Owner::Noted(note) => self.notes.and_then(|notes| notes.vms[note].name.clone()),
+            Owner::Host | Owner::Unknown => None,
+        };
+        match other {
+            Some(vm) if is_vhost => return ("vm", Some(format!("{vm}'s {name}"))),
+            Some(vm) if !is_vcpu => return ("host-task", Some(format!("the VMM of {vm}"))),
+            _ if is_vhost => return ("vhost", Some(name.to_owned())),
+            _ => {}
         }
         // A thread named like a vCPU's that the trace does not show in its guest.
         if is_vcpu {
@@ -202,6 +242,24 @@ impl Builder<'_> {
                 ("host-task", Some(format!("{name}{how}")))
             }
         }
+    }
+
+    /// Whether a thread that ran instead may be of any VM's VMM, by its name and as nothing shows
+    /// whose it is.
+    fn is_unplaced(&self, rival: Rival, own: &[VcpuId]) -> bool {
+        let Rival::Thread(who) = rival else {
+            return false;
+        };
+        let machine = &self.analysis.machine;
+        let (name, _) = self.analysis.rivals.names.get(who);
+        let own_vm = own.first().map(|&id| machine.vcpus[id].vm);
+        let unknown = machine.owner(who.tid, name, own_vm) == Owner::Unknown;
+        // The kernel keeps 15 bytes of a name.
+        let vms = self.notes.iter().flat_map(|notes| &notes.vms);
+        let is_program = |vmm: &str| vmm.get(..15).unwrap_or(vmm) == name;
+        let mut programs = vms.map(|vm| vm.vmm.as_str());
+        let is_vmm = VMM_THREADS.iter().any(|begin| name.starts_with(begin));
+        unknown && machine.of_tid(who.tid).is_none() && (is_vmm || programs.any(is_program))
     }
 
     /// Own time and rows of what exits were about, by their reason.
@@ -294,6 +352,19 @@ impl Builder<'_> {
             worst: (length_ns > 0).then(|| worst.on(sum.worst_cpu)),
         }
     }
+}
+
+/// Rows of what ran, most first.
+fn rival_rows(by: BTreeMap<(&str, Option<String>), u64>, waited_ns: u64) -> Vec<RivalRow> {
+    let row = |((kind, name), ns): ((&str, Option<String>), u64)| RivalRow {
+        kind: kind.to_owned(),
+        name,
+        ns,
+        permille: permille(ns, waited_ns),
+    };
+    let mut rows: Vec<RivalRow> = by.into_iter().map(row).collect();
+    rows.sort_by(|a, b| b.ns.cmp(&a.ns).then(a.name.cmp(&b.name)));
+    rows
 }
 
 /// How a priority other than nice 0 is written.

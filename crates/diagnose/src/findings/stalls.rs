@@ -6,7 +6,7 @@
 
 use super::limits::idle_beside;
 use super::slow::{is_interrupt_name, is_io, is_memory};
-use super::steal::{cause_of_kind, may_be_own_vmm, stays, unseen};
+use super::steal::{cause_of_kind, stays, unseen};
 use super::{Context, step};
 use crate::model::{
     CauseId, Confidence, Culprit, Evidence, EvidenceId, Finding, FindingId, Instance, Severity,
@@ -159,6 +159,9 @@ fn culprit(row: &StallRow) -> Option<Culprit> {
 /// who ran.
 fn confidence(context: &Context<'_>, row: &StallRow, cause: CauseId) -> Confidence {
     let vms = matches!(cause, CauseId::OtherVm | CauseId::OwnVm);
+    let waits = context.vm.waits.as_ref();
+    let unplaced_ns = waits.map_or(0, |waits| waits.unplaced_ns);
+    let may_be_own_vmm = unplaced_ns >= row.at.length_ns / 2;
     match cause {
         CauseId::Untold | CauseId::SleepNotShown | CauseId::KernelWait | CauseId::KernelWork => {
             Confidence::Low
@@ -171,11 +174,11 @@ fn confidence(context: &Context<'_>, row: &StallRow, cause: CauseId) -> Confiden
         }
         // A limit and whoever runs meanwhile look alike.
         _ if !row.shown => Confidence::Medium,
-        _ => match &context.vm.waits {
+        _ => match waits {
             Some(waits)
                 if total([waits.assumed_ns, waits.unknown_ns]) == 0
                     && waits.priority.is_none()
-                    && !may_be_own_vmm(context, waits) =>
+                    && !may_be_own_vmm =>
             {
                 Confidence::High
             }

@@ -212,7 +212,7 @@ fn confidence(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64)
             Confidence::Medium
         }
         // Its own VMM's threads are named alike.
-        CauseId::HostTask if may_be_own_vmm(context, waits) => Confidence::Medium,
+        CauseId::HostTask | CauseId::Vhost if may_be_own_vmm(waits, ns) => Confidence::Medium,
         _ => Confidence::High,
     }
 }
@@ -233,31 +233,10 @@ fn is_real_time(name: Option<&str>) -> bool {
     name.is_some_and(is)
 }
 
-/// Whether the threads of the host that ran are named as those of VMMs are, and nothing shows whose
-/// they are.
-pub fn may_be_own_vmm(context: &Context<'_>, waits: &WaitTable) -> bool {
-    const NAMES: [&str; 12] = [
-        "qemu",
-        "IO ",
-        "vnc_worker",
-        "worker",
-        "SPICE Worker",
-        "mon_iothread",
-        "kvm-pit",
-        "cloud-hyperviso",
-        "firecracker",
-        "fc_",
-        "crosvm",
-        "vmm",
-    ];
-    let of_host = waits.by.iter().filter(|row| row.kind == "host-task");
-    let is = |row: &&RivalRow| {
-        let name = row.name.as_deref().unwrap_or_default();
-        NAMES.iter().any(|begin| name.starts_with(begin))
-    };
-    let own = total(of_host.clone().filter(is).map(|row| row.ns));
-    let most = permille(own, total(of_host.map(|row| row.ns))) >= MOST;
-    most && context.trace.vms_by == "adjacency"
+/// Whether `ns` of the waits are not nearly all of them without threads that may be of its own VMM.
+fn may_be_own_vmm(waits: &WaitTable, ns: u64) -> bool {
+    let surely_ns = ns.saturating_sub(waits.unplaced_ns);
+    permille(surely_ns, waits.waited_ns) < NEARLY_ALL
 }
 
 /// Whether a thread of the kernel belongs to its pCPU, and cannot be put on another.

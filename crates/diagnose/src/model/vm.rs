@@ -56,6 +56,9 @@ pub struct WaitTable {
     pub assumed_ns: u64,
     /// In losses of events, after they were seen waiting: not in `waited_ns`.
     pub unknown_ns: u64,
+    /// Of `waited_ns`, by threads that are named as those of VMMs are, and of which nothing shows
+    /// whose they are.
+    pub unplaced_ns: u64,
     /// For how long its vCPUs were seen running.
     pub ran_ns: u64,
     /// What the limit of CPU time gave them, if the notes have one for all that have a limit.

@@ -10,6 +10,7 @@ mod interrupts;
 mod more;
 mod quota;
 mod shared;
+mod whose;
 
 use std::fmt::Write;
 
@@ -29,14 +30,14 @@ const BY_INTERRUPT: &str = "EXTERNAL_INTERRUPT";
 #[derive(Default)]
 struct Lines {
     text: String,
-    /// The process that each line has, if it has one.
-    process: Option<i32>,
+    /// The process of a thread, where lines have one.
+    process: Option<fn(i32) -> i32>,
 }
 
 impl Lines {
     fn line(&mut self, us: u64, who: (&str, i32), cpu: u32, rest: &str) {
         let ((comm, tid), at) = (who, (us / 1_000_000, us % 1_000_000));
-        let process = self.process.map(|process| format!(" ({process:>7})"));
+        let process = self.process.map(|of| format!(" ({:>7})", of(tid)));
         let process = process.unwrap_or_default();
         let (s, us) = at;
         let line = format!("{comm:>16}-{tid:<7}{process} [{cpu:03}] d..2. {s}.{us:06}: {rest}");
@@ -406,7 +407,7 @@ fn a_timer_armed_once_a_millisecond_is_a_tick_of_a_thousand_or_one_program() {
 
 #[test]
 fn a_thread_of_the_vms_own_vmm_is_not_one_of_the_host() {
-    let by_process = |lines: &mut Lines| lines.process = Some(1000);
+    let by_process = |lines: &mut Lines| lines.process = Some(|_| 1000);
     let by_nothing = |_: &mut Lines| {};
     type Makes = fn(&mut Lines);
     let cases: [(Makes, Option<VmNotes>, CauseId); 3] = [
