@@ -98,7 +98,8 @@ impl Cause {
             Self::DirtyRing => &[("slow-exits", "dirty-ring")],
             Self::Imbalance => &[("steal", "imbalance")],
             Self::StoodStill => &[("host-stood-still", "stood-still")],
-            Self::Vhost => &[("steal", "vhost")],
+            // Whose it is shows by its process.
+            Self::Vhost => &[("steal", "vhost"), ("steal", "own-vmm")],
             Self::VmmIo => &[("uninterruptible", "vmm-io")],
             Self::Storm => &[("exit-storm", "exit-rate")],
         }
