@@ -41,7 +41,7 @@ Environment:
 
 /// Keeps the guests of an overcommitted KVM host steady.
 #[derive(Debug, Parser)]
-#[command(name = "steady", version, after_long_help = AFTER_HELP)]
+#[command(name = "steady", version = env!("STEADY_VERSION"), after_long_help = AFTER_HELP)]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
