@@ -13,7 +13,8 @@ use thiserror::Error;
 pub enum ArtifactError {
     /// The project's own files are not there.
     #[error(
-        "no Steady tree at or above {}: run from a checkout, or set STEADY_HOME to one",
+        "no Steady tree at or above {}, nor share/steady beside this program: install the whole \
+         package, run from a checkout, or set STEADY_HOME to one",
         searched.display()
     )]
     NoProject {

@@ -23,4 +23,4 @@ pub mod qemu_user;
 pub mod selftests;
 
 pub use error::ArtifactError;
-pub use home::Home;
+pub use home::{Home, PROGRAMS};

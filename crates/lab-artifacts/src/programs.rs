@@ -2,7 +2,8 @@
 //! Our own static programs that go into the images: the two inits, the VMM, what steers hosts and
 //! guests, the C workloads.
 //!
-//! cargo and make know best what is up to date, so they are asked each time.
+//! A package brings them built. In a checkout cargo and make know best what is up to date, so they
+//! are asked each time.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use std::time::Duration;
 use steady_race::Watcher;
 
 use crate::error::ArtifactError;
-use crate::home::Home;
+use crate::home::{Home, PROGRAMS};
 use crate::process::run_step;
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
@@ -33,12 +34,25 @@ pub struct Programs {
     pub workloads: PathBuf,
 }
 
-/// Builds what is not up to date; `watcher` hears of it only if there is something to build.
+/// The programs of an installed package; `None` in a checkout, where they are built.
+#[must_use]
+pub fn packaged(home: &Home) -> Option<Programs> {
+    let folder = home.project.join(PROGRAMS);
+    folder
+        .is_dir()
+        .then(|| Programs::of(&folder, folder.join("workloads")))
+}
+
+/// Those of the package; else builds what is not up to date, and `watcher` hears of it only if
+/// there is something to build.
 ///
 /// # Errors
-/// [`ArtifactError::Build`] with the compiler's words, [`ArtifactError::Io`],
-/// [`ArtifactError::Interrupted`].
+/// [`ArtifactError::Build`] with the compiler's words, [`ArtifactError::Missing`] if a package is
+/// not whole, [`ArtifactError::Io`], [`ArtifactError::Interrupted`].
 pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Programs, ArtifactError> {
+    if let Some(programs) = packaged(home) {
+        return programs.whole();
+    }
     let target = home.project.join("target/lab");
     let logs = home.project.join("target/lab-logs");
     std::fs::create_dir_all(&logs).map_err(|error| ArtifactError::io("make", &logs, error))?;
@@ -60,13 +74,32 @@ pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Programs, ArtifactEr
         LIMIT,
         || {},
     )?;
-    let made = target.join(TARGET).join("static");
-    Ok(Programs {
-        agent: made.join("steady-agent"),
-        vmm: made.join("steady-vmm"),
-        steer: made.join("steady-steer"),
-        workloads,
-    })
+    Ok(Programs::of(&target.join(TARGET).join("static"), workloads))
+}
+
+impl Programs {
+    fn of(folder: &Path, workloads: PathBuf) -> Self {
+        Self {
+            agent: folder.join("steady-agent"),
+            vmm: folder.join("steady-vmm"),
+            steer: folder.join("steady-steer"),
+            workloads,
+        }
+    }
+
+    /// Itself, if all of a package's programs are there.
+    fn whole(self) -> Result<Self, ArtifactError> {
+        let all = [&self.agent, &self.vmm, &self.steer, &self.workloads];
+        let lost = all.into_iter().find(|path| !path.exists()).cloned();
+        match lost {
+            None => Ok(self),
+            Some(lost) => Err(ArtifactError::Missing {
+                program: lost.display().to_string(),
+                why: "it belongs to the package, and goes into the images",
+                package: "--reinstall steady",
+            }),
+        }
+    }
 }
 
 fn cargo(
@@ -129,7 +162,34 @@ fn compiled(log: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use steady_race::Silent;
+
     use super::*;
+
+    #[test]
+    fn a_packages_programs_are_taken_as_they_are_and_a_lost_one_is_named() {
+        let place = tempfile::tempdir().unwrap();
+        let home = Home {
+            project: place.path().to_owned(),
+            cache: place.path().join("cache"),
+        };
+        assert!(packaged(&home).is_none(), "a checkout");
+        let folder = place.path().join(PROGRAMS);
+        std::fs::create_dir_all(folder.join("workloads")).unwrap();
+        for name in ["steady-agent", "steady-vmm"] {
+            std::fs::write(folder.join(name), "").unwrap();
+        }
+        let said = ensure(&home, &Silent).unwrap_err().to_string();
+        assert!(
+            said.contains("programs/steady-steer is not installed")
+                && said.contains("apt-get install --reinstall steady"),
+            "{said}"
+        );
+        std::fs::write(folder.join("steady-steer"), "").unwrap();
+        let found = ensure(&home, &Silent).unwrap();
+        assert_eq!(found.vmm, folder.join("steady-vmm"));
+        assert!(!place.path().join("target").exists(), "nothing is built");
+    }
 
     #[test]
     fn only_crates_that_are_compiled_count_as_progress() {

@@ -5,6 +5,7 @@
 //! tarball), with our files and hooks put in by `linux/apply` and the configuration of
 //! `linux/config` on top of `tinyconfig`: the lab's, and over it those that find mistakes
 //! (`debug.config`) or make it preemptible everywhere (`rt.config`).
+//! A package may bring the lab's kernel built; it is used unless `$LINUX_SOURCE` asks for another.
 //! The stock kernel beside it is what the same sources give without our files, hooks and symbols.
 
 use std::ffi::OsStr;
@@ -16,7 +17,7 @@ use steady_race::Watcher;
 
 use crate::cache::cached;
 use crate::error::ArtifactError;
-use crate::home::Home;
+use crate::home::{Home, KERNELS};
 use crate::process::run_step;
 
 pub(crate) use key::APPLIED;
@@ -77,17 +78,47 @@ impl Kernel {
     }
 }
 
-/// A kernel, built if it is not in the cache.
+/// The folder of the kernel that an installed package brings, if it brings this one.
+#[must_use]
+pub fn packaged(home: &Home, what: Build) -> Option<PathBuf> {
+    let folder = home.project.join(KERNELS);
+    let names = fs::read_dir(&folder).ok()?.flatten();
+    names
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .find(|name| key::is_of(name, what))
+        .map(|name| folder.join(name))
+}
+
+/// The folder of a kernel that a result names by its key: of the cache, else of the package.
+#[must_use]
+pub fn folder_of(home: &Home, key: &str) -> PathBuf {
+    let installed = home.project.join(KERNELS).join(key);
+    let cached = home.cache.join(key);
+    if cached.is_dir() || !installed.is_dir() {
+        cached
+    } else {
+        installed
+    }
+}
+
+/// A kernel: that of a package, or built if it is not in the cache.
 ///
 /// # Errors
 /// [`ArtifactError::KernelSource`], [`ArtifactError::Build`], [`ArtifactError::Io`],
 /// [`ArtifactError::Interrupted`].
 pub fn ensure(home: &Home, what: Build, watcher: &dyn Watcher) -> Result<Kernel, ArtifactError> {
-    let source = Source::find()?;
-    let name = name_of(&home.project.join("linux"), what, &source)?;
-    let place = cached(&home.cache, &name, |work| {
-        build(home, what, &source, work, watcher)
-    })?;
+    let asked = std::env::var_os("LINUX_SOURCE").is_some_and(|value| !value.is_empty());
+    let installed = packaged(home, what).filter(|_| !asked);
+    let place = match installed {
+        Some(place) => place,
+        None => {
+            let source = Source::find()?;
+            let name = name_of(&home.project.join("linux"), what, &source)?;
+            cached(&home.cache, &name, |work| {
+                build(home, what, &source, work, watcher)
+            })?
+        }
+    };
     from_files(MADE.map(|(_, name)| place.join(name)))?.map_err(|missing| ArtifactError::Damaged {
         missing,
         folder: place,

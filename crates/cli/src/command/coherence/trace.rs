@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use steady_lab_artifacts::{ArtifactError, Home, qemu_user};
+use steady_lab_artifacts::{ArtifactError, Home, PROGRAMS, qemu_user};
 use steady_memtrace::capture::{self, Children, Ending, Options, Start};
 use steady_memtrace::{Digest, Report, Totals};
 
@@ -174,8 +174,12 @@ fn totals(out: &mut impl Write, totals: &Totals, digest: Digest) -> std::io::Res
     writeln!(out, "  digest {digest}")
 }
 
-/// Builds the plugin in its own folder, where it is not there already, and says where it is.
+/// The plugin of a package; else builds it in its own folder, where it is not there already.
 fn build_plugin(project: &Path) -> Result<PathBuf, ArtifactError> {
+    let packaged = project.join(PROGRAMS).join("libqemu-memtrace.so");
+    if packaged.is_file() {
+        return Ok(packaged);
+    }
     let folder = project.join("plugins/qemu-memtrace");
     let built = folder.join("build/libqemu-memtrace.so");
     let done = Command::new("make")
