@@ -3,9 +3,10 @@
 
 STEADY = target/release/steady
 OUT ?= out
+TRY ?= /var/tmp/steady-try
 
 .DELETE_ON_ERROR:
-.PHONY: evaluate test catch lint bench clean setup build help
+.PHONY: evaluate test catch lint bench dist dist-try clean setup build help
 
 help:
 	@echo 'make evaluate   diagnose, simulate and race; ends with a scoreboard of all systems'
@@ -13,6 +14,8 @@ help:
 	@echo 'make catch      every remedy on kernels that check locks, RCU and memory, and on PREEMPT_RT'
 	@echo 'make lint       formatting, clippy, words, spelling, licences, lengths, links, dead files'
 	@echo 'make bench      speed of the lab, the simulator and the trace readers against their promises'
+	@echo 'make dist       packages into dist: .deb, .rpm, tarball, checksums, bill of materials'
+	@echo 'make dist-try   installs, uses and purges them in bare Debians in $(TRY), as root'
 	@echo 'make clean      remove what was built here (not the cache in ~/.cache/steady)'
 
 setup:
@@ -43,5 +46,13 @@ bench: build
 	@bench/memtrace/run
 	@bench/tracefile
 
+dist: setup
+	@packaging/build dist
+
+dist-try: dist
+	@for suite in bullseye bookworm trixie; do \
+		packaging/try dist $$suite $(TRY) lab || exit; \
+	done
+
 clean:
-	rm -rf target out
+	rm -rf target out dist
