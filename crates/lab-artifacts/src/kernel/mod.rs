@@ -5,7 +5,8 @@
 //! tarball), with our files and hooks put in by `linux/apply` and the configuration of
 //! `linux/config` on top of `tinyconfig`: the lab's, and over it those that find mistakes
 //! (`debug.config`) or make it preemptible everywhere (`rt.config`).
-//! A package may bring the lab's kernel built; it is used unless `$LINUX_SOURCE` asks for another.
+//! The kernel of a distribution's package is taken as it is (`package`). So is what `steady-lab`
+//! installs, unless `$LINUX_SOURCE` asks for another.
 //! The stock kernel beside it is what the same sources give without our files, hooks and symbols.
 
 use std::ffi::OsStr;
@@ -25,6 +26,7 @@ use key::stock_configs;
 
 mod flavor;
 mod key;
+pub mod package;
 mod source;
 
 pub use flavor::{Build, Choice, Flavor, Series};
@@ -47,12 +49,16 @@ pub struct Kernel {
     pub config: PathBuf,
     /// Its release, as `uname -r` prints it.
     pub release: String,
+    /// Modules that a host loads, in that order; none where KVM is in the image.
+    pub modules: Vec<PathBuf>,
 }
 
 /// How the configuration of a kernel says that it checks the order of its locks, as `debug` and
 /// `rt` do.
 const CHECKS: &str = "CONFIG_PROVE_LOCKING=y";
 const PREEMPT_RT: &str = "CONFIG_PREEMPT_RT=y";
+/// What each kernel with our series has.
+const OURS: &str = "CONFIG_KVM_STRICT_BOOST=y";
 
 impl Kernel {
     /// Whether it looks for its own mistakes: what it warns of is then worth hearing; it is slow.
@@ -71,6 +77,14 @@ impl Kernel {
         self.is_configured(PREEMPT_RT)
     }
 
+    /// Whether it has the remedies, and so their parameters.
+    ///
+    /// # Errors
+    /// [`ArtifactError::Io`].
+    pub fn has_remedies(&self) -> Result<bool, ArtifactError> {
+        self.is_configured(OURS)
+    }
+
     fn is_configured(&self, wanted: &str) -> Result<bool, ArtifactError> {
         let config = fs::read_to_string(&self.config)
             .map_err(|error| ArtifactError::io("read", &self.config, error))?;
@@ -78,9 +92,9 @@ impl Kernel {
     }
 }
 
-/// The folder of the kernel that an installed package brings, if it brings this one.
+/// The folder of the kernel that the package `steady-lab` installed, if it brings this one.
 #[must_use]
-pub fn packaged(home: &Home, what: Build) -> Option<PathBuf> {
+pub fn installed(home: &Home, what: Build) -> Option<PathBuf> {
     let folder = home.project.join(KERNELS);
     let names = fs::read_dir(&folder).ok()?.flatten();
     names
@@ -89,7 +103,7 @@ pub fn packaged(home: &Home, what: Build) -> Option<PathBuf> {
         .map(|name| folder.join(name))
 }
 
-/// The folder of a kernel that a result names by its key: of the cache, else of the package.
+/// The folder of a kernel that a result names by its key: of the cache, else of `steady-lab`.
 #[must_use]
 pub fn folder_of(home: &Home, key: &str) -> PathBuf {
     let installed = home.project.join(KERNELS).join(key);
@@ -101,15 +115,14 @@ pub fn folder_of(home: &Home, key: &str) -> PathBuf {
     }
 }
 
-/// A kernel: that of a package, or built if it is not in the cache.
+/// A kernel: that of `steady-lab`, or built if it is not in the cache.
 ///
 /// # Errors
 /// [`ArtifactError::KernelSource`], [`ArtifactError::Build`], [`ArtifactError::Io`],
 /// [`ArtifactError::Interrupted`].
 pub fn ensure(home: &Home, what: Build, watcher: &dyn Watcher) -> Result<Kernel, ArtifactError> {
     let asked = std::env::var_os("LINUX_SOURCE").is_some_and(|value| !value.is_empty());
-    let installed = packaged(home, what).filter(|_| !asked);
-    let place = match installed {
+    let place = match installed(home, what).filter(|_| !asked) {
         Some(place) => place,
         None => {
             let source = Source::find()?;
@@ -156,6 +169,7 @@ fn from_files(files: [PathBuf; 4]) -> Result<Result<Kernel, PathBuf>, ArtifactEr
         system_map,
         config,
         release: release.trim().to_owned(),
+        modules: Vec::new(),
     }))
 }
 
