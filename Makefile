@@ -50,9 +50,9 @@ dist: setup
 	@packaging/build dist
 
 dist-try: dist
-	@for suite in bullseye bookworm trixie; do \
-		packaging/try dist $$suite $(TRY) lab || exit; \
-	done
+	@packaging/try dist bullseye $(TRY)
+	@packaging/try dist bookworm $(TRY) lab
+	@packaging/try dist trixie $(TRY) lab
 
 clean:
 	rm -rf target out dist
