@@ -47,10 +47,14 @@ pub struct Release {
 }
 
 /// Those that are known.
-pub static RELEASES: [Release; 3] = [
+pub static RELEASES: [Release; 4] = [
     Release {
         name: "debian-12",
         suite: "bookworm",
+    },
+    Release {
+        name: "debian-12-backports",
+        suite: "bookworm-backports",
     },
     Release {
         name: "debian-13",
@@ -65,7 +69,12 @@ pub static RELEASES: [Release; 3] = [
 /// The package that installs a release's newest kernel.
 const META: &str = "linux-image-amd64";
 /// What the packages with parts of a kernel are called.
-const PARTS: [&str; 3] = ["linux-image-", "linux-binary-", "linux-modules-"];
+const PARTS: [&str; 4] = [
+    "linux-image-",
+    "linux-binary-",
+    "linux-modules-",
+    "linux-base-",
+];
 
 /// The kernel of a package, fetched and unpacked if it is not in the cache.
 ///
@@ -130,8 +139,7 @@ fn unpack(packages: &[PathBuf], work: &Path) -> Result<(), ArtifactError> {
         files.iter().find(named)
     };
     let image = found("vmlinuz").ok_or_else(|| lacks("vmlinuz"))?;
-    let config = found("config-").ok_or_else(|| lacks("config-RELEASE"))?;
-    let release = file_name(config).trim_start_matches("config-").to_owned();
+    let (config, release) = config(&files).ok_or_else(|| lacks("config"))?;
     copy(image, &work.join("bzImage"))?;
     copy(config, &work.join("config"))?;
     write(&work.join("release"), release.as_bytes())?;
@@ -151,6 +159,18 @@ fn unpack(packages: &[PathBuf], work: &Path) -> Result<(), ArtifactError> {
         fs::remove_file(package).map_err(|error| ArtifactError::io("remove", package, error))?;
     }
     Ok(())
+}
+
+/// The configuration and the release that it is of: `boot/config-RELEASE`, or
+/// `lib/modules/RELEASE/config` in packages of Linux 7 and later.
+fn config(files: &[PathBuf]) -> Option<(&PathBuf, String)> {
+    files.iter().find_map(|path| {
+        let (name, folder) = (file_name(path), path.parent()?);
+        let by_folder = (name == "config" && file_name(folder.parent()?) == "modules")
+            .then(|| file_name(folder));
+        let release = name.strip_prefix("config-").or(by_folder)?;
+        Some((path, release.to_owned()))
+    })
 }
 
 /// The wanted modules among the files, each behind those that it depends on.
@@ -237,6 +257,19 @@ mod tests {
     /// A module as far as its `.modinfo` goes.
     fn module(depends: &str) -> Vec<u8> {
         format!("\x7fELF\0license=GPL\0depends={depends}\0name=x\0").into_bytes()
+    }
+
+    #[test]
+    fn a_configuration_is_of_the_release_in_its_name_or_folder() {
+        for (path, release) in [
+            ("/t/boot/config-6.1.0-50-amd64", Some("6.1.0-50-amd64")),
+            ("/t/usr/lib/modules/7.3.4/config", Some("7.3.4")),
+            ("/t/usr/share/doc/config", None),
+        ] {
+            let files = [PathBuf::from("/t/boot/vmlinuz-1"), PathBuf::from(path)];
+            let found = config(&files).map(|(_, release)| release);
+            assert_eq!(found.as_deref(), release, "{path}");
+        }
     }
 
     #[test]
