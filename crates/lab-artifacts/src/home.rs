@@ -12,6 +12,8 @@ use crate::error::ArtifactError;
 const MARK: &str = "linux/config/lab.config";
 /// The tree of a package, from a folder above the program.
 const INSTALLED: &str = "share/steady";
+/// The same of a whole system's package, for a program that is elsewhere or cannot ask where it is.
+const SYSTEM: &str = "/usr/share/steady";
 /// The tree that this program was built in; a package's program is used elsewhere.
 const BUILT_IN: Option<&str> = match option_env!("STEADY_PACKAGED") {
     Some(_) => None,
@@ -34,7 +36,7 @@ pub struct Home {
 impl Home {
     /// Finds both. The project is `$STEADY_HOME`, or the first folder with `linux/config` from
     /// the current one upwards, or from the program's own upwards, where it may be `share/steady`,
-    /// or the tree that this program was built in.
+    /// or the tree that this program was built in, or `/usr/share/steady`.
     ///
     /// # Errors
     /// [`ArtifactError::NoProject`] if no such tree exists.
@@ -62,6 +64,7 @@ fn project(given: Option<PathBuf>, here: &Path, program: &Path) -> Option<PathBu
         .chain(here.ancestors().map(Path::to_path_buf))
         .chain(beside)
         .chain(built.map(Path::to_path_buf))
+        .chain([PathBuf::from(SYSTEM)])
         .find(|path| path.join(MARK).is_file())
 }
 

@@ -32,7 +32,8 @@ Exit codes:
 Environment:
   STEADY_CACHE   where kernels and emulators are kept (default ~/.cache/steady)
   STEADY_HOME    the project's tree (default: found from the current folder upwards, else from this
-                 program's own, where it may be share/steady, else the tree it was built in)
+                 program's own, where it may be share/steady, else the tree it was built in, else
+                 /usr/share/steady)
   STEADY_BOCHS   `packaged` takes the distribution's Bochs instead of the compiled one, `tagged` one
                  that keeps the entries of its TLB over VM exits, by VPID and EPT, or ASID
   STEADY_QEMU    `packaged` takes the distribution's QEMU instead of the patched one, `present` the
