@@ -84,12 +84,15 @@ fn load(arguments: &Run) -> Result<Vec<Scenario>, ExitCode> {
             }) => {
                 scenario.repetitions = arguments.repetitions.unwrap_or(scenario.repetitions);
                 scenario.seed = arguments.seed.unwrap_or(scenario.seed);
+                if let Some(folder) = &arguments.programs {
+                    scenario.folder.clone_from(folder);
+                }
                 if let Some(notes) = notes {
                     eprintln!("{}", notes.render(colour()));
                 }
                 if arguments.check {
                     let (file, digest) = (path.display(), scenario.digest());
-                    match translate::check_arguments(&scenario) {
+                    match translate::check_programs(&scenario) {
                         Ok(()) => {
                             let variants = scenario.variants.len();
                             eprintln!("{file}: ok, {variants} variants, digest {digest}");
