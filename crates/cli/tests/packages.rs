@@ -272,6 +272,18 @@ fn a_program_that_needs_a_loader_is_refused() {
 }
 
 #[test]
+fn the_images_programs_are_compiled_as_in_a_checkout() {
+    let read = |path: &str| fs::read_to_string(project().join(path)).unwrap();
+    let lab = read("crates/lab-artifacts/src/programs.rs");
+    let flags = lab
+        .split("\"-C target-feature=+crt-static ")
+        .nth(1)
+        .unwrap();
+    let flags = format!("compile static '{}'", flags.split('"').next().unwrap());
+    assert!(read("packaging/build").contains(&flags), "{flags}");
+}
+
+#[test]
 fn the_version_names_the_commit_of_the_clone() {
     let version = said(Command::new(env!("CARGO_BIN_EXE_steady")).arg("--version"));
     let head = Command::new("git")
