@@ -7,14 +7,17 @@
 //! (`debug.config`) or make it preemptible everywhere (`rt.config`).
 //! The stock kernel beside it is what the same sources give without our files, hooks and symbols.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use steady_race::Watcher;
 
 use crate::cache::cached;
+use crate::cache::sums::entry_name;
 use crate::error::ArtifactError;
 use crate::home::Home;
 use crate::process::run_step;
@@ -84,14 +87,36 @@ impl Kernel {
 /// [`ArtifactError::Interrupted`].
 pub fn ensure(home: &Home, what: Build, watcher: &dyn Watcher) -> Result<Kernel, ArtifactError> {
     let source = Source::find()?;
-    let name = name_of(&home.project.join("linux"), what, &source)?;
-    let place = cached(&home.cache, &name, |work| {
+    let place = place(home, what)?;
+    let name = entry_name(&place);
+    let place = cached(&home.cache, &name, watcher, |work| {
         build(home, what, &source, work, watcher)
     })?;
-    from_files(MADE.map(|(_, name)| place.join(name)))?.map_err(|missing| ArtifactError::Damaged {
-        missing,
-        folder: place,
+    from_files(MADE.map(|(_, name)| place.join(name)))?.map_err(|file| ArtifactError::Damaged {
+        file,
+        what: "is missing".to_owned(),
+        entry: name,
     })
+}
+
+/// Where a kernel is in the cache once it is built.
+///
+/// The sources are read once a process, as they are large.
+///
+/// # Errors
+/// [`ArtifactError::KernelSource`], [`ArtifactError::Io`].
+pub fn place(home: &Home, what: Build) -> Result<PathBuf, ArtifactError> {
+    static NAMES: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
+    let source = Source::find()?;
+    let linux = home.project.join("linux");
+    let known = format!("{} {} {source:?}", linux.display(), what.name());
+    let mut names = NAMES.lock().expect("no thread panics with the names");
+    let name = match names.get(&known) {
+        Some(name) => name.clone(),
+        None => name_of(&linux, what, &source)?,
+    };
+    names.insert(known, name.clone());
+    Ok(home.cache.join(name))
 }
 
 /// The kernel whose objects are in `folder`, built by the user's own `make O=folder bzImage`.
