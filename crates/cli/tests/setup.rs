@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `setup/install`: what does it install at each level, what does it say before, and whom does it
+//! `setup/install`: what does it install at each level, what does it say before, and when does it
 //! ask? A made `apt-get` writes down what it is asked for; a mount namespace takes things away.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
@@ -133,7 +133,7 @@ fn a_level_installs_what_it_needs_and_what_the_levels_below_need() {
             said(&output)
         );
         let Some(packages) = packages else { continue };
-        // What was to be installed is still not there: that is an error, and not silence.
+        // What must be installed is still not there: that is an error, and not silence.
         assert_eq!(output.status.code(), Some(3), "{}", said(&output));
         let before =
             format!("packages are missing: {packages}\nto fetch: 1,234 kB; on disk: 69.4 MB");

@@ -106,6 +106,8 @@ fn needs(
     let home = &lab.home;
     let choice = kernel_of(options)?;
     let mut needs = lab.kind.needs(home);
+    assert!(!needs.is_empty(), "an emulator is a need");
+    assert!(!variants.is_empty(), "a race has variants");
     let flavors = translate::flavors(scenario, variants);
     let series: BTreeSet<Series> = variants
         .iter()

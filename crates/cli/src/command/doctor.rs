@@ -28,10 +28,13 @@ const SCHEMA_VERSION: u32 = 2;
 const LACKS: u8 = 3;
 const INPUT: u8 = 2;
 
+/// Finds out what a command needs.
+type Ask = Box<dyn Fn(&Home) -> Vec<Need>>;
+
 /// A command that is known, and how to find out what it needs.
 struct Known {
     words: String,
-    needs: Box<dyn Fn(&Home) -> Vec<Need>>,
+    needs: Ask,
 }
 
 /// A command and what it needs.
@@ -97,7 +100,7 @@ fn begins(words: &str, named: &str) -> bool {
 /// Every command that needs something, and `diagnose`, which does not.
 fn commands() -> Vec<Known> {
     let mut all = Vec::new();
-    let mut add = |words: &str, needs: Box<dyn Fn(&Home) -> Vec<Need>>| {
+    let mut add = |words: &str, needs: Ask| {
         let words = words.to_owned();
         all.push(Known { words, needs });
     };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What stands in the cache, who uses it, and how it is taken out.
 //!
-//! A process that uses an entry has a shared lock on its folder until it ends; what is taken out is
-//! locked alone first. Programs of older versions hold no lock, so processes are asked as well: an entry
-//! that one runs, has open, works in or was started with stays.
+//! A process that uses an entry has a shared lock on its folder until it ends; what is taken out
+//! is locked alone first. Programs of older versions hold no lock, so processes are asked as well:
+//! an entry that one runs, has open, works in or was started with stays.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

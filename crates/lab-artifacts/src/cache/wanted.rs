@@ -10,7 +10,6 @@ use crate::{bochs, qemu_system, qemu_user, selftests};
 
 /// The names that this tree would use. Without the kernel's source it cannot be known which kernels
 /// are wanted: then all of them are.
-#[must_use]
 pub fn is_wanted(home: &Home) -> impl Fn(&str) -> bool {
     let mut names = vec![
         bochs::name_in_cache(home, false),

@@ -90,9 +90,10 @@ fn find(what: &str) -> Option<PathBuf> {
     let Some((before, after)) = what.split_once('*') else {
         return Some(PathBuf::from(what)).filter(|path| path.is_file());
     };
-    let (folder, prefix) = before.rsplit_once('/')?;
+    let folder = Path::new(before).parent()?;
+    let prefix = Path::new(before).file_name()?.to_str()?;
     let (suffix, rest) = after.split_once('/').unwrap_or((after, ""));
-    let mut found: Vec<PathBuf> = Path::new(folder)
+    let mut found: Vec<PathBuf> = folder
         .read_dir()
         .ok()?
         .flatten()
