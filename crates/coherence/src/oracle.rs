@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The oracle: knows the true mapping at each instant and checks every access against it.
 //!
-//! It hears of changes from the system software, never by a scheme, and keeps its own table. An
+//! It hears of changes from the system software, never from a scheme, and keeps its own table. An
 //! access may use a translation that is true now, or one whose revocation has not completed.
 
 use crate::layout::{Key, PageMap};

@@ -315,15 +315,26 @@ mod tests {
         assert!(table(value).is_err(), "it does not say of what");
     }
 
+    /// Prints today's keys too, for one who measures again.
     #[test]
-    fn what_the_cost_of_the_recorder_was_measured_with_is_there() {
+    fn what_costs_were_measured_with_is_there() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let path = root.join("evidence/results/recorder-cost.toml");
-        let rows: Rows = toml::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-        let files = rows.made.unwrap().files;
-        assert!(!files.is_empty());
-        for path in files.keys() {
-            keys::file(&root.join(path)).unwrap();
+        let today = Keys::of_tree(&root, String::new(), BTreeMap::new()).unwrap();
+        for id in ["place-cost", "recorder-cost"] {
+            let path = root.join(format!("evidence/results/{id}.toml"));
+            let rows: Rows = toml::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+            let Made { engine, files, .. } = rows.made.unwrap();
+            assert!(!files.is_empty(), "{id}");
+            let files = files.keys().map(|path| {
+                let key = keys::file(&root.join(path)).unwrap();
+                format!("\"{path}\" = \"{key}\"")
+            });
+            let (files, kernel) = (files.collect::<Vec<_>>().join(", "), &today.kernel);
+            let emulator = today.emulator(&engine);
+            assert_eq!(emulator.len(), 16, "{id}: {engine}");
+            println!(
+                "{id}:\nkernel = \"{kernel}\"\nemulator = \"{emulator}\"\nfiles = {{ {files} }}"
+            );
         }
     }
 }

@@ -158,7 +158,9 @@ impl Record {
         if claim.is_simulated() {
             put(Self::SIMULATOR, &keys.simulator);
         } else {
-            put(Self::KERNEL, &keys.kernel);
+            if claim.kernel.is_none() {
+                put(Self::KERNEL, &keys.kernel);
+            }
             put(Self::EMULATOR, keys.emulator(&claim.engine));
             put(Self::PROGRAMS, &keys.programs);
         }

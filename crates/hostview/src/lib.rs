@@ -10,6 +10,8 @@
 #![forbid(unsafe_code)]
 
 mod cpus;
+mod files;
+mod limits;
 mod meter;
 mod names;
 mod pcpus;
@@ -17,6 +19,7 @@ mod topology;
 mod vms;
 
 pub use cpus::{Cpus, CpusError};
+pub use limits::Limits;
 pub use meter::{Meter, Place, Reading};
 pub use names::Vmm;
 pub use pcpus::Pcpus;

@@ -5,13 +5,13 @@
 //! `schedstat` stays open: a read costs no look-up of paths, and the file of a thread that has
 //! ended gives an error, also when its number belongs to another thread by then.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::vms::{allowed, cpuset};
-use crate::{Cpus, Host};
+use crate::limits::{allowed, cpuset};
+use crate::{Cpus, Host, files};
 
 /// Reads one thread again and again.
 #[derive(Debug)]
@@ -127,7 +127,7 @@ const PROCESSOR: usize = 39;
 /// `stat` of a thread; one that ended in between is not found.
 fn read(task: &Path) -> io::Result<String> {
     const NO_SUCH_PROCESS: i32 = 3;
-    fs::read_to_string(task.join("stat")).map_err(|error| match error.raw_os_error() {
+    files::text(&task.join("stat")).map_err(|error| match error.raw_os_error() {
         Some(NO_SUCH_PROCESS) => ErrorKind::NotFound.into(),
         _ => error,
     })
@@ -144,6 +144,8 @@ fn number(fields: &str, field: usize) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -3,9 +3,7 @@
 //!
 //! `/proc/stat` counts in ticks of 10 ms, so that an interval of 100 ms is known to a tenth.
 
-use std::fs;
-
-use crate::Host;
+use crate::{Host, files};
 
 /// Ticks a second of `/proc/stat` (`USER_HZ`, which is 100 on every architecture with KVM).
 const TICK_NS: u64 = 10_000_000;
@@ -22,7 +20,7 @@ impl Pcpus {
     /// Reads them; empty where there is no `/proc/stat`.
     #[must_use]
     pub fn read(host: &Host) -> Self {
-        let text = fs::read_to_string(host.proc.join("stat")).unwrap_or_default();
+        let text = files::text(&host.proc.join("stat")).unwrap_or_default();
         let mut idle_ns = Vec::new();
         for line in text.lines().take_while(|line| line.starts_with("cpu")) {
             let mut words = line[3..].split_ascii_whitespace();
@@ -59,6 +57,8 @@ impl Pcpus {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

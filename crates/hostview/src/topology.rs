@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::{Cpus, Host};
+use crate::{Cpus, Host, files};
 
 /// The pCPUs of a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -78,7 +78,7 @@ fn nodes(folder: &Path, online: &Cpus) -> Vec<Cpus> {
 }
 
 fn list(path: &Path) -> Option<Cpus> {
-    fs::read_to_string(path).ok()?.parse().ok()
+    files::text(path).ok()?.parse().ok()
 }
 
 #[cfg(test)]

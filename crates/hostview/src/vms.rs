@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The VMs of a host, from `/proc`: names, threads, groups, pinning, limits.
+//! The VMs of a host, from `/proc`: names, threads, groups.
 //!
 //! A VMM is a process with a thread that is named like a vCPU's, or with a VM of KVM open. Threads
 //! of a QEMU that does not name them (`debug-threads=off`) are listed as those of its VM, without
@@ -10,8 +10,10 @@ use std::path::Path;
 
 use steady_events::vcpu_number;
 
+use crate::Host;
+use crate::files;
+use crate::limits::group;
 use crate::names::{Vmm, vm_name};
-use crate::{Cpus, Host};
 
 /// Threads of a process that are looked at.
 const THREADS_MAX: usize = 4096;
@@ -36,22 +38,12 @@ pub struct Vm {
 }
 
 /// One vCPU.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Vcpu {
     /// Its number, from the name of its thread.
     pub number: u32,
     /// Its thread.
     pub tid: i32,
-    /// The pCPUs that its thread may run on; empty: not known.
-    pub allowed: Cpus,
-    /// Its control group.
-    pub group: Option<String>,
-    /// The tightest limit of CPU time of that group and those above, as `cpu.max` has it (quota
-    /// and period in microseconds); `max 100000` if it is known that none is set, `None` if it is
-    /// not.
-    pub cpu_max: Option<String>,
-    /// The weight of its group, as `cpu.weight` has it.
-    pub cpu_weight: Option<String>,
 }
 
 impl Vm {
@@ -89,9 +81,9 @@ fn vm(host: &Host, process: i32) -> Option<Vm> {
     let (mut threads, mut vcpus) = (Vec::new(), Vec::new());
     for tid in tids {
         let task = tasks.join(tid.to_string());
-        let comm = fs::read(task.join("comm")).unwrap_or_default();
-        match vcpu_number(comm.trim_ascii_end()) {
-            Some(number) => vcpus.push(vcpu(&task, &host.groups, number, tid)),
+        let comm = files::text(&task.join("comm")).unwrap_or_default();
+        match vcpu_number(comm.trim_end().as_bytes()) {
+            Some(number) => vcpus.push(Vcpu { number, tid }),
             None => threads.push(tid),
         }
     }
@@ -129,95 +121,10 @@ fn has_vm(home: &Path) -> bool {
     links.any(|link| link.to_str() == Some("anon_inode:kvm-vm"))
 }
 
-fn vcpu(task: &Path, groups: &Path, number: u32, tid: i32) -> Vcpu {
-    let group = group(task);
-    let own = group
-        .as_deref()
-        .map(|path| groups.join(path.trim_start_matches('/')));
-    let read = |folder: &Path, file: &str| {
-        let text = fs::read_to_string(folder.join(file)).ok()?;
-        Some(text.trim().to_owned())
-    };
-    let limit = own.as_deref().and_then(|own| {
-        let within = own
-            .ancestors()
-            .take_while(|folder| folder.starts_with(groups));
-        // Each group has its own: the tightest is reached first.
-        let limits = within.filter_map(|folder| read(folder, "cpu.max"));
-        let limits = limits.filter_map(|limit| Some((share(&limit)?, limit)));
-        limits.min().map(|(_, limit)| limit)
-    });
-    // That none is set is known where all groups are of the unified hierarchy.
-    let unified = groups.join("cgroup.controllers").exists() && own.is_some();
-    let none = || unified.then(|| "max 100000".to_owned());
-    Vcpu {
-        number,
-        tid,
-        allowed: allowed(task),
-        cpu_max: limit.or_else(none),
-        cpu_weight: own.as_deref().and_then(|own| read(own, "cpu.weight")),
-        group,
-    }
-}
-
-/// Of a limit `QUOTA PERIOD`, the quota in thousandths of a CPU; `max` is not one.
-fn share(limit: &str) -> Option<u64> {
-    let (quota, period) = limit.split_once(' ')?;
-    let (quota, period): (u64, u64) = (quota.parse().ok()?, period.parse().ok()?);
-    quota.checked_mul(1000)?.checked_div(period)
-}
-
-/// The pCPUs that a thread may run on; empty where that is not known.
-pub(crate) fn allowed(task: &Path) -> Cpus {
-    let status = fs::read_to_string(task.join("status")).unwrap_or_default();
-    let mut lines = status.lines();
-    let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    list.and_then(|list| list.parse().ok()).unwrap_or_default()
-}
-
-/// What the cpuset of a thread's group leaves to it, of version 2 or 1 of the control groups;
-/// `None` where that is not known.
-pub(crate) fn cpuset(task: &Path, groups: &Path) -> Option<Cpus> {
-    let text = fs::read_to_string(task.join("cgroup")).ok()?;
-    let first = text.lines().find_map(|line| {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (parts.next()?, parts.next()?);
-        let own = controllers.split(',').any(|name| name == "cpuset");
-        own.then(|| groups.join("cpuset").join(path.trim_start_matches('/')))
-    });
-    let second = text.lines().find_map(|line| line.strip_prefix("0::"));
-    let second = second.map(|path| groups.join(path.trim_start_matches('/')));
-    let own = first.or(second)?;
-    let within = own
-        .ancestors()
-        .take_while(|folder| folder.starts_with(groups));
-    let names = ["cpuset.cpus.effective", "cpuset.effective_cpus"];
-    let files = within.flat_map(|folder| names.map(|name| folder.join(name)));
-    let mut lists = files.filter_map(|file| fs::read_to_string(file).ok()?.parse().ok());
-    lists.find(|cpus: &Cpus| !cpus.is_empty())
-}
-
-/// The control group of the unified hierarchy; of the older one that of the CPU controller.
-fn group(home: &Path) -> Option<String> {
-    let text = fs::read_to_string(home.join("cgroup")).ok()?;
-    let unified = text.lines().find_map(|line| line.strip_prefix("0::"));
-    let by_cpu = || {
-        text.lines().find_map(|line| {
-            let mut parts = line.splitn(3, ':').skip(1);
-            let controllers = parts.next()?;
-            let path = parts.next()?;
-            controllers
-                .split(',')
-                .any(|name| name == "cpu")
-                .then_some(path)
-        })
-    };
-    unified.or_else(by_cpu).map(str::to_owned)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Limits;
 
     fn write(root: &Path, path: &str, text: &str) {
         let path = root.join(path);
@@ -267,7 +174,7 @@ mod tests {
         assert_eq!((vm.vmm, &vm.threads[..]), (Vmm::Libvirt, &[40][..]));
         let numbers: Vec<(u32, i32)> = vm.vcpus.iter().map(|v| (v.number, v.tid)).collect();
         assert_eq!(numbers, [(0, 42), (1, 43)]);
-        let first = &vm.vcpus[0];
+        let first = Limits::of(&Host::under(root), vm.process, vm.vcpus[0].tid);
         assert_eq!(first.allowed.to_string(), "2-3");
         assert_eq!(first.cpu_max.as_deref(), Some("20000 100000"));
         assert_eq!(first.cpu_weight.as_deref(), Some("100"));
@@ -277,17 +184,5 @@ mod tests {
                 .as_deref()
                 .is_some_and(|group| group.ends_with("/vcpu0"))
         );
-    }
-
-    #[test]
-    fn that_no_limit_is_set_is_known_where_all_groups_are_of_one_hierarchy() {
-        let made = tempfile::tempdir().unwrap();
-        let (task, groups) = (made.path().join("task"), made.path().join("groups"));
-        write(made.path(), "task/cgroup", "0::/a.scope\n");
-        write(made.path(), "groups/a.scope/cpu.max", "max 100000\n");
-        let limit = || vcpu(&task, &groups, 0, 7).cpu_max;
-        assert_eq!(limit(), None);
-        write(made.path(), "groups/cgroup.controllers", "cpu memory\n");
-        assert_eq!(limit().as_deref(), Some("max 100000"));
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Source packages of Debian: through apt, in a state of its own beside the system's, from the
-//! mirror that this machine uses; apt checks the signatures.
+//! Packages of Debian, of sources and of kernels: through apt, in a state of its own beside the
+//! system's, from the mirror that this machine uses; apt checks the signatures.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -101,48 +101,145 @@ fn download(
     only: &[&str],
 ) -> Result<PathBuf, ArtifactError> {
     let what = format!("fetching the source of {package}");
-    let state = work.join(STATE);
-    for part in ["lists/partial", "cache/archives/partial", "etc"] {
-        let path = state.join(part);
-        fs::create_dir_all(&path).map_err(|error| ArtifactError::io("make", &path, error))?;
-    }
-    let list = state.join("etc/sources.list");
-    let line = format!("deb-src [signed-by={KEYRING}] {} {suite} main\n", mirror()?);
-    fs::write(&list, line).map_err(|error| ArtifactError::io("write", &list, error))?;
-    let options = [
-        format!("Dir::State::lists={}", state.join("lists").display()),
-        format!("Dir::Cache={}", state.join("cache").display()),
-        format!("Dir::Etc::sourcelist={}", list.display()),
-        "Dir::Etc::sourceparts=-".to_owned(),
-        "APT::Sandbox::User=root".to_owned(),
-        "Acquire::Languages=none".to_owned(),
-        "Acquire::http::Timeout=30".to_owned(),
-        "Acquire::Retries=2".to_owned(),
-    ];
-    let mut apt: Vec<&OsStr> = vec![OsStr::new("apt-get")];
-    for option in &options {
-        apt.extend([OsStr::new("-o"), OsStr::new(option)]);
-    }
-    let log = work.join("fetch.log");
-    let run = |words: &[&str]| {
-        let mut command = apt.clone();
-        command.extend(words.iter().map(OsStr::new));
-        run_step(&what, &command, work, &log, STEP_LIMIT, || {})
-    };
-    run(&["update", "-qq"])?;
-    let words = ["source", "-qq", "--download-only"];
-    run(&[&words, only, &[package]].concat())?;
+    let apt = Apt::new(work, "deb-src", suite, &what)?;
+    apt.run(&["apt-get", "update", "-qq"])?;
+    let words = ["apt-get", "source", "-qq", "--download-only"];
+    apt.run(&[&words, only, &[package]].concat())?;
     let entries = fs::read_dir(work).map_err(|error| ArtifactError::io("read", work, error))?;
     let archive = entries
         .flatten()
         .map(|entry| entry.path())
         .find(|path| path.to_string_lossy().contains(wanted));
-    archive.ok_or_else(|| ArtifactError::Build {
-        what: what.clone(),
-        status: "apt brought no archive".into(),
-        log,
-        last: String::new(),
-    })
+    archive.ok_or_else(|| apt.brought_nothing())
+}
+
+/// apt with a state of its own, of one suite.
+struct Apt<'a> {
+    work: &'a Path,
+    what: &'a str,
+    options: Vec<String>,
+}
+
+impl<'a> Apt<'a> {
+    /// `kind` is that of the archive's line: `deb` or `deb-src`; `what` it is for.
+    fn new(work: &'a Path, kind: &str, suite: &str, what: &'a str) -> Result<Self, ArtifactError> {
+        let state = work.join(STATE);
+        for part in ["lists/partial", "cache/archives/partial", "etc"] {
+            let path = state.join(part);
+            fs::create_dir_all(&path).map_err(|error| ArtifactError::io("make", &path, error))?;
+        }
+        let list = state.join("etc/sources.list");
+        let line = format!("{kind} [signed-by={KEYRING}] {} {suite} main\n", mirror()?);
+        fs::write(&list, line).map_err(|error| ArtifactError::io("write", &list, error))?;
+        let options = [
+            format!("Dir::State::lists={}", state.join("lists").display()),
+            format!("Dir::Cache={}", state.join("cache").display()),
+            format!("Dir::Etc::sourcelist={}", list.display()),
+            "Dir::Etc::sourceparts=-".to_owned(),
+            "APT::Sandbox::User=root".to_owned(),
+            "Acquire::Languages=none".to_owned(),
+            "Acquire::http::Timeout=30".to_owned(),
+            "Acquire::Retries=2".to_owned(),
+        ];
+        let options = options
+            .into_iter()
+            .flat_map(|option| ["-o".to_owned(), option]);
+        Ok(Self {
+            work,
+            what,
+            options: options.collect(),
+        })
+    }
+
+    fn log(&self) -> PathBuf {
+        self.work.join("fetch.log")
+    }
+
+    /// Runs a program of apt's in that state.
+    fn run(&self, words: &[&str]) -> Result<(), ArtifactError> {
+        let (program, words) = words.split_first().expect("a program");
+        let words = self
+            .options
+            .iter()
+            .map(String::as_str)
+            .chain(words.iter().copied());
+        let command: Vec<&OsStr> = [*program]
+            .into_iter()
+            .chain(words)
+            .map(OsStr::new)
+            .collect();
+        run_step(
+            self.what,
+            &command,
+            self.work,
+            &self.log(),
+            STEP_LIMIT,
+            || {},
+        )
+    }
+
+    /// The packages that one depends on, as apt's lists have it.
+    fn depends(&self, package: &str) -> Result<Vec<String>, ArtifactError> {
+        let mut command = Command::new("apt-cache");
+        command
+            .args(&self.options)
+            .args(["depends", "--important", package]);
+        let output = command.output();
+        let output =
+            output.map_err(|error| ArtifactError::io("start", Path::new("apt-cache"), error))?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let names = text
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("Depends: "));
+        Ok(names.map(str::to_owned).collect())
+    }
+
+    fn brought_nothing(&self) -> ArtifactError {
+        ArtifactError::Build {
+            what: self.what.to_owned(),
+            status: "apt brought no archive".into(),
+            log: self.log(),
+            last: String::new(),
+        }
+    }
+}
+
+/// Downloads binary packages into `work`: those that `meta` of a suite depends on, and these in
+/// turn, whose names begin with one of `parts`.
+///
+/// # Errors
+/// As [`fetch`].
+pub fn fetch_binaries(
+    work: &Path,
+    meta: &str,
+    suite: &str,
+    parts: &[&str],
+) -> Result<Vec<PathBuf>, ArtifactError> {
+    let what = format!("fetching {meta} of {suite}");
+    let apt = Apt::new(work, "deb", suite, &what)?;
+    apt.run(&["apt-get", "update", "-qq"])?;
+    let mut wanted: Vec<String> = Vec::new();
+    let mut asked = vec![meta.to_owned()];
+    while let Some(package) = asked.pop() {
+        for name in apt.depends(&package)? {
+            if parts.iter().any(|part| name.starts_with(part)) && !wanted.contains(&name) {
+                wanted.push(name.clone());
+                asked.push(name);
+            }
+        }
+    }
+    if wanted.is_empty() {
+        return Err(apt.brought_nothing());
+    }
+    let mut words = vec!["apt-get", "download", "-qq"];
+    words.extend(wanted.iter().map(String::as_str));
+    apt.run(&words)?;
+    forget_state(work)?;
+    let entries = fs::read_dir(work).map_err(|error| ArtifactError::io("read", work, error))?;
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension() == Some(OsStr::new("deb")));
+    files.sort();
+    Ok(files)
 }
 
 /// The mirror of Debian's main archive that this machine's apt uses.

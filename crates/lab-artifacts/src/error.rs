@@ -82,6 +82,17 @@ pub enum ArtifactError {
         /// The file that is not there.
         missing: PathBuf,
     },
+    /// A package that should hold a kernel does not.
+    #[error(
+        "{} has no {what}: expected a package `linux-image-RELEASE` whose modules have KVM",
+        package.display()
+    )]
+    NotAKernel {
+        /// The package.
+        package: PathBuf,
+        /// What it lacks.
+        what: &'static str,
+    },
     /// The kernel sources are not usable.
     #[error("no kernel source: {what}; fix: {fix}")]
     KernelSource {
@@ -128,6 +139,7 @@ impl ArtifactError {
         match self {
             Self::GivenKernel { .. }
             | Self::NoEntry(_)
+            | Self::NotAKernel { .. }
             | Self::KernelChoice(_)
             | Self::Program { .. }
             | Self::Selftests(_) => Why::Input,

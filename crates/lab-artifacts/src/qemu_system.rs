@@ -23,7 +23,8 @@ use crate::home::Home;
 use crate::process::{find_program, run_step};
 use crate::{debian, qemu_user};
 
-const NAME: &str = "qemu-system-x86_64";
+/// The program.
+pub(crate) const NAME: &str = "qemu-system-x86_64";
 const STEP_LIMIT: Duration = Duration::from_secs(5 * 60);
 const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
 /// Steps of a build, for the progress bar only.

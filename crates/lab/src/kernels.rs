@@ -28,6 +28,8 @@ pub struct Booted {
     pub symbols: Symbols,
     /// Whether it checks itself.
     pub checks_itself: bool,
+    /// Whether it has the remedies' parameters.
+    pub has_remedies: bool,
     /// The kernels of guests that do not boot this one, with their symbols.
     pub others: BTreeMap<Flavor, (Kernel, Symbols)>,
     /// The host's archive; kernels and guests' archive are in it for the VMMs.
@@ -55,6 +57,7 @@ impl Booted {
         let others = others.into_iter().map(with_symbols);
         Ok(Self {
             checks_itself: kernel.checks_itself()?,
+            has_remedies: kernel.has_remedies()?,
             others: others.collect::<Result<_, LabError>>()?,
             kernel,
             symbols,
@@ -135,7 +138,7 @@ pub fn ensure_others(
 }
 
 /// The kernels of these series, built if they are not in the cache; where the user gives one, it is
-/// the patched one.
+/// the patched one. A distribution's is both.
 ///
 /// # Errors
 /// What a build can fail with.
@@ -150,6 +153,7 @@ pub fn ensure(
         if let Entry::Vacant(place) = kernels.entry(series) {
             place.insert(match (choice, series) {
                 (Choice::Given(folder), Series::Patched) => kernel::given(folder)?,
+                (Choice::Packaged(package), _) => kernel::package::ensure(home, package, watcher)?,
                 _ => {
                     let flavor = choice.flavor();
                     kernel::ensure(home, Build { series, flavor }, watcher)?
@@ -184,8 +188,10 @@ mod tests {
                 config: file("config", "CONFIG_HZ_250=y\nCONFIG_HZ=250\n"),
                 release: "6.12.63".to_owned(),
                 system_map,
+                modules: Vec::new(),
             },
             checks_itself: false,
+            has_remedies: true,
             others: BTreeMap::new(),
             archive: b"archive".to_vec(),
         }

@@ -54,11 +54,15 @@ impl steady_race::Engine for Lab {
         variants: &[&Variant],
         options: &Options,
     ) -> Result<(), Refusal> {
-        kernel_of(options).map_err(|error| Refusal {
+        let choice = kernel_of(options).map_err(|error| Refusal {
             what: error.to_string(),
             limit: "each host boots one kernel".to_owned(),
         })?;
-        translate::check(scenario, self.kind, variants).map_err(|error| match error {
+        let mut checked = translate::check(scenario, self.kind, variants);
+        if is_packaged(&choice) {
+            checked = checked.and_then(|()| translate::check_packaged(scenario, variants));
+        }
+        checked.map_err(|error| match error {
             LabError::Beyond { what, limit, .. } => Refusal { what, limit },
             other => Refusal {
                 what: other.to_string(),
@@ -116,6 +120,7 @@ fn needs(
     for series in series {
         needs.extend(match (&choice, series) {
             (Choice::Given(_), Series::Patched) => Vec::new(),
+            (Choice::Packaged(_), _) => artifacts::chosen_kernel(home, &choice),
             _ => artifacts::kernel(
                 home,
                 Build {
@@ -141,6 +146,21 @@ fn needs(
     Ok(needs)
 }
 
+/// The host's memory, in MiB: larger kernels of host and guests do not shrink what is left.
+fn memory_mib(scenario: &Scenario, packaged: bool) -> u32 {
+    let machines = u32::try_from(scenario.vms.len()).unwrap_or(u32::MAX) + 1;
+    let more = if packaged {
+        machines * translate::LARGER_MIB
+    } else {
+        0
+    };
+    scenario.host.memory_mib + more
+}
+
+fn is_packaged(choice: &Choice) -> bool {
+    matches!(choice, Choice::Packaged(_))
+}
+
 /// Everything that the runs of one race share.
 struct Hosts<'a> {
     scenario: &'a Scenario,
@@ -148,6 +168,8 @@ struct Hosts<'a> {
     engine: Engine,
     kernels: BTreeMap<Series, Booted>,
     config: BTreeMap<String, String>,
+    /// Whether all boot a distribution's kernel.
+    packaged: bool,
 }
 
 impl<'a> Hosts<'a> {
@@ -175,10 +197,12 @@ impl<'a> Hosts<'a> {
         let guest = tree::guest(&ours, &wanted, translate::steer::in_guests(scenario))?;
         let needs = translate::host_needs(scenario, options.trace)?;
         let host = &scenario.host;
+        let packaged = is_packaged(&choice);
+        let memory_mib = memory_mib(scenario, packaged);
         let mut config = BTreeMap::from([
             ("vmm".to_owned(), host.vmm.name().to_owned()),
             ("pcpus".to_owned(), host.pcpus.to_string()),
-            ("memory_mib".to_owned(), host.memory_mib.to_string()),
+            ("memory_mib".to_owned(), memory_mib.to_string()),
             ("trace".to_owned(), options.trace.to_string()),
         ]);
         if choice != Choice::default() {
@@ -199,6 +223,7 @@ impl<'a> Hosts<'a> {
             engine,
             kernels,
             config,
+            packaged,
         })
     }
 
@@ -212,9 +237,12 @@ impl<'a> Hosts<'a> {
         if booted.checks_itself {
             translate::for_kernel_that_checks(&mut plan);
         }
+        if self.packaged {
+            translate::for_packaged(&mut plan);
+        }
         let json = serde_json::to_vec(&plan).expect("a plan is plain data");
         let plan = tree::single(PLAN_PATH.trim_start_matches('/'), &json);
-        let cmdline = translate::host_cmdline(&self.engine, job.variant, booted.checks_itself);
+        let cmdline = translate::host_cmdline(&self.engine, job.variant, booted);
         let boot = Boot {
             kernel: &booted.kernel.image,
             archives: &[&booted.archive, &plan],
@@ -225,7 +253,7 @@ impl<'a> Hosts<'a> {
                 false => Processor::Usual,
             },
             constant_tsc: booted.kernel.is_preempt_rt()?,
-            memory_mib: self.scenario.host.memory_mib,
+            memory_mib: memory_mib(self.scenario, self.packaged),
             directory: job.directory,
             terminal: None,
         };

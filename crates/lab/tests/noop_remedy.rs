@@ -103,7 +103,7 @@ fn a_new_entry_is_known_to_scenarios_and_to_the_lab() {
         .unwrap_or_else(|problems| panic!("{problems}"))
         .scenario;
     let words = |name: &str| {
-        let words = translate::variant_words(scenario.variant(name).unwrap(), &registry);
+        let words = translate::variant_words(scenario.variant(name).unwrap(), Some(&registry));
         words.join(" ")
     };
     assert!(words("with").ends_with(" kvm.noop=on"), "{}", words("with"));

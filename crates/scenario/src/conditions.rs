@@ -6,8 +6,10 @@
 
 use std::fmt;
 
+use steady_remedies::Means;
+
 use crate::model::{Scenario, Vm};
-use crate::variant::Variant;
+use crate::variant::{Chosen, Variant};
 use crate::words::{Cgroup, Hypervisor, Kernel, PvFeature, Word};
 
 /// Which of KVM's paravirtual features the measured guests are offered.
@@ -45,6 +47,8 @@ pub enum Placement {
     Scheduler,
     /// Some VMs are pinned.
     Mixed,
+    /// A remedy that is a program of the host; no VM is pinned by the scenario.
+    Program,
 }
 
 impl Placement {
@@ -55,6 +59,7 @@ impl Placement {
             Self::Pinned => "pinned",
             Self::Scheduler => "scheduler",
             Self::Mixed => "mixed",
+            Self::Program => "program",
         }
     }
 }
@@ -70,8 +75,10 @@ pub struct Conditions {
     pub sizes: Vec<u32>,
     /// pCPUs of the host.
     pub pcpus: u32,
-    /// Who places vCPUs.
+    /// What places vCPUs.
     pub placement: Placement,
+    /// Remedies that are programs of the host or of guests: what each places, and where.
+    pub programs: Vec<String>,
     /// How VMs' threads are grouped: `vm`, `vcpu` or `none`.
     pub groups: &'static str,
     /// What the measured guests are offered.
@@ -95,7 +102,9 @@ impl Conditions {
         assert!(!measured.is_empty(), "a variant measures some VM");
         let pv_off = withheld(variant, &measured);
         let pinned = vms.iter().filter(|vm| vm.pin.is_some()).count();
+        let of_host = |chosen: &Chosen| matches!(chosen.remedy.means, Means::Host(_));
         let placement = match pinned {
+            0 if variant.remedies.iter().any(of_host) => Placement::Program,
             0 => Placement::Scheduler,
             some if some == vms.len() => Placement::Pinned,
             _ => Placement::Mixed,
@@ -106,6 +115,7 @@ impl Conditions {
             sizes: vms.iter().map(|vm| vm.vcpus).collect(),
             pcpus: scenario.host.pcpus,
             placement,
+            programs: variant.remedies.iter().filter_map(program).collect(),
             groups: groups(&vms),
             pv: offered(variant, &pv_off),
             pv_off,
@@ -114,6 +124,25 @@ impl Conditions {
             stock: variant.kernel == Kernel::Stock,
         }
     }
+}
+
+/// What a remedy that is a program places, in which mode and where: `placed by place, pinned,
+/// victim alone`.
+fn program(chosen: &Chosen) -> Option<String> {
+    let what = match chosen.remedy.means {
+        Means::Kernel => return None,
+        Means::Host(_) => "placed by",
+        Means::Guest(_) => "guests' programs by",
+    };
+    let mode = Some(chosen.mode()).filter(|&mode| mode != chosen.remedy.default_mode);
+    let vms = chosen.vms.as_ref();
+    let vms = vms.map(|vms| format!("{} alone", vms.join(" and ")));
+    let words = [
+        Some(format!("{what} {}", chosen.remedy)),
+        mode.map(str::to_owned),
+        vms,
+    ];
+    Some(words.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
 
 fn groups(vms: &[&Vm]) -> &'static str {
@@ -162,10 +191,14 @@ impl fmt::Display for Conditions {
             }
         };
         let placed = match self.placement {
-            Placement::Pinned => "pinned",
-            Placement::Scheduler => "placed by the scheduler",
-            Placement::Mixed => "some VMs pinned",
+            Placement::Pinned => Some("pinned"),
+            Placement::Scheduler => Some("placed by the scheduler"),
+            Placement::Mixed => Some("some VMs pinned"),
+            Placement::Program => None,
         };
+        let programs = self.programs.iter().map(String::as_str);
+        let placed: Vec<&str> = placed.into_iter().chain(programs).collect();
+        let placed = placed.join(", ");
         let groups = match self.groups {
             "vcpu" => "a group per vCPU",
             "none" => "no groups",
@@ -229,24 +262,57 @@ without = ["hog"]
 ipi = false
 [variant.switches]
 ple = false
+[[variant]]
+name = "by-hand"
+[variant.place]
+mode = "pinned"
+vms = ["hog"]
+[variant.fold]
 "#;
+    const PIN: &str = "pin = [0, 1]\n";
 
-    fn said(variant: usize) -> String {
-        let scenario = Scenario::parse(TEXT, "x.toml").expect("a scenario");
+    fn said(text: &str, variant: usize) -> String {
+        let scenario = Scenario::parse(text, "x.toml").expect("a scenario");
         Conditions::of(&scenario, &scenario.variants[variant]).to_string()
     }
 
     #[test]
     fn the_conditions_are_those_of_the_vms_that_run() {
         assert_eq!(
-            said(0),
+            said(TEXT, 0),
             "2 VMs of 2 vCPUs on 2 pCPUs; some VMs pinned; a group per vCPU; all PV features; \
              PLE on; APICv off"
         );
         assert_eq!(
-            said(1),
+            said(TEXT, 1),
             "1 VM of 2 vCPUs on 2 pCPUs; pinned; a group per vCPU; PV features but ipi; PLE off; \
              APICv off"
         );
+    }
+
+    #[test]
+    fn a_program_that_places_vcpus_or_programs_is_named_with_its_mode_and_vms() {
+        let place = "[variant.place]\nmode = \"pinned\"\nvms = [\"hog\"]\n";
+        assert!(TEXT.contains(PIN) && TEXT.contains(place));
+        let of_place = "placed by place, pinned, hog alone, guests' programs by fold";
+        for (text, words, placement) in [
+            (TEXT.replace(PIN, ""), of_place, Placement::Program),
+            (
+                TEXT.to_owned(),
+                &format!("some VMs pinned, {of_place}"),
+                Placement::Mixed,
+            ),
+            (
+                TEXT.replace(PIN, "").replace(place, ""),
+                "placed by the scheduler, guests' programs by fold",
+                Placement::Scheduler,
+            ),
+        ] {
+            let line = said(&text, 2);
+            assert!(line.contains(&format!(" pCPUs; {words}; ")), "{line}");
+            let scenario = Scenario::parse(&text, "x.toml").expect("a scenario");
+            let found = Conditions::of(&scenario, &scenario.variants[2]).placement;
+            assert_eq!(found, placement);
+        }
     }
 }

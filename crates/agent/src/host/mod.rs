@@ -15,6 +15,7 @@ mod hist;
 mod irqs_off;
 mod kernel_log;
 mod late;
+mod modules;
 mod notes;
 mod out;
 mod programs;
@@ -188,6 +189,7 @@ pub fn wait_us(us: u32) {
 }
 
 fn prepare(out: &Out) -> Result<HostPlan, Failure> {
+    modules::load()?;
     let unsettled = settle::wait(SETTLE_LIMIT);
     system::mount_one("debugfs", "/sys/kernel/debug", None)?;
     system::mount_one("tracefs", "/sys/kernel/tracing", None)?;

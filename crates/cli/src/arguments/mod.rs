@@ -145,8 +145,10 @@ pub struct Run {
     #[arg(long, value_name = "TIME", requires = "until", value_parser = humantime::parse_duration)]
     pub budget: Option<Duration>,
     /// The kernel of hosts and guests: `lab`, `debug` (checks of locks, RCU and memory), `rt`
-    /// (PREEMPT_RT), another configuration of `linux/config`, or the folder of the objects of one
-    /// that you built, with a `/` in it. Exit code 5 if a kernel then complains of itself.
+    /// (PREEMPT_RT), another configuration of `linux/config`; `debian-12`, `debian-13`, or
+    /// these with `-backports`, which fetches the package that the release installs; or, with a
+    /// `/` in it, a `.deb` of a kernel or the folder of the objects of one that you built. Exit
+    /// code 5 if a kernel then complains of itself
     #[arg(long, value_name = "KERNEL")]
     pub kernel: Option<String>,
     /// Only read and check the scenarios.
@@ -215,7 +217,7 @@ fn share_ppm(text: &str) -> Result<u64, String> {
 fn flavor(text: &str) -> Result<Flavor, String> {
     match text.parse::<Choice>()? {
         Choice::Built(flavor) => Ok(flavor),
-        Choice::Given(_) => Err(format!("expected one of {}", Flavor::names())),
+        _ => Err(format!("expected one of {}", Flavor::names())),
     }
 }
 

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::thread;
 
 use steady_lab_artifacts::kernel::{Build as BuildOf, Flavor, Series};
-use steady_lab_artifacts::need::{self, Need, artifacts};
+use steady_lab_artifacts::need::{self, Need, artifacts, emulators};
 use steady_lab_artifacts::{ArtifactError, Home};
 use steady_lab_artifacts::{bochs, kernel, programs, qemu_system, qemu_user, selftests};
 use steady_race::Watcher;
@@ -34,10 +34,10 @@ pub fn needs(home: &Home, what: Artifact, flavors: &[Flavor]) -> Vec<Need> {
                 .flat_map(|build| artifacts::kernel(home, build))
                 .collect()
         }
-        Artifact::Bochs => artifacts::bochs(home, true),
-        Artifact::Qemu => artifacts::qemu(home, true),
+        Artifact::Bochs => emulators::bochs(home, true),
+        Artifact::Qemu => emulators::qemu(home, true),
         Artifact::Programs => artifacts::own_programs(home),
-        Artifact::QemuUser => artifacts::capture(home),
+        Artifact::QemuUser => emulators::capture(home),
         Artifact::Selftests => {
             let mut needs = artifacts::selftests(home);
             needs.extend(artifacts::kernel(home, STOCK));

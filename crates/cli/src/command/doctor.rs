@@ -16,7 +16,7 @@ use steady_lab::{host, race};
 use steady_lab_artifacts::Home;
 use steady_lab_artifacts::kernel::{Build, Choice, Flavor, Series};
 use steady_lab_artifacts::need::artifacts::{self, Extras};
-use steady_lab_artifacts::need::{Fix, Need, State, fix_of, of, once};
+use steady_lab_artifacts::need::{Fix, Need, State, emulators, fix_of, of, once};
 use steady_record::{RecordError, ready};
 
 use crate::arguments::{Artifact, Doctor};
@@ -148,7 +148,7 @@ fn commands() -> Vec<Known> {
             Box::new(move |home| build::needs(home, what, &[Flavor::Lab])),
         );
     }
-    add("coherence capture", Box::new(artifacts::capture));
+    add("coherence capture", Box::new(emulators::capture));
     add(
         "linux/deb",
         Box::new(|_| of(&["deb", "deb-config", "source"])),

@@ -22,8 +22,9 @@ fn pass(place: &Place, words: &[&str], names: &[&str]) {
         .arg(place.path("out"))
         .output()
         .unwrap();
-    ends_well(&output);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{errors}");
     for name in names {
         let line = said.lines().find(|line| line.contains(name));
         assert!(line.is_some_and(|line| line.contains("pass")), "{said}");

@@ -92,6 +92,18 @@ pub fn compare(folder: &Path) -> Result<Checked, ArtifactError> {
     Ok(Checked::Same)
 }
 
+/// Refuses an entry without the file or folder `wanted`.
+///
+/// # Errors
+/// [`ArtifactError::Damaged`].
+pub fn has(folder: &Path, wanted: &str) -> Result<(), ArtifactError> {
+    let path = folder.join(wanted);
+    match path.exists() {
+        true => Ok(()),
+        false => Err(damaged(folder, &path, "is missing")),
+    }
+}
+
 fn damaged(folder: &Path, file: &Path, what: &str) -> ArtifactError {
     ArtifactError::Damaged {
         file: file.to_owned(),

@@ -76,7 +76,7 @@ pub fn host(
     needs: &HostNeeds,
 ) -> Result<Vec<u8>, ArtifactError> {
     let mut files = Files::new();
-    files.insert("lab/bzImage".into(), kernel.image.clone());
+    add_kernel(&mut files, kernel);
     for (&flavor, other) in others {
         files.insert(guest_kernel(flavor), other.image.clone());
     }
@@ -119,6 +119,15 @@ pub fn host(
     archive.file("lab/guest.cpio", 0o644, guest);
     bytes.extend(archive.finish());
     Ok(bytes)
+}
+
+/// The kernel for guests, and the modules that the host loads, in the order of their names.
+fn add_kernel(files: &mut Files, kernel: &Kernel) {
+    files.insert("lab/bzImage".into(), kernel.image.clone());
+    for module in &kernel.modules {
+        let name = module.file_name().expect("a file").to_string_lossy();
+        files.insert(format!("lab/modules/{name}"), module.clone());
+    }
 }
 
 /// The archive of an emulated host that runs programs out of `folder` itself and has no guests.
@@ -200,7 +209,7 @@ pub fn host_to_look_around(
     let mut files = Files::new();
     files.insert("usr/bin/busybox".into(), BUSYBOX.into());
     files.insert("usr/bin/steady-vmm".into(), programs.vmm.clone());
-    files.insert("lab/bzImage".into(), kernel.image.clone());
+    add_kernel(&mut files, kernel);
     for file in added {
         if is_elf(&file.from)? {
             add_program(&mut files, "--add", &file.from, None)?;

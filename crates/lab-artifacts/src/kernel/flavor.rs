@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which kernel is meant: with our series or without, in which configuration, or one that the
-//! user has built.
+//! Which kernel is meant: with our series or without, in which configuration, one that the user has
+//! built, or a distribution's.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+
+use super::package::{Package, RELEASES};
 
 /// With our files and hooks, or without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -130,6 +132,8 @@ pub enum Choice {
     Built(Flavor),
     /// One that the user has built: the folder of its objects.
     Given(PathBuf),
+    /// One of a distribution's package, in place of the patched and of the stock one.
+    Packaged(Package),
 }
 
 impl Default for Choice {
@@ -144,7 +148,7 @@ impl Choice {
     pub fn flavor(&self) -> Flavor {
         match self {
             Self::Built(flavor) => *flavor,
-            Self::Given(_) => Flavor::Lab,
+            Self::Given(_) | Self::Packaged(_) => Flavor::Lab,
         }
     }
 }
@@ -152,20 +156,30 @@ impl Choice {
 impl FromStr for Choice {
     type Err = String;
 
-    /// A flavor by its name; anything with a `/` is a folder.
+    /// A flavor or a release by its name; anything with a `/` is a package, if it ends in `.deb`,
+    /// or a folder.
     fn from_str(text: &str) -> Result<Self, String> {
         if text.contains('/') {
-            return Ok(Self::Given(PathBuf::from(text)));
+            let path = PathBuf::from(text);
+            return Ok(match text.ends_with(".deb") {
+                true => Self::Packaged(Package::File(path)),
+                false => Self::Given(path),
+            });
+        }
+        if let Some(release) = RELEASES.iter().find(|release| release.name == text) {
+            return Ok(Self::Packaged(Package::Debian(release)));
         }
         Flavor::ALL
             .into_iter()
             .find(|flavor| flavor.name() == text)
             .map(Self::Built)
             .ok_or_else(|| {
+                let releases: Vec<&str> = RELEASES.iter().map(|release| release.name).collect();
                 format!(
-                    "there is no kernel `{text}`; expected {}, or the folder of a kernel's \
-                     objects, with a `/` in it",
-                    Flavor::names()
+                    "there is no kernel `{text}`; expected {}, {}, or a kernel's package or the \
+                     folder of its objects, with a `/` in it",
+                    Flavor::names(),
+                    releases.join(", ")
                 )
             })
     }
@@ -175,7 +189,8 @@ impl fmt::Display for Choice {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Built(flavor) => out.write_str(flavor.name()),
-            Self::Given(path) => path.display().fmt(out),
+            Self::Packaged(Package::Debian(release)) => out.write_str(release.name),
+            Self::Given(path) | Self::Packaged(Package::File(path)) => path.display().fmt(out),
         }
     }
 }
@@ -203,5 +218,15 @@ mod tests {
     #[test]
     fn a_path_is_a_folder_even_if_its_last_part_is_a_flavors_name() {
         assert_eq!("./debug".parse(), Ok(Choice::Given("./debug".into())));
+    }
+
+    #[test]
+    fn a_package_is_a_release_by_its_name_or_a_file() {
+        let release = "debian-12".parse();
+        assert_eq!(release, Ok(Choice::Packaged(Package::Debian(&RELEASES[0]))));
+        let file = Package::File("./linux-image.deb".into());
+        assert_eq!("./linux-image.deb".parse(), Ok(Choice::Packaged(file)));
+        let error = "debian-9".parse::<Choice>().expect_err("refused");
+        assert!(error.contains("debian-13-backports"), "{error}");
     }
 }

@@ -5,6 +5,7 @@
 //! tarball), with our files and hooks put in by `linux/apply` and the configuration of
 //! `linux/config` on top of `tinyconfig`: the lab's, and over it those that find mistakes
 //! (`debug.config`) or make it preemptible everywhere (`rt.config`).
+//! The kernel of a distribution's package is taken as it is (`package`).
 //! The stock kernel beside it is what the same sources give without our files, hooks and symbols.
 
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use std::time::Duration;
 use steady_race::Watcher;
 
 use crate::cache::cached;
-use crate::cache::sums::entry_name;
+use crate::cache::sums::{self, entry_name};
 use crate::error::ArtifactError;
 use crate::home::Home;
 use crate::process::run_step;
@@ -27,6 +28,7 @@ use key::stock_configs;
 
 mod flavor;
 mod key;
+pub mod package;
 mod source;
 
 pub use flavor::{Build, Choice, Flavor, Series};
@@ -49,12 +51,16 @@ pub struct Kernel {
     pub config: PathBuf,
     /// Its release, as `uname -r` prints it.
     pub release: String,
+    /// Modules that a host loads, in that order; none where KVM is in the image.
+    pub modules: Vec<PathBuf>,
 }
 
 /// How the configuration of a kernel says that it checks the order of its locks, as `debug` and
 /// `rt` do.
 const CHECKS: &str = "CONFIG_PROVE_LOCKING=y";
 const PREEMPT_RT: &str = "CONFIG_PREEMPT_RT=y";
+/// What each kernel with our series has.
+const OURS: &str = "CONFIG_KVM_STRICT_BOOST=y";
 
 impl Kernel {
     /// Whether it looks for its own mistakes: what it warns of is then worth hearing; it is slow.
@@ -71,6 +77,14 @@ impl Kernel {
     /// [`ArtifactError::Io`].
     pub fn is_preempt_rt(&self) -> Result<bool, ArtifactError> {
         self.is_configured(PREEMPT_RT)
+    }
+
+    /// Whether it has the remedies, and so their parameters.
+    ///
+    /// # Errors
+    /// [`ArtifactError::Io`].
+    pub fn has_remedies(&self) -> Result<bool, ArtifactError> {
+        self.is_configured(OURS)
     }
 
     fn is_configured(&self, wanted: &str) -> Result<bool, ArtifactError> {
@@ -92,11 +106,19 @@ pub fn ensure(home: &Home, what: Build, watcher: &dyn Watcher) -> Result<Kernel,
     let place = cached(&home.cache, &name, watcher, |work| {
         build(home, what, &source, work, watcher)
     })?;
-    from_files(MADE.map(|(_, name)| place.join(name)))?.map_err(|file| ArtifactError::Damaged {
-        file,
-        what: "is missing".to_owned(),
-        entry: name,
-    })
+    at(&place)
+}
+
+/// The kernel that an entry of the cache is.
+///
+/// # Errors
+/// [`ArtifactError::Damaged`] if one of its files is not there, [`ArtifactError::Io`].
+pub fn at(place: &Path) -> Result<Kernel, ArtifactError> {
+    for (_, name) in MADE {
+        sums::has(place, name)?;
+    }
+    let files = from_files(MADE.map(|(_, name)| place.join(name)))?;
+    files.map_err(|missing| ArtifactError::GivenKernel { missing })
 }
 
 /// Where a kernel is in the cache once it is built.
@@ -150,6 +172,7 @@ fn from_files(files: [PathBuf; 4]) -> Result<Result<Kernel, PathBuf>, ArtifactEr
         system_map,
         config,
         release: release.trim().to_owned(),
+        modules: Vec::new(),
     }))
 }
 

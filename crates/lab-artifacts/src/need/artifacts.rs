@@ -1,25 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The needs of what is built here: what the cache has of it, else what its build needs.
 //!
-//! An entry of the cache counts if it is as it was built. A build needs programs, files and room;
+//! Emulators are in `emulators`. An entry of the cache counts if it is as it was built. A build needs programs, files and room;
 //! its source comes from a mirror that apt knows.
 
 use std::path::Path;
 
 use steady_guest_programs::Program;
 
-use super::{Fix, Need, State, fix_of, of, rows};
+use super::{Fix, Need, State, of, rows};
 use crate::cache::sums;
 use crate::error::ArtifactError;
 use crate::home::Home;
+use crate::kernel::package::{self, Package};
 use crate::kernel::{self, Build, Choice, Flavor, Series, Source};
-use crate::process::find_program;
-use crate::{bochs, debian, programs, qemu_system, qemu_user, selftests};
+use crate::{debian, programs, selftests};
 
 /// Room that a build takes at most while it goes on, in MiB: seen, and half as much again.
 const KERNEL_MIB: u64 = 2048;
-const EMULATOR_MIB: u64 = 1536;
-const BOCHS_MIB: u64 = 256;
 const PROGRAMS_MIB: u64 = 512;
 
 /// What a race or a host needs, beyond its engine.
@@ -114,7 +112,7 @@ pub fn kernel(home: &Home, build: Build) -> Vec<Need> {
     let why = "emulated hosts and guests boot it";
     match kernel::place(home, build) {
         Err(error) => needs.push(broken(&name, why, &error)),
-        Ok(place) if place.is_dir() => needs.push(entry(&name, why, &place)),
+        Ok(place) if place.is_dir() => needs.push(kernel_entry(&name, why, &place)),
         Ok(_) => {
             needs.extend(of(&["kernel"]));
             needs.push(to_build(&name, why, "kernel"));
@@ -124,13 +122,43 @@ pub fn kernel(home: &Home, build: Build) -> Vec<Need> {
     needs
 }
 
+/// A kernel that is in the cache.
+fn kernel_entry(name: &str, why: &str, place: &Path) -> Need {
+    match kernel::at(place) {
+        Ok(_) => entry(name, why, place, "."),
+        Err(error) => broken(name, why, &error),
+    }
+}
+
 /// The needs of the kernel that `--kernel` names.
 #[must_use]
 pub fn chosen_kernel(home: &Home, choice: &Choice) -> Vec<Need> {
     match choice {
         Choice::Given(_) => of(&["step"]),
         Choice::Built(flavor) => kernel(home, patched(*flavor)),
+        Choice::Packaged(package) => packaged_kernel(home, package),
     }
+}
+
+/// The needs of a distribution's kernel.
+fn packaged_kernel(home: &Home, package: &Package) -> Vec<Need> {
+    let (name, why) = (
+        "the kernel's package",
+        "emulated hosts and guests boot its kernel",
+    );
+    let mut needs = of(&["step"]);
+    let place = package::name_in_cache(package).map(|name| home.cache.join(name));
+    match (place, package) {
+        // A file that cannot be read is what the user asked for, not what the machine lacks.
+        (Err(_), _) => {}
+        (Ok(place), _) if place.is_dir() => needs.push(kernel_entry(name, why, &place)),
+        (Ok(_), Package::Debian(_)) => {
+            needs.push(mirror());
+            needs.extend(room(&home.cache, KERNEL_MIB));
+        }
+        (Ok(_), Package::File(_)) => needs.extend(room(&home.cache, KERNEL_MIB)),
+    }
+    needs
 }
 
 /// The patched kernel of a configuration.
@@ -180,7 +208,7 @@ pub fn selftests(home: &Home) -> Vec<Need> {
     }
     match selftests::place(home) {
         Err(error) => needs.push(broken(name, why, &error)),
-        Ok(place) if place.is_dir() => needs.push(entry(name, why, &place)),
+        Ok(place) if place.is_dir() => needs.push(entry(name, why, &place, "programs")),
         Ok(_) => {
             needs.extend(of(&["selftests", "fetch"]));
             needs.push(to_build(name, why, "selftests"));
@@ -190,167 +218,10 @@ pub fn selftests(home: &Home) -> Vec<Need> {
     needs
 }
 
-/// An emulator that is compiled here, or packaged.
-struct Emulator<'a> {
-    name: &'a str,
-    why: &'a str,
-    /// What `steady build` calls it.
-    built_by: &'a str,
-    /// Its place in the cache.
-    place: &'a Path,
-    /// What its build needs.
-    build: &'a [&'a str],
-    /// Room that its build takes, in MiB.
-    mib: u64,
-    /// The packaged one in words, if it is there and would be taken.
-    packaged: Option<String>,
-    /// Whether the packaged one is taken as long as none is compiled.
-    packaged_first: bool,
-}
-
-impl Emulator<'_> {
-    fn needs(&self, home: &Home) -> Vec<Need> {
-        if self.place.is_dir() {
-            return vec![entry(self.name, self.why, self.place)];
-        }
-        let mut build = of(self.build);
-        build.push(mirror());
-        build.extend(room(&home.cache, self.mib));
-        let lacks: Vec<Need> = build
-            .iter()
-            .filter(|need| !need.lets_go_on())
-            .cloned()
-            .collect();
-        let command = format!("steady build {}", self.built_by);
-        match &self.packaged {
-            Some(found) if self.packaged_first || !lacks.is_empty() => {
-                let fix = match lacks.is_empty() {
-                    true => Fix::Run(command),
-                    false => Fix::Do(format!("{}, then {command}", fix_of(&lacks))),
-                };
-                vec![Need::unmet(self.name, self.why, State::Slow, found, fix)]
-            }
-            _ => {
-                build.push(to_build(self.name, self.why, self.built_by));
-                build
-            }
-        }
-    }
-}
-
-/// The needs of hosts in Bochs; `compiled`: the one with our patches is wanted, not Debian's.
-#[must_use]
-pub fn bochs(home: &Home, compiled: bool) -> Vec<Need> {
-    let (name, why) = ("Bochs", "the engine bochs runs hosts in it");
-    let packaged = find_program("bochs");
-    let mut needs = of(&["step", "bochs"]);
-    if bochs::is_asked_for("packaged") && !compiled {
-        needs.push(match packaged {
-            Some(path) => Need::met(name, why, format!("packaged, {}", path.display())),
-            None => {
-                let found = "is not installed, and STEADY_BOCHS=packaged asks for Debian's";
-                Need::unmet(
-                    name,
-                    why,
-                    State::Missing,
-                    found,
-                    Fix::Install("bochs".into()),
-                )
-            }
-        });
-        return needs;
-    }
-    let place = home.cache.join(bochs::cache_name(home));
-    let compiled = compiled || bochs::is_asked_for("tagged");
-    let slower = "packaged, about a quarter of the speed of the compiled 3.0";
-    let emulator = Emulator {
-        name,
-        why,
-        built_by: "bochs",
-        place: &place,
-        build: &["bochs-build", "bochs-key", "fetch"],
-        mib: BOCHS_MIB,
-        packaged: packaged.filter(|_| !compiled).map(|_| slower.to_owned()),
-        packaged_first: false,
-    };
-    needs.extend(emulator.needs(home));
-    needs
-}
-
-/// The needs of hosts in QEMU; `compiled`: the one with our patches is wanted, not Debian's.
-#[must_use]
-pub fn qemu(home: &Home, compiled: bool) -> Vec<Need> {
-    let (name, why) = ("QEMU", "the engine qemu runs hosts in it");
-    let mut needs = of(&["step", "qemu"]);
-    let packaged = qemu_system::packaged_program();
-    if qemu_system::asks_for_packaged() && !compiled {
-        needs.push(match packaged {
-            Some(path) => Need::met(name, why, format!("packaged, {}", path.display())),
-            None => {
-                let found = "is not installed, and STEADY_QEMU=packaged asks for Debian's";
-                let fix = Fix::Install("qemu-system-x86".into());
-                Need::unmet(name, why, State::Missing, found, fix)
-            }
-        });
-        return needs;
-    }
-    let place = home.cache.join(qemu_system::cache_name(home));
-    let compiled = compiled || qemu_system::asks_for_patched();
-    if !compiled && packaged.is_none() && !place.is_dir() {
-        let found = "is neither installed nor compiled";
-        let fix = Fix::Install("qemu-system-x86".into());
-        needs.push(Need::unmet(name, why, State::Missing, found, fix));
-        return needs;
-    }
-    let words = |path| format!("packaged, which loses guests now and then, {path}");
-    let emulator = Emulator {
-        name,
-        why,
-        built_by: "qemu",
-        place: &place,
-        build: &["qemu-build", "fetch"],
-        mib: EMULATOR_MIB,
-        packaged: packaged
-            .filter(|_| !compiled)
-            .map(|path| words(path.display().to_string())),
-        packaged_first: true,
-    };
-    needs.extend(emulator.needs(home));
-    needs
-}
-
-/// The needs of captures.
-#[must_use]
-pub fn capture(home: &Home) -> Vec<Need> {
-    let (name, why) = ("qemu-x86_64 with plugins", "programs are captured in it");
-    let mut needs = of(&["step", "capture"]);
-    if let Some(qemu) = qemu_user::packaged() {
-        needs.push(Need::met(
-            name,
-            why,
-            format!("packaged, {}", qemu.program.display()),
-        ));
-        return needs;
-    }
-    let place = home.cache.join(qemu_user::cache_name());
-    let emulator = Emulator {
-        name,
-        why,
-        built_by: "qemu-user",
-        place: &place,
-        build: &["qemu-user-build", "fetch"],
-        mib: EMULATOR_MIB,
-        packaged: None,
-        packaged_first: false,
-    };
-    needs.extend(emulator.needs(home));
-    needs
-}
-
-/// An entry of the cache that is there.
-fn entry(name: &str, why: &str, place: &Path) -> Need {
-    match sums::compare(place) {
-        Ok(_) => Need::met(name, why, format!("built, {}", place.display())),
+/// An entry of the cache that is there, whose file `wanted` is used.
+pub(super) fn entry(name: &str, why: &str, place: &Path, wanted: &str) -> Need {
+    match sums::compare(place).and_then(|_| sums::has(place, wanted)) {
+        Ok(()) => Need::met(name, why, format!("built, {}", place.display())),
         Err(error) => broken(name, why, &error),
     }
 }
@@ -370,7 +241,7 @@ fn broken(name: &str, why: &str, error: &ArtifactError) -> Need {
     Need::unmet(name, why, State::Missing, found, fix)
 }
 
-fn to_build(name: &str, why: &str, by: &str) -> Need {
+pub(super) fn to_build(name: &str, why: &str, by: &str) -> Need {
     let found = "is not built yet: the first use builds it";
     Need::unmet(
         name,
@@ -381,7 +252,7 @@ fn to_build(name: &str, why: &str, by: &str) -> Need {
     )
 }
 
-fn mirror() -> Need {
+pub(super) fn mirror() -> Need {
     let (name, why) = (
         "a Debian mirror",
         "the source of what is compiled comes from it",
@@ -400,7 +271,7 @@ fn mirror() -> Need {
 }
 
 /// Room for what a build writes, if there is not enough.
-fn room(folder: &Path, need_mib: u64) -> Option<Need> {
+pub(super) fn room(folder: &Path, need_mib: u64) -> Option<Need> {
     let place = folder.ancestors().find(|path| path.exists())?;
     let free_mib = steady_race::free_bytes(place)? >> 20;
     if free_mib >= need_mib {

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use steady_lab_artifacts::Home;
-use steady_lab_artifacts::need::artifacts;
+use steady_lab_artifacts::need::emulators;
 use steady_lab_artifacts::qemu_system::{self, QemuSystem};
 use steady_measures::Clock;
 use steady_race::Watcher;
@@ -37,7 +37,7 @@ pub const KIND: EngineKind = EngineKind {
         "seen with Debian's own QEMU's nested SVM, and a fault of the kernel if it comes again",
     ),
     find: |home, watcher| Ok(Box::new(Qemu::find(home, watcher)?)),
-    needs: |home| artifacts::qemu(home, false),
+    needs: |home| emulators::qemu(home, false),
 };
 
 /// QEMU, by its program.

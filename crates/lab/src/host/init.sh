@@ -14,6 +14,10 @@ busybox mount -t debugfs debug /sys/kernel/debug 2>/dev/null
 busybox mount -t tracefs trace /sys/kernel/tracing 2>/dev/null
 busybox mount -t cgroup2 cgroup /sys/fs/cgroup 2>/dev/null
 busybox --install -s /usr/bin 2>/dev/null
+# Those of the other vendor's processors do not load.
+for module in /lab/modules/*; do
+	[ ! -e "$module" ] || busybox insmod "$module" 2>/dev/null
+done
 export PATH=/usr/sbin:/usr/bin HOME=/root TERM="${TERM:-vt100}" PS1='host:\w# '
 hostname host
 cd /root || exit

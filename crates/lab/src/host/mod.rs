@@ -88,6 +88,9 @@ impl HostKernel {
                 kernel::ensure(home, build(Series::Patched, *flavor), watcher)
             }
             Self::Patched(Choice::Given(folder)) => kernel::given(folder),
+            Self::Patched(Choice::Packaged(package)) => {
+                kernel::package::ensure(home, package, watcher)
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use steady_guest_programs::{self as guest_programs, Program, SCRATCH, Setting};
 use steady_lab_artifacts::ArtifactError;
 use steady_lab_artifacts::image::tree::{self, HostNeeds};
 use steady_lab_artifacts::kernel::{Flavor, Series};
-use steady_remedies::{Registry, Remedy, VmmDuty};
+use steady_remedies::{Means, Registry, Remedy, VmmDuty};
 use steady_scenario::{
     self as scenario, Chosen, Dedicated, GuestKernel, Hypervisor, Kernel, Scenario, Variant, Vm,
     Word,
@@ -23,6 +23,7 @@ use steady_scenario::{
 use crate::chance::Chance;
 use crate::engine::{Engine, EngineKind, Processor, bochs};
 use crate::error::LabError;
+use crate::kernels::Booted;
 
 /// trace-cmd's buffer for each pCPU, in KiB.
 const TRACE_BUFFER_KIB: u32 = 8 << 10;
@@ -91,6 +92,46 @@ pub fn check(scenario: &Scenario, kind: EngineKind, variants: &[&Variant]) -> Re
         }
     }
     Ok(())
+}
+
+/// Refuses what a distribution's kernel does not have.
+///
+/// # Errors
+/// [`LabError::Beyond`].
+pub fn check_packaged(scenario: &Scenario, variants: &[&Variant]) -> Result<(), LabError> {
+    let beyond = |what: String, limit: &str| {
+        Err(LabError::Beyond {
+            scenario: scenario.name.clone(),
+            what,
+            limit: limit.to_owned(),
+        })
+    };
+    for variant in variants {
+        let of_kernel = |chosen: &&Chosen| matches!(chosen.remedy.means, Means::Kernel);
+        if let Some(chosen) = variant.remedies.iter().find(of_kernel) {
+            let what = format!("the remedy {} of variant {}", chosen.remedy, variant.name);
+            return beyond(
+                what,
+                "it is not in a distribution's kernel; choose others by --variant",
+            );
+        }
+        let mut vms = scenario.vms_of(variant);
+        if let Some(vm) = vms.find(|vm| vm.disk_mib.is_some()) {
+            let what = format!("the disk of VM {}", vm.name);
+            let limit = "a distribution's kernel finds it by PCI or ACPI, which guests here lack";
+            return beyond(what, limit);
+        }
+    }
+    Ok(())
+}
+
+/// What a distribution's kernel takes more than the lab's, in MiB.
+pub const LARGER_MIB: u32 = 96;
+
+/// Makes a plan one for guests that boot a distribution's kernel.
+pub fn for_packaged(plan: &mut HostPlan) {
+    let larger = plan.vms.iter_mut().filter(|vm| vm.kernel.is_none());
+    larger.for_each(|vm| vm.memory_mib += LARGER_MIB);
 }
 
 /// Why a remedy cannot be had as it was chosen, if it cannot.
@@ -427,14 +468,13 @@ pub fn base_cmdline(engine: &Engine) -> String {
 /// warnings too. Most of what such a kernel finds is printed as one (`KERN_WARNING`, level 4).
 pub const HEAR_WARNINGS: &str = "loglevel=5";
 
-/// The command line of the host's kernel; `checks_itself` as of [`kernel::Kernel`].
-///
-/// [`kernel::Kernel`]: steady_lab_artifacts::kernel::Kernel
+/// The command line of the host's kernel.
 #[must_use]
-pub fn host_cmdline(engine: &Engine, variant: &Variant, checks_itself: bool) -> String {
+pub fn host_cmdline(engine: &Engine, variant: &Variant, booted: &Booted) -> String {
     let mut words = vec![base_cmdline(engine)];
-    words.extend(checks_itself.then(|| HEAR_WARNINGS.to_owned()));
-    words.extend(variant_words(variant, &Registry::default()));
+    words.extend(booted.checks_itself.then(|| HEAR_WARNINGS.to_owned()));
+    let remedies = booted.has_remedies.then(Registry::default);
+    words.extend(variant_words(variant, remedies.as_ref()));
     words.join(" ")
 }
 
@@ -456,9 +496,10 @@ pub fn for_kernel_that_checks(plan: &mut HostPlan) {
     }
 }
 
-/// What a variant adds to the command line of the host's kernel.
+/// What a variant adds to the command line of the host's kernel; `registry` are the remedies whose
+/// parameters the kernel has. A kernel without them would complain of what it does not know.
 #[must_use]
-pub fn variant_words(variant: &Variant, registry: &Registry) -> Vec<String> {
+pub fn variant_words(variant: &Variant, registry: Option<&Registry>) -> Vec<String> {
     let mut words = Vec::new();
     if !variant.switches.ple {
         words.push("kvm_intel.ple_gap=0 kvm_amd.pause_filter_count=0".to_owned());
@@ -471,8 +512,7 @@ pub fn variant_words(variant: &Variant, registry: &Registry) -> Vec<String> {
     if let Some(poll_ns) = variant.switches.halt_poll_ns {
         words.push(format!("kvm.halt_poll_ns={poll_ns}"));
     }
-    // A stock kernel would complain of parameters that it does not know.
-    if variant.kernel == Kernel::Patched {
+    if let (Kernel::Patched, Some(registry)) = (variant.kernel, registry) {
         let remedies = registry.shipped();
         words.extend(remedies.map(|remedy| remedy_word(variant, remedy)));
     }

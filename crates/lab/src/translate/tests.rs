@@ -43,7 +43,7 @@ const LATER: [&str; 3] = [
 /// The variant's words on the host's command line, without those of remedies that came later.
 fn words(scenario: &Scenario, variant: &str) -> String {
     let variant = scenario.variant(variant).unwrap();
-    let words = variant_words(variant, &Registry::default());
+    let words = variant_words(variant, Some(&Registry::default()));
     let words: Vec<String> = words
         .into_iter()
         .filter(|word| !LATER.contains(&word.as_str()))
@@ -396,6 +396,38 @@ fn a_program_of_guests_runs_in_those_that_it_is_for_on_any_kernel() {
     let fold = "/usr/bin/steady-steer fold --apply".to_owned();
     assert_eq!(beside.collect::<Vec<_>>(), [vec![], vec![fold]]);
     assert!(steer::in_guests(&scenario) && !steer::on_hosts(&scenario));
-    let words = variant_words(&scenario.variants[0], &Registry::default());
+    let words = variant_words(&scenario.variants[0], Some(&Registry::default()));
     assert!(words.is_empty(), "{words:?}");
+}
+
+#[test]
+fn what_a_distributions_kernel_lacks_is_refused() {
+    let on = small("", "[variant.shoot4u]");
+    let of_kernel = check_packaged(&on, &[&on.variants[0]]).expect_err("refused");
+    let said = of_kernel.to_string();
+    assert!(
+        said.contains("shoot4u") && said.contains("--variant"),
+        "{said}"
+    );
+    let host = small("", "[variant.place]");
+    assert!(check_packaged(&host, &[&host.variants[0]]).is_ok());
+    let mut disk = small("", "");
+    disk.vms[0].disk_mib = Some(16);
+    let said = check_packaged(&disk, &[&disk.variants[0]]).expect_err("refused");
+    assert!(said.to_string().contains("disk of VM"), "{said}");
+}
+
+#[test]
+fn guests_of_a_distributions_kernel_have_more_memory_and_no_unknown_words() {
+    let scenario = small("", "");
+    let variant = &scenario.variants[0];
+    let mut made = plan(&scenario, variant, 1, false).expect("a plan");
+    let before = made.vms[0].memory_mib;
+    for_packaged(&mut made);
+    assert_eq!(made.vms[0].memory_mib, before + LARGER_MIB);
+    let words = variant_words(variant, None);
+    assert!(
+        words.iter().all(|word| !word.contains("shoot4u")),
+        "{words:?}"
+    );
 }

@@ -32,7 +32,8 @@ impl Hands for Kernel {
             }
             set.set(cpu as usize);
         }
-        let pid = Pid::from_raw(tid).ok_or_else(|| io::Error::other("there is no thread 0"))?;
+        let pid = Pid::from_raw(tid)
+            .ok_or_else(|| io::Error::other("a thread id is positive, and this is 0"))?;
         Ok(sched_setaffinity(Some(pid), &set)?)
     }
 }

@@ -181,10 +181,9 @@ impl<H: Hands + 'static> Placer<H> {
             if at_work && self.state.is_none() {
                 vm.look();
             }
-            let can = || {
-                let sets = sets(&vm.threads, &self.topology, self.options.least);
-                !on_trial && sets.is_some()
-            };
+            // One trial at a time; the sets read where each vCPU is, which costs.
+            let can =
+                || !on_trial && sets(&vm.threads, &self.topology, self.options.least).is_some();
             let verdict = vm.judge.judge(now_ns, interval, can);
             self.carry_out(process, verdict, now_ns, &mut acts)?;
         }

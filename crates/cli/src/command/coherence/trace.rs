@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use steady_lab_artifacts::need::{self, artifacts};
+use steady_lab_artifacts::need::{self, emulators};
 use steady_lab_artifacts::{ArtifactError, Home, qemu_user};
 use steady_memtrace::capture::{self, Children, Ending, Options, Start};
 use steady_memtrace::{Digest, Report, Totals};
@@ -23,7 +23,7 @@ use crate::progress::Show;
 /// Records a program; exit code 130 if that was interrupted, with what was recorded kept.
 pub fn capture(arguments: &Capture) -> anyhow::Result<ExitCode> {
     let home = Home::find()?;
-    need::require(artifacts::capture(&home))?;
+    need::require(emulators::capture(&home))?;
     let plugin = match &arguments.plugin {
         Some(path) => path.clone(),
         None => build_plugin(&home.project)?,

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The kernel of a distribution's package: its image, its configuration, and the modules that a
+//! host of KVM needs, in the order in which they are loaded.
+//!
+//! Left out: modules for guests' disks. Such a kernel has no `VIRTIO_MMIO_CMDLINE_DEVICES`, so that
+//! a guest with it finds none. Its `System.map` is a stub, so that no address has a name.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use steady_race::Watcher;
+use steady_unpack::Packing;
+
+use super::{Kernel, at};
+use crate::cache::{Key, cached, files_below};
+use crate::debian;
+use crate::error::ArtifactError;
+use crate::home::Home;
+use crate::process::run_step;
+
+const UNPACK_LIMIT: Duration = Duration::from_secs(5 * 60);
+/// What a host of KVM needs; with them those that they depend on.
+const WANTED: [&str; 2] = ["kvm_intel", "kvm_amd"];
+/// Folder of the modules, beside the image.
+const MODULES: &str = "modules";
+
+/// A package of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Package {
+    /// The one that a release of Debian installs.
+    Debian(&'static Release),
+    /// A `.deb` of the user's.
+    File(PathBuf),
+}
+
+/// A release of Debian with a kernel.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Release {
+    /// Its name here.
+    pub name: &'static str,
+    /// Its suite in the archive.
+    suite: &'static str,
+}
+
+/// Those that are known.
+pub static RELEASES: [Release; 4] = [
+    Release {
+        name: "debian-12",
+        suite: "bookworm",
+    },
+    Release {
+        name: "debian-12-backports",
+        suite: "bookworm-backports",
+    },
+    Release {
+        name: "debian-13",
+        suite: "trixie",
+    },
+    Release {
+        name: "debian-13-backports",
+        suite: "trixie-backports",
+    },
+];
+
+/// The package that installs a release's newest kernel.
+const META: &str = "linux-image-amd64";
+/// What the packages with parts of a kernel are called.
+const PARTS: [&str; 4] = [
+    "linux-image-",
+    "linux-binary-",
+    "linux-modules-",
+    "linux-base-",
+];
+
+/// The kernel of a package, fetched and unpacked if it is not in the cache.
+///
+/// # Errors
+/// [`ArtifactError::Build`] if apt or dpkg-deb fails, [`ArtifactError::NotAKernel`] for a package
+/// that lacks a part of one, [`ArtifactError::Io`], [`ArtifactError::Interrupted`].
+pub fn ensure(
+    home: &Home,
+    package: &Package,
+    watcher: &dyn Watcher,
+) -> Result<Kernel, ArtifactError> {
+    let name = name_in_cache(package)?;
+    let place = cached(&home.cache, &name, watcher, |work| {
+        let files = match package {
+            Package::Debian(release) => {
+                watcher.say(&format!("fetching the kernel of {}", release.name));
+                debian::fetch_binaries(work, META, release.suite, &PARTS)?
+            }
+            Package::File(path) => vec![path.clone()],
+        };
+        unpack(&files, work)
+    })?;
+    let mut kernel = at(&place)?;
+    kernel.modules = files_below(&place.join(MODULES))?;
+    Ok(kernel)
+}
+
+/// The name of a package's kernel in the cache.
+///
+/// # Errors
+/// [`ArtifactError::Io`] if the package cannot be read.
+pub(crate) fn name_in_cache(package: &Package) -> Result<String, ArtifactError> {
+    Ok(match package {
+        Package::Debian(release) => format!("kernel-{}", release.name),
+        Package::File(path) => {
+            let bytes = fs::read(path).map_err(|error| ArtifactError::io("read", path, error))?;
+            format!("kernel-deb-{}", Key::default().add("deb", &bytes).finish())
+        }
+    })
+}
+
+fn unpack(packages: &[PathBuf], work: &Path) -> Result<(), ArtifactError> {
+    let tree = work.join("tree");
+    fs::create_dir_all(&tree).map_err(|error| ArtifactError::io("make", &tree, error))?;
+    for package in packages {
+        let command = [
+            OsStr::new("dpkg-deb"),
+            OsStr::new("-x"),
+            package.as_os_str(),
+            tree.as_os_str(),
+        ];
+        let what = format!("unpacking {}", package.display());
+        let log = work.join("unpack.log");
+        run_step(&what, &command, work, &log, UNPACK_LIMIT, || {})?;
+    }
+    let files = files_below(&tree)?;
+    let lacks = |what| ArtifactError::NotAKernel {
+        package: packages.first().cloned().unwrap_or_default(),
+        what,
+    };
+    let found = |start: &str| {
+        let named = |path: &&PathBuf| {
+            let name = path.file_name().and_then(OsStr::to_str);
+            name.is_some_and(|name| name.starts_with(start))
+        };
+        files.iter().find(named)
+    };
+    let image = found("vmlinuz").ok_or_else(|| lacks("vmlinuz"))?;
+    let (config, release) = config(&files).ok_or_else(|| lacks("config"))?;
+    copy(image, &work.join("bzImage"))?;
+    copy(config, &work.join("config"))?;
+    write(&work.join("release"), release.as_bytes())?;
+    // The package's own has no addresses.
+    write(&work.join("System.map"), b"ffffffff81000000 T _text\n")?;
+    let modules = modules(&files)?;
+    let kvm = modules.iter().any(|(name, _)| name == "kvm");
+    let built_in = fs::read_to_string(config).is_ok_and(|text| text.contains("CONFIG_KVM=y"));
+    if !kvm && !built_in {
+        return Err(lacks("kvm.ko"));
+    }
+    for (at, (name, bytes)) in modules.iter().enumerate() {
+        write(&work.join(format!("{MODULES}/{at:02}-{name}.ko")), bytes)?;
+    }
+    fs::remove_dir_all(&tree).map_err(|error| ArtifactError::io("remove", &tree, error))?;
+    for package in packages.iter().filter(|package| package.starts_with(work)) {
+        fs::remove_file(package).map_err(|error| ArtifactError::io("remove", package, error))?;
+    }
+    Ok(())
+}
+
+/// The configuration and the release that it is of: `boot/config-RELEASE`, or
+/// `lib/modules/RELEASE/config` in packages of Linux 7 and later.
+fn config(files: &[PathBuf]) -> Option<(&PathBuf, String)> {
+    files.iter().find_map(|path| {
+        let (name, folder) = (file_name(path), path.parent()?);
+        let by_folder = (name == "config" && file_name(folder.parent()?) == "modules")
+            .then(|| file_name(folder));
+        let release = name.strip_prefix("config-").or(by_folder)?;
+        Some((path, release.to_owned()))
+    })
+}
+
+/// The wanted modules among the files, each behind those that it depends on.
+fn modules(files: &[PathBuf]) -> Result<Vec<(String, Vec<u8>)>, ArtifactError> {
+    let there: BTreeMap<String, &PathBuf> = files
+        .iter()
+        .filter_map(|path| {
+            let (name, _) = file_name(path).split_once(".ko")?;
+            Some((name.replace('-', "_"), path))
+        })
+        .collect();
+    let mut loaded = Vec::new();
+    for wanted in WANTED {
+        load(wanted, &there, &mut loaded)?;
+    }
+    Ok(loaded)
+}
+
+fn load(
+    name: &str,
+    there: &BTreeMap<String, &PathBuf>,
+    loaded: &mut Vec<(String, Vec<u8>)>,
+) -> Result<(), ArtifactError> {
+    let Some(path) = there.get(name) else {
+        return Ok(());
+    };
+    if loaded.iter().any(|(known, _)| known == name) {
+        return Ok(());
+    }
+    let bytes = unpacked(path)?;
+    for needs in depends(&bytes) {
+        load(&needs, there, loaded)?;
+    }
+    loaded.push((name.to_owned(), bytes));
+    Ok(())
+}
+
+fn unpacked(path: &Path) -> Result<Vec<u8>, ArtifactError> {
+    let wrong = |error| ArtifactError::io("read", path, error);
+    let packed = fs::read(path).map_err(wrong)?;
+    let Some(packing) = Packing::of(&packed) else {
+        return Ok(packed);
+    };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(wrong)?;
+    let mut reader = packing.decoder(file).map_err(wrong)?;
+    reader.read_to_end(&mut bytes).map_err(wrong)?;
+    Ok(bytes)
+}
+
+/// What a module says that it depends on, in its `.modinfo`: `depends=kvm,ccp` and a zero.
+fn depends(module: &[u8]) -> Vec<String> {
+    const KEY: &[u8] = b"\0depends=";
+    let at = module.windows(KEY.len()).position(|bytes| bytes == KEY);
+    let Some(rest) = at.map(|at| &module[at + KEY.len()..]) else {
+        return Vec::new();
+    };
+    let end = rest.iter().position(|&byte| byte == 0).unwrap_or(0);
+    let names = String::from_utf8_lossy(&rest[..end]);
+    let names = names.split(',').filter(|name| !name.is_empty());
+    names.map(|name| name.replace('-', "_")).collect()
+}
+
+fn file_name(path: &Path) -> &str {
+    path.file_name().and_then(OsStr::to_str).unwrap_or_default()
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), ArtifactError> {
+    fs::copy(from, to)
+        .map(drop)
+        .map_err(|error| ArtifactError::io("copy", from, error))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), ArtifactError> {
+    let folder = path.parent().expect("a file of a folder");
+    fs::create_dir_all(folder).map_err(|error| ArtifactError::io("make", folder, error))?;
+    fs::write(path, bytes).map_err(|error| ArtifactError::io("write", path, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A module as far as its `.modinfo` goes.
+    fn module(depends: &str) -> Vec<u8> {
+        format!("\x7fELF\0license=GPL\0depends={depends}\0name=x\0").into_bytes()
+    }
+
+    #[test]
+    fn a_configuration_is_of_the_release_in_its_name_or_folder() {
+        for (path, release) in [
+            ("/t/boot/config-6.1.0-50-amd64", Some("6.1.0-50-amd64")),
+            ("/t/usr/lib/modules/7.3.4/config", Some("7.3.4")),
+            ("/t/usr/share/doc/config", None),
+        ] {
+            let files = [PathBuf::from("/t/boot/vmlinuz-1"), PathBuf::from(path)];
+            let found = config(&files).map(|(_, release)| release);
+            assert_eq!(found.as_deref(), release, "{path}");
+        }
+    }
+
+    #[test]
+    fn modules_stand_behind_those_that_they_depend_on_each_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let put = |name: &str, bytes: &[u8]| {
+            let path = folder.path().join(name);
+            fs::write(&path, bytes).unwrap();
+            path
+        };
+        let packed = zstd::encode_all(&module("irqbypass")[..], 0).unwrap();
+        let files = [
+            put("kvm-intel.ko", &module("kvm")),
+            put("kvm-amd.ko", &module("kvm,ccp")),
+            put("kvm.ko.zst", &packed),
+            put("irqbypass.ko", &module("")),
+            put("ccp.ko", &module("")),
+            put("ext4.ko", &module("mbcache")),
+            put("vmlinuz-6.1", b"image"),
+        ];
+        let found = modules(&files).unwrap();
+        let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["irqbypass", "kvm", "kvm_intel", "ccp", "kvm_amd"]);
+        assert_eq!(found[1].1, module("irqbypass"), "it is unpacked");
+    }
+}
