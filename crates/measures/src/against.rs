@@ -100,28 +100,34 @@ fn indices(runs: &[VariantResult; 2]) -> [Vec<u32>; 2] {
     [(0..first).collect(), (first..first + second).collect()]
 }
 
+/// A digest by its first letters, nothing in a word, anything else as it is.
+fn short(value: &str) -> String {
+    if value.is_empty() {
+        return "absent".to_owned();
+    }
+    let is_digest = value.len() == 64 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
+    value
+        .chars()
+        .take(if is_digest { 12 } else { usize::MAX })
+        .collect()
+}
+
 /// What differs beside the measures.
 fn differs(names: [&str; 2], both: [&RunResult; 2]) -> Vec<String> {
     let mut found = Vec::new();
     let mut compare = |what: &str, of: [String; 2]| {
         if of[0] != of[1] {
-            let short = of.map(|value| {
-                if value.is_empty() {
-                    "absent".to_owned()
-                } else {
-                    value
-                }
-            });
+            let [first, second] = of.map(|value| short(&value));
             found.push(format!(
-                "{what}: {} {}, {} {}",
-                names[0], short[0], names[1], short[1]
+                "{what}: {} {first}, {} {second}",
+                names[0], names[1]
             ));
         }
     };
     compare("scenario", both.map(|one| one.scenario.name.clone()));
     compare(
         "what the scenario says",
-        both.map(|one| one.scenario.digest.chars().take(12).collect()),
+        both.map(|one| one.scenario.digest.clone()),
     );
     compare(
         "engine",
@@ -214,6 +220,7 @@ mod tests {
         let first = result("b", &[(1, 100)], Clock::Simulated);
         let mut second = result("b", &[(1, 100)], Clock::Wall);
         second.config.insert("vmm".to_owned(), "qemu".to_owned());
+        second.scenario.digest = "0123456789abcdef".repeat(4);
         let found = Against::new(["A", "B"], &first, &second);
         assert!(found.pairs.is_empty());
         assert_eq!(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The needs of what is built here: what the cache has of it, else what its build needs.
 //!
-//! Emulators are in `emulators`. An entry of the cache counts if it is as it was built. A build needs programs, files and room;
-//! its source comes from a mirror that apt knows.
+//! An entry of the cache counts if it is as it was built. A build needs programs, files and room;
+//! its source comes from a mirror that apt knows. Emulators are in `emulators`.
 
 use std::path::Path;
 
