@@ -48,9 +48,10 @@ fn the_short_text_has_forty_lines_and_begins_with_what_how_much_and_what_to_do()
     let text = steady(&[&stall()]);
     let mut lines = text.lines();
     assert!(text.lines().count() <= 40, "{text}");
-    let what = "host: vCPUs are ready and do not run: 5 vCPUs want 3.4 of the host's 2 pCPUs, and";
+    let what = "host: vCPUs are ready and do not run; fault: the host, with too few pCPUs; ";
     assert!(lines.next().unwrap().starts_with(what), "{text}");
-    let _rest = lines.next();
+    let why = "Why: 5 vCPUs want 3.4 of the host's 2 pCPUs, and none idles: ";
+    assert!(lines.next().unwrap().starts_with(why), "{text}");
     let how_much = "Lost: 33.1 % of the time of the host's VMs (2.23 s in 1.35 s).";
     assert_eq!(lines.next(), Some(how_much));
     // No pCPU idles: there is nowhere to move a VM to.
@@ -333,10 +334,8 @@ fn of_many_rows_the_worst_are_shown_first_and_pcpus_have_the_colours_of_vms() {
     std::fs::write(&trace, many(60)).unwrap();
     let words = [trace.to_str().unwrap(), "--html", page.to_str().unwrap()];
     let text = steady(&words);
-    assert!(
-        text.starts_with("vm1 (QEMU 1000, threads 1001 to 1060): "),
-        "{text}"
-    );
+    let whose = "VM: vm1 (QEMU 1000, threads 1001 to 1060).";
+    assert!(text.starts_with("vm1: ") && text.contains(whose), "{text}");
     assert!(text.contains(" (in the trace: 5.0"), "{text}");
     let dom = drawn(&page);
     let (_, drawing) = dom.split_once("aria-label=\"Time line of").unwrap();

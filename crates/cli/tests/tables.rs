@@ -307,6 +307,40 @@ fn a_trace_and_the_tables_of_its_incident_are_held_against_each_other() {
     }
 }
 
+/// A limit that a trace shows stays, whatever a file says of another VM's group; one that shows in
+/// how long vCPUs ran is not refuted by any file.
+#[test]
+fn a_limit_that_is_not_set_elsewhere_is_set_here() {
+    let place = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(place.path().join(name), text).unwrap();
+    let inputs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../diagnose/tests/cases/inputs");
+    let case = "07-limit-beside-neighbour.txt";
+    let notes = std::fs::read_to_string(inputs.join(format!("{case}.vms"))).unwrap();
+    let trace = std::fs::read(inputs.join(format!("{case}.zst"))).unwrap();
+    std::fs::write(place.path().join("ran.zst"), trace).unwrap();
+    let head = "# tracer: nop\n#\n# entries-in-buffer/entries-written: 99/99   #P:8\n#\n";
+    write(
+        "idle.txt",
+        &(head.to_owned() + &trace_with(Some(("swapper/0", 0)))),
+    );
+    write("ran.zst.vms", &notes);
+    write("idle.txt.vms", &notes);
+    write("none", "max 100000\n");
+    write("of-db", "/sys/fs/cgroup/m/db/cpu.max:max 100000\n");
+    write("of-web", "/sys/fs/cgroup/m/web/cpu.max:max 100000\n");
+    for (trace, table, cause) in [
+        ("ran.zst", "none", "cpu-max"),
+        ("ran.zst", "of-db", "cpu-max"),
+        ("idle.txt", "of-db", "cpu-max"),
+        ("idle.txt", "of-web", "idle-beside"),
+    ] {
+        let diagnosis = json(&steady(place.path(), &[trace, table, "--json"], None));
+        let findings = diagnosis["findings"].as_array().unwrap();
+        let web = findings.iter().find(|found| found["vm"] == "web").unwrap();
+        assert_eq!(web["cause"], cause, "{trace} {table}: {web:#}");
+    }
+}
+
 #[test]
 fn what_is_not_known_is_one_line_that_names_what_to_do() {
     let place = files();

@@ -227,7 +227,11 @@ fn switch<'a>(f: &Fields<'_, 'a>) -> Option<Kind<'a>> {
         Some(Task {
             tid: f.tid(tid)?,
             comm: f.str(comm).unwrap_or(b""),
-            prio: f.u64(prio).and_then(|prio| u8::try_from(prio).ok()),
+            prio: f.u64(prio).and_then(|prio| match prio {
+                // The deadline class, -1 in 32 or 64 bits.
+                0xffff_ffff | u64::MAX => Some(Task::DEADLINE),
+                other => u8::try_from(other).ok(),
+            }),
         })
     };
     Some(Kind::Switch {

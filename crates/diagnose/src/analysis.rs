@@ -13,7 +13,7 @@ use crate::machine::{Machine, State, Vcpu, VcpuId};
 use crate::pause::Pauses;
 use crate::preempt::Preempt;
 use crate::remedies::Remedies;
-use crate::rivals::{Ended, Rivals};
+use crate::rivals::Rivals;
 use crate::seen::Seen;
 use crate::servers::Servers;
 use crate::silence::Silence;
@@ -272,8 +272,8 @@ impl Analysis {
         self.rivals.is_running(cpu, task, now_ns);
     }
 
-    /// A vCPU runs on the event's pCPU; gives the wait that this ends.
-    fn runs(&mut self, id: VcpuId, event: &Event<'_>) -> Option<Ended> {
+    /// A vCPU runs on the event's pCPU.
+    fn runs(&mut self, id: VcpuId, event: &Event<'_>) {
         let (cpu, now_ns) = (event.cpu, event.time_ns);
         let of = &mut self.vcpus[id];
         of.preempt.freed(now_ns, &self.machine.vcpus[id]);
@@ -291,7 +291,6 @@ impl Analysis {
             let since_ns = self.rivals.pcpus.last_ns(was_on, now_ns);
             self.rivals.pcpus.forget(was_on, since_ns);
         }
-        wait
     }
 
     fn switch(&mut self, event: &Event<'_>, prev: Task<'_>, state: TaskState, next: Task<'_>) {
@@ -299,6 +298,10 @@ impl Analysis {
         self.rivals.pcpus.switches(cpu);
         self.rivals.pcpus.is_now(cpu, prev);
         self.rivals.divide_on(cpu, now_ns, false);
+        if state != TaskState::Runnable && prev.tid != 0 {
+            let next_vcpu = self.machine.of_tid(next.tid);
+            self.rivals.leaves(cpu, prev.tid, next.tid, next_vcpu);
+        }
         if let Some(id) = self.machine.of_tid(prev.tid) {
             let vcpu = &self.machine.vcpus[id];
             let of = &mut self.vcpus[id];
@@ -317,10 +320,7 @@ impl Analysis {
         }
         if let Some(id) = self.machine.of_tid(next.tid) {
             self.rivals.has(id, next.prio);
-            let wait = self.runs(id, event);
-            if let Some(wait) = wait.filter(|_| state == TaskState::Runnable && prev.tid != 0) {
-                self.rivals.took(id, &wait);
-            }
+            self.runs(id, event);
         }
         self.servers.event(event);
         self.rivals.is_running(cpu, next, now_ns);

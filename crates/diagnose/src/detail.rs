@@ -43,7 +43,8 @@ pub enum Detail {
     Protected(u64),
 }
 
-/// No interrupt of the host takes longer, in nanoseconds.
+/// An exit that lasts longer, in nanoseconds, is not put down to an interrupt that has no end: most
+/// take microseconds.
 const LONGEST_IRQ_NS: u64 = 1_000_000;
 /// Vectors of Linux's IPIs for a reschedule and for calls (`arch/x86/include/asm/irq_vectors.h`,
 /// Linux 6.12).

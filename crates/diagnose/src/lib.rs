@@ -41,6 +41,7 @@ mod silence;
 mod spread;
 mod symbols;
 pub mod timer;
+mod waits;
 
 pub use analysis::{Analysis, Effect, NO_CPU, OfVcpu};
 pub use boost::{Decided, Instead, Outcome, Tally};
@@ -54,7 +55,7 @@ pub use model::*;
 pub use names::Who;
 pub use notes::{NOTES_SCHEMA, NOTES_VERSION, NotesError, VcpuNote, VmNote, VmNotes};
 pub use remedies::{OfRemedy, Remedies};
-pub use rivals::{Rival, Stall};
 pub use seen::Seen;
 pub use spread::Spread;
 pub use symbols::{Shift, Symbols, SymbolsError};
+pub use waits::{Rival, Stall};

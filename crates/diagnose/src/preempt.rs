@@ -12,8 +12,8 @@ use steady_events::{Event, ExitReason, TaskState};
 use steady_measures::Histogram;
 
 use crate::machine::Vcpu;
-use crate::rivals::Ended;
 use crate::spread::add;
+use crate::waits::Ended;
 
 /// Reasons told apart.
 const MOST_REASONS: usize = 256;

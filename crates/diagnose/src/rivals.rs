@@ -10,119 +10,17 @@
 //!
 //! Left out: which threads the scheduler could have moved; core scheduling, which also idles.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use steady_events::{Event, Task, vcpu_number};
+use steady_events::{Event, Task};
 
 use crate::machine::{Machine, VcpuId};
-use crate::names::{Names, Who};
+use crate::names::Names;
 use crate::pcpus::Pcpus;
 use crate::placement::Placement;
 use crate::spread::{add, total};
+use crate::waits::{Ended, MOST_THREADS, Open, Rival, Waits, beyond};
 
-/// Threads that one vCPU's waits are divided by; further ones go by their names.
-const MOST_THREADS: usize = 128;
-/// The longest waits of each vCPU that are kept.
-const MOST_STALLS: usize = 16;
-/// Ends of waits of each vCPU that are kept, and the shortest wait whose end is: no limit's period
-/// is shorter than a millisecond.
-const MOST_ENDS: usize = 256;
-const SHORTEST_NS: u64 = 100_000;
-/// A woken vCPU whose pCPU idles for longer is not waiting for the pCPU to wake.
-const WAKING_NS: u64 = 1_000_000;
-
-/// What a pCPU did in the place of a vCPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Rival {
-    /// It ran this thread, named as when it was switched out.
-    Thread(Who),
-    /// It ran one of the threads beyond the bound, whose names are not among those that are kept.
-    Others,
-    /// It served interrupts, or what they had deferred.
-    Interrupts,
-    /// It was idle, though the vCPU was on its queue and had been descheduled.
-    Limit,
-    /// It was idle and had to wake first.
-    Waking,
-    /// The trace does not show what it ran.
-    Unknown,
-}
-
-/// One wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stall {
-    /// When it began.
-    pub begin_ns: u64,
-    /// How long it was.
-    pub length_ns: u64,
-    /// The pCPU on whose queue it ended.
-    pub cpu: u32,
-    /// Who ran for most of it.
-    pub rival: Rival,
-}
-
-/// A wait that is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ended {
-    /// When it began.
-    pub begin_ns: u64,
-    /// How long it was.
-    pub length_ns: u64,
-    /// The pCPU on whose queue it ended.
-    pub cpu: u32,
-    /// Whether it began with a wake-up.
-    pub woken: bool,
-}
-
-/// A wait that goes on.
-#[derive(Debug)]
-struct Open {
-    begin_ns: u64,
-    cpu: u32,
-    woken: bool,
-    /// Up to when it is divided, and the pCPU's and the host's clocks then.
-    upto_ns: u64,
-    irq_ns: u64,
-    idle_ns: u64,
-    by: Vec<(Rival, u64)>,
-    /// What it adds to [`Waits::assumed_ns`] and [`Waits::elsewhere_idle_ns`].
-    assumed_ns: u64,
-    elsewhere_idle_ns: u64,
-}
-
-/// The waits of one vCPU.
-#[derive(Debug, Default)]
-pub struct Waits {
-    /// All of them, in nanoseconds.
-    pub total_ns: u64,
-    /// Of that, after it was switched out ready.
-    pub descheduled_ns: u64,
-    /// Of that, after it was woken.
-    pub woken_ns: u64,
-    /// By who ran.
-    pub by: BTreeMap<Rival, u64>,
-    /// Of that, by threads that no record shows up to the wait's end: others may have followed.
-    pub assumed_ns: u64,
-    /// In losses, after it was seen waiting: it may have gone on waiting.
-    pub unknown_ns: u64,
-    /// For how long it was seen running.
-    pub ran_ns: u64,
-    /// While its own pCPU was busy and another was idle.
-    pub elsewhere_idle_ns: u64,
-    /// The weakest priority that its thread had, if the trace shows it.
-    pub prio: Option<u8>,
-    /// pCPUs that it ran on; the first few.
-    pub ran_on: BTreeSet<u32>,
-    /// The longest waits, longest first.
-    pub worst: Vec<Stall>,
-    /// When the first waits ended that began with being switched out, short ones apart.
-    pub ends: Vec<u64>,
-    /// Of all waits, those at whose end the vCPU took the pCPU from a thread that could go on.
-    pub taken_ns: u64,
-    open: Option<Open>,
-    unknown_since_ns: Option<u64>,
-    ran_since_ns: Option<u64>,
-}
+/// Where no pCPU has a record for longer, the host itself may have stood still, in nanoseconds.
+const QUIET_NS: u64 = 100_000_000;
 
 /// Follows the waits of all vCPUs.
 #[derive(Debug, Default)]
@@ -135,6 +33,7 @@ pub struct Rivals {
     pub placement: Placement,
     /// What threads were called when they ran in a vCPU's place.
     pub names: Names,
+    settled_ns: u64,
 }
 
 impl Rivals {
@@ -163,13 +62,22 @@ impl Rivals {
 
     /// Time goes on: what changed on pCPUs up to now holds from then on.
     pub fn settle(&mut self, machine: &Machine, now_ns: u64) {
+        let quiet_ns = now_ns.saturating_sub(self.settled_ns);
+        self.settled_ns = now_ns;
+        if quiet_ns >= QUIET_NS {
+            let open = self
+                .waits
+                .iter_mut()
+                .filter_map(|waits| waits.open.as_mut());
+            open.for_each(|open| open.quiet_ns = open.quiet_ns.max(quiet_ns));
+        }
         self.placement.settle(&mut self.pcpus, machine, now_ns);
     }
 
     /// The trace is over: waits that go on count up to here. Gives them.
     pub fn finish(&mut self, now_ns: u64) -> Vec<(VcpuId, Ended)> {
         let ids = 0..self.waits.len();
-        let ended = ids.filter_map(|id| Some((id, self.end(id, now_ns)?)));
+        let ended = ids.filter_map(|id| Some((id, self.end(id, now_ns, true)?)));
         let ended: Vec<(VcpuId, Ended)> = ended.collect();
         for waits in &mut self.waits {
             waits.known(now_ns);
@@ -191,13 +99,20 @@ impl Rivals {
             assert_eq!(by, waits.total_ns, "somebody ran in all of a wait");
             let kinds = total([waits.descheduled_ns, waits.woken_ns]);
             assert_eq!(kinds, waits.total_ns, "a wait began in one of two ways");
-            assert!(waits.assumed_ns <= waits.total_ns, "a part of the waits");
+            let parts = [waits.assumed_ns, waits.shown_ns, waits.idled_ns];
+            let whole = waits.total_ns;
+            assert!(parts.iter().all(|&ns| ns <= whole), "parts of the waits");
         }
     }
 
     /// A vCPU runs on a pCPU from now on; gives the wait that this ends.
     pub fn starts(&mut self, id: VcpuId, cpu: u32, now_ns: u64) -> Option<Ended> {
-        let ended = self.end(id, now_ns);
+        // What went on where it waited up to now, no record there shows.
+        let elsewhere = self.waits[id]
+            .open
+            .as_ref()
+            .is_some_and(|open| open.cpu != cpu);
+        let ended = self.end(id, now_ns, elsewhere);
         self.pcpus.changes(cpu);
         let waits = &mut self.waits[id];
         waits.known(now_ns);
@@ -208,13 +123,21 @@ impl Rivals {
         ended
     }
 
-    /// A wait ended though the thread that ran could go on: it was the vCPU's turn.
-    pub fn took(&mut self, id: VcpuId, wait: &Ended) {
-        add(&mut self.waits[id].taken_ns, wait.length_ns);
-        assert!(
-            self.waits[id].taken_ns <= self.waits[id].total_ns,
-            "a part of the waits"
-        );
+    /// A thread leaves a pCPU by itself, and `next` runs: a vCPU that waits there, or another in
+    /// its place.
+    pub fn leaves(&mut self, cpu: u32, tid: i32, next: i32, next_vcpu: Option<VcpuId>) {
+        for at in 0..self.pcpus.of(cpu).waiting.len() {
+            let id = self.pcpus.of(cpu).waiting[at];
+            let Some(open) = &mut self.waits[id].open else {
+                continue;
+            };
+            if Some(id) == next_vcpu {
+                open.left = Some(tid);
+            } else {
+                // One that was interrupted goes on first.
+                open.passed_over |= !open.by.iter().any(|(rival, _)| rival.is_thread(next));
+            }
+        }
     }
 
     /// A vCPU's thread has this priority.
@@ -255,6 +178,9 @@ impl Rivals {
             irq_ns,
             idle_ns,
             by: Vec::new(),
+            passed_over: false,
+            left: None,
+            quiet_ns: 0,
             assumed_ns: 0,
             elsewhere_idle_ns: 0,
         });
@@ -280,7 +206,7 @@ impl Rivals {
         let waiting = std::mem::take(&mut self.pcpus.of(cpu).waiting);
         let cut = waiting.into_iter().map(|id| {
             let begin_ns = self.waits[id].open.as_ref().map(|open| open.begin_ns);
-            let ended = self.end(id, since_ns);
+            let ended = self.end(id, since_ns, false);
             self.waits[id].unknown_since_ns = begin_ns.map(|begin_ns| begin_ns.max(since_ns));
             (id, ended)
         });
@@ -374,96 +300,11 @@ impl Rivals {
         }
     }
 
-    fn end(&mut self, id: VcpuId, now_ns: u64) -> Option<Ended> {
-        self.divide(id, now_ns, false);
+    fn end(&mut self, id: VcpuId, now_ns: u64, assumed: bool) -> Option<Ended> {
+        self.divide(id, now_ns, assumed);
         let open = self.waits[id].open.take()?;
         let waiting = &mut self.pcpus.changes(open.cpu).waiting;
         waiting.retain(|&waits| waits != id);
         Some(self.waits[id].close(open, &self.names))
-    }
-}
-
-/// What a rival counts as beyond the bound: a thread goes with one of the same name, as the
-/// processes of a build do. One that may be a vCPU stays apart.
-fn beyond(names: &Names, rival: Rival, mut known: impl Iterator<Item = Rival>) -> Rival {
-    let Rival::Thread(who) = rival else {
-        return rival;
-    };
-    let (name, _) = names.get(who);
-    if vcpu_number(name.as_bytes()).is_some() {
-        return Rival::Unknown;
-    }
-    let same = known.find(|known| match known {
-        Rival::Thread(other) => names.get(*other).0 == name,
-        _ => false,
-    });
-    same.unwrap_or(Rival::Others)
-}
-
-impl Waits {
-    /// A record shows what it does.
-    fn known(&mut self, now_ns: u64) {
-        if let Some(since_ns) = self.unknown_since_ns.take() {
-            add(&mut self.unknown_ns, now_ns.saturating_sub(since_ns));
-        }
-    }
-
-    fn stops(&mut self, now_ns: u64) {
-        if let Some(since_ns) = self.ran_since_ns.take() {
-            add(&mut self.ran_ns, now_ns.saturating_sub(since_ns));
-        }
-    }
-
-    fn close(&mut self, open: Open, names: &Names) -> Ended {
-        let length_ns = open.upto_ns.saturating_sub(open.begin_ns);
-        assert!(open.assumed_ns <= length_ns, "a part of the wait");
-        add(&mut self.assumed_ns, open.assumed_ns);
-        add(&mut self.elsewhere_idle_ns, open.elsewhere_idle_ns);
-        let mut most = (Rival::Unknown, 0);
-        for (rival, ns) in open.by {
-            let rival = match rival {
-                Rival::Limit if open.woken && ns < WAKING_NS => Rival::Waking,
-                other => other,
-            };
-            if ns > most.1 {
-                most = (rival, ns);
-            }
-            let known = self.by.contains_key(&rival);
-            let into = if known || self.by.len() < MOST_THREADS {
-                rival
-            } else {
-                beyond(names, rival, self.by.keys().copied())
-            };
-            add(self.by.entry(into).or_default(), ns);
-        }
-        if !open.woken && length_ns >= SHORTEST_NS && self.ends.len() < MOST_ENDS {
-            self.ends.push(open.upto_ns);
-        }
-        add(&mut self.total_ns, length_ns);
-        let kind = match open.woken {
-            true => &mut self.woken_ns,
-            false => &mut self.descheduled_ns,
-        };
-        add(kind, length_ns);
-        let stall = Stall {
-            begin_ns: open.begin_ns,
-            length_ns,
-            cpu: open.cpu,
-            rival: most.0,
-        };
-        let at = self
-            .worst
-            .partition_point(|known| known.length_ns >= length_ns);
-        if at < MOST_STALLS && length_ns > 0 {
-            self.worst.insert(at, stall);
-            self.worst.truncate(MOST_STALLS);
-        }
-        assert!(self.worst.len() <= MOST_STALLS, "memory stays bounded");
-        Ended {
-            begin_ns: open.begin_ns,
-            length_ns,
-            cpu: open.cpu,
-            woken: open.woken,
-        }
     }
 }

@@ -11,10 +11,10 @@ use steady_report::{html, humane};
 use crate::charts::{charts, curve, title_of};
 use crate::picture::PictureTable;
 use crate::terminal::{
-    CONFIDENCE, PLACEMENT, answer_lines, boost_words, calls_words, compared_lines, evidence_words,
-    judged_lines, known, label_of, losses, pcpus, percent, place, placement_lines, preempt_words,
-    remedies_words, share_words, short_place, table_words_note, time, timers_words, title_name,
-    words,
+    CONFIDENCE, PLACEMENT, answer_lines, boost_words, calls_words, compared_lines, culprits,
+    evidence_words, judged_lines, known, label_of, losses, pcpus, percent, place, placement_lines,
+    preempt_words, remedies_words, share_words, short_place, table_words_note, time, timers_words,
+    title_name, words,
 };
 
 /// VMs that have a colour of their own; further ones share them.
@@ -149,8 +149,6 @@ fn taken(finding: &Finding, traces: &mut [Trace<'_>]) -> Option<(&'static str, S
 
 fn item(number: usize, finding: &Finding, all: &Diagnosis) -> Item {
     let trace = all.traces.get(finding.trace);
-    let who = finding.culprits.iter();
-    let who: Vec<String> = who.map(|of| words::culprit(of, trace)).collect();
     let with = finding
         .sharper_with
         .iter()
@@ -159,7 +157,7 @@ fn item(number: usize, finding: &Finding, all: &Diagnosis) -> Item {
         number,
         symptom: words::symptom(finding),
         why: words::cause(finding),
-        who: who.join(", "),
+        who: culprits(finding, trace),
         checks: words::checks(finding),
         worst: finding
             .worst

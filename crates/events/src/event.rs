@@ -47,6 +47,11 @@ pub struct Task<'a> {
     pub prio: Option<u8>,
 }
 
+impl Task<'_> {
+    /// What stands in [`Self::prio`] for the deadline class, which the kernel counts as -1.
+    pub const DEADLINE: u8 = u8::MAX;
+}
+
 /// Why a thread was switched out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TaskState {

@@ -60,7 +60,7 @@ impl steady_race::Engine for Lab {
         })?;
         let mut checked = translate::check(scenario, self.kind, variants);
         if is_packaged(&choice) {
-            checked = checked.and_then(|()| translate::check_packaged(scenario, variants));
+            checked = checked.and_then(|()| translate::packaged::check(scenario, variants));
         }
         checked.map_err(|error| match error {
             LabError::Beyond { what, limit, .. } => Refusal { what, limit },
@@ -150,7 +150,7 @@ fn needs(
 fn memory_mib(scenario: &Scenario, packaged: bool) -> u32 {
     let machines = u32::try_from(scenario.vms.len()).unwrap_or(u32::MAX) + 1;
     let more = if packaged {
-        machines * translate::LARGER_MIB
+        machines * translate::packaged::LARGER_MIB
     } else {
         0
     };
@@ -238,7 +238,7 @@ impl<'a> Hosts<'a> {
             translate::for_kernel_that_checks(&mut plan);
         }
         if self.packaged {
-            translate::for_packaged(&mut plan);
+            translate::packaged::enlarge(&mut plan);
         }
         let json = serde_json::to_vec(&plan).expect("a plan is plain data");
         let plan = tree::single(PLAN_PATH.trim_start_matches('/'), &json);

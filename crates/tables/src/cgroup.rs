@@ -134,7 +134,7 @@ impl Reader for CpuStat {
         if !found.is_empty() {
             table.facts.push(Fact::Limit);
             let names = found.iter().map(|(_, _, name, _)| (*name).to_owned());
-            table.limited = names.filter(|name| !name.is_empty()).collect();
+            table.groups = names.filter(|name| !name.is_empty()).collect();
         }
         for (share, time_ns, name, stat) in found.into_iter().take(FOUND) {
             let group = (!name.is_empty()).then_some(name);

@@ -106,6 +106,8 @@ impl Reader for CpuMax {
             limited.filter_map(|(name, (quota, period))| Some((name, (*quota)?, period)));
         let Some((name, quota, period)) = limited.next() else {
             table.facts.push(Fact::NoLimit);
+            let names = self.limits.into_keys();
+            table.groups = names.filter(|name| !name.is_empty()).collect();
             return Some(table);
         };
         let us = |us: u64| us.saturating_mul(1_000);

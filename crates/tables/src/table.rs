@@ -55,8 +55,8 @@ pub(crate) struct Table {
     pub span_ns: Option<u64>,
     pub findings: Vec<Finding>,
     pub facts: Vec<Fact>,
-    /// Groups that reached their limit, by their paths; none if the table has no names.
-    pub limited: Vec<String>,
+    /// Groups that its facts are about, by their paths; none if the table has no names.
+    pub groups: Vec<String>,
 }
 
 impl Table {
@@ -68,7 +68,7 @@ impl Table {
             span_ns: None,
             findings: Vec::new(),
             facts: Vec::new(),
-            limited: Vec::new(),
+            groups: Vec::new(),
         }
     }
 

@@ -34,7 +34,7 @@ struct Known {
     fact: Fact,
     /// Why vCPUs waited, as a trace shows it.
     why: Option<CauseId>,
-    /// Groups that a limit is of, if the file names them.
+    /// Groups that it is about, if the file names them.
     groups: Vec<String>,
 }
 
@@ -107,7 +107,7 @@ impl Incident {
                 name: name.clone(),
                 fact: *fact,
                 why: None,
-                groups: table.limited.clone(),
+                groups: table.groups.clone(),
             })
         });
         known.collect()
@@ -152,7 +152,7 @@ fn of_traces(traces: &Diagnosis) -> Vec<Known> {
     known
 }
 
-/// Whether what a table says may be about a VM: a limit of another VM's group is not.
+/// Whether what a table says may be about a VM: what it says of another VM's group is not.
 fn may_be_of(known: &Known, vm: Option<&VmTable>) -> bool {
     let vcpus = vm.and_then(|vm| vm.note.as_ref()).map(|note| &note.vcpus);
     let mut own = vcpus
@@ -209,6 +209,7 @@ fn hold_trace(finding: &mut Finding, others: &Others<'_>) {
     } else if let Some(none) = others.has(Fact::NoLimit)
         && finding.cause == CauseId::CpuMax
         && finding.confidence != Confidence::High
+        && !ran_its_quota(finding)
     {
         finding.cause = CauseId::IdleBeside;
         finding
@@ -225,6 +226,12 @@ fn hold_trace(finding: &mut Finding, others: &Others<'_>) {
             .checks
             .push(check(CheckId::AnotherFileAgrees, Answer::Held, waits));
     }
+}
+
+/// Whether a limit shows in how long vCPUs ran, and not in that their pCPU was idle.
+fn ran_its_quota(finding: &Finding) -> bool {
+    let mut checks = finding.checks.iter();
+    checks.any(|check| check.id == CheckId::RunsItsQuota)
 }
 
 /// Holds a table's finding against the other files.

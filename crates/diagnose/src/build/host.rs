@@ -29,6 +29,9 @@ pub(super) fn user_word(reason: Option<u32>) -> String {
     }
 }
 
+/// What ran in a stall: its kind, its name, and whether that shows to be what the stall was for.
+type Meanwhile = (Option<String>, Option<String>, bool);
+
 impl Builder<'_> {
     /// What the vCPUs wanted and what the pCPUs had.
     #[must_use]
@@ -158,6 +161,7 @@ impl Builder<'_> {
                 culprit: of.user.clone(),
                 name: of.name.clone().or_else(|| of.value.clone()),
                 after: Some(row.name.clone()),
+                shown: false,
             });
         }
         found.sort_by_key(|row| (Reverse(row.at.length_ns), row.at.begin_ns));
@@ -167,34 +171,35 @@ impl Builder<'_> {
 
     fn stalls_of(&self, id: VcpuId, ids: &[VcpuId], found: &mut Vec<StallRow>) {
         let of = self.of(id);
-        let mut push = |kind: &str, at: Instance, who: (Option<String>, Option<String>)| {
+        let mut push = |kind: &str, at: Instance, (culprit, name, shown): Meanwhile| {
             if at.length_ns < STALL_NS {
                 return;
             }
-            let (culprit, name) = who;
             found.push(StallRow {
                 kind: kind.to_owned(),
                 at,
                 culprit,
                 name,
                 after: None,
+                shown,
             });
         };
         let waits = self.analysis.rivals.waits.get(id);
         for stall in waits.into_iter().flat_map(|waits| &waits.worst) {
             let at = self.instance(stall.begin_ns, stall.length_ns, Some(id));
             let (kind, name) = self.named(stall.rival, ids);
-            push("ready", at.on(stall.cpu), (Some(kind.to_owned()), name));
+            let who = (Some(kind.to_owned()), name, stall.shown);
+            push("ready", at.on(stall.cpu), who);
         }
         if let Some((begin_ns, length_ns, cpu)) = of.asleep.worst {
             let at = self.instance(begin_ns, length_ns, Some(id));
             let waker = of.asleep.wakers.iter().max_by_key(|waker| waker.ns);
             let name = waker.map(|waker| format!("{} ({})", waker.comm, waker.tid));
-            push("asleep", at.on(cpu), (None, name));
+            push("asleep", at.on(cpu), (None, name, false));
         }
         if let Some((begin_ns, length_ns, cpu)) = of.preempt.worst_uninterruptible {
             let at = self.instance(begin_ns, length_ns, Some(id));
-            push("uninterruptible", at.on(cpu), (None, None));
+            push("uninterruptible", at.on(cpu), (None, None, false));
             let after = of.preempt.worst_stuck_after;
             if let Some(row) = found.last_mut().filter(|row| row.kind == "uninterruptible") {
                 row.after = after.map(|reason: ExitReason| self.reason(reason));

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use steady_events::{ExitReason, vcpu_number};
+use steady_events::{ExitReason, Task, vcpu_number};
 
 use super::{Builder, hex, permille};
 use crate::analysis::OfVcpu;
@@ -11,8 +11,8 @@ use crate::detail::{Detail, PART, Sum, device, heavier};
 use crate::machine::VcpuId;
 use crate::model::{DetailRow, Instance, RivalRow, WaitTable};
 use crate::names::{Names, Who};
-use crate::rivals::Rival;
 use crate::spread::{add, total};
+use crate::waits::Rival;
 
 /// Rows of what exits of one reason were about.
 const ABOUT_SHOWN: usize = 16;
@@ -20,30 +20,6 @@ const ABOUT_SHOWN: usize = 16;
 const LONGEST_SHOWN: usize = 64;
 /// Rows of who ran instead.
 const RIVALS_SHOWN: usize = 32;
-
-/// Periods of limits of CPU time (`cpu.max`), in nanoseconds: from 16 ms on any, since slices of
-/// the scheduler are shorter; below, what people write.
-const PERIODS_NS: std::ops::RangeInclusive<u64> = 16_000_000..=1_010_000_000;
-const SHORT_PERIODS_NS: [u64; 4] = [1_000_000, 2_000_000, 5_000_000, 10_000_000];
-/// Fewer waits do not show whether they are periodic.
-const FEW_CYCLES: usize = 4;
-
-/// Of the waits' ends, how many are one period of a limit after the end before, within 1 %: of what
-/// period shows in them.
-fn periods(ends: &[u64]) -> usize {
-    let apart = |pair: &[u64]| pair[1].saturating_sub(pair[0]);
-    let mut all: Vec<u64> = ends.windows(2).map(apart).collect();
-    all.sort_unstable();
-    let Some(&period_ns) = all.get(all.len() / 2) else {
-        return 0;
-    };
-    let is = |apart_ns: u64, period_ns: u64| apart_ns.abs_diff(period_ns) <= period_ns / 100;
-    let short = SHORT_PERIODS_NS.iter().any(|&of| is(period_ns, of));
-    if !short && !PERIODS_NS.contains(&period_ns) {
-        return 0;
-    }
-    all.iter().filter(|&&of| is(of, period_ns)).count()
-}
 
 /// Own time and rows of each reason.
 type About = BTreeMap<ExitReason, (u64, Vec<DetailRow>)>;
@@ -100,7 +76,7 @@ impl Builder<'_> {
         let (mut waited_ns, mut elsewhere_idle_ns) = (0, 0);
         let (mut vcpus, mut fixed_vcpus) = (0, 0);
         let (mut assumed_ns, mut unknown_ns, mut ran_ns) = (0, 0, 0);
-        let (mut periodic, mut cycles, mut prio, mut taken_ns) = (0, 0, None, 0);
+        let (mut prio, mut shown_ns, mut idled_ns, mut idled) = (None, 0, 0, 0);
         for (&id, of) in ids.iter().filter_map(|id| Some((id, waits.get(*id)?))) {
             add(&mut waited_ns, of.total_ns);
             add(&mut elsewhere_idle_ns, of.elsewhere_idle_ns);
@@ -108,9 +84,9 @@ impl Builder<'_> {
             add(&mut unknown_ns, of.unknown_ns);
             add(&mut ran_ns, of.ran_ns);
             prio = prio.max(of.prio);
-            add(&mut taken_ns, of.taken_ns);
-            cycles += of.ends.len().saturating_sub(1);
-            periodic += periods(&of.ends);
+            add(&mut shown_ns, of.shown_ns);
+            add(&mut idled_ns, of.idled_ns);
+            add(&mut idled, of.idled);
             vcpus += u64::from(of.total_ns > 0);
             fixed_vcpus += u64::from(of.total_ns > 0 && of.ran_on.len() <= 1);
             for (&rival, &ns) in &of.by {
@@ -139,6 +115,8 @@ impl Builder<'_> {
             all_ns == waited_ns || waited_ns == u64::MAX,
             "waits by who ran are all waits: {all_ns} and {waited_ns} ns"
         );
+        let parts = [shown_ns, idled_ns, assumed_ns];
+        assert!(parts.iter().all(|&ns| ns <= waited_ns), "parts of waits");
         by.truncate(RIVALS_SHOWN);
         Some(WaitTable {
             waited_ns,
@@ -146,8 +124,9 @@ impl Builder<'_> {
             assumed_ns,
             unknown_ns,
             ran_ns,
-            periodic_permille: (cycles >= FEW_CYCLES).then(|| permille_of(periodic, cycles)),
-            taken_ns,
+            shown_ns,
+            idled_ns,
+            idled,
             elsewhere_idle_ns,
             vcpus,
             fixed_vcpus,
@@ -316,15 +295,11 @@ impl Builder<'_> {
     }
 }
 
-fn permille_of(part: usize, whole: usize) -> u64 {
-    let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-    permille(count(part), count(whole))
-}
-
 /// How a priority other than nice 0 is written.
 fn priority(prio: Option<u8>) -> Option<String> {
     match prio? {
         120 => None,
+        Task::DEADLINE => Some("deadline class".to_owned()),
         prio @ 0..100 => Some(format!("real-time priority {}", 99 - prio)),
         prio => Some(format!("nice {}", i16::from(prio) - 120)),
     }

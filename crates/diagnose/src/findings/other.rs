@@ -12,6 +12,7 @@ use crate::model::{
     FindingId, Severity, Sharpener, StepId, TimerTable, TraceDiagnosis,
 };
 use crate::spread::total;
+use crate::timer::HZ;
 
 /// From this share of all exits on, in thousandths, timers are a finding.
 const TIMER_SHARE: u64 = 50;
@@ -126,12 +127,14 @@ pub fn timers(context: &Context<'_>) -> Option<Finding> {
     let (cause, check) = ticks_or_timers(timers, exits);
     finding.cause = cause;
     finding.checks = vec![check];
+    if !is_sure(timers, cause, exits) {
+        finding.confidence = Confidence::Medium;
+    }
     // A constant period is a tick's, or that of one program.
     let steady = timers.steady_hz.filter(|&hz| hz > timers.tick_hz);
     let steady = steady.filter(|_| cause == CauseId::GuestTimers);
     if steady.is_some() {
         finding.cause = CauseId::GuestTicks;
-        finding.confidence = Confidence::Medium;
         finding.checks = vec![unanswered(CheckId::ArmsFollowTicks)];
     }
     let rows = context.vm.exits.iter().flat_map(|row| &row.about);
@@ -172,6 +175,23 @@ fn ticks_or_timers(timers: &TimerTable, exits: u64) -> (CauseId, Check) {
     };
     let values = vec![number("exits", exits), number("tickless", tickless)];
     (cause, check(id, true, values))
+}
+
+/// Whether there are more exits than ticks of any kernel need, or the arms follow the tick that is
+/// asked for: how often the guest's kernel ticks is an assumption, and programs may arm timers too.
+fn is_sure(timers: &TimerTable, cause: CauseId, exits: u64) -> bool {
+    let most = HZ
+        .iter()
+        .max()
+        .map_or(1, |&hz| hz.div_ceil(timers.tick_hz.max(1)));
+    assert!(most > 0, "a kernel ticks");
+    let tickless = timers.tickless.unwrap_or(u64::MAX).saturating_mul(most);
+    match cause {
+        CauseId::GuestTimers => {
+            timers.steady_hz.is_none() && exits > tickless.saturating_mul(3) / 2
+        }
+        _ => timers.steady_hz == Some(timers.tick_hz),
+    }
 }
 
 /// What exits for timers took themselves: waiting for a pCPU meanwhile is steal.

@@ -238,6 +238,10 @@ pub fn runs(context: &Context<'_>) -> Option<Finding> {
             .count("runs_100", of_runs(100))
             .count("runs", pauses.runs.count),
     ];
+    if cause == CauseId::WrongRunner {
+        // That a vCPU which another spin waits for was not run is inferred.
+        finding.confidence = Confidence::Medium;
+    }
     finding.checks = vec![others(context)];
     let by_run = pauses.by_place.iter().max_by_key(|row| row.longest_run);
     finding.worst = by_run.and_then(|row| row.worst.clone());

@@ -181,10 +181,13 @@ fn confidence(
         CauseId::HostInterrupts if !most(row, |of| of.host_irq_ns) => Confidence::Medium,
         // Without the interrupt's arrival at the APIC that it came by an IPI is inferred.
         CauseId::OwnIpis if context.vm.calls.is_none() => Confidence::Medium,
-        // What is mapped once does not fault again: something takes it away.
-        CauseId::MappingMemory if most(row, |of| of.again_ns) => Confidence::Medium,
-        CauseId::VmmSleeps | CauseId::WriteProtected => Confidence::Medium,
-        CauseId::VmmHolds | CauseId::DirtyRing | CauseId::Handling => Confidence::Medium,
+        // The host may have had it mapped before, and taken it away (NUMA balancing, compaction).
+        CauseId::MappingMemory | CauseId::WriteProtected => Confidence::Medium,
+        // A debugger, a filter or the end of the VM goes to the VMM too.
+        CauseId::UserDevice if !is_for(row, "IO") && !is_for(row, "MMIO") => Confidence::Medium,
+        CauseId::VmmSleeps | CauseId::VmmHolds | CauseId::DirtyRing | CauseId::Handling => {
+            Confidence::Medium
+        }
         _ => Confidence::High,
     }
 }

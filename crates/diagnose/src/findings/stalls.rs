@@ -6,12 +6,13 @@
 
 use super::limits::idle_beside;
 use super::slow::{is_interrupt_name, is_io, is_memory};
-use super::steal::{cause_of_kind, stays};
+use super::steal::{cause_of_kind, may_be_own_vmm, stays, unseen};
 use super::{Context, step};
 use crate::model::{
     CauseId, Confidence, Culprit, Evidence, EvidenceId, Finding, FindingId, Instance, Severity,
     StallRow, StepId, TraceDiagnosis,
 };
+use crate::spread::total;
 
 /// From this length on a stall is severe, in nanoseconds.
 const LONG_NS: u64 = 1_000_000_000;
@@ -57,6 +58,10 @@ pub fn longest(context: &Context<'_>, others: &[Finding]) -> Option<Finding> {
     }
     finding.culprits = culprit(longest).into_iter().collect();
     finding.confidence = confidence(context, longest, cause);
+    if let Some(unseen) = unseen(context).filter(|_| longest.kind == "ready") {
+        finding.confidence = finding.confidence.min(Confidence::Medium);
+        finding.evidence.push(unseen);
+    }
     finding.worst = Some(longest.at.clone());
     finding.next = vec![match cause {
         CauseId::MemoryReturns => step(StepId::StopReclaim),
@@ -164,14 +169,17 @@ fn confidence(context: &Context<'_>, row: &StallRow, cause: CauseId) -> Confiden
         CauseId::CpuMax | CauseId::IdleBeside | CauseId::OtherVm | CauseId::OwnVm => {
             Confidence::Medium
         }
-        _ => {
-            let waits = context.vm.waits.as_ref();
-            let assumed = waits.is_none_or(|waits| waits.assumed_ns > 0 || waits.unknown_ns > 0);
-            if assumed {
-                Confidence::Medium
-            } else {
+        // A limit and whoever runs meanwhile look alike.
+        _ if !row.shown => Confidence::Medium,
+        _ => match &context.vm.waits {
+            Some(waits)
+                if total([waits.assumed_ns, waits.unknown_ns]) == 0
+                    && waits.priority.is_none()
+                    && !may_be_own_vmm(context, waits) =>
+            {
                 Confidence::High
             }
-        }
+            _ => Confidence::Medium,
+        },
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Time in which vCPUs were ready and did not run, and who ran instead.
 
-use super::limits::{idle_beside, may_be_limited, noted, quota};
+use super::limits::{idle_beside, none_is_set, noted, quota};
 use super::{Context, MOST, available_first, check, share, step, unanswered};
 use crate::build::permille;
 use crate::model::{
@@ -18,6 +18,7 @@ const CULPRITS_NAMED: usize = 4;
 const ASSUMED: u64 = 200;
 /// From this part of the waits on, in thousandths, what stands for them is surely their cause.
 const NEARLY_ALL: u64 = 667;
+
 /// Time that vCPUs were ready but not running.
 pub fn steal(context: &Context<'_>) -> Option<Finding> {
     let table = context.vm.preemption.as_ref()?;
@@ -77,11 +78,14 @@ pub fn steal(context: &Context<'_>) -> Option<Finding> {
     }
     finding.worst = waits.worst.clone();
     finding.next = available_first(steps(context, waits, cause, ns));
+    let unsure = finding.confidence < Confidence::High && cause != CauseId::Untold;
     let irqs = context.trace.saw_host_irqs;
     let wakeups = table.wakeup_ns.is_some();
     finding.sharper_with = [
         (!irqs).then_some(Sharpener::HostIrqs),
         (!wakeups).then_some(Sharpener::Wakeups),
+        (unsure && noted(context, |vcpu| vcpu.cpu_max.as_ref()).is_none())
+            .then_some(Sharpener::Limits),
     ]
     .into_iter()
     .flatten()
@@ -170,8 +174,11 @@ fn cause(waits: &WaitTable, groups: &[(CauseId, u64)]) -> (CauseId, u64) {
         return (CauseId::Untold, 0);
     };
     let limit_ns = of(CauseId::CpuMax);
-    if limit_ns > 0 && limit_ns >= most_ns {
-        return (CauseId::CpuMax, limit_ns);
+    assert!(limit_ns <= waits.waited_ns, "a part of the waits");
+    // Who else ran in a wait in which the pCPU was idle too is not what it was for.
+    let idled = permille(waits.idled_ns, waits.waited_ns) >= MOST;
+    if limit_ns > 0 && (idled || limit_ns >= most_ns) {
+        return (CauseId::CpuMax, limit_ns.max(waits.idled_ns));
     }
     let by_vcpus = matches!(
         most,
@@ -189,26 +196,29 @@ fn confidence(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64)
     let assumed = permille(waits.assumed_ns, waits.waited_ns);
     let vms = matches!(cause, CauseId::OtherVm | CauseId::OwnVm);
     let by_others = vms || matches!(cause, CauseId::HostTask | CauseId::Vhost | CauseId::OwnVmm);
+    let shown = permille(waits.shown_ns, waits.waited_ns) >= NEARLY_ALL;
     match cause {
         CauseId::Untold => Confidence::Low,
         // A pin shows only in that the vCPU ran nowhere else.
         CauseId::Imbalance | CauseId::RealTimeTasks => Confidence::Medium,
+        // Core scheduling, or a hypervisor below the host, would look alike.
+        CauseId::WakingPcpu => Confidence::Medium,
         _ if !most || waits.unknown_ns > waits.waited_ns / 10 => Confidence::Medium,
         // Others may have followed whoever was seen first.
         _ if by_others && assumed >= ASSUMED => Confidence::Medium,
         // By thread ids alone several VMs may be one.
         _ if vms && context.trace.vms_by == "adjacency" => Confidence::Medium,
-        _ if by_others && may_be_limited(context, waits) => Confidence::Medium,
-        // Its own VMM's threads are named alike.
-        CauseId::HostTask if context.trace.vms_by == "adjacency" && of_a_vmm(waits) => {
+        _ if (by_others || cause == CauseId::Interrupts) && !shown && !none_is_set(context) => {
             Confidence::Medium
         }
+        // Its own VMM's threads are named alike.
+        CauseId::HostTask if may_be_own_vmm(context, waits) => Confidence::Medium,
         _ => Confidence::High,
     }
 }
 
 /// Whether real-time vCPUs wait for lesser threads or an idle pCPU: none comes before them, but in
-/// what the kernel keeps of each second for others.
+/// what the kernel keeps of each second for others, or of a period where their own time is used up.
 fn is_stopped(waits: &WaitTable, cause: CauseId) -> bool {
     let of_others = matches!(
         cause,
@@ -219,11 +229,13 @@ fn is_stopped(waits: &WaitTable, cause: CauseId) -> bool {
 }
 
 fn is_real_time(name: Option<&str>) -> bool {
-    name.is_some_and(|name| name.contains("real-time priority"))
+    let is = |name: &str| name.contains("real-time priority") || name.contains("deadline class");
+    name.is_some_and(is)
 }
 
-/// Whether the threads of the host that ran are named as those of VMMs are.
-fn of_a_vmm(waits: &WaitTable) -> bool {
+/// Whether the threads of the host that ran are named as those of VMMs are, and nothing shows whose
+/// they are.
+pub fn may_be_own_vmm(context: &Context<'_>, waits: &WaitTable) -> bool {
     const NAMES: [&str; 12] = [
         "qemu",
         "IO ",
@@ -244,7 +256,8 @@ fn of_a_vmm(waits: &WaitTable) -> bool {
         NAMES.iter().any(|begin| name.starts_with(begin))
     };
     let own = total(of_host.clone().filter(is).map(|row| row.ns));
-    permille(own, total(of_host.map(|row| row.ns))) >= MOST
+    let most = permille(own, total(of_host.map(|row| row.ns))) >= MOST;
+    most && context.trace.vms_by == "adjacency"
 }
 
 /// Whether a thread of the kernel belongs to its pCPU, and cannot be put on another.
@@ -265,7 +278,7 @@ pub fn stays(name: &str) -> bool {
 }
 
 /// That vCPUs may have run where the trace has no records: on pCPUs that its head counts.
-fn unseen(context: &Context<'_>) -> Option<Evidence> {
+pub fn unseen(context: &Context<'_>) -> Option<Evidence> {
     let pcpus = u64::from(context.trace.pcpus?);
     let seen = context.trace.host.as_ref()?.pcpus;
     let vcpus = context.vm.note.iter().flat_map(|note| &note.vcpus);
@@ -306,8 +319,7 @@ fn culprits(waits: &WaitTable) -> Vec<Culprit> {
 
 fn checks(waits: &WaitTable, cause: CauseId, ns: u64) -> Vec<Check> {
     let idle = permille(waits.elsewhere_idle_ns, waits.waited_ns);
-    let own_idle = waits.by.iter().find(|row| row.kind == "cpu-max");
-    let own_idle = permille(own_idle.map_or(0, |row| row.ns), waits.waited_ns);
+    let own_idle = permille(ns, waits.waited_ns);
     let ran = check(
         CheckId::RivalRan,
         permille(ns, waits.waited_ns) >= MOST,

@@ -268,14 +268,8 @@ pub enum CheckId {
     NoneIdleElsewhere,
     /// In the whole trace its vCPUs ran for the `quota` of their cgroup: `share` of it.
     RunsItsQuota,
-    /// Waits begin one period of 100 ms apart, as those of a limit do: `share`.
-    WaitsArePeriodic,
-    /// What was taken for the culprit is seen running up to the ends of the waits: `share`.
-    RivalSeenToTheEnd,
     /// The thread sleeps after KVM went back to the VMM: `share`.
     SleepsInVmm,
-    /// VMs are told apart by their processes, or by probes, and not by thread ids alone.
-    VmsToldApart,
     /// Another pCPU was idle meanwhile: `idle`.
     IdleElsewhere,
     /// The vCPU's own pCPU was idle: `idle`.

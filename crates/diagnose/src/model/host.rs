@@ -54,6 +54,9 @@ pub struct StallRow {
     pub name: Option<String>,
     /// The exit before, where it is known.
     pub after: Option<String>,
+    /// Of a `ready` one, whether who ran shows to be what it waited for, as in
+    /// [`WaitTable::shown_ns`](super::WaitTable::shown_ns).
+    pub shown: bool,
 }
 
 /// Sleep of a VM's vCPU threads outside halts.

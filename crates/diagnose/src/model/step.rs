@@ -193,4 +193,6 @@ pub enum Sharpener {
     HostTrace,
     /// All events: some were lost.
     LostEvents,
+    /// Whether the VM has a limit of CPU time.
+    Limits,
 }

@@ -58,12 +58,14 @@ pub struct WaitTable {
     pub unknown_ns: u64,
     /// For how long its vCPUs were seen running.
     pub ran_ns: u64,
-    /// Of the waits after being switched out, how many ended one period of a limit after the one
-    /// before, within 1 %; `None` of fewer than 5.
-    pub periodic_permille: Option<u64>,
-    /// Of `waited_ns`, waits at whose end the vCPU took the pCPU from a thread that could go on.
-    pub taken_ns: u64,
-    /// Of that, while their pCPU was busy and another was idle.
+    /// Of `waited_ns`, waits that show what they were for: who ran for most of one left the pCPU by
+    /// itself, and the vCPU came next; or they are longer than any limit's.
+    pub shown_ns: u64,
+    /// Of `waited_ns`, waits in which their own pCPU was idle for a millisecond and more.
+    pub idled_ns: u64,
+    /// How many these are.
+    pub idled: u64,
+    /// Of `waited_ns`, while their pCPU was busy and another was idle.
     pub elsewhere_idle_ns: u64,
     /// vCPUs that waited.
     pub vcpus: u64,

@@ -5,7 +5,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
+mod alike;
 mod more;
+mod quota;
 
 use std::fmt::Write;
 
@@ -358,7 +360,7 @@ fn exits_for_ipis_and_for_protected_pages_are_not_the_hosts_interrupts_or_new_me
             "EPT_VIOLATION",
             Box::new(move |at| fault(at, 0x182)),
             CauseId::MappingMemory,
-            Confidence::High,
+            Confidence::Medium,
         ),
         (
             "one page again and again",

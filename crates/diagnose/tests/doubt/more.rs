@@ -27,7 +27,7 @@ fn turns_with(
 }
 
 #[test]
-fn a_neighbour_that_had_to_go_one_period_after_the_other_may_hide_a_limit() {
+fn a_neighbour_that_could_have_gone_on_may_hide_a_limit_that_the_notes_do_not_exclude() {
     let (medium, high) = (Confidence::Medium, Confidence::High);
     // The vCPU runs, and waits; how the neighbour leaves; whether the notes have that there is no
     // limit; how sure it is.
@@ -38,8 +38,9 @@ fn a_neighbour_that_had_to_go_one_period_after_the_other_may_hide_a_limit() {
         (20_000, 30_000, 'R', true, high),
         // It slept by itself: the vCPU could run at once.
         (20_000, 30_000, 'S', false, high),
-        // Slices of the scheduler.
-        (4_000, 4_000, 'R', false, high),
+        // Slices of the scheduler, or ticks after the refills of a limit of 2.5 ms each 5 ms.
+        (4_000, 4_000, 'R', false, medium),
+        (4_000, 4_000, 'R', true, high),
     ];
     for (at, (run_us, off_us, state, noted, sure)) in cases.into_iter().enumerate() {
         let mut lines = Lines::default();

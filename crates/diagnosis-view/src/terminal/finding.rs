@@ -4,7 +4,7 @@
 use steady_diagnose::{Diagnosis, Finding, Severity};
 
 use super::lines::Page;
-use super::{Options, evidence_words, place, share_words, table_words, words};
+use super::{Options, culprits, evidence_words, place, share_words, table_words, words};
 
 /// A finding. What the first lines have said of it is not said again.
 pub fn one(
@@ -31,12 +31,7 @@ pub fn one(
     }
     let trace = all.traces.get(finding.trace);
     if !finding.culprits.is_empty() {
-        let who: Vec<String> = finding
-            .culprits
-            .iter()
-            .map(|culprit| words::culprit(culprit, trace))
-            .collect();
-        out.line("   who: ", &who.join(", "));
+        out.line("   who: ", &culprits(finding, trace));
     }
     if !is_said {
         out.line("   why: ", &words::cause(finding));
@@ -80,16 +75,15 @@ fn title(
         Severity::Minor => ("minor", "36"),
         Severity::Note => ("note", "2"),
     };
-    let sure = format!("{:?}", finding.confidence).to_lowercase();
     let what = match is_said {
         true => "as said above".to_owned(),
-        false => format!("{}: {}", place(finding, all), words::symptom(finding)),
+        false => {
+            let (place, what) = (place(finding, all), words::symptom(finding));
+            format!("{} confidence, {place}: {what}", words::sure(finding))
+        }
     };
     let begins = out.text.len();
-    out.line(
-        &format!("{at}. "),
-        &format!("{word}, {sure} confidence, {what}"),
-    );
+    out.line(&format!("{at}. "), &format!("{word}, {what}"));
     if options.colour {
         let line = out.text.split_off(begins);
         out.text += &line.replacen(word, &format!("\u{1b}[1;{colour}m{word}\u{1b}[0m"), 1);

@@ -23,17 +23,17 @@ pub fn symptom(finding: &Finding) -> Option<String> {
         FindingId::LongStall => {
             let what = match of {
                 "ready" => "was ready and did not run",
-                "uninterruptible" => "waited in the host's kernel (D state)",
-                "asleep" => "slept though its guest had not halted",
+                "uninterruptible" => "waited in the host (D state)",
+                "asleep" => "slept, its guest not halted,",
                 _ => "stayed out of its guest after one exit",
             };
-            format!("one stall of {length}: a vCPU {what}")
+            format!("a vCPU {what} for {length}")
         }
         FindingId::Asleep => "vCPU threads sleep though their guests have not halted".to_owned(),
         FindingId::ServerWaits => {
-            format!("{of}, which serves the VM, waits for its pCPU while vCPUs sleep")
+            format!("{of}, which serves it, waits for its pCPU")
         }
-        FindingId::ExitStorm => format!("exits for {of} come in a storm; their time is not known"),
+        FindingId::ExitStorm => format!("exits for {of} come in a storm"),
         _ => return None,
     })
 }
@@ -70,7 +70,9 @@ pub fn cause(cause: CauseId) -> Option<&'static str> {
         }
         CauseId::DirtyRing => "the VMM collected dirty pages first, as a migration does",
         CauseId::SleepNotShown => "the trace does not show what the thread slept for",
-        CauseId::ExitRate => "an exit takes a microsecond or more, so that they take much time",
+        CauseId::ExitRate => {
+            "their time is not known, but an exit takes a microsecond or more: together much time"
+        }
         _ => return None,
     })
 }
@@ -80,10 +82,7 @@ pub fn cause(cause: CauseId) -> Option<&'static str> {
 pub fn check(id: CheckId) -> Option<&'static str> {
     Some(match id {
         CheckId::RunsItsQuota => "its vCPUs ran for as long as cpu.max lets them",
-        CheckId::WaitsArePeriodic => "waits begin 100 ms apart, as those of a limit do",
-        CheckId::RivalSeenToTheEnd => "who ran is seen running until the waits end",
         CheckId::SleepsInVmm => "it slept after KVM had gone back to the VMM",
-        CheckId::VmsToldApart => "VMs are distinguished by their processes",
         _ => return None,
     })
 }

@@ -10,6 +10,7 @@ use steady_report::humane;
 
 mod compared;
 mod evidence;
+mod fault;
 mod finding;
 mod host_words;
 mod lines;
@@ -21,9 +22,10 @@ pub mod words;
 
 pub use compared::compared_lines;
 pub use evidence::evidence_words;
+use fault::fault;
 use lines::{Page, plain};
+pub use names::{culprits, label_of, title_name};
 use names::{file_name, with_threads};
-pub use names::{label_of, title_name};
 pub use placement_words::{PLACEMENT, placement_lines};
 pub use table_words::note as table_words_note;
 use tables::tables;
@@ -139,7 +141,8 @@ fn answered(diagnosis: &Diagnosis) -> Option<&Finding> {
     (table || first.severity >= Severity::Major).then_some(first)
 }
 
-/// The first lines: what hurts most, how much of which VM's time, and what to do.
+/// The first lines. The first of them has what hurts most, in which VM, whose fault it is and how
+/// sure that is; then come why, how much of which VM's time, and what to do.
 #[must_use]
 pub fn answer_lines(diagnosis: &Diagnosis) -> Vec<String> {
     let Some(finding) = answered(diagnosis) else {
@@ -154,9 +157,25 @@ pub fn answer_lines(diagnosis: &Diagnosis) -> Vec<String> {
         return lines;
     };
     let table = table_words::of_table(finding, diagnosis);
-    let place = place(finding, diagnosis);
-    let (what, why) = (words::symptom(finding), words::cause(finding));
-    let mut lines = vec![format!("{place}: {what}: {why}.")];
+    let place = match &finding.vm {
+        Some(vm) if diagnosis.traces.len() < 2 => vm.clone(),
+        _ => place(finding, diagnosis),
+    };
+    let (what, sure) = (words::symptom(finding), words::sure(finding));
+    let whose = fault(finding);
+    let mut lines = vec![format!(
+        "{place}: {what}; fault: {whose}; {sure} confidence."
+    )];
+    let why = words::cause(finding);
+    let trace = diagnosis.traces.get(finding.trace);
+    let label = finding.vm.as_ref().zip(trace);
+    let label = label.map(|(vm, trace)| with_threads(trace, vm));
+    lines.push(
+        match label.filter(|label| !place.contains(label.as_str())) {
+            Some(label) => format!("Why: {why}. VM: {label}."),
+            None => format!("Why: {why}."),
+        },
+    );
     lines.extend(if table {
         table_words::seen(finding).map(|seen| format!("Seen: {seen}."))
     } else if finding.id == FindingId::ExitStorm {
@@ -173,6 +192,7 @@ pub fn answer_lines(diagnosis: &Diagnosis) -> Vec<String> {
     );
     let of = diagnosis.traces.get(finding.trace);
     lines.extend(of.and_then(host_words::clock));
+    assert!(lines.len() > 1, "what stalls, and why");
     lines
 }
 
@@ -218,7 +238,14 @@ pub fn share_words(finding: &Finding, diagnosis: &Diagnosis) -> String {
         Some(at_most_ns) if at_most_ns > finding.lost_ns => {
             let more = time(at_most_ns - finding.lost_ns);
             let known = percent(finding.lost_permille);
-            format!("{known} {whose}, and up to {more} more that lie in losses of events")
+            match words::is_in_losses(finding) {
+                true => {
+                    format!("up to {more} in losses of events, and {known} {whose} beside them")
+                }
+                false => {
+                    format!("{known} {whose}, and up to {more} more that lie in losses of events")
+                }
+            }
         }
         _ => format!("{} {whose}", percent(finding.lost_permille)),
     }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What files and VMs are called. A VM without a name is shown with its VMM and its threads, so
-//! that an operator can find it.
+//! What files, VMs and what ran instead of them are called. A VM without a name is shown with its
+//! VMM and its threads, so that an operator can find it.
 
 use std::path::Path;
 
-use steady_diagnose::{Diagnosis, TraceDiagnosis, VmTable};
+use steady_diagnose::{Culprit, Diagnosis, Finding, TraceDiagnosis, VmTable};
+
+use super::{percent, words};
 
 /// Threads that are listed one by one.
 const THREADS_LISTED: usize = 4;
@@ -76,4 +78,36 @@ fn vmm_of(vm: &VmTable) -> &'static str {
         noted => noted.contains(program),
     });
     found.map_or("process", |(_, _, name)| name)
+}
+
+/// What is behind it, in a few words.
+#[must_use]
+pub fn culprits(finding: &Finding, trace: Option<&TraceDiagnosis>) -> String {
+    let of = |culprits: &[Culprit]| {
+        let who: Vec<String> = culprits.iter().map(|of| culprit(of, trace)).collect();
+        who.join(", ")
+    };
+    match finding.culprits.split_first() {
+        // A limit keeps vCPUs off their pCPUs, and whatever is ready runs there.
+        Some((limit, others)) if words::is_by_quota(finding) && !others.is_empty() => {
+            format!("{}; meanwhile ran {}", culprit(limit, trace), of(others))
+        }
+        _ => of(&finding.culprits),
+    }
+}
+
+fn culprit(culprit: &Culprit, trace: Option<&TraceDiagnosis>) -> String {
+    let name = culprit.name.as_deref().unwrap_or_default();
+    let who = match culprit.kind.as_str() {
+        "own-vm" => "the VM's own vCPUs".to_owned(),
+        "interrupts" => "interrupts and softirqs".to_owned(),
+        "cpu-max" => "a limit (cpu.max)".to_owned(),
+        "idle" => "none, their pCPU was idle".to_owned(),
+        "waker" => format!("woken by {name}"),
+        "waking-pcpu" => "none, the pCPU had to wake".to_owned(),
+        "untold" => "not shown".to_owned(),
+        "vm" => trace.map_or_else(|| name.to_owned(), |trace| with_threads(trace, name)),
+        _ => name.to_owned(),
+    };
+    format!("{who} {}", percent(culprit.permille))
 }

@@ -3,7 +3,8 @@
 //! line, and what it cannot show is said with it.
 
 use steady_diagnose::{
-    CauseId, CheckId, Diagnosis, EvidenceId, Finding, FindingId, StepId, TableNote, TraceDiagnosis,
+    CauseId, CheckId, Diagnosis, EvidenceId, Finding, FindingId, Quantity, StepId, TableNote,
+    TraceDiagnosis,
 };
 
 use super::{evidence_words, percent, time};
@@ -16,7 +17,7 @@ pub const EVIDENCE_SHOWN: usize = 3;
 pub fn symptom(finding: &Finding) -> String {
     let of = finding.of.as_deref();
     match finding.id {
-        FindingId::ExitCounts => "KVM's events are counted without their time".to_owned(),
+        FindingId::ExitCounts => "KVM's events are counted without times".to_owned(),
         FindingId::ThreadsWait => "threads of the host wait long for a pCPU".to_owned(),
         FindingId::Throttled => "the cgroup is throttled".to_owned(),
         FindingId::CpuPressure => match of {
@@ -30,8 +31,34 @@ pub fn symptom(finding: &Finding) -> String {
         },
         FindingId::ForcedIdle => "CPUs are kept idle beside the group's tasks".to_owned(),
         FindingId::NotMeasured => format!("it does not show {}", of.unwrap_or("waits")),
-        _ => format!("the kernel's log complains ({})", of.unwrap_or("a stall")),
+        _ => format!("the kernel's log: {}", complaint(finding)),
     }
+}
+
+/// What a log complains of: of which machine and CPU, and for how long, as far as its lines say it.
+fn complaint(finding: &Finding) -> String {
+    let of = finding.of.as_deref().unwrap_or("a stall");
+    assert!(!of.is_empty(), "a complaint has a name");
+    let mut evidence = finding.evidence.iter();
+    let times = evidence.find(|of| of.id == EvidenceId::LogTimes);
+    let value = |name: &str| times.and_then(|of| of.value(name));
+    let named = |name: &str| match value(name) {
+        Some(Quantity::Name(name)) => Some(name.as_str()),
+        _ => None,
+    };
+    let machine = named("machine").map(|name| format!(", machine {name}"));
+    let which = named("which").map(|cpus| format!(", CPU {cpus}"));
+    let longest = match value("longest") {
+        Some(Quantity::Ns(longest_ns)) => Some(format!(", {}", time(*longest_ns))),
+        _ => None,
+    };
+    let lacks = which.is_none() && longest.is_none() && matches!(of, "soft lockup" | "hard lockup");
+    let lacks = lacks.then(|| " (CPU and length not in it)".to_owned());
+    let parts = [machine, which, longest, lacks];
+    parts
+        .into_iter()
+        .flatten()
+        .fold(of.to_owned(), |all, part| all + &part)
 }
 
 /// Why, where a table or a log gives a reason.
@@ -84,7 +111,8 @@ pub fn cause(cause: CauseId) -> Option<&'static str> {
         }
         CauseId::HotProcessor => "the processor slowed itself down: too hot, or too much power",
         CauseId::RealTimeTasks => {
-            "real-time tasks took all of a CPU until the kernel stopped them (sched_rt_runtime_us)"
+            "real-time tasks took all of a CPU until the kernel stopped them \
+             (sched_rt_runtime_us), or one in the deadline class had used up its own time"
         }
         CauseId::NotCounted => "it was not counted, so that nothing can be said of it",
         _ => return None,
@@ -173,7 +201,9 @@ pub fn template(id: EvidenceId) -> Option<&'static str> {
         EvidenceId::TableLacks => "looked for it in {rows} rows[, of {who}]",
         EvidenceId::LogLine => "line {line}: {text}",
         EvidenceId::LogStack => "stack: {function}[, called for {caller}]",
-        EvidenceId::LogTimes => "such lines: {times}[, on CPUs: {cpus}][; {longest} at most]",
+        EvidenceId::LogTimes => {
+            "such lines: {times}[, CPU {which}][, machine {machine}][; {longest} at most]"
+        }
         _ => return None,
     })
 }

@@ -2,12 +2,11 @@
 //! Findings in words: what can be seen, why, what was checked, what to do.
 
 use steady_diagnose::{
-    Answer, Assumption, CauseId, Check, CheckId, Confidence, Culprit, Finding, FindingId, Instance,
+    Answer, Assumption, CauseId, Check, CheckId, Confidence, Finding, FindingId, Instance,
     Quantity, Question, Sharpener, Step, StepId, TraceDiagnosis,
 };
 use steady_report::humane;
 
-use super::names::with_threads;
 use super::{host_words, percent, table_words, time};
 
 /// A blank at which no line is broken; it is written as any other.
@@ -18,9 +17,10 @@ pub const GLUE: char = '\u{a0}';
 pub fn symptom(finding: &Finding) -> String {
     let of = finding.of.as_deref().unwrap_or("unknown reason");
     match finding.id {
+        FindingId::Steal if is_in_losses(finding) => "vCPUs may have been ready and not run",
         FindingId::Steal => "vCPUs are ready and do not run",
         FindingId::Uninterruptible => "vCPU threads wait in the host's kernel (D state)",
-        FindingId::SlowExits => return format!("exits for {of} take much of the time"),
+        FindingId::SlowExits => return format!("exits for {of} take much time"),
         FindingId::PauseIpiWait => "vCPUs leave their guest because they spin: IPI wait",
         FindingId::PauseSpinlock => "vCPUs leave their guest because they spin: spinlock",
         FindingId::PauseOtherLock => "vCPUs leave their guest because they spin: other lock",
@@ -44,20 +44,35 @@ pub fn symptom(finding: &Finding) -> String {
     .to_owned()
 }
 
+/// How sure it is, in one word.
+#[must_use]
+pub fn sure(finding: &Finding) -> &'static str {
+    match finding.confidence {
+        Confidence::High => "high",
+        Confidence::Medium => "medium",
+        Confidence::Low => "low",
+    }
+}
+
+/// The first culprit of the kind that the cause names, with its part in thousandths.
+#[must_use]
+pub fn main_culprit(finding: &Finding) -> Option<(String, u64)> {
+    let kind = match finding.cause {
+        CauseId::OtherVm => "vm",
+        CauseId::Vhost => "vhost",
+        CauseId::HostTask => "host-task",
+        CauseId::OwnVmm => "own-vmm",
+        _ => return None,
+    };
+    let mut culprits = finding.culprits.iter();
+    let first = culprits.find(|culprit| culprit.kind == kind)?;
+    Some((first.name.clone()?, first.permille))
+}
+
 /// Why.
 #[must_use]
 pub fn cause(finding: &Finding) -> String {
-    let named = finding.culprits.iter().find_map(|culprit| {
-        let kind = match finding.cause {
-            CauseId::OtherVm => "vm",
-            CauseId::Vhost => "vhost",
-            CauseId::HostTask => "host-task",
-            CauseId::OwnVmm => "own-vmm",
-            _ => return None,
-        };
-        (culprit.kind == kind).then(|| Some((culprit.name.clone()?, culprit.permille)))?
-    });
-    let (who, permille) = named.unwrap_or_default();
+    let (who, permille) = main_culprit(finding).unwrap_or_default();
     let several = permille < 500 && !who.is_empty();
     match finding.cause {
         CauseId::TooManyVcpus => return host_words::demand(finding),
@@ -75,6 +90,9 @@ pub fn cause(finding: &Finding) -> String {
              the host or a late wake-up would look alike"
         }
         CauseId::OwnVmm => return format!("{who}, a thread of their own VMM, ran instead"),
+        CauseId::Untold if is_in_losses(finding) => {
+            "the trace lost the events that would show whether they did, and what ran instead"
+        }
         other => of_wait(other)
             .or_else(|| of_exit(other))
             .or_else(|| host_words::cause(other))
@@ -84,11 +102,25 @@ pub fn cause(finding: &Finding) -> String {
     .to_owned()
 }
 
+/// Whether a finding is about what lies in losses of events, more than about what was seen.
+#[must_use]
+pub fn is_in_losses(finding: &Finding) -> bool {
+    let seen_ns = finding.lost_ns;
+    let at_most_ns = finding.at_most_ns.unwrap_or(seen_ns);
+    finding.cause == CauseId::Untold && at_most_ns.saturating_sub(seen_ns) > seen_ns
+}
+
 /// Whether an idle pCPU beside a ready vCPU is all that speaks for a limit.
 fn is_unsure_limit(finding: &Finding) -> bool {
-    let by_quota = |check: &Check| check.id == CheckId::RunsItsQuota;
     let waits = matches!(finding.id, FindingId::Steal | FindingId::LongStall);
-    waits && finding.confidence != Confidence::High && !finding.checks.iter().any(by_quota)
+    waits && finding.confidence != Confidence::High && !is_by_quota(finding)
+}
+
+/// Whether how long vCPUs ran shows the limit that kept them off their pCPUs.
+#[must_use]
+pub fn is_by_quota(finding: &Finding) -> bool {
+    let by_quota = |check: &Check| check.id == CheckId::RunsItsQuota;
+    finding.checks.iter().any(by_quota)
 }
 
 fn of_wait(cause: CauseId) -> Option<&'static str> {
@@ -271,24 +303,6 @@ fn of_check(id: CheckId) -> &'static str {
     }
 }
 
-/// What is behind it, in a few words.
-#[must_use]
-pub fn culprit(culprit: &Culprit, trace: Option<&TraceDiagnosis>) -> String {
-    let name = culprit.name.as_deref().unwrap_or_default();
-    let who = match culprit.kind.as_str() {
-        "own-vm" => "the VM's own vCPUs".to_owned(),
-        "interrupts" => "interrupts and softirqs".to_owned(),
-        "cpu-max" => "a limit (cpu.max)".to_owned(),
-        "idle" => "none, their pCPU was idle".to_owned(),
-        "waker" => format!("woken by {name}"),
-        "waking-pcpu" => "none, the pCPU had to wake".to_owned(),
-        "untold" => "not shown".to_owned(),
-        "vm" => trace.map_or_else(|| name.to_owned(), |trace| with_threads(trace, name)),
-        _ => name.to_owned(),
-    };
-    format!("{who} {}", percent(culprit.permille))
-}
-
 /// What to do, in one sentence, with what it would give.
 #[must_use]
 pub fn step(step: &Step) -> String {
@@ -421,6 +435,7 @@ pub fn sharpener(sharpener: Sharpener) -> &'static str {
         Sharpener::GuestTrace => "a trace of the guest of the same time",
         Sharpener::HostTrace => "a trace of the host of the same time",
         Sharpener::LostEvents => "the events that were lost",
+        Sharpener::Limits => "cpu.max of the VM's cgroup (steady record notes it)",
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! From a variant of a scenario to the plan of an emulated host and its kernel's command line.
 
+pub mod packaged;
 pub mod steer;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +15,7 @@ use steady_guest_programs::{self as guest_programs, Program, SCRATCH, Setting};
 use steady_lab_artifacts::ArtifactError;
 use steady_lab_artifacts::image::tree::{self, HostNeeds};
 use steady_lab_artifacts::kernel::{Flavor, Series};
-use steady_remedies::{Means, Registry, Remedy, VmmDuty};
+use steady_remedies::{Registry, Remedy, VmmDuty};
 use steady_scenario::{
     self as scenario, Chosen, Dedicated, GuestKernel, Hypervisor, Kernel, Scenario, Variant, Vm,
     Word,
@@ -92,46 +93,6 @@ pub fn check(scenario: &Scenario, kind: EngineKind, variants: &[&Variant]) -> Re
         }
     }
     Ok(())
-}
-
-/// Refuses what a distribution's kernel does not have.
-///
-/// # Errors
-/// [`LabError::Beyond`].
-pub fn check_packaged(scenario: &Scenario, variants: &[&Variant]) -> Result<(), LabError> {
-    let beyond = |what: String, limit: &str| {
-        Err(LabError::Beyond {
-            scenario: scenario.name.clone(),
-            what,
-            limit: limit.to_owned(),
-        })
-    };
-    for variant in variants {
-        let of_kernel = |chosen: &&Chosen| matches!(chosen.remedy.means, Means::Kernel);
-        if let Some(chosen) = variant.remedies.iter().find(of_kernel) {
-            let what = format!("the remedy {} of variant {}", chosen.remedy, variant.name);
-            return beyond(
-                what,
-                "it is not in a distribution's kernel; choose others by --variant",
-            );
-        }
-        let mut vms = scenario.vms_of(variant);
-        if let Some(vm) = vms.find(|vm| vm.disk_mib.is_some()) {
-            let what = format!("the disk of VM {}", vm.name);
-            let limit = "a distribution's kernel finds it by PCI or ACPI, which guests here lack";
-            return beyond(what, limit);
-        }
-    }
-    Ok(())
-}
-
-/// What a distribution's kernel takes more than the lab's, in MiB.
-pub const LARGER_MIB: u32 = 96;
-
-/// Makes a plan one for guests that boot a distribution's kernel.
-pub fn for_packaged(plan: &mut HostPlan) {
-    let larger = plan.vms.iter_mut().filter(|vm| vm.kernel.is_none());
-    larger.for_each(|vm| vm.memory_mib += LARGER_MIB);
 }
 
 /// Why a remedy cannot be had as it was chosen, if it cannot.

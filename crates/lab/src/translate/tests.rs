@@ -403,17 +403,17 @@ fn a_program_of_guests_runs_in_those_that_it_is_for_on_any_kernel() {
 #[test]
 fn what_a_distributions_kernel_lacks_is_refused() {
     let on = small("", "[variant.shoot4u]");
-    let of_kernel = check_packaged(&on, &[&on.variants[0]]).expect_err("refused");
+    let of_kernel = packaged::check(&on, &[&on.variants[0]]).expect_err("refused");
     let said = of_kernel.to_string();
     assert!(
         said.contains("shoot4u") && said.contains("--variant"),
         "{said}"
     );
     let host = small("", "[variant.place]");
-    assert!(check_packaged(&host, &[&host.variants[0]]).is_ok());
+    assert!(packaged::check(&host, &[&host.variants[0]]).is_ok());
     let mut disk = small("", "");
     disk.vms[0].disk_mib = Some(16);
-    let said = check_packaged(&disk, &[&disk.variants[0]]).expect_err("refused");
+    let said = packaged::check(&disk, &[&disk.variants[0]]).expect_err("refused");
     assert!(said.to_string().contains("disk of VM"), "{said}");
 }
 
@@ -423,8 +423,8 @@ fn guests_of_a_distributions_kernel_have_more_memory_and_no_unknown_words() {
     let variant = &scenario.variants[0];
     let mut made = plan(&scenario, variant, 1, false).expect("a plan");
     let before = made.vms[0].memory_mib;
-    for_packaged(&mut made);
-    assert_eq!(made.vms[0].memory_mib, before + LARGER_MIB);
+    packaged::enlarge(&mut made);
+    assert_eq!(made.vms[0].memory_mib, before + packaged::LARGER_MIB);
     let words = variant_words(variant, None);
     assert!(
         words.iter().all(|word| !word.contains("shoot4u")),

@@ -27,6 +27,8 @@ const SHOWN: usize = 140;
 /// CPUs, and kinds of stacks, that are kept of each kind of complaint.
 const CPUS: usize = 4096;
 const STACKS: usize = 256;
+/// CPUs that a finding names.
+const CPUS_NAMED: usize = 8;
 /// Lines that a log without a complaint has at least.
 const LINES: u64 = 5;
 
@@ -52,6 +54,16 @@ pub(crate) struct Log {
     of_kernel: u64,
     guest: bool,
     host: bool,
+    /// What the machine calls itself, in syslog and the journal.
+    machine: Option<String>,
+}
+
+/// The machine's name in a line such as `Oct 24 01:36:33 NAME kernel: …`.
+fn machine_of(text: &str) -> Option<&str> {
+    let (before, _) = text.split_once(" kernel: ")?;
+    let name = before.rsplit(' ').next()?;
+    let is_name = name.starts_with(|letter: char| letter.is_ascii_alphabetic());
+    (before.contains(':') && is_name).then_some(name)
 }
 
 /// Whether a line looks like the kernel's: `[ 12.345678] …`, `… kernel: …`, `<4>[…`.
@@ -160,6 +172,9 @@ impl Reader for Log {
         }
         self.lines += 1;
         self.of_kernel += u64::from(is_kernel(text));
+        if self.machine.is_none() {
+            self.machine = machine_of(text).map(str::to_owned);
+        }
         if let Some(found) = complaint(text) {
             self.close();
             let complaints = self.by_kind.entry(found.of).or_default();
@@ -210,7 +225,8 @@ impl Reader for Log {
         let side = self.side();
         let mut table = Table::new(Kind::KernelLog, side, self.lines);
         for (of, complaints) in &self.by_kind {
-            table.findings.push(found(*of, complaints, side));
+            let machine = self.machine.as_deref();
+            table.findings.push(found(*of, complaints, side, machine));
         }
         // A host's own lockup does not show what its guests waited for.
         if side == Side::Guest && self.by_kind.contains_key(&Of::RcuStarved) {
@@ -220,7 +236,7 @@ impl Reader for Log {
     }
 }
 
-fn found(of: Of, complaints: &Complaints, side: Side) -> Finding {
+fn found(of: Of, complaints: &Complaints, side: Side, machine: Option<&str>) -> Finding {
     let most = complaints.waits.iter().max_by_key(|(_, times)| **times);
     let (cause, function, caller) = match (of, most) {
         (Of::Clocksource, _) => (CauseId::ClockDisturbed, None, None),
@@ -265,10 +281,21 @@ fn found(of: Of, complaints: &Complaints, side: Side) -> Finding {
         );
     }
     let cpus = u64::try_from(complaints.cpus.len()).unwrap_or(u64::MAX);
+    let mut which: Vec<String> = complaints
+        .cpus
+        .iter()
+        .take(CPUS_NAMED)
+        .map(u32::to_string)
+        .collect();
+    if complaints.cpus.len() > which.len() {
+        which.push("others".to_owned());
+    }
     made = made.with(
         Evidence::new(EvidenceId::LogTimes)
             .count("times", complaints.times)
             .maybe_count("cpus", (cpus > 0).then_some(cpus))
+            .maybe_named("which", (cpus > 0).then_some(&which.join(", ")))
+            .maybe_named("machine", machine)
             .maybe_ns("longest", complaints.longest_ns),
     );
     steps(made, of, cause, side)

@@ -70,6 +70,8 @@ fn a_stack_alone_that_waits_for_an_ipi() {
     assert_eq!(lockup.of.as_deref(), Some("soft lockup"));
     assert_eq!(lockup.cause, CauseId::WaitsForIpi);
     assert_eq!(lockup.next[0].id, StepId::RecordWhile);
+    let times = evidence(lockup, EvidenceId::LogTimes);
+    assert_eq!(name(times, "machine"), "host");
 }
 
 #[test]

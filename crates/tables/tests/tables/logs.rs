@@ -59,6 +59,7 @@ fn a_shootdown_differs_from_other_ipis_by_its_caller() {
         (number(times, "times"), number(times, "longest")),
         (2, 48_000_000_000)
     );
+    assert_eq!(name(times, "which"), "3");
     assert_eq!(number(evidence(found, EvidenceId::LogLine), "line"), 1);
     let steps: Vec<StepId> = found.next.iter().map(|step| step.id).collect();
     assert_eq!(steps, [StepId::RecordWhile, StepId::PvFlush]);
@@ -218,6 +219,7 @@ fn csd_lock_complaints_have_the_cpu_that_does_not_answer_and_the_time() {
         (number(times, "longest"), number(times, "cpus")),
         (5_000_000_042, 1)
     );
+    assert_eq!(name(times, "which"), "55");
     let old = include_str!("../inputs/logs-csd-old.txt");
     assert_eq!(complaint(old).lost_ns, 5_001_000_000);
 }

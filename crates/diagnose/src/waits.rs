@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The waits of one vCPU: how long they were, who ran meanwhile, and whether one shows what it was
+//! for.
+//!
+//! Left out: what a limit's period is; any wait that a tick or a neighbour's turn may have ended
+//! shows nothing of that.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use steady_events::vcpu_number;
+
+use crate::names::{Names, Who};
+use crate::spread::add;
+
+/// Threads that one vCPU's waits are divided by; further ones go by their names.
+pub const MOST_THREADS: usize = 128;
+/// The longest waits of each vCPU that are kept.
+const MOST_STALLS: usize = 16;
+/// A ready vCPU whose pCPU idles for longer is not waiting for the pCPU to wake.
+const WAKING_NS: u64 = 1_000_000;
+/// A limit keeps a vCPU waiting for less, in nanoseconds: two of the longest periods
+/// (`max_cfs_quota_period`, Linux 6.12), since what was used beyond the quota is taken back.
+const LONGEST_THROTTLE_NS: u64 = 2_000_000_000;
+
+/// What a pCPU did in the place of a vCPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rival {
+    /// It ran this thread, named as when it was switched out.
+    Thread(Who),
+    /// It ran one of the threads beyond the bound, whose names are not among those that are kept.
+    Others,
+    /// It served interrupts, or what they had deferred.
+    Interrupts,
+    /// It was idle, though the vCPU was on its queue and had been descheduled.
+    Limit,
+    /// It was idle and had to wake first.
+    Waking,
+    /// The trace does not show what it ran.
+    Unknown,
+}
+
+impl Rival {
+    /// Whether it is a thread of this id.
+    #[must_use]
+    pub(crate) fn is_thread(self, tid: i32) -> bool {
+        matches!(self, Self::Thread(who) if who.tid == tid)
+    }
+}
+
+/// One wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stall {
+    /// When it began.
+    pub begin_ns: u64,
+    /// How long it was.
+    pub length_ns: u64,
+    /// The pCPU on whose queue it ended.
+    pub cpu: u32,
+    /// Who ran for most of it.
+    pub rival: Rival,
+    /// Whether that one ran for two thirds of it and more, and shows to be what it waited for, as
+    /// in [`Waits::shown_ns`].
+    pub shown: bool,
+}
+
+/// A wait that is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// When it began.
+    pub begin_ns: u64,
+    /// How long it was.
+    pub length_ns: u64,
+    /// The pCPU on whose queue it ended.
+    pub cpu: u32,
+    /// Whether it began with a wake-up.
+    pub woken: bool,
+}
+
+/// A wait that goes on.
+#[derive(Debug)]
+pub struct Open {
+    pub begin_ns: u64,
+    pub cpu: u32,
+    pub woken: bool,
+    /// Up to when it is divided, and the pCPU's and the host's clocks then.
+    pub upto_ns: u64,
+    pub irq_ns: u64,
+    pub idle_ns: u64,
+    pub by: Vec<(Rival, u64)>,
+    /// Whether a thread left the pCPU by itself, and one followed that had not run before.
+    pub passed_over: bool,
+    /// The thread that left it by itself at the wait's end.
+    pub left: Option<i32>,
+    /// The longest time in which no pCPU had a record, if it is long.
+    pub quiet_ns: u64,
+    /// What it adds to [`Waits::assumed_ns`] and [`Waits::elsewhere_idle_ns`].
+    pub assumed_ns: u64,
+    pub elsewhere_idle_ns: u64,
+}
+
+/// The waits of one vCPU.
+#[derive(Debug, Default)]
+pub struct Waits {
+    /// All of them, in nanoseconds.
+    pub total_ns: u64,
+    /// Of that, after it was switched out ready.
+    pub descheduled_ns: u64,
+    /// Of that, after it was woken.
+    pub woken_ns: u64,
+    /// By who ran.
+    pub by: BTreeMap<Rival, u64>,
+    /// Of that, by threads that no record shows up to the wait's end: others may have followed.
+    pub assumed_ns: u64,
+    /// In losses, after it was seen waiting: it may have gone on waiting.
+    pub unknown_ns: u64,
+    /// For how long it was seen running.
+    pub ran_ns: u64,
+    /// While its own pCPU was busy and another was idle.
+    pub elsewhere_idle_ns: u64,
+    /// The weakest priority that its thread had, if the trace shows it.
+    pub prio: Option<u8>,
+    /// pCPUs that it ran on; the first few.
+    pub ran_on: BTreeSet<u32>,
+    /// The longest waits, longest first.
+    pub worst: Vec<Stall>,
+    /// Of all waits, those that show what they were for: the thread that ran for most of one left
+    /// the pCPU by itself, and the vCPU came next; or they are longer than any limit's. A host that
+    /// recorded nothing for most of one may have stood still.
+    pub shown_ns: u64,
+    /// Of all waits, those in which its own pCPU was idle for a millisecond and more.
+    pub idled_ns: u64,
+    /// How many these are.
+    pub idled: u64,
+    pub open: Option<Open>,
+    pub unknown_since_ns: Option<u64>,
+    pub ran_since_ns: Option<u64>,
+}
+
+/// What a rival counts as beyond the bound: a thread goes with one of the same name, as the
+/// processes of a build do. One that may be a vCPU stays apart.
+pub fn beyond(names: &Names, rival: Rival, mut known: impl Iterator<Item = Rival>) -> Rival {
+    let Rival::Thread(who) = rival else {
+        return rival;
+    };
+    let (name, _) = names.get(who);
+    if vcpu_number(name.as_bytes()).is_some() {
+        return Rival::Unknown;
+    }
+    let same = known.find(|known| match known {
+        Rival::Thread(other) => names.get(*other).0 == name,
+        _ => false,
+    });
+    same.unwrap_or(Rival::Others)
+}
+
+impl Waits {
+    /// A record shows what it does.
+    pub fn known(&mut self, now_ns: u64) {
+        if let Some(since_ns) = self.unknown_since_ns.take() {
+            add(&mut self.unknown_ns, now_ns.saturating_sub(since_ns));
+        }
+    }
+
+    pub fn stops(&mut self, now_ns: u64) {
+        if let Some(since_ns) = self.ran_since_ns.take() {
+            add(&mut self.ran_ns, now_ns.saturating_sub(since_ns));
+        }
+    }
+
+    pub fn close(&mut self, open: Open, names: &Names) -> Ended {
+        let length_ns = open.upto_ns.saturating_sub(open.begin_ns);
+        assert!(open.assumed_ns <= length_ns, "a part of the wait");
+        add(&mut self.assumed_ns, open.assumed_ns);
+        add(&mut self.elsewhere_idle_ns, open.elsewhere_idle_ns);
+        let mut most = (Rival::Unknown, 0);
+        let threads = open
+            .by
+            .iter()
+            .filter(|(of, _)| matches!(of, Rival::Thread(_)));
+        let longest = threads.max_by_key(|(_, ns)| *ns).map(|(rival, _)| *rival);
+        let left = |tid| longest.is_some_and(|rival| rival.is_thread(tid));
+        let by_itself = !open.passed_over && open.left.is_some_and(left);
+        let shown =
+            open.quiet_ns <= length_ns / 2 && (by_itself || length_ns > LONGEST_THROTTLE_NS);
+        assert!(
+            !shown || longest.is_some() || length_ns > LONGEST_THROTTLE_NS,
+            "by a thread"
+        );
+        for (rival, ns) in open.by {
+            let rival = match rival {
+                Rival::Limit if open.woken && ns < WAKING_NS => Rival::Waking,
+                other => other,
+            };
+            if ns > most.1 {
+                most = (rival, ns);
+            }
+            if rival == Rival::Limit && ns >= WAKING_NS {
+                add(&mut self.idled_ns, length_ns);
+                self.idled += 1;
+            }
+            let known = self.by.contains_key(&rival);
+            let into = if known || self.by.len() < MOST_THREADS {
+                rival
+            } else {
+                beyond(names, rival, self.by.keys().copied())
+            };
+            add(self.by.entry(into).or_default(), ns);
+        }
+        add(&mut self.total_ns, length_ns);
+        if shown {
+            add(&mut self.shown_ns, length_ns);
+        }
+        let kind = match open.woken {
+            true => &mut self.woken_ns,
+            false => &mut self.descheduled_ns,
+        };
+        add(kind, length_ns);
+        let stall = Stall {
+            begin_ns: open.begin_ns,
+            length_ns,
+            cpu: open.cpu,
+            rival: most.0,
+            shown: shown && most.1 >= length_ns / 3 * 2,
+        };
+        let at = self
+            .worst
+            .partition_point(|known| known.length_ns >= length_ns);
+        if at < MOST_STALLS && length_ns > 0 {
+            self.worst.insert(at, stall);
+            self.worst.truncate(MOST_STALLS);
+        }
+        assert!(self.worst.len() <= MOST_STALLS, "memory stays bounded");
+        Ended {
+            begin_ns: open.begin_ns,
+            length_ns,
+            cpu: open.cpu,
+            woken: open.woken,
+        }
+    }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is different where host and guests boot the kernel of a distribution's package.
+
+use steady_agent::plan::HostPlan;
+use steady_remedies::Means;
+use steady_scenario::{Chosen, Scenario, Variant};
+
+use crate::error::LabError;
+
+/// Refuses what a distribution's kernel does not have.
+///
+/// # Errors
+/// [`LabError::Beyond`].
+pub fn check(scenario: &Scenario, variants: &[&Variant]) -> Result<(), LabError> {
+    let beyond = |what: String, limit: &str| {
+        Err(LabError::Beyond {
+            scenario: scenario.name.clone(),
+            what,
+            limit: limit.to_owned(),
+        })
+    };
+    for variant in variants {
+        let of_kernel = |chosen: &&Chosen| matches!(chosen.remedy.means, Means::Kernel);
+        if let Some(chosen) = variant.remedies.iter().find(of_kernel) {
+            let what = format!("the remedy {} of variant {}", chosen.remedy, variant.name);
+            return beyond(
+                what,
+                "it is not in a distribution's kernel; choose others by --variant",
+            );
+        }
+        let mut vms = scenario.vms_of(variant);
+        if let Some(vm) = vms.find(|vm| vm.disk_mib.is_some()) {
+            let what = format!("the disk of VM {}", vm.name);
+            let limit = "a distribution's kernel finds it by PCI or ACPI, which guests here lack";
+            return beyond(what, limit);
+        }
+    }
+    Ok(())
+}
+
+/// What a distribution's kernel takes more than the lab's, in MiB.
+pub const LARGER_MIB: u32 = 96;
+
+/// Makes a plan one for guests that boot a distribution's kernel.
+pub fn enlarge(plan: &mut HostPlan) {
+    let larger = plan.vms.iter_mut().filter(|vm| vm.kernel.is_none());
+    larger.for_each(|vm| vm.memory_mib += LARGER_MIB);
+}
