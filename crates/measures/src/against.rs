@@ -225,7 +225,11 @@ mod tests {
         assert!(found.pairs.is_empty());
         assert_eq!(
             found.differs,
-            ["clock: A simulated, B wall", "vmm: A absent, B qemu"]
+            [
+                "what the scenario says: A absent, B 0123456789ab",
+                "clock: A simulated, B wall",
+                "vmm: A absent, B qemu"
+            ]
         );
         assert!(Against::new(["A", "B"], &first, &first).differs.is_empty());
     }
