@@ -25,26 +25,27 @@ const USUAL: [Artifact; 5] = [
     Artifact::QemuUser,
 ];
 
-/// What building something needs of this machine.
-pub fn needs(home: &Home, what: Artifact, flavors: &[Flavor]) -> Vec<Need> {
-    match what {
-        Artifact::Kernel => {
-            let builds = flavors.iter().map(|&flavor| artifacts::patched(flavor));
-            builds
-                .flat_map(|build| artifacts::kernel(home, build))
-                .collect()
-        }
-        Artifact::Bochs => emulators::bochs(home, true),
-        Artifact::Qemu => emulators::qemu(home, true),
-        Artifact::Programs => artifacts::own_programs(home),
-        Artifact::QemuUser => emulators::capture(home),
-        Artifact::Selftests => {
-            let mut needs = artifacts::selftests(home);
-            needs.extend(artifacts::kernel(home, STOCK));
-            needs
-        }
-    }
-}
+/// What building something needs of this machine; kernels in these configurations.
+type Needs = fn(&Home, &[Flavor]) -> Vec<Need>;
+
+/// Everything that can be built, and what that needs.
+pub const NEEDS: [(Artifact, Needs); 6] = [
+    (Artifact::Kernel, |home, flavors| {
+        let builds = flavors.iter().map(|&flavor| artifacts::patched(flavor));
+        builds
+            .flat_map(|build| artifacts::kernel(home, build))
+            .collect()
+    }),
+    (Artifact::Bochs, |home, _| emulators::bochs(home, true)),
+    (Artifact::Qemu, |home, _| emulators::qemu(home, true)),
+    (Artifact::Programs, |home, _| artifacts::own_programs(home)),
+    (Artifact::QemuUser, |home, _| emulators::capture(home)),
+    (Artifact::Selftests, |home, _| {
+        let mut needs = artifacts::selftests(home);
+        needs.extend(artifacts::kernel(home, STOCK));
+        needs
+    }),
+];
 
 /// Builds what was named, or everything; the first error once all have ended.
 pub fn build(arguments: &Build) -> anyhow::Result<ExitCode> {
@@ -60,10 +61,8 @@ pub fn build(arguments: &Build) -> anyhow::Result<ExitCode> {
         named => named,
     };
     let wants = |artifact| what.contains(&artifact);
-    let asked = what
-        .iter()
-        .flat_map(|&artifact| needs(home, artifact, flavors));
-    need::require(asked.collect())?;
+    let asked = NEEDS.iter().filter(|(artifact, _)| wants(*artifact));
+    need::require(asked.flat_map(|(_, needs)| needs(home, flavors)).collect())?;
     let ended: Vec<Result<(), ArtifactError>> = thread::scope(|scope| {
         let mut works = Vec::new();
         if wants(Artifact::Kernel) {

@@ -7,6 +7,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
 use serde_json::json;
 use steady_guest_programs::PROGRAMS;
 use steady_hostview::Host;
@@ -19,7 +21,7 @@ use steady_lab_artifacts::need::artifacts::{self, Extras};
 use steady_lab_artifacts::need::{Fix, Need, State, emulators, fix_of, of, once};
 use steady_record::{RecordError, ready};
 
-use crate::arguments::{Artifact, Doctor};
+use crate::arguments::Doctor;
 use crate::command::{build, record};
 
 /// Version of the JSON that `--json` prints.
@@ -135,18 +137,11 @@ fn commands() -> Vec<Known> {
         let words = format!("run, program = \"{}\"", program.name);
         add(&words, Box::new(|_| artifacts::workload(program)));
     }
-    for (words, what) in [
-        ("build kernel", Artifact::Kernel),
-        ("build bochs", Artifact::Bochs),
-        ("build qemu", Artifact::Qemu),
-        ("build programs", Artifact::Programs),
-        ("build qemu-user", Artifact::QemuUser),
-        ("build selftests", Artifact::Selftests),
-    ] {
-        add(
-            words,
-            Box::new(move |home| build::needs(home, what, &[Flavor::Lab])),
-        );
+    for (artifact, needs) in build::NEEDS {
+        let named = artifact.to_possible_value();
+        let name = named.as_ref().map_or("", PossibleValue::get_name);
+        let words = format!("build {name}");
+        add(&words, Box::new(move |home| needs(home, &[Flavor::Lab])));
     }
     add("coherence capture", Box::new(emulators::capture));
     add(
