@@ -180,6 +180,7 @@ fn a_missing_emulator_is_told_with_its_package() {
         3,
         &place
             .run(&scenario, &["--engine", "qemu"])
+            .env_remove("STEADY_QEMU")
             .env("PATH", place.folder.path())
             .output()
             .unwrap(),
