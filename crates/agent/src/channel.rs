@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::WorkloadPlan;
+use crate::plan::{Link, WorkloadPlan};
 
 /// The I/O port at which a guest asks `steady-vmm` for a clean stop.
 pub const STOP_PORT: u16 = 0x0604;
@@ -31,6 +31,11 @@ pub enum ToGuest {
     Beside {
         /// The command.
         command: WorkloadPlan,
+    },
+    /// Start this end of a channel to another VM.
+    Link {
+        /// The channel.
+        link: Link,
     },
     /// Start the prepared workload.
     Go,
@@ -60,7 +65,7 @@ pub enum FromGuest {
     },
     /// The set-up is done.
     Prepared,
-    /// A background workload runs, or a command beside all of them.
+    /// A background workload runs, a command beside all of them, or an end of a channel.
     Started,
     /// The workload has ended.
     End,

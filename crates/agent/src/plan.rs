@@ -153,8 +153,46 @@ pub struct VmPlan {
     /// none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<WorkloadPlan>,
+    /// Channels to other VMs; only with the VMM `steady`. Left out of the JSON where there are
+    /// none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<Link>,
     /// Workloads, one after another.
     pub workloads: Vec<WorkloadPlan>,
+}
+
+/// One end of a channel between two VMs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// Which channel; two ends have the same.
+    pub number: u32,
+    /// Which end.
+    pub end: LinkEnd,
+    /// The local socket: one that the guest makes, or one of a program of it.
+    pub socket: String,
+}
+
+/// Which end of a channel a VM has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkEnd {
+    /// Its programs connect to the socket.
+    Reaches,
+    /// A program of it listens at the socket.
+    Serves,
+}
+
+impl Link {
+    /// The names of its pipe inward and of that outward, as host and guest have them: at most 20
+    /// bytes, the length of a disk's serial text.
+    #[must_use]
+    pub fn names(&self) -> [String; 2] {
+        let name = |direction| format!("link-{}.{direction}", self.number);
+        match self.end {
+            LinkEnd::Reaches => [name("down"), name("up")],
+            LinkEnd::Serves => [name("up"), name("down")],
+        }
+    }
 }
 
 impl VmPlan {
@@ -181,8 +219,9 @@ impl VmPlan {
         if let Some(bit) = self.hidden_features.iter().find(|&&bit| bit > 31) {
             return Err(format!("EAX has no bit {bit} to hide"));
         }
-        if vmm != Vmm::Steady && (self.mwait || self.halts || !self.shown.is_kvm()) {
-            return Err("only the VMM `steady` shows what it asks for".to_owned());
+        let ours = self.mwait || self.halts || !self.shown.is_kvm() || !self.links.is_empty();
+        if vmm != Vmm::Steady && ours {
+            return Err("only the VMM `steady` has what it asks for".to_owned());
         }
         if self.workloads.is_empty() {
             return Err("it runs nothing".to_owned());
@@ -192,7 +231,7 @@ impl VmPlan {
 }
 
 /// One program that a guest runs, or the host itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkloadPlan {
     /// Name of the workload in the results.
     pub program: String,
@@ -205,6 +244,14 @@ pub struct WorkloadPlan {
     pub argv: Vec<String>,
     /// Its environment.
     pub env: BTreeMap<String, String>,
+    /// The folder that it is started in, where that is not `/data`. Left out of the JSON where it
+    /// is, as what follows where it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+    /// Part of a line that it prints once it is ready: a background program has started then, and
+    /// not before. Its limit bounds that wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<String>,
     /// Bound by the clock of the machine that runs it, in milliseconds.
     pub time_limit_ms: u64,
 }

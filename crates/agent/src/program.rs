@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -23,6 +24,10 @@ const STDERR: &str = "/run/workload.err";
 /// Longest output that travels to the host, in bytes.
 const STDOUT_LIMIT: usize = 1 << 20;
 const STDERR_LIMIT: usize = 4 << 10;
+/// Longest words of a program in an error, in bytes.
+const SAID_LIMIT: usize = 500;
+/// How often a program's words are looked at for the one that says that it is ready.
+const READY_POLL: Duration = Duration::from_millis(10);
 /// How long a background program has to end after SIGTERM.
 const STOP_LIMIT_NS: u64 = 15_000_000_000;
 
@@ -45,14 +50,10 @@ impl Running {
         signals.add(Signal::SIGCHLD);
         signals.thread_block().doing(|| "block SIGCHLD".into())?;
         for argv in &plan.setup {
-            let mut child = spawn(argv, &plan.env)?;
+            let mut child = spawn(argv, &plan)?;
             let status = wait_limited(&mut child, plan.time_limit_ms)?;
             if !status.is_some_and(|status| status.success()) {
-                let said = system::tail(
-                    &fs::read_to_string(STDERR).unwrap_or_default(),
-                    STDERR_LIMIT,
-                )
-                .to_owned();
+                let said = last_words();
                 let how = status.map_or("ran into its time limit".to_owned(), |status| {
                     status.to_string()
                 });
@@ -82,8 +83,49 @@ impl Running {
     pub fn start(&mut self) -> Result<(), Failure> {
         self.before = system::counters();
         self.started_ns = system::now_ns();
-        self.child = Some(spawn(&self.plan.argv, &self.plan.env)?);
-        Ok(())
+        self.child = Some(spawn(&self.plan.argv, &self.plan)?);
+        match self.plan.ready.clone() {
+            Some(ready) => self.wait_ready(&ready),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until it has printed a line with `ready` in it.
+    fn wait_ready(&mut self, ready: &str) -> Result<(), Failure> {
+        let (name, limit_ms) = (&self.plan.program, self.plan.time_limit_ms);
+        let deadline_ns = system::now_ns() + limit_ms * 1_000_000;
+        loop {
+            // Looked at first: what it printed is there once it has ended.
+            let child = self.child.as_mut().map(Child::try_wait);
+            let ended = child.transpose().doing(|| format!("look at {name}"))?;
+            let said = [STDOUT, STDERR].map(|path| part(path, 0, STDOUT_LIMIT));
+            if said
+                .iter()
+                .any(|text| text.lines().any(|line| line.contains(ready)))
+            {
+                return Ok(());
+            }
+            let how = match ended.flatten() {
+                Some(status) => format!("ended before that: {status}"),
+                None if system::now_ns() >= deadline_ns => format!("did not in {limit_ms} ms"),
+                None => {
+                    std::thread::sleep(READY_POLL);
+                    continue;
+                }
+            };
+            let mut words = said.iter().rev().map(|text| text.trim());
+            let words = words.find(|text| !text.is_empty());
+            return Err(Failure::new(format!(
+                "{name} is ready when it prints a line with `{ready}`, but {how}; it said: {}",
+                system::tail(
+                    words.unwrap_or(
+                        "nothing (a program that writes to a file may keep \
+                    its lines until it flushes them)"
+                    ),
+                    SAID_LIMIT
+                )
+            )));
+        }
     }
 
     /// Waits for its end or ends it at its limit.
@@ -128,24 +170,46 @@ impl Running {
 
     /// What it left.
     pub fn into_output(mut self) -> Result<Output, Failure> {
-        let stdout = fs::read(STDOUT).doing(|| format!("read {STDOUT}"))?;
-        if stdout.len() > STDOUT_LIMIT {
+        // A program that floods them may have left more than this guest's memory holds twice.
+        let written = length(STDOUT);
+        if written > STDOUT_LIMIT {
             let text = format!(
-                "{} wrote {} bytes of output; at most {STDOUT_LIMIT} are carried",
-                self.plan.program,
-                stdout.len()
+                "{} wrote {written} bytes to standard output; at most {STDOUT_LIMIT} are carried",
+                self.plan.program
             );
             return Err(Failure::new(text));
         }
-        self.output.stdout = String::from_utf8_lossy(&stdout).into_owned();
-        let stderr = fs::read(STDERR).doing(|| format!("read {STDERR}"))?;
-        self.output.stderr =
-            system::tail(&String::from_utf8_lossy(&stderr), STDERR_LIMIT).to_owned();
+        self.output.stdout = part(STDOUT, 0, STDOUT_LIMIT);
+        self.output.stderr = last_words();
         Ok(self.output)
     }
 }
 
-fn spawn(argv: &[String], env: &BTreeMap<String, String>) -> Result<Child, Failure> {
+/// Length of what a program has written to a file, in bytes.
+fn length(path: &str) -> usize {
+    let length = fs::metadata(path).map_or(0, |metadata| metadata.len());
+    usize::try_from(length).unwrap_or(usize::MAX)
+}
+
+/// The end of what a program has written to standard error.
+fn last_words() -> String {
+    let from = length(STDERR).saturating_sub(STDERR_LIMIT);
+    part(STDERR, from, STDERR_LIMIT)
+}
+
+/// At most `limit` bytes of it, as text; empty if it cannot be read.
+fn part(path: &str, from: usize, limit: usize) -> String {
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(from as u64))?;
+        let mut bytes = Vec::new();
+        file.take(limit as u64).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
+}
+
+fn spawn(argv: &[String], plan: &WorkloadPlan) -> Result<Child, Failure> {
     let (program, arguments) = argv
         .split_first()
         .ok_or_else(|| Failure::new("an empty command"))?;
@@ -156,8 +220,8 @@ fn spawn(argv: &[String], env: &BTreeMap<String, String>) -> Result<Child, Failu
         .env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
         .env("HOME", "/data")
         .env("TMPDIR", "/data")
-        .envs(env)
-        .current_dir("/data")
+        .envs(&plan.env)
+        .current_dir(plan.folder.as_deref().unwrap_or("/data"))
         .stdin(Stdio::null())
         .stdout(create(STDOUT)?)
         .stderr(create(STDERR)?)

@@ -7,7 +7,7 @@
 
 use steady_guest_programs::find;
 use steady_measures::names;
-use steady_scenario::{Collect, Scenario, Vm};
+use steady_scenario::{Collect, Runs, Scenario, Vm};
 
 use crate::claim::{Claim, Row};
 use crate::words::is_in;
@@ -81,8 +81,7 @@ pub(crate) fn lacking(claim: &Claim, row: &Row, scenario: &Scenario) -> Option<S
     let in_window =
         vm.background == beside.is_some() && of_window(&claim.engine, measure, &collects);
     let measured = !vm.background && of_measured(measure, &collects);
-    let own = beside.is_none()
-        && (counter(measure) || find(runs).is_ok_and(|program| program.gives(measure)));
+    let own = beside.is_none() && (counter(measure) || gives(runs, measure));
     (!in_window && !measured && !own).then(|| {
         format!(
             "`{workload}` of the VM `{name}` gives no measure `{measure}`; see \
@@ -93,17 +92,23 @@ pub(crate) fn lacking(claim: &Claim, row: &Row, scenario: &Scenario) -> Option<S
 
 /// The program that a VM runs under the name that results give to a workload: the program's, with
 /// a number from its second run on.
-fn program_of(vm: &Vm, workload: &str) -> Option<&'static str> {
+fn program_of<'a>(vm: &'a Vm, workload: &str) -> Option<&'a Runs> {
     let mut workloads = vm.workloads.iter().enumerate();
     let found = workloads.find(|(at, one)| {
-        let same = |other: &&steady_scenario::Workload| other.program.name == one.program.name;
+        let same = |other: &&steady_scenario::Workload| other.program.name() == one.program.name();
         let own = match vm.workloads[..*at].iter().filter(same).count() {
-            0 => one.program.name.to_owned(),
-            more => format!("{}-{}", one.program.name, more + 1),
+            0 => one.program.name().to_owned(),
+            more => format!("{}-{}", one.program.name(), more + 1),
         };
         own == workload
     });
-    found.map(|(_, one)| one.program.name)
+    found.map(|(_, one)| &one.program)
+}
+
+/// Whether a program can give the measure; of one that a user brings nothing is known.
+fn gives(runs: &Runs, measure: &str) -> bool {
+    runs.known()
+        .is_none_or(|known| find(known.name).is_ok_and(|program| program.gives(measure)))
 }
 
 /// What the host counts of a VM while a workload is measured.

@@ -33,6 +33,11 @@ pub struct Setting<'a> {
     pub scratch: &'a str,
 }
 
+/// Whether redis-benchmark is given the socket of its server.
+fn names_socket(setting: &Setting<'_>) -> bool {
+    setting.args.iter().any(|word| word == "-s")
+}
+
 /// An argument of our own: its name, default and bounds.
 struct InputSize {
     prefix: &'static str,
@@ -81,8 +86,11 @@ impl Program {
                 let fill = std::iter::once(self.binaries[0].to_owned())
                     .chain(self.seed_words(setting))
                     .chain(transactions(setting, "prepare"));
-                return Ok(vec![server::start(setting.scratch), fill.collect()]);
+                return Ok(vec![server::mariadb(setting.scratch), fill.collect()]);
             }
+            // A socket of the scenario's is that of a server elsewhere.
+            Kind::Redis if names_socket(setting) => return Ok(Vec::new()),
+            Kind::Redis => return Ok(vec![server::redis(setting.scratch)]),
             _ => return Ok(Vec::new()),
         };
         let mut argv = vec![format!("{OWN_DIRECTORY}/make-input")];
@@ -122,6 +130,17 @@ impl Program {
                 "cpu --cpu-max-prime=200 --time=0 --events=200 --threads={cpus} run"
             ))),
             Kind::Mariadb => transactions(setting, "run"),
+            Kind::Redis => {
+                let socket = server::socket(scratch, "redis");
+                let defaults = format!("-t set,get -n 1000 -c 8 --threads {cpus}");
+                let first = ["--csv", "-s", &socket];
+                let first = if names_socket(setting) {
+                    &first[..1]
+                } else {
+                    &first
+                };
+                joined(first, or(words(&defaults)))
+            }
             // -v prints the time, -k keeps the input, -f overwrites what an earlier run left; the
             // blocks of 100 kB make several of a small input, so that threads have work.
             Kind::Pbzip2 => {
@@ -268,7 +287,10 @@ impl Program {
 
 /// sysbench's arguments for `what` is done with the tables: `prepare` fills, `run` is measured.
 fn transactions(setting: &Setting<'_>, what: &str) -> Vec<String> {
-    let socket = format!("--mysql-socket={}", server::socket(setting.scratch));
+    let socket = format!(
+        "--mysql-socket={}",
+        server::socket(setting.scratch, "mariadb")
+    );
     let server = ["--db-driver=mysql", "--mysql-user=root", &socket];
     let mut all = if setting.args.is_empty() {
         words(&format!(

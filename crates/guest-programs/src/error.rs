@@ -39,7 +39,7 @@ pub enum ParseError {
     #[error("{program} ended with {exit}; its last words: {last:?}")]
     Failed {
         /// The program.
-        program: &'static str,
+        program: String,
         /// How it ended.
         exit: Exit,
         /// The last line that it printed.
@@ -49,7 +49,7 @@ pub enum ParseError {
     #[error("{program} printed no line like {expected:?}; its last words: {last:?}")]
     Missing {
         /// The program.
-        program: &'static str,
+        program: String,
         /// An example of the line.
         expected: &'static str,
         /// The last line that it printed.
@@ -59,7 +59,7 @@ pub enum ParseError {
     #[error("{program} printed {line:?}; expected {expected}")]
     Unexpected {
         /// The program.
-        program: &'static str,
+        program: String,
         /// The line, or its beginning.
         line: String,
         /// What was expected.
@@ -69,13 +69,9 @@ pub enum ParseError {
 
 impl ParseError {
     /// An [`Self::Unexpected`] that quotes the beginning of `line`.
-    pub(crate) fn unexpected(
-        program: &'static str,
-        line: &str,
-        expected: impl Into<String>,
-    ) -> Self {
+    pub(crate) fn unexpected(program: &str, line: &str, expected: impl Into<String>) -> Self {
         Self::Unexpected {
-            program,
+            program: program.to_owned(),
             line: quote(line),
             expected: expected.into(),
         }

@@ -52,6 +52,10 @@ const ALL: &[(&str, &str)] = &[
     ("hackbench", "hackbench.time"),
     ("sysbench", SYSBENCH),
     ("mariadb", SYSBENCH),
+    (
+        "redis",
+        "throughput redis.*.throughput ~redis.*.latency redis.*.latency.min redis.*.latency.p95",
+    ),
     ("pbzip2", "pbzip2.input pbzip2.time pbzip2.bandwidth"),
     (
         "dbench",

@@ -31,4 +31,5 @@ mod server;
 pub use command::Setting;
 pub use error::{ArgumentError, ParseError, UnknownProgram};
 pub use output::{Exit, Output};
+pub use parse::brought;
 pub use program::{OWN_DIRECTORY, PROGRAMS, Program, SCRATCH, find};

@@ -19,6 +19,8 @@ pub(crate) const JEMALLOC: &str = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
 /// The server of the database, and the shell that starts it.
 pub(crate) const MARIADBD: &str = "/usr/sbin/mariadbd";
 pub(crate) const BUSYBOX: &str = "/usr/bin/busybox";
+/// The server of redis, by the name that it has in the package of its tools.
+pub(crate) const REDIS: &str = "/usr/bin/redis-check-rdb";
 
 /// Which rules apply to a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +32,7 @@ pub(crate) enum Kind {
     Hackbench,
     Sysbench,
     Mariadb,
+    Redis,
     Pbzip2,
     Dbench,
     Fio,
@@ -113,6 +116,12 @@ pub const PROGRAMS: &[Program] = &[
             &["/usr/bin/sysbench", MARIADBD, BUSYBOX],
         )
     },
+    debian(
+        "redis",
+        Kind::Redis,
+        "redis-tools busybox-static",
+        &["/usr/bin/redis-benchmark", REDIS, BUSYBOX],
+    ),
     Program {
         own_binaries: &["make-input"],
         ..debian("pbzip2", Kind::Pbzip2, "pbzip2", &["/usr/bin/pbzip2"])

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The server that a database's measured command needs: started in the set-up, with empty tables.
+//! The server that a program's measured command needs: started in the set-up, with nothing in it.
 //!
-//! It runs until the guest goes down. Every transaction is on the disk when it is answered, as by
-//! default; only sizes are smaller than a server's. Left out: users and their rights, the network,
-//! and the tables of the server itself, which it does without.
+//! It runs until the guest goes down. mariadb has every transaction on the disk when it is
+//! answered, as by default; only sizes are smaller than a server's. redis writes nothing to the
+//! disk. Left out: users and their rights, tables that mariadb does without, and the network, in
+//! whose place are local sockets: the lab's kernel has no TCP.
 
-use crate::program::{BUSYBOX, MARIADBD};
+use crate::program::{BUSYBOX, MARIADBD, REDIS};
 
 /// What sysbench names the database.
 const DATABASE: &str = "sbtest";
 
-/// Starts the server in the folder `$1`, with the arguments behind it, and comes back when it takes
-/// connections. One that an earlier workload left is stopped. The caller's limit bounds both waits.
+/// Starts the server in the folder `$1`, with the arguments from `$3` on, and comes back when it
+/// has printed `$2`. One that an earlier workload left is stopped. The caller's limit bounds both
+/// waits.
 const START: &str = r#"
-folder=$1 log=$1/log pid=$1/pid
-shift
+folder=$1 ready=$2 log=$1/log pid=$1/pid
+shift 2
 # One that has ended may still be there: nobody waits for it. Its command line does not tell, as it
 # is empty on the way through exec, too.
 runs() { grep -q ') [^ZX] ' "/proc/$1/stat" 2>/dev/null; }
@@ -26,27 +28,32 @@ fi
 rm -rf "$folder"
 mkdir -p "$folder/data" || exit 1
 : >"$log"
-echo "CREATE DATABASE $DATABASE;" >"$folder/init.sql"
+BEFORE
 setsid "$@" >"$log" 2>&1 </dev/null &
 server=$!
-until grep -q 'ready for connections' "$log"; do
+until grep -q "$ready" "$log"; do
 	runs "$server" || { tail -n 20 "$log" >&2; exit 1; }
 	sleep 0.1
 done
 "#;
 
-/// Where the server listens.
-pub(crate) fn socket(scratch: &str) -> String {
-    format!("{scratch}/mariadb/socket")
+/// Where the server of this name listens.
+pub(crate) fn socket(scratch: &str, name: &str) -> String {
+    format!("{scratch}/{name}/socket")
 }
 
-/// The command that starts it.
-pub(crate) fn start(scratch: &str) -> Vec<String> {
+/// The command that starts the server `name`, after the line `before` of a shell.
+fn start(folder: &str, [name, ready, before]: [&str; 3], argv: Vec<String>) -> Vec<String> {
+    let script = START.replace("BEFORE", before);
+    let words = [BUSYBOX, "sh", "-c", &script, name, folder, ready];
+    words.map(str::to_owned).into_iter().chain(argv).collect()
+}
+
+/// The command that starts mariadb.
+pub(crate) fn mariadb(scratch: &str) -> Vec<String> {
     let folder = format!("{scratch}/mariadb");
-    let script = START.replace("$DATABASE", DATABASE);
-    let mut argv: Vec<String> = [BUSYBOX, "sh", "-c", &script, "mariadb", &folder, MARIADBD]
-        .map(str::to_owned)
-        .to_vec();
+    let before = format!("echo 'CREATE DATABASE {DATABASE};' >\"$folder/init.sql\"");
+    let mut argv = vec![MARIADBD.to_owned()];
     argv.extend(OPTIONS.iter().map(|&option| option.to_owned()));
     for (option, file) in [
         ("datadir", "data"),
@@ -57,10 +64,29 @@ pub(crate) fn start(scratch: &str) -> Vec<String> {
     ] {
         argv.push(format!("--{option}={folder}/{file}"));
     }
-    argv
+    start(&folder, ["mariadb", "ready for connections", &before], argv)
 }
 
-/// Options of the server, but for its files. The first has to be the first.
+/// The command that starts redis. Debian's redis-tools has the server under the name of a checker,
+/// which is a server under every other name.
+pub(crate) fn redis(scratch: &str) -> Vec<String> {
+    let folder = format!("{scratch}/redis");
+    let before = format!("ln -s {REDIS} \"$folder/redis-server\"");
+    let mut argv = vec![format!("{folder}/redis-server")];
+    for (option, value) in [
+        ("port", "0"),
+        ("save", ""),
+        ("appendonly", "no"),
+        ("unixsocket", &socket(scratch, "redis")),
+        ("pidfile", &format!("{folder}/pid")),
+        ("dir", &format!("{folder}/data")),
+    ] {
+        argv.extend([format!("--{option}"), value.to_owned()]);
+    }
+    start(&folder, ["redis", "ready to accept", &before], argv)
+}
+
+/// Options of mariadb, but for its files. The first has to be the first.
 const OPTIONS: &[&str] = &[
     "--no-defaults",
     "--user=root",

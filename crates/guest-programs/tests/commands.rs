@@ -91,7 +91,8 @@ fn a_database_is_started_and_filled_before_what_is_measured() {
         panic!("{setup:?}");
     };
     assert!(start.starts_with("/usr/bin/busybox sh -c "), "{start}");
-    assert!(start.contains(" mariadb /data/mariadb /usr/sbin/mariadbd --no-defaults "));
+    let words = " mariadb /data/mariadb ready for connections /usr/sbin/mariadbd --no-defaults ";
+    assert!(start.contains(words), "{start}");
     let with = "--db-driver=mysql --mysql-user=root --mysql-socket=/data/mariadb/socket";
     let sysbench = "/usr/bin/sysbench --rand-seed=7 oltp_read_only --threads=4";
     assert_eq!(*fill, format!("{sysbench} {with} prepare"));

@@ -159,8 +159,10 @@ struct Server<'a>(&'a Path);
 
 impl Drop for Server<'_> {
     fn drop(&mut self) {
-        if let Ok(pid) = std::fs::read_to_string(self.0.join("mariadb/pid")) {
-            let _ = Command::new("kill").args(["-9", pid.trim()]).status();
+        for name in ["mariadb", "redis"] {
+            if let Ok(pid) = std::fs::read_to_string(self.0.join(name).join("pid")) {
+                let _ = Command::new("kill").args(["-9", pid.trim()]).status();
+            }
         }
     }
 }
@@ -176,6 +178,21 @@ fn mariadb_answers_as_many_transactions_as_asked_for_and_is_started_again() {
         let done = measure(&report, "sysbench.events").expect("it is counted");
         assert_eq!(done.0, events);
     }
+}
+
+#[test]
+fn redis_answers_requests_of_each_test_and_is_started_again() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let _server = Server(scratch.path());
+    for args in ["-t set,get -n 300 -c 4", ""] {
+        let report = run_in("redis", args, 2, scratch.path());
+        has(
+            &report,
+            "redis.set.throughput ops/ks, redis.get.latency.p99 ns",
+        );
+    }
+    let one = run_in("redis", "-t mset -n 300 -c 4", 2, scratch.path());
+    has(&one, "throughput ops/ks, redis.mset.latency.max ns");
 }
 
 #[test]

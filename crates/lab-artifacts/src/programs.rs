@@ -146,10 +146,14 @@ fn cargo(
     watcher: &dyn Watcher,
 ) -> Result<(), ArtifactError> {
     let os = OsStr::new;
-    // crt-static needs an explicit target, or the build scripts would be static too and fail.
+    // crt-static needs an explicit target, or the build scripts would be static too and fail. A
+    // panic aborts, so that tables to unwind by would only make images larger.
+    let flags =
+        "-C target-feature=+crt-static -C relocation-model=static -C force-unwind-tables=no";
+    let flags = format!("RUSTFLAGS={flags}");
     let command = [
         os("env"),
-        os("RUSTFLAGS=-C target-feature=+crt-static -C relocation-model=static"),
+        os(&flags),
         os("cargo"),
         os("build"),
         os("--locked"),

@@ -182,6 +182,7 @@ impl<'a> Hosts<'a> {
     ) -> Result<Self, LabError> {
         let home = &lab.home;
         let wanted = translate::programs(scenario)?;
+        let brought = translate::brought::gather(scenario)?;
         for variant in variants {
             // Arguments that a program does not take are refused before minutes of building.
             translate::plan(scenario, variant, scenario.seed, options.trace)?;
@@ -194,7 +195,8 @@ impl<'a> Hosts<'a> {
         let flavors = translate::flavors(scenario, variants);
         let ours = programs::ensure(home, watcher)?;
         engine.calibrate(&ours.agent)?;
-        let guest = tree::guest(&ours, &wanted, translate::steer::in_guests(scenario))?;
+        let steer = translate::steer::in_guests(scenario);
+        let guest = tree::guest(&ours, &wanted, &brought.files, steer)?;
         let needs = translate::host_needs(scenario, options.trace)?;
         let host = &scenario.host;
         let packaged = is_packaged(&choice);
@@ -205,6 +207,7 @@ impl<'a> Hosts<'a> {
             ("memory_mib".to_owned(), memory_mib.to_string()),
             ("trace".to_owned(), options.trace.to_string()),
         ]);
+        config.extend(brought.config);
         if choice != Choice::default() {
             config.insert("kernel.choice".to_owned(), choice.to_string());
         }

@@ -29,6 +29,7 @@ mod load;
 mod model;
 mod program;
 mod read;
+mod runs;
 mod variant;
 mod words;
 
@@ -38,7 +39,8 @@ pub use limits::{HOST_RESERVE_MIB, MAX_FILE_BYTES, SCHEMA};
 pub use load::{LoadError, Noted};
 pub use model::{Host, Measure, Pv, Scenario, Switches, UnknownVariant, Vm, Workload};
 pub use program::{Origin, PROGRAMS, Program};
+pub use runs::{Brought, Runs};
 pub use variant::{Chosen, Variant, VmChange};
 pub use words::{
-    Cgroup, Collect, Dedicated, GuestKernel, Hypervisor, Kernel, PvFeature, Vmm, Word,
+    Cgroup, Collect, Dedicated, GuestKernel, Hypervisor, Kernel, PvFeature, ResultFrom, Vmm, Word,
 };

@@ -21,6 +21,8 @@ pub(crate) const CMDLINE_BYTES: usize = 512;
 pub(crate) const ARG_BYTES: usize = 4096;
 /// VMs, settings, variants, workloads of a VM, and arguments of a program.
 pub(crate) const LIST_ITEMS: usize = 64;
+/// VMs that one reaches: each takes two of the eight disks that a VM of the lab has.
+pub(crate) const REACHES: usize = 3;
 /// A VM with its copies; all VMs together are [`LIST_ITEMS`] at most.
 pub(crate) const COPIES: RangeInclusive<u32> = 1..=64;
 

@@ -99,12 +99,10 @@ impl Scenario {
         let path = path.as_ref();
         let text = text_of(path, &bytes_of(path)?)?;
         let stem = path.file_stem().map(|stem| stem.to_string_lossy());
-        Ok(read::scenario(
-            &text,
-            &path.display().to_string(),
-            stem.as_deref(),
-            &Registry::default(),
-        )?)
+        let file = path.display().to_string();
+        let mut noted = read::scenario(&text, &file, stem.as_deref(), &Registry::default())?;
+        noted.scenario.folder = path.parent().map(Path::to_owned).unwrap_or_default();
+        Ok(noted)
     }
 
     /// Reads a scenario from `text`; `display_name` stands for the file in messages, and is not

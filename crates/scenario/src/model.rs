@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A scenario as read: every default filled in, every rule of the format kept.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::PathBuf;
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use steady_nearest::nearest;
 
 use crate::limits::{DEFAULT_REPETITIONS, DEFAULT_SEED};
-use crate::program::Program;
+use crate::runs::Runs;
 use crate::variant::Variant;
-use crate::words::{Cgroup, Collect, Dedicated, GuestKernel, PvFeature, Vmm, Word};
+use crate::words::{Cgroup, Collect, Dedicated, GuestKernel, PvFeature, ResultFrom, Vmm, Word};
 
 /// What is run and what is measured.
 ///
@@ -39,6 +41,10 @@ pub struct Scenario {
     pub variants: Vec<Variant>,
     /// What is measured.
     pub measure: Measure,
+    /// Where the user's own programs and their files are: the folder of the scenario file, unless
+    /// another is chosen. Not part of the canonical form.
+    #[serde(skip)]
+    pub folder: PathBuf,
 }
 
 /// The emulated host.
@@ -88,6 +94,13 @@ pub struct Vm {
     pub guest_cmdline: String,
     /// Whether the VM is load only: its one workload runs until the measured VMs are done.
     pub background: bool,
+    /// Path of the local socket at which a program of it serves other VMs; left out of the
+    /// canonical form where there is none, as the next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serves: Option<String>,
+    /// VMs that serve this one: their sockets are `/run/NAME.socket` here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reaches: Vec<String>,
     /// KVM's paravirtual features that the VM is offered, where the variant offers them too.
     pub pv: Pv,
     /// What it runs, one after another; at least one, and exactly one in a background VM.
@@ -99,12 +112,26 @@ pub struct Vm {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Workload {
     /// The program.
-    pub program: &'static Program,
+    pub program: Runs,
     /// Its arguments, as the program takes them.
     pub args: Vec<String>,
     /// Bound on the run, in seconds of the guest's clock; `None` in a background VM, whose
     /// workload runs until the measured VMs are done.
     pub time_limit_s: Option<u32>,
+    /// Files for the folder of a program that the user brings, each `FROM` or `FROM:TO`. As all
+    /// that follows, left out of the canonical form where it is not given.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// Where the result of a program that the user brings is.
+    #[serde(skip_serializing_if = "ResultFrom::is_any")]
+    pub result: ResultFrom,
+    /// Part of a line that a background program of the user's own prints once it is ready; measured
+    /// VMs wait for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready: Option<String>,
+    /// Environment, beside what every program gets.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
 }
 
 /// KVM's paravirtual features that a guest is offered; see [`PvFeature`] for each.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The guest programs that a workload may name: the one table of them.
 
-use serde::Serialize;
-
 /// Where a guest program comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
@@ -78,7 +76,8 @@ pub const PROGRAMS: &[Program] = &[
         "jemalloc",
         "stress-ng libjemalloc2",
         "threads that allocate and free, under an allocator that gives memory back at once",
-    ),
+    )
+    .endless(),
     debian(
         "hackbench",
         "rt-tests",
@@ -96,6 +95,12 @@ pub const PROGRAMS: &[Program] = &[
         "transactions on a database, by sysbench",
     )
     .on_disk(),
+    debian(
+        "redis",
+        "redis-tools busybox-static",
+        "requests to a key-value store in memory, by redis-benchmark",
+    )
+    .endless(),
     debian(
         "pbzip2",
         "pbzip2",
@@ -157,12 +162,5 @@ impl Program {
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Self> {
         PROGRAMS.iter().find(|program| program.name == name)
-    }
-}
-
-/// A program is written as its name.
-impl Serialize for Program {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(self.name)
     }
 }

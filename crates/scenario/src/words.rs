@@ -81,6 +81,23 @@ impl GuestKernel {
 }
 
 words! {
+    /// Where the result of a program that the user brings is.
+    ResultFrom, "result";
+    /// In its result line if it prints one, and else in its time alone.
+    Any = "any",
+    /// In its result line, which has to be there.
+    Line = "line",
+}
+
+impl ResultFrom {
+    /// Whether it is what holds without the key.
+    #[must_use]
+    pub fn is_any(&self) -> bool {
+        *self == Self::Any
+    }
+}
+
+words! {
     /// The program that runs the VMs on the emulated host.
     Vmm, "vmm";
     /// This project's own small VMM.

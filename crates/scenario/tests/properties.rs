@@ -5,15 +5,15 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use proptest::collection::vec;
+use proptest::collection::{btree_map, vec};
 use proptest::option::of;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use steady_remedies::{Registry, Remedy};
 use steady_scenario::{
     Cgroup, Chosen, Collect, Dedicated, GuestKernel, HOST_RESERVE_MIB, Host, Hypervisor, Kernel,
-    Measure, PROGRAMS, Program, Pv, SCHEMA, Scenario, Switches, Variant, Vm, VmChange, Vmm, Word,
-    Workload,
+    Measure, PROGRAMS, Program, Pv, ResultFrom, Runs, SCHEMA, Scenario, Switches, Variant, Vm,
+    VmChange, Vmm, Word, Workload,
 };
 
 use common::BASE;
@@ -33,16 +33,50 @@ fn cmdline() -> impl Strategy<Value = String> {
 fn workload(background: bool) -> impl Strategy<Value = Workload> {
     let usable = |program: &&Program| program.background || !background;
     let programs: Vec<&'static Program> = PROGRAMS.iter().filter(usable).collect();
+    let known = select(programs).prop_map(Runs::Known).boxed();
+    let own = "(\\.|/opt)/[a-z][A-Z._a-z]{0,9}".prop_map(|path| {
+        let text = BASE.replacen("\"shootdown\"", &format!("{path:?}"), 1);
+        let scenario = Scenario::parse(&text, "own").expect("a path is a program");
+        scenario.vms[0].workloads[0].program.clone()
+    });
+    let text = || "[^\\p{Cc}]{0,12}";
+    let keys = (
+        vec("[a-z/:]{1,9}", 0..3),
+        select(ResultFrom::ALL),
+        of(line(20)),
+    );
     (
-        select(programs),
-        vec("[^\\p{Cc}]{0,12}", 0..4),
+        prop_oneof![3 => known, 1 => own.boxed()],
+        vec(text(), 0..4),
         1_u32..=86_400,
+        keys,
+        btree_map("[A-Z_][A-Z0-9_]{0,5}", text(), 0..3),
     )
-        .prop_map(move |(program, args, limit)| Workload {
-            program,
-            args,
-            time_limit_s: (!background).then_some(limit),
+        .prop_map(move |(program, args, limit, (files, result, ready), env)| {
+            let own = program.known().is_none();
+            Workload {
+                program,
+                args,
+                time_limit_s: (!background).then_some(limit),
+                files: if own { files } else { Vec::new() },
+                result: if own { result } else { ResultFrom::Any },
+                ready: ready.filter(|_| own && background),
+                env,
+            }
         })
+}
+
+/// What a host may have: a program of the table, with its arguments alone.
+fn on_host(workload: Workload) -> Workload {
+    let program = workload.program.known().or_else(|| Program::find("spin"));
+    Workload {
+        program: program.map(Runs::Known).expect("spin is a program"),
+        files: Vec::new(),
+        result: ResultFrom::Any,
+        ready: None,
+        env: std::collections::BTreeMap::new(),
+        ..workload
+    }
 }
 
 fn vm(name: String, pcpus: u32, background: bool) -> impl Strategy<Value = Vm> {
@@ -60,7 +94,13 @@ fn vm(name: String, pcpus: u32, background: bool) -> impl Strategy<Value = Vm> {
             workloads,
         )| {
             let limit = limit.filter(|_| cgroup != Cgroup::None);
-            let disk = disk || workloads.iter().any(|workload| workload.program.needs_disk);
+            let disk = disk
+                || workloads.iter().any(|workload| {
+                    workload
+                        .program
+                        .known()
+                        .is_some_and(|known| known.needs_disk)
+                });
             let pinned = pin.as_ref().and_then(|pin| u32::try_from(pin.len()).ok());
             Vm {
                 name: name.clone(),
@@ -75,6 +115,8 @@ fn vm(name: String, pcpus: u32, background: bool) -> impl Strategy<Value = Vm> {
                 kernel,
                 guest_cmdline: words,
                 background,
+                serves: None,
+                reaches: Vec::new(),
                 pv,
                 workloads,
             }
@@ -195,7 +237,10 @@ fn scenario() -> impl Strategy<Value = Scenario> {
             line(80),
             line(200),
             numbers,
-            (select(Vmm::ALL), vec(workload(true), 0..3)),
+            (
+                select(Vmm::ALL),
+                vec(workload(true).prop_map(on_host), 0..3),
+            ),
             vms,
             variants,
             collect,
@@ -229,6 +274,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                         vms,
                         variants,
                         measure: Measure { collect },
+                        folder: std::path::PathBuf::new(),
                     }
                 },
             )

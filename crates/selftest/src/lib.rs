@@ -16,7 +16,7 @@ mod report;
 pub mod unit_tests;
 mod verdict;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
@@ -237,10 +237,9 @@ fn plan(tests: &[Selftest], arguments: &[String], seed: u64) -> HostPlan {
     let program = |test: &Selftest| WorkloadPlan {
         program: test.name.clone(),
         begin_delay_us: chance.test_delay_us(&test.name),
-        setup: Vec::new(),
         argv: argv(test),
-        env: BTreeMap::new(),
         time_limit_ms: u64::from(test.limit_s) * 1000,
+        ..WorkloadPlan::default()
     };
     let plan = HostPlan {
         beside: Vec::new(),

@@ -80,7 +80,8 @@ pub struct Arguments {
     /// own.
     #[arg(long)]
     halt_in_guest: bool,
-    /// A virtio disk: a file of whole 512-byte sectors, read and written. May be repeated.
+    /// A virtio disk: a file of whole 512-byte sectors, read and written; or a named pipe, an end
+    /// of a channel to another guest in messages of 4096 bytes. May be repeated.
     #[arg(long, value_name = "FILE")]
     disk: Vec<PathBuf>,
     /// File for the guest's console, ttyS0.

@@ -287,7 +287,9 @@ fn start_disks(config: &Config, vm: &Vm) -> Result<(Vec<Mutex<Registers>>, Vec<S
     let mut servers = Vec::new();
     let mut window = VIRTIO_BASE;
     for (index, (path, irq)) in config.disks.iter().zip(VIRTIO_IRQS).enumerate() {
-        let disk = disk::open(path)?;
+        let stop = EventFd::new(EFD_NONBLOCK).context("cannot make an eventfd")?;
+        let stop = Arc::new(stop);
+        let disk = disk::open(path, &stop)?;
         let shared = Arc::new(disk::Shared::new(vm.memory.clone())?);
         let doorbell = IoEventAddress::Mmio(window + DOORBELL);
         vm.fd
@@ -297,7 +299,7 @@ fn start_disks(config: &Config, vm: &Vm) -> Result<(Vec<Mutex<Registers>>, Vec<S
             .register_irqfd(&shared.interrupt, irq)
             .context("KVM_IRQFD failed")?;
         registers.push(Mutex::new(Registers::new(shared.clone(), disk.sectors)));
-        servers.push(Server::start(index, disk, shared)?);
+        servers.push(Server::start(index, disk, shared, stop)?);
         window += VIRTIO_SIZE;
     }
     Ok((registers, servers))

@@ -77,11 +77,8 @@ mod tests {
     fn a_command_that_ended_by_itself_is_a_fault_and_one_that_runs_is_not() {
         let plan = |argv: &[&str]| WorkloadPlan {
             program: "fold".to_owned(),
-            begin_delay_us: 0,
-            setup: Vec::new(),
             argv: argv.iter().map(|&word| word.to_owned()).collect(),
-            env: std::collections::BTreeMap::new(),
-            time_limit_ms: 0,
+            ..WorkloadPlan::default()
         };
         let mut beside = Beside::default();
         beside.spawn(&plan(&["/bin/sleep", "300"])).unwrap();

@@ -2,6 +2,7 @@
 //! The init of a guest: takes workloads from the host over `ttyS1`, runs them, reports.
 
 mod beside;
+mod link;
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -122,6 +123,10 @@ fn obey(
             beside.start(&command)?;
             say(line, &FromGuest::Started)
         }
+        ToGuest::Link { link } => {
+            link::start(&link)?;
+            say(line, &FromGuest::Started)
+        }
         ToGuest::Go => {
             let current = running
                 .as_mut()
@@ -151,7 +156,9 @@ fn obey(
 }
 
 fn prepare_machine() -> Result<(), Failure> {
-    if std::path::Path::new("/dev/vda").exists() {
+    // The first disk, unless it is an end of a channel.
+    let serial = system::read_trimmed("/sys/block/vda/serial");
+    if std::path::Path::new("/dev/vda").exists() && !serial.starts_with("link-") {
         std::fs::create_dir_all("/data").doing(|| "make /data".into())?;
         nix::mount::mount(
             Some("/dev/vda"),

@@ -108,11 +108,8 @@ mod tests {
     fn plan(argv: &[&str]) -> WorkloadPlan {
         WorkloadPlan {
             program: "load".to_owned(),
-            begin_delay_us: 0,
-            setup: Vec::new(),
             argv: argv.iter().map(|&word| word.to_owned()).collect(),
-            env: std::collections::BTreeMap::new(),
-            time_limit_ms: 0,
+            ..WorkloadPlan::default()
         }
     }
 

@@ -15,6 +15,7 @@ mod hist;
 mod irqs_off;
 mod kernel_log;
 mod late;
+mod link;
 mod modules;
 mod notes;
 mod out;
@@ -120,6 +121,7 @@ fn run_plan(out: &Out, vms: &mut Vec<Vm>) -> Result<(), Box<Fault>> {
     let plan = prepare(out).map_err(host_fault)?;
     let deadline_ns = system::now_ns() + plan.time_limit_ms * 1_000_000;
     programs::run(out, &plan.programs).map_err(host_fault)?;
+    link::prepare(&plan).map_err(host_fault)?;
     for vm in &plan.vms {
         wait_us(vm.start_delay_us);
         vms.push(Vm::start(plan.vmm, vm, deadline_ns).map_err(|failure| vmm_fault(vm, failure))?);
@@ -128,6 +130,7 @@ fn run_plan(out: &Out, vms: &mut Vec<Vm>) -> Result<(), Box<Fault>> {
     for vm in vms.iter_mut() {
         greet(out, vm, deadline_ns)?;
         threads.insert(vm.plan.name.clone(), vm.threads().map_err(host_fault)?);
+        link::start(vm, deadline_ns)?;
         run_beside(vm, deadline_ns)?;
     }
     for vm in vms.iter_mut().filter(|vm| vm.plan.background) {

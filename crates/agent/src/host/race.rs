@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use nix::sys::signal::Signal;
 use steady_agent::channel::{FromGuest, Output, ToGuest};
 use steady_agent::event::{Event, Fault, FaultKind, Window, WorkloadEnd};
 use steady_agent::plan::HostPlan;
@@ -171,10 +172,18 @@ fn check(vm: &Vm, program: &str, output: &Output) -> Result<(), Box<Fault>> {
         return Ok(());
     }
     let how = match (output.timed_out, output.exit_code, output.signal) {
-        (true, ..) => "ran into its time limit".to_owned(),
+        (true, ..) => {
+            let mut workloads = vm.plan.workloads.iter();
+            let limit_ms = workloads.find(|plan| plan.program == program);
+            let limit_ms = limit_ms.map_or(0, |plan| plan.time_limit_ms);
+            format!("ran into its time limit of {limit_ms} ms, `time_limit_s` of the scenario")
+        }
         (false, Some(0), _) => return Ok(()),
-        (false, Some(code), _) => format!("ended with exit code {code}"),
-        (false, None, Some(signal)) => format!("was ended by signal {signal}"),
+        (false, Some(code), _) => format!("ended with exit code {code} where 0 was expected"),
+        (false, None, Some(signal)) => {
+            let name = Signal::try_from(signal).map_or("", Signal::as_str);
+            format!("was ended by signal {signal} ({name})")
+        }
         (false, None, None) if output.asked_to_end => {
             "did not end when it was asked to, and was killed".to_owned()
         }

@@ -324,6 +324,7 @@ mod tests {
             halts: false,
             hidden_features: Vec::new(),
             beside: Vec::new(),
+            links: Vec::new(),
             workloads: Vec::new(),
         };
         let vm = Vm {

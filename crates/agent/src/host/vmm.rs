@@ -5,6 +5,7 @@ use steady_agent::event::FaultKind;
 use steady_agent::outcome::{End, Outcome};
 use steady_agent::plan::{VmPlan, Vmm};
 
+use super::link;
 use super::vm::Files;
 
 const KERNEL: &str = "/lab/bzImage";
@@ -92,6 +93,9 @@ fn steady(plan: &VmPlan, files: &Files) -> Vec<String> {
     }
     if plan.disk_mib.is_some() {
         arguments.extend(["--disk".to_owned(), path(&files.disk)]);
+    }
+    for pipe in plan.links.iter().flat_map(link::pipes) {
+        arguments.extend(["--disk".to_owned(), path(&pipe)]);
     }
     arguments
 }

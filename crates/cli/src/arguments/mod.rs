@@ -151,6 +151,10 @@ pub struct Run {
     /// code 5 if a kernel then complains of itself
     #[arg(long, value_name = "KERNEL")]
     pub kernel: Option<String>,
+    /// Folder of the programs that a scenario names by a path, such as `./mine`, and of their
+    /// files, in place of the scenario's own; the result has their digests.
+    #[arg(long, value_name = "FOLDER")]
+    pub programs: Option<PathBuf>,
     /// Only read and check the scenarios.
     #[arg(long)]
     pub check: bool,

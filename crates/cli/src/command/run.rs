@@ -66,7 +66,7 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
 /// Refuses what the run would refuse before it builds anything; what an engine cannot give, only of
 /// the engines that were named.
 fn checked(arguments: &Run, scenario: &Scenario) -> anyhow::Result<()> {
-    translate::check_arguments(scenario)?;
+    translate::check_programs(scenario)?;
     let variants = scenario.select(&arguments.variant)?;
     for engine in &arguments.engine {
         let engine = (engine.make)()?;
@@ -97,6 +97,9 @@ fn load(arguments: &Run) -> Result<Vec<Scenario>, ExitCode> {
             }) => {
                 scenario.repetitions = arguments.repetitions.unwrap_or(scenario.repetitions);
                 scenario.seed = arguments.seed.unwrap_or(scenario.seed);
+                if let Some(folder) = &arguments.programs {
+                    scenario.folder.clone_from(folder);
+                }
                 if let Some(notes) = notes {
                     eprintln!("{}", notes.render(colour()));
                 }

@@ -41,7 +41,8 @@ fn every_shipped_scenario_has_memory_for_its_images() {
         let scenario = Scenario::load(&file).unwrap();
         let wanted = translate::programs(&scenario).unwrap();
         let steer = translate::steer::in_guests(&scenario);
-        let guest = tree::guest(&ours, &wanted, steer).unwrap();
+        let brought = translate::brought::gather(&scenario).unwrap().files;
+        let guest = tree::guest(&ours, &wanted, &brought, steer).unwrap();
         // A trace takes the most.
         let needs = translate::host_needs(&scenario, true).unwrap();
         // Kernels of other configurations differ by little in size; none is built here for it.

@@ -12,6 +12,7 @@ mod images;
 mod interrupt;
 mod paratick;
 mod place;
+mod programs;
 mod race;
 mod record;
 mod selftest;

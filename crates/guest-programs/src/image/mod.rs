@@ -9,7 +9,9 @@
 //! Left out: modules that a program loads by itself at run time (image formats of vips, engines of
 //! fio); what the known programs do here needs none of them.
 
+mod brought;
 mod elf;
+mod python;
 mod search;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +19,8 @@ use std::path::{Path, PathBuf};
 
 use elf::Object;
 use search::Search;
+
+pub use brought::{GUEST_PATH, HIDDEN, brought};
 
 /// Where libraries from the loader's configured directories go in the image: a directory that
 /// glibc's loader searches without `ld.so.cache`.
@@ -64,6 +68,52 @@ pub enum ClosureError {
         /// Its first line behind `#!`.
         interpreter: String,
     },
+    /// A program that a user brings, or a folder of it, could not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Brought {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The first line of a script names what is not there.
+    #[error(
+        "{} begins with `#!{line}`, but {what}; correct the line, or install its interpreter",
+        path.display()
+    )]
+    NoInterpreter {
+        /// The script.
+        path: PathBuf,
+        /// Its first line behind `#!`.
+        line: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The loader that a program names is not there.
+    #[error(
+        "{} is loaded by {}, which is not there; install the C library that it was linked with, or \
+         link it statically",
+        path.display(),
+        loader.display()
+    )]
+    NoLoader {
+        /// The program.
+        path: PathBuf,
+        /// Its loader.
+        loader: PathBuf,
+    },
+    /// Python's own modules are not where it looks for them.
+    #[error(
+        "{} is a Python without its library: {} has no os.py; expected a Python as it is installed",
+        interpreter.display(),
+        library.display()
+    )]
+    NoModules {
+        /// The interpreter.
+        interpreter: PathBuf,
+        /// Where its library was expected.
+        library: PathBuf,
+    },
     /// Not a program for x86-64.
     #[error("{} is not an ELF program for x86-64: {reason}", path.display())]
     NotElf {
@@ -97,10 +147,7 @@ pub enum ClosureError {
 /// # Errors
 /// If a file cannot be read, a program is not ELF for x86-64, or a library is missing.
 pub fn closure<P: AsRef<Path>>(programs: &[P]) -> Result<Vec<ImageFile>, ClosureError> {
-    let mut collector = Collector {
-        search: Search::of_host(),
-        files: BTreeMap::new(),
-    };
+    let mut collector = Collector::new(&[]);
     for program in programs {
         collector.add_program(program.as_ref())?;
     }
@@ -110,17 +157,33 @@ pub fn closure<P: AsRef<Path>>(programs: &[P]) -> Result<Vec<ImageFile>, Closure
         .collect())
 }
 
-struct Collector {
+struct Collector<'a> {
     search: Search,
+    /// Files that libraries may be among which no folder holds.
+    beside: &'a [PathBuf],
     /// Path in the image, path on the host.
     files: BTreeMap<PathBuf, PathBuf>,
 }
 
-impl Collector {
+impl<'a> Collector<'a> {
+    fn new(beside: &'a [PathBuf]) -> Self {
+        Self {
+            search: Search::of_host(),
+            beside,
+            files: BTreeMap::new(),
+        }
+    }
+
     fn add_program(&mut self, path: &Path) -> Result<(), ClosureError> {
         let program = Object::read(path, true)?;
         self.files.insert(path.to_owned(), path.to_owned());
         if let Some(interpreter) = &program.interpreter {
+            if !interpreter.is_file() {
+                return Err(ClosureError::NoLoader {
+                    path: path.to_owned(),
+                    loader: interpreter.clone(),
+                });
+            }
             self.files.insert(interpreter.clone(), interpreter.clone());
         }
         // A library is the same file for all that need it, found once per program: the loader does
@@ -130,7 +193,7 @@ impl Collector {
         let mut waiting = vec![program];
         while let Some(object) = waiting.pop() {
             for name in object.all_needed(UNWINDER) {
-                if !loaded.insert(name.clone()) {
+                if !loaded.insert(name.clone()) || self.has(&object, &inherited, &name) {
                     continue;
                 }
                 let library = self.find(&object, &inherited, &name)?;
@@ -138,6 +201,13 @@ impl Collector {
             }
         }
         Ok(())
+    }
+
+    /// Whether a library is there for an earlier program, and its own with it: without folders of
+    /// its own, every program finds the same.
+    fn has(&self, object: &Object, inherited: &[PathBuf], name: &str) -> bool {
+        let image = Path::new(IMAGE_LIBRARIES).join(name);
+        object.own_directories(inherited).is_empty() && self.files.contains_key(&image)
     }
 
     /// Finds a library, notes it, and returns it.
@@ -162,8 +232,10 @@ impl Collector {
                 return Ok(library);
             }
         }
-        for directory in self.search.directories() {
-            let path = directory.join(name);
+        let configured = self.search.directories().iter();
+        let configured = configured.map(|directory| directory.join(name));
+        let beside = self.beside.iter().filter(|path| path.ends_with(name));
+        for path in configured.chain(beside.cloned()) {
             // A file of another architecture, or a linker script, is passed over as by the loader.
             if let Ok(library) = Object::read(&path, false) {
                 let image = Path::new(IMAGE_LIBRARIES).join(name);

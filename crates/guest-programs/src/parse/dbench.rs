@@ -30,14 +30,14 @@ pub(super) fn parse(draft: &mut Draft, output: &Output<'_>) -> Result<(), ParseE
         let [_, count, _, _] = columns[..] else { break };
         operations = operations
             .checked_add(draft.number(line, count, 0)?)
-            .ok_or_else(|| ParseError::unexpected(draft.program, line, "a smaller count"))?;
+            .ok_or_else(|| ParseError::unexpected(&draft.program, line, "a smaller count"))?;
     }
     draft.higher("dbench.bandwidth", Unit::BytesPerSecond, bandwidth)?;
     draft.lower("dbench.latency.max", Unit::Ns, latency_ns)?;
     // Nothing done means that the clients never got going within the time asked for.
     if operations == 0 {
         return Err(ParseError::Missing {
-            program: draft.program,
+            program: draft.program.clone(),
             expected: "NTCreateX 57748 0.011 1.646",
             last: crate::error::quote(output.last_line()),
         });

@@ -63,7 +63,7 @@ pub(super) fn parse(draft: &mut Draft, output: &Output<'_>) -> Result<(), ParseE
         .find(|&(at, c)| c == '{' && (at == 0 || output.stdout[..at].ends_with('\n')));
     let Some((start, _)) = start else {
         return Err(ParseError::Missing {
-            program: draft.program,
+            program: draft.program.clone(),
             expected: "{ \"fio version\" : …, \"jobs\" : […] }",
             last: quote(output.last_line()),
         });
@@ -80,7 +80,7 @@ pub(super) fn parse(draft: &mut Draft, output: &Output<'_>) -> Result<(), ParseE
     for job in &report.jobs {
         if job.error != 0 {
             return Err(ParseError::unexpected(
-                draft.program,
+                &draft.program,
                 &format!("\"jobname\" : {:?}, \"error\" : {}", job.jobname, job.error),
                 "error 0",
             ));
@@ -158,7 +158,7 @@ fn bad_json(
         .nth(error.line().saturating_sub(1))
         .unwrap_or_default();
     ParseError::unexpected(
-        draft.program,
+        &draft.program,
         line.trim(),
         format!("fio's JSON report: {error}"),
     )

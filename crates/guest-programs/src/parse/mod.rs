@@ -9,6 +9,7 @@ mod fio;
 mod hackbench;
 mod own;
 mod pbzip2;
+mod redis;
 mod stress_ng;
 mod sysbench;
 
@@ -19,6 +20,8 @@ use crate::error::{ParseError, quote};
 use crate::output::{Exit, Output};
 use crate::program::{Kind, Program};
 
+pub use own::brought;
+
 /// Seconds to nanoseconds, as a power of ten.
 const S_TO_NS: i32 = 9;
 /// Milliseconds to nanoseconds, as a power of ten.
@@ -28,13 +31,7 @@ const PER_S_TO_PER_KS: i32 = 3;
 
 /// The report of a run of `program`.
 pub(crate) fn report(program: &Program, output: &Output<'_>) -> Result<WorkloadReport, ParseError> {
-    if output.exit != Exit::Code(0) {
-        return Err(ParseError::Failed {
-            program: program.name,
-            exit: output.exit,
-            last: quote(output.last_line()),
-        });
-    }
+    check_end(program.name, output)?;
     let mut draft = match program.kind {
         Kind::Own | Kind::Dedup => own::parse(program.name, output)?,
         _ => Draft::new(program.name),
@@ -44,28 +41,48 @@ pub(crate) fn report(program: &Program, output: &Output<'_>) -> Result<WorkloadR
         Kind::StressNg | Kind::Jemalloc => stress_ng::parse(&mut draft, output)?,
         Kind::Hackbench => hackbench::parse(&mut draft, output)?,
         Kind::Sysbench | Kind::Mariadb => sysbench::parse(&mut draft, output)?,
+        Kind::Redis => redis::parse(&mut draft, output)?,
         Kind::Pbzip2 => pbzip2::parse(&mut draft, output)?,
         Kind::Dbench => dbench::parse(&mut draft, output)?,
         Kind::Fio => fio::parse(&mut draft, output)?,
         // vips prints nothing: the time of the command is all there is.
         Kind::Vips => {}
     }
-    // No run lasts the 292 years that do not fit.
-    let wall_ns = i64::try_from(output.wall_ns).unwrap_or(i64::MAX);
-    draft.lower(names::TIME, Unit::Ns, wall_ns)?;
+    draft.time(output)?;
     Ok(draft.report)
+}
+
+/// A program that failed gives no report.
+fn check_end(program: &str, output: &Output<'_>) -> Result<(), ParseError> {
+    if output.exit == Exit::Code(0) {
+        return Ok(());
+    }
+    Err(ParseError::Failed {
+        program: program.to_owned(),
+        exit: output.exit,
+        last: quote(output.last_line()),
+    })
 }
 
 /// A report in the making.
 struct Draft {
-    program: &'static str,
+    program: String,
     report: WorkloadReport,
 }
 
 impl Draft {
-    fn new(program: &'static str) -> Self {
-        let report = WorkloadReport::new(program);
-        Self { program, report }
+    fn new(program: &str) -> Self {
+        Self {
+            program: program.to_owned(),
+            report: WorkloadReport::new(program),
+        }
+    }
+
+    /// The wall time of the command.
+    fn time(&mut self, output: &Output<'_>) -> Result<(), ParseError> {
+        // No run lasts the 292 years that do not fit.
+        let wall_ns = i64::try_from(output.wall_ns).unwrap_or(i64::MAX);
+        self.lower(names::TIME, Unit::Ns, wall_ns)
     }
 
     /// A measure of which less is better.
@@ -92,14 +109,14 @@ impl Draft {
     ) -> Result<(), ParseError> {
         if let Err(invalid) = check_metric_name(name) {
             return Err(ParseError::unexpected(
-                self.program,
+                &self.program,
                 name,
                 invalid.to_string(),
             ));
         }
         if self.report.metrics.iter().any(|known| known.name == name) {
             return Err(ParseError::unexpected(
-                self.program,
+                &self.program,
                 name,
                 "each measure once",
             ));
@@ -121,7 +138,7 @@ impl Draft {
             .lines()
             .find_map(|line| wanted(line).map(|found| (line, found)))
             .ok_or_else(|| ParseError::Missing {
-                program: self.program,
+                program: self.program.clone(),
                 expected: example,
                 last: quote(output.last_line()),
             })
@@ -131,7 +148,7 @@ impl Draft {
     fn number(&self, line: &str, text: &str, scale: i32) -> Result<i64, ParseError> {
         scaled(text, scale).ok_or_else(|| {
             ParseError::unexpected(
-                self.program,
+                &self.program,
                 line,
                 format!(
                     "a number of at most 18 digits in place of {:?}",

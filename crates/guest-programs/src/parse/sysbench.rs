@@ -36,7 +36,7 @@ pub(super) fn parse(draft: &mut Draft, output: &Output<'_>) -> Result<(), ParseE
     if let Some((line, text)) = transferred {
         let hundredths = draft.number(line, text, HUNDREDTHS)?;
         let bandwidth = ratio(hundredths, BYTES_PER_MIB, 100)
-            .ok_or_else(|| ParseError::unexpected(draft.program, line, "a smaller number"))?;
+            .ok_or_else(|| ParseError::unexpected(&draft.program, line, "a smaller number"))?;
         draft.higher("sysbench.bandwidth", Unit::BytesPerSecond, bandwidth)?;
     }
     Ok(())

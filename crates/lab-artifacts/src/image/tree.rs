@@ -36,16 +36,20 @@ pub struct HostNeeds {
 /// Path in hosts and guests of the remedies that need no kernel.
 pub const STEER: &str = "/usr/bin/steady-steer";
 
-/// The archive of a guest that can run `wanted`, and what steers it where that is asked for.
+/// The archive of a guest that can run `wanted` and what a user brought, and what steers it where
+/// that is asked for.
 ///
 /// # Errors
 /// [`ArtifactError::Program`] naming what is not installed, [`ArtifactError::Io`].
 pub fn guest(
     programs: &Programs,
     wanted: &[&'static Program],
+    brought: &[Added],
     steer: bool,
 ) -> Result<Vec<u8>, ArtifactError> {
     let mut files = Files::new();
+    let brought = brought.iter().cloned();
+    files.extend(brought.map(|added| (added.to, added.from)));
     add_wanted(&mut files, programs, wanted)?;
     add_steer(&mut files, programs, steer);
     pack(&files, &programs.agent)
@@ -230,7 +234,7 @@ const BUSYBOX: &str = "/usr/bin/busybox";
 
 /// Whether a file is a program or a library of x86-64, which may need libraries: by class and
 /// machine in its ELF header. Another's, such as a program for a guest, is a file like others.
-fn is_elf(path: &Path) -> Result<bool, ArtifactError> {
+pub(super) fn is_elf(path: &Path) -> Result<bool, ArtifactError> {
     let bytes = fs::read(path).map_err(|error| ArtifactError::io("read", path, error))?;
     let (class_64, machine_x86_64) = (2, [62, 0]);
     Ok(bytes.starts_with(b"\x7fELF")

@@ -14,10 +14,10 @@ use steady_guest_programs as guest_programs;
 use steady_measures::{
     Artifact, Better, Distribution, Metric, Ratio, Repetition, Unit, Warning, names,
 };
-use steady_scenario::{Collect, Scenario, Vm};
+use steady_scenario::{Collect, ResultFrom, Scenario, Vm, Workload};
 
-use super::complaint;
 use super::symbol::{Class, Symbols};
+use super::{complaint, over_vms};
 use crate::engine::watch::Transcript;
 use crate::error::RunFault;
 
@@ -79,6 +79,8 @@ pub fn repetition(
             _ => {}
         }
     }
+    let together = over_vms::metrics(&made.metrics);
+    made.metrics.extend(together);
     if context.wall_clock && transcript.others_percent > BUSY_PERCENT {
         let text = format!(
             "{} % of this machine's CPU time went to others during the run, and this \
@@ -146,15 +148,13 @@ fn workload(
         .ok_or_else(unknown)?;
     let named = vm.workloads.get(end.index as usize).ok_or_else(unknown)?;
     let workload = workload_name(vm, end.index as usize);
-    let program = guest_programs::find(named.program.name)
-        .map_err(|error| RunFault::Report(error.to_string()))?;
     let fault = |what: String| RunFault::Output {
         vm: end.vm.clone(),
-        program: program.name.to_owned(),
+        program: named.program.name().to_owned(),
         what,
     };
     let (metrics, distributions) =
-        reported(program, &end.output, &end.vm, &workload).map_err(fault)?;
+        reported(named, &end.output, &end.vm, &workload).map_err(fault)?;
     let shootdowns = distributions
         .iter()
         .filter(|each| each.name() == names::SHOOTDOWN_LATENCY)
@@ -194,7 +194,7 @@ fn workload(
 
 /// What the program says of itself: nothing, if it died in the background as it was asked to.
 fn reported(
-    program: &guest_programs::Program,
+    named: &Workload,
     output: &Output,
     vm: &str,
     workload: &str,
@@ -202,7 +202,14 @@ fn reported(
     if output.ended_as_asked() && output.exit_code != Some(0) {
         return Ok((Vec::new(), Vec::new()));
     }
-    let report = program.parse(&program_output(output));
+    let name = named.program.name();
+    let output = program_output(output);
+    let report = match named.program.known() {
+        Some(_) => guest_programs::find(name)
+            .map_err(|error| error.to_string())?
+            .parse(&output),
+        None => guest_programs::brought(name, named.result == ResultFrom::Line, &output),
+    };
     let report = report.map_err(|error| error.to_string())?;
     report
         .scoped(vm, workload)
@@ -228,10 +235,10 @@ fn shootdown_costs(window: &Window, vm: &str, shootdowns: u64) -> Vec<Metric> {
 
 /// Name of a workload in the results: its program, with a number if the VM runs it twice.
 fn workload_name(vm: &Vm, index: usize) -> String {
-    let program = vm.workloads[index].program.name;
+    let program = vm.workloads[index].program.name();
     let earlier = vm.workloads[..index]
         .iter()
-        .filter(|workload| workload.program.name == program)
+        .filter(|workload| workload.program.name() == program)
         .count();
     if earlier == 0 {
         program.to_owned()

@@ -3,4 +3,5 @@
 
 pub mod assemble;
 pub mod complaint;
+pub mod over_vms;
 pub mod symbol;

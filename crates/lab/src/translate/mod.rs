@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! From a variant of a scenario to the plan of an emulated host and its kernel's command line.
 
+pub mod brought;
+mod link;
 pub mod packaged;
+mod program;
 pub mod steer;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::error::Error;
 
 use steady_agent::plan::{
     Collect, Grouping, HostPlan, Shown, TracePlan, VmPlan, Vmm, WorkloadPlan,
 };
 use steady_events::probe;
-use steady_guest_programs::{self as guest_programs, Program, SCRATCH, Setting};
-use steady_lab_artifacts::ArtifactError;
 use steady_lab_artifacts::image::tree::{self, HostNeeds};
 use steady_lab_artifacts::kernel::{Flavor, Series};
 use steady_remedies::{Registry, Remedy, VmmDuty};
@@ -25,6 +25,9 @@ use crate::chance::Chance;
 use crate::engine::{Engine, EngineKind, Processor, bochs};
 use crate::error::LabError;
 use crate::kernels::Booted;
+use program::run_of;
+
+pub use program::{check_programs, host_programs, programs};
 
 /// trace-cmd's buffer for each pCPU, in KiB.
 const TRACE_BUFFER_KIB: u32 = 8 << 10;
@@ -72,6 +75,9 @@ pub fn check(scenario: &Scenario, kind: EngineKind, variants: &[&Variant]) -> Re
         if variant.switches.dedicated.is_some() && scenario.host.vmm == scenario::Vmm::Qemu {
             let what = format!("the dedicated pCPUs of variant {}", variant.name);
             let limit = "only steady-vmm shows ones that are not; use vmm = \"steady\"";
+            return beyond(what, limit.to_owned());
+        }
+        if let Some((what, limit)) = link::beyond(scenario, variant) {
             return beyond(what, limit.to_owned());
         }
         if variant.switches.apicv && !kind.has(Processor::Apicv) {
@@ -174,57 +180,6 @@ pub fn check_memory(
     Ok(())
 }
 
-/// The programs that the guests need, each once.
-///
-/// # Errors
-/// [`ArtifactError::Program`] for a program that the images do not know.
-pub fn programs(scenario: &Scenario) -> Result<Vec<&'static Program>, LabError> {
-    let mut wanted: Vec<&'static Program> = Vec::new();
-    for workload in scenario.vms.iter().flat_map(|vm| &vm.workloads) {
-        let program = known(workload)?;
-        if wanted.iter().all(|other| other.name != program.name) {
-            wanted.push(program);
-        }
-    }
-    Ok(wanted)
-}
-
-/// Refuses a scenario whose programs do not take their arguments, as far as that is known without
-/// running them: the words that are of this project.
-///
-/// # Errors
-/// [`LabError::Program`] for the first of them.
-pub fn check_arguments(scenario: &Scenario) -> Result<(), LabError> {
-    let of_vms = scenario.vms.iter().flat_map(|vm| {
-        let workloads = vm.workloads.iter();
-        workloads.map(|workload| (workload, vm.vcpus))
-    });
-    let pcpus = scenario.host.pcpus;
-    let of_host = scenario.host.workloads.iter().map(|each| (each, pcpus));
-    for (workload, cpus) in of_vms.chain(of_host) {
-        run_of(workload, cpus, 1, 0)?;
-    }
-    Ok(())
-}
-
-/// The programs that the host itself runs.
-///
-/// # Errors
-/// As [`programs`].
-pub fn host_programs(scenario: &Scenario) -> Result<Vec<&'static Program>, LabError> {
-    scenario.host.workloads.iter().map(known).collect()
-}
-
-fn known(workload: &scenario::Workload) -> Result<&'static Program, LabError> {
-    let name = workload.program.name;
-    guest_programs::find(name).map_err(|error| wrong(name, &error))
-}
-
-fn wrong(program: &str, error: &dyn Error) -> LabError {
-    let (program, what) = (program.to_owned(), error.to_string());
-    ArtifactError::Program { program, what }.into()
-}
-
 /// What the host's image needs.
 ///
 /// # Errors
@@ -264,12 +219,14 @@ pub fn plan(
         .vms_of(variant)
         .map(|each| vm(each, variant, chance))
         .collect();
+    let mut vms = vms?;
+    link::join(&mut vms, scenario, variant);
     let plan = HostPlan {
         vmm: match scenario.host.vmm {
             scenario::Vmm::Steady => Vmm::Steady,
             scenario::Vmm::Qemu => Vmm::Qemu,
         },
-        vms: vms?,
+        vms,
         programs: Vec::new(),
         beside: beside(scenario, variant, chance)?,
         collect: Collect {
@@ -344,6 +301,7 @@ fn vm(vm: &Vm, variant: &Variant, chance: Chance) -> Result<VmPlan, LabError> {
         pv: pv(vm, variant),
         hidden_features: hidden_features(vm, variant),
         beside: steer::of_guest(variant, &vm.name),
+        links: Vec::new(),
         workloads: workloads?,
     })
 }
@@ -383,34 +341,6 @@ fn beside(
         .map(|(at, each)| run_of(each, scenario.host.pcpus, chance.program_seed("", at), 0))
         .chain(steer::of_host(variant).into_iter().map(Ok))
         .collect()
-}
-
-/// A run of a program on a machine with a number of CPUs.
-fn run_of(
-    workload: &scenario::Workload,
-    cpus: u32,
-    seed: u32,
-    begin_delay_us: u32,
-) -> Result<WorkloadPlan, LabError> {
-    let program = known(workload)?;
-    let setting = Setting {
-        args: &workload.args,
-        cpus,
-        seed,
-        scratch: SCRATCH,
-    };
-    let wrong = |error: guest_programs::ArgumentError| wrong(program.name, &error);
-    Ok(WorkloadPlan {
-        program: program.name.to_owned(),
-        begin_delay_us,
-        setup: program.prepare(&setting).map_err(wrong)?,
-        argv: program.command(&setting).map_err(wrong)?,
-        env: program.environment(&setting),
-        // A background program is bounded by the plan as a whole.
-        time_limit_ms: workload
-            .time_limit_s
-            .map_or(0, |limit_s| u64::from(limit_s) * 1000),
-    })
 }
 
 /// Words for the kernel of every emulated host.

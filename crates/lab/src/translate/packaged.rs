@@ -3,7 +3,7 @@
 
 use steady_agent::plan::HostPlan;
 use steady_remedies::Means;
-use steady_scenario::{Chosen, Scenario, Variant};
+use steady_scenario::{Chosen, Scenario, Variant, Vm};
 
 use crate::error::LabError;
 
@@ -28,9 +28,12 @@ pub fn check(scenario: &Scenario, variants: &[&Variant]) -> Result<(), LabError>
                 "it is not in a distribution's kernel; choose others by --variant",
             );
         }
-        let mut vms = scenario.vms_of(variant);
-        if let Some(vm) = vms.find(|vm| vm.disk_mib.is_some()) {
-            let what = format!("the disk of VM {}", vm.name);
+        let disks = |vm: &Vm| match vm.disk_mib {
+            Some(_) => Some(format!("the disk of VM {}", vm.name)),
+            None if vm.reaches.is_empty() => None,
+            None => Some(format!("the channel's disks of VM {}", vm.name)),
+        };
+        if let Some(what) = scenario.vms_of(variant).find_map(disks) {
             let limit = "a distribution's kernel finds it by PCI or ACPI, which guests here lack";
             return beyond(what, limit);
         }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Remedies that a program carries out, on the host or in guests: what is run for them.
 
-use std::collections::BTreeMap;
-
 use steady_agent::plan::WorkloadPlan;
 use steady_lab_artifacts::image::tree::STEER;
 use steady_remedies::Means;
@@ -54,13 +52,10 @@ fn plan(on: &Chosen, more: impl IntoIterator<Item = String>) -> WorkloadPlan {
     let words = words.iter().map(|&word| word.to_owned());
     WorkloadPlan {
         program: on.remedy.name.to_owned(),
-        begin_delay_us: 0,
-        setup: Vec::new(),
         argv: std::iter::once(STEER.to_owned())
             .chain(words)
             .chain(more)
             .collect(),
-        env: BTreeMap::new(),
-        time_limit_ms: 0,
+        ..WorkloadPlan::default()
     }
 }

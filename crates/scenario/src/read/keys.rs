@@ -79,13 +79,25 @@ pub(crate) const VM: Place = Place::of(
         "kernel",
         "guest_cmdline",
         "background",
+        "serves",
+        "reaches",
         "pv",
         "workload",
     ],
 );
 
-pub(crate) const WORKLOAD: Place =
-    Place::of("`[[vm.workload]]`", &["program", "args", "time_limit_s"]);
+pub(crate) const WORKLOAD: Place = Place::of(
+    "`[[vm.workload]]`",
+    &[
+        "program",
+        "args",
+        "time_limit_s",
+        "files",
+        "result",
+        "ready",
+        "env",
+    ],
+);
 
 pub(crate) const SETTING: Place =
     Place::of("`[[setting]]`", &["name", "title", "without", "switches"]);

@@ -20,6 +20,8 @@ mod variant;
 mod vm;
 mod workload;
 
+use std::path::PathBuf;
+
 use steady_remedies::Registry;
 use toml::de::DeTable;
 
@@ -91,6 +93,13 @@ fn assert_sound(scenario: &Scenario) {
             vm.name
         );
         assert!(!vm.workloads.is_empty(), "VM {} runs something", vm.name);
+        for workload in &vm.workloads {
+            let plain = workload.files.is_empty() && workload.ready.is_none();
+            let brought = workload.program.known().is_none();
+            assert!(plain || brought, "VM {}: keys of its program", vm.name);
+            assert_eq!(workload.time_limit_s.is_none(), vm.background);
+            assert!(workload.ready.is_none() || vm.background, "nothing waits");
+        }
     }
 }
 
@@ -176,6 +185,7 @@ fn root_table<'a>(
         vms: vms?.vms?,
         variants: variants?,
         measure: measure?,
+        folder: PathBuf::new(),
     })
 }
 

@@ -2,6 +2,7 @@
 //! Reads the keys of one TOML table. A wrong key or value is noted and reading goes on, so that
 //! one pass finds every problem.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
@@ -194,6 +195,48 @@ impl<'a> Reader<'a> {
                 self.wrong_type(&format!("`{key}`"), value.span(), other, expected);
                 None
             }
+        })
+    }
+
+    /// An array of at most `most` strings that keep `rule`.
+    pub fn texts(&self, key: &'static str, rule: &Text, most: usize) -> Field<Vec<String>> {
+        self.list(key, "an array of strings", |list| {
+            if list.len() > most {
+                let message = format!("`{key}` has {} elements", list.len());
+                let span = list.get(most).map_or(0..0, |element| element.span());
+                let label = format!("expected at most {most}");
+                self.problems.add(span, message, label);
+                return None;
+            }
+            let text = |(i, value)| self.text(&format!("{key}[{i}]"), value, rule);
+            // Collected before the verdict, so that every wrong element is reported.
+            let texts: Vec<Option<String>> = list.iter().enumerate().map(text).collect();
+            texts.into_iter().collect()
+        })
+    }
+
+    /// A table of at most `most` strings that keep `rule`, by names that keep `name`.
+    pub fn texts_by_name(
+        &self,
+        key: &'static str,
+        [name, rule]: [&Text; 2],
+        most: usize,
+    ) -> Field<BTreeMap<String, String>> {
+        let expected = format!("a table of at most {most} strings");
+        self.field(key, expected.clone(), |value| {
+            let found = value.get_ref();
+            let Some(table) = found.as_table().filter(|table| table.len() <= most) else {
+                self.wrong_type(&format!("`{key}`"), value.span(), found, &expected);
+                return None;
+            };
+            let one = |(left, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
+                let left_value = Spanned::new(left.span(), DeValue::String(left.get_ref().clone()));
+                let left = self.text(key, &left_value, name);
+                let right = self.text(&format!("{key}.{}", left.as_deref()?), value, rule);
+                Some((left?, right?))
+            };
+            let all: Vec<Option<(String, String)>> = table.iter().map(one).collect();
+            all.into_iter().collect()
         })
     }
 

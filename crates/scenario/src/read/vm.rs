@@ -2,8 +2,8 @@
 //! Reads `[[vm]]` with its copies, and checks what ties its keys together.
 
 use super::table::{Field, Reader};
-use super::value::{Placed, Problems};
-use super::workload::{WorkloadRead, check_background};
+use super::value::{Placed, Problems, Text};
+use super::workload::{WorkloadRead, check_background, check_measured};
 use super::{CMDLINE, NAME, check_unique, keys, pv};
 use crate::limits::*;
 use crate::model::{Pv, Vm};
@@ -37,12 +37,62 @@ pub(super) fn vms(tables: &[Reader<'_>], pcpus: Option<u32>, problems: &Problems
         .iter()
         .filter_map(|vm| Some(u64::from(*vm.memory_mib.as_ref()?.get_ref()) * vm.count()));
     let memory_mib = memory.sum();
+    check_reached(&read, problems);
     let vms: Option<Vec<Vec<Vm>>> = read.into_iter().map(VmRead::finish).collect();
     Vms {
         memory_mib,
         vms: vms.map(|vms| vms.concat()),
     }
 }
+
+/// Reports a VM that one is to reach and that serves none, or that is itself.
+fn check_reached(read: &[VmRead], problems: &Problems) {
+    let serving = read.iter().filter(|vm| matches!(vm.serves, Some(Some(_))));
+    let serving: Vec<String> = serving
+        .flat_map(VmRead::names)
+        .flatten()
+        .map(Placed::into_inner)
+        .collect();
+    for vm in read {
+        let Some(Some(reaches)) = &vm.reaches else {
+            continue;
+        };
+        let own: Vec<_> = vm.names().into_iter().flatten().collect();
+        for name in reaches.get_ref() {
+            let itself = own.iter().any(|own| own.get_ref() == name);
+            let twice = reaches
+                .get_ref()
+                .iter()
+                .filter(|other| *other == name)
+                .count()
+                > 1;
+            let (message, label) = if itself {
+                (
+                    format!("VM `{name}` reaches itself"),
+                    "its socket is there already",
+                )
+            } else if twice {
+                (
+                    format!("VM `{name}` is listed twice"),
+                    "remove one of the two",
+                )
+            } else if !serving.contains(name) {
+                let label = "expected a VM with `serves`, the path of its program's socket";
+                (format!("no VM `{name}` serves others"), label)
+            } else {
+                continue;
+            };
+            problems.add(reaches.span(), message, label);
+        }
+    }
+}
+
+/// A path of a socket: those of Linux have at most 107 bytes.
+const SOCKET: Text = Text {
+    expected: "the absolute path of a local socket",
+    most_chars: 107,
+    holds: |text| text.starts_with('/') && text.bytes().all(|b| b.is_ascii_graphic()),
+};
 
 /// Reports VMs that are too many only with their copies.
 fn check_count(read: &[VmRead], problems: &Problems) {
@@ -76,6 +126,8 @@ struct VmRead {
     kernel: Option<Placed<GuestKernel>>,
     guest_cmdline: Option<Placed<String>>,
     background: Option<Placed<bool>>,
+    serves: Option<Option<Placed<String>>>,
+    reaches: Option<Option<Placed<Vec<String>>>>,
     pv: Option<Pv>,
     workloads: Option<Vec<WorkloadRead>>,
 }
@@ -98,6 +150,8 @@ impl VmRead {
             kernel: table.or(table.word("kernel"), GuestKernel::Host),
             guest_cmdline: table.or(table.string("guest_cmdline", &CMDLINE), String::new()),
             background: table.or(table.boolean("background"), false),
+            serves: Reader::optional(table.string("serves", &SOCKET)),
+            reaches: Reader::optional(table.texts("reaches", &NAME, REACHES)),
             pv: pv::pv(table, "vm"),
             workloads: workloads
                 .map(|tables| tables.get_ref().iter().map(WorkloadRead::of).collect()),
@@ -181,23 +235,18 @@ impl VmRead {
         let Some(workloads) = &self.workloads else {
             return;
         };
-        let programs = workloads
-            .iter()
-            .filter_map(|workload| workload.program.as_ref());
         let without_disk = matches!(self.disk_mib, Some(None));
-        for program in programs.filter(|program| without_disk && program.get_ref().needs_disk) {
-            let message = format!(
-                "`{}` works on a disk, the VM has none",
-                program.get_ref().name
-            );
-            problems.add(program.span(), message, "add `disk_mib` to the VM");
+        for runs in workloads.iter().filter_map(|read| read.program.as_ref()) {
+            let known = runs.get_ref().known();
+            if without_disk && let Some(program) = known.filter(|program| program.needs_disk) {
+                let message = format!("`{}` works on a disk, the VM has none", program.name);
+                problems.add(runs.span(), message, "add `disk_mib` to the VM");
+            }
         }
-        if self
-            .background
-            .as_ref()
-            .is_some_and(|background| *background.get_ref())
-        {
-            check_background(workloads, problems);
+        match self.background.as_ref().map(Placed::get_ref) {
+            Some(true) => check_background(workloads, problems),
+            Some(false) => check_measured(workloads, problems),
+            None => {}
         }
     }
 
@@ -232,6 +281,8 @@ impl VmRead {
             kernel: self.kernel?.into_inner(),
             guest_cmdline: self.guest_cmdline?.into_inner(),
             background,
+            serves: self.serves?.map(Placed::into_inner),
+            reaches: self.reaches?.map(Placed::into_inner).unwrap_or_default(),
             pv: self.pv?,
             workloads: workloads.collect::<Option<_>>()?,
         })

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A disk's file, its shared device state, and the thread that serves its queue.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +16,7 @@ use vm_memory::GuestMemoryMmap;
 use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
 
 use crate::sys;
+use crate::virtio::pipe::{MESSAGE, Pipe};
 use crate::virtio::request::{self, Backend, Disk, ID_SIZE, SECTOR};
 
 /// Size of the request queue.
@@ -96,21 +98,25 @@ impl Shared {
     }
 }
 
-/// Opens a disk image for reading and writing.
+/// What is behind a disk: an image, or a pipe.
+pub type Medium = Box<dyn Backend + Send>;
+
+/// Opens a disk image for reading and writing, or a named pipe, whose waits `stop` ends.
 ///
 /// # Errors
-/// When it cannot be opened, or is not a whole number of sectors, at least one.
-pub fn open(path: &Path) -> Result<Disk<File>> {
+/// When it cannot be opened, or an image is not a whole number of sectors, at least one.
+pub fn open(path: &Path, stop: &Arc<EventFd>) -> Result<Disk<Medium>> {
     let shown = path.display();
-    let backend = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(path)
-        .with_context(|| format!("cannot open the disk {shown} for reading and writing"))?;
-    let size = backend
-        .metadata()
-        .with_context(|| format!("cannot examine the disk {shown}"))?
-        .len();
+    let examined =
+        fs::metadata(path).with_context(|| format!("cannot examine the disk {shown}"))?;
+    let (backend, size): (Medium, u64) = if examined.file_type().is_fifo() {
+        (Box::new(Pipe::open(path, stop.clone())?), MESSAGE)
+    } else {
+        let opened = OpenOptions::new().read(true).write(true).open(path);
+        let opened = opened
+            .with_context(|| format!("cannot open the disk {shown} for reading and writing"))?;
+        (Box::new(opened), examined.len())
+    };
     ensure!(
         size > 0 && size.is_multiple_of(SECTOR),
         "the disk {shown} has {size} bytes; a disk is one or more sectors of {SECTOR} bytes \
@@ -139,12 +145,16 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts serving `disk`, the `index`-th.
+    /// Starts serving `disk`, the `index`-th, until `stop`.
     ///
     /// # Errors
-    /// When no thread or eventfd can be made.
-    pub fn start(index: usize, mut disk: Disk<File>, shared: Arc<Shared>) -> Result<Self> {
-        let stop = Arc::new(EventFd::new(EFD_NONBLOCK).context("cannot make an eventfd")?);
+    /// When no thread can be made.
+    pub fn start(
+        index: usize,
+        mut disk: Disk<Medium>,
+        shared: Arc<Shared>,
+        stop: Arc<EventFd>,
+    ) -> Result<Self> {
         let stopped = stop.clone();
         let body = move || loop {
             let mut fds = [

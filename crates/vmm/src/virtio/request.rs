@@ -35,6 +35,12 @@ impl Backend for std::fs::File {
     }
 }
 
+impl Backend for Box<dyn Backend + Send> {
+    fn sync(&mut self) -> io::Result<()> {
+        (**self).sync()
+    }
+}
+
 /// A disk: its backend, size and serial text.
 #[derive(Debug)]
 pub struct Disk<B> {
