@@ -103,6 +103,7 @@ impl Need {
     /// A need in another state, and what fixes it.
     #[must_use]
     pub fn unmet(name: &str, why: &str, state: State, found: impl Into<String>, fix: Fix) -> Self {
+        assert!(state != State::Ok, "{name}: what is met has nothing to fix");
         Self {
             state,
             fix: Some(fix),
@@ -146,6 +147,10 @@ pub fn require(needs: Vec<Need>) -> Result<(), ArtifactError> {
     if lacks.is_empty() {
         return Ok(());
     }
+    assert!(
+        lacks.iter().all(|need| need.fix.is_some()),
+        "each lack has a fix"
+    );
     Err(ArtifactError::Lacks(Lacks(lacks)))
 }
 
