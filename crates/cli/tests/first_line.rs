@@ -2,8 +2,6 @@
 //! Does the first sentence of an answer have what stalls, in which VM, whose fault it is and how
 //! sure that is, for every input whose answer is known?
 
-#![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
-
 use std::path::Path;
 use std::process::{Command, Stdio};
 

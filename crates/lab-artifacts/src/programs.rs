@@ -3,7 +3,8 @@
 //! guests, the C workloads.
 //!
 //! A package brings them built. In a checkout cargo and make know best what is up to date, so they
-//! are asked each time.
+//! are asked each time. Where they cannot build, because a compiler is not there or the tree is
+//! another user's, what was built from the sources as they are now is used.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,11 +12,18 @@ use std::time::Duration;
 
 use steady_race::Watcher;
 
+use crate::cache::{Key, files_below};
 use crate::error::ArtifactError;
 use crate::home::{Home, PROGRAMS};
+use crate::need::able;
 use crate::process::run_step;
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// Folders of what is built, in the project.
+const LAB: &str = "target/lab";
+const WORKLOADS: &str = "target/workloads";
+/// The file that says of which sources it was built.
+const STAMP: &str = "target/lab/sources";
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 /// Crates of both inits and the VMM, for the progress bar only (`cargo tree` lists them).
 const CRATES: u64 = 52;
@@ -53,11 +61,14 @@ pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Programs, ArtifactEr
     if let Some(programs) = packaged(home) {
         return programs.whole();
     }
-    let target = home.project.join("target/lab");
+    if !(may_build(home) && able("programs")) && up_to_date(home) {
+        return Ok(places(home));
+    }
+    let target = home.project.join(LAB);
     let logs = home.project.join("target/lab-logs");
     std::fs::create_dir_all(&logs).map_err(|error| ArtifactError::io("make", &logs, error))?;
     cargo(home, &target, &logs.join("static-programs.log"), watcher)?;
-    let workloads = home.project.join("target/workloads");
+    let workloads = home.project.join(WORKLOADS);
     let folder = home.project.join("workloads");
     let out = format!("OUT={}", workloads.display());
     let command = [
@@ -74,7 +85,13 @@ pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Programs, ArtifactEr
         LIMIT,
         || {},
     )?;
-    Ok(Programs::of(&target.join(TARGET).join("static"), workloads))
+    let stamp = home.project.join(STAMP);
+    let sources = sources(home)?;
+    if std::fs::read_to_string(&stamp).ok().as_ref() != Some(&sources) {
+        let written = std::fs::write(&stamp, sources);
+        written.map_err(|error| ArtifactError::io("write", &stamp, error))?;
+    }
+    Ok(places(home))
 }
 
 impl Programs {
@@ -100,6 +117,58 @@ impl Programs {
             }),
         }
     }
+
+fn places(home: &Home) -> Programs {
+    let made = home.project.join(LAB).join(TARGET).join("static");
+    Programs::of(&made, home.project.join(WORKLOADS))
+}
+
+/// Whether this user may write where the programs are built.
+pub(crate) fn may_build(home: &Home) -> bool {
+    let target = home.project.join(LAB);
+    let there = target.ancestors().find(|path| path.exists());
+    there.is_some_and(|path| nix::unistd::access(path, nix::unistd::AccessFlags::W_OK).is_ok())
+}
+
+/// Whether the programs are built from the sources as they are now.
+pub(crate) fn up_to_date(home: &Home) -> bool {
+    let stamp = std::fs::read_to_string(home.project.join(STAMP));
+    let built = places(home);
+    let there = [&built.agent, &built.vmm, &built.steer];
+    there.iter().all(|program| program.is_file())
+        && stamp.is_ok_and(|stamp| sources(home).is_ok_and(|now| now == stamp))
+}
+
+/// A name for all sources of the programs: of every crate, since which of them go in is cargo's to
+/// know, and of the workloads.
+fn sources(home: &Home) -> Result<String, ArtifactError> {
+    let crates = home.project.join("crates");
+    let mut parts = vec!["Cargo.toml".to_owned(), "Cargo.lock".to_owned()];
+    let entries = std::fs::read_dir(&crates);
+    for entry in entries.map_err(|error| ArtifactError::io("read", &crates, error))? {
+        let entry = entry.map_err(|error| ArtifactError::io("read", &crates, error))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        parts.extend([format!("{name}/Cargo.toml"), format!("{name}/src")]);
+    }
+    parts.sort();
+    let mut key = Key::default();
+    for name in &parts[..2] {
+        let path = home.project.join(name);
+        let bytes =
+            std::fs::read(&path).map_err(|error| ArtifactError::io("read", &path, error))?;
+        key.add(name, &bytes);
+    }
+    let parts: Vec<&str> = parts[2..].iter().map(String::as_str).collect();
+    key.add_parts(&crates, &parts)?;
+    for path in files_below(&home.project.join("workloads"))? {
+        let bytes =
+            std::fs::read(&path).map_err(|error| ArtifactError::io("read", &path, error))?;
+        key.add(
+            &path.file_name().unwrap_or_default().to_string_lossy(),
+            &bytes,
+        );
+    }
+    Ok(key.finish())
 }
 
 fn cargo(
@@ -202,5 +271,42 @@ mod tests {
                     Finished `static` profile [optimized] target(s) in 1s\n";
         assert_eq!(compiled(log), 2);
         assert_eq!(compiled(b"    Finished `static` profile\n"), 0);
+    }
+
+    #[test]
+    fn programs_are_up_to_date_until_a_source_changes() {
+        let place = tempfile::tempdir().unwrap();
+        let home = Home {
+            project: place.path().to_owned(),
+            cache: place.path().join("cache"),
+        };
+        let write = |name: &str, text: &str| {
+            let path = home.project.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let sources = [
+            "Cargo.toml",
+            "Cargo.lock",
+            "crates/a/Cargo.toml",
+            "crates/a/src/lib.rs",
+            "workloads/spin.c",
+        ];
+        sources.iter().for_each(|name| write(name, "text"));
+        let static_ones = format!("{LAB}/{TARGET}/static");
+        for name in ["steady-agent", "steady-vmm"] {
+            write(&format!("{static_ones}/{name}"), "program");
+        }
+        write(STAMP, &super::sources(&home).unwrap());
+        assert!(!up_to_date(&home), "one program is not there");
+        write(&format!("{static_ones}/steady-steer"), "program");
+        assert!(up_to_date(&home));
+        write("crates/a/tests/test.rs", "a test");
+        assert!(up_to_date(&home), "no program is built of a test");
+        for name in sources {
+            write(name, "other");
+            assert!(!up_to_date(&home), "{name}");
+            write(name, "text");
+        }
     }
 }

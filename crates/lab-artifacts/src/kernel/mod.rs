@@ -9,14 +9,17 @@
 //! installs, unless `$LINUX_SOURCE` asks for another.
 //! The stock kernel beside it is what the same sources give without our files, hooks and symbols.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use steady_race::Watcher;
 
 use crate::cache::cached;
+use crate::cache::sums::{self, entry_name};
 use crate::error::ArtifactError;
 use crate::home::{Home, KERNELS};
 use crate::process::run_step;
@@ -103,6 +106,12 @@ pub fn installed(home: &Home, what: Build) -> Option<PathBuf> {
         .map(|name| folder.join(name))
 }
 
+/// The one of [`installed`], unless the user asks for other sources.
+pub(crate) fn brought(home: &Home, what: Build) -> Option<PathBuf> {
+    let asked = std::env::var_os("LINUX_SOURCE").is_some_and(|value| !value.is_empty());
+    installed(home, what).filter(|_| !asked)
+}
+
 /// The folder of a kernel that a result names by its key: of the cache, else of `steady-lab`.
 #[must_use]
 pub fn folder_of(home: &Home, key: &str) -> PathBuf {
@@ -121,21 +130,48 @@ pub fn folder_of(home: &Home, key: &str) -> PathBuf {
 /// [`ArtifactError::KernelSource`], [`ArtifactError::Build`], [`ArtifactError::Io`],
 /// [`ArtifactError::Interrupted`].
 pub fn ensure(home: &Home, what: Build, watcher: &dyn Watcher) -> Result<Kernel, ArtifactError> {
-    let asked = std::env::var_os("LINUX_SOURCE").is_some_and(|value| !value.is_empty());
-    let place = match installed(home, what).filter(|_| !asked) {
-        Some(place) => place,
-        None => {
-            let source = Source::find()?;
-            let name = name_of(&home.project.join("linux"), what, &source)?;
-            cached(&home.cache, &name, |work| {
-                build(home, what, &source, work, watcher)
-            })?
-        }
+    if let Some(place) = brought(home, what) {
+        return at(&place);
+    }
+    let source = Source::find()?;
+    let place = place(home, what)?;
+    let name = entry_name(&place);
+    let place = cached(&home.cache, &name, watcher, |work| {
+        build(home, what, &source, work, watcher)
+    })?;
+    at(&place)
+}
+
+/// The kernel that an entry of the cache is.
+///
+/// # Errors
+/// [`ArtifactError::Damaged`] if one of its files is not there, [`ArtifactError::Io`].
+pub fn at(place: &Path) -> Result<Kernel, ArtifactError> {
+    for (_, name) in MADE {
+        sums::has(place, name)?;
+    }
+    let files = from_files(MADE.map(|(_, name)| place.join(name)))?;
+    files.map_err(|missing| ArtifactError::GivenKernel { missing })
+}
+
+/// Where a kernel is in the cache once it is built.
+///
+/// The sources are read once a process, as they are large.
+///
+/// # Errors
+/// [`ArtifactError::KernelSource`], [`ArtifactError::Io`].
+pub fn place(home: &Home, what: Build) -> Result<PathBuf, ArtifactError> {
+    static NAMES: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
+    let source = Source::find()?;
+    let linux = home.project.join("linux");
+    let known = format!("{} {} {source:?}", linux.display(), what.name());
+    let mut names = NAMES.lock().expect("no thread panics with the names");
+    let name = match names.get(&known) {
+        Some(name) => name.clone(),
+        None => name_of(&linux, what, &source)?,
     };
-    from_files(MADE.map(|(_, name)| place.join(name)))?.map_err(|missing| ArtifactError::Damaged {
-        missing,
-        folder: place,
-    })
+    names.insert(known, name.clone());
+    Ok(home.cache.join(name))
 }
 
 /// The kernel whose objects are in `folder`, built by the user's own `make O=folder bzImage`.
