@@ -117,6 +117,7 @@ impl Programs {
             }),
         }
     }
+}
 
 fn places(home: &Home) -> Programs {
     let made = home.project.join(LAB).join(TARGET).join("static");

@@ -153,7 +153,11 @@ pub fn capture(home: &Home) -> Vec<Need> {
     let (name, why) = ("qemu-x86_64 with plugins", "programs are captured in it");
     // A package brings the plugin built.
     let built = home.project.join(PROGRAMS).is_dir();
-    let mut needs = of(if built { &["step"] } else { &["step", "capture"] });
+    let mut needs = of(if built {
+        &["step"]
+    } else {
+        &["step", "capture"]
+    });
     if let Some(qemu) = qemu_user::packaged() {
         needs.push(Need::met(
             name,
