@@ -29,6 +29,7 @@ mod missing;
 mod model;
 mod names;
 mod notes;
+mod owner;
 mod pause;
 mod pcpus;
 mod placement;

@@ -80,19 +80,6 @@ pub enum Ground {
     Process,
 }
 
-/// The owner of a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Owner {
-    /// This VM's VMM.
-    Vm(VmId),
-    /// The VMM of a VM of the notes of which the trace shows no vCPU.
-    Noted(usize),
-    /// No VM's.
-    Host,
-    /// Neither the notes nor the trace show it.
-    Unknown,
-}
-
 /// A VM.
 #[derive(Debug, Clone)]
 pub struct Vm {
@@ -125,7 +112,7 @@ pub struct Machine {
     /// The processes of the VMs of the notes.
     pub noted_processes: Vec<i32>,
     /// The process of each thread that runs instead of a vCPU, where records show it.
-    processes: BTreeMap<i32, i32>,
+    pub(crate) processes: BTreeMap<i32, i32>,
     by_tid: BTreeMap<i32, VcpuId>,
     by_address: BTreeMap<u64, VcpuId>,
     /// Events by which threads beyond the bound showed that they are vCPUs.
@@ -178,51 +165,6 @@ impl Machine {
             processes: std::mem::take(&mut self.processes),
             ..Self::default()
         }
-    }
-
-    /// The owner of a thread of this name, which ran instead of a vCPU of `own`. Threads of a VMM
-    /// also begin after notes were taken: then their process decides.
-    #[must_use]
-    pub fn owner(&self, tid: i32, name: &str, own: Option<VmId>) -> Owner {
-        let process = self.processes.get(&tid);
-        let by_process = || process.and_then(|&process| self.of_process(process));
-        if let Some(&(note, _)) = self.noted.get(&tid) {
-            return self.of_note(note);
-        }
-        if let Some(of) = name.strip_prefix("vhost-") {
-            // The kernel names it by the thread that asked for it, and made it a thread of that
-            // one's process from Linux 6.4 on.
-            let by_name = of.parse().ok().and_then(|of| self.of_thread_or_process(of));
-            return by_name.or_else(by_process).unwrap_or(Owner::Unknown);
-        }
-        let own_is_known = own.is_some_and(|vm| self.process_of(&self.vms[vm]).is_some());
-        match process {
-            Some(_) if own_is_known => by_process().unwrap_or(Owner::Host),
-            _ => by_process().unwrap_or(Owner::Unknown),
-        }
-    }
-
-    fn of_note(&self, note: usize) -> Owner {
-        let vm = self.vms.iter().position(|vm| vm.note == Some(note));
-        vm.map_or(Owner::Noted(note), Owner::Vm)
-    }
-
-    fn process_of(&self, vm: &Vm) -> Option<i32> {
-        let noted = || self.noted_processes.get(vm.note?).copied();
-        vm.process.or_else(noted)
-    }
-
-    fn of_process(&self, process: i32) -> Option<Owner> {
-        let mut vms = self.vms.iter();
-        let seen = vms.position(|vm| self.process_of(vm) == Some(process));
-        let noted = || self.noted_processes.iter().position(|&of| of == process);
-        seen.map(Owner::Vm).or_else(|| noted().map(Owner::Noted))
-    }
-
-    fn of_thread_or_process(&self, id: i32) -> Option<Owner> {
-        let noted = || self.noted.get(&id).map(|&(note, _)| self.of_note(note));
-        let thread = || self.of_process(*self.processes.get(&id)?);
-        self.of_process(id).or_else(noted).or_else(thread)
     }
 
     /// The other vCPUs of the same VM.

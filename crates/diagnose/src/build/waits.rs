@@ -8,9 +8,10 @@ use steady_events::{ExitReason, Task, vcpu_number};
 use super::{Builder, hex, permille};
 use crate::analysis::OfVcpu;
 use crate::detail::{Detail, PART, Sum, device, heavier};
-use crate::machine::{Owner, VcpuId};
+use crate::machine::VcpuId;
 use crate::model::{DetailRow, Instance, RivalRow, WaitTable};
 use crate::names::{Names, Who};
+use crate::owner::Owner;
 use crate::spread::{add, total};
 use crate::waits::Rival;
 

@@ -32,7 +32,7 @@ pub struct LimitedGroup {
     pub idled_ns: u64,
     /// How many these are.
     pub idled: u64,
-    /// Ends of such waits that are not of one period: at least so often the quota was filled up.
+    /// Ends of such waits that are not of one period: the quota was filled up at least as often.
     pub refills: u64,
     /// From the first such end to the last.
     pub window_ns: u64,

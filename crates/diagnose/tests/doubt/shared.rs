@@ -8,7 +8,7 @@ use super::{BY_INTERRUPT, IDLE, Lines, comm, notes, the};
 
 const PERIOD_US: u64 = 100_000;
 
-/// In each of so many periods each vCPU runs for its time in milliseconds, and its pCPU idles.
+/// In each of these periods each vCPU runs for its time in milliseconds, and its pCPU idles.
 fn lines(periods: u64, run_ms: &[u64]) -> Lines {
     let mut all: Vec<(u64, usize, u8)> = Vec::new();
     for period in 0..periods {
