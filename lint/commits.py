@@ -8,7 +8,7 @@ import sys
 import offenders
 
 LIMIT = 72
-SUBJECT = re.compile(r"^[a-z0-9][a-z0-9-]*(, [a-z0-9-]+)*: [A-Z`]")
+SUBJECT = re.compile(r"^[a-z0-9][a-z0-9-]*: [A-Z`]")
 
 
 def wrong(subject):

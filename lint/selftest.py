@@ -259,6 +259,7 @@ class Commits(unittest.TestCase):
 
     def test_a_subject_without_a_room_fails(self):
         self.assertIsNotNone(commits.wrong("Hold functions to 70 lines"))
+        self.assertIsNotNone(commits.wrong("lint, docs: Hold functions to 70 lines"))
 
     def test_a_subject_that_is_too_long_fails(self):
         self.assertIsNone(commits.wrong("lint: H" + "x" * 65))

@@ -17,6 +17,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use steady_race::Watcher;
+use steady_remedies::Registry;
 
 use crate::cache::cached;
 use crate::cache::sums::{self, entry_name};
@@ -60,8 +61,6 @@ pub struct Kernel {
 /// `rt` do.
 const CHECKS: &str = "CONFIG_PROVE_LOCKING=y";
 const PREEMPT_RT: &str = "CONFIG_PREEMPT_RT=y";
-/// What each kernel with our series has.
-const OURS: &str = "CONFIG_KVM_STRICT_BOOST=y";
 
 impl Kernel {
     /// Whether it looks for its own mistakes: what it warns of is then worth hearing; it is slow.
@@ -85,7 +84,14 @@ impl Kernel {
     /// # Errors
     /// [`ArtifactError::Io`].
     pub fn has_remedies(&self) -> Result<bool, ArtifactError> {
-        self.is_configured(OURS)
+        for remedy in Registry::default().shipped() {
+            // The parameter `module.name` is there where `CONFIG_MODULE_NAME` is.
+            let symbol = remedy.parameter.replace('.', "_").to_uppercase();
+            if !symbol.is_empty() && self.is_configured(&format!("CONFIG_{symbol}=y"))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn is_configured(&self, wanted: &str) -> Result<bool, ArtifactError> {
