@@ -43,7 +43,7 @@ fn an_undo_of_nothing_is_no_error_and_a_folder_in_the_way_is_one() {
         ]);
         assert_eq!(output.status.code(), Some(1));
         assert!(
-            said(&output).contains("nothing is changed without this file"),
+            said(&output).contains("this file keeps what must be undone"),
             "{}",
             said(&output)
         );
