@@ -207,7 +207,9 @@ impl Rivals {
         let cut = waiting.into_iter().map(|id| {
             let begin_ns = self.waits[id].open.as_ref().map(|open| open.begin_ns);
             let ended = self.end(id, since_ns, false);
-            self.waits[id].unknown_since_ns = begin_ns.map(|begin_ns| begin_ns.max(since_ns));
+            let since_ns = begin_ns.map(|begin_ns| begin_ns.max(since_ns));
+            self.waits[id].unknown_since_ns = since_ns;
+            self.waits[id].lost_since = since_ns.map(|since_ns| (since_ns, cpu));
             (id, ended)
         });
         let cut = cut.collect();

@@ -261,7 +261,7 @@ impl Builder<'_> {
         })
     }
 
-    fn detail(&self, about: Detail, sum: &Sum, id: VcpuId) -> DetailRow {
+    pub(super) fn detail(&self, about: Detail, sum: &Sum, id: VcpuId) -> DetailRow {
         let (kind, value) = match about {
             Detail::Untold => ("untold", None),
             Detail::Ipi => ("ipi", None),

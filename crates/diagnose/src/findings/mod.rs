@@ -130,6 +130,9 @@ fn doubt(finding: &mut Finding, lost_permille: u64) {
     };
     let lost = Evidence::new(EvidenceId::EventsLost).permille("share", lost_permille);
     finding.evidence.push(lost);
+    finding
+        .sharper_with
+        .retain(|of| *of != Sharpener::LostEvents);
     finding.sharper_with.push(Sharpener::LostEvents);
 }
 

@@ -8,6 +8,7 @@
 mod alike;
 mod more;
 mod quota;
+mod unseen;
 
 use std::fmt::Write;
 

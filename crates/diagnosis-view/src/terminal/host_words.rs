@@ -22,6 +22,11 @@ pub fn symptom(finding: &Finding) -> Option<String> {
         }
         FindingId::LongStall => {
             let what = match of {
+                "cut-off" => {
+                    let back = "of the trace's end, and did not come back";
+                    return Some(format!("a vCPU left its guest {length} ahead {back}"));
+                }
+                "in-loss" => "may have been ready and not run",
                 "ready" => "was ready and did not run",
                 "uninterruptible" => "waited in the host (D state)",
                 "asleep" => "slept, its guest not halted,",
@@ -30,6 +35,9 @@ pub fn symptom(finding: &Finding) -> Option<String> {
             format!("a vCPU {what} for {length}")
         }
         FindingId::Asleep => "vCPU threads sleep though their guests have not halted".to_owned(),
+        FindingId::ServerWaits if finding.cause == CauseId::KernelWait => {
+            format!("{of}, which serves it, waits in the host's kernel (D state)")
+        }
         FindingId::ServerWaits => {
             format!("{of}, which serves it, waits for its pCPU")
         }

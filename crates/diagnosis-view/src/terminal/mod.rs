@@ -134,6 +134,12 @@ fn placement(out: &mut Page, trace: &TraceDiagnosis, all: &Diagnosis, verbose: b
 pub const CONFIDENCE: &str = "How often findings of high, medium and low confidence are right was \
                               counted over made-up traces: docs/validation/diagnosis.md.";
 
+/// The first line where nothing is found.
+const BELOW: &str = "Nothing above the bounds (1 % of a VM's time, 5 % for an exit reason).";
+/// The same where a clock's unit is not known.
+const SHARES_BELOW: &str = "Not known whether a vCPU stood still for long: shares of time are \
+                            below the bounds, lengths cannot be judged.";
+
 /// The finding that the first lines are about.
 fn answered(diagnosis: &Diagnosis) -> Option<&Finding> {
     let first = diagnosis.findings.first()?;
@@ -149,9 +155,17 @@ pub fn answer_lines(diagnosis: &Diagnosis) -> Vec<String> {
         if diagnosis.traces.iter().all(|trace| trace.table.is_some()) {
             return vec!["Nothing wrong, as far as such tables and logs can show it.".to_owned()];
         }
-        let mut lines = vec![
-            "Nothing above the bounds (1 % of a VM's time, 5 % for an exit reason).".to_owned(),
-        ];
+        let mut lines: Vec<String> = diagnosis
+            .traces
+            .iter()
+            .filter_map(host_words::clock)
+            .collect();
+        let first = if lines.is_empty() {
+            BELOW
+        } else {
+            SHARES_BELOW
+        };
+        lines.insert(0, first.to_owned());
         let judged = |trace| judged_lines(trace).into_iter().next();
         lines.extend(diagnosis.traces.iter().filter_map(judged));
         return lines;

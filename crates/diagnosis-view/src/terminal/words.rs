@@ -159,7 +159,7 @@ fn of_exit(cause: CauseId) -> Option<&'static str> {
             "the host brings memory back that the guest touched: swapped, compressed or migrated"
         }
         CauseId::VmmIo => "the VMM does I/O in the vCPU's own thread and waits for it",
-        CauseId::KernelWait => "the vCPU's thread waits for a lock, memory or I/O of the host",
+        CauseId::KernelWait => "the thread waits for a lock, memory or I/O of the host",
         CauseId::OwnIpis => {
             "another vCPU of the VM sends it IPIs, and each takes it out of its guest"
         }
