@@ -72,6 +72,8 @@ pub struct Analysis {
     pub silence: Silence,
     /// How often the clock was set back before it was put straight.
     pub clock_set_back: u64,
+    /// Of all events, thousandths that came after later ones, by an order that is put straight.
+    pub late_permille: u64,
     /// Where events were lost, as often as the trace shows the place.
     pub gaps: u64,
     /// Shootdowns of the traced kernel itself.

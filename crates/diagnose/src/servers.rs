@@ -3,9 +3,10 @@
 //! sleeps until they wake it.
 //!
 //! A thread that wakes a sleeping vCPU serves it. What that thread waited meanwhile, ready to run
-//! or in the host's kernel (D state), is time that the vCPU lost to it. Left out are waits of one that
-//! was switched out ready (the kernel's idle workers look like that in binary traces), and what a
-//! server did while it ran.
+//! or in the host's kernel (D state), is time that the vCPU lost to it.
+//!
+//! Left out: waits of one that was switched out ready (the kernel's idle workers look like that in
+//! binary traces), and what a server did while it ran.
 
 use std::collections::BTreeMap;
 

@@ -137,7 +137,9 @@ pub struct Waits {
     pub open: Option<Open>,
     pub unknown_since_ns: Option<u64>,
     /// Since when a loss hides what it does, and on which pCPU it was then.
-    pub lost_since: Option<(u64, u32)>,
+    pub lost_since: Option<(u64, u32, Rival)>,
+    /// What [`Self::unknown_ns`] has of losses, by who ran until then.
+    pub lost_after: BTreeMap<Rival, u64>,
     pub ran_since_ns: Option<u64>,
 }
 
@@ -164,8 +166,11 @@ impl Waits {
         if let Some(since_ns) = self.unknown_since_ns.take() {
             add(&mut self.unknown_ns, now_ns.saturating_sub(since_ns));
         }
-        if let Some((since_ns, cpu)) = self.lost_since.take() {
+        if let Some((since_ns, cpu, rival)) = self.lost_since.take() {
             let length_ns = now_ns.saturating_sub(since_ns);
+            if self.lost_after.len() < MOST_THREADS || self.lost_after.contains_key(&rival) {
+                add(self.lost_after.entry(rival).or_default(), length_ns);
+            }
             longest(&mut self.worst_lost, (since_ns, length_ns, cpu));
         }
     }

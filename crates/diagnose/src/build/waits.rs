@@ -76,6 +76,7 @@ impl Builder<'_> {
         let (mut waited_ns, mut elsewhere_idle_ns) = (0, 0);
         let (mut vcpus, mut fixed_vcpus) = (0, 0);
         let (mut assumed_ns, mut unknown_ns, mut ran_ns) = (0, 0, 0);
+        let mut lost_after: BTreeMap<_, u64> = BTreeMap::new();
         let (mut prio, mut shown_ns, mut idled_ns, mut idled) = (None, 0, 0, 0);
         for (&id, of) in ids.iter().filter_map(|id| Some((id, waits.get(*id)?))) {
             add(&mut waited_ns, of.total_ns);
@@ -91,6 +92,9 @@ impl Builder<'_> {
             fixed_vcpus += u64::from(of.total_ns > 0 && of.ran_on.len() <= 1);
             for (&rival, &ns) in &of.by {
                 add(by.entry(self.named(rival, ids)).or_default(), ns);
+            }
+            for (&rival, &ns) in &of.lost_after {
+                add(lost_after.entry(self.named(rival, ids)).or_default(), ns);
             }
             let stalls = of.worst.iter();
             worst.extend(stalls.map(|stall| {
@@ -117,12 +121,14 @@ impl Builder<'_> {
         );
         let parts = [shown_ns, idled_ns, assumed_ns];
         assert!(parts.iter().all(|&ns| ns <= waited_ns), "parts of waits");
+        let until_loss = lost_after.into_iter().max_by_key(|(_, ns)| *ns);
         by.truncate(RIVALS_SHOWN);
         Some(WaitTable {
             waited_ns,
             by,
             assumed_ns,
             unknown_ns,
+            until_loss: until_loss.and_then(|((_, name), _)| name),
             ran_ns,
             shown_ns,
             idled_ns,

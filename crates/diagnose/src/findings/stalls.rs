@@ -109,6 +109,7 @@ fn in_loss(context: &Context<'_>, row: &StallRow) -> Finding {
     let more = Evidence::new(EvidenceId::InLosses).ns("more", length_ns);
     finding.evidence.push(more);
     finding.worst = Some(row.at.clone());
+    finding = super::until_loss(context, finding);
     finding.next = vec![step(StepId::LargerBuffers)];
     finding.sharper_with.push(Sharpener::LostEvents);
     finding

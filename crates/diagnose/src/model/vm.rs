@@ -56,6 +56,9 @@ pub struct WaitTable {
     pub assumed_ns: u64,
     /// In losses of events, after they were seen waiting: not in `waited_ns`.
     pub unknown_ns: u64,
+    /// Who ran when losses cut most of that off.
+    #[serde(default)]
+    pub until_loss: Option<String>,
     /// For how long its vCPUs were seen running.
     pub ran_ns: u64,
     /// Of `waited_ns`, waits that show what they were for: who ran for most of one left the pCPU by

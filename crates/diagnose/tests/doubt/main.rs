@@ -7,6 +7,7 @@
 
 mod alike;
 mod more;
+mod order;
 mod quota;
 mod unseen;
 
