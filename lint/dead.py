@@ -18,8 +18,8 @@ MODULE = re.compile(r"\b(?:mod|import) (\w+)\s*(?:[;{]|$)", re.M)
 FUNCTION = re.compile(r"\bfn (\w+)")
 # Tools find these by themselves.
 BY_PLACE = re.compile(
-    r"(^|/)(Cargo\.(toml|lock)|build\.rs|clippy\.toml|\.gitignore|\.shellcheckrc)$|^crates/[^/]+/("
-    r"src/(lib|main)\.rs|(tests|benches|examples)/[^/]+(/main)?\.rs)$"
+    r"(^|/)(Cargo\.(toml|lock)|build\.rs|clippy\.toml|\.git(attributes|ignore)|\.shellcheckrc)$|"
+    r"^crates/[^/]+/(src/(lib|main)\.rs|(tests|benches|examples)/[^/]+(/main)?\.rs)$"
 )
 
 

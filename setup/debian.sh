@@ -1,9 +1,11 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# Read by setup/try-in and linux/deb-try: another Debian, made from nothing, to run commands in.
+# Read by setup/try-in, linux/deb-try and packaging/try: another Debian, made from nothing, to run
+# commands in.
 #
 # Callers set $program to their name, $suite to the release, $folder to where logs go, and $root to
-# where Debian goes. Needs root, debootstrap and the network.
+# where Debian goes; and $suites, where other releases than Debian 12 and 13 will do. Needs root,
+# debootstrap and the network.
 
 : "${program:?}"
 
@@ -11,9 +13,9 @@
 die() { code=$1; shift; echo "$program: $*" >&2; exit "$code"; }
 
 check_suite() {
-	case $suite in
-	bookworm | trixie) ;;
-	*) die 2 "expected bookworm or trixie, found $suite" ;;
+	case " ${suites:=bookworm trixie} " in
+	*" $suite "*) ;;
+	*) die 2 "expected one of $suites, found $suite" ;;
 	esac
 }
 
@@ -34,14 +36,14 @@ mirror() {
 		sed -n "s/^$1|main|//p" | head -n1
 }
 
-# make_debian PACKAGE,PACKAGE,...
+# make_debian PACKAGE,PACKAGE,... (or '', for those alone that every Debian has)
 make_debian() {
 	main=$(mirror Debian) security=$(mirror Debian-Security)
 	if [ -z "$main" ] || [ -z "$security" ]; then
 		die 3 "apt knows no mirror of Debian and its security updates: run apt-get update"
 	fi
 	rm -rf "$root.new"
-	debootstrap --variant=minbase --include="$1" "$suite" "$root.new" "$main" \
+	debootstrap --variant=minbase ${1:+--include="$1"} "$suite" "$root.new" "$main" \
 		>"$folder/debootstrap.log" 2>&1 ||
 		die 1 "debootstrap failed: see $folder/debootstrap.log"
 	{
@@ -51,11 +53,13 @@ make_debian() {
 	} >"$root.new/etc/apt/sources.list"
 	# How this machine reaches the network: names, and trusted certificates.
 	cp /etc/hosts /etc/resolv.conf "$root.new/etc/"
-	for trusted in /usr/local/share/ca-certificates/*.crt; do
-		[ -e "$trusted" ] || continue
-		cp "$trusted" "$root.new/usr/local/share/ca-certificates/"
-	done
-	chroot "$root.new" update-ca-certificates >>"$folder/debootstrap.log" 2>&1
+	if [ -x "$root.new/usr/sbin/update-ca-certificates" ]; then
+		for trusted in /usr/local/share/ca-certificates/*.crt; do
+			[ -e "$trusted" ] || continue
+			cp "$trusted" "$root.new/usr/local/share/ca-certificates/"
+		done
+		chroot "$root.new" update-ca-certificates >>"$folder/debootstrap.log" 2>&1
+	fi
 	mv "$root.new" "$root"
 }
 

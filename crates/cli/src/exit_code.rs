@@ -125,7 +125,7 @@ impl ExitCode for SteerError {
 impl ExitCode for RecordError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::NoTracefs(_) | Self::NoEvents | Self::NoWaits(_) => MISSING,
+            Self::NoTracefs(_) | Self::NoRights(_) | Self::NoEvents | Self::NoWaits(_) => MISSING,
             Self::Condition(_) | Self::NoVm { .. } | Self::Damaged { .. } => INPUT,
             _ => OTHER,
         }
@@ -141,8 +141,8 @@ impl ExitCode for Trouble {
 impl ExitCode for steady_measures::Error {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::CannotJoin { .. } => INPUT,
-            _ => OTHER,
+            Self::Read { .. } | Self::Write { .. } => OTHER,
+            _ => INPUT,
         }
     }
 }

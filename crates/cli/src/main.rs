@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         Command::Host(host) => command::host::host(&host),
         Command::Shoot4u(check) => command::shoot4u::shoot4u(&check),
         Command::Doctor(doctor) => command::doctor::doctor(&doctor),
+        Command::Cache(cache) => command::cache::cache(&cache),
         Command::Report(report) => command::report::report(&report),
         Command::Join(join) => command::join::join(&join),
         Command::Diagnose(diagnose) => command::diagnose::diagnose(&diagnose),

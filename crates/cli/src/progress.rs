@@ -18,6 +18,7 @@ const BETWEEN_LINES: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Show {
     terminal: bool,
+    verbose: bool,
     bars: MultiProgress,
     works: Mutex<BTreeMap<String, ProgressBar>>,
     lines: Mutex<Lines>,
@@ -27,8 +28,14 @@ pub struct Show {
 impl Show {
     /// For this process's standard error.
     pub fn new() -> Self {
+        Self::verbose(false)
+    }
+
+    /// The same, with each step if `verbose`.
+    pub fn verbose(verbose: bool) -> Self {
         Self {
             terminal: std::io::stderr().is_terminal(),
+            verbose,
             bars: MultiProgress::new(),
             works: Mutex::new(BTreeMap::new()),
             lines: Mutex::new(Lines::default()),
@@ -39,21 +46,36 @@ impl Show {
     fn draw(&self, what: &str, done: u64, total: u64) {
         let mut works = self.works.lock().expect("no thread panics with the bars");
         let bar = works.entry(what.to_owned()).or_insert_with(|| {
-            let style = ProgressStyle::with_template(
-                "{msg:24} {bar:30} {percent:>3} %  {elapsed} of about {duration}, {eta} left",
-            );
             let bar = self
                 .bars
                 .add(ProgressBar::new(total).with_message(what.to_owned()));
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar.set_style(style(BEGUN));
             bar
         });
         bar.set_length(total);
+        if bar.position() == 0 && done > 0 {
+            bar.set_style(style(UNDER_WAY));
+        }
         bar.set_position(done);
     }
 }
 
+/// A bar before its first step, from which nothing can be estimated, and after it.
+const BEGUN: &str = "{msg:24} {bar:30}  begun, {elapsed}";
+const UNDER_WAY: &str =
+    "{msg:24} {bar:30} {percent:>3} %  {elapsed} of about {duration}, {eta} left";
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
 impl Watcher for Show {
+    fn detail(&self, text: &str) {
+        if self.verbose {
+            self.say(text);
+        }
+    }
+
     fn progress(&self, what: &str, done: u64, total: u64) {
         if self.terminal {
             return self.draw(what, done, total);

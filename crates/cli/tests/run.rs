@@ -97,6 +97,35 @@ fn every_shipped_scenario_passes_the_check() {
 }
 
 #[test]
+fn checking_for_an_engine_refuses_what_a_run_on_it_would() {
+    let shipped = std::fs::read_to_string(crates().join("../scenarios/solo.toml")).unwrap();
+    let pcpus = shipped
+        .lines()
+        .find(|line| line.starts_with("pcpus"))
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let large = folder.path().join("large.toml");
+    let named = shipped.replace("name = \"solo\"", "name = \"large\"");
+    std::fs::write(&large, named.replace(pcpus, "pcpus = 64")).unwrap();
+    said(&check(&[], &large));
+    said(&check(&["--engine", "qemu"], &large));
+    for words in [
+        &["--engine", "bochs"][..],
+        &["--engine", "qemu", "--engine", "bochs"],
+    ] {
+        let output = check(words, &large);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(
+            text.contains("64 pCPUs; the engine bochs gives at most 16"),
+            "{text}"
+        );
+    }
+    let output = check(&["--variant", "no-such"], &large);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+#[test]
 fn printing_needs_checking() {
     let mut command = Command::cargo_bin("steady").unwrap();
     let output = command

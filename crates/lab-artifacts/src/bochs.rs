@@ -54,10 +54,26 @@ pub struct Bochs {
     pub compiled: bool,
 }
 
+impl Bochs {
+    /// What `STEADY_BOCHS` must be for this one to be chosen again; nothing for the usual one.
+    #[must_use]
+    pub fn choice(&self) -> Option<&'static str> {
+        match self.compiled {
+            false => Some("packaged"),
+            true => is_asked_for("tagged").then_some("tagged"),
+        }
+    }
+}
+
 /// The name of the compiled Bochs in the cache.
-fn cache_name(home: &Home) -> String {
+pub(crate) fn cache_name(home: &Home) -> String {
+    name_in_cache(home, is_asked_for("tagged"))
+}
+
+/// The name of the compiled Bochs in the cache, with patches for a tagged TLB or without.
+pub(crate) fn name_in_cache(home: &Home, tagged: bool) -> String {
     let mut key = Key::default();
-    for patch in patches(home) {
+    for patch in patches(home, tagged) {
         key.add("patch", &fs::read(patch).unwrap_or_default());
     }
     key.add("flags", FLAGS.as_bytes())
@@ -70,34 +86,18 @@ fn cache_name(home: &Home) -> String {
 }
 
 /// Our patches to Bochs, in the order of their names.
-fn patches(home: &Home) -> Vec<PathBuf> {
+fn patches(home: &Home, tagged: bool) -> Vec<PathBuf> {
     let folders = ["lab/bochs", "lab/bochs-tagged"];
-    let taken = if is_asked_for("tagged") { 2 } else { 1 };
+    let taken = if tagged { 2 } else { 1 };
     folders[..taken]
         .iter()
         .flat_map(|folder| files_below(&home.project.join(folder)).unwrap_or_default())
         .collect()
 }
 
-fn is_asked_for(kind: &str) -> bool {
+/// Whether `STEADY_BOCHS` has this value.
+pub(crate) fn is_asked_for(kind: &str) -> bool {
     std::env::var_os("STEADY_BOCHS").is_some_and(|value| value == kind)
-}
-
-/// The Bochs that would be used now, without building one.
-#[must_use]
-pub fn present(home: &Home) -> Option<Bochs> {
-    let program = home.cache.join(cache_name(home)).join("bochs");
-    let compiled = program.is_file();
-    let program = if compiled {
-        program
-    } else {
-        find_program("bochs")?
-    };
-    Some(Bochs {
-        version: version_of(&program),
-        program,
-        compiled,
-    })
 }
 
 fn version_of(program: &Path) -> String {
@@ -118,7 +118,8 @@ fn version_of(program: &Path) -> String {
 /// entries by their tags, with no fallback.
 ///
 /// # Errors
-/// [`ArtifactError::Missing`] if there is neither, [`ArtifactError::Interrupted`].
+/// [`ArtifactError::Missing`] if there is neither, [`ArtifactError::Damaged`],
+/// [`ArtifactError::Interrupted`].
 pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Bochs, ArtifactError> {
     let packaged = || {
         find_program("bochs").map(|program| Bochs {
@@ -135,7 +136,7 @@ pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Bochs, ArtifactError
     if is_asked_for("packaged") {
         return packaged().ok_or_else(missing);
     }
-    match cached(&home.cache, &cache_name(home), |work| {
+    match cached(&home.cache, &cache_name(home), watcher, |work| {
         build(home, work, watcher)
     }) {
         Ok(place) => {
@@ -146,9 +147,8 @@ pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Bochs, ArtifactError
                 compiled: true,
             })
         }
-        Err(error) if matches!(error, ArtifactError::Interrupted) || is_asked_for("tagged") => {
-            Err(error)
-        }
+        Err(error @ (ArtifactError::Interrupted | ArtifactError::Damaged { .. })) => Err(error),
+        Err(error) if is_asked_for("tagged") => Err(error),
         Err(error) => match packaged() {
             Some(bochs) => {
                 watcher.say(&format!(
@@ -169,7 +169,7 @@ fn build(home: &Home, work: &Path, watcher: &dyn Watcher) -> Result<(), Artifact
     let os = OsStr::new;
     let tree = work.join("tree");
     debian::fetch(work, "bochs", &tree)?;
-    for patch in patches(home) {
+    for patch in patches(home, is_asked_for("tagged")) {
         let command = [
             os("patch"),
             os("--force"),

@@ -243,7 +243,10 @@ pub fn fetch_binaries(
 }
 
 /// The mirror of Debian's main archive that this machine's apt uses.
-fn mirror() -> Result<String, ArtifactError> {
+///
+/// # Errors
+/// [`ArtifactError::Missing`] if it knows none, [`ArtifactError::Io`] without apt.
+pub(crate) fn mirror() -> Result<String, ArtifactError> {
     let output = Command::new("apt-get")
         .args([
             "indextargets",

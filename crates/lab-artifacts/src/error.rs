@@ -8,12 +8,15 @@ use std::path::{Path, PathBuf};
 use steady_race::{FileError, NoRoom, Trouble, Why};
 use thiserror::Error;
 
+use crate::need::Lacks;
+
 /// An error while something is found, built or packed.
 #[derive(Debug, Error)]
 pub enum ArtifactError {
     /// The project's own files are not there.
     #[error(
-        "no Steady tree at or above {}: run from a checkout, or set STEADY_HOME to one",
+        "no Steady tree at or above {}, nor share/steady beside this program: install the whole \
+         package, run from a checkout, or set STEADY_HOME to one",
         searched.display()
     )]
     NoProject {
@@ -52,18 +55,22 @@ pub enum ArtifactError {
         /// Its lines that say why.
         last: String,
     },
-    /// Something in the cache is not whole.
-    #[error(
-        "{} is missing; fix: remove {} and run again, it is then built again",
-        missing.display(),
-        folder.display()
-    )]
+    /// Something in the cache is not as it was built.
+    #[error("{} {what}; fix: steady cache prune {entry}, it is then built again", file.display())]
     Damaged {
-        /// The file that is not there.
-        missing: PathBuf,
-        /// What to remove.
-        folder: PathBuf,
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        what: String,
+        /// The entry that it is of.
+        entry: String,
     },
+    /// What a command needs is not all there.
+    #[error("{0}")]
+    Lacks(Lacks),
+    /// The cache has no entry of this name.
+    #[error("the cache has no entry `{0}`; `steady cache list` names them")]
+    NoEntry(String),
     /// `--kernel` names none.
     #[error("{0}")]
     KernelChoice(String),
@@ -94,6 +101,8 @@ pub enum ArtifactError {
         what: String,
         /// How to get one.
         fix: String,
+        /// Whether the user named one.
+        given: bool,
     },
     /// A program of the scenario cannot be put in the image.
     #[error("workload {program}: {what}")]
@@ -130,13 +139,15 @@ impl ArtifactError {
     pub fn why(&self) -> Why {
         match self {
             Self::GivenKernel { .. }
+            | Self::NoEntry(_)
             | Self::NotAKernel { .. }
             | Self::KernelChoice(_)
             | Self::Program { .. }
             | Self::Selftests(_) => Why::Input,
-            Self::Missing { .. } | Self::KernelSource { .. } | Self::NoProject { .. } => {
-                Why::Missing
-            }
+            Self::Missing { .. }
+            | Self::Lacks(_)
+            | Self::KernelSource { .. }
+            | Self::NoProject { .. } => Why::Missing,
             Self::Build { .. } => Why::Build,
             Self::Io { .. } | Self::Damaged { .. } | Self::NoRoom(_) => Why::Machine,
             Self::Interrupted => Why::Interrupted,

@@ -1,9 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Where things are: the project's tree and the cache beside it.
+//!
+//! The tree is a checkout, or what of it a package installs as `share/steady`. A package brings
+//! [`PROGRAMS`] and perhaps [`KERNELS`] in it, built; in a checkout they are built.
 
 use std::path::{Path, PathBuf};
 
 use crate::error::ArtifactError;
+
+/// What a tree is known by.
+const MARK: &str = "linux/config/lab.config";
+/// The tree of a package, from a folder above the program.
+const INSTALLED: &str = "share/steady";
+/// The same of a whole system's package, for a program that is elsewhere or cannot ask where it is.
+const SYSTEM: &str = "/usr/share/steady";
+/// The tree that this program was built in; a package's program is used elsewhere.
+const BUILT_IN: Option<&str> = match option_env!("STEADY_PACKAGED") {
+    Some(_) => None,
+    None => Some(env!("CARGO_MANIFEST_DIR")),
+};
+/// Folder of a package's tree with the programs of the images, built.
+pub const PROGRAMS: &str = "programs";
+/// Folder of a package's tree with kernels, each in a folder that is named as in the cache.
+pub const KERNELS: &str = "kernels";
 
 /// The two folders that everything else is found under.
 #[derive(Debug, Clone)]
@@ -16,28 +35,37 @@ pub struct Home {
 
 impl Home {
     /// Finds both. The project is `$STEADY_HOME`, or the first folder with `linux/config` from
-    /// the current one upwards, or the tree that this program was built in.
+    /// the current one upwards, or from the program's own upwards, where it may be `share/steady`,
+    /// or the tree that this program was built in, or `/usr/share/steady`.
     ///
     /// # Errors
     /// [`ArtifactError::NoProject`] if no such tree exists.
     pub fn find() -> Result<Self, ArtifactError> {
-        let given = std::env::var_os("STEADY_HOME").map(PathBuf::from);
         let here = std::env::current_dir().unwrap_or_default();
-        let built = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .ancestors()
-            .nth(2)
-            .map(Path::to_path_buf);
-        let mut candidates = given
-            .into_iter()
-            .chain(here.ancestors().map(Path::to_path_buf))
-            .chain(built);
-        let project = candidates.find(|path| path.join("linux/config/lab.config").is_file());
+        let given = std::env::var_os("STEADY_HOME").map(PathBuf::from);
+        let program = std::env::current_exe().unwrap_or_default();
+        let project = project(given, &here, &program);
         Ok(Self {
             project: project.ok_or(ArtifactError::NoProject { searched: here })?,
             cache: std::path::absolute(cache_root())
                 .map_err(|error| ArtifactError::io("find", &cache_root(), error))?,
         })
     }
+}
+
+/// The first of all candidates that is a tree.
+fn project(given: Option<PathBuf>, here: &Path, program: &Path) -> Option<PathBuf> {
+    let beside = program
+        .ancestors()
+        .flat_map(|folder| [folder.to_owned(), folder.join(INSTALLED)]);
+    let built = BUILT_IN.and_then(|own| Path::new(own).ancestors().nth(2));
+    given
+        .into_iter()
+        .chain(here.ancestors().map(Path::to_path_buf))
+        .chain(beside)
+        .chain(built.map(Path::to_path_buf))
+        .chain([PathBuf::from(SYSTEM)])
+        .find(|path| path.join(MARK).is_file())
 }
 
 fn cache_root() -> PathBuf {
@@ -48,4 +76,46 @@ fn cache_root() -> PathBuf {
     let home =
         || PathBuf::from(std::env::var_os("HOME").unwrap_or_else(|| "/root".into())).join(".cache");
     base.unwrap_or_else(home).join("steady")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_nearer_tree_is_taken_and_an_installed_one_is_found_from_its_program() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |path: &str| place.path().join(path);
+        let tree = |path: &str| {
+            let mark = at(path).join(MARK);
+            fs::create_dir_all(mark.parent().unwrap()).unwrap();
+            fs::write(mark, "").unwrap();
+        };
+        for path in ["usr/share/steady", "clone", "other"] {
+            tree(path);
+        }
+        let found = |given: Option<&str>, here: &str, program: &str| {
+            project(given.map(at), &at(here), &at(program)).map(|path| {
+                let path = path.strip_prefix(place.path()).unwrap().to_owned();
+                path.display().to_string()
+            })
+        };
+        let installed = "usr/bin/steady";
+        for (given, here, program, expected) in [
+            (None, "nowhere", installed, "usr/share/steady"),
+            (None, "clone/crates/cli", installed, "clone"),
+            (Some("other"), "clone", installed, "other"),
+            (Some("empty"), "nowhere", installed, "usr/share/steady"),
+            (None, "nowhere", "clone/target/release/steady", "clone"),
+        ] {
+            let found = found(given, here, program);
+            assert_eq!(
+                found.as_deref(),
+                Some(expected),
+                "{given:?} {here} {program}"
+            );
+        }
+    }
 }

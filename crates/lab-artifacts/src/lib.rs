@@ -3,7 +3,7 @@
 //! and the images that a host and its guests boot.
 //!
 //! What takes long to make is kept in the cache ([`cache`]). [`image`] packs the archives;
-//! [`process`] runs children that cannot be lost; [`doctor`] says what this machine lacks. Left
+//! [`process`] runs children that cannot be lost; [`need`] says what this machine lacks. Left
 //! out: how an emulator is started, and what happens on an emulated host (`steady_lab`).
 
 #![forbid(unsafe_code)]
@@ -11,11 +11,11 @@
 pub mod bochs;
 pub mod cache;
 mod debian;
-pub mod doctor;
 mod error;
 mod home;
 pub mod image;
 pub mod kernel;
+pub mod need;
 pub mod process;
 pub mod programs;
 pub mod qemu_system;
@@ -23,4 +23,4 @@ pub mod qemu_user;
 pub mod selftests;
 
 pub use error::ArtifactError;
-pub use home::Home;
+pub use home::{Home, PROGRAMS};

@@ -4,6 +4,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -168,12 +169,15 @@ pub fn last_lines(text: &str, count: usize) -> String {
     lines[lines.len().saturating_sub(count)..].join("\n")
 }
 
-/// Finds a program in `$PATH`.
+/// Finds a program in `$PATH`: a file that may be executed.
 pub fn find_program(name: &str) -> Option<std::path::PathBuf> {
     let path = std::env::var_os("PATH")?;
     let extra = ["/usr/sbin", "/sbin"].map(std::path::PathBuf::from);
     std::env::split_paths(&path)
         .chain(extra)
         .map(|directory| directory.join(name))
-        .find(|path| path.is_file())
+        .find(|path| {
+            let file = path.metadata().ok().filter(std::fs::Metadata::is_file);
+            file.is_some_and(|file| file.permissions().mode() & 0o111 != 0)
+        })
 }

@@ -2,7 +2,9 @@
 //! Our own static programs that go into the images: the two inits, the VMM, what steers hosts and
 //! guests, the C workloads.
 //!
-//! cargo and make know best what is up to date, so they are asked each time.
+//! A package brings them built. In a checkout cargo and make know best what is up to date, so they
+//! are asked each time. Where they cannot build, because a compiler is not there or the tree is
+//! another user's, what was built from the sources as they are now is used.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -10,11 +12,18 @@ use std::time::Duration;
 
 use steady_race::Watcher;
 
+use crate::cache::{Key, files_below};
 use crate::error::ArtifactError;
-use crate::home::Home;
+use crate::home::{Home, PROGRAMS};
+use crate::need::able;
 use crate::process::run_step;
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// Folders of what is built, in the project.
+const LAB: &str = "target/lab";
+const WORKLOADS: &str = "target/workloads";
+/// The file that says of which sources it was built.
+const STAMP: &str = "target/lab/sources";
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 /// Crates of both inits and the VMM, for the progress bar only (`cargo tree` lists them).
 const CRATES: u64 = 52;
@@ -33,17 +42,33 @@ pub struct Programs {
     pub workloads: PathBuf,
 }
 
-/// Builds what is not up to date; `watcher` hears of it only if there is something to build.
+/// The programs of an installed package; `None` in a checkout, where they are built.
+#[must_use]
+pub fn packaged(home: &Home) -> Option<Programs> {
+    let folder = home.project.join(PROGRAMS);
+    folder
+        .is_dir()
+        .then(|| Programs::of(&folder, folder.join("workloads")))
+}
+
+/// Those of the package; else builds what is not up to date, and `watcher` hears of it only if
+/// there is something to build.
 ///
 /// # Errors
-/// [`ArtifactError::Build`] with the compiler's words, [`ArtifactError::Io`],
-/// [`ArtifactError::Interrupted`].
+/// [`ArtifactError::Build`] with the compiler's words, [`ArtifactError::Missing`] if a package is
+/// not whole, [`ArtifactError::Io`], [`ArtifactError::Interrupted`].
 pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Programs, ArtifactError> {
-    let target = home.project.join("target/lab");
+    if let Some(programs) = packaged(home) {
+        return programs.whole();
+    }
+    if !(may_build(home) && able("programs")) && up_to_date(home) {
+        return Ok(places(home));
+    }
+    let target = home.project.join(LAB);
     let logs = home.project.join("target/lab-logs");
     std::fs::create_dir_all(&logs).map_err(|error| ArtifactError::io("make", &logs, error))?;
     cargo(home, &target, &logs.join("static-programs.log"), watcher)?;
-    let workloads = home.project.join("target/workloads");
+    let workloads = home.project.join(WORKLOADS);
     let folder = home.project.join("workloads");
     let out = format!("OUT={}", workloads.display());
     let command = [
@@ -60,13 +85,91 @@ pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Programs, ArtifactEr
         LIMIT,
         || {},
     )?;
-    let made = target.join(TARGET).join("static");
-    Ok(Programs {
-        agent: made.join("steady-agent"),
-        vmm: made.join("steady-vmm"),
-        steer: made.join("steady-steer"),
-        workloads,
-    })
+    let stamp = home.project.join(STAMP);
+    let sources = sources(home)?;
+    if std::fs::read_to_string(&stamp).ok().as_ref() != Some(&sources) {
+        let written = std::fs::write(&stamp, sources);
+        written.map_err(|error| ArtifactError::io("write", &stamp, error))?;
+    }
+    Ok(places(home))
+}
+
+impl Programs {
+    fn of(folder: &Path, workloads: PathBuf) -> Self {
+        Self {
+            agent: folder.join("steady-agent"),
+            vmm: folder.join("steady-vmm"),
+            steer: folder.join("steady-steer"),
+            workloads,
+        }
+    }
+
+    /// Itself, if all of a package's programs are there.
+    fn whole(self) -> Result<Self, ArtifactError> {
+        let all = [&self.agent, &self.vmm, &self.steer, &self.workloads];
+        let lost = all.into_iter().find(|path| !path.exists()).cloned();
+        match lost {
+            None => Ok(self),
+            Some(lost) => Err(ArtifactError::Missing {
+                program: lost.display().to_string(),
+                why: "it belongs to the package, and goes into the images",
+                package: "--reinstall steady",
+            }),
+        }
+    }
+}
+
+fn places(home: &Home) -> Programs {
+    let made = home.project.join(LAB).join(TARGET).join("static");
+    Programs::of(&made, home.project.join(WORKLOADS))
+}
+
+/// Whether this user may write where the programs are built.
+pub(crate) fn may_build(home: &Home) -> bool {
+    let target = home.project.join(LAB);
+    let there = target.ancestors().find(|path| path.exists());
+    there.is_some_and(|path| nix::unistd::access(path, nix::unistd::AccessFlags::W_OK).is_ok())
+}
+
+/// Whether the programs are built from the sources as they are now.
+pub(crate) fn up_to_date(home: &Home) -> bool {
+    let stamp = std::fs::read_to_string(home.project.join(STAMP));
+    let built = places(home);
+    let there = [&built.agent, &built.vmm, &built.steer];
+    there.iter().all(|program| program.is_file())
+        && stamp.is_ok_and(|stamp| sources(home).is_ok_and(|now| now == stamp))
+}
+
+/// A name for all sources of the programs: of every crate, since which of them go in is cargo's to
+/// know, and of the workloads.
+fn sources(home: &Home) -> Result<String, ArtifactError> {
+    let crates = home.project.join("crates");
+    let mut parts = vec!["Cargo.toml".to_owned(), "Cargo.lock".to_owned()];
+    let entries = std::fs::read_dir(&crates);
+    for entry in entries.map_err(|error| ArtifactError::io("read", &crates, error))? {
+        let entry = entry.map_err(|error| ArtifactError::io("read", &crates, error))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        parts.extend([format!("{name}/Cargo.toml"), format!("{name}/src")]);
+    }
+    parts.sort();
+    let mut key = Key::default();
+    for name in &parts[..2] {
+        let path = home.project.join(name);
+        let bytes =
+            std::fs::read(&path).map_err(|error| ArtifactError::io("read", &path, error))?;
+        key.add(name, &bytes);
+    }
+    let parts: Vec<&str> = parts[2..].iter().map(String::as_str).collect();
+    key.add_parts(&crates, &parts)?;
+    for path in files_below(&home.project.join("workloads"))? {
+        let bytes =
+            std::fs::read(&path).map_err(|error| ArtifactError::io("read", &path, error))?;
+        key.add(
+            &path.file_name().unwrap_or_default().to_string_lossy(),
+            &bytes,
+        );
+    }
+    Ok(key.finish())
 }
 
 fn cargo(
@@ -133,7 +236,34 @@ fn compiled(log: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use steady_race::Silent;
+
     use super::*;
+
+    #[test]
+    fn a_packages_programs_are_taken_as_they_are_and_a_lost_one_is_named() {
+        let place = tempfile::tempdir().unwrap();
+        let home = Home {
+            project: place.path().to_owned(),
+            cache: place.path().join("cache"),
+        };
+        assert!(packaged(&home).is_none(), "a checkout");
+        let folder = place.path().join(PROGRAMS);
+        std::fs::create_dir_all(folder.join("workloads")).unwrap();
+        for name in ["steady-agent", "steady-vmm"] {
+            std::fs::write(folder.join(name), "").unwrap();
+        }
+        let said = ensure(&home, &Silent).unwrap_err().to_string();
+        assert!(
+            said.contains("programs/steady-steer is not installed")
+                && said.contains("apt-get install --reinstall steady"),
+            "{said}"
+        );
+        std::fs::write(folder.join("steady-steer"), "").unwrap();
+        let found = ensure(&home, &Silent).unwrap();
+        assert_eq!(found.vmm, folder.join("steady-vmm"));
+        assert!(!place.path().join("target").exists(), "nothing is built");
+    }
 
     #[test]
     fn only_crates_that_are_compiled_count_as_progress() {
@@ -142,5 +272,42 @@ mod tests {
                     Finished `static` profile [optimized] target(s) in 1s\n";
         assert_eq!(compiled(log), 2);
         assert_eq!(compiled(b"    Finished `static` profile\n"), 0);
+    }
+
+    #[test]
+    fn programs_are_up_to_date_until_a_source_changes() {
+        let place = tempfile::tempdir().unwrap();
+        let home = Home {
+            project: place.path().to_owned(),
+            cache: place.path().join("cache"),
+        };
+        let write = |name: &str, text: &str| {
+            let path = home.project.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let sources = [
+            "Cargo.toml",
+            "Cargo.lock",
+            "crates/a/Cargo.toml",
+            "crates/a/src/lib.rs",
+            "workloads/spin.c",
+        ];
+        sources.iter().for_each(|name| write(name, "text"));
+        let static_ones = format!("{LAB}/{TARGET}/static");
+        for name in ["steady-agent", "steady-vmm"] {
+            write(&format!("{static_ones}/{name}"), "program");
+        }
+        write(STAMP, &super::sources(&home).unwrap());
+        assert!(!up_to_date(&home), "one program is not there");
+        write(&format!("{static_ones}/steady-steer"), "program");
+        assert!(up_to_date(&home));
+        write("crates/a/tests/test.rs", "a test");
+        assert!(up_to_date(&home), "no program is built of a test");
+        for name in sources {
+            write(name, "other");
+            assert!(!up_to_date(&home), "{name}");
+            write(name, "text");
+        }
     }
 }

@@ -17,13 +17,14 @@ use std::time::Duration;
 
 use steady_race::Watcher;
 
-use crate::cache::{Key, cached, files_below, steps_done};
+use crate::cache::{Key, cached, files_below, ready, steps_done};
 use crate::error::ArtifactError;
 use crate::home::Home;
 use crate::process::{find_program, run_step};
 use crate::{debian, qemu_user};
 
-const NAME: &str = "qemu-system-x86_64";
+/// The program.
+pub(crate) const NAME: &str = "qemu-system-x86_64";
 const STEP_LIMIT: Duration = Duration::from_secs(5 * 60);
 const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
 /// Steps of a build, for the progress bar only.
@@ -100,7 +101,7 @@ fn patches(home: &Home) -> Vec<PathBuf> {
 
 /// The name of the compiled one in the cache. The packaged one's version stands for the source's,
 /// which is of the same release.
-fn cache_name(home: &Home) -> String {
+pub(crate) fn cache_name(home: &Home) -> String {
     let mut key = Key::default();
     for patch in patches(home) {
         key.add("patch", &fs::read(patch).unwrap_or_default());
@@ -114,41 +115,76 @@ fn cache_name(home: &Home) -> String {
     format!("qemu-{}", key.finish())
 }
 
+/// The packaged one's program.
+pub(crate) fn packaged_program() -> Option<PathBuf> {
+    find_program(NAME)
+}
+
 fn packaged() -> Option<QemuSystem> {
-    find_program(NAME).map(|program| QemuSystem::of(program, false))
+    packaged_program().map(|program| QemuSystem::of(program, false))
 }
 
-/// The one that would be used now, without building one.
-#[must_use]
-pub fn present(home: &Home) -> Option<QemuSystem> {
-    let built = home.cache.join(cache_name(home)).join(NAME);
-    if built.is_file() {
-        return Some(QemuSystem::of(built, true));
-    }
-    packaged()
+fn asks_for(kind: &str) -> bool {
+    std::env::var_os("STEADY_QEMU").is_some_and(|value| value == kind)
 }
 
-/// The compiled one, built if it is not in the cache; the packaged one where that fails.
-/// `STEADY_QEMU=packaged` chooses the packaged one, `present` the compiled one only if it is there.
+/// Whether `STEADY_QEMU` names the packaged one.
+pub(crate) fn asks_for_packaged() -> bool {
+    asks_for("packaged")
+}
+
+/// Whether `STEADY_QEMU` names the patched one.
+pub(crate) fn asks_for_patched() -> bool {
+    asks_for("patched")
+}
+
+/// The one that runs take: the compiled one where it is in the cache, else the packaged one, so
+/// that a run does not begin with minutes of compiling. `STEADY_QEMU=packaged` chooses the packaged
+/// one, `patched` the compiled one, which is then built if it is not there.
 ///
 /// # Errors
-/// [`ArtifactError::Missing`] if there is neither, [`ArtifactError::Interrupted`].
-pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<QemuSystem, ArtifactError> {
-    let missing = || ArtifactError::Missing {
+/// [`ArtifactError::Missing`] if there is neither, [`ArtifactError::Damaged`],
+/// [`ArtifactError::Interrupted`].
+pub fn choose(home: &Home, watcher: &dyn Watcher) -> Result<QemuSystem, ArtifactError> {
+    let place = home.cache.join(cache_name(home));
+    if asks_for_patched() {
+        return ensure(home, watcher);
+    }
+    if !asks_for_packaged() && ready(&place, watcher)? {
+        return Ok(QemuSystem::of(place.join(NAME), true));
+    }
+    let qemu = packaged().ok_or_else(missing)?;
+    if !asks_for_packaged() {
+        watcher.say(&format!(
+            "the packaged QEMU {} is used, which loses guests now and then; `steady build qemu` \
+             compiles one that does not, in some minutes",
+            qemu.version
+        ));
+    }
+    Ok(qemu)
+}
+
+fn missing() -> ArtifactError {
+    ArtifactError::Missing {
         program: NAME.into(),
         why: "the engine `qemu` runs in it",
         package: "qemu-system-x86",
-    };
-    match std::env::var("STEADY_QEMU").as_deref() {
-        Ok("packaged") => return packaged().ok_or_else(missing),
-        Ok("present") => return present(home).ok_or_else(missing),
-        _ => {}
     }
-    match cached(&home.cache, &cache_name(home), |work| {
+}
+
+/// The compiled one, built if it is not in the cache; the packaged one where that fails, unless
+/// `STEADY_QEMU=patched`.
+///
+/// # Errors
+/// [`ArtifactError::Missing`] if there is neither, [`ArtifactError::Damaged`],
+/// [`ArtifactError::Interrupted`].
+pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<QemuSystem, ArtifactError> {
+    match cached(&home.cache, &cache_name(home), watcher, |work| {
         build(home, work, watcher)
     }) {
         Ok(place) => Ok(QemuSystem::of(place.join(NAME), true)),
-        Err(ArtifactError::Interrupted) => Err(ArtifactError::Interrupted),
+        Err(error @ (ArtifactError::Interrupted | ArtifactError::Damaged { .. })) => Err(error),
+        Err(error) if asks_for_patched() => Err(error),
         Err(error) => match packaged() {
             Some(qemu) => {
                 watcher.say(&format!(
@@ -163,24 +199,8 @@ pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<QemuSystem, Artifact
     }
 }
 
-/// Programs that the build needs, and their packages.
-const NEEDED: [(&str, &str); 3] = [
-    ("meson", "meson"),
-    ("ninja", "ninja-build"),
-    ("pkg-config", "pkgconf"),
-];
-
 fn build(home: &Home, work: &Path, watcher: &dyn Watcher) -> Result<(), ArtifactError> {
     let what = "QEMU";
-    for (program, package) in NEEDED {
-        if find_program(program).is_none() {
-            return Err(ArtifactError::Missing {
-                program: program.to_owned(),
-                why: "QEMU is compiled with it",
-                package,
-            });
-        }
-    }
     watcher.say("building QEMU, which takes some minutes once");
     let log = work.join("build.log");
     let tree = work.join("tree");

@@ -47,7 +47,7 @@ pub struct QemuUser {
     pub compiled: bool,
 }
 
-fn cache_name() -> String {
+pub(crate) fn cache_name() -> String {
     let mut key = Key::default();
     key.add("suite", debian::SUITE.as_bytes())
         .add("unneeded", UNNEEDED.as_bytes())
@@ -74,39 +74,26 @@ fn described(program: PathBuf, compiled: bool) -> QemuUser {
 }
 
 /// The packaged one, if it is there and loads plugins: only then does its help name the option.
-fn packaged() -> Option<QemuUser> {
+pub(crate) fn packaged() -> Option<QemuUser> {
     find_program("qemu-x86_64")
         .filter(|program| said_by(program, "-help").contains("-plugin"))
         .map(|program| described(program, false))
 }
 
-/// The one that would be used now, without building one.
-#[must_use]
-pub fn present(home: &Home) -> Option<QemuUser> {
-    let built = home.cache.join(cache_name()).join("qemu-x86_64");
-    packaged().or_else(|| built.is_file().then(|| described(built, true)))
-}
-
 /// The packaged one where it loads plugins, else the compiled one, built if it is not in the cache.
 ///
 /// # Errors
-/// [`ArtifactError::Missing`], [`ArtifactError::Build`], [`ArtifactError::Io`],
+/// [`ArtifactError::Build`], [`ArtifactError::Io`],
 /// [`ArtifactError::Interrupted`].
 pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<QemuUser, ArtifactError> {
     if let Some(found) = packaged() {
         return Ok(found);
     }
-    let place = cached(&home.cache, &cache_name(), |work| build(work, watcher))?;
+    let place = cached(&home.cache, &cache_name(), watcher, |work| {
+        build(work, watcher)
+    })?;
     Ok(described(place.join("qemu-x86_64"), true))
 }
-
-/// Programs that the build needs, and their packages.
-const NEEDED: [(&str, &str); 4] = [
-    ("meson", "meson"),
-    ("ninja", "ninja-build"),
-    ("pkg-config", "pkgconf"),
-    ("python3", "python3-venv"),
-];
 
 /// Takes what is not needed out of the list of what QEMU's build asks Python for, where there is
 /// one: QEMU 7.2 has none.
@@ -130,15 +117,6 @@ pub(super) fn trim(tree: &Path) -> Result<(), ArtifactError> {
 
 fn build(work: &Path, watcher: &dyn Watcher) -> Result<(), ArtifactError> {
     let what = "QEMU's user-mode emulation";
-    for (program, package) in NEEDED {
-        if find_program(program).is_none() {
-            return Err(ArtifactError::Missing {
-                program: program.to_owned(),
-                why: "qemu-x86_64 is compiled with it, because the packaged one has no plugins",
-                package,
-            });
-        }
-    }
     watcher.say("building qemu-x86_64 with plugins, which takes some minutes once");
     let log = work.join("build.log");
     let tree = work.join("tree");

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The lab's engines, as races know engines: real kernels on a host that QEMU or Bochs emulates.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use steady_agent::plan::PLAN_PATH;
 use steady_lab_artifacts::image::tree;
-use steady_lab_artifacts::kernel::{Choice, Series};
+use steady_lab_artifacts::kernel::{Build, Choice, Flavor, Series};
+use steady_lab_artifacts::need::artifacts::{self, Extras};
+use steady_lab_artifacts::need::{self, Need};
 use steady_lab_artifacts::{ArtifactError, Home, programs};
 use steady_race::{Info, Job, Options, Outcome, Prepared, Refusal, Trouble, Watcher};
 use steady_scenario::{Scenario, Variant, Vm, Word};
@@ -89,6 +91,61 @@ fn kernel_of(options: &Options) -> Result<Choice, LabError> {
     Ok(text.parse().map_err(ArtifactError::KernelChoice)?)
 }
 
+/// What every race on an engine needs of this machine.
+#[must_use]
+pub fn engine_needs(home: &Home, kind: EngineKind) -> Vec<Need> {
+    let mut needs = kind.needs(home);
+    needs.extend(artifacts::kernel(home, artifacts::patched(Flavor::Lab)));
+    needs.extend(artifacts::own_programs(home));
+    needs
+}
+
+/// What a race needs of this machine.
+fn needs(
+    lab: &Lab,
+    scenario: &Scenario,
+    variants: &[&Variant],
+    options: &Options,
+) -> Result<Vec<Need>, LabError> {
+    let home = &lab.home;
+    let choice = kernel_of(options)?;
+    let mut needs = lab.kind.needs(home);
+    assert!(!needs.is_empty(), "an emulator is a need");
+    assert!(!variants.is_empty(), "a race has variants");
+    let flavors = translate::flavors(scenario, variants);
+    let series: BTreeSet<Series> = variants
+        .iter()
+        .map(|one| translate::series_of(one))
+        .collect();
+    for series in series {
+        needs.extend(match (&choice, series) {
+            (Choice::Given(_), Series::Patched) => Vec::new(),
+            (Choice::Packaged(_), _) => artifacts::chosen_kernel(home, &choice),
+            _ => artifacts::kernel(
+                home,
+                Build {
+                    series,
+                    flavor: choice.flavor(),
+                },
+            ),
+        });
+        let others = flavors.iter().map(|&flavor| Build { series, flavor });
+        needs.extend(others.flat_map(|build| artifacts::kernel(home, build)));
+    }
+    needs.extend(artifacts::own_programs(home));
+    let host = translate::host_needs(scenario, options.trace)?;
+    let mut programs = translate::programs(scenario)?;
+    programs.extend(host.programs);
+    needs.extend(artifacts::extras(&Extras {
+        trace: host.trace,
+        disk: host.disk,
+        vmm_qemu: host.qemu,
+        shell: false,
+        programs,
+    }));
+    Ok(needs)
+}
+
 /// The host's memory, in MiB: larger kernels of host and guests do not shrink what is left.
 fn memory_mib(scenario: &Scenario, packaged: bool) -> u32 {
     let machines = u32::try_from(scenario.vms.len()).unwrap_or(u32::MAX) + 1;
@@ -124,13 +181,14 @@ impl<'a> Hosts<'a> {
         watcher: &dyn Watcher,
     ) -> Result<Self, LabError> {
         let home = &lab.home;
-        let mut engine = lab.kind.find(home, watcher)?;
         let wanted = translate::programs(scenario)?;
         let brought = translate::brought::gather(scenario)?;
         for variant in variants {
             // Arguments that a program does not take are refused before minutes of building.
             translate::plan(scenario, variant, scenario.seed, options.trace)?;
         }
+        need::require(needs(lab, scenario, variants, options)?)?;
+        let mut engine = lab.kind.find(home, watcher)?;
         let series = variants.iter().map(|variant| translate::series_of(variant));
         let choice = kernel_of(options)?;
         let found = kernels::ensure(home, &choice, series, watcher)?;
@@ -250,6 +308,10 @@ impl Prepared for Hosts<'_> {
 
     fn config(&self) -> BTreeMap<String, String> {
         self.config.clone()
+    }
+
+    fn environment(&self) -> Vec<String> {
+        self.engine.environment().into_iter().collect()
     }
 
     fn run(&self, job: &Job<'_>, step: &dyn Fn(&str)) -> Result<Outcome, steady_race::Failed> {

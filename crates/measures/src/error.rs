@@ -37,6 +37,17 @@ pub enum Error {
         /// The limit in bytes.
         limit: u64,
     },
+    /// A file of another kind.
+    #[error(
+        "{origin} is not a result: it begins with {found}, expected the result.json that a race \
+         wrote; `steady diagnose` reads traces, tables and logs"
+    )]
+    NotResult {
+        /// File name, or what the caller called the text.
+        origin: String,
+        /// Its first bytes.
+        found: String,
+    },
     /// Not JSON, or JSON of another shape.
     #[error("{origin}:{line}:{column}: {text}{}", at_key(key))]
     Syntax {

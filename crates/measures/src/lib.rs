@@ -16,6 +16,7 @@
 
 #![forbid(unsafe_code)]
 
+mod against;
 mod atomic;
 pub mod chance;
 mod clock;
@@ -32,6 +33,7 @@ mod result;
 mod validate;
 mod workload;
 
+pub use against::Against;
 pub use atomic::{WholeFile, write_atomic};
 pub use clock::Clock;
 pub use comparison::{Cell, Comparison, Key, Row, median};

@@ -281,6 +281,16 @@ impl RunResult {
     /// # Errors
     /// If it is not a result, is of a newer version or contradicts itself.
     pub fn from_json(origin: &str, bytes: &[u8]) -> Result<Self, Error> {
+        if !bytes.trim_ascii_start().starts_with(b"{") {
+            let first: Vec<u8> = bytes.iter().take(8).copied().collect();
+            return Err(Error::NotResult {
+                origin: origin.to_owned(),
+                found: match first[..] {
+                    [] => "nothing".to_owned(),
+                    _ => format!("`{}`", first.escape_ascii()),
+                },
+            });
+        }
         let result: Self = json::parse(origin, bytes, SCHEMA, VERSION)?;
         result.validate().map_err(|invalid| Error::Invalid {
             origin: origin.to_owned(),

@@ -35,7 +35,7 @@ impl Common<'_> {
         make(&directory)?;
         let step = |text: &str| {
             self.watcher
-                .say(&format!("{} r{index}: {text}", variant.name));
+                .detail(&format!("{} r{index}: {text}", variant.name));
         };
         let job = Job {
             variant,
@@ -58,7 +58,8 @@ impl Common<'_> {
             let lost = *lost;
             replace(&directory, &self.work.join(format!("{name}.lost")))?;
             make(&directory)?;
-            step(&format!("{lost}; once more"));
+            let again = format!("{} r{index}: {lost}; once more", variant.name);
+            self.watcher.say(&again);
             retried = Some(format!(
                 "{lost} in the first try, whose logs are in {name}.lost; {why}"
             ));

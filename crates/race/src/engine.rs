@@ -72,6 +72,12 @@ pub trait Prepared: Sync {
     /// What else the measures depend on, for the result's configuration.
     fn config(&self) -> BTreeMap<String, String>;
 
+    /// Variables of the environment, each `NAME=value` as a shell takes it, with which a repetition
+    /// of the race runs on the same emulator.
+    fn environment(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Runs one job and reports its steps to `step`, one short line each.
     ///
     /// # Errors

@@ -30,6 +30,8 @@ pub struct Options {
     pub until: Option<Until>,
     /// Repeats the race, for the report.
     pub command: String,
+    /// Name, version and commit of the program, for the report; empty: `steady` and its version.
+    pub tool: String,
     /// Start of the race, UTC, for the report.
     pub started: String,
 }

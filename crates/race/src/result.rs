@@ -69,8 +69,13 @@ impl Outline<'_> {
         }
         result.partial = partial;
         result.run.started.clone_from(&self.options.started);
-        result.run.command.clone_from(&self.options.command);
-        result.run.tool = format!("steady {}", env!("CARGO_PKG_VERSION"));
+        let mut words = self.engine.environment();
+        words.push(self.options.command.clone());
+        result.run.command = words.join(" ");
+        result.run.tool = match &self.options.tool[..] {
+            "" => format!("steady {}", env!("CARGO_PKG_VERSION")),
+            tool => tool.to_owned(),
+        };
         result.run.machine = self.machine.describe();
         result.run.wall_ms = millis(self.begun.elapsed());
         result.seal();

@@ -3,7 +3,8 @@
 
 use std::ops::Range;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use steady_scenario::{Scenario, Variant};
 
@@ -61,11 +62,17 @@ pub(crate) fn run_all(
     variants: &[&Variant],
     repetitions: Range<u32>,
 ) -> Ran {
-    let tasks = tasks(variants.len(), repetitions);
+    let tasks = tasks(variants.len(), repetitions.clone());
     let (next, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let slots: Vec<Mutex<Option<Result<Outcome, Reason>>>> =
         tasks.iter().map(|_| Mutex::new(None)).collect();
     let what = format!("{} on {}", scenario.name, common.info.name);
+    let begun = Instant::now();
+    let left: Vec<AtomicU32> = variants
+        .iter()
+        .map(|_| AtomicU32::new(repetitions.len().try_into().unwrap_or(u32::MAX)))
+        .collect();
+    common.watcher.progress(&what, 0, tasks.len() as u64);
     let beside = common.engine.beside();
     assert!(beside > 0, "an engine runs at least one job at a time");
     std::thread::scope(|scope| {
@@ -83,6 +90,11 @@ pub(crate) fn run_all(
                     if run.is_err() {
                         // The race is lost; let no further run begin.
                         next.store(tasks.len(), Ordering::Relaxed);
+                    } else if left[task.variant].fetch_sub(1, Ordering::Relaxed) == 1 {
+                        let name = &variant.name;
+                        common
+                            .watcher
+                            .say(&ended_words(name, &repetitions, begun.elapsed()));
                     }
                     *slots[at].lock().expect("no thread panics with a slot") = Some(run);
                     let done = ended.fetch_add(1, Ordering::Relaxed) + 1;
@@ -97,6 +109,18 @@ pub(crate) fn run_all(
         .into_iter()
         .map(|slot| slot.into_inner().expect("no thread panics with a slot"));
     sort(tasks.iter().copied().zip(ended))
+}
+
+/// That the last run of a variant has ended, of those that were begun together.
+fn ended_words(variant: &str, repetitions: &Range<u32>, spent: Duration) -> String {
+    let seconds = spent.as_secs();
+    match repetitions.len() {
+        1 => format!(
+            "{variant}: run {} ended, {seconds} s",
+            repetitions.start + 1
+        ),
+        runs => format!("{variant}: {runs} runs ended, {seconds} s"),
+    }
 }
 
 /// Parts what was whole from the first reason why something was not.

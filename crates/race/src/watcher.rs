@@ -10,6 +10,8 @@ pub trait Watcher: Sync {
     fn done(&self, what: &str);
     /// Something that a person may want to know.
     fn say(&self, text: &str);
+    /// Something that only a person who follows each step wants to know.
+    fn detail(&self, _text: &str) {}
 }
 
 /// Shows nothing.

@@ -308,7 +308,7 @@ fn read_at_once(path: &Path) -> io::Result<String> {
 }
 
 /// Whether tracefs is there and may be used.
-fn usable(tracefs: &Path) -> Result<(), RecordError> {
+pub(crate) fn usable(tracefs: &Path) -> Result<(), RecordError> {
     match fs::read_dir(tracefs.join("instances")) {
         Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {

@@ -34,7 +34,7 @@ pub use estimate::{Estimate, PROBED};
 pub use gather::knobs;
 pub use incident::{About, Incident, SCHEMA};
 pub use instance::{Events, Instance, Sink};
-pub use plan::Plan;
+pub use plan::{Plan, ready};
 pub use recorder::{Options, Recorder, fits};
 pub use shelf::{Shelf, free};
 pub use watch::{Wait, Watch};

@@ -7,7 +7,7 @@ use std::path::Path;
 use steady_events::probe::{EVENTS, GUEST_EVENTS, PROBES, Probe};
 
 use crate::error::RecordError;
-use crate::instance::Events;
+use crate::instance::{Events, usable};
 
 /// What will be recorded, and what this kernel does not have.
 #[derive(Debug, Clone)]
@@ -63,6 +63,25 @@ impl Plan {
             left_out,
         })
     }
+}
+
+/// Whether a host, or a guest, can be recorded here: what [`crate::Recorder`] asks for, without
+/// touching it. `waits`: whether vCPUs' waits are watched.
+///
+/// # Errors
+/// [`RecordError::NoTracefs`], [`RecordError::NoRights`], [`RecordError::NoEvents`],
+/// [`RecordError::NoWaits`].
+pub fn ready(tracefs: &Path, proc: &Path, guest: bool, waits: bool) -> Result<Plan, RecordError> {
+    usable(tracefs)?;
+    let plan = Plan::new(tracefs, guest)?;
+    // This thread has run, so its counts are zero only where nothing is counted.
+    let own = proc.join("self/schedstat");
+    let counted = fs::read_to_string(&own);
+    let zero = |text: &str| text.split_whitespace().all(|number| number == "0");
+    if waits && counted.is_ok_and(|text| zero(&text)) {
+        return Err(RecordError::NoWaits(own));
+    }
+    Ok(plan)
 }
 
 /// The probes that this kernel can set.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Shows results: a table for the terminal, a page of HTML that needs nothing beside it.
+//! Shows results: a table for the terminal, a page of HTML that needs nothing beside it, CSV and
+//! Markdown.
 //!
 //! It computes nothing but layout. Medians, ratios and quantiles come from `steady_measures`; what
 //! is chosen here is which measures are shown first, how a number is written, and where ink goes.
@@ -14,5 +15,6 @@ mod answer;
 pub mod html;
 pub mod humane;
 mod pick;
+pub mod plain;
 pub mod svg;
 pub mod terminal;

@@ -29,6 +29,7 @@ use steady_lab::chance::Chance;
 use steady_lab::engine::{EngineKind, Processor};
 use steady_lab_artifacts::image::tree;
 use steady_lab_artifacts::kernel::{self, Build, Flavor, Kernel, Series};
+use steady_lab_artifacts::need::{self, Need, artifacts};
 use steady_lab_artifacts::process::interrupted;
 use steady_lab_artifacts::selftests::{self, Selftest};
 use steady_lab_artifacts::{ArtifactError, Home, programs};
@@ -69,6 +70,20 @@ pub struct Options {
     pub wall_limit: Option<Duration>,
 }
 
+/// What selftests on these kernels need of this machine.
+#[must_use]
+pub fn needs(home: &Home, engine: EngineKind, kernels: &[Build]) -> Vec<Need> {
+    let mut needs = engine.needs(home);
+    needs.extend(artifacts::selftests(home));
+    needs.extend(artifacts::own_programs(home));
+    needs.extend(
+        kernels
+            .iter()
+            .flat_map(|&build| artifacts::kernel(home, build)),
+    );
+    needs
+}
+
 /// Builds what is missing and runs the tests. After Ctrl-C the report has what there was.
 ///
 /// # Errors
@@ -85,6 +100,7 @@ pub fn run(home: &Home, options: &Options, watcher: &dyn Watcher) -> Result<Repo
         .join("selftest");
     fs::create_dir_all(&out).map_err(|error| LabError::io("make", &out, error))?;
     check_room(&ThisMachine, &out).map_err(ArtifactError::from)?;
+    need::require(needs(home, options.engine, &options.kernels)).map_err(LabError::from)?;
     let mut engine = options.engine.find(home, watcher)?;
     let folder = selftests::ensure(home, watcher)?;
     let ours = programs::ensure(home, watcher)?;

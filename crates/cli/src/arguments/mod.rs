@@ -22,26 +22,28 @@ const AFTER_HELP: &str = "\
 Exit codes:
   0    done
   1    a file could not be read or written
-  2    the command line, a scenario or a machine asks for what cannot be, or a trace is damaged
-       or mostly not of its format
-  3    something is not installed (steady doctor says what, and how to fix it)
+  2    the command line, a scenario or a machine asks for what cannot be, or a trace or a result
+       is damaged, of another kind or mostly not of its format
+  3    this machine lacks something (steady doctor says what, and how to fix it)
   4    a build failed; the error names its log
   5    a run failed, and the error names its logs; or a test or check found a fault
   130  interrupted
 
 Environment:
   STEADY_CACHE   where kernels and emulators are kept (default ~/.cache/steady)
-  STEADY_HOME    the project's tree (default: found from the current folder upwards)
+  STEADY_HOME    the project's tree (default: found from the current folder upwards, else from this
+                 program's own, where it may be share/steady, else the tree it was built in, else
+                 /usr/share/steady)
   STEADY_BOCHS   `packaged` takes the distribution's Bochs instead of the compiled one, `tagged` one
                  that keeps the entries of its TLB over VM exits, by VPID and EPT, or ASID
-  STEADY_QEMU    `packaged` takes the distribution's QEMU instead of the patched one, `present` the
-                 patched one only if it is built
+  STEADY_QEMU    `packaged` takes the distribution's QEMU even if the patched one is built,
+                 `patched` the patched one, which is built if it is not there
   LINUX_SOURCE   a Linux 6.12 tree or tarball instead of the distribution's
   NO_COLOR       no colour, whatever the terminal";
 
 /// Keeps the guests of an overcommitted KVM host steady.
 #[derive(Debug, Parser)]
-#[command(name = "steady", version, after_long_help = AFTER_HELP)]
+#[command(name = "steady", version = env!("STEADY_VERSION"), after_long_help = AFTER_HELP)]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
@@ -62,8 +64,11 @@ pub enum Command {
     /// Check traces of the remedy Shoot4U.
     #[command(subcommand)]
     Shoot4u(shoot4u::Shoot4u),
-    /// Say what this machine can run, what is missing, and the command that fixes it.
+    /// Say which commands would work here, what lacks, and the one command that fixes it.
     Doctor(Doctor),
+    /// List, verify or remove what is built and kept in the cache.
+    #[command(subcommand)]
+    Cache(Cache),
     /// Show results that were written before.
     Report(Report),
     /// Join the results of a race that was made in pieces.
@@ -107,14 +112,16 @@ Examples:
   steady run scenarios/two-vms.toml --engine bochs --until 5% --budget 20m
   steady run scenarios/solo.toml --kernel debug
   steady run --check scenarios/*.toml
+  steady run --check --engine bochs scenarios/solo.toml
   steady run --check --print old.toml > new.toml
   steady run scenarios/solo.toml --json | jq .measures_digest")]
 pub struct Run {
     /// Scenario files.
     #[arg(required = true, value_name = "SCENARIO")]
     pub scenarios: Vec<PathBuf>,
-    /// Engine to run on; may be given more than once.
-    #[arg(long, value_parser = EngineName, default_value = ENGINES.0[0].name)]
+    /// Engine to run on; may be given more than once [default: qemu]. With --check the scenario is
+    /// checked for the engines that are given.
+    #[arg(long, value_parser = EngineName)]
     pub engine: Vec<&'static Entry>,
     /// Only this variant; may be given more than once.
     #[arg(long, value_name = "NAME")]
@@ -168,9 +175,19 @@ pub struct Run {
     /// Print the results as JSON instead of tables.
     #[arg(long)]
     pub json: bool,
-    /// Show every measure.
+    /// Show every measure, and each step of each run.
     #[arg(short, long)]
     pub verbose: bool,
+}
+
+impl Run {
+    /// The engines to run on.
+    pub fn engines(&self) -> Vec<&'static Entry> {
+        match &self.engine[..] {
+            [] => vec![&ENGINES.0[0]],
+            named => named.to_vec(),
+        }
+    }
 }
 
 /// `steady build`.
@@ -366,10 +383,45 @@ pub struct Selftest {
 
 /// `steady doctor`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  steady doctor
+  steady doctor run
+  steady doctor 'run --engine bochs' 'coherence capture'
+Exit code 3 means that a command would not work here. One that belongs on another kind of machine
+counts only if it is named.")]
 pub struct Doctor {
-    /// Print the checks as JSON.
+    /// Only these commands, by their first words.
+    #[arg(value_name = "COMMAND")]
+    pub commands: Vec<String>,
+    /// Print what was found as JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// `steady cache`.
+#[derive(Debug, Subcommand)]
+pub enum Cache {
+    /// List what is there: its size, and whether this tree would use it.
+    List,
+    /// Compare what is there with its checksums; exit code 5 if something is not as it was built.
+    Verify {
+        /// Only these entries; all if none is named.
+        #[arg(value_name = "ENTRY")]
+        entries: Vec<String>,
+    },
+    /// Remove what this tree would not use, and what failed builds left. What a process uses stays.
+    Prune {
+        /// Only these entries, whether this tree would use them or not.
+        #[arg(value_name = "ENTRY")]
+        entries: Vec<String>,
+        /// Remove everything.
+        #[arg(long, conflicts_with = "entries")]
+        all: bool,
+        /// Only say what would be removed.
+        #[arg(long)]
+        dry_run: bool,
+    },
 }
 
 /// `steady report`.
@@ -377,7 +429,11 @@ pub struct Doctor {
 #[command(
     after_help = "Examples:\n  steady report out/two-vms/*/result.json\n  \
                   steady report result.json --variant kvm-pv --variant ipi\n  \
-                  steady report out/two-vms/bochs/result.json --html page.html"
+                  steady report out/two-vms/bochs/result.json --html page.html\n  \
+                  steady report before/result.json after/result.json\n  \
+                  steady report result.json --csv | head\n\n\
+                  Two results are also set against each other, variant by variant: what differs\n\
+                  between them is listed, and runs with the same seed are compared."
 )]
 pub struct Report {
     /// Results.
@@ -387,8 +443,14 @@ pub struct Report {
     #[arg(long = "variant", value_name = "NAME")]
     pub variants: Vec<String>,
     /// Write a self-contained page instead of a table.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["csv", "markdown"])]
     pub html: Option<PathBuf>,
+    /// Print every measure of every run as comma-separated values, a line each.
+    #[arg(long, conflicts_with = "markdown")]
+    pub csv: bool,
+    /// Print tables in Markdown.
+    #[arg(long)]
+    pub markdown: bool,
     /// Show every measure.
     #[arg(short, long)]
     pub verbose: bool,

@@ -1,55 +1,283 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `steady doctor`.
+//! `steady doctor`: which commands would work on this machine, and one command that fixes what
+//! lacks. It walks the lists that the commands themselves refuse by; nothing is known here of what
+//! they need.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
+use serde_json::json;
+use steady_guest_programs::PROGRAMS;
+use steady_hostview::Host;
+use steady_lab::engine::{EngineKind, KINDS};
+use steady_lab::host::HostKernel;
+use steady_lab::{host, race};
 use steady_lab_artifacts::Home;
-use steady_lab_artifacts::doctor::{State, examine};
+use steady_lab_artifacts::kernel::{Build, Choice, Flavor, Series};
+use steady_lab_artifacts::need::artifacts::{self, Extras};
+use steady_lab_artifacts::need::{Fix, Need, State, emulators, fix_of, of, once};
+use steady_record::{RecordError, ready};
 
 use crate::arguments::Doctor;
+use crate::command::{build, record};
 
 /// Version of the JSON that `--json` prints.
-const SCHEMA_VERSION: u32 = 1;
+const SCHEMA_VERSION: u32 = 2;
+/// Exit code if a command would not work, and if one is not known.
+const LACKS: u8 = 3;
+const INPUT: u8 = 2;
 
-/// Examines the machine; exit code 3 if something is missing.
-pub fn doctor(arguments: &Doctor) -> anyhow::Result<ExitCode> {
-    let checks = examine(&Home::find()?);
-    let missing = checks.iter().any(|check| check.state == State::Missing);
-    let mut out = std::io::stdout().lock();
-    if arguments.json {
-        let value = serde_json::json!({
-            "schema": "steady.doctor",
-            "version": SCHEMA_VERSION,
-            "checks": checks,
-        });
-        writeln!(out, "{value:#}")?;
-    } else {
-        for check in &checks {
-            let state = match check.state {
-                State::Ok => "ok",
-                State::Slow => "slow",
-                State::Missing => "MISSING",
-            };
-            writeln!(
-                out,
-                "{state:8} {:44} for {:26} {}",
-                check.name, check.needed_for, check.found
-            )?;
-            if let Some(fix) = &check.fix {
-                writeln!(out, "{:8} fix: {fix}", "")?;
-            }
-        }
-        let verdict = if missing {
-            "something is missing; `make setup` installs all of it"
-        } else {
-            "this machine can run everything"
-        };
-        writeln!(out, "{verdict}")?;
+/// Finds out what a command needs.
+type Ask = Box<dyn Fn(&Home) -> Vec<Need>>;
+
+/// A command that is known, and how to find out what it needs.
+struct Known {
+    words: String,
+    needs: Ask,
+}
+
+/// A command and what it needs.
+struct Asked {
+    words: String,
+    needs: Vec<Need>,
+}
+
+impl Asked {
+    fn lacks(&self) -> Vec<Need> {
+        let lacks = self.needs.iter().filter(|need| !need.lets_go_on());
+        lacks.cloned().collect()
     }
-    Ok(if missing {
-        ExitCode::from(3)
+
+    /// Whether it is one of another kind of machine, so that nothing must be fixed.
+    fn is_elsewhere(&self) -> bool {
+        let lacks = self.lacks();
+        lacks.iter().any(|need| need.state == State::Elsewhere)
+    }
+}
+
+/// Examines the machine; exit code 3 if a command would not work.
+pub fn doctor(arguments: &Doctor) -> anyhow::Result<ExitCode> {
+    let home = Home::find()?;
+    let known = commands();
+    let named = &arguments.commands;
+    let unknown = |name: &&String| !known.iter().any(|one| begins(&one.words, name));
+    if let Some(name) = named.iter().find(unknown) {
+        let names: Vec<&str> = known.iter().map(|one| one.words.as_str()).collect();
+        eprintln!(
+            "steady: doctor knows no command `{name}`; expected one of, or the first words of: {}",
+            names.join("; ")
+        );
+        return Ok(ExitCode::from(INPUT));
+    }
+    let is_asked =
+        |one: &Known| named.is_empty() || named.iter().any(|name| begins(&one.words, name));
+    let all: Vec<Asked> = known
+        .into_iter()
+        .filter(is_asked)
+        .map(|one| Asked {
+            needs: once((one.needs)(&home)),
+            words: one.words,
+        })
+        .collect();
+    // A machine of another kind lacks nothing, unless just that was asked for.
+    let counts = |one: &&Asked| !named.is_empty() || !one.is_elsewhere();
+    let lacks = once(all.iter().filter(counts).flat_map(Asked::lacks));
+    if arguments.json {
+        print_json(&all, &lacks)?;
     } else {
-        ExitCode::SUCCESS
-    })
+        print(&all, &lacks)?;
+    }
+    Ok(ExitCode::from(if lacks.is_empty() { 0 } else { LACKS }))
+}
+
+/// Whether a command is meant by its first words.
+fn begins(words: &str, named: &str) -> bool {
+    let rest = words.strip_prefix(named);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+}
+
+/// Every command that needs something, and `diagnose`, which does not.
+fn commands() -> Vec<Known> {
+    let mut all = Vec::new();
+    let mut add = |words: &str, needs: Ask| {
+        let words = words.to_owned();
+        all.push(Known { words, needs });
+    };
+    add("diagnose", Box::new(|_| Vec::new()));
+    for (words, guest, waits) in [
+        ("record", false, false),
+        ("record --until", false, true),
+        ("record --guest", true, false),
+    ] {
+        add(words, Box::new(move |_| vec![recording(guest, waits)]));
+    }
+    for kind in KINDS {
+        let words = |command| format!("{command} --engine {}", kind.name());
+        add(
+            &words("run"),
+            Box::new(move |home| race::engine_needs(home, kind)),
+        );
+        let kernel = HostKernel::Patched(Choice::default());
+        add(
+            &words("host"),
+            Box::new(move |home| host::needs(home, kind, &kernel)),
+        );
+        add(
+            &words("selftest"),
+            Box::new(move |home| selftests(home, kind)),
+        );
+    }
+    for (words, extras) in extras() {
+        add(words, Box::new(move |_| artifacts::extras(&extras)));
+    }
+    for program in PROGRAMS.iter().filter(|program| program.package.is_some()) {
+        let words = format!("run, program = \"{}\"", program.name);
+        add(&words, Box::new(|_| artifacts::workload(program)));
+    }
+    for (artifact, needs) in build::NEEDS {
+        let named = artifact.to_possible_value();
+        let name = named.as_ref().map_or("", PossibleValue::get_name);
+        let words = format!("build {name}");
+        add(&words, Box::new(move |home| needs(home, &[Flavor::Lab])));
+    }
+    add("coherence capture", Box::new(emulators::capture));
+    add(
+        "linux/deb",
+        Box::new(|_| of(&["deb", "deb-config", "source"])),
+    );
+    all
+}
+
+fn selftests(home: &Home, kind: EngineKind) -> Vec<Need> {
+    let kernels = [Series::Stock, Series::Patched].map(|series| Build {
+        series,
+        flavor: Flavor::Lab,
+    });
+    steady_selftest::needs(home, kind, &kernels)
+}
+
+/// What some races need beyond their engine.
+fn extras() -> [(&'static str, Extras); 3] {
+    let none = Extras::default;
+    [
+        (
+            "run --trace",
+            Extras {
+                trace: true,
+                ..none()
+            },
+        ),
+        (
+            "run, disk_mib",
+            Extras {
+                disk: true,
+                ..none()
+            },
+        ),
+        (
+            "run, vmm = \"qemu\"",
+            Extras {
+                vmm_qemu: true,
+                ..none()
+            },
+        ),
+    ]
+}
+
+/// What recording this host, or this guest, needs.
+fn recording(guest: bool, waits: bool) -> Need {
+    let (name, why) = ("tracing", "what happens is recorded through tracefs");
+    let tracefs = Path::new(record::TRACING);
+    let error = match ready(tracefs, &Host::default().proc, guest, waits) {
+        Ok(_) => return Need::met(name, why, record::TRACING),
+        Err(error) => error,
+    };
+    let (state, fix) = match &error {
+        RecordError::NoTracefs(place) => {
+            let place = place.display();
+            let mount = format!("mount -t tracefs tracefs {place}");
+            (State::Missing, Fix::AsRoot(mount))
+        }
+        RecordError::NoRights(_) => (State::Missing, Fix::Do("record as root".to_owned())),
+        RecordError::NoWaits(_) => {
+            let count = "sysctl kernel.task_delayacct=1".to_owned();
+            (State::Missing, Fix::AsRoot(count))
+        }
+        _ if !guest && !can_virtualize() => {
+            let elsewhere = "record on a host that runs guests of KVM".to_owned();
+            (State::Elsewhere, Fix::Do(elsewhere))
+        }
+        RecordError::NoEvents if !guest => (
+            State::Missing,
+            Fix::AsRoot("modprobe -a kvm_intel kvm_amd".to_owned()),
+        ),
+        _ => {
+            let other = "boot a kernel with tracepoints of TLB flushes (CONFIG_TRACING)".to_owned();
+            (State::Elsewhere, Fix::Do(other))
+        }
+    };
+    Need::unmet(name, why, state, format!("cannot be used: {error}"), fix)
+}
+
+/// Whether this machine's processors run guests.
+fn can_virtualize() -> bool {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let mut flags = text.split_whitespace();
+    flags.any(|flag| matches!(flag, "vmx" | "svm"))
+}
+
+fn print(all: &[Asked], lacks: &[Need]) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    for one in all {
+        let lacking: Vec<String> = one.lacks().into_iter().map(|need| need.name).collect();
+        let slow = one.needs.iter().filter(|need| need.state == State::Slow);
+        let slow: Vec<String> = slow
+            .map(|need| format!("{} {}", need.name, need.found))
+            .collect();
+        let verdict = if one.is_elsewhere() {
+            format!("not here: {}", one.lacks()[0].found)
+        } else if !lacking.is_empty() {
+            format!("NO: lacks {}", lacking.join(", "))
+        } else if !slow.is_empty() {
+            format!("yes, but {}", slow.join("; "))
+        } else {
+            "yes".to_owned()
+        };
+        writeln!(out, "{:28} {verdict}", one.words)?;
+    }
+    if lacks.is_empty() {
+        writeln!(out, "\nnothing lacks")?;
+        return Ok(());
+    }
+    writeln!(out, "\nwhat lacks:")?;
+    for need in lacks {
+        writeln!(out, "  {} {}: {}", need.name, need.found, need.why)?;
+    }
+    writeln!(out, "fix: {}", fix_of(lacks))?;
+    Ok(())
+}
+
+fn print_json(all: &[Asked], lacks: &[Need]) -> anyhow::Result<()> {
+    let commands: Vec<serde_json::Value> = all
+        .iter()
+        .map(|one| {
+            json!({
+                "command": one.words,
+                "works": one.lacks().is_empty(),
+                "needs": one.needs,
+            })
+        })
+        .collect();
+    let value = json!({
+        "schema": "steady.doctor",
+        "version": SCHEMA_VERSION,
+        "commands": commands,
+        "lacks": lacks.iter().map(|need| &need.name).collect::<Vec<_>>(),
+        "fix": (!lacks.is_empty()).then(|| fix_of(lacks)),
+    });
+    writeln!(std::io::stdout().lock(), "{value:#}")?;
+    Ok(())
 }

@@ -2,6 +2,7 @@
 //! One module for each command.
 
 pub mod build;
+pub mod cache;
 pub mod coherence;
 pub mod diagnose;
 pub mod doctor;

@@ -13,23 +13,32 @@ use anyhow::Context;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use steady_events::probe::GROUP;
 use steady_hostview::Host;
-use steady_record::{Condition, Options, PROBED, Plan, Recorder, Shelf, fits};
+use steady_record::{Condition, Options, PROBED, Plan, Recorder, Shelf, fits, ready};
 
 use crate::arguments::record::{Record, Tool};
 use crate::command::shell::for_shell;
 
-const TRACING: &str = "/sys/kernel/tracing";
+/// Where tracefs is.
+pub const TRACING: &str = "/sys/kernel/tracing";
 const MIB: u64 = 1 << 20;
 /// How long it is recorded if nothing else is said, in seconds.
 const SECONDS: u64 = 10;
 
 /// Records, or prints how.
 pub fn record(arguments: &Record) -> anyhow::Result<ExitCode> {
-    let plan = Plan::new(Path::new(TRACING), arguments.guest)?;
+    let tracefs = Path::new(TRACING);
     if arguments.dry_run {
+        let plan = Plan::new(tracefs, arguments.guest)?;
         left_out(&plan.left_out);
         return print(arguments, &plan);
     }
+    let host = Host::default();
+    let plan = ready(
+        tracefs,
+        &host.proc,
+        arguments.guest,
+        arguments.until.is_some(),
+    )?;
     let most = arguments.max_mib * MIB;
     let default = match arguments.until {
         Some(_) => "steady-incidents",
@@ -48,7 +57,7 @@ pub fn record(arguments: &Record) -> anyhow::Result<ExitCode> {
     };
     let options = Options {
         tracefs: TRACING.into(),
-        host: Host::default(),
+        host,
         buffer_kib: arguments.buffer_kib,
         vm: arguments.vm.clone(),
         redact: arguments.redact,

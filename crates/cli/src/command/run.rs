@@ -7,12 +7,13 @@ use std::time::{Duration, SystemTime};
 
 use steady_lab::measure::complaint::KERNEL_COMPLAINED;
 use steady_lab::translate;
+use steady_lab_artifacts::Home;
 use steady_measures::RunResult;
 use steady_race::{Options, Until, Watcher, race};
 use steady_scenario::{LoadError, Noted, Scenario};
 
 use crate::arguments::Run;
-use crate::command::shell::own_command;
+use crate::command::shell::{own_command, own_name};
 use crate::command::{colour, report};
 use crate::progress::Show;
 
@@ -35,10 +36,10 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     if arguments.check {
         return Ok(ExitCode::SUCCESS);
     }
-    let show = Show::new();
+    let show = Show::verbose(arguments.verbose);
     let mut results = Vec::new();
     for scenario in &scenarios {
-        for engine in &arguments.engine {
+        for engine in arguments.engines() {
             let engine = (engine.make)()?;
             let raced = race(&*engine, scenario, &options(arguments), &show)?;
             let page =
@@ -60,6 +61,18 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     // Who takes another kernel than the lab's wants to know whether it is sound.
     let wrong = arguments.kernel.is_some() && results.iter().any(complained);
     Ok(ExitCode::from(if wrong { FAULT } else { 0 }))
+}
+
+/// Refuses what the run would refuse before it builds anything; what an engine cannot give, only of
+/// the engines that were named.
+fn checked(arguments: &Run, scenario: &Scenario) -> anyhow::Result<()> {
+    translate::check_programs(scenario)?;
+    let variants = scenario.select(&arguments.variant)?;
+    for engine in &arguments.engine {
+        let engine = (engine.make)()?;
+        engine.check(scenario, &variants, &options(arguments))?;
+    }
+    Ok(())
 }
 
 /// Whether a kernel of some run complained of itself.
@@ -92,7 +105,7 @@ fn load(arguments: &Run) -> Result<Vec<Scenario>, ExitCode> {
                 }
                 if arguments.check {
                     let (file, digest) = (path.display(), scenario.digest());
-                    match translate::check_programs(&scenario) {
+                    match checked(arguments, &scenario) {
                         Ok(()) => {
                             let variants = scenario.variants.len();
                             eprintln!("{file}: ok, {variants} variants, digest {digest}");
@@ -132,6 +145,7 @@ fn options(arguments: &Run) -> Options {
         out: arguments.out.clone(),
         wall_limit: arguments.wall_limit.map(Duration::from_secs),
         command: own_command(),
+        tool: Home::find().map_or_else(|_| String::new(), |home| own_name(&home.project)),
         started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
     }
 }

@@ -1,16 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Command lines as a shell takes them, so that what is printed or recorded can be run again.
 
+use std::path::Path;
+use std::process::Command;
+
 /// Words with blanks between them, each quoted where a POSIX shell would change it.
 pub fn for_shell(words: &[String]) -> String {
     let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     words.join(" ")
 }
 
-/// The command line of this process, for results. Bytes that are not UTF-8 are replaced.
+/// Variables that change what is run, beside those of emulators, which engines name.
+const VARIABLES: [&str; 2] = ["LINUX_SOURCE", "STEADY_HOME"];
+
+/// The command line of this process with the variables that it was run under, for results. Bytes
+/// that are not UTF-8 are replaced.
 pub fn own_command() -> String {
-    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
-    for_shell(&words.collect::<Vec<_>>())
+    let set = VARIABLES.iter().filter_map(|name| {
+        let value = std::env::var_os(name)?;
+        Some(format!("{name}={}", quoted(&value.to_string_lossy())))
+    });
+    let words = std::env::args_os().map(|word| quoted(&word.to_string_lossy()));
+    set.chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// This program: its version, and the commit of the project's tree that it ran in.
+pub fn own_name(project: &Path) -> String {
+    let git = |words: &[&str]| {
+        let output = Command::new("git")
+            .arg("-C")
+            .arg(project)
+            .args(words)
+            .output();
+        let output = output.ok().filter(|output| output.status.success())?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let name = concat!("steady ", env!("CARGO_PKG_VERSION"));
+    match git(&["rev-parse", "--short=12", "HEAD"]) {
+        None => name.to_owned(),
+        Some(commit) => {
+            let changed = git(&["status", "--porcelain", "--untracked-files=no"]);
+            let changed = changed.is_none_or(|changes| !changes.is_empty());
+            let changed = if changed { " with changes" } else { "" };
+            format!("{name}, commit {commit}{changed}")
+        }
+    }
 }
 
 fn quoted(word: &str) -> String {
@@ -23,8 +57,6 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use super::*;
 
     #[test]

@@ -84,10 +84,12 @@ fn others(name: &str, table: &PlacementTable) -> String {
     }));
     said.push(match table.calls_at_most_ns {
         Some(ns) => format!(
-            "Hyper-V's flush or Shoot4U: at most {} less waiting for IPIs",
+            "Hyper-V's flush, or one by hypercall: at most {} less waiting for IPIs",
             time(ns)
         ),
-        None => "Hyper-V's flush or Shoot4U: not predicted, no IPI was recorded".to_owned(),
+        None => {
+            "Hyper-V's flush, or one by hypercall: not predicted, no IPI was recorded".to_owned()
+        }
     });
     format!("{name}: {}", said.join(". "))
 }

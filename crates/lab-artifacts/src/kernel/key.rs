@@ -28,13 +28,12 @@ pub fn name_of(linux: &Path, build: Build, source: &Source) -> Result<String, Ar
         .configs()
         .map(|name| format!("config/{name}.config"))
         .collect();
-    let prefix = match build.series {
+    match build.series {
         Series::Patched => {
             let configured: Vec<&str> = configs.iter().map(String::as_str).collect();
             key.add_parts(linux, &APPLIED)?
                 .add_parts(linux, &["configure"])?
                 .add_parts(linux, &configured)?;
-            "kernel"
         }
         Series::Stock => {
             let script = linux.join("configure");
@@ -44,15 +43,28 @@ pub fn name_of(linux: &Path, build: Build, source: &Source) -> Result<String, Ar
             for (name, text) in stock_configs(linux, build.flavor)? {
                 key.add(&format!("stock {name}"), text.as_bytes());
             }
-            "kernel-stock"
         }
-    };
+    }
     key.add_version("gcc").add_version("ld");
-    let flavor = match build.flavor {
-        Flavor::Lab => String::new(),
-        other => format!("-{}", other.name()),
+    Ok(format!("{}-{}", kind_of(build), key.finish()))
+}
+
+/// What the names of such kernels begin with.
+fn kind_of(build: Build) -> String {
+    let series = match build.series {
+        Series::Patched => "kernel",
+        Series::Stock => "kernel-stock",
     };
-    Ok(format!("{prefix}{flavor}-{}", key.finish()))
+    match build.flavor {
+        Flavor::Lab => series.to_owned(),
+        other => format!("{series}-{}", other.name()),
+    }
+}
+
+/// Whether a folder's name is that of such a kernel, whatever went into it.
+pub(super) fn is_of(name: &str, build: Build) -> bool {
+    let key = name.strip_prefix(&format!("{}-", kind_of(build)));
+    key.is_some_and(|key| key.len() == 16 && key.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 /// The configurations of a flavor without the symbols that our series defines, by their files.
@@ -112,6 +124,35 @@ fn without_symbols(config: &str, symbols: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kernels_folder_is_known_by_its_name() {
+        let build = |series, flavor| Build { series, flavor };
+        for (name, series, flavor) in [
+            ("kernel-0123456789abcdef", Series::Patched, Flavor::Lab),
+            (
+                "kernel-hz-100-0123456789abcdef",
+                Series::Patched,
+                Flavor::Hz100,
+            ),
+            ("kernel-stock-0123456789abcdef", Series::Stock, Flavor::Lab),
+            (
+                "kernel-stock-rt-0123456789abcdef",
+                Series::Stock,
+                Flavor::Rt,
+            ),
+        ] {
+            for of in [Series::Patched, Series::Stock] {
+                for flavor_of in Flavor::ALL {
+                    let same = (of, flavor_of) == (series, flavor);
+                    assert_eq!(is_of(name, build(of, flavor_of)), same, "{name}");
+                }
+            }
+        }
+        for name in ["kernel-0123456789abcdef.failed", "kernel-", "kernel"] {
+            assert!(!is_of(name, build(Series::Patched, Flavor::Lab)), "{name}");
+        }
+    }
 
     #[test]
     fn the_stock_configuration_lacks_what_a_hook_defines_and_nothing_else() {

@@ -5,19 +5,24 @@
 //! tarball), with our files and hooks put in by `linux/apply` and the configuration of
 //! `linux/config` on top of `tinyconfig`: the lab's, and over it those that find mistakes
 //! (`debug.config`) or make it preemptible everywhere (`rt.config`).
-//! The kernel of a distribution's package is taken as it is (`package`).
+//! The kernel of a distribution's package is taken as it is (`package`). So is what `steady-lab`
+//! installs, unless `$LINUX_SOURCE` asks for another.
 //! The stock kernel beside it is what the same sources give without our files, hooks and symbols.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use steady_race::Watcher;
+use steady_remedies::Registry;
 
 use crate::cache::cached;
+use crate::cache::sums::{self, entry_name};
 use crate::error::ArtifactError;
-use crate::home::Home;
+use crate::home::{Home, KERNELS};
 use crate::process::run_step;
 
 pub(crate) use key::APPLIED;
@@ -56,8 +61,6 @@ pub struct Kernel {
 /// `rt` do.
 const CHECKS: &str = "CONFIG_PROVE_LOCKING=y";
 const PREEMPT_RT: &str = "CONFIG_PREEMPT_RT=y";
-/// What each kernel with our series has.
-const OURS: &str = "CONFIG_KVM_STRICT_BOOST=y";
 
 impl Kernel {
     /// Whether it looks for its own mistakes: what it warns of is then worth hearing; it is slow.
@@ -81,7 +84,14 @@ impl Kernel {
     /// # Errors
     /// [`ArtifactError::Io`].
     pub fn has_remedies(&self) -> Result<bool, ArtifactError> {
-        self.is_configured(OURS)
+        for remedy in Registry::default().shipped() {
+            // The parameter `module.name` is there where `CONFIG_MODULE_NAME` is.
+            let symbol = remedy.parameter.replace('.', "_").to_uppercase();
+            if !symbol.is_empty() && self.is_configured(&format!("CONFIG_{symbol}=y"))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn is_configured(&self, wanted: &str) -> Result<bool, ArtifactError> {
@@ -91,21 +101,83 @@ impl Kernel {
     }
 }
 
-/// A kernel, built if it is not in the cache.
+/// The folder of the kernel that the package `steady-lab` installed, if it brings this one.
+#[must_use]
+pub fn installed(home: &Home, what: Build) -> Option<PathBuf> {
+    let folder = home.project.join(KERNELS);
+    let names = fs::read_dir(&folder).ok()?.flatten();
+    names
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .find(|name| key::is_of(name, what))
+        .map(|name| folder.join(name))
+}
+
+/// The one of [`installed`], unless the user asks for other sources.
+pub(crate) fn brought(home: &Home, what: Build) -> Option<PathBuf> {
+    let asked = std::env::var_os("LINUX_SOURCE").is_some_and(|value| !value.is_empty());
+    installed(home, what).filter(|_| !asked)
+}
+
+/// The folder of a kernel that a result names by its key: of the cache, else of `steady-lab`.
+#[must_use]
+pub fn folder_of(home: &Home, key: &str) -> PathBuf {
+    let installed = home.project.join(KERNELS).join(key);
+    let cached = home.cache.join(key);
+    if cached.is_dir() || !installed.is_dir() {
+        cached
+    } else {
+        installed
+    }
+}
+
+/// A kernel: that of `steady-lab`, or built if it is not in the cache.
 ///
 /// # Errors
 /// [`ArtifactError::KernelSource`], [`ArtifactError::Build`], [`ArtifactError::Io`],
 /// [`ArtifactError::Interrupted`].
 pub fn ensure(home: &Home, what: Build, watcher: &dyn Watcher) -> Result<Kernel, ArtifactError> {
+    if let Some(place) = brought(home, what) {
+        return at(&place);
+    }
     let source = Source::find()?;
-    let name = name_of(&home.project.join("linux"), what, &source)?;
-    let place = cached(&home.cache, &name, |work| {
+    let place = place(home, what)?;
+    let name = entry_name(&place);
+    let place = cached(&home.cache, &name, watcher, |work| {
         build(home, what, &source, work, watcher)
     })?;
-    from_files(MADE.map(|(_, name)| place.join(name)))?.map_err(|missing| ArtifactError::Damaged {
-        missing,
-        folder: place,
-    })
+    at(&place)
+}
+
+/// The kernel that an entry of the cache is.
+///
+/// # Errors
+/// [`ArtifactError::Damaged`] if one of its files is not there, [`ArtifactError::Io`].
+pub fn at(place: &Path) -> Result<Kernel, ArtifactError> {
+    for (_, name) in MADE {
+        sums::has(place, name)?;
+    }
+    let files = from_files(MADE.map(|(_, name)| place.join(name)))?;
+    files.map_err(|missing| ArtifactError::GivenKernel { missing })
+}
+
+/// Where a kernel is in the cache once it is built.
+///
+/// The sources are read once a process, as they are large.
+///
+/// # Errors
+/// [`ArtifactError::KernelSource`], [`ArtifactError::Io`].
+pub fn place(home: &Home, what: Build) -> Result<PathBuf, ArtifactError> {
+    static NAMES: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
+    let source = Source::find()?;
+    let linux = home.project.join("linux");
+    let known = format!("{} {} {source:?}", linux.display(), what.name());
+    let mut names = NAMES.lock().expect("no thread panics with the names");
+    let name = match names.get(&known) {
+        Some(name) => name.clone(),
+        None => name_of(&linux, what, &source)?,
+    };
+    names.insert(known, name.clone());
+    Ok(home.cache.join(name))
 }
 
 /// The kernel whose objects are in `folder`, built by the user's own `make O=folder bzImage`.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use steady_race::Watcher;
 use steady_unpack::Packing;
 
-use super::{Kernel, MADE, from_files};
+use super::{Kernel, at};
 use crate::cache::{Key, cached, files_below};
 use crate::debian;
 use crate::error::ArtifactError;
@@ -86,14 +86,8 @@ pub fn ensure(
     package: &Package,
     watcher: &dyn Watcher,
 ) -> Result<Kernel, ArtifactError> {
-    let name = match package {
-        Package::Debian(release) => format!("kernel-{}", release.name),
-        Package::File(path) => {
-            let bytes = fs::read(path).map_err(|error| ArtifactError::io("read", path, error))?;
-            format!("kernel-deb-{}", Key::default().add("deb", &bytes).finish())
-        }
-    };
-    let place = cached(&home.cache, &name, |work| {
+    let name = name_in_cache(package)?;
+    let place = cached(&home.cache, &name, watcher, |work| {
         let files = match package {
             Package::Debian(release) => {
                 watcher.say(&format!("fetching the kernel of {}", release.name));
@@ -103,13 +97,23 @@ pub fn ensure(
         };
         unpack(&files, work)
     })?;
-    let files = MADE.map(|(_, name)| place.join(name));
-    let mut kernel = from_files(files)?.map_err(|missing| ArtifactError::Damaged {
-        missing,
-        folder: place.clone(),
-    })?;
+    let mut kernel = at(&place)?;
     kernel.modules = files_below(&place.join(MODULES))?;
     Ok(kernel)
+}
+
+/// The name of a package's kernel in the cache.
+///
+/// # Errors
+/// [`ArtifactError::Io`] if the package cannot be read.
+pub(crate) fn name_in_cache(package: &Package) -> Result<String, ArtifactError> {
+    Ok(match package {
+        Package::Debian(release) => format!("kernel-{}", release.name),
+        Package::File(path) => {
+            let bytes = fs::read(path).map_err(|error| ArtifactError::io("read", path, error))?;
+            format!("kernel-deb-{}", Key::default().add("deb", &bytes).finish())
+        }
+    })
 }
 
 fn unpack(packages: &[PathBuf], work: &Path) -> Result<(), ArtifactError> {

@@ -67,6 +67,7 @@ impl Source {
                 what,
                 fix: "apt-get install linux-source-6.12, or set LINUX_SOURCE to a tree or tarball"
                     .into(),
+                given: false,
             });
         };
         let path = PathBuf::from(given);
@@ -82,7 +83,8 @@ impl Source {
         );
         Err(ArtifactError::KernelSource {
             what,
-            fix: "set it to a Linux 6.12 tree or tarball, or unset it".into(),
+            fix: "set LINUX_SOURCE to a Linux 6.12 tree or tarball, or unset it".into(),
+            given: true,
         })
     }
 

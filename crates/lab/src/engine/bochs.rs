@@ -11,6 +11,7 @@ use std::time::Duration;
 use steady_lab_artifacts::ArtifactError;
 use steady_lab_artifacts::bochs::{self, Bochs};
 use steady_lab_artifacts::image::iso;
+use steady_lab_artifacts::need::emulators;
 use steady_measures::Clock;
 
 use crate::engine::{Boot, EMULATOR_LOG, Emulator, EngineKind, Processor, SERIAL, STREAM, Start};
@@ -34,6 +35,7 @@ pub const KIND: EngineKind = EngineKind {
     // It repeats a loss exactly, so another try would bring nothing.
     retries_lost: None,
     find: |home, watcher| Ok(Box::new(bochs::ensure(home, watcher)?)),
+    needs: |home| emulators::bochs(home, false),
 };
 
 /// Instructions of one emulated second. It is near what the compiled Bochs executes, so the
@@ -72,6 +74,10 @@ impl Emulator for Bochs {
             "packaged"
         };
         format!("{} ({how})", self.version)
+    }
+
+    fn environment(&self) -> Option<String> {
+        self.choice().map(|choice| format!("STEADY_BOCHS={choice}"))
     }
 
     fn host_words(&self) -> String {

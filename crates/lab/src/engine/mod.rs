@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use steady_lab_artifacts::Home;
+use steady_lab_artifacts::need::Need;
 use steady_measures::Clock;
 use steady_race::{Info, Watcher};
 
@@ -55,6 +56,8 @@ pub struct EngineKind {
     silence: Duration,
     retries_lost: Option<&'static str>,
     find: Find,
+    /// What its emulator needs of this machine.
+    needs: fn(&Home) -> Vec<Need>,
 }
 
 /// Finds or builds an emulator.
@@ -117,6 +120,12 @@ impl EngineKind {
         }
     }
 
+    /// What its emulator needs of this machine.
+    #[must_use]
+    pub fn needs(self, home: &Home) -> Vec<Need> {
+        (self.needs)(home)
+    }
+
     /// Finds or builds its emulator.
     ///
     /// # Errors
@@ -133,6 +142,10 @@ impl EngineKind {
 pub trait Emulator: Debug + Send + Sync {
     /// Its version.
     fn version(&self) -> String;
+
+    /// The variable of the environment that chooses it again, `NAME=value`; none if it is what
+    /// is chosen anyhow.
+    fn environment(&self) -> Option<String>;
 
     /// Words that every host of it needs on its kernel's command line.
     fn host_words(&self) -> String;
@@ -168,6 +181,12 @@ impl Engine {
     #[must_use]
     pub fn version(&self) -> String {
         self.emulator.version()
+    }
+
+    /// As [`Emulator::environment`].
+    #[must_use]
+    pub fn environment(&self) -> Option<String> {
+        self.emulator.environment()
     }
 
     /// Words that every host of this engine needs on its kernel's command line.

@@ -11,6 +11,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use steady_lab_artifacts::Home;
+use steady_lab_artifacts::need::emulators;
 use steady_lab_artifacts::qemu_system::{self, QemuSystem};
 use steady_measures::Clock;
 use steady_race::Watcher;
@@ -36,6 +37,7 @@ pub const KIND: EngineKind = EngineKind {
         "seen with Debian's own QEMU's nested SVM, and a fault of the kernel if it comes again",
     ),
     find: |home, watcher| Ok(Box::new(Qemu::find(home, watcher)?)),
+    needs: |home| emulators::qemu(home, false),
 };
 
 /// QEMU, by its program.
@@ -50,7 +52,7 @@ struct Qemu {
 impl Qemu {
     fn find(home: &Home, watcher: &dyn Watcher) -> Result<Self, LabError> {
         Ok(Self {
-            program: qemu_system::ensure(home, watcher)?,
+            program: qemu_system::choose(home, watcher)?,
             tsc_khz: 0,
         })
     }
@@ -59,6 +61,10 @@ impl Qemu {
 impl Emulator for Qemu {
     fn version(&self) -> String {
         format!("{} ({})", self.program.version, self.program.made())
+    }
+
+    fn environment(&self) -> Option<String> {
+        Some(format!("STEADY_QEMU={}", self.program.made()))
     }
 
     fn host_words(&self) -> String {

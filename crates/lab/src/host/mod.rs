@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 use steady_lab_artifacts::image::tree::{self, Added};
 use steady_lab_artifacts::kernel::{self, Build, Choice, Flavor, Kernel, Series};
+use steady_lab_artifacts::need::artifacts::{self, Extras};
+use steady_lab_artifacts::need::{self, Need};
 use steady_lab_artifacts::process::{Supervised, interrupted};
 use steady_lab_artifacts::{ArtifactError, Home, programs};
 use steady_race::{ThisMachine, Watcher, check_room};
@@ -93,6 +95,25 @@ impl HostKernel {
     }
 }
 
+/// What a host to look around in needs of this machine.
+#[must_use]
+pub fn needs(home: &Home, engine: EngineKind, kernel: &HostKernel) -> Vec<Need> {
+    let mut needs = engine.needs(home);
+    needs.extend(match kernel {
+        HostKernel::Stock(flavor) => {
+            let (series, flavor) = (Series::Stock, *flavor);
+            artifacts::kernel(home, Build { series, flavor })
+        }
+        HostKernel::Patched(choice) => artifacts::chosen_kernel(home, choice),
+    });
+    needs.extend(artifacts::own_programs(home));
+    needs.extend(artifacts::extras(&Extras {
+        shell: true,
+        ..Extras::default()
+    }));
+    needs
+}
+
 /// A host that can be started.
 #[derive(Debug)]
 pub struct Host {
@@ -125,6 +146,7 @@ impl Host {
         for old in [SERIAL, STREAM, EMULATOR_LOG, EMULATOR_OUT] {
             let _ = fs::remove_file(directory.join(old));
         }
+        need::require(needs(home, options.engine, &options.kernel))?;
         let mut engine = options.engine.find(home, watcher)?;
         let ours = programs::ensure(home, watcher)?;
         engine.calibrate(&ours.agent)?;

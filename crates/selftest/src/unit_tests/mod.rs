@@ -226,7 +226,7 @@ fn settings(all_modes: bool) -> Vec<Setting> {
 
 /// Configures and makes the suite outside its tree; the folder of what was made.
 fn build(home: &Home, tree: &Path, watcher: &dyn Watcher) -> Result<PathBuf, SelftestError> {
-    let folder = home.project.join("target/kvm-unit-tests");
+    let folder = home.cache.join("kvm-unit-tests");
     fs::create_dir_all(&folder).map_err(|error| LabError::io("make", &folder, error))?;
     let tree = std::path::absolute(tree).map_err(|error| LabError::io("find", tree, error))?;
     watcher.say("building kvm-unit-tests");

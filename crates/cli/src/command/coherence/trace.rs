@@ -11,7 +11,8 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use steady_lab_artifacts::{ArtifactError, Home, qemu_user};
+use steady_lab_artifacts::need::{self, emulators};
+use steady_lab_artifacts::{ArtifactError, Home, PROGRAMS, qemu_user};
 use steady_memtrace::capture::{self, Children, Ending, Options, Start};
 use steady_memtrace::{Digest, Report, Totals};
 
@@ -21,12 +22,14 @@ use crate::progress::Show;
 
 /// Records a program; exit code 130 if that was interrupted, with what was recorded kept.
 pub fn capture(arguments: &Capture) -> anyhow::Result<ExitCode> {
+    let home = Home::find()?;
+    need::require(emulators::capture(&home))?;
     let plugin = match &arguments.plugin {
         Some(path) => path.clone(),
-        None => build_plugin(&Home::find()?.project)?,
+        None => build_plugin(&home.project)?,
     };
     let mut options = Options::new(arguments.command.clone(), arguments.output.clone(), plugin);
-    options.qemu = qemu_user::ensure(&Home::find()?, &Show::new())?.program;
+    options.qemu = qemu_user::ensure(&home, &Show::new())?.program;
     options.max_accesses = arguments.max_accesses;
     options.time_limit = Duration::from_secs(arguments.time_limit);
     options.window_instructions = arguments.window;
@@ -174,8 +177,12 @@ fn totals(out: &mut impl Write, totals: &Totals, digest: Digest) -> std::io::Res
     writeln!(out, "  digest {digest}")
 }
 
-/// Builds the plugin in its own folder, where it is not there already, and says where it is.
+/// The plugin of a package; else builds it in its own folder, where it is not there already.
 fn build_plugin(project: &Path) -> Result<PathBuf, ArtifactError> {
+    let packaged = project.join(PROGRAMS).join("libqemu-memtrace.so");
+    if packaged.is_file() {
+        return Ok(packaged);
+    }
     let folder = project.join("plugins/qemu-memtrace");
     let built = folder.join("build/libqemu-memtrace.so");
     let done = Command::new("make")

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use steady_decode::TraceEvents;
 use steady_diagnose::{BoostTable, Cause, Diagnoser, PauseTable, Symbols, VmNotes, VmTable};
-use steady_lab_artifacts::Home;
+use steady_lab_artifacts::{Home, kernel};
 use steady_measures::{Better, Metric, RunResult, Unit};
 
 /// Parts per million in a thousandth.
@@ -36,13 +36,12 @@ pub fn add(result: &mut RunResult, directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The symbols of the kernel that was raced: that of the cache whose release and configuration the
-/// result names.
+/// The symbols of the kernel that was raced, whose key the result names.
 fn system_map(result: &RunResult) -> anyhow::Result<PathBuf> {
     let Some(key) = result.config.get("kernel.key") else {
         bail!("the result does not name the kernel's key, so its symbols cannot be found");
     };
-    Ok(Home::find()?.cache.join(key).join("System.map"))
+    Ok(kernel::folder_of(&Home::find()?, key).join("System.map"))
 }
 
 fn diagnose(path: &Path, symbols: &Symbols) -> anyhow::Result<Vec<VmTable>> {

@@ -2,13 +2,19 @@
 //! What takes long to make is kept in the cache, under a key made of everything that went in.
 //!
 //! A build happens beside its place and is renamed when it is whole, so an interrupted one leaves
-//! nothing that looks finished.
+//! nothing that looks finished. What is there is compared with its checksums ([`sums`]) and held
+//! until this process ends, so that it is not removed meanwhile ([`shelf`]).
+
+pub mod shelf;
+pub mod sums;
+pub mod wanted;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use sha2::{Digest, Sha256};
+use steady_race::Watcher;
 
 use crate::error::ArtifactError;
 
@@ -99,13 +105,15 @@ pub(crate) fn steps_done(log: &Path) -> u64 {
 ///
 /// # Errors
 /// What `build` returns; its folder is then kept as `name.failed`, so that its logs can be read.
+/// [`ArtifactError::Damaged`] if a finished one is not as it was built.
 pub fn cached(
     cache: &Path,
     name: &str,
+    watcher: &dyn Watcher,
     build: impl FnOnce(&Path) -> Result<(), ArtifactError>,
 ) -> Result<PathBuf, ArtifactError> {
     let place = cache.join(name);
-    if place.is_dir() {
+    if ready(&place, watcher)? {
         return Ok(place);
     }
     fs::create_dir_all(cache).map_err(|error| ArtifactError::io("make", cache, error))?;
@@ -114,7 +122,8 @@ pub fn cached(
         .prefix(&format!("{name}."))
         .tempdir_in(cache)
         .map_err(|error| ArtifactError::io("make a folder in", cache, error))?;
-    match build(work.path()) {
+    shelf::hold(work.path());
+    match build(work.path()).and_then(|()| sums::write(work.path())) {
         Ok(()) => {
             let made = work.keep();
             // Somebody else may have built the same in the meantime; theirs is as good.
@@ -123,6 +132,7 @@ pub fn cached(
                     .map_err(|error| ArtifactError::io("remove", &made, error))?,
                 result => result.map_err(|error| ArtifactError::io("rename", &made, error))?,
             }
+            shelf::hold(&place);
             Ok(place)
         }
         Err(error) => {
@@ -132,6 +142,23 @@ pub fn cached(
             Err(moved(error, &kept, &failed))
         }
     }
+}
+
+/// Whether an entry is there; then it is as it was built, and held until this process ends.
+///
+/// # Errors
+/// [`ArtifactError::Damaged`] if it is not, [`ArtifactError::Io`].
+pub(crate) fn ready(place: &Path, watcher: &dyn Watcher) -> Result<bool, ArtifactError> {
+    if !shelf::hold(place) {
+        return Ok(false);
+    }
+    if sums::check(place)? == sums::Checked::Adopted {
+        let name = sums::entry_name(place);
+        watcher.say(&format!(
+            "{name} had no checksums: it is taken as it is from now on"
+        ));
+    }
+    Ok(true)
 }
 
 /// The error with its log at the place where it is kept.

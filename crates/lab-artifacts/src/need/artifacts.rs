@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The needs of what is built here: what the cache has of it, else what its build needs.
+//!
+//! An entry of the cache counts if it is as it was built. A build needs programs, files and room;
+//! its source comes from a mirror that apt knows. Emulators are in `emulators`.
+
+use std::path::Path;
+
+use steady_guest_programs::Program;
+
+use super::{Fix, Need, State, of, rows};
+use crate::cache::sums;
+use crate::error::ArtifactError;
+use crate::home::Home;
+use crate::kernel::package::{self, Package};
+use crate::kernel::{self, Build, Choice, Flavor, Series, Source};
+use crate::{debian, programs, selftests};
+
+/// Room that a build takes at most while it goes on, in MiB: seen, and half as much again.
+const KERNEL_MIB: u64 = 2048;
+const PROGRAMS_MIB: u64 = 512;
+
+/// What a race or a host needs, beyond its engine.
+#[derive(Debug, Clone, Default)]
+pub struct Extras {
+    /// trace-cmd in the host.
+    pub trace: bool,
+    /// Disks of VMs.
+    pub disk: bool,
+    /// The distribution's QEMU as VMM.
+    pub vmm_qemu: bool,
+    /// The shell of a host to look around in.
+    pub shell: bool,
+    /// Programs of guests and of the host.
+    pub programs: Vec<&'static Program>,
+}
+
+/// The needs of these.
+#[must_use]
+pub fn extras(extras: &Extras) -> Vec<Need> {
+    let wanted = [
+        (extras.trace, "trace"),
+        (extras.disk, "disk"),
+        (extras.vmm_qemu, "vmm-qemu"),
+        (extras.shell, "host"),
+    ];
+    let uses: Vec<&str> = wanted
+        .iter()
+        .filter(|(on, _)| *on)
+        .map(|(_, what)| *what)
+        .collect();
+    let programs = extras.programs.iter().copied().flat_map(workload);
+    of(&uses).into_iter().chain(programs).collect()
+}
+
+/// The needs of a program that a guest or a host runs.
+#[must_use]
+pub fn workload(program: &'static Program) -> Vec<Need> {
+    let files = program.binaries.iter().chain(program.data);
+    let found = files.map(|path| {
+        if let Some(row) = rows().find(|row| row.what == *path) {
+            return row.need();
+        }
+        let why = format!("the workload {}", program.name);
+        if Path::new(path).is_file() {
+            return Need::met(path, &why, *path);
+        }
+        let fix = Fix::Install(program.package.unwrap_or_default().to_owned());
+        Need::unmet(path, &why, State::Missing, "is not installed", fix)
+    });
+    found.collect()
+}
+
+/// The needs of our own static programs: those of their build, unless they are as they would be
+/// built.
+#[must_use]
+pub fn own_programs(home: &Home) -> Vec<Need> {
+    let (name, why) = (
+        "programs",
+        "the inits, the VMM and the workloads of emulated machines",
+    );
+    if programs::packaged(home).is_some() {
+        return vec![Need::met(name, why, "of the package")];
+    }
+    let target = home.project.join("target");
+    if programs::up_to_date(home) {
+        return vec![Need::met(name, why, format!("built, {}", target.display()))];
+    }
+    let mut needs = of(&["step", "programs"]);
+    needs.push(if programs::may_build(home) {
+        to_build(name, why, "programs")
+    } else {
+        let found = format!("are not built, and {} cannot be written", target.display());
+        let fix = Fix::Do(format!(
+            "let the owner of {} run `steady build programs`, or clone it for yourself",
+            home.project.display()
+        ));
+        Need::unmet(name, why, State::Missing, found, fix)
+    });
+    needs.extend(room(&target, PROGRAMS_MIB));
+    needs
+}
+
+/// The needs of the kernels of races.
+#[must_use]
+pub fn kernel(home: &Home, build: Build) -> Vec<Need> {
+    let (name, why) = (build.words(), "emulated hosts and guests boot it");
+    if let Some(place) = kernel::brought(home, build) {
+        return vec![kernel_entry(&name, why, &place)];
+    }
+    let mut needs = of(&["step", "key"]);
+    let source = source();
+    let is_there = source.state == State::Ok;
+    needs.push(source);
+    if !is_there {
+        return needs;
+    }
+    match kernel::place(home, build) {
+        Err(error) => needs.push(broken(&name, why, &error)),
+        Ok(place) if place.is_dir() => needs.push(kernel_entry(&name, why, &place)),
+        Ok(_) => {
+            needs.extend(of(&["kernel"]));
+            needs.push(to_build(&name, why, "kernel"));
+            needs.extend(room(&home.cache, KERNEL_MIB));
+        }
+    }
+    needs
+}
+
+/// A kernel that is in the cache.
+fn kernel_entry(name: &str, why: &str, place: &Path) -> Need {
+    match kernel::at(place) {
+        Ok(_) => entry(name, why, place, "."),
+        Err(error) => broken(name, why, &error),
+    }
+}
+
+/// The needs of the kernel that `--kernel` names.
+#[must_use]
+pub fn chosen_kernel(home: &Home, choice: &Choice) -> Vec<Need> {
+    match choice {
+        Choice::Given(_) => of(&["step"]),
+        Choice::Built(flavor) => kernel(home, patched(*flavor)),
+        Choice::Packaged(package) => packaged_kernel(home, package),
+    }
+}
+
+/// The needs of a distribution's kernel.
+fn packaged_kernel(home: &Home, package: &Package) -> Vec<Need> {
+    let (name, why) = (
+        "the kernel's package",
+        "emulated hosts and guests boot its kernel",
+    );
+    let mut needs = of(&["step"]);
+    let place = package::name_in_cache(package).map(|name| home.cache.join(name));
+    match (place, package) {
+        // A file that cannot be read is what the user asked for, not what the machine lacks.
+        (Err(_), _) => {}
+        (Ok(place), _) if place.is_dir() => needs.push(kernel_entry(name, why, &place)),
+        (Ok(_), Package::Debian(_)) => {
+            needs.push(mirror());
+            needs.extend(room(&home.cache, KERNEL_MIB));
+        }
+        (Ok(_), Package::File(_)) => needs.extend(room(&home.cache, KERNEL_MIB)),
+    }
+    needs
+}
+
+/// The patched kernel of a configuration.
+#[must_use]
+pub fn patched(flavor: Flavor) -> Build {
+    let series = Series::Patched;
+    Build { series, flavor }
+}
+
+/// The kernel's sources.
+fn source() -> Need {
+    let (name, why) = (
+        "the kernel's source",
+        "kernels are built from it, and named by it",
+    );
+    match Source::find() {
+        Ok(Source::Tarball(path) | Source::Tree(path)) => {
+            Need::met(name, why, path.display().to_string())
+        }
+        Err(ArtifactError::KernelSource { what, fix, given }) => {
+            let fix = match given {
+                true => Fix::Do(fix),
+                false => Fix::Install("linux-source-6.12".to_owned()),
+            };
+            Need::unmet(
+                name,
+                why,
+                State::Missing,
+                format!("is not there: {what}"),
+                fix,
+            )
+        }
+        Err(error) => broken(name, why, &error),
+    }
+}
+
+/// The needs of the KVM selftests.
+#[must_use]
+pub fn selftests(home: &Home) -> Vec<Need> {
+    let (name, why) = ("KVM selftests", "they are run on emulated hosts");
+    let mut needs = of(&["step", "key"]);
+    let source = source();
+    let is_there = source.state == State::Ok;
+    needs.push(source);
+    if !is_there {
+        return needs;
+    }
+    match selftests::place(home) {
+        Err(error) => needs.push(broken(name, why, &error)),
+        Ok(place) if place.is_dir() => needs.push(entry(name, why, &place, "programs")),
+        Ok(_) => {
+            needs.extend(of(&["selftests", "fetch"]));
+            needs.push(to_build(name, why, "selftests"));
+            needs.extend(room(&home.cache, KERNEL_MIB));
+        }
+    }
+    needs
+}
+
+/// An entry of the cache that is there, whose file `wanted` is used.
+pub(super) fn entry(name: &str, why: &str, place: &Path, wanted: &str) -> Need {
+    match sums::compare(place).and_then(|_| sums::has(place, wanted)) {
+        Ok(()) => Need::met(name, why, format!("built, {}", place.display())),
+        Err(error) => broken(name, why, &error),
+    }
+}
+
+/// What an error says of a need, and its fix.
+fn broken(name: &str, why: &str, error: &ArtifactError) -> Need {
+    let (found, fix) = match error {
+        ArtifactError::Damaged { file, what, entry } => (
+            format!("is damaged: {} {what}", file.display()),
+            Fix::Run(format!("steady cache prune {entry}")),
+        ),
+        other => (
+            format!("cannot be used: {other}"),
+            Fix::Do(format!("make {name} readable")),
+        ),
+    };
+    Need::unmet(name, why, State::Missing, found, fix)
+}
+
+pub(super) fn to_build(name: &str, why: &str, by: &str) -> Need {
+    let found = "is not built yet: the first use builds it";
+    Need::unmet(
+        name,
+        why,
+        State::Slow,
+        found,
+        Fix::Run(format!("steady build {by}")),
+    )
+}
+
+pub(super) fn mirror() -> Need {
+    let (name, why) = (
+        "a Debian mirror",
+        "the source of what is compiled comes from it",
+    );
+    match debian::mirror() {
+        Ok(mirror) => Need::met(name, why, mirror),
+        Err(error) => {
+            let found = match error {
+                ArtifactError::Missing { .. } => "is not in apt's lists".to_owned(),
+                other => format!("cannot be asked for: {other}"),
+            };
+            let fix = Fix::AsRoot("apt-get update".to_owned());
+            Need::unmet(name, why, State::Missing, found, fix)
+        }
+    }
+}
+
+/// Room for what a build writes, if there is not enough.
+pub(super) fn room(folder: &Path, need_mib: u64) -> Option<Need> {
+    let place = folder.ancestors().find(|path| path.exists())?;
+    let free_mib = steady_race::free_bytes(place)? >> 20;
+    if free_mib >= need_mib {
+        return None;
+    }
+    let found = format!("is short: {free_mib} MiB are free at {}", place.display());
+    let fix = Fix::Do(format!(
+        "free {need_mib} MiB at {}, or set STEADY_CACHE to a larger place",
+        place.display()
+    ));
+    let why = format!("a build takes up to {need_mib} MiB");
+    Some(Need::unmet("room", &why, State::Missing, found, fix))
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The needs of emulators: the compiled one of the cache, else what compiles it, or Debian's.
+//!
+//! Variables of the environment choose between the two as they do for a run.
+
+use std::path::Path;
+
+use super::artifacts::{entry, mirror, room, to_build};
+use super::{Fix, Need, State, fix_of, of};
+use crate::home::{Home, PROGRAMS};
+use crate::process::find_program;
+use crate::{bochs, qemu_system, qemu_user};
+
+/// Room that a build takes at most while it goes on, in MiB: seen, and half as much again.
+const EMULATOR_MIB: u64 = 1536;
+const BOCHS_MIB: u64 = 256;
+
+/// An emulator that is compiled here, or packaged.
+struct Emulator<'a> {
+    name: &'a str,
+    why: &'a str,
+    /// What `steady build` calls it.
+    built_by: &'a str,
+    /// Its place in the cache, and its program there.
+    place: &'a Path,
+    program: &'a str,
+    /// What its build needs.
+    build: &'a [&'a str],
+    /// Room that its build takes, in MiB.
+    mib: u64,
+    /// The packaged one in words, if it is there and would be taken.
+    packaged: Option<String>,
+    /// Whether the packaged one is taken as long as none is compiled.
+    packaged_first: bool,
+}
+
+impl Emulator<'_> {
+    fn needs(&self, home: &Home) -> Vec<Need> {
+        if self.place.is_dir() {
+            return vec![entry(self.name, self.why, self.place, self.program)];
+        }
+        let mut build = of(self.build);
+        build.push(mirror());
+        build.extend(room(&home.cache, self.mib));
+        let lacks: Vec<Need> = build
+            .iter()
+            .filter(|need| !need.lets_go_on())
+            .cloned()
+            .collect();
+        let command = format!("steady build {}", self.built_by);
+        match &self.packaged {
+            Some(found) if self.packaged_first || !lacks.is_empty() => {
+                let fix = match lacks.is_empty() {
+                    true => Fix::Run(command),
+                    false => Fix::Do(format!("{}, then {command}", fix_of(&lacks))),
+                };
+                vec![Need::unmet(self.name, self.why, State::Slow, found, fix)]
+            }
+            _ => {
+                build.push(to_build(self.name, self.why, self.built_by));
+                build
+            }
+        }
+    }
+}
+
+/// The needs of hosts in Bochs; `compiled`: the one with our patches is wanted, not Debian's.
+#[must_use]
+pub fn bochs(home: &Home, compiled: bool) -> Vec<Need> {
+    let (name, why) = ("Bochs", "the engine bochs runs hosts in it");
+    let packaged = find_program("bochs");
+    let mut needs = of(&["step", "bochs"]);
+    if bochs::is_asked_for("packaged") && !compiled {
+        needs.push(match packaged {
+            Some(path) => Need::met(name, why, format!("packaged, {}", path.display())),
+            None => {
+                let found = "is not installed, and STEADY_BOCHS=packaged asks for Debian's";
+                Need::unmet(
+                    name,
+                    why,
+                    State::Missing,
+                    found,
+                    Fix::Install("bochs".into()),
+                )
+            }
+        });
+        return needs;
+    }
+    let place = home.cache.join(bochs::cache_name(home));
+    let compiled = compiled || bochs::is_asked_for("tagged");
+    let slower = "packaged, about a quarter of the speed of the compiled 3.0";
+    let emulator = Emulator {
+        name,
+        why,
+        built_by: "bochs",
+        place: &place,
+        program: "bochs",
+        build: &["bochs-build", "bochs-key", "fetch"],
+        mib: BOCHS_MIB,
+        packaged: packaged.filter(|_| !compiled).map(|_| slower.to_owned()),
+        packaged_first: false,
+    };
+    needs.extend(emulator.needs(home));
+    needs
+}
+
+/// The needs of hosts in QEMU; `compiled`: the one with our patches is wanted, not Debian's.
+#[must_use]
+pub fn qemu(home: &Home, compiled: bool) -> Vec<Need> {
+    let (name, why) = ("QEMU", "the engine qemu runs hosts in it");
+    let mut needs = of(&["step", "qemu"]);
+    let packaged = qemu_system::packaged_program();
+    if qemu_system::asks_for_packaged() && !compiled {
+        needs.push(match packaged {
+            Some(path) => Need::met(name, why, format!("packaged, {}", path.display())),
+            None => {
+                let found = "is not installed, and STEADY_QEMU=packaged asks for Debian's";
+                let fix = Fix::Install("qemu-system-x86".into());
+                Need::unmet(name, why, State::Missing, found, fix)
+            }
+        });
+        return needs;
+    }
+    let place = home.cache.join(qemu_system::cache_name(home));
+    let compiled = compiled || qemu_system::asks_for_patched();
+    if !compiled && packaged.is_none() && !place.is_dir() {
+        let found = "is neither installed nor compiled";
+        let fix = Fix::Install("qemu-system-x86".into());
+        needs.push(Need::unmet(name, why, State::Missing, found, fix));
+        return needs;
+    }
+    let words = |path| format!("packaged, which loses guests now and then, {path}");
+    let emulator = Emulator {
+        name,
+        why,
+        built_by: "qemu",
+        place: &place,
+        program: qemu_system::NAME,
+        build: &["qemu-build", "fetch"],
+        mib: EMULATOR_MIB,
+        packaged: packaged
+            .filter(|_| !compiled)
+            .map(|path| words(path.display().to_string())),
+        packaged_first: true,
+    };
+    needs.extend(emulator.needs(home));
+    needs
+}
+
+/// The needs of captures.
+#[must_use]
+pub fn capture(home: &Home) -> Vec<Need> {
+    let (name, why) = ("qemu-x86_64 with plugins", "programs are captured in it");
+    // A package brings the plugin built.
+    let built = home.project.join(PROGRAMS).is_dir();
+    let mut needs = of(if built {
+        &["step"]
+    } else {
+        &["step", "capture"]
+    });
+    if let Some(qemu) = qemu_user::packaged() {
+        needs.push(Need::met(
+            name,
+            why,
+            format!("packaged, {}", qemu.program.display()),
+        ));
+        return needs;
+    }
+    let place = home.cache.join(qemu_user::cache_name());
+    let emulator = Emulator {
+        name,
+        why,
+        built_by: "qemu-user",
+        place: &place,
+        program: "qemu-x86_64",
+        build: &["qemu-user-build", "fetch"],
+        mib: EMULATOR_MIB,
+        packaged: None,
+        packaged_first: false,
+    };
+    needs.extend(emulator.needs(home));
+    needs
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The rows of `setup/needs`: programs and files, and the packages that have them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{Fix, Need, State};
+use crate::process::find_program;
+
+const TABLE: &str = include_str!("../../../../setup/needs");
+/// Columns before the reason.
+const COLUMNS: usize = 4;
+
+/// A program or a file, and what needs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// The least level of `setup/install` that installs it; `-`: none does.
+    pub level: &'static str,
+    /// What needs it, by commas.
+    pub uses: &'static str,
+    /// A program, a program with the least version behind an `@`, or a file.
+    pub what: &'static str,
+    /// The Debian package that has it.
+    pub package: &'static str,
+    /// What for.
+    pub why: &'static str,
+}
+
+/// All rows, in the order of the table.
+pub fn rows() -> impl Iterator<Item = Row> {
+    let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| {
+        let mut words = line.splitn(COLUMNS + 1, ' ');
+        let mut next = || words.next().unwrap_or_default();
+        Row {
+            level: next(),
+            uses: next(),
+            what: next(),
+            package: next(),
+            why: next(),
+        }
+    })
+}
+
+/// The needs of these uses, each once, in the order of the table.
+#[must_use]
+pub fn of(uses: &[&str]) -> Vec<Need> {
+    let used = |row: &Row| row.uses.split(',').any(|used| uses.contains(&used));
+    rows().filter(used).map(|row| row.need()).collect()
+}
+
+/// Whether every program and file of a use is there, whatever its version.
+pub(crate) fn able(wanted: &str) -> bool {
+    let used = |row: &Row| row.uses.split(',').any(|used| used == wanted);
+    rows().filter(used).all(|row| {
+        let name = row.what.split('@').next().unwrap_or_default();
+        find(name).is_some()
+    })
+}
+
+impl Row {
+    /// What this machine has of it.
+    #[must_use]
+    pub fn need(&self) -> Need {
+        let (name, least) = self.what.split_once('@').unwrap_or((self.what, ""));
+        let lacks = |found: String| {
+            let fix = Fix::Install(self.package.to_owned());
+            Need::unmet(name, self.why, State::Missing, found, fix)
+        };
+        let Some(path) = find(name) else {
+            return lacks("is not installed".to_owned());
+        };
+        if !least.is_empty() {
+            let version = version_of(&path);
+            if older(&version, least) {
+                return lacks(format!(
+                    "is of version {version}; expected {least} or newer"
+                ));
+            }
+        }
+        Need::met(name, self.why, path.display().to_string())
+    }
+}
+
+/// A program on the path, or a file, of whose path one part may have a star for any letters.
+fn find(what: &str) -> Option<PathBuf> {
+    if !what.starts_with('/') {
+        return find_program(what);
+    }
+    let Some((before, after)) = what.split_once('*') else {
+        return Some(PathBuf::from(what)).filter(|path| path.is_file());
+    };
+    let folder = Path::new(before).parent()?;
+    let prefix = Path::new(before).file_name()?.to_str()?;
+    let (suffix, rest) = after.split_once('/').unwrap_or((after, ""));
+    let mut found: Vec<PathBuf> = folder
+        .read_dir()
+        .ok()?
+        .flatten()
+        .filter(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            name.strip_prefix(prefix)
+                .is_some_and(|rest| rest.ends_with(suffix))
+        })
+        .map(|entry| entry.path().join(rest))
+        .filter(|path| path.is_file())
+        .collect();
+    found.sort();
+    found.pop()
+}
+
+/// The second word of what a program says of its version, as in `cargo 1.96.0`.
+fn version_of(program: &Path) -> String {
+    let output = Command::new(program).arg("--version").output();
+    let text = output.map(|output| output.stdout).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    text.split_whitespace()
+        .nth(1)
+        .unwrap_or("unknown")
+        .to_owned()
+}
+
+/// Whether a version is older than another, by their numbers; what cannot be read is.
+fn older(version: &str, least: &str) -> bool {
+    let numbers = |text: &str| -> Vec<u64> {
+        let parts = text.split('.').map_while(|part| part.parse().ok());
+        parts.collect()
+    };
+    numbers(version) < numbers(least)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_row_has_all_columns_and_a_level_that_is_known() {
+        assert!(rows().count() > 50);
+        for row in rows() {
+            let level = row.level.split('@').next().unwrap_or_default();
+            assert!(
+                ["diagnose", "lab", "tests", "-"].contains(&level),
+                "{row:?}"
+            );
+            assert!(!row.why.is_empty() && !row.package.contains('/'), "{row:?}");
+            assert!(!row.why.ends_with('.'), "{row:?}");
+        }
+    }
+
+    #[test]
+    fn each_program_of_a_workload_has_a_row_with_its_package() {
+        let mut asked = 0;
+        for program in steady_guest_programs::PROGRAMS {
+            for path in program.binaries {
+                let row = rows().find(|row| row.what == *path && row.uses == "workload");
+                let row = row.unwrap_or_else(|| panic!("no row for {path} of {}", program.name));
+                let packages = program.package.unwrap_or_default();
+                assert!(packages.split(' ').any(|one| one == row.package), "{row:?}");
+                asked += 1;
+            }
+        }
+        assert!(asked > 8);
+    }
+
+    #[test]
+    fn versions_are_compared_by_their_numbers() {
+        for (version, least, is_older) in [
+            ("1.96.0", "1.95", false),
+            ("1.95.0", "1.95", false),
+            ("1.100.2", "1.95", false),
+            ("1.85.1", "1.95", true),
+            ("unknown", "1.95", true),
+        ] {
+            assert_eq!(older(version, least), is_older, "{version}");
+        }
+    }
+
+    #[test]
+    fn a_star_stands_for_letters_of_one_folder() {
+        assert!(find("/et*/os-release").is_some_and(|path| path.ends_with("etc/os-release")));
+        assert_eq!(find("/et*/no-such-file"), None);
+        assert_eq!(find("/no-such-folder"), None);
+    }
+}
