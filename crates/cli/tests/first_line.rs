@@ -106,7 +106,7 @@ const FIRST: [(&str, &str); 22] = [
     ),
     (
         "guest-soft-lockup.txt",
-        "guest-soft-lockup.txt: the kernel's log: soft lockup, machine host (CPU and \
+        "guest-soft-lockup.txt: the kernel's log: soft lockup, on a machine named host (CPU and \
          length not in it); fault: a vCPU off its pCPU, if a guest wrote it; medium confidence.",
     ),
 ];

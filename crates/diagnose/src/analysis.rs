@@ -17,7 +17,7 @@ use crate::rivals::Rivals;
 use crate::seen::Seen;
 use crate::servers::Servers;
 use crate::silence::Silence;
-use crate::spread::total;
+use crate::spread::{add, total};
 use crate::timer::Timer;
 
 /// The CPU of events of which the trace does not tell it.
@@ -72,6 +72,8 @@ pub struct Analysis {
     pub silence: Silence,
     /// How often the clock was set back before it was put straight.
     pub clock_set_back: u64,
+    /// Of all events, thousandths that came after later ones, by an order that is put straight.
+    pub late_permille: u64,
     /// Where events were lost, as often as the trace shows the place.
     pub gaps: u64,
     /// Shootdowns of the traced kernel itself.
@@ -195,8 +197,7 @@ impl Analysis {
             Kind::PvTlbFlush { needed: true } => of.preempt.pv_flushes += 1,
             _ => {}
         }
-        let not_own_ns = total([ready_ns, of.preempt.uninterruptible_total_ns, of.slept_ns]);
-        of.details.event(event, not_own_ns);
+        of.details.event(event, of.not_own_ns(ready_ns));
         if let Kind::Exit { reason, .. } = event.kind
             && reason.is_host_interrupt()
             && self.calls.notified(id)
@@ -315,7 +316,9 @@ impl Analysis {
                         .begin(event, vcpu.last_reason(), of.details.user());
                     of.slept_since_ns = Some(now_ns);
                 }
-                _ => {}
+                // One that ended enters no more.
+                TaskState::Dead => of.details.lost(),
+                TaskState::Uninterruptible => {}
             }
         }
         if let Some(id) = self.machine.of_tid(next.tid) {
@@ -395,9 +398,11 @@ impl Analysis {
         for (id, wait) in self.rivals.finish(end_ns) {
             self.vcpus[id].preempt.waited(&wait);
         }
-        for (vcpu, thread) in self.vcpus.iter_mut().zip(&self.machine.vcpus) {
+        for (id, (vcpu, thread)) in self.vcpus.iter_mut().zip(&self.machine.vcpus).enumerate() {
             vcpu.preempt.freed(end_ns, thread);
-            vcpu.asleep.finish(end_ns);
+            add(&mut vcpu.slept_ns, vcpu.asleep.finish(end_ns));
+            let not_own_ns = vcpu.not_own_ns(self.rivals.ready_ns(id));
+            vcpu.details.finish(end_ns, not_own_ns);
             vcpu.exits.finish();
             vcpu.pauses.finish();
         }
@@ -405,6 +410,13 @@ impl Analysis {
 }
 
 impl OfVcpu {
+    /// For how long in all it did not run for reasons that are not its exits', `ready_ns` of it
+    /// ready.
+    fn not_own_ns(&self, ready_ns: u64) -> u64 {
+        let stuck_ns = self.preempt.uninterruptible_total_ns;
+        total([ready_ns, stuck_ns, self.slept_ns])
+    }
+
     fn event(&mut self, event: &Event<'_>, waits: bool) {
         let time_ns = event.time_ns;
         self.timer.event(event);

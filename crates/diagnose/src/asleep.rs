@@ -75,7 +75,8 @@ struct Slept {
 }
 
 /// Whether a thread may sleep after this exit without anybody keeping it.
-fn may_halt(reason: ExitReason) -> bool {
+#[must_use]
+pub fn may_halt(reason: ExitReason) -> bool {
     let call = HALTS_BY_CALL.contains(&(reason.isa, reason.code));
     // What an exit without a code was for is not known.
     reason.is_halt() || call || reason.isa == Isa::Riscv || reason.known_code().is_none()
@@ -161,8 +162,8 @@ impl Asleep {
         assert!(self.wakers.len() <= MOST_WAKERS, "memory stays bounded");
     }
 
-    /// The trace is over.
-    pub fn finish(&mut self, now_ns: u64) {
+    /// The trace is over. Gives how long a sleep was that goes on, as [`Self::settle`] does.
+    pub fn finish(&mut self, now_ns: u64) -> u64 {
         if let Some(open) = self.open.take() {
             let took_ns = now_ns.saturating_sub(open.since_ns);
             self.last = Some(Slept {
@@ -171,7 +172,7 @@ impl Asleep {
                 waker: None,
             });
         }
-        self.settle();
+        self.settle()
     }
 }
 

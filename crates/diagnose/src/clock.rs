@@ -63,6 +63,62 @@ impl Clock {
     }
 }
 
+/// Of fewer events no order shows; a power of two.
+const FEWEST: u64 = 16;
+
+/// Whether events come in the order of time.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Order {
+    first_ns: Option<u64>,
+    before_ns: u64,
+    latest_ns: u64,
+    /// The latest time as it is read.
+    furthest_ns: u64,
+    events: u64,
+    /// Earlier than the event before, as they are read.
+    backs: u64,
+    /// The latest time when the number of events last doubled, how often it did, and how often the
+    /// latest time had grown by half or more since.
+    then_ns: u64,
+    doubled: u64,
+    grown: u64,
+    /// Earlier than any event before by more than clocks of pCPUs differ.
+    late: u64,
+}
+
+impl Order {
+    /// An event's time as it is read, and put straight.
+    #[inline]
+    pub fn event(&mut self, read_ns: u64, time_ns: u64) {
+        self.first_ns.get_or_insert(read_ns);
+        self.events += 1;
+        self.backs += u64::from(read_ns < self.before_ns);
+        self.before_ns = read_ns;
+        self.late += u64::from(time_ns.saturating_add(STEP_NS) < self.latest_ns);
+        self.latest_ns = self.latest_ns.max(time_ns);
+        self.furthest_ns = self.furthest_ns.max(read_ns);
+        if self.events >= FEWEST && self.events.is_power_of_two() {
+            self.doubled += 1;
+            self.grown += u64::from(self.furthest_ns / 3 * 2 >= self.then_ns);
+            self.then_ns = self.furthest_ns;
+        }
+    }
+
+    /// Of all events, thousandths that came late.
+    #[must_use]
+    pub fn late_permille(&self) -> u64 {
+        crate::build::permille(self.late, self.events)
+    }
+
+    /// Whether times are those since the event before: they begin at 0, go back again and again,
+    /// and with twice as many events they are not longer.
+    #[must_use]
+    pub fn are_differences(&self) -> bool {
+        let goes_on = self.grown * 2 > self.doubled;
+        self.first_ns == Some(0) && self.doubled > 2 && !goes_on && self.backs >= self.events / 10
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

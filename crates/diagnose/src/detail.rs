@@ -107,6 +107,23 @@ pub struct Details {
     open: Option<Open>,
     /// The page of the last fault.
     last_page: Option<u64>,
+    /// The exit that the trace's end cut off.
+    pub cut_off: Option<CutOff>,
+}
+
+/// An exit that had not ended when the trace did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CutOff {
+    /// Its reason.
+    pub reason: ExitReason,
+    /// What it was about.
+    pub about: Detail,
+    /// For what KVM went back to the VMM (`KVM_EXIT_*`).
+    pub user: Option<u32>,
+    /// When it began, in nanoseconds.
+    pub since_ns: u64,
+    /// Its own time up to the trace's last record, in nanoseconds.
+    pub own_ns: u64,
 }
 
 impl Details {
@@ -176,6 +193,19 @@ impl Details {
             false => Detail::Memory(address >> PART),
         };
         open.about.get_or_insert(about);
+    }
+
+    /// The trace is over: how long the exit that goes on took up to here.
+    pub fn finish(&mut self, now_ns: u64, not_own_ns: u64) {
+        let Some(open) = self.open.take() else { return };
+        let took_ns = now_ns.saturating_sub(open.since_ns);
+        self.cut_off = Some(CutOff {
+            reason: open.reason,
+            about: open.about.unwrap_or(Detail::Untold),
+            user: open.by_vmm,
+            since_ns: open.since_ns,
+            own_ns: took_ns.saturating_sub(not_own_ns.saturating_sub(open.not_own_ns)),
+        });
     }
 
     /// Events were lost: the exit that goes on has no end that is known.

@@ -7,7 +7,7 @@ use steady_events::{About, Event, EventSource, Loss, ReadError, RipClass};
 
 use crate::analysis::{Analysis, Effect};
 use crate::build::{Builder, Names};
-use crate::clock::Clock;
+use crate::clock::{Clock, Order};
 use crate::findings;
 use crate::judged;
 use crate::missing;
@@ -50,6 +50,15 @@ pub enum DiagnoseError {
         name: String,
         /// From its first event to its last.
         lasts_ms: u64,
+    },
+    /// Its times are those since the record before.
+    #[error(
+        "{name}: its times are differences (perf script --deltatime): print it again without that \
+         option, as perf script does by itself, or give the file that perf record wrote"
+    )]
+    Differences {
+        /// The trace.
+        name: String,
     },
     /// No VM of any trace is wanted.
     #[error("no VM of the traces has the name and the vCPU that are wanted; there are: {there}")]
@@ -130,9 +139,11 @@ impl<'s> Diagnoser<'s> {
         let (mut zero_ns, mut lasts_ns) = (None, 0);
         let (mut given, mut latest_ns, mut back) = (0_u64, 0, 0_u64);
         let mut clock = Clock::default();
+        let mut order = Order::default();
         while let Some(mut event) = source.next().map_err(DiagnoseError::Trace)? {
             let read_ns = event.time_ns;
             clock.straighten(&mut event);
+            order.event(read_ns, event.time_ns);
             let zero_ns = *zero_ns.get_or_insert(event.time_ns);
             let at_ns = event.time_ns.saturating_sub(zero_ns);
             lasts_ns = at_ns.max(lasts_ns);
@@ -151,7 +162,12 @@ impl<'s> Diagnoser<'s> {
                 source,
             })?;
         }
+        if order.are_differences() {
+            let name = name.to_owned();
+            return Err(DiagnoseError::Differences { name });
+        }
         analysis.clock_set_back = clock.set_back;
+        analysis.late_permille = order.late_permille();
         analysis.finish();
         assert_eq!(given, analysis.seen.all, "each event is counted once");
         let loss = source.loss();

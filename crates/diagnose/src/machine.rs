@@ -115,6 +115,8 @@ pub struct Machine {
     pub(crate) processes: BTreeMap<i32, i32>,
     by_tid: BTreeMap<i32, VcpuId>,
     by_address: BTreeMap<u64, VcpuId>,
+    /// Whether threads without a process were put to one.
+    joined: bool,
     /// Events by which threads beyond the bound showed that they are vCPUs.
     pub untold: u64,
 }
@@ -282,6 +284,7 @@ impl Machine {
                 let moved = std::mem::take(&mut self.vms[part].vcpus);
                 moved.iter().for_each(|&id| self.vcpus[id].vm = other);
                 self.vms[other].vcpus.extend(moved);
+                self.joined |= self.vms[other].process.is_some();
             }
         }
     }
@@ -289,7 +292,10 @@ impl Machine {
     /// How far apart the ids of two parts are, if they can be one VM: no number twice, and ids in
     /// the order of numbers.
     fn goes_on(&self, vm: VmId, part: VmId) -> Option<i32> {
-        if self.vms[vm].vcpus.is_empty() || !self.vms[vm].is_guess() {
+        // Notes, and a kernel's address, have all vCPUs of a VM; a process only those whose records
+        // show it.
+        let whole = &self.vms[vm];
+        if whole.vcpus.is_empty() || whole.note.is_some() || whole.address.is_some() {
             return None;
         }
         let pairs = self.vms[vm].vcpus.iter().flat_map(|&one| {
@@ -388,7 +394,7 @@ impl Machine {
     pub fn ground(&self) -> Ground {
         let mut vms = self.vms.iter().filter(|vm| !vm.vcpus.is_empty());
         let mut noted = vms.clone();
-        if noted.all(|vm| vm.note.is_some() || vm.process.is_some()) {
+        if !self.joined && noted.all(|vm| vm.note.is_some() || vm.process.is_some()) {
             Ground::Process
         } else if vms.all(|vm| vm.address.is_some()) {
             Ground::Address

@@ -169,6 +169,7 @@ pub fn loss(loss: &Loss, analysis: &Analysis) -> LossTable {
         ),
         unread: loss.unread.iter().take(DAMAGE_KEPT).cloned().collect(),
         out_of_order: loss.out_of_order,
+        late_permille: analysis.late_permille,
         damaged: loss.damaged,
         damage: loss.damage.iter().take(DAMAGE_KEPT).cloned().collect(),
         unreadable: loss.unreadable,

@@ -203,11 +203,14 @@ impl Rivals {
     /// Of a pCPU nothing is known since its last record: waits on its queue end there. Gives them.
     pub fn lost(&mut self, cpu: u32, now_ns: u64) -> Vec<(VcpuId, Option<Ended>)> {
         let since_ns = self.pcpus.last_ns(cpu, now_ns);
+        let rival = self.rival_on(cpu);
         let waiting = std::mem::take(&mut self.pcpus.of(cpu).waiting);
         let cut = waiting.into_iter().map(|id| {
             let begin_ns = self.waits[id].open.as_ref().map(|open| open.begin_ns);
             let ended = self.end(id, since_ns, false);
-            self.waits[id].unknown_since_ns = begin_ns.map(|begin_ns| begin_ns.max(since_ns));
+            let since_ns = begin_ns.map(|begin_ns| begin_ns.max(since_ns));
+            self.waits[id].unknown_since_ns = since_ns;
+            self.waits[id].lost_since = since_ns.map(|since_ns| (since_ns, cpu, rival));
             (id, ended)
         });
         let cut = cut.collect();
@@ -252,19 +255,10 @@ impl Rivals {
         self.pcpus.irq(event.cpu, begins, event.time_ns);
     }
 
-    /// Divides a wait up to now by what its pCPU ran since the last time.
-    fn divide(&mut self, id: VcpuId, now_ns: u64, assumed: bool) {
-        let host_idle_ns = self.pcpus.idle_until(now_ns);
-        let waits = &mut self.waits[id];
-        let Some(open) = &mut waits.open else { return };
-        let pcpu = self.pcpus.of(open.cpu);
-        let took_ns = now_ns.saturating_sub(open.upto_ns);
-        let irq_ns = pcpu.irq_until(now_ns);
-        let in_irq_ns = irq_ns.saturating_sub(open.irq_ns).min(took_ns);
-        let idle_ns = host_idle_ns.saturating_sub(open.idle_ns).min(took_ns);
-        (open.irq_ns, open.idle_ns) = (irq_ns, host_idle_ns);
-        open.upto_ns = open.upto_ns.max(now_ns);
-        let rival = match pcpu.running {
+    /// What a pCPU runs.
+    fn rival_on(&mut self, cpu: u32) -> Rival {
+        let pcpu = self.pcpus.of(cpu);
+        match pcpu.running {
             None => Rival::Unknown,
             // Which of the two it is shows when the wait is over.
             Some(0) => Rival::Limit,
@@ -273,7 +267,26 @@ impl Rivals {
                 comm: &pcpu.comm,
                 prio: pcpu.prio,
             })),
+        }
+    }
+
+    /// Divides a wait up to now by what its pCPU ran since the last time.
+    fn divide(&mut self, id: VcpuId, now_ns: u64, assumed: bool) {
+        let host_idle_ns = self.pcpus.idle_until(now_ns);
+        let Some(cpu) = self.waits[id].open.as_ref().map(|open| open.cpu) else {
+            return;
         };
+        let rival = self.rival_on(cpu);
+        let pcpu = self.pcpus.of(cpu);
+        let Some(open) = &mut self.waits[id].open else {
+            return;
+        };
+        let took_ns = now_ns.saturating_sub(open.upto_ns);
+        let irq_ns = pcpu.irq_until(now_ns);
+        let in_irq_ns = irq_ns.saturating_sub(open.irq_ns).min(took_ns);
+        let idle_ns = host_idle_ns.saturating_sub(open.idle_ns).min(took_ns);
+        (open.irq_ns, open.idle_ns) = (irq_ns, host_idle_ns);
+        open.upto_ns = open.upto_ns.max(now_ns);
         if rival != Rival::Limit {
             add(&mut open.elsewhere_idle_ns, idle_ns);
         }

@@ -2,14 +2,15 @@
 //! Threads that serve a VM (vhost, kworkers, threads of its VMM) and wait for a pCPU while a vCPU
 //! sleeps until they wake it.
 //!
-//! A thread that wakes a sleeping vCPU serves it. What that thread waited, ready to run, while the
-//! vCPU slept is time that the vCPU lost to it. A thread is known to serve from its first wake-up
-//! on, so the wait before that is left out; so are waits of one that was switched out ready (the
-//! kernel's idle workers look like that in binary traces), and what a server did while it ran.
+//! A thread that wakes a sleeping vCPU serves it. What that thread waited meanwhile, ready to run
+//! or in the host's kernel (D state), is time that the vCPU lost to it.
+//!
+//! Left out: waits of one that was switched out ready (the kernel's idle workers look like that in
+//! binary traces), and what a server did while it ran.
 
 use std::collections::BTreeMap;
 
-use steady_events::{Event, Kind, Task};
+use steady_events::{Event, Kind, Task, TaskState};
 
 use crate::machine::VcpuId;
 use crate::names::{Names, Who};
@@ -17,6 +18,8 @@ use crate::spread::add;
 
 /// Threads that serve and are followed.
 const MOST_SERVERS: usize = 4096;
+/// A server that wakes a vCPU later than this part of its wait did other work first.
+const AT_ONCE: u64 = 32;
 /// Waits of a server that are kept until it wakes somebody.
 const MOST_WAITS: usize = 16;
 
@@ -29,6 +32,10 @@ pub struct Served {
     pub total_ns: u64,
     /// By the thread that ran instead of the server.
     pub by: BTreeMap<Who, u64>,
+    /// In the host's kernel, where no signal could end it.
+    pub stuck_ns: u64,
+    /// The longest after which it woke the vCPU at once: that it ran was what was waited for.
+    pub long_ns: u64,
     /// The longest: begin, length, pCPU.
     pub worst: Option<(u64, u64, u32)>,
 }
@@ -38,13 +45,15 @@ struct Wait {
     begin_ns: u64,
     end_ns: u64,
     cpu: u32,
-    rival: Who,
+    /// None where it waited in the host's kernel.
+    rival: Option<Who>,
 }
 
 #[derive(Debug, Default)]
 struct Server {
     comm: String,
     ready_since_ns: Option<u64>,
+    stuck_since_ns: Option<u64>,
     waits: Vec<Wait>,
 }
 
@@ -52,6 +61,8 @@ struct Server {
 #[derive(Debug, Default)]
 pub struct Servers {
     servers: BTreeMap<i32, Server>,
+    /// Threads that wait, or run after that, and may wake a vCPU next.
+    others: BTreeMap<i32, Server>,
     /// What threads were called when they kept a server waiting.
     pub names: Names,
     /// By server and vCPU.
@@ -60,27 +71,47 @@ pub struct Servers {
     pub wakes: u64,
 }
 
+/// A server, or another thread that is followed; if `follow` is so, from now on.
+fn any<'a>(
+    servers: &'a mut BTreeMap<i32, Server>,
+    others: &'a mut BTreeMap<i32, Server>,
+    tid: i32,
+    follow: bool,
+) -> Option<&'a mut Server> {
+    if tid == 0 {
+        return None;
+    }
+    if let Some(server) = servers.get_mut(&tid) {
+        return Some(server);
+    }
+    if follow && others.len() < MOST_SERVERS {
+        return Some(others.entry(tid).or_default());
+    }
+    others.get_mut(&tid)
+}
+
 impl Servers {
     /// A switch or a wake-up of threads that are not vCPUs.
     pub fn event(&mut self, event: &Event<'_>) {
-        if self.servers.is_empty() {
-            return;
-        }
+        let (servers, others) = (&mut self.servers, &mut self.others);
         match event.kind {
             Kind::Wakeup { tid, .. } => {
-                if let Some(server) = self.servers.get_mut(&tid) {
+                if let Some(server) = any(servers, others, tid, true) {
+                    server.freed(event);
                     server.ready_since_ns.get_or_insert(event.time_ns);
                 }
             }
-            Kind::Switch { prev, next, .. } => {
-                if prev.tid != 0
-                    && let Some(server) = self.servers.get_mut(&prev.tid)
-                {
+            Kind::Switch { prev, state, next } => {
+                let stuck = state == TaskState::Uninterruptible;
+                if let Some(server) = any(servers, others, prev.tid, stuck) {
                     server.ready_since_ns = None;
+                    server.stuck_since_ns = stuck.then_some(event.time_ns);
                 }
-                if next.tid != 0
-                    && let Some(server) = self.servers.get_mut(&next.tid)
-                {
+                if matches!(state, TaskState::Blocked | TaskState::Dead) {
+                    others.remove(&prev.tid);
+                }
+                if let Some(server) = any(servers, others, next.tid, false) {
+                    server.freed(event);
                     server.turn(event, prev, &mut self.names);
                 }
             }
@@ -90,8 +121,10 @@ impl Servers {
 
     /// Events were lost: what servers wait for is not known.
     pub fn lost(&mut self) {
+        self.others.clear();
         for server in self.servers.values_mut() {
             server.ready_since_ns = None;
+            server.stuck_since_ns = None;
             server.waits.clear();
         }
     }
@@ -102,20 +135,16 @@ impl Servers {
             return;
         }
         self.wakes += 1;
-        let Some(server) = self.servers.get_mut(&event.tid) else {
-            if self.servers.len() < MOST_SERVERS {
-                let comm = String::from_utf8_lossy(event.comm).into_owned();
-                self.servers.insert(
-                    event.tid,
-                    Server {
-                        comm,
-                        ..Server::default()
-                    },
-                );
+        if !self.servers.contains_key(&event.tid) {
+            if self.servers.len() >= MOST_SERVERS {
+                return;
             }
-            return;
-        };
-        for wait in server.waits.drain(..) {
+            let mut server = self.others.remove(&event.tid).unwrap_or_default();
+            server.comm = String::from_utf8_lossy(event.comm).into_owned();
+            self.servers.insert(event.tid, server);
+        }
+        let server = self.servers.get_mut(&event.tid);
+        for wait in server.into_iter().flat_map(|server| server.waits.drain(..)) {
             let begin_ns = wait.begin_ns.max(slept_since_ns);
             let length_ns = wait.end_ns.saturating_sub(begin_ns);
             if length_ns == 0 {
@@ -124,7 +153,13 @@ impl Servers {
             let served = self.by.entry((event.tid, id)).or_default();
             served.times += 1;
             add(&mut served.total_ns, length_ns);
-            add(served.by.entry(wait.rival).or_default(), length_ns);
+            match wait.rival {
+                Some(rival) => add(served.by.entry(rival).or_default(), length_ns),
+                None => add(&mut served.stuck_ns, length_ns),
+            }
+            if event.time_ns.saturating_sub(wait.end_ns) <= length_ns / AT_ONCE {
+                served.long_ns = served.long_ns.max(length_ns);
+            }
             crate::preempt::longest(&mut served.worst, (begin_ns, length_ns, wait.cpu));
         }
     }
@@ -151,6 +186,17 @@ impl Server {
         if rival.tid == 0 {
             return;
         }
+        self.waited(event, begin_ns, Some(names.who(rival)));
+    }
+
+    /// It is woken, or runs: what no signal could end is over.
+    fn freed(&mut self, event: &Event<'_>) {
+        if let Some(since_ns) = self.stuck_since_ns.take() {
+            self.waited(event, since_ns, None);
+        }
+    }
+
+    fn waited(&mut self, event: &Event<'_>, begin_ns: u64, rival: Option<Who>) {
         if self.waits.len() >= MOST_WAITS {
             self.waits.remove(0);
         }
@@ -158,7 +204,7 @@ impl Server {
             begin_ns,
             end_ns: event.time_ns,
             cpu: event.cpu,
-            rival: names.who(rival),
+            rival,
         });
     }
 }

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use steady_events::vcpu_number;
 
 use crate::names::{Names, Who};
+use crate::preempt::longest;
 use crate::spread::add;
 
 /// Threads that one vCPU's waits are divided by; further ones go by their names.
@@ -115,6 +116,8 @@ pub struct Waits {
     pub assumed_ns: u64,
     /// In losses, after it was seen waiting: it may have gone on waiting.
     pub unknown_ns: u64,
+    /// The longest of these that a loss cut off: begin, length, pCPU.
+    pub worst_lost: Option<(u64, u64, u32)>,
     /// For how long it was seen running.
     pub ran_ns: u64,
     /// While its own pCPU was busy and another was idle.
@@ -137,6 +140,10 @@ pub struct Waits {
     pub refills: Vec<(u64, u64)>,
     pub open: Option<Open>,
     pub unknown_since_ns: Option<u64>,
+    /// Since when a loss hides what it does, and on which pCPU it was then.
+    pub lost_since: Option<(u64, u32, Rival)>,
+    /// What [`Self::unknown_ns`] has of losses, by who ran until then.
+    pub lost_after: BTreeMap<Rival, u64>,
     pub ran_since_ns: Option<u64>,
 }
 
@@ -162,6 +169,13 @@ impl Waits {
     pub fn known(&mut self, now_ns: u64) {
         if let Some(since_ns) = self.unknown_since_ns.take() {
             add(&mut self.unknown_ns, now_ns.saturating_sub(since_ns));
+        }
+        if let Some((since_ns, cpu, rival)) = self.lost_since.take() {
+            let length_ns = now_ns.saturating_sub(since_ns);
+            if self.lost_after.len() < MOST_THREADS || self.lost_after.contains_key(&rival) {
+                add(self.lost_after.entry(rival).or_default(), length_ns);
+            }
+            longest(&mut self.worst_lost, (since_ns, length_ns, cpu));
         }
     }
 
@@ -190,13 +204,13 @@ impl Waits {
             .by
             .iter()
             .filter(|(of, _)| matches!(of, Rival::Thread(_)));
-        let longest = threads.max_by_key(|(_, ns)| *ns).map(|(rival, _)| *rival);
-        let left = |tid| longest.is_some_and(|rival| rival.is_thread(tid));
+        let of_most = threads.max_by_key(|(_, ns)| *ns).map(|(rival, _)| *rival);
+        let left = |tid| of_most.is_some_and(|rival| rival.is_thread(tid));
         let by_itself = !open.passed_over && open.left.is_some_and(left);
         let shown =
             open.quiet_ns <= length_ns / 2 && (by_itself || length_ns > LONGEST_THROTTLE_NS);
         assert!(
-            !shown || longest.is_some() || length_ns > LONGEST_THROTTLE_NS,
+            !shown || of_most.is_some() || length_ns > LONGEST_THROTTLE_NS,
             "by a thread"
         );
         for (rival, ns) in open.by {

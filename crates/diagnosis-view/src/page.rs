@@ -17,8 +17,10 @@ use crate::terminal::{
     title_name, words,
 };
 
-/// VMs that have a colour of their own; further ones share them.
+/// VMs that have a colour of their own.
 const COLOURS: usize = 6;
+/// The colour of all further ones; the one between is that of what waits.
+const REST: usize = 7;
 
 #[derive(Template)]
 #[template(path = "diagnosis.html")]
@@ -187,6 +189,7 @@ fn item(number: usize, finding: &Finding, all: &Diagnosis) -> Item {
 /// What the script draws. Nothing in it can end the element that it stands in.
 fn when(diagnosis: &Diagnosis, at: usize, picture: &PictureTable) -> When {
     let trace = &diagnosis.traces[at];
+    let colours = colours(diagnosis, at);
     let begin = picture.begin_ns.saturating_sub(trace.zero_ns);
     let place = |worst: &Instance| {
         serde_json::json!({
@@ -198,13 +201,13 @@ fn when(diagnosis: &Diagnosis, at: usize, picture: &PictureTable) -> When {
     let rows = picture.rows.iter().filter_map(|row| {
         let whose = row.whose.iter();
         let mut whose: Vec<_> = whose
-            .map(|(piece, tid)| (*piece, label(trace, *tid).map(|(_, vm)| vm)))
+            .map(|(piece, tid)| (*piece, label(trace, *tid).map(|(_, vm)| colours[vm])))
             .collect();
         let label = match (row.pcpu, row.tid) {
             (Some(pcpu), _) => format!("pCPU {pcpu}"),
             (None, tid) => {
                 let (label, vm) = label(trace, tid?)?;
-                whose = vec![(0, Some(vm))];
+                whose = vec![(0, Some(colours[vm]))];
                 label
             }
         };
@@ -241,14 +244,50 @@ fn when(diagnosis: &Diagnosis, at: usize, picture: &PictureTable) -> When {
         "stalls": stalls,
         "findings": findings,
     });
-    let vms = trace.vms.iter().take(COLOURS).enumerate();
+    let own = trace
+        .vms
+        .iter()
+        .zip(&colours)
+        .filter(|(_, colour)| **colour < COLOURS);
+    let mut vms: Vec<_> = own.map(|(vm, &colour)| (colour, label_of(vm))).collect();
+    vms.sort_unstable();
+    if vms.len() < trace.vms.len() {
+        vms.push((REST, "other VMs".to_owned()));
+    }
     let zero = picture.begin_ns.saturating_sub(begin);
     When {
         json: data.to_string().replace('<', "\\u003c"),
         left_out: picture.left_out,
-        vms: vms.map(|(at, vm)| (at, label_of(vm))).collect(),
+        vms,
         zero: format!("{}.{:06}", zero / 1_000_000_000, zero / 1000 % 1_000_000),
     }
+}
+
+/// The colour of each VM. Where there are more VMs than colours, those that findings are about have
+/// one of their own, the guilty one first.
+fn colours(diagnosis: &Diagnosis, at: usize) -> Vec<usize> {
+    let vms = &diagnosis.traces[at].vms;
+    let all = 0..vms.len();
+    let mut first: Vec<usize> = Vec::new();
+    if vms.len() > COLOURS {
+        let findings = diagnosis.findings.iter().filter(|of| of.trace == at);
+        let named = findings.flat_map(|finding| {
+            let culprits = finding.culprits.iter().filter(|of| of.kind == "vm");
+            let culprits = culprits.filter_map(|culprit| culprit.name.as_ref());
+            culprits.chain(&finding.vm)
+        });
+        first.extend(named.filter_map(|name| vms.iter().position(|vm| vm.name == *name)));
+    }
+    let mut colours = vec![REST; vms.len()];
+    let mut free = 0..COLOURS;
+    for vm in first.into_iter().chain(all) {
+        if colours[vm] == REST
+            && let Some(colour) = free.next()
+        {
+            colours[vm] = colour;
+        }
+    }
+    colours
 }
 
 /// The place of a vCPU's thread: of its VM, and its number there.
@@ -259,11 +298,11 @@ fn place_of(trace: &TraceDiagnosis, tid: i64) -> Option<(usize, u32)> {
     Some((at, vcpu.number))
 }
 
-/// A vCPU's name, and the colour of its VM, of a VM that is shown.
+/// A vCPU's name, and the place of its VM, of a VM that is shown.
 fn label(trace: &TraceDiagnosis, tid: i32) -> Option<(String, usize)> {
     let (at, number) = place_of(trace, i64::from(tid))?;
     let name = &trace.vms[at].name;
-    Some((format!("{name} vCPU {number}"), at % COLOURS))
+    Some((format!("{name} vCPU {number}"), at))
 }
 
 /// What a trace is; of a table there is less to say.

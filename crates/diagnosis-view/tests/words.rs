@@ -28,9 +28,9 @@ fn of(name: &str) -> String {
 fn a_trace_that_lost_its_events_says_so_first() {
     let said = of("02-lost-while-out");
     let first = "vm1: vCPUs may have been ready and not run; fault: not known, as events were \
-                 lost; low confidence. Why: the trace lost the events that would show whether \
-                 they did, and what ran instead. VM: vm1 (thread 1001). Lost: up to 100 ms in \
-                 losses of events, and 0.0 % of vm1's time";
+                 lost; low confidence. Why: batch ran until events were lost; whether they \
+                 waited on, and for what, is not known. VM: vm1 (thread 1001). Lost: up to 100 ms \
+                 in losses of events, and 0.0 % of vm1's time";
     assert!(said.starts_with(first), "{said}");
 }
 
@@ -39,4 +39,34 @@ fn what_ran_while_a_limit_held_is_not_a_second_culprit() {
     let said = of("07-limit-beside-neighbour");
     let who = "who: a limit (cpu.max) 100.0 %; meanwhile ran db 100.0 % ";
     assert!(said.contains(who), "{said}");
+}
+
+/// A vCPU enters and leaves, and no finding has a share that counts. What the clock counts
+/// is not said.
+#[test]
+fn a_clock_of_unknown_unit_is_no_all_clear() {
+    let mut lines = String::new();
+    for at in 0..60_u64 {
+        let (in_at, out_at) = (at * 2_000_000_000, at * 2_000_000_000 + 1_999_000_000);
+        let who = "CPU 0/KVM-3000 [000] d..2.";
+        let rip = "rip 0xffffffff81000000";
+        let exit = format!("reason EXTERNAL_INTERRUPT {rip} info1 0x0 info2 0x0 intr_info 0x0");
+        lines += &format!("{who} {in_at}: kvm_entry: vcpu 0, {rip}\n");
+        lines += &format!("{who} {out_at}: kvm_exit: vcpu 0 {exit} error_code 0x00000000\n");
+    }
+    let reader = std::io::Cursor::new(lines.into_bytes());
+    let mut source = steady_tracefile::open_stream(Box::new(reader), "cycles").unwrap();
+    let mut diagnoser = Diagnoser::new();
+    let mut events = TraceEvents::new(source.as_mut());
+    diagnoser
+        .trace("cycles", &mut events, &mut |_, _, _| Ok(()))
+        .unwrap();
+    let diagnosis = diagnoser.finish();
+    assert!(!diagnosis.traces[0].clock_is_ns);
+    let said = text(&diagnosis, Options::default());
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let first = "Not known whether a vCPU stood still for long: shares of time are below the \
+                 bounds, lengths cannot be judged. cycles: its clock does not count nanoseconds";
+    assert!(said.starts_with(first), "{said}");
+    assert!(!said.contains("Nothing above"), "{said}");
 }

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use steady_events::{ExitReason, user_exit};
 
 use super::{Builder, counts_of, permille};
+use crate::asleep::may_halt;
+use crate::detail::Sum;
 use crate::machine::VcpuId;
 use crate::model::{
     AsleepTable, Count, ExitRow, HostTable, HostVm, Instance, ServerRow, StallRow, VmTable,
@@ -15,9 +17,15 @@ use crate::names::Who;
 use crate::spread::{Spread, add, merge, total};
 
 /// From this length on a stall is felt, in nanoseconds.
-const STALL_NS: u64 = 100_000_000;
+pub const STALL_NS: u64 = 100_000_000;
 /// Stalls of a VM that are kept.
 const STALLS_SHOWN: usize = 64;
+/// `KVM_EXIT_SHUTDOWN` and `KVM_EXIT_SYSTEM_EVENT` (`include/uapi/linux/kvm.h`): the guest went
+/// down.
+const SHUTDOWN: u32 = 8;
+const SYSTEM_EVENT: u32 = 24;
+/// What a server waited for in its kernel.
+const IN_KERNEL: &str = "the host's kernel (D state)";
 /// Servers and wakers that are shown.
 const ROWS_SHOWN: usize = 8;
 
@@ -101,12 +109,14 @@ impl Builder<'_> {
         let own = servers.by.iter().filter(|((_, id), _)| ids.contains(id));
         let mut found: BTreeMap<i32, ServerRow> = BTreeMap::new();
         let mut rivals: BTreeMap<i32, BTreeMap<Who, u64>> = BTreeMap::new();
+        let mut stuck: BTreeMap<i32, u64> = BTreeMap::new();
         for (&(tid, id), served) in own {
             let row = found.entry(tid).or_insert_with(|| ServerRow {
                 name: servers.name(tid).to_owned(),
                 tid,
                 times: 0,
                 ns: 0,
+                long_ns: 0,
                 by: Vec::new(),
                 culprit: None,
                 culprit_name: None,
@@ -114,6 +124,8 @@ impl Builder<'_> {
             });
             row.times += served.times;
             add(&mut row.ns, served.total_ns);
+            row.long_ns = row.long_ns.max(served.long_ns);
+            add(stuck.entry(tid).or_default(), served.stuck_ns);
             for (&rival, &ns) in &served.by {
                 add(rivals.entry(tid).or_default().entry(rival).or_default(), ns);
             }
@@ -129,15 +141,20 @@ impl Builder<'_> {
             let by = rivals.remove(&row.tid).unwrap_or_default();
             let named = |who: Who| self.named_thread(who, ids, &servers.names);
             let most = by.iter().max_by_key(|&(who, ns)| (*ns, Reverse(*who)));
-            if let Some((&who, _)) = most {
-                let (kind, name) = named(who);
-                (row.culprit, row.culprit_name) = (Some(kind.to_owned()), name);
+            let stuck_ns = stuck.remove(&row.tid).unwrap_or(0);
+            match most {
+                Some((&who, &ns)) if ns >= stuck_ns => {
+                    let (kind, name) = named(who);
+                    (row.culprit, row.culprit_name) = (Some(kind.to_owned()), name);
+                }
+                _ => row.culprit = Some("kernel-wait".to_owned()),
             }
+            let kernel = (stuck_ns > 0).then(|| (IN_KERNEL.to_owned(), stuck_ns));
             let words = by.into_iter().map(|(who, ns)| {
                 let (kind, name) = named(who);
                 (name.unwrap_or_else(|| kind.to_owned()), ns)
             });
-            row.by = rows(words);
+            row.by = rows(words.chain(kernel));
         }
         list.sort_by_key(|row| (Reverse(row.ns), row.tid));
         list.truncate(ROWS_SHOWN);
@@ -164,9 +181,32 @@ impl Builder<'_> {
                 shown: false,
             });
         }
+        found.extend(ids.iter().filter_map(|&id| self.cut_off(id)));
         found.sort_by_key(|row| (Reverse(row.at.length_ns), row.at.begin_ns));
         found.truncate(STALLS_SHOWN);
         found
+    }
+
+    /// The exit of a vCPU that had not ended when the trace did, if others' records show that it
+    /// went on for long.
+    fn cut_off(&self, id: VcpuId) -> Option<StallRow> {
+        let of = self.of(id).details.cut_off?;
+        // A halt, a CPU that its guest turned off, or the VM's own end.
+        let ends = matches!(of.user, Some(user_exit::HLT | SHUTDOWN | SYSTEM_EVENT));
+        let halts = may_halt(of.reason) || of.reason.is_wfx();
+        if of.own_ns < STALL_NS || ends || (halts && of.user.is_none()) {
+            return None;
+        }
+        let at = self.instance(of.since_ns, of.own_ns, Some(id));
+        let row = self.detail(of.about, &Sum::default(), id);
+        Some(StallRow {
+            kind: "cut-off".to_owned(),
+            at: at.on(self.analysis.machine.vcpus[id].pcpu),
+            culprit: of.user.map(|user| user_word(Some(user))),
+            name: row.name.or(row.value),
+            after: Some(self.reason(of.reason)),
+            shown: false,
+        })
     }
 
     fn stalls_of(&self, id: VcpuId, ids: &[VcpuId], found: &mut Vec<StallRow>) {
@@ -190,6 +230,10 @@ impl Builder<'_> {
             let (kind, name) = self.named(stall.rival, ids);
             let who = (Some(kind.to_owned()), name, stall.shown);
             push("ready", at.on(stall.cpu), who);
+        }
+        if let Some((begin_ns, length_ns, cpu)) = waits.and_then(|waits| waits.worst_lost) {
+            let at = self.instance(begin_ns, length_ns, Some(id));
+            push("in-loss", at.on(cpu), (None, None, false));
         }
         if let Some((begin_ns, length_ns, cpu)) = of.asleep.worst {
             let at = self.instance(begin_ns, length_ns, Some(id));

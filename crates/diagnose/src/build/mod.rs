@@ -7,6 +7,8 @@ mod placement;
 mod spin;
 mod waits;
 
+pub use host::STALL_NS;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 

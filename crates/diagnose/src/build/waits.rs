@@ -122,6 +122,7 @@ impl Builder<'_> {
         let (mut waited_ns, mut elsewhere_idle_ns) = (0, 0);
         let (mut vcpus, mut fixed_vcpus) = (0, 0);
         let (mut assumed_ns, mut unknown_ns, mut ran_ns) = (0, 0, 0);
+        let mut lost_after: BTreeMap<_, u64> = BTreeMap::new();
         let (mut prio, mut shown_ns, mut idled_ns, mut idled) = (None, 0, 0, 0);
         let mut unplaced_ns = 0;
         for (&id, of) in ids.iter().filter_map(|id| Some((id, waits.get(*id)?))) {
@@ -142,6 +143,9 @@ impl Builder<'_> {
                     add(&mut unplaced_ns, ns);
                 }
             }
+            for (&rival, &ns) in &of.lost_after {
+                add(lost_after.entry(self.named(rival, ids)).or_default(), ns);
+            }
             let stalls = of.worst.iter();
             worst.extend(stalls.map(|stall| {
                 let instance = self.instance(stall.begin_ns, stall.length_ns, Some(id));
@@ -158,6 +162,7 @@ impl Builder<'_> {
         );
         let parts = [shown_ns, idled_ns, assumed_ns];
         assert!(parts.iter().all(|&ns| ns <= waited_ns), "parts of waits");
+        let until_loss = lost_after.into_iter().max_by_key(|(_, ns)| *ns);
         by.truncate(RIVALS_SHOWN);
         Some(WaitTable {
             waited_ns,
@@ -165,6 +170,7 @@ impl Builder<'_> {
             assumed_ns,
             unknown_ns,
             unplaced_ns,
+            until_loss: until_loss.and_then(|((_, name), _)| name),
             ran_ns,
             limit: self.limit(ids),
             shown_ns,
@@ -321,7 +327,7 @@ impl Builder<'_> {
         })
     }
 
-    fn detail(&self, about: Detail, sum: &Sum, id: VcpuId) -> DetailRow {
+    pub(super) fn detail(&self, about: Detail, sum: &Sum, id: VcpuId) -> DetailRow {
         let (kind, value) = match about {
             Detail::Untold => ("untold", None),
             Detail::Ipi => ("ipi", None),

@@ -4,10 +4,10 @@
 
 use super::steal::cause_of_kind;
 use super::{Context, MOST, check, share, step, unanswered};
-use crate::build::permille;
+use crate::build::{STALL_NS, permille};
 use crate::model::{
     AsleepTable, Assumption, CauseId, CheckId, Confidence, Count, Culprit, Evidence, EvidenceId,
-    Finding, FindingId, Severity, Sharpener, StepId,
+    Finding, FindingId, ServerRow, Severity, Sharpener, StepId,
 };
 use crate::spread::total;
 
@@ -96,16 +96,22 @@ pub fn servers(context: &Context<'_>) -> Option<Finding> {
     let rows = &context.vm.servers;
     let first = rows.first()?;
     let lost_ns = total(rows.iter().map(|row| row.ns));
-    if context.severity(lost_ns) < Severity::Major {
-        return None;
-    }
+    let long = |row: &&ServerRow| context.trace.clock_is_ns && row.long_ns >= STALL_NS;
+    let longest = rows.iter().filter(long).max_by_key(|row| row.long_ns);
+    // Much in all, or one wait that is felt.
+    let first = match context.severity(lost_ns) {
+        Severity::Major | Severity::Severe => first,
+        _ => longest?,
+    };
     let cause = match first.culprit.as_deref() {
+        Some("kernel-wait") => CauseId::KernelWait,
         Some("own-vm") => CauseId::OwnVm,
         Some(kind) => cause_of_kind(kind),
         None => CauseId::Untold,
     };
     let mut finding = context.finding(FindingId::ServerWaits, lost_ns, cause);
     finding.of = Some(first.name.clone());
+    finding.severity = finding.severity.max(Severity::Major);
     let mean_ns = first.ns.checked_div(first.times).unwrap_or(0);
     let longest_ns = first.worst.as_ref().map_or(0, |worst| worst.length_ns);
     finding.evidence.push(
@@ -127,5 +133,9 @@ pub fn servers(context: &Context<'_>) -> Option<Finding> {
     finding.worst = first.worst.clone();
     let away = step(StepId::MoveServer).named(Some(&first.name));
     finding.next = vec![away.gives(first.ns, lost_ns, Assumption::NobodyTakesItsPlace)];
+    if cause == CauseId::KernelWait {
+        finding.confidence = Confidence::Low;
+        finding.next = vec![step(StepId::LookAtStack)];
+    }
     Some(finding)
 }

@@ -27,7 +27,7 @@ use crate::model::{
 pub use other::late_ns;
 
 /// From this share of lost events on, causes are less sure, in thousandths.
-const LOSS_MATTERS: u64 = 20;
+pub const LOSS_MATTERS: u64 = 20;
 /// Fewer events than this are no finding, unless they take a share of time that is.
 const FEW: u64 = 20;
 /// A check that asks for most of something asks for this many thousandths.
@@ -59,7 +59,7 @@ pub fn of(at: usize, trace: &TraceDiagnosis, knobs: &BTreeMap<String, String>) -
         knobs,
     });
     for context in contexts.clone() {
-        findings.extend(steal::steal(&context));
+        findings.extend(steal::steal(&context).map(|finding| until_loss(&context, finding)));
         findings.extend(held::asleep(&context));
         findings.extend(held::servers(&context));
         findings.extend(slow::uninterruptible(&context));
@@ -93,11 +93,22 @@ pub fn of(at: usize, trace: &TraceDiagnosis, knobs: &BTreeMap<String, String>) -
     host::weights(trace, &mut findings);
     for finding in &mut findings {
         let refuted = |check: &Check| check.answer == Answer::Refuted;
-        if finding.checks.iter().any(refuted) {
+        if finding.checks.iter().any(refuted) || trace.loss.is_unordered() {
             finding.confidence = Confidence::Low;
         }
     }
     findings
+}
+
+/// With who ran until events were lost.
+fn until_loss(context: &Context<'_>, mut finding: Finding) -> Finding {
+    let waits = context.vm.waits.as_ref();
+    let name = waits.and_then(|waits| waits.until_loss.as_deref());
+    let losses = |evidence: &&mut Evidence| evidence.id == EvidenceId::InLosses;
+    if let Some(evidence) = finding.evidence.iter_mut().find(losses) {
+        *evidence = evidence.clone().maybe_named("until", name);
+    }
+    finding
 }
 
 /// Whether most of what a finding lost, of each vCPU, is the time in which the host was silent.
@@ -130,6 +141,9 @@ fn doubt(finding: &mut Finding, lost_permille: u64) {
     };
     let lost = Evidence::new(EvidenceId::EventsLost).permille("share", lost_permille);
     finding.evidence.push(lost);
+    finding
+        .sharper_with
+        .retain(|of| *of != Sharpener::LostEvents);
     finding.sharper_with.push(Sharpener::LostEvents);
 }
 

@@ -10,7 +10,7 @@ use super::steal::{cause_of_kind, stays, unseen};
 use super::{Context, step};
 use crate::model::{
     CauseId, Confidence, Culprit, Evidence, EvidenceId, Finding, FindingId, Instance, Severity,
-    StallRow, StepId, TraceDiagnosis,
+    Sharpener, StallRow, StepId, TraceDiagnosis,
 };
 use crate::spread::total;
 
@@ -26,9 +26,17 @@ pub fn longest(context: &Context<'_>, others: &[Finding]) -> Option<Finding> {
         return None;
     }
     let stalls = context.vm.stalls.iter();
-    let mut own =
-        stalls.filter(|row| !is_told(context, row, others) && !in_silence(context.trace, &row.at));
+    let own =
+        |row: &&StallRow| !is_told(context, row, others) && !in_silence(context.trace, &row.at);
+    // What was seen comes before what may have been.
+    let seen = stalls.clone().filter(|row| row.kind != "in-loss");
+    let mut own = seen
+        .chain(stalls.filter(|row| row.kind == "in-loss"))
+        .filter(own);
     let longest = own.next()?;
+    if longest.kind == "in-loss" {
+        return Some(in_loss(context, longest));
+    }
     let more = u64::try_from(own.count()).unwrap_or(u64::MAX);
     let length_ns = longest.at.length_ns;
     let cause = match cause(longest) {
@@ -90,13 +98,30 @@ pub fn longest(context: &Context<'_>, others: &[Finding]) -> Option<Finding> {
     Some(finding)
 }
 
+/// What may have been a long wait: events were lost before it ended.
+fn in_loss(context: &Context<'_>, row: &StallRow) -> Finding {
+    let length_ns = row.at.length_ns;
+    let mut finding = context.finding(FindingId::LongStall, 0, CauseId::Untold);
+    finding.of = Some(row.kind.clone());
+    finding.severity = Severity::Major;
+    finding.confidence = Confidence::Low;
+    finding.at_most_ns = Some(length_ns);
+    let more = Evidence::new(EvidenceId::InLosses).ns("more", length_ns);
+    finding.evidence.push(more);
+    finding.worst = Some(row.at.clone());
+    finding = super::until_loss(context, finding);
+    finding.next = vec![step(StepId::LargerBuffers)];
+    finding.sharper_with.push(Sharpener::LostEvents);
+    finding
+}
+
 /// Whether a finding of the same VM is about this kind of time.
 fn is_told(context: &Context<'_>, row: &StallRow, others: &[Finding]) -> bool {
     let own =
         |finding: &&Finding| finding.vm.as_ref() == Some(&context.vm.name) || finding.vm.is_none();
     others.iter().filter(own).any(|finding| {
         match (row.kind.as_str(), finding.id) {
-            ("ready", FindingId::Steal | FindingId::HostOvercommitted)
+            ("ready" | "in-loss", FindingId::Steal | FindingId::HostOvercommitted)
             | ("uninterruptible", FindingId::Uninterruptible)
             | ("asleep", FindingId::Asleep) => true,
             ("exit", FindingId::SlowExits) => finding.of == row.after,
@@ -144,7 +169,7 @@ fn culprit(row: &StallRow) -> Option<Culprit> {
         "ready" => row.culprit.clone().unwrap_or_default(),
         "asleep" => "waker".to_owned(),
         // What an exit was about is not always shown.
-        "exit" if row.name.is_some() => "exit".to_owned(),
+        "exit" | "cut-off" if row.name.is_some() => "exit".to_owned(),
         _ => return None,
     };
     Some(Culprit {
@@ -166,6 +191,8 @@ fn confidence(context: &Context<'_>, row: &StallRow, cause: CauseId) -> Confiden
         CauseId::Untold | CauseId::SleepNotShown | CauseId::KernelWait | CauseId::KernelWork => {
             Confidence::Low
         }
+        // That its VM was stopped, or went away, would look alike.
+        _ if row.kind == "cut-off" => Confidence::Low,
         _ if row.kind != "ready" => Confidence::Medium,
         _ if vms && context.trace.vms_by == "adjacency" => Confidence::Medium,
         // A limit or another VM may look alike.

@@ -383,7 +383,8 @@ fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> V
                 Some(_) => StepId::FewerVcpus,
                 None => StepId::LookAtIdle,
             };
-            vec![nobody(raise), step(other)]
+            // What others take meanwhile is not there to be had.
+            vec![moved(context, raise, ns, whole_ns), step(other)]
         }
         CauseId::IdleBeside => vec![step(StepId::LookAtIdle)],
         CauseId::Imbalance => {
@@ -420,7 +421,7 @@ fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> V
                 (false, _) => vec![away],
                 (true, true) => vec![away, weigh],
                 // Where no pCPU is idle it would take another's place.
-                (true, false) => vec![weigh, away],
+                (true, false) => vec![away, weigh],
             }
         }
         CauseId::RealTimeTasks => vec![step(StepId::RealTimeShare)],

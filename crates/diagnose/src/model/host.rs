@@ -44,7 +44,8 @@ pub struct HostVm {
 /// A stall that is felt: from 100 ms on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StallRow {
-    /// `ready`, `uninterruptible`, `asleep`, or `exit`.
+    /// `ready`, `uninterruptible`, `asleep`, or `exit`; `cut-off` is an exit that had not ended
+    /// when the trace did; `in-loss` is what may have been a wait, and lies in a loss of events.
     pub kind: String,
     /// When, where, and how long.
     pub at: Instance,
@@ -85,7 +86,11 @@ pub struct ServerRow {
     pub times: u64,
     /// For how long in all.
     pub ns: u64,
-    /// Nanoseconds by who ran instead, most first, as `kind name`.
+    /// The longest after which it woke the vCPU at once.
+    #[serde(default)]
+    pub long_ns: u64,
+    /// Nanoseconds by who ran instead, most first, as `kind name`; what it waited in the host's
+    /// kernel (D state) is among them, and its kind is `kernel-wait`.
     pub by: Vec<Count>,
     /// Kind of the first of these.
     pub culprit: Option<String>,

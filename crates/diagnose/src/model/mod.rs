@@ -80,6 +80,14 @@ impl Diagnosis {
     }
 }
 
+impl LossTable {
+    /// Whether its events are so far from the order of time that nothing of the trace is sure.
+    #[must_use]
+    pub fn is_unordered(&self) -> bool {
+        self.late_permille >= crate::findings::LOSS_MATTERS
+    }
+}
+
 /// What is missing from a trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LossTable {
@@ -105,6 +113,9 @@ pub struct LossTable {
     pub unread: Vec<String>,
     /// Records that came after later ones.
     pub out_of_order: u64,
+    /// Of all events, thousandths that came more than a millisecond after later ones.
+    #[serde(default)]
+    pub late_permille: u64,
     /// Damaged places.
     pub damaged: u64,
     /// The first of them.

@@ -59,6 +59,9 @@ pub struct WaitTable {
     /// Of `waited_ns`, by threads that are named as those of VMMs are, and of which nothing shows
     /// whose they are.
     pub unplaced_ns: u64,
+    /// Who ran when losses cut most of that off.
+    #[serde(default)]
+    pub until_loss: Option<String>,
     /// For how long its vCPUs were seen running.
     pub ran_ns: u64,
     /// What the limit of CPU time gave them, if the notes have one for all that have a limit.

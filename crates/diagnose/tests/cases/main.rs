@@ -65,6 +65,9 @@ fn c01_a_wait_ends_where_the_vcpu_is_seen_running_again() {
     );
     assert!(near(&first["lost_permille"], 590, 10), "{first:#}");
     assert_eq!(names(first), ["stress-ng"]);
+    // What to do names who ran.
+    assert_eq!(first["next"][0]["id"], "move-host-task");
+    assert_eq!(first["next"][0]["name"], "stress-ng");
     // That nothing followed stress-ng is not in the trace.
     assert_ne!(first["confidence"], "high");
     let vcpu = &diagnosis["traces"][0]["vms"][0]["vcpus"][0];
@@ -172,6 +175,8 @@ fn c07_a_vcpu_that_runs_its_quota_in_each_period_is_not_held_by_its_neighbour() 
         (&step["knob"], &step["value"]),
         (&"cpu.max".into(), &"50000 100000".into())
     );
+    // `db` takes the pCPUs meanwhile, and wants more: none is idle.
+    assert!(step["gain"].is_null(), "{step:#}");
 }
 
 #[test]
@@ -270,8 +275,8 @@ fn c14_a_vhost_thread_that_waits_for_its_pcpu_is_found() {
     let diagnosis = diagnosis("14-vhost-waits-vcpu-blocked");
     let first = first(&diagnosis);
     assert_eq!(first["id"], "server-waits", "{first:#}");
-    // 80.1 ms of each 100 ms; the first time shows that the thread serves the VM.
-    assert!(near(&first["lost_permille"], 800, 40), "{first:#}");
+    // 80.1 ms of each 100 ms, of 2.99 s.
+    assert!(near(&first["lost_permille"], 803, 2), "{first:#}");
     assert_eq!(names(first), ["backup"]);
     assert_eq!(number(&first["worst"]["pcpu"]), 1);
     assert_eq!(first["of"], "vhost-1000");

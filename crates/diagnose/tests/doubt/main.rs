@@ -8,8 +8,10 @@
 mod alike;
 mod interrupts;
 mod more;
+mod order;
 mod quota;
 mod shared;
+mod unseen;
 mod whose;
 
 use std::fmt::Write;

@@ -63,9 +63,9 @@ fn names_priorities_and_room_decide_what_is_said_of_a_thread_and_what_to_do() {
     let (task, weigh) = (StepId::MoveHostTask, StepId::WeighVms);
     // Its own VMM's threads are named so, and nothing shows whose they are.
     let cases = [
-        ("IO iothread1", CauseId::HostTask, medium, weigh),
-        ("qemu-system-x86", CauseId::HostTask, medium, weigh),
-        ("cc1", CauseId::HostTask, high, weigh),
+        ("IO iothread1", CauseId::HostTask, medium, task),
+        ("qemu-system-x86", CauseId::HostTask, medium, task),
+        ("cc1", CauseId::HostTask, high, task),
         ("<...>", CauseId::Untold, low, StepId::RecordScheduler),
         ("ktimers/0", CauseId::HostTask, high, StepId::FindKernelWork),
         (

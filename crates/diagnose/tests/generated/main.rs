@@ -5,6 +5,7 @@
 
 mod binary;
 mod causes;
+mod clocks;
 mod host;
 mod kinds;
 mod print;

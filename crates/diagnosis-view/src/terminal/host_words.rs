@@ -22,6 +22,11 @@ pub fn symptom(finding: &Finding) -> Option<String> {
         }
         FindingId::LongStall => {
             let what = match of {
+                "cut-off" => {
+                    let back = "of the trace's end, and did not come back";
+                    return Some(format!("a vCPU left its guest {length} ahead {back}"));
+                }
+                "in-loss" => "may have been ready and not run",
                 "ready" => "was ready and did not run",
                 "uninterruptible" => "waited in the host (D state)",
                 "asleep" => "slept, its guest not halted,",
@@ -30,6 +35,9 @@ pub fn symptom(finding: &Finding) -> Option<String> {
             format!("a vCPU {what} for {length}")
         }
         FindingId::Asleep => "vCPU threads sleep though their guests have not halted".to_owned(),
+        FindingId::ServerWaits if finding.cause == CauseId::KernelWait => {
+            format!("{of}, which serves it, waits in the host's kernel (D state)")
+        }
         FindingId::ServerWaits => {
             format!("{of}, which serves it, waits for its pCPU")
         }
@@ -130,7 +138,8 @@ pub fn template(id: EvidenceId) -> Option<&'static str> {
             "the trace has records of {seen} of {pcpus} pCPUs: a vCPU may have run on another"
         }
         EvidenceId::InLosses => {
-            "up to {more} more lie in losses of events: whether the vCPU waited then is not known"
+            "up to {more} more lie in losses of events[, until which {until} ran]: whether the \
+             vCPU waited then is not known"
         }
         EvidenceId::ShortExcerpt => {
             "the trace lasts {length} only: what holds for it may not hold for longer"
@@ -168,6 +177,21 @@ pub fn whole(finding: &Finding) -> &'static str {
         FindingId::HostOvercommitted => "the time of the host's VMs",
         _ => "the machine's time",
     }
+}
+
+/// What makes all of a trace doubtful.
+#[must_use]
+pub fn doubts(trace: &TraceDiagnosis) -> Vec<String> {
+    let late = trace.loss.late_permille;
+    let order = trace.loss.is_unordered().then(|| {
+        format!(
+            "{}: it is not in the order of time ({} of its events come late), so nothing of it is \
+             sure: sort its lines by time, or give the trace of all pCPUs.",
+            title_name(&trace.name),
+            super::percent(late)
+        )
+    });
+    clock(trace).into_iter().chain(order).collect()
 }
 
 /// That the unit of a trace's clock is not known, if it is not.

@@ -134,6 +134,14 @@ fn placement(out: &mut Page, trace: &TraceDiagnosis, all: &Diagnosis, verbose: b
 pub const CONFIDENCE: &str = "How often findings of high, medium and low confidence are right was \
                               counted over made-up traces: docs/validation/diagnosis.md.";
 
+/// The first line where nothing is found.
+const BELOW: &str = "Nothing above the bounds (1 % of a VM's time, 5 % for an exit reason).";
+/// The same where the trace's order is lost.
+const UNORDERED: &str = "Not known whether anything stalled.";
+/// The same where a clock's unit is not known.
+const SHARES_BELOW: &str = "Not known whether a vCPU stood still for long: shares of time are \
+                            below the bounds, lengths cannot be judged.";
+
 /// The finding that the first lines are about.
 fn answered(diagnosis: &Diagnosis) -> Option<&Finding> {
     let first = diagnosis.findings.first()?;
@@ -149,9 +157,14 @@ pub fn answer_lines(diagnosis: &Diagnosis) -> Vec<String> {
         if diagnosis.traces.iter().all(|trace| trace.table.is_some()) {
             return vec!["Nothing wrong, as far as such tables and logs can show it.".to_owned()];
         }
-        let mut lines = vec![
-            "Nothing above the bounds (1 % of a VM's time, 5 % for an exit reason).".to_owned(),
-        ];
+        let traces = diagnosis.traces.iter();
+        let mut lines: Vec<String> = traces.clone().flat_map(host_words::doubts).collect();
+        let first = match lines.is_empty() {
+            true => BELOW,
+            false if traces.clone().any(|trace| trace.loss.is_unordered()) => UNORDERED,
+            false => SHARES_BELOW,
+        };
+        lines.insert(0, first.to_owned());
         let judged = |trace| judged_lines(trace).into_iter().next();
         lines.extend(diagnosis.traces.iter().filter_map(judged));
         return lines;
@@ -191,7 +204,7 @@ pub fn answer_lines(diagnosis: &Diagnosis) -> Vec<String> {
             .map(|step| format!("Do: {}.", words::step(step))),
     );
     let of = diagnosis.traces.get(finding.trace);
-    lines.extend(of.and_then(host_words::clock));
+    lines.extend(of.into_iter().flat_map(host_words::doubts));
     assert!(lines.len() > 1, "what stalls, and why");
     lines
 }

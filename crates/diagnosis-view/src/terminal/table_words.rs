@@ -46,7 +46,7 @@ fn complaint(finding: &Finding) -> String {
         Some(Quantity::Name(name)) => Some(name.as_str()),
         _ => None,
     };
-    let machine = named("machine").map(|name| format!(", machine {name}"));
+    let machine = named("machine").map(|name| format!(", on a machine named {name}"));
     let which = named("which").map(|cpus| format!(", CPU {cpus}"));
     let longest = match value("longest") {
         Some(Quantity::Ns(longest_ns)) => Some(format!(", {}", time(*longest_ns))),
@@ -202,7 +202,8 @@ pub fn template(id: EvidenceId) -> Option<&'static str> {
         EvidenceId::LogLine => "line {line}: {text}",
         EvidenceId::LogStack => "stack: {function}[, called for {caller}]",
         EvidenceId::LogTimes => {
-            "such lines: {times}[, CPU {which}][, machine {machine}][; {longest} at most]"
+            "such lines: {times}[, CPU {which}][, on a machine named {machine}][; {longest} at \
+             most]"
         }
         _ => return None,
     })

@@ -2,8 +2,8 @@
 //! Findings in words: what can be seen, why, what was checked, what to do.
 
 use steady_diagnose::{
-    Answer, Assumption, CauseId, Check, CheckId, Confidence, Finding, FindingId, Instance,
-    Quantity, Question, Sharpener, Step, StepId, TraceDiagnosis,
+    Answer, Assumption, CauseId, Check, CheckId, Confidence, Evidence, EvidenceId, Finding,
+    FindingId, Instance, Quantity, Question, Sharpener, Step, StepId, TraceDiagnosis,
 };
 use steady_report::humane;
 
@@ -90,6 +90,12 @@ pub fn cause(finding: &Finding) -> String {
              the host or a late wake-up would look alike"
         }
         CauseId::OwnVmm => return format!("{who}, a thread of their own VMM, ran instead"),
+        CauseId::Untold if let Some(name) = until_loss(finding) => {
+            return format!(
+                "{name} ran until events were lost; whether they waited on, and for what, is not \
+                 known"
+            );
+        }
         CauseId::Untold if is_in_losses(finding) => {
             "the trace lost the events that would show whether they did, and what ran instead"
         }
@@ -108,6 +114,16 @@ pub fn is_in_losses(finding: &Finding) -> bool {
     let seen_ns = finding.lost_ns;
     let at_most_ns = finding.at_most_ns.unwrap_or(seen_ns);
     finding.cause == CauseId::Untold && at_most_ns.saturating_sub(seen_ns) > seen_ns
+}
+
+/// The thread that ran until the losses that a finding is about.
+fn until_loss(finding: &Finding) -> Option<&str> {
+    let losses = |evidence: &&Evidence| evidence.id == EvidenceId::InLosses;
+    let until = finding.evidence.iter().find(losses)?.value("until")?;
+    match until {
+        Quantity::Name(name) if is_in_losses(finding) => Some(name),
+        _ => None,
+    }
 }
 
 /// Whether an idle pCPU beside a ready vCPU is all that speaks for a limit.
@@ -159,7 +175,7 @@ fn of_exit(cause: CauseId) -> Option<&'static str> {
             "the host brings memory back that the guest touched: swapped, compressed or migrated"
         }
         CauseId::VmmIo => "the VMM does I/O in the vCPU's own thread and waits for it",
-        CauseId::KernelWait => "the vCPU's thread waits for a lock, memory or I/O of the host",
+        CauseId::KernelWait => "the thread waits for a lock, memory or I/O of the host",
         CauseId::OwnIpis => {
             "another vCPU of the VM sends it IPIs, and each takes it out of its guest"
         }
