@@ -63,7 +63,7 @@ const FIRST: [(&str, &str); 22] = [
     (
         "13-timers-of-programs",
         "vm1: the guest leaves to arm timers, and when they expire; fault: the guest; \
-         high confidence.",
+         medium confidence.",
     ),
     (
         "14-vhost-waits-vcpu-blocked",

@@ -263,8 +263,8 @@ fn trace_with(who: Option<(&str, i32)>) -> String {
 const HELD: &str = "\
 idle.txt cpu.stat 0 cpu-max medium another-file-has-limit raise-cpu-max
 idle.txt no-limit 0 idle-beside medium another-file-has-no-limit look-at-idle
-cc1.txt cpu.stat 0 host-task medium another-file-has-limit weigh-vms
-cc1.txt top 0 host-task high another-file-agrees weigh-vms
+cc1.txt cpu.stat 0 host-task medium another-file-has-limit move-host-task
+cc1.txt top 0 host-task high another-file-agrees move-host-task
 cc1.txt top 1 host-task medium another-file-agrees record-while
 cc1.txt kernel-log 1 waits-for-shootdown medium another-file-has-waits record-while
 quiet.txt top 1 not-shown low another-file-agrees record-while

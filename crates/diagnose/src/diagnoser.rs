@@ -177,9 +177,24 @@ impl<'s> Diagnoser<'s> {
             "a source counts the events that come after later ones: {back} came, it counts {}",
             loss.out_of_order
         );
+        self.refuse_empty(name, &analysis, &loss, zero_ns.map(|_| lasts_ns))?;
+        let zero_ns = zero_ns.unwrap_or(0);
+        let trace = self.build(name, &source.about(), &loss, &analysis, zero_ns);
+        self.traces.push(trace);
+        Ok(())
+    }
+
+    /// Refuses a trace without anything to judge; `lasts_ns` where it has events at all.
+    fn refuse_empty(
+        &self,
+        name: &str,
+        analysis: &Analysis,
+        loss: &Loss,
+        lasts_ns: Option<u64>,
+    ) -> Result<(), DiagnoseError> {
         let nothing = analysis.machine.vcpus.is_empty()
             && analysis.shootdowns.latency_ns.count() + analysis.shootdowns.unfinished == 0;
-        if analysis.seen.all == 0 && zero_ns.is_some() {
+        if let (0, Some(lasts_ns)) = (analysis.seen.all, lasts_ns) {
             return Err(DiagnoseError::OutsideTime {
                 name: name.to_owned(),
                 lasts_ms: lasts_ns / 1_000_000,
@@ -194,13 +209,10 @@ impl<'s> Diagnoser<'s> {
                         format!("events ({count}), and none shows a vCPU or a TLB shootdown")
                     }
                 },
-                lost: missing::words(&loss),
+                lost: missing::words(loss),
                 cure: self.cure(),
             });
         }
-        let zero_ns = zero_ns.unwrap_or(0);
-        let trace = self.build(name, &source.about(), &loss, &analysis, zero_ns);
-        self.traces.push(trace);
         Ok(())
     }
 

@@ -244,23 +244,28 @@ fn when(diagnosis: &Diagnosis, at: usize, picture: &PictureTable) -> When {
         "stalls": stalls,
         "findings": findings,
     });
+    let zero = picture.begin_ns.saturating_sub(begin);
+    When {
+        json: data.to_string().replace('<', "\\u003c"),
+        left_out: picture.left_out,
+        vms: legend(trace, &colours),
+        zero: format!("{}.{:06}", zero / 1_000_000_000, zero / 1000 % 1_000_000),
+    }
+}
+
+/// The VMs with a colour of their own, and the others together.
+fn legend(trace: &TraceDiagnosis, colours: &[usize]) -> Vec<(usize, String)> {
     let own = trace
         .vms
         .iter()
-        .zip(&colours)
+        .zip(colours)
         .filter(|(_, colour)| **colour < COLOURS);
     let mut vms: Vec<_> = own.map(|(vm, &colour)| (colour, label_of(vm))).collect();
     vms.sort_unstable();
     if vms.len() < trace.vms.len() {
         vms.push((REST, "other VMs".to_owned()));
     }
-    let zero = picture.begin_ns.saturating_sub(begin);
-    When {
-        json: data.to_string().replace('<', "\\u003c"),
-        left_out: picture.left_out,
-        vms,
-        zero: format!("{}.{:06}", zero / 1_000_000_000, zero / 1000 % 1_000_000),
-    }
+    vms
 }
 
 /// The colour of each VM. Where there are more VMs than colours, those that findings are about have

@@ -7,7 +7,8 @@ use std::fmt::Write;
 
 use steady_decode::TraceEvents;
 use steady_diagnose::Diagnoser;
-use steady_diagnosis_view::{Picture, page::page};
+use steady_diagnosis_view::Picture;
+use steady_diagnosis_view::page::page;
 
 const VMS: i32 = 12;
 /// The VM that waits, and the one that has its pCPU meanwhile.

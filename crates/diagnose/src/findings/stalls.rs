@@ -10,7 +10,7 @@ use super::steal::{cause_of_kind, stays, unseen};
 use super::{Context, step};
 use crate::model::{
     CauseId, Confidence, Culprit, Evidence, EvidenceId, Finding, FindingId, Instance, Severity,
-    Sharpener, StallRow, StepId, TraceDiagnosis,
+    Sharpener, StallRow, Step, StepId, TraceDiagnosis,
 };
 use crate::spread::total;
 
@@ -71,7 +71,13 @@ pub fn longest(context: &Context<'_>, others: &[Finding]) -> Option<Finding> {
         finding.evidence.push(unseen);
     }
     finding.worst = Some(longest.at.clone());
-    finding.next = vec![match cause {
+    finding.next = vec![next(longest, cause)];
+    Some(finding)
+}
+
+/// What to do about a stall.
+fn next(longest: &StallRow, cause: CauseId) -> Step {
+    match cause {
         CauseId::MemoryReturns => step(StepId::StopReclaim),
         CauseId::VmmIo => step(StepId::LookAtStorage),
         CauseId::KernelWait | CauseId::KernelWork => step(StepId::LookAtStack),
@@ -94,8 +100,7 @@ pub fn longest(context: &Context<'_>, others: &[Finding]) -> Option<Finding> {
             step(StepId::LookAtGuest).named(longest.name.as_deref().or(longest.after.as_deref()))
         }
         _ => step(StepId::RecordScheduler),
-    }];
-    Some(finding)
+    }
 }
 
 /// What may have been a long wait: events were lost before it ended.

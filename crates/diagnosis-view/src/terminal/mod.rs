@@ -4,10 +4,11 @@
 
 use std::fmt::Write;
 
-use steady_diagnose::{Diagnosis, Finding, FindingId, Judged, Severity, TraceDiagnosis};
+use steady_diagnose::{Diagnosis, Finding, FindingId, Judged, TraceDiagnosis};
 use steady_measures::Unit;
 use steady_report::humane;
 
+mod answer;
 mod compared;
 mod evidence;
 mod fault;
@@ -20,9 +21,10 @@ mod table_words;
 mod tables;
 pub mod words;
 
+pub use answer::answer_lines;
+use answer::answered;
 pub use compared::compared_lines;
 pub use evidence::evidence_words;
-use fault::fault;
 use lines::{Page, plain};
 pub use names::{culprits, label_of, title_name};
 use names::{file_name, with_threads};
@@ -133,81 +135,6 @@ fn placement(out: &mut Page, trace: &TraceDiagnosis, all: &Diagnosis, verbose: b
 /// Where it stands what a confidence is worth.
 pub const CONFIDENCE: &str = "How often findings of high, medium and low confidence are right was \
                               counted over made-up traces: docs/validation/diagnosis.md.";
-
-/// The first line where nothing is found.
-const BELOW: &str = "Nothing above the bounds (1 % of a VM's time, 5 % for an exit reason).";
-/// The same where the trace's order is lost.
-const UNORDERED: &str = "Not known whether anything stalled.";
-/// The same where a clock's unit is not known.
-const SHARES_BELOW: &str = "Not known whether a vCPU stood still for long: shares of time are \
-                            below the bounds, lengths cannot be judged.";
-
-/// The finding that the first lines are about.
-fn answered(diagnosis: &Diagnosis) -> Option<&Finding> {
-    let first = diagnosis.findings.first()?;
-    let table = table_words::of_table(first, diagnosis);
-    (table || first.severity >= Severity::Major).then_some(first)
-}
-
-/// The first lines. The first of them has what hurts most, in which VM, whose fault it is and how
-/// sure that is; then come why, how much of which VM's time, and what to do.
-#[must_use]
-pub fn answer_lines(diagnosis: &Diagnosis) -> Vec<String> {
-    let Some(finding) = answered(diagnosis) else {
-        if diagnosis.traces.iter().all(|trace| trace.table.is_some()) {
-            return vec!["Nothing wrong, as far as such tables and logs can show it.".to_owned()];
-        }
-        let traces = diagnosis.traces.iter();
-        let mut lines: Vec<String> = traces.clone().flat_map(host_words::doubts).collect();
-        let first = match lines.is_empty() {
-            true => BELOW,
-            false if traces.clone().any(|trace| trace.loss.is_unordered()) => UNORDERED,
-            false => SHARES_BELOW,
-        };
-        lines.insert(0, first.to_owned());
-        let judged = |trace| judged_lines(trace).into_iter().next();
-        lines.extend(diagnosis.traces.iter().filter_map(judged));
-        return lines;
-    };
-    let table = table_words::of_table(finding, diagnosis);
-    let place = match &finding.vm {
-        Some(vm) if diagnosis.traces.len() < 2 => vm.clone(),
-        _ => place(finding, diagnosis),
-    };
-    let (what, sure) = (words::symptom(finding), words::sure(finding));
-    let whose = fault(finding);
-    let mut lines = vec![format!(
-        "{place}: {what}; fault: {whose}; {sure} confidence."
-    )];
-    let why = words::cause(finding);
-    let trace = diagnosis.traces.get(finding.trace);
-    let label = finding.vm.as_ref().zip(trace);
-    let label = label.map(|(vm, trace)| with_threads(trace, vm));
-    lines.push(
-        match label.filter(|label| !place.contains(label.as_str())) {
-            Some(label) => format!("Why: {why}. VM: {label}."),
-            None => format!("Why: {why}."),
-        },
-    );
-    lines.extend(if table {
-        table_words::seen(finding).map(|seen| format!("Seen: {seen}."))
-    } else if finding.id == FindingId::ExitStorm {
-        let seen: Vec<String> = finding.evidence.iter().map(evidence_words).collect();
-        Some(format!("Seen: {}.", seen.join("; ")))
-    } else {
-        Some(format!("Lost: {}.", share_words(finding, diagnosis)))
-    });
-    lines.extend(
-        finding
-            .next
-            .first()
-            .map(|step| format!("Do: {}.", words::step(step))),
-    );
-    let of = diagnosis.traces.get(finding.trace);
-    lines.extend(of.into_iter().flat_map(host_words::doubts));
-    assert!(lines.len() > 1, "what stalls, and why");
-    lines
-}
 
 /// How much of whose time a finding is.
 #[must_use]
