@@ -135,6 +135,14 @@ fn a_script_of_a_script_ends_somewhere() {
 }
 
 #[test]
+fn a_script_of_windows_lines_is_refused_by_its_first_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    written(folder.path(), "mine", b"#!/bin/sh\r\necho\r\n");
+    let error = images(&folder.path().join("mine"), &[]).expect_err("no such interpreter");
+    assert!(error.to_string().contains("a carriage return"), "{error}");
+}
+
+#[test]
 fn a_static_program_needs_only_itself_and_rubbish_is_none() {
     let spin = common::own_program("spin");
     assert_eq!(

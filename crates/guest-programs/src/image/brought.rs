@@ -75,7 +75,9 @@ fn first_line(path: &Path) -> std::io::Result<Option<String>> {
         return Ok(None);
     };
     let line = rest.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    Ok(Some(String::from_utf8_lossy(line).trim().to_owned()))
+    let line = String::from_utf8_lossy(line);
+    // The kernel leaves out blanks alone.
+    Ok(Some(line.trim_matches([' ', '\t']).to_owned()))
 }
 
 /// Adds what the first line of `script` names: an interpreter, or `env` and a name on the `PATH`.
@@ -87,9 +89,13 @@ fn add_interpreter(
 ) -> Result<(), ClosureError> {
     let absent = |what: String| ClosureError::NoInterpreter {
         path: script.to_owned(),
-        line: line.to_owned(),
+        line: line.trim().to_owned(),
         what,
     };
+    if line.ends_with('\r') {
+        let what = "a carriage return is behind it, which the kernel takes as part of the name";
+        return Err(absent(what.to_owned()));
+    }
     let mut words = line.split_whitespace();
     let interpreter = Path::new(words.next().unwrap_or_default());
     if !interpreter.is_absolute() || !interpreter.is_file() {
