@@ -433,6 +433,20 @@ fn the_cache_is_pruned_of_what_this_tree_does_not_use_and_of_nothing_else() {
 }
 
 #[test]
+fn doctor_and_builds_agree_where_the_cache_cannot_be_written() {
+    let machine = Machine::new();
+    let cache = machine.path("cache");
+    fs::remove_dir(&cache).unwrap();
+    fs::write(&cache, "a file").unwrap();
+    for (command, words) in [
+        ("build kernel", &["build", "kernel"][..]),
+        ("build bochs", &["build", "bochs"]),
+    ] {
+        machine.both_refuse(&Gone::Nothing, (command, words), "room");
+    }
+}
+
+#[test]
 fn doctor_refuses_a_command_that_it_does_not_know() {
     let machine = Machine::new();
     let output = machine.ask(&Gone::Nothing, &["doctor", "dig"]);

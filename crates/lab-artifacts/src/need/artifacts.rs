@@ -275,9 +275,16 @@ pub(super) fn mirror() -> Need {
     }
 }
 
-/// Room for what a build writes, if there is not enough.
+/// Room for what a build writes, if there is not enough, or none that this user may write to.
 pub(super) fn room(folder: &Path, need_mib: u64) -> Option<Need> {
     let place = folder.ancestors().find(|path| path.exists())?;
+    let writable = nix::unistd::access(place, nix::unistd::AccessFlags::W_OK).is_ok();
+    if !place.is_dir() || !writable {
+        let found = format!("cannot be written at {}", place.display());
+        let fix = Fix::Do("set STEADY_CACHE to a folder that you may write to".to_owned());
+        let why = "a build writes there";
+        return Some(Need::unmet("room", why, State::Missing, found, fix));
+    }
     let free_mib = steady_race::free_bytes(place)? >> 20;
     if free_mib >= need_mib {
         return None;
