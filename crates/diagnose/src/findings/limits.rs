@@ -132,7 +132,7 @@ fn fits(context: &Context<'_>, limit: &LimitTable, group: &LimitedGroup) -> bool
 }
 
 /// Whether the notes have that none of the VM's vCPUs has a limit. Without that a limit looks like
-/// any wait whose end does not show what it was for: while a vCPU may not run, whoever is ready
+/// any wait whose end does not show what it was for: while a vCPU may not run, another thread
 /// does, and the end of the limit's period need not show, as a tick may come long after it.
 pub fn none_is_set(context: &Context<'_>) -> bool {
     let limit = noted(context, |vcpu| vcpu.cpu_max.as_ref());

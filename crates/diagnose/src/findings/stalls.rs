@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One long stall: a wait, a sleep or an exit of 100 ms and more is felt by whoever uses the guest,
+//! One long stall: a wait, a sleep or an exit of 100 ms and more is felt by users of the guest,
 //! whatever its share of the trace.
 //!
 //! A stall that another finding of its VM is about is left to that one.
@@ -204,7 +204,7 @@ fn confidence(context: &Context<'_>, row: &StallRow, cause: CauseId) -> Confiden
         CauseId::CpuMax | CauseId::IdleBeside | CauseId::OtherVm | CauseId::OwnVm => {
             Confidence::Medium
         }
-        // A limit and whoever runs meanwhile look alike.
+        // A limit and a neighbour that runs meanwhile look alike.
         _ if !row.shown => Confidence::Medium,
         _ => match waits {
             Some(waits)

@@ -73,7 +73,7 @@ pub fn steal(context: &Context<'_>) -> Option<Finding> {
         finding.checks = vec![quota.check()];
         finding.culprits.insert(0, limit(waits.waited_ns));
         finding.culprits.truncate(CULPRITS_NAMED);
-        // A limit and whoever runs meanwhile look alike: the limit fits to its arithmetic.
+        // A limit and a neighbour that runs meanwhile look alike: the limit fits to its arithmetic.
         finding.confidence = Confidence::Medium;
     }
     finding.worst = waits.worst.clone();
@@ -163,7 +163,7 @@ pub fn cause_of_kind(kind: &str) -> CauseId {
 }
 
 /// The cause and for how much of the waits it stands. A limit comes first where it is as much as
-/// any: the pCPU was free. Then an idle pCPU elsewhere, and then whoever ran for most of it.
+/// any: the pCPU was free. Then an idle pCPU elsewhere, and then what ran for most of it.
 fn cause(waits: &WaitTable, groups: &[(CauseId, u64)]) -> (CauseId, u64) {
     let of = |cause| {
         let group = groups.iter().find(|(known, _)| *known == cause);
@@ -204,7 +204,7 @@ fn confidence(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64)
         // Core scheduling, or a hypervisor below the host, would look alike.
         CauseId::WakingPcpu => Confidence::Medium,
         _ if !most || waits.unknown_ns > waits.waited_ns / 10 => Confidence::Medium,
-        // Others may have followed whoever was seen first.
+        // Others may have followed the thread that was seen first.
         _ if by_others && assumed >= ASSUMED => Confidence::Medium,
         // By thread ids alone several VMs may be one.
         _ if vms && context.trace.vms_by == "adjacency" => Confidence::Medium,
