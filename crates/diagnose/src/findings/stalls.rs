@@ -111,10 +111,9 @@ fn in_loss(context: &Context<'_>, row: &StallRow) -> Finding {
     finding.severity = Severity::Major;
     finding.confidence = Confidence::Low;
     finding.at_most_ns = Some(length_ns);
-    let more = Evidence::new(EvidenceId::InLosses).ns("more", length_ns);
-    finding.evidence.push(more);
+    let waits = context.vm.waits.as_ref();
+    finding.evidence.push(super::in_losses(waits, length_ns));
     finding.worst = Some(row.at.clone());
-    finding = super::until_loss(context, finding);
     finding.next = vec![step(StepId::LargerBuffers)];
     finding.sharper_with.push(Sharpener::LostEvents);
     finding

@@ -2,7 +2,7 @@
 //! Time in which vCPUs were ready and did not run, and who ran instead.
 
 use super::limits::{idle_beside, none_is_set, noted, quota};
-use super::{Context, MOST, available_first, check, share, step, unanswered};
+use super::{Context, MOST, available_first, check, in_losses, share, step, unanswered};
 use crate::build::permille;
 use crate::model::{
     Assumption, CauseId, Check, CheckId, Confidence, Culprit, Evidence, EvidenceId, Finding,
@@ -128,8 +128,7 @@ fn evidence(
         all.push(Evidence::new(EvidenceId::OwnPriority).named("priority", priority));
     }
     if waits.unknown_ns > 0 {
-        let more = Evidence::new(EvidenceId::InLosses).ns("more", waits.unknown_ns);
-        all.push(more);
+        all.push(in_losses(Some(waits), waits.unknown_ns));
     }
     Some(all)
 }
