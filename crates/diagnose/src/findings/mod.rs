@@ -27,7 +27,8 @@ use crate::model::{
 
 pub use other::late_ns;
 
-/// From this share of lost events on, causes are less sure, in thousandths.
+/// From this share of lost events on, in thousandths, causes are less sure, and nothing is judged
+/// wholly.
 pub const LOSS_MATTERS: u64 = 20;
 /// Fewer events than this are no finding, unless they take a share of time that is.
 const FEW: u64 = 20;

@@ -7,7 +7,7 @@
 use steady_events::{ExitReason, Isa};
 
 use super::{Context, MOST, check, share, step, unanswered};
-use crate::build::permille;
+use crate::build::{STALL_NS, permille};
 use crate::model::{
     Assumption, CauseId, Check, CheckId, Confidence, Culprit, DetailRow, Evidence, EvidenceId,
     ExitRow, Finding, FindingId, Severity, Sharpener, Step, StepId,
@@ -16,8 +16,6 @@ use crate::spread::total;
 
 /// From this share of the time of the VM's vCPUs on, in thousandths, an exit reason is a finding.
 const SHARE: u64 = 50;
-/// From this length on an exit is a finding as a stall, in nanoseconds.
-const STALL_NS: u64 = 100_000_000;
 /// From this length on an exit that KVM answers itself is a long one, in nanoseconds: most take
 /// microseconds.
 const LONG_NS: u64 = 100_000;
