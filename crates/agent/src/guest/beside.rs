@@ -4,10 +4,11 @@
 //! that ends by itself is a fault: what was measured would not be what the scenario says.
 
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use steady_agent::plan::WorkloadPlan;
 
+use crate::program;
 use crate::system::{self, Doing, Failure};
 
 const ROOT: &str = "/sys/fs/cgroup";
@@ -33,19 +34,7 @@ impl Beside {
     }
 
     fn spawn(&mut self, plan: &WorkloadPlan) -> Result<(), Failure> {
-        let (program, arguments) = plan
-            .argv
-            .split_first()
-            .ok_or_else(|| Failure::new("an empty command of the guest"))?;
-        let child = Command::new(program)
-            .args(arguments)
-            .env_clear()
-            .envs(&plan.env)
-            .current_dir("/tmp")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .doing(|| format!("start `{program}`"))?;
+        let child = program::spawn_beside(plan, Stdio::inherit())?;
         self.0.push((plan.program.clone(), child));
         Ok(())
     }
