@@ -60,7 +60,11 @@ fn put(path: &str, text: &str) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use steady_agent::channel::ToGuest;
+
+    use super::super::obey;
     use super::*;
+    use crate::program::Running;
 
     #[test]
     fn a_command_that_ended_by_itself_is_a_fault_and_one_that_runs_is_not() {
@@ -76,5 +80,11 @@ mod tests {
         beside.0[0].1.wait().unwrap();
         let error = beside.check().unwrap_err().to_string();
         assert!(error.contains("fold of the guest ended before"), "{error}");
+        // A background VM is told to stop and never to report.
+        let mut line = fs::File::create("/dev/null").unwrap();
+        let mut stop = |mut running| obey(ToGuest::Stop, &mut running, &mut beside, &mut line);
+        let running = Running::prepare(WorkloadPlan::default(), true).unwrap();
+        assert_eq!(stop(Some(running)).unwrap_err().to_string(), error);
+        stop(None).unwrap();
     }
 }
