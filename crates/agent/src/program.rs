@@ -174,7 +174,8 @@ impl Running {
         let written = length(STDOUT);
         if written > STDOUT_LIMIT {
             let text = format!(
-                "{} wrote {written} bytes to standard output; at most {STDOUT_LIMIT} are carried",
+                "{} wrote {written} bytes to standard output; at most {STDOUT_LIMIT} are carried: \
+                 it may print less, or into a file",
                 self.plan.program
             );
             return Err(Failure::new(text));

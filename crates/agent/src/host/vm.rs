@@ -154,8 +154,8 @@ impl Vm {
             // A part of a word is no answer: what follows may never come.
             if late || searched > WORD_MAX {
                 let text = format!(
-                    "no whole answer in time while waiting for {waiting_for}; {searched} bytes of \
-                     it came"
+                    "no whole answer in time ({searched} bytes of it came) while waiting for \
+                     {waiting_for}"
                 );
                 return Err(self.fault(FaultKind::GuestSilent, text));
             }
