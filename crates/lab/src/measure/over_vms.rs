@@ -87,6 +87,11 @@ mod tests {
         assert_eq!(fairness_ppm(&[0, 9, 0, 0]), Some(250_000));
         assert_eq!(fairness_ppm(&[5, 5]), Some(1_000_000));
         assert_eq!(fairness_ppm(&[i64::MAX; 64]), Some(1_000_000));
+        assert_eq!(
+            fairness_ppm(&[-9, 5]),
+            Some(500_000),
+            "less than nothing is nothing"
+        );
         assert_eq!(fairness_ppm(&[0, 0]), None);
     }
 
@@ -96,7 +101,15 @@ mod tests {
             let metric = Metric::new(name, Unit::OpsPerKs, better, value);
             metric.in_vm(vm).of_workload("redis")
         };
+        let of_unit = |vm: &str, unit, workload: &str| {
+            let metric = Metric::new("throughput", unit, Better::Higher, 5);
+            metric.in_vm(vm).of_workload(workload)
+        };
         let all = [
+            of_unit("c", Unit::BytesPerSecond, "redis"),
+            of_unit("c", Unit::OpsPerKs, "fio"),
+            of_unit("a", Unit::Count, "redis"),
+            of_unit("b", Unit::Count, "redis"),
             of("a", "throughput", Better::Higher, 30),
             of("a", "alone", Better::Higher, 9),
             of("b", "throughput", Better::Higher, 10),
