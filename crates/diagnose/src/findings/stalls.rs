@@ -187,7 +187,6 @@ fn culprit(row: &StallRow) -> Option<Culprit> {
 /// One stall is one event: that it was so is shown, and why it was can only be inferred, but for
 /// who ran.
 fn confidence(context: &Context<'_>, row: &StallRow, cause: CauseId) -> Confidence {
-    let vms = matches!(cause, CauseId::OtherVm | CauseId::OwnVm);
     let waits = context.vm.waits.as_ref();
     let unplaced_ns = waits.map_or(0, |waits| waits.unplaced_ns);
     let may_be_own_vmm = unplaced_ns >= row.at.length_ns / 2;
@@ -198,7 +197,6 @@ fn confidence(context: &Context<'_>, row: &StallRow, cause: CauseId) -> Confiden
         // That its VM was stopped, or went away, would look alike.
         _ if row.kind == "cut-off" => Confidence::Low,
         _ if row.kind != "ready" => Confidence::Medium,
-        _ if vms && context.trace.vms_by == "adjacency" => Confidence::Medium,
         // A limit or another VM may look alike.
         CauseId::CpuMax | CauseId::IdleBeside | CauseId::OtherVm | CauseId::OwnVm => {
             Confidence::Medium
