@@ -53,7 +53,7 @@ fn a_vcpu_of_the_deadline_class_uses_up_its_own_time() {
 #[test]
 fn an_idle_pcpu_beside_a_noted_limit_is_the_limits_by_the_periods_arithmetic_alone() {
     let (limit, other) = (CauseId::CpuMax, CauseId::IdleBeside);
-    // How often, and for how long, the vCPU runs and its pCPU idles; the limit is 50 of each 100 ms.
+    // How often, and for how long, the vCPU runs and its pCPU idles; the limit is 50 ms of 100 ms.
     for (times, run_us, off_us, cause) in [
         (60, 50_000, 50_000, limit),
         // One vCPU is stopped once a period.
