@@ -66,7 +66,7 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// Whether nothing is to be turned.
+    /// Whether no knob is turned.
     #[must_use]
     pub fn is_untouched(&self) -> bool {
         *self == Self::default()

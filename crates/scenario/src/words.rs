@@ -137,7 +137,7 @@ words! {
     VcpuPolicy, "policy of vCPU threads";
     /// `SCHED_OTHER`, which VMMs leave as it is.
     Other = "other",
-    /// `SCHED_BATCH`: a thread that wakes preempts nobody.
+    /// `SCHED_BATCH`: a thread that wakes preempts no other.
     Batch = "batch",
 }
 
