@@ -23,7 +23,7 @@
 /* Turns of a loop between two stops. */
 #define STOP_TURNS 2000
 
-/* What the guest and the test tell each other; in memory of the guest. */
+/* What the guest and the test exchange; in memory of the guest. */
 struct shared {
 	u64 taken;		/* interrupts so far */
 	u64 taken_while_off;	/* of these, with interrupts off */

@@ -50,7 +50,7 @@ fn unique(house: &House) -> Vec<Problem> {
         if first.is_some_and(|first| !first.same_race(claim)) {
             problems.push(Problem::new(
                 place(claim),
-                "claims of one race need the same scenario, engine, kernel, trace and seeds",
+                "claims of one race need the same scenario, engine, trace and seeds",
             ));
         }
     }

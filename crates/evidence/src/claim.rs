@@ -111,8 +111,6 @@ pub struct Claim {
     pub scenario: String,
     /// The engine that races it.
     pub engine: String,
-    /// The kernel that host and guests boot, as `steady run --kernel` takes it; absent: ours.
-    pub kernel: Option<String>,
     /// Whether each run is traced and the trace diagnosed, for rows `diagnosis.…`.
     #[serde(default)]
     pub trace: bool,
@@ -192,7 +190,6 @@ impl Claim {
     pub(crate) fn same_race(&self, other: &Self) -> bool {
         let of = |claim: &Self| {
             let place = (claim.scenario.clone(), claim.engine.clone(), claim.trace);
-            let place = (place, claim.kernel.clone());
             (place, claim.first_seed, claim.seeds)
         };
         of(self) == of(other)

@@ -158,9 +158,7 @@ impl Record {
         if claim.is_simulated() {
             put(Self::SIMULATOR, &keys.simulator);
         } else {
-            if claim.kernel.is_none() {
-                put(Self::KERNEL, &keys.kernel);
-            }
+            put(Self::KERNEL, &keys.kernel);
             put(Self::EMULATOR, keys.emulator(&claim.engine));
             put(Self::PROGRAMS, &keys.programs);
         }

@@ -114,15 +114,8 @@ pub(crate) fn group(home: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
-
-    fn write(root: &Path, path: &str, text: &str) {
-        let path = root.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
+    use crate::files::made::write;
 
     #[test]
     fn that_no_limit_is_set_is_known_where_all_groups_are_of_one_hierarchy() {

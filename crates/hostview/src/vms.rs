@@ -125,12 +125,7 @@ fn has_vm(home: &Path) -> bool {
 mod tests {
     use super::*;
     use crate::Limits;
-
-    fn write(root: &Path, path: &str, text: &str) {
-        let path = root.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
+    use crate::files::made::write;
 
     #[test]
     fn a_qemu_of_libvirt_is_found_with_its_name_group_pinning_and_limit() {

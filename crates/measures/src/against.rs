@@ -3,7 +3,7 @@
 //!
 //! Each variant that both have becomes a result of its own with two columns, so that it is judged
 //! as the variants of one race are: runs with the same seed are pairs, and without a common seed
-//! there is no ratio. What else differs between the two is listed, since a ratio may come from it.
+//! no ratio is given. What else differs between the two is listed, since a ratio may come from it.
 //! Times of two clocks are not compared: then there are no pairs at all.
 
 use std::collections::{BTreeMap, BTreeSet};

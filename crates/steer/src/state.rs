@@ -91,15 +91,7 @@ impl<C: Change> State<C> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(failed("make the folder of"))?;
         }
-        let mut options = OpenOptions::new();
-        // A link could lead to any file.
-        let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
-        options
-            .read(true)
-            .append(true)
-            .create(true)
-            .custom_flags(flags);
-        let file = options.open(path).map_err(failed("open"))?;
+        let file = opened(path).map_err(failed("open"))?;
         if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
             return Err(failed("open")(io::Error::other("not a file")));
         }
@@ -178,11 +170,9 @@ impl<C: Change> State<C> {
             if let Some(folder) = beside.parent() {
                 fs::create_dir_all(folder)?;
             }
-            let mut options = OpenOptions::new();
-            options.read(true).append(true).create(true);
-            let mut file = options.open(&beside)?;
-            file.set_len(0)?;
+            let mut file = opened(&beside)?;
             flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+            file.set_len(0)?;
             file.write_all(text.as_bytes())?;
             fs::rename(&beside, &self.path)?;
             Ok(file)
@@ -255,6 +245,14 @@ fn changes<C: Change>(text: &str) -> Vec<C> {
         .filter_map(|line| serde_json::from_str(line).ok());
     lines.for_each(|line| remember(&mut changes, line));
     changes
+}
+
+/// A file to append to, made if it is not there. A link is refused: it could lead to any file.
+fn opened(path: &Path) -> io::Result<File> {
+    let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true);
+    options.custom_flags(flags).open(path)
 }
 
 fn remember<C: Change>(changes: &mut Vec<C>, change: C) {

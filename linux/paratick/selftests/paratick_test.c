@@ -36,11 +36,11 @@
 /* So long that a host need not be quick: a timer's interrupt is taken from 30 ms before a tick. */
 #define LONG_PERIOD (960 * MS)
 
-/* What the guest and the test tell each other; in memory of the guest. */
+/* What the guest and the test exchange; in memory of the guest. */
 struct shared {
 	u64 ticks, timers;	/* interrupts so far */
 	u64 value;		/* to write, or read */
-	u64 until;		/* so many interrupts end a wait */
+	u64 until;		/* number of interrupts that ends a wait */
 	u64 vector;		/* of the exception, 0: none */
 };
 
@@ -87,7 +87,7 @@ static void resetting_guest_code(void)
 	GUEST_SYNC(0);
 }
 
-/* Declares, and computes until so many ticks have come. */
+/* Declares, and computes until @until ticks have come. */
 static void computing_guest_code(struct shared *s)
 {
 	x2apic_enable();
@@ -99,7 +99,7 @@ static void computing_guest_code(struct shared *s)
 	GUEST_SYNC(0);
 }
 
-/* Declares, again and again, until so many times, a different period each time. */
+/* Declares, again and again, @until times, a different period each time. */
 static void declaring_guest_code(struct shared *s)
 {
 	u64 round;
@@ -292,7 +292,7 @@ static void test_reading(void)
 
 	make_vm(reading_guest_code, true);
 	run();
-	TEST_ASSERT(!shared->vector && !shared->value, "declared by nobody");
+	TEST_ASSERT(!shared->vector && !shared->value, "nothing declared it");
 
 	vcpu_set_msr(vcpu, MSR_KVM_PARATICK, DECLARE(4 * MS));
 	run();
@@ -334,7 +334,7 @@ static void test_limits(void)
 	TEST_ASSERT(try_parameter(SHORTEST_PARAMETER, "1000"), "the default is refused");
 }
 
-/* Who halts without leaving the guest is not seen to sleep. */
+/* A vCPU that halts without leaving the guest is not seen to sleep. */
 static void test_halting_in_the_guest(void)
 {
 	halting = true;
@@ -423,7 +423,7 @@ static void test_timer_counts(void)
 	set_mode("filled");
 }
 
-/* A timer's interrupt so long before a tick is due, and whether it is taken for the tick. */
+/* A timer's interrupt @before a tick is due, and whether it is taken for the tick. */
 static void test_timer_before(u64 before, bool taken)
 {
 	u64 due = (now() / LONG_PERIOD + 2) * LONG_PERIOD, begin = due - before;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the tests of the Shoot4U hypercall share: a vCPU that calls what the host tells it to,
+ * What the tests of the Shoot4U hypercall share: a vCPU that calls what the host asks for,
  * statistics of a vCPU, and the module parameter.
  */
 #ifndef SELFTEST_KVM_SHOOT4U_H

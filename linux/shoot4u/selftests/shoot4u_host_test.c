@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How the host carries out the Shoot4U hypercall, beyond its contract: that nobody is kept from
+ * How the host carries out the Shoot4U hypercall, beyond its contract: that no vCPU is kept from
  * MMIO, what it may do with interrupts off, and where it looks for a vCPU's entries.
  */
 #include <errno.h>
@@ -114,7 +114,7 @@ static void test_interrupts_off(void)
 /* What the trace says of the parts of one call. */
 struct parts {
 	double first, last;	/* when the first began and the last ended, in seconds */
-	double longest;		/* preemption was off so long */
+	double longest;		/* time that preemption was off */
 	u32 nr, targets, most;	/* parts, targets in all and in one */
 	bool interrupts_off;
 };
@@ -149,7 +149,7 @@ static struct parts read_parts(void)
 	return parts;
 }
 
-/* How long a call takes for so many vCPUs that do not run, and that few are served at once. */
+/* How long a call takes for many vCPUs that do not run, and that few are served at once. */
 static void test_many_targets(void)
 {
 	static const u32 counts[] = { 8, 64, 254 };

@@ -45,7 +45,7 @@ static void worker_guest_code(struct shared *shared, u64 index)
 {
 	u64 expected, value;
 
-	/* Without, KVM may not have the vCPU in its map of APIC ids, and nobody can name it. */
+	/* Without, KVM may not have the vCPU in its map of APIC ids, and no vCPU can name it. */
 	x2apic_enable();
 	for (;;) {
 		expected = READ_ONCE(shared->expected);

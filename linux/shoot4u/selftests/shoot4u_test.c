@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The contract of the Shoot4U hypercall: who may call it, what it refuses, whom it serves, and
+ * The contract of the Shoot4U hypercall: who may call it, what it refuses, what it serves, and
  * what the host counts. Documentation/virt/kvm/x86/shoot4u.rst describes it.
  */
 #include <errno.h>
@@ -180,7 +180,7 @@ static void test_targets(void)
 {
 	u64 targets, ipis;
 
-	/* Nobody but the caller ever ran. */
+	/* No vCPU but the caller ever ran. */
 	make_vm(syncing_guest_code, syncing_guest_code);
 	targets = vcpu_stat(caller, "shoot4u_targets");
 	EXPECT(, 0);
@@ -249,7 +249,7 @@ static void test_emulating(void)
 	kvm_vm_free(vm);
 }
 
-/* Whoever waited for a target that is stopped, or waits for its SIPI, would wait for ever. */
+/* A caller that waited for a target that is stopped, or waits for its SIPI, would wait for ever. */
 static void test_nobody_is_waited_for(void)
 {
 	struct kvm_mp_state stopped = { .mp_state = KVM_MP_STATE_INIT_RECEIVED };
@@ -274,7 +274,7 @@ static void test_nobody_is_waited_for(void)
 	kvm_vm_free(vm);
 }
 
-/* A vCPU that is reset by INIT and started anew is a target like any other. */
+/* A vCPU that is reset by INIT and started again is a target like any other. */
 static void test_reset(void)
 {
 	struct kvm_mp_state init = { .mp_state = KVM_MP_STATE_INIT_RECEIVED };
@@ -303,7 +303,7 @@ int main(int argc, char *argv[])
 		{ "targets", test_targets },
 		{ "a target whose APIC is off", test_apic_off },
 		{ "an emulating target", test_emulating },
-		{ "nobody is waited for", test_nobody_is_waited_for },
+		{ "no vCPU is waited for", test_nobody_is_waited_for },
 		{ "reset", test_reset },
 	};
 

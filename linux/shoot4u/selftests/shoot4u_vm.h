@@ -19,7 +19,7 @@ static vm_vaddr_t request_gva;
 static struct kvm_shoot4u_call *record;
 static vm_paddr_t record_gpa;
 
-/* Spins in the guest; @arg is where it tells that it came here. */
+/* Spins in the guest; @alive is where it says that it came here. */
 static inline void spinning_guest_code(u64 *alive)
 {
 	for (;;)

@@ -445,6 +445,12 @@ fn both_vms_of_a_channel_have_its_ends_unless_one_is_left_out() {
         (names(["up", "down"]), "/run/b"),
     ];
     assert_eq!(ends, expected);
+    scenario.vms[0].serves = Some("/run/a".to_owned());
+    scenario.vms[1].reaches = vec!["a".to_owned()];
+    let made = plan(&scenario, &scenario.variants[0], 1, false).expect("a plan");
+    let links = made.vms.iter().flat_map(|vm| &vm.links);
+    let pipes: BTreeSet<_> = links.flat_map(steady_agent::plan::Link::names).collect();
+    assert_eq!(pipes.len(), 4, "two channels share none: {pipes:?}");
     scenario.variants[0].without = vec!["b".to_owned()];
     let made = plan(&scenario, &scenario.variants[0], 1, false).expect("a plan");
     assert!(made.vms.iter().all(|vm| vm.links.is_empty()));
@@ -455,6 +461,8 @@ fn a_channel_takes_our_vmm_and_room_for_its_disks() {
     let mut qemu = joined(&["b"]);
     qemu.host.vmm = scenario::Vmm::Qemu;
     assert!(refused(&qemu).contains("the channel of VM a; only steady-vmm joins VMs"));
+    qemu.vms[0].reaches.clear();
+    check(&qemu, bochs::KIND, &[&qemu.variants[0]]).expect("it joins none");
     // b has an end for each of those that reach it.
     let clients = |count: u32, disk_mib| {
         let mut many = joined(&["b"]);
@@ -483,8 +491,10 @@ fn guests_of_a_distributions_kernel_have_more_memory_and_no_unknown_words() {
     let variant = &scenario.variants[0];
     let mut made = plan(&scenario, variant, 1, false).expect("a plan");
     let before = made.vms[0].memory_mib;
+    made.vms[1].kernel = Some("/lab/other".to_owned());
     packaged::enlarge(&mut made);
-    assert_eq!(made.vms[0].memory_mib, before + packaged::LARGER_MIB);
+    let after: Vec<_> = made.vms.iter().map(|vm| vm.memory_mib).collect();
+    assert_eq!(after, [before + packaged::LARGER_MIB, before]);
     let words = variant_words(variant, None);
     assert!(
         words.iter().all(|word| !word.contains("shoot4u")),

@@ -154,6 +154,18 @@ fn a_state_file_that_was_removed_is_written_again_and_all_is_undone() {
 }
 
 #[test]
+fn a_link_beside_the_state_file_leads_to_no_file_that_is_written() {
+    let (made, mut placer, mut at) = parted();
+    let other = made.root.path().join("other");
+    fs::write(&other, "kept").unwrap();
+    std::os::unix::fs::symlink(&other, made.state().with_extension("new")).unwrap();
+    fs::remove_file(made.state()).unwrap();
+    at += 100_000_000;
+    assert!(placer.step(at).is_err(), "its file cannot be written again");
+    assert_eq!(fs::read_to_string(&other).unwrap(), "kept");
+}
+
+#[test]
 fn a_vm_that_is_no_longer_seen_is_given_back_at_the_end() {
     let (made, mut placer, mut at) = parted();
     for tid in 41..45 {
