@@ -35,6 +35,8 @@ const RECORDED: &[(&str, &str, &str)] = &[
     ("dbench", include_str!("fixtures/dbench.stdout"), ""),
     ("fio", include_str!("fixtures/fio.stdout"), ""),
     ("redis", include_str!("fixtures/redis.stdout"), ""),
+    ("memcached", include_str!("fixtures/memcached.stdout"), ""),
+    ("nginx", include_str!("fixtures/nginx.stdout"), ""),
 ];
 
 fn parse(name: &str, stdout: &str, stderr: &str) -> Result<WorkloadReport, ParseError> {
@@ -164,6 +166,57 @@ fn redis_shows_rates_and_latencies_of_each_test() {
         error.to_string().contains("printed no line like"),
         "{error}"
     );
+}
+
+#[test]
+fn memcached_and_nginx_show_what_was_answered_and_how_fast() {
+    assert_eq!(
+        recorded(11),
+        [
+            "memcached.operations 4000 count",
+            "memcached.time 79000000 ns",
+            // 4000 keys in 79 ms.
+            "throughput 50632911 ops/ks",
+        ]
+    );
+    assert_eq!(
+        recorded(12),
+        [
+            "nginx.operations 2000 count",
+            "nginx.time 100290000 ns",
+            "throughput 19942370 ops/ks",
+            "nginx.latency.min 20000 ns",
+            "nginx.latency.max 8090000 ns",
+            "nginx.latency.mean 263000 ns",
+        ]
+    );
+    // Both clients end with exit code 0 where requests were lost.
+    for (at, whole, other, expected) in [
+        (
+            11,
+            "get            4000",
+            "get            3999",
+            "an answer for each of 4000 keys",
+        ),
+        (
+            11,
+            "get            4000",
+            "bad            4000",
+            "printed no line like",
+        ),
+        (11, "0.079", "0.000", "a run of at least 1 ms"),
+        (
+            12,
+            "2000 succeeded",
+            "1999 succeeded",
+            "a page for each request",
+        ),
+    ] {
+        let (name, stdout, _) = RECORDED[at];
+        assert!(stdout.contains(whole), "{whole}");
+        let error = parse(name, &stdout.replace(whole, other), "").expect_err(other);
+        assert!(error.to_string().contains(expected), "{error}");
+    }
 }
 
 #[test]
