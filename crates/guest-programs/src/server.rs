@@ -13,8 +13,8 @@ use crate::program::{BUSYBOX, MARIADBD, MEMCACHED, NGINX, REDIS};
 const DATABASE: &str = "sbtest";
 
 /// Starts the server in the folder `$1`, with the arguments from `$3` on, and comes back when it
-/// has printed `$2`, or `/proc/net/unix` has that. One that an earlier workload left is stopped. The caller's limit bounds both
-/// waits.
+/// has printed `$2`, or `/proc/net/unix` has that. One that an earlier workload left is stopped.
+/// The caller's limit bounds both waits.
 const START: &str = r#"
 folder=$1 ready=$2 log=$1/log pid=$1/pid
 shift 2

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Checksums of what is in the cache: written when it is built, compared before it is used.
 //!
-//! A folder has a file [`SUMS`] as `sha256sum` writes it, so that `sha256sum -c` reads it too. So do
-//! the folders of a package that have programs or kernels. One without it is refused: nothing is
+//! A folder has a file [`SUMS`] as `sha256sum` writes it, so that `sha256sum -c` reads it too. The
+//! folders of a package with programs or kernels have one as well. One without it is refused: nothing is
 //! known of it. Left out: what somebody changed on purpose, together with its checksum.
 
 use std::collections::BTreeMap;
