@@ -80,7 +80,7 @@ mod tests {
         beside.0[0].1.wait().unwrap();
         let error = beside.check().unwrap_err().to_string();
         assert!(error.contains("fold of the guest ended before"), "{error}");
-        // A background VM is told to stop and never to report.
+        // A background VM is asked to stop and never to report.
         let mut line = fs::File::create("/dev/null").unwrap();
         let mut stop = |mut running| obey(ToGuest::Stop, &mut running, &mut beside, &mut line);
         let running = Running::prepare(WorkloadPlan::default(), true).unwrap();

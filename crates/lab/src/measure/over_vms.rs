@@ -12,8 +12,8 @@ const FAIRNESS: &str = "fairness";
 /// Bits of a value when it is squared and summed over at most 64 VMs; lower ones are cut off.
 const BITS: u32 = 46;
 
-/// The sums and indices of the rates among `metrics` of VMs that are measured, in the order in which
-/// rates first appear.
+/// The sums and indices of the rates among `metrics` of VMs that are measured, in the order of the
+/// rates' first appearance.
 #[must_use]
 pub fn metrics(metrics: &[Metric], is_measured: impl Fn(&str) -> bool) -> Vec<Metric> {
     let is_rate = |metric: &&Metric| {

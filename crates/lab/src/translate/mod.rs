@@ -229,6 +229,7 @@ pub fn plan(
         vms,
         programs: Vec::new(),
         beside: beside(scenario, variant, chance)?,
+        scheduler: scheduler(variant),
         collect: Collect {
             exits: collects(scenario::Collect::Exits),
             guest_time: collects(scenario::Collect::GuestTime),
@@ -328,6 +329,16 @@ fn workload(vm: &Vm, at: usize, chance: Chance) -> Result<WorkloadPlan, LabError
     let begin_delay_us = chance.begin_delay_us(&vm.name, at);
     let seed = chance.program_seed(&vm.name, at);
     run_of(&vm.workloads[at], vm.vcpus, seed, begin_delay_us)
+}
+
+fn scheduler(variant: &Variant) -> steady_agent::plan::Scheduler {
+    let knobs = variant.scheduler.clone();
+    steady_agent::plan::Scheduler {
+        features: knobs.features,
+        base_slice_ns: knobs.base_slice_ns,
+        vcpu_slice_ns: knobs.vcpu_slice_ns,
+        vcpu_batch: knobs.vcpu_policy == Some(scenario::VcpuPolicy::Batch),
+    }
 }
 
 /// What the host itself runs.
