@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::ArtifactError;
+use crate::need::Fix;
 
 /// What a tree is known by.
 const MARK: &str = "linux/config/lab.config";
@@ -57,14 +58,20 @@ impl Home {
     }
 }
 
-/// The package that a folder is of, if it is a kernel or the programs of a package's tree.
-pub(crate) fn package_of(folder: &Path) -> Option<&'static str> {
+/// What brings a folder back that is a kernel or the programs of a package's tree.
+pub(crate) fn package_fix(folder: &Path) -> Option<Fix> {
     let kernels = folder.parent().filter(|parent| parent.ends_with(KERNELS));
     let programs = Some(folder).filter(|folder| folder.ends_with(PROGRAMS));
     let found = [(kernels, LAB_PACKAGE), (programs, PACKAGE)].into_iter();
     let mut found = found.filter_map(|(part, package)| Some((part?, package)));
     let (_, package) = found.find(|(part, _)| part.with_file_name(MARK).is_file())?;
-    Some(package)
+    let command = format!("apt-get install --reinstall {package}");
+    Some(match folder.starts_with(SYSTEM) {
+        true => Fix::AsRoot(command),
+        false => Fix::Do(format!(
+            "install the package again, as by {command}, or unpack its tarball again"
+        )),
+    })
 }
 
 /// The first of all candidates that is a tree.

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use super::files_below;
 use crate::error::ArtifactError;
-use crate::home::package_of;
+use crate::home::package_fix;
 use crate::need::Fix;
 
 /// The file of an entry that has the checksums of its others.
@@ -80,17 +80,11 @@ pub fn has(folder: &Path, wanted: &str) -> Result<(), ArtifactError> {
 }
 
 fn damaged(folder: &Path, file: &Path, what: &str) -> ArtifactError {
-    let fix = match package_of(folder) {
-        Some(package) => Fix::Do(format!(
-            "install the package again, as by apt-get install --reinstall {package}, or unpack its \
-             tarball again"
-        )),
-        None => Fix::Run(format!("steady cache prune {}", entry_name(folder))),
-    };
+    let prune = || Fix::Run(format!("steady cache prune {}", entry_name(folder)));
     ArtifactError::Damaged {
         file: file.to_owned(),
         what: what.to_owned(),
-        fix,
+        fix: package_fix(folder).unwrap_or_else(prune),
     }
 }
 
