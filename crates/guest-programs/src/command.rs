@@ -136,32 +136,7 @@ impl Program {
                 "cpu --cpu-max-prime=200 --time=0 --events=200 --threads={cpus} run"
             ))),
             Kind::Mariadb => transactions(setting, "run"),
-            Kind::Redis | Kind::Memcached | Kind::Nginx => {
-                let (first, option, defaults, last) = match self.kind {
-                    Kind::Redis => {
-                        let defaults = format!("-t set,get -n 1000 -c 8 --threads {cpus}");
-                        (&["--csv"][..], "-s ", defaults, None)
-                    }
-                    Kind::Memcached => (&[][..], "-s ", format!("-t get -c {cpus} -e 500"), None),
-                    _ => {
-                        let defaults = format!("-n 1000 -c {} -t {cpus}", 2 * cpus);
-                        (
-                            &["--h1"][..],
-                            "--base-uri=unix:",
-                            defaults,
-                            Some("http://localhost/"),
-                        )
-                    }
-                };
-                let mut all = joined(first, Vec::new());
-                if !names_socket(setting) {
-                    let socket = server::socket(scratch, self.name);
-                    all.extend(format!("{option}{socket}").split(' ').map(str::to_owned));
-                }
-                all.extend(or(words(&defaults)));
-                all.extend(last.map(str::to_owned));
-                all
-            }
+            Kind::Redis | Kind::Memcached | Kind::Nginx => self.client(setting),
             // -v prints the time, -k keeps the input, -f overwrites what an earlier run left; the
             // blocks of 100 kB make several of a small input, so that threads have work.
             Kind::Pbzip2 => {
@@ -199,6 +174,33 @@ impl Program {
         };
         let seed = self.seed_words(setting);
         Ok(std::iter::once(path).chain(seed).chain(words).collect())
+    }
+
+    /// Arguments of a server's client.
+    fn client(&self, setting: &Setting<'_>) -> Vec<String> {
+        let cpus = setting.cpus;
+        let (first, option, defaults, last) = match self.kind {
+            Kind::Redis => {
+                let defaults = format!("-t set,get -n 1000 -c 8 --threads {cpus}");
+                ("--csv", "-s ", defaults, "")
+            }
+            Kind::Memcached => ("", "-s ", format!("-t get -c {cpus} -e 500"), ""),
+            _ => {
+                let defaults = format!("-n 1000 -c {} -t {cpus}", 2 * cpus);
+                ("--h1", "--base-uri=unix:", defaults, "http://localhost/")
+            }
+        };
+        let mut all = words(first);
+        if !names_socket(setting) {
+            let socket = server::socket(setting.scratch, self.name);
+            all.extend(format!("{option}{socket}").split(' ').map(str::to_owned));
+        }
+        match setting.args {
+            [] => all.extend(words(&defaults)),
+            given => all.extend_from_slice(given),
+        }
+        all.extend(words(last));
+        all
     }
 
     /// The option that seeds the program, where it has one and the arguments do not give it.

@@ -2,8 +2,8 @@
 //! Checksums of what is in the cache: written when it is built, compared before it is used.
 //!
 //! A folder has a file [`SUMS`] as `sha256sum` writes it, so that `sha256sum -c` reads it too. The
-//! folders of a package with programs or kernels have one as well. One without it is refused: nothing is
-//! known of it. Left out: what somebody changed on purpose, together with its checksum.
+//! folders of a package with programs or kernels have one as well. One without it is refused, since
+//! nothing is known of it. Left out: what somebody changed on purpose, together with its checksum.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
