@@ -2,7 +2,7 @@
 //! The needs of what is built here: what the cache has of it, else what its build needs.
 //!
 //! An entry of the cache counts if it is as it was built. A build needs programs, files and room;
-//! its source comes from a mirror that apt knows. Emulators are in `emulators`.
+//! its source comes from a mirror that answers. Emulators are in `emulators`.
 
 use std::path::{Path, PathBuf};
 

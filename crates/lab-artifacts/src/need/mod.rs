@@ -3,9 +3,8 @@
 //!
 //! A command makes a list of [`Need`]s and lets [`require`] refuse it, before anything is built;
 //! `steady doctor` makes the same list and shows it. Programs and files are rows of the table in
-//! `setup/needs`; [`artifacts`] and
-//! [`emulators`] add what is built here. Left out: what only a run can show, such
-//! as a mirror that does not answer.
+//! `setup/needs`; [`artifacts`] and [`emulators`] add what is built here. Left out: what only a run
+//! can show, such as a download that breaks off.
 
 pub mod artifacts;
 pub mod emulators;
