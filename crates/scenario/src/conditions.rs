@@ -326,6 +326,7 @@ features = ["HRTICK", "NO_NEXT_BUDDY"]
 base_slice_ns = 300000
 vcpu_slice_ns = 200000
 vcpu_policy = "batch"
+bpf = "x/mine.bpf.o"
 "#;
     const PIN: &str = "pin = [0, 1]\n";
 
@@ -352,7 +353,7 @@ vcpu_policy = "batch"
     fn knobs_of_the_scheduler_are_said_where_they_are_turned() {
         let line = said(TEXT, 2);
         let knobs = "; scheduler: features HRTICK NO_NEXT_BUDDY, base slice 300000 ns, slice of \
-                     vCPUs 200000 ns, policy of vCPUs batch";
+                     vCPUs 200000 ns, policy of vCPUs batch, BPF x/mine.bpf.o";
         assert!(line.ends_with(knobs), "{line}");
     }
 

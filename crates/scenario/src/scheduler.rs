@@ -24,6 +24,10 @@ pub struct Scheduler {
     /// The policy of vCPU threads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vcpu_policy: Option<VcpuPolicy>,
+    /// The path of a BPF scheduler for `sched_ext`, from the scenario's folder: an object, or its
+    /// source in C.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bpf: Option<String>,
 }
 
 impl Scheduler {
@@ -44,6 +48,7 @@ impl Scheduler {
                 .map(|ns| format!("slice of vCPUs {ns} ns")),
             self.vcpu_policy
                 .map(|policy| format!("policy of vCPUs {}", policy.name())),
+            self.bpf.as_ref().map(|path| format!("BPF {path}")),
         ]
         .into_iter()
         .flatten()

@@ -176,13 +176,15 @@ fn scheduler() -> impl Strategy<Value = Scheduler> {
         vec("(NO_)?[A-Z_]{1,20}", 0..3),
         slices,
         of(select(VcpuPolicy::ALL)),
+        of("[a-z./]{1,20}[.]bpf[.][oc]"),
     )
         .prop_map(
-            |(features, [base_slice_ns, vcpu_slice_ns], vcpu_policy)| Scheduler {
+            |(features, [base_slice_ns, vcpu_slice_ns], vcpu_policy, bpf)| Scheduler {
                 features,
                 base_slice_ns,
                 vcpu_slice_ns,
                 vcpu_policy,
+                bpf,
             },
         )
 }

@@ -160,7 +160,7 @@ fn selftests(home: &Home, kind: EngineKind) -> Vec<Need> {
 }
 
 /// What some races need beyond their engine.
-fn extras() -> [(&'static str, Extras); 3] {
+fn extras() -> [(&'static str, Extras); 4] {
     let none = Extras::default;
     [
         (
@@ -181,6 +181,14 @@ fn extras() -> [(&'static str, Extras); 3] {
             "run, vmm = \"qemu\"",
             Extras {
                 vmm_qemu: true,
+                ..none()
+            },
+        ),
+        (
+            "run, bpf",
+            Extras {
+                bpf: true,
+                bpf_build: true,
                 ..none()
             },
         ),

@@ -79,6 +79,14 @@ impl Kernel {
         self.is_configured(PREEMPT_RT)
     }
 
+    /// Whether a BPF program can be its scheduler.
+    ///
+    /// # Errors
+    /// [`ArtifactError::Io`].
+    pub fn has_sched_ext(&self) -> Result<bool, ArtifactError> {
+        self.is_configured("CONFIG_SCHED_CLASS_EXT=y")
+    }
+
     /// Whether it has the remedies, and so their parameters.
     ///
     /// # Errors

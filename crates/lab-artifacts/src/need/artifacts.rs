@@ -31,6 +31,10 @@ pub struct Extras {
     pub vmm_qemu: bool,
     /// The shell of a host to look around in.
     pub shell: bool,
+    /// BPF schedulers of the host.
+    pub bpf: bool,
+    /// The compiler of their sources.
+    pub bpf_build: bool,
     /// Programs of guests and of the host.
     pub programs: Vec<&'static Program>,
 }
@@ -43,6 +47,8 @@ pub fn extras(extras: &Extras) -> Vec<Need> {
         (extras.disk, "disk"),
         (extras.vmm_qemu, "vmm-qemu"),
         (extras.shell, "host"),
+        (extras.bpf, "bpf"),
+        (extras.bpf_build, "bpf-build"),
     ];
     let uses: Vec<&str> = wanted
         .iter()

@@ -5,6 +5,7 @@ pub mod brought;
 mod link;
 pub mod packaged;
 mod program;
+pub mod scx;
 pub mod steer;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -191,6 +192,7 @@ pub fn host_needs(scenario: &Scenario, trace: bool) -> Result<HostNeeds, LabErro
         disk: scenario.vms.iter().any(|vm| vm.disk_mib.is_some()),
         programs: host_programs(scenario)?,
         steer: steer::on_hosts(scenario),
+        schedulers: Vec::new(),
     })
 }
 
@@ -227,7 +229,7 @@ pub fn plan(
             scenario::Vmm::Qemu => Vmm::Qemu,
         },
         vms,
-        programs: Vec::new(),
+        programs: scx::load(variant).into_iter().collect(),
         beside: beside(scenario, variant, chance)?,
         scheduler: scheduler(variant),
         collect: Collect {
@@ -351,6 +353,7 @@ fn beside(
     workloads
         .map(|(at, each)| run_of(each, scenario.host.pcpus, chance.program_seed("", at), 0))
         .chain(steer::of_host(variant).into_iter().map(Ok))
+        .chain(scx::watch(variant).map(Ok))
         .collect()
 }
 

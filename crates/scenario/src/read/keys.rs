@@ -122,7 +122,13 @@ pub(crate) const VARIANT: Place = Place::of(
 
 pub(crate) const SCHEDULER: Place = Place::of(
     "`[variant.scheduler]`",
-    &["features", "base_slice_ns", "vcpu_slice_ns", "vcpu_policy"],
+    &[
+        "features",
+        "base_slice_ns",
+        "vcpu_slice_ns",
+        "vcpu_policy",
+        "bpf",
+    ],
 );
 
 pub(crate) const PV: Place = Place::of(
