@@ -56,13 +56,13 @@ fn each_need_of(at: usize) {
     }
 }
 
-/// A scenario of one VM: what is asked of it, and its program.
-fn scenario((vm, host, program): (&str, &str, &str)) -> String {
+/// A scenario of one VM: what is asked of it, of its host and of its variant, and its program.
+fn scenario([vm, host, variant, program]: [&str; 4]) -> String {
     format!(
         "schema = 2\nname = \"scenario\"\ntitle = \"x\"\nquestion = \"x?\"\n\
          [host]\npcpus = 1\nmemory_mib = 512\n{host}\n\
          [[vm]]\nname = \"a\"\nvcpus = 1\nmemory_mib = 192\n{vm}\n\
-         [[vm.workload]]\nprogram = \"{program}\"\n[[variant]]\nname = \"plain\"\n"
+         [[vm.workload]]\nprogram = \"{program}\"\n[[variant]]\nname = \"plain\"\n{variant}\n"
     )
 }
 
@@ -71,20 +71,19 @@ fn doctor_and_run_agree_without_each_need_of_what_a_scenario_asks_for() {
     let run = &["run", "SCENARIO", "--engine", "qemu", "-o", "OUT"][..];
     let trace = [run, &["--trace"]].concat();
     let disk = "disk_mib = 64";
+    let vmm = "vmm = \"qemu\"";
+    let bpf = "[variant.scheduler]\nbpf = \"project/scenarios/scx/fifo.bpf.c\"";
     let mut asked = vec![
-        ("run --trace".to_owned(), &trace[..], ("", "", "spin")),
-        ("run, disk_mib".to_owned(), run, (disk, "", "spin")),
-        (
-            "run, vmm = \"qemu\"".to_owned(),
-            run,
-            ("", "vmm = \"qemu\"", "spin"),
-        ),
+        ("run --trace".to_owned(), &trace[..], ["", "", "", "spin"]),
+        ("run, disk_mib".to_owned(), run, [disk, "", "", "spin"]),
+        ("run, vmm = \"qemu\"".to_owned(), run, ["", vmm, "", "spin"]),
+        ("run, bpf".to_owned(), run, ["", "", bpf, "spin"]),
     ];
     for program in steady_scenario::PROGRAMS {
         if let steady_scenario::Origin::Debian(_) = program.origin {
             let vm = if program.needs_disk { disk } else { "" };
             let name = format!("run, program = \"{}\"", program.name);
-            asked.push((name, run, (vm, "", program.name)));
+            asked.push((name, run, [vm, "", "", program.name]));
         }
     }
     let machine = Machine::new();
@@ -99,7 +98,7 @@ fn doctor_and_run_agree_without_each_need_of_what_a_scenario_asks_for() {
             taken.insert(name.to_owned());
         }
     }
-    let uses = ["trace", "disk", "vmm-qemu", "workload"];
+    let uses = ["trace", "disk", "vmm-qemu", "workload", "bpf", "bpf-build"];
     let mut rows = rows().filter(|row| row.uses.split(',').any(|one| uses.contains(&one)));
     assert!(rows.all(|row| taken.contains(row.what)), "{taken:?}");
 }
