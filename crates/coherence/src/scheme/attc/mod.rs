@@ -12,17 +12,13 @@
 //! pointer outlives its ATLB entry for the same reason; it goes only with an update or by
 //! replacement, and then the set is written as for an update. Natively there is no inverse table.
 //!
-//! The paper's messages name what guest-virtual pages have in common. Walk caches and nested TLBs
-//! they cannot name, so that a rule of ours is beside it: each VM has a *walk line* behind the
-//! ATLB's sets, at set number `sets + VM_ID`. An agent that frees or moves a table page writes the
-//! VM's, and its message has every core drop what walk caches and nested TLB hold of the VM. The
-//! host does not know which frames hold guests' tables. So where table pages move, a walker that
-//! fills a nested TLB stores a pointer from the table page's frame to the walk line.
+//! What is beside the paper's rule, for walk caches and nested TLBs, is in `walks`.
 
 mod attempt;
 pub mod invtbl;
 #[cfg(test)]
 mod tests;
+mod walks;
 
 pub use invtbl::{Invtbl, Pointer};
 
@@ -32,7 +28,6 @@ use crate::Error;
 use crate::config::{Allowed, LONGEST_UPDATE, MachineConfig, Mode, Parameter, Value, bad, sets};
 use crate::layout::Key;
 use crate::machine::{Fault, Look, Message, View, Walk};
-use crate::num::low16;
 use crate::os::{Agent, Mapping, Remap};
 use std::collections::BTreeMap;
 
@@ -190,20 +185,6 @@ impl Attc {
         }
     }
 
-    /// The walk line of a VM: behind the sets of the ATLB for small pages.
-    const fn walk_line(&self, vm: u16) -> Pointer {
-        Pointer {
-            set: self.atlb.sets(false) + Key::small(vm, 0).vm_id(),
-            large: false,
-        }
-    }
-
-    /// The VM whose walk line a pointer leads to.
-    fn walks_of(&self, pointer: Pointer) -> Option<u16> {
-        let behind = pointer.set.checked_sub(self.atlb.sets(false) + 1)?;
-        (!pointer.large).then_some(low16(behind))
-    }
-
     /// Where the pointer for an ATLB entry leads.
     const fn set_of(&self, key: Key) -> Pointer {
         Pointer {
@@ -226,19 +207,6 @@ impl Attc {
             if !m.look().has(Fault::EvictSilent) {
                 self.write_set(m, core, old, |_, spn| spn == old_spn, &[], now);
             }
-        }
-    }
-
-    /// Stores the pointer from a guest table page's frame to its VM's walk line, unless it is
-    /// there: nested TLBs are filled with the same pages over and over.
-    fn point_table(&mut self, m: &mut View<'_>, core: usize, vm: u16, spn: u64, now: u64) {
-        let pointer = self.walk_line(vm);
-        match &self.invtbl {
-            Some(table) if table.points(spn, pointer) => {
-                m.read_line(core, table.line(spn, false), now);
-            }
-            _ if m.look().has(Fault::TablePointerLost) => {}
-            _ => self.point(m, core, pointer, spn, now),
         }
     }
 
@@ -490,15 +458,6 @@ impl Scheme for Attc {
                 return Err(missing("a TLB entry", key, entry.spn));
             }
         }
-        let mut behind = m.tables_behind();
-        if m.tables_move()
-            && let Some((vm, spn)) =
-                behind.find(|&(vm, spn)| !table.points(spn, self.walk_line(vm)))
-        {
-            return Err(format!(
-                "a nested TLB's entry of VM {vm} -> frame {spn:#x} has no pointer"
-            ));
-        }
-        Ok(())
+        self.check_behind(m, table)
     }
 }
