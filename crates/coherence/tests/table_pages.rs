@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What it costs that table pages move: the figures of `docs/COHERENCE.md`.
+//! What it costs that table pages move: the figures of `docs/notes/2026-11-26-walk-lines.md`.
 
 use std::sync::Arc;
 
