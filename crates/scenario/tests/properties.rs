@@ -12,8 +12,8 @@ use proptest::sample::{select, subsequence};
 use steady_remedies::{Registry, Remedy};
 use steady_scenario::{
     Cgroup, Chosen, Collect, Dedicated, GuestKernel, HOST_RESERVE_MIB, Host, Hypervisor, Kernel,
-    Measure, PROGRAMS, Program, Pv, ResultFrom, Runs, SCHEMA, Scenario, Switches, Variant, Vm,
-    VmChange, Vmm, Word, Workload,
+    Measure, PROGRAMS, Program, Pv, ResultFrom, Runs, SCHEMA, Scenario, Scheduler, Switches,
+    Variant, VcpuPolicy, Vm, VmChange, Vmm, Word, Workload,
 };
 
 use common::BASE;
@@ -167,12 +167,35 @@ fn changes(vms: Vec<String>) -> impl Strategy<Value = BTreeMap<String, VmChange>
     })
 }
 
+fn scheduler() -> impl Strategy<Value = Scheduler> {
+    let slices = [
+        of(100_000_u32..=1_000_000_000),
+        of(100_000_u32..=100_000_000),
+    ];
+    (
+        vec("(NO_)?[A-Z_]{1,20}", 0..3),
+        slices,
+        of(select(VcpuPolicy::ALL)),
+        of("[a-z./]{1,20}[.]bpf[.][oc]"),
+    )
+        .prop_map(
+            |(features, [base_slice_ns, vcpu_slice_ns], vcpu_policy, bpf)| Scheduler {
+                features,
+                base_slice_ns,
+                vcpu_slice_ns,
+                vcpu_policy,
+                bpf,
+            },
+        )
+}
+
 fn variant(name: String, vms: Vec<String>) -> impl Strategy<Value = Variant> {
     let switches = (
         any::<[bool; 2]>(),
         of(5_u32..=1_000_000_000),
         of(select(Dedicated::ALL)),
         of(0_u32..=1_000_000_000),
+        scheduler(),
     );
     let remedies = chosen(Registry::default().all().collect(), vms.clone());
     let words = (of(line(20)), cmdline(), cmdline());
@@ -188,7 +211,7 @@ fn variant(name: String, vms: Vec<String>) -> impl Strategy<Value = Variant> {
             move |((title, guest_cmdline, host_cmdline), seen, remedies, pv, switches, vms)| {
                 let (kernel, hypervisor) = seen;
                 let stock = kernel == Kernel::Stock;
-                let ([ple, apicv], window, dedicated, halt_poll_ns) = switches;
+                let ([ple, apicv], window, dedicated, halt_poll_ns, scheduler) = switches;
                 Variant {
                     name: name.clone(),
                     title,
@@ -213,6 +236,7 @@ fn variant(name: String, vms: Vec<String>) -> impl Strategy<Value = Variant> {
                         dedicated,
                         halt_poll_ns,
                     },
+                    scheduler,
                     vms,
                 }
             },
@@ -233,12 +257,14 @@ fn scenario() -> impl Strategy<Value = Scenario> {
             .collect();
         let collect = subsequence(Collect::ALL.to_vec(), 0..=Collect::ALL.len());
         let numbers = (any::<u64>(), 1_u32..=100, 1_u32..=86_400, 0_u32..1000);
+        let smt = any::<bool>().prop_map(move |smt| smt && pcpus % 2 == 0);
         (
             line(80),
             line(200),
             numbers,
             (
                 select(Vmm::ALL),
+                smt,
                 vec(workload(true).prop_map(on_host), 0..3),
             ),
             vms,
@@ -250,7 +276,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                     title,
                     question,
                     (seed, repetitions, limit, spare),
-                    (vmm, workloads),
+                    (vmm, smt, workloads),
                     vms,
                     variants,
                     collect,
@@ -266,6 +292,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                         repetitions,
                         host: Host {
                             pcpus,
+                            smt,
                             memory_mib,
                             vmm,
                             time_limit_s: limit,

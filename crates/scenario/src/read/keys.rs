@@ -58,7 +58,14 @@ pub(crate) const ROOT: Place = Place {
 
 pub(crate) const HOST: Place = Place::of(
     "`[host]`",
-    &["pcpus", "memory_mib", "vmm", "time_limit_s", "workload"],
+    &[
+        "pcpus",
+        "smt",
+        "memory_mib",
+        "vmm",
+        "time_limit_s",
+        "workload",
+    ],
 );
 
 pub(crate) const HOST_WORKLOAD: Place = Place::of("`[[host.workload]]`", &["program", "args"]);
@@ -115,7 +122,19 @@ pub(crate) const VARIANT: Place = Place::of(
         "without",
         "pv",
         "switches",
+        "scheduler",
         "vm",
+    ],
+);
+
+pub(crate) const SCHEDULER: Place = Place::of(
+    "`[variant.scheduler]`",
+    &[
+        "features",
+        "base_slice_ns",
+        "vcpu_slice_ns",
+        "vcpu_policy",
+        "bpf",
     ],
 );
 
@@ -149,7 +168,7 @@ pub(crate) const VARIANT_VM: Place = Place::of("`[variant.vm.NAME]`", &["guest_c
 
 /// Every table, so that a key in the wrong one gets the table where it belongs. PV features and
 /// switches are told by one of their tables.
-pub(crate) const PLACES: [&Place; 12] = [
+pub(crate) const PLACES: [&Place; 13] = [
     &ROOT,
     &HOST,
     &HOST_WORKLOAD,
@@ -161,6 +180,7 @@ pub(crate) const PLACES: [&Place; 12] = [
     &VARIANT_VM,
     &PV,
     &SWITCHES,
+    &SCHEDULER,
     &MEASURE,
 ];
 

@@ -115,6 +115,39 @@ fn a_window_of_pause_loops_is_written_in_cycles_of_the_engines_tsc() {
 }
 
 #[test]
+fn knobs_of_the_scheduler_are_in_the_plan_of_their_variant_alone() {
+    let of = |table: &str| {
+        let scenario = small("", table);
+        plan(&scenario, &scenario.variants[0], 1, false)
+            .expect("a plan")
+            .scheduler
+    };
+    assert!(of("").is_untouched());
+    let turned = of(
+        "[variant.scheduler]\nfeatures = [\"HRTICK\"]\nbase_slice_ns = 300000\n\
+                     vcpu_slice_ns = 200000\nvcpu_policy = \"batch\"",
+    );
+    let expected = steady_agent::plan::Scheduler {
+        features: vec!["HRTICK".to_owned()],
+        base_slice_ns: Some(300_000),
+        vcpu_slice_ns: Some(200_000),
+        vcpu_batch: true,
+    };
+    assert_eq!(turned, expected);
+}
+
+#[test]
+fn a_bpf_scheduler_is_loaded_before_the_vms_and_watched_beside_them() {
+    let scenario = small("", "[variant.scheduler]\nbpf = \"x/mine.bpf.c\"");
+    assert_eq!(scx::paths(&scenario), ["x/mine.bpf.c"]);
+    let made = plan(&scenario, &scenario.variants[0], 1, false).expect("a plan");
+    let argv = |plans: &[WorkloadPlan]| plans.iter().map(|one| one.argv.join(" ")).collect();
+    let (load, watch): (Vec<String>, Vec<String>) = (argv(&made.programs), argv(&made.beside));
+    assert_eq!(load, ["/usr/bin/sh /scx/load.sh /scx/mine.bpf.o"]);
+    assert_eq!(watch, ["/usr/bin/sh /scx/watch.sh"]);
+}
+
+#[test]
 fn a_remedy_that_is_on_has_its_events_traced() {
     let scenario = load("scenarios/two-vms.toml");
     for (variant, traced) in [("shoot4u", true), ("kvm-pv", false)] {
