@@ -51,6 +51,13 @@ find_version() {
 	fi
 }
 
+# sums FOLDER: writes the checksums that the command compares before it uses what is in there.
+sums() {
+	sums=$(cd "$1" && find . -type f -printf '%P\n' | sort | xargs -d '\n' sha256sum)
+	echo "$sums" >"$1/SHA256SUMS"
+	chmod 644 "$1/SHA256SUMS"
+}
+
 # Fails for a program that needs a loader or a shared library of the machine it runs on.
 is_static() {
 	what=$(LC_ALL=C readelf --program-headers --dynamic --wide "$1") ||

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use steady_coherence::block::Decoder;
 use steady_coherence::config::MachineConfig;
 use steady_coherence::layout::Key;
+use steady_coherence::os::Bit;
 use steady_coherence::record::{Resident, Source};
 use steady_coherence::scheme::attc::invtbl;
 use steady_coherence::scheme::rights::{Actor, Attempt, Decision, Operation, Target};
@@ -196,7 +197,7 @@ impl Intruder {
                 }
             }
             let pages: Vec<Key> = (0..CLEANED).map(|_| self.page_of(vm)).collect();
-            self.cleaned += sim.clean(usize::from(vm), &pages);
+            self.cleaned += sim.clear(usize::from(vm), Bit::Dirty, &pages);
         }
     }
 

@@ -10,8 +10,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use steady_lab_artifacts::programs::Programs;
-
 /// The commit and the time that these packages are said to be of: 2026-01-02 03:04:05 UTC.
 const COMMIT: &str = "0123456789ab";
 const TIME: &str = "1767323045";
@@ -44,9 +42,9 @@ fn shell(script: &str, words: &[&Path]) -> Output {
 /// A folder with stand-ins of the images' programs, which nothing here runs.
 fn programs(place: &Path) -> PathBuf {
     let folder = place.join("programs");
-    for file in Programs::of_package(&folder).files() {
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(&file, file.to_str().unwrap()).unwrap();
+    fs::create_dir_all(folder.join("workloads")).unwrap();
+    for name in ["steady-agent", "steady-vmm", "workloads/spin"] {
+        fs::write(folder.join(name), name).unwrap();
     }
     folder
 }
@@ -200,13 +198,14 @@ fn the_same_tree_packs_to_the_same_bytes_wherever_and_whoever_packs_it() {
 #[test]
 fn a_packing_that_is_killed_leaves_the_packages_that_were_there() {
     let place = tempfile::tempdir().unwrap();
-    let [root, out, path] = ["root", "out", "path"].map(|name| place.path().join(name));
+    let root = staged(place.path(), "root", "022");
+    fs::write(root.join("usr/bin/steady"), "a program").unwrap();
+    let [out, path] = ["out", "path"].map(|name| place.path().join(name));
     let put = |file: PathBuf, bytes: &str| {
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, bytes).unwrap();
         fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
     };
-    put(root.join("usr/share/doc/steady/sbom.cdx.json"), "{}");
     put(out.join("steady_0_amd64.deb"), "before");
     // The tarball is begun when a package is whole.
     put(path.join("tar"), "#!/bin/sh\nkill -9 $PPID\n");
@@ -251,6 +250,15 @@ fn archives_are_sound(out: &Path) {
         depends.contains(&format!("steady (= {version})")),
         "{depends}"
     );
+    let unpacked = out.join("unpacked");
+    said(Command::new("dpkg-deb").arg("-x").arg(lab).arg(&unpacked));
+    let kernel = unpacked.join("usr/share/steady/kernels/kernel-0123456789abcdef");
+    let compared = said(
+        Command::new("sha256sum")
+            .args(["-c", "SHA256SUMS"])
+            .current_dir(kernel),
+    );
+    assert_eq!(compared, "bzImage: OK\n");
     let listed = said(Command::new("dpkg-deb").arg("-c").arg(deb));
     assert!(
         listed.lines().all(|line| line.contains(" root/root ")),

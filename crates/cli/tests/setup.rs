@@ -46,12 +46,23 @@ impl Bench {
 
     /// `setup/install` at a level where these files are gone; on a terminal, with this answer.
     fn install(&self, level: &str, gone: &[&str], answer: Option<&str>) -> Output {
+        self.install_where("", level, gone, answer)
+    }
+
+    /// The same behind these commands of a shell.
+    fn install_where(
+        &self,
+        before: &str,
+        level: &str,
+        gone: &[&str],
+        answer: Option<&str>,
+    ) -> Output {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../setup/install");
         let hide: String = gone
             .iter()
             .map(|file| format!("mount --bind /dev/null {file} && "))
             .collect();
-        let call = format!("{hide}exec {} {level}", script.display());
+        let call = format!("{before}{hide}exec {} {level}", script.display());
         let mut command = Command::new("unshare");
         command.args(["--mount", "/bin/sh", "-c", &call]);
         if answer.is_some() {
@@ -160,6 +171,29 @@ fn on_a_terminal_it_asks_and_no_is_an_answer() {
         );
         assert_eq!(output.status.code(), Some(3), "{}", said(&output));
     }
+}
+
+#[test]
+fn a_server_that_a_package_brings_is_started_neither_now_nor_at_boot() {
+    let bench = Bench::new();
+    // Debian's packages ask as this does; one before it has a server that stays as it is.
+    let asks = "case \"$*\" in 'install -y'*)\n/usr/sbin/policy-rc.d new start\n\
+                echo \"may start: $?\" >>\"$LOG\"\necho >/etc/init.d/new\n;; esac\n";
+    bench.script("apt-get", &format!("{APT}{asks}"));
+    bench.script("update-rc.d", "#!/bin/sh\necho \"$*\" >>\"$LOG\"\n");
+    let sbin = bench.path("sbin").display().to_string();
+    let before = format!(
+        "cp -a /usr/sbin {sbin} && rm -f {sbin}/policy-rc.d && mount --bind {sbin} /usr/sbin && \
+         mount -t tmpfs tmpfs /etc/init.d && echo >/etc/init.d/old && "
+    );
+    let output = bench.install_where(&before, "lab", &[file("vgabios")], None);
+    let log = fs::read_to_string(bench.path("log")).unwrap();
+    let said_last = log
+        .lines()
+        .skip_while(|line| !line.starts_with("may start"));
+    let expected = ["may start: 101", "new disable"];
+    assert!(said_last.eq(expected), "{log}{}", said(&output));
+    assert!(!bench.path("sbin/policy-rc.d").exists(), "it is gone again");
 }
 
 #[test]

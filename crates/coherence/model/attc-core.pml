@@ -99,7 +99,7 @@ byte cached[CORES];
 	(inbox[c] & BIT(x)) && MAY_TAKE -> from = x; set = about[x]
 #define ANSWER		inbox[c] = inbox[c] & ~BIT(from)
 #define END_TAKE \
-	DROP_DIRTY; printf("core %d: has dropped set %d\n", c, set); from = 0; set = 0
+	DROP_DIRTY; TAKE_WALKS; printf("core %d: has dropped set %d\n", c, set); from = 0; set = 0
 #ifdef ONE_LEVEL
 #define TAKE(x) \
 	:: d_step { TAKEN(x); SQUASH; UNCACHE; EVERY_PAGE(DROP_L1); ANSWER; END_TAKE }
@@ -150,6 +150,10 @@ end:
 		printf("core %d: uses page %d, frame %d\n", c, n, L1(c, n)); \
 		CHECK_USE(n) \
 	}
+#ifdef STILL
+#undef USE
+#define USE(n)
+#endif
 #ifdef ONE_LEVEL
 #define REFILL(n)
 #else
@@ -160,12 +164,16 @@ end:
 		L1(c, n) = L2(c, n) \
 	}
 #endif
+#ifdef STILL
+#define DISPLACE(n)
+#else
 #ifdef ONE_LEVEL
 #define DISPLACE(n)	:: d_step { L1(c, n) != EMPTY -> L1(c, n) = EMPTY; CLEAR_DIRTY(n) }
 #else
 #define DISPLACE(n) \
 	:: d_step { L1(c, n) != EMPTY && L2(c, n) != EMPTY -> L1(c, n) = EMPTY } \
 	:: d_step { L1(c, n) == EMPTY && L2(c, n) != EMPTY -> L2(c, n) = EMPTY; CLEAR_DIRTY(n) }
+#endif
 #endif
 /* The pointer comes before what it is for, and the host's entry is read again after it. */
 #ifdef FAULT_POINTER_LOST
@@ -190,6 +198,21 @@ end:
 #else
 #define FOUND_DIRTY(n)	skip
 #endif
+#ifdef STILL
+/* Pages do not move: TLBs and ATLB are left out, and a core may walk at any time. */
+#ifdef ATOMIC_WALKS
+#define MISS(n) \
+	:: d_step { \
+		TABLE_LINES_FREE -> \
+		printf("core %d: walks for page %d by what it has cached\n", c, n); \
+		WALK_AT_ONCE \
+	}
+#else
+#define MISS(n) \
+	:: d_step { missing[c] = n }; \
+		goto walk
+#endif
+#else
 #ifdef ATOMIC_WALKS
 /* As in the simulator: nothing comes between a walk's first read and the filled TLB. */
 #define FILLED(n)	CACHE(c, SET(n)); L1(c, n) = f; L2(c, n) = f; f = 0
@@ -201,11 +224,12 @@ end:
 		FILLED(n) \
 	} \
 	:: d_step { \
-		ABSENT(n) && !FOUND(n) && !held[FRAME(GUEST_PAGE(n))] -> \
+		ABSENT(n) && !FOUND(n) && !held[FRAME(GUEST_PAGE(n))] && TABLE_LINES_FREE -> \
 		f = FRAME(GUEST_PAGE(n)); \
+		printf("core %d: walks for page %d, which is in frame %d\n", c, n, f); \
+		WALK_AT_ONCE; \
 		POINT(n); \
 		atlb[n] = f; \
-		printf("core %d: walks for page %d, which is in frame %d\n", c, n, f); \
 		FILLED(n) \
 	}
 #else
@@ -220,6 +244,7 @@ end:
 		goto fill \
 	:: d_step { ABSENT(n) && !FOUND(n) -> missing[c] = n; CACHE(c, SET(n)) }; \
 		goto walk
+#endif
 #endif
 
 /* A store needs the dirty bit of the guest's table; an entry that has it does not look there. */
@@ -244,6 +269,10 @@ end:
 #else
 #define FOUND(n)	(atlb[n] != EMPTY)
 #define FOUND_FRAME(n)	atlb[n]
+#endif
+#ifndef WALKS
+#define TABLE_LINES_FREE 1
+#define WALK_AT_ONCE	skip
 #endif
 /* The core may try again. */
 #ifdef DIRTY
@@ -278,6 +307,13 @@ end:
 
 #ifndef ATOMIC_WALKS
 walk:	/* the guest's entry, the host's entry, the pointer, the host's entry again */
+#ifdef WALKS
+	WALK_IN_STEPS;
+#endif
+#ifdef STILL
+	d_step { GIVE_UP };
+	goto idle;
+#else
 	if
 	:: d_step {
 			g = GUEST_PAGE(missing[c]);
@@ -335,6 +371,7 @@ fill:
 		}
 	fi;
 	goto idle;
+#endif
 #endif
 
 #ifdef DIRTY

@@ -128,6 +128,9 @@ end:
 			f = 0;
 			set = 0
 		}
+#ifdef WALKS
+	REPLACE_TABLE
+#endif
 	od
 }
 
@@ -156,6 +159,12 @@ proctype guest(byte v)
 
 	n = v;		/* the VM's first page */
 	set = SET(n);
+#ifdef WALKS
+#if GUEST_MOVES
+	MOVE_GUEST_TABLE;
+#endif
+#endif
+#ifndef STILL
 #ifdef FAULT_MESSAGE_FIRST
 	updating[GUEST(v)] = 1;
 #else
@@ -166,6 +175,7 @@ proctype guest(byte v)
 	d_step { CHANGE };
 #endif
 	d_step { DONE; updating[GUEST(v)] = 0; n = 0; set = 0 }
+#endif
 }
 
 /* The host's update (Figure 6): the pointers of the old frame, then the sets they lead to. */
@@ -193,6 +203,9 @@ proctype guest(byte v)
 proctype host()
 {
 	byte f, set, todo, moves;
+#ifdef WALKS
+	byte table_moves;
+#endif
 	READ_LOCALS
 
 end:
@@ -223,6 +236,9 @@ write:			WRITE_SET(HOST_WRITES, HOST, REWRITE_OF_FRAME)
 			};
 			break
 		od
+#ifdef WALKS
+	MOVE_TABLES
+#endif
 	od
 }
 

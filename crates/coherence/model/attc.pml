@@ -12,13 +12,19 @@
  * frame; it may be used as long as each of its two table entries is true, or is revoked by an
  * update that has not ended. A core may run any VM at any time: more than a scheduler does.
  *
- * What is left out: page sizes, walk caches, native machines, unmapped pages, more rights, messages
+ * What is left out: page sizes, native machines, unmapped pages, more rights, messages
  * for plain insertions into a set, and frames used again, as an old entry that has become true by
  * chance would only hide a fault.
  *
  * Chosen by -D, see ./check: PAGES, VMS, SETS, SYNONYMS, MOVES, ONE_LEVEL, ATOMIC_WALKS, DIRTY,
- * NO_REPLACER, PAPER_..., CORRECTED_INVARIANT, FAULT_..., LIVENESS.
+ * NO_REPLACER, PAPER_..., CORRECTED_INVARIANT, FAULT_..., LIVENESS; WALKS: walk caches are there and
+ * table pages move (attc-walks.pml), with STILL: pages do not.
  */
+#ifdef STILL
+#define WALKS
+#define ONE_LEVEL
+#define MOVES	0
+#endif
 #ifndef PAGES
 #define PAGES	1
 #endif
@@ -76,8 +82,15 @@ bit held[FRAMES];		/* the line is kept by who replaces a pointer of it */
 #define L2(c, n)	l2[(c) * PAGES + (n)]
 #endif
 
+#ifdef WALKS
+#include "attc-walks.pml"
+#else
+#define LINES		SETS
+#define TAKE_WALKS	skip
+#endif
+
 /* The line of an ATLB set has one owner from its first message until all cores have answered. */
-bit owned[SETS];
+bit owned[LINES];
 #ifdef FAULT_LINE_NOT_OWNED
 #define OWN(s)		skip
 #else
@@ -166,6 +179,18 @@ init
 		od;
 		missing[0] = NO_PAGE;
 		missing[1] = NO_PAGE;
+#ifdef WALKS
+		i = 0;
+		do
+		:: i < CORES ->
+			walk_cache[i] = NONE;
+			host_cache[i] = NONE;
+			NESTED_TLB(i, 0) = NONE;
+			NESTED_TLB(i, 1) = NONE;
+			i++
+		:: else -> break
+		od;
+#endif
 		i = 0
 	}
 	atomic {
@@ -177,7 +202,9 @@ init
 #ifndef NO_REPLACER
 		run replacer();
 #endif
+#ifndef STILL
 		run displacer();
+#endif
 		run tlb_port(0);
 		run tlb_port(1);
 		run core(0);

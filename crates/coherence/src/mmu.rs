@@ -3,8 +3,8 @@
 //!
 //! L1 TLBs are indexed by the low bits of the page number, the L2 by the fold that Skylake uses
 //! (for 128 sets: page bits 6:0 XOR bits 13:7, "XOR-7"). All entries carry their VM, so a switch
-//! between VMs flushes nothing. The nested TLB holds guest page-table pages only: they never
-//! migrate, so it needs no coherence of its own.
+//! between VMs flushes nothing. Walk caches hold entries above the leaves, the nested TLB the
+//! nested entries of guest page-table pages: each with what it says, so that it can be stale.
 
 use crate::config::{MachineConfig, TlbConfig};
 use crate::layout::Key;
@@ -146,10 +146,20 @@ impl Tlb {
     }
 }
 
+/// What a walk cache or the nested TLB holds of one entry.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cached {
+    /// System-physical address of the entry.
+    pub entry: u64,
+    /// The frame of the table page that it leads to, as the table's owner sees it: of a nested
+    /// table the system-physical one.
+    pub leads: u64,
+}
+
 /// Page-walk caches of one dimension: the entries of the three upper levels.
 #[derive(Debug, Clone)]
 struct WalkCache {
-    levels: [Table<()>; 3],
+    levels: [Table<Cached>; 3],
 }
 
 impl WalkCache {
@@ -166,28 +176,43 @@ impl WalkCache {
         (set, Key::small(vm, prefix).raw())
     }
 
-    /// The first level that must be read in a walk `depth` deep.
-    fn start(&mut self, vm: u16, page: u64, depth: usize) -> usize {
+    /// The first level that must be read in a walk `depth` deep, and the table page to read there,
+    /// if it is not the root.
+    fn start(&mut self, vm: u16, page: u64, depth: usize) -> (usize, u64) {
         for level in (0..depth - 1).rev() {
             let (set, key) = self.place(level, vm, page);
-            if self.levels[level].find(set, key).is_some() {
-                return level + 1;
+            if let Some(slot) = self.levels[level].find(set, key) {
+                return (level + 1, self.levels[level].value(slot).leads);
             }
         }
-        0
+        (0, 0)
     }
 
-    fn insert(&mut self, level: usize, vm: u16, page: u64) {
+    /// As [`WalkCache::start`], recency untouched.
+    fn peek(&self, vm: u16, page: u64, depth: usize) -> (usize, u64) {
+        let found = (0..depth - 1).rev().find_map(|level| {
+            let (set, key) = self.place(level, vm, page);
+            let slot = self.levels[level].peek(set, key)?;
+            Some((level + 1, self.levels[level].value(slot).leads))
+        });
+        found.unwrap_or_default()
+    }
+
+    fn insert(&mut self, level: usize, vm: u16, page: u64, cached: Cached) {
         let (set, key) = self.place(level, vm, page);
-        if self.levels[level].peek(set, key).is_none() {
-            self.levels[level].insert(set, key, ());
+        match self.levels[level].peek(set, key) {
+            Some(slot) => *self.levels[level].value_mut(slot) = cached,
+            None => {
+                self.levels[level].insert(set, key, cached);
+            }
         }
     }
 
-    fn flush(&mut self, vm: u16) {
-        for table in &mut self.levels {
-            table.retain_not(|key, ()| Key::from_raw(key).vm() == vm);
-        }
+    fn drop_where(&mut self, mut doomed: impl FnMut(u16, &Cached) -> bool) -> u64 {
+        let of = |table: &mut Table<Cached>| {
+            table.retain_not(|key, cached| doomed(Key::from_raw(key).vm(), cached))
+        };
+        self.levels.iter_mut().map(of).sum()
     }
 }
 
@@ -200,6 +225,15 @@ pub enum Dimension {
     Host,
 }
 
+/// A structure that walks fill and use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holder {
+    /// The walk cache of a table's entries above the leaves.
+    Caches(Dimension),
+    /// The nested TLB.
+    Nested,
+}
+
 /// The translation hardware of one core.
 #[derive(Debug, Clone)]
 pub struct Mmu {
@@ -210,7 +244,7 @@ pub struct Mmu {
     /// Unified L2.
     pub l2: Tlb,
     caches: [WalkCache; 2],
-    nested: Table<()>,
+    nested: Table<Cached>,
     walker_free: Vec<u64>,
 }
 
@@ -301,17 +335,16 @@ impl Mmu {
         self.l2.invalidate(key) | in_l1
     }
 
-    /// Drops every translation and walk-cache entry of a VM.
-    pub fn flush_vm(&mut self, vm: u16) -> u64 {
-        self.flush_walk_caches(vm);
-        self.invalidate_where(|key, _| key.vm() == vm)
-    }
-
-    /// Drops the walk-cache entries of a VM.
-    pub fn flush_walk_caches(&mut self, vm: u16) {
-        for cache in &mut self.caches {
-            cache.flush(vm);
+    /// Drops what walk caches and nested TLB hold that satisfies `doomed`; returns how many.
+    pub fn drop_walks(&mut self, mut doomed: impl FnMut(Holder, u16, &Cached) -> bool) -> u64 {
+        let mut gone = self
+            .nested
+            .retain_not(|key, cached| doomed(Holder::Nested, Key::from_raw(key).vm(), cached));
+        for dimension in [Dimension::Guest, Dimension::Host] {
+            let cache = &mut self.caches[dimension as usize];
+            gone += cache.drop_where(|vm, cached| doomed(Holder::Caches(dimension), vm, cached));
         }
+        gone
     }
 
     /// Drops the translations that satisfy `doomed`; returns how many L2 and L1 slots that were.
@@ -359,25 +392,53 @@ impl Mmu {
         self.walker_free[walker] = end;
     }
 
-    /// First level to read of a walk, by the walk caches.
-    pub fn walk_start(&mut self, dim: Dimension, vm: u16, page: u64, depth: usize) -> usize {
+    /// First level to read of a walk, by the walk caches, and the table page to read there, if it
+    /// is not the root.
+    pub fn walk_start(&mut self, dim: Dimension, vm: u16, page: u64, depth: usize) -> (usize, u64) {
         self.caches[dim as usize].start(vm, page, depth)
     }
 
-    /// Remembers an upper-level entry.
-    pub fn walk_insert(&mut self, dim: Dimension, level: usize, vm: u16, page: u64) {
-        self.caches[dim as usize].insert(level, vm, page);
+    /// As [`Mmu::walk_start`], and nothing is used by it.
+    #[must_use]
+    pub fn walk_peek(&self, dim: Dimension, vm: u16, page: u64, depth: usize) -> (usize, u64) {
+        self.caches[dim as usize].peek(vm, page, depth)
     }
 
-    /// True when the nested TLB knows guest table page `gpn`; else it learns it.
-    pub fn nested_hit(&mut self, vm: u16, gpn: u64) -> bool {
+    /// Remembers an upper-level entry.
+    pub fn walk_insert(&mut self, dim: Dimension, level: usize, vm: u16, page: u64, held: Cached) {
+        self.caches[dim as usize].insert(level, vm, page, held);
+    }
+
+    fn nested_place(&self, vm: u16, gpn: u64) -> (usize, u64) {
         let set = ix(gpn & (self.nested.sets() as u64 - 1));
-        let key = Key::small(vm, gpn).raw();
-        let hit = self.nested.find(set, key).is_some();
-        if !hit {
-            self.nested.insert(set, key, ());
-        }
-        hit
+        (set, Key::small(vm, gpn).raw())
+    }
+
+    /// The frame behind guest table page `gpn`, by the nested TLB.
+    pub fn nested_find(&mut self, vm: u16, gpn: u64) -> Option<u64> {
+        let (set, key) = self.nested_place(vm, gpn);
+        let slot = self.nested.find(set, key)?;
+        Some(self.nested.value(slot).leads)
+    }
+
+    /// As [`Mmu::nested_find`], and nothing is used by it.
+    #[must_use]
+    pub fn nested_peek(&self, vm: u16, gpn: u64) -> Option<u64> {
+        let (set, key) = self.nested_place(vm, gpn);
+        let slot = self.nested.peek(set, key)?;
+        Some(self.nested.value(slot).leads)
+    }
+
+    /// Remembers the nested entry of a guest table page that it does not hold.
+    pub fn nested_insert(&mut self, vm: u16, gpn: u64, cached: Cached) {
+        let (set, key) = self.nested_place(vm, gpn);
+        self.nested.insert(set, key, cached);
+    }
+
+    /// What the nested TLB holds: of which VM.
+    pub fn nested(&self) -> impl Iterator<Item = (u16, Cached)> {
+        let entries = self.nested.entries();
+        entries.map(|(key, cached)| (Key::from_raw(key).vm(), *cached))
     }
 }
 

@@ -15,7 +15,10 @@ use steady_coherence::scheme::{attc, attc::invtbl, didi, hatric, pom_tlb, site};
 use steady_coherence::sim::Sim;
 use steady_coherence::{Options, Registry, Spec, scheme};
 
-use common::{BASE, busy_machine, busy_trace, run_checked, violations, with_fault};
+use common::{
+    BASE, Meddler, busy_machine, busy_trace, run_checked, run_with, violations, with_fault,
+    with_spans_unmapped,
+};
 
 fn assert_sound(sim: &Sim, what: &str) {
     let oracle = sim.oracle().expect("checked runs have an oracle");
@@ -45,27 +48,6 @@ fn oracle_is_silent_on_every_scheme_in_both_modes() {
             assert!(counts.guest_migrations > 100 && counts.program_updates > 100);
             assert_eq!(counts.host_migrations > 100, mode == Mode::Virtualized);
         }
-    }
-}
-
-#[test]
-fn a_lost_pointer_is_caught() {
-    assert!(with_fault(&scheme::ATTC, Fault::PointerLost, 1) > 0);
-}
-
-#[test]
-fn a_missed_set_is_caught() {
-    assert!(with_fault(&scheme::ATTC, Fault::SetMissed, 1) > 0);
-}
-
-#[test]
-fn an_ignored_vm_id_is_caught_in_every_scheme_with_an_atlb() {
-    for scheme in [&scheme::ATTC, &scheme::POM_TLB, &scheme::IDEAL_ATLB] {
-        assert!(
-            with_fault(scheme, Fault::VmIdIgnored, 2) > 0,
-            "{}",
-            scheme.name
-        );
     }
 }
 
@@ -260,10 +242,21 @@ proptest! {
         threads in 1_u16..9,
         vms in 1_u16..4,
         pages in 8_u32..1500,
+        meddled in any::<bool>(),
     ) {
         for scheme in schemes_of(machine.mode) {
             let records = busy_trace(seed, threads * vms, pages, 3_000);
-            let sim = run_checked(&machine, scheme, records, vms, threads, |_| {});
+            if !meddled {
+                let sim = run_checked(&machine, scheme, records, vms, threads, |_| {});
+                assert_sound(&sim, scheme.name);
+                continue;
+            }
+            let records = (with_spans_unmapped(records, pages, 400), 100);
+            let mut meddler = Meddler::new(seed, pages, vms);
+            let prepare = |sim: &mut Sim| sim.let_tables_move();
+            let sim = run_with(&machine, scheme, records, (vms, threads), prepare, |sim| {
+                meddler.turn(sim);
+            });
             assert_sound(&sim, scheme.name);
         }
     }

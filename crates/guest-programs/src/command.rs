@@ -33,9 +33,12 @@ pub struct Setting<'a> {
     pub scratch: &'a str,
 }
 
-/// Whether redis-benchmark is given the socket of its server.
+/// Whether the client of a server is given the socket of one, which is then elsewhere.
 fn names_socket(setting: &Setting<'_>) -> bool {
-    setting.args.iter().any(|word| word == "-s")
+    let options = ["-s", "--servers", "-B", "--base-uri"];
+    let name = |word: &str| word.split('=').next().map(str::to_owned);
+    let mut names = setting.args.iter().filter_map(|word| name(word));
+    names.any(|name| options.contains(&name.as_str()))
 }
 
 /// An argument of our own: its name, default and bounds.
@@ -88,9 +91,12 @@ impl Program {
                     .chain(transactions(setting, "prepare"));
                 return Ok(vec![server::mariadb(setting.scratch), fill.collect()]);
             }
-            // A socket of the scenario's is that of a server elsewhere.
-            Kind::Redis if names_socket(setting) => return Ok(Vec::new()),
+            Kind::Redis | Kind::Memcached | Kind::Nginx if names_socket(setting) => {
+                return Ok(Vec::new());
+            }
             Kind::Redis => return Ok(vec![server::redis(setting.scratch)]),
+            Kind::Memcached => return Ok(vec![server::memcached(setting.scratch, setting.cpus)]),
+            Kind::Nginx => return Ok(vec![server::nginx(setting.scratch, setting.cpus)]),
             _ => return Ok(Vec::new()),
         };
         let mut argv = vec![format!("{OWN_DIRECTORY}/make-input")];
@@ -130,17 +136,7 @@ impl Program {
                 "cpu --cpu-max-prime=200 --time=0 --events=200 --threads={cpus} run"
             ))),
             Kind::Mariadb => transactions(setting, "run"),
-            Kind::Redis => {
-                let socket = server::socket(scratch, "redis");
-                let defaults = format!("-t set,get -n 1000 -c 8 --threads {cpus}");
-                let first = ["--csv", "-s", &socket];
-                let first = if names_socket(setting) {
-                    &first[..1]
-                } else {
-                    &first
-                };
-                joined(first, or(words(&defaults)))
-            }
+            Kind::Redis | Kind::Memcached | Kind::Nginx => self.client(setting),
             // -v prints the time, -k keeps the input, -f overwrites what an earlier run left; the
             // blocks of 100 kB make several of a small input, so that threads have work.
             Kind::Pbzip2 => {
@@ -178,6 +174,33 @@ impl Program {
         };
         let seed = self.seed_words(setting);
         Ok(std::iter::once(path).chain(seed).chain(words).collect())
+    }
+
+    /// Arguments of a server's client.
+    fn client(&self, setting: &Setting<'_>) -> Vec<String> {
+        let cpus = setting.cpus;
+        let (first, option, defaults, last) = match self.kind {
+            Kind::Redis => {
+                let defaults = format!("-t set,get -n 1000 -c 8 --threads {cpus}");
+                ("--csv", "-s ", defaults, "")
+            }
+            Kind::Memcached => ("", "-s ", format!("-t get -c {cpus} -e 500"), ""),
+            _ => {
+                let defaults = format!("-n 1000 -c {} -t {cpus}", 2 * cpus);
+                ("--h1", "--base-uri=unix:", defaults, "http://localhost/")
+            }
+        };
+        let mut all = words(first);
+        if !names_socket(setting) {
+            let socket = server::socket(setting.scratch, self.name);
+            all.extend(format!("{option}{socket}").split(' ').map(str::to_owned));
+        }
+        match setting.args {
+            [] => all.extend(words(&defaults)),
+            given => all.extend_from_slice(given),
+        }
+        all.extend(words(last));
+        all
     }
 
     /// The option that seeds the program, where it has one and the arguments do not give it.

@@ -56,6 +56,11 @@ const ALL: &[(&str, &str)] = &[
         "redis",
         "throughput redis.*.throughput ~redis.*.latency redis.*.latency.min redis.*.latency.p95",
     ),
+    ("memcached", "+memcached"),
+    (
+        "nginx",
+        "+nginx nginx.latency.min nginx.latency.mean nginx.latency.max",
+    ),
     ("pbzip2", "pbzip2.input pbzip2.time pbzip2.bandwidth"),
     (
         "dbench",

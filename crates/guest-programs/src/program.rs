@@ -21,6 +21,8 @@ pub(crate) const MARIADBD: &str = "/usr/sbin/mariadbd";
 pub(crate) const BUSYBOX: &str = "/usr/bin/busybox";
 /// The server of redis, by the name that it has in the package of its tools.
 pub(crate) const REDIS: &str = "/usr/bin/redis-check-rdb";
+pub(crate) const MEMCACHED: &str = "/usr/bin/memcached";
+pub(crate) const NGINX: &str = "/usr/sbin/nginx";
 
 /// Which rules apply to a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +35,8 @@ pub(crate) enum Kind {
     Sysbench,
     Mariadb,
     Redis,
+    Memcached,
+    Nginx,
     Pbzip2,
     Dbench,
     Fio,
@@ -121,6 +125,18 @@ pub const PROGRAMS: &[Program] = &[
         Kind::Redis,
         "redis-tools busybox-static",
         &["/usr/bin/redis-benchmark", REDIS, BUSYBOX],
+    ),
+    debian(
+        "memcached",
+        Kind::Memcached,
+        "memcached libmemcached-tools busybox-static",
+        &["/usr/bin/memcslap", MEMCACHED, BUSYBOX],
+    ),
+    debian(
+        "nginx",
+        Kind::Nginx,
+        "nginx nghttp2-client busybox-static",
+        &["/usr/bin/h2load", NGINX, BUSYBOX],
     ),
     Program {
         own_binaries: &["make-input"],

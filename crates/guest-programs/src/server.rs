@@ -3,17 +3,18 @@
 //!
 //! It runs until the guest goes down. mariadb has every transaction on the disk when it is
 //! answered, as by default; only sizes are smaller than a server's. redis writes nothing to the
-//! disk. Left out: users and their rights, tables that mariadb does without, and the network, in
+//! disk. memcached and nginx need a user, which a guest that has none gets. Left out: other users
+//! and their rights, tables that mariadb does without, and the network, in
 //! whose place are local sockets: the lab's kernel has no TCP.
 
-use crate::program::{BUSYBOX, MARIADBD, REDIS};
+use crate::program::{BUSYBOX, MARIADBD, MEMCACHED, NGINX, REDIS};
 
 /// What sysbench names the database.
 const DATABASE: &str = "sbtest";
 
 /// Starts the server in the folder `$1`, with the arguments from `$3` on, and comes back when it
-/// has printed `$2`. One that an earlier workload left is stopped. The caller's limit bounds both
-/// waits.
+/// has printed `$2`, or `/proc/net/unix` has that. One that an earlier workload left is stopped.
+/// The caller's limit bounds both waits.
 const START: &str = r#"
 folder=$1 ready=$2 log=$1/log pid=$1/pid
 shift 2
@@ -31,7 +32,7 @@ mkdir -p "$folder/data" || exit 1
 BEFORE
 setsid "$@" >"$log" 2>&1 </dev/null &
 server=$!
-until grep -q "$ready" "$log"; do
+until grep -q "$ready" "$log" /proc/net/unix; do
 	runs "$server" || { tail -n 20 "$log" >&2; exit 1; }
 	sleep 0.1
 done
@@ -84,6 +85,64 @@ pub(crate) fn redis(scratch: &str) -> Vec<String> {
         argv.extend([format!("--{option}"), value.to_owned()]);
     }
     start(&folder, ["redis", "ready to accept", &before], argv)
+}
+
+/// A line of a shell that adds root where there are no users.
+const ROOT: &str = "mkdir -p /etc
+[ -f /etc/passwd ] || echo root:x:0:0:root:/:/bin/sh >/etc/passwd
+[ -f /etc/group ] || echo root:x:0: >/etc/group";
+
+/// The command that starts memcached, with a thread for each CPU. It prints nothing: it is ready
+/// when it listens, which is the flag `__SO_ACCEPTCON` of `/proc/net/unix`.
+pub(crate) fn memcached(scratch: &str, cpus: u32) -> Vec<String> {
+    let folder = format!("{scratch}/memcached");
+    let socket = socket(scratch, "memcached");
+    let mut argv = vec![MEMCACHED.to_owned()];
+    for (option, value) in [
+        ("-u", "root"),
+        ("-s", &socket),
+        ("-P", &format!("{folder}/pid")),
+        ("-t", &cpus.to_string()),
+    ] {
+        argv.extend([option.to_owned(), value.to_owned()]);
+    }
+    let ready = format!(" 00010000 .* {socket}$");
+    start(&folder, ["memcached", &ready, ROOT], argv)
+}
+
+/// The configuration of nginx, and the page that it serves: 1 KiB.
+const PAGE: &str = r#"
+cat >"$folder/nginx.conf" <<END
+daemon off;
+user root root;
+worker_processes CPUS;
+pid $folder/pid;
+error_log stderr notice;
+events { worker_connections 512; }
+http {
+	access_log off;
+	client_body_temp_path $folder/body;
+	proxy_temp_path $folder/proxy;
+	fastcgi_temp_path $folder/fastcgi;
+	uwsgi_temp_path $folder/uwsgi;
+	scgi_temp_path $folder/scgi;
+	server { listen unix:$folder/socket; root $folder/data; }
+}
+END
+head -c 1024 /dev/zero | tr '\0' x >"$folder/data/index.html"
+"#;
+
+/// The command that starts nginx, with a worker for each CPU.
+pub(crate) fn nginx(scratch: &str, cpus: u32) -> Vec<String> {
+    let folder = format!("{scratch}/nginx");
+    let before = format!("{ROOT}{}", PAGE.replace("CPUS", &cpus.to_string()));
+    let file = format!("{folder}/nginx.conf");
+    let argv = [NGINX, "-e", "stderr", "-c", &file].map(str::to_owned);
+    start(
+        &folder,
+        ["nginx", "start worker process", &before],
+        argv.to_vec(),
+    )
 }
 
 /// Options of mariadb, but for its files. The first has to be the first.

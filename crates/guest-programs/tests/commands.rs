@@ -102,6 +102,50 @@ fn a_database_is_started_and_filled_before_what_is_measured() {
 }
 
 #[test]
+fn a_server_is_started_unless_its_client_is_given_the_socket_of_another() {
+    for (name, args, measured) in [
+        (
+            "redis",
+            "",
+            "redis-benchmark --csv -s /data/redis/socket -t set,get -n 1000 -c 8 --threads 3",
+        ),
+        (
+            "redis",
+            "-s /run/a -t get",
+            "redis-benchmark --csv -s /run/a -t get",
+        ),
+        (
+            "memcached",
+            "",
+            "memcslap -s /data/memcached/socket -t get -c 3 -e 500",
+        ),
+        (
+            "memcached",
+            "--servers=/run/a -c 2",
+            "memcslap --servers=/run/a -c 2",
+        ),
+        (
+            "nginx",
+            "",
+            "h2load --h1 --base-uri=unix:/data/nginx/socket -n 1000 -c 6 -t 3 http://localhost/",
+        ),
+        (
+            "nginx",
+            "--base-uri=unix:/run/a -n 5",
+            "h2load --h1 --base-uri=unix:/run/a -n 5 http://localhost/",
+        ),
+    ] {
+        assert_eq!(command(name, args, 3), format!("/usr/bin/{measured}"));
+        let started = preparation(name, args).expect("no size is wrong").len();
+        assert_eq!(
+            started,
+            usize::from(!args.contains("/run/a")),
+            "{name} {args}"
+        );
+    }
+}
+
+#[test]
 fn the_size_of_an_input_goes_to_its_maker_and_not_to_the_program() {
     for (name, args, kind) in [
         ("pbzip2", "input-kib=64 -p4", "text"),

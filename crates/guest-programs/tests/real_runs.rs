@@ -159,7 +159,7 @@ struct Server<'a>(&'a Path);
 
 impl Drop for Server<'_> {
     fn drop(&mut self) {
-        for name in ["mariadb", "redis"] {
+        for name in ["mariadb", "redis", "memcached", "nginx"] {
             if let Ok(pid) = std::fs::read_to_string(self.0.join(name).join("pid")) {
                 let _ = Command::new("kill").args(["-9", pid.trim()]).status();
             }
@@ -193,6 +193,31 @@ fn redis_answers_requests_of_each_test_and_is_started_again() {
     }
     let one = run_in("redis", "-t mset -n 300 -c 4", 2, scratch.path());
     has(&one, "throughput ops/ks, redis.mset.latency.max ns");
+}
+
+#[test]
+fn memcached_and_nginx_answer_each_request_and_are_started_again() {
+    for (name, runs, wanted) in [
+        (
+            "memcached",
+            [("", 2 * 500), ("-t set -c 3 -e 100", 3 * 100)],
+            "throughput ops/ks, memcached.time ns",
+        ),
+        (
+            "nginx",
+            [("", 1000), ("-n 70 -c 7", 70)],
+            "throughput ops/ks, nginx.latency.min ns, nginx.latency.max ns",
+        ),
+    ] {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let _server = Server(scratch.path());
+        for (args, operations) in runs {
+            let report = run_in(name, args, 2, scratch.path());
+            has(&report, wanted);
+            let done = measure(&report, &format!("{name}.operations"));
+            assert_eq!(done.expect("it is counted").0, operations, "{name} {args}");
+        }
+    }
 }
 
 #[test]

@@ -136,7 +136,7 @@ pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Bochs, ArtifactError
     if is_asked_for("packaged") {
         return packaged().ok_or_else(missing);
     }
-    match cached(&home.cache, &cache_name(home), watcher, |work| {
+    match cached(&home.cache, &cache_name(home), |work| {
         build(home, work, watcher)
     }) {
         Ok(place) => {

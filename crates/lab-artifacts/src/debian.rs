@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::error::ArtifactError;
@@ -18,6 +19,9 @@ const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// Folder of apt's own state for a download.
 const STATE: &str = "apt";
 const STEP_LIMIT: Duration = Duration::from_secs(5 * 60);
+/// What downloads a file with apt's configuration, and its longest time, in seconds.
+const HELPER: &str = "/usr/lib/apt/apt-helper";
+const ANSWER_LIMIT_S: &str = "20";
 
 /// Unpacks the upstream source of `package` of [`SUITE`] into the new folder `tree`, without the
 /// packaging; what was downloaded into `work` for it is removed again.
@@ -267,4 +271,28 @@ pub(crate) fn mirror() -> Result<Option<String>, ArtifactError> {
         .lines()
         .find_map(|line| line.strip_prefix("Debian|Debian|main|"));
     Ok(found.map(str::to_owned))
+}
+
+/// Whether a mirror of Debian's archive answers, asked once a process and through apt, which knows
+/// of proxies; else apt's words.
+pub(crate) fn answers(mirror: &str) -> Result<(), String> {
+    static SAID: OnceLock<Result<(), String>> = OnceLock::new();
+    let ask = || {
+        let place = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let release = format!("{}/dists/{SUITE}/InRelease", mirror.trim_end_matches('/'));
+        let output = Command::new("timeout")
+            .args([ANSWER_LIMIT_S, HELPER, "-o", "Acquire::Retries=0"])
+            .args(["-o", "APT::Sandbox::User=root", "download-file", &release])
+            .arg(place.path().join("InRelease"))
+            .env("LC_ALL", "C")
+            .output();
+        let output = output.map_err(|error| error.to_string())?;
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let said = text.lines().find_map(|line| line.strip_prefix("E: "));
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(said.map_or(format!("nothing within {ANSWER_LIMIT_S} s"), str::to_owned)),
+        }
+    };
+    SAID.get_or_init(ask).clone()
 }

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::ArtifactError;
+use crate::need::Fix;
 
 /// What a tree is known by.
 const MARK: &str = "linux/config/lab.config";
@@ -21,6 +22,10 @@ const BUILT_IN: Option<&str> = match option_env!("STEADY_PACKAGED") {
 };
 /// Folder of a package's tree with the programs of the images, built.
 pub const PROGRAMS: &str = "programs";
+/// The packages with the command and with the usual kernel, as apt takes them from a folder: no
+/// archive has them.
+pub(crate) const PACKAGE: &str = "./steady_*.deb";
+pub(crate) const LAB_PACKAGE: &str = "./steady-lab_*.deb";
 /// Folder of a package's tree with kernels, each in a folder that is named as in the cache.
 pub const KERNELS: &str = "kernels";
 
@@ -53,10 +58,20 @@ impl Home {
     }
 }
 
-/// Whether a folder is a kernel of a package's tree.
-pub(crate) fn is_of_package(kernel: &Path) -> bool {
-    let kernels = kernel.parent().filter(|folder| folder.ends_with(KERNELS));
-    kernels.is_some_and(|folder| folder.with_file_name(MARK).is_file())
+/// What brings a folder back that is a kernel or the programs of a package's tree.
+pub(crate) fn package_fix(folder: &Path) -> Option<Fix> {
+    let kernels = folder.parent().filter(|parent| parent.ends_with(KERNELS));
+    let programs = Some(folder).filter(|folder| folder.ends_with(PROGRAMS));
+    let found = [(kernels, LAB_PACKAGE), (programs, PACKAGE)].into_iter();
+    let mut found = found.filter_map(|(part, package)| Some((part?, package)));
+    let (_, package) = found.find(|(part, _)| part.with_file_name(MARK).is_file())?;
+    let command = format!("apt-get install --reinstall {package}");
+    Some(match folder.starts_with(SYSTEM) {
+        true => Fix::AsRoot(command),
+        false => Fix::Do(format!(
+            "install the package again, as by {command}, or unpack its tarball again"
+        )),
+    })
 }
 
 /// The first of all candidates that is a tree.

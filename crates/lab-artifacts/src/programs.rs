@@ -48,7 +48,9 @@ pub struct Programs {
 #[must_use]
 pub fn packaged(home: &Home) -> Option<Programs> {
     let folder = home.project.join(PROGRAMS);
-    folder.is_dir().then(|| Programs::of_package(&folder))
+    folder
+        .is_dir()
+        .then(|| Programs::of(&folder, folder.join("workloads")))
 }
 
 /// Those of the package; else builds what is not up to date, and `watcher` hears of it only if
@@ -96,12 +98,6 @@ pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Programs, ArtifactEr
 }
 
 impl Programs {
-    /// Those in this folder of a package.
-    #[must_use]
-    pub fn of_package(folder: &Path) -> Self {
-        Self::of(folder, folder.join("workloads"))
-    }
-
     fn of(folder: &Path, workloads: PathBuf) -> Self {
         Self {
             agent: folder.join("steady-agent"),
@@ -112,7 +108,7 @@ impl Programs {
     }
 
     /// All their files.
-    pub fn files(&self) -> impl Iterator<Item = PathBuf> {
+    fn files(&self) -> impl Iterator<Item = PathBuf> {
         let own = steady_guest_programs::PROGRAMS.iter();
         let own: BTreeSet<_> = own.flat_map(|program| program.own_binaries).collect();
         let own = own.into_iter().map(|name| self.workloads.join(name));
@@ -120,11 +116,6 @@ impl Programs {
             .into_iter()
             .cloned()
             .chain(own)
-    }
-
-    /// The first of their files that is not there.
-    pub(crate) fn lost(&self) -> Option<PathBuf> {
-        self.files().find(|path| !path.is_file())
     }
 }
 
@@ -143,7 +134,7 @@ pub(crate) fn may_build(home: &Home) -> bool {
 /// Whether the programs are built from the sources as they are now.
 pub(crate) fn up_to_date(home: &Home) -> bool {
     let stamp = std::fs::read_to_string(home.project.join(STAMP));
-    places(home).lost().is_none()
+    places(home).files().all(|path| path.is_file())
         && stamp.is_ok_and(|stamp| sources(home).is_ok_and(|now| now == stamp))
 }
 
@@ -246,9 +237,10 @@ mod tests {
     use steady_race::Silent;
 
     use super::*;
+    use crate::cache::sums;
 
     #[test]
-    fn a_packages_programs_are_taken_as_they_are_and_a_lost_one_is_named() {
+    fn a_packages_programs_are_taken_as_they_are_and_one_that_is_cut_off_is_named() {
         let place = tempfile::tempdir().unwrap();
         let home = Home {
             project: place.path().to_owned(),
@@ -257,12 +249,16 @@ mod tests {
         assert!(packaged(&home).is_none(), "a checkout");
         let folder = place.path().join(PROGRAMS);
         std::fs::create_dir_all(folder.join("workloads")).unwrap();
-        let said = || ensure(&home, &Silent).unwrap_err().to_string();
-        for file in Programs::of_package(&folder).files() {
-            let wanted = format!("{} is missing", file.display());
-            assert!(said().contains(&wanted), "{}", said());
-            std::fs::write(file, "").unwrap();
-        }
+        let vmm = folder.join("steady-vmm");
+        std::fs::write(&vmm, "program").unwrap();
+        sums::write(&folder).unwrap();
+        let found = ["program", "pro"].map(|bytes| {
+            std::fs::write(&vmm, bytes).unwrap();
+            ensure(&home, &Silent).map_err(|error| error.to_string())
+        });
+        let said = found[1].as_ref().unwrap_err();
+        assert!(found[0].is_ok() && said.contains("steady-vmm is not what was built"));
+        std::fs::write(&vmm, "program").unwrap();
         let found = ensure(&home, &Silent).unwrap();
         assert_eq!(found.vmm, folder.join("steady-vmm"));
         assert!(!place.path().join("target").exists(), "nothing is built");

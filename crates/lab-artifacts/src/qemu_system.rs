@@ -150,7 +150,7 @@ pub fn choose(home: &Home, watcher: &dyn Watcher) -> Result<QemuSystem, Artifact
     if asks_for_patched() {
         return ensure(home, watcher);
     }
-    if !asks_for_packaged() && ready(&place, watcher)? {
+    if !asks_for_packaged() && ready(&place)? {
         return Ok(QemuSystem::of(place.join(NAME), true));
     }
     let qemu = packaged().ok_or_else(missing)?;
@@ -179,7 +179,7 @@ fn missing() -> ArtifactError {
 /// [`ArtifactError::Missing`] if there is neither, [`ArtifactError::Damaged`],
 /// [`ArtifactError::Interrupted`].
 pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<QemuSystem, ArtifactError> {
-    match cached(&home.cache, &cache_name(home), watcher, |work| {
+    match cached(&home.cache, &cache_name(home), |work| {
         build(home, work, watcher)
     }) {
         Ok(place) => Ok(QemuSystem::of(place.join(NAME), true)),

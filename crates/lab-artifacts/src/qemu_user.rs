@@ -89,9 +89,7 @@ pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<QemuUser, ArtifactEr
     if let Some(found) = packaged() {
         return Ok(found);
     }
-    let place = cached(&home.cache, &cache_name(), watcher, |work| {
-        build(work, watcher)
-    })?;
+    let place = cached(&home.cache, &cache_name(), |work| build(work, watcher))?;
     Ok(described(place.join("qemu-x86_64"), true))
 }
 

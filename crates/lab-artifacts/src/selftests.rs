@@ -113,29 +113,24 @@ fn parse(words: &str) -> Option<Selftest> {
 pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<PathBuf, ArtifactError> {
     let source = Source::find()?;
     let linux = home.project.join("linux");
-    cached(
-        &home.cache,
-        &programs_key(&linux, &source)?,
-        watcher,
-        |work| {
-            watcher.say("building the KVM selftests, which takes a minute once");
-            let (tree, log) = (work.join("tree"), work.join("build.log"));
-            source.unpack(&tree, &log)?;
-            kernel::apply(home, &tree, work, &log)?;
-            let script = linux.join("selftests/build");
-            let out = work.join("programs");
-            let command = [script.as_os_str(), tree.as_os_str(), out.as_os_str()];
-            run_step(
-                "building the KVM selftests",
-                &command.map(OsStr::new),
-                work,
-                &log,
-                BUILD_LIMIT,
-                || {},
-            )?;
-            fs::remove_dir_all(&tree).map_err(|error| ArtifactError::io("remove", &tree, error))
-        },
-    )
+    cached(&home.cache, &programs_key(&linux, &source)?, |work| {
+        watcher.say("building the KVM selftests, which takes a minute once");
+        let (tree, log) = (work.join("tree"), work.join("build.log"));
+        source.unpack(&tree, &log)?;
+        kernel::apply(home, &tree, work, &log)?;
+        let script = linux.join("selftests/build");
+        let out = work.join("programs");
+        let command = [script.as_os_str(), tree.as_os_str(), out.as_os_str()];
+        run_step(
+            "building the KVM selftests",
+            &command.map(OsStr::new),
+            work,
+            &log,
+            BUILD_LIMIT,
+            || {},
+        )?;
+        fs::remove_dir_all(&tree).map_err(|error| ArtifactError::io("remove", &tree, error))
+    })
     .map(|place| place.join("programs"))
 }
 

@@ -102,6 +102,17 @@ pub const PROGRAMS: &[Program] = &[
     )
     .endless(),
     debian(
+        "memcached",
+        "memcached libmemcached-tools busybox-static",
+        "requests to a cache in memory, by memcslap",
+    ),
+    debian(
+        "nginx",
+        "nginx nghttp2-client busybox-static",
+        "requests to a web server, by h2load",
+    )
+    .endless(),
+    debian(
         "pbzip2",
         "pbzip2",
         "parallel compression, in place of the PARSEC program dedup",

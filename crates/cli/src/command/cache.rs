@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use steady_lab_artifacts::cache::shelf::{self, Entry};
-use steady_lab_artifacts::cache::sums::{self, Checked};
+use steady_lab_artifacts::cache::sums;
 use steady_lab_artifacts::cache::wanted::is_wanted;
 use steady_lab_artifacts::{ArtifactError, Home};
 
@@ -89,8 +89,8 @@ fn verify(entries: &[Entry]) -> anyhow::Result<ExitCode> {
     let mut damaged = 0;
     for entry in entries.iter().filter(|entry| !entry.is_left_over()) {
         let found = match sums::compare(&entry.place) {
-            Ok(Checked::Same) => "as it was built".to_owned(),
-            Ok(Checked::Adopted) => "no checksums: the first use writes them".to_owned(),
+            Ok(()) => "as it was built".to_owned(),
+            Err(_) if !entry.is_ours() && !entry.has_sums => "of another program".to_owned(),
             Err(error) => {
                 damaged += 1;
                 error.to_string()

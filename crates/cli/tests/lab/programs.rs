@@ -258,6 +258,19 @@ fn three_redis_servers_share_a_host_in_the_short_form_of_the_example() {
 }
 
 #[test]
+fn a_cache_and_a_web_server_answer_each_request_in_the_short_form_of_the_example() {
+    let place = Place::beside();
+    let short = ["\"1500\"", "\"100\""];
+    let result = place.raced_with("scenarios/servers.toml", short, &["stock"]);
+    for (program, operations) in [("memcached", 2 * 500), ("nginx", 100)] {
+        let of = |name: &str| metric(&result, "stock", program, name);
+        assert_eq!(of(&format!("{program}.operations")), operations);
+        assert!(of("throughput") > 0, "{program}");
+    }
+    assert!(metric(&result, "stock", "redis", "redis.get.throughput") > 0);
+}
+
+#[test]
 fn a_client_in_one_vm_is_served_by_a_program_in_another() {
     let place = Place::beside();
     let server = place.path("redis-server");

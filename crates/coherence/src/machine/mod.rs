@@ -5,35 +5,21 @@
 //! It knows no scheme. A scheme sees it through a [`View`], and does no more to it than that
 //! allows.
 
+mod fault;
 mod view;
+mod walk;
 
-pub(crate) use view::cores_of;
+pub use fault::Fault;
 pub use view::{Look, Lookup, Message, View, Walker};
 
 use crate::cache::{Caches, Entry, Found};
-use crate::config::{MachineConfig, Mode};
+use crate::config::MachineConfig;
 use crate::counts::Counts;
 use crate::dram::Memory;
 use crate::layout::{Key, LINE_SHIFT, PAGE_SHIFT};
-use crate::mmu::{Dimension, Mmu, Recent, TlbEntry};
+use crate::mmu::{Mmu, Recent, TlbEntry};
 use crate::oracle::Oracle;
 use crate::os::{Agent, Mapping, Os, Remap};
-
-/// A fault planted to test the oracle. Never set in an experiment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    /// The inverse table forgets to store pointers.
-    PointerLost,
-    /// A TLB message does not look into the L2 TLB's set.
-    SetMissed,
-    /// The ATLB does not compare VM ids.
-    VmIdIgnored,
-    /// The last core is left out of every invalidation.
-    VictimSkipped,
-    /// What Table 4 refuses is carried out: the write gives entries another frame, and erases
-    /// pointers without following them.
-    Ungated,
-}
 
 /// What an L2 TLB miss got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +66,10 @@ pub(crate) struct Machine {
     pub preempted_wait: Vec<u64>,
     /// A planted fault.
     pub fault: Option<Fault>,
+    /// Table pages may move in this run, so that a scheme must follow them.
+    pub tables_move: bool,
+    /// Frames of guest table pages that the last walk put into a nested TLB.
+    pub nested_filled: Vec<u64>,
     misses: Vec<Vec<u64>>,
 }
 
@@ -99,6 +89,8 @@ impl Machine {
             owed: vec![0; cores],
             preempted_wait: vec![0; usize::from(vms)],
             fault: None,
+            tables_move: false,
+            nested_filled: Vec::new(),
             misses: vec![vec![0; config.core.misses_in_flight as usize]; cores],
             config: config.clone(),
         }
@@ -116,18 +108,6 @@ impl Machine {
         self.mmu[core].invalidate(key);
     }
 
-    /// Sets the dirty bit of a page's table entry, for the first store to it; returns the cycles.
-    pub fn set_dirty(&mut self, core: usize, key: Key, now: u64) -> u64 {
-        self.counts.dirty_updates += 1;
-        self.os.set_dirty(key);
-        self.mmu[core].mark_dirty(key);
-        let (path, depth) = self.os.guest_path(key);
-        let line = path[depth - 1].address >> LINE_SHIFT;
-        self.caches
-            .access(core, line, true, Entry::L1, now, &mut self.memory)
-            .cycles
-    }
-
     /// The mapping a walk would find, made known to the oracle.
     pub fn resolve(&mut self, key: Key) -> Mapping {
         let before = self.os.mapped_pages();
@@ -137,86 +117,6 @@ impl Machine {
             oracle.walked(&mapping);
         }
         mapping
-    }
-
-    /// Walks the page tables for `key`, waiting for a free walker first.
-    pub fn walk(&mut self, core: usize, key: Key, now: u64) -> (Walk, Mapping) {
-        let (walker, start) = self.mmu[core].walker(now);
-        let (mapping, end) = self.walk_tables(core, key, start);
-        self.mmu[core].hold_walker(walker, end);
-        let entry = TlbEntry {
-            spn: mapping.spn,
-            tag: 0,
-            expires: u64::MAX,
-            writable: mapping.writable,
-            dirty: mapping.dirty,
-        };
-        (
-            Walk {
-                entry,
-                cycles: end - now,
-            },
-            mapping,
-        )
-    }
-
-    /// The reads of one walk, from cycle `start`; returns the mapping and the last read's cycle.
-    pub fn walk_tables(&mut self, core: usize, key: Key, start: u64) -> (Mapping, u64) {
-        let mapping = self.resolve(key);
-        if self.config.mmu.walk_cycles > 0 {
-            let fixed = u64::from(self.config.mmu.walk_cycles);
-            self.counts.walks += 1;
-            self.counts.walk_cycles += fixed;
-            return (mapping, start + fixed);
-        }
-        let vm = key.vm();
-        let page = key.first_vpn();
-        let mut at = start;
-        let (path, depth) = self.os.guest_path(key);
-        let first = self.mmu[core].walk_start(Dimension::Guest, vm, page, depth);
-        for (level, step) in path.iter().enumerate().take(depth).skip(first) {
-            if self.config.mode == Mode::Virtualized && !self.mmu[core].nested_hit(vm, step.frame) {
-                at = self.nested_walk(core, vm, step.frame, false, at);
-            }
-            at += self.read_entry(core, step.address, at);
-            if level + 1 < depth {
-                self.mmu[core].walk_insert(Dimension::Guest, level, vm, page);
-            }
-        }
-        if self.config.mode == Mode::Virtualized {
-            at = self.nested_walk(core, vm, mapping.gpn, key.is_large(), at);
-        }
-        self.counts.walks += 1;
-        self.counts.walk_cycles += at - start;
-        (mapping, at)
-    }
-
-    /// Walks the nested table for guest frame `gpn`; returns the cycle it ends.
-    fn nested_walk(&mut self, core: usize, vm: u16, gpn: u64, large: bool, start: u64) -> u64 {
-        let mut at = start;
-        let (path, depth) = self.os.host_path(vm, gpn, large);
-        let first = self.mmu[core].walk_start(Dimension::Host, vm, gpn, depth);
-        for (level, step) in path.iter().enumerate().take(depth).skip(first) {
-            at += self.read_entry(core, step.address, at);
-            if level + 1 < depth {
-                self.mmu[core].walk_insert(Dimension::Host, level, vm, gpn);
-            }
-        }
-        at
-    }
-
-    fn read_entry(&mut self, core: usize, address: u64, now: u64) -> u64 {
-        self.counts.walk_reads += 1;
-        self.caches
-            .access(
-                core,
-                address >> LINE_SHIFT,
-                false,
-                Entry::L1,
-                now,
-                &mut self.memory,
-            )
-            .cycles
     }
 
     /// The translation in the L1 TLB, if it serves the access, which the oracle then checks.
@@ -280,11 +180,11 @@ impl Machine {
     /// Writes the changed page-table entries; returns the initiator's cycles.
     pub fn write_entries(&mut self, core: usize, remap: &Remap, now: u64) -> u64 {
         let mut cycles = 0;
-        for change in &remap.changes {
-            let address = match remap.agent {
-                Agent::Guest => change.guest_entry,
-                Agent::Host => change.host_entry,
-            };
+        let leaves = remap.changes.iter().map(|change| match remap.agent {
+            Agent::Guest => change.guest_entry,
+            Agent::Host => change.host_entry,
+        });
+        for address in leaves.chain(remap.tables.iter().map(|table| table.entry)) {
             cycles += self
                 .caches
                 .access(

@@ -9,11 +9,11 @@
 use super::{Fault, Machine, Walk};
 use crate::cache::Entry;
 use crate::layout::Key;
-use crate::mmu::{Mmu, TlbEntry};
+use crate::mmu::{Cached, Dimension, Holder, Mmu, TlbEntry};
 use crate::os::{Mapping, Remap};
 
 /// The cores whose bit is set.
-pub(crate) fn cores_of(mut bits: u128) -> impl Iterator<Item = usize> {
+fn cores_of(mut bits: u128) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let core = bits.trailing_zeros() as usize;
         bits &= bits.wrapping_sub(1);
@@ -34,6 +34,18 @@ impl<'a> Look<'a> {
     pub fn translations(&self) -> impl Iterator<Item = (Key, TlbEntry)> + use<'a> {
         let held = |mmu: &'a Mmu| mmu.entries().map(|(key, entry)| (key, *entry));
         self.0.mmu.iter().flat_map(held)
+    }
+
+    /// The VM and the frame of every guest table page that some core's nested TLB holds.
+    pub fn tables_behind(&self) -> impl Iterator<Item = (u16, u64)> + use<'a> {
+        let held = self.0.mmu.iter().flat_map(Mmu::nested);
+        held.map(|(vm, cached)| (vm, cached.leads))
+    }
+
+    /// Whether table pages may move in this run; where they stay, nothing need follow them.
+    #[must_use]
+    pub const fn tables_move(&self) -> bool {
+        self.0.tables_move
     }
 
     /// Whether `fault` is planted.
@@ -137,6 +149,12 @@ impl<'a> View<'a> {
         self.m.walk_tables(walker.core, key, start)
     }
 
+    /// Frames of guest table pages that the last walk put into a nested TLB; none where table pages
+    /// stay.
+    pub fn take_nested_filled(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.m.nested_filled)
+    }
+
     /// Gives a walker back, which was busy until `end`.
     pub fn release(&mut self, walker: Walker, end: u64) {
         self.m.mmu[walker.core].hold_walker(walker.number, end);
@@ -177,7 +195,11 @@ impl<'a> View<'a> {
 
     /// Whether a planted fault leaves a core out of invalidations.
     fn skips(&self, core: usize) -> bool {
-        self.m.fault == Some(Fault::VictimSkipped) && core + 1 == self.m.mmu.len()
+        self.has(Fault::VictimSkipped) && core + 1 == self.m.mmu.len()
+    }
+
+    fn has(&self, fault: Fault) -> bool {
+        self.m.fault == Some(fault)
     }
 
     /// Drops one revoked translation from every core.
@@ -212,14 +234,15 @@ impl<'a> View<'a> {
             if self.skips(core) {
                 continue;
             }
-            let skip_l2 = self.m.fault == Some(Fault::SetMissed);
+            let (skip_l1, skip_l2) = (self.has(Fault::L1Missed), self.has(Fault::SetMissed));
+            let large = message.large && !self.has(Fault::LargeMissed);
             let mmu = &mut self.m.mmu[core];
-            let l1 = if message.large {
+            let l1 = if large {
                 &mut mmu.l1_2m
             } else {
                 &mut mmu.l1_4k
             };
-            let levels = [Some(l1), (!skip_l2).then_some(&mut mmu.l2)];
+            let levels = [(!skip_l1).then_some(l1), (!skip_l2).then_some(&mut mmu.l2)];
             for tlb in levels.into_iter().flatten() {
                 // The low 14 bits of the page's number are enough for either TLB.
                 let set = tlb.set_of(message.page_bits & 0x3FFF);
@@ -248,7 +271,8 @@ impl<'a> View<'a> {
     ) {
         self.m.counts.tlb_messages += (messages * self.cores()) as u64;
         for core in 0..self.cores() {
-            if self.skips(core) {
+            let idle = self.m.running[core].is_none();
+            if self.skips(core) || (idle && self.has(Fault::IdleSkipped)) {
                 continue;
             }
             let (mut meant, mut unmeant) = (0, 0);
@@ -266,23 +290,80 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Drops all translations of a VM from every core; those not in `remap` were dropped
-    /// needlessly.
+    /// Drops all translations and walk-cache entries of a VM from every core; those translations
+    /// not in `remap` were dropped needlessly. Where a table page has changed nested TLBs forget
+    /// the VM too.
     pub fn flush_vm(&mut self, remap: &Remap) {
+        let vm = usize::from(remap.vm);
         let revoked: Vec<Key> = remap.changes.iter().map(|change| change.key).collect();
         let skipped = (0..self.cores()).filter(|&core| self.skips(core)).count();
         self.m.counts.full_flushes += (self.cores() - skipped) as u64;
-        for core in cores_of(self.m.holders[usize::from(remap.vm)]) {
-            if self.skips(core) {
+        let holders = self.m.holders[vm];
+        for core in cores_of(holders) {
+            let running = self.m.running[core] == Some(remap.vm);
+            if self.skips(core) || (!running && self.has(Fault::PreemptedForgotten)) {
                 continue;
             }
             let mmu = &mut self.m.mmu[core];
             let held = revoked.iter().filter(|&&key| mmu.holds(key)).count() as u64;
-            let gone = mmu.flush_vm(remap.vm);
-            self.m.holders[usize::from(remap.vm)] &= !(1 << core);
+            let gone = mmu.invalidate_where(|key, _| key.vm() == remap.vm);
+            self.m.holders[vm] &= !(1 << core);
             self.m.counts.true_invalidations += held;
             self.m.counts.false_invalidations += gone.saturating_sub(held);
         }
+        if self.has(Fault::FlushLeavesWalkCaches) {
+            return;
+        }
+        if remap.tables.is_empty() {
+            self.drop_walks_at(holders, |holder, of, _| {
+                of == remap.vm && holder != Holder::Nested
+            });
+        } else {
+            self.flush_walks(remap.vm);
+        }
+    }
+
+    /// Every core drops what walk caches and nested TLB hold of a VM; returns how many entries.
+    pub fn flush_walks(&mut self, vm: u16) -> u64 {
+        self.drop_walks(|_, of, _| of == vm)
+    }
+
+    /// Messages every core to drop what walk caches and nested TLB hold of a VM; returns how many
+    /// entries went.
+    pub fn message_walks(&mut self, vm: u16) -> u64 {
+        self.m.counts.tlb_messages += self.cores() as u64;
+        let named = if self.has(Fault::OtherWalkLine) {
+            vm + 1
+        } else {
+            vm
+        };
+        self.flush_walks(named)
+    }
+
+    /// Every core drops the entries of walk caches and nested TLB that `named` says: where, of
+    /// which VM, and what is held. Returns how many.
+    pub fn drop_walks(&mut self, named: impl Fn(Holder, u16, &Cached) -> bool) -> u64 {
+        self.drop_walks_at(u128::MAX, named)
+    }
+
+    fn drop_walks_at(&mut self, cores: u128, named: impl Fn(Holder, u16, &Cached) -> bool) -> u64 {
+        if self.has(Fault::WalkCachesKept) {
+            return 0;
+        }
+        let kept = match self.m.fault {
+            Some(Fault::NestedKept) => Some(Holder::Nested),
+            Some(Fault::HostWalksKept) => Some(Holder::Caches(Dimension::Host)),
+            _ => None,
+        };
+        let mut gone = 0;
+        let count = self.cores();
+        for core in cores_of(cores).take_while(|&core| core < count) {
+            if !self.skips(core) {
+                gone += self.m.mmu[core]
+                    .drop_walks(|holder, vm, held| kept != Some(holder) && named(holder, vm, held));
+            }
+        }
+        gone
     }
 
     /// Interrupts the other cores that run the VM, those after the initiator first and no more than

@@ -87,7 +87,7 @@ impl Os {
             agent: plan.agent,
             cause: Cause::Migration,
             changes,
-            intermediate: false,
+            tables: Vec::new(),
         })
     }
 

@@ -4,7 +4,8 @@
 //! Pages begin in NVM, move to DRAM once enough accesses reached memory, and change places with a
 //! page that CLOCK picks when DRAM is full (paper section 3.4). A guest's migration changes its own
 //! page table, the host's the nested one. Every change comes out as a [`Remap`], which a scheme
-//! must make visible to every core. Guest page-table pages stay in DRAM. Left out: the time the
+//! must make visible to every core. Page-table pages are in DRAM; they move only where a run asks
+//! for it. Left out: the time the
 //! system software itself takes and the copying of pages, which the paper does not model either.
 
 mod frames;
@@ -12,15 +13,18 @@ mod index;
 mod migrate;
 mod remap;
 mod ring;
+mod tables;
 
 pub use frames::Pool;
 pub use migrate::Migration;
-pub use remap::{Agent, Cause, Change, Remap};
+pub use remap::{Agent, Bit, Cause, Change, Remap};
+pub(crate) use tables::Says;
+pub use tables::{TableChange, TablePage};
 
 use crate::config::{MachineConfig, Mode, Start};
-use crate::layout::{Key, LARGE_SHIFT, TABLE_FRAMES};
+use crate::layout::{Key, LARGE_SHIFT, PageMap, TABLE_FRAMES};
 use crate::num::{id32, ix};
-use crate::radix::{Radix, Step};
+use crate::radix::Radix;
 use crate::record::Resident;
 use index::PageIndex;
 use steady_random::{Stream, mix};
@@ -40,6 +44,8 @@ pub(crate) struct Page {
     pub block: u32,
     pub writable: bool,
     pub dirty: bool,
+    /// The accessed bit; what is not mapped has it set, for the walk that maps it.
+    pub accessed: bool,
 }
 
 /// A guest-physical page with the frame behind it; natively the two are one.
@@ -64,6 +70,8 @@ struct Space {
     guest: Radix,
     host: Radix,
     next_guest_table: u64,
+    /// Table pages that the guest has freed: their frames there, and what is behind them.
+    free_tables: Vec<(u64, u64)>,
     next_gpn: u64,
     next_large_gpn: u64,
 }
@@ -100,6 +108,8 @@ pub struct Mapping {
     pub writable: bool,
     /// The dirty bit.
     pub dirty: bool,
+    /// The accessed bit.
+    pub accessed: bool,
 }
 
 /// All system software of the machine.
@@ -112,7 +122,9 @@ pub struct Os {
     free_blocks: Vec<u32>,
     index: PageIndex,
     pub(crate) pools: [Pool; 2],
-    next_table: u64,
+    frames: tables::TableFrames,
+    /// What frames say that table pages have left.
+    left: PageMap<Vec<Says>>,
     seed: u64,
     large_percent: u64,
     scattered_percent: u64,
@@ -124,19 +136,23 @@ impl Os {
     /// No page mapped.
     #[must_use]
     pub fn new(config: &MachineConfig, vms: u16, seed: u64) -> Self {
-        let mut next_table = TABLE_FRAMES;
-        let mut table = || {
-            next_table += 1;
-            next_table
+        let mut frames = tables::TableFrames {
+            last: TABLE_FRAMES,
+            ..tables::TableFrames::default()
         };
+        let native = config.mode == Mode::Native;
         let spaces = (0..vms)
             .map(|_| Space {
-                guest: Radix::new(|| (GUEST_TABLES, table())),
+                guest: Radix::new(|| {
+                    let frame = frames.take();
+                    (if native { frame } else { GUEST_TABLES }, frame)
+                }),
                 host: Radix::new(|| {
-                    let frame = table();
+                    let frame = frames.take();
                     (frame, frame)
                 }),
                 next_guest_table: GUEST_TABLES,
+                free_tables: Vec::new(),
                 next_gpn: FIRST_GPN,
                 next_large_gpn: 1 << 30,
             })
@@ -149,7 +165,8 @@ impl Os {
             free_blocks: Vec::new(),
             index: PageIndex::default(),
             pools: [Pool::small(), Pool::large()],
-            next_table,
+            frames,
+            left: PageMap::default(),
             seed,
             large_percent: config.mmu.large_page_percent.into(),
             scattered_percent: config.mmu.scattered_frames_percent.into(),
@@ -185,7 +202,8 @@ impl Os {
         if self.pages[id as usize].block == NONE {
             self.map(id, false);
         }
-        let page = self.pages[id as usize];
+        let page = &mut self.pages[id as usize];
+        page.accessed = true;
         let block = &mut self.blocks[page.block as usize];
         block.referenced = true;
         Mapping {
@@ -194,6 +212,7 @@ impl Os {
             spn: block.spn,
             writable: page.writable,
             dirty: page.dirty,
+            accessed: true,
         }
     }
 
@@ -207,6 +226,7 @@ impl Os {
                 block: NONE,
                 writable: true,
                 dirty: false,
+                accessed: true,
             });
         }
         *slot
@@ -277,7 +297,8 @@ impl Os {
     pub(crate) fn unmap(&mut self, id: u32) {
         let at = std::mem::replace(&mut self.pages[id as usize].block, NONE);
         assert!(at != NONE, "only a mapped page is unmapped");
-        self.pages[id as usize].dirty = false;
+        let page = &mut self.pages[id as usize];
+        (page.dirty, page.accessed) = (false, true);
         let block = &mut self.blocks[at as usize];
         if block.page == id {
             match block.synonyms.pop() {
@@ -333,21 +354,19 @@ impl Os {
                 spn: block.spn,
                 writable: page.writable,
                 dirty: page.dirty,
+                accessed: page.accessed,
             }
         })
     }
 
-    /// Frame and write permission of a page now, if it is mapped.
-    #[must_use]
-    pub fn current(&self, key: Key) -> Option<(u64, bool)> {
-        let page = self.page(self.known_page(key)?);
-        (page.block != NONE).then(|| (self.block(page.block).spn, page.writable))
-    }
-
-    /// Sets the dirty bit of a page's table entry.
+    /// Sets the dirty bit of a mapped page's table entry, and with it the accessed bit.
     pub fn set_dirty(&mut self, key: Key) {
         let id = self.page_of(key);
-        self.pages[id as usize].dirty = true;
+        let page = &mut self.pages[id as usize];
+        // A core whose clock is behind may store where there is nothing left to be dirty.
+        if page.block != NONE {
+            (page.dirty, page.accessed) = (true, true);
+        }
     }
 
     /// Maps what a workload has before its first record; returns the pages that are new.
@@ -368,30 +387,6 @@ impl Os {
             vpn = key.first_vpn() + key.small_pages();
         }
         pages
-    }
-
-    /// Entries a walk of the guest (or native) table reads for `key`, root first.
-    pub fn guest_path(&mut self, key: Key) -> ([Step; 4], usize) {
-        let depth = if key.is_large() { 3 } else { 4 };
-        let space = &mut self.spaces[usize::from(key.vm())];
-        let (next_guest, next_table) = (&mut space.next_guest_table, &mut self.next_table);
-        let path = space.guest.path(key.first_vpn(), depth, || {
-            *next_guest += 1;
-            *next_table += 1;
-            (*next_guest, *next_table)
-        });
-        (path, depth)
-    }
-
-    /// Entries a walk of the nested table reads for guest frame `gpn`, root first.
-    pub fn host_path(&mut self, vm: u16, gpn: u64, large: bool) -> ([Step; 4], usize) {
-        let depth = if large { 3 } else { 4 };
-        let next_table = &mut self.next_table;
-        let path = self.spaces[usize::from(vm)].host.path(gpn, depth, || {
-            *next_table += 1;
-            (*next_table, *next_table)
-        });
-        (path, depth)
     }
 
     /// System-physical addresses of a page's leaf entries: the guest's, and the host's for `gpn`.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a change of mappings says to the schemes, and the system calls that make such changes.
 
-use super::{NONE, Os};
-use crate::layout::{Key, LARGE_SHIFT};
+use super::{NONE, Os, TableChange};
+use crate::layout::Key;
 use crate::record::{MapKind, Prot};
 
 /// The owner of the page table that changed.
@@ -23,6 +23,15 @@ pub enum Cause {
     Migration,
     /// A system call of the program.
     Program,
+}
+
+/// A bit that walkers set in a leaf entry and system software clears.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bit {
+    /// The page was written to.
+    Dirty,
+    /// The page was used.
+    Accessed,
 }
 
 /// One translation revoked.
@@ -49,14 +58,13 @@ pub struct Remap {
     pub cause: Cause,
     /// Translations revoked.
     pub changes: Vec<Change>,
-    /// An entry above the leaves changed too (a whole 2 MiB span went), so page-walk caches may
-    /// hold it.
-    pub intermediate: bool,
+    /// Table pages freed or moved: page-walk caches and nested TLBs may hold what led to them.
+    pub tables: Vec<TableChange>,
 }
 
 impl Os {
-    /// Carries out a mapping call; `None` when it revokes no translation (new pages, more rights,
-    /// pages never touched).
+    /// Carries out a mapping call; `None` when it revokes no translation and frees no table page
+    /// (new pages, more rights, pages never touched).
     pub fn map_call(
         &mut self,
         vm: u16,
@@ -88,13 +96,17 @@ impl Os {
                 vpn = key.first_vpn() + key.small_pages();
             }
         }
-        let spans = (end >> LARGE_SHIFT).saturating_sub(first.div_ceil(1 << LARGE_SHIFT));
-        (!changes.is_empty()).then_some(Remap {
+        // As Linux does: with a range go the tables that map nothing else.
+        let tables = match kind {
+            MapKind::Munmap => self.free_tables(vm, first, end),
+            _ => Vec::new(),
+        };
+        (!changes.is_empty() || !tables.is_empty()).then_some(Remap {
             vm,
             agent: Agent::Guest,
             cause: Cause::Program,
             changes,
-            intermediate: kind == MapKind::Munmap && spans > 0,
+            tables,
         })
     }
 
@@ -129,29 +141,34 @@ impl Os {
         Some(change)
     }
 
-    /// A guest clears the dirty bits of some pages, as writeback does; `None` if none was dirty.
-    pub fn clean(&mut self, keys: &[Key]) -> Option<Remap> {
+    /// A guest clears a bit of some pages' entries: the dirty bit, as writeback does, or the
+    /// accessed bit, as aging does. `None` if none had it set.
+    pub fn clear(&mut self, bit: Bit, keys: &[Key]) -> Option<Remap> {
         let mut changes = Vec::new();
         for &key in keys {
             let Some(id) = self.known_page(key) else {
                 continue;
             };
-            if self.page(id).block != NONE && self.page(id).dirty {
-                self.page_mut(id).dirty = false;
+            let page = self.page_mut(id);
+            let held = match bit {
+                Bit::Dirty => &mut page.dirty,
+                Bit::Accessed => &mut page.accessed,
+            };
+            if page.block != NONE && std::mem::take(held) {
                 changes.push(self.describe(id));
             }
         }
         let vm = changes.first()?.key.vm();
         assert!(
             changes.iter().all(|change| change.key.vm() == vm),
-            "one VM cleans its own pages"
+            "one VM clears bits of its own pages"
         );
         Some(Remap {
             vm,
             agent: Agent::Guest,
             cause: Cause::Program,
             changes,
-            intermediate: false,
+            tables: Vec::new(),
         })
     }
 

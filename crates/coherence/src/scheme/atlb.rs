@@ -199,7 +199,8 @@ impl Atlb {
         } else {
             self.get(key)
         };
-        if let Some(entry) = found {
+        if let Some(mut entry) = found {
+            entry.dirty |= m.look().has(Fault::AtlbDirty);
             m.count_lookup(Lookup::Hit);
             m.release(walker, read);
             let cycles = read - now;

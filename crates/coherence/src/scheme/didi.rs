@@ -8,7 +8,7 @@
 use super::{Runs, Scheme, Spec};
 use crate::config::{Allowed, LONGEST_UPDATE, MachineConfig, Mode, Parameter, Value, sets};
 use crate::layout::Key;
-use crate::machine::View;
+use crate::machine::{Fault, View};
 use crate::num::ix;
 use crate::os::Remap;
 use crate::table::Table;
@@ -74,7 +74,9 @@ impl Scheme for Didi {
         let set = self.set(key);
         if let Some(slot) = self.directory.find(set, key.raw()) {
             *self.directory.value_mut(slot) |= 1 << core;
-        } else if let Some((old, holders)) = self.directory.insert(set, key.raw(), 1 << core) {
+        } else if let Some((old, holders)) = self.directory.insert(set, key.raw(), 1 << core)
+            && !m.look().has(Fault::DirectoryForgets)
+        {
             Self::drop_from(m, holders, Key::from_raw(old), false);
         }
     }
@@ -89,6 +91,11 @@ impl Scheme for Didi {
                 others |= holders & !(1 << core);
                 Self::drop_from(m, holders, change.key, true);
             }
+        }
+        if !remap.tables.is_empty() {
+            // The directory knows no walk caches, so that every core is asked.
+            m.flush_walks(remap.vm);
+            others = u128::MAX;
         }
         if others == 0 {
             0

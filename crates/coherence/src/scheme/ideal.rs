@@ -3,8 +3,9 @@
 //! 1.
 
 use super::{Runs, Scheme, Spec};
+use crate::layout::PAGE_SHIFT;
 use crate::machine::View;
-use crate::os::Remap;
+use crate::os::{Remap, TableChange};
 
 /// Updates in zero time.
 pub static IDEAL: Spec = Spec {
@@ -24,6 +25,20 @@ impl Scheme for Ideal {
         for change in &remap.changes {
             m.invalidate(change.key);
         }
+        drop_changed(m, remap);
         0
+    }
+}
+
+/// Drops what walk caches and nested TLBs hold of the entries that have changed or whose page has
+/// moved, and no other.
+pub(super) fn drop_changed(m: &mut View<'_>, remap: &Remap) {
+    if !remap.tables.is_empty() {
+        m.drop_walks(|_, _, held| {
+            let changed = |table: &TableChange| {
+                table.entry == held.entry || table.left == held.entry >> PAGE_SHIFT
+            };
+            remap.tables.iter().any(changed)
+        });
     }
 }

@@ -2,7 +2,7 @@
 //! `ideal-atlb`: zero-time, exact coherence on a machine that has ATTC's addressable TLB, so that
 //! the distance from it is ATTC's coherence cost alone.
 
-use super::{Atlb, Runs, Scheme, Spec, atlb};
+use super::{Atlb, Runs, Scheme, Spec, atlb, ideal};
 use crate::layout::Key;
 use crate::machine::{Look, View, Walk};
 use crate::os::{Mapping, Remap};
@@ -42,6 +42,7 @@ impl Scheme for IdealAtlb {
             m.invalidate(change.key);
             self.0.remove(change.key);
         }
+        ideal::drop_changed(m, remap);
         0
     }
 }

@@ -8,7 +8,7 @@
 use super::{Runs, Scheme, Spec, software};
 use crate::config::{Allowed, MachineConfig, Mode, Parameter, Value};
 use crate::layout::{Key, PageMap};
-use crate::machine::{View, Walk};
+use crate::machine::{Fault, View, Walk};
 use crate::os::{Cause, Remap};
 
 /// Life of an entry.
@@ -64,8 +64,10 @@ impl Scheme for Site {
             }
         }
         walk.entry.expires = end;
-        let until = self.leased_until.entry(key.raw()).or_insert(0);
-        *until = end.max(*until);
+        if !m.look().has(Fault::LeaseLost) {
+            let until = self.leased_until.entry(key.raw()).or_insert(0);
+            *until = end.max(*until);
+        }
         walk
     }
 
@@ -88,7 +90,8 @@ impl Scheme for Site {
     }
 
     fn revoke(&mut self, m: &mut View<'_>, remap: &Remap, core: usize, now: u64) -> u64 {
-        let mut leased = false;
+        // Walk caches have no leases.
+        let mut leased = !remap.tables.is_empty();
         for change in &remap.changes {
             let until = self.leased_until.remove(&change.key.raw());
             leased |= until.is_some_and(|until| until > now);

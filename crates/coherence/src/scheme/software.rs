@@ -3,10 +3,11 @@
 //!
 //! The costs are Table 2's measured means, paid once per batch. A guest's update invalidates pages
 //! (or everything, above Linux's ceiling); a host's update flushes the whole VM on every core,
-//! since the hypervisor does not know guest-virtual addresses (paper section 1).
+//! since the hypervisor does not know guest-virtual addresses (paper section 1). Where a table page
+//! changes, the same interrupts have what walk caches hold of the VM dropped.
 
 use crate::config::MachineConfig;
-use crate::machine::View;
+use crate::machine::{Fault, View};
 use crate::os::{Agent, Remap};
 
 /// What a shootdown costs, and when it flushes.
@@ -48,8 +49,12 @@ impl Costs {
         if remap.agent == Agent::Host || remap.changes.len() > self.ceiling {
             m.flush_vm(remap);
         } else {
-            for change in &remap.changes {
+            let last = usize::from(m.look().has(Fault::LastUntold));
+            for change in &remap.changes[..remap.changes.len().saturating_sub(last)] {
                 m.invalidate(change.key);
+            }
+            if !remap.tables.is_empty() {
+                m.flush_walks(remap.vm);
             }
         }
         if m.interrupt(core, remap.vm, self.victim, self.victims) == 0 {

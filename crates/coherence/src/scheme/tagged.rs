@@ -3,13 +3,18 @@
 //!
 //! A write to a page-table entry is a coherence message with the address of its line. Every TLB
 //! drops the entries whose tag matches. A line holds eight entries and a tag is short, so
-//! neighbours go too; they are counted.
+//! neighbours go too; they are counted. Walk caches and nested TLBs have tags as well (HATRIC's
+//! paper). An agent that moves a table page clears the old one, so that what is cached of it goes.
 
 use super::{Scheme, software};
 use crate::config::MachineConfig;
-use crate::layout::{Key, LINE_SHIFT};
-use crate::machine::{View, Walk};
+use crate::layout::{Key, LINE_SHIFT, PAGE_SHIFT};
+use crate::machine::{Fault, View, Walk};
+use crate::mmu::{Dimension, Holder};
 use crate::os::{Agent, Remap};
+
+/// Lines of a table page.
+const LINES: u64 = 1 << (PAGE_SHIFT - LINE_SHIFT);
 
 /// Tagged TLBs that follow one table.
 #[derive(Debug)]
@@ -39,10 +44,8 @@ impl Scheme for Tagged {
     fn miss(&mut self, m: &mut View<'_>, core: usize, key: Key, now: u64, _issued: u64) -> Walk {
         let (mut walk, mapping) = m.walk(core, key, now);
         let (guest, host) = m.leaf_entries(key, mapping.gpn);
-        walk.entry.tag = self.tag(match self.tracks {
-            Agent::Guest => guest,
-            Agent::Host => host,
-        });
+        let follows_guest = (self.tracks == Agent::Guest) != m.look().has(Fault::OtherTag);
+        walk.entry.tag = self.tag(if follows_guest { guest } else { host });
         walk
     }
 
@@ -57,6 +60,11 @@ impl Scheme for Tagged {
             })
         };
         let mut tags: Vec<u64> = remap.changes.iter().map(tag).collect();
+        for table in &remap.tables {
+            let old = table.left << PAGE_SHIFT;
+            tags.extend((0..LINES).map(|line| self.tag(old + (line << LINE_SHIFT))));
+            tags.push(self.tag(table.entry));
+        }
         tags.sort_unstable();
         tags.dedup();
         let mut revoked: Vec<Key> = remap.changes.iter().map(|change| change.key).collect();
@@ -66,6 +74,13 @@ impl Scheme for Tagged {
             |entry| tags.binary_search(&entry.tag).is_ok(),
             &revoked,
         );
+        if !remap.tables.is_empty() {
+            m.drop_walks(|holder, _, held| {
+                let guests = holder == Holder::Caches(Dimension::Guest);
+                guests == (self.tracks == Agent::Guest)
+                    && tags.binary_search(&self.tag(held.entry)).is_ok()
+            });
+        }
         // The write of the entry itself carried the message; its cycles are charged there.
         0
     }

@@ -62,7 +62,7 @@ impl Rig {
             agent,
             cause: Cause::Migration,
             changes,
-            intermediate: false,
+            tables: Vec::new(),
         }
     }
 

@@ -8,7 +8,7 @@ use super::{Sim, translate};
 use crate::block::Call;
 use crate::layout::Key;
 use crate::mmu::TlbEntry;
-use crate::os::Mapping;
+use crate::os::{Mapping, TablePage};
 use crate::record::{MapKind, Prot};
 
 /// A simulation whose steps the caller chooses. Each core keeps its clock.
@@ -58,6 +58,16 @@ impl Stepper {
             kind,
         };
         self.0.call(core, key.vm(), &call);
+    }
+
+    /// Other translations take the place of one in a core's TLBs.
+    pub fn displace(&mut self, core: usize, key: Key) {
+        self.0.machine.mmu[core].invalidate(key);
+    }
+
+    /// Moves a table page; see [`Sim::move_table`].
+    pub fn move_table(&mut self, core: usize, which: TablePage, key: Key, level: usize) -> bool {
+        self.0.move_table(core, which, key, level)
     }
 
     /// Moves the page in the NVM frame `spn` to DRAM, from `core`; frames in use nowhere stay.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a translation costs, to the cycle, and which pages move.
 
-use crate::config::{MachineConfig, Mode};
-use crate::layout::{Key, NVM_FRAMES};
-use crate::machine::Machine;
+use super::{Options, Sim};
+use crate::config::{MachineConfig, Mode, Start};
+use crate::layout::{Key, LINE_SHIFT, NVM_FRAMES, PAGE_SHIFT};
+use crate::machine::{Fault, Machine};
 use crate::os::Agent;
 use crate::scheme::{IDEAL, Scheme};
 
@@ -115,4 +116,23 @@ fn the_guest_makes_a_quarter_of_the_moves() {
         m.os.apply_migration(&plan);
     }
     assert!((900..=1_100).contains(&guest), "{guest} of 4,000");
+}
+
+#[test]
+fn no_cache_has_a_line_of_a_frame_whose_page_has_moved() {
+    for fault in [None, Some(Fault::FrameNotPurged)] {
+        let mut config = MachineConfig::default();
+        config.hybrid.start = Start::Nvm;
+        let mut sim = Sim::new(&config, &IDEAL, &Options::default()).expect("a possible machine");
+        if let Some(fault) = fault {
+            sim.plant(fault);
+        }
+        let frame = sim.machine.resolve(Key::small(0, 0x12345)).spn;
+        let line = frame << (PAGE_SHIFT - LINE_SHIFT);
+        sim.machine.data(0, line, true, 0);
+        assert!(sim.machine.caches.holds(line));
+        sim.migrate(0, frame);
+        assert_ne!(sim.machine.resolve(Key::small(0, 0x12345)).spn, frame);
+        assert_eq!(sim.machine.caches.holds(line), fault.is_some());
+    }
 }

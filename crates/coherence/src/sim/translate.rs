@@ -2,7 +2,7 @@
 //! From an address to a translation: the machine's TLBs first, then the scheme.
 
 use crate::layout::Key;
-use crate::machine::{Machine, View};
+use crate::machine::{Fault, Machine, View};
 use crate::mmu::TlbEntry;
 use crate::scheme::Scheme;
 
@@ -41,7 +41,9 @@ fn translate_slowly(
             m.mmu[core].invalidate(key);
         } else if write && !entry.writable {
             m.write_fault(core, key);
-            scheme.forget(key);
+            if m.fault != Some(Fault::RightsKept) {
+                scheme.forget(key);
+            }
         } else if write && !entry.dirty {
             cycles += m.set_dirty(core, key, now + cycles);
             scheme.dirtied(&mut View::of(m), core, key, now + cycles);

@@ -5,30 +5,70 @@
 use super::Sim;
 use crate::block::Call;
 use crate::layout::Key;
-use crate::machine::{View, cores_of};
-use crate::os::{Agent, Cause, Mapping, Migration, Remap};
+use crate::machine::{Fault, View};
+use crate::os::{Agent, Bit, Cause, Mapping, Migration, Remap, TablePage};
 use crate::scheme::rights::{Attempt, Effect};
 
 impl Sim {
     pub(super) fn call(&mut self, core: usize, vm: u16, call: &Call) {
         let os = &mut self.machine.os;
         if let Some(remap) = os.map_call(vm, call.start, call.len, call.prot, call.kind) {
-            let now = self.cores[core].front.drain();
-            let ready = self.scheme.ready_at(&remap, now);
-            self.revoke(core, &remap, now, ready);
+            self.update(core, &remap);
         }
     }
 
-    /// The guest clears the dirty bits of some pages of one VM, as writeback does; returns how many
-    /// were set.
-    pub fn clean(&mut self, core: usize, keys: &[Key]) -> u64 {
-        let Some(remap) = self.machine.os.clean(keys) else {
+    /// An update that an agent makes as soon as leases let it.
+    fn update(&mut self, core: usize, remap: &Remap) {
+        let now = self.cores[core].front.drain();
+        let ready = self.scheme.ready_at(remap, now);
+        self.revoke(core, remap, now, ready);
+    }
+
+    /// No data cache keeps lines of frames whose contents have moved.
+    fn purge(&mut self, frame: u64, pages: u64) {
+        if self.machine.fault != Some(Fault::FrameNotPurged) {
+            for line in (frame << 6)..((frame + pages) << 6) {
+                self.machine.caches.purge(line);
+            }
+        }
+    }
+
+    /// The guest clears a bit of some pages' entries, of one VM; returns how many were set.
+    pub fn clear(&mut self, core: usize, bit: Bit, keys: &[Key]) -> u64 {
+        let Some(remap) = self.machine.os.clear(bit, keys) else {
             return 0;
         };
-        let now = self.cores[core].front.drain();
-        let ready = self.scheme.ready_at(&remap, now);
-        self.revoke(core, &remap, now, ready);
+        let untold = match bit {
+            Bit::Dirty => Fault::CleanUntold,
+            Bit::Accessed => Fault::AgeUntold,
+        };
+        if self.machine.fault == Some(untold) {
+            self.tell_oracle(&remap, 0);
+        } else {
+            self.update(core, &remap);
+        }
         remap.changes.len() as u64
+    }
+
+    /// Table pages may move from now on, so that a scheme must follow them: before the first
+    /// access, as nothing follows what was cached before.
+    pub fn let_tables_move(&mut self) {
+        assert!(self.machine.counts.walks == 0, "nothing is cached yet");
+        self.machine.tables_move = true;
+    }
+
+    /// Moves the table page that a walk for `key` reads at `level`, from `core`; false where there
+    /// is no such page. The agent that moves it is the one whose page it is.
+    pub fn move_table(&mut self, core: usize, which: TablePage, key: Key, level: usize) -> bool {
+        assert!(self.machine.tables_move, "the run lets table pages move");
+        let Some(remap) = self.machine.os.move_table(which, key, level) else {
+            return false;
+        };
+        self.purge(remap.tables[0].left, 1);
+        let now = self.cores[core].front.drain();
+        // A lease is a translation's; a table page has none.
+        self.revoke(core, &remap, now, now);
+        true
     }
 
     /// Somebody on a core tries to read or write a table of the scheme's directly.
@@ -36,6 +76,12 @@ impl Sim {
         let now = self.cores[core].front.cycle();
         let mut view = View::of(&mut self.machine);
         self.scheme.attempt(&mut view, core, attempt, now)
+    }
+
+    /// The translation that covers 4 KiB page `vpn` of a VM.
+    #[must_use]
+    pub fn key_of(&self, vm: u16, vpn: u64) -> Key {
+        self.machine.os.key_of(vm, vpn)
     }
 
     /// Where the page is, if it is mapped.
@@ -83,27 +129,30 @@ impl Sim {
             return;
         };
         for frame in self.machine.os.apply_migration(plan) {
-            let pages = remap.changes[0].key.small_pages();
-            for line in (frame << 6)..((frame + pages) << 6) {
-                self.machine.caches.purge(line);
-            }
+            self.purge(frame, remap.changes[0].key.small_pages());
         }
         let now = self.cores[core].front.cycle();
         self.revoke(core, &remap, now, ready.max(now));
     }
 
+    /// The page tables have changed; what was true may be used before cycle `until`.
+    fn tell_oracle(&mut self, remap: &Remap, until: u64) {
+        let m = &mut self.machine;
+        if let Some(oracle) = &mut m.oracle {
+            for change in &remap.changes {
+                oracle.updated(change.key, m.os.peek(change.key).as_ref(), until);
+            }
+        }
+    }
+
     /// Makes an update, which the page tables hold already, visible to every core.
     fn revoke(&mut self, core: usize, remap: &Remap, now: u64, ready: u64) {
-        let m = &mut self.machine;
         let free = if self.serialize { self.lock_until } else { 0 };
         // The initiator waits for the lock and for leases; what is left after that is revoked.
         let begin = ready.max(now).max(free);
         let until = if self.scheme.expires() { begin } else { 0 };
-        if let Some(oracle) = &mut m.oracle {
-            for change in &remap.changes {
-                oracle.updated(change.key, m.os.current(change.key), until);
-            }
-        }
+        self.tell_oracle(remap, until);
+        let m = &mut self.machine;
         match (remap.agent, remap.cause) {
             (Agent::Guest, Cause::Migration) => m.counts.guest_migrations += 1,
             (Agent::Host, _) => m.counts.host_migrations += 1,
@@ -124,12 +173,11 @@ impl Sim {
         };
         m.preempted_wait[usize::from(remap.vm)] = wait;
         let mut cycles = begin - now + m.write_entries(core, remap, begin);
-        if remap.intermediate {
-            for core in cores_of(m.holders[usize::from(remap.vm)]) {
-                m.mmu[core].flush_walk_caches(remap.vm);
-            }
+        let mut told = std::borrow::Cow::Borrowed(remap);
+        if m.fault == Some(Fault::ColdUntold) && remap.cause == Cause::Migration {
+            told.to_mut().changes.truncate(1);
         }
-        cycles += self.scheme.revoke(&mut View::of(m), remap, core, begin);
+        cycles += self.scheme.revoke(&mut View::of(m), &told, core, begin);
         m.counts.initiator_cycles += cycles;
         self.lock_until = now + cycles;
         self.stall(core, cycles);

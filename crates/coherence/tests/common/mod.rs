@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use steady_coherence::Fault;
 use steady_coherence::block::Decoder;
+use steady_coherence::layout::Key;
+use steady_coherence::os::{Bit, TablePage};
 use steady_coherence::record::{MapKind, Memory, Prot, Record};
 use steady_coherence::scheme::atlb;
 use steady_coherence::scheme::attc::invtbl;
@@ -86,6 +88,27 @@ pub fn run_checked(
     threads_per_vm: u16,
     prepare: impl FnOnce(&mut Sim),
 ) -> Sim {
+    let between = |_: &mut Sim| {};
+    run_with(
+        machine,
+        scheme,
+        (records, 1000),
+        (vms, threads_per_vm),
+        prepare,
+        between,
+    )
+}
+
+/// Runs records, a number to the block, with the oracle on; `between` has its turn after each
+/// block.
+pub fn run_with(
+    machine: &MachineConfig,
+    scheme: &'static Spec,
+    (records, to_the_block): (Vec<Record>, usize),
+    (vms, threads_per_vm): (u16, u16),
+    prepare: impl FnOnce(&mut Sim),
+    mut between: impl FnMut(&mut Sim),
+) -> Sim {
     let options = Options {
         check: true,
         vms,
@@ -94,12 +117,74 @@ pub fn run_checked(
     };
     let mut sim = Sim::new(machine, scheme, &options).expect("a valid machine");
     prepare(&mut sim);
-    let mut decoder = Decoder::new(Memory::new(records, 1000), u64::MAX);
+    let mut decoder = Decoder::new(Memory::new(records, to_the_block), u64::MAX);
     while let Some(block) = decoder.next_block().expect("a valid trace") {
         sim.feed(Arc::new(block));
+        between(&mut sim);
     }
     sim.finish();
     sim
+}
+
+/// Unmaps the whole spans of the tables below `pages` pages now and then, so that tables go too.
+pub fn with_spans_unmapped(mut records: Vec<Record>, pages: u32, every: usize) -> Vec<Record> {
+    let spans = u64::from(pages).div_ceil(512);
+    let whole = |at: u64| Record::Map {
+        thread: 0,
+        start: BASE + ((at % spans) << 21),
+        len: (1 + at % 2) << 21,
+        prot: Prot::default(),
+        kind: MapKind::Munmap,
+    };
+    for at in 1..records.len() / every {
+        records.insert(at * (every + 1), whole(at as u64));
+    }
+    records
+}
+
+/// Agents that clear bits and move table pages of `pages` pages of each VM.
+pub struct Meddler {
+    draws: Stream,
+    pages: u32,
+    vms: u16,
+    /// Table pages moved.
+    pub moved: u64,
+    /// Bits cleared.
+    pub cleared: u64,
+}
+
+impl Meddler {
+    pub fn new(seed: u64, pages: u32, vms: u16) -> Self {
+        let draws = Stream::new(seed, 0x1DEA);
+        Self {
+            draws,
+            pages,
+            vms,
+            moved: 0,
+            cleared: 0,
+        }
+    }
+
+    fn page(&mut self, sim: &Sim, vm: u16) -> Key {
+        let vpn = (BASE >> 12) + u64::from(self.draws.below(self.pages));
+        sim.key_of(vm, vpn)
+    }
+
+    /// Each guest cleans and ages some pages; of one VM each kind of table page moves.
+    pub fn turn(&mut self, sim: &mut Sim) {
+        for vm in 0..self.vms {
+            for bit in [Bit::Dirty, Bit::Accessed] {
+                let keys: Vec<Key> = (0..8).map(|_| self.page(sim, vm)).collect();
+                self.cleared += sim.clear(0, bit, &keys);
+            }
+        }
+        let vm = u16::try_from(self.draws.below(self.vms.into())).expect("a VM");
+        for which in [TablePage::Guest, TablePage::Behind, TablePage::Host] {
+            let key = self.page(sim, vm);
+            let level = self.draws.below(4) as usize;
+            self.moved += u64::from(sim.move_table(0, which, key, level));
+        }
+    }
 }
 
 /// Violations the oracle found.

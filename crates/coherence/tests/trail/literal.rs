@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! ATTC with the inverse table as the paper's text has it, built on the simulator's own tables.
 //!
-//! The simulator has the corrected rule alone; this is what it would be without. Left out: cycles,
-//! whole flushes, large pages.
+//! The simulator has the corrected rule alone, and a rule for walk caches, of which the text has
+//! none; this is what it would be without. Left out: cycles, whole flushes, large pages.
 
 use std::collections::BTreeMap;
 use steady_coherence::config::MachineConfig;
@@ -16,6 +16,15 @@ use steady_coherence::{Message, Scheme, Spec, View, Walk};
 pub static POINTER: Spec = spec("paper-pointer", |config| make(config, Reading::Pointer));
 pub static EVICTION: Spec = spec("paper-eviction", |config| make(config, Reading::Eviction));
 pub static PRECISE: Spec = spec("paper-precise", |config| make(config, Reading::Precise));
+pub static GUEST_TABLE: Spec = spec("paper-guest-table", |config| {
+    make(config, Reading::GuestTable)
+});
+pub static TABLE_FRAME: Spec = spec("paper-table-frame", |config| {
+    make(config, Reading::TableFrame)
+});
+pub static NESTED_TABLE: Spec = spec("paper-nested-table", |config| {
+    make(config, Reading::NestedTable)
+});
 /// What they are without their gap.
 pub static CORRECTED: Spec = spec("corrected", |config| make(config, Reading::Corrected));
 
@@ -48,7 +57,14 @@ enum Reading {
     Eviction,
     /// The host invalidates the entries that map to the old frame (2.4.2), where there are any.
     Precise,
-    /// Nothing: a pointer stays until its set has been written.
+    /// A guest writes the sets of the pages whose translations change (5): none, if it moves a
+    /// table.
+    GuestTable,
+    /// Pointers lead to the sets of guest-virtual pages (2.3.2), so that a table page has none.
+    TableFrame,
+    /// The host writes the sets of the pages whose translations change (5): none, as above.
+    NestedTable,
+    /// Nothing: a pointer stays until its set has been written, and table pages have walk lines.
     Corrected,
 }
 
@@ -66,6 +82,40 @@ impl Literal {
         Pointer {
             set: self.atlb.index(key),
             large: false,
+        }
+    }
+
+    /// A pointer to the walk line of a VM.
+    fn walk_line(&self, vm: u16) -> Pointer {
+        Pointer {
+            set: self.atlb.sets(false) + u64::from(vm),
+            large: false,
+        }
+    }
+
+    /// Writes the set that a pointer leads to, or sends the message of the walk line.
+    fn follow(&mut self, m: &mut View<'_>, pointer: Pointer, doomed: impl Fn(Key, u64) -> bool) {
+        match pointer.set.checked_sub(self.atlb.sets(false)) {
+            Some(vm) => {
+                m.message_walks(u16::try_from(vm).expect("a VM"));
+            }
+            None => self.write_set(m, pointer.set, doomed),
+        }
+    }
+
+    fn update_tables(&mut self, m: &mut View<'_>, remap: &Remap) {
+        for table in &remap.tables {
+            let untold = match remap.agent {
+                Agent::Guest => Reading::GuestTable,
+                Agent::Host => Reading::NestedTable,
+            };
+            if table.behind {
+                for pointer in self.invtbl.take(table.left, false) {
+                    self.follow(m, pointer, |_, _| false);
+                }
+            } else if self.reading != untold {
+                m.message_walks(remap.vm);
+            }
         }
     }
 
@@ -116,15 +166,24 @@ impl Scheme for Literal {
                 self.unpoint(spn, pointer);
             }
         }
-        if let Some((spn, old)) = self.invtbl.insert(served.walk.entry.spn, pointer)
-            && (self.reading != Reading::Eviction || self.holds_frame(old.set, spn))
-        {
-            self.write_set(m, old.set, |_, held| held == spn);
+        let mut pointers = vec![(served.walk.entry.spn, pointer)];
+        if self.reading != Reading::TableFrame {
+            let filled = m.take_nested_filled();
+            let line = self.walk_line(key.vm());
+            pointers.splice(0..0, filled.into_iter().map(|table| (table, line)));
+        }
+        for (frame, pointer) in pointers {
+            if let Some((spn, old)) = self.invtbl.insert(frame, pointer)
+                && (self.reading != Reading::Eviction || self.holds_frame(old.set, spn))
+            {
+                self.follow(m, old, |_, held| held == spn);
+            }
         }
         served.walk
     }
 
     fn revoke(&mut self, m: &mut View<'_>, remap: &Remap, _core: usize, _now: u64) -> u64 {
+        self.update_tables(m, remap);
         for change in &remap.changes {
             if remap.agent == Agent::Guest {
                 let set = self.pointer(change.key).set;
@@ -134,7 +193,7 @@ impl Scheme for Literal {
             let spn = change.old_spn;
             for pointer in self.invtbl.take(spn, false) {
                 if self.reading != Reading::Precise || self.holds_frame(pointer.set, spn) {
-                    self.write_set(m, pointer.set, |_, held| held == spn);
+                    self.follow(m, pointer, |_, held| held == spn);
                 }
             }
         }

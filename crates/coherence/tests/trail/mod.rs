@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use steady_coherence::config::Start;
 use steady_coherence::layout::Key;
+use steady_coherence::oracle::Wrong;
+use steady_coherence::os::TablePage;
+use steady_coherence::radix::LEVELS;
 use steady_coherence::record::{MapKind, Prot};
 use steady_coherence::scheme::atlb;
 use steady_coherence::scheme::attc::invtbl;
@@ -75,6 +78,8 @@ pub struct Player {
     /// Frames of the simulator by those of the model.
     frames: BTreeMap<u64, u64>,
     under_way: usize,
+    /// The table page that maps the model's page now, of the model's two.
+    table: u64,
     next_other: u64,
     /// The model is sound, so that both must use the same translations.
     pub compares: bool,
@@ -85,21 +90,32 @@ pub struct Player {
 }
 
 impl Player {
-    pub fn new(scheme: &'static Spec, fault: Option<Fault>) -> Self {
+    /// A player of these events, on a machine with room for the pointers of table pages where these
+    /// move.
+    pub fn of(events: &[String], scheme: &'static Spec, fault: Option<Fault>) -> Self {
+        let mut machine = machine();
+        let tables = events.iter().any(|event| event.contains("table page"));
+        if tables {
+            machine.schemes.set(&invtbl::KIB, 1024);
+        }
         let options = Options {
             check: true,
             vms: VMS,
             ..Options::default()
         };
-        let mut sim = Sim::new(&machine(), scheme, &options).expect("a possible machine");
+        let mut sim = Sim::new(&machine, scheme, &options).expect("a possible machine");
         if let Some(fault) = fault {
             sim.plant(fault);
+        }
+        if tables {
+            sim.let_tables_move();
         }
         Self {
             steps: Stepper::new(sim),
             sound: fault.is_none(),
             frames: BTreeMap::new(),
             under_way: 0,
+            table: 0,
             next_other: PAGE + 1,
             compares: false,
             compared: 0,
@@ -117,9 +133,20 @@ impl Player {
         }
     }
 
-    /// Violations that the oracle found.
-    pub fn violations(&self) -> u64 {
-        self.steps.sim().oracle().expect("it is on").violations
+    /// What is wrong with each use that the oracle objects to.
+    pub fn wrongs(&self) -> Vec<Wrong> {
+        let oracle = self.steps.sim().oracle().expect("it is on");
+        let wrongs: Vec<Wrong> = oracle
+            .first
+            .iter()
+            .map(|violation| violation.wrong)
+            .collect();
+        assert_eq!(
+            wrongs.len() as u64,
+            oracle.violations,
+            "it keeps the first few"
+        );
+        wrongs
     }
 
     fn event(&mut self, event: &str) {
@@ -129,6 +156,8 @@ impl Player {
             let fetches = ["uses page", "takes page", "fills its TLBs with page"];
             if fetches.iter().any(|&what| event.contains(what)) {
                 self.access(core, number("page "), number("frame "));
+            } else if event.ends_with("by what it has cached") {
+                self.walk(core, number("page "));
             } else if event.contains("which is in frame") {
                 self.access(core, number("page "), number("in frame "));
             }
@@ -138,6 +167,15 @@ impl Player {
             self.displace_pointer(number("frame "));
         } else if event.starts_with("guest: moves") || event.starts_with("host: moves") {
             self.under_way += 1;
+        } else if event == "guest: update of its table ends" {
+            self.table_update(TablePage::Guest);
+            self.table = 1;
+        } else if event == "host: update of its table ends" {
+            self.table_update(TablePage::Host);
+        } else if event.starts_with("host: update behind") {
+            if number("page ") == self.table {
+                self.table_update(TablePage::Behind);
+            }
         } else if event.starts_with("guest: update") {
             self.guest_update(number("page "));
         } else if event.starts_with("host: update") {
@@ -166,6 +204,24 @@ impl Player {
             let same = self.frames.values().filter(|&&other| other == spn).count();
             assert_eq!(same, 1, "one frame here is one of the model");
         }
+    }
+
+    /// The model walks when it likes: first TLBs and ATLB must lose the page here.
+    fn walk(&mut self, core: usize, page: u64) {
+        self.steps.displace(core, Self::key(page));
+        self.displace_entry(page);
+        self.touch(core, Self::key(page));
+        self.played += 1;
+    }
+
+    /// The lowest table page of the walk for the model's page moves.
+    fn table_update(&mut self, which: TablePage) {
+        self.under_way -= 1;
+        let moved = self
+            .steps
+            .move_table(OTHERS, which, Self::key(0), LEVELS - 1);
+        assert!(moved, "the page has been used");
+        self.played += 1;
     }
 
     fn touch(&mut self, core: usize, key: Key) -> u64 {

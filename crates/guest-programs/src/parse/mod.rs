@@ -7,6 +7,8 @@
 mod dbench;
 mod fio;
 mod hackbench;
+mod memcached;
+mod nginx;
 mod own;
 mod pbzip2;
 mod redis;
@@ -42,6 +44,8 @@ pub(crate) fn report(program: &Program, output: &Output<'_>) -> Result<WorkloadR
         Kind::Hackbench => hackbench::parse(&mut draft, output)?,
         Kind::Sysbench | Kind::Mariadb => sysbench::parse(&mut draft, output)?,
         Kind::Redis => redis::parse(&mut draft, output)?,
+        Kind::Memcached => memcached::parse(&mut draft, output)?,
+        Kind::Nginx => nginx::parse(&mut draft, output)?,
         Kind::Pbzip2 => pbzip2::parse(&mut draft, output)?,
         Kind::Dbench => dbench::parse(&mut draft, output)?,
         Kind::Fio => fio::parse(&mut draft, output)?,

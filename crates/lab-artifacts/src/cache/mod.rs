@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use sha2::{Digest, Sha256};
-use steady_race::Watcher;
 
 use crate::error::ArtifactError;
 
@@ -109,11 +108,10 @@ pub(crate) fn steps_done(log: &Path) -> u64 {
 pub fn cached(
     cache: &Path,
     name: &str,
-    watcher: &dyn Watcher,
     build: impl FnOnce(&Path) -> Result<(), ArtifactError>,
 ) -> Result<PathBuf, ArtifactError> {
     let place = cache.join(name);
-    if ready(&place, watcher)? {
+    if ready(&place)? {
         return Ok(place);
     }
     fs::create_dir_all(cache).map_err(|error| ArtifactError::io("make", cache, error))?;
@@ -148,16 +146,11 @@ pub fn cached(
 ///
 /// # Errors
 /// [`ArtifactError::Damaged`] if it is not, [`ArtifactError::Io`].
-pub(crate) fn ready(place: &Path, watcher: &dyn Watcher) -> Result<bool, ArtifactError> {
+pub(crate) fn ready(place: &Path) -> Result<bool, ArtifactError> {
     if !shelf::hold(place) {
         return Ok(false);
     }
-    if sums::check(place)? == sums::Checked::Adopted {
-        let name = sums::entry_name(place);
-        watcher.say(&format!(
-            "{name} had no checksums: it is taken as it is from now on"
-        ));
-    }
+    sums::compare(place)?;
     Ok(true)
 }
 

@@ -1,36 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Checksums of what is in the cache: written when it is built, compared before it is used.
 //!
-//! An entry has a file [`SUMS`] as `sha256sum` writes it, so that `sha256sum -c` reads it too.
-//! Entries of older programs have none: [`check`] takes them over as they are, and says so. What
-//! it can see of those is a kernel image shorter than its own header says. Left out: what somebody
-//! changed on purpose, together with its checksum.
+//! A folder has a file [`SUMS`] as `sha256sum` writes it, so that `sha256sum -c` reads it too. The
+//! folders of a package with programs or kernels have one as well. One without it is refused, since
+//! nothing is known of it. Left out: what somebody changed on purpose, together with its checksum.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
 use super::files_below;
 use crate::error::ArtifactError;
-use crate::home::is_of_package;
-use crate::need::{Fix, LAB_PACKAGE};
+use crate::home::package_fix;
+use crate::need::Fix;
 
 /// The file of an entry that has the checksums of its others.
 pub const SUMS: &str = "SHA256SUMS";
-/// The file of a kernel's entry that boots.
-const IMAGE: &str = "bzImage";
-
-/// What was found of an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Checked {
-    /// Every file is the one that was built.
-    Same,
-    /// It has no checksums: nothing is known of it but that a kernel's image is not short.
-    Adopted,
-}
 
 /// Writes the checksums of all files below `folder` into it.
 ///
@@ -48,50 +36,35 @@ pub fn write(folder: &Path) -> Result<(), ArtifactError> {
     fs::rename(&new, &to).map_err(|error| ArtifactError::io("rename", &new, error))
 }
 
-/// Compares an entry with its checksums, and gives it some where it has none.
-///
-/// # Errors
-/// As [`compare`].
-pub fn check(folder: &Path) -> Result<Checked, ArtifactError> {
-    let checked = compare(folder)?;
-    if checked == Checked::Adopted {
-        // A cache of another user's, which may only be read, is used as it is.
-        let _ = write(folder);
-    }
-    Ok(checked)
-}
-
-/// Compares an entry with its checksums; writes nothing.
+/// Compares an entry with its checksums.
 ///
 /// # Errors
 /// [`ArtifactError::Damaged`] with the first file that is not as it was built,
 /// [`ArtifactError::Io`].
-pub fn compare(folder: &Path) -> Result<Checked, ArtifactError> {
-    whole_image(folder)?;
+pub fn compare(folder: &Path) -> Result<(), ArtifactError> {
     let sums = folder.join(SUMS);
-    let text = match fs::read_to_string(&sums) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Checked::Adopted),
-        Err(error) => return Err(ArtifactError::io("read", &sums, error)),
+    has(folder, SUMS)?;
+    let text =
+        fs::read_to_string(&sums).map_err(|error| ArtifactError::io("read", &sums, error))?;
+    let lines = text.lines().map(|line| line.split_once("  "));
+    let Some(listed) = lines.collect::<Option<Vec<_>>>() else {
+        return Err(damaged(folder, &sums, "is not a list of checksums"));
     };
-    for line in text.lines() {
-        let Some((wanted, name)) = line.split_once("  ") else {
-            return Err(damaged(folder, &sums, "is not a list of checksums"));
-        };
+    for (name, path) in files(folder)? {
+        if listed.iter().all(|(_, known)| *known != name) {
+            return Err(damaged(folder, &path, "has no checksum"));
+        }
+    }
+    for (wanted, name) in listed {
+        has(folder, name)?;
         let path = folder.join(name);
-        let found = match digest(&path) {
-            Ok(found) => found,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(damaged(folder, &path, "is missing"));
-            }
-            Err(error) => return Err(ArtifactError::io("read", &path, error)),
-        };
+        let found = digest(&path).map_err(|error| ArtifactError::io("read", &path, error))?;
         if found != wanted {
             let what = "is not what was built: its checksum differs";
             return Err(damaged(folder, &path, what));
         }
     }
-    Ok(Checked::Same)
+    Ok(())
 }
 
 /// Refuses an entry without the file or folder `wanted`.
@@ -107,15 +80,11 @@ pub fn has(folder: &Path, wanted: &str) -> Result<(), ArtifactError> {
 }
 
 fn damaged(folder: &Path, file: &Path, what: &str) -> ArtifactError {
-    let fix = if is_of_package(folder) {
-        Fix::AsRoot(format!("apt-get install --reinstall {LAB_PACKAGE}"))
-    } else {
-        Fix::Run(format!("steady cache prune {}", entry_name(folder)))
-    };
+    let prune = || Fix::Run(format!("steady cache prune {}", entry_name(folder)));
     ArtifactError::Damaged {
         file: file.to_owned(),
         what: what.to_owned(),
-        fix,
+        fix: package_fix(folder).unwrap_or_else(prune),
     }
 }
 
@@ -141,41 +110,6 @@ fn digest(path: &Path) -> io::Result<String> {
     Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Refuses a kernel image that ends before its header says (Documentation/arch/x86/boot.rst:
-/// `setup_sects` at 0x1f1, `syssize` in units of 16 bytes at 0x1f4, `HdrS` at 0x202).
-pub(crate) fn whole_image(folder: &Path) -> Result<(), ArtifactError> {
-    let path = folder.join(IMAGE);
-    let Ok(mut file) = File::open(&path) else {
-        return Ok(());
-    };
-    let mut head = Vec::new();
-    let read = file.by_ref().take(0x206).read_to_end(&mut head);
-    read.map_err(|error| ArtifactError::io("read", &path, error))?;
-    let length = file.metadata().map_or(0, |metadata| metadata.len());
-    let said = match head.get(0x202..0x206) {
-        Some(b"HdrS") => {
-            let size = u32::from_le_bytes([head[0x1f4], head[0x1f5], head[0x1f6], head[0x1f7]]);
-            (u64::from(head[0x1f1]) + 1) * 512 + u64::from(size) * 16
-        }
-        _ => return Err(damaged(folder, &path, "is not the image of a kernel")),
-    };
-    if length < said {
-        let what = format!("has {length} bytes of the {said} that its header names");
-        return Err(damaged(folder, &path, &what));
-    }
-    Ok(())
-}
-
-/// The least of a kernel's image: a header that names three units of 16 bytes behind it.
-#[cfg(test)]
-pub(crate) fn least_image() -> Vec<u8> {
-    let mut bytes = vec![0; 1024 + 48];
-    bytes[0x1f1] = 1;
-    bytes[0x1f4] = 3;
-    bytes[0x202..0x206].copy_from_slice(b"HdrS");
-    bytes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,12 +126,12 @@ mod tests {
     fn an_entry_is_the_same_until_a_byte_of_it_changes_or_a_file_goes() {
         let place = entry();
         write(place.path()).unwrap();
-        assert_eq!(check(place.path()).unwrap(), Checked::Same);
+        compare(place.path()).unwrap();
         fs::write(place.path().join("programs/a"), "b").unwrap();
-        let said = check(place.path()).unwrap_err().to_string();
+        let said = compare(place.path()).unwrap_err().to_string();
         assert!(said.contains("programs/a is not what was built"), "{said}");
         fs::remove_file(place.path().join("programs/a")).unwrap();
-        let said = check(place.path()).unwrap_err().to_string();
+        let said = compare(place.path()).unwrap_err().to_string();
         assert!(said.contains("programs/a is missing"), "{said}");
     }
 
@@ -218,24 +152,16 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_without_checksums_is_taken_over_once() {
+    fn an_entry_without_checksums_or_with_other_words_is_refused() {
         let place = entry();
-        assert_eq!(check(place.path()).unwrap(), Checked::Adopted);
-        assert_eq!(check(place.path()).unwrap(), Checked::Same);
-    }
-
-    #[test]
-    fn a_short_kernel_is_refused_even_without_checksums() {
-        let place = entry();
-        let path = place.path().join(IMAGE);
-        fs::write(&path, least_image()).unwrap();
-        assert_eq!(check(place.path()).unwrap(), Checked::Adopted);
-        fs::remove_file(place.path().join(SUMS)).unwrap();
-        fs::write(&path, &least_image()[..1050]).unwrap();
-        let said = check(place.path()).unwrap_err().to_string();
-        assert!(said.contains("has 1050 bytes of the 1072"), "{said}");
-        fs::write(&path, "not a kernel").unwrap();
-        let said = check(place.path()).unwrap_err().to_string();
-        assert!(said.contains("is not the image of a kernel"), "{said}");
+        let said = || compare(place.path()).unwrap_err().to_string();
+        assert!(said().contains("SHA256SUMS is missing; fix: steady cache prune"));
+        for (sums, expected) in [
+            ("no sums\n", "is not a list of checksums"),
+            ("", "build.log has no checksum"),
+        ] {
+            fs::write(place.path().join(SUMS), sums).unwrap();
+            assert!(said().contains(expected), "{}", said());
+        }
     }
 }

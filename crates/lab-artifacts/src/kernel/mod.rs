@@ -154,7 +154,7 @@ pub fn ensure(home: &Home, what: Build, watcher: &dyn Watcher) -> Result<Kernel,
     let source = Source::find()?;
     let place = place(home, what)?;
     let name = entry_name(&place);
-    let place = cached(&home.cache, &name, watcher, |work| {
+    let place = cached(&home.cache, &name, |work| {
         build(home, what, &source, work, watcher)
     })?;
     at(&place)

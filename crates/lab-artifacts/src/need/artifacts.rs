@@ -2,16 +2,16 @@
 //! The needs of what is built here: what the cache has of it, else what its build needs.
 //!
 //! An entry of the cache counts if it is as it was built. A build needs programs, files and room;
-//! its source comes from a mirror that apt knows. Emulators are in `emulators`.
+//! its source comes from a mirror that answers. Emulators are in `emulators`.
 
 use std::path::{Path, PathBuf};
 
 use steady_guest_programs::Program;
 
-use super::{Fix, LAB_PACKAGE, Need, State, of, rows};
+use super::{Fix, Need, State, of, rows};
 use crate::cache::sums;
 use crate::error::ArtifactError;
-use crate::home::Home;
+use crate::home::{Home, LAB_PACKAGE, PROGRAMS};
 use crate::kernel::package::{self, Package};
 use crate::kernel::{self, Build, Choice, Flavor, Series, Source};
 use crate::{debian, programs, selftests};
@@ -85,15 +85,10 @@ pub fn own_programs(home: &Home) -> Vec<Need> {
         "programs",
         "the inits, the VMM and the workloads of emulated machines",
     );
-    if let Some(programs) = programs::packaged(home) {
-        return vec![match programs.lost() {
-            None => Need::met(name, why, "of the package"),
-            Some(lost) => {
-                let found = format!("are not whole: {} is missing", lost.display());
-                let fix = "install the package again, as by apt-get install --reinstall \
-                           ./steady_*.deb, or unpack its tarball again";
-                Need::unmet(name, why, State::Missing, found, Fix::Do(fix.to_owned()))
-            }
+    if programs::packaged(home).is_some() {
+        return vec![match sums::compare(&home.project.join(PROGRAMS)) {
+            Ok(()) => Need::met(name, why, "of the package"),
+            Err(error) => broken(name, why, &error),
         }];
     }
     let target = home.project.join("target");
@@ -245,7 +240,7 @@ pub fn selftests(home: &Home) -> Vec<Need> {
 
 /// An entry of the cache that is there, whose file `wanted` is used.
 pub(super) fn entry(name: &str, why: &str, place: &Path, wanted: &str) -> Need {
-    match sums::compare(place).and_then(|_| sums::has(place, wanted)) {
+    match sums::compare(place).and_then(|()| sums::has(place, wanted)) {
         Ok(()) => Need::met(name, why, format!("built, {}", place.display())),
         Err(error) => broken(name, why, &error),
     }
@@ -277,15 +272,21 @@ pub(super) fn to_build(name: &str, why: &str, by: &str) -> Need {
     )
 }
 
-/// A mirror that apt has lists of. Whether it answers now, only a download shows.
+/// A mirror that apt has lists of, and that answers now.
 pub(crate) fn mirror() -> Need {
     let (name, why) = ("a Debian mirror", "what is compiled comes from it");
-    let found = match debian::mirror() {
-        Ok(Some(mirror)) => return Need::met(name, why, format!("in apt's lists, {mirror}")),
-        Ok(None) => "is not in apt's lists".to_owned(),
-        Err(error) => format!("cannot be asked for: {error}"),
+    let update = Fix::AsRoot("apt-get update".to_owned());
+    let (found, fix) = match debian::mirror() {
+        Ok(Some(mirror)) => match debian::answers(&mirror) {
+            Ok(()) => return Need::met(name, why, format!("answers, {mirror}")),
+            Err(said) => {
+                let fix = format!("let this machine reach {mirror}, as by a proxy of apt's");
+                (format!("does not answer: {said}"), Fix::Do(fix))
+            }
+        },
+        Ok(None) => ("is not in apt's lists".to_owned(), update),
+        Err(error) => (format!("cannot be asked for: {error}"), update),
     };
-    let fix = Fix::AsRoot("apt-get update".to_owned());
     Need::unmet(name, why, State::Missing, found, fix)
 }
 

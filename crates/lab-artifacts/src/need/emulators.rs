@@ -5,10 +5,11 @@
 
 use std::path::Path;
 
-use super::artifacts::{entry, mirror, room, to_build};
+use super::artifacts::{entry, mirror, own_programs, room, to_build};
 use super::{Fix, Need, State, fix_of, of};
-use crate::home::{Home, PROGRAMS};
+use crate::home::Home;
 use crate::process::find_program;
+use crate::programs::packaged;
 use crate::{bochs, qemu_system, qemu_user};
 
 /// Room that a build may take while it goes on, in MiB: estimates, not measured.
@@ -39,8 +40,10 @@ impl Emulator<'_> {
         if self.place.is_dir() {
             return vec![entry(self.name, self.why, self.place, self.program)];
         }
+        let is_packaged = self.packaged.is_some() && self.packaged_first;
         let mut build = of(self.build);
-        build.push(mirror());
+        // What is not compiled now fetches nothing.
+        build.extend((!is_packaged).then(mirror));
         build.extend(room(&home.cache, self.mib));
         let lacks: Vec<Need> = build
             .iter()
@@ -49,7 +52,7 @@ impl Emulator<'_> {
             .collect();
         let command = format!("steady build {}", self.built_by);
         match &self.packaged {
-            Some(found) if self.packaged_first || !lacks.is_empty() => {
+            Some(found) if is_packaged || !lacks.is_empty() => {
                 let fix = match lacks.is_empty() {
                     true => Fix::Run(command),
                     false => Fix::Do(format!("{}, then {command}", fix_of(&lacks))),
@@ -152,12 +155,10 @@ pub fn qemu(home: &Home, compiled: bool) -> Vec<Need> {
 pub fn capture(home: &Home) -> Vec<Need> {
     let (name, why) = ("qemu-x86_64 with plugins", "programs are captured in it");
     // A package brings the plugin built.
-    let built = home.project.join(PROGRAMS).is_dir();
-    let mut needs = of(if built {
-        &["step"]
-    } else {
-        &["step", "capture"]
-    });
+    let mut needs = match packaged(home) {
+        Some(_) => [of(&["step"]), own_programs(home)].concat(),
+        None => of(&["step", "capture"]),
+    };
     if let Some(qemu) = qemu_user::packaged() {
         needs.push(Need::met(
             name,

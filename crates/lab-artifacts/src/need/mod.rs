@@ -3,9 +3,8 @@
 //!
 //! A command makes a list of [`Need`]s and lets [`require`] refuse it, before anything is built;
 //! `steady doctor` makes the same list and shows it. Programs and files are rows of the table in
-//! `setup/needs`; [`artifacts`] and
-//! [`emulators`] add what is built here. Left out: what only a run can show, such
-//! as a mirror that does not answer.
+//! `setup/needs`; [`artifacts`] and [`emulators`] add what is built here. Left out: what only a run
+//! can show, such as a download that breaks off.
 
 pub mod artifacts;
 pub mod emulators;
@@ -19,9 +18,6 @@ use crate::error::ArtifactError;
 
 pub(crate) use table::able;
 pub use table::{Row, of, rows};
-
-/// The package with the usual kernel, as apt takes it from a folder: no archive has it.
-pub(crate) const LAB_PACKAGE: &str = "./steady-lab_*.deb";
 
 /// How a need is met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -80,6 +80,10 @@ impl Attc {
         doomed: impl Fn(Key, u64) -> bool,
         now: u64,
     ) -> [u64; 2] {
+        if self.walks_of(pointer).is_some() {
+            self.write_set(m, core, pointer, doomed, &[], now);
+            return [0, 0];
+        }
         let held = |attc: &Self, of: &dyn Fn(Key, u64) -> bool| {
             let entries = attc.atlb.entries_of(pointer.set, pointer.large);
             entries.filter(|&(key, spn)| of(key, spn)).count() as u64

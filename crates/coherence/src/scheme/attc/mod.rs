@@ -11,6 +11,13 @@
 //! Messages go to every core: a TLB may hold a translation whose line its caches have lost. A
 //! pointer outlives its ATLB entry for the same reason; it goes only with an update or by
 //! replacement, and then the set is written as for an update. Natively there is no inverse table.
+//!
+//! The paper's messages name what guest-virtual pages have in common. Walk caches and nested TLBs
+//! they cannot name, so that a rule of ours is beside it: each VM has a *walk line* behind the
+//! ATLB's sets, at set number `sets + VM_ID`. An agent that frees or moves a table page writes the
+//! VM's, and its message has every core drop what walk caches and nested TLB hold of the VM. The
+//! host does not know which frames hold guests' tables. So where table pages move, a walker that
+//! fills a nested TLB stores a pointer from the table page's frame to the walk line.
 
 mod attempt;
 pub mod invtbl;
@@ -25,6 +32,7 @@ use crate::Error;
 use crate::config::{Allowed, LONGEST_UPDATE, MachineConfig, Mode, Parameter, Value, bad, sets};
 use crate::layout::Key;
 use crate::machine::{Fault, Look, Message, View, Walk};
+use crate::num::low16;
 use crate::os::{Agent, Mapping, Remap};
 use std::collections::BTreeMap;
 
@@ -142,6 +150,8 @@ pub struct Attc {
     whole_flushes: u64,
     bystanders: u64,
     most_pointers: u64,
+    walk_lines_written: u64,
+    walk_entries_dropped: u64,
 }
 
 impl Attc {
@@ -175,26 +185,60 @@ impl Attc {
             whole_flushes: 0,
             bystanders: 0,
             most_pointers: 0,
+            walk_lines_written: 0,
+            walk_entries_dropped: 0,
         }
     }
 
-    /// Stores the pointer that every ATLB entry needs.
-    fn point(&mut self, m: &mut View<'_>, core: usize, key: Key, spn: u64, now: u64) {
-        if self.invtbl.is_none() || m.look().has(Fault::PointerLost) {
-            return;
+    /// The walk line of a VM: behind the sets of the ATLB for small pages.
+    const fn walk_line(&self, vm: u16) -> Pointer {
+        Pointer {
+            set: self.atlb.sets(false) + Key::small(vm, 0).vm_id(),
+            large: false,
         }
-        let pointer = Pointer {
+    }
+
+    /// The VM whose walk line a pointer leads to.
+    fn walks_of(&self, pointer: Pointer) -> Option<u16> {
+        let behind = pointer.set.checked_sub(self.atlb.sets(false) + 1)?;
+        (!pointer.large).then_some(low16(behind))
+    }
+
+    /// Where the pointer for an ATLB entry leads.
+    const fn set_of(&self, key: Key) -> Pointer {
+        Pointer {
             set: self.atlb.index(key),
             large: key.is_large(),
+        }
+    }
+
+    /// Stores the pointer that every ATLB entry needs, and every entry of a nested TLB.
+    fn point(&mut self, m: &mut View<'_>, core: usize, pointer: Pointer, spn: u64, now: u64) {
+        let Some(table) = self.invtbl.as_mut() else {
+            return;
         };
-        let table = self.invtbl.as_mut().expect("checked above");
         let line = table.line(spn, pointer.large);
         let evicted = table.insert(spn, pointer);
         m.write_line(core, line, now);
         if let Some((old_spn, old)) = evicted {
             self.pointer_evictions += 1;
             // The entries that the lost pointer stood for go with it, from ATLB and TLBs.
-            self.write_set(m, core, old, |_, spn| spn == old_spn, &[], now);
+            if !m.look().has(Fault::EvictSilent) {
+                self.write_set(m, core, old, |_, spn| spn == old_spn, &[], now);
+            }
+        }
+    }
+
+    /// Stores the pointer from a guest table page's frame to its VM's walk line, unless it is
+    /// there: nested TLBs are filled with the same pages over and over.
+    fn point_table(&mut self, m: &mut View<'_>, core: usize, vm: u16, spn: u64, now: u64) {
+        let pointer = self.walk_line(vm);
+        match &self.invtbl {
+            Some(table) if table.points(spn, pointer) => {
+                m.read_line(core, table.line(spn, false), now);
+            }
+            _ if m.look().has(Fault::TablePointerLost) => {}
+            _ => self.point(m, core, pointer, spn, now),
         }
     }
 
@@ -211,12 +255,20 @@ impl Attc {
     ) -> u64 {
         let line = Atlb::line(pointer.set, pointer.large);
         let read = m.read_line(core, line, now);
+        if let Some(vm) = self.walks_of(pointer) {
+            self.walk_lines_written += 1;
+            self.walk_entries_dropped += m.message_walks(vm);
+            return read + m.write_line(core, line, now + read);
+        }
         self.bystanders += self.atlb.clear_set(pointer.set, pointer.large, |key, spn| {
             doomed(key, spn) && !revoked.contains(&key)
         });
         self.atlb.clear_set(pointer.set, pointer.large, doomed);
         let write = m.write_line(core, line, now + read);
-        self.tell_tlbs(m, pointer, revoked);
+        // No update revokes what a displaced pointer stood for.
+        if !(revoked.is_empty() && m.look().has(Fault::EvictUntold)) {
+            self.tell_tlbs(m, pointer, revoked);
+        }
         read + write
     }
 
@@ -248,17 +300,22 @@ impl Attc {
                 decision == Decision::Filtered,
                 "the walker intercepts a guest's write"
             );
-            let pointer = Pointer {
-                set: self.atlb.index(change.key),
-                large: change.key.is_large(),
-            };
+            let pointer = self.set_of(change.key);
+            if m.look().has(Fault::WriteIfPresent) && self.atlb.get(change.key).is_none() {
+                continue;
+            }
             let vm = remap.vm;
             let own = move |key: Key, _| key.vm() == vm;
             cycles += self.write_set(m, core, pointer, own, &revoked, now + cycles);
         }
+        let tables = u64::from(!remap.tables.is_empty());
+        if tables > 0 {
+            let line = self.walk_line(remap.vm);
+            cycles += self.write_set(m, core, line, |_, _| false, &[], now + cycles);
+        }
         match self.guest_cycles {
             0 => cycles,
-            fixed => fixed * remap.changes.len() as u64,
+            fixed => fixed * (remap.changes.len() as u64 + tables),
         }
     }
 
@@ -270,9 +327,17 @@ impl Attc {
             .iter()
             .map(|change| (change.old_spn, change.key.is_large()))
             .collect();
+        let behind = remap.tables.iter().filter(|table| table.behind);
+        frames.extend(behind.map(|table| (table.left, false)));
         frames.sort_unstable();
         frames.dedup();
         let mut cycles = 0;
+        // Of its own table the host knows the VM.
+        let own = u64::from(remap.tables.iter().any(|table| !table.behind));
+        if own > 0 {
+            let line = self.walk_line(remap.vm);
+            cycles += self.write_set(m, core, line, |_, _| false, &[], now);
+        }
         for &(spn, large) in &frames {
             let table = self
                 .invtbl
@@ -281,7 +346,15 @@ impl Attc {
             self.gate
                 .attempt(Actor::Hypervisor, Target::Invtbl, Operation::Write);
             let line = table.line(spn, large);
-            let pointers = table.take(spn, large);
+            let mut pointers = table.take(spn, large);
+            if m.look().has(Fault::PointersKept) {
+                for &pointer in &pointers {
+                    table.insert(spn, pointer);
+                }
+            }
+            if m.look().has(Fault::SynonymMissed) {
+                pointers.truncate(1);
+            }
             self.most_pointers = self.most_pointers.max(pointers.len() as u64);
             cycles += m.write_line(core, line, now + cycles);
             for pointer in pointers {
@@ -291,7 +364,7 @@ impl Attc {
         }
         match self.host_cycles {
             0 => cycles,
-            fixed => fixed * frames.len() as u64,
+            fixed => fixed * (frames.len() as u64 + own),
         }
     }
 
@@ -299,7 +372,8 @@ impl Attc {
     fn flush_all(&mut self, m: &mut View<'_>, remap: &Remap, core: usize, now: u64) -> u64 {
         self.whole_flushes += 1;
         let vm = remap.vm;
-        let how = if self.flush == Flush::Stamp && !self.atlb.restamp(vm) {
+        let stamps = self.flush == Flush::Stamp && !m.look().has(Fault::StampKept);
+        let how = if stamps && !self.atlb.restamp(vm) {
             // Every stamp has been used once: old entries must really go.
             Flush::Walker
         } else {
@@ -332,10 +406,7 @@ impl Scheme for Attc {
         if !self.atlb.warms() {
             return;
         }
-        let pointer = Pointer {
-            set: self.atlb.index(mapping.key),
-            large: mapping.key.is_large(),
-        };
+        let pointer = self.set_of(mapping.key);
         if let Some(table) = self.invtbl.as_mut() {
             if m.has(Fault::PointerLost) {
                 // The planted fault: an entry without its pointer.
@@ -355,7 +426,14 @@ impl Scheme for Attc {
         let served = self.atlb.serve(m, core, key, now);
         if served.inserted {
             let done = now + served.walk.cycles;
-            self.point(m, core, key, served.walk.entry.spn, done);
+            for table in m.take_nested_filled() {
+                self.point_table(m, core, key.vm(), table, done);
+            }
+            // The page's own comes last, or one of those might displace it before the TLB is
+            // filled.
+            if !m.look().has(Fault::PointerLost) {
+                self.point(m, core, self.set_of(key), served.walk.entry.spn, done);
+            }
         }
         served.walk
     }
@@ -372,7 +450,12 @@ impl Scheme for Attc {
     }
 
     fn counts(&self) -> BTreeMap<&'static str, u64> {
-        BTreeMap::from([
+        // Where no table page changes there is nothing to say of them.
+        let walks = [
+            ("walk_entries_dropped", self.walk_entries_dropped),
+            ("walk_lines_written", self.walk_lines_written),
+        ];
+        let mut counts = BTreeMap::from([
             ("atlb_bystanders_dropped", self.bystanders),
             ("attempts_allowed", self.gate.allowed),
             ("attempts_filtered", self.gate.filtered),
@@ -380,7 +463,9 @@ impl Scheme for Attc {
             ("pointer_evictions", self.pointer_evictions),
             ("pointers_followed_at_most", self.most_pointers),
             ("whole_flushes", self.whole_flushes),
-        ])
+        ]);
+        counts.extend(walks.into_iter().filter(|&(_, count)| count > 0));
+        counts
     }
 
     fn check(&self, m: Look<'_>) -> Result<(), String> {
@@ -394,13 +479,7 @@ impl Scheme for Attc {
                 key.vm()
             )
         };
-        let points = |key: Key, spn: u64| {
-            let pointer = Pointer {
-                set: self.atlb.index(key),
-                large: key.is_large(),
-            };
-            table.points(spn, pointer)
-        };
+        let points = |key: Key, spn: u64| table.points(spn, self.set_of(key));
         for (key, spn) in self.atlb.entries() {
             if !points(key, spn) {
                 return Err(missing("the ATLB entry", key, spn));
@@ -410,6 +489,15 @@ impl Scheme for Attc {
             if !points(key, entry.spn) {
                 return Err(missing("a TLB entry", key, entry.spn));
             }
+        }
+        let mut behind = m.tables_behind();
+        if m.tables_move()
+            && let Some((vm, spn)) =
+                behind.find(|&(vm, spn)| !table.points(spn, self.walk_line(vm)))
+        {
+            return Err(format!(
+                "a nested TLB's entry of VM {vm} -> frame {spn:#x} has no pointer"
+            ));
         }
         Ok(())
     }

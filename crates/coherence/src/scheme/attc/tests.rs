@@ -6,7 +6,7 @@ use super::{FLUSH, FLUSH_CEILING, MATCH_BITS};
 use crate::config::{MachineConfig, Mode};
 use crate::layout::Key;
 use crate::machine::{Look, Machine, View};
-use crate::os::{Agent, Cause, Remap};
+use crate::os::{Agent, Bit, Cause, Remap};
 use crate::record::{MapKind, Prot};
 use crate::scheme::{Registry, Scheme, atlb};
 use crate::sim::translate;
@@ -54,7 +54,7 @@ fn migrate(m: &mut Machine, attc: &mut Attc, agent: Agent, keys: &[Key]) -> u64 
         agent,
         cause: Cause::Migration,
         changes,
-        intermediate: false,
+        tables: Vec::new(),
     };
     attc.revoke(&mut View::of(m), &update, 0, 1_000)
 }
@@ -201,13 +201,13 @@ fn a_cleared_dirty_bit_is_set_again_by_the_next_store_of_every_core() {
     let set = m.counts.dirty_updates;
     translate(&mut m, &mut attc, 0, key, true, 500);
     assert_eq!(m.counts.dirty_updates, set, "it is set already");
-    let update = m.os.clean(&[key]).expect("the page is dirty");
+    let update = m.os.clear(Bit::Dirty, &[key]).expect("the page is dirty");
     attc.revoke(&mut View::of(&mut m), &update, 0, 1_000);
     assert!(!m.os.peek(key).expect("it is mapped").dirty);
     translate(&mut m, &mut attc, 1, key, true, 2_000);
     assert_eq!(m.counts.dirty_updates, set + 1);
     assert!(m.os.peek(key).expect("it is mapped").dirty);
-    assert!(m.os.clean(&[Key::small(0, PAGE + 1)]).is_none());
+    assert!(m.os.clear(Bit::Dirty, &[Key::small(0, PAGE + 1)]).is_none());
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn unmapping_a_whole_table_reaches_every_page_of_it_and_says_so_to_the_walk_cach
     let update =
         m.os.map_call(0, first << 12, 512 << 12, Prot::default(), MapKind::Munmap)
             .expect("pages are revoked");
-    assert!(update.intermediate);
+    assert_eq!(update.tables.len(), 1);
     assert_eq!(update.changes.len(), 512);
     attc.revoke(&mut View::of(&mut m), &update, 0, 1_000);
     for key in keys {

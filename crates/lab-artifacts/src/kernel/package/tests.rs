@@ -6,7 +6,6 @@ use std::process::Command;
 use steady_race::Silent;
 
 use super::*;
-use crate::cache::sums::least_image;
 
 /// A module as far as its `.modinfo` goes.
 fn module(depends: &str) -> Vec<u8> {
@@ -78,7 +77,11 @@ fn a_package_that_is_not_a_whole_kernel_is_refused_each_time_and_leaves_nothing(
         project: place.path().to_owned(),
         cache: place.path().join("cache"),
     };
-    let image = &least_image()[..];
+    // A header that names three units of 16 bytes behind it.
+    let mut image = vec![0; 1024 + 48];
+    (image[0x1f1], image[0x1f4]) = (1, 3);
+    image[0x202..0x206].copy_from_slice(b"HdrS");
+    let image = &image[..];
     let (kvm, intel, irq) = (module("irqbypass"), module("kvm"), module(""));
     let whole = [
         ("boot/vmlinuz-1", image),
@@ -109,9 +112,11 @@ fn a_package_that_is_not_a_whole_kernel_is_refused_each_time_and_leaves_nothing(
         let files = [&whole[..at], &whole[at + 1..]].concat();
         refused(&deb(place.path(), &files), &format!("has no {lost}: "));
     }
-    let mut short = whole;
-    short[0].1 = &image[..1050];
-    refused(&deb(place.path(), &short), "has no whole vmlinuz: ");
+    for cut in [&image[..1050], b"not a kernel"] {
+        let mut short = whole;
+        short[0].1 = cut;
+        refused(&deb(place.path(), &short), "has no whole vmlinuz: ");
+    }
     let path = deb(place.path(), &whole);
     let bytes = fs::read(&path).unwrap();
     for (bytes, words) in [
