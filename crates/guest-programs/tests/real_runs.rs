@@ -161,7 +161,9 @@ impl Drop for Server<'_> {
     fn drop(&mut self) {
         for name in ["mariadb", "redis", "memcached", "nginx"] {
             if let Ok(pid) = std::fs::read_to_string(self.0.join(name).join("pid")) {
-                let _ = Command::new("kill").args(["-9", pid.trim()]).status();
+                // The workers of nginx outlive a server that is killed.
+                let signal = if name == "nginx" { "-TERM" } else { "-9" };
+                let _ = Command::new("kill").args([signal, pid.trim()]).status();
             }
         }
     }

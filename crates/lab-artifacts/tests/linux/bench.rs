@@ -56,7 +56,15 @@ impl Bench {
         };
         bench.write("tree/Makefile", "VERSION = 6\nPATCHLEVEL = 12\n");
         bench.write("tree/a.c", &numbered(&[]));
-        for script in ["apply", "deb", "format-patch", "lib.sh", "port"] {
+        for script in [
+            "apply",
+            "configure",
+            "deb",
+            "format-patch",
+            "lib.sh",
+            "port",
+            "selftests/build",
+        ] {
             let to = bench.path("linux").join(script);
             fs::create_dir_all(to.parent().unwrap()).unwrap();
             fs::copy(real_linux().join(script), to).unwrap();

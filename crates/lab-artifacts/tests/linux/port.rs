@@ -46,6 +46,11 @@ fn ported() -> Bench {
         "SPDX\n\n--- a/new/sub/new.c\n+++ b/new/sub/new.c\n@@ -1,3 +1,3 @@\n first\n-old_name\n\
          +new_name\n last\n",
     );
+    bench.write(
+        "linux/config/lab.config",
+        "# of one\nCONFIG_OLD=y\nCONFIG_OLDER=y\n# CONFIG_NOT is not set\n",
+    );
+    bench.write("linux/ports/7.0/lacks", "# SPDX\nNOT\nOLD\n");
     bench.write("tree/Makefile", "VERSION = 7\nPATCHLEVEL = 0\n");
     bench.write("tree/a.c", &numbered(&[(11, MOVED)]));
     bench
@@ -71,6 +76,41 @@ fn a_hook_without_a_subject_has_the_header_and_body_of_the_original() {
     let original = bench.read(&format!("linux/hooks/{HOOK}"));
     assert_eq!(hook.split("---\n").next(), original.split("---\n").next());
     assert!(hook.contains(MOVED) && !original.contains(MOVED), "{hook}");
+}
+
+#[test]
+fn a_ports_configuration_is_the_labs_without_what_the_kernel_lacks() {
+    let bench = ported();
+    bench.runs("port", &["7.0", "out"]);
+    let left = "# of one\nCONFIG_OLDER=y\n";
+    assert_eq!(bench.read("out/config/lab.config"), left);
+
+    bench.write("linux/ports/7.0/lacks", "OLDEST\n");
+    let said = bench.refuses("port", &["7.0", "again"]);
+    assert!(
+        said.contains("lacks names OLDEST") && said.contains("remove it"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_ports_lists_name_tests_where_its_kernel_has_them() {
+    let bench = ported();
+    let hook = format!("linux/hooks/{HOOK}");
+    let text = bench
+        .read(&hook)
+        .replacen("\n\n", "\nSelftests: one/selftests\n\n", 1);
+    bench.write(&hook, &text);
+    bench.write("linux/one/selftests/tests", "x86_64/one_test 60\n");
+    bench.write(
+        "linux/ports/7.0/lib.sh",
+        "# shell\n# SPDX\nkvm_selftests=tools/testing/selftests/kvm/elsewhere\n",
+    );
+    bench.runs("port", &["7.0", "out"]);
+    let list = bench.read("out/one/selftests/tests");
+    assert_eq!(list, "elsewhere/one_test 60\n");
+    let build = bench.read("out/selftests/build");
+    assert!(build.contains("TEST_GEN_PROGS_elsewhere="), "{build}");
 }
 
 #[test]
