@@ -29,7 +29,7 @@ pub enum Coherence {
     Compare(SimulateMany),
     /// Record the memory accesses of a real program.
     Capture(Capture),
-    /// Make a trace of ours from traces of DynamoRIO or ChampSim.
+    /// Make a trace of ours from one of DynamoRIO or ChampSim, or from text (Pin, lackey, gem5).
     Convert(Convert),
     /// Print a machine with every key: a preset, or a file on top of its preset.
     Machine(Machine),
@@ -171,16 +171,18 @@ pub struct Capture {
 Examples:
   steady coherence convert -o app.smt drmemtrace.app.1234.5678.dir
   steady coherence convert -o mix.smt 600.perlbench.champsimtrace.xz 605.mcf.champsimtrace.xz
+  steady coherence convert -o x.smt trace.txt        # lines `thread r|w address size`
 
 DynamoRIO's traces are read in their final form (.trace, .trace.gz, .trace.zip), 64-bit and not
 filtered; a folder stands for all threads in it. ChampSim's are read plain too. What is packed by
 gzip, xz, zstd or bzip2 is unpacked. Several files become threads of one trace. What each format
-cannot show is in docs/formats/memtrace.md.")]
+cannot show, the form of text traces, and the one-liners that make one of what Pin, Valgrind's
+lackey and gem5 print are in docs/formats/memtrace.md.")]
 pub struct Convert {
     /// Trace to write; it takes its name when it is whole.
     #[arg(short, long, value_name = "TRACE")]
     pub output: PathBuf,
-    /// Files of one tool, or folders of DynamoRIO.
+    /// Files of one tool, folders of DynamoRIO, or texts.
     #[arg(required = true, value_name = "FILE|FOLDER")]
     pub inputs: Vec<PathBuf>,
     /// Print what was written as JSON (docs/formats/memtrace.md).

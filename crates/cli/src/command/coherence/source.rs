@@ -13,7 +13,7 @@ use steady_coherence::workload::{
     CALIBRATED_RATE, Generator, GeneratorOptions, TABLE_3, Workload, find,
 };
 use steady_coherence::{Error, Options, Registry};
-use steady_memtrace::{Origin, Reader};
+use steady_memtrace::{Origin, Reader, TraceError};
 use steady_race::Watcher;
 
 use crate::arguments::coherence::Simulate;
@@ -148,6 +148,10 @@ fn captured(arguments: &Simulate) -> anyhow::Result<Input> {
     let reader: Reader<std::io::BufReader<File>> = Reader::open(path)?;
     let header = reader.header();
     let held = reader.totals().map_or(u64::MAX, |totals| totals.accesses());
+    if held == 0 {
+        let file = path.display().to_string();
+        return Err(TraceError::NoAccesses { file }.into());
+    }
     let threads = reader.totals().map_or(0, |totals| totals.threads);
     let accesses = arguments.accesses.map_or(held, |limit| limit.min(held));
     let command = match header.command.as_slice() {
@@ -164,6 +168,7 @@ fn captured(arguments: &Simulate) -> anyhow::Result<Input> {
                 Origin::Qemu => "of a real program",
                 Origin::ChampSim => "of a ChampSim trace",
                 Origin::DynamoRio => "of a DynamoRIO trace",
+                Origin::Text => "of a text trace",
             }
         ),
         accesses,
