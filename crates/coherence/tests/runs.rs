@@ -43,17 +43,46 @@ fn one_thread_or_many_give_the_same_bytes() {
 #[test]
 fn a_comparison_is_a_valid_result_of_the_shared_schema() {
     let jobs = jobs(&MachineConfig::default(), &[&scheme::KVMTLB, &scheme::ATTC]);
-    let all = compare(
-        generator("bodytrack", 50_000),
-        50_000,
-        &jobs,
-        &Options::default(),
-        1,
-    )
-    .unwrap();
+    let run = |seed| {
+        let options = Options {
+            seed,
+            ..Options::default()
+        };
+        compare(generator("bodytrack", 50_000), 50_000, &jobs, &options, 1).unwrap()
+    };
+    let all = [run(1), run(2)];
     let result = steady_coherence::result::run_result(&all, "bodytrack", "Which is faster?");
     let read = steady_measures::RunResult::from_json("test", &result.to_json()).unwrap();
     assert_eq!(read.variants[1].name, "attc");
+    let seeds: Vec<Option<u64>> = read.variants[1]
+        .repetitions
+        .iter()
+        .map(|r| r.seed)
+        .collect();
+    assert_eq!(seeds, [Some(1), Some(2)]);
+    // Nothing that is counted is hidden, also of the scheme's own.
+    let metrics = &read.variants[1].repetitions[1].metrics;
+    let value = |name: &str| {
+        metrics
+            .iter()
+            .find(|one| one.name == name)
+            .map(|one| one.value)
+    };
+    let counts = &all[1].outcomes[1].counts;
+    for (name, counted) in [
+        ("counter.walk_cycles", counts.walk_cycles),
+        ("counter.l1_tlb_misses", counts.l1_tlb_misses),
+        ("counter.tlb_messages", counts.tlb_messages),
+        ("counter.true_invalidations", counts.true_invalidations),
+        ("tlb.walks", counts.walks),
+        (
+            "counter.cache.l1_misses",
+            all[1].outcomes[1].caches.l1_misses,
+        ),
+    ] {
+        assert_eq!(value(name), i64::try_from(counted).ok(), "{name}");
+    }
+    assert!(counts.walk_cycles > 0 && value("counter.own.pointer_evictions").is_some());
 }
 
 #[test]

@@ -8,7 +8,7 @@ mod load;
 mod parameter;
 mod validate;
 
-pub use load::{load, preset_names};
+pub use load::{load, overlay, preset_names};
 pub use parameter::{Allowed, Parameter, Parameters, Value};
 pub use validate::{LONGEST_UPDATE, bad, power_of_two, sets};
 

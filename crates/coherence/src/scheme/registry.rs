@@ -87,6 +87,37 @@ impl Registry {
         let declared = self.machine().schemes;
         config::load(text, origin, &declared, &|machine| self.validate(machine))
     }
+
+    /// Reads a machine as [`Registry::load`] does, and then gives some keys other values.
+    ///
+    /// # Errors
+    /// As [`config::load`]; what is wrong with a value is said without a line.
+    pub fn load_with(
+        &self,
+        text: &str,
+        origin: &str,
+        keys: &[(String, String)],
+    ) -> Result<MachineConfig, Error> {
+        let machine = self.load(text, origin)?;
+        if keys.is_empty() {
+            return Ok(machine);
+        }
+        let words: Vec<String> = keys
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        let origin = words.join(" ");
+        self.load(&config::overlay(text, keys)?, &origin)
+            .map_err(|error| {
+                let said = error.to_string();
+                let place = |c: char| c == ':' || c.is_ascii_digit();
+                let what = said.strip_prefix(&origin).unwrap_or(&said);
+                Error::Config(format!(
+                    "{origin}: {}",
+                    what.trim_start_matches(place).trim_start()
+                ))
+            })
+    }
 }
 
 /// The paper's machine, as the shipped schemes know it.
