@@ -13,6 +13,7 @@ pub mod cache;
 pub mod captured;
 pub mod compare;
 pub mod config;
+pub mod cores;
 pub mod counts;
 pub mod dram;
 mod error;

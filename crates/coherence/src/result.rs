@@ -7,6 +7,7 @@ use steady_measures::{
 };
 
 use crate::compare::{Comparison, Outcome};
+use crate::counts::Counts;
 
 /// The code of the warning that a scheme was not coherent.
 pub const INCOHERENT: &str = "incoherent";
@@ -141,69 +142,48 @@ fn millionths(part: u64, whole: u64) -> u64 {
     u64::try_from(rounded).unwrap_or(u64::MAX)
 }
 
+/// A measure of its own: name, unit, which way is better, and how it follows from the counters.
+type Measure = (&'static str, Unit, Better, fn(&Counts) -> u64);
+
+const fn coherence_cycles(counts: &Counts) -> u64 {
+    counts.initiator_cycles + counts.victim_cycles
+}
+
+#[rustfmt::skip]
+const MEASURES: [Measure; 15] = {
+    use Better::{Higher, Lower, Neutral};
+    use Unit::{Count, Cycles, Instructions, InstructionsPerMcycle, Ppm};
+    [
+        ("ipc", InstructionsPerMcycle, Higher, |c| millionths(c.instructions, c.core_cycles)),
+        ("core_cycles", Cycles, Lower, |c| c.core_cycles),
+        ("coherence.cycles", Cycles, Lower, coherence_cycles),
+        ("coherence.share", Ppm, Lower, |c| millionths(coherence_cycles(c), c.core_cycles)),
+        ("shootdown.ipi", Count, Lower, |c| c.ipi_shootdowns),
+        ("shootdown.victims", Count, Lower, |c| c.victims),
+        ("updates.guest_migrations", Count, Neutral, |c| c.guest_migrations),
+        ("updates.host_migrations", Count, Neutral, |c| c.host_migrations),
+        ("updates.program", Count, Neutral, |c| c.program_updates),
+        ("tlb.l2_misses", Count, Lower, |c| c.l2_tlb_misses),
+        ("tlb.walks", Count, Lower, |c| c.walks),
+        ("tlb.miss_cycles", Cycles, Lower, |c| c.miss_cycles),
+        ("tlb.false_invalidations", Count, Lower, |c| c.false_invalidations),
+        ("instructions", Instructions, Neutral, |c| c.instructions),
+        ("accesses", Count, Neutral, |c| c.accesses),
+    ]
+};
+
 fn metrics(outcome: &Outcome) -> Vec<Metric> {
     let c = &outcome.counts;
     let metric = |name: &str, unit, better, value: u64| {
         Metric::new(name, unit, better, i64::try_from(value).unwrap_or(i64::MAX))
     };
-    let count = |name: &str, better, value| metric(name, Unit::Count, better, value);
-    let coherence = c.initiator_cycles + c.victim_cycles;
-    let mut all = vec![
-        metric(
-            "ipc",
-            Unit::InstructionsPerMcycle,
-            Better::Higher,
-            millionths(c.instructions, c.core_cycles),
-        ),
-        metric("core_cycles", Unit::Cycles, Better::Lower, c.core_cycles),
-        metric("coherence.cycles", Unit::Cycles, Better::Lower, coherence),
-        metric(
-            "coherence.share",
-            Unit::Ppm,
-            Better::Lower,
-            millionths(coherence, c.core_cycles),
-        ),
-        count("shootdown.ipi", Better::Lower, c.ipi_shootdowns),
-        count("shootdown.victims", Better::Lower, c.victims),
-        count(
-            "updates.guest_migrations",
-            Better::Neutral,
-            c.guest_migrations,
-        ),
-        count(
-            "updates.host_migrations",
-            Better::Neutral,
-            c.host_migrations,
-        ),
-        count("updates.program", Better::Neutral, c.program_updates),
-        count("tlb.l2_misses", Better::Lower, c.l2_tlb_misses),
-        count("tlb.walks", Better::Lower, c.walks),
-        metric(
-            "tlb.miss_cycles",
-            Unit::Cycles,
-            Better::Lower,
-            c.miss_cycles,
-        ),
-        count(
-            "tlb.false_invalidations",
-            Better::Lower,
-            c.false_invalidations,
-        ),
-        metric(
-            "instructions",
-            Unit::Instructions,
-            Better::Neutral,
-            c.instructions,
-        ),
-        count("accesses", Better::Neutral, c.accesses),
-    ];
+    let measures = MEASURES.iter();
+    let mut all: Vec<Metric> = measures
+        .map(|&(name, unit, better, of)| metric(name, unit, better, of(c)))
+        .collect();
     if c.atlb_lookups > 0 {
-        all.push(metric(
-            "atlb.hits",
-            Unit::Ppm,
-            Better::Higher,
-            millionths(c.atlb_hits, c.atlb_lookups),
-        ));
+        let hits = millionths(c.atlb_hits, c.atlb_lookups);
+        all.push(metric("atlb.hits", Unit::Ppm, Better::Higher, hits));
     }
     let others = counters(outcome).into_iter();
     all.extend(

@@ -10,9 +10,14 @@ use super::{Allowed, MachineConfig, Parameter, Parameters, Value};
 use crate::Error;
 use crate::nearest::hint;
 
-const PRESETS: [(&str, &str); 2] = [
+const PRESETS: [(&str, &str); 4] = [
     ("paper", include_str!("../../presets/paper.toml")),
     ("server", include_str!("../../presets/server.toml")),
+    (
+        "sapphire-rapids",
+        include_str!("../../presets/sapphire-rapids.toml"),
+    ),
+    ("zen5", include_str!("../../presets/zen5.toml")),
 ];
 
 /// The names of the presets.

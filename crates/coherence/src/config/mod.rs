@@ -2,7 +2,7 @@
 //! The machine: every size, latency and cost, read from TOML and validated before a run.
 //!
 //! The defaults are the paper's Table 2; where the table is silent, the comment names the source.
-//! A file gives only what differs, on top of `preset = "paper"` (the default) or `"server"`.
+//! A file gives only what differs, on top of a preset (`paper` if it names none).
 
 mod load;
 mod parameter;
@@ -35,6 +35,16 @@ pub enum Protocol {
     Snoop,
 }
 
+/// Whether the L3 holds all that the L2s hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Inclusion {
+    /// It does; what it drops, the private caches lose.
+    Inclusive,
+    /// It takes what the L2s drop, and gives a line up to a core that asks for it alone.
+    NonInclusive,
+}
+
 /// Where the pages of a workload are when a run begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -62,19 +72,21 @@ macro_rules! section {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default = "MachineConfig::without_schemes", deny_unknown_fields)]
 pub struct MachineConfig {
-    /// The preset this configuration builds on: `paper` or `server`.
+    /// The preset this configuration builds on: `paper`, `server`, `sapphire-rapids` or `zen5`.
     pub preset: String,
     /// Virtualized or native.
     pub mode: Mode,
     /// Cache coherence by a `directory` in the L3, or by `snoop`: every L2 asked at each miss.
     pub protocol: Protocol,
+    /// An L3 that is `inclusive` of the L2s, or one that is `non-inclusive`: it takes what they drop.
+    pub inclusion: Inclusion,
     /// Cores and their front end.
     pub core: CoreConfig,
     /// L1 data cache of each core.
     pub l1d: CacheConfig,
     /// Private unified L2 of each core; holds all that L1 holds.
     pub l2: CacheConfig,
-    /// Shared L3; holds all that the private caches hold, with their directory.
+    /// Shared L3, with the directory of the private caches.
     pub l3: CacheConfig,
     /// TLBs and page-walk caches.
     pub mmu: MmuConfig,
@@ -95,6 +107,7 @@ impl Serialize for MachineConfig {
         map.serialize_entry("preset", &self.preset)?;
         map.serialize_entry("mode", &self.mode)?;
         map.serialize_entry("protocol", &self.protocol)?;
+        map.serialize_entry("inclusion", &self.inclusion)?;
         map.serialize_entry("core", &self.core)?;
         map.serialize_entry("l1d", &self.l1d)?;
         map.serialize_entry("l2", &self.l2)?;
@@ -111,7 +124,7 @@ impl Serialize for MachineConfig {
 section! {
     /// Cores, their reorder buffers, and the scheduler that puts threads on them.
     CoreConfig {
-        /// Physical cores, 1 to 128.
+        /// Physical cores, 1 to 192; to 128 where the L3 is inclusive.
         count: u32 = 8,
         /// Clock, MHz.
         mhz: u32 = 4000,
@@ -150,7 +163,7 @@ section! {
     TlbConfig {
         /// Entries.
         entries: u32 = 64,
-        /// Associativity, 1 to 16.
+        /// Associativity, 1 to 24.
         ways: u32 = 4,
         /// Cycles a miss adds.
         miss_cycles: u32 = 9,
@@ -257,6 +270,7 @@ impl MachineConfig {
             preset: "paper".to_owned(),
             mode: Mode::Virtualized,
             protocol: Protocol::Directory,
+            inclusion: Inclusion::Inclusive,
             core: CoreConfig::default(),
             l1d: cache(32, 8, 4),
             l2: cache(256, 4, 12),

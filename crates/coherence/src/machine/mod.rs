@@ -7,11 +7,11 @@
 
 mod view;
 
-pub(crate) use view::cores_of;
 pub use view::{Look, Lookup, Message, View, Walker};
 
 use crate::cache::{Caches, Entry, Found};
 use crate::config::{MachineConfig, Mode};
+use crate::cores::CoreSet;
 use crate::counts::Counts;
 use crate::dram::Memory;
 use crate::layout::{Key, LINE_SHIFT, PAGE_SHIFT};
@@ -70,8 +70,8 @@ pub(crate) struct Machine {
     pub counts: Counts,
     /// Present when accesses are checked.
     pub oracle: Option<Oracle>,
-    /// Cores whose TLBs or page-walk caches may hold something of each VM, a bit for each.
-    pub holders: Vec<u128>,
+    /// Cores whose TLBs or page-walk caches may hold something of each VM.
+    pub holders: Vec<CoreSet>,
     /// VM on each core; `None` when idle.
     pub running: Vec<Option<u16>>,
     /// Cycles each core owes because it was a victim.
@@ -94,7 +94,7 @@ impl Machine {
             os: Os::new(config, vms, seed),
             counts: Counts::default(),
             oracle: None,
-            holders: vec![0; usize::from(vms)],
+            holders: vec![CoreSet::default(); usize::from(vms)],
             running: vec![None; cores],
             owed: vec![0; cores],
             preempted_wait: vec![0; usize::from(vms)],

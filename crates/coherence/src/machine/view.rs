@@ -12,15 +12,6 @@ use crate::layout::Key;
 use crate::mmu::{Mmu, TlbEntry};
 use crate::os::{Mapping, Remap};
 
-/// The cores whose bit is set.
-pub(crate) fn cores_of(mut bits: u128) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let core = bits.trailing_zeros() as usize;
-        bits &= bits.wrapping_sub(1);
-        (core < 128).then_some(core)
-    })
-}
-
 /// The machine, to look at.
 #[derive(Debug, Clone, Copy)]
 pub struct Look<'a>(&'a Machine);
@@ -65,7 +56,7 @@ pub enum Lookup {
 /// A message to every TLB that names translations by the low bits of their page's number.
 #[derive(Debug)]
 pub struct Message<'a, F> {
-    /// Any number whose low 14 bits are the pages'.
+    /// Any number whose low bits are the pages', of those that the TLBs' indices are made of.
     pub page_bits: u64,
     /// 2 MiB pages.
     pub large: bool,
@@ -182,7 +173,7 @@ impl<'a> View<'a> {
 
     /// Drops one revoked translation from every core.
     pub fn invalidate(&mut self, key: Key) {
-        for core in cores_of(self.m.holders[usize::from(key.vm())]) {
+        for core in self.m.holders[usize::from(key.vm())].iter() {
             if !self.skips(core) && self.m.mmu[core].invalidate(key) {
                 self.m.counts.true_invalidations += 1;
             }
@@ -221,8 +212,7 @@ impl<'a> View<'a> {
             };
             let levels = [Some(l1), (!skip_l2).then_some(&mut mmu.l2)];
             for tlb in levels.into_iter().flatten() {
-                // The low 14 bits of the page's number are enough for either TLB.
-                let set = tlb.set_of(message.page_bits & 0x3FFF);
+                let set = tlb.set_of(message.page_bits);
                 tlb.clear_set(set, |key| {
                     let named = key.is_large() == message.large && (message.names)(key);
                     if named && message.revoked.contains(&key) {
@@ -272,14 +262,14 @@ impl<'a> View<'a> {
         let revoked: Vec<Key> = remap.changes.iter().map(|change| change.key).collect();
         let skipped = (0..self.cores()).filter(|&core| self.skips(core)).count();
         self.m.counts.full_flushes += (self.cores() - skipped) as u64;
-        for core in cores_of(self.m.holders[usize::from(remap.vm)]) {
+        for core in self.m.holders[usize::from(remap.vm)].iter() {
             if self.skips(core) {
                 continue;
             }
             let mmu = &mut self.m.mmu[core];
             let held = revoked.iter().filter(|&&key| mmu.holds(key)).count() as u64;
             let gone = mmu.flush_vm(remap.vm);
-            self.m.holders[usize::from(remap.vm)] &= !(1 << core);
+            self.m.holders[usize::from(remap.vm)].remove(core);
             self.m.counts.true_invalidations += held;
             self.m.counts.false_invalidations += gone.saturating_sub(held);
         }

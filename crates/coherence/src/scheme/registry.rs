@@ -68,15 +68,27 @@ impl Registry {
         }
     }
 
-    /// Checks a machine for every scheme.
+    /// Checks a machine, and the parameters of every scheme. What the hardware lacks for one
+    /// scheme does not keep the others from it: [`Spec::build`] says so where that scheme runs.
     ///
     /// # Errors
     /// [`Error::Config`] names the first key that is impossible and what would be possible.
     pub fn validate(&self, machine: &MachineConfig) -> Result<(), Error> {
         machine.validate()?;
-        self.all
+        let sections = machine.schemes.sections();
+        let of_scheme = |error: &Error| {
+            // The message begins with the key.
+            let said = error.to_string();
+            let key = said.split('`').nth(1).unwrap_or_default();
+            key.split('.')
+                .next()
+                .is_none_or(|section| sections.contains(&section))
+        };
+        let wrong = self
+            .all
             .iter()
-            .try_for_each(|spec| (spec.validate)(machine))
+            .filter_map(|spec| (spec.validate)(machine).err());
+        wrong.filter(of_scheme).map(Err).next().unwrap_or(Ok(()))
     }
 
     /// Reads a machine file that may give every scheme's parameters; see [`config::load`].

@@ -5,7 +5,7 @@
 use super::Sim;
 use crate::block::Call;
 use crate::layout::Key;
-use crate::machine::{View, cores_of};
+use crate::machine::View;
 use crate::os::{Agent, Cause, Mapping, Migration, Remap};
 use crate::scheme::rights::{Attempt, Effect};
 
@@ -125,7 +125,7 @@ impl Sim {
         m.preempted_wait[usize::from(remap.vm)] = wait;
         let mut cycles = begin - now + m.write_entries(core, remap, begin);
         if remap.intermediate {
-            for core in cores_of(m.holders[usize::from(remap.vm)]) {
+            for core in m.holders[usize::from(remap.vm)].iter() {
                 m.mmu[core].flush_walk_caches(remap.vm);
             }
         }
