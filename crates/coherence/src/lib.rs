@@ -24,6 +24,7 @@ pub mod lines;
 mod machine;
 pub mod mmu;
 mod nearest;
+mod network;
 pub mod num;
 pub mod oracle;
 pub mod os;

@@ -4,10 +4,11 @@
 
 mod common;
 
-use common::{busy_machine, busy_trace, run_checked};
 use steady_coherence::config::{Inclusion, Mode, TlbConfig};
 use steady_coherence::scheme::{ATTC, KVMTLB, atlb, attc};
 use steady_coherence::{MachineConfig, Registry};
+
+use common::{busy_machine, busy_trace, run_checked};
 
 /// A change of a busy machine, by its name.
 type Change = (&'static str, fn(&mut MachineConfig));
@@ -52,7 +53,11 @@ fn every_scheme_is_sound_on_machines_of_today() {
                 .iter()
                 .filter(|one| one.refuses(mode).is_none())
             {
-                let (threads, length) = if cores > 4 { (200, 12_000) } else { (6, 30_000) };
+                let (threads, length) = if cores > 4 {
+                    (200, 12_000)
+                } else {
+                    (6, 30_000)
+                };
                 let trace = busy_trace(5, threads, 96, length);
                 let sim = run_checked(&machine, scheme, trace, 2, threads / 2, |_| {});
                 let oracle = sim.oracle().expect("checked runs have an oracle");

@@ -3,10 +3,10 @@
 //! snoop.
 //!
 //! An L2 holds its L1. The L3 holds every L2 and knows the sharers of each of its lines, or takes
-//! what the L2s drop ([`victim`]). Snooping changes who is asked and how long the answer takes, never who holds a
-//! line, so the sharers serve it too, as the simulator's own knowledge. Lines of page tables, ATLB
-//! and inverse table are lines like others. Latencies are load-to-use totals. Left out:
-//! prefetchers, bandwidth of the on-chip network.
+//! what the L2s drop ([`victim`]). Snooping changes who is asked and how long the answer takes,
+//! never who holds a line, so the sharers serve it too, as the simulator's own knowledge. Lines of
+//! page tables, ATLB and inverse table are lines like others. Latencies are load-to-use totals.
+//! Left out: prefetchers, bandwidth of the on-chip network.
 
 use crate::config::{CacheConfig, Inclusion, MachineConfig, Protocol};
 use crate::cores::cores_of;

@@ -12,7 +12,7 @@ use crate::dram::Memory;
 use crate::layout::PageMap;
 use crate::lines::State;
 
-/// Who holds a line privately.
+/// The cores whose private caches hold a line.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Holders {
     cores: CoreSet,
@@ -163,8 +163,10 @@ mod tests {
 
     /// Caches of few lines; `kib` of L3, less than the L2s have together.
     fn machine(cores: u32) -> MachineConfig {
-        let mut machine = MachineConfig::default();
-        machine.inclusion = Inclusion::NonInclusive;
+        let mut machine = MachineConfig {
+            inclusion: Inclusion::NonInclusive,
+            ..MachineConfig::default()
+        };
         machine.core.count = cores;
         machine.l1d.kib = 4;
         machine.l1d.ways = 4;

@@ -78,7 +78,8 @@ pub struct MachineConfig {
     pub mode: Mode,
     /// Cache coherence by a `directory` in the L3, or by `snoop`: every L2 asked at each miss.
     pub protocol: Protocol,
-    /// An L3 that is `inclusive` of the L2s, or one that is `non-inclusive`: it takes what they drop.
+    /// An L3 that is `inclusive` of the L2s, or one that is `non-inclusive`: it takes what they
+    /// drop.
     pub inclusion: Inclusion,
     /// Cores and their front end.
     pub core: CoreConfig,
@@ -94,6 +95,8 @@ pub struct MachineConfig {
     pub dram: DramConfig,
     /// NVM latency and page migration.
     pub hybrid: HybridConfig,
+    /// What messages between cores cost.
+    pub network: NetworkConfig,
     /// Costs of software shootdowns.
     pub shootdown: ShootdownConfig,
     /// What the schemes declare for themselves; in a file and in results, sections like the others.
@@ -115,6 +118,7 @@ impl Serialize for MachineConfig {
         map.serialize_entry("mmu", &self.mmu)?;
         map.serialize_entry("dram", &self.dram)?;
         map.serialize_entry("hybrid", &self.hybrid)?;
+        map.serialize_entry("network", &self.network)?;
         map.serialize_entry("shootdown", &self.shootdown)?;
         self.schemes.serialize_into(&mut map)?;
         map.end()
@@ -239,6 +243,17 @@ section! {
 }
 
 section! {
+    /// Messages to other cores' TLBs and their answers, interrupts included.
+    NetworkConfig {
+        /// Cycles of one hop of a message on the mesh of cores; an update's initiator waits until
+        /// the last answer is back. 0: messages are free, as in the paper.
+        hop_cycles: u32 = 0,
+        /// Cycles between two answers at the initiator's port, where a hop costs something.
+        port_cycles: u32 = 1,
+    }
+}
+
+section! {
     /// Measured costs of IPI shootdowns (Table 2, Figure 7).
     ShootdownConfig {
         /// Initiator, virtualized.
@@ -278,6 +293,7 @@ impl MachineConfig {
             mmu: MmuConfig::default(),
             dram: DramConfig::default(),
             hybrid: HybridConfig::default(),
+            network: NetworkConfig::default(),
             shootdown: ShootdownConfig::default(),
             schemes: Parameters::default(),
         }

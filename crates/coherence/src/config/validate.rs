@@ -188,6 +188,8 @@ impl MachineConfig {
 
     /// Costs of updates: none takes longer than [`LONGEST_UPDATE`].
     fn validate_costs(&self) -> Result<(), Error> {
+        range("network.hop_cycles", self.network.hop_cycles, 0, 10_000)?;
+        range("network.port_cycles", self.network.port_cycles, 0, 10_000)?;
         let s = &self.shootdown;
         for (key, cycles) in [
             (

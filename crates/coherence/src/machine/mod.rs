@@ -16,6 +16,7 @@ use crate::counts::Counts;
 use crate::dram::Memory;
 use crate::layout::{Key, LINE_SHIFT, PAGE_SHIFT};
 use crate::mmu::{Dimension, Mmu, Recent, TlbEntry};
+use crate::network::Network;
 use crate::oracle::Oracle;
 use crate::os::{Agent, Mapping, Os, Remap};
 
@@ -64,6 +65,8 @@ pub(crate) struct Machine {
     pub caches: Caches,
     /// DRAM and NVM.
     pub memory: Memory,
+    /// What messages between cores cost.
+    pub network: Network,
     /// Guests and hypervisor.
     pub os: Os,
     /// Counters.
@@ -91,6 +94,7 @@ impl Machine {
             mmu: vec![Mmu::new(config); cores],
             caches: Caches::new(config),
             memory: Memory::new(config),
+            network: Network::new(config),
             os: Os::new(config, vms, seed),
             counts: Counts::default(),
             oracle: None,

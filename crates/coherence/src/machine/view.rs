@@ -180,11 +180,17 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Sends messages to every core whose effect another verb has, so that their way is waited for.
+    pub fn broadcast(&mut self, messages: u64) {
+        self.m.network.broadcast(messages);
+    }
+
     /// Messages one core to drop one translation. `revoked`: an update made it void.
     pub fn message_core(&mut self, core: usize, key: Key, revoked: bool) {
         if self.skips(core) {
             return;
         }
+        self.m.network.send(core, 1);
         let counts = &mut self.m.counts;
         counts.tlb_messages += 1;
         let dropped = u64::from(self.m.mmu[core].invalidate(key));
@@ -198,6 +204,7 @@ impl<'a> View<'a> {
     /// Messages every TLB to drop what the message names.
     pub fn message(&mut self, message: &Message<'_, impl Fn(Key) -> bool>) {
         self.m.counts.tlb_messages += self.m.mmu.len() as u64;
+        self.broadcast(1);
         let (mut meant, mut unmeant) = (0, 0);
         for core in 0..self.cores() {
             if self.skips(core) {
@@ -237,6 +244,7 @@ impl<'a> View<'a> {
         revoked: &[Key],
     ) {
         self.m.counts.tlb_messages += (messages * self.cores()) as u64;
+        self.broadcast(messages as u64);
         for core in 0..self.cores() {
             if self.skips(core) {
                 continue;
@@ -284,6 +292,7 @@ impl<'a> View<'a> {
             if self.m.running[core] == Some(vm) && victims < most as u64 {
                 self.m.owed[core] += cost;
                 self.m.counts.victim_cycles += cost;
+                self.m.network.send(core, 1);
                 victims += 1;
             }
         }

@@ -58,7 +58,7 @@ pub(super) fn validate(config: &MachineConfig) -> Result<(), Error> {
 }
 
 /// Bits by which Equation 1 shifts the VM id: twice those of the set index of the paper's L2 TLB,
-/// which folds so many of the page's number.
+/// since it folds two parts of the page's number.
 const VM_SHIFT: u32 = 14;
 
 /// The same on a machine: a larger L2 TLB folds more bits, and all of them must stand in the low
@@ -68,8 +68,8 @@ pub(super) fn vm_shift(config: &MachineConfig) -> u32 {
     VM_SHIFT.max(2 * sets.ilog2())
 }
 
-/// Set index of a page in an ATLB of `sets` sets (Equation 1), for an L2 TLB of up to 128 sets. `page` is `gVA >> 12`, or
-/// `gVA >> 21` for the large-page ATLB.
+/// Set index of a page in an ATLB of `sets` sets (Equation 1), for an L2 TLB of up to 128 sets.
+/// `page` is `gVA >> 12`, or `gVA >> 21` for the large-page ATLB.
 #[inline]
 #[must_use]
 pub const fn set_index(page: u64, vm_id: u64, sets: u64) -> u64 {

@@ -129,7 +129,9 @@ impl Sim {
                 m.mmu[core].flush_walk_caches(remap.vm);
             }
         }
+        m.network.begin();
         cycles += self.scheme.revoke(&mut View::of(m), remap, core, begin);
+        cycles += m.network.wait(core);
         m.counts.initiator_cycles += cycles;
         self.lock_until = now + cycles;
         self.stall(core, cycles);

@@ -324,6 +324,7 @@ impl Attc {
             }
         }
         m.flush_vm(remap);
+        m.broadcast(1);
         // One write starts it; the rest is in the background.
         let line = Atlb::line(0, false);
         m.write_line(core, line, now)
