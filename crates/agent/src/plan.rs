@@ -52,6 +52,27 @@ pub enum Grouping {
     None,
 }
 
+/// Knobs of the host's scheduler; what is not given stays as the kernel has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scheduler {
+    /// Words for debugfs's `sched/features`.
+    pub features: Vec<String>,
+    /// Debugfs's `sched/base_slice_ns`.
+    pub base_slice_ns: Option<u32>,
+    /// The slice that vCPU threads ask for, in nanoseconds.
+    pub vcpu_slice_ns: Option<u32>,
+    /// Whether vCPU threads are of `SCHED_BATCH` rather than `SCHED_OTHER`.
+    pub vcpu_batch: bool,
+}
+
+impl Scheduler {
+    /// Whether no knob is turned.
+    #[must_use]
+    pub fn is_untouched(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// One run of one variant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostPlan {
@@ -65,6 +86,9 @@ pub struct HostPlan {
     /// Left out of the JSON where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<WorkloadPlan>,
+    /// Knobs of the scheduler, turned when the VMs are up. Left out of the JSON where none is.
+    #[serde(default, skip_serializing_if = "Scheduler::is_untouched")]
+    pub scheduler: Scheduler,
     /// What is counted in the host during each workload.
     pub collect: Collect,
     /// Events to record with trace-cmd, if a trace is wanted.

@@ -174,7 +174,8 @@ impl Running {
         let written = length(STDOUT);
         if written > STDOUT_LIMIT {
             let text = format!(
-                "{} wrote {written} bytes to standard output; at most {STDOUT_LIMIT} are carried",
+                "{} wrote {written} bytes to standard output; at most {STDOUT_LIMIT} are carried: \
+                 it may print less, or into a file",
                 self.plan.program
             );
             return Err(Failure::new(text));
@@ -209,26 +210,39 @@ fn part(path: &str, from: usize, limit: usize) -> String {
     String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
 }
 
-fn spawn(argv: &[String], plan: &WorkloadPlan) -> Result<Child, Failure> {
+/// Starts what runs beside workloads; its words go to `stderr`.
+pub fn spawn_beside(plan: &WorkloadPlan, stderr: Stdio) -> Result<Child, Failure> {
+    let mut command = command(&plan.argv)?;
+    command.envs(&plan.env).current_dir("/tmp");
+    command.stdout(Stdio::null()).stderr(stderr);
+    let program = &plan.argv[0];
+    command.spawn().doing(|| format!("start `{program}`"))
+}
+
+/// A command with an empty environment and input.
+fn command(argv: &[String]) -> Result<Command, Failure> {
     let (program, arguments) = argv
         .split_first()
         .ok_or_else(|| Failure::new("an empty command"))?;
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().stdin(Stdio::null());
+    Ok(command)
+}
+
+fn spawn(argv: &[String], plan: &WorkloadPlan) -> Result<Child, Failure> {
     let create = |path: &str| File::create(path).doing(|| format!("create {path}"));
-    Command::new(program)
-        .args(arguments)
-        .env_clear()
+    command(argv)?
         .env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
         .env("HOME", "/data")
         .env("TMPDIR", "/data")
         .envs(&plan.env)
         .current_dir(plan.folder.as_deref().unwrap_or("/data"))
-        .stdin(Stdio::null())
         .stdout(create(STDOUT)?)
         .stderr(create(STDERR)?)
         // A group of its own, so that what it started ends with it at the limit.
         .process_group(0)
         .spawn()
-        .doing(|| format!("start `{program}`"))
+        .doing(|| format!("start `{}`", argv[0]))
 }
 
 /// Waits for a child; `None` if it had to be killed at the limit.

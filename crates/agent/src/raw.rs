@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Port I/O (the debug port of the emulators, their ways to power off, the VMM's stop port) and
-//! the one system call that no safe wrapper has.
+//! system calls that no safe wrapper has.
 //!
 //! The only unsafe code of this package. It needs to be root and a kernel with `ioperm`.
 
 use std::arch::asm;
 use std::io;
+
+/// The size of what `sched_setattr(2)` takes: that of its first version, which every kernel has.
+const ATTRIBUTES: u32 = 48;
+const _: () = assert!(size_of::<libc::sched_attr>() >= 48);
 
 /// Asks the kernel for access to `count` ports from `port` on.
 ///
@@ -41,6 +45,41 @@ pub fn write_bytes(port: u16, bytes: &[u8]) {
     unsafe {
         asm!("rep outsb", in("dx") port, inout("rsi") bytes.as_ptr() => _, inout("rcx") bytes.len() => _,
             options(nostack, preserves_flags, readonly));
+    }
+}
+
+/// Gives a thread a policy of the fair class, and the slice that it asks for, in nanoseconds.
+///
+/// # Errors
+/// What `sched_setattr(2)` says.
+pub fn set_scheduling(thread: u32, policy: u32, slice_ns: Option<u64>) -> io::Result<()> {
+    // SAFETY: every field is a number, for which zero is a value.
+    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
+    attributes.size = ATTRIBUTES;
+    attributes.sched_policy = policy;
+    attributes.sched_runtime = slice_ns.unwrap_or(0);
+    // SAFETY: the kernel reads as many bytes of the live value as its size says.
+    let result =
+        unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const attributes, 0) };
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// A thread's policy and slice, the latter in nanoseconds.
+///
+/// # Errors
+/// What `sched_getattr(2)` says.
+pub fn scheduling(thread: u32) -> io::Result<(u32, u64)> {
+    // SAFETY: every field is a number, for which zero is a value.
+    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
+    let to = &raw mut attributes;
+    // SAFETY: the kernel writes at most as many bytes to the live value as its size is.
+    let result = unsafe { libc::syscall(libc::SYS_sched_getattr, thread, to, ATTRIBUTES, 0) };
+    match result {
+        0 => Ok((attributes.sched_policy, attributes.sched_runtime)),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 

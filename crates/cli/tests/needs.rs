@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use steady_lab_artifacts::programs::Programs;
 
 /// What a project has that its commands read.
 const PROJECT: [&str; 9] = [
@@ -74,6 +75,7 @@ enum Gone<'a> {
     Program(&'a str),
     File(&'a str),
     Mirror,
+    Network,
     Room,
     /// All of tracefs but what this shell command puts in its place.
     Tracing(&'a str),
@@ -168,9 +170,11 @@ impl Machine {
             _ => {}
         }
         let output = Command::new("/usr/bin/unshare")
-            .args([
-                "--mount", "/bin/sh", "-c", &script, "sh", &argument, &steady,
-            ])
+            .arg(match gone {
+                Gone::Network => "--net",
+                _ => "--mount",
+            })
+            .args(["/bin/sh", "-c", &script, "sh", &argument, &steady])
             .args(words)
             .env("PATH", self.path("path"))
             .env("STEADY_HOME", self.path("project"))
@@ -202,8 +206,14 @@ impl Machine {
         (output.status.code(), said)
     }
 
-    /// That both refuse the command for the need `name`, with the same command to fix it.
-    fn both_refuse(&self, gone: &Gone<'_>, (command, words): (&str, &[&str]), name: &str) {
+    /// That both refuse the command for the need `name`, with the same command to fix it; the
+    /// error of the command.
+    fn both_refuse(
+        &self,
+        gone: &Gone<'_>,
+        (command, words): (&str, &[&str]),
+        name: &str,
+    ) -> String {
         let (code, said) = self.doctor(gone, command);
         assert_eq!(code, Some(3), "{command} without {name}: {said}");
         assert_eq!(
@@ -236,6 +246,16 @@ impl Machine {
             error.trim_end().ends_with(&format!("fix: {fix}")),
             "{fix}: {error}"
         );
+        error
+    }
+
+    /// Makes the project the tree of a package, whose programs nothing here runs.
+    fn package(&mut self) {
+        self.variables.push(("LINUX_SOURCE", ""));
+        for file in Programs::of_package(&self.path("project/programs")).files() {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, "").unwrap();
+        }
     }
 }
 
@@ -353,6 +373,89 @@ fn image() -> Vec<u8> {
     bytes
 }
 
+/// A kernel that nothing here boots.
+fn kernel(place: &Path) {
+    fs::create_dir_all(place).unwrap();
+    for (file, bytes) in [
+        ("bzImage", image()),
+        ("System.map", b"0 T _text\n".to_vec()),
+        ("config", b"CONFIG_HZ=250\n".to_vec()),
+        ("release", b"6.12.1\n".to_vec()),
+    ] {
+        fs::write(place.join(file), bytes).unwrap();
+    }
+}
+
+#[test]
+fn each_part_of_a_package_is_a_need_with_a_package_as_its_fix() {
+    let mut machine = Machine::new();
+    machine.package();
+    let place = machine.path("project/kernels/kernel-0123456789abcdef");
+    let lab = "./steady-lab_*.deb";
+    // Without `steady-lab`, and without what would build its kernel.
+    let bare = Gone::File("/usr/src/linux-source-6.12.tar.xz");
+    let error = machine.both_refuse(&bare, COMMANDS[4], "kernel");
+    assert!(
+        error.contains(&format!("apt-get install {lab}")) && !error.contains("linux-source"),
+        "{error}"
+    );
+    kernel(&place);
+    for command in [1, 4, 7] {
+        let (code, said) = machine.doctor(&bare, COMMANDS[command].0);
+        assert_eq!(code, Some(0), "{said}");
+    }
+    for (lost, commands, name, fix) in [
+        ("programs/steady-vmm", [1, 7], "programs", "./steady_*.deb"),
+        (
+            "programs/workloads/spin",
+            [1, 7],
+            "programs",
+            "./steady_*.deb",
+        ),
+        (
+            "kernels/kernel-0123456789abcdef/config",
+            [1, 4],
+            "kernel",
+            lab,
+        ),
+    ] {
+        let file = machine.path("project").join(lost);
+        let bytes = fs::read(&file).unwrap();
+        fs::remove_file(&file).unwrap();
+        for command in commands {
+            let error = machine.both_refuse(&Gone::Nothing, COMMANDS[command], name);
+            let fix = format!("apt-get install --reinstall {fix}");
+            assert!(error.contains(&fix) && error.contains(lost), "{error}");
+        }
+        fs::write(&file, bytes).unwrap();
+    }
+}
+
+#[test]
+fn without_the_kernels_source_all_else_that_lacks_is_named_too() {
+    let mut machine = Machine::new();
+    machine.variables.push(("LINUX_SOURCE", "/no-such-tree"));
+    for command in [0, 3, 4, 9] {
+        let error = machine.both_refuse(&Gone::Program("patch"), COMMANDS[command], "patch");
+        assert!(
+            error.contains("the kernel's source is not there"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_download_without_a_network_fails_by_the_words_of_apt() {
+    let machine = Machine::new();
+    let output = machine.ask(&Gone::Network, &["build", "bochs"]);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(4), "{error}");
+    assert!(
+        error.contains("fetching the source of bochs failed") && error.contains("Failed to fetch"),
+        "{error}"
+    );
+}
+
 #[test]
 fn a_kernel_that_is_not_as_it_was_built_is_refused_with_the_command_that_removes_it() {
     let machine = Machine::new();
@@ -364,15 +467,7 @@ fn a_kernel_that_is_not_as_it_was_built_is_refused_with_the_command_that_removes
     let name = names.filter_map(|name| Some(name.strip_suffix(".failed")?.to_owned()));
     let name = name.last().unwrap();
     let entry = machine.path("cache").join(&name);
-    fs::create_dir(&entry).unwrap();
-    for (file, bytes) in [
-        ("bzImage", image()),
-        ("System.map", b"0 T _text\n".to_vec()),
-        ("config", b"CONFIG_HZ=250\n".to_vec()),
-        ("release", b"6.12.1\n".to_vec()),
-    ] {
-        fs::write(entry.join(file), bytes).unwrap();
-    }
+    kernel(&entry);
     let output = machine.ask(&Gone::Nothing, &["build", "kernel"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");
@@ -393,9 +488,7 @@ fn a_kernel_that_is_not_as_it_was_built_is_refused_with_the_command_that_removes
     ] {
         fs::write(entry.join("bzImage"), damaged).unwrap();
         for command in [0, 4] {
-            machine.both_refuse(&Gone::Nothing, COMMANDS[command], "kernel");
-            let output = machine.ask(&Gone::Nothing, COMMANDS[command].1);
-            let error = String::from_utf8_lossy(&output.stderr).into_owned();
+            let error = machine.both_refuse(&Gone::Nothing, COMMANDS[command], "kernel");
             assert!(error.contains(expected), "{error}");
             assert!(
                 error.contains(&format!("steady cache prune {name}")),

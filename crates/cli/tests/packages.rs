@@ -10,6 +10,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use steady_lab_artifacts::programs::Programs;
+
 /// The commit and the time that these packages are said to be of: 2026-01-02 03:04:05 UTC.
 const COMMIT: &str = "0123456789ab";
 const TIME: &str = "1767323045";
@@ -42,15 +44,9 @@ fn shell(script: &str, words: &[&Path]) -> Output {
 /// A folder with stand-ins of the images' programs, which nothing here runs.
 fn programs(place: &Path) -> PathBuf {
     let folder = place.join("programs");
-    for name in [
-        "steady-agent",
-        "steady-vmm",
-        "steady-steer",
-        "workloads/spin",
-    ] {
-        let file = folder.join(name);
+    for file in Programs::of_package(&folder).files() {
         fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(file, name).unwrap();
+        fs::write(&file, file.to_str().unwrap()).unwrap();
     }
     folder
 }
@@ -199,6 +195,35 @@ fn the_same_tree_packs_to_the_same_bytes_wherever_and_whoever_packs_it() {
             .current_dir(&one),
     );
     archives_are_sound(&one);
+}
+
+#[test]
+fn a_packing_that_is_killed_leaves_the_packages_that_were_there() {
+    let place = tempfile::tempdir().unwrap();
+    let [root, out, path] = ["root", "out", "path"].map(|name| place.path().join(name));
+    let put = |file: PathBuf, bytes: &str| {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, bytes).unwrap();
+        fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    put(root.join("usr/share/doc/steady/sbom.cdx.json"), "{}");
+    put(out.join("steady_0_amd64.deb"), "before");
+    // The tarball is begun when a package is whole.
+    put(path.join("tar"), "#!/bin/sh\nkill -9 $PPID\n");
+    let names = || {
+        let names = fs::read_dir(&out).unwrap().flatten();
+        let names = names.map(|entry| entry.file_name().into_string().unwrap());
+        names
+            .filter(|name| !name.starts_with('.'))
+            .collect::<Vec<_>>()
+    };
+    let killed = "PATH=$3:$PATH; packaging/pack \"$1\" \"$2\"";
+    assert!(!shell(killed, &[&root, &out, &path]).status.success());
+    assert_eq!(names(), ["steady_0_amd64.deb"]);
+    let output = shell("packaging/pack \"$1\" \"$2\"", &[&root, &out]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(!names().contains(&"steady_0_amd64.deb".to_owned()));
+    assert!(names().len() >= 4 && !out.join(".new").exists());
 }
 
 /// Fields, owners and files of the archives.

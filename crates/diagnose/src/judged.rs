@@ -9,12 +9,10 @@ use steady_events::Loss;
 
 use crate::analysis::Analysis;
 use crate::build::permille;
+use crate::findings::LOSS_MATTERS;
 use crate::model::{Judged, Judgement, Question};
 use crate::seen::Seen;
 use crate::symbols::Shift;
-
-/// From this share of lost events on, nothing is judged wholly, in thousandths.
-const LOSS_MATTERS: u64 = 20;
 
 /// What bears on one question.
 struct Answer {

@@ -50,8 +50,8 @@ pub struct VcpuNote {
     pub cpus: Option<String>,
     /// Its control group.
     pub cgroup: Option<String>,
-    /// The first limit of CPU time from that group upwards, as `cpu.max` has it (quota and period
-    /// in microseconds); `None` if there is none.
+    /// The tightest limit of CPU time of that group and those above, as `cpu.max` has it (quota and
+    /// period in microseconds); `max 100000` if none is set, `None` if that is not known.
     pub cpu_max: Option<String>,
     /// The weight of its group, as `cpu.weight` has it.
     pub cpu_weight: Option<String>,

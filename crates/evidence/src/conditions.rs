@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use steady_measures::{Clock, Unit};
 use steady_report::humane;
-use steady_scenario::{Conditions, Scenario, Variant};
+use steady_scenario::{Conditions, Part, Scenario, Variant};
 
 use crate::claim::{CONDITION_KEYS, Claim};
 use crate::error::Problem;
@@ -131,11 +131,11 @@ pub(crate) fn of(house: &House, claim: &Claim, row: Option<&str>, variants: &[&s
         let clock = result.map(|result| result.engine.clock);
         let raced = scenario.variants.iter();
         let named = raced.filter(|variant| variants.contains(&variant.name.as_str()));
-        let each: Vec<(&str, Vec<String>)> = named
+        let each: Vec<(&str, Vec<Part>)> = named
             .map(|variant| (variant.name.as_str(), parts_of(scenario, variant, clock)))
             .collect();
-        let most = each.iter().map(|(_, parts)| parts.len()).max();
-        parts.extend((0..most.unwrap_or(0)).map(|at| by_variant(&each, at)));
+        let count = each.first().map_or(0, |(_, parts)| parts.len());
+        parts.extend((0..count).filter_map(|at| by_variant(&each, at)));
     }
     let config = |key: &str| result.and_then(|result| result.config.get(key));
     parts.extend(config("kernel.release").map(|release| format!("Linux {release}")));
@@ -172,37 +172,39 @@ fn simulated(house: &House, claim: &Claim, row: Option<&str>) -> String {
     words.collect::<Vec<_>>().join("; ")
 }
 
-/// One condition of several variants: itself where all have the same.
-fn by_variant(each: &[(&str, Vec<String>)], at: usize) -> String {
+/// One condition of several variants: itself where all have the same, and nothing where it goes
+/// without saying in all.
+fn by_variant(each: &[(&str, Vec<Part>)], at: usize) -> Option<String> {
+    if each.iter().all(|(_, parts)| parts[at].implied) {
+        return None;
+    }
     let mut values: Vec<(&str, Vec<&str>)> = Vec::new();
     for (name, parts) in each {
-        let part = parts.get(at).map_or("patched kernel", String::as_str);
+        let part = parts[at].text.as_str();
         match values.iter_mut().find(|(value, _)| *value == part) {
             Some((_, names)) => names.push(name),
             None => values.push((part, vec![name])),
         }
     }
     if let [(value, _)] = values.as_slice() {
-        return (*value).to_owned();
+        return Some((*value).to_owned());
     }
     let words = values
         .iter()
         .map(|(value, names)| format!("{value} (`{}`)", names.join("`, `")));
-    words.collect::<Vec<_>>().join(" or ")
+    Some(words.collect::<Vec<_>>().join(" or "))
 }
 
 /// The conditions of one variant, each in words; the window of pause-loop exiting in the time of
 /// the engine's clock, where that is not the wall's.
-fn parts_of(scenario: &Scenario, variant: &Variant, clock: Option<Clock>) -> Vec<String> {
-    let all = Conditions::of(scenario, variant).to_string();
+fn parts_of(scenario: &Scenario, variant: &Variant, clock: Option<Clock>) -> Vec<Part> {
+    let mut parts = Conditions::of(scenario, variant).parts().to_vec();
     let window = clock.and_then(|clock| window_ns(variant, clock));
-    let words = all.split("; ").map(|part| match window {
-        Some(ns) if part == "PLE on" => {
-            format!("PLE on, window {}", humane::positive(Unit::Ns, ns))
-        }
-        _ => part.to_owned(),
-    });
-    words.collect()
+    let ple = parts.iter_mut().find(|part| part.text == "PLE on");
+    if let (Some(part), Some(ns)) = (ple, window) {
+        part.text = format!("PLE on, window {}", humane::positive(Unit::Ns, ns));
+    }
+    parts
 }
 
 /// A variant's pause-loop window: set in time, in cycles on the host's command line, or KVM's own.

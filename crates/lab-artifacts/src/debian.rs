@@ -9,6 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::error::ArtifactError;
+use crate::need::{Lacks, artifacts};
 use crate::process::run_step;
 
 /// The release whose source packages are compiled, but where this machine's own is asked for.
@@ -22,8 +23,8 @@ const STEP_LIMIT: Duration = Duration::from_secs(5 * 60);
 /// packaging; what was downloaded into `work` for it is removed again.
 ///
 /// # Errors
-/// [`ArtifactError::Build`] if apt or tar fails, [`ArtifactError::Missing`] if this machine's apt
-/// knows no mirror, [`ArtifactError::Io`], [`ArtifactError::Interrupted`].
+/// [`ArtifactError::Build`] if apt or tar fails, [`ArtifactError::Lacks`] if this machine's apt
+/// has no lists of a mirror, [`ArtifactError::Io`], [`ArtifactError::Interrupted`].
 pub fn fetch(work: &Path, package: &str, tree: &Path) -> Result<(), ArtifactError> {
     let archive = download(work, package, SUITE, ".orig.tar.", &["--tar-only"])?;
     fs::create_dir_all(tree).map_err(|error| ArtifactError::io("make", tree, error))?;
@@ -129,7 +130,10 @@ impl<'a> Apt<'a> {
             fs::create_dir_all(&path).map_err(|error| ArtifactError::io("make", &path, error))?;
         }
         let list = state.join("etc/sources.list");
-        let line = format!("{kind} [signed-by={KEYRING}] {} {suite} main\n", mirror()?);
+        let Some(mirror) = mirror()? else {
+            return Err(ArtifactError::Lacks(Lacks(vec![artifacts::mirror()])));
+        };
+        let line = format!("{kind} [signed-by={KEYRING}] {mirror} {suite} main\n");
         fs::write(&list, line).map_err(|error| ArtifactError::io("write", &list, error))?;
         let options = [
             format!("Dir::State::lists={}", state.join("lists").display()),
@@ -138,6 +142,8 @@ impl<'a> Apt<'a> {
             "Dir::Etc::sourceparts=-".to_owned(),
             "APT::Sandbox::User=root".to_owned(),
             "Acquire::Languages=none".to_owned(),
+            // Without it an update without a network ends well, and what it lacks is not found.
+            "APT::Update::Error-Mode=any".to_owned(),
             "Acquire::http::Timeout=30".to_owned(),
             "Acquire::Retries=2".to_owned(),
         ];
@@ -242,11 +248,11 @@ pub fn fetch_binaries(
     Ok(files)
 }
 
-/// The mirror of Debian's main archive that this machine's apt uses.
+/// The mirror of Debian's main archive that this machine's apt has lists of.
 ///
 /// # Errors
-/// [`ArtifactError::Missing`] if it knows none, [`ArtifactError::Io`] without apt.
-pub(crate) fn mirror() -> Result<String, ArtifactError> {
+/// [`ArtifactError::Io`] without apt.
+pub(crate) fn mirror() -> Result<Option<String>, ArtifactError> {
     let output = Command::new("apt-get")
         .args([
             "indextargets",
@@ -260,11 +266,5 @@ pub(crate) fn mirror() -> Result<String, ArtifactError> {
     let found = text
         .lines()
         .find_map(|line| line.strip_prefix("Debian|Debian|main|"));
-    found
-        .map(str::to_owned)
-        .ok_or_else(|| ArtifactError::Missing {
-            program: "a Debian mirror in apt's sources".into(),
-            why: "the emulators are compiled from Debian's source packages",
-            package: "bochs (the slower packaged Bochs), or run apt-get update first",
-        })
+    Ok(found.map(str::to_owned))
 }

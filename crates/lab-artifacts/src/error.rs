@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use steady_race::{FileError, NoRoom, Trouble, Why};
 use thiserror::Error;
 
-use crate::need::Lacks;
+use crate::need::{Fix, Lacks};
 
 /// An error while something is found, built or packed.
 #[derive(Debug, Error)]
@@ -55,15 +55,15 @@ pub enum ArtifactError {
         /// Its lines that say why.
         last: String,
     },
-    /// Something in the cache is not as it was built.
-    #[error("{} {what}; fix: steady cache prune {entry}, it is then built again", file.display())]
+    /// Something in the cache, or in the package `steady-lab`, is not as it was built.
+    #[error("{} {what}; fix: {fix}", file.display())]
     Damaged {
         /// The file.
         file: PathBuf,
         /// What is wrong with it.
         what: String,
-        /// The entry that it is of.
-        entry: String,
+        /// What brings it back.
+        fix: Fix,
     },
     /// What a command needs is not all there.
     #[error("{0}")]
@@ -85,14 +85,15 @@ pub enum ArtifactError {
     },
     /// A package that should hold a kernel does not.
     #[error(
-        "{} has no {what}: expected a package `linux-image-RELEASE` whose modules have KVM",
+        "{} has no {what}: expected a package `linux-image-RELEASE` with the modules of KVM and \
+         those that they depend on",
         package.display()
     )]
     NotAKernel {
         /// The package.
         package: PathBuf,
         /// What it lacks.
-        what: &'static str,
+        what: String,
     },
     /// The kernel sources are not usable.
     #[error("no kernel source: {what}; fix: {fix}")]

@@ -53,6 +53,12 @@ impl Home {
     }
 }
 
+/// Whether a folder is a kernel of a package's tree.
+pub(crate) fn is_of_package(kernel: &Path) -> bool {
+    let kernels = kernel.parent().filter(|folder| folder.ends_with(KERNELS));
+    kernels.is_some_and(|folder| folder.with_file_name(MARK).is_file())
+}
+
 /// The first of all candidates that is a tree.
 fn project(given: Option<PathBuf>, here: &Path, program: &Path) -> Option<PathBuf> {
     let beside = program

@@ -6,6 +6,7 @@
 //! are asked each time. Where they cannot build, because a compiler is not there or the tree is
 //! another user's, what was built from the sources as they are now is used.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,7 +16,8 @@ use steady_race::Watcher;
 use crate::cache::{Key, files_below};
 use crate::error::ArtifactError;
 use crate::home::{Home, PROGRAMS};
-use crate::need::able;
+use crate::need::artifacts::own_programs;
+use crate::need::{able, require};
 use crate::process::run_step;
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
@@ -46,20 +48,19 @@ pub struct Programs {
 #[must_use]
 pub fn packaged(home: &Home) -> Option<Programs> {
     let folder = home.project.join(PROGRAMS);
-    folder
-        .is_dir()
-        .then(|| Programs::of(&folder, folder.join("workloads")))
+    folder.is_dir().then(|| Programs::of_package(&folder))
 }
 
 /// Those of the package; else builds what is not up to date, and `watcher` hears of it only if
 /// there is something to build.
 ///
 /// # Errors
-/// [`ArtifactError::Build`] with the compiler's words, [`ArtifactError::Missing`] if a package is
+/// [`ArtifactError::Build`] with the compiler's words, [`ArtifactError::Lacks`] if a package is
 /// not whole, [`ArtifactError::Io`], [`ArtifactError::Interrupted`].
 pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Programs, ArtifactError> {
     if let Some(programs) = packaged(home) {
-        return programs.whole();
+        require(own_programs(home))?;
+        return Ok(programs);
     }
     if !(may_build(home) && able("programs")) && up_to_date(home) {
         return Ok(places(home));
@@ -95,6 +96,12 @@ pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Programs, ArtifactEr
 }
 
 impl Programs {
+    /// Those in this folder of a package.
+    #[must_use]
+    pub fn of_package(folder: &Path) -> Self {
+        Self::of(folder, folder.join("workloads"))
+    }
+
     fn of(folder: &Path, workloads: PathBuf) -> Self {
         Self {
             agent: folder.join("steady-agent"),
@@ -104,18 +111,20 @@ impl Programs {
         }
     }
 
-    /// Itself, if all of a package's programs are there.
-    fn whole(self) -> Result<Self, ArtifactError> {
-        let all = [&self.agent, &self.vmm, &self.steer, &self.workloads];
-        let lost = all.into_iter().find(|path| !path.exists()).cloned();
-        match lost {
-            None => Ok(self),
-            Some(lost) => Err(ArtifactError::Missing {
-                program: lost.display().to_string(),
-                why: "it belongs to the package, and goes into the images",
-                package: "--reinstall steady",
-            }),
-        }
+    /// All their files.
+    pub fn files(&self) -> impl Iterator<Item = PathBuf> {
+        let own = steady_guest_programs::PROGRAMS.iter();
+        let own: BTreeSet<_> = own.flat_map(|program| program.own_binaries).collect();
+        let own = own.into_iter().map(|name| self.workloads.join(name));
+        [&self.agent, &self.vmm, &self.steer]
+            .into_iter()
+            .cloned()
+            .chain(own)
+    }
+
+    /// The first of their files that is not there.
+    pub(crate) fn lost(&self) -> Option<PathBuf> {
+        self.files().find(|path| !path.is_file())
     }
 }
 
@@ -134,9 +143,7 @@ pub(crate) fn may_build(home: &Home) -> bool {
 /// Whether the programs are built from the sources as they are now.
 pub(crate) fn up_to_date(home: &Home) -> bool {
     let stamp = std::fs::read_to_string(home.project.join(STAMP));
-    let built = places(home);
-    let there = [&built.agent, &built.vmm, &built.steer];
-    there.iter().all(|program| program.is_file())
+    places(home).lost().is_none()
         && stamp.is_ok_and(|stamp| sources(home).is_ok_and(|now| now == stamp))
 }
 
@@ -250,16 +257,12 @@ mod tests {
         assert!(packaged(&home).is_none(), "a checkout");
         let folder = place.path().join(PROGRAMS);
         std::fs::create_dir_all(folder.join("workloads")).unwrap();
-        for name in ["steady-agent", "steady-vmm"] {
-            std::fs::write(folder.join(name), "").unwrap();
+        let said = || ensure(&home, &Silent).unwrap_err().to_string();
+        for file in Programs::of_package(&folder).files() {
+            let wanted = format!("{} is missing", file.display());
+            assert!(said().contains(&wanted), "{}", said());
+            std::fs::write(file, "").unwrap();
         }
-        let said = ensure(&home, &Silent).unwrap_err().to_string();
-        assert!(
-            said.contains("programs/steady-steer is not installed")
-                && said.contains("apt-get install --reinstall steady"),
-            "{said}"
-        );
-        std::fs::write(folder.join("steady-steer"), "").unwrap();
         let found = ensure(&home, &Silent).unwrap();
         assert_eq!(found.vmm, folder.join("steady-vmm"));
         assert!(!place.path().join("target").exists(), "nothing is built");
@@ -294,13 +297,14 @@ mod tests {
             "workloads/spin.c",
         ];
         sources.iter().for_each(|name| write(name, "text"));
-        let static_ones = format!("{LAB}/{TARGET}/static");
-        for name in ["steady-agent", "steady-vmm"] {
-            write(&format!("{static_ones}/{name}"), "program");
-        }
         write(STAMP, &super::sources(&home).unwrap());
-        assert!(!up_to_date(&home), "one program is not there");
-        write(&format!("{static_ones}/steady-steer"), "program");
+        for file in places(&home).files() {
+            assert!(!up_to_date(&home), "{} is not there", file.display());
+            write(
+                file.strip_prefix(place.path()).unwrap().to_str().unwrap(),
+                "program",
+            );
+        }
         assert!(up_to_date(&home));
         write("crates/a/tests/test.rs", "a test");
         assert!(up_to_date(&home), "no program is built of a test");

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use steady_agent::plan::PLAN_PATH;
-use steady_lab_artifacts::image::tree;
+use steady_lab_artifacts::image::{scx, tree};
 use steady_lab_artifacts::kernel::{Build, Choice, Flavor, Series};
 use steady_lab_artifacts::need::artifacts::{self, Extras};
 use steady_lab_artifacts::need::{self, Need};
@@ -136,7 +136,10 @@ fn needs(
     let host = translate::host_needs(scenario, options.trace)?;
     let mut programs = translate::programs(scenario)?;
     programs.extend(host.programs);
+    let bpf = translate::scx::paths(scenario);
     needs.extend(artifacts::extras(&Extras {
+        bpf: !bpf.is_empty(),
+        bpf_build: bpf.iter().any(|path| scx::is_source(path)),
         trace: host.trace,
         disk: host.disk,
         vmm_qemu: host.qemu,
@@ -197,7 +200,12 @@ impl<'a> Hosts<'a> {
         engine.calibrate(&ours.agent)?;
         let steer = translate::steer::in_guests(scenario);
         let guest = tree::guest(&ours, &wanted, &brought.files, steer)?;
-        let needs = translate::host_needs(scenario, options.trace)?;
+        let mut needs = translate::host_needs(scenario, options.trace)?;
+        let scratch = tempfile::tempdir()
+            .map_err(|error| LabError::io("make a folder in", &std::env::temp_dir(), error))?;
+        let bpf = translate::scx::paths(scenario);
+        let bpf = scx::gather(&bpf, &scenario.folder, scratch.path())?;
+        needs.schedulers = bpf.objects;
         let host = &scenario.host;
         let packaged = is_packaged(&choice);
         let memory_mib = memory_mib(scenario, packaged);
@@ -208,11 +216,14 @@ impl<'a> Hosts<'a> {
             ("trace".to_owned(), options.trace.to_string()),
         ]);
         config.extend(brought.config);
+        let digests = bpf.digests.into_iter();
+        config.extend(digests.map(|(name, digest)| (format!("scheduler.{name}"), digest)));
         if choice != Choice::default() {
             config.insert("kernel.choice".to_owned(), choice.to_string());
         }
         let mut kernels = BTreeMap::new();
         for (series, kernel) in found {
+            translate::scx::check(scenario, variants, &kernel)?;
             let others = kernels::ensure_others(home, series, &flavors, watcher)?;
             let booted = Booted::new(kernel, others, &ours, &guest, &needs)?;
             translate::check_memory(scenario, guest.len(), booted.archive.len())?;

@@ -89,6 +89,10 @@ pub struct Conditions {
     pub ple: bool,
     /// Whether the processor delivers a guest's interrupts itself.
     pub apicv: bool,
+    /// KVM's `halt_poll_ns`, where it is not KVM's own.
+    pub halt_poll_ns: Option<u32>,
+    /// Knobs of the host's scheduler that are turned, in words.
+    pub scheduler: Vec<String>,
     /// Whether the kernel is the distribution's, without the remedies built in.
     pub stock: bool,
 }
@@ -121,6 +125,8 @@ impl Conditions {
             pv_off,
             ple: variant.switches.ple,
             apicv: variant.switches.apicv,
+            halt_poll_ns: variant.switches.halt_poll_ns,
+            scheduler: variant.scheduler.words(),
             stock: variant.kernel == Kernel::Stock,
         }
     }
@@ -177,10 +183,48 @@ fn offered(variant: &Variant, pv_off: &[&'static str]) -> PvOffered {
     }
 }
 
-/// One line, parts joined by `; `: `2 VMs of 4 vCPUs on 4 pCPUs; pinned; a group per vCPU; all PV
-/// features; PLE on; APICv off`.
-impl fmt::Display for Conditions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// One condition in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The words.
+    pub text: String,
+    /// Whether it holds where nothing is said: it is left out of lines about one variant.
+    pub implied: bool,
+}
+
+impl Conditions {
+    /// Each condition in words, in an order that is that of all variants.
+    #[must_use]
+    pub fn parts(&self) -> [Part; 9] {
+        let said = |text: String| Part {
+            text,
+            implied: false,
+        };
+        let unless = |implied: bool, text: String| Part { text, implied };
+        let polling = match self.halt_poll_ns {
+            Some(0) => "no halt polling".to_owned(),
+            Some(ns) => format!("halt polling for {ns} ns"),
+            None => "KVM's halt polling".to_owned(),
+        };
+        let knobs = match self.scheduler.is_empty() {
+            true => "the scheduler's own knobs".to_owned(),
+            false => format!("scheduler: {}", self.scheduler.join(", ")),
+        };
+        let kernel = if self.stock { "stock" } else { "patched" };
+        [
+            said(self.machines()),
+            said(self.placed()),
+            said(self.grouped().to_owned()),
+            said(self.pv_words()),
+            said(if self.ple { "PLE on" } else { "PLE off" }.to_owned()),
+            said(if self.apicv { "APICv on" } else { "APICv off" }.to_owned()),
+            unless(self.halt_poll_ns.is_none(), polling),
+            unless(self.scheduler.is_empty(), knobs),
+            unless(!self.stock, format!("{kernel} kernel")),
+        ]
+    }
+
+    fn machines(&self) -> String {
         let alike = self.sizes.iter().all(|&size| size == self.vcpus);
         let vms = match (self.vms, alike) {
             (1, _) => format!("1 VM of {} vCPUs", self.vcpus),
@@ -190,6 +234,10 @@ impl fmt::Display for Conditions {
                 format!("VMs of {} vCPUs", sizes.join(" and "))
             }
         };
+        format!("{vms} on {} pCPUs", self.pcpus)
+    }
+
+    fn placed(&self) -> String {
         let placed = match self.placement {
             Placement::Pinned => Some("pinned"),
             Placement::Scheduler => Some("placed by the scheduler"),
@@ -198,30 +246,35 @@ impl fmt::Display for Conditions {
         };
         let programs = self.programs.iter().map(String::as_str);
         let placed: Vec<&str> = placed.into_iter().chain(programs).collect();
-        let placed = placed.join(", ");
-        let groups = match self.groups {
+        placed.join(", ")
+    }
+
+    fn grouped(&self) -> &'static str {
+        match self.groups {
             "vcpu" => "a group per vCPU",
             "none" => "no groups",
             "vm" => "a group per VM",
             _ => "groups differ by VM",
-        };
-        let pv = match self.pv {
+        }
+    }
+
+    fn pv_words(&self) -> String {
+        match self.pv {
             PvOffered::All => "all PV features".to_owned(),
             PvOffered::None => "no PV features".to_owned(),
             PvOffered::Mixed => format!("PV features but {}", self.pv_off.join(", ")),
             PvOffered::HyperV => "Hyper-V's PV features".to_owned(),
-        };
-        let ple = if self.ple { "PLE on" } else { "PLE off" };
-        let apicv = if self.apicv { "APICv on" } else { "APICv off" };
-        write!(
-            f,
-            "{vms} on {} pCPUs; {placed}; {groups}; {pv}; {ple}; {apicv}",
-            self.pcpus
-        )?;
-        if self.stock {
-            f.write_str("; stock kernel")?;
         }
-        Ok(())
+    }
+}
+
+/// One line, parts joined by `; `: `2 VMs of 4 vCPUs on 4 pCPUs; pinned; a group per vCPU; all PV
+/// features; PLE on; APICv off`.
+impl fmt::Display for Conditions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = self.parts().into_iter().filter(|part| !part.implied);
+        let words: Vec<String> = parts.map(|part| part.text).collect();
+        f.write_str(&words.join("; "))
     }
 }
 
@@ -268,6 +321,12 @@ name = "by-hand"
 mode = "pinned"
 vms = ["hog"]
 [variant.fold]
+[variant.scheduler]
+features = ["HRTICK", "NO_NEXT_BUDDY"]
+base_slice_ns = 300000
+vcpu_slice_ns = 200000
+vcpu_policy = "batch"
+bpf = "x/mine.bpf.o"
 "#;
     const PIN: &str = "pin = [0, 1]\n";
 
@@ -288,6 +347,14 @@ vms = ["hog"]
             "1 VM of 2 vCPUs on 2 pCPUs; pinned; a group per vCPU; PV features but ipi; PLE off; \
              APICv off"
         );
+    }
+
+    #[test]
+    fn knobs_of_the_scheduler_are_said_where_they_are_turned() {
+        let line = said(TEXT, 2);
+        let knobs = "; scheduler: features HRTICK NO_NEXT_BUDDY, base slice 300000 ns, slice of \
+                     vCPUs 200000 ns, policy of vCPUs batch, BPF x/mine.bpf.o";
+        assert!(line.ends_with(knobs), "{line}");
     }
 
     #[test]

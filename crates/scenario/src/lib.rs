@@ -30,17 +30,20 @@ mod model;
 mod program;
 mod read;
 mod runs;
+mod scheduler;
 mod variant;
 mod words;
 
-pub use conditions::{Conditions, Placement, PvOffered};
+pub use conditions::{Conditions, Part, Placement, PvOffered};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use limits::{HOST_RESERVE_MIB, MAX_FILE_BYTES, SCHEMA};
 pub use load::{LoadError, Noted};
 pub use model::{Host, Measure, Pv, Scenario, Switches, UnknownVariant, Vm, Workload};
 pub use program::{Origin, PROGRAMS, Program};
 pub use runs::{Brought, Runs};
+pub use scheduler::Scheduler;
 pub use variant::{Chosen, Variant, VmChange};
 pub use words::{
-    Cgroup, Collect, Dedicated, GuestKernel, Hypervisor, Kernel, PvFeature, ResultFrom, Vmm, Word,
+    Cgroup, Collect, Dedicated, GuestKernel, Hypervisor, Kernel, PvFeature, ResultFrom, VcpuPolicy,
+    Vmm, Word,
 };

@@ -41,6 +41,12 @@ pub(crate) const CPU_QUOTA_US: RangeInclusive<u32> = 1_000..=1_000_000_000;
 pub(crate) const CPU_PERIOD_US: RangeInclusive<u32> = 1_000..=1_000_000;
 /// From one cycle of the slowest emulated clock, 200 MHz, to a million times the usual window.
 pub(crate) const PLE_WINDOW_NS: RangeInclusive<u32> = 5..=1_000_000_000;
+/// What the kernel takes for the slices of all threads, and for one thread's own
+/// (`kernel/sched/debug.c` and `kernel/sched/syscalls.c`, Linux 6.12).
+pub(crate) const BASE_SLICE_NS: RangeInclusive<u32> = 100_000..=1_000_000_000;
+pub(crate) const VCPU_SLICE_NS: RangeInclusive<u32> = 100_000..=100_000_000;
+/// Words for the scheduler's features.
+pub(crate) const SCHED_FEATURES: usize = 16;
 pub(crate) const HALT_POLL_NS: RangeInclusive<u32> = 0..=1_000_000_000;
 
 pub(crate) const DEFAULT_SEED: u64 = 1;

@@ -94,6 +94,7 @@ mod tests {
             ("./", None),
             ("./..", None),
             ("./__", None),
+            (&format!("./{}", "x".repeat(65)), Some(&"x".repeat(64))),
         ] {
             let found = Brought::at(path).map(Runs::Brought);
             assert_eq!(found.as_ref().map(Runs::name), name, "{path}");

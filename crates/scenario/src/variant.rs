@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 use steady_remedies::{Mode, Remedy};
 
 use crate::model::{Pv, Switches, Vm};
+use crate::scheduler::Scheduler;
 use crate::words::{Hypervisor, Kernel, PvFeature, Word};
 
 /// A named set of remedies and switches.
@@ -35,6 +36,10 @@ pub struct Variant {
     pub pv: Pv,
     /// Switches of the host.
     pub switches: Switches,
+    /// Knobs of the host's scheduler. Left out of the canonical form where none is turned, so that
+    /// digests of scenarios without are those of before there were any.
+    #[serde(skip_serializing_if = "Scheduler::is_untouched")]
+    pub scheduler: Scheduler,
     /// What is different for single VMs, by name.
     #[serde(rename = "vm")]
     pub vms: BTreeMap<String, VmChange>,

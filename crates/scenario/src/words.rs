@@ -133,6 +133,15 @@ words! {
 }
 
 words! {
+    /// The scheduling policy of vCPU threads, of those that share the fair class.
+    VcpuPolicy, "policy of vCPU threads";
+    /// `SCHED_OTHER`, which VMMs leave as it is.
+    Other = "other",
+    /// `SCHED_BATCH`: a thread that wakes preempts no other.
+    Batch = "batch",
+}
+
+words! {
     /// How the threads of a VM are grouped by cgroup v2 on the host.
     Cgroup, "cgroup";
     /// One group for the VM.

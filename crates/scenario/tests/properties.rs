@@ -12,8 +12,8 @@ use proptest::sample::{select, subsequence};
 use steady_remedies::{Registry, Remedy};
 use steady_scenario::{
     Cgroup, Chosen, Collect, Dedicated, GuestKernel, HOST_RESERVE_MIB, Host, Hypervisor, Kernel,
-    Measure, PROGRAMS, Program, Pv, ResultFrom, Runs, SCHEMA, Scenario, Switches, Variant, Vm,
-    VmChange, Vmm, Word, Workload,
+    Measure, PROGRAMS, Program, Pv, ResultFrom, Runs, SCHEMA, Scenario, Scheduler, Switches,
+    Variant, VcpuPolicy, Vm, VmChange, Vmm, Word, Workload,
 };
 
 use common::BASE;
@@ -167,12 +167,35 @@ fn changes(vms: Vec<String>) -> impl Strategy<Value = BTreeMap<String, VmChange>
     })
 }
 
+fn scheduler() -> impl Strategy<Value = Scheduler> {
+    let slices = [
+        of(100_000_u32..=1_000_000_000),
+        of(100_000_u32..=100_000_000),
+    ];
+    (
+        vec("(NO_)?[A-Z_]{1,20}", 0..3),
+        slices,
+        of(select(VcpuPolicy::ALL)),
+        of("[a-z./]{1,20}[.]bpf[.][oc]"),
+    )
+        .prop_map(
+            |(features, [base_slice_ns, vcpu_slice_ns], vcpu_policy, bpf)| Scheduler {
+                features,
+                base_slice_ns,
+                vcpu_slice_ns,
+                vcpu_policy,
+                bpf,
+            },
+        )
+}
+
 fn variant(name: String, vms: Vec<String>) -> impl Strategy<Value = Variant> {
     let switches = (
         any::<[bool; 2]>(),
         of(5_u32..=1_000_000_000),
         of(select(Dedicated::ALL)),
         of(0_u32..=1_000_000_000),
+        scheduler(),
     );
     let remedies = chosen(Registry::default().all().collect(), vms.clone());
     let words = (of(line(20)), cmdline(), cmdline());
@@ -188,7 +211,7 @@ fn variant(name: String, vms: Vec<String>) -> impl Strategy<Value = Variant> {
             move |((title, guest_cmdline, host_cmdline), seen, remedies, pv, switches, vms)| {
                 let (kernel, hypervisor) = seen;
                 let stock = kernel == Kernel::Stock;
-                let ([ple, apicv], window, dedicated, halt_poll_ns) = switches;
+                let ([ple, apicv], window, dedicated, halt_poll_ns, scheduler) = switches;
                 Variant {
                     name: name.clone(),
                     title,
@@ -213,6 +236,7 @@ fn variant(name: String, vms: Vec<String>) -> impl Strategy<Value = Variant> {
                         dedicated,
                         halt_poll_ns,
                     },
+                    scheduler,
                     vms,
                 }
             },

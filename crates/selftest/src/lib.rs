@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use steady_agent::plan::{Collect, HostPlan, Vmm, WorkloadPlan};
+use steady_agent::plan::{Collect, HostPlan, Scheduler, Vmm, WorkloadPlan};
 use steady_guest_programs::OWN_DIRECTORY;
 use steady_lab::LabError;
 use steady_lab::chance::Chance;
@@ -246,6 +246,7 @@ fn plan(tests: &[Selftest], arguments: &[String], seed: u64) -> HostPlan {
         vmm: Vmm::Steady,
         vms: Vec::new(),
         programs: tests.iter().map(program).collect(),
+        scheduler: Scheduler::default(),
         collect: Collect {
             exits: false,
             guest_time: false,

@@ -209,7 +209,7 @@ fn hold_trace(finding: &mut Finding, others: &Others<'_>) {
     } else if let Some(none) = others.has(Fact::NoLimit)
         && finding.cause == CauseId::CpuMax
         && finding.confidence != Confidence::High
-        && !ran_its_quota(finding)
+        && !finding.is_by_quota()
     {
         finding.cause = CauseId::IdleBeside;
         finding
@@ -226,12 +226,6 @@ fn hold_trace(finding: &mut Finding, others: &Others<'_>) {
             .checks
             .push(check(CheckId::AnotherFileAgrees, Answer::Held, waits));
     }
-}
-
-/// Whether a limit shows in how long vCPUs ran, and not in that their pCPU was idle.
-fn ran_its_quota(finding: &Finding) -> bool {
-    let mut checks = finding.checks.iter();
-    checks.any(|check| check.id == CheckId::RunsItsQuota)
 }
 
 /// Holds a table's finding against the other files.

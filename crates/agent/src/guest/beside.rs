@@ -4,10 +4,11 @@
 //! that ends by itself is a fault: what was measured would not be what the scenario says.
 
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use steady_agent::plan::WorkloadPlan;
 
+use crate::program;
 use crate::system::{self, Doing, Failure};
 
 const ROOT: &str = "/sys/fs/cgroup";
@@ -33,19 +34,7 @@ impl Beside {
     }
 
     fn spawn(&mut self, plan: &WorkloadPlan) -> Result<(), Failure> {
-        let (program, arguments) = plan
-            .argv
-            .split_first()
-            .ok_or_else(|| Failure::new("an empty command of the guest"))?;
-        let child = Command::new(program)
-            .args(arguments)
-            .env_clear()
-            .envs(&plan.env)
-            .current_dir("/tmp")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .doing(|| format!("start `{program}`"))?;
+        let child = program::spawn_beside(plan, Stdio::inherit())?;
         self.0.push((plan.program.clone(), child));
         Ok(())
     }
@@ -71,7 +60,11 @@ fn put(path: &str, text: &str) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use steady_agent::channel::ToGuest;
+
+    use super::super::obey;
     use super::*;
+    use crate::program::Running;
 
     #[test]
     fn a_command_that_ended_by_itself_is_a_fault_and_one_that_runs_is_not() {
@@ -87,5 +80,11 @@ mod tests {
         beside.0[0].1.wait().unwrap();
         let error = beside.check().unwrap_err().to_string();
         assert!(error.contains("fold of the guest ended before"), "{error}");
+        // A background VM is asked to stop and never to report.
+        let mut line = fs::File::create("/dev/null").unwrap();
+        let mut stop = |mut running| obey(ToGuest::Stop, &mut running, &mut beside, &mut line);
+        let running = Running::prepare(WorkloadPlan::default(), true).unwrap();
+        assert_eq!(stop(Some(running)).unwrap_err().to_string(), error);
+        stop(None).unwrap();
     }
 }

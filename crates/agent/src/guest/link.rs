@@ -16,6 +16,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use nix::sys::signal::{SigSet, Signal};
 use steady_agent::plan::{Link, LinkEnd};
@@ -25,6 +26,9 @@ use crate::system::{self, Doing, Failure};
 /// Bytes of a message, as the VMM has it, and of its head.
 const MESSAGE: usize = 4096;
 const HEAD: usize = 8;
+
+/// How long a connection waits for others to end where a process may have no more.
+const FULL_POLL: Duration = Duration::from_millis(10);
 
 /// What a message is.
 const OPEN: u8 = 1;
@@ -85,7 +89,12 @@ pub fn start(link: &Link) -> Result<(), Failure> {
         let listener = UnixListener::bind(socket).doing(|| format!("listen at {socket}"))?;
         let shared = Arc::clone(&shared);
         spawn(Box::new(move || {
-            for stream in listener.incoming().flatten() {
+            for stream in listener.incoming() {
+                let Ok(stream) = stream else {
+                    // There are too many; some end.
+                    thread::sleep(FULL_POLL);
+                    continue;
+                };
                 let number = shared.next.fetch_add(1, Ordering::Relaxed);
                 shared.say(number, OPEN);
                 shared.join(number, stream);

@@ -146,7 +146,9 @@ fn obey(
             say(line, &FromGuest::Output(Box::new(current.into_output()?)))
         }
         ToGuest::Stop => match running.take() {
+            // That of a workload which has been reported on was checked then.
             Some(mut current) => {
+                beside.check()?;
                 current.terminate()?;
                 say(line, &FromGuest::Output(Box::new(current.into_output()?)))
             }

@@ -4,13 +4,14 @@
 //! would not be what the scenario says.
 
 use std::fs::File;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use steady_agent::plan::WorkloadPlan;
 
+use crate::program;
 use crate::system::{self, Doing, Failure};
 
 /// How long a program may take to end once it was asked to.
@@ -32,21 +33,8 @@ pub fn start(plans: &[WorkloadPlan]) -> Result<Beside, Failure> {
     let mut beside = Beside::default();
     for (at, plan) in plans.iter().enumerate() {
         let said = format!("/run/host-{at}.said");
-        let (program, arguments) = plan
-            .argv
-            .split_first()
-            .ok_or_else(|| Failure::new("an empty command of the host"))?;
         let stderr = File::create(&said).doing(|| format!("create {said}"))?;
-        let child = Command::new(program)
-            .args(arguments)
-            .env_clear()
-            .envs(&plan.env)
-            .current_dir("/tmp")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(stderr)
-            .spawn()
-            .doing(|| format!("start `{program}`"))?;
+        let child = program::spawn_beside(plan, stderr.into())?;
         let name = plan.program.clone();
         beside.0.push(Load { name, said, child });
     }
@@ -103,6 +91,8 @@ impl Drop for Beside {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     fn plan(argv: &[&str]) -> WorkloadPlan {

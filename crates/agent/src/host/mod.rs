@@ -21,6 +21,7 @@ mod notes;
 mod out;
 mod programs;
 mod race;
+mod scheduler;
 mod trace;
 mod vm;
 mod vmm;
@@ -150,6 +151,7 @@ fn run_plan(out: &Out, vms: &mut Vec<Vm>) -> Result<(), Box<Fault>> {
         None => None,
     };
     late::write_parameters().map_err(host_fault)?;
+    scheduler::turn(&plan.scheduler, &threads).map_err(host_fault)?;
     let irqs_off = IrqsOff::start(plan.trace.is_some()).map_err(host_fault)?;
     let race = Race {
         out,

@@ -114,7 +114,7 @@ impl Race<'_> {
         let irqs_off_max_ns = self.irqs_off.close(irqs_off).map_err(host_fault)?;
         let after = counters::snapshot(self.plan.collect, self.threads).map_err(host_fault)?;
         vm.say(&ToGuest::Report)?;
-        let output = self.output(vm, &program)?;
+        let output = output(vm, index)?;
         let window = Window {
             irqs_off_max_ns,
             ..counters::window(&before, &after, self.threads)
@@ -129,28 +129,12 @@ impl Race<'_> {
             .map_err(host_fault)
     }
 
-    fn output(&self, vm: &mut Vm, program: &str) -> Result<Output, Box<Fault>> {
-        let deadline_ns = system::now_ns() + ANSWER_LIMIT_NS;
-        let output = expect(
-            vm,
-            deadline_ns,
-            &format!("the output of {program}"),
-            |word| match word {
-                FromGuest::Output(output) => Some(*output),
-                _ => None,
-            },
-        )?;
-        check(vm, program, &output)?;
-        Ok(output)
-    }
-
     /// Ends all VMs; the background ones report what they did.
     pub fn stop_all(&self, vms: &mut [Vm]) -> Result<(), Box<Fault>> {
         for vm in vms {
             let deadline_ns = system::now_ns() + ANSWER_LIMIT_NS;
             if let Some(FromGuest::Output(output)) = vm.stop(deadline_ns)? {
-                let program = vm.plan.workloads[0].program.clone();
-                check(vm, &program, &output)?;
+                check(vm, 0, &output)?;
                 let end = WorkloadEnd {
                     vm: vm.plan.name.clone(),
                     index: 0,
@@ -166,18 +150,30 @@ impl Race<'_> {
     }
 }
 
+fn output(vm: &mut Vm, index: usize) -> Result<Output, Box<Fault>> {
+    let deadline_ns = system::now_ns() + ANSWER_LIMIT_NS;
+    let program = &vm.plan.workloads[index].program;
+    // Each byte is an exit of its VM.
+    let waiting_for = format!("the output of {program}; it may print less, or into a file");
+    let output = expect(vm, deadline_ns, &waiting_for, |word| match word {
+        FromGuest::Output(output) => Some(*output),
+        _ => None,
+    })?;
+    check(vm, index, &output)?;
+    Ok(output)
+}
+
 /// A workload that failed must not be told as a measure.
-fn check(vm: &Vm, program: &str, output: &Output) -> Result<(), Box<Fault>> {
+fn check(vm: &Vm, index: usize, output: &Output) -> Result<(), Box<Fault>> {
+    let plan = &vm.plan.workloads[index];
     if output.ended_as_asked() {
         return Ok(());
     }
     let how = match (output.timed_out, output.exit_code, output.signal) {
-        (true, ..) => {
-            let mut workloads = vm.plan.workloads.iter();
-            let limit_ms = workloads.find(|plan| plan.program == program);
-            let limit_ms = limit_ms.map_or(0, |plan| plan.time_limit_ms);
-            format!("ran into its time limit of {limit_ms} ms, `time_limit_s` of the scenario")
-        }
+        (true, ..) => format!(
+            "ran into its time limit of {} ms, `time_limit_s` of the scenario",
+            plan.time_limit_ms
+        ),
         (false, Some(0), _) => return Ok(()),
         (false, Some(code), _) => format!("ended with exit code {code} where 0 was expected"),
         (false, None, Some(signal)) => {
@@ -195,6 +191,6 @@ fn check(vm: &Vm, program: &str, output: &Output) -> Result<(), Box<Fault>> {
     let said = system::tail(words.unwrap_or("nothing"), 500);
     Err(vm.fault(
         FaultKind::Workload,
-        format!("{program} {how}; it said: {said}"),
+        format!("{} {how}; it said: {said}", plan.program),
     ))
 }

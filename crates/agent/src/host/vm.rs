@@ -26,6 +26,12 @@ const SAY_LIMIT: Duration = Duration::from_secs(30);
 /// How long a VMM may take to end once its guest has said goodbye.
 const END_LIMIT_NS: u64 = 10_000_000_000;
 
+/// How long a word that has begun may pause. Each byte is an exit of its VM, so that a long word
+/// takes minutes on an emulated host.
+const GAP_LIMIT_NS: u64 = 30_000_000_000;
+/// Longest word in bytes: the longest output, a byte of which is at most six in JSON, and more.
+const WORD_MAX: usize = 8 << 20;
+
 /// A running VM.
 #[derive(Debug)]
 pub struct Vm {
@@ -34,6 +40,7 @@ pub struct Vm {
     child: Child,
     stream: UnixStream,
     buffer: Vec<u8>,
+    gap_limit_ns: u64,
     files: Files,
 }
 
@@ -93,6 +100,7 @@ impl Vm {
             child,
             stream,
             buffer: Vec::new(),
+            gap_limit_ns: GAP_LIMIT_NS,
             files,
         })
     }
@@ -120,11 +128,19 @@ impl Vm {
             })
     }
 
-    /// The guest's next word, or a fault when it does not come by `deadline_ns` or the VM ends.
-    pub fn hear(&mut self, deadline_ns: u64, waiting_for: &str) -> Result<FromGuest, Box<Fault>> {
+    /// The guest's next word, or a fault when it does not begin by `deadline_ns`, pauses for too
+    /// long, has no end, or the VM ends.
+    pub fn hear(
+        &mut self,
+        mut deadline_ns: u64,
+        waiting_for: &str,
+    ) -> Result<FromGuest, Box<Fault>> {
+        let (mut searched, mut late) = (0, false);
         loop {
-            if let Some(end) = self.buffer.iter().position(|&byte| byte == b'\n') {
-                let line: Vec<u8> = self.buffer.drain(..=end).collect();
+            // What came before is not searched again: a long word comes in many pieces.
+            let came = &self.buffer[searched..];
+            if let Some(end) = came.iter().position(|&byte| byte == b'\n') {
+                let line: Vec<u8> = self.buffer.drain(..=searched + end).collect();
                 return match serde_json::from_slice(&line) {
                     Ok(FromGuest::Fault { text }) => Err(self.fault(FaultKind::Workload, text)),
                     Ok(word) => Ok(word),
@@ -134,10 +150,22 @@ impl Vm {
                     )),
                 };
             }
+            searched = self.buffer.len();
+            // A part of a word is no answer: what follows may never come.
+            if late || searched > WORD_MAX {
+                let text = format!(
+                    "no whole answer in time ({searched} bytes of it came) while waiting for \
+                     {waiting_for}"
+                );
+                return Err(self.fault(FaultKind::GuestSilent, text));
+            }
             let mut piece = [0; 16 << 10];
             match self.stream.read(&mut piece) {
                 Ok(0) => return Err(self.gone("its channel was closed")),
-                Ok(count) => self.buffer.extend_from_slice(&piece[..count]),
+                Ok(count) => {
+                    self.buffer.extend_from_slice(&piece[..count]);
+                    deadline_ns = deadline_ns.max(system::now_ns() + self.gap_limit_ns);
+                }
                 Err(error)
                     if matches!(
                         error.kind(),
@@ -145,13 +173,7 @@ impl Vm {
                     ) => {}
                 Err(error) => return Err(self.gone(&format!("its channel: {error}"))),
             }
-            // A part of a word is no answer: what follows may never come.
-            if !self.buffer.contains(&b'\n') && system::now_ns() > deadline_ns {
-                return Err(self.fault(
-                    FaultKind::GuestSilent,
-                    format!("no whole answer in time while waiting for {waiting_for}"),
-                ));
-            }
+            late = system::now_ns() > deadline_ns;
         }
     }
 
@@ -333,6 +355,7 @@ mod tests {
             plan,
             stream,
             buffer: Vec::new(),
+            gap_limit_ns: GAP_LIMIT_NS,
         };
         (vm, guest)
     }
@@ -341,9 +364,44 @@ mod tests {
     fn a_word_of_which_only_a_part_comes_is_waited_for_within_the_limit() {
         let (mut vm, mut guest) = vm();
         guest.write_all(b"\"prep").unwrap();
+        vm.gap_limit_ns = 1_000_000;
         let heard = vm.hear(system::now_ns() + 1_000_000, "a word");
         vm.kill();
         assert_eq!(heard.unwrap_err().kind, FaultKind::GuestSilent);
+    }
+
+    #[test]
+    fn a_word_that_goes_on_coming_is_waited_for_but_is_not_endless() {
+        let said = |bytes: usize| {
+            let mut word = b"{\"fault\":{\"text\":\"".to_vec();
+            word.resize(bytes, b'x');
+            word.extend(b"\"}}\n");
+            word
+        };
+        let begun = std::time::Instant::now();
+        // The limit has passed when the first part comes; the last is a word too, but too long.
+        for (bytes, kind) in [
+            (1 << 20, FaultKind::Workload),
+            (WORD_MAX + (1 << 20), FaultKind::GuestSilent),
+        ] {
+            let (mut vm, mut guest) = vm();
+            let word = said(bytes);
+            guest.write_all(&word[..60_000]).unwrap();
+            let writer = std::thread::spawn(move || {
+                std::thread::sleep(POLL / 4);
+                let mut pieces = word[60_000..].chunks(16);
+                let _ = pieces.try_for_each(|piece| guest.write_all(piece));
+            });
+            let heard = vm.hear(system::now_ns(), "a word");
+            vm.kill();
+            assert_eq!(heard.unwrap_err().kind, kind, "{bytes} bytes");
+            drop(vm);
+            writer.join().unwrap();
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "pieces are searched once"
+        );
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub enum Command {
     /// Check traces of the remedy Shoot4U.
     #[command(subcommand)]
     Shoot4u(shoot4u::Shoot4u),
-    /// Say which commands would work here, what lacks, and the one command that fixes it.
+    /// Say which commands would work here, what is missing, and the one command that fixes it.
     Doctor(Doctor),
     /// List, verify or remove what is built and kept in the cache.
     #[command(subcommand)]

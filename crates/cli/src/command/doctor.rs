@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `steady doctor`: which commands would work on this machine, and one command that fixes what
-//! lacks. It walks the lists that the commands themselves refuse by; nothing is known here of what
-//! they need.
+//! `steady doctor`: which commands would work on this machine, and one command that fixes what is
+//! missing. It walks the lists that the commands themselves refuse by; what they need is not known
+//! here.
 
 use std::io::Write;
 use std::path::Path;
@@ -160,7 +160,7 @@ fn selftests(home: &Home, kind: EngineKind) -> Vec<Need> {
 }
 
 /// What some races need beyond their engine.
-fn extras() -> [(&'static str, Extras); 3] {
+fn extras() -> [(&'static str, Extras); 4] {
     let none = Extras::default;
     [
         (
@@ -181,6 +181,14 @@ fn extras() -> [(&'static str, Extras); 3] {
             "run, vmm = \"qemu\"",
             Extras {
                 vmm_qemu: true,
+                ..none()
+            },
+        ),
+        (
+            "run, bpf",
+            Extras {
+                bpf: true,
+                bpf_build: true,
                 ..none()
             },
         ),
@@ -249,10 +257,10 @@ fn print(all: &[Asked], lacks: &[Need]) -> anyhow::Result<()> {
         writeln!(out, "{:28} {verdict}", one.words)?;
     }
     if lacks.is_empty() {
-        writeln!(out, "\nnothing lacks")?;
+        writeln!(out, "\nnothing is missing")?;
         return Ok(());
     }
-    writeln!(out, "\nwhat lacks:")?;
+    writeln!(out, "\nmissing:")?;
     for need in lacks {
         writeln!(out, "  {} {}: {}", need.name, need.found, need.why)?;
     }

@@ -24,7 +24,8 @@ pub fn own_command() -> String {
     set.chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// This program: its version, and the commit of the project's tree that it ran in.
+/// This program: its version, and the commit of the project's tree that it ran in; of an installed
+/// tree, the commit that it was built of.
 pub fn own_name(project: &Path) -> String {
     let git = |words: &[&str]| {
         let output = Command::new("git")
@@ -37,7 +38,7 @@ pub fn own_name(project: &Path) -> String {
     };
     let name = concat!("steady ", env!("CARGO_PKG_VERSION"));
     match git(&["rev-parse", "--short=12", "HEAD"]) {
-        None => name.to_owned(),
+        None => concat!("steady ", env!("STEADY_VERSION")).to_owned(),
         Some(commit) => {
             let changed = git(&["status", "--porcelain", "--untracked-files=no"]);
             let changed = changed.is_none_or(|changes| !changes.is_empty());
@@ -58,6 +59,14 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_result_of_an_installed_tree_names_the_commit_that_it_was_built_of() {
+        let installed = tempfile::tempdir().expect("a folder");
+        let named = concat!("steady ", env!("STEADY_VERSION"));
+        assert_eq!(own_name(installed.path()), named);
+        assert!(named.ends_with(')'), "{named}");
+    }
 
     #[test]
     fn a_shell_gives_the_words_back() {

@@ -15,6 +15,7 @@ mod place;
 mod programs;
 mod race;
 mod record;
+mod scx;
 mod selftest;
 mod shoot4u;
 mod support;

@@ -102,13 +102,24 @@ cat /proc/uptime
         "recorder: 0\n",
         "vCPU 1 of web (thread ",
         "steady: 1 incidents",
-        "ended: 0 instances, 0 probes",
+        "ended: 0 instances, 0 probes\n",
         "diagnosed: 0\n",
     ];
     says(&said, &expected);
-    let (_, diagnosis) = said.split_once("ended: 0").unwrap();
-    let (first, _) = diagnosis.split_once("\n\n2.").unwrap_or((diagnosis, ""));
-    says(first, &["nightly-backup"]);
+    let (_, after) = said.split_once("ended: 0").unwrap();
+    let (diagnosis, uptime) = after.split_once("diagnosed: 0\n").unwrap();
+    let lines: Vec<&str> = diagnosis.split_whitespace().collect();
+    let diagnosis = lines.join(" ");
+    let (what, fault) = diagnosis.split_once("; fault: ").unwrap();
+    assert!(what.contains("web"), "{said}");
+    assert!(fault.starts_with("the host (nightly-backup); "), "{said}");
+    let (_, worst) = fault.split_once("worst: ").unwrap();
+    let (length, place) = worst.split_once(" s at ").unwrap();
+    let length: f64 = length.parse().unwrap();
+    assert!((4.0..=6.0).contains(&length), "{said}");
+    assert!(place.contains(", vCPU 1 (thread "), "{said}");
+    let up: f64 = uptime.split_whitespace().next().unwrap().parse().unwrap();
+    assert!(up >= 600.0, "{up} s: {said}");
 }
 
 #[test]

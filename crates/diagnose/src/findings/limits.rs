@@ -92,9 +92,9 @@ pub fn idle_beside(context: &Context<'_>) -> (CauseId, Confidence) {
     let is_long = longest_ns > total([period_ns, period_ns, debt_ns]);
     let mut stopped = limit.groups.iter().filter(|group| group.idled > 0);
     let each = stopped.all(|group| fits(context, limit, group));
-    let by_groups = each && limit.groups.iter().any(|group| group.idled > 0);
-    let of_all = limit.groups.len() > 1 && fits(context, limit, &limit.all);
-    match !is_long && (by_groups || of_all) {
+    // Shorter idle times than those that are counted may be anything's.
+    let idled = limit.all.idled > 0;
+    match idled && !is_long && (each || fits(context, limit, &limit.all)) {
         true => (CauseId::CpuMax, Confidence::High),
         false => no_limit,
     }
@@ -110,9 +110,11 @@ fn fits(context: &Context<'_>, limit: &LimitTable, group: &LimitedGroup) -> bool
     // In a period the vCPUs wait for no longer than what the quota leaves of it, and in each period
     // with such a wait the quota was used up.
     let left_ns = period_ns.saturating_mul(vcpus).saturating_sub(quota_ns);
-    let used_ns = u128::from(group.idled_ns) * u128::from(quota_ns) / u128::from(left_ns.max(1));
-    let used_ns = used_ns.max(of_quota(group.refills.saturating_sub(1)));
     let ran_ns = u128::from(group.ran_ns);
+    let most_ns = ran_ns * 11 / 10;
+    let has_rest = u128::from(group.idled_ns) * u128::from(quota_ns)
+        > most_ns * u128::from(left_ns)
+        || of_quota(group.refills.saturating_sub(1)) > most_ns;
     // One vCPU is stopped once a period. Several hand on what one leaves of its slice.
     let times = match vcpus {
         1 => 1,
@@ -128,15 +130,20 @@ fn fits(context: &Context<'_>, limit: &LimitTable, group: &LimitedGroup) -> bool
     let owed_ns = u128::from(TICK_NS.saturating_mul(vcpus));
     let exceeds = u128::from(group.window_ran_ns) > of_quota(between) * 51 / 50 + owed_ns
         || ran_ns > of_quota(periods) * 53 / 50;
-    left_ns > 0 && !often && !exceeds && used_ns <= ran_ns * 11 / 10
+    !often && !exceeds && !has_rest
 }
 
-/// Whether the notes have that none of the VM's vCPUs has a limit. Without that a limit looks like
-/// any wait whose end does not show what it was for: while a vCPU may not run, whoever is ready
-/// does, and the end of the limit's period need not show, as a tick may come long after it.
+/// Whether the notes have of each of the VM's vCPUs that it has no limit. Without that a limit
+/// looks like any wait whose end does not show what it was for: while a vCPU may not run, another
+/// thread does, and the end of the limit's period need not show, as a tick may come long after it.
 pub fn none_is_set(context: &Context<'_>) -> bool {
-    let limit = noted(context, |vcpu| vcpu.cpu_max.as_ref());
-    limit.is_some_and(|limit| limit.starts_with("max") && !limit.contains(" and "))
+    let is_none = |vcpu: &VcpuNote| {
+        vcpu.cpu_max
+            .as_ref()
+            .is_some_and(|of| of.starts_with("max"))
+    };
+    let note = context.vm.note.as_ref();
+    note.is_some_and(|note| !note.vcpus.is_empty() && note.vcpus.iter().all(is_none))
 }
 
 /// What the recording noted of the VM's vCPUs, without repeats.

@@ -22,11 +22,13 @@ use steady_remedies::Stall;
 use crate::model::{
     Answer, Assumption, CauseId, Check, CheckId, Confidence, Count, Evidence, EvidenceId, Finding,
     FindingId, Gain, Quantity, Severity, Sharpener, Step, StepId, TraceDiagnosis, Value, VmTable,
+    WaitTable,
 };
 
 pub use other::late_ns;
 
-/// From this share of lost events on, causes are less sure, in thousandths.
+/// From this share of lost events on, in thousandths, causes are less sure, and nothing is judged
+/// wholly.
 pub const LOSS_MATTERS: u64 = 20;
 /// Fewer events than this are no finding, unless they take a share of time that is.
 const FEW: u64 = 20;
@@ -59,7 +61,7 @@ pub fn of(at: usize, trace: &TraceDiagnosis, knobs: &BTreeMap<String, String>) -
         knobs,
     });
     for context in contexts.clone() {
-        findings.extend(steal::steal(&context).map(|finding| until_loss(&context, finding)));
+        findings.extend(steal::steal(&context));
         findings.extend(held::asleep(&context));
         findings.extend(held::servers(&context));
         findings.extend(slow::uninterruptible(&context));
@@ -100,15 +102,12 @@ pub fn of(at: usize, trace: &TraceDiagnosis, knobs: &BTreeMap<String, String>) -
     findings
 }
 
-/// With who ran until events were lost.
-fn until_loss(context: &Context<'_>, mut finding: Finding) -> Finding {
-    let waits = context.vm.waits.as_ref();
-    let name = waits.and_then(|waits| waits.until_loss.as_deref());
-    let losses = |evidence: &&mut Evidence| evidence.id == EvidenceId::InLosses;
-    if let Some(evidence) = finding.evidence.iter_mut().find(losses) {
-        *evidence = evidence.clone().maybe_named("until", name);
-    }
-    finding
+/// What lies in losses of events, and who ran until then.
+fn in_losses(waits: Option<&WaitTable>, more_ns: u64) -> Evidence {
+    let until = waits.and_then(|waits| waits.until_loss.as_deref());
+    Evidence::new(EvidenceId::InLosses)
+        .ns("more", more_ns)
+        .maybe_named("until", until)
 }
 
 /// Whether most of what a finding lost, of each vCPU, is the time in which the host was silent.

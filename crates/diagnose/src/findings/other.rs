@@ -189,7 +189,6 @@ fn is_sure(timers: &TimerTable, cause: CauseId, exits: u64) -> bool {
     let tickless = timers.tickless.unwrap_or(u64::MAX).saturating_mul(most);
     cause == CauseId::GuestTimers
         && timers.idle_entries.is_some_and(|times| times > 0)
-        && timers.steady_hz.is_none()
         && exits > tickless.saturating_mul(3) / 2
 }
 

@@ -7,7 +7,7 @@
 use steady_events::{ExitReason, Isa};
 
 use super::{Context, MOST, check, share, step, unanswered};
-use crate::build::permille;
+use crate::build::{STALL_NS, permille};
 use crate::model::{
     Assumption, CauseId, Check, CheckId, Confidence, Culprit, DetailRow, Evidence, EvidenceId,
     ExitRow, Finding, FindingId, Severity, Sharpener, Step, StepId,
@@ -16,8 +16,6 @@ use crate::spread::total;
 
 /// From this share of the time of the VM's vCPUs on, in thousandths, an exit reason is a finding.
 const SHARE: u64 = 50;
-/// From this length on an exit is a finding as a stall, in nanoseconds.
-const STALL_NS: u64 = 100_000_000;
 /// From this length on an exit that KVM answers itself is a long one, in nanoseconds: most take
 /// microseconds.
 const LONG_NS: u64 = 100_000;
@@ -47,11 +45,10 @@ fn is_apart(row: &ExitRow) -> bool {
     reason.is_some_and(apart) || row.name.starts_with("UNKNOWN_")
 }
 
-/// Exits of another reason in which the host's interrupts took most of the time.
+/// Exits of another reason in which the host's interrupts took much time.
 fn interrupted(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
     let irq_ns = total(row.about.iter().map(|of| of.host_irq_ns));
-    let few = permille(irq_ns, context.vcpu_ns()) < SHARE;
-    if is_interrupt(row) || few || !most(row, |of| of.host_irq_ns) {
+    if is_interrupt(row) || permille(irq_ns, context.vcpu_ns()) < SHARE {
         return None;
     }
     let cause = CauseId::HostInterrupts;
@@ -112,7 +109,7 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
     let told = rows().filter(|of| of.kind != "untold").take(NAMED);
     finding.culprits = told.map(|of| culprit(row, of, own_ns)).collect();
     finding.checks = checks(cause, by_vmm);
-    finding.confidence = confidence(context, row, cause, by_vmm);
+    finding.confidence = confidence(context, row, cause);
     if cause == CauseId::VmmSleeps {
         let wakers = context.vm.asleep.iter().flat_map(|table| &table.wakers);
         finding
@@ -204,15 +201,9 @@ pub fn is_io(name: &str) -> bool {
 }
 
 /// How sure the cause is.
-fn confidence(
-    context: &Context<'_>,
-    row: &ExitRow,
-    cause: CauseId,
-    by_vmm: Option<u64>,
-) -> Confidence {
+fn confidence(context: &Context<'_>, row: &ExitRow, cause: CauseId) -> Confidence {
     match cause {
         CauseId::InterruptsOrWait => Confidence::Low,
-        CauseId::UserDevice if by_vmm.is_none() => Confidence::Medium,
         CauseId::KernelDevice if is_unnamed(row) => Confidence::Medium,
         // What the host served meanwhile is not recorded.
         CauseId::KernelDevice if !context.trace.saw_host_irqs && is_long(row) => Confidence::Medium,
@@ -241,7 +232,7 @@ fn is_long(row: &ExitRow) -> bool {
     }
     let spread = &row.time_ns;
     let within_ns = spread.p99.saturating_mul(spread.count);
-    spread.max >= LONG_NS && (spread.p99 >= LONG_NS || spread.total / 2 > within_ns)
+    spread.p99 >= LONG_NS || spread.total / 2 > within_ns
 }
 
 /// Whether the trace does not show what most of the exits' time was about. What KVM answers itself

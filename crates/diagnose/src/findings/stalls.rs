@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One long stall: a wait, a sleep or an exit of 100 ms and more is felt by whoever uses the guest,
+//! One long stall: a wait, a sleep or an exit of 100 ms and more is felt by users of the guest,
 //! whatever its share of the trace.
 //!
 //! A stall that another finding of its VM is about is left to that one.
@@ -111,10 +111,9 @@ fn in_loss(context: &Context<'_>, row: &StallRow) -> Finding {
     finding.severity = Severity::Major;
     finding.confidence = Confidence::Low;
     finding.at_most_ns = Some(length_ns);
-    let more = Evidence::new(EvidenceId::InLosses).ns("more", length_ns);
-    finding.evidence.push(more);
+    let waits = context.vm.waits.as_ref();
+    finding.evidence.push(super::in_losses(waits, length_ns));
     finding.worst = Some(row.at.clone());
-    finding = super::until_loss(context, finding);
     finding.next = vec![step(StepId::LargerBuffers)];
     finding.sharper_with.push(Sharpener::LostEvents);
     finding
@@ -188,7 +187,6 @@ fn culprit(row: &StallRow) -> Option<Culprit> {
 /// One stall is one event: that it was so is shown, and why it was can only be inferred, but for
 /// who ran.
 fn confidence(context: &Context<'_>, row: &StallRow, cause: CauseId) -> Confidence {
-    let vms = matches!(cause, CauseId::OtherVm | CauseId::OwnVm);
     let waits = context.vm.waits.as_ref();
     let unplaced_ns = waits.map_or(0, |waits| waits.unplaced_ns);
     let may_be_own_vmm = unplaced_ns >= row.at.length_ns / 2;
@@ -199,12 +197,11 @@ fn confidence(context: &Context<'_>, row: &StallRow, cause: CauseId) -> Confiden
         // That its VM was stopped, or went away, would look alike.
         _ if row.kind == "cut-off" => Confidence::Low,
         _ if row.kind != "ready" => Confidence::Medium,
-        _ if vms && context.trace.vms_by == "adjacency" => Confidence::Medium,
         // A limit or another VM may look alike.
         CauseId::CpuMax | CauseId::IdleBeside | CauseId::OtherVm | CauseId::OwnVm => {
             Confidence::Medium
         }
-        // A limit and whoever runs meanwhile look alike.
+        // A limit and a neighbour that runs meanwhile look alike.
         _ if !row.shown => Confidence::Medium,
         _ => match waits {
             Some(waits)

@@ -2,7 +2,7 @@
 //! Time in which vCPUs were ready and did not run, and who ran instead.
 
 use super::limits::{idle_beside, none_is_set, noted, quota};
-use super::{Context, MOST, available_first, check, share, step, unanswered};
+use super::{Context, MOST, available_first, check, in_losses, share, step, unanswered};
 use crate::build::permille;
 use crate::model::{
     Assumption, CauseId, Check, CheckId, Confidence, Culprit, Evidence, EvidenceId, Finding,
@@ -73,7 +73,7 @@ pub fn steal(context: &Context<'_>) -> Option<Finding> {
         finding.checks = vec![quota.check()];
         finding.culprits.insert(0, limit(waits.waited_ns));
         finding.culprits.truncate(CULPRITS_NAMED);
-        // A limit and whoever runs meanwhile look alike: the limit fits to its arithmetic.
+        // A limit and a neighbour that runs meanwhile look alike: the limit fits to its arithmetic.
         finding.confidence = Confidence::Medium;
     }
     finding.worst = waits.worst.clone();
@@ -128,8 +128,7 @@ fn evidence(
         all.push(Evidence::new(EvidenceId::OwnPriority).named("priority", priority));
     }
     if waits.unknown_ns > 0 {
-        let more = Evidence::new(EvidenceId::InLosses).ns("more", waits.unknown_ns);
-        all.push(more);
+        all.push(in_losses(Some(waits), waits.unknown_ns));
     }
     Some(all)
 }
@@ -163,7 +162,7 @@ pub fn cause_of_kind(kind: &str) -> CauseId {
 }
 
 /// The cause and for how much of the waits it stands. A limit comes first where it is as much as
-/// any: the pCPU was free. Then an idle pCPU elsewhere, and then whoever ran for most of it.
+/// any: the pCPU was free. Then an idle pCPU elsewhere, and then what ran for most of it.
 fn cause(waits: &WaitTable, groups: &[(CauseId, u64)]) -> (CauseId, u64) {
     let of = |cause| {
         let group = groups.iter().find(|(known, _)| *known == cause);
@@ -204,7 +203,7 @@ fn confidence(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64)
         // Core scheduling, or a hypervisor below the host, would look alike.
         CauseId::WakingPcpu => Confidence::Medium,
         _ if !most || waits.unknown_ns > waits.waited_ns / 10 => Confidence::Medium,
-        // Others may have followed whoever was seen first.
+        // Others may have followed the thread that was seen first.
         _ if by_others && assumed >= ASSUMED => Confidence::Medium,
         // By thread ids alone several VMs may be one.
         _ if vms && context.trace.vms_by == "adjacency" => Confidence::Medium,

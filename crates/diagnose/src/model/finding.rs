@@ -407,3 +407,12 @@ pub struct Finding {
     /// What would have made it surer.
     pub sharper_with: Vec<Sharpener>,
 }
+
+impl Finding {
+    /// Whether how long vCPUs ran shows the limit that kept them off their pCPUs.
+    #[must_use]
+    pub fn is_by_quota(&self) -> bool {
+        let by_quota = |check: &Check| check.id == CheckId::RunsItsQuota;
+        self.checks.iter().any(by_quota)
+    }
+}

@@ -87,7 +87,6 @@ pub struct ServerRow {
     /// For how long in all.
     pub ns: u64,
     /// The longest after which it woke the vCPU at once.
-    #[serde(default)]
     pub long_ns: u64,
     /// Nanoseconds by who ran instead, most first, as `kind name`; what it waited in the host's
     /// kernel (D state) is among them, and its kind is `kernel-wait`.

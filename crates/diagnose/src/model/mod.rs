@@ -114,7 +114,6 @@ pub struct LossTable {
     /// Records that came after later ones.
     pub out_of_order: u64,
     /// Of all events, thousandths that came more than a millisecond after later ones.
-    #[serde(default)]
     pub late_permille: u64,
     /// Damaged places.
     pub damaged: u64,

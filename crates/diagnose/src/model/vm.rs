@@ -60,7 +60,6 @@ pub struct WaitTable {
     /// whose they are.
     pub unplaced_ns: u64,
     /// Who ran when losses cut most of that off.
-    #[serde(default)]
     pub until_loss: Option<String>,
     /// For how long its vCPUs were seen running.
     pub ran_ns: u64,

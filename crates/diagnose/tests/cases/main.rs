@@ -175,6 +175,7 @@ fn c07_a_vcpu_that_runs_its_quota_in_each_period_is_not_held_by_its_neighbour() 
         (&step["knob"], &step["value"]),
         (&"cpu.max".into(), &"50000 100000".into())
     );
+    assert_eq!(web["confidence"], "medium", "the time fits, and no more");
     // `db` takes the pCPUs meanwhile, and wants more: none is idle.
     assert!(step["gain"].is_null(), "{step:#}");
 }

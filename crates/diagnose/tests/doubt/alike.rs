@@ -53,18 +53,19 @@ fn a_vcpu_of_the_deadline_class_uses_up_its_own_time() {
 #[test]
 fn an_idle_pcpu_beside_a_noted_limit_is_the_limits_by_the_periods_arithmetic_alone() {
     let (limit, other) = (CauseId::CpuMax, CauseId::IdleBeside);
-    // For how long the vCPU runs and its pCPU idles; the limit is 50 of each 100 ms.
-    for (run_us, off_us, cause) in [
-        (50_000, 50_000, limit),
+    // How often, and for how long, the vCPU runs and its pCPU idles; the limit is 50 ms of 100 ms.
+    for (times, run_us, off_us, cause) in [
+        (60, 50_000, 50_000, limit),
         // One vCPU is stopped once a period.
-        (4_000, 4_000, other),
+        (60, 4_000, 4_000, other),
         // It runs for longer than its quota.
-        (75_000, 25_000, other),
+        (60, 75_000, 25_000, other),
+        (1, 2_000_000, 50_000, other),
         // It waits for longer than its quota leaves of a period.
-        (35_000, 65_000, other),
+        (60, 35_000, 65_000, other),
     ] {
         let mut lines = Lines::default();
-        kept_off(&mut lines, 60, run_us, off_us, IDLE);
+        kept_off(&mut lines, times, run_us, off_us, IDLE);
         let diagnosis = lines.diagnosis(notes(&[], Some("50000 100000")));
         let sure = match cause == limit {
             true => Confidence::High,
@@ -162,16 +163,18 @@ fn what_goes_to_the_vmm_is_surely_a_devices_only_by_its_reason() {
 fn timers_are_surely_those_of_programs_only_beyond_the_ticks_of_any_kernel() {
     let (ticks, timers) = (CauseId::GuestTicks, CauseId::GuestTimers);
     let (medium, high) = (Confidence::Medium, Confidence::High);
-    for (apart_us, halts, cause, sure) in [
+    for (apart_us, halts, arms, cause, sure) in [
         // As many as a kernel of 1000 Hz has, or of 250 Hz with programs.
-        (1_700, true, timers, medium),
-        (6_000, true, ticks, medium),
+        (1_700, true, true, timers, medium),
+        (6_000, true, true, ticks, medium),
         // A program may arm a timer as regularly as a kernel its tick.
-        (4_000, false, ticks, medium),
-        (4_000, true, ticks, medium),
-        (70, true, timers, high),
+        (4_000, false, true, ticks, medium),
+        (4_000, true, true, ticks, medium),
+        (70, true, true, timers, high),
+        // No record shows what was armed.
+        (70, true, false, ticks, medium),
         // Each of them may be a halt that does not exit.
-        (70, false, timers, medium),
+        (70, false, true, timers, medium),
     ] {
         let mut lines = Lines::default();
         lines.switch(1_000_000, 3, ("swapper/3", 0), 'R', ("a", 9));
@@ -181,13 +184,15 @@ fn timers_are_surely_those_of_programs_only_beyond_the_ticks_of_any_kernel() {
             lines.exit(us + 20, 0, 0, "PREEMPTION_TIMER");
             lines.enter(us + 30, 0, 0);
             lines.exit(us + 40, 0, 0, "MSR_WRITE");
-            lines.of(us + 42, 0, "kvm_msr: msr_write 6e0 = 0xf4240");
+            if arms {
+                lines.of(us + 42, 0, "kvm_msr: msr_write 6e0 = 0xf4240");
+            }
             if halts && us / 100_000 != (us - u64::try_from(apart_us).unwrap()) / 100_000 {
                 lines.enter(us + 50, 0, 0);
                 lines.exit(us + 55, 0, 0, "HLT");
             }
         }
         let found = found(&lines.diagnosis(None), FindingId::TimerExits);
-        assert_eq!(found, (cause, sure), "{apart_us} {halts}");
+        assert_eq!(found, (cause, sure), "{apart_us} {halts} {arms}");
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The host's interrupts in exits that another thing brought, recorded or not.
 
-use steady_diagnose::{CauseId, Confidence, FindingId};
+use steady_diagnose::{CauseId, Confidence, FindingId, Quantity};
 
 use super::{Lines, the};
 
@@ -14,21 +14,22 @@ const SOFT: (&str, &str) = (
     "softirq_exit: vec=3 [action=NET_RX]",
 );
 
-/// Exits of 5 ms, one each 10 ms, with these records in them, and an interrupt or a softirq.
-fn long_exits(reason: &str, inside: &str, irq: Option<(&str, &str, u64)>) -> Lines {
+/// Exits of 5 ms, one each `every_us`, with these records in them, and an interrupt or a softirq.
+fn long_exits(every_us: u64, reason: &str, inside: &str, irq: Option<(&str, &str, u64)>) -> Lines {
     let mut lines = Lines::default();
     lines.switch(999_000, 3, ("swapper/3", 0), 'R', ("a", 9));
     lines.of(999_500, 0, "kvm_userspace_exit: reason KVM_EXIT_HLT (5)");
-    for us in (1_000_000..3_000_000).step_by(10_000) {
+    for us in (0..200).map(|at| 1_000_000 + at * every_us) {
+        let out_us = us + every_us - 5_000;
         lines.enter(us, 0, 0);
-        lines.exit(us + 5_000, 0, 0, reason);
-        lines.of(us + 5_002, 0, inside);
+        lines.exit(out_us, 0, 0, reason);
+        lines.of(out_us + 2, 0, inside);
         if let Some((begin, end, took_us)) = irq {
-            lines.of(us + 5_010, 0, begin);
-            lines.of(us + 5_010 + took_us, 0, end);
+            lines.of(out_us + 10, 0, begin);
+            lines.of(out_us + 10 + took_us, 0, end);
         }
     }
-    lines.enter(3_000_000, 0, 0);
+    lines.enter(1_000_000 + 200 * every_us, 0, 0);
     lines
 }
 
@@ -50,7 +51,7 @@ fn the_hosts_interrupts_in_an_exit_are_not_the_time_of_what_the_exit_was_about()
         ),
     ] {
         for (begin, end) in [HARD, SOFT] {
-            let lines = long_exits(reason, inside, Some((begin, end, 4_900)));
+            let lines = long_exits(10_000, reason, inside, Some((begin, end, 4_900)));
             let found = lines.diagnosis(None).findings;
             let sure = found.iter().filter(|of| of.confidence == Confidence::High);
             let sure: Vec<_> = sure.map(|of| of.cause).collect();
@@ -68,7 +69,7 @@ fn what_kvm_answers_itself_for_long_is_surely_its_own_only_beside_recorded_inter
         (None, Confidence::Medium),
         (Some((HARD.0, HARD.1, 40)), Confidence::High),
     ] {
-        let diagnosis = long_exits("IO_INSTRUCTION", pio, irq).diagnosis(None);
+        let diagnosis = long_exits(10_000, "IO_INSTRUCTION", pio, irq).diagnosis(None);
         let slow = the(&diagnosis, FindingId::SlowExits);
         let found = (slow.cause, slow.confidence);
         assert_eq!(found, (CauseId::KernelDevice, sure));
@@ -84,4 +85,60 @@ fn what_kvm_answers_itself_for_long_is_surely_its_own_only_beside_recorded_inter
     let slow = the(&diagnosis, FindingId::SlowExits);
     let found = (slow.cause, slow.confidence);
     assert_eq!(found, (CauseId::KernelDevice, Confidence::High));
+}
+
+#[test]
+fn of_exits_and_the_interrupts_in_them_each_is_reported_for_its_own_part() {
+    let device = "kvm_userspace_exit: reason KVM_EXIT_IO (2)";
+    let (irqs, own) = (CauseId::HostInterrupts, CauseId::UserDevice);
+    // How often an exit comes, and how long an interrupt in its 5 ms takes: parts of 5 % and more.
+    for (every_us, took_us, causes) in [
+        (10_000, 4_000, vec![irqs, own]),
+        (20_000, 1_200, vec![own, irqs]),
+        (55_000, 1_000, vec![own]),
+        (80_000, 3_000, vec![]),
+    ] {
+        let irq = Some((HARD.0, HARD.1, took_us));
+        let diagnosis = long_exits(every_us, "IO_INSTRUCTION", device, irq).diagnosis(None);
+        let found = diagnosis.findings.iter();
+        let found: Vec<_> = found.filter(|of| of.id == FindingId::SlowExits).collect();
+        let all: Vec<CauseId> = found.iter().map(|of| of.cause).collect();
+        assert_eq!(all, causes, "{every_us}");
+        let own = found.iter().filter(|of| of.cause == own);
+        for share in own.flat_map(|of| &of.checks[0].values) {
+            assert_eq!(share.quantity, Quantity::Permille(1000), "{every_us}");
+        }
+    }
+}
+
+#[test]
+fn what_kvm_answers_itself_is_long_by_its_own_time_and_where_few_exits_have_most_of_it() {
+    let pio = "kvm_pio: pio_write at 0x40 size 1 count 1 val 0x10";
+    // Exits each of which waits for its pCPU, or of which a few take 40 ms.
+    for (waits, long, sure) in [
+        (false, false, Confidence::High),
+        (true, false, Confidence::High),
+        (false, true, Confidence::Medium),
+    ] {
+        let (mut lines, mut us) = (Lines::default(), 1_000_000);
+        lines.of(999_000, 0, "kvm_userspace_exit: reason KVM_EXIT_HLT (5)");
+        for at in 0..1_000 {
+            lines.enter(us, 0, 0);
+            lines.exit(us + 400, 0, 0, "IO_INSTRUCTION");
+            lines.of(us + 402, 0, pio);
+            us += 480;
+            if waits {
+                lines.switch(us - 50, 0, ("CPU 0/KVM", 1001), 'R', ("cc1", 900));
+                us += 520;
+                lines.switch(us - 50, 0, ("cc1", 900), 'S', ("CPU 0/KVM", 1001));
+            }
+            us += if long && at % 125 == 0 { 40_000 } else { 0 };
+        }
+        lines.enter(us, 0, 0);
+        lines.switch(us + 10, 3, ("swapper/3", 0), 'R', ("a", 9));
+        let diagnosis = lines.diagnosis(None);
+        let slow = the(&diagnosis, FindingId::SlowExits);
+        let found = (slow.cause, slow.confidence);
+        assert_eq!(found, (CauseId::KernelDevice, sure), "{waits} {long}");
+    }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Limits of any period, names, priorities, interrupts and places that do not show their cause.
 
-use steady_diagnose::{CauseId, Confidence, FindingId, StepId};
+use steady_diagnose::{CauseId, Confidence, Finding, FindingId, StepId};
 
 use super::{BY_INTERRUPT, IDLE, Lines, comm, notes, steps, the, turns};
 
@@ -11,7 +11,8 @@ const VCPU: (&str, i32) = ("CPU 0/KVM", 1001);
 fn turns_with(
     lines: &mut Lines,
     (run_us, off_us): (u64, u64),
-    (priority, rival): (i16, (&str, i32)),
+    priority: i16,
+    rival: ((&str, i32), i16),
     state: char,
 ) {
     let mut us = 1_000_000;
@@ -19,9 +20,9 @@ fn turns_with(
         lines.enter(us, 0, 0);
         us += run_us + turn % 3;
         lines.exit(us - 2, 0, 0, BY_INTERRUPT);
-        lines.switch_at(us, 0, (VCPU, priority), 'R', (rival, 120));
+        lines.switch_at(us, 0, (VCPU, priority), 'R', rival);
         us += off_us - turn % 3;
-        lines.switch_at(us, 0, (rival, 120), state, (VCPU, priority));
+        lines.switch_at(us, 0, rival, state, (VCPU, priority));
     }
     lines.enter(us, 0, 0);
 }
@@ -42,18 +43,20 @@ fn a_neighbour_that_could_have_gone_on_may_hide_a_limit_that_the_notes_do_not_ex
         (4_000, 4_000, 'R', false, medium),
         (4_000, 4_000, 'R', true, high),
     ];
-    for (at, (run_us, off_us, state, noted, sure)) in cases.into_iter().enumerate() {
-        let mut lines = Lines::default();
-        let times = (run_us, off_us);
-        turns_with(&mut lines, times, (120, ("batch", 900)), state);
-        let notes = noted.then(|| notes(&[], Some("max 100000"))).flatten();
-        let diagnosis = lines.diagnosis(notes);
-        let steal = the(&diagnosis, FindingId::Steal);
-        assert_eq!(
-            (steal.cause, steal.confidence),
-            (CauseId::HostTask, sure),
-            "case {at}"
-        );
+    for (name, cause) in [
+        ("batch", CauseId::HostTask),
+        ("ksoftirqd/0", CauseId::Interrupts),
+    ] {
+        for (at, (run_us, off_us, state, noted, sure)) in cases.into_iter().enumerate() {
+            let mut lines = Lines::default();
+            let times = (run_us, off_us);
+            turns_with(&mut lines, times, 120, ((name, 900), 120), state);
+            let notes = noted.then(|| notes(&[], Some("max 100000"))).flatten();
+            let diagnosis = lines.diagnosis(notes);
+            let steal = the(&diagnosis, FindingId::Steal);
+            let found = (steal.cause, steal.confidence);
+            assert_eq!(found, (cause, sure), "{name}, case {at}");
+        }
     }
 }
 
@@ -104,26 +107,52 @@ fn of_many_threads_none_is_the_cause_alone() {
     let away = steal.next.iter().find(|of| of.id == StepId::MoveHostTask);
     assert_eq!(away.unwrap().name.as_deref(), Some("them"));
     // Half of it is not all of it.
-    let half = |at: usize| match at % 2 {
-        0 => vec![("ksoftirqd/0", 15, 15_000)],
-        _ => vec![("nginx", 900, 15_000)],
-    };
-    let mut lines = Lines::default();
-    turns(&mut lines, 10_000, (0..40).map(half));
-    let diagnosis = lines.diagnosis(None);
-    let steal = the(&diagnosis, FindingId::Steal);
-    assert_eq!(steal.confidence, Confidence::Medium);
+    for (irqs_us, task_us, cause) in [
+        (15_000, 17_000, CauseId::HostTask),
+        (17_000, 15_000, CauseId::Interrupts),
+    ] {
+        let half = |at: usize| match at % 2 {
+            0 => vec![("ksoftirqd/0", 15, irqs_us)],
+            _ => vec![("nginx", 900, task_us)],
+        };
+        let mut lines = Lines::default();
+        turns(&mut lines, 10_000, (0..40).map(half));
+        let diagnosis = lines.diagnosis(None);
+        let steal = the(&diagnosis, FindingId::Steal);
+        let found = (steal.cause, steal.confidence);
+        assert_eq!(found, (cause, Confidence::Medium));
+    }
+}
+
+#[test]
+fn what_lies_in_losses_makes_who_ran_less_sure_and_by_itself_shows_nothing() {
+    for (off_us, cause, sure) in [
+        (15_000, CauseId::HostTask, Confidence::Medium),
+        (50, CauseId::Untold, Confidence::Low),
+    ] {
+        let mut lines = Lines::default();
+        turns(&mut lines, 10_000, vec![vec![("cc1", 900, off_us)]; 30]);
+        let us = 1_000_000 + 30 * (10_002 + off_us);
+        lines.exit(us + 2, 0, 0, BY_INTERRUPT);
+        lines.switch(us + 4, 0, VCPU, 'R', ("cc1", 900));
+        lines.text.push_str("CPU:0 [LOST 1 EVENTS]\n");
+        lines.enter(us + 200_000, 0, 0);
+        let diagnosis = lines.diagnosis(None);
+        let steal = the(&diagnosis, FindingId::Steal);
+        assert_eq!((steal.cause, steal.confidence), (cause, sure), "{off_us}");
+    }
 }
 
 #[test]
 fn a_real_time_vcpu_behind_a_lesser_thread_was_stopped_by_the_kernel() {
     for (priority, rival, cause) in [
-        (98, ("cc1", 900), CauseId::RealTimeTasks),
-        (98, IDLE, CauseId::RealTimeTasks),
-        (120, ("cc1", 900), CauseId::HostTask),
+        (98, (("cc1", 900), 120), CauseId::RealTimeTasks),
+        (98, (IDLE, 120), CauseId::RealTimeTasks),
+        (98, (("cc1", 900), 97), CauseId::HostTask),
+        (120, (("cc1", 900), 120), CauseId::HostTask),
     ] {
         let mut lines = Lines::default();
-        turns_with(&mut lines, (950_000, 50_000), (priority, rival), 'R');
+        turns_with(&mut lines, (950_000, 50_000), priority, rival, 'R');
         let diagnosis = lines.diagnosis(None);
         let steal = the(&diagnosis, FindingId::Steal);
         assert_eq!(steal.cause, cause, "{priority} {rival:?}");
@@ -178,6 +207,8 @@ fn the_hosts_interrupts_are_surely_the_cause_where_they_took_the_time() {
             (slow.cause, slow.confidence),
             (CauseId::HostInterrupts, sure)
         );
+        let again = |of: &&Finding| of.id == FindingId::SlowExits;
+        assert_eq!(diagnosis.findings.iter().filter(again).count(), 1);
     }
 }
 

@@ -50,34 +50,55 @@ fn nothing_is_sure_of_a_trace_that_is_not_in_the_order_of_time() {
     assert!(the(&ordered, FindingId::Steal).confidence > Confidence::Low);
 }
 
-#[test]
-fn times_that_are_differences_are_refused_with_what_to_do() {
+/// Reads a vCPU's entries and exits, at these times in turn.
+fn read(times: impl IntoIterator<Item = u64>) -> Result<(), DiagnoseError> {
     let mut text = String::new();
-    for at in 0..200 {
-        // One is long, as where a vCPU stood still.
-        let (entry_us, exit_us) = if at == 120 {
-            (4_000_000, 3)
-        } else {
-            (20, 300 + at % 7)
-        };
-        let first_us = if at == 0 { 0 } else { entry_us };
-        let who = "CPU 0/KVM   1001 [000]";
+    for (at, us) in times.into_iter().enumerate() {
         let rip = "rip 0xffffffff81000000";
-        let (s, us) = (first_us / 1_000_000, first_us % 1_000_000);
-        text += &format!("{who} {s:5}.{us:06}: kvm:kvm_entry: vcpu 0, {rip}\n");
-        let exit = format!("reason HLT {rip} info1 0x0 info2 0x0 intr_info 0x0");
-        text += &format!("{who}     0.{exit_us:06}: kvm:kvm_exit: vcpu 0 {exit} error_code 0x0\n");
+        let what = match at % 2 {
+            0 => format!("kvm:kvm_entry: vcpu 0, {rip}"),
+            _ => format!(
+                "kvm:kvm_exit: vcpu 0 reason HLT {rip} info1 0x0 info2 0x0 intr_info 0x0 \
+                 error_code 0x0"
+            ),
+        };
+        let (s, us) = (us / 1_000_000, us % 1_000_000);
+        text += &format!("CPU 0/KVM   1001 [000] {s:5}.{us:06}: {what}\n");
     }
     let reader = std::io::Cursor::new(text.into_bytes());
     let mut source = steady_tracefile::open_stream(Box::new(reader), "deltas").unwrap();
     let mut events = TraceEvents::new(source.as_mut());
-    let read = Diagnoser::new().trace("deltas", &mut events, &mut |_, _, _| Ok(()));
-    let error = read.unwrap_err();
+    Diagnoser::new().trace("deltas", &mut events, &mut |_, _, _| Ok(()))
+}
+
+/// Times since the event before, but for the first. One is long, as where a vCPU stood still.
+fn differences(first_us: u64) -> Vec<u64> {
+    let us = |at: u64| match at {
+        0 => first_us,
+        240 => 4_000_000,
+        at if at % 2 == 0 => 20,
+        at => 300 + at / 2 % 7,
+    };
+    (0..400).map(us).collect()
+}
+
+#[test]
+fn times_that_are_differences_are_refused_with_what_to_do() {
+    let error = read(differences(0)).unwrap_err();
     assert!(
         matches!(error, DiagnoseError::Differences { .. }),
         "{error}"
     );
     assert!(error.to_string().contains("--deltatime"), "{error}");
+}
+
+#[test]
+fn times_that_do_not_begin_at_0_or_go_on_or_never_go_back_are_a_clocks() {
+    let goes_on = (0..400).map(|at| at * 1_000 + at % 2 * 5_000);
+    let after_a_pause = (0..400).map(|at| if at == 0 { 0 } else { 10_000_000 + at * 20 });
+    read(differences(20)).unwrap();
+    read(goes_on).unwrap();
+    read(after_a_pause).unwrap();
 }
 
 #[test]

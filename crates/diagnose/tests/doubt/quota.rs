@@ -238,11 +238,18 @@ fn who_ran_in_waits_in_which_the_pcpu_was_idle_too_is_not_what_they_were_for() {
 fn turns_are_surely_the_neighbours_where_the_notes_exclude_a_limit() {
     // Slices of the scheduler: one for the vCPU, and some for others.
     for (slice_us, others) in [(4_000, 2..9), (3_000, 4..9), (10_000, 1..4)] {
-        for (limit, sure) in [
-            (Some("max 100000"), Confidence::High),
-            (Some("90000 100000"), Confidence::Medium),
-            (None, Confidence::Medium),
+        let max = Some("max 100000");
+        for (limit, of_second, sure) in [
+            (max, max, Confidence::High),
+            (Some("90000 100000"), max, Confidence::Medium),
+            (None, None, Confidence::Medium),
+            (max, None, Confidence::Medium),
         ] {
+            let mut noted = notes(&[], limit).unwrap();
+            let mut second = noted.vms[0].vcpus[0].clone();
+            (second.number, second.tid) = (1, 1002);
+            second.cpu_max = of_second.map(str::to_owned);
+            noted.vms[0].vcpus.push(second);
             let (mut draws, mut at_us) = (Draws(slice_us), 1_000_000);
             let each = (0..120).map(|_| {
                 let begin_us = at_us;
@@ -251,7 +258,7 @@ fn turns_are_surely_the_neighbours_where_the_notes_exclude_a_limit() {
                 (begin_us, begin_us + slice_us)
             });
             let runs: Runs = each.collect();
-            let diagnosis = lines(&[runs], Neighbours::One).diagnosis(notes(&[], limit));
+            let diagnosis = lines(&[runs], Neighbours::One).diagnosis(Some(noted));
             let steal = the(&diagnosis, FindingId::Steal);
             let found = (steal.cause, steal.confidence);
             assert_eq!(found, (CauseId::HostTask, sure), "{slice_us} {limit:?}");

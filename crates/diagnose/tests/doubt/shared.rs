@@ -6,18 +6,16 @@ use steady_diagnose::{CauseId, Confidence, FindingId, VmNotes};
 
 use super::{BY_INTERRUPT, IDLE, Lines, comm, notes, the};
 
-const PERIOD_US: u64 = 100_000;
-
-/// In each of these periods each vCPU runs for its time in milliseconds, and its pCPU idles.
-fn lines(periods: u64, run_ms: &[u64]) -> Lines {
+/// In each of these periods each vCPU runs for its time in microseconds, and its pCPU idles.
+fn lines(periods: u64, period_us: u64, run_us: &[u64]) -> Lines {
     let mut all: Vec<(u64, usize, u8)> = Vec::new();
     for period in 0..periods {
-        let us = 1_000_000 + period * PERIOD_US;
-        for (vcpu, &ms) in run_ms.iter().enumerate() {
-            let end_us = us + ms * 1_000;
+        let us = 1_000_000 + period * period_us;
+        for (vcpu, &run_us) in run_us.iter().enumerate() {
+            let end_us = us + run_us;
             all.extend([(us + 4, vcpu, 0), (end_us - 2, vcpu, 1)]);
-            if end_us < us + PERIOD_US {
-                all.extend([(end_us, vcpu, 2), (us + PERIOD_US, vcpu, 3)]);
+            if end_us < us + period_us {
+                all.extend([(end_us, vcpu, 2), (us + period_us, vcpu, 3)]);
             }
         }
     }
@@ -76,7 +74,8 @@ fn an_idle_pcpu_is_a_limits_only_where_those_that_share_it_use_it_up_and_no_more
     ];
     for (periods, run_ms, quota, one_group, cause) in cases {
         let noted = of_vcpus(run_ms.len(), quota, one_group);
-        let diagnosis = lines(periods, run_ms).diagnosis(noted);
+        let run_us: Vec<u64> = run_ms.iter().map(|ms| ms * 1_000).collect();
+        let diagnosis = lines(periods, 100_000, &run_us).diagnosis(noted);
         let steal = the(&diagnosis, FindingId::Steal);
         let sure = match cause == limit {
             true => Confidence::High,
@@ -85,4 +84,13 @@ fn an_idle_pcpu_is_a_limits_only_where_those_that_share_it_use_it_up_and_no_more
         let at = format!("{periods} {run_ms:?} {quota} {one_group}");
         assert_eq!((steal.cause, steal.confidence), (cause, sure), "{at}");
     }
+}
+
+#[test]
+fn idle_times_too_short_to_be_counted_are_no_groups_limit() {
+    let noted = of_vcpus(2, "180000 100000", false);
+    let diagnosis = lines(400, 4_900, &[4_000, 4_000]).diagnosis(noted);
+    let steal = the(&diagnosis, FindingId::Steal);
+    let found = (steal.cause, steal.confidence);
+    assert_eq!(found, (CauseId::IdleBeside, Confidence::Medium));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Stalls whose end the trace does not show, and those of threads that serve a VM.
 
-use steady_diagnose::{CauseId, Confidence, Diagnosis, Finding, FindingId};
+use steady_diagnose::{CauseId, Confidence, Diagnosis, Finding, FindingId, Severity};
 
 use super::{BY_INTERRUPT, IDLE, Lines, the};
 
@@ -30,10 +30,19 @@ fn only(diagnosis: &Diagnosis) -> &Finding {
     found[0]
 }
 
-/// vCPU 0 waits from the first second on, a record is lost, and at the fifth it runs again.
-fn lost(from_s: u64, back_s: u64) -> Diagnosis {
-    let mut lines = Lines::default();
-    at_work(&mut lines, 0, 0, from_s * SECOND);
+/// vCPU 0 waits from this second on, a record is lost, and at that one it runs again. Earlier it
+/// may have been stuck for a moment.
+fn lost(from_s: u64, back_s: u64, stuck: bool) -> Diagnosis {
+    let (mut lines, mut begin_us) = (Lines::default(), 0);
+    if stuck {
+        let (us, vcpu) = (10 * SECOND, ("CPU 0/KVM", 1001));
+        at_work(&mut lines, 0, 0, us);
+        lines.switch(us, 0, vcpu, 'D', IDLE);
+        at_work(&mut lines, 1, us + 10, us + 190_000);
+        lines.switch(us + 200_000, 0, IDLE, 'R', vcpu);
+        begin_us = us + 200_010;
+    }
+    at_work(&mut lines, 0, begin_us, from_s * SECOND);
     lines.switch(from_s * SECOND, 0, ("CPU 0/KVM", 1001), 'R', BACKUP);
     let back_us = back_s * SECOND;
     at_work(&mut lines, 1, from_s * SECOND + 10, back_us - 10_000);
@@ -45,7 +54,7 @@ fn lost(from_s: u64, back_s: u64) -> Diagnosis {
 
 #[test]
 fn a_wait_whose_end_was_lost_may_be_a_stall() {
-    let diagnosis = lost(30, 34);
+    let diagnosis = lost(30, 34, false);
     let stall = only(&diagnosis);
     let is = (stall.id, stall.of.as_deref(), stall.cause, stall.confidence);
     let expected = (
@@ -64,6 +73,9 @@ fn a_wait_whose_end_was_lost_may_be_a_stall() {
         (stall.lost_ns, stall.worst.as_ref().unwrap().vcpu),
         (0, Some(0))
     );
+    // What was seen comes first, also where it is shorter.
+    let diagnosis = lost(30, 34, true);
+    assert_eq!(only(&diagnosis).of.as_deref(), Some("uninterruptible"));
 }
 
 /// vCPU 0 leaves for this reason after ten seconds; the rest of these records is its own.
@@ -122,7 +134,7 @@ fn a_halt_or_a_thread_that_ended_is_no_stall_at_the_trace_s_end() {
 
 /// vCPU 0 halts for four seconds until a thread wakes it, which waited up to then: for its pCPU, or
 /// in the kernel. It runs for this long before it does.
-fn served(in_kernel: bool, late_us: u64) -> Diagnosis {
+fn served(in_kernel: bool, late_us: u64) -> Lines {
     let mut lines = Lines::default();
     at_work(&mut lines, 0, 0, 10 * SECOND);
     let (us, vcpu) = (10 * SECOND, ("CPU 0/KVM", 1001));
@@ -156,7 +168,7 @@ fn served(in_kernel: bool, late_us: u64) -> Diagnosis {
     lines.enter(us + 5, 0, 0);
     lines.exit(us + 6, 0, 0, BY_INTERRUPT);
     at_work(&mut lines, 0, us + 10, 60 * SECOND);
-    lines.diagnosis(None)
+    lines
 }
 
 #[test]
@@ -166,8 +178,9 @@ fn one_long_wait_of_a_server_is_felt_whatever_its_share() {
         (false, CauseId::HostTask, medium),
         (true, CauseId::KernelWait, Confidence::Low),
     ] {
-        let diagnosis = served(in_kernel, 0);
+        let diagnosis = served(in_kernel, 0).diagnosis(None);
         let waits = only(&diagnosis);
+        assert_eq!(waits.severity, Severity::Major);
         assert_eq!((waits.id, waits.cause), (FindingId::ServerWaits, cause));
         assert_eq!(
             (waits.of.as_deref(), waits.confidence),
@@ -179,6 +192,16 @@ fn one_long_wait_of_a_server_is_felt_whatever_its_share() {
 
 #[test]
 fn a_thread_that_wakes_a_vcpu_long_after_its_own_wait_does_not_explain_the_sleep() {
-    let diagnosis = served(false, SECOND);
-    assert!(diagnosis.findings.is_empty(), "{:?}", diagnosis.findings);
+    // And neither is a length known where the clock's unit is not.
+    let mut of_cycles = served(false, 0);
+    let line = |line: &str| {
+        let (head, rest) = line.split_once("d..2. ").unwrap();
+        let (time, rest) = rest.split_once(':').unwrap();
+        format!("{head}d..2. {}:{rest}\n", time.replace('.', ""))
+    };
+    of_cycles.text = of_cycles.text.lines().map(line).collect();
+    for lines in [served(false, SECOND), of_cycles] {
+        let found = lines.diagnosis(None).findings;
+        assert!(found.is_empty(), "{found:?}");
+    }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use steady_diagnose::{Culprit, Diagnosis, Finding, TraceDiagnosis, VmTable};
 
-use super::{percent, words};
+use super::percent;
 
 /// Threads that are listed one by one.
 const THREADS_LISTED: usize = 4;
@@ -89,7 +89,7 @@ pub fn culprits(finding: &Finding, trace: Option<&TraceDiagnosis>) -> String {
     };
     match finding.culprits.split_first() {
         // A limit keeps vCPUs off their pCPUs, and whatever is ready runs there.
-        Some((limit, others)) if words::is_by_quota(finding) && !others.is_empty() => {
+        Some((limit, others)) if finding.is_by_quota() && !others.is_empty() => {
             format!("{}; meanwhile ran {}", culprit(limit, trace), of(others))
         }
         _ => of(&finding.culprits),

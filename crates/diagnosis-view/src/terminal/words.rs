@@ -129,14 +129,7 @@ fn until_loss(finding: &Finding) -> Option<&str> {
 /// Whether an idle pCPU beside a ready vCPU is all that speaks for a limit.
 fn is_unsure_limit(finding: &Finding) -> bool {
     let waits = matches!(finding.id, FindingId::Steal | FindingId::LongStall);
-    waits && finding.confidence != Confidence::High && !is_by_quota(finding)
-}
-
-/// Whether how long vCPUs ran shows the limit that kept them off their pCPUs.
-#[must_use]
-pub fn is_by_quota(finding: &Finding) -> bool {
-    let by_quota = |check: &Check| check.id == CheckId::RunsItsQuota;
-    finding.checks.iter().any(by_quota)
+    waits && finding.confidence != Confidence::High && !finding.is_by_quota()
 }
 
 fn of_wait(cause: CauseId) -> Option<&'static str> {

@@ -134,6 +134,8 @@ fn is_locked(place: &Path) -> bool {
 /// users as far as this one may know.
 fn used_by_processes(proc: &Path, cache: &Path) -> Vec<String> {
     let mut used = Vec::new();
+    // The system names files by no symbolic link.
+    let roots = [Some(cache.to_owned()), cache.canonicalize().ok()];
     let own = std::process::id();
     // `self` is this process once more.
     let is_other = |name: &OsStr| {
@@ -155,9 +157,12 @@ fn used_by_processes(proc: &Path, cache: &Path) -> Vec<String> {
         let words = fs::read(process.join("cmdline")).unwrap_or_default();
         let words = String::from_utf8_lossy(&words).into_owned();
         paths.extend(words.split('\0').map(PathBuf::from));
-        let names = paths
-            .iter()
-            .filter_map(|path| path.strip_prefix(cache).ok());
+        let names = paths.iter().filter_map(|path| {
+            roots
+                .iter()
+                .flatten()
+                .find_map(|root| path.strip_prefix(root).ok())
+        });
         used.extend(names.filter_map(|rest| {
             let first = rest.components().next()?;
             Some(first.as_os_str().to_string_lossy().into_owned())
@@ -233,27 +238,30 @@ mod tests {
 
     #[test]
     fn what_a_process_without_a_lock_works_in_or_was_started_with_stays() {
-        let cache = cache_with(&["qemu-1", "bochs-1"]);
+        let real = cache_with(&["qemu-1", "bochs-1"]);
+        let links = tempfile::tempdir().unwrap();
+        let link = links.path().join("cache");
+        std::os::unix::fs::symlink(real.path(), &link).unwrap();
         let mut works = Command::new("sleep")
             .arg("60")
-            .current_dir(cache.path().join("qemu-1"))
+            .current_dir(link.join("qemu-1"))
             .spawn()
             .unwrap();
         let mut reads = Command::new("tail")
             .args(["-f", "/dev/null"])
-            .arg(cache.path().join("bochs-1/file"))
+            .arg(link.join("bochs-1/file"))
             .stdout(std::process::Stdio::null())
             .spawn()
             .unwrap();
         let stays = ["qemu-1", "bochs-1"].map(|name| {
-            let entry = named(cache.path(), name);
-            entry.in_use && !remove(cache.path(), &entry).unwrap()
+            let entry = named(&link, name);
+            entry.in_use && !remove(&link, &entry).unwrap()
         });
         for child in [&mut works, &mut reads] {
             child.kill().unwrap();
             child.wait().unwrap();
         }
         assert_eq!(stays, [true, true]);
-        assert!(remove(cache.path(), &named(cache.path(), "qemu-1")).unwrap());
+        assert!(remove(&link, &named(&link, "qemu-1")).unwrap());
     }
 }

@@ -15,6 +15,8 @@ use sha2::{Digest, Sha256};
 
 use super::files_below;
 use crate::error::ArtifactError;
+use crate::home::is_of_package;
+use crate::need::{Fix, LAB_PACKAGE};
 
 /// The file of an entry that has the checksums of its others.
 pub const SUMS: &str = "SHA256SUMS";
@@ -105,10 +107,15 @@ pub fn has(folder: &Path, wanted: &str) -> Result<(), ArtifactError> {
 }
 
 fn damaged(folder: &Path, file: &Path, what: &str) -> ArtifactError {
+    let fix = if is_of_package(folder) {
+        Fix::AsRoot(format!("apt-get install --reinstall {LAB_PACKAGE}"))
+    } else {
+        Fix::Run(format!("steady cache prune {}", entry_name(folder)))
+    };
     ArtifactError::Damaged {
         file: file.to_owned(),
         what: what.to_owned(),
-        entry: entry_name(folder),
+        fix,
     }
 }
 
@@ -136,7 +143,7 @@ fn digest(path: &Path) -> io::Result<String> {
 
 /// Refuses a kernel image that ends before its header says (Documentation/arch/x86/boot.rst:
 /// `setup_sects` at 0x1f1, `syssize` in units of 16 bytes at 0x1f4, `HdrS` at 0x202).
-fn whole_image(folder: &Path) -> Result<(), ArtifactError> {
+pub(crate) fn whole_image(folder: &Path) -> Result<(), ArtifactError> {
     let path = folder.join(IMAGE);
     let Ok(mut file) = File::open(&path) else {
         return Ok(());
@@ -159,6 +166,16 @@ fn whole_image(folder: &Path) -> Result<(), ArtifactError> {
     Ok(())
 }
 
+/// The least of a kernel's image: a header that names three units of 16 bytes behind it.
+#[cfg(test)]
+pub(crate) fn least_image() -> Vec<u8> {
+    let mut bytes = vec![0; 1024 + 48];
+    bytes[0x1f1] = 1;
+    bytes[0x1f4] = 3;
+    bytes[0x202..0x206].copy_from_slice(b"HdrS");
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,15 +186,6 @@ mod tests {
         fs::write(place.path().join("programs/a"), "a").unwrap();
         fs::write(place.path().join("build.log"), "done\n").unwrap();
         place
-    }
-
-    /// The least of a kernel's image: a header that names three units of 16 bytes behind it.
-    fn image() -> Vec<u8> {
-        let mut bytes = vec![0; 1024 + 48];
-        bytes[0x1f1] = 1;
-        bytes[0x1f4] = 3;
-        bytes[0x202..0x206].copy_from_slice(b"HdrS");
-        bytes
     }
 
     #[test]
@@ -220,10 +228,10 @@ mod tests {
     fn a_short_kernel_is_refused_even_without_checksums() {
         let place = entry();
         let path = place.path().join(IMAGE);
-        fs::write(&path, image()).unwrap();
+        fs::write(&path, least_image()).unwrap();
         assert_eq!(check(place.path()).unwrap(), Checked::Adopted);
         fs::remove_file(place.path().join(SUMS)).unwrap();
-        fs::write(&path, &image()[..1050]).unwrap();
+        fs::write(&path, &least_image()[..1050]).unwrap();
         let said = check(place.path()).unwrap_err().to_string();
         assert!(said.contains("has 1050 bytes of the 1072"), "{said}");
         fs::write(&path, "not a kernel").unwrap();

@@ -4,4 +4,5 @@
 pub mod brought;
 pub mod cpio;
 pub mod iso;
+pub mod scx;
 pub mod tree;

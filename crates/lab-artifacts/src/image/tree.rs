@@ -12,6 +12,7 @@ use steady_guest_programs::{OWN_DIRECTORY, Program, image};
 
 use crate::error::ArtifactError;
 use crate::image::cpio::Archive;
+use crate::image::scx;
 use crate::kernel::{Flavor, Kernel};
 use crate::programs::Programs;
 
@@ -31,6 +32,8 @@ pub struct HostNeeds {
     pub programs: Vec<&'static Program>,
     /// The remedies that need no kernel.
     pub steer: bool,
+    /// Objects of BPF schedulers.
+    pub schedulers: Vec<Added>,
 }
 
 /// Path in hosts and guests of the remedies that need no kernel.
@@ -118,11 +121,33 @@ pub fn host(
             Some("e2fsprogs"),
         )?;
     }
-    let mut bytes = pack(&files, &programs.agent)?;
     let mut archive = Archive::default();
+    if !needs.schedulers.is_empty() {
+        add_schedulers(&mut files, &mut archive, &needs.schedulers)?;
+    }
+    let mut bytes = pack(&files, &programs.agent)?;
     archive.file("lab/guest.cpio", 0o644, guest);
     bytes.extend(archive.finish());
     Ok(bytes)
+}
+
+/// BPF schedulers, with what loads and watches them.
+fn add_schedulers(
+    files: &mut Files,
+    archive: &mut Archive,
+    schedulers: &[Added],
+) -> Result<(), ArtifactError> {
+    let bpftool = Path::new("/usr/sbin/bpftool");
+    add_program(files, "bpf", bpftool, Some("bpftool"))?;
+    files.insert("usr/bin/busybox".into(), BUSYBOX.into());
+    for object in schedulers {
+        files.insert(object.to.clone(), object.from.clone());
+    }
+    archive.link("usr/bin/sh", "busybox");
+    for (path, text) in scx::SCRIPTS {
+        archive.file(path, 0o755, text.as_bytes());
+    }
+    Ok(())
 }
 
 /// The kernel for guests, and the modules that the host loads, in the order of their names.

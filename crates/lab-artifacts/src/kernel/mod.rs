@@ -79,6 +79,14 @@ impl Kernel {
         self.is_configured(PREEMPT_RT)
     }
 
+    /// Whether a BPF program can be its scheduler.
+    ///
+    /// # Errors
+    /// [`ArtifactError::Io`].
+    pub fn has_sched_ext(&self) -> Result<bool, ArtifactError> {
+        self.is_configured("CONFIG_SCHED_CLASS_EXT=y")
+    }
+
     /// Whether it has the remedies, and so their parameters.
     ///
     /// # Errors
@@ -114,8 +122,12 @@ pub fn installed(home: &Home, what: Build) -> Option<PathBuf> {
 
 /// The one of [`installed`], unless the user asks for other sources.
 pub(crate) fn brought(home: &Home, what: Build) -> Option<PathBuf> {
-    let asked = std::env::var_os("LINUX_SOURCE").is_some_and(|value| !value.is_empty());
-    installed(home, what).filter(|_| !asked)
+    installed(home, what).filter(|_| !asks_for_source())
+}
+
+/// Whether the user asks for sources, and so for no kernel of a package.
+pub(crate) fn asks_for_source() -> bool {
+    std::env::var_os("LINUX_SOURCE").is_some_and(|value| !value.is_empty())
 }
 
 /// The folder of a kernel that a result names by its key: of the cache, else of `steady-lab`.

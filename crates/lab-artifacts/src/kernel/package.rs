@@ -16,6 +16,7 @@ use steady_race::Watcher;
 use steady_unpack::Packing;
 
 use super::{Kernel, at};
+use crate::cache::sums::whole_image;
 use crate::cache::{Key, cached, files_below};
 use crate::debian;
 use crate::error::ArtifactError;
@@ -116,51 +117,55 @@ pub(crate) fn name_in_cache(package: &Package) -> Result<String, ArtifactError> 
     })
 }
 
+/// Takes the kernel out of packages; what else they have is removed, also where it is not one.
 fn unpack(packages: &[PathBuf], work: &Path) -> Result<(), ArtifactError> {
     let tree = work.join("tree");
     fs::create_dir_all(&tree).map_err(|error| ArtifactError::io("make", &tree, error))?;
-    for package in packages {
-        let command = [
-            OsStr::new("dpkg-deb"),
-            OsStr::new("-x"),
-            package.as_os_str(),
-            tree.as_os_str(),
-        ];
+    let unpacked = packages.iter().try_for_each(|package| {
+        let words = ["dpkg-deb", "-x"].map(OsStr::new).into_iter();
+        let words: Vec<&OsStr> = words
+            .chain([package.as_os_str(), tree.as_os_str()])
+            .collect();
         let what = format!("unpacking {}", package.display());
         let log = work.join("unpack.log");
-        run_step(&what, &command, work, &log, UNPACK_LIMIT, || {})?;
+        run_step(&what, &words, work, &log, UNPACK_LIMIT, || {})
+    });
+    let taken = unpacked.and_then(|()| take(&files_below(&tree)?, work, packages));
+    fs::remove_dir_all(&tree).map_err(|error| ArtifactError::io("remove", &tree, error))?;
+    taken?;
+    for package in packages.iter().filter(|package| package.starts_with(work)) {
+        fs::remove_file(package).map_err(|error| ArtifactError::io("remove", package, error))?;
     }
-    let files = files_below(&tree)?;
-    let lacks = |what| ArtifactError::NotAKernel {
+    Ok(())
+}
+
+/// Takes what a host needs out of the files of packages.
+fn take(files: &[PathBuf], work: &Path, packages: &[PathBuf]) -> Result<(), ArtifactError> {
+    let lacks = |what: &str| ArtifactError::NotAKernel {
         package: packages.first().cloned().unwrap_or_default(),
-        what,
+        what: what.to_owned(),
     };
-    let found = |start: &str| {
-        let named = |path: &&PathBuf| {
-            let name = path.file_name().and_then(OsStr::to_str);
-            name.is_some_and(|name| name.starts_with(start))
-        };
-        files.iter().find(named)
-    };
-    let image = found("vmlinuz").ok_or_else(|| lacks("vmlinuz"))?;
-    let (config, release) = config(&files).ok_or_else(|| lacks("config"))?;
+    let mut images = files.iter().map(PathBuf::as_path);
+    let image = images.find(|path| file_name(path).starts_with("vmlinuz"));
+    let image = image.ok_or_else(|| lacks("vmlinuz"))?;
+    let (config, release) = config(files).ok_or_else(|| lacks("config"))?;
     copy(image, &work.join("bzImage"))?;
+    whole_image(work).map_err(|_| lacks("whole vmlinuz"))?;
     copy(config, &work.join("config"))?;
     write(&work.join("release"), release.as_bytes())?;
     // The package's own has no addresses.
     write(&work.join("System.map"), b"ffffffff81000000 T _text\n")?;
-    let modules = modules(&files)?;
+    let modules = modules(files)?;
     let kvm = modules.iter().any(|(name, _)| name == "kvm");
     let built_in = fs::read_to_string(config).is_ok_and(|text| text.contains("CONFIG_KVM=y"));
     if !kvm && !built_in {
         return Err(lacks("kvm.ko"));
     }
+    if let Some(lost) = lost(&modules) {
+        return Err(lacks(&format!("{lost}.ko")));
+    }
     for (at, (name, bytes)) in modules.iter().enumerate() {
         write(&work.join(format!("{MODULES}/{at:02}-{name}.ko")), bytes)?;
-    }
-    fs::remove_dir_all(&tree).map_err(|error| ArtifactError::io("remove", &tree, error))?;
-    for package in packages.iter().filter(|package| package.starts_with(work)) {
-        fs::remove_file(package).map_err(|error| ArtifactError::io("remove", package, error))?;
     }
     Ok(())
 }
@@ -212,6 +217,13 @@ fn load(
     Ok(())
 }
 
+/// The first module that one depends on and that is not among them.
+fn lost(modules: &[(String, Vec<u8>)]) -> Option<String> {
+    let is_lost = |name: &String| modules.iter().all(|(there, _)| there != name);
+    let mut needed = modules.iter().flat_map(|(_, bytes)| depends(bytes));
+    needed.find(is_lost)
+}
+
 fn unpacked(path: &Path) -> Result<Vec<u8>, ArtifactError> {
     let wrong = |error| ArtifactError::io("read", path, error);
     let packed = fs::read(path).map_err(wrong)?;
@@ -255,48 +267,4 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), ArtifactError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A module as far as its `.modinfo` goes.
-    fn module(depends: &str) -> Vec<u8> {
-        format!("\x7fELF\0license=GPL\0depends={depends}\0name=x\0").into_bytes()
-    }
-
-    #[test]
-    fn a_configuration_is_of_the_release_in_its_name_or_folder() {
-        for (path, release) in [
-            ("/t/boot/config-6.1.0-50-amd64", Some("6.1.0-50-amd64")),
-            ("/t/usr/lib/modules/7.3.4/config", Some("7.3.4")),
-            ("/t/usr/share/doc/config", None),
-        ] {
-            let files = [PathBuf::from("/t/boot/vmlinuz-1"), PathBuf::from(path)];
-            let found = config(&files).map(|(_, release)| release);
-            assert_eq!(found.as_deref(), release, "{path}");
-        }
-    }
-
-    #[test]
-    fn modules_stand_behind_those_that_they_depend_on_each_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let put = |name: &str, bytes: &[u8]| {
-            let path = folder.path().join(name);
-            fs::write(&path, bytes).unwrap();
-            path
-        };
-        let packed = zstd::encode_all(&module("irqbypass")[..], 0).unwrap();
-        let files = [
-            put("kvm-intel.ko", &module("kvm")),
-            put("kvm-amd.ko", &module("kvm,ccp")),
-            put("kvm.ko.zst", &packed),
-            put("irqbypass.ko", &module("")),
-            put("ccp.ko", &module("")),
-            put("ext4.ko", &module("mbcache")),
-            put("vmlinuz-6.1", b"image"),
-        ];
-        let found = modules(&files).unwrap();
-        let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["irqbypass", "kvm", "kvm_intel", "ccp", "kvm_amd"]);
-        assert_eq!(found[1].1, module("irqbypass"), "it is unpacked");
-    }
-}
+mod tests;

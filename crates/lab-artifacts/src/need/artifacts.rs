@@ -4,11 +4,11 @@
 //! An entry of the cache counts if it is as it was built. A build needs programs, files and room;
 //! its source comes from a mirror that apt knows. Emulators are in `emulators`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use steady_guest_programs::Program;
 
-use super::{Fix, Need, State, of, rows};
+use super::{Fix, LAB_PACKAGE, Need, State, of, rows};
 use crate::cache::sums;
 use crate::error::ArtifactError;
 use crate::home::Home;
@@ -16,7 +16,7 @@ use crate::kernel::package::{self, Package};
 use crate::kernel::{self, Build, Choice, Flavor, Series, Source};
 use crate::{debian, programs, selftests};
 
-/// Room that a build takes at most while it goes on, in MiB: seen, and half as much again.
+/// Room that a build may take while it goes on, in MiB: estimates, not measured.
 const KERNEL_MIB: u64 = 2048;
 const PROGRAMS_MIB: u64 = 512;
 
@@ -31,6 +31,10 @@ pub struct Extras {
     pub vmm_qemu: bool,
     /// The shell of a host to look around in.
     pub shell: bool,
+    /// BPF schedulers of the host.
+    pub bpf: bool,
+    /// The compiler of their sources.
+    pub bpf_build: bool,
     /// Programs of guests and of the host.
     pub programs: Vec<&'static Program>,
 }
@@ -43,6 +47,8 @@ pub fn extras(extras: &Extras) -> Vec<Need> {
         (extras.disk, "disk"),
         (extras.vmm_qemu, "vmm-qemu"),
         (extras.shell, "host"),
+        (extras.bpf, "bpf"),
+        (extras.bpf_build, "bpf-build"),
     ];
     let uses: Vec<&str> = wanted
         .iter()
@@ -79,8 +85,16 @@ pub fn own_programs(home: &Home) -> Vec<Need> {
         "programs",
         "the inits, the VMM and the workloads of emulated machines",
     );
-    if programs::packaged(home).is_some() {
-        return vec![Need::met(name, why, "of the package")];
+    if let Some(programs) = programs::packaged(home) {
+        return vec![match programs.lost() {
+            None => Need::met(name, why, "of the package"),
+            Some(lost) => {
+                let found = format!("are not whole: {} is missing", lost.display());
+                let fix = "install the package again, as by apt-get install --reinstall \
+                           ./steady_*.deb, or unpack its tarball again";
+                Need::unmet(name, why, State::Missing, found, Fix::Do(fix.to_owned()))
+            }
+        }];
     }
     let target = home.project.join("target");
     if programs::up_to_date(home) {
@@ -108,19 +122,39 @@ pub fn kernel(home: &Home, build: Build) -> Vec<Need> {
     if let Some(place) = kernel::brought(home, build) {
         return vec![kernel_entry(&name, why, &place)];
     }
-    let mut needs = of(&["step", "key"]);
-    let source = source();
-    let is_there = source.state == State::Ok;
-    needs.push(source);
-    if !is_there {
+    let place = || kernel::place(home, build);
+    let entry = |place: &Path| kernel_entry(&name, why, place);
+    let needs = from_source(home, (&name, why), "kernel", place, entry);
+    let lacks = |need: &Need| !need.lets_go_on() && matches!(need.fix, Some(Fix::Install(_)));
+    let is_packaged = programs::packaged(home).is_some() && build == patched(Flavor::Lab);
+    if !is_packaged || kernel::asks_for_source() || !needs.iter().any(lacks) {
         return needs;
     }
-    match kernel::place(home, build) {
-        Err(error) => needs.push(broken(&name, why, &error)),
-        Ok(place) if place.is_dir() => needs.push(kernel_entry(&name, why, &place)),
-        Ok(_) => {
-            needs.extend(of(&["kernel"]));
-            needs.push(to_build(&name, why, "kernel"));
+    // `steady-lab` is less to install than what builds a kernel.
+    let fix = Fix::Install(LAB_PACKAGE.to_owned());
+    let found = "is not installed, and what builds it is not all there";
+    vec![Need::unmet(&name, why, State::Missing, found, fix)]
+}
+
+/// The needs of what is built from the kernel's sources and kept in the cache. Without the sources
+/// its place is unknown: then all that its build needs is.
+fn from_source(
+    home: &Home,
+    (name, why): (&str, &str),
+    built_by: &str,
+    place: impl FnOnce() -> Result<PathBuf, ArtifactError>,
+    entry: impl FnOnce(&Path) -> Need,
+) -> Vec<Need> {
+    let mut needs = of(&["step", "key"]);
+    let source = source();
+    let place = (source.state == State::Ok).then(place);
+    needs.push(source);
+    match place {
+        Some(Err(error)) => needs.push(broken(name, why, &error)),
+        Some(Ok(place)) if place.is_dir() => needs.push(entry(&place)),
+        to_make => {
+            needs.extend(of(&[built_by]));
+            needs.extend(to_make.map(|_| to_build(name, why, built_by)));
             needs.extend(room(&home.cache, KERNEL_MIB));
         }
     }
@@ -204,23 +238,9 @@ fn source() -> Need {
 #[must_use]
 pub fn selftests(home: &Home) -> Vec<Need> {
     let (name, why) = ("KVM selftests", "they are run on emulated hosts");
-    let mut needs = of(&["step", "key"]);
-    let source = source();
-    let is_there = source.state == State::Ok;
-    needs.push(source);
-    if !is_there {
-        return needs;
-    }
-    match selftests::place(home) {
-        Err(error) => needs.push(broken(name, why, &error)),
-        Ok(place) if place.is_dir() => needs.push(entry(name, why, &place, "programs")),
-        Ok(_) => {
-            needs.extend(of(&["selftests", "fetch"]));
-            needs.push(to_build(name, why, "selftests"));
-            needs.extend(room(&home.cache, KERNEL_MIB));
-        }
-    }
-    needs
+    let entry = |place: &Path| entry(name, why, place, "programs");
+    let place = || selftests::place(home);
+    from_source(home, (name, why), "selftests", place, entry)
 }
 
 /// An entry of the cache that is there, whose file `wanted` is used.
@@ -234,9 +254,9 @@ pub(super) fn entry(name: &str, why: &str, place: &Path, wanted: &str) -> Need {
 /// What an error says of a need, and its fix.
 fn broken(name: &str, why: &str, error: &ArtifactError) -> Need {
     let (found, fix) = match error {
-        ArtifactError::Damaged { file, what, entry } => (
+        ArtifactError::Damaged { file, what, fix } => (
             format!("is damaged: {} {what}", file.display()),
-            Fix::Run(format!("steady cache prune {entry}")),
+            fix.clone(),
         ),
         other => (
             format!("cannot be used: {other}"),
@@ -257,22 +277,16 @@ pub(super) fn to_build(name: &str, why: &str, by: &str) -> Need {
     )
 }
 
-pub(super) fn mirror() -> Need {
-    let (name, why) = (
-        "a Debian mirror",
-        "the source of what is compiled comes from it",
-    );
-    match debian::mirror() {
-        Ok(mirror) => Need::met(name, why, mirror),
-        Err(error) => {
-            let found = match error {
-                ArtifactError::Missing { .. } => "is not in apt's lists".to_owned(),
-                other => format!("cannot be asked for: {other}"),
-            };
-            let fix = Fix::AsRoot("apt-get update".to_owned());
-            Need::unmet(name, why, State::Missing, found, fix)
-        }
-    }
+/// A mirror that apt has lists of. Whether it answers now, only a download shows.
+pub(crate) fn mirror() -> Need {
+    let (name, why) = ("a Debian mirror", "what is compiled comes from it");
+    let found = match debian::mirror() {
+        Ok(Some(mirror)) => return Need::met(name, why, format!("in apt's lists, {mirror}")),
+        Ok(None) => "is not in apt's lists".to_owned(),
+        Err(error) => format!("cannot be asked for: {error}"),
+    };
+    let fix = Fix::AsRoot("apt-get update".to_owned());
+    Need::unmet(name, why, State::Missing, found, fix)
 }
 
 /// Room for what a build writes, if there is not enough, or none that this user may write to.

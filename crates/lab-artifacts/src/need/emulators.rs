@@ -11,7 +11,7 @@ use crate::home::{Home, PROGRAMS};
 use crate::process::find_program;
 use crate::{bochs, qemu_system, qemu_user};
 
-/// Room that a build takes at most while it goes on, in MiB: seen, and half as much again.
+/// Room that a build may take while it goes on, in MiB: estimates, not measured.
 const EMULATOR_MIB: u64 = 1536;
 const BOCHS_MIB: u64 = 256;
 

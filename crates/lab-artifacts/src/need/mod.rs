@@ -20,6 +20,9 @@ use crate::error::ArtifactError;
 pub(crate) use table::able;
 pub use table::{Row, of, rows};
 
+/// The package with the usual kernel, as apt takes it from a folder: no archive has it.
+pub(crate) const LAB_PACKAGE: &str = "./steady-lab_*.deb";
+
 /// How a need is met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]

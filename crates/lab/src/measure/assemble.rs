@@ -79,7 +79,9 @@ pub fn repetition(
             _ => {}
         }
     }
-    let together = over_vms::metrics(&made.metrics);
+    let vms = &context.scenario.vms;
+    let is_measured = |name: &str| vms.iter().any(|vm| vm.name == name && !vm.background);
+    let together = over_vms::metrics(&made.metrics, is_measured);
     made.metrics.extend(together);
     if context.wall_clock && transcript.others_percent > BUSY_PERCENT {
         let text = format!(
@@ -92,12 +94,7 @@ pub fn repetition(
             text,
         });
     }
-    let vms: Vec<&str> = context
-        .scenario
-        .vms
-        .iter()
-        .map(|vm| vm.name.as_str())
-        .collect();
+    let vms: Vec<&str> = vms.iter().map(|vm| vm.name.as_str()).collect();
     made.warnings
         .extend(complaint::warnings(context.run_directory, &vms));
     if transcript.files.iter().any(|name| name == "trace.dat") {

@@ -12,12 +12,13 @@ const FAIRNESS: &str = "fairness";
 /// Bits of a value when it is squared and summed over at most 64 VMs; lower ones are cut off.
 const BITS: u32 = 46;
 
-/// The sums and indices of the rates among `metrics`, in the order in which rates first appear.
+/// The sums and indices of the rates among `metrics` of VMs that are measured, in the order of the
+/// rates' first appearance.
 #[must_use]
-pub fn metrics(metrics: &[Metric]) -> Vec<Metric> {
+pub fn metrics(metrics: &[Metric], is_measured: impl Fn(&str) -> bool) -> Vec<Metric> {
     let is_rate = |metric: &&Metric| {
         let unit = matches!(metric.unit, Unit::OpsPerKs | Unit::BytesPerSecond);
-        unit && metric.better == Better::Higher && metric.vm.is_some()
+        unit && metric.better == Better::Higher && metric.vm.as_deref().is_some_and(&is_measured)
     };
     let mut seen: Vec<(&Metric, Vec<i64>)> = Vec::new();
     for metric in metrics.iter().filter(is_rate) {
@@ -86,23 +87,37 @@ mod tests {
         assert_eq!(fairness_ppm(&[0, 9, 0, 0]), Some(250_000));
         assert_eq!(fairness_ppm(&[5, 5]), Some(1_000_000));
         assert_eq!(fairness_ppm(&[i64::MAX; 64]), Some(1_000_000));
+        assert_eq!(
+            fairness_ppm(&[-9, 5]),
+            Some(500_000),
+            "less than nothing is nothing"
+        );
         assert_eq!(fairness_ppm(&[0, 0]), None);
     }
 
     #[test]
-    fn only_a_rate_that_several_vms_give_is_summed() {
+    fn only_a_rate_that_several_measured_vms_give_is_summed() {
         let of = |vm: &str, name: &str, better, value| {
             let metric = Metric::new(name, Unit::OpsPerKs, better, value);
             metric.in_vm(vm).of_workload("redis")
         };
+        let of_unit = |vm: &str, unit, workload: &str| {
+            let metric = Metric::new("throughput", unit, Better::Higher, 5);
+            metric.in_vm(vm).of_workload(workload)
+        };
         let all = [
+            of_unit("c", Unit::BytesPerSecond, "redis"),
+            of_unit("c", Unit::OpsPerKs, "fio"),
+            of_unit("a", Unit::Count, "redis"),
+            of_unit("b", Unit::Count, "redis"),
             of("a", "throughput", Better::Higher, 30),
             of("a", "alone", Better::Higher, 9),
             of("b", "throughput", Better::Higher, 10),
             of("a", "neutral", Better::Neutral, 1),
             of("b", "neutral", Better::Neutral, 1),
+            of("load", "throughput", Better::Higher, 50),
         ];
-        let found: Vec<_> = metrics(&all)
+        let found: Vec<_> = metrics(&all, |vm| vm != "load")
             .into_iter()
             .map(|it| {
                 (

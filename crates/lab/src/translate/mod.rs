@@ -5,6 +5,7 @@ pub mod brought;
 mod link;
 pub mod packaged;
 mod program;
+pub mod scx;
 pub mod steer;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -191,6 +192,7 @@ pub fn host_needs(scenario: &Scenario, trace: bool) -> Result<HostNeeds, LabErro
         disk: scenario.vms.iter().any(|vm| vm.disk_mib.is_some()),
         programs: host_programs(scenario)?,
         steer: steer::on_hosts(scenario),
+        schedulers: Vec::new(),
     })
 }
 
@@ -227,8 +229,9 @@ pub fn plan(
             scenario::Vmm::Qemu => Vmm::Qemu,
         },
         vms,
-        programs: Vec::new(),
+        programs: scx::load(variant).into_iter().collect(),
         beside: beside(scenario, variant, chance)?,
+        scheduler: scheduler(variant),
         collect: Collect {
             exits: collects(scenario::Collect::Exits),
             guest_time: collects(scenario::Collect::GuestTime),
@@ -330,6 +333,16 @@ fn workload(vm: &Vm, at: usize, chance: Chance) -> Result<WorkloadPlan, LabError
     run_of(&vm.workloads[at], vm.vcpus, seed, begin_delay_us)
 }
 
+fn scheduler(variant: &Variant) -> steady_agent::plan::Scheduler {
+    let knobs = variant.scheduler.clone();
+    steady_agent::plan::Scheduler {
+        features: knobs.features,
+        base_slice_ns: knobs.base_slice_ns,
+        vcpu_slice_ns: knobs.vcpu_slice_ns,
+        vcpu_batch: knobs.vcpu_policy == Some(scenario::VcpuPolicy::Batch),
+    }
+}
+
 /// What the host itself runs.
 fn beside(
     scenario: &Scenario,
@@ -340,6 +353,7 @@ fn beside(
     workloads
         .map(|(at, each)| run_of(each, scenario.host.pcpus, chance.program_seed("", at), 0))
         .chain(steer::of_host(variant).into_iter().map(Ok))
+        .chain(scx::watch(variant).map(Ok))
         .collect()
 }
 

@@ -197,6 +197,23 @@ fn a_background_vm_beside_two_that_run_the_same_is_told_apart_by_their_names() {
 }
 
 #[test]
+fn what_measured_vms_make_together_leaves_background_vms_out() {
+    const SAID: &str =
+        include_str!("../../../guest-programs/tests/fixtures/sysbench-threads.stdout");
+    let third = "[[vm]]\nname = \"c\"\nvcpus = 2\nmemory_mib = 96\n\
+                 [[vm.workload]]\nprogram = \"sysbench\"\n[[variant]]\n";
+    let text = SCENARIO.replacen("[[variant]]\n", third, 1);
+    let text = text.replace("\"shootdown\"", "\"sysbench\"");
+    let text = text.replace("\"spin\"", "\"sysbench\"");
+    let events = ["a", "b", "c"].map(|vm| end(vm, SAID, None));
+    let made = in_scenario(&text, &[&[up()][..], &events].concat(), 0, false).unwrap();
+    let of = |key: &str| value(&made, &format!("{key}/sysbench/throughput"));
+    let (a, b) = (of("a").unwrap(), of("b"));
+    assert_eq!((b, of("c")), (Some(a), Some(a)), "all said the same");
+    assert_eq!(value(&made, "/sysbench/throughput.sum"), Some(2 * a));
+}
+
+#[test]
 fn a_boot_that_had_not_ended_is_a_warning() {
     let mut early = up();
     let Event::Up { unsettled, .. } = &mut early else {

@@ -115,7 +115,19 @@ pub(crate) const VARIANT: Place = Place::of(
         "without",
         "pv",
         "switches",
+        "scheduler",
         "vm",
+    ],
+);
+
+pub(crate) const SCHEDULER: Place = Place::of(
+    "`[variant.scheduler]`",
+    &[
+        "features",
+        "base_slice_ns",
+        "vcpu_slice_ns",
+        "vcpu_policy",
+        "bpf",
     ],
 );
 
@@ -149,7 +161,7 @@ pub(crate) const VARIANT_VM: Place = Place::of("`[variant.vm.NAME]`", &["guest_c
 
 /// Every table, so that a key in the wrong one gets the table where it belongs. PV features and
 /// switches are told by one of their tables.
-pub(crate) const PLACES: [&Place; 12] = [
+pub(crate) const PLACES: [&Place; 13] = [
     &ROOT,
     &HOST,
     &HOST_WORKLOAD,
@@ -161,6 +173,7 @@ pub(crate) const PLACES: [&Place; 12] = [
     &VARIANT_VM,
     &PV,
     &SWITCHES,
+    &SCHEDULER,
     &MEASURE,
 ];
 

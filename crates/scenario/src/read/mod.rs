@@ -9,6 +9,7 @@ mod keys;
 mod names;
 mod pv;
 mod remedy;
+mod scheduler;
 mod setting;
 mod switches;
 mod syntax;

@@ -225,10 +225,18 @@ impl<'a> Reader<'a> {
         let expected = format!("a table of at most {most} strings");
         self.field(key, expected.clone(), |value| {
             let found = value.get_ref();
-            let Some(table) = found.as_table().filter(|table| table.len() <= most) else {
+            let Some(table) = found.as_table() else {
                 self.wrong_type(&format!("`{key}`"), value.span(), found, &expected);
                 return None;
             };
+            if table.len() > most {
+                let message = format!("`{key}` has {} keys", table.len());
+                let spans = table.keys().map(Spanned::span);
+                let span = spans.max_by_key(|span| span.start).unwrap_or(0..0);
+                let label = format!("expected at most {most}");
+                self.problems.add(span, message, label);
+                return None;
+            }
             let one = |(left, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
                 let left_value = Spanned::new(left.span(), DeValue::String(left.get_ref().clone()));
                 let left = self.text(key, &left_value, name);

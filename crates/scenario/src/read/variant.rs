@@ -10,7 +10,7 @@ use super::setting::Settings;
 use super::switches::Written;
 use super::table::Reader;
 use super::value::{Placed, Problems, Span};
-use super::{CMDLINE, NAME, TITLE, check_unique, keys, pv, remedy, switches};
+use super::{CMDLINE, NAME, TITLE, check_unique, keys, pv, remedy, scheduler, switches};
 use crate::variant::{Variant, VmChange};
 use crate::words::{Hypervisor, Kernel};
 
@@ -100,6 +100,7 @@ fn variant(
     let pv = pv::pv(table, "variant");
     let settings = listed(table, settings);
     let switches = switches::switches(table, "variant");
+    let scheduler = scheduler::scheduler(table);
     let changes = changes(table, vms, gone);
     let finish = || {
         let (remedies, host_cmdline) = remedies?;
@@ -114,6 +115,7 @@ fn variant(
             without: without?.into_inner(),
             pv: pv?,
             switches: switches.as_ref()?.resolved(),
+            scheduler: scheduler?,
             vms: changes?,
         })
     };

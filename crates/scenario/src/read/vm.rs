@@ -58,14 +58,9 @@ fn check_reached(read: &[VmRead], problems: &Problems) {
             continue;
         };
         let own: Vec<_> = vm.names().into_iter().flatten().collect();
-        for name in reaches.get_ref() {
+        for (at, name) in reaches.get_ref().iter().enumerate() {
             let itself = own.iter().any(|own| own.get_ref() == name);
-            let twice = reaches
-                .get_ref()
-                .iter()
-                .filter(|other| *other == name)
-                .count()
-                > 1;
+            let twice = reaches.get_ref()[..at].contains(name);
             let (message, label) = if itself {
                 (
                     format!("VM `{name}` reaches itself"),

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::keys;
 use super::table::Reader;
 use super::value::{Placed, Problems, Span, Text};
+use super::{is_line, keys};
 use crate::limits::*;
 use crate::model::Workload;
 use crate::program::{PROGRAMS, Program};
@@ -21,13 +21,13 @@ const ARG: Text = Text {
 const FILE: Text = Text {
     expected: "a path, or two with a colon between: `FROM:TO`",
     most_chars: ARG_BYTES,
-    holds: |text| !text.is_empty() && (ARG.holds)(text),
+    holds: is_line,
 };
 
 const READY: Text = Text {
     expected: "part of a line",
     most_chars: ARG_BYTES,
-    holds: |text| !text.trim().is_empty() && (ARG.holds)(text),
+    holds: is_line,
 };
 
 /// A workload as far as it could be read.
@@ -129,7 +129,7 @@ const ENV_NAME: Text = Text {
     most_chars: NAME_CHARS,
     holds: |text| {
         let allowed = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
-        !text.starts_with(|c: char| c.is_ascii_digit()) && text.bytes().all(allowed)
+        text.starts_with(|c: char| !c.is_ascii_digit()) && text.bytes().all(allowed)
     },
 };
 

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use super::*;
 use crate::engine::{bochs, qemu};
 
+mod channel;
+
 fn project(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
@@ -110,6 +112,39 @@ fn a_window_of_pause_loops_is_written_in_cycles_of_the_engines_tsc() {
     // A variant's own words come last, and the kernel takes the last.
     let own = "host_cmdline = \"kvm_intel.ple_window=7\"\nswitches = { ple_window_ns = 1365 }";
     assert!(words(&small("", own), "x").ends_with("kvm_intel.ple_window=7"));
+}
+
+#[test]
+fn knobs_of_the_scheduler_are_in_the_plan_of_their_variant_alone() {
+    let of = |table: &str| {
+        let scenario = small("", table);
+        plan(&scenario, &scenario.variants[0], 1, false)
+            .expect("a plan")
+            .scheduler
+    };
+    assert!(of("").is_untouched());
+    let turned = of(
+        "[variant.scheduler]\nfeatures = [\"HRTICK\"]\nbase_slice_ns = 300000\n\
+                     vcpu_slice_ns = 200000\nvcpu_policy = \"batch\"",
+    );
+    let expected = steady_agent::plan::Scheduler {
+        features: vec!["HRTICK".to_owned()],
+        base_slice_ns: Some(300_000),
+        vcpu_slice_ns: Some(200_000),
+        vcpu_batch: true,
+    };
+    assert_eq!(turned, expected);
+}
+
+#[test]
+fn a_bpf_scheduler_is_loaded_before_the_vms_and_watched_beside_them() {
+    let scenario = small("", "[variant.scheduler]\nbpf = \"x/mine.bpf.c\"");
+    assert_eq!(scx::paths(&scenario), ["x/mine.bpf.c"]);
+    let made = plan(&scenario, &scenario.variants[0], 1, false).expect("a plan");
+    let argv = |plans: &[WorkloadPlan]| plans.iter().map(|one| one.argv.join(" ")).collect();
+    let (load, watch): (Vec<String>, Vec<String>) = (argv(&made.programs), argv(&made.beside));
+    assert_eq!(load, ["/usr/bin/sh /scx/load.sh /scx/mine.bpf.o"]);
+    assert_eq!(watch, ["/usr/bin/sh /scx/watch.sh"]);
 }
 
 #[test]
@@ -415,66 +450,12 @@ fn what_a_distributions_kernel_lacks_is_refused() {
     disk.vms[0].disk_mib = Some(16);
     let said = packaged::check(&disk, &[&disk.variants[0]]).expect_err("refused");
     assert!(said.to_string().contains("disk of VM"), "{said}");
-    let channel = joined(&["b"]);
+    let channel = channel::joined(&["b"]);
     let said = packaged::check(&channel, &[&channel.variants[0]]).expect_err("refused");
     assert!(
         said.to_string().contains("the channel's disks of VM a"),
         "{said}"
     );
-}
-
-/// The small scenario in which b serves and a reaches these.
-fn joined(reaches: &[&str]) -> Scenario {
-    let mut scenario = small("", "");
-    scenario.vms[1].serves = Some("/run/b".to_owned());
-    scenario.vms[0].reaches = reaches.iter().map(|&name| name.to_owned()).collect();
-    scenario
-}
-
-#[test]
-fn both_vms_of_a_channel_have_its_ends_unless_one_is_left_out() {
-    let mut scenario = joined(&["b"]);
-    let made = plan(&scenario, &scenario.variants[0], 1, false).expect("a plan");
-    let ends = made.vms.iter().flat_map(|vm| &vm.links);
-    let ends: Vec<_> = ends
-        .map(|link| (link.names(), link.socket.as_str()))
-        .collect();
-    let names = |[inward, outward]: [&str; 2]| [inward, outward].map(|end| format!("link-0.{end}"));
-    let expected = [
-        (names(["down", "up"]), "/run/b.socket"),
-        (names(["up", "down"]), "/run/b"),
-    ];
-    assert_eq!(ends, expected);
-    scenario.variants[0].without = vec!["b".to_owned()];
-    let made = plan(&scenario, &scenario.variants[0], 1, false).expect("a plan");
-    assert!(made.vms.iter().all(|vm| vm.links.is_empty()));
-}
-
-#[test]
-fn a_channel_takes_our_vmm_and_room_for_its_disks() {
-    let mut qemu = joined(&["b"]);
-    qemu.host.vmm = scenario::Vmm::Qemu;
-    assert!(refused(&qemu).contains("the channel of VM a; only steady-vmm joins VMs"));
-    // b has an end for each of those that reach it.
-    let clients = |count: u32, disk_mib| {
-        let mut many = joined(&["b"]);
-        let client = many.vms[0].clone();
-        many.vms[1].disk_mib = disk_mib;
-        many.vms.extend((1..count).map(|at| Vm {
-            name: format!("a-{at}"),
-            ..client.clone()
-        }));
-        many
-    };
-    for (count, disk_mib) in [(4, None), (3, Some(16))] {
-        let few = clients(count, disk_mib);
-        check(&few, bochs::KIND, &[&few.variants[0]]).expect("there is room");
-    }
-    for (count, disk_mib) in [(5, None), (4, Some(16))] {
-        let said = refused(&clients(count, disk_mib));
-        let expected = format!("{count} channels of VM b; a VM has room for four");
-        assert!(said.contains(&expected), "{said}");
-    }
 }
 
 #[test]
@@ -483,8 +464,10 @@ fn guests_of_a_distributions_kernel_have_more_memory_and_no_unknown_words() {
     let variant = &scenario.variants[0];
     let mut made = plan(&scenario, variant, 1, false).expect("a plan");
     let before = made.vms[0].memory_mib;
+    made.vms[1].kernel = Some("/lab/other".to_owned());
     packaged::enlarge(&mut made);
-    assert_eq!(made.vms[0].memory_mib, before + packaged::LARGER_MIB);
+    let after: Vec<_> = made.vms.iter().map(|vm| vm.memory_mib).collect();
+    assert_eq!(after, [before + packaged::LARGER_MIB, before]);
     let words = variant_words(variant, None);
     assert!(
         words.iter().all(|word| !word.contains("shoot4u")),

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! BPF schedulers for hosts with `sched_ext`: their objects, compiled where a source was given, and
+//! what loads one and watches it in the host.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use sha2::{Digest, Sha256};
+
+use super::tree::Added;
+use crate::error::ArtifactError;
+
+/// Where a host has them.
+const FOLDER: &str = "scx";
+/// The scripts of a host with such a scheduler: names and texts.
+pub(super) const SCRIPTS: [(&str, &str); 2] = [
+    ("scx/load.sh", include_str!("scx/load.sh")),
+    ("scx/watch.sh", include_str!("scx/watch.sh")),
+];
+/// How many lines of a compiler are shown.
+const SHOWN: usize = 6;
+
+/// Schedulers for the image of a host.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Schedulers {
+    /// Their objects.
+    pub objects: Vec<Added>,
+    /// SHA-256 of the files that were given, by their names.
+    pub digests: BTreeMap<String, String>,
+}
+
+/// The command that loads the scheduler `path` before the first VM starts.
+#[must_use]
+pub fn load(path: &str) -> Vec<String> {
+    let object = format!("/{}", place(path));
+    ["/usr/bin/sh", "/scx/load.sh", &object]
+        .map(str::to_owned)
+        .to_vec()
+}
+
+/// The command that runs as long as a BPF scheduler schedules the host.
+#[must_use]
+pub fn watch() -> Vec<String> {
+    ["/usr/bin/sh", "/scx/watch.sh"].map(str::to_owned).to_vec()
+}
+
+/// Whether the file `path` must be compiled.
+#[must_use]
+pub fn is_source(path: &str) -> bool {
+    path.ends_with(".bpf.c")
+}
+
+/// Path in a host of what comes of `path`, from the root.
+fn place(path: &str) -> String {
+    let file = Path::new(path).file_name().unwrap_or_default();
+    let file = file.to_string_lossy();
+    let stem = file.split(".bpf.").next().unwrap_or_default();
+    format!("{FOLDER}/{stem}.bpf.o")
+}
+
+/// The schedulers of these paths, relative to `base`; what is compiled lies in `scratch`, which
+/// must be there until the image is packed.
+///
+/// # Errors
+/// [`ArtifactError::Program`] with what is not there, has the place of another, or is not compiled.
+pub fn gather(paths: &[&str], base: &Path, scratch: &Path) -> Result<Schedulers, ArtifactError> {
+    let mut found = Schedulers::default();
+    let mut known: BTreeMap<String, &str> = BTreeMap::new();
+    for &path in paths {
+        let other = *known.entry(place(path)).or_insert(path);
+        if other != path {
+            let what = format!("{other} and {path} have one name in the host; rename one");
+            return Err(wrong(path, what));
+        }
+        let from = base.join(path);
+        let bytes = fs::read(&from).map_err(|error| {
+            let what = format!(
+                "cannot read {}: {error}; `bpf` is relative to the scenario's folder",
+                from.display()
+            );
+            wrong(path, what)
+        })?;
+        let name = Path::new(path).file_name().unwrap_or_default();
+        let name = name.to_string_lossy().into_owned();
+        let digest = format!("{:x}", Sha256::digest(&bytes));
+        found.digests.insert(name, digest);
+        let object = match is_source(path) {
+            true => compile(path, &from, scratch)?,
+            false => from,
+        };
+        let to = place(path);
+        if !found.objects.iter().any(|known| known.to == to) {
+            found.objects.push(Added { from: object, to });
+        }
+    }
+    Ok(found)
+}
+
+fn wrong(path: &str, what: String) -> ArtifactError {
+    let program = format!("BPF scheduler {path}");
+    ArtifactError::Program { program, what }
+}
+
+/// Compiles a source. Its types are in its BTF, which libbpf compares with the kernel's.
+fn compile(path: &str, from: &Path, scratch: &Path) -> Result<PathBuf, ArtifactError> {
+    let name = place(path).replace('/', "-");
+    let object = scratch.join(name);
+    let made = Command::new("clang")
+        .args(["-O2", "-g", "-Wall", "-target", "bpf", "-c"])
+        .arg(from)
+        .arg("-o")
+        .arg(&object)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| wrong(path, format!("cannot start clang: {error}")))?;
+    if !made.status.success() {
+        let said = String::from_utf8_lossy(&made.stderr);
+        let lines: Vec<&str> = said.lines().take(SHOWN).collect();
+        return Err(wrong(
+            path,
+            format!("clang refuses it:\n{}", lines.join("\n")),
+        ));
+    }
+    Ok(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_taken_as_it_is_and_has_a_place_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("a")).unwrap();
+        for path in ["one.bpf.o", "a/one.bpf.o", "two.bpf.o"] {
+            fs::write(folder.path().join(path), path).unwrap();
+        }
+        let gather = |paths: &[&str]| gather(paths, folder.path(), folder.path());
+        let found = gather(&["one.bpf.o", "two.bpf.o", "one.bpf.o"]).unwrap();
+        let places: Vec<&str> = found.objects.iter().map(|one| one.to.as_str()).collect();
+        assert_eq!(places, ["scx/one.bpf.o", "scx/two.bpf.o"]);
+        assert_eq!(found.objects[0].from, folder.path().join("one.bpf.o"));
+        assert_eq!(found.digests.len(), 2);
+        assert_eq!(load("x/one.bpf.c")[2], "/scx/one.bpf.o");
+        let said = gather(&["one.bpf.o", "a/one.bpf.o"]).unwrap_err();
+        assert!(said.to_string().contains("have one name"), "{said}");
+        let said = gather(&["three.bpf.o"]).unwrap_err().to_string();
+        assert!(
+            said.contains("three.bpf.o") && said.contains("scenario's"),
+            "{said}"
+        );
+    }
+}
