@@ -5,6 +5,7 @@
 mod common;
 
 use steady_coherence::config::{Inclusion, Mode, TlbConfig};
+use steady_coherence::record::Record;
 use steady_coherence::scheme::{ATTC, KVMTLB, atlb, attc};
 use steady_coherence::{MachineConfig, Registry};
 
@@ -21,7 +22,7 @@ const fn l2(entries: u32, ways: u32) -> TlbConfig {
     }
 }
 
-const CHANGES: [Change; 4] = [
+const CHANGES: [Change; 5] = [
     ("Zen 4's L2 TLB, 24 ways", |m| m.mmu.l2 = l2(3072, 24)),
     ("Zen 5's L2 TLB, 256 sets", |m| {
         m.mmu.l2 = l2(4096, 16);
@@ -33,6 +34,7 @@ const CHANGES: [Change; 4] = [
         m.inclusion = Inclusion::NonInclusive;
         m.l3.kib = 16;
     }),
+    ("five levels", |m| m.mmu.levels = 5),
     ("192 cores", |m| {
         m.inclusion = Inclusion::NonInclusive;
         m.core.count = 192;
@@ -69,6 +71,34 @@ fn every_scheme_is_sound_on_machines_of_today() {
     }
 }
 
+#[test]
+fn a_fifth_level_is_one_read_more_of_the_first_walk_from_the_root() {
+    let access = |page: u64| Record::Access {
+        thread: 0,
+        vaddr: page << 12,
+        size: 8,
+        write: false,
+        instructions: 1,
+    };
+    // Two pages of one table, then one below another entry of the root.
+    let pages = [0x1000, 0x1001, 0x1000 + (1 << 27)];
+    let reads = |levels: u32, pages: &[u64]| {
+        let mut machine = MachineConfig::default();
+        (machine.mode, machine.mmu.levels) = (Mode::Native, levels);
+        let records = pages.iter().map(|&page| access(page)).collect();
+        let sim = run_checked(&machine, &KVMTLB, records, 1, 0, |_| {});
+        sim.counts().walk_reads
+    };
+    assert_eq!(
+        [1, 2, 3].map(|count| reads(4, &pages[..count])),
+        [4, 4 + 1, 4 + 1 + 4]
+    );
+    assert_eq!(
+        [1, 2, 3].map(|count| reads(5, &pages[..count])),
+        [5, 5 + 1, 5 + 1 + 4]
+    );
+}
+
 /// A message that names too few bits of a page misses the set where the TLB holds it.
 #[test]
 fn the_index_of_attc_follows_the_index_of_the_tlb() {
@@ -96,6 +126,7 @@ fn a_machine_is_refused_only_by_the_scheme_that_cannot_run_on_it() {
         "preset = \"server\"\nmmu.l2 = { entries = 4096, ways = 16 }",
         "preset = \"server\"\ninclusion = \"non-inclusive\"\nl3 = { kib = 61440, ways = 15 }",
         "inclusion = \"non-inclusive\"\ncore.count = 192",
+        "mmu.levels = 5",
         "preset = \"zen5\"",
         "preset = \"sapphire-rapids\"",
     ] {

@@ -183,6 +183,8 @@ section! {
         l1_2m: TlbConfig = TlbConfig { entries: 32, ways: 4, miss_cycles: 9 },
         /// Unified second-level TLB.
         l2: TlbConfig = TlbConfig { entries: 1536, ways: 12, miss_cycles: 17 },
+        /// Levels of page tables, the guest's and the nested ones: 4, or 5 with LA57.
+        levels: u32 = 4,
         /// Page-walk cache entries for each of the three upper levels, each dimension
         /// (4 ways; Intel does not publish the sizes).
         walk_cache_entries: u32 = 32,

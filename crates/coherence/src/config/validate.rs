@@ -147,6 +147,7 @@ impl MachineConfig {
         sets("mmu.walk_cache_entries", m.walk_cache_entries.into(), 4)?;
         range("mmu.nested_tlb_entries", m.nested_tlb_entries, 4, 4096)?;
         sets("mmu.nested_tlb_entries", m.nested_tlb_entries.into(), 4)?;
+        range("mmu.levels", m.levels, 4, 5)?;
         range("mmu.walkers", m.walkers, 1, 16)?;
         range("mmu.walk_cycles", m.walk_cycles, 0, 100_000)?;
         range(

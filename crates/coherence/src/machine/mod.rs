@@ -5,6 +5,7 @@
 //! It knows no scheme. A scheme sees it through a [`View`], and does no more to it than that
 //! allows.
 
+mod fifth;
 mod view;
 
 pub use view::{Look, Lookup, Message, View, Walker};
@@ -19,6 +20,7 @@ use crate::mmu::{Dimension, Mmu, Recent, TlbEntry};
 use crate::network::Network;
 use crate::oracle::Oracle;
 use crate::os::{Agent, Mapping, Os, Remap};
+use fifth::Fifth;
 
 /// A fault planted to test the oracle. Never set in an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +69,8 @@ pub(crate) struct Machine {
     pub memory: Memory,
     /// What messages between cores cost.
     pub network: Network,
+    /// The fifth level of page tables.
+    pub fifth: Fifth,
     /// Guests and hypervisor.
     pub os: Os,
     /// Counters.
@@ -95,6 +99,7 @@ impl Machine {
             caches: Caches::new(config),
             memory: Memory::new(config),
             network: Network::new(config),
+            fifth: Fifth::new(config, vms),
             os: Os::new(config, vms, seed),
             counts: Counts::default(),
             oracle: None,
@@ -178,6 +183,7 @@ impl Machine {
         let mut at = start;
         let (path, depth) = self.os.guest_path(key);
         let first = self.mmu[core].walk_start(Dimension::Guest, vm, page, depth);
+        at += self.read_fifth(core, Dimension::Guest, vm, first, at);
         for (level, step) in path.iter().enumerate().take(depth).skip(first) {
             if self.config.mode == Mode::Virtualized && !self.mmu[core].nested_hit(vm, step.frame) {
                 at = self.nested_walk(core, vm, step.frame, false, at);
@@ -200,6 +206,7 @@ impl Machine {
         let mut at = start;
         let (path, depth) = self.os.host_path(vm, gpn, large);
         let first = self.mmu[core].walk_start(Dimension::Host, vm, gpn, depth);
+        at += self.read_fifth(core, Dimension::Host, vm, first, at);
         for (level, step) in path.iter().enumerate().take(depth).skip(first) {
             at += self.read_entry(core, step.address, at);
             if level + 1 < depth {
@@ -207,6 +214,16 @@ impl Machine {
             }
         }
         at
+    }
+
+    /// Reads the fifth-level entry where there is one and a walk whose first level is `first`, of
+    /// the four below, needs it; returns the cycles.
+    fn read_fifth(&mut self, core: usize, dim: Dimension, vm: u16, first: usize, now: u64) -> u64 {
+        if first > 0 {
+            return 0;
+        }
+        let address = self.fifth.to_read(core, dim, vm);
+        address.map_or(0, |address| self.read_entry(core, address, now))
     }
 
     fn read_entry(&mut self, core: usize, address: u64, now: u64) -> u64 {

@@ -277,6 +277,7 @@ impl<'a> View<'a> {
             let mmu = &mut self.m.mmu[core];
             let held = revoked.iter().filter(|&&key| mmu.holds(key)).count() as u64;
             let gone = mmu.flush_vm(remap.vm);
+            self.m.fifth.forget(core, remap.vm);
             self.m.holders[usize::from(remap.vm)].remove(core);
             self.m.counts.true_invalidations += held;
             self.m.counts.false_invalidations += gone.saturating_sub(held);

@@ -127,6 +127,7 @@ impl Sim {
         if remap.intermediate {
             for core in m.holders[usize::from(remap.vm)].iter() {
                 m.mmu[core].flush_walk_caches(remap.vm);
+                m.fifth.forget(core, remap.vm);
             }
         }
         m.network.begin();
