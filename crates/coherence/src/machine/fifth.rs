@@ -31,8 +31,8 @@ impl Fifth {
         }
     }
 
-    /// The address of the entry that a walk from the root must read; the walk cache learns it.
-    pub fn to_read(&mut self, core: usize, dim: Dimension, vm: u16) -> Option<u64> {
+    /// The address of the entry that a walk from the root must read; the walk cache holds it then.
+    pub fn learn(&mut self, core: usize, dim: Dimension, vm: u16) -> Option<u64> {
         let of_vm = usize::from(vm) * 2 + dim as usize;
         let known = self.known.get_mut(core * self.vms * 2 + of_vm)?;
         (!std::mem::replace(known, true)).then_some((FRAMES + of_vm as u64) << 12)

@@ -222,7 +222,7 @@ impl Machine {
         if first > 0 {
             return 0;
         }
-        let address = self.fifth.to_read(core, dim, vm);
+        let address = self.fifth.learn(core, dim, vm);
         address.map_or(0, |address| self.read_entry(core, address, now))
     }
 

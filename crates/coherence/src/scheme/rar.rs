@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `rar`: Intel's Remote Action Request: the initiator writes what to invalidate into a table in
-//! memory, marks the cores of a mask, and sends them a request by their APICs. Each core's microcode
-//! carries it out between two instructions and answers in memory; no software runs there.
+//! memory, marks the cores of a mask, and sends them a request by their APICs. Each core's
+//! microcode carries it out between two instructions and answers in memory; no software runs there.
 //!
 //! Our reading of public documents: Intel's white paper 341431 and the series for Linux of 2025,
-//! which is not merged. The table has 64 entries; an update that needs more flushes everything. Only
-//! cores that run the VM or process are asked. Guests cannot send it, so their updates are those of
-//! `kvmtlb`; the hypervisor's are EPT invalidations. Left out: entries that other initiators hold.
+//! which is not merged. The table has 64 entries; an update that needs more flushes everything.
+//! Only cores that run the VM or process are asked. Guests cannot send it, so their updates are
+//! those of `kvmtlb`; the hypervisor's are EPT invalidations. Left out: entries that other
+//! initiators hold.
 
 use std::collections::BTreeMap;
 

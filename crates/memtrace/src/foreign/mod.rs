@@ -306,6 +306,7 @@ fn pieces(
     write: bool,
     instructions: u32,
 ) -> impl Iterator<Item = RawAccess> {
+    assert!(size > 0, "an access touches a byte");
     let piece = u64::from(PIECE);
     (0..size.div_ceil(piece)).map(move |at| RawAccess {
         vaddr: vaddr.wrapping_add(at * piece),

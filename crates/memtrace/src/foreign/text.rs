@@ -131,6 +131,7 @@ impl Text {
 
     /// Why a line cannot be read: it is another tool's, or it is wrong.
     fn refused(&self, line: &str, start: u64) -> TraceError {
+        assert!(self.lines > 0, "a line was read");
         let file = self.from.name().to_owned();
         if let Some(tool) = TOOLS.iter().find(|tool| (tool.prints)(line)) {
             return TraceError::Unsupported {

@@ -130,6 +130,7 @@ impl Unpacked {
                 found: "more".to_owned(),
             });
         }
+        assert_eq!(read, line.len(), "a line is all that was read");
         self.offset += read as u64;
         if line.last() == Some(&b'\n') {
             line.pop();
