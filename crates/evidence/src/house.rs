@@ -2,12 +2,13 @@
 //! All evidence of a project: the claims, the papers, and the records beside them.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use serde::de::DeserializeOwned;
+use steady_guest_programs::find;
 use steady_measures::Comparison;
 use steady_nearest::nearest;
 use steady_scenario::Scenario;
@@ -26,8 +27,8 @@ pub struct Keys {
     pub kernel: String,
     /// Of each emulator's patches in the tree, by the engine's name.
     pub emulators: BTreeMap<String, String>,
-    /// Of the programs that run in emulated hosts and their guests.
-    pub programs: String,
+    /// Of the programs that run in emulated hosts and their guests, by [`keys::programs`].
+    pub programs: BTreeMap<String, String>,
     /// Of what the simulator of TLB coherence does.
     pub simulator: String,
     /// The measures that the simulator gives, each with its conditions by their words.
@@ -233,15 +234,23 @@ impl House {
     }
 
     /// What must be said of the programs in host and guests that a record was raced with: a change
-    /// of them alone does not make it old. `None` for those of today.
+    /// of them alone does not make it old. `None` for those of today, as far as the race has them.
     #[must_use]
     pub fn programs(&self, claim: &Claim) -> Option<&'static str> {
         let record = self.record(claim).filter(|_| !claim.is_simulated())?;
-        match record.key(Record::PROGRAMS) {
-            "" => Some(Self::NOT_KEYED),
-            key if key != self.keys.programs => Some(Self::CHANGED),
-            _ => None,
+        let line = record.key(Record::PROGRAMS);
+        if line.is_empty() {
+            return Some(Self::NOT_KEYED);
         }
+        let raced_with = |name: &str| {
+            let mut words = line.split(' ').filter_map(|word| word.split_once('='));
+            words.find(|(known, _)| *known == name).map(|(_, key)| key)
+        };
+        let same =
+            |name: &str| raced_with(name) == self.keys.programs.get(name).map(String::as_str);
+        let scenario = self.scenario(claim);
+        let all_same = scenario.is_some_and(|scenario| programs_of(scenario).into_iter().all(same));
+        (!all_same).then_some(Self::CHANGED)
     }
 
     /// Whether what was recorded of a claim is of another kernel, emulator or simulator than
@@ -353,4 +362,22 @@ fn read<T: Document>(path: &Path) -> Result<T, Error> {
         )));
     }
     Ok(found)
+}
+
+/// The programs of this project in the images of a scenario, as [`keys::programs`] names them.
+fn programs_of(scenario: &Scenario) -> BTreeSet<&str> {
+    let mut names = BTreeSet::from([keys::OF_MACHINES]);
+    let mut remedies = scenario
+        .variants
+        .iter()
+        .flat_map(|variant| &variant.remedies);
+    if remedies.any(|on| !on.remedy.is_of_kernel()) {
+        names.insert(keys::OF_STEER);
+    }
+    let of_vms = scenario.vms.iter().flat_map(|vm| &vm.workloads);
+    let all = of_vms.chain(&scenario.host.workloads);
+    let known = all.filter_map(|workload| workload.program.known());
+    let known = known.filter_map(|program| find(program.name).ok());
+    names.extend(known.flat_map(|program| program.own_binaries));
+    names
 }

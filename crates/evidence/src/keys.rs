@@ -17,17 +17,21 @@ use crate::error::Error;
 const KERNEL: [&str; 6] = ["apply", "lib.sh", "configure", "config", "hooks", "new"];
 /// What of them nothing is compiled from.
 const LEFT_OUT: &str = "new/Documentation";
-/// The sources of what runs in an emulated host and its guests: both inits, the VMM, what steers
-/// both, workloads.
-const PROGRAMS: [&str; 5] = [
+/// The sources of what runs in every emulated host and guest: both inits, the VMM, and what all
+/// workloads are linked with.
+const MACHINES: [&str; 4] = [
     "crates/agent/src",
     "crates/vmm/src",
-    "crates/hostview/src",
-    "crates/steer/src",
-    "workloads",
+    "workloads/Makefile",
+    "workloads/common",
 ];
-/// What of them is in no image: programs to capture.
-const CAPTURED: &str = "workloads/kernels";
+/// The sources of what steers a host or a guest.
+const STEER: [&str; 2] = ["crates/hostview/src", "crates/steer/src"];
+
+/// The part of [`programs`] that is in every image.
+pub const OF_MACHINES: &str = "machines";
+/// The part of [`programs`] that is in images with a remedy which is a program.
+pub const OF_STEER: &str = "steer";
 
 /// The key of the kernel series below `root`.
 ///
@@ -43,17 +47,44 @@ pub fn kernel(root: &Path) -> Result<String, Error> {
     digest(&linux, files)
 }
 
-/// The key of the programs of emulated hosts and guests below `root`.
+/// The keys of the programs of emulated hosts and guests below `root`: of [`OF_MACHINES`], of
+/// [`OF_STEER`], and of each program in `workloads/` by its name.
 ///
 /// # Errors
 /// [`Error::File`].
-pub fn programs(root: &Path) -> Result<String, Error> {
+pub fn programs(root: &Path) -> Result<BTreeMap<String, String>, Error> {
+    let of = |parts: &[&str]| {
+        let mut files = Vec::new();
+        for part in parts {
+            below(&root.join(part), &mut files)?;
+        }
+        digest(root, files)
+    };
+    let mut keys = BTreeMap::from([
+        (OF_MACHINES.to_owned(), of(&MACHINES)?),
+        (OF_STEER.to_owned(), of(&STEER)?),
+    ]);
     let mut files = Vec::new();
-    for part in PROGRAMS {
-        below(&root.join(part), &mut files)?;
+    below(&root.join("workloads"), &mut files)?;
+    for file in files {
+        // A program has a source of its name, and may have a folder of it.
+        let of_root = file.strip_prefix(root.join("workloads"));
+        let name = of_root
+            .ok()
+            .and_then(|path| path.to_str()?.strip_suffix(".c"));
+        if let Some(name) = name.filter(|name| !name.contains('/')) {
+            let (source, folder) = (format!("workloads/{name}.c"), format!("workloads/{name}"));
+            keys.insert(name.to_owned(), of(&[&source, &folder])?);
+        }
     }
-    files.retain(|path| !path.starts_with(root.join(CAPTURED)));
-    digest(root, files)
+    Ok(keys)
+}
+
+/// These keys in one line, as records have them: `dedup=0123456789abcdef machines=…`.
+#[must_use]
+pub fn line(keys: &BTreeMap<String, String>) -> String {
+    let words = keys.iter().map(|(name, key)| format!("{name}={key}"));
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// The key of each emulator's patches below `root`, by the folder of `lab/` that holds them, which

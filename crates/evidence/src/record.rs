@@ -15,6 +15,7 @@ use steady_measures::{Error as ResultError, Invalid, RunResult, sha256_hex, writ
 use crate::claim::{Claim, Row};
 use crate::error::Error;
 use crate::house::Keys;
+use crate::keys;
 
 /// zstd's level: records are written seldom and kept for ever.
 const LEVEL: i32 = 19;
@@ -160,7 +161,7 @@ impl Record {
         } else {
             put(Self::KERNEL, &keys.kernel);
             put(Self::EMULATOR, keys.emulator(&claim.engine));
-            put(Self::PROGRAMS, &keys.programs);
+            put(Self::PROGRAMS, &keys::line(&keys.programs));
         }
         result.seal();
         if let Some(row) = claim.rows.iter().find(|row| !has(&result, row)) {

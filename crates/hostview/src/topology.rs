@@ -54,6 +54,19 @@ impl Topology {
         }
     }
 
+    /// Those of `cpus` that are online: the first thread of each core, then the second, and so on.
+    #[must_use]
+    pub fn by_thread(&self, cpus: &Cpus) -> Vec<u32> {
+        let cores = self
+            .cores
+            .iter()
+            .map(|core| core.and(cpus).iter().collect());
+        let cores: Vec<Vec<u32>> = cores.collect();
+        let most = cores.iter().map(Vec::len).max().unwrap_or(0);
+        let nth = |at: usize| cores.iter().filter_map(move |core| core.get(at).copied());
+        (0..most).flat_map(nth).collect()
+    }
+
     /// The number of its node in [`Self::nodes`].
     #[must_use]
     pub fn node_of(&self, cpu: u32) -> usize {
@@ -112,6 +125,8 @@ mod tests {
         assert_eq!(texts(&found.cores), ["0,4", "1,5", "2,6", "7"]);
         assert_eq!(texts(&found.nodes), ["0-1,4-5", "2,6-7"]);
         assert_eq!((found.node_of(6), found.node_of(5)), (1, 0));
+        assert_eq!(found.by_thread(&found.online), [0, 1, 2, 7, 4, 5, 6]);
+        assert_eq!(found.by_thread(&found.nodes[1]), [2, 7, 6]);
     }
 
     #[test]

@@ -262,6 +262,7 @@ impl<'a> Hosts<'a> {
             archives: &[&booted.archive, &plan],
             cmdline: &cmdline,
             pcpus: self.scenario.host.pcpus,
+            smt: self.scenario.host.smt,
             processor: match job.variant.switches.apicv {
                 true => Processor::Apicv,
                 false => Processor::Usual,

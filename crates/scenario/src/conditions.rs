@@ -75,6 +75,8 @@ pub struct Conditions {
     pub sizes: Vec<u32>,
     /// pCPUs of the host.
     pub pcpus: u32,
+    /// Whether two pCPUs are the threads of one core.
+    pub smt: bool,
     /// What places vCPUs.
     pub placement: Placement,
     /// Remedies that are programs of the host or of guests: what each places, and where.
@@ -118,6 +120,7 @@ impl Conditions {
             vcpus: measured.iter().map(|vm| vm.vcpus).max().unwrap_or(0),
             sizes: vms.iter().map(|vm| vm.vcpus).collect(),
             pcpus: scenario.host.pcpus,
+            smt: scenario.host.smt,
             placement,
             programs: variant.remedies.iter().filter_map(program).collect(),
             groups: groups(&vms),
@@ -234,7 +237,8 @@ impl Conditions {
                 format!("VMs of {} vCPUs", sizes.join(" and "))
             }
         };
-        format!("{vms} on {} pCPUs", self.pcpus)
+        let of_cores = if self.smt { ", two a core" } else { "" };
+        format!("{vms} on {} pCPUs{of_cores}", self.pcpus)
     }
 
     fn placed(&self) -> String {
@@ -347,6 +351,12 @@ bpf = "x/mine.bpf.o"
             "1 VM of 2 vCPUs on 2 pCPUs; pinned; a group per vCPU; PV features but ipi; PLE off; \
              APICv off"
         );
+    }
+
+    #[test]
+    fn threads_of_cores_are_said_where_they_are() {
+        let text = TEXT.replace("pcpus = 2", "pcpus = 2\nsmt = true");
+        assert!(said(&text, 0).contains(" on 2 pCPUs, two a core; "));
     }
 
     #[test]

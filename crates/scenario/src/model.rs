@@ -52,6 +52,10 @@ pub struct Scenario {
 pub struct Host {
     /// Physical CPUs, 1 to 64.
     pub pcpus: u32,
+    /// Whether two pCPUs are the threads of one core. Left out of the canonical form where they
+    /// are not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub smt: bool,
     /// Memory in MiB; exceeds the VMs' by at least [`crate::HOST_RESERVE_MIB`].
     pub memory_mib: u32,
     /// The program that runs the VMs.

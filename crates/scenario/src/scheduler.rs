@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Knobs of the host's scheduler that a variant turns: what stock Linux has without a remedy.
 //!
-//! Left out: core scheduling, as the engines show no SMT siblings, and autogroup, which leaves
+//! Left out: core scheduling, which the lab's kernel is built without, and autogroup, which leaves
 //! threads in groups of their own alone.
 
 use serde::Serialize;

@@ -257,12 +257,14 @@ fn scenario() -> impl Strategy<Value = Scenario> {
             .collect();
         let collect = subsequence(Collect::ALL.to_vec(), 0..=Collect::ALL.len());
         let numbers = (any::<u64>(), 1_u32..=100, 1_u32..=86_400, 0_u32..1000);
+        let smt = any::<bool>().prop_map(move |smt| smt && pcpus % 2 == 0);
         (
             line(80),
             line(200),
             numbers,
             (
                 select(Vmm::ALL),
+                smt,
                 vec(workload(true).prop_map(on_host), 0..3),
             ),
             vms,
@@ -274,7 +276,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                     title,
                     question,
                     (seed, repetitions, limit, spare),
-                    (vmm, workloads),
+                    (vmm, smt, workloads),
                     vms,
                     variants,
                     collect,
@@ -290,6 +292,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                         repetitions,
                         host: Host {
                             pcpus,
+                            smt,
                             memory_mib,
                             vmm,
                             time_limit_s: limit,

@@ -150,6 +150,7 @@ impl Hosts<'_> {
             archives: &[self.archive, &plan],
             cmdline: &cmdline,
             pcpus: PCPUS,
+            smt: false,
             processor: self.processor,
             constant_tsc: job.kernel.is_preempt_rt()?,
             memory_mib: MEMORY_MIB,

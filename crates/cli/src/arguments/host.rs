@@ -38,6 +38,9 @@ pub struct Host {
     #[arg(long, value_name = "N", default_value_t = 2)]
     #[arg(value_parser = value_parser!(u32).range(1..))]
     pub pcpus: u32,
+    /// Have two of them be the threads of one core.
+    #[arg(long)]
+    pub smt: bool,
     /// Memory in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 512)]
     #[arg(value_parser = value_parser!(u32).range(128..))]

@@ -28,6 +28,7 @@ pub fn host(arguments: &arguments::host::Host) -> anyhow::Result<ExitCode> {
         engine,
         kernel: arguments.kernel.clone(),
         pcpus: arguments.pcpus,
+        smt: arguments.smt,
         memory_mib: arguments.memory_mib,
         append: arguments.append.clone(),
         add: arguments.add.clone(),

@@ -35,8 +35,8 @@ may() {
 }
 "#;
 
-/// What a host of two pCPUs says to the script.
-fn in_host(place: &Place, script: &str) -> String {
+/// What a host with these pCPUs says to the script.
+fn in_host(place: &Place, pcpus: &[&str], script: &str) -> String {
     let small = place.path("steady");
     let strip = Command::new("strip")
         .arg("-o")
@@ -50,6 +50,7 @@ fn in_host(place: &Place, script: &str) -> String {
     let add = format!("{}:/usr/bin/steady", small.display());
     let mut command = steady();
     command.args(["host", "--engine", "bochs", "--memory-mib", "768"]);
+    command.args(pcpus);
     command.args(["--limit", "20m", "--add", &add, "--init"]);
     command.arg(path).arg("-o").arg(place.path("out"));
     let output = command.stdin(Stdio::null()).output().unwrap();
@@ -64,6 +65,7 @@ fn vcpus_may_run_where_they_might_before_also_after_sigkill() {
     let place = Place::beside();
     let said = in_host(
         &place,
+        &["--pcpus", "2"],
         r#"
 may first
 steady place --apply --pin --state /tmp/place.jsonl &
@@ -93,6 +95,33 @@ exit 0
         assert!(found, "no `{line}` in: {said}");
     }
     assert!(!said.contains("both"), "{said}");
+}
+
+#[test]
+fn the_threads_of_a_core_are_left_to_one_vcpu_while_there_are_cores() {
+    let place = Place::beside();
+    let said = in_host(
+        &place,
+        &["--pcpus", "4", "--smt"],
+        r#"
+for load in 1 2 3 4 5 6; do sh -c 'while :; do :; done' & done
+steady place --apply --state /tmp/place.jsonl --seconds 3 2>&1
+steady place --apply --pin --state /tmp/place.jsonl &
+sleep 2
+may pinned
+exit 0
+"#,
+    );
+    let parts = said.lines().find(|line| line.contains("parts its vCPUs"));
+    let parts = parts.unwrap_or_else(|| panic!("no VM is parted: {said}"));
+    assert!(
+        parts.contains(" on 0-1") && parts.contains(" on 2-3"),
+        "{parts}"
+    );
+    assert!(
+        said.lines().any(|line| line.trim() == "pinned: 0 2"),
+        "{said}"
+    );
 }
 
 /// Two VMs of two vCPUs on two pCPUs, with the distribution's QEMU as VMM, as on most hosts.

@@ -163,7 +163,8 @@ pub fn fails_with(code: i32, output: &Output) -> String {
 pub fn ends_well(output: &Output) {
     assert!(
         output.status.success(),
-        "{}",
+        "{}: {}",
+        output.status,
         String::from_utf8_lossy(&output.stderr)
     );
 }

@@ -48,7 +48,12 @@ fn a_change_of_programs_is_said_and_makes_nothing_old() {
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("captured.c"), "int x;").unwrap();
     assert!(!page(&project).contains(said));
-    project.write("workloads/spin.c", "int x;");
+    // The race has neither this program nor a remedy that is one.
+    project.write("workloads/pagecache.c", "int x;");
+    fs::create_dir_all(project.root().join("crates/steer/src")).unwrap();
+    project.write("crates/steer/src/x.rs", "fn x() {}\n");
+    assert!(!page(&project).contains(said));
+    project.write("workloads/shootdown.c", "int x;");
     assert!(page(&project).contains(said));
     let readme = project.read("README.md");
     assert!(

@@ -147,7 +147,7 @@ fn prepare(bochs: &Bochs, boot: &Boot<'_>) -> Result<Start, LabError> {
          ata0: enabled=1, ioaddr1=0x1f0, ioaddr2=0x3f0, irq=14\n\
          ata1: enabled=0\n\
          ata0-master: type=cdrom, path=host.iso, status=inserted\n\
-         cpu: model={model}, count={pcpus}, ips={ips}, reset_on_triple_fault=0, ignore_bad_msrs=1\n\
+         cpu: model={model}, count={count}, ips={ips}, reset_on_triple_fault=0, ignore_bad_msrs=1\n\
          clock: sync=none, time0=946684800\n\
          vga: extension=vbe, update_freq=1, realtime=0\n\
          speaker: enabled=0\n\
@@ -161,7 +161,7 @@ fn prepare(bochs: &Bochs, boot: &Boot<'_>) -> Result<Start, LabError> {
         memory = boot.memory_mib,
         bios = BIOS.0,
         vga = VGA_BIOS.0,
-        pcpus = boot.pcpus,
+        count = count(boot),
         ips = INSTRUCTIONS_PER_SECOND,
     );
     // By default the display is refreshed by the wall clock, which would cut the processors' turns
@@ -181,6 +181,14 @@ fn prepare(bochs: &Bochs, boot: &Boot<'_>) -> Result<Start, LabError> {
         ends_with: &[0, 1],
         scratch: vec![cd],
     })
+}
+
+/// Processors as Bochs counts them: sockets, or one with cores of two threads.
+fn count(boot: &Boot<'_>) -> String {
+    match boot.smt {
+        true => format!("1:{}:2", boot.pcpus / 2),
+        false => boot.pcpus.to_string(),
+    }
 }
 
 fn write(directory: &Path, name: &str, text: &str) -> Result<(), LabError> {

@@ -233,6 +233,8 @@ pub struct Boot<'a> {
     pub cmdline: &'a str,
     /// Physical CPUs.
     pub pcpus: u32,
+    /// Whether two of them are the threads of one core.
+    pub smt: bool,
     /// Which ones, of those that the engine has.
     pub processor: Processor,
     /// Whether the processor has to say that its time-stamp counter is constant: KVM of a kernel

@@ -114,6 +114,19 @@ const CONSTANT_TSC: &str = ",+invtsc,x-force-features=on,-rdseed,-sha-ni,-rdpid,
     -3dnowprefetch,-misalignsse,-osvw,-perfctr-core,-topoext,-fxsr-opt,-amd-stibp,-clzero,-ibpb,\
     -wbnoinvd,-xsaveerptr";
 
+/// The processors. The BIOS's table of them has one for each socket; ACPI's, which the kernel takes
+/// before that one, has all.
+fn processors(boot: &Boot<'_>) -> String {
+    match boot.smt {
+        true => format!(
+            "{},sockets=1,cores={},threads=2",
+            boot.pcpus,
+            boot.pcpus / 2
+        ),
+        false => format!("{0},sockets={0},cores=1,threads=1", boot.pcpus),
+    }
+}
+
 /// Writes the initramfs and says how to start QEMU.
 fn prepare(program: &Path, boot: &Boot<'_>) -> Result<Start, LabError> {
     let initrd = boot.directory.join("initrd");
@@ -140,8 +153,7 @@ fn prepare(program: &Path, boot: &Boot<'_>) -> Result<Start, LabError> {
         "-cpu",
         &cpu,
         "-smp",
-        // The BIOS's table of processors has one for each socket.
-        &format!("{0},sockets={0},cores=1,threads=1", boot.pcpus),
+        &processors(boot),
         "-m",
         &format!("{}M", boot.memory_mib),
         "-kernel",

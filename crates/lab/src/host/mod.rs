@@ -43,6 +43,8 @@ pub struct Options {
     pub kernel: HostKernel,
     /// Physical CPUs, 1 to the engine's most.
     pub pcpus: u32,
+    /// Whether two of them are the threads of one core; their number is even then.
+    pub smt: bool,
     /// Memory, in MiB.
     pub memory_mib: u32,
     /// More words for the kernel's command line.
@@ -160,6 +162,7 @@ impl Host {
             archives: &[&archive],
             cmdline: &cmdline(&engine, &options.append),
             pcpus: options.pcpus,
+            smt: options.smt,
             processor: Processor::Usual,
             constant_tsc: kernel.is_preempt_rt()?,
             memory_mib: options.memory_mib,
@@ -292,6 +295,12 @@ fn check(options: &Options) -> Result<(), LabError> {
         return Err(beyond(
             format!("{} pCPUs", options.pcpus),
             format!("the engine {name} has at most {most}: lower --pcpus"),
+        ));
+    }
+    if options.smt && options.pcpus % 2 == 1 {
+        return Err(beyond(
+            format!("{} pCPUs with --smt", options.pcpus),
+            "each core has two: give --pcpus an even number".to_owned(),
         ));
     }
     match options.engine.most_memory_mib() {

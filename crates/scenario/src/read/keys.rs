@@ -58,7 +58,14 @@ pub(crate) const ROOT: Place = Place {
 
 pub(crate) const HOST: Place = Place::of(
     "`[host]`",
-    &["pcpus", "memory_mib", "vmm", "time_limit_s", "workload"],
+    &[
+        "pcpus",
+        "smt",
+        "memory_mib",
+        "vmm",
+        "time_limit_s",
+        "workload",
+    ],
 );
 
 pub(crate) const HOST_WORKLOAD: Place = Place::of("`[[host.workload]]`", &["program", "args"]);

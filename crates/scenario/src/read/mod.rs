@@ -209,6 +209,7 @@ fn check_stem(name: Option<&Placed<String>>, stem: Option<&str>, problems: &Prob
 #[derive(Debug)]
 struct HostRead {
     pcpus: Option<Placed<u32>>,
+    smt: Option<Placed<bool>>,
     memory_mib: Option<Placed<u32>>,
     vmm: Option<Placed<Vmm>>,
     time_limit_s: Option<Placed<u32>>,
@@ -217,8 +218,19 @@ struct HostRead {
 
 impl HostRead {
     fn of(table: &Reader<'_>) -> Self {
+        let pcpus = table.need(table.integer("pcpus", PCPUS));
+        let smt = table.or(table.boolean("smt"), false);
+        if let (Some(pcpus), Some(smt)) = (&pcpus, &smt)
+            && *smt.get_ref()
+            && pcpus.get_ref() % 2 == 1
+        {
+            let message = "`smt` puts two pCPUs into each core";
+            let label = format!("expected an even number, found {}", pcpus.get_ref());
+            table.problems.add(pcpus.span(), message, label);
+        }
         Self {
-            pcpus: table.need(table.integer("pcpus", PCPUS)),
+            pcpus,
+            smt,
             memory_mib: table.need(table.integer("memory_mib", HOST_MEMORY_MIB)),
             vmm: table.or(table.word("vmm"), Vmm::Steady),
             time_limit_s: table.or(
@@ -245,6 +257,7 @@ impl HostRead {
     fn finish(self) -> Option<Host> {
         Some(Host {
             pcpus: self.pcpus?.into_inner(),
+            smt: self.smt?.into_inner(),
             memory_mib: self.memory_mib?.into_inner(),
             vmm: self.vmm?.into_inner(),
             time_limit_s: self.time_limit_s?.into_inner(),

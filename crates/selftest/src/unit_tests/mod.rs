@@ -316,6 +316,7 @@ impl Suite<'_> {
                 engine: self.options.engine,
                 kernel: kernel.clone(),
                 pcpus: PCPUS,
+                smt: false,
                 memory_mib: MEMORY_MIB,
                 append: Vec::new(),
                 add: self.files(tests)?,

@@ -268,14 +268,15 @@ impl<H: Hands + 'static> Placer<H> {
         Ok(changed)
     }
 
-    /// Pins the vCPUs of a VM that are not yet, each to the pCPU of its number among those allowed.
+    /// Pins the vCPUs of a VM that are not yet, each to the pCPU of its number among those allowed:
+    /// first one thread of each core, then the others.
     fn pin(&mut self, process: i32, now_ns: u64) -> Result<Option<Act>, SteerError> {
         let Some(vm) = self.vms.get_mut(&process) else {
             return Ok(None);
         };
         let mut sets = Vec::new();
         for thread in &mut vm.threads {
-            let allowed: Vec<u32> = thread.before.and(&self.topology.online).iter().collect();
+            let allowed = self.topology.by_thread(&thread.before);
             let cpu = (thread.number as usize)
                 .checked_rem(allowed.len())
                 .map(|at| allowed[at]);
