@@ -167,6 +167,7 @@ impl ExitCode for TraceError {
             | Self::Damaged { .. }
             | Self::Invariant { .. }
             | Self::Unsupported { .. }
+            | Self::NoAccesses { .. }
             | Self::Unwritable { .. } => INPUT,
         }
     }

@@ -42,6 +42,20 @@ pub trait Source: Send {
     }
 }
 
+impl<S: Source + ?Sized> Source for Box<S> {
+    fn next_block(&mut self, out: &mut Vec<Record>) -> Result<bool, Error> {
+        (**self).next_block(out)
+    }
+
+    fn fill(&mut self, block: &mut Filler) -> Result<bool, Error> {
+        (**self).fill(block)
+    }
+
+    fn residents(&self) -> Vec<Resident> {
+        (**self).residents()
+    }
+}
+
 /// Records held in memory, for tests and short traces.
 #[derive(Debug, Clone)]
 pub struct Memory {
@@ -69,5 +83,86 @@ impl Source for Memory {
         let some = end > self.next;
         self.next = end;
         Ok(some)
+    }
+}
+
+/// One stream for several VMs: each VM's threads do what the source's do, in an address space of
+/// their own.
+#[derive(Debug)]
+pub struct Copies<S> {
+    source: S,
+    vms: u16,
+    threads: u16,
+}
+
+impl<S: Source> Copies<S> {
+    /// A copy of `source`, which has `threads` threads, for each of `vms` VMs. VM `v` has the
+    /// threads from `v * threads` on.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where the threads of all VMs are more than a trace can have.
+    pub fn new(source: S, threads: u16, vms: u16) -> Result<Self, Error> {
+        let most = u16::MAX / threads.max(1);
+        if !(1..=most).contains(&vms) {
+            let text = format!("{vms} VMs of {threads} threads: expected 1 to {most} VMs");
+            return Err(Error::Config(text));
+        }
+        Ok(Self {
+            source,
+            vms,
+            threads,
+        })
+    }
+}
+
+impl<S: Source> Source for Copies<S> {
+    fn next_block(&mut self, out: &mut Vec<Record>) -> Result<bool, Error> {
+        let from = out.len();
+        let more = self.source.next_block(out)?;
+        let end = out.len();
+        for vm in 1..self.vms {
+            for at in from..end {
+                let mut copy = out[at];
+                match &mut copy {
+                    Record::Access { thread, .. }
+                    | Record::Map { thread, .. }
+                    | Record::Marker { thread, .. } => *thread += vm * self.threads,
+                }
+                out.push(copy);
+            }
+        }
+        Ok(more)
+    }
+
+    fn residents(&self) -> Vec<Resident> {
+        let own = self.source.residents();
+        let copies = (0..self.vms)
+            .flat_map(|vm| own.iter().map(move |resident| Resident { vm, ..*resident }));
+        copies.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Copies, Memory, Record, Source};
+
+    #[test]
+    fn every_vm_does_the_same_with_threads_of_its_own() {
+        let access = |thread, vaddr| Record::Access {
+            thread,
+            vaddr,
+            size: 8,
+            write: false,
+            instructions: 1,
+        };
+        let own = vec![access(0, 16), access(1, 32), access(0, 48)];
+        let mut copies = Copies::new(Memory::new(own, 2), 2, 2).expect("few VMs");
+        let mut all = Vec::new();
+        while copies.next_block(&mut all).expect("it is in memory") {}
+        let first = [access(0, 16), access(1, 32), access(2, 16), access(3, 32)];
+        assert_eq!(all, [&first[..], &[access(0, 48), access(2, 48)]].concat());
+        let many = Copies::new(Memory::new(Vec::new(), 1), 700, 100).map(|_| ());
+        let said = many.expect_err("70000 threads are too many").to_string();
+        assert!(said.contains("expected 1 to 93 VMs"), "{said}");
     }
 }

@@ -2,7 +2,7 @@
 //! A set-associative table with true LRU replacement: the one structure behind every cache,
 //! TLB, page-walk cache, ATLB and inverse table of the machine.
 
-use crate::num::ix;
+use crate::num::{ix, low64};
 
 /// Recency order of up to sixteen ways, one nibble each; nibble 0 is the most recent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,13 +11,6 @@ pub struct Order(u64);
 impl Order {
     /// Way 0 most recent, way 15 least.
     pub const INITIAL: Self = Self(0xFEDC_BA98_7654_3210);
-
-    /// The most recently used way.
-    #[inline]
-    #[must_use]
-    pub const fn most_recent(self) -> usize {
-        ix(self.0 & 15)
-    }
 
     /// The least recently used of the first `ways` ways.
     #[inline]
@@ -42,8 +35,45 @@ impl Order {
     }
 }
 
-/// The most ways a set may have.
+/// As [`Order`], of up to 24 ways, five bits each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Wide(u128);
+
+impl Wide {
+    /// Bits of a place.
+    const BITS: u32 = 5;
+    /// One in every place, and in every place its number.
+    const ONES: u128 = Self::places(1, 0);
+    const INITIAL: Self = Self(Self::places(0, 1));
+
+    const fn places(first: u128, step: u128) -> u128 {
+        let (mut all, mut value, mut shift) = (0, first, 0);
+        while shift < 24 * Self::BITS {
+            all |= value << shift;
+            value += step;
+            shift += Self::BITS;
+        }
+        all
+    }
+
+    const fn way_at(self, place: usize) -> usize {
+        ix(low64(self.0 >> (place * Self::BITS as usize)) & 31)
+    }
+
+    const fn touched(self, way: usize) -> Self {
+        let differs = self.0 ^ (way as u128 * Self::ONES);
+        let zero = differs.wrapping_sub(Self::ONES) & !differs & (Self::ONES << (Self::BITS - 1));
+        let place = (zero.trailing_zeros() / Self::BITS) * Self::BITS;
+        let below = (1_u128 << place) - 1;
+        let moved = (below << Self::BITS) | 31;
+        Self((self.0 & !moved) | ((self.0 & below) << Self::BITS) | way as u128)
+    }
+}
+
+/// The most ways of a set whose order is quick to keep.
 pub const MAX_WAYS: usize = 16;
+/// The most ways a set may have: those of the L2 TLB of AMD's Zen 4.
+pub const WIDEST: usize = 24;
 
 /// A one in every byte.
 const ONES: u64 = 0x0101_0101_0101_0101;
@@ -83,27 +113,31 @@ pub struct Table<V> {
     keys: Vec<u64>,
     values: Vec<V>,
     ways: usize,
-    /// Words of a set in `heads`: 2, or 3 for more than eight ways.
+    /// Words of a set in `heads`: 2, 3 for more than eight ways, 5 for more than sixteen.
     head: usize,
+    /// Where a set's fingerprints begin there: behind one word of order, or two.
+    prints: usize,
     sets: usize,
 }
 
 impl<V: Copy + Default> Table<V> {
-    /// An empty table. `sets` must be a power of two and `ways` 1..=16 (configuration checks it).
+    /// An empty table. `sets` must be a power of two and `ways` 1..=24 (configuration checks it).
     #[must_use]
     pub fn new(sets: usize, ways: usize) -> Self {
         assert!(
             sets.is_power_of_two(),
             "the number of sets is a power of two"
         );
-        assert!((1..=MAX_WAYS).contains(&ways), "1 to 16 ways");
-        let head = 1 + ways.div_ceil(PER_WORD);
+        assert!((1..=WIDEST).contains(&ways), "1 to 24 ways");
+        let prints = if ways > MAX_WAYS { 2 } else { 1 };
+        let head = prints + ways.div_ceil(PER_WORD);
         Self {
             heads: vec![0; sets * head],
             keys: vec![0; sets * ways],
             values: vec![V::default(); sets * ways],
             ways,
             head,
+            prints,
             sets,
         }
     }
@@ -124,10 +158,10 @@ impl<V: Copy + Default> Table<V> {
     fn way_of(&self, set: usize, key: u64) -> Option<usize> {
         let print = fingerprint(key);
         let at = set * self.head;
-        let words = &self.heads[at..at + self.head];
+        let words = &self.heads[at + self.prints..at + self.head];
         let keys = &self.keys[set * self.ways..];
         // Spelled out for the one word that nearly every table has.
-        let mut hits = matching(words[1], print);
+        let mut hits = matching(words[0], print);
         while hits != 0 {
             let way = lowest(hits);
             if keys[way] == key {
@@ -135,19 +169,47 @@ impl<V: Copy + Default> Table<V> {
             }
             hits &= hits - 1;
         }
-        let mut hits = matching(*words.get(2)?, print);
-        while hits != 0 {
-            let way = PER_WORD + lowest(hits);
-            if keys[way] == key {
-                return Some(way);
+        for (nth, &word) in words.iter().enumerate().skip(1) {
+            let mut hits = matching(word, print);
+            while hits != 0 {
+                let way = nth * PER_WORD + lowest(hits);
+                if keys[way] == key {
+                    return Some(way);
+                }
+                hits &= hits - 1;
             }
-            hits &= hits - 1;
         }
         None
     }
 
+    /// The order of a set of more than sixteen ways.
+    #[cold]
+    fn wide(&self, set: usize) -> Wide {
+        let words = &self.heads[set * self.head..];
+        Wide((u128::from(words[0]) | u128::from(words[1]) << 64) ^ Wide::INITIAL.0)
+    }
+
+    #[cold]
+    fn touch_wide(&mut self, set: usize, way: usize) {
+        let order = self.wide(set).touched(way).0 ^ Wide::INITIAL.0;
+        let words = &mut self.heads[set * self.head..];
+        (words[0], words[1]) = (low64(order), low64(order >> 64));
+    }
+
+    /// The way used last (place 0), or the one used before all others (place `ways - 1`).
+    #[inline]
+    fn way_at(&self, set: usize, place: usize) -> usize {
+        if self.prints > 1 {
+            return self.wide(set).way_at(place);
+        }
+        Order(self.heads[set * self.head] ^ Order::INITIAL.0).least_recent(place + 1)
+    }
+
     #[inline]
     fn touch(&mut self, set: usize, way: usize) {
+        if self.prints > 1 {
+            return self.touch_wide(set, way);
+        }
         let order = &mut self.heads[set * self.head];
         *order = Order(*order ^ Order::INITIAL.0).touched(way).0 ^ Order::INITIAL.0;
     }
@@ -170,8 +232,7 @@ impl<V: Copy + Default> Table<V> {
     /// As [`Table::find`], quickest for the key that is the most recent already.
     #[inline]
     pub fn find_again(&mut self, set: usize, key: u64) -> Option<usize> {
-        let order = Order(self.heads[set * self.head] ^ Order::INITIAL.0);
-        let recent = set * self.ways + order.most_recent();
+        let recent = set * self.ways + self.way_at(set, 0);
         if self.keys[recent] == key {
             return Some(recent);
         }
@@ -202,7 +263,8 @@ impl<V: Copy + Default> Table<V> {
     #[inline]
     fn empty_way(&self, set: usize) -> Option<usize> {
         let at = set * self.head;
-        for (word, &prints) in self.heads[at + 1..at + self.head].iter().enumerate() {
+        let words = &self.heads[at + self.prints..at + self.head];
+        for (word, &prints) in words.iter().enumerate() {
             let empty = !prints & TOPS;
             if empty != 0 {
                 let way = word * PER_WORD + lowest(empty);
@@ -218,10 +280,9 @@ impl<V: Copy + Default> Table<V> {
     #[inline]
     pub fn insert(&mut self, set: usize, key: u64, value: V) -> Option<(u64, V)> {
         debug_assert!(key != 0, "key 0 means empty");
-        let order = Order(self.heads[set * self.head] ^ Order::INITIAL.0);
         let way = self
             .empty_way(set)
-            .unwrap_or_else(|| order.least_recent(self.ways));
+            .unwrap_or_else(|| self.way_at(set, self.ways - 1));
         let slot = set * self.ways + way;
         let old = (self.keys[slot], self.values[slot]);
         self.keys[slot] = key;
@@ -233,7 +294,7 @@ impl<V: Copy + Default> Table<V> {
 
     #[inline]
     fn set_print(&mut self, set: usize, way: usize, print: u64) {
-        let word = &mut self.heads[set * self.head + 1 + way / PER_WORD];
+        let word = &mut self.heads[set * self.head + self.prints + way / PER_WORD];
         let shift = way % PER_WORD * 8;
         *word = (*word & !(0xFF << shift)) | (print << shift);
     }
@@ -255,8 +316,8 @@ impl<V: Copy + Default> Table<V> {
     pub fn retain_not(&mut self, mut doomed: impl FnMut(u64, &V) -> bool) -> u64 {
         let mut gone = 0;
         for set in 0..self.sets {
-            for word in 0..self.head - 1 {
-                let mut held = self.heads[set * self.head + 1 + word] & TOPS;
+            for word in 0..self.head - self.prints {
+                let mut held = self.heads[set * self.head + self.prints + word] & TOPS;
                 while held != 0 {
                     let way = word * PER_WORD + lowest(held);
                     held &= held - 1;
@@ -296,7 +357,7 @@ mod tests {
             list.retain(|&held| held != way);
             list.insert(0, way);
             order = order.touched(way);
-            assert_eq!(order.most_recent(), list[0]);
+            assert_eq!(order.least_recent(1), list[0]);
             assert_eq!(order.least_recent(12), list[11]);
         }
     }
@@ -313,12 +374,12 @@ mod tests {
 
     #[test]
     fn a_table_of_any_width_agrees_with_a_list_of_keys_by_recency() {
-        for ways in 1..=16 {
+        for ways in 1..=24 {
             let mut table: Table<u64> = Table::new(4, ways);
             let mut list: Vec<u64> = Vec::new();
             let mut draw = steady_random::Stream::new(5, ways as u64);
             for step in 0..4_000_u64 {
-                let key = u64::from(draw.below(24)) + 1;
+                let key = u64::from(draw.below(36)) + 1;
                 let held = list.iter().position(|&held| held == key);
                 assert_eq!(table.peek(2, key).is_some(), held.is_some());
                 if draw.below(8) == 0 {

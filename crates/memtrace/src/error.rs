@@ -50,10 +50,19 @@ pub enum TraceError {
         /// The file's path or the stream's name.
         file: String,
     },
+    /// The input holds no access, so nothing can be simulated on it.
+    #[error(
+        "{file}: it holds no memory access; expected one load or store at least. \
+         Is it a trace, and whole?"
+    )]
+    NoAccesses {
+        /// The file's path or the inputs' names.
+        file: String,
+    },
     /// The file is something else.
     #[error(
         "{file}: not a memory trace: it begins with {found}, expected {expected}. \
-         Traces of ChampSim and DynamoRIO must be converted first: steady coherence convert"
+         Traces of other tools must be converted first: steady coherence convert"
     )]
     Foreign {
         /// The file's path or the stream's name.

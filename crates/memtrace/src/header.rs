@@ -18,6 +18,8 @@ pub enum Origin {
     ChampSim,
     /// Converted from a DynamoRIO trace.
     DynamoRio,
+    /// Converted from text, which any tool can print.
+    Text,
 }
 
 impl Origin {
@@ -27,6 +29,7 @@ impl Origin {
             Self::Qemu => 1,
             Self::ChampSim => 2,
             Self::DynamoRio => 3,
+            Self::Text => 4,
         }
     }
 
@@ -36,6 +39,7 @@ impl Origin {
             1 => Self::Qemu,
             2 => Self::ChampSim,
             3 => Self::DynamoRio,
+            4 => Self::Text,
             _ => return None,
         })
     }

@@ -17,6 +17,7 @@ Examples:
   steady coherence check x.smt
   steady coherence compare x.smt --check -o out      # the oracle on; out/tlb-x/report.html
   steady coherence run dedup --scheme attc --json    # one scheme, as JSON
+  steady coherence sweep dedup core.count=8,64 --seeds 8 -o out     # many machines, as CSV
 
 docs/GUIDE.md walks through it; docs/COHERENCE.md says what is modelled and what is left out.";
 
@@ -27,9 +28,11 @@ pub enum Coherence {
     Run(SimulateOne),
     /// Simulate several schemes on the same accesses; the first is the baseline.
     Compare(SimulateMany),
+    /// Simulate machines with every combination of some keys' values, under several seeds.
+    Sweep(Sweep),
     /// Record the memory accesses of a real program.
     Capture(Capture),
-    /// Make a trace of ours from traces of DynamoRIO or ChampSim.
+    /// Make a trace of ours from one of DynamoRIO or ChampSim, or from text (Pin, lackey, gem5).
     Convert(Convert),
     /// Print a machine with every key: a preset, or a file on top of its preset.
     Machine(Machine),
@@ -37,9 +40,9 @@ pub enum Coherence {
     Check(Check),
 }
 
-/// What every simulation takes.
-#[derive(Debug, Args)]
-pub struct Simulate {
+/// What every simulation runs on.
+#[derive(Debug, Clone, Args)]
+pub struct Input {
     /// A workload of the ATTC paper's Table 3, such as dedup, or a captured trace.
     #[arg(value_name = "WORKLOAD|TRACE")]
     pub source: PathBuf,
@@ -55,7 +58,7 @@ pub struct Simulate {
     /// Seed of every random choice.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Virtual machines, each with a copy of the workload (not for traces).
+    /// Virtual machines, each with a copy of the workload or trace.
     #[arg(long, value_name = "COUNT")]
     pub vms: Option<u16>,
     /// Pages swept per 10^11 instructions and MiB: the shootdown rate (not for traces).
@@ -64,6 +67,14 @@ pub struct Simulate {
     /// Let the oracle check every access.
     #[arg(long)]
     pub check: bool,
+}
+
+/// What `run` and `compare` take.
+#[derive(Debug, Args)]
+pub struct Simulate {
+    /// What to simulate.
+    #[command(flatten)]
+    pub input: Input,
     /// Write FOLDER/tlb-NAME/coherence/result.json and FOLDER/tlb-NAME/report.html.
     #[arg(short, long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
@@ -124,6 +135,59 @@ pub struct SimulateMany {
     /// Threads of the simulator; results do not depend on it.
     #[arg(long, value_name = "COUNT", default_value_t = 2)]
     pub threads: usize,
+    /// Seeds from --seed on. Ratios have a 95 % interval from 5 on, and a verdict from 8 on.
+    #[arg(long, value_name = "COUNT", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub seeds: u32,
+}
+
+/// `steady coherence sweep`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  steady coherence sweep dedup core.count=8,64,128 --seeds 8 -o out
+  steady coherence sweep words.smt vms=1,2,4 mode=native,virtualized --schemes kvmtlb,attc -o out
+  steady coherence sweep dedup attc.atlb_kib=4096,16384 --seeds 8 -o out --jobs | parallel -j 8
+  steady coherence sweep dedup attc.atlb_kib=4096,16384 --seeds 8 -o out --jobs >jobs; then in a
+  Slurm array: sh -c \"$(sed -n ${SLURM_ARRAY_TASK_ID}p jobs)\"
+
+A piece is one combination under one seed. Each is kept in FOLDER/pieces when it is done, under a
+name that follows from all it depends on, this program's length and time of change included. A
+sweep that was stopped goes on there, and a piece that a job made is taken. FOLDER/sweep.csv and
+sweep.json have every counter of every scheme; their bytes depend neither on --threads nor on what
+was there before.")]
+pub struct Sweep {
+    /// What to simulate.
+    #[command(flatten)]
+    pub input: Input,
+    /// A key of the machine file, `vms` or `rate`, with its values by commas.
+    #[arg(required = true, value_name = "KEY=VALUES")]
+    pub keys: Vec<String>,
+    /// The schemes, by commas; those of `compare`, if not given. The first is the baseline.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub schemes: Vec<String>,
+    /// Seeds from --seed on. Ratios have a 95 % interval from 5 on, and a verdict from 8 on.
+    #[arg(long, value_name = "COUNT", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub seeds: u32,
+    /// Pieces simulated at a time; one for each CPU, if not given. Results do not depend on it.
+    #[arg(long, value_name = "COUNT")]
+    pub threads: Option<usize>,
+    /// Folder of the pieces, sweep.csv and sweep.json.
+    #[arg(short, long, value_name = "FOLDER")]
+    pub out: PathBuf,
+    /// Print a command for each piece that is missing, for GNU parallel or Slurm.
+    #[arg(long, conflicts_with_all = ["piece", "json", "csv"])]
+    pub jobs: bool,
+    /// Simulate only this piece, counted from 1 in the order of --jobs of an empty folder.
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["json", "csv"])]
+    pub piece: Option<usize>,
+    /// Print sweep.json instead of a table.
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+    /// Print sweep.csv instead of a table.
+    #[arg(long)]
+    pub csv: bool,
 }
 
 /// `steady coherence capture`.
@@ -171,16 +235,18 @@ pub struct Capture {
 Examples:
   steady coherence convert -o app.smt drmemtrace.app.1234.5678.dir
   steady coherence convert -o mix.smt 600.perlbench.champsimtrace.xz 605.mcf.champsimtrace.xz
+  steady coherence convert -o x.smt trace.txt        # lines `thread r|w address size`
 
 DynamoRIO's traces are read in their final form (.trace, .trace.gz, .trace.zip), 64-bit and not
 filtered; a folder stands for all threads in it. ChampSim's are read plain too. What is packed by
 gzip, xz, zstd or bzip2 is unpacked. Several files become threads of one trace. What each format
-cannot show is in docs/formats/memtrace.md.")]
+cannot show, the form of text traces, and the one-liners that make one of what Pin, Valgrind's
+lackey and gem5 print are in docs/formats/memtrace.md.")]
 pub struct Convert {
     /// Trace to write; it takes its name when it is whole.
     #[arg(short, long, value_name = "TRACE")]
     pub output: PathBuf,
-    /// Files of one tool, or folders of DynamoRIO.
+    /// Files of one tool, folders of DynamoRIO, or texts.
     #[arg(required = true, value_name = "FILE|FOLDER")]
     pub inputs: Vec<PathBuf>,
     /// Print what was written as JSON (docs/formats/memtrace.md).

@@ -10,9 +10,14 @@ use super::{Allowed, MachineConfig, Parameter, Parameters, Value};
 use crate::Error;
 use crate::nearest::hint;
 
-const PRESETS: [(&str, &str); 2] = [
+const PRESETS: [(&str, &str); 4] = [
     ("paper", include_str!("../../presets/paper.toml")),
     ("server", include_str!("../../presets/server.toml")),
+    (
+        "sapphire-rapids",
+        include_str!("../../presets/sapphire-rapids.toml"),
+    ),
+    ("zen5", include_str!("../../presets/zen5.toml")),
 ];
 
 /// The names of the presets.
@@ -69,6 +74,37 @@ pub fn load(
         at(offset_of(text, key), &what)
     })?;
     Ok(config)
+}
+
+/// The text of a machine in which some keys have other values. A key is `section.key`; its value
+/// is read as TOML, and as a word where it is not.
+///
+/// # Errors
+/// [`Error::Config`] for a text that is not TOML, and a key below one that is not a section.
+pub fn overlay(text: &str, keys: &[(String, String)]) -> Result<String, Error> {
+    let wrong = |what: &dyn std::fmt::Display| Error::Config(one_line(&what.to_string()));
+    let mut whole: toml::Table = text.parse().map_err(|e| wrong(&e))?;
+    for (key, value) in keys {
+        let read = format!("value = {value}").parse::<toml::Table>().ok();
+        let value = read
+            .filter(|read| read.len() == 1)
+            .and_then(|mut read| read.remove("value"))
+            .unwrap_or_else(|| toml::Value::String(value.clone()));
+        let mut table = &mut whole;
+        let mut parts = key.split('.').peekable();
+        while let Some(part) = parts.next() {
+            if parts.peek().is_none() {
+                table.insert(part.to_owned(), value);
+                break;
+            }
+            let inner = table
+                .entry(part)
+                .or_insert_with(|| toml::Table::new().into());
+            let section = format!("`{key}`: `{part}` is not a section");
+            table = inner.as_table_mut().ok_or_else(|| wrong(&section))?;
+        }
+    }
+    toml::to_string(&whole).map_err(|e| wrong(&e))
 }
 
 /// What is wrong with a text, and where.

@@ -2,13 +2,13 @@
 //! The machine: every size, latency and cost, read from TOML and validated before a run.
 //!
 //! The defaults are the paper's Table 2; where the table is silent, the comment names the source.
-//! A file gives only what differs, on top of `preset = "paper"` (the default) or `"server"`.
+//! A file gives only what differs, on top of a preset (`paper` if it names none).
 
 mod load;
 mod parameter;
 mod validate;
 
-pub use load::{load, preset_names};
+pub use load::{load, overlay, preset_names};
 pub use parameter::{Allowed, Parameter, Parameters, Value};
 pub use validate::{LONGEST_UPDATE, bad, power_of_two, sets};
 
@@ -33,6 +33,16 @@ pub enum Protocol {
     Directory,
     /// Every miss of an L2 and every upgrade asks every other core.
     Snoop,
+}
+
+/// Whether the L3 holds all that the L2s hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Inclusion {
+    /// It does; what it drops, the private caches lose.
+    Inclusive,
+    /// It takes what the L2s drop, and gives a line up to a core that asks for it alone.
+    NonInclusive,
 }
 
 /// Where the pages of a workload are when a run begins.
@@ -62,19 +72,22 @@ macro_rules! section {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default = "MachineConfig::without_schemes", deny_unknown_fields)]
 pub struct MachineConfig {
-    /// The preset this configuration builds on: `paper` or `server`.
+    /// The preset this configuration builds on: `paper`, `server`, `sapphire-rapids` or `zen5`.
     pub preset: String,
     /// Virtualized or native.
     pub mode: Mode,
     /// Cache coherence by a `directory` in the L3, or by `snoop`: every L2 asked at each miss.
     pub protocol: Protocol,
+    /// An L3 that is `inclusive` of the L2s, or one that is `non-inclusive`: it takes what they
+    /// drop.
+    pub inclusion: Inclusion,
     /// Cores and their front end.
     pub core: CoreConfig,
     /// L1 data cache of each core.
     pub l1d: CacheConfig,
     /// Private unified L2 of each core; holds all that L1 holds.
     pub l2: CacheConfig,
-    /// Shared L3; holds all that the private caches hold, with their directory.
+    /// Shared L3, with the directory of the private caches.
     pub l3: CacheConfig,
     /// TLBs and page-walk caches.
     pub mmu: MmuConfig,
@@ -82,6 +95,8 @@ pub struct MachineConfig {
     pub dram: DramConfig,
     /// NVM latency and page migration.
     pub hybrid: HybridConfig,
+    /// What messages between cores cost.
+    pub network: NetworkConfig,
     /// Costs of software shootdowns.
     pub shootdown: ShootdownConfig,
     /// What the schemes declare for themselves; in a file and in results, sections like the others.
@@ -95,6 +110,7 @@ impl Serialize for MachineConfig {
         map.serialize_entry("preset", &self.preset)?;
         map.serialize_entry("mode", &self.mode)?;
         map.serialize_entry("protocol", &self.protocol)?;
+        map.serialize_entry("inclusion", &self.inclusion)?;
         map.serialize_entry("core", &self.core)?;
         map.serialize_entry("l1d", &self.l1d)?;
         map.serialize_entry("l2", &self.l2)?;
@@ -102,6 +118,7 @@ impl Serialize for MachineConfig {
         map.serialize_entry("mmu", &self.mmu)?;
         map.serialize_entry("dram", &self.dram)?;
         map.serialize_entry("hybrid", &self.hybrid)?;
+        map.serialize_entry("network", &self.network)?;
         map.serialize_entry("shootdown", &self.shootdown)?;
         self.schemes.serialize_into(&mut map)?;
         map.end()
@@ -111,7 +128,7 @@ impl Serialize for MachineConfig {
 section! {
     /// Cores, their reorder buffers, and the scheduler that puts threads on them.
     CoreConfig {
-        /// Physical cores, 1 to 128.
+        /// Physical cores, 1 to 192; to 128 where the L3 is inclusive.
         count: u32 = 8,
         /// Clock, MHz.
         mhz: u32 = 4000,
@@ -150,7 +167,7 @@ section! {
     TlbConfig {
         /// Entries.
         entries: u32 = 64,
-        /// Associativity, 1 to 16.
+        /// Associativity, 1 to 24.
         ways: u32 = 4,
         /// Cycles a miss adds.
         miss_cycles: u32 = 9,
@@ -166,6 +183,8 @@ section! {
         l1_2m: TlbConfig = TlbConfig { entries: 32, ways: 4, miss_cycles: 9 },
         /// Unified second-level TLB.
         l2: TlbConfig = TlbConfig { entries: 1536, ways: 12, miss_cycles: 17 },
+        /// Levels of page tables, the guest's and the nested ones: 4, or 5 with LA57.
+        levels: u32 = 4,
         /// Page-walk cache entries for each of the three upper levels, each dimension
         /// (4 ways; Intel does not publish the sizes).
         walk_cache_entries: u32 = 32,
@@ -226,6 +245,17 @@ section! {
 }
 
 section! {
+    /// Messages to other cores' TLBs and their answers, interrupts included.
+    NetworkConfig {
+        /// Cycles of one hop of a message on the mesh of cores; an update's initiator waits until
+        /// the last answer is back. 0: messages are free, as in the paper.
+        hop_cycles: u32 = 0,
+        /// Cycles between two answers at the initiator's port, where a hop costs something.
+        port_cycles: u32 = 1,
+    }
+}
+
+section! {
     /// Measured costs of IPI shootdowns (Table 2, Figure 7).
     ShootdownConfig {
         /// Initiator, virtualized.
@@ -257,6 +287,7 @@ impl MachineConfig {
             preset: "paper".to_owned(),
             mode: Mode::Virtualized,
             protocol: Protocol::Directory,
+            inclusion: Inclusion::Inclusive,
             core: CoreConfig::default(),
             l1d: cache(32, 8, 4),
             l2: cache(256, 4, 12),
@@ -264,6 +295,7 @@ impl MachineConfig {
             mmu: MmuConfig::default(),
             dram: DramConfig::default(),
             hybrid: HybridConfig::default(),
+            network: NetworkConfig::default(),
             shootdown: ShootdownConfig::default(),
             schemes: Parameters::default(),
         }

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Refuses machines that cannot exist, each with the key, the value and what is possible.
 
-use super::{CacheConfig, MachineConfig, TlbConfig};
+use super::{CacheConfig, Inclusion, MachineConfig, TlbConfig};
 use crate::Error;
+use crate::cores::MOST_CORES;
 use crate::lines::MIN_SETS;
+use crate::num::id32;
+use crate::table::{MAX_WAYS, WIDEST};
 
 /// Cycles of one update that are still believed: 25 ms at 4 GHz.
 pub const LONGEST_UPDATE: u32 = 100_000_000;
+
+/// Cores that an inclusive L3's directory knows. Larger machines have none.
+const INCLUSIVE_CORES: u32 = 128;
 
 /// The error for a key whose value is impossible, and what would be possible.
 #[must_use]
@@ -26,7 +32,11 @@ fn range(key: &str, value: u32, low: u32, high: u32) -> Result<(), Error> {
 /// # Errors
 /// [`Error::Config`] with the key and what would be possible.
 pub fn sets(key: &str, entries: u64, ways: u32) -> Result<(), Error> {
-    range(&format!("{key}.ways"), ways, 1, 16)?;
+    sets_of(key, entries, ways, MAX_WAYS)
+}
+
+fn sets_of(key: &str, entries: u64, ways: u32, most: usize) -> Result<(), Error> {
+    range(&format!("{key}.ways"), ways, 1, id32(most))?;
     let ways = u64::from(ways);
     if entries == 0 || !entries.is_multiple_of(ways) || !(entries / ways).is_power_of_two() {
         let want = format!("entries that {ways} ways divide into a power of two of sets");
@@ -65,7 +75,7 @@ fn cache(key: &str, c: &CacheConfig) -> Result<(), Error> {
 fn tlb(key: &str, t: &TlbConfig) -> Result<(), Error> {
     range(&format!("{key}.entries"), t.entries, 1, 1 << 20)?;
     range(&format!("{key}.miss_cycles"), t.miss_cycles, 0, 10_000)?;
-    sets(key, t.entries.into(), t.ways)
+    sets_of(key, t.entries.into(), t.ways, WIDEST)
 }
 
 impl MachineConfig {
@@ -83,8 +93,12 @@ impl MachineConfig {
             return Err(bad("l2.kib", self.l2.kib.into(), &want));
         }
         let private = u64::from(self.l2.kib) * u64::from(self.core.count);
-        if u64::from(self.l3.kib) < private {
-            let want = format!("at least {private}: L3 includes the L2 of every core");
+        let inclusive = self.inclusion == Inclusion::Inclusive;
+        if inclusive && u64::from(self.l3.kib) < private {
+            let want = format!(
+                "at least {private}, as L3 includes the L2 of every core; \
+                 else `inclusion = \"non-inclusive\"`"
+            );
             return Err(bad("l3.kib", self.l3.kib.into(), &want));
         }
         if !(self.l1d.cycles < self.l2.cycles && self.l2.cycles < self.l3.cycles) {
@@ -102,7 +116,13 @@ impl MachineConfig {
 
     fn validate_core(&self) -> Result<(), Error> {
         let c = &self.core;
-        range("core.count", c.count, 1, 128)?;
+        range("core.count", c.count, 1, MOST_CORES)?;
+        if self.inclusion == Inclusion::Inclusive && c.count > INCLUSIVE_CORES {
+            let want = format!(
+                "1 to {INCLUSIVE_CORES} with an inclusive L3; else `inclusion = \"non-inclusive\"`"
+            );
+            return Err(bad("core.count", c.count.into(), &want));
+        }
         range("core.mhz", c.mhz, 100, 100_000)?;
         range("core.rob_entries", c.rob_entries, 1, 4096)?;
         range("core.width", c.width, 1, 16)?;
@@ -127,6 +147,7 @@ impl MachineConfig {
         sets("mmu.walk_cache_entries", m.walk_cache_entries.into(), 4)?;
         range("mmu.nested_tlb_entries", m.nested_tlb_entries, 4, 4096)?;
         sets("mmu.nested_tlb_entries", m.nested_tlb_entries.into(), 4)?;
+        range("mmu.levels", m.levels, 4, 5)?;
         range("mmu.walkers", m.walkers, 1, 16)?;
         range("mmu.walk_cycles", m.walk_cycles, 0, 100_000)?;
         range(
@@ -168,6 +189,8 @@ impl MachineConfig {
 
     /// Costs of updates: none takes longer than [`LONGEST_UPDATE`].
     fn validate_costs(&self) -> Result<(), Error> {
+        range("network.hop_cycles", self.network.hop_cycles, 0, 10_000)?;
+        range("network.port_cycles", self.network.port_cycles, 0, 10_000)?;
         let s = &self.shootdown;
         for (key, cycles) in [
             (

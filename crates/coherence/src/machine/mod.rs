@@ -6,6 +6,7 @@
 //! allows.
 
 mod fault;
+mod fifth;
 mod view;
 mod walk;
 
@@ -14,12 +15,15 @@ pub use view::{Look, Lookup, Message, View, Walker};
 
 use crate::cache::{Caches, Entry, Found};
 use crate::config::MachineConfig;
+use crate::cores::CoreSet;
 use crate::counts::Counts;
 use crate::dram::Memory;
 use crate::layout::{Key, LINE_SHIFT, PAGE_SHIFT};
 use crate::mmu::{Mmu, Recent, TlbEntry};
+use crate::network::Network;
 use crate::oracle::Oracle;
 use crate::os::{Agent, Mapping, Os, Remap};
+use fifth::Fifth;
 
 /// What an L2 TLB miss got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,14 +54,18 @@ pub(crate) struct Machine {
     pub caches: Caches,
     /// DRAM and NVM.
     pub memory: Memory,
+    /// What messages between cores cost.
+    pub network: Network,
+    /// The fifth level of page tables.
+    pub fifth: Fifth,
     /// Guests and hypervisor.
     pub os: Os,
     /// Counters.
     pub counts: Counts,
     /// Present when accesses are checked.
     pub oracle: Option<Oracle>,
-    /// Cores whose TLBs or page-walk caches may hold something of each VM, a bit for each.
-    pub holders: Vec<u128>,
+    /// Cores whose TLBs or page-walk caches may hold something of each VM.
+    pub holders: Vec<CoreSet>,
     /// VM on each core; `None` when idle.
     pub running: Vec<Option<u16>>,
     /// Cycles each core owes because it was a victim.
@@ -81,10 +89,12 @@ impl Machine {
             mmu: vec![Mmu::new(config); cores],
             caches: Caches::new(config),
             memory: Memory::new(config),
+            network: Network::new(config),
+            fifth: Fifth::new(config, vms),
             os: Os::new(config, vms, seed),
             counts: Counts::default(),
             oracle: None,
-            holders: vec![0; usize::from(vms)],
+            holders: vec![CoreSet::default(); usize::from(vms)],
             running: vec![None; cores],
             owed: vec![0; cores],
             preempted_wait: vec![0; usize::from(vms)],

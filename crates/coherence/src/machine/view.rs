@@ -12,15 +12,6 @@ use crate::layout::Key;
 use crate::mmu::{Cached, Dimension, Holder, Mmu, TlbEntry};
 use crate::os::{Mapping, Remap};
 
-/// The cores whose bit is set.
-fn cores_of(mut bits: u128) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let core = bits.trailing_zeros() as usize;
-        bits &= bits.wrapping_sub(1);
-        (core < 128).then_some(core)
-    })
-}
-
 /// The machine, to look at.
 #[derive(Debug, Clone, Copy)]
 pub struct Look<'a>(&'a Machine);
@@ -77,7 +68,7 @@ pub enum Lookup {
 /// A message to every TLB that names translations by the low bits of their page's number.
 #[derive(Debug)]
 pub struct Message<'a, F> {
-    /// Any number whose low 14 bits are the pages'.
+    /// Any number whose low bits are the pages', of those that the TLBs' indices are made of.
     pub page_bits: u64,
     /// 2 MiB pages.
     pub large: bool,
@@ -204,11 +195,16 @@ impl<'a> View<'a> {
 
     /// Drops one revoked translation from every core.
     pub fn invalidate(&mut self, key: Key) {
-        for core in cores_of(self.m.holders[usize::from(key.vm())]) {
+        for core in self.m.holders[usize::from(key.vm())].iter() {
             if !self.skips(core) && self.m.mmu[core].invalidate(key) {
                 self.m.counts.true_invalidations += 1;
             }
         }
+    }
+
+    /// Sends messages to every core whose effect another verb has, so that their way is waited for.
+    pub fn broadcast(&mut self, messages: u64) {
+        self.m.network.broadcast(messages);
     }
 
     /// Messages one core to drop one translation. `revoked`: an update made it void.
@@ -216,6 +212,7 @@ impl<'a> View<'a> {
         if self.skips(core) {
             return;
         }
+        self.m.network.send(core, 1);
         let counts = &mut self.m.counts;
         counts.tlb_messages += 1;
         let dropped = u64::from(self.m.mmu[core].invalidate(key));
@@ -229,6 +226,7 @@ impl<'a> View<'a> {
     /// Messages every TLB to drop what the message names.
     pub fn message(&mut self, message: &Message<'_, impl Fn(Key) -> bool>) {
         self.m.counts.tlb_messages += self.m.mmu.len() as u64;
+        self.broadcast(1);
         let (mut meant, mut unmeant) = (0, 0);
         for core in 0..self.cores() {
             if self.skips(core) {
@@ -244,8 +242,7 @@ impl<'a> View<'a> {
             };
             let levels = [(!skip_l1).then_some(l1), (!skip_l2).then_some(&mut mmu.l2)];
             for tlb in levels.into_iter().flatten() {
-                // The low 14 bits of the page's number are enough for either TLB.
-                let set = tlb.set_of(message.page_bits & 0x3FFF);
+                let set = tlb.set_of(message.page_bits);
                 tlb.clear_set(set, |key| {
                     let named = key.is_large() == message.large && (message.names)(key);
                     if named && message.revoked.contains(&key) {
@@ -270,6 +267,7 @@ impl<'a> View<'a> {
         revoked: &[Key],
     ) {
         self.m.counts.tlb_messages += (messages * self.cores()) as u64;
+        self.broadcast(messages as u64);
         for core in 0..self.cores() {
             let idle = self.m.running[core].is_none();
             if self.skips(core) || (idle && self.has(Fault::IdleSkipped)) {
@@ -299,7 +297,7 @@ impl<'a> View<'a> {
         let skipped = (0..self.cores()).filter(|&core| self.skips(core)).count();
         self.m.counts.full_flushes += (self.cores() - skipped) as u64;
         let holders = self.m.holders[vm];
-        for core in cores_of(holders) {
+        for core in holders.iter() {
             let running = self.m.running[core] == Some(remap.vm);
             if self.skips(core) || (!running && self.has(Fault::PreemptedForgotten)) {
                 continue;
@@ -307,7 +305,7 @@ impl<'a> View<'a> {
             let mmu = &mut self.m.mmu[core];
             let held = revoked.iter().filter(|&&key| mmu.holds(key)).count() as u64;
             let gone = mmu.invalidate_where(|key, _| key.vm() == remap.vm);
-            self.m.holders[vm] &= !(1 << core);
+            self.m.holders[vm].remove(core);
             self.m.counts.true_invalidations += held;
             self.m.counts.false_invalidations += gone.saturating_sub(held);
         }
@@ -315,7 +313,7 @@ impl<'a> View<'a> {
             return;
         }
         if remap.tables.is_empty() {
-            self.drop_walks_at(holders, |holder, of, _| {
+            self.drop_walks_at(holders.iter(), |holder, of, _| {
                 of == remap.vm && holder != Holder::Nested
             });
         } else {
@@ -325,6 +323,9 @@ impl<'a> View<'a> {
 
     /// Every core drops what walk caches and nested TLB hold of a VM; returns how many entries.
     pub fn flush_walks(&mut self, vm: u16) -> u64 {
+        for core in 0..self.cores() {
+            self.m.fifth.forget(core, vm);
+        }
         self.drop_walks(|_, of, _| of == vm)
     }
 
@@ -332,6 +333,7 @@ impl<'a> View<'a> {
     /// entries went.
     pub fn message_walks(&mut self, vm: u16) -> u64 {
         self.m.counts.tlb_messages += self.cores() as u64;
+        self.broadcast(1);
         let named = if self.has(Fault::OtherWalkLine) {
             vm + 1
         } else {
@@ -343,10 +345,14 @@ impl<'a> View<'a> {
     /// Every core drops the entries of walk caches and nested TLB that `named` says: where, of
     /// which VM, and what is held. Returns how many.
     pub fn drop_walks(&mut self, named: impl Fn(Holder, u16, &Cached) -> bool) -> u64 {
-        self.drop_walks_at(u128::MAX, named)
+        self.drop_walks_at(0..self.cores(), named)
     }
 
-    fn drop_walks_at(&mut self, cores: u128, named: impl Fn(Holder, u16, &Cached) -> bool) -> u64 {
+    fn drop_walks_at(
+        &mut self,
+        cores: impl Iterator<Item = usize>,
+        named: impl Fn(Holder, u16, &Cached) -> bool,
+    ) -> u64 {
         if self.has(Fault::WalkCachesKept) {
             return 0;
         }
@@ -356,8 +362,7 @@ impl<'a> View<'a> {
             _ => None,
         };
         let mut gone = 0;
-        let count = self.cores();
-        for core in cores_of(cores).take_while(|&core| core < count) {
+        for core in cores {
             if !self.skips(core) {
                 gone += self.m.mmu[core]
                     .drop_walks(|holder, vm, held| kept != Some(holder) && named(holder, vm, held));
@@ -375,6 +380,7 @@ impl<'a> View<'a> {
             if self.m.running[core] == Some(vm) && victims < most as u64 {
                 self.m.owed[core] += cost;
                 self.m.counts.victim_cycles += cost;
+                self.m.network.send(core, 1);
                 victims += 1;
             }
         }

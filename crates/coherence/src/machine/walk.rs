@@ -65,6 +65,7 @@ impl Machine {
         if first > 0 && leads != path[first].frame {
             return None;
         }
+        at += self.read_fifth(core, Dimension::Guest, vm, first, at);
         for (level, step) in path.iter().enumerate().take(depth).skip(first) {
             if self.config.mode == Mode::Virtualized {
                 at = self.behind(core, vm, step, at)?;
@@ -118,6 +119,7 @@ impl Machine {
         if first > 0 && leads != path[first].frame {
             return None;
         }
+        at += self.read_fifth(core, Dimension::Host, vm, first, at);
         for (level, step) in path.iter().enumerate().take(depth).skip(first) {
             at += self.read_entry(core, step.address, at);
             if level + 1 < depth {
@@ -129,6 +131,16 @@ impl Machine {
             }
         }
         Some((path[depth - 1].address, at))
+    }
+
+    /// Reads the fifth-level entry where there is one and a walk whose first level is `first`, of
+    /// the four below, needs it; returns the cycles.
+    fn read_fifth(&mut self, core: usize, dim: Dimension, vm: u16, first: usize, now: u64) -> u64 {
+        if first > 0 {
+            return 0;
+        }
+        let address = self.fifth.learn(core, dim, vm);
+        address.map_or(0, |address| self.read_entry(core, address, now))
     }
 
     fn read_entry(&mut self, core: usize, address: u64, now: u64) -> u64 {
@@ -198,6 +210,7 @@ impl Machine {
         }
         let vm = mapping.key.vm();
         self.mmu[core].drop_walks(|_, of, _| of == vm);
+        self.fifth.forget(core, vm);
         let end = self.walk_true(core, mapping, at);
         (*mapping, end.expect("nothing cached is stale"))
     }

@@ -57,15 +57,27 @@ pub(super) fn validate(config: &MachineConfig) -> Result<(), Error> {
     Ok(())
 }
 
-/// Bits by which Equation 1 shifts the VM id.
+/// Bits by which Equation 1 shifts the VM id: twice those of the set index of the paper's L2 TLB,
+/// since it folds two parts of the page's number.
 const VM_SHIFT: u32 = 14;
 
-/// Set index of a page in an ATLB of `sets` sets (Equation 1). `page` is `gVA >> 12`, or
-/// `gVA >> 21` for the large-page ATLB.
+/// The same on a machine: a larger L2 TLB folds more bits, and all of them must stand in the low
+/// bits of an ATLB set's index as they do in the page's number.
+pub(super) fn vm_shift(config: &MachineConfig) -> u32 {
+    let sets = config.mmu.l2.entries / config.mmu.l2.ways;
+    VM_SHIFT.max(2 * sets.ilog2())
+}
+
+/// Set index of a page in an ATLB of `sets` sets (Equation 1), for an L2 TLB of up to 128 sets.
+/// `page` is `gVA >> 12`, or `gVA >> 21` for the large-page ATLB.
 #[inline]
 #[must_use]
 pub const fn set_index(page: u64, vm_id: u64, sets: u64) -> u64 {
-    (page ^ (vm_id << VM_SHIFT)) & (sets - 1)
+    shifted_index(page, vm_id, VM_SHIFT, sets)
+}
+
+const fn shifted_index(page: u64, vm_id: u64, shift: u32, sets: u64) -> u64 {
+    (page ^ (vm_id << shift)) & (sets - 1)
 }
 
 /// Address of a set (Equation 1): 64 bytes each from `base`.
@@ -140,6 +152,7 @@ pub struct Served {
 pub struct Atlb {
     tables: [Table<u64>; 2],
     sets: [u64; 2],
+    vm_shift: u32,
     /// Time stamp of each VM's valid entries.
     stamps: Vec<u16>,
     /// Takes in what was used before the run.
@@ -155,6 +168,7 @@ impl Atlb {
         Self {
             tables: sets.map(|sets| Table::new(ix(sets), ways)),
             sets,
+            vm_shift: vm_shift(config),
             stamps: Vec::new(),
             warms: config.schemes.flag(&WARM),
         }
@@ -170,7 +184,8 @@ impl Atlb {
     #[inline]
     #[must_use]
     pub const fn index(&self, key: Key) -> u64 {
-        set_index(key.page(), key.vm_id(), self.sets(key.is_large()))
+        let sets = self.sets(key.is_large());
+        shifted_index(key.page(), key.vm_id(), self.vm_shift, sets)
     }
 
     /// The line of a set.

@@ -7,6 +7,7 @@
 
 use super::{Runs, Scheme, Spec};
 use crate::config::{Allowed, LONGEST_UPDATE, MachineConfig, Mode, Parameter, Value, sets};
+use crate::cores::CoreSet;
 use crate::layout::Key;
 use crate::machine::{Fault, View};
 use crate::num::ix;
@@ -44,7 +45,7 @@ pub static DIDI: Spec = Spec {
 
 #[derive(Debug)]
 struct Didi {
-    directory: Table<u128>,
+    directory: Table<CoreSet>,
     initiator_cycles: u64,
 }
 
@@ -62,8 +63,8 @@ impl Didi {
     }
 
     /// Messages every holder of a page.
-    fn drop_from(m: &mut View<'_>, holders: u128, key: Key, revoked: bool) {
-        for core in (0..m.cores()).filter(|core| holders & (1 << core) != 0) {
+    fn drop_from(m: &mut View<'_>, holders: CoreSet, key: Key, revoked: bool) {
+        for core in holders.iter() {
             m.message_core(core, key, revoked);
         }
     }
@@ -73,8 +74,9 @@ impl Scheme for Didi {
     fn filled(&mut self, m: &mut View<'_>, core: usize, key: Key) {
         let set = self.set(key);
         if let Some(slot) = self.directory.find(set, key.raw()) {
-            *self.directory.value_mut(slot) |= 1 << core;
-        } else if let Some((old, holders)) = self.directory.insert(set, key.raw(), 1 << core)
+            self.directory.value_mut(slot).insert(core);
+        } else if let Some((old, holders)) =
+            self.directory.insert(set, key.raw(), CoreSet::of(core))
             && !m.look().has(Fault::DirectoryForgets)
         {
             Self::drop_from(m, holders, Key::from_raw(old), false);
@@ -82,25 +84,21 @@ impl Scheme for Didi {
     }
 
     fn revoke(&mut self, m: &mut View<'_>, remap: &Remap, core: usize, _now: u64) -> u64 {
-        let mut others = 0;
+        let mut others = false;
         for change in &remap.changes {
             let set = self.set(change.key);
             if let Some(slot) = self.directory.find(set, change.key.raw()) {
                 let holders = *self.directory.value(slot);
                 self.directory.remove(slot);
-                others |= holders & !(1 << core);
+                others |= holders.iter().any(|holder| holder != core);
                 Self::drop_from(m, holders, change.key, true);
             }
         }
         if !remap.tables.is_empty() {
             // The directory knows no walk caches, so that every core is asked.
             m.flush_walks(remap.vm);
-            others = u128::MAX;
+            others = true;
         }
-        if others == 0 {
-            0
-        } else {
-            self.initiator_cycles
-        }
+        if others { self.initiator_cycles } else { 0 }
     }
 }

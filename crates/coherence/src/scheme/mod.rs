@@ -10,9 +10,12 @@ pub mod hatric;
 pub mod ideal;
 pub mod ideal_atlb;
 mod interface;
+pub mod invlpgb;
 pub mod ipi;
 pub mod kvmtlb;
 pub mod pom_tlb;
+mod ranges;
+pub mod rar;
 mod registry;
 pub mod rights;
 pub mod shoot4u;
@@ -30,19 +33,23 @@ pub use hatric::HATRIC;
 pub use ideal::IDEAL;
 pub use ideal_atlb::IDEAL_ATLB;
 pub use interface::{Runs, Scheme, Spec};
+pub use invlpgb::INVLPGB;
 pub use ipi::IPI;
 pub use kvmtlb::KVMTLB;
 pub use pom_tlb::POM_TLB;
+pub use rar::RAR;
 pub use registry::Registry;
 pub use shoot4u::SHOOT4U;
 pub use site::SITE;
 pub use unitd::UNITD;
 
 /// Every scheme: software first, then hardware, then the bounds.
-static SHIPPED: [&Spec; 11] = [
+static SHIPPED: [&Spec; 13] = [
     &IPI,
     &KVMTLB,
     &SHOOT4U,
+    &INVLPGB,
+    &RAR,
     &UNITD,
     &HATRIC,
     &DIDI,

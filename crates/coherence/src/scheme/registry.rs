@@ -68,15 +68,27 @@ impl Registry {
         }
     }
 
-    /// Checks a machine for every scheme.
+    /// Checks a machine, and the parameters of every scheme. What the hardware lacks for one
+    /// scheme does not keep the others from it: [`Spec::build`] says so where that scheme runs.
     ///
     /// # Errors
     /// [`Error::Config`] names the first key that is impossible and what would be possible.
     pub fn validate(&self, machine: &MachineConfig) -> Result<(), Error> {
         machine.validate()?;
-        self.all
+        let sections = machine.schemes.sections();
+        let of_scheme = |error: &Error| {
+            // The message begins with the key.
+            let said = error.to_string();
+            let key = said.split('`').nth(1).unwrap_or_default();
+            key.split('.')
+                .next()
+                .is_none_or(|section| sections.contains(&section))
+        };
+        let wrong = self
+            .all
             .iter()
-            .try_for_each(|spec| (spec.validate)(machine))
+            .filter_map(|spec| (spec.validate)(machine).err());
+        wrong.filter(of_scheme).map(Err).next().unwrap_or(Ok(()))
     }
 
     /// Reads a machine file that may give every scheme's parameters; see [`config::load`].
@@ -86,6 +98,37 @@ impl Registry {
     pub fn load(&self, text: &str, origin: &str) -> Result<MachineConfig, Error> {
         let declared = self.machine().schemes;
         config::load(text, origin, &declared, &|machine| self.validate(machine))
+    }
+
+    /// Reads a machine as [`Registry::load`] does, and then gives some keys other values.
+    ///
+    /// # Errors
+    /// As [`config::load`]; what is wrong with a value is said without a line.
+    pub fn load_with(
+        &self,
+        text: &str,
+        origin: &str,
+        keys: &[(String, String)],
+    ) -> Result<MachineConfig, Error> {
+        let machine = self.load(text, origin)?;
+        if keys.is_empty() {
+            return Ok(machine);
+        }
+        let words: Vec<String> = keys
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        let origin = words.join(" ");
+        self.load(&config::overlay(text, keys)?, &origin)
+            .map_err(|error| {
+                let said = error.to_string();
+                let place = |c: char| c == ':' || c.is_ascii_digit();
+                let what = said.strip_prefix(&origin).unwrap_or(&said);
+                Error::Config(format!(
+                    "{origin}: {}",
+                    what.trim_start_matches(place).trim_start()
+                ))
+            })
     }
 }
 

@@ -91,7 +91,7 @@ fn look_up(
     cycles += u64::from(m.config.mmu.l2.miss_cycles);
     let walk = scheme.miss(&mut View::of(m), core, key, now + cycles, issued);
     m.counts.miss_cycles += walk.cycles;
-    m.holders[usize::from(key.vm())] |= 1 << core;
+    m.holders[usize::from(key.vm())].insert(core);
     m.mmu[core].fill(key, walk.entry);
     scheme.filled(&mut View::of(m), core, key);
     (walk.entry, cycles + walk.cycles)

@@ -177,7 +177,9 @@ impl Sim {
         if m.fault == Some(Fault::ColdUntold) && remap.cause == Cause::Migration {
             told.to_mut().changes.truncate(1);
         }
+        m.network.begin();
         cycles += self.scheme.revoke(&mut View::of(m), &told, core, begin);
+        cycles += m.network.wait(core);
         m.counts.initiator_cycles += cycles;
         self.lock_until = now + cycles;
         self.stall(core, cycles);

@@ -15,8 +15,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::unpack::Unpacked;
-use super::{Event, What, place};
-use crate::capture::{RawAccess, Syscall};
+use super::{Event, What, pieces, place};
+use crate::capture::Syscall;
 use crate::error::TraceError;
 use crate::header::long;
 
@@ -28,8 +28,6 @@ const NEWEST: u64 = 6;
 const RAW_RETURN_VALUES: u64 = 6;
 /// Threads of one file; more would not fit a trace of ours either.
 const MAX_THREADS: usize = 1 << 16;
-/// Longest piece of a long access.
-const PIECE: u8 = 64;
 
 /// Types of entries (`trace_type_t`).
 mod kind {
@@ -222,24 +220,14 @@ impl DynamoRio {
     }
 
     fn access(&mut self, vaddr: u64, size: u16, write: bool) {
-        let mut instructions = std::mem::take(&mut self.thread().gap);
-        let mut at = vaddr;
-        let mut left = u64::from(size).max(1);
-        while left > 0 {
-            let piece = u8::try_from(left).map_or(PIECE, |left| left.min(PIECE));
-            self.ready.push_back(Event {
-                when: self.now,
-                thread: self.current,
-                what: What::Access(RawAccess {
-                    vaddr: at,
-                    instructions: std::mem::take(&mut instructions),
-                    size: piece,
-                    write,
-                }),
-            });
-            at = at.wrapping_add(u64::from(piece));
-            left -= u64::from(piece);
-        }
+        let instructions = std::mem::take(&mut self.thread().gap);
+        let (when, thread) = (self.now, self.current);
+        let all = pieces(vaddr, u64::from(size).max(1), write, instructions);
+        self.ready.extend(all.map(|access| Event {
+            when,
+            thread,
+            what: What::Access(access),
+        }));
     }
 
     fn marker(&mut self, at: u64, subtype: u16, value: u64) -> Result<(), TraceError> {

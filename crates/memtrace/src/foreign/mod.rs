@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Traces of other tools, made into ours: [ChampSim's](champsim) and [DynamoRIO's](dynamorio),
-//! distinguished by content. Several inputs become threads of one trace: those of ChampSim
-//! interleaved as if every thread retired one instruction a cycle, those of DynamoRIO by the
-//! timestamps in them; at a tie the earlier input goes first.
+//! Traces of other tools, made into ours: [ChampSim's](champsim), [DynamoRIO's](dynamorio) and
+//! [text](text) of any tool, distinguished by content. Several inputs become threads of one trace:
+//! those of ChampSim interleaved as if every thread retired one instruction a cycle, those of
+//! DynamoRIO by the timestamps in them, texts one after the other; at a tie the earlier input goes
+//! first.
 //!
-//! Left out: what neither format holds for certain, so a converted trace never claims that its
+//! Left out: what no such format holds for certain, so a converted trace never claims that its
 //! mappings are complete.
 
 mod champsim;
 mod dynamorio;
+mod text;
 mod unpack;
 
 use std::cmp::Reverse;
@@ -24,6 +26,7 @@ use crate::header::{Header, Origin};
 use crate::writer::{FileWriter, Writer, io_error};
 use champsim::ChampSim;
 use dynamorio::DynamoRio;
+use text::Text;
 use unpack::Unpacked;
 
 /// Bytes that can be read in any order: a file, or a buffer in memory.
@@ -66,6 +69,7 @@ enum What {
 enum Input {
     ChampSim(Box<ChampSim>),
     DynamoRio(Box<DynamoRio>),
+    Text(Box<Text>),
 }
 
 impl Input {
@@ -78,6 +82,8 @@ impl Input {
         }
         Ok(if dynamorio::begins_with_header(&head) {
             Self::DynamoRio(Box::new(DynamoRio::open(bytes)?))
+        } else if text::is_text(&head) {
+            Self::Text(Box::new(Text::open(bytes)))
         } else {
             Self::ChampSim(Box::new(ChampSim::open(bytes, at as u64)))
         })
@@ -87,6 +93,7 @@ impl Input {
         match self {
             Self::ChampSim(from) => from.next(),
             Self::DynamoRio(from) => from.next(),
+            Self::Text(from) => from.next(),
         }
     }
 
@@ -94,13 +101,14 @@ impl Input {
         match self {
             Self::ChampSim(_) => Origin::ChampSim,
             Self::DynamoRio(_) => Origin::DynamoRio,
+            Self::Text(_) => Origin::Text,
         }
     }
 
     /// Process and page size, where the format has them.
     fn process(&self) -> (Option<u64>, Option<u32>) {
         match self {
-            Self::ChampSim(_) => (None, None),
+            Self::ChampSim(_) | Self::Text(_) => (None, None),
             Self::DynamoRio(from) => from.process(),
         }
     }
@@ -125,9 +133,10 @@ fn refusal(head: &[u8]) -> Option<String> {
 ///
 /// # Errors
 /// [`TraceError::Io`] for what cannot be read or written, [`TraceError::Empty`] for an empty file,
-/// [`TraceError::Unsupported`] for known formats that are not read and inputs that do not go
-/// together, [`TraceError::Truncated`] and [`TraceError::Damaged`] with the offset in the unpacked
-/// bytes, [`TraceError::Unwritable`] for more than 65,536 threads.
+/// [`TraceError::NoAccesses`] for inputs without accesses, [`TraceError::Unsupported`] for known
+/// formats that are not read and inputs that do not go together, [`TraceError::Truncated`] and
+/// [`TraceError::Damaged`] with the offset in the unpacked bytes, [`TraceError::Unwritable`] for
+/// more than 65,536 threads.
 pub fn convert(inputs: &[PathBuf], output: &Path) -> Result<(Totals, Digest), TraceError> {
     let mut named = Vec::new();
     for path in inputs {
@@ -234,6 +243,7 @@ fn open_all(named: Vec<Named>) -> Result<(Header, Vec<Input>), TraceError> {
 fn tool(origin: Origin) -> &'static str {
     match origin {
         Origin::DynamoRio => "DynamoRIO",
+        Origin::Text => "text",
         _ => "ChampSim",
     }
 }
@@ -258,6 +268,7 @@ fn merge<W: Write>(
     // Mapping calls of all threads change one address space.
     let mut space = Converter::new(header.page_size);
     let mut threads = Threads::default();
+    let mut accesses = false;
     let mut waiting = BinaryHeap::new();
     let mut heads: Vec<Option<Event>> = vec![None; inputs.len()];
     for (at, input) in inputs.iter_mut().enumerate() {
@@ -269,6 +280,7 @@ fn merge<W: Write>(
             continue;
         };
         let thread = threads.number(event.thread, &header.program)?;
+        accesses |= matches!(event.what, What::Access(_));
         let mut emit = |record| writer.push(&record);
         match event.what {
             What::Access(access) => space.access(thread, access, &mut emit)?,
@@ -277,7 +289,31 @@ fn merge<W: Write>(
         heads[at] = inputs[at].next()?;
         waiting.extend(heads[at].map(|event| Reverse((event.when, at))));
     }
+    if !accesses {
+        let file = header.program.clone();
+        return Err(TraceError::NoAccesses { file });
+    }
     Ok(())
+}
+
+/// Longest piece of a long access, bytes.
+const PIECE: u8 = 64;
+
+/// An access of any length as pieces that a record holds.
+fn pieces(
+    vaddr: u64,
+    size: u64,
+    write: bool,
+    instructions: u32,
+) -> impl Iterator<Item = RawAccess> {
+    assert!(size > 0, "an access touches a byte");
+    let piece = u64::from(PIECE);
+    (0..size.div_ceil(piece)).map(move |at| RawAccess {
+        vaddr: vaddr.wrapping_add(at * piece),
+        instructions: if at == 0 { instructions } else { 0 },
+        size: u8::try_from(size - at * piece).map_or(PIECE, |left| left.min(PIECE)),
+        write,
+    })
 }
 
 /// Numbers threads in the order of their first events.

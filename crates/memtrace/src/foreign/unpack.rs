@@ -12,11 +12,13 @@ use crate::error::TraceError;
 use crate::writer::io_error;
 
 /// First bytes that distinguish formats.
-const HEAD_LEN: usize = 12;
+const HEAD_LEN: usize = 64;
+/// Longest line of a text.
+const LINE_LEN: usize = 4096;
 
 /// The unpacked bytes of one file and how far they were read.
 pub(super) struct Unpacked {
-    from: Box<dyn Read>,
+    from: Box<dyn BufRead>,
     name: String,
     offset: u64,
     /// Bytes that were looked at and not yet read.
@@ -30,7 +32,7 @@ impl Unpacked {
         if head.is_empty() {
             return Err(TraceError::Empty { file: name });
         }
-        let from: Box<dyn Read> = match Packing::of(head) {
+        let from: Box<dyn BufRead> = match Packing::of(head) {
             Some(Packing::Zip) => Box::new(BufReader::new(Members::open(bytes, &name)?)),
             Some(packing) => {
                 let decoder = packing.decoder(bytes).map_err(io_error(&name, "unpack"))?;
@@ -104,21 +106,50 @@ impl Unpacked {
                 Ok(0) => break,
                 Ok(count) => found += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // The system's own errors have a number; the others are the unpackers'.
-                Err(error) if error.raw_os_error().is_some() => {
-                    return Err(io_error(&self.name, "read")(error));
-                }
-                Err(error) => {
-                    return Err(TraceError::Damaged {
-                        place: place(&self.name, self.offset + found as u64),
-                        what: "packed data (the offset counts unpacked bytes)",
-                        expected: "data that unpacks".to_owned(),
-                        found: error.to_string(),
-                    });
-                }
+                Err(error) => return Err(self.broken(error, found)),
             }
         }
         Ok(found)
+    }
+
+    /// Reads one line into `line`, without its end; `false` where there are no more.
+    pub(super) fn read_line(&mut self, line: &mut Vec<u8>) -> Result<bool, TraceError> {
+        line.clear();
+        let head = std::mem::take(&mut self.head);
+        let mut from = head.as_slice().chain(&mut self.from);
+        let mut limited = Read::take(&mut from, LINE_LEN as u64 + 1);
+        let read = limited.read_until(b'\n', line);
+        let (rest, _) = from.into_inner();
+        self.head = rest.to_vec();
+        let read = read.map_err(|error| self.broken(error, line.len()))?;
+        if line.len() > LINE_LEN {
+            return Err(TraceError::Damaged {
+                place: place(&self.name, self.offset),
+                what: "line of a text trace",
+                expected: format!("at most {LINE_LEN} bytes"),
+                found: "more".to_owned(),
+            });
+        }
+        assert_eq!(read, line.len(), "a line is all that was read");
+        self.offset += read as u64;
+        if line.last() == Some(&b'\n') {
+            line.pop();
+        }
+        Ok(read > 0)
+    }
+
+    /// What is wrong with the bytes behind the first `found` of a record.
+    fn broken(&self, error: io::Error, found: usize) -> TraceError {
+        // The system's own errors have a number; the others are the unpackers'.
+        if error.raw_os_error().is_some() {
+            return io_error(&self.name, "read")(error);
+        }
+        TraceError::Damaged {
+            place: place(&self.name, self.offset + found as u64),
+            what: "packed data (the offset counts unpacked bytes)",
+            expected: "data that unpacks".to_owned(),
+            found: error.to_string(),
+        }
     }
 }
 

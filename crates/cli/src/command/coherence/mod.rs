@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `steady coherence`: simulations of TLB coherence, and the traces that they run on.
 
+mod gains;
 mod simulate;
 mod source;
+mod sweep;
 mod trace;
 
 use std::io::Write;
@@ -15,6 +17,7 @@ pub fn coherence(arguments: &Coherence) -> anyhow::Result<ExitCode> {
     match arguments {
         Coherence::Run(run) => simulate::run(run),
         Coherence::Compare(compare) => simulate::compare(compare),
+        Coherence::Sweep(sweep) => sweep::sweep(sweep),
         Coherence::Capture(capture) => trace::capture(capture),
         Coherence::Convert(convert) => trace::convert(convert),
         Coherence::Machine(shown) => machine(shown),

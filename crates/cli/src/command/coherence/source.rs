@@ -8,15 +8,15 @@ use std::path::Path;
 use steady_coherence::captured::Captured;
 use steady_coherence::config::{MachineConfig, preset_names};
 use steady_coherence::filler::Filler;
-use steady_coherence::record::{Record, Resident, Source};
+use steady_coherence::record::{Copies, Record, Resident, Source};
 use steady_coherence::workload::{
     CALIBRATED_RATE, Generator, GeneratorOptions, TABLE_3, Workload, find,
 };
 use steady_coherence::{Error, Options, Registry};
-use steady_memtrace::{Origin, Reader};
+use steady_memtrace::{Origin, Reader, TraceError};
 use steady_race::Watcher;
 
-use crate::arguments::coherence::Simulate;
+use crate::arguments::coherence::Input as Given;
 use crate::command::shell::for_shell;
 use crate::progress::Show;
 
@@ -37,24 +37,30 @@ pub struct Input {
     pub accesses: u64,
     /// Options of the simulation.
     pub options: Options,
+    /// The digest of a trace; what is generated follows from the options.
+    pub digest: Option<String>,
 }
 
 /// Reads the machine: a preset's name or a file.
 pub fn machine(given: &Path) -> anyhow::Result<MachineConfig> {
-    if let Some(preset) = preset_names()
-        .into_iter()
-        .find(|name| given == Path::new(name))
-    {
-        return Ok(Registry::shipped().load(&format!("preset = \"{preset}\""), preset)?);
+    let (text, origin) = machine_text(given)?;
+    Ok(Registry::shipped().load(&text, &origin)?)
+}
+
+/// The text of a machine, and its name for errors.
+pub fn machine_text(given: &Path) -> Result<(String, String), Error> {
+    let known = preset_names();
+    if let Some(preset) = known.iter().find(|name| given == Path::new(name)) {
+        return Ok((format!("preset = \"{preset}\""), (*preset).to_owned()));
     }
+    let origin = given.display().to_string();
     let text = read_limited(given).map_err(|error| {
+        let names = known.join(", ");
         Error::Config(format!(
-            "cannot read machine {}: {error}; expected a TOML file or one of: {}",
-            given.display(),
-            preset_names().join(", ")
+            "cannot read machine {origin}: {error}; expected a TOML file or one of: {names}"
         ))
     })?;
-    Ok(Registry::shipped().load(&text, &given.display().to_string())?)
+    Ok((text, origin))
 }
 
 /// A text file, unless it is larger than any machine.
@@ -71,7 +77,7 @@ fn read_limited(path: &Path) -> std::io::Result<String> {
 }
 
 /// Opens what was named.
-pub fn open(arguments: &Simulate, machine: &MachineConfig) -> anyhow::Result<Input> {
+pub fn open(arguments: &Given, machine: &MachineConfig) -> anyhow::Result<Input> {
     let name = arguments.source.to_string_lossy();
     let known = TABLE_3.iter().any(|workload| workload.name == name);
     if known {
@@ -88,7 +94,7 @@ pub fn open(arguments: &Simulate, machine: &MachineConfig) -> anyhow::Result<Inp
     }
 }
 
-fn options(arguments: &Simulate, accesses: u64) -> Options {
+fn options(arguments: &Given, accesses: u64) -> Options {
     Options {
         seed: arguments.seed,
         check: arguments.check,
@@ -98,7 +104,7 @@ fn options(arguments: &Simulate, accesses: u64) -> Options {
 }
 
 fn generated(
-    arguments: &Simulate,
+    arguments: &Given,
     workload: Workload,
     machine: &MachineConfig,
 ) -> Result<Input, Error> {
@@ -133,21 +139,28 @@ fn generated(
             threads_per_vm: workload.threads,
             ..options(arguments, accesses)
         },
+        digest: None,
     })
 }
 
-fn captured(arguments: &Simulate) -> anyhow::Result<Input> {
+fn captured(arguments: &Given) -> anyhow::Result<Input> {
     let path = &arguments.source;
-    if arguments.vms.is_some() || arguments.rate.is_some() {
+    if arguments.rate.is_some() {
         return Err(Error::Config(format!(
-            "{}: a trace has its own threads and updates; leave --vms and --rate out",
+            "{}: a trace has its own updates; leave --rate out",
             path.display()
         ))
         .into());
     }
     let reader: Reader<std::io::BufReader<File>> = Reader::open(path)?;
     let header = reader.header();
+    let vms = arguments.vms.unwrap_or(1);
     let held = reader.totals().map_or(u64::MAX, |totals| totals.accesses());
+    if held == 0 {
+        let file = path.display().to_string();
+        return Err(TraceError::NoAccesses { file }.into());
+    }
+    let held = held.saturating_mul(vms.into());
     let threads = reader.totals().map_or(0, |totals| totals.threads);
     let accesses = arguments.accesses.map_or(held, |limit| limit.min(held));
     let command = match header.command.as_slice() {
@@ -155,20 +168,34 @@ fn captured(arguments: &Simulate) -> anyhow::Result<Input> {
         words => for_shell(words),
     };
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let origin = match header.origin {
+        Origin::Generated => "of a program's making",
+        Origin::Qemu => "of a real program",
+        Origin::ChampSim => "of a ChampSim trace",
+        Origin::DynamoRio => "of a DynamoRIO trace",
+        Origin::Text => "of a text trace",
+    };
+    let copies = match vms {
+        1 => String::new(),
+        vms => format!(" in each of {vms} VMs"),
+    };
+    let threads_per_vm = u16::try_from(threads).unwrap_or(u16::MAX);
+    let digest = reader.digest().map(|digest| digest.to_string());
     Ok(Input {
         name: format!("tlb-{}", plain(&name)),
-        origin: format!(
-            "Accesses {}, {threads} threads: {command}",
-            match header.origin {
-                Origin::Generated => "of a program's making",
-                Origin::Qemu => "of a real program",
-                Origin::ChampSim => "of a ChampSim trace",
-                Origin::DynamoRio => "of a DynamoRIO trace",
-            }
-        ),
+        origin: format!("Accesses {origin}, {threads} threads{copies}: {command}"),
         accesses,
-        options: options(arguments, accesses),
-        source: Box::new(Captured::new(reader)),
+        options: Options {
+            vms,
+            threads_per_vm: if vms == 1 { 0 } else { threads_per_vm },
+            ..options(arguments, accesses)
+        },
+        digest,
+        source: match vms {
+            // Without a list of records, which copies need.
+            1 => Box::new(Captured::new(reader)),
+            _ => Box::new(Copies::new(Captured::new(reader), threads_per_vm, vms)?),
+        },
     })
 }
 

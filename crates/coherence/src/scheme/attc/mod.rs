@@ -23,7 +23,7 @@ mod walks;
 pub use invtbl::{Invtbl, Pointer};
 
 use super::rights::{Actor, Attempt, Decision, Effect, Gate, Operation, Target};
-use super::{Atlb, Runs, Scheme, Spec, atlb, set_index};
+use super::{Atlb, Runs, Scheme, Spec, atlb};
 use crate::Error;
 use crate::config::{Allowed, LONGEST_UPDATE, MachineConfig, Mode, Parameter, Value, bad, sets};
 use crate::layout::Key;
@@ -105,14 +105,22 @@ fn validate(config: &MachineConfig) -> Result<(), Error> {
         let want = format!("0 to {index_bits}, the bits of the ATLB's set index");
         return Err(bad(MATCH_BITS.key, bits.into(), &want));
     }
+    let low = atlb::vm_shift(config);
     if (1..14).contains(&bits) {
         let want = "0 (all) or at least 14: fewer bits do not give the L2 TLB's set";
         return Err(bad(MATCH_BITS.key, bits.into(), want));
     }
-    let l2_sets = config.mmu.l2.entries / config.mmu.l2.ways;
-    if l2_sets > 128 {
-        let want = "at most 128 sets: a larger index is not in gVA bits 25:12";
-        return Err(bad("mmu.l2 sets", l2_sets.into(), want));
+    let least = index_bits.min((number(&atlb::LARGE_KIB) * 16).trailing_zeros());
+    let matched = if bits == 0 { least } else { least.min(bits) };
+    if low > matched {
+        let l2_sets = config.mmu.l2.entries / config.mmu.l2.ways;
+        let want = format!(
+            "at most {} sets for `attc`: its ATLBs' indices and `{}` give a TLB {matched} bits of \
+             a page, and the set's index folds {low}",
+            1 << (matched / 2),
+            MATCH_BITS.key
+        );
+        return Err(bad("mmu.l2 sets", l2_sets.into(), &want));
     }
     Ok(())
 }
@@ -243,12 +251,11 @@ impl Attc {
     /// The coherence message: every TLB drops what its set address names.
     fn tell_tlbs(&self, m: &mut View<'_>, pointer: Pointer, revoked: &[Key]) {
         let mask = self.match_mask[usize::from(pointer.large)];
-        let sets = self.atlb.sets(pointer.large);
         m.message(&Message {
-            // The low 14 bits of the set's index are the page's.
+            // The low bits of the set's index are the page's, as many as a TLB's index folds.
             page_bits: pointer.set,
             large: pointer.large,
-            names: |key: Key| (set_index(key.page(), key.vm_id(), sets) ^ pointer.set) & mask == 0,
+            names: |key: Key| (self.atlb.index(key) ^ pointer.set) & mask == 0,
             revoked,
         });
     }
@@ -359,6 +366,7 @@ impl Attc {
             }
         }
         m.flush_vm(remap);
+        m.broadcast(1);
         // One write starts it; the rest is in the background.
         let line = Atlb::line(0, false);
         m.write_line(core, line, now)

@@ -2,16 +2,20 @@
 //! The data caches: private L1 and L2 per core, a shared L3, and MESI coherence by directory or
 //! snoop.
 //!
-//! Inclusive at each level: an L2 holds its L1, the L3 holds every L2 and knows the sharers of each
-//! of its lines. Snooping changes who is asked and how long the answer takes, never who holds a
-//! line, so the sharers serve it too, as the simulator's own knowledge. Lines of page tables, ATLB
-//! and inverse table are lines like others. Latencies are load-to-use totals. Left out:
-//! prefetchers, bandwidth of the on-chip network.
+//! An L2 holds its L1. The L3 holds every L2 and knows the sharers of each of its lines, or takes
+//! what the L2s drop ([`victim`]). Snooping changes who is asked and how long the answer takes,
+//! never who holds a line, so the sharers serve it too, as the simulator's own knowledge. Lines of
+//! page tables, ATLB and inverse table are lines like others. Latencies are load-to-use totals.
+//! Left out: prefetchers, bandwidth of the on-chip network.
 
-use crate::config::{CacheConfig, MachineConfig, Protocol};
+use crate::config::{CacheConfig, Inclusion, MachineConfig, Protocol};
+use crate::cores::cores_of;
 use crate::dram::Memory;
 use crate::lines::{Lines, State};
 use crate::num::low64;
+use victim::Filter;
+
+mod victim;
 
 /// What the L3 knows of a line.
 #[derive(Debug, Clone, Copy)]
@@ -93,6 +97,8 @@ pub struct Caches {
     l1: Vec<Lines>,
     l2: Vec<Lines>,
     l3: Lines<Cores>,
+    /// Who holds what, where the L3 does not include the L2s.
+    filter: Option<Filter>,
     l1_cycles: u64,
     l2_cycles: u64,
     l3_cycles: u64,
@@ -147,6 +153,7 @@ impl Caches {
             l1: vec![lines(&config.l1d); cores],
             l2: vec![lines(&config.l2); cores],
             l3: Lines::new(sets(&config.l3), config.l3.ways as usize),
+            filter: (config.inclusion == Inclusion::NonInclusive).then(Filter::default),
             l1_cycles: config.l1d.cycles.into(),
             l2_cycles: config.l2.cycles.into(),
             l3_cycles: config.l3.cycles.into(),
@@ -233,7 +240,7 @@ impl Caches {
         }
         self.counts.l2_misses += 1;
         let (state, reply) = self.fetch_l3(core, line, write, now, memory);
-        self.fill_l2(core, line, state);
+        self.fill_l2(core, line, state, now, memory);
         if entry == Entry::L1 {
             self.fill_l1(core, line, state);
         }
@@ -261,6 +268,9 @@ impl Caches {
         now: u64,
         memory: &mut Memory,
     ) -> (State, Reply) {
+        if self.filter.is_some() {
+            return self.fetch_victim(core, line, write, now, memory);
+        }
         let me = 1_u128 << core;
         if let Some((state, cores)) = self.l3.touch(line) {
             let mut entry = Directory::unpacked(state, cores);
@@ -270,7 +280,7 @@ impl Caches {
             let cycles = self.beyond_l2(others_act);
             let state = if write {
                 if sharers != 0 {
-                    entry.dirty |= self.drop_copies(sharers, line);
+                    entry.dirty |= self.drop_copies(cores_of(sharers), line);
                 }
                 entry.sharers = me;
                 entry.exclusive = true;
@@ -281,7 +291,7 @@ impl Caches {
                 State::EXCLUSIVE
             } else {
                 if entry.exclusive {
-                    entry.dirty |= self.downgrade(sharers, line);
+                    entry.dirty |= self.downgrade(sharers.trailing_zeros() as usize, line);
                     entry.exclusive = false;
                 }
                 entry.sharers = sharers | me;
@@ -302,7 +312,7 @@ impl Caches {
         let (state, cores) = Directory::new(core).packed();
         if let Some((victim, state, cores)) = self.l3.insert(line, state, cores) {
             let old = Directory::unpacked(state, cores);
-            let dirty = old.dirty | self.drop_copies(old.sharers, victim);
+            let dirty = old.dirty | self.drop_copies(cores_of(old.sharers), victim);
             if dirty {
                 memory.access(victim, true, now);
             }
@@ -334,6 +344,9 @@ impl Caches {
 
     /// Makes `core` the only holder of a line it shares; returns the cycles.
     fn take_ownership(&mut self, core: usize, line: u64) -> u64 {
+        if self.filter.is_some() {
+            return self.own_victim(core, line);
+        }
         let me = 1_u128 << core;
         let held = self.l3.touch(line);
         let (state, cores) = held.expect("the L3 includes every private line");
@@ -342,7 +355,7 @@ impl Caches {
         let cycles = self.beyond_l2(others != 0);
         if others != 0 {
             self.counts.copies_invalidated += u64::from(others.count_ones());
-            entry.dirty |= self.drop_copies(others, line);
+            entry.dirty |= self.drop_copies(cores_of(others), line);
         }
         entry.sharers = me;
         entry.exclusive = true;
@@ -352,11 +365,9 @@ impl Caches {
     }
 
     /// Removes a line from the private caches in `sharers`; true where a copy was modified.
-    fn drop_copies(&mut self, mut sharers: u128, line: u64) -> bool {
+    fn drop_copies(&mut self, sharers: impl Iterator<Item = usize>, line: u64) -> bool {
         let mut dirty = false;
-        while sharers != 0 {
-            let core = sharers.trailing_zeros() as usize;
-            sharers &= sharers - 1;
+        for core in sharers {
             dirty |= self.l2[core].remove(line) == Some(State::MODIFIED);
             dirty |= self.l1[core].remove(line) == Some(State::MODIFIED);
         }
@@ -364,8 +375,7 @@ impl Caches {
     }
 
     /// Makes the owner's copies shared; true where they were modified.
-    fn downgrade(&mut self, owner: u128, line: u64) -> bool {
-        let core = owner.trailing_zeros() as usize;
+    fn downgrade(&mut self, core: usize, line: u64) -> bool {
         let mut dirty = false;
         for lines in [&mut self.l2[core], &mut self.l1[core]] {
             dirty |= lines.change(line, State::SHARED) == Some(State::MODIFIED);
@@ -384,12 +394,15 @@ impl Caches {
         assert!(held.is_some(), "the L2 includes the L1");
     }
 
-    fn fill_l2(&mut self, core: usize, line: u64, state: State) {
+    fn fill_l2(&mut self, core: usize, line: u64, state: State, now: u64, memory: &mut Memory) {
         let Some((victim, state, ())) = self.l2[core].insert(line, state, ()) else {
             return;
         };
         let above = self.l1[core].remove(victim);
         let dirty = state == State::MODIFIED || above == Some(State::MODIFIED);
+        if self.filter.is_some() {
+            return self.dropped(core, victim, dirty, now, memory);
+        }
         self.edit_directory(victim, |entry| {
             entry.sharers &= !(1_u128 << core);
             entry.exclusive = false;
@@ -399,18 +412,28 @@ impl Caches {
 
     /// Removes a line from every cache, as when its frame is moved by DMA.
     pub fn purge(&mut self, line: u64) {
+        if self.filter.is_some() {
+            let holders = self.forget_holders(line);
+            self.drop_copies(holders.iter(), line);
+            self.l3.remove(line);
+            return;
+        }
         let mut sharers = 0;
         self.l3.edit(line, |state, cores| {
             sharers = Directory::unpacked(state, cores).sharers;
             (state, cores)
         });
-        self.drop_copies(sharers, line);
+        self.drop_copies(cores_of(sharers), line);
         self.l3.remove(line);
     }
 
     /// Whether some cache holds the line.
     #[must_use]
     pub fn holds(&self, line: u64) -> bool {
-        self.l3.holds(line)
+        let private = self
+            .filter
+            .as_ref()
+            .is_some_and(|held| held.contains_key(&line));
+        private || self.l3.holds(line)
     }
 }

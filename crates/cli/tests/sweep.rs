@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `steady coherence sweep`, `compare --seeds` and traces in several VMs: the same bytes on one
+//! thread or two and after an interruption, every counter, intervals, errors that name the key.
+
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+const SWEEP: [&str; 11] = [
+    "sweep",
+    "bodytrack",
+    "hybrid.guest_percent=0,100",
+    "mode=virtualized,native",
+    "--accesses",
+    "30000",
+    "--seeds",
+    "5",
+    "--schemes",
+    "kvmtlb,attc",
+    "-o",
+];
+
+/// Standard output, standard error and the exit status.
+fn steady(folder: &Path, words: &[&str]) -> (String, String, i32) {
+    let output = Command::new(env!("CARGO_BIN_EXE_steady"))
+        .current_dir(folder)
+        .env("NO_COLOR", "1")
+        .arg("coherence")
+        .args(words)
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (
+        text(output.stdout),
+        text(output.stderr),
+        output.status.code().unwrap(),
+    )
+}
+
+fn prints(folder: &Path, words: &[&str]) -> String {
+    let (out, said, code) = steady(folder, words);
+    assert_eq!(code, 0, "{words:?}: {said}");
+    out
+}
+
+/// The rows of a CSV without quotes, by column.
+fn rows(csv: &str) -> Vec<BTreeMap<&str, &str>> {
+    let mut lines = csv.lines().map(|line| line.split(','));
+    let head: Vec<&str> = lines.next().unwrap().collect();
+    lines
+        .map(|line| head.iter().copied().zip(line).collect())
+        .collect()
+}
+
+#[test]
+fn one_thread_two_an_interruption_and_jobs_give_the_same_bytes() {
+    let place = tempfile::tempdir().unwrap();
+    let with =
+        |out: &str, more: &[&str]| prints(place.path(), &[&SWEEP[..], &[out], more].concat());
+    let read = |name: &str| std::fs::read(place.path().join(name)).unwrap();
+    let table = with("a", &["--threads", "1"]);
+    assert_eq!(table.lines().count(), 8, "{table}");
+    assert!(
+        table.contains("hybrid.guest_percent=100 mode=native · 5 seeds"),
+        "{table}"
+    );
+
+    // By jobs, one of them lost and one damaged: what is left is done by the sweep itself.
+    let jobs = with("b", &["--jobs"]);
+    assert_eq!(jobs.lines().count(), 20, "{jobs}");
+    let first = jobs.lines().next().unwrap();
+    assert!(
+        first.contains("-o b --piece 1   # hybrid.guest_percent=0 mode=virtualized seed 1"),
+        "{first}"
+    );
+    for number in ["1", "7", "20"] {
+        with("b", &["--piece", number]);
+    }
+    assert_eq!(with("b", &["--jobs"]).lines().count(), 17);
+    let pieces = std::fs::read_dir(place.path().join("b/pieces")).unwrap();
+    let pieces: Vec<_> = pieces.map(|one| one.unwrap().path()).collect();
+    let untouched = std::fs::metadata(&pieces[2]).unwrap().modified().unwrap();
+    std::fs::remove_file(&pieces[0]).unwrap();
+    let damaged = std::fs::read_to_string(&pieces[1])
+        .unwrap()
+        .replace("\"value\": 1", "\"value\": 2");
+    std::fs::write(&pieces[1], damaged).unwrap();
+    assert_eq!(with("b", &["--threads", "2"]), table);
+    for name in ["sweep.csv", "sweep.json"] {
+        assert_eq!(
+            read(&format!("a/{name}")),
+            read(&format!("b/{name}")),
+            "{name}"
+        );
+    }
+    assert_eq!(
+        std::fs::metadata(&pieces[2]).unwrap().modified().unwrap(),
+        untouched
+    );
+}
+
+#[test]
+fn a_sweep_has_every_counter_that_a_run_has_and_its_interval_is_that_of_compare() {
+    let place = tempfile::tempdir().unwrap();
+    let sweep = [
+        "sweep",
+        "bodytrack",
+        "attc.atlb_kib=1024,16384",
+        "--accesses",
+        "30000",
+        "--seeds",
+        "8",
+        "--schemes",
+        "kvmtlb,attc",
+        "-o",
+        "a",
+        "--csv",
+    ];
+    let csv = prints(place.path(), &sweep);
+    let rows = rows(&csv);
+    assert_eq!(rows.len(), 32);
+    let row = rows
+        .iter()
+        .find(|row| (row["attc.atlb_kib"], row["seed"], row["scheme"]) == ("16384", "2", "attc"));
+    let run = [
+        "run",
+        "bodytrack",
+        "--accesses",
+        "30000",
+        "--seed",
+        "2",
+        "--json",
+    ];
+    let result: Value = serde_json::from_str(&prints(place.path(), &run)).unwrap();
+    let metrics = result["variants"][0]["repetitions"][0]["metrics"]
+        .as_array()
+        .unwrap();
+    assert!(metrics.len() > 40, "{}", metrics.len());
+    for metric in metrics {
+        let (name, value) = (
+            metric["name"].as_str().unwrap(),
+            metric["value"].to_string(),
+        );
+        assert_eq!(row.unwrap()[name], value, "{name}");
+    }
+    // What a scheme does not count is empty and not 0.
+    assert_eq!(rows[0]["counter.own.pointer_evictions"], "");
+
+    let compare = [
+        "compare",
+        "bodytrack",
+        "--accesses",
+        "30000",
+        "--seeds",
+        "8",
+        "--schemes",
+        "kvmtlb,attc",
+    ];
+    let shown = prints(place.path(), &compare);
+    let line = shown.lines().rfind(|line| line.contains("attc")).unwrap();
+    let table = prints(place.path(), &sweep[..sweep.len() - 1]);
+    assert_eq!(table.lines().last(), Some(line));
+    let json = std::fs::read(place.path().join("a/sweep.json")).unwrap();
+    let json: Value = serde_json::from_slice(&json).unwrap();
+    let gain = &json["points"][1]["ipc_over_baseline"]["attc"];
+    let (low, high) = (gain["low_ppm"].as_u64(), gain["high_ppm"].as_u64());
+    assert!(low.unwrap() > 1_000_000 && high > low, "{gain}");
+    assert_eq!(gain["verdict"], "better");
+}
+
+#[test]
+fn a_trace_runs_in_several_vms_each_with_its_own_translations() {
+    let place = tempfile::tempdir().unwrap();
+    // 40 pages, read twice.
+    let pages = (0..80).map(|at| format!("0 r {:x} 8 3\n", 0x10_0000 + at % 40 * 4096));
+    std::fs::write(place.path().join("t.txt"), pages.collect::<String>()).unwrap();
+    prints(place.path(), &["convert", "-o", "t.smt", "t.txt"]);
+    let run = |vms: &str| {
+        let words = [
+            "run", "t.smt", "--scheme", "kvmtlb", "--warmup", "0", "--vms", vms, "--check",
+            "--json",
+        ];
+        let result: Value = serde_json::from_str(&prints(place.path(), &words)).unwrap();
+        let metrics = result["variants"][0]["repetitions"][0]["metrics"]
+            .as_array()
+            .unwrap()
+            .clone();
+        let value = |name| metrics.iter().find(|one| one["name"] == name).unwrap()["value"].clone();
+        (
+            value("accesses"),
+            value("counter.first_touches"),
+            value("tlb.walks"),
+        )
+    };
+    assert_eq!(run("1"), (80.into(), 40.into(), 40.into()));
+    assert_eq!(run("3"), (240.into(), 120.into(), 120.into()));
+}
+
+#[test]
+fn what_is_wrong_with_a_sweep_is_said_in_one_line_with_status_2() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::write(place.path().join("zeros"), [0; 4096]).unwrap();
+    for (words, expected) in [
+        (
+            &["sweep", "bodytrack", "core.count=8,300", "-o", "a"][..],
+            "core.count=300: `core.count` is 300: expected 1",
+        ),
+        (
+            &["sweep", "bodytrack", "core.cout=8", "-o", "a"],
+            "did you mean `count`?",
+        ),
+        (
+            &["sweep", "bodytrack", "mode=natve", "-o", "a"],
+            "did you mean `native`?",
+        ),
+        (
+            &["sweep", "bodytrack", "vms=1,x", "-o", "a"],
+            "`vms` is x: expected a whole number",
+        ),
+        (
+            &["sweep", "bodytrack", "vms", "-o", "a"],
+            "expected KEY=VALUE",
+        ),
+        (
+            &["sweep", "bodytrack", "vms=1", "-o", "a", "--piece", "2"],
+            "--piece is 2: expected 1 to 1",
+        ),
+        (
+            &[
+                "sweep",
+                "bodytrack",
+                "mode=virtualized,native",
+                "--schemes",
+                "didi",
+                "-o",
+                "a",
+            ],
+            "native",
+        ),
+        (
+            &["convert", "-o", "z.smt", "zeros"],
+            "zeros: it holds no memory access",
+        ),
+    ] {
+        let (out, said, code) = steady(place.path(), words);
+        assert_eq!(
+            (code, out.as_str(), said.lines().count()),
+            (2, "", 1),
+            "{words:?}: {said}"
+        );
+        assert!(said.contains(expected), "{said}");
+    }
+    assert!(!place.path().join("a").exists() && !place.path().join("z.smt").exists());
+}
