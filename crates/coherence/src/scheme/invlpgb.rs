@@ -96,6 +96,10 @@ impl Scheme for Invlpgb {
             for change in &remap.changes {
                 m.invalidate(change.key);
             }
+            // Without the bit for final translations alone it drops upper entries, too.
+            if !remap.tables.is_empty() {
+                m.flush_walks(remap.vm);
+            }
             ranges(&remap.changes, self.pages)
         };
         m.broadcast(broadcasts);

@@ -84,6 +84,9 @@ impl Scheme for Rar {
             for change in &remap.changes {
                 m.invalidate(change.key);
             }
+            if !remap.tables.is_empty() {
+                m.flush_walks(remap.vm);
+            }
         }
         self.requests += 1;
         if m.interrupt(core, remap.vm, self.victim, self.ipis.victims) == 0 {
