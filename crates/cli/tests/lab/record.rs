@@ -112,11 +112,16 @@ cat /proc/uptime
     let diagnosis = lines.join(" ");
     let (what, fault) = diagnosis.split_once("; fault: ").unwrap();
     assert!(what.contains("web"), "{said}");
-    assert!(fault.starts_with("the host (nightly-backup); "), "{said}");
+    // The vCPU could have gone to the other pCPU, which was idle; who had its own is named.
+    assert!(
+        fault.contains(" who: nightly-backup (real-time priority 50) "),
+        "{said}"
+    );
     let (_, worst) = fault.split_once("worst: ").unwrap();
     let (length, place) = worst.split_once(" s at ").unwrap();
     let length: f64 = length.parse().unwrap();
-    assert!((4.0..=6.0).contains(&length), "{said}");
+    // The program has the pCPU for five seconds, in which the vCPU wakes once.
+    assert!((3.0..=6.0).contains(&length), "{said}");
     assert!(place.contains(", vCPU 1 (thread "), "{said}");
     let up: f64 = uptime.split_whitespace().next().unwrap().parse().unwrap();
     assert!(up >= 600.0, "{up} s: {said}");
