@@ -17,7 +17,7 @@ pub const INCOHERENT: &str = "incoherent";
 /// report's intervals and verdicts are those of `steady_measures`.
 ///
 /// # Panics
-/// If there is no comparison.
+/// If nothing was compared.
 #[must_use]
 pub fn run_result(comparisons: &[Comparison], name: &str, question: &str) -> RunResult {
     let first = comparisons.first().expect("there is a seed");

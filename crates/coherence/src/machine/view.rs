@@ -193,6 +193,18 @@ impl<'a> View<'a> {
         self.m.fault == Some(fault)
     }
 
+    /// Drops each translation that `remap` revoked from every core, and what walk caches and nested
+    /// TLBs hold of the VM where a table page has changed.
+    pub fn invalidate_each(&mut self, remap: &Remap) {
+        let last = usize::from(self.has(Fault::LastUntold));
+        for change in &remap.changes[..remap.changes.len().saturating_sub(last)] {
+            self.invalidate(change.key);
+        }
+        if !remap.tables.is_empty() {
+            self.flush_walks(remap.vm);
+        }
+    }
+
     /// Drops one revoked translation from every core.
     pub fn invalidate(&mut self, key: Key) {
         for core in self.m.holders[usize::from(key.vm())].iter() {

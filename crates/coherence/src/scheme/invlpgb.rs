@@ -93,13 +93,8 @@ impl Scheme for Invlpgb {
             m.flush_vm(remap);
             1
         } else {
-            for change in &remap.changes {
-                m.invalidate(change.key);
-            }
             // Without the bit for final translations alone it drops upper entries, too.
-            if !remap.tables.is_empty() {
-                m.flush_walks(remap.vm);
-            }
+            m.invalidate_each(remap);
             ranges(&remap.changes, self.pages)
         };
         m.broadcast(broadcasts);

@@ -81,12 +81,7 @@ impl Scheme for Rar {
         if remap.agent == Agent::Host || too_many || remap.changes.len() > self.ipis.ceiling {
             m.flush_vm(remap);
         } else {
-            for change in &remap.changes {
-                m.invalidate(change.key);
-            }
-            if !remap.tables.is_empty() {
-                m.flush_walks(remap.vm);
-            }
+            m.invalidate_each(remap);
         }
         self.requests += 1;
         if m.interrupt(core, remap.vm, self.victim, self.ipis.victims) == 0 {

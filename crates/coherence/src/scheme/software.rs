@@ -7,7 +7,7 @@
 //! changes, the same interrupts have what walk caches hold of the VM dropped.
 
 use crate::config::MachineConfig;
-use crate::machine::{Fault, View};
+use crate::machine::View;
 use crate::os::{Agent, Remap};
 
 /// What a shootdown costs, and when it flushes.
@@ -49,13 +49,7 @@ impl Costs {
         if remap.agent == Agent::Host || remap.changes.len() > self.ceiling {
             m.flush_vm(remap);
         } else {
-            let last = usize::from(m.look().has(Fault::LastUntold));
-            for change in &remap.changes[..remap.changes.len().saturating_sub(last)] {
-                m.invalidate(change.key);
-            }
-            if !remap.tables.is_empty() {
-                m.flush_walks(remap.vm);
-            }
+            m.invalidate_each(remap);
         }
         if m.interrupt(core, remap.vm, self.victim, self.victims) == 0 {
             // No core to interrupt: the invalidation alone, as a victim does it.
