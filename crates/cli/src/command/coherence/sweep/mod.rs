@@ -109,7 +109,11 @@ fn simulate(arguments: &Sweep, all: &[Piece]) -> anyhow::Result<Vec<RunResult>> 
     };
     let mut found: Vec<_> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let joined = workers.into_iter().flat_map(|worker| worker.join());
+        // A piece that panics must not be missing from a table that looks whole.
+        let joined = workers.into_iter().map(|worker| {
+            let found = worker.join();
+            found.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
         joined.flatten().collect()
     });
     show.done("sweep");
