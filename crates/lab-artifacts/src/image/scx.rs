@@ -3,14 +3,16 @@
 //! what loads one and watches it in the host.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
 use super::tree::Added;
 use crate::error::ArtifactError;
+use crate::process::run_step;
 
 /// Where a host has them.
 const FOLDER: &str = "scx";
@@ -19,6 +21,8 @@ pub(super) const SCRIPTS: [(&str, &str); 2] = [
     ("scx/load.sh", include_str!("scx/load.sh")),
     ("scx/watch.sh", include_str!("scx/watch.sh")),
 ];
+/// How long the compiler may take.
+const CLANG_LIMIT: Duration = Duration::from_secs(60);
 /// How many lines of a compiler are shown.
 const SHOWN: usize = 6;
 
@@ -107,22 +111,20 @@ fn wrong(path: &str, what: String) -> ArtifactError {
 fn compile(path: &str, from: &Path, scratch: &Path) -> Result<PathBuf, ArtifactError> {
     let name = place(path).replace('/', "-");
     let object = scratch.join(name);
-    let made = Command::new("clang")
-        .args(["-O2", "-g", "-Wall", "-target", "bpf", "-c"])
-        .arg(from)
-        .arg("-o")
-        .arg(&object)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| wrong(path, format!("cannot start clang: {error}")))?;
-    if !made.status.success() {
-        let said = String::from_utf8_lossy(&made.stderr);
+    let words = ["clang", "-O2", "-g", "-Wall", "-target", "bpf", "-c"].map(OsStr::new);
+    let files = [from.as_os_str(), OsStr::new("-o"), object.as_os_str()];
+    let words: Vec<&OsStr> = words.into_iter().chain(files).collect();
+    let log = scratch.join("clang.log");
+    let what = format!("compiling the BPF scheduler {path}");
+    run_step(&what, &words, scratch, &log, CLANG_LIMIT, || {}).map_err(|error| {
+        // The log goes with the folder. Without one it did not start, or had no end.
+        let said = fs::read_to_string(&log).unwrap_or_default();
         let lines: Vec<&str> = said.lines().take(SHOWN).collect();
-        return Err(wrong(
-            path,
-            format!("clang refuses it:\n{}", lines.join("\n")),
-        ));
-    }
+        match lines.is_empty() {
+            true => error,
+            false => wrong(path, format!("clang refuses it:\n{}", lines.join("\n"))),
+        }
+    })?;
     Ok(object)
 }
 
@@ -149,6 +151,18 @@ mod tests {
         let said = gather(&["three.bpf.o"]).unwrap_err().to_string();
         assert!(
             said.contains("three.bpf.o") && said.contains("scenario's"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_source_that_does_not_compile_is_refused_with_the_compilers_words() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("bad.bpf.c"), "int x = ;\n").unwrap();
+        let said = gather(&["bad.bpf.c"], folder.path(), folder.path()).unwrap_err();
+        let said = said.to_string();
+        assert!(
+            said.contains("clang refuses it") && said.contains("expected expression"),
             "{said}"
         );
     }
