@@ -33,6 +33,7 @@ impl Fifth {
 
     /// The address of the entry that a walk from the root must read; the walk cache holds it then.
     pub fn learn(&mut self, core: usize, dim: Dimension, vm: u16) -> Option<u64> {
+        debug_assert!(usize::from(vm) < self.vms, "VM {vm} walks and is there");
         let of_vm = usize::from(vm) * 2 + dim as usize;
         let known = self.known.get_mut(core * self.vms * 2 + of_vm)?;
         (!std::mem::replace(known, true)).then_some((FRAMES + of_vm as u64) << 12)
