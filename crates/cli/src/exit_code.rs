@@ -125,7 +125,12 @@ impl ExitCode for SteerError {
 impl ExitCode for RecordError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::NoTracefs(_) | Self::NoRights(_) | Self::NoEvents | Self::NoWaits(_) => MISSING,
+            Self::NoTracefs(_)
+            | Self::NoRights(_)
+            | Self::ReadOnly(_)
+            | Self::Locked(_)
+            | Self::NoEvents
+            | Self::NoWaits(_) => MISSING,
             Self::Condition(_) | Self::NoVm { .. } | Self::Damaged { .. } => INPUT,
             _ => OTHER,
         }
@@ -151,6 +156,7 @@ impl ExitCode for steady_evidence::Error {
     fn exit_code(&self) -> u8 {
         match self {
             Self::File { .. } => OTHER,
+            Self::None { .. } => MISSING,
             _ => INPUT,
         }
     }

@@ -42,6 +42,19 @@ pub enum Error {
         /// What is wrong, and how to fix it.
         text: String,
     },
+    /// There is no evidence at all.
+    #[error(
+        "no {what} `{wanted}`: {} has none; expected the evidence of a checkout or of the whole \
+         package", folder.display()
+    )]
+    None {
+        /// What was asked for.
+        what: &'static str,
+        /// The name asked for.
+        wanted: String,
+        /// Where evidence is expected.
+        folder: PathBuf,
+    },
     /// No claim, system or paper of that name.
     #[error("no {what} `{wanted}`; there are: {}", known.join(", "))]
     Unknown {

@@ -186,7 +186,8 @@ impl House {
     /// [`Error::Unknown`] with the claims that there are.
     pub fn claim(&self, id: &str) -> Result<&Claim, Error> {
         let found = self.claims().find(|claim| claim.id == id);
-        found.ok_or_else(|| unknown("claim", id, self.claims().map(|claim| claim.id.as_str())))
+        let known = self.claims().map(|claim| claim.id.as_str());
+        found.ok_or_else(|| unknown(&self.root, "claim", id, known))
     }
 
     /// The paper of that word.
@@ -196,7 +197,7 @@ impl House {
     pub fn paper(&self, name: &str) -> Result<&Manifest, Error> {
         let found = self.papers.iter().find(|paper| paper.paper == name);
         let known = self.papers.iter().map(|paper| paper.paper.as_str());
-        found.ok_or_else(|| unknown("paper", name, known))
+        found.ok_or_else(|| unknown(&self.root, "paper", name, known))
     }
 
     /// What was recorded of a claim's race, if anything.
@@ -283,8 +284,21 @@ pub(crate) fn short(key: &str) -> &str {
     key.get(..8).unwrap_or(key)
 }
 
-fn unknown<'a>(what: &'static str, wanted: &str, known: impl Iterator<Item = &'a str>) -> Error {
+fn unknown<'a>(
+    root: &Path,
+    what: &'static str,
+    wanted: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> Error {
     let known: Vec<&str> = known.collect();
+    if known.is_empty() {
+        let (wanted, folder) = (wanted.to_owned(), root.join("evidence"));
+        return Error::None {
+            what,
+            wanted,
+            folder,
+        };
+    }
     let near = nearest(wanted, known.iter().copied());
     let hint = near.map_or(String::new(), |near| format!("`; did you mean `{near}"));
     Error::Unknown {

@@ -15,9 +15,8 @@ use crate::need::{Fix, Lacks};
 pub enum ArtifactError {
     /// The project's own files are not there.
     #[error(
-        "no Steady tree at or above {}, nor share/steady beside this program: install the whole \
-         package, run from a checkout, or set STEADY_HOME to one",
-        searched.display()
+        "the Steady tree is not at or above {}, nor share/steady beside this program; fix: {}",
+        searched.display(), crate::home::NO_TREE
     )]
     NoProject {
         /// Where the search began.

@@ -29,6 +29,10 @@ pub(crate) const LAB_PACKAGE: &str = "./steady-lab_*.deb";
 /// Folder of a package's tree with kernels, each in a folder that is named as in the cache.
 pub const KERNELS: &str = "kernels";
 
+/// What brings a tree.
+pub(crate) const NO_TREE: &str =
+    "install the whole package, run from a checkout, or set STEADY_HOME to one";
+
 /// The two folders that everything else is found under.
 #[derive(Debug, Clone)]
 pub struct Home {
@@ -52,9 +56,17 @@ impl Home {
         let project = project(given, &here, &program);
         Ok(Self {
             project: project.ok_or(ArtifactError::NoProject { searched: here })?,
-            cache: std::path::absolute(cache_root())
-                .map_err(|error| ArtifactError::io("find", &cache_root(), error))?,
+            cache: Self::find_cache()?,
         })
+    }
+
+    /// Finds the cache alone, which needs no tree.
+    ///
+    /// # Errors
+    /// [`ArtifactError::Io`] if there is no current folder.
+    pub fn find_cache() -> Result<PathBuf, ArtifactError> {
+        let root = cache_root();
+        std::path::absolute(&root).map_err(|error| ArtifactError::io("find", &root, error))
     }
 }
 

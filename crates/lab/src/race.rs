@@ -95,6 +95,7 @@ fn kernel_of(options: &Options) -> Result<Choice, LabError> {
 #[must_use]
 pub fn engine_needs(home: &Home, kind: EngineKind) -> Vec<Need> {
     let mut needs = kind.needs(home);
+    needs.extend(artifacts::temporary());
     needs.extend(artifacts::kernel(home, artifacts::patched(Flavor::Lab)));
     needs.extend(artifacts::own_programs(home));
     needs
@@ -110,6 +111,7 @@ fn needs(
     let home = &lab.home;
     let choice = kernel_of(options)?;
     let mut needs = lab.kind.needs(home);
+    needs.extend(artifacts::temporary());
     assert!(!needs.is_empty(), "an emulator is a need");
     assert!(!variants.is_empty(), "a race has variants");
     let flavors = translate::flavors(scenario, variants);

@@ -70,10 +70,14 @@ pub fn race_on(
     let out = std::path::absolute(&options.out)
         .map_err(|error| FileError::new("find", &options.out, error))?;
     let folder = out.join(&scenario.name);
+    let new: Vec<&Path> = folder.ancestors().take_while(|at| !at.exists()).collect();
     make(&folder)?;
-    check_room(machine, &folder)?;
     let info = engine.info();
-    let prepared = engine.prepare(scenario, &variants, options, watcher)?;
+    let room = check_room(machine, &folder).map_err(Reason::from);
+    let ready = room.and_then(|()| Ok(engine.prepare(scenario, &variants, options, watcher)?));
+    // What is refused leaves no empty folders.
+    let undo = |_: &Reason| new.iter().for_each(|folder| drop(fs::remove_dir(folder)));
+    let prepared = ready.inspect_err(undo)?;
     let places = Places::of(&folder, info.name);
     make(&places.work)?;
     let common = Common {

@@ -17,6 +17,12 @@ pub enum RecordError {
     /// It may not be used.
     #[error("{0} cannot be used: recording needs root (sudo steady record …)")]
     NoRights(PathBuf),
+    /// Root may not use it either.
+    #[error("{0} is refused to root too, by a lockdown of the kernel or by a container's rights")]
+    Locked(PathBuf),
+    /// It may be read alone.
+    #[error("{0} is mounted read-only: remount it (mount -o remount,rw {0})")]
+    ReadOnly(PathBuf),
     /// None of the tracepoints is there.
     #[error("this kernel has none of the tracepoints; are the KVM modules loaded (modprobe kvm)?")]
     NoEvents,

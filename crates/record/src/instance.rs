@@ -6,7 +6,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -72,8 +72,8 @@ impl Instance {
     /// first.
     ///
     /// # Errors
-    /// [`RecordError::NoTracefs`], [`RecordError::NoRights`], [`RecordError::Memory`],
-    /// [`RecordError::Io`]. Nothing is left then.
+    /// [`RecordError::NoTracefs`], [`RecordError::NoRights`], [`RecordError::ReadOnly`],
+    /// [`RecordError::Locked`], [`RecordError::Memory`], [`RecordError::Io`]. Nothing is left then.
     pub fn create(tracefs: &Path, buffer_kib: u64, events: Events) -> Result<Self, RecordError> {
         usable(tracefs)?;
         sweep(tracefs, Path::new("/proc"), GROUP);
@@ -309,19 +309,25 @@ fn read_at_once(path: &Path) -> io::Result<String> {
 
 /// Whether tracefs is there and may be used.
 pub(crate) fn usable(tracefs: &Path) -> Result<(), RecordError> {
-    match fs::read_dir(tracefs.join("instances")) {
-        Ok(_) => {}
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            return Err(RecordError::NoRights(tracefs.to_owned()));
-        }
-        Err(_) => return Err(RecordError::NoTracefs(tracefs.to_owned())),
-    }
-    let opened = OpenOptions::new()
-        .write(true)
-        .open(tracefs.join("set_event"));
-    opened
-        .map(drop)
-        .map_err(|_| RecordError::NoRights(tracefs.to_owned()))
+    let found = fs::read_dir(tracefs.join("instances")).map(drop);
+    let may_write = || {
+        OpenOptions::new()
+            .write(true)
+            .open(tracefs.join("set_event"))
+    };
+    let refused = found.and_then(|()| may_write().map(drop));
+    let place = tracefs.to_owned();
+    refused.map_err(|error| match error.kind() {
+        ErrorKind::PermissionDenied if is_root() => RecordError::Locked(place),
+        ErrorKind::PermissionDenied => RecordError::NoRights(place),
+        ErrorKind::ReadOnlyFilesystem => RecordError::ReadOnly(place),
+        _ => RecordError::NoTracefs(place),
+    })
+}
+
+/// Whether this process is root's.
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
 /// The threads as a filter; those whose numbers follow each other as a range.

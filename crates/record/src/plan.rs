@@ -69,8 +69,8 @@ impl Plan {
 /// touching it. `waits`: whether vCPUs' waits are watched.
 ///
 /// # Errors
-/// [`RecordError::NoTracefs`], [`RecordError::NoRights`], [`RecordError::NoEvents`],
-/// [`RecordError::NoWaits`].
+/// [`RecordError::NoTracefs`], [`RecordError::NoRights`], [`RecordError::ReadOnly`],
+/// [`RecordError::Locked`], [`RecordError::NoEvents`], [`RecordError::NoWaits`].
 pub fn ready(tracefs: &Path, proc: &Path, guest: bool, waits: bool) -> Result<Plan, RecordError> {
     usable(tracefs)?;
     let plan = Plan::new(tracefs, guest)?;

@@ -95,12 +95,12 @@ pub fn run(home: &Home, options: &Options, watcher: &dyn Watcher) -> Result<Repo
     check_kernels(&options.kernels)?;
     check_processor(options.engine, options.processor)?;
     let tests = chosen(selftests::list(home)?, &options.names)?;
+    need::require(needs(home, options.engine, &options.kernels)).map_err(LabError::from)?;
     let out = std::path::absolute(&options.out)
         .map_err(|error| LabError::io("find", &options.out, error))?
         .join("selftest");
     fs::create_dir_all(&out).map_err(|error| LabError::io("make", &out, error))?;
     check_room(&ThisMachine, &out).map_err(ArtifactError::from)?;
-    need::require(needs(home, options.engine, &options.kernels)).map_err(LabError::from)?;
     let mut engine = options.engine.find(home, watcher)?;
     let folder = selftests::ensure(home, watcher)?;
     let ours = programs::ensure(home, watcher)?;

@@ -2,6 +2,7 @@
 //! `steady cache`: what is built and kept, whether it is as it was built, and what can go.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use steady_lab_artifacts::cache::shelf::{self, Entry};
@@ -17,10 +18,10 @@ const MIB: u64 = 1 << 20;
 
 /// Lists, verifies or removes.
 pub fn cache(arguments: &Cache) -> anyhow::Result<ExitCode> {
-    let home = Home::find()?;
-    let entries = shelf::entries(&home.cache)?;
+    let cache = &Home::find_cache()?;
+    let entries = shelf::entries(cache)?;
     match arguments {
-        Cache::List => list(&home, &entries),
+        Cache::List => list(cache, &entries),
         Cache::Verify { entries: names } => verify(&chosen(entries, names)?),
         Cache::Prune {
             entries: names,
@@ -30,13 +31,14 @@ pub fn cache(arguments: &Cache) -> anyhow::Result<ExitCode> {
             let goes: Vec<Entry> = if *all || !names.is_empty() {
                 chosen(entries, names)?
             } else {
+                let home = Home::find()?;
                 let wanted = is_wanted(&home);
                 entries
                     .into_iter()
                     .filter(|entry| entry.is_ours() && !wanted(&entry.name))
                     .collect()
             };
-            prune(&home, &goes, *dry_run)
+            prune(cache, &goes, *dry_run)
         }
     }
 }
@@ -51,14 +53,17 @@ fn chosen(entries: Vec<Entry>, names: &[String]) -> anyhow::Result<Vec<Entry>> {
     Ok(entries.into_iter().filter(is_chosen).collect())
 }
 
-fn list(home: &Home, entries: &[Entry]) -> anyhow::Result<ExitCode> {
-    let wanted = is_wanted(home);
+fn list(cache: &Path, entries: &[Entry]) -> anyhow::Result<ExitCode> {
+    // Without a tree nothing is of it.
+    let home = Home::find().ok();
+    let wanted = home.as_ref().map(is_wanted);
     let mut out = std::io::stdout().lock();
     for entry in entries {
         let mut words = vec![match () {
             () if entry.is_left_over() => "left by a build",
+            () if entry.is_release() => "a distribution's kernel",
             () if !entry.is_ours() => "of another program",
-            () if wanted(&entry.name) => "of this tree",
+            () if wanted.as_ref().is_some_and(|wanted| wanted(&entry.name)) => "of this tree",
             () => "not of this tree",
         }];
         words.extend(entry.in_use.then_some("in use"));
@@ -74,7 +79,7 @@ fn list(home: &Home, entries: &[Entry]) -> anyhow::Result<ExitCode> {
         )?;
     }
     let all: u64 = entries.iter().map(|entry| entry.bytes).sum();
-    let place = home.cache.display();
+    let place = cache.display();
     writeln!(
         out,
         "{} entries, {} MiB, in {place}",
@@ -90,7 +95,9 @@ fn verify(entries: &[Entry]) -> anyhow::Result<ExitCode> {
     for entry in entries.iter().filter(|entry| !entry.is_left_over()) {
         let found = match sums::compare(&entry.place) {
             Ok(()) => "as it was built".to_owned(),
-            Err(_) if !entry.is_ours() && !entry.has_sums => "of another program".to_owned(),
+            Err(_) if !entry.is_ours() && !entry.is_release() && !entry.has_sums => {
+                "of another program".to_owned()
+            }
             Err(error) => {
                 damaged += 1;
                 error.to_string()
@@ -101,11 +108,11 @@ fn verify(entries: &[Entry]) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(if damaged > 0 { FAULT } else { 0 }))
 }
 
-fn prune(home: &Home, goes: &[Entry], dry_run: bool) -> anyhow::Result<ExitCode> {
+fn prune(cache: &Path, goes: &[Entry], dry_run: bool) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout().lock();
     let mut freed = 0;
     for entry in goes {
-        let what = if entry.in_use || (!dry_run && !shelf::remove(&home.cache, entry)?) {
+        let what = if entry.in_use || (!dry_run && !shelf::remove(cache, entry)?) {
             "stays: a process uses it"
         } else {
             freed += entry.bytes;
@@ -118,7 +125,7 @@ fn prune(home: &Home, goes: &[Entry], dry_run: bool) -> anyhow::Result<ExitCode>
         out,
         "{would} {} MiB in {}",
         freed.div_ceil(MIB),
-        home.cache.display()
+        cache.display()
     )?;
     Ok(ExitCode::SUCCESS)
 }

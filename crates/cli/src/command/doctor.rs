@@ -3,6 +3,7 @@
 //! missing. It walks the lists that the commands themselves refuse by; what they need is not known
 //! here.
 
+use std::cell::OnceCell;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,10 +16,10 @@ use steady_hostview::Host;
 use steady_lab::engine::{EngineKind, KINDS};
 use steady_lab::host::HostKernel;
 use steady_lab::{host, race};
-use steady_lab_artifacts::Home;
 use steady_lab_artifacts::kernel::{Build, Choice, Flavor, Series};
 use steady_lab_artifacts::need::artifacts::{self, Extras};
 use steady_lab_artifacts::need::{Fix, Need, State, emulators, fix_of, of, once};
+use steady_lab_artifacts::{ArtifactError, Home};
 use steady_record::{RecordError, ready};
 
 use crate::arguments::Doctor;
@@ -30,8 +31,13 @@ const SCHEMA_VERSION: u32 = 2;
 const LACKS: u8 = 3;
 const INPUT: u8 = 2;
 
-/// Finds out what a command needs.
-type Ask = Box<dyn Fn(&Home) -> Vec<Need>>;
+/// Finds out what a command needs; of what needs no tree, whether there is one or not.
+enum Ask {
+    Bare(fn() -> Vec<Need>),
+    Tree(Box<dyn Fn(&Home) -> Vec<Need>>),
+    /// What a race needs beyond what every race does.
+    Race(Box<dyn Fn() -> Vec<Need>>),
+}
 
 /// A command that is known, and how to find out what it needs.
 struct Known {
@@ -43,9 +49,20 @@ struct Known {
 struct Asked {
     words: String,
     needs: Vec<Need>,
+    /// How many of these, the first, are not what every race needs.
+    own: usize,
 }
 
 impl Asked {
+    fn new(words: String, own: Vec<Need>, of_every_race: &[Need]) -> Self {
+        let own = once(own);
+        Self {
+            words,
+            own: own.len(),
+            needs: once(own.into_iter().chain(of_every_race.iter().cloned())),
+        }
+    }
+
     fn lacks(&self) -> Vec<Need> {
         let lacks = self.needs.iter().filter(|need| !need.lets_go_on());
         lacks.cloned().collect()
@@ -60,7 +77,10 @@ impl Asked {
 
 /// Examines the machine; exit code 3 if a command would not work.
 pub fn doctor(arguments: &Doctor) -> anyhow::Result<ExitCode> {
-    let home = Home::find()?;
+    let home = match Home::find() {
+        Err(error @ ArtifactError::NoProject { .. }) => Err(artifacts::no_tree(&error)),
+        found => Ok(found?),
+    };
     let known = commands();
     let named = &arguments.commands;
     let unknown = |name: &&String| !known.iter().any(|one| begins(&one.words, name));
@@ -74,14 +94,7 @@ pub fn doctor(arguments: &Doctor) -> anyhow::Result<ExitCode> {
     }
     let is_asked =
         |one: &Known| named.is_empty() || named.iter().any(|name| begins(&one.words, name));
-    let all: Vec<Asked> = known
-        .into_iter()
-        .filter(is_asked)
-        .map(|one| Asked {
-            needs: once((one.needs)(&home)),
-            words: one.words,
-        })
-        .collect();
+    let all = asked(&home, known.into_iter().filter(is_asked));
     // A machine of another kind lacks nothing, unless just that was asked for.
     let counts = |one: &&Asked| !named.is_empty() || !one.is_elsewhere();
     let lacks = once(all.iter().filter(counts).flat_map(Asked::lacks));
@@ -93,60 +106,78 @@ pub fn doctor(arguments: &Doctor) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(if lacks.is_empty() { 0 } else { LACKS }))
 }
 
+/// What these commands need in this tree, or without one.
+fn asked(home: &Result<Home, Need>, known: impl Iterator<Item = Known>) -> Vec<Asked> {
+    // As `steady run` without an engine.
+    let usual = OnceCell::new();
+    let of_every_race = |home| usual.get_or_init(|| race::engine_needs(home, KINDS[0]));
+    let needs = |one: Known| match (one.needs, home) {
+        (Ask::Bare(needs), _) => Asked::new(one.words, needs(), &[]),
+        (_, Err(no_tree)) => Asked::new(one.words, vec![no_tree.clone()], &[]),
+        (Ask::Tree(needs), Ok(home)) => Asked::new(one.words, needs(home), &[]),
+        (Ask::Race(needs), Ok(home)) => Asked::new(one.words, needs(), of_every_race(home)),
+    };
+    known.map(needs).collect()
+}
+
 /// Whether a command is meant by its first words.
 fn begins(words: &str, named: &str) -> bool {
     let rest = words.strip_prefix(named);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
-/// Every command that needs something, and `diagnose`, which does not.
+/// Every command that needs something, and some that need nothing.
 fn commands() -> Vec<Known> {
     let mut all = Vec::new();
     let mut add = |words: &str, needs: Ask| {
         let words = words.to_owned();
         all.push(Known { words, needs });
     };
-    add("diagnose", Box::new(|_| Vec::new()));
-    for (words, guest, waits) in [
-        ("record", false, false),
-        ("record --until", false, true),
-        ("record --guest", true, false),
-    ] {
-        add(words, Box::new(move |_| vec![recording(guest, waits)]));
+    for words in ["diagnose", "coherence compare", "cache list"] {
+        add(words, Ask::Bare(Vec::new));
+    }
+    for (words, needs) in RECORDING {
+        add(words, Ask::Bare(needs));
     }
     for kind in KINDS {
         let words = |command| format!("{command} --engine {}", kind.name());
         add(
             &words("run"),
-            Box::new(move |home| race::engine_needs(home, kind)),
+            Ask::Tree(Box::new(move |home| race::engine_needs(home, kind))),
         );
         let kernel = HostKernel::Patched(Choice::default());
         add(
             &words("host"),
-            Box::new(move |home| host::needs(home, kind, &kernel)),
+            Ask::Tree(Box::new(move |home| host::needs(home, kind, &kernel))),
         );
         add(
             &words("selftest"),
-            Box::new(move |home| selftests(home, kind)),
+            Ask::Tree(Box::new(move |home| selftests(home, kind))),
         );
     }
     for (words, extras) in extras() {
-        add(words, Box::new(move |_| artifacts::extras(&extras)));
+        add(
+            words,
+            Ask::Race(Box::new(move || artifacts::extras(&extras))),
+        );
     }
     for program in PROGRAMS.iter().filter(|program| program.package.is_some()) {
         let words = format!("run, program = \"{}\"", program.name);
-        add(&words, Box::new(|_| artifacts::workload(program)));
+        add(&words, Ask::Race(Box::new(|| artifacts::workload(program))));
     }
     for (artifact, needs) in build::NEEDS {
         let named = artifact.to_possible_value();
         let name = named.as_ref().map_or("", PossibleValue::get_name);
         let words = format!("build {name}");
-        add(&words, Box::new(move |home| needs(home, &[Flavor::Lab])));
+        add(
+            &words,
+            Ask::Tree(Box::new(move |home| needs(home, &[Flavor::Lab]))),
+        );
     }
-    add("coherence capture", Box::new(emulators::capture));
+    add("coherence capture", Ask::Tree(Box::new(emulators::capture)));
     add(
         "linux/deb",
-        Box::new(|_| of(&["deb", "deb-config", "source"])),
+        Ask::Tree(Box::new(|_| of(&["deb", "deb-config", "source"]))),
     );
     all
 }
@@ -195,6 +226,13 @@ fn extras() -> [(&'static str, Extras); 4] {
     ]
 }
 
+/// The ways to record, and what they need.
+const RECORDING: [(&str, fn() -> Vec<Need>); 3] = [
+    ("record", || vec![recording(false, false)]),
+    ("record --until", || vec![recording(false, true)]),
+    ("record --guest", || vec![recording(true, false)]),
+];
+
 /// What recording this host, or this guest, needs.
 fn recording(guest: bool, waits: bool) -> Need {
     let (name, why) = ("tracing", "what happens is recorded through tracefs");
@@ -208,6 +246,14 @@ fn recording(guest: bool, waits: bool) -> Need {
             let place = place.display();
             let mount = format!("mount -t tracefs tracefs {place}");
             (State::Missing, Fix::AsRoot(mount))
+        }
+        RecordError::ReadOnly(place) => {
+            let remount = format!("mount -o remount,rw {}", place.display());
+            (State::Missing, Fix::AsRoot(remount))
+        }
+        RecordError::Locked(_) => {
+            let elsewhere = "record outside of the container, and without a lockdown".to_owned();
+            (State::Missing, Fix::Do(elsewhere))
         }
         RecordError::NoRights(_) => (State::Missing, Fix::Do("record as root".to_owned())),
         RecordError::NoWaits(_) => {
@@ -240,8 +286,14 @@ fn can_virtualize() -> bool {
 fn print(all: &[Asked], lacks: &[Need]) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     for one in all {
-        let lacking: Vec<String> = one.lacks().into_iter().map(|need| need.name).collect();
-        let slow = one.needs.iter().filter(|need| need.state == State::Slow);
+        // What every race needs is said once, of `run` itself.
+        let own = &one.needs[..one.own];
+        let lacking = own.iter().filter(|need| !need.lets_go_on());
+        let mut lacking: Vec<&str> = lacking.map(|need| need.name.as_str()).collect();
+        if one.needs[one.own..].iter().any(|need| !need.lets_go_on()) {
+            lacking.push("what run itself lacks");
+        }
+        let slow = own.iter().filter(|need| need.state == State::Slow);
         let slow: Vec<String> = slow
             .map(|need| format!("{} {}", need.name, need.found))
             .collect();

@@ -70,6 +70,8 @@ pub enum Gone<'a> {
     Mirror,
     Network,
     Room,
+    /// This release of Debian: another number is in its place.
+    Release(&'a str),
     /// All of tracefs but what this shell command puts in its place.
     Tracing(&'a str),
 }
@@ -140,6 +142,12 @@ impl Machine {
                 let mount = |place: &str| format!("mount -t tmpfs -o size=1m tmpfs \"$1/{place}\"");
                 let both = format!("{} && {}", mount("cache"), mount("project/target"));
                 (hide(&both), self.folder.path().display().to_string())
+            }
+            Gone::Release(number) => {
+                let file = self.path("os-release");
+                fs::write(&file, format!("ID=debian\nVERSION_ID=\"{number}\"\n")).unwrap();
+                let put = "mount --bind \"$1\" /etc/os-release";
+                (hide(put), file.display().to_string())
             }
             Gone::Tracing(put) => {
                 let tracing = "/sys/kernel/tracing".to_owned();
@@ -246,6 +254,7 @@ impl Machine {
             error.trim_end().ends_with(&format!("fix: {fix}")),
             "{fix}: {error}"
         );
+        assert!(!self.path("out").exists(), "{command} left a folder");
         error
     }
 

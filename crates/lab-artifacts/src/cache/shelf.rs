@@ -16,6 +16,7 @@ use std::time::SystemTime;
 use super::files_below;
 use super::sums::SUMS;
 use crate::error::ArtifactError;
+use crate::kernel::package::RELEASES;
 
 /// The locks of this process, by the folders that they are on.
 static HELD: Mutex<BTreeMap<PathBuf, File>> = Mutex::new(BTreeMap::new());
@@ -63,6 +64,13 @@ impl Entry {
         let hex = |key: &str| key.len() == 16 && key.bytes().all(|byte| byte.is_ascii_hexdigit());
         name.rsplit_once('-')
             .is_some_and(|(what, key)| what != "deb" && hex(key))
+    }
+
+    /// Whether it is a distribution's kernel, whose name is its release's: no build makes it again.
+    #[must_use]
+    pub fn is_release(&self) -> bool {
+        let release = self.name.strip_prefix("kernel-");
+        RELEASES.iter().any(|known| release == Some(known.name))
     }
 
     /// Whether a build left it: it failed, or was interrupted.
@@ -219,7 +227,12 @@ mod tests {
             assert!(of(format!("{name}{key}.failed")).is_ours(), "{name}");
         }
         for name in ["tools", "kernel-debian-12", "deb-0123456789abcdef", "mine"] {
-            assert!(!of(name.to_owned()).is_ours(), "{name}");
+            let entry = of(name.to_owned());
+            let is_release = name == "kernel-debian-12";
+            assert!(
+                !entry.is_ours() && entry.is_release() == is_release,
+                "{name}"
+            );
         }
     }
 

@@ -11,7 +11,7 @@ use steady_guest_programs::Program;
 use super::{Fix, Need, State, of, rows};
 use crate::cache::sums;
 use crate::error::ArtifactError;
-use crate::home::{Home, LAB_PACKAGE, PROGRAMS};
+use crate::home::{Home, LAB_PACKAGE, NO_TREE, PROGRAMS};
 use crate::kernel::package::{self, Package};
 use crate::kernel::{self, Build, Choice, Flavor, Series, Source};
 use crate::{debian, programs, selftests};
@@ -96,6 +96,7 @@ pub fn own_programs(home: &Home) -> Vec<Need> {
         return vec![Need::met(name, why, format!("built, {}", target.display()))];
     }
     let mut needs = of(&["step", "programs"]);
+    needs.extend(temporary());
     needs.push(if programs::may_build(home) {
         to_build(name, why, "programs")
     } else {
@@ -272,8 +273,11 @@ pub(super) fn to_build(name: &str, why: &str, by: &str) -> Need {
     )
 }
 
-/// A mirror that apt has lists of, and that answers now.
+/// A mirror that apt has lists of, and that answers now; where it cannot be asked, what that lacks.
 pub(crate) fn mirror() -> Need {
+    if let Some(need) = temporary() {
+        return need;
+    }
     let (name, why) = ("a Debian mirror", "what is compiled comes from it");
     let update = Fix::AsRoot("apt-get update".to_owned());
     let (found, fix) = match debian::mirror() {
@@ -288,6 +292,33 @@ pub(crate) fn mirror() -> Need {
         Err(error) => (format!("cannot be asked for: {error}"), update),
     };
     Need::unmet(name, why, State::Missing, found, fix)
+}
+
+/// The project's tree, which was not found.
+#[must_use]
+pub fn no_tree(error: &ArtifactError) -> Need {
+    let (name, why) = (
+        "the Steady tree",
+        "machines and programs are made of what is in it",
+    );
+    let words = error.to_string();
+    let found = words.split("; fix:").next().unwrap_or_default();
+    let found = found.strip_prefix(name).unwrap_or(found).trim_start();
+    let fix = Fix::Do(NO_TREE.to_owned());
+    Need::unmet(name, why, State::Missing, found, fix)
+}
+
+/// The folder for temporary files, if none can be made in it.
+#[must_use]
+pub fn temporary() -> Option<Need> {
+    let error = tempfile::tempdir().err()?;
+    let (name, why) = ("temporary files", "some are made and removed again");
+    // Its words name the file that it tried to make.
+    let said = error.kind();
+    let place = std::env::temp_dir();
+    let found = format!("cannot be made in {}: {said}", place.display());
+    let fix = Fix::Do("set TMPDIR to a folder that you may write to".to_owned());
+    Some(Need::unmet(name, why, State::Missing, found, fix))
 }
 
 /// Room for what a build writes, if there is not enough, or none that this user may write to.

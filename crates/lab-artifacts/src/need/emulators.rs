@@ -5,7 +5,8 @@
 
 use std::path::Path;
 
-use super::artifacts::{entry, mirror, own_programs, room, to_build};
+use super::artifacts::{entry, mirror, own_programs, room, temporary, to_build};
+use super::table::of_this_release;
 use super::{Fix, Need, State, fix_of, of};
 use crate::home::Home;
 use crate::process::find_program;
@@ -67,12 +68,28 @@ impl Emulator<'_> {
     }
 }
 
+/// What is wrong with a variable that chooses an emulator; empty chooses the usual one.
+fn variable(name: &str, [one, other]: [&str; 2]) -> Option<Need> {
+    let value = std::env::var_os(name)?;
+    if ["", one, other].iter().any(|known| value == *known) {
+        return None;
+    }
+    let found = format!(
+        "is `{}`, expected `{one}` or `{other}`",
+        value.to_string_lossy()
+    );
+    let fix = Fix::Do(format!("set {name} to one of these, or unset it"));
+    let why = "it chooses the emulator";
+    Some(Need::unmet(name, why, State::Missing, found, fix))
+}
+
 /// The needs of hosts in Bochs; `compiled`: the one with our patches is wanted, not Debian's.
 #[must_use]
 pub fn bochs(home: &Home, compiled: bool) -> Vec<Need> {
     let (name, why) = ("Bochs", "the engine bochs runs hosts in it");
     let packaged = find_program("bochs");
     let mut needs = of(&["step", "bochs"]);
+    needs.extend(variable("STEADY_BOCHS", ["packaged", "tagged"]));
     if bochs::is_asked_for("packaged") && !compiled {
         needs.push(match packaged {
             Some(path) => Need::met(name, why, format!("packaged, {}", path.display())),
@@ -112,6 +129,7 @@ pub fn bochs(home: &Home, compiled: bool) -> Vec<Need> {
 pub fn qemu(home: &Home, compiled: bool) -> Vec<Need> {
     let (name, why) = ("QEMU", "the engine qemu runs hosts in it");
     let mut needs = of(&["step", "qemu"]);
+    needs.extend(variable("STEADY_QEMU", ["packaged", "patched"]));
     let packaged = qemu_system::packaged_program();
     if qemu_system::asks_for_packaged() && !compiled {
         needs.push(match packaged {
@@ -159,6 +177,7 @@ pub fn capture(home: &Home) -> Vec<Need> {
         Some(_) => [of(&["step"]), own_programs(home)].concat(),
         None => of(&["step", "capture"]),
     };
+    needs.extend(temporary());
     if let Some(qemu) = qemu_user::packaged() {
         needs.push(Need::met(
             name,
@@ -179,6 +198,21 @@ pub fn capture(home: &Home) -> Vec<Need> {
         packaged: None,
         packaged_first: false,
     };
-    needs.extend(emulator.needs(home));
+    let to_build = emulator.needs(home);
+    let lacks = |need: &Need| !need.lets_go_on() && matches!(need.fix, Some(Fix::Install(_)));
+    match of_this_release("captured") {
+        // One package is less to install than what compiles it.
+        Some(row) if find_program(row.what).is_none() && to_build.iter().any(lacks) => {
+            let fix = Fix::Install(row.package.to_owned());
+            needs.push(Need::unmet(
+                name,
+                why,
+                State::Missing,
+                "is not installed",
+                fix,
+            ));
+        }
+        _ => needs.extend(to_build),
+    }
     needs
 }

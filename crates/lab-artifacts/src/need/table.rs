@@ -49,6 +49,15 @@ pub fn of(uses: &[&str]) -> Vec<Need> {
     rows().filter(used).map(|row| row.need()).collect()
 }
 
+/// The row of a use for this release alone, whose level is `LEVEL@N` on Debian N.
+pub(super) fn of_this_release(wanted: &str) -> Option<Row> {
+    let text = std::fs::read_to_string("/etc/os-release").ok()?;
+    let mut lines = text.lines();
+    let release = lines.find_map(|line| line.strip_prefix("VERSION_ID="))?;
+    let here = |row: &Row| row.level.split('@').nth(1) == Some(release.trim_matches('"'));
+    rows().find(|row| row.uses == wanted && here(row))
+}
+
 /// Whether every program and file of a use is there, whatever its version.
 pub(crate) fn able(wanted: &str) -> bool {
     let used = |row: &Row| row.uses.split(',').any(|used| used == wanted);
@@ -109,13 +118,13 @@ fn find(what: &str) -> Option<PathBuf> {
     found.pop()
 }
 
-/// The second word of what a program says of its version, as in `cargo 1.96.0`.
+/// The first number of what a program says of its version, as in `cargo 1.96.0`.
 fn version_of(program: &Path) -> String {
     let output = Command::new(program).arg("--version").output();
     let text = output.map(|output| output.stdout).unwrap_or_default();
     let text = String::from_utf8_lossy(&text).into_owned();
     text.split_whitespace()
-        .nth(1)
+        .find(|word| word.starts_with(|first: char| first.is_ascii_digit()))
         .unwrap_or("unknown")
         .to_owned()
 }

@@ -138,6 +138,7 @@ impl Host {
         watcher: &dyn Watcher,
     ) -> Result<Self, LabError> {
         check(options)?;
+        need::require(needs(home, options.engine, &options.kernel))?;
         let directory = std::path::absolute(&options.out)
             .map_err(|error| LabError::io("find", &options.out, error))?
             .join("host")
@@ -148,7 +149,6 @@ impl Host {
         for old in [SERIAL, STREAM, EMULATOR_LOG, EMULATOR_OUT] {
             let _ = fs::remove_file(directory.join(old));
         }
-        need::require(needs(home, options.engine, &options.kernel))?;
         let mut engine = options.engine.find(home, watcher)?;
         let ours = programs::ensure(home, watcher)?;
         engine.calibrate(&ours.agent)?;
