@@ -2,8 +2,9 @@
 """What is linked into the packages: packaging/sbom.py [--licences | --kernel RELEASE] VERSION
 
 A bill of materials as CycloneDX 1.5, in JSON, or with --licences the text of Debian's `copyright`
-with every licence. With --kernel it has the kernel of steady-lab, too. Both come from `cargo metadata`, Cargo.lock and the sources of the crates. What
-only builds them has the scope `excluded`. Needs SOURCE_DATE_EPOCH, for the time that is stated.
+with every licence. With --kernel it has the kernel of steady-lab, too. Both come from
+`cargo metadata`, Cargo.lock and the sources of the crates. What only builds them has the scope
+`excluded`. Needs SOURCE_DATE_EPOCH, for the time that is stated.
 """
 
 import datetime

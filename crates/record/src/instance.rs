@@ -284,7 +284,7 @@ impl Drop for Instance {
         drop(self.free.take());
         self.guard.end();
         if self.folder.exists() {
-            // Where nobody reads it, that is not a reason to panic.
+            // That stderr is gone is not a reason to panic.
             let folder = self.folder.display();
             let line = format!("steady: {folder} could not be removed: rmdir {folder}\n");
             let _ = io::stderr().write_all(line.as_bytes());
