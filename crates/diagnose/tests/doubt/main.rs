@@ -249,7 +249,25 @@ fn what_lies_between_two_captures_or_was_left_out_is_not_known() {
     };
     assert_eq!(waited(""), (8_000_000_000, 0));
     assert_eq!(waited("# a note\n"), (8_000_000_000, 0));
-    let marks = ["[...]", "...", "[snip]", "--- SNIP ---", "# tracer: nop\n#"];
+    // An empty line ends a call chain.
+    let chain = "\tffffffff81a2b3c4 schedule+0x24 ([kernel.kallsyms])\n\n";
+    assert_eq!(waited(chain), (8_000_000_000, 0));
+    let marks = [
+        "[...]",
+        "...",
+        "[snip]",
+        "--- SNIP ---",
+        "[cut 2000 lines]",
+        "(many lines skipped)",
+        // Heads of another capture.
+        "# tracer: nop\n#",
+        "# captured on    : Tue Nov 25 10:12:01 2025",
+        "cpus=4",
+        // What stands between two captures, and a paste's empty line.
+        "$ cat trace2.txt",
+        "-----8<-----",
+        "",
+    ];
     for mark in marks {
         assert_eq!(waited(&format!("{mark}\n")), (0, 8_000_000_000), "{mark}");
     }
