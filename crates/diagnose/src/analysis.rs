@@ -222,6 +222,7 @@ impl Analysis {
         for cpu in cpus {
             let running = self.rivals.pcpus.of(cpu).running;
             let since_ns = self.rivals.pcpus.last_ns(cpu, event.time_ns);
+            self.rivals.doubt(cpu, since_ns, event.time_ns);
             if let Some(id) = running.and_then(|tid| self.machine.of_tid(tid)) {
                 self.rivals.stops(id, since_ns);
                 self.machine.vcpus[id].state = State::Unknown;

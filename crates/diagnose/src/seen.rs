@@ -22,6 +22,8 @@ pub struct Seen {
     pub switch: u64,
     /// `sched_wakeup`.
     pub wakeup: u64,
+    /// `sched_migrate_task`.
+    pub migrate: u64,
     /// `kvm_apic_accept_irq`.
     pub accepted: u64,
     /// `kvm_hypercall`.
@@ -73,6 +75,7 @@ impl Seen {
             }
             Kind::Switch { .. } => &mut self.switch,
             Kind::Wakeup { .. } => &mut self.wakeup,
+            Kind::Migrate { .. } => &mut self.migrate,
             Kind::IpiAccepted { .. } => &mut self.accepted,
             Kind::Hypercall { .. } => &mut self.hypercall,
             Kind::PvTlbFlush { .. } => &mut self.pv_flush,

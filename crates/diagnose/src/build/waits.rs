@@ -11,6 +11,7 @@ use crate::detail::{Detail, PART, Sum, device, heavier};
 use crate::machine::VcpuId;
 use crate::model::{DetailRow, Instance, RivalRow, WaitTable};
 use crate::names::{Names, Who};
+use crate::notes::VmNote;
 use crate::owner::Owner;
 use crate::spread::{add, total};
 use crate::waits::Rival;
@@ -124,13 +125,14 @@ impl Builder<'_> {
         let (mut assumed_ns, mut unknown_ns, mut ran_ns) = (0, 0, 0);
         let mut lost_after: BTreeMap<_, u64> = BTreeMap::new();
         let (mut prio, mut shown_ns, mut idled_ns, mut idled) = (None, 0, 0, 0);
-        let mut unplaced_ns = 0;
+        let (mut unplaced_ns, mut doubted_ns) = (0, 0);
         for (&id, of) in ids.iter().filter_map(|id| Some((id, waits.get(*id)?))) {
             add(&mut waited_ns, of.total_ns);
             add(&mut elsewhere_idle_ns, of.elsewhere_idle_ns);
             add(&mut assumed_ns, of.assumed_ns);
             add(&mut unknown_ns, of.unknown_ns);
             add(&mut ran_ns, of.ran_ns);
+            add(&mut doubted_ns, of.doubted_ns);
             prio = prio.max(of.prio);
             add(&mut shown_ns, of.shown_ns);
             add(&mut idled_ns, of.idled_ns);
@@ -162,15 +164,25 @@ impl Builder<'_> {
         );
         let parts = [shown_ns, idled_ns, assumed_ns];
         assert!(parts.iter().all(|&ns| ns <= waited_ns), "parts of waits");
+        let vm = ids.first().map(|&id| self.analysis.machine.vcpus[id].vm);
+        let note = vm.and_then(|vm| self.analysis.machine.vms[vm].note);
+        let note = note.and_then(|note| self.notes?.vms.get(note));
+        if self.analysis.seen.migrate > 0 || note.is_some_and(VmNote::is_pinned) {
+            doubted_ns = 0;
+        }
         let until_loss = lost_after.into_iter().max_by_key(|(_, ns)| *ns);
+        let until_loss = until_loss.map(|((_, name), _)| name);
+        let at_losses = || by.first().filter(|_| doubted_ns > 0)?.name.clone();
+        let until_loss = until_loss.map_or_else(at_losses, |name| name);
         by.truncate(RIVALS_SHOWN);
         Some(WaitTable {
             waited_ns,
             by,
             assumed_ns,
             unknown_ns,
+            doubted_ns,
             unplaced_ns,
-            until_loss: until_loss.and_then(|((_, name), _)| name),
+            until_loss,
             ran_ns,
             limit: self.limit(ids),
             shown_ns,
