@@ -253,7 +253,8 @@ pub fn stays(name: &str) -> bool {
         "stopper",
         "irq_work",
     ];
-    OF_ONE_PCPU.contains(&name)
+    // Those of no pCPU go where their workqueue lets them: no tool moves them.
+    OF_ONE_PCPU.contains(&name) || name.starts_with("kworker/")
 }
 
 /// That vCPUs may have run where the trace has no records: on pCPUs that its head counts.
