@@ -310,6 +310,19 @@ fn a_scheme_for_native_systems_is_refused_on_a_virtualized_machine() {
 }
 
 #[test]
+fn a_capture_that_records_nothing_fails_and_leaves_no_trace() {
+    let place = Place::new();
+    let words = ["coherence", "capture", "-o", "x.smt"];
+    let skip = ["--skip-instructions", "1000000000000", "--", "/bin/true"];
+    let said = place.refuses(&[&words[..], &skip[..]].concat());
+    assert!(
+        said.contains("nothing was recorded: the program exited"),
+        "{said}"
+    );
+    assert!(!place.path("x.smt").exists());
+}
+
+#[test]
 fn a_script_cannot_be_captured_and_leaves_no_trace() {
     let place = Place::new();
     place.write("script", "#!/bin/sh\n");
