@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The host's interrupts in exits that another thing brought, recorded or not; what to do about exits
-//! for devices.
+//! The host's interrupts in exits that another thing brought, recorded or not; what to do about
+//! exits for devices.
 
 use steady_diagnose::{CauseId, Confidence, FindingId, Quantity, StepId};
 

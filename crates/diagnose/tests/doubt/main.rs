@@ -458,7 +458,7 @@ fn a_kernel_thread_that_no_tool_moves_is_not_to_be_moved() {
         ("idle_inject/0", false),
         ("migration/0", false),
         ("kworker/0:1", false),
-        // The kernel lets nobody set the pCPUs of any worker.
+        // The kernel lets no program set the pCPUs of a worker.
         ("kworker/u8:1", false),
         ("kworker/u8:2+flush-254:0", false),
         ("stress-ng", true),

@@ -4,7 +4,7 @@
 //! there are any, in place of the samples. Rows of single CPUs stand for all of them where a table
 //! has no `all`, as one cut by `grep` or `-P 0,1` has none.
 //!
-//! Of the devices of `iostat -x`, how long requests took (`r_await`, `w_await`, older ones `await`).
+//! Of the devices of `iostat -x`, how long requests took: `r_await`, `w_await`, older ones `await`.
 
 use steady_diagnose::{CauseId, Evidence, EvidenceId, Finding};
 
