@@ -314,7 +314,9 @@ fn a_capture_that_records_nothing_fails_and_leaves_no_trace() {
     let place = Place::new();
     let words = ["coherence", "capture", "-o", "x.smt"];
     let skip = ["--skip-instructions", "1000000000000", "--", "/bin/true"];
-    let said = place.refuses(&[&words[..], &skip[..]].concat());
+    let output = place.steady(&[&words[..], &skip[..]].concat());
+    assert!(!output.status.success());
+    let said = String::from_utf8(output.stderr).unwrap();
     assert!(
         said.contains("nothing was recorded: the program exited"),
         "{said}"

@@ -118,6 +118,9 @@ impl Analysis {
         };
         self.rivals.settle(&self.machine, event.time_ns);
         self.note(event);
+        if self.rivals.pcpus.repeats(event) {
+            return Effect::default();
+        }
         if !self.told {
             self.by_name(event);
         }
@@ -364,11 +367,8 @@ impl Analysis {
             _ => return,
         }
         // What the notes name is a vCPU, and stays one.
-        let vcpus = &self.machine.vcpus;
-        if vcpus
-            .iter()
-            .all(|vcpu| self.machine.noted.contains_key(&vcpu.tid))
-        {
+        let mut vcpus = self.machine.vcpus.iter();
+        if vcpus.all(|vcpu| self.machine.noted.contains_key(&vcpu.tid)) {
             return;
         }
         self.machine = self.machine.afresh();

@@ -209,6 +209,8 @@ fn confidence(context: &Context<'_>, row: &ExitRow, cause: CauseId) -> Confidenc
         CauseId::KernelDevice if !context.trace.saw_host_irqs && is_long(row) => Confidence::Medium,
         // Without the scheduler's events waiting for a pCPU counts as the exit's time.
         _ if context.vm.waits.is_none() => Confidence::Medium,
+        // Without those of sleeping threads sleep does.
+        _ if !context.trace.saw_sleeps => Confidence::Medium,
         // That an interrupt came is shown; that it took the time is only by its own events.
         CauseId::HostInterrupts if !most(row, |of| of.host_irq_ns) => Confidence::Medium,
         // Without the interrupt's arrival at the APIC that it came by an IPI is inferred.
