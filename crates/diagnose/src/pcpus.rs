@@ -37,7 +37,7 @@ pub struct Pcpu {
     idle_since_ns: u64,
     /// Who was switched out last, and when.
     left: Option<(i32, u64)>,
-    /// The last switch: when, from whom, to whom.
+    /// The last switch: when, from which thread, and to which.
     switched: Option<(u64, i32, i32)>,
     irq_depth: u32,
     irq_since_ns: u64,

@@ -2,6 +2,7 @@
 //! Time in which vCPUs were ready and did not run, and who ran instead.
 
 use super::limits::{idle_beside, none_is_set, noted, quota};
+use super::stacked::{of_siblings, part};
 use super::{Context, MOST, available_first, check, in_losses, share, step, unanswered};
 use crate::build::permille;
 use crate::model::{
@@ -51,6 +52,9 @@ pub fn steal(context: &Context<'_>) -> Option<Finding> {
     } else {
         Confidence::High
     };
+    if cause == CauseId::OwnVm {
+        cause = of_siblings(context);
+    }
     let mut finding = context.finding(FindingId::Steal, surely_ns, cause);
     finding.severity = finding.severity.max(Severity::Major);
     finding.at_most_ns = (at_most_ns > surely_ns).then_some(at_most_ns);
@@ -200,7 +204,7 @@ fn confidence(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64)
     match cause {
         CauseId::Untold => Confidence::Low,
         // A pin shows only in that the vCPU ran nowhere else.
-        CauseId::Imbalance | CauseId::RealTimeTasks => Confidence::Medium,
+        CauseId::Imbalance | CauseId::RealTimeTasks | CauseId::Stacked => Confidence::Medium,
         // Core scheduling, or a hypervisor below the host, would look alike.
         CauseId::WakingPcpu => Confidence::Medium,
         _ if !most || more_ns > waits.waited_ns / 10 => Confidence::Medium,
@@ -398,6 +402,7 @@ fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> V
             vec![moved(context, away, by_first, whole_ns), share]
         }
         CauseId::OwnVm => vec![nobody(step(StepId::FewerVcpus)), step(StepId::ShareOrSplit)],
+        CauseId::Stacked => vec![part(context, whole_ns), step(StepId::ShareOrSplit)],
         CauseId::Vhost => vec![nobody(step(StepId::MoveVhost).named(name))],
         CauseId::OwnVmm => vec![nobody(step(StepId::MoveServer).named(name))],
         CauseId::HostTask if name.is_some_and(stays) => {

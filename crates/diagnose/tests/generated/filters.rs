@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The collection's text as other recordings would have it: events left out by a filter, names that
-//! are not known, clocks of pCPUs that are apart, a file cut without a mark. No wrong answer may be
-//! sure.
+//! The collection's text as other recordings would have it: events left out by a filter, lines that
+//! are gone without a mark or stand twice, a pCPU without records. No wrong answer may be sure.
 
 use steady_decode::TraceEvents;
 use steady_diagnose::Diagnoser;
@@ -9,7 +8,7 @@ use steady_diagnose::Diagnoser;
 use super::causes::{self, OWN};
 use super::{Calibration, Layout, bytes, collection, draw};
 
-/// Every so many traces of the collection are taken, for each change another one.
+/// For each change one in this many traces of the collection is read, others for each.
 const EVERY: usize = 29;
 
 /// What a recording makes of a line; nothing if it is not in the file.

@@ -215,7 +215,7 @@ pub fn adjacency(trace: &TraceDiagnosis, at: usize, all: &Diagnosis) -> Option<S
     let depends = all.findings.iter().any(|finding| {
         let by_vms = matches!(
             finding.cause,
-            CauseId::OtherVm | CauseId::OwnVm | CauseId::TooManyVcpus
+            CauseId::OtherVm | CauseId::OwnVm | CauseId::Stacked | CauseId::TooManyVcpus
         );
         finding.trace == at && by_vms
     });

@@ -138,6 +138,10 @@ fn is_unsure_limit(finding: &Finding) -> bool {
 fn of_wait(cause: CauseId) -> Option<&'static str> {
     Some(match cause {
         CauseId::OwnVm => "the VM's own vCPUs ran on their pCPUs instead: it has more than pCPUs",
+        CauseId::Stacked => {
+            "the VM's own vCPUs ran on their pCPUs instead, while other pCPUs that it may use had \
+             none of them"
+        }
         CauseId::Interrupts => "interrupts and softirqs of the host ran on their pCPUs instead",
         CauseId::CpuMax => "a limit (cpu.max) of their cgroup keeps them off their pCPU",
         CauseId::IdleBeside => {
@@ -354,6 +358,7 @@ fn assumption(assumption: Assumption) -> &'static str {
         Assumption::NobodyTakesItsPlace => "nothing takes its place",
         Assumption::MovesAtOnce => "they move to the idle pCPU at once",
         Assumption::NoSuchExits => "the guest then does without these exits",
+        Assumption::FairShares => "others stay where they are and share their pCPU fairly",
         Assumption::IdleTimeIsUsed => host_words::assumption(assumption),
     }
 }
@@ -367,6 +372,7 @@ fn of_step(id: StepId) -> &'static str {
         StepId::ShareOrSplit => "give the VM more pCPUs, or a larger cpu.weight",
         StepId::MoveOtherVm => "pin {} to other pCPUs, or lower the cpu.weight of its cgroup",
         StepId::FewerVcpus => "give the VM no more vCPUs than it has pCPUs",
+        StepId::PartVcpus => "put its vCPUs on different pCPUs (steady place --apply, or pins)",
         StepId::MoveVhost => "put {} on other pCPUs (its cgroup's cpuset, or taskset)",
         StepId::MoveInterrupts => "send interrupts to other pCPUs (/proc/irq/*/smp_affinity)",
         StepId::FewerHostTimers => {

@@ -253,6 +253,65 @@ fn a_lock_up_far_down_a_log_of_days_is_found() {
     assert_eq!(found.cause, CauseId::WaitsForShootdown);
 }
 
+/// Lines of the kernel, what they show, and what to do.
+const STOPS: [(&str, CauseId, StepId); 11] = [
+    (
+        "x86/split lock detection: #AC: CPU 0/KVM/12345 took a split_lock trap at address: 0x7",
+        CauseId::SplitLocks,
+        StepId::FindSplitLocks,
+    ),
+    (
+        "x86/split lock detection: #DB: CPU 0/KVM/12345 took a bus_lock trap at address: 0x7",
+        CauseId::SplitLocks,
+        StepId::FindSplitLocks,
+    ),
+    (
+        "mce: CPU3: Core temperature is above threshold, cpu clock is throttled (total events)",
+        CauseId::HotProcessor,
+        StepId::CoolProcessor,
+    ),
+    (
+        "CPU17: Package temperature above threshold, cpu clock throttled (total events = 9)",
+        CauseId::HotProcessor,
+        StepId::CoolProcessor,
+    ),
+    (
+        "sched: RT throttling activated",
+        CauseId::RealTimeTasks,
+        StepId::FindRealTime,
+    ),
+    (
+        "nfs: server nas1 not responding, still trying",
+        CauseId::IoPressure,
+        StepId::LookAtStorage,
+    ),
+    (
+        "nvme nvme0: I/O 123 QID 4 timeout, aborting",
+        CauseId::IoPressure,
+        StepId::LookAtStorage,
+    ),
+    (
+        "ata1: hard resetting link",
+        CauseId::IoPressure,
+        StepId::LookAtStorage,
+    ),
+    (
+        "sd 0:0:0:0: [sda] tag#12 FAILED Result: hostbyte=DID_TIME_OUT driverbyte=DRIVER_OK",
+        CauseId::IoPressure,
+        StepId::LookAtStorage,
+    ),
+    (
+        "Out of memory: Killed process 4711 (qemu-system-x86) total-vm:18445676kB",
+        CauseId::MemoryPressure,
+        StepId::StopReclaim,
+    ),
+    (
+        "NETDEV WATCHDOG: eth0 (virtio_net): transmit queue 0 timed out",
+        CauseId::NoStack,
+        StepId::RecordWhile,
+    ),
+];
+
 #[test]
 fn what_stops_tasks_is_a_complaint() {
     let boot = "\
@@ -264,64 +323,7 @@ fn what_stops_tasks_is_a_complaint() {
 [    2.000000] systemd[1]: Detected virtualization kvm.
 ";
     assert_eq!(judged(boot).1, []);
-    let cases = [
-        (
-            "x86/split lock detection: #AC: CPU 0/KVM/12345 took a split_lock trap at address: 0x7",
-            CauseId::SplitLocks,
-            StepId::FindSplitLocks,
-        ),
-        (
-            "x86/split lock detection: #DB: CPU 0/KVM/12345 took a bus_lock trap at address: 0x7",
-            CauseId::SplitLocks,
-            StepId::FindSplitLocks,
-        ),
-        (
-            "mce: CPU3: Core temperature is above threshold, cpu clock is throttled (total events)",
-            CauseId::HotProcessor,
-            StepId::CoolProcessor,
-        ),
-        (
-            "CPU17: Package temperature above threshold, cpu clock throttled (total events = 9)",
-            CauseId::HotProcessor,
-            StepId::CoolProcessor,
-        ),
-        (
-            "sched: RT throttling activated",
-            CauseId::RealTimeTasks,
-            StepId::FindRealTime,
-        ),
-        (
-            "nfs: server nas1 not responding, still trying",
-            CauseId::IoPressure,
-            StepId::LookAtStorage,
-        ),
-        (
-            "nvme nvme0: I/O 123 QID 4 timeout, aborting",
-            CauseId::IoPressure,
-            StepId::LookAtStorage,
-        ),
-        (
-            "ata1: hard resetting link",
-            CauseId::IoPressure,
-            StepId::LookAtStorage,
-        ),
-        (
-            "sd 0:0:0:0: [sda] tag#12 FAILED Result: hostbyte=DID_TIME_OUT driverbyte=DRIVER_OK",
-            CauseId::IoPressure,
-            StepId::LookAtStorage,
-        ),
-        (
-            "Out of memory: Killed process 4711 (qemu-system-x86) total-vm:18445676kB",
-            CauseId::MemoryPressure,
-            StepId::StopReclaim,
-        ),
-        (
-            "NETDEV WATCHDOG: eth0 (virtio_net): transmit queue 0 timed out",
-            CauseId::NoStack,
-            StepId::RecordWhile,
-        ),
-    ];
-    for (line, cause, step) in cases {
+    for (line, cause, step) in STOPS {
         let found = complaint(&format!("{boot}[  812.334455] {line}\n"));
         assert_eq!(
             (found.cause, found.severity),

@@ -44,7 +44,7 @@ pub fn house() -> anyhow::Result<House> {
     Ok(House::load(&root, keys)?)
 }
 
-/// The races of these claims, systems or races; of all if none is named.
+/// The races of these names, which are of races, systems or claims; all races if none is named.
 pub fn chosen(house: &House, names: &[String]) -> anyhow::Result<Vec<Claim>> {
     let races = house.races();
     if names.is_empty() {
@@ -52,10 +52,11 @@ pub fn chosen(house: &House, names: &[String]) -> anyhow::Result<Vec<Claim>> {
     }
     let mut wanted: Vec<String> = Vec::new();
     for name in names {
+        // A race goes before the system of that name: what `jobs` prints is one race.
         let system = house.systems.iter().find(|system| &system.system == name);
         match system {
+            _ if races.iter().any(|race| &race.id == name) => wanted.push(name.clone()),
             Some(system) => wanted.extend(system.claims.iter().map(|claim| claim.race().into())),
-            None if races.iter().any(|race| &race.id == name) => wanted.push(name.clone()),
             None => wanted.push(house.claim(name)?.race().to_owned()),
         }
     }
@@ -243,4 +244,22 @@ fn scored(arguments: &Score) -> anyhow::Result<ExitCode> {
         out.write_all(score::text(&lines, page).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_of_a_race_before_it_is_of_a_system() {
+        let house = house().unwrap();
+        let races = |name: &str| {
+            let chosen = chosen(&house, &[name.to_owned()]).unwrap();
+            chosen.into_iter().map(|race| race.id).collect::<Vec<_>>()
+        };
+        assert!(house.systems.iter().any(|system| system.system == "place"));
+        assert_eq!(races("place"), ["place"]);
+        assert_eq!(races("place-four"), ["place-shapes"]);
+        assert!(races("boost").len() > 1);
+    }
 }
