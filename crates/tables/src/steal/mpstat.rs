@@ -103,8 +103,7 @@ impl Mpstat {
         let (ns, of) = self.slowest.as_ref()?;
         let evidence = Evidence::new(EvidenceId::TableThread)
             .named("name", of)
-            .ns("mean", *ns)
-            .ns("max", *ns);
+            .ns("mean", *ns);
         Some(at_least_major(
             pressure("I/O", CauseId::IoPressure).with(evidence),
         ))
