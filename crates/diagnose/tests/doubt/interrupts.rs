@@ -18,7 +18,7 @@ const SOFT: (&str, &str) = (
 /// Exits of 5 ms, one each `every_us`, with these records in them, and an interrupt or a softirq.
 fn long_exits(every_us: u64, reason: &str, inside: &str, irq: Option<(&str, &str, u64)>) -> Lines {
     let mut lines = Lines::default();
-    lines.switch(999_000, 3, ("swapper/3", 0), 'R', ("a", 9));
+    lines.switch(999_000, 3, ("b", 10), 'S', ("a", 9));
     lines.of(999_500, 0, "kvm_userspace_exit: reason KVM_EXIT_HLT (5)");
     for us in (0..200).map(|at| 1_000_000 + at * every_us) {
         let out_us = us + every_us - 5_000;
@@ -136,7 +136,7 @@ fn what_kvm_answers_itself_is_long_by_its_own_time_and_where_few_exits_have_most
             us += if long && at % 125 == 0 { 40_000 } else { 0 };
         }
         lines.enter(us, 0, 0);
-        lines.switch(us + 10, 3, ("swapper/3", 0), 'R', ("a", 9));
+        lines.switch(us + 10, 3, ("b", 10), 'S', ("a", 9));
         let diagnosis = lines.diagnosis(None);
         let slow = the(&diagnosis, FindingId::SlowExits);
         let found = (slow.cause, slow.confidence);

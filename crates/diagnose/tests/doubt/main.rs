@@ -327,7 +327,7 @@ fn an_exit_whose_thread_sleeps_in_the_vmm_does_not_call_for_another_device() {
 
 /// Exits of vCPU 0 every 100 us, each of 60 us, with these records in it.
 fn exits(lines: &mut Lines, reason: &str, inside: impl Fn(u64) -> Vec<String>) {
-    lines.switch(1_000_000, 3, ("swapper/3", 0), 'R', ("a", 9));
+    lines.switch(1_000_000, 3, ("b", 10), 'S', ("a", 9));
     for at in 0..2_000_u64 {
         let us = 1_000_010 + at * 100;
         lines.enter(us, 0, 0);
@@ -405,7 +405,7 @@ fn exits_for_ipis_and_for_protected_pages_are_not_the_hosts_interrupts_or_new_me
 #[test]
 fn a_timer_armed_once_a_millisecond_is_a_tick_of_a_thousand_or_one_program() {
     let mut lines = Lines::default();
-    lines.switch(1_000_000, 3, ("swapper/3", 0), 'R', ("a", 9));
+    lines.switch(1_000_000, 3, ("b", 10), 'S', ("a", 9));
     for us in (1_000_010..2_000_010).step_by(1_000) {
         lines.enter(us, 0, 0);
         lines.exit(us + 400, 0, 0, "PREEMPTION_TIMER");
