@@ -82,11 +82,9 @@ pub fn steal(context: &Context<'_>) -> Option<Finding> {
     finding.worst = waits.worst.clone();
     finding.next = available_first(steps(context, waits, cause, ns));
     let unsure = finding.confidence < Confidence::High && cause != CauseId::Untold;
-    let irqs = context.trace.saw_host_irqs;
-    let wakeups = table.wakeup_ns.is_some();
     finding.sharper_with = [
-        (!irqs).then_some(Sharpener::HostIrqs),
-        (!wakeups).then_some(Sharpener::Wakeups),
+        (!context.trace.saw_host_irqs).then_some(Sharpener::HostIrqs),
+        table.wakeup_ns.is_none().then_some(Sharpener::Wakeups),
         (unsure && noted(context, |vcpu| vcpu.cpu_max.as_ref()).is_none())
             .then_some(Sharpener::Limits),
     ]
