@@ -307,7 +307,8 @@ fn show(
             write_atomic(&folder.join(name), text.as_bytes())?;
         }
     }
-    let mut out = std::io::stdout();
+    // Standard output itself would be written to a line at a time.
+    let mut out = BufWriter::new(std::io::stdout());
     if arguments.json {
         serde_json::to_writer_pretty(&mut out, diagnosis)?;
         writeln!(out)?;
@@ -320,6 +321,7 @@ fn show(
         };
         out.write_all(terminal::text(diagnosis, options).as_bytes())?;
     }
+    out.flush()?;
     Ok(ExitCode::SUCCESS)
 }
 
