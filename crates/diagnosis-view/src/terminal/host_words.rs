@@ -34,6 +34,9 @@ pub fn symptom(finding: &Finding) -> Option<String> {
             };
             format!("a vCPU {what} for {length}")
         }
+        FindingId::Asleep if finding.of.as_deref() == Some("paused") => {
+            "its VMM has paused it".to_owned()
+        }
         FindingId::Asleep => "vCPU threads sleep though their guests have not halted".to_owned(),
         FindingId::ServerWaits if finding.cause == CauseId::KernelWait => {
             format!("{of}, which serves it, waits in the host's kernel (D state)")

@@ -19,6 +19,9 @@ pub fn symptom(finding: &Finding) -> String {
     match finding.id {
         FindingId::Steal if is_in_losses(finding) => "vCPUs may have been ready and not run",
         FindingId::Steal => "vCPUs are ready and do not run",
+        FindingId::Uninterruptible if finding.of.is_some() => {
+            "threads wait in the host's kernel (D state)"
+        }
         FindingId::Uninterruptible => "vCPU threads wait in the host's kernel (D state)",
         FindingId::SlowExits => return format!("exits for {of} take much time"),
         FindingId::PauseIpiWait => "vCPUs leave their guest because they spin: IPI wait",
@@ -377,7 +380,7 @@ fn of_step(id: StepId) -> &'static str {
         }
         StepId::MoveHostTask => "put {} on other pCPUs (cpuset, or taskset)",
         StepId::FindKernelWork => {
-            "see what gives {} its work, as it cannot leave its pCPU: idle_inject a thermal or \
+            "see what gives {} its work, as it cannot be moved: idle_inject a thermal or \
              power limit, migration and cpuhp a stopped or moved CPU, kworker the workqueue events"
         }
         StepId::LookAtIdle => {
@@ -402,7 +405,7 @@ fn of_step(id: StepId) -> &'static str {
         StepId::LookAtVmm => "see what the VMM does meanwhile (perf record of its threads)",
         StepId::Preallocate => "give the guest its memory at once (prealloc, huge pages)",
         StepId::StopReclaim => {
-            "see whether the host swaps, balloons or migrates memory (vmstat, memory.events)"
+            "see whether the host swaps, balloons or migrates memory (vmstat, memory.pressure)"
         }
         StepId::LookAtStorage => "see which I/O is slow (iostat), and give it an I/O thread",
         StepId::LookAtStack => "see where it waits: /proc/THREAD/stack during a stall",

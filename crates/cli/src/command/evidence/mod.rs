@@ -76,7 +76,7 @@ fn render() -> anyhow::Result<ExitCode> {
     for (name, text) in files {
         if read(&name).as_ref() != Some(&text) {
             write_atomic(&house.root.join(&name), text.as_bytes())?;
-            eprintln!("wrote {name}");
+            talk!("wrote {name}");
         }
     }
     Ok(told(&problems))
@@ -86,7 +86,7 @@ fn checked() -> anyhow::Result<ExitCode> {
     let house = match house() {
         Ok(house) => house,
         Err(error) if of_evidence(&error) => {
-            eprintln!("steady: {error}");
+            talk!("steady: {error}");
             return Ok(ExitCode::from(FAULT));
         }
         Err(error) => return Err(error),
@@ -94,7 +94,7 @@ fn checked() -> anyhow::Result<ExitCode> {
     let problems = check(&house);
     if problems.is_empty() {
         let records = house.records.len();
-        eprintln!(
+        talk!(
             "evidence holds: {} claims, {records} recorded",
             house.claims().count()
         );
@@ -113,7 +113,7 @@ fn of_evidence(error: &anyhow::Error) -> bool {
 
 fn told(problems: &[steady_evidence::Problem]) -> ExitCode {
     for problem in problems {
-        eprintln!("steady: {problem}");
+        talk!("steady: {problem}");
     }
     ExitCode::from(if problems.is_empty() { 0 } else { FAULT })
 }
@@ -182,7 +182,7 @@ pub fn record(house: &mut House, claim: &Claim, piece: Record) -> anyhow::Result
                         claim.command()
                     );
                 }
-                eprintln!("{}: {key} has changed; the record begins again", claim.id);
+                talk!("{}: {key} has changed; the record begins again", claim.id);
             }
             whole
         }

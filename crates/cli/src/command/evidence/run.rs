@@ -150,6 +150,7 @@ pub fn raced(
     let options = Options {
         variants: claim.all_variants().map(str::to_owned).collect(),
         trace: claim.trace,
+        kernel: claim.kernel.clone(),
         out: out.join(&claim.id),
         command: claim.command(),
         started: now(),
