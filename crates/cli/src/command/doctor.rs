@@ -31,10 +31,14 @@ const SCHEMA_VERSION: u32 = 2;
 const LACKS: u8 = 3;
 const INPUT: u8 = 2;
 
+/// Finds out needs that depend on no tree, and those that do.
+type Bare = fn() -> Vec<Need>;
+type OfTree = Box<dyn Fn(&Home) -> Vec<Need>>;
+
 /// Finds out what a command needs; of what needs no tree, whether there is one or not.
 enum Ask {
-    Bare(fn() -> Vec<Need>),
-    Tree(Box<dyn Fn(&Home) -> Vec<Need>>),
+    Bare(Bare),
+    Tree(OfTree),
     /// What a race needs beyond what every race does.
     Race(Box<dyn Fn() -> Vec<Need>>),
 }
@@ -227,7 +231,7 @@ fn extras() -> [(&'static str, Extras); 4] {
 }
 
 /// The ways to record, and what they need.
-const RECORDING: [(&str, fn() -> Vec<Need>); 3] = [
+const RECORDING: [(&str, Bare); 3] = [
     ("record", || vec![recording(false, false)]),
     ("record --until", || vec![recording(false, true)]),
     ("record --guest", || vec![recording(true, false)]),
