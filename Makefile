@@ -20,6 +20,11 @@ help:
 	@echo 'make dist-try   installs, uses and purges them in bare Debians in $(TRY), as root'
 	@echo 'make clean      remove what was built here (not the cache in ~/.cache/steady)'
 
+# make itself and kernels' builds take a blank for the end of a name.
+ifneq ($(words $(CURDIR)),1)
+$(error $(CURDIR): the path of this clone has a blank, which make cannot take; move the clone)
+endif
+
 # What `make setup` installs for: diagnose, lab or tests.
 LEVEL ?= tests
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What is linked into the packages: packaging/sbom.py [--licences] VERSION
+"""What is linked into the packages: packaging/sbom.py [--licences | --kernel RELEASE] VERSION
 
 A bill of materials as CycloneDX 1.5, in JSON, or with --licences the text of Debian's `copyright`
-with every licence. Both come from `cargo metadata`, Cargo.lock and the sources of the crates. What
-only builds them has the scope `excluded`. Needs SOURCE_DATE_EPOCH, for the time that is stated.
+with every licence. With --kernel it has the kernel of steady-lab, too. Both come from
+`cargo metadata`, Cargo.lock and the sources of the crates. What only builds them has the scope
+`excluded`. Needs SOURCE_DATE_EPOCH, for the time that is stated.
 """
 
 import datetime
@@ -101,7 +102,15 @@ def spdx(package):
     return re.sub(r"\s*/\s*", " OR ", package["license"] or OURS)
 
 
-def bill(version):
+def of_kernel(release):
+    """The kernel that steady-lab brings as an image."""
+    return {"type": "operating-system", "bom-ref": f"linux@{release}", "name": "linux",
+            "version": release, "scope": "required",
+            "description": "Linux of Debian with the patches of Steady",
+            "licenses": [{"expression": "GPL-2.0-only"}]}
+
+
+def bill(version, kernel=None):
     packages, edges, linked, built = crates()
     time = datetime.datetime.fromtimestamp(int(os.environ["SOURCE_DATE_EPOCH"]), datetime.UTC)
     sums = checksums()
@@ -111,6 +120,7 @@ def bill(version):
          "scope": "required", "licenses": [{"expression": licence}]}
         for name, number, licence in of_toolchain()
     ]
+    parts += [of_kernel(kernel)] if kernel else []
     # One crate may be linked into a program and into what builds it.
     depends = {
         purl(packages[id]): sorted({purl(packages[other]) for other, kinds in edges[id].items()
@@ -163,10 +173,12 @@ def licences(version):
 
 if __name__ == "__main__":
     *options, named = sys.argv[1:]
-    if options == ["--licences"]:
-        sys.stdout.write(licences(named))
-    elif not options:
-        json.dump(bill(named), sys.stdout, indent=1)
-        print()
-    else:
-        sys.exit(f"packaging/sbom.py: expected [--licences] VERSION, found {options}")
+    match options:
+        case ["--licences"]:
+            sys.stdout.write(licences(named))
+        case [] | ["--kernel", _]:
+            json.dump(bill(named, *options[1:]), sys.stdout, indent=1)
+            print()
+        case _:
+            sys.exit("packaging/sbom.py: expected [--licences | --kernel RELEASE] VERSION, "
+                     f"found {options}")

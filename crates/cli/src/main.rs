@@ -4,6 +4,16 @@
 //! Data goes to standard output, talk to standard error. Exit codes are in `steady --help`.
 
 #![forbid(unsafe_code)]
+// `eprintln!` panics where its reader is gone or its disk is full: see `talk`.
+#![deny(clippy::print_stderr)]
+
+/// Prints a line of talk. What cannot be printed is dropped: a recording goes on where the log that
+/// its talk goes to is on a full disk.
+macro_rules! talk {
+    ($($what:tt)*) => {
+        crate::progress::talk(&format!($($what)*))
+    };
+}
 
 mod arguments;
 mod command;
@@ -43,7 +53,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("steady: {error:#}");
+            talk!("steady: {error:#}");
             ExitCode::from(exit_code::exit_code(&error))
         }
     }

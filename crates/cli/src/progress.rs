@@ -3,7 +3,7 @@
 //! a line now and then. Both also print the lines that say what happens.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,11 @@ use steady_race::Watcher;
 /// Off a terminal, the least time between two lines of progress: a log stays short, and a person
 /// who follows it sees that the work goes on.
 const BETWEEN_LINES: Duration = Duration::from_secs(30);
+
+/// Prints a line on standard error, and drops it where that is gone or full.
+pub fn talk(line: &str) {
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+}
 
 /// Shows progress on standard error.
 #[derive(Debug)]
@@ -110,9 +115,9 @@ impl Watcher for Show {
         let line = format!("[{:6.1} s] {text}", self.begun.elapsed().as_secs_f32());
         if self.terminal {
             // Without a drawn bar, indicatif would swallow the line.
-            self.bars.suspend(|| eprintln!("{line}"));
+            self.bars.suspend(|| talk(&line));
         } else {
-            eprintln!("{line}");
+            talk(&line);
         }
     }
 }

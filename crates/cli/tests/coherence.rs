@@ -310,6 +310,21 @@ fn a_scheme_for_native_systems_is_refused_on_a_virtualized_machine() {
 }
 
 #[test]
+fn a_capture_that_records_nothing_fails_and_leaves_no_trace() {
+    let place = Place::new();
+    let words = ["coherence", "capture", "-o", "x.smt"];
+    let skip = ["--skip-instructions", "1000000000000", "--", "/bin/true"];
+    let output = place.steady(&[&words[..], &skip[..]].concat());
+    assert!(!output.status.success());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("nothing was recorded: the program exited"),
+        "{said}"
+    );
+    assert!(!place.path("x.smt").exists());
+}
+
+#[test]
 fn a_script_cannot_be_captured_and_leaves_no_trace() {
     let place = Place::new();
     place.write("script", "#!/bin/sh\n");

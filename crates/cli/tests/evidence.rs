@@ -172,3 +172,16 @@ fn a_claim_that_is_not_there_is_answered_with_those_that_are() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("did you mean `shoot4u-default`"), "{said}");
 }
+
+#[test]
+fn a_piece_holds_one_race_of_one_seed() {
+    let output = steady()
+        .args(["evidence", "run", "boost", "--seed", "1"])
+        .args(["--piece", "piece.json.zst"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("takes one piece, and these are"), "{said}");
+    assert!(!root().join("piece.json.zst").exists());
+}

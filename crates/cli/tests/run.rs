@@ -150,3 +150,20 @@ fn a_race_in_pieces_begins_with_the_seed_that_is_asked_for() {
     assert_eq!(changed, ["seed = 18446744073709551615"]);
     assert_eq!(whole.len(), piece.len());
 }
+
+#[test]
+fn talk_that_cannot_be_printed_changes_no_status() {
+    let missing = Path::new("there-is-no-such.toml");
+    for (scenario, status) in [(faults().as_path(), 0), (missing, 2)] {
+        let full = std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let ended = std::process::Command::new(env!("CARGO_BIN_EXE_steady"))
+            .args(["run", "--check"])
+            .arg(scenario)
+            .stderr(full)
+            .status();
+        assert_eq!(ended.unwrap().code(), Some(status), "{scenario:?}");
+    }
+}

@@ -65,6 +65,8 @@ pub struct Fields<'r, 'a> {
 
 /// Names of exits that no table has, at most; further ones share the last.
 const MOST_EXIT_NAMES: usize = 256;
+/// Known names that are kept with their reasons, so that the tables are searched once for each.
+const RECENT: usize = 32;
 
 /// What the exits of a trace have shown of those to come.
 #[derive(Debug, Default)]
@@ -73,19 +75,33 @@ pub(crate) struct Exits {
     pub isa: Cell<Option<Isa>>,
     /// Names that no table has.
     pub names: RefCell<Vec<String>>,
+    /// Known names, on which ISA they were read, and what they are.
+    recent: RefCell<Vec<Recent>>,
 }
+
+type Recent = (Box<[u8]>, Option<Isa>, ExitReason);
 
 impl Exits {
     /// The reason of a printed name.
     pub fn named(&self, printed: &[u8]) -> ExitReason {
-        let name = String::from_utf8_lossy(printed);
         let on = self.isa.get();
+        let mut recent = self.recent.borrow_mut();
+        let mut known = recent.iter();
+        if let Some(&(.., reason)) = known.find(|of| of.1 == on && *of.0 == *printed) {
+            self.isa.set(Some(reason.isa));
+            return reason;
+        }
+        let name = String::from_utf8_lossy(printed);
         // Flags stand behind the name (`INVALID_STATE FAILED_VMENTRY`), and some names have blanks.
         let known = ExitReason::from_name(&name, on).or_else(|| {
             let first = name.split(' ').next()?;
             ExitReason::from_name(first, on)
         });
         if let Some(reason) = known {
+            if recent.len() < RECENT {
+                recent.push((printed.into(), on, reason));
+            }
+            assert!(recent.len() <= RECENT, "memory stays bounded");
             self.isa.set(Some(reason.isa));
             return reason;
         }

@@ -118,6 +118,9 @@ impl Analysis {
         };
         self.rivals.settle(&self.machine, event.time_ns);
         self.note(event);
+        if self.rivals.pcpus.repeats(event) {
+            return Effect::default();
+        }
         if !self.told {
             self.by_name(event);
         }
@@ -222,6 +225,7 @@ impl Analysis {
         for cpu in cpus {
             let running = self.rivals.pcpus.of(cpu).running;
             let since_ns = self.rivals.pcpus.last_ns(cpu, event.time_ns);
+            self.rivals.doubt(cpu, since_ns, event.time_ns);
             if let Some(id) = running.and_then(|tid| self.machine.of_tid(tid)) {
                 self.rivals.stops(id, since_ns);
                 self.machine.vcpus[id].state = State::Unknown;
@@ -363,11 +367,8 @@ impl Analysis {
             _ => return,
         }
         // What the notes name is a vCPU, and stays one.
-        let vcpus = &self.machine.vcpus;
-        if vcpus
-            .iter()
-            .all(|vcpu| self.machine.noted.contains_key(&vcpu.tid))
-        {
+        let mut vcpus = self.machine.vcpus.iter();
+        if vcpus.all(|vcpu| self.machine.noted.contains_key(&vcpu.tid)) {
             return;
         }
         self.machine = self.machine.afresh();

@@ -280,6 +280,7 @@ impl<'s> Diagnoser<'s> {
             loss: missing::loss(loss, analysis),
             missing: missing::rows(analysis, about.clock_is_ns, shift),
             saw_host_irqs: analysis.seen.host_irq > 0,
+            saw_sleeps: analysis.seen.sleep > 0,
             judged: judged::of(analysis, loss, shift),
             symbols: self
                 .symbols

@@ -39,6 +39,16 @@ pub struct VmNote {
     pub vcpus: Vec<VcpuNote>,
 }
 
+impl VmNote {
+    /// Whether each of its vCPUs may run on one pCPU alone.
+    #[must_use]
+    pub(crate) fn is_pinned(&self) -> bool {
+        let is_one = |cpus: &String| !cpus.contains(['-', ',']);
+        let mut vcpus = self.vcpus.iter();
+        !self.vcpus.is_empty() && vcpus.all(|vcpu| vcpu.cpus.as_ref().is_some_and(is_one))
+    }
+}
+
 /// One vCPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VcpuNote {

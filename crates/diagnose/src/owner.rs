@@ -23,9 +23,11 @@ impl Machine {
     /// also begin after notes were taken: then their process decides.
     #[must_use]
     pub fn owner(&self, tid: i32, name: &str, own: Option<VmId>) -> Owner {
+        // Notes that have no vCPU of the trace are of another time.
+        let foreign = self.vms.iter().all(|vm| vm.note.is_none());
         let process = self.processes.get(&tid);
         let by_process = || process.and_then(|&process| self.of_process(process));
-        if let Some(&(note, _)) = self.noted.get(&tid) {
+        if let Some(&(note, _)) = self.noted.get(&tid).filter(|_| !foreign) {
             return self.of_note(note);
         }
         if let Some(of) = name.strip_prefix("vhost-") {

@@ -37,6 +37,8 @@ pub struct Pcpu {
     idle_since_ns: u64,
     /// Who was switched out last, and when.
     left: Option<(i32, u64)>,
+    /// The last switch: when, from which thread, and to which.
+    switched: Option<(u64, i32, i32)>,
     irq_depth: u32,
     irq_since_ns: u64,
     irq_total_ns: u64,
@@ -156,6 +158,16 @@ impl Pcpus {
             return None;
         }
         Some((before_ns, is_first))
+    }
+
+    /// Whether a switch is the one before again, as where a paste has its lines twice.
+    #[inline]
+    pub fn repeats(&mut self, event: &Event<'_>) -> bool {
+        let Kind::Switch { prev, next, .. } = event.kind else {
+            return false;
+        };
+        let switch = Some((event.time_ns, prev.tid, next.tid));
+        event.cpu != NO_CPU && std::mem::replace(&mut self.of(event.cpu).switched, switch) == switch
     }
 
     /// When the last record of a pCPU was before now.

@@ -101,6 +101,7 @@ impl Rivals {
             assert_eq!(kinds, waits.total_ns, "a wait began in one of two ways");
             let parts = [waits.assumed_ns, waits.shown_ns, waits.idled_ns];
             let whole = waits.total_ns;
+            assert!(waits.doubted_ns <= whole, "a part of the waits");
             assert!(parts.iter().all(|&ns| ns <= whole), "parts of the waits");
         }
     }
@@ -183,6 +184,8 @@ impl Rivals {
             quiet_ns: 0,
             assumed_ns: 0,
             elsewhere_idle_ns: 0,
+            doubted_ns: 0,
+            doubted_upto_ns: now_ns,
         });
     }
 
@@ -216,6 +219,16 @@ impl Rivals {
         let cut = cut.collect();
         self.pcpus.forget(cpu, since_ns);
         cut
+    }
+
+    /// A pCPU lost events since a time: who waits elsewhere may have run there meanwhile.
+    pub fn doubt(&mut self, cpu: u32, since_ns: u64, now_ns: u64) {
+        let open = self.waits.iter_mut().filter_map(|of| of.open.as_mut());
+        for open in open.filter(|open| open.cpu != cpu) {
+            let lost_ns = now_ns.saturating_sub(open.doubted_upto_ns.max(since_ns));
+            add(&mut open.doubted_ns, lost_ns);
+            open.doubted_upto_ns = open.doubted_upto_ns.max(now_ns);
+        }
     }
 
     /// A vCPU that was seen waiting elsewhere is met on this pCPU, of which this is the first

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How many events of each kind a trace has: what can be judged depends on it.
 
-use steady_events::{Event, Kind};
+use steady_events::{Event, Kind, TaskState};
 
 use crate::analysis::NO_CPU;
 
@@ -22,6 +22,10 @@ pub struct Seen {
     pub switch: u64,
     /// `sched_wakeup`.
     pub wakeup: u64,
+    /// Switches from a thread that sleeps, or ended.
+    pub sleep: u64,
+    /// `sched_migrate_task`.
+    pub migrate: u64,
     /// `kvm_apic_accept_irq`.
     pub accepted: u64,
     /// `kvm_hypercall`.
@@ -71,8 +75,12 @@ impl Seen {
                 self.x86_exit += u64::from(reason.isa.is_x86());
                 &mut self.exit
             }
-            Kind::Switch { .. } => &mut self.switch,
+            Kind::Switch { state, .. } => {
+                self.sleep += u64::from(state != TaskState::Runnable);
+                &mut self.switch
+            }
             Kind::Wakeup { .. } => &mut self.wakeup,
+            Kind::Migrate { .. } => &mut self.migrate,
             Kind::IpiAccepted { .. } => &mut self.accepted,
             Kind::Hypercall { .. } => &mut self.hypercall,
             Kind::PvTlbFlush { .. } => &mut self.pv_flush,

@@ -96,9 +96,13 @@ pub struct Open {
     pub left: Option<i32>,
     /// The longest time in which no pCPU had a record, if it is long.
     pub quiet_ns: u64,
-    /// What it adds to [`Waits::assumed_ns`] and [`Waits::elsewhere_idle_ns`].
+    /// What it adds to [`Waits::assumed_ns`], [`Waits::elsewhere_idle_ns`] and
+    /// [`Waits::doubted_ns`].
     pub assumed_ns: u64,
     pub elsewhere_idle_ns: u64,
+    pub doubted_ns: u64,
+    /// Up to when losses of other pCPUs are in it.
+    pub doubted_upto_ns: u64,
 }
 
 /// The waits of one vCPU.
@@ -122,6 +126,8 @@ pub struct Waits {
     pub ran_ns: u64,
     /// While its own pCPU was busy and another was idle.
     pub elsewhere_idle_ns: u64,
+    /// Of all waits, while another pCPU lost events: it may have run there and come back.
+    pub doubted_ns: u64,
     /// The weakest priority that its thread had, if the trace shows it.
     pub prio: Option<u8>,
     /// pCPUs that it ran on; the first few.
@@ -199,6 +205,7 @@ impl Waits {
         assert!(open.assumed_ns <= length_ns, "a part of the wait");
         add(&mut self.assumed_ns, open.assumed_ns);
         add(&mut self.elsewhere_idle_ns, open.elsewhere_idle_ns);
+        add(&mut self.doubted_ns, open.doubted_ns.min(length_ns));
         let mut most = (Rival::Unknown, 0);
         let threads = open
             .by
@@ -207,8 +214,8 @@ impl Waits {
         let of_most = threads.max_by_key(|(_, ns)| *ns).map(|(rival, _)| *rival);
         let left = |tid| of_most.is_some_and(|rival| rival.is_thread(tid));
         let by_itself = !open.passed_over && open.left.is_some_and(left);
-        let shown =
-            open.quiet_ns <= length_ns / 2 && (by_itself || length_ns > LONGEST_THROTTLE_NS);
+        let unseen_ns = open.quiet_ns.max(open.doubted_ns);
+        let shown = unseen_ns <= length_ns / 2 && (by_itself || length_ns > LONGEST_THROTTLE_NS);
         assert!(
             !shown || of_most.is_some() || length_ns > LONGEST_THROTTLE_NS,
             "by a thread"

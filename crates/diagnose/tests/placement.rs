@@ -7,7 +7,8 @@ use std::fmt::Write;
 
 use steady_decode::TraceEvents;
 use steady_diagnose::{
-    Diagnoser, NotPredicted, PlacementTable, Predicted, VcpuNote, VmNote, VmNotes,
+    CauseId, Confidence, Diagnoser, Diagnosis, NotPredicted, PlacementTable, Predicted, StepId,
+    VcpuNote, VmNote, VmNotes,
 };
 
 /// Names and threads of vCPUs and of others.
@@ -133,6 +134,11 @@ impl Made {
     }
 
     fn table(&self) -> PlacementTable {
+        let table = self.diagnosis().traces.remove(0).vms.remove(0).placement;
+        table.expect("two vCPUs, and switches")
+    }
+
+    fn diagnosis(&self) -> Diagnosis {
         let reader = std::io::Cursor::new(self.text().into_bytes());
         let mut source = steady_tracefile::open_stream(Box::new(reader), "lines").unwrap();
         let mut diagnoser = Diagnoser::new();
@@ -140,8 +146,7 @@ impl Made {
         let mut events = TraceEvents::new(source.as_mut());
         let read = diagnoser.trace("lines", &mut events, &mut |_, _, _| Ok(()));
         read.unwrap();
-        let table = diagnoser.finish().traces.remove(0).vms.remove(0).placement;
-        table.expect("two vCPUs, and switches")
+        diagnoser.finish()
     }
 }
 
@@ -219,6 +224,35 @@ fn there_is_no_gain_without_siblings_on_one_pcpu_or_with_more_of_them_than_pcpus
         "three on two"
     );
     assert_eq!(crowd.why_not, None);
+}
+
+#[test]
+fn siblings_on_one_pcpu_are_to_be_parted_and_are_too_many_only_where_they_are() {
+    let beside = STRANGER;
+    let parted = Made { beside, ..PLAIN };
+    let crowd = Made {
+        third: true,
+        ..parted
+    };
+    let only_first = Made {
+        noted: [Some("0"), Some("0")],
+        ..parted
+    };
+    for (made, cause, step, gain) in [
+        (PLAIN, CauseId::Imbalance, StepId::SpreadPins, Some(400)),
+        // They share the pCPU with a stranger: a half of the 400 ms.
+        (parted, CauseId::Stacked, StepId::PartVcpus, Some(200)),
+        (crowd, CauseId::OwnVm, StepId::FewerVcpus, None),
+        (only_first, CauseId::OwnVm, StepId::FewerVcpus, None),
+    ] {
+        let diagnosis = made.diagnosis();
+        let first = &diagnosis.findings[0];
+        assert_eq!(first.cause, cause, "{first:#?}");
+        assert!(first.confidence <= Confidence::Medium || cause == CauseId::OwnVm);
+        assert_eq!(first.next[0].id, step);
+        let removes = first.next[0].gain.map(|gain| gain.removes_ns / 1_000_000);
+        assert!(gain.is_none_or(|gain| removes == Some(gain)), "{removes:?}");
+    }
 }
 
 #[test]

@@ -86,6 +86,16 @@ fn of_claim(house: &House, claim: &Claim) -> Vec<Problem> {
             problems.push(Problem::new(&place, text));
         }
     }
+    if let Some(version) = &claim.kernel
+        && !house.keys.ports.contains_key(version)
+    {
+        let known: Vec<&str> = house.keys.ports.keys().map(String::as_str).collect();
+        let text = format!(
+            "there is no port to `{version}`; there are: {}",
+            known.join(", ")
+        );
+        problems.push(Problem::new(&place, text));
+    }
     problems.extend(of_measures(house, claim));
     problems.extend(conditions::problems(&place, house, claim));
     let Some(scenario) = house.scenario(claim) else {

@@ -111,6 +111,9 @@ pub struct Claim {
     pub scenario: String,
     /// The engine that races it.
     pub engine: String,
+    /// The kernel that hosts and guests boot, a port of `linux/ports` by its version; absent: the
+    /// lab's.
+    pub kernel: Option<String>,
     /// Whether each run is traced and the trace diagnosed, for rows `diagnosis.…`.
     #[serde(default)]
     pub trace: bool,
@@ -190,7 +193,8 @@ impl Claim {
     pub(crate) fn same_race(&self, other: &Self) -> bool {
         let of = |claim: &Self| {
             let place = (claim.scenario.clone(), claim.engine.clone(), claim.trace);
-            (place, claim.first_seed, claim.seeds)
+            let seeds = (claim.first_seed, claim.seeds);
+            (place, claim.kernel.clone(), seeds)
         };
         of(self) == of(other)
     }

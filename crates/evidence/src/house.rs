@@ -25,6 +25,8 @@ use crate::record::Record;
 pub struct Keys {
     /// Of the kernel series in the tree.
     pub kernel: String,
+    /// Of each port of it, by the version of Linux that it is to.
+    pub ports: BTreeMap<String, String>,
     /// Of each emulator's patches in the tree, by the engine's name.
     pub emulators: BTreeMap<String, String>,
     /// Of the programs that run in emulated hosts and their guests, by [`keys::programs`].
@@ -47,11 +49,21 @@ impl Keys {
     pub fn of_tree(root: &Path, simulator: String, simulated: Simulated) -> Result<Self, Error> {
         Ok(Self {
             kernel: keys::kernel(root)?,
+            ports: keys::ports(root)?,
             emulators: keys::emulators(root)?,
             programs: keys::programs(root)?,
             simulator,
             simulated,
         })
+    }
+
+    /// The key of the kernel that a claim is raced on; empty where there is no such port.
+    #[must_use]
+    pub fn kernel_of(&self, claim: &Claim) -> &str {
+        match &claim.kernel {
+            None => &self.kernel,
+            Some(version) => self.ports.get(version).map_or("", String::as_str),
+        }
     }
 
     /// The key of the emulator of an engine; empty where there is none.
@@ -259,9 +271,9 @@ impl House {
     pub fn old(&self, claim: &Claim) -> Option<String> {
         let record = self.record(claim)?;
         let (key, today) = if claim.is_simulated() {
-            (Record::SIMULATOR, &self.keys.simulator)
+            (Record::SIMULATOR, self.keys.simulator.as_str())
         } else {
-            (Record::KERNEL, &self.keys.kernel)
+            (Record::KERNEL, self.keys.kernel_of(claim))
         };
         let found = record.key(key);
         if found != today {

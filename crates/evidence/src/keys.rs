@@ -15,6 +15,10 @@ use crate::error::Error;
 
 /// Parts of `linux/` that a kernel is made of.
 const KERNEL: [&str; 6] = ["apply", "lib.sh", "configure", "config", "hooks", "new"];
+/// Parts of `linux/` that make those of another version of these.
+const PORT: &str = "port";
+/// Folder of `linux/` with what differs by version.
+const PORTS: &str = "ports";
 /// What of them nothing is compiled from.
 const LEFT_OUT: &str = "new/Documentation";
 /// The sources of what runs in every emulated host and guest: both inits, the VMM, and what all
@@ -38,9 +42,37 @@ pub const OF_STEER: &str = "steer";
 /// # Errors
 /// [`Error::File`].
 pub fn kernel(root: &Path) -> Result<String, Error> {
+    of_linux(root, &[])
+}
+
+/// The key of each port of the series below `root`, by the version of Linux that it is to: of the
+/// series, of what ports it, and of what differs.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn ports(root: &Path) -> Result<BTreeMap<String, String>, Error> {
+    let folder = root.join("linux").join(PORTS);
+    let mut files = Vec::new();
+    below(&folder, &mut files)?;
+    let mut keys = BTreeMap::new();
+    for file in files {
+        let of_folder = file.strip_prefix(&folder).ok();
+        let Some(version) = of_folder.and_then(|rest| rest.iter().next()?.to_str()) else {
+            continue;
+        };
+        if !keys.contains_key(version) {
+            let key = of_linux(root, &[PORT, &format!("{PORTS}/{version}")])?;
+            keys.insert(version.to_owned(), key);
+        }
+    }
+    Ok(keys)
+}
+
+/// The key of the kernel series and of these parts of `linux/`.
+fn of_linux(root: &Path, more: &[&str]) -> Result<String, Error> {
     let linux = root.join("linux");
     let mut files = Vec::new();
-    for part in KERNEL {
+    for part in KERNEL.iter().chain(more) {
         below(&linux.join(part), &mut files)?;
     }
     files.retain(|path| !path.starts_with(linux.join(LEFT_OUT)));

@@ -159,7 +159,7 @@ impl Record {
         if claim.is_simulated() {
             put(Self::SIMULATOR, &keys.simulator);
         } else {
-            put(Self::KERNEL, &keys.kernel);
+            put(Self::KERNEL, keys.kernel_of(claim));
             put(Self::EMULATOR, keys.emulator(&claim.engine));
             put(Self::PROGRAMS, &keys::line(&keys.programs));
         }

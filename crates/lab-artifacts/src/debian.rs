@@ -214,6 +214,30 @@ impl<'a> Apt<'a> {
     }
 }
 
+/// Downloads one binary package of a suite into `work`.
+///
+/// # Errors
+/// As [`fetch`].
+pub fn fetch_binary(work: &Path, package: &str, suite: &str) -> Result<PathBuf, ArtifactError> {
+    let what = format!("fetching {package} of {suite}");
+    let apt = Apt::new(work, "deb", suite, &what)?;
+    apt.run(&["apt-get", "update", "-qq"])?;
+    apt.run(&["apt-get", "download", "-qq", package])?;
+    forget_state(work)?;
+    packages_in(work)?
+        .pop()
+        .ok_or_else(|| apt.brought_nothing())
+}
+
+/// The packages in a folder, by name.
+fn packages_in(folder: &Path) -> Result<Vec<PathBuf>, ArtifactError> {
+    let entries = fs::read_dir(folder).map_err(|error| ArtifactError::io("read", folder, error))?;
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension() == Some(OsStr::new("deb")));
+    files.sort();
+    Ok(files)
+}
+
 /// Downloads binary packages into `work`: those that `meta` of a suite depends on, and these in
 /// turn, whose names begin with one of `parts`.
 ///
@@ -245,11 +269,7 @@ pub fn fetch_binaries(
     words.extend(wanted.iter().map(String::as_str));
     apt.run(&words)?;
     forget_state(work)?;
-    let entries = fs::read_dir(work).map_err(|error| ArtifactError::io("read", work, error))?;
-    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    files.retain(|path| path.extension() == Some(OsStr::new("deb")));
-    files.sort();
-    Ok(files)
+    packages_in(work)
 }
 
 /// The mirror of Debian's main archive that this machine's apt has lists of.

@@ -117,7 +117,7 @@ pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<PathBuf, ArtifactErr
         watcher.say("building the KVM selftests, which takes a minute once");
         let (tree, log) = (work.join("tree"), work.join("build.log"));
         source.unpack(&tree, &log)?;
-        kernel::apply(home, &tree, work, &log)?;
+        kernel::apply(&home.project.join("linux/apply"), &tree, work, &log)?;
         let script = linux.join("selftests/build");
         let out = work.join("programs");
         let command = [script.as_os_str(), tree.as_os_str(), out.as_os_str()];

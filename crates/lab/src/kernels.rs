@@ -154,6 +154,9 @@ pub fn ensure(
             place.insert(match (choice, series) {
                 (Choice::Given(folder), Series::Patched) => kernel::given(folder)?,
                 (Choice::Packaged(package), _) => kernel::package::ensure(home, package, watcher)?,
+                (Choice::Ported(port), Series::Patched) => {
+                    kernel::port::ensure(home, port, watcher)?
+                }
                 _ => {
                     let flavor = choice.flavor();
                     kernel::ensure(home, Build { series, flavor }, watcher)?

@@ -62,6 +62,10 @@ impl steady_race::Engine for Lab {
         if is_packaged(&choice) {
             checked = checked.and_then(|()| translate::packaged::check(scenario, variants));
         }
+        if let Choice::Ported(port) = choice {
+            checked =
+                checked.and_then(|()| translate::packaged::alone(scenario, variants, port.version));
+        }
         checked.map_err(|error| match error {
             LabError::Beyond { what, limit, .. } => Refusal { what, limit },
             other => Refusal {
@@ -120,7 +124,9 @@ fn needs(
     for series in series {
         needs.extend(match (&choice, series) {
             (Choice::Given(_), Series::Patched) => Vec::new(),
-            (Choice::Packaged(_), _) => artifacts::chosen_kernel(home, &choice),
+            (Choice::Packaged(_), _) | (Choice::Ported(_), Series::Patched) => {
+                artifacts::chosen_kernel(home, &choice)
+            }
             _ => artifacts::kernel(
                 home,
                 Build {

@@ -284,10 +284,10 @@ impl Drop for Instance {
         drop(self.free.take());
         self.guard.end();
         if self.folder.exists() {
-            eprintln!(
-                "steady: {} could not be removed: rmdir {0}",
-                self.folder.display()
-            );
+            // That stderr is gone is not a reason to panic.
+            let folder = self.folder.display();
+            let line = format!("steady: {folder} could not be removed: rmdir {folder}\n");
+            let _ = io::stderr().write_all(line.as_bytes());
         }
     }
 }

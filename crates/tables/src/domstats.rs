@@ -7,9 +7,11 @@
 
 use std::collections::BTreeMap;
 
-use steady_diagnose::{CauseId, Confidence, Evidence, EvidenceId, Finding, FindingId, StepId};
+use steady_diagnose::{
+    CauseId, Confidence, Evidence, EvidenceId, Finding, FindingId, Severity, StepId,
+};
 
-use crate::draft::{Draft, MAJOR, finding, not_measured};
+use crate::draft::{Draft, MAJOR, finding, not_measured, step};
 use crate::kind::{Kind, RECORD};
 use crate::number::permille;
 use crate::table::{Fact, Line, Reader, Side, Table};
@@ -19,6 +21,11 @@ const NAMELESS: &str = "a domain";
 /// Domains that are kept, and vCPUs of each.
 const DOMAINS: usize = 1024;
 const VCPUS: usize = 1024;
+/// Waits of vCPUs that ran for this long without any were not counted, in nanoseconds.
+const LONG_NS: u64 = 1_000_000_000;
+/// `VIR_DOMAIN_PAUSED`, and `VIR_DOMAIN_PAUSED_IOERROR` of its reasons (libvirt-domain.h).
+const PAUSED: u64 = 3;
+const BY_IO_ERROR: u64 = 5;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Vcpu {
@@ -42,6 +49,8 @@ pub(crate) struct Domstats {
     domain: Option<String>,
     /// First and last dump of each domain.
     domains: BTreeMap<String, (Vcpus, Option<Vcpus>)>,
+    /// State of each, and the reason for it.
+    states: BTreeMap<String, (u64, u64)>,
     rows: u64,
 }
 
@@ -72,6 +81,17 @@ impl Reader for Domstats {
             return;
         }
         self.rows += u64::from(self.domain.is_some());
+        if let (Some(name), Ok(value)) = (&self.domain, value.parse::<u64>())
+            && key.starts_with("state.")
+            && self.domains.contains_key(name)
+        {
+            let state = self.states.entry(name.clone()).or_default();
+            match key {
+                "state.state" => state.0 = value,
+                "state.reason" => state.1 = value,
+                _ => {}
+            }
+        }
         let mut parts = key.split('.');
         let (Some("vcpu"), Some(number), Some(what), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
@@ -116,6 +136,10 @@ impl Reader for Domstats {
                 .extend(findings.into_iter().filter(|_| !again));
             table.facts.extend(facts);
         }
+        let states = self.states.iter().filter(|(_, state)| state.0 == PAUSED);
+        table
+            .findings
+            .extend(states.map(|(name, state)| paused(name, state.1 == BY_IO_ERROR)));
         if table.facts.contains(&Fact::Waits) {
             table.facts.retain(|fact| *fact != Fact::NoWaits);
         }
@@ -123,9 +147,28 @@ impl Reader for Domstats {
     }
 }
 
+/// A domain that libvirt has as paused: all of its vCPUs stand still.
+fn paused(name: &str, by_io_error: bool) -> Finding {
+    let (cause, then) = match by_io_error {
+        true => (CauseId::IoPressure, StepId::LookAtStorage),
+        false => (CauseId::VmmHolds, StepId::LookAtVmmJobs),
+    };
+    let mut found = finding(FindingId::Asleep, cause)
+        .vm(Some(name))
+        .of("paused")
+        .severity(Severity::Severe)
+        .sure(Confidence::Medium);
+    found.next.push(step(then, None));
+    found
+}
+
 /// Times that vCPUs waited and ran, since they began or between two dumps.
 fn of_domain(name: &str, first: &Vcpus, last: Option<&Vcpus>) -> (Vec<Finding>, Vec<Fact>) {
     let mut rows: Vec<(u32, u64, u64)> = Vec::new();
+    let all = || last.unwrap_or(first).values();
+    let never = all().all(|vcpu| vcpu.waited_ns().unwrap_or(0) == 0);
+    let long = all().any(|vcpu| vcpu.time_ns.unwrap_or(0) >= LONG_NS);
+    let counted = !(never && long);
     for (&number, vcpu) in last.unwrap_or(first) {
         let before = last.and(first.get(&number)).copied().unwrap_or_default();
         let since = |now: Option<u64>, then: Option<u64>| {
@@ -147,7 +190,7 @@ fn of_domain(name: &str, first: &Vcpus, last: Option<&Vcpus>) -> (Vec<Finding>, 
     };
     let share = permille(waited, waited.saturating_add(ran));
     assert!(share <= 1000, "a part of what they wanted");
-    if rows.is_empty() {
+    if rows.is_empty() || !counted {
         // A dump without `--vcpu`, or of an older libvirt: that is not an all-clear.
         let lacks = not_measured(
             "how long vCPUs waited (vcpu.N.delay, from libvirt 7.2 on)",

@@ -20,6 +20,21 @@ const THREADS: usize = 8192;
 const NAMED: usize = 8;
 /// From this length on the longest wait is a finding, in nanoseconds.
 const LONG_NS: u64 = 100_000_000;
+/// The same of a thread of the host that waits for its disk: half of what the kernel's watchdog
+/// calls a lockup.
+const HUNG_NS: u64 = 10_000_000_000;
+/// How names of threads begin that serve a VM.
+const VMM: [&str; 9] = [
+    "qemu",
+    "kvm",
+    "vhost-",
+    "IO ",
+    "iothread",
+    "worker",
+    "cloud-hyperviso",
+    "firecracker",
+    "crosvm",
+];
 /// A thread with this many switches has waited for some nanoseconds at least.
 const SWITCHES: u64 = 100;
 /// Threads whose being blocked is evidence.
@@ -99,7 +114,7 @@ impl Threads {
         }
         let side = if vcpus { Side::Host } else { Side::Unknown };
         let mut table = Table::new(kind, side, rows);
-        table.findings.extend(blocked(&mut all, vcpus));
+        table.findings.extend(blocked(&mut all));
         let (findings, facts) = judge(&mut all, vcpus);
         table.findings.extend(findings);
         table.facts = facts;
@@ -165,10 +180,14 @@ fn judge(all: &mut [(&str, Times)], vcpus: bool) -> (Vec<Finding>, Vec<Fact>) {
 }
 
 /// A wait in the host's kernel, where no signal reaches the thread, that was long.
-fn blocked(all: &mut [(&str, Times)], vcpus: bool) -> Option<Finding> {
+fn blocked(all: &mut [(&str, Times)]) -> Option<Finding> {
     let max_ns = |times: &Times| times.blocked_max_ns.unwrap_or(0);
     all.sort_by(|a, b| max_ns(&b.1).cmp(&max_ns(&a.1)).then(a.0.cmp(b.0)));
-    let long = all.iter().filter(|(_, times)| max_ns(times) >= LONG_NS);
+    let long = all.iter().filter(|(name, times)| {
+        // That a thread of the host waits for its disk is its work; a VM's waits for it.
+        let of_vm = is_vcpu(name) || VMM.iter().any(|begin| name.starts_with(begin));
+        max_ns(times) >= if of_vm { LONG_NS } else { HUNG_NS }
+    });
     let long: Vec<Evidence> = long
         .take(BLOCKED)
         .map(|(name, times)| {
@@ -178,8 +197,7 @@ fn blocked(all: &mut [(&str, Times)], vcpus: bool) -> Option<Finding> {
                 .maybe_ns("time", times.blocked_ns)
         })
         .collect();
-    // That a thread of the host waits for its disk is its work; a vCPU's is not to.
-    if long.is_empty() || !vcpus {
+    if long.is_empty() {
         return None;
     }
     let longest_ns = all.first().map_or(0, |(_, times)| max_ns(times));
@@ -187,6 +205,9 @@ fn blocked(all: &mut [(&str, Times)], vcpus: bool) -> Option<Finding> {
         .lost(0, longest_ns)
         .all(long)
         .sure(Confidence::Low);
+    if !all.iter().any(|(name, _)| is_vcpu(name)) {
+        found = found.of("threads");
+    }
     found.next.push(step(StepId::LookAtStack, None));
     Some(at_least_major(found).then(StepId::RecordWhile, RECORD))
 }

@@ -7,7 +7,7 @@ use crate::table::Line;
 const LINES: u64 = 400;
 
 /// What a line of it shows, what it is, and what to do.
-const SHAPES: [(&str, &str); 31] = [
+const SHAPES: [(&str, &str); 40] = [
     (
         "value |---",
         "a histogram without its title; put what it counts and its unit above it, such as \
@@ -108,6 +108,43 @@ const SHAPES: [(&str, &str); 31] = [
     (
         "%usr %system",
         "pidstat; `perf sched latency` has the waits of threads",
+    ),
+    (
+        "\"sysstat\":",
+        "sysstat's JSON; its tables are read without `-o JSON`",
+    ),
+    (
+        "libvirt_domain_",
+        "an exporter's metrics; `virsh domstats --vcpu NAME` has the waits of vCPUs",
+    ),
+    (
+        "node_cpu_seconds_total",
+        "an exporter's metrics; `vmstat 1 10` has steal and idle time",
+    ),
+    (
+        "Tasks: ",
+        "htop's screen, or a part of top's; the line of top with `st` is read",
+    ),
+    (
+        "Function call interrupts",
+        "/proc/interrupts; it has no waits, `grep . /proc/PID/task/*/schedstat` does",
+    ),
+    (
+        "cfs_rq[",
+        "the scheduler's debug file; `cat cpu.stat` of the VM's group has what a limit took",
+    ),
+    (
+        "voluntary_ctxt_switches:",
+        "/proc/PID/status; `grep . /proc/PID/task/*/schedstat` has the waits of its threads",
+    ),
+    (
+        "procs_running",
+        "/proc/stat; `vmstat 1 10` has steal and idle time",
+    ),
+    (
+        "Average: ",
+        "rows of mpstat or sar; those of `mpstat -P ALL 1 10` are read with the line above them \
+         that names the columns",
     ),
 ];
 

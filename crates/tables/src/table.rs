@@ -88,6 +88,7 @@ impl Table {
             loss: LossTable::default(),
             missing: Vec::new(),
             saw_host_irqs: false,
+            saw_sleeps: false,
             judged: Vec::new(),
             symbols: None,
             vms_by: "table".to_owned(),

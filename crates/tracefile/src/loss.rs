@@ -93,12 +93,17 @@ pub(crate) struct Gaps {
 const GAPS_MAX: usize = 1024;
 
 impl Gaps {
+    /// Whether a loss of this CPU waits for its next record.
+    pub fn waits(&self, cpu: u32) -> bool {
+        self.pending.contains(&cpu)
+    }
+
     /// Notes a loss before the next record of this CPU.
     pub fn note(&mut self, cpu: u32) {
         if self.pending.len() >= GAPS_MAX {
             self.pending.clear();
             self.pending.push(u32::MAX);
-        } else if !self.pending.contains(&cpu) {
+        } else if !self.waits(cpu) {
             self.pending.push(cpu);
         }
         assert!(self.pending.len() <= GAPS_MAX, "memory stays bounded");

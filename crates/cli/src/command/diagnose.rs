@@ -62,7 +62,7 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
         // One bad trace among several does not hide what the others say.
         if let Err(error) = read {
             if let Some(earlier) = failed.replace(error) {
-                eprintln!("steady: {earlier:#}");
+                talk!("steady: {earlier:#}");
             }
             // What was drawn of it must not stand before the next one.
             if drawing.take().is_some() {
@@ -78,7 +78,7 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
     }
     if let Err(none) = diagnoser.check_wanted() {
         if let Some(earlier) = failed {
-            eprintln!("steady: {earlier:#}");
+            talk!("steady: {earlier:#}");
         }
         return Err(none.into());
     }
@@ -173,7 +173,7 @@ fn unread(diagnosis: &Diagnosis) -> bool {
     let traces = diagnosis.traces.iter();
     for trace in traces.clone().filter(|trace| trace.loss.unread_lines > 0) {
         let loss = &trace.loss;
-        eprintln!(
+        talk!(
             "steady: {}: {} of {} lines could not be read ({}.{} %), the first: {}",
             trace.name,
             loss.unread_lines,
@@ -186,7 +186,7 @@ fn unread(diagnosis: &Diagnosis) -> bool {
     let mut most = traces.filter(|trace| trace.loss.unread_permille > 500);
     let found = most.next().is_some();
     if found {
-        eprintln!(
+        talk!(
             "steady: most of it is not of the trace's format, so what follows says little; \
              expected the text of ftrace's trace file, trace-cmd report, perf script or perf trace"
         );
@@ -210,7 +210,7 @@ fn one(
     diagnoser.notes = match with {
         Some(with) => {
             if let Some(trigger) = with.about.trigger {
-                eprintln!("steady: {name}: written because {trigger}");
+                talk!("steady: {name}: written because {trigger}");
             }
             diagnoser.knobs = with.about.knobs;
             Some(with.notes)
@@ -286,7 +286,7 @@ fn notes(trace: &Path) -> Option<VmNotes> {
     match VmNotes::parse(&text) {
         Ok(notes) => Some(notes),
         Err(error) => {
-            eprintln!("steady: {}: {error}; its VMs are numbered", path.display());
+            talk!("steady: {}: {error}; its VMs are numbered", path.display());
             None
         }
     }
@@ -307,7 +307,8 @@ fn show(
             write_atomic(&folder.join(name), text.as_bytes())?;
         }
     }
-    let mut out = std::io::stdout();
+    // Standard output itself would be written to a line at a time.
+    let mut out = BufWriter::new(std::io::stdout());
     if arguments.json {
         serde_json::to_writer_pretty(&mut out, diagnosis)?;
         writeln!(out)?;
@@ -320,6 +321,7 @@ fn show(
         };
         out.write_all(terminal::text(diagnosis, options).as_bytes())?;
     }
+    out.flush()?;
     Ok(ExitCode::SUCCESS)
 }
 

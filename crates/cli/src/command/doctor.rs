@@ -66,7 +66,7 @@ pub fn doctor(arguments: &Doctor) -> anyhow::Result<ExitCode> {
     let unknown = |name: &&String| !known.iter().any(|one| begins(&one.words, name));
     if let Some(name) = named.iter().find(unknown) {
         let names: Vec<&str> = known.iter().map(|one| one.words.as_str()).collect();
-        eprintln!(
+        talk!(
             "steady: doctor knows no command `{name}`; expected one of, or the first words of: {}",
             names.join("; ")
         );

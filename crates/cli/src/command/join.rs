@@ -19,14 +19,14 @@ pub fn join(arguments: &Join) -> anyhow::Result<ExitCode> {
     let whole = RunResult::join(pieces)?;
     whole.save_atomic(&arguments.out)?;
     let runs: usize = whole.variants.iter().map(|v| v.repetitions.len()).sum();
-    eprintln!(
+    talk!(
         "{}: {runs} runs of {}, {} variants",
         name(&arguments.out),
         whole.scenario.name,
         whole.variants.len()
     );
     if let Some(partial) = &whole.partial {
-        eprintln!("warning: {partial}");
+        talk!("warning: {partial}");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -70,7 +70,7 @@ pub fn record(arguments: &Record) -> anyhow::Result<ExitCode> {
     let mut recorder = Recorder::new(&options, plan)?;
     left_out(recorder.left_out());
     if recorder.notes().vms.is_empty() && !arguments.guest {
-        eprintln!(
+        talk!(
             "steady: no guest runs here (no process has a VM of KVM): unless one starts, there is \
              nothing to say"
         );
@@ -83,7 +83,7 @@ pub fn record(arguments: &Record) -> anyhow::Result<ExitCode> {
 
 fn left_out(what: &[String]) {
     for what in what {
-        eprintln!("steady: left out: {what}");
+        talk!("steady: left out: {what}");
     }
 }
 
@@ -95,7 +95,7 @@ fn once(
     stop: &AtomicBool,
 ) -> anyhow::Result<ExitCode> {
     let expected = recorder.estimate.bytes.saturating_mul(seconds);
-    eprintln!(
+    talk!(
         "steady: {seconds} s: about {} MiB of trace, at most {}, twice that on disk while it is \
          packed; {} MiB of memory; {}",
         expected / MIB,
@@ -105,12 +105,12 @@ fn once(
     );
     let (size, full) = recorder.once(out, most, stop)?;
     if full {
-        eprintln!(
+        talk!(
             "steady: stopped early: the trace has reached {} MiB (--max-mib)",
             most / MIB
         );
     }
-    eprintln!(
+    talk!(
         "steady: {} VMs, {} KiB; now: steady diagnose {}",
         recorder.notes().vms.len(),
         size / 1024,
@@ -130,7 +130,7 @@ fn until(
     let shelf = Shelf::new(out, usize::from(arguments.keep), most)?;
     recorder.probe_looks(condition)?;
     let ring = recorder.ring_bytes();
-    eprintln!(
+    talk!(
         "steady: keeps about the last {} s in {} MiB of memory; at most {} incidents and {} MiB in \
          {}; {}",
         recorder.estimate.lasts(ring),
@@ -140,9 +140,9 @@ fn until(
         out.display(),
         recorder.estimate
     );
-    let mut say = |what: &str| eprintln!("steady: {what}");
+    let mut say = |what: &str| talk!("steady: {what}");
     let found = recorder.until(condition, &shelf, stop, &mut say)?;
-    eprintln!(
+    talk!(
         "steady: {found} incidents; now: steady diagnose {}/incident-*.zip",
         out.display()
     );
@@ -163,7 +163,7 @@ fn print(arguments: &Record, plan: &Plan) -> anyhow::Result<ExitCode> {
             probe.event
         )?;
     }
-    eprintln!(
+    talk!(
         "steady: {} ms of a probe would say what it costs; without --dry-run it is run first",
         PROBED.as_millis()
     );

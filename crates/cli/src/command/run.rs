@@ -61,7 +61,7 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     // Another kernel than the lab's is run to see whether it is sound.
     match results.iter().find_map(complaint) {
         Some(complaint) if arguments.kernel.is_some() => {
-            eprintln!("steady: a kernel complained of itself: {complaint}");
+            talk!("steady: a kernel complained of itself: {complaint}");
             Ok(ExitCode::from(FAULT))
         }
         _ => Ok(ExitCode::SUCCESS),
@@ -105,18 +105,18 @@ fn load(arguments: &Run) -> Result<Vec<Scenario>, ExitCode> {
                     scenario.folder.clone_from(folder);
                 }
                 if let Some(notes) = notes {
-                    eprintln!("{}", notes.render(colour()));
+                    talk!("{}", notes.render(colour()));
                 }
                 if arguments.check {
                     let (file, digest) = (path.display(), scenario.digest());
                     match checked(arguments, &scenario) {
                         Ok(()) => {
                             let variants = scenario.variants.len();
-                            eprintln!("{file}: ok, {variants} variants, digest {digest}");
+                            talk!("{file}: ok, {variants} variants, digest {digest}");
                         }
                         Err(error) => {
                             failed = true;
-                            eprintln!("steady: {file}: {error}");
+                            talk!("steady: {file}: {error}");
                         }
                     }
                 }
@@ -124,7 +124,7 @@ fn load(arguments: &Run) -> Result<Vec<Scenario>, ExitCode> {
             }
             Err(error) => {
                 failed = true;
-                eprintln!("{}", words(&error));
+                talk!("{}", words(&error));
             }
         }
     }

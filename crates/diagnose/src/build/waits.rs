@@ -11,9 +11,10 @@ use crate::detail::{Detail, PART, Sum, device, heavier};
 use crate::machine::VcpuId;
 use crate::model::{DetailRow, Instance, RivalRow, WaitTable};
 use crate::names::{Names, Who};
+use crate::notes::VmNote;
 use crate::owner::Owner;
 use crate::spread::{add, total};
-use crate::waits::Rival;
+use crate::waits::{Rival, Waits};
 
 /// Rows of what exits of one reason were about.
 const ABOUT_SHOWN: usize = 16;
@@ -119,22 +120,18 @@ impl Builder<'_> {
         }
         let waits = &self.analysis.rivals.waits;
         let (mut by, mut worst) = (BTreeMap::new(), Vec::new());
-        let (mut waited_ns, mut elsewhere_idle_ns) = (0, 0);
+        let (mut waited_ns, mut assumed_ns) = (0, 0);
         let (mut vcpus, mut fixed_vcpus) = (0, 0);
-        let (mut assumed_ns, mut unknown_ns, mut ran_ns) = (0, 0, 0);
+        let sum = |of: fn(&Waits) -> u64| total(ids.iter().filter_map(|&id| waits.get(id)).map(of));
         let mut lost_after: BTreeMap<_, u64> = BTreeMap::new();
-        let (mut prio, mut shown_ns, mut idled_ns, mut idled) = (None, 0, 0, 0);
+        let (mut prio, mut shown_ns, mut idled_ns) = (None, 0, 0);
         let mut unplaced_ns = 0;
         for (&id, of) in ids.iter().filter_map(|id| Some((id, waits.get(*id)?))) {
             add(&mut waited_ns, of.total_ns);
-            add(&mut elsewhere_idle_ns, of.elsewhere_idle_ns);
             add(&mut assumed_ns, of.assumed_ns);
-            add(&mut unknown_ns, of.unknown_ns);
-            add(&mut ran_ns, of.ran_ns);
             prio = prio.max(of.prio);
             add(&mut shown_ns, of.shown_ns);
             add(&mut idled_ns, of.idled_ns);
-            add(&mut idled, of.idled);
             vcpus += u64::from(of.total_ns > 0);
             fixed_vcpus += u64::from(of.total_ns > 0 && of.ran_on.len() <= 1);
             for (&rival, &ns) in &of.by {
@@ -162,27 +159,46 @@ impl Builder<'_> {
         );
         let parts = [shown_ns, idled_ns, assumed_ns];
         assert!(parts.iter().all(|&ns| ns <= waited_ns), "parts of waits");
-        let until_loss = lost_after.into_iter().max_by_key(|(_, ns)| *ns);
+        let doubted_ns = self.doubted_ns(ids);
+        let cut_off = lost_after.into_iter().max_by_key(|(_, ns)| *ns);
+        let beside = by.first().filter(|_| cut_off.is_none() && doubted_ns > 0);
+        let beside = beside.and_then(|row| row.name.clone());
         by.truncate(RIVALS_SHOWN);
         Some(WaitTable {
             waited_ns,
             by,
             assumed_ns,
-            unknown_ns,
+            unknown_ns: sum(|of| of.unknown_ns),
+            doubted_ns,
             unplaced_ns,
-            until_loss: until_loss.and_then(|((_, name), _)| name),
-            ran_ns,
+            until_loss: cut_off.and_then(|((_, name), _)| name).or(beside),
+            ran_ns: sum(|of| of.ran_ns),
             limit: self.limit(ids),
             shown_ns,
             idled_ns,
-            idled,
-            elsewhere_idle_ns,
+            idled: sum(|of| of.idled),
+            elsewhere_idle_ns: sum(|of| of.elsewhere_idle_ns),
             vcpus,
             fixed_vcpus,
             priority: priority(prio),
             worst: worst.first().cloned(),
             longest: worst,
         })
+    }
+
+    /// Of their waits, those in which they may have run on a pCPU that lost events.
+    fn doubted_ns(&self, ids: &[VcpuId]) -> u64 {
+        let machine = &self.analysis.machine;
+        let note = ids
+            .first()
+            .map(|&id| machine.vms[machine.vcpus[id].vm].note);
+        let note = note.flatten().and_then(|note| self.notes?.vms.get(note));
+        if self.analysis.seen.migrate > 0 || note.is_some_and(VmNote::is_pinned) {
+            return 0;
+        }
+        let waits = &self.analysis.rivals.waits;
+        let of_each = ids.iter().filter_map(|&id| waits.get(id));
+        total(of_each.map(|of| of.doubted_ns))
     }
 
     /// The kind and the name of what ran instead of vCPUs of this VM.

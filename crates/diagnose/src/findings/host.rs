@@ -36,7 +36,10 @@ pub fn overcommitted(at: usize, trace: &TraceDiagnosis, findings: &mut Vec<Findi
     let wanted = host.wanted_permille;
     let full = wanted > host.pcpus.saturating_mul(1050) && !has_room(trace);
     let each_other = |finding: &Finding| {
-        let cause = matches!(finding.cause, CauseId::OtherVm | CauseId::OwnVm);
+        let cause = matches!(
+            finding.cause,
+            CauseId::OtherVm | CauseId::OwnVm | CauseId::Stacked
+        );
         finding.id == FindingId::Steal && cause && finding.severity >= Severity::Major
     };
     let waiting = findings.iter().filter(|finding| each_other(finding));

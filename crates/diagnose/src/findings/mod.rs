@@ -11,6 +11,7 @@ mod limits;
 mod other;
 mod pauses;
 mod slow;
+mod stacked;
 mod stalls;
 mod steal;
 mod storms;

@@ -209,6 +209,8 @@ fn confidence(context: &Context<'_>, row: &ExitRow, cause: CauseId) -> Confidenc
         CauseId::KernelDevice if !context.trace.saw_host_irqs && is_long(row) => Confidence::Medium,
         // Without the scheduler's events waiting for a pCPU counts as the exit's time.
         _ if context.vm.waits.is_none() => Confidence::Medium,
+        // Without those of sleeping threads sleep does.
+        _ if !context.trace.saw_sleeps => Confidence::Medium,
         // That an interrupt came is shown; that it took the time is only by its own events.
         CauseId::HostInterrupts if !most(row, |of| of.host_irq_ns) => Confidence::Medium,
         // Without the interrupt's arrival at the APIC that it came by an IPI is inferred.
@@ -336,6 +338,23 @@ fn checks(cause: CauseId, by_vmm: Option<u64>) -> Vec<Check> {
     }]
 }
 
+/// What a guest can have instead of a device: another clock, a virtio device, or neither, which is
+/// also so where a port shows no device.
+fn instead(of: Option<&DetailRow>, name: Option<&str>) -> Step {
+    const CLOCKS: [&str; 4] = ["ACPI timer", "timer (PIT)", "clock (RTC)", "HPET"];
+    const REPLACED: [&str; 4] = ["IDE disk", "VGA", "serial line COM1", "serial line COM2"];
+    let known = of.and_then(|of| of.name.as_deref());
+    match (known, of.map(|of| of.kind.as_str())) {
+        (Some(device), _) if CLOCKS.contains(&device) => {
+            let place = of.and_then(|of| of.value.as_deref());
+            step(StepId::GuestClock).named(place.or(name))
+        }
+        (Some(device), _) if !REPLACED.contains(&device) => step(StepId::LookAtGuest).named(name),
+        (None, Some("port")) => step(StepId::LookAtGuest).named(name),
+        _ => step(StepId::Virtio).named(name),
+    }
+}
+
 fn steps(row: &ExitRow, cause: CauseId, own_ns: u64, of_timers: bool) -> Vec<Step> {
     let first = row.about.iter().find(|of| of.kind != "untold");
     let name = first.and_then(|of| of.name.clone().or_else(|| of.value.clone()));
@@ -343,17 +362,14 @@ fn steps(row: &ExitRow, cause: CauseId, own_ns: u64, of_timers: bool) -> Vec<Ste
     let first_ns = first.map_or(own_ns, |of| of.own_ns);
     let without = |step: Step| step.gives(first_ns, own_ns, Assumption::NoSuchExits);
     match cause {
-        CauseId::UserDevice => vec![
-            without(step(StepId::Virtio).named(name)),
-            step(StepId::LookAtVmm),
-        ],
+        CauseId::UserDevice => vec![without(instead(first, name)), step(StepId::LookAtVmm)],
         CauseId::KernelDevice if is_unnamed(row) => {
             vec![without(step(StepId::LookAtGuest).named(Some(&format!(
                 "{}, which a virtio device's doorbell is too",
                 row.name
             ))))]
         }
-        CauseId::KernelDevice => vec![without(step(StepId::Virtio).named(name))],
+        CauseId::KernelDevice => vec![without(instead(first, name))],
         CauseId::VmmSleeps => vec![step(StepId::LookAtVmm), step(StepId::LookAtVmmJobs)],
         CauseId::WriteProtected => vec![without(step(StepId::StopProtecting))],
         CauseId::MappingMemory => vec![

@@ -6,6 +6,7 @@
 
 use super::limits::idle_beside;
 use super::slow::{is_interrupt_name, is_io, is_memory};
+use super::stacked::of_siblings;
 use super::steal::{cause_of_kind, stays, unseen};
 use super::{Context, step};
 use crate::model::{
@@ -41,6 +42,7 @@ pub fn longest(context: &Context<'_>, others: &[Finding]) -> Option<Finding> {
     let length_ns = longest.at.length_ns;
     let cause = match cause(longest) {
         CauseId::CpuMax => idle_beside(context).0,
+        CauseId::OwnVm => of_siblings(context),
         other => other,
     };
     let mut finding = context.finding(FindingId::LongStall, length_ns, cause);
@@ -87,6 +89,7 @@ fn next(longest: &StallRow, cause: CauseId) -> Step {
         }
         CauseId::OtherVm => step(StepId::ShareOrSplit),
         CauseId::OwnVm => step(StepId::FewerVcpus),
+        CauseId::Stacked => step(StepId::PartVcpus),
         CauseId::CpuMax => step(StepId::RaiseCpuMax),
         CauseId::IdleBeside => step(StepId::LookAtIdle),
         CauseId::OwnVmm => step(StepId::MoveServer).named(longest.name.as_deref()),
@@ -198,9 +201,11 @@ fn confidence(context: &Context<'_>, row: &StallRow, cause: CauseId) -> Confiden
         _ if row.kind == "cut-off" => Confidence::Low,
         _ if row.kind != "ready" => Confidence::Medium,
         // A limit or another VM may look alike.
-        CauseId::CpuMax | CauseId::IdleBeside | CauseId::OtherVm | CauseId::OwnVm => {
-            Confidence::Medium
-        }
+        CauseId::CpuMax
+        | CauseId::IdleBeside
+        | CauseId::OtherVm
+        | CauseId::OwnVm
+        | CauseId::Stacked => Confidence::Medium,
         // A limit and a neighbour that runs meanwhile look alike.
         _ if !row.shown => Confidence::Medium,
         _ => match waits {

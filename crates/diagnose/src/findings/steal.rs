@@ -2,12 +2,14 @@
 //! Time in which vCPUs were ready and did not run, and who ran instead.
 
 use super::limits::{idle_beside, none_is_set, noted, quota};
+use super::stacked::{of_siblings, part};
 use super::{Context, MOST, available_first, check, in_losses, share, step, unanswered};
 use crate::build::permille;
 use crate::model::{
     Assumption, CauseId, Check, CheckId, Confidence, Culprit, Evidence, EvidenceId, Finding,
     FindingId, PreemptTable, RivalRow, Severity, Sharpener, Step, StepId, WaitTable,
 };
+use crate::notes::VmNote;
 use crate::spread::{Spread, total};
 
 /// From this part of the waits on, in thousandths, an idle pCPU elsewhere is their cause.
@@ -24,10 +26,8 @@ pub fn steal(context: &Context<'_>) -> Option<Finding> {
     let table = context.vm.preemption.as_ref()?;
     let waits = context.vm.waits.as_ref()?;
     let at_most_ns = total([waits.waited_ns, waits.unknown_ns]);
-    let (known, at_most) = (
-        context.severity(waits.waited_ns),
-        context.severity(at_most_ns),
-    );
+    let surely_ns = waits.waited_ns.saturating_sub(waits.doubted_ns);
+    let (known, at_most) = (context.severity(surely_ns), context.severity(at_most_ns));
     if at_most < Severity::Major {
         return None;
     }
@@ -52,9 +52,12 @@ pub fn steal(context: &Context<'_>) -> Option<Finding> {
     } else {
         Confidence::High
     };
-    let mut finding = context.finding(FindingId::Steal, waits.waited_ns, cause);
+    if cause == CauseId::OwnVm {
+        cause = of_siblings(context);
+    }
+    let mut finding = context.finding(FindingId::Steal, surely_ns, cause);
     finding.severity = finding.severity.max(Severity::Major);
-    finding.at_most_ns = (waits.unknown_ns > 0).then_some(at_most_ns);
+    finding.at_most_ns = (at_most_ns > surely_ns).then_some(at_most_ns);
     finding.evidence = evidence(context, table, waits)?;
     finding.culprits = culprits(waits);
     if cause == CauseId::IdleBeside {
@@ -79,11 +82,9 @@ pub fn steal(context: &Context<'_>) -> Option<Finding> {
     finding.worst = waits.worst.clone();
     finding.next = available_first(steps(context, waits, cause, ns));
     let unsure = finding.confidence < Confidence::High && cause != CauseId::Untold;
-    let irqs = context.trace.saw_host_irqs;
-    let wakeups = table.wakeup_ns.is_some();
     finding.sharper_with = [
-        (!irqs).then_some(Sharpener::HostIrqs),
-        (!wakeups).then_some(Sharpener::Wakeups),
+        (!context.trace.saw_host_irqs).then_some(Sharpener::HostIrqs),
+        table.wakeup_ns.is_none().then_some(Sharpener::Wakeups),
         (unsure && noted(context, |vcpu| vcpu.cpu_max.as_ref()).is_none())
             .then_some(Sharpener::Limits),
     ]
@@ -127,8 +128,9 @@ fn evidence(
     if let Some(priority) = &waits.priority {
         all.push(Evidence::new(EvidenceId::OwnPriority).named("priority", priority));
     }
-    if waits.unknown_ns > 0 {
-        all.push(in_losses(Some(waits), waits.unknown_ns));
+    let more_ns = total([waits.unknown_ns, waits.doubted_ns]);
+    if more_ns > 0 {
+        all.push(in_losses(Some(waits), more_ns));
     }
     Some(all)
 }
@@ -196,13 +198,14 @@ fn confidence(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64)
     let vms = matches!(cause, CauseId::OtherVm | CauseId::OwnVm);
     let by_others = vms || matches!(cause, CauseId::HostTask | CauseId::Vhost | CauseId::OwnVmm);
     let shown = permille(waits.shown_ns, waits.waited_ns) >= NEARLY_ALL;
+    let more_ns = total([waits.unknown_ns, waits.doubted_ns]);
     match cause {
         CauseId::Untold => Confidence::Low,
         // A pin shows only in that the vCPU ran nowhere else.
-        CauseId::Imbalance | CauseId::RealTimeTasks => Confidence::Medium,
+        CauseId::Imbalance | CauseId::RealTimeTasks | CauseId::Stacked => Confidence::Medium,
         // Core scheduling, or a hypervisor below the host, would look alike.
         CauseId::WakingPcpu => Confidence::Medium,
-        _ if !most || waits.unknown_ns > waits.waited_ns / 10 => Confidence::Medium,
+        _ if !most || more_ns > waits.waited_ns / 10 => Confidence::Medium,
         // Others may have followed the thread that was seen first.
         _ if by_others && assumed >= ASSUMED => Confidence::Medium,
         // By thread ids alone several VMs may be one.
@@ -252,22 +255,15 @@ pub fn stays(name: &str) -> bool {
         "stopper",
         "irq_work",
     ];
-    OF_ONE_PCPU.contains(&name)
+    // Those of no pCPU go where their workqueue lets them: no tool moves them.
+    OF_ONE_PCPU.contains(&name) || name.starts_with("kworker/")
 }
 
 /// That vCPUs may have run where the trace has no records: on pCPUs that its head counts.
 pub fn unseen(context: &Context<'_>) -> Option<Evidence> {
     let pcpus = u64::from(context.trace.pcpus?);
     let seen = context.trace.host.as_ref()?.pcpus;
-    let vcpus = context.vm.note.iter().flat_map(|note| &note.vcpus);
-    let mut pinned = vcpus.map(|vcpu| {
-        vcpu.cpus
-            .as_deref()
-            .is_some_and(|cpus| !cpus.contains(['-', ',']))
-    });
-    let all_pinned = pinned
-        .next()
-        .is_some_and(|first| first && pinned.all(|each| each));
+    let all_pinned = context.vm.note.as_ref().is_some_and(VmNote::is_pinned);
     let evidence = Evidence::new(EvidenceId::PcpusUnseen)
         .count("seen", seen)
         .count("pcpus", pcpus);
@@ -404,6 +400,7 @@ fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> V
             vec![moved(context, away, by_first, whole_ns), share]
         }
         CauseId::OwnVm => vec![nobody(step(StepId::FewerVcpus)), step(StepId::ShareOrSplit)],
+        CauseId::Stacked => vec![part(context, whole_ns), step(StepId::ShareOrSplit)],
         CauseId::Vhost => vec![nobody(step(StepId::MoveVhost).named(name))],
         CauseId::OwnVmm => vec![nobody(step(StepId::MoveServer).named(name))],
         CauseId::HostTask if name.is_some_and(stays) => {
@@ -427,7 +424,7 @@ fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> V
         CauseId::Interrupts => vec![nobody(step(StepId::MoveInterrupts))],
         CauseId::WakingPcpu => vec![step(StepId::ShallowIdle)],
         // The scheduler's events are there, but for those that were lost.
-        _ if waits.unknown_ns > 0 => vec![step(StepId::LargerBuffers)],
+        _ if total([waits.unknown_ns, waits.doubted_ns]) > 0 => vec![step(StepId::LargerBuffers)],
         _ => vec![step(StepId::RecordScheduler)],
     }
 }

@@ -122,6 +122,8 @@ pub enum CauseId {
     OtherVm,
     /// The VM's own vCPUs ran instead.
     OwnVm,
+    /// They did, while another pCPU that they may use had none of them.
+    Stacked,
     /// vhost threads ran instead.
     Vhost,
     /// Interrupts and what they defer ran instead.

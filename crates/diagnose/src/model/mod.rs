@@ -178,6 +178,8 @@ pub struct TraceDiagnosis {
     pub missing: Vec<Missing>,
     /// Whether the host's interrupts were recorded.
     pub saw_host_irqs: bool,
+    /// Whether switches from threads that sleep are in it, which a filter may have left out.
+    pub saw_sleeps: bool,
     /// Which questions the trace could answer, and which not; each of [`Question::ALL`] once.
     pub judged: Vec<Judgement>,
     /// How symbols were matched, if there were any.

@@ -23,6 +23,8 @@ pub enum Assumption {
     IdleTimeIsUsed,
     /// The guest does without these exits.
     NoSuchExits,
+    /// Who wants a pCPU shares it fairly with the others that do, and these stay where they are.
+    FairShares,
 }
 
 /// What a step would give, by the trace.
@@ -54,6 +56,8 @@ pub enum StepId {
     MoveOtherVm,
     /// Fewer vCPUs than the pCPUs that the VM may use.
     FewerVcpus,
+    /// Put the VM's vCPUs on different pCPUs.
+    PartVcpus,
     /// Run fewer vCPUs on the host: move a VM to another host, or give VMs fewer vCPUs.
     FewerVcpusOnHost,
     /// Say by weights which VMs go first.

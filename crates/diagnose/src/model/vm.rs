@@ -56,6 +56,9 @@ pub struct WaitTable {
     pub assumed_ns: u64,
     /// In losses of events, after they were seen waiting: not in `waited_ns`.
     pub unknown_ns: u64,
+    /// Of `waited_ns`, while other pCPUs lost events: they may have run there and come back. It is
+    /// 0 where migrations are in the trace, and where the notes pin them all.
+    pub doubted_ns: u64,
     /// Of `waited_ns`, by threads that are named as those of VMMs are, and of which nothing shows
     /// whose they are.
     pub unplaced_ns: u64,

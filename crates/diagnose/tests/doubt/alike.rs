@@ -177,7 +177,7 @@ fn timers_are_surely_those_of_programs_only_beyond_the_ticks_of_any_kernel() {
         (70, false, true, timers, medium),
     ] {
         let mut lines = Lines::default();
-        lines.switch(1_000_000, 3, ("swapper/3", 0), 'R', ("a", 9));
+        lines.switch(1_000_000, 3, ("b", 10), 'S', ("a", 9));
         for us in (1_000_010..3_000_000).step_by(apart_us) {
             let us = u64::try_from(us).unwrap();
             lines.enter(us, 0, 0);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The host's interrupts in exits that another thing brought, recorded or not.
+//! The host's interrupts in exits that another thing brought, recorded or not; what to do about
+//! exits for devices.
 
-use steady_diagnose::{CauseId, Confidence, FindingId, Quantity};
+use steady_diagnose::{CauseId, Confidence, FindingId, Quantity, StepId};
 
 use super::{Lines, the};
 
@@ -17,7 +18,7 @@ const SOFT: (&str, &str) = (
 /// Exits of 5 ms, one each `every_us`, with these records in them, and an interrupt or a softirq.
 fn long_exits(every_us: u64, reason: &str, inside: &str, irq: Option<(&str, &str, u64)>) -> Lines {
     let mut lines = Lines::default();
-    lines.switch(999_000, 3, ("swapper/3", 0), 'R', ("a", 9));
+    lines.switch(999_000, 3, ("b", 10), 'S', ("a", 9));
     lines.of(999_500, 0, "kvm_userspace_exit: reason KVM_EXIT_HLT (5)");
     for us in (0..200).map(|at| 1_000_000 + at * every_us) {
         let out_us = us + every_us - 5_000;
@@ -135,10 +136,55 @@ fn what_kvm_answers_itself_is_long_by_its_own_time_and_where_few_exits_have_most
             us += if long && at % 125 == 0 { 40_000 } else { 0 };
         }
         lines.enter(us, 0, 0);
-        lines.switch(us + 10, 3, ("swapper/3", 0), 'R', ("a", 9));
+        lines.switch(us + 10, 3, ("b", 10), 'S', ("a", 9));
         let diagnosis = lines.diagnosis(None);
         let slow = the(&diagnosis, FindingId::SlowExits);
         let found = (slow.cause, slow.confidence);
         assert_eq!(found, (CauseId::KernelDevice, sure), "{waits} {long}");
+    }
+}
+
+#[test]
+fn a_device_is_to_be_replaced_only_where_there_is_another() {
+    for (access, instead) in [
+        (
+            "kvm_pio: pio_read at 0x1f0 size 4 count 1 val 0x0",
+            StepId::Virtio,
+        ),
+        (
+            "kvm_pio: pio_write at 0x3f8 size 1 count 1 val 0x0",
+            StepId::Virtio,
+        ),
+        (
+            "kvm_pio: pio_read at 0x608 size 4 count 1 val 0x0",
+            StepId::GuestClock,
+        ),
+        (
+            "kvm_pio: pio_write at 0x70 size 1 count 1 val 0x0",
+            StepId::GuestClock,
+        ),
+        (
+            "kvm_pio: pio_write at 0xcf8 size 4 count 1 val 0x0",
+            StepId::LookAtGuest,
+        ),
+        (
+            "kvm_pio: pio_write at 0x80 size 1 count 1 val 0x0",
+            StepId::LookAtGuest,
+        ),
+        // Of a port that has no name here it may be a virtio device's own.
+        (
+            "kvm_pio: pio_write at 0xc010 size 2 count 1 val 0x0",
+            StepId::LookAtGuest,
+        ),
+    ] {
+        let mut lines = Lines::default();
+        super::exits(&mut lines, "IO_INSTRUCTION", |_| {
+            let user = "kvm_userspace_exit: reason KVM_EXIT_IO (2)";
+            vec![access.to_owned(), user.to_owned()]
+        });
+        let diagnosis = lines.diagnosis(None);
+        let slow = the(&diagnosis, FindingId::SlowExits);
+        assert_eq!(slow.cause, CauseId::UserDevice, "{access}");
+        assert_eq!(super::steps(slow)[0], instead, "{access}");
     }
 }

@@ -249,7 +249,25 @@ fn what_lies_between_two_captures_or_was_left_out_is_not_known() {
     };
     assert_eq!(waited(""), (8_000_000_000, 0));
     assert_eq!(waited("# a note\n"), (8_000_000_000, 0));
-    let marks = ["[...]", "...", "[snip]", "--- SNIP ---", "# tracer: nop\n#"];
+    // An empty line ends a call chain.
+    let chain = "\tffffffff81a2b3c4 schedule+0x24 ([kernel.kallsyms])\n\n";
+    assert_eq!(waited(chain), (8_000_000_000, 0));
+    let marks = [
+        "[...]",
+        "...",
+        "[snip]",
+        "--- SNIP ---",
+        "[cut 2000 lines]",
+        "(many lines skipped)",
+        // Heads of another capture.
+        "# tracer: nop\n#",
+        "# captured on    : Tue Nov 25 10:12:01 2025",
+        "cpus=4",
+        // What stands between two captures, and a paste's empty line.
+        "$ cat trace2.txt",
+        "-----8<-----",
+        "",
+    ];
     for mark in marks {
         assert_eq!(waited(&format!("{mark}\n")), (0, 8_000_000_000), "{mark}");
     }
@@ -309,7 +327,7 @@ fn an_exit_whose_thread_sleeps_in_the_vmm_does_not_call_for_another_device() {
 
 /// Exits of vCPU 0 every 100 us, each of 60 us, with these records in it.
 fn exits(lines: &mut Lines, reason: &str, inside: impl Fn(u64) -> Vec<String>) {
-    lines.switch(1_000_000, 3, ("swapper/3", 0), 'R', ("a", 9));
+    lines.switch(1_000_000, 3, ("b", 10), 'S', ("a", 9));
     for at in 0..2_000_u64 {
         let us = 1_000_010 + at * 100;
         lines.enter(us, 0, 0);
@@ -387,7 +405,7 @@ fn exits_for_ipis_and_for_protected_pages_are_not_the_hosts_interrupts_or_new_me
 #[test]
 fn a_timer_armed_once_a_millisecond_is_a_tick_of_a_thousand_or_one_program() {
     let mut lines = Lines::default();
-    lines.switch(1_000_000, 3, ("swapper/3", 0), 'R', ("a", 9));
+    lines.switch(1_000_000, 3, ("b", 10), 'S', ("a", 9));
     for us in (1_000_010..2_000_010).step_by(1_000) {
         lines.enter(us, 0, 0);
         lines.exit(us + 400, 0, 0, "PREEMPTION_TIMER");
@@ -435,12 +453,14 @@ fn a_thread_of_the_vms_own_vmm_is_not_one_of_the_host() {
 }
 
 #[test]
-fn a_kernel_thread_of_one_pcpu_is_not_to_be_moved() {
+fn a_kernel_thread_that_no_tool_moves_is_not_to_be_moved() {
     for (name, moves) in [
         ("idle_inject/0", false),
         ("migration/0", false),
         ("kworker/0:1", false),
-        ("kworker/u8:1", true),
+        // The kernel lets no program set the pCPUs of a worker.
+        ("kworker/u8:1", false),
+        ("kworker/u8:2+flush-254:0", false),
         ("stress-ng", true),
     ] {
         let mut lines = Lines::default();

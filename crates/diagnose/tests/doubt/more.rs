@@ -188,7 +188,7 @@ fn an_interrupt_whose_end_is_not_recorded_took_no_time_that_is_known() {
 fn the_hosts_interrupts_are_surely_the_cause_where_they_took_the_time() {
     for (took_us, sure) in [(2, Confidence::Medium), (280, Confidence::High)] {
         let (mut lines, mut us) = (Lines::default(), 1_000_000);
-        lines.switch(us - 9, 3, ("swapper/3", 0), 'R', ("a", 9));
+        lines.switch(us - 9, 3, ("b", 10), 'S', ("a", 9));
         for _ in 0..2_000 {
             lines.enter(us, 0, 0);
             lines.exit(us + 500, 0, 0, BY_INTERRUPT);
@@ -215,7 +215,7 @@ fn the_hosts_interrupts_are_surely_the_cause_where_they_took_the_time() {
 #[test]
 fn one_exit_of_seconds_for_an_interrupt_is_not_the_interrupts_time() {
     let (mut lines, mut us) = (Lines::default(), 1_000_000);
-    lines.switch(us - 9, 3, ("swapper/3", 0), 'R', ("a", 9));
+    lines.switch(us - 9, 3, ("b", 10), 'S', ("a", 9));
     for turn in 0..2_000 {
         lines.enter(us, 0, 0);
         lines.exit(us + 5_000, 0, 0, BY_INTERRUPT);

@@ -205,3 +205,42 @@ fn a_thread_that_wakes_a_vcpu_long_after_its_own_wait_does_not_explain_the_sleep
         assert!(found.is_empty(), "{found:?}");
     }
 }
+
+#[test]
+fn while_another_pcpu_loses_events_a_waiting_vcpu_may_run_there() {
+    let vcpu = ("CPU 0/KVM", 1001);
+    let migrates = "sched_migrate_task: comm=a pid=9 prio=120 orig_cpu=1 dest_cpu=0";
+    let pinned = |cpus: &str| {
+        let mut notes = super::notes(&[], None).unwrap();
+        notes.vms[0].vcpus[0].cpus = Some(cpus.to_owned());
+        Some(notes)
+    };
+    // Of each 100 ms it waits for 80, of which pCPU 1 has no records for 70.
+    for (remark, notes, sure_ms, doubted_ms) in [
+        ("", None, 400, 2_800),
+        ("", pinned("0-1"), 400, 2_800),
+        ("", pinned("0"), 3_200, 0),
+        (migrates, None, 3_200, 0),
+    ] {
+        let mut lines = Lines::default();
+        let mark = "sched_process_wait: comm=make pid=0 prio=120";
+        for us in (0..40).map(|turn| SECOND + turn * 100_000) {
+            lines.enter(us, 0, 0);
+            lines.exit(us + 20_000, 0, 0, BY_INTERRUPT);
+            lines.switch(us + 20_001, 0, vcpu, 'R', BACKUP);
+            let remark = if remark.is_empty() { mark } else { remark };
+            lines.line(us + 25_000, ("make", 88), 1, remark);
+            lines.text.push_str("CPU:1 [LOST 300 EVENTS]\n");
+            lines.line(us + 95_000, ("make", 88), 1, mark);
+            lines.switch(us + 99_999, 0, BACKUP, 'S', vcpu);
+        }
+        let diagnosis = lines.diagnosis(notes);
+        let steal = the(&diagnosis, FindingId::Steal);
+        let more_ns = steal
+            .at_most_ns
+            .map_or(0, |most_ns| most_ns - steal.lost_ns);
+        let ms = [steal.lost_ns, more_ns].map(|ns| ns.div_ceil(1_000_000));
+        assert_eq!(ms, [sure_ms, doubted_ms], "{remark}");
+        assert!(steal.confidence < Confidence::High);
+    }
+}

@@ -25,6 +25,14 @@ fn of_mine() -> Option<VmNotes> {
     Some(mine)
 }
 
+/// Notes of another time: none of their vCPUs is in the trace, and the thread has another's number.
+fn of_another_time() -> Option<VmNotes> {
+    let mut other = two_vms()?;
+    other.vms.remove(0);
+    other.vms[0].threads = vec![1050];
+    Some(other)
+}
+
 #[test]
 fn whose_a_thread_is_shows_by_its_process_or_by_notes_and_never_by_its_name_alone() {
     let (own, task) = (CauseId::OwnVmm, CauseId::HostTask);
@@ -45,7 +53,7 @@ fn whose_a_thread_is_shows_by_its_process_or_by_notes_and_never_by_its_name_alon
         (CauseId, Confidence),
         &'static str,
     );
-    let cases: [Case; 18] = [
+    let cases: [Case; 19] = [
         ("live_migration", of_own, noted, (own, high), ""),
         ("live_migration", of_own, nothing, (own, high), ""),
         ("live_migration", None, noted, (task, medium), ""),
@@ -55,6 +63,7 @@ fn whose_a_thread_is_shows_by_its_process_or_by_notes_and_never_by_its_name_alon
         ("live_migration", own_unknown, nothing, (task, medium), ""),
         ("own-machine-mon", None, of_mine, (task, medium), ""),
         ("backup", None, noted, (task, high), ""),
+        ("backup", None, of_another_time, (task, high), ""),
         ("backup", of_db, noted, (task, high), "the VMM of db"),
         ("vhost-1000", of_own, nothing, (own, high), ""),
         ("vhost-1000", None, noted, (own, high), ""),

@@ -6,6 +6,7 @@
 mod binary;
 mod causes;
 mod clocks;
+mod filters;
 mod host;
 mod kinds;
 mod print;

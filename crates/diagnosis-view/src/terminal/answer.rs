@@ -15,6 +15,9 @@ const UNORDERED: &str = "Not known whether anything stalled.";
 const SHARES_BELOW: &str = "Not known whether a vCPU stood still for long: shares of time are \
                             below the bounds, lengths cannot be judged.";
 
+/// The table that has a limit alone, and not what it does.
+const LIMIT: &str = "cpu.max";
+
 /// The finding that the first lines are about.
 pub(super) fn answered(diagnosis: &Diagnosis) -> Option<&Finding> {
     let first = diagnosis.findings.first()?;
@@ -28,7 +31,12 @@ pub(super) fn answered(diagnosis: &Diagnosis) -> Option<&Finding> {
 pub fn answer_lines(diagnosis: &Diagnosis) -> Vec<String> {
     let Some(finding) = answered(diagnosis) else {
         if diagnosis.traces.iter().all(|trace| trace.table.is_some()) {
-            return vec!["Nothing wrong, as far as such tables and logs can show it.".to_owned()];
+            let mut tables = diagnosis.traces.iter().flat_map(|trace| &trace.table);
+            let clear = match tables.all(|table| table.tool == LIMIT) {
+                true => "No limit of CPU time is set there.",
+                false => "Nothing wrong, as far as such tables and logs can show it.",
+            };
+            return vec![clear.to_owned()];
         }
         let traces = diagnosis.traces.iter();
         let mut lines: Vec<String> = traces.clone().flat_map(host_words::doubts).collect();

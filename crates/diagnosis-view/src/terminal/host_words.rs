@@ -34,6 +34,9 @@ pub fn symptom(finding: &Finding) -> Option<String> {
             };
             format!("a vCPU {what} for {length}")
         }
+        FindingId::Asleep if finding.of.as_deref() == Some("paused") => {
+            "its VMM has paused it".to_owned()
+        }
         FindingId::Asleep => "vCPU threads sleep though their guests have not halted".to_owned(),
         FindingId::ServerWaits if finding.cause == CauseId::KernelWait => {
             format!("{of}, which serves it, waits in the host's kernel (D state)")
@@ -212,7 +215,7 @@ pub fn adjacency(trace: &TraceDiagnosis, at: usize, all: &Diagnosis) -> Option<S
     let depends = all.findings.iter().any(|finding| {
         let by_vms = matches!(
             finding.cause,
-            CauseId::OtherVm | CauseId::OwnVm | CauseId::TooManyVcpus
+            CauseId::OtherVm | CauseId::OwnVm | CauseId::Stacked | CauseId::TooManyVcpus
         );
         finding.trace == at && by_vms
     });

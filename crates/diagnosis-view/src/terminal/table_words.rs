@@ -138,8 +138,8 @@ pub fn step(id: StepId) -> Option<&'static str> {
         StepId::RecordWhile => "run `{}` on the host while it happens, to see who ran instead",
         StepId::AskTool => "run `{}`: it shows what this table lacks",
         StepId::GuestClock => {
-            "if {} is a timer (0x608, 0xb008: ACPI; 0x40: PIT), give the guest a better clock: \
-             hv-time (Windows), kvm-clock (Linux), or hpet=on"
+            "if {} is a clock (0x608, 0xb008: ACPI; 0x40: PIT; 0x70, 0x71: RTC), give the guest a \
+             better one: hv-time (Windows), kvm-clock (Linux), or hpet=on"
         }
         StepId::FindSplitLocks => {
             "find the program by the line's name and address; or split_lock_detect=off, which \

@@ -19,6 +19,9 @@ pub fn symptom(finding: &Finding) -> String {
     match finding.id {
         FindingId::Steal if is_in_losses(finding) => "vCPUs may have been ready and not run",
         FindingId::Steal => "vCPUs are ready and do not run",
+        FindingId::Uninterruptible if finding.of.is_some() => {
+            "threads wait in the host's kernel (D state)"
+        }
         FindingId::Uninterruptible => "vCPU threads wait in the host's kernel (D state)",
         FindingId::SlowExits => return format!("exits for {of} take much time"),
         FindingId::PauseIpiWait => "vCPUs leave their guest because they spin: IPI wait",
@@ -135,6 +138,10 @@ fn is_unsure_limit(finding: &Finding) -> bool {
 fn of_wait(cause: CauseId) -> Option<&'static str> {
     Some(match cause {
         CauseId::OwnVm => "the VM's own vCPUs ran on their pCPUs instead: it has more than pCPUs",
+        CauseId::Stacked => {
+            "the VM's own vCPUs ran on their pCPUs instead, while other pCPUs that it may use had \
+             none of them"
+        }
         CauseId::Interrupts => "interrupts and softirqs of the host ran on their pCPUs instead",
         CauseId::CpuMax => "a limit (cpu.max) of their cgroup keeps them off their pCPU",
         CauseId::IdleBeside => {
@@ -351,6 +358,7 @@ fn assumption(assumption: Assumption) -> &'static str {
         Assumption::NobodyTakesItsPlace => "nothing takes its place",
         Assumption::MovesAtOnce => "they move to the idle pCPU at once",
         Assumption::NoSuchExits => "the guest then does without these exits",
+        Assumption::FairShares => "others stay where they are and share their pCPU fairly",
         Assumption::IdleTimeIsUsed => host_words::assumption(assumption),
     }
 }
@@ -364,6 +372,7 @@ fn of_step(id: StepId) -> &'static str {
         StepId::ShareOrSplit => "give the VM more pCPUs, or a larger cpu.weight",
         StepId::MoveOtherVm => "pin {} to other pCPUs, or lower the cpu.weight of its cgroup",
         StepId::FewerVcpus => "give the VM no more vCPUs than it has pCPUs",
+        StepId::PartVcpus => "put its vCPUs on different pCPUs (steady place --apply, or pins)",
         StepId::MoveVhost => "put {} on other pCPUs (its cgroup's cpuset, or taskset)",
         StepId::MoveInterrupts => "send interrupts to other pCPUs (/proc/irq/*/smp_affinity)",
         StepId::FewerHostTimers => {
@@ -371,7 +380,7 @@ fn of_step(id: StepId) -> &'static str {
         }
         StepId::MoveHostTask => "put {} on other pCPUs (cpuset, or taskset)",
         StepId::FindKernelWork => {
-            "see what gives {} its work, as it cannot leave its pCPU: idle_inject a thermal or \
+            "see what gives {} its work, as it cannot be moved: idle_inject a thermal or \
              power limit, migration and cpuhp a stopped or moved CPU, kworker the workqueue events"
         }
         StepId::LookAtIdle => {
@@ -396,7 +405,7 @@ fn of_step(id: StepId) -> &'static str {
         StepId::LookAtVmm => "see what the VMM does meanwhile (perf record of its threads)",
         StepId::Preallocate => "give the guest its memory at once (prealloc, huge pages)",
         StepId::StopReclaim => {
-            "see whether the host swaps, balloons or migrates memory (vmstat, memory.events)"
+            "see whether the host swaps, balloons or migrates memory (vmstat, memory.pressure)"
         }
         StepId::LookAtStorage => "see which I/O is slow (iostat), and give it an I/O thread",
         StepId::LookAtStack => "see where it waits: /proc/THREAD/stack during a stall",

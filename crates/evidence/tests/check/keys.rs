@@ -5,7 +5,7 @@ use std::fs;
 
 use steady_evidence::{Keys, todo};
 
-use crate::common::Project;
+use crate::common::{CLAIMS, CLAIMS_FILE, Project};
 use crate::found;
 
 #[test]
@@ -31,6 +31,47 @@ fn a_figure_of_a_kernel_before_is_printed_as_old_with_its_key() {
     let races = house.races();
     let races: Vec<&steady_evidence::Claim> = races.iter().collect();
     assert_eq!(todo(&house, &races, false).len(), 8);
+}
+
+#[test]
+fn a_claim_of_a_port_is_old_when_the_port_or_the_series_changes_and_no_other_is() {
+    let project = Project::bare();
+    let port = |version: &str, text: &str| {
+        let folder = project.root().join("linux/ports").join(version);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("series"), text).unwrap();
+    };
+    port("7.3", "0001\n");
+    port("7.9", "0001\n");
+    let of_port = CLAIMS.replace("engine = ", "kernel = \"7.3\"\nengine = ");
+    project.write(CLAIMS_FILE, &of_port);
+    project.save_record(8);
+    project.render();
+    assert_eq!(project.problems(), Vec::<String>::new());
+    let old = |what: &str| {
+        project.render();
+        let is_old = project.read("README.md").contains("old: kernel ");
+        assert_eq!(project.problems(), Vec::<String>::new(), "{what}");
+        is_old
+    };
+    port("7.9", "0002\n");
+    assert!(!old("another port"));
+    port("7.3", "0002\n");
+    assert!(old("the port"));
+    port("7.3", "0001\n");
+    assert!(!old("as it was"));
+    project.write("linux/port", "#!/bin/sh\n");
+    assert!(old("what ports"));
+    fs::remove_file(project.root().join("linux/port")).unwrap();
+    project.write("linux/new/shoot4u.c", "int y;\n");
+    assert!(old("the series"));
+    project.write(CLAIMS_FILE, &of_port.replace("\"7.3\"", "\"7.4\""));
+    let said = "claim `tail`: there is no port to `7.4`; there are: 7.3, 7.9";
+    assert!(
+        project.problems().join("\n").contains(said),
+        "{:?}",
+        project.problems()
+    );
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use super::package::{Package, RELEASES};
+use super::port::{PORTS, Port};
 
 /// With our files and hooks, or without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -134,6 +135,8 @@ pub enum Choice {
     Given(PathBuf),
     /// One of a distribution's package, in place of the patched and of the stock one.
     Packaged(Package),
+    /// The patched one of another version of Linux.
+    Ported(&'static Port),
 }
 
 impl Default for Choice {
@@ -148,7 +151,7 @@ impl Choice {
     pub fn flavor(&self) -> Flavor {
         match self {
             Self::Built(flavor) => *flavor,
-            Self::Given(_) | Self::Packaged(_) => Flavor::Lab,
+            Self::Given(_) | Self::Packaged(_) | Self::Ported(_) => Flavor::Lab,
         }
     }
 }
@@ -156,8 +159,8 @@ impl Choice {
 impl FromStr for Choice {
     type Err = String;
 
-    /// A flavor or a release by its name; anything with a `/` is a package, if it ends in `.deb`,
-    /// or a folder.
+    /// A flavor, a release or a port by its name; anything with a `/` is a package, if it ends in
+    /// `.deb`, or a folder.
     fn from_str(text: &str) -> Result<Self, String> {
         if text.contains('/') {
             let path = PathBuf::from(text);
@@ -169,17 +172,23 @@ impl FromStr for Choice {
         if let Some(release) = RELEASES.iter().find(|release| release.name == text) {
             return Ok(Self::Packaged(Package::Debian(release)));
         }
+        if let Some(port) = PORTS.iter().find(|port| port.version == text) {
+            return Ok(Self::Ported(port));
+        }
         Flavor::ALL
             .into_iter()
             .find(|flavor| flavor.name() == text)
             .map(Self::Built)
             .ok_or_else(|| {
-                let releases: Vec<&str> = RELEASES.iter().map(|release| release.name).collect();
+                let releases = RELEASES.iter().map(|release| release.name);
+                let others: Vec<&str> = releases
+                    .chain(PORTS.iter().map(|port| port.version))
+                    .collect();
                 format!(
                     "there is no kernel `{text}`; expected {}, {}, or a kernel's package or the \
                      folder of its objects, with a `/` in it",
                     Flavor::names(),
-                    releases.join(", ")
+                    others.join(", ")
                 )
             })
     }
@@ -190,6 +199,7 @@ impl fmt::Display for Choice {
         match self {
             Self::Built(flavor) => out.write_str(flavor.name()),
             Self::Packaged(Package::Debian(release)) => out.write_str(release.name),
+            Self::Ported(port) => out.write_str(port.version),
             Self::Given(path) | Self::Packaged(Package::File(path)) => path.display().fmt(out),
         }
     }
@@ -227,6 +237,7 @@ mod tests {
         let file = Package::File("./linux-image.deb".into());
         assert_eq!("./linux-image.deb".parse(), Ok(Choice::Packaged(file)));
         let error = "debian-9".parse::<Choice>().expect_err("refused");
-        assert!(error.contains("debian-13-backports"), "{error}");
+        assert!(error.contains("debian-13-backports, 7.3"), "{error}");
+        assert_eq!("7.3".parse(), Ok(Choice::Ported(&PORTS[0])));
     }
 }

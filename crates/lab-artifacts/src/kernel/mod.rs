@@ -6,7 +6,7 @@
 //! `linux/config` on top of `tinyconfig`: the lab's, and over it those that find mistakes
 //! (`debug.config`) or make it preemptible everywhere (`rt.config`).
 //! The kernel of a distribution's package is taken as it is (`package`). So is what `steady-lab`
-//! installs, unless `$LINUX_SOURCE` asks for another.
+//! installs, unless `$LINUX_SOURCE` asks for another. That of another version is a `port`.
 //! The stock kernel beside it is what the same sources give without our files, hooks and symbols.
 
 use std::collections::BTreeMap;
@@ -31,6 +31,7 @@ use key::stock_configs;
 mod flavor;
 mod key;
 pub mod package;
+pub mod port;
 mod source;
 
 pub use flavor::{Build, Choice, Flavor, Series};
@@ -253,7 +254,36 @@ fn build(
     work: &Path,
     watcher: &dyn Watcher,
 ) -> Result<(), ArtifactError> {
-    let what = &wanted.words();
+    let patched = wanted.series == Series::Patched;
+    let recipe = Recipe {
+        words: wanted.words(),
+        apply: patched.then(|| home.project.join("linux/apply")),
+        configure: configure_script(home, wanted, work)?,
+        configs: wanted.flavor.configs().skip(1).collect(),
+    };
+    compile(&recipe, source, work, watcher)
+}
+
+/// How a kernel is made of sources.
+struct Recipe {
+    /// What progress and logs call it.
+    words: String,
+    /// The script that puts files and hooks in; none for the stock kernel.
+    apply: Option<PathBuf>,
+    /// The script that configures.
+    configure: PathBuf,
+    /// The configurations on top of the lab's.
+    configs: Vec<&'static str>,
+}
+
+/// Makes a kernel in `work`, and leaves there what is in [`MADE`] alone.
+fn compile(
+    recipe: &Recipe,
+    source: &Source,
+    work: &Path,
+    watcher: &dyn Watcher,
+) -> Result<(), ArtifactError> {
+    let what = &recipe.words;
     watcher.say(&format!(
         "building the {what}, which takes a few minutes once"
     ));
@@ -265,13 +295,12 @@ fn build(
     source.unpack(&tree, &log)?;
     fs::create_dir_all(&objects).map_err(|error| ArtifactError::io("make", &objects, error))?;
     let os = OsStr::new;
-    if wanted.series == Series::Patched {
-        apply(home, &tree, work, &log)?;
+    if let Some(script) = &recipe.apply {
+        apply(script, &tree, work, &log)?;
     }
-    let configure = configure_script(home, wanted, work)?;
-    let mut command = vec![configure.as_os_str(), tree.as_os_str(), objects.as_os_str()];
-    let on_top: Vec<&OsStr> = wanted.flavor.configs().skip(1).map(OsStr::new).collect();
-    command.extend(on_top);
+    let configure = recipe.configure.as_os_str();
+    let mut command = vec![configure, tree.as_os_str(), objects.as_os_str()];
+    command.extend(recipe.configs.iter().map(OsStr::new));
     run_step("linux/configure", &command, work, &log, STEP_LIMIT, || {})?;
     let jobs = format!(
         "-j{}",
@@ -317,14 +346,13 @@ fn build(
     Ok(())
 }
 
-/// Puts our files and hooks into a tree.
+/// Puts our files and hooks into a tree, by a script `apply`.
 pub(crate) fn apply(
-    home: &Home,
+    script: &Path,
     tree: &Path,
     work: &Path,
     log: &Path,
 ) -> Result<(), ArtifactError> {
-    let apply = home.project.join("linux/apply");
-    let command = [apply.as_os_str(), tree.as_os_str()];
+    let command = [script.as_os_str(), tree.as_os_str()];
     run_step("linux/apply", &command, work, log, STEP_LIMIT, || {})
 }

@@ -13,11 +13,13 @@ use crate::cache::sums;
 use crate::error::ArtifactError;
 use crate::home::{Home, LAB_PACKAGE, PROGRAMS};
 use crate::kernel::package::{self, Package};
+use crate::kernel::port::{self, Port};
 use crate::kernel::{self, Build, Choice, Flavor, Series, Source};
 use crate::{debian, programs, selftests};
 
 /// Room that a build may take while it goes on, in MiB: estimates, not measured.
 const KERNEL_MIB: u64 = 2048;
+const PORT_MIB: u64 = 3072;
 const PROGRAMS_MIB: u64 = 512;
 
 /// What a race or a host needs, beyond its engine.
@@ -171,7 +173,24 @@ pub fn chosen_kernel(home: &Home, choice: &Choice) -> Vec<Need> {
         Choice::Given(_) => of(&["step"]),
         Choice::Built(flavor) => kernel(home, patched(*flavor)),
         Choice::Packaged(package) => packaged_kernel(home, package),
+        Choice::Ported(port) => ported_kernel(home, port),
     }
+}
+
+/// The needs of the kernel of a port.
+fn ported_kernel(home: &Home, port: &Port) -> Vec<Need> {
+    let (name, why) = (port.words(), "emulated hosts and guests boot it");
+    let mut needs = of(&["step", "key"]);
+    match port::place(home, port) {
+        Err(error) => needs.push(broken(&name, why, &error)),
+        Ok(place) if place.is_dir() => needs.push(kernel_entry(&name, why, &place)),
+        Ok(_) => {
+            needs.extend(of(&["kernel", "fetch"]));
+            needs.extend((!kernel::asks_for_source()).then(mirror));
+            needs.extend(room(&home.cache, PORT_MIB));
+        }
+    }
+    needs
 }
 
 /// The needs of a distribution's kernel.

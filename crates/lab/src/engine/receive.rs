@@ -213,7 +213,9 @@ fn inside(fault: &Fault) -> RunFault {
         .vm
         .as_ref()
         .map_or(SERIAL.to_owned(), |vm| format!("{vm}.console.log"));
-    let tail = match last_lines(fault.console_tail.trim(), 4) {
+    let own = fault.console_tail.lines().filter(|line| !is_usual(line));
+    let own: Vec<&str> = own.collect();
+    let tail = match last_lines(own.join("\n").trim(), 4) {
         words if words.is_empty() => String::new(),
         words => format!("\nlast words of its console:\n{words}"),
     };
@@ -223,6 +225,17 @@ fn inside(fault: &Fault) -> RunFault {
         file,
         tail,
     }
+}
+
+/// Whether every healthy guest prints this line: it is about neither its end nor its programs.
+fn is_usual(line: &str) -> bool {
+    const USUAL: [&str; 4] = [
+        "ACPI BIOS Error (bug): A valid RSDP was not found",
+        "VMX not supported by CPU",
+        "SVM not supported by CPU",
+        "isn't AMD or Hygon",
+    ];
+    USUAL.iter().any(|usual| line.contains(usual))
 }
 
 /// One event in a few words, for progress and for "last step".

@@ -93,6 +93,7 @@ impl HostKernel {
             Self::Patched(Choice::Packaged(package)) => {
                 kernel::package::ensure(home, package, watcher)
             }
+            Self::Patched(Choice::Ported(port)) => kernel::port::ensure(home, port, watcher),
         }
     }
 }

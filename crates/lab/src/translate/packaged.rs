@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is different where host and guests boot the kernel of a distribution's package.
+//! What is different where host and guests boot the kernel of a distribution's package, or of a
+//! port of the series.
 
 use steady_agent::plan::HostPlan;
+use steady_lab_artifacts::kernel::Series;
 use steady_remedies::Means;
 use steady_scenario::{Chosen, Scenario, Variant, Vm};
 
+use super::{flavors, series_of};
 use crate::error::LabError;
 
 /// Refuses what a distribution's kernel does not have.
@@ -39,6 +42,26 @@ pub fn check(scenario: &Scenario, variants: &[&Variant]) -> Result<(), LabError>
         }
     }
     Ok(())
+}
+
+/// Refuses what would boot a kernel of another version beside that of a port.
+///
+/// # Errors
+/// [`LabError::Beyond`].
+pub fn alone(scenario: &Scenario, variants: &[&Variant], version: &str) -> Result<(), LabError> {
+    let stock = |variant: &&&Variant| series_of(variant) == Series::Stock;
+    let what = match variants.iter().find(stock) {
+        Some(variant) => format!("the stock kernel of variant {}", variant.name),
+        None if flavors(scenario, variants).is_empty() => return Ok(()),
+        None => "a guest with a kernel of its own".to_owned(),
+    };
+    Err(LabError::Beyond {
+        scenario: scenario.name.clone(),
+        what,
+        limit: format!(
+            "--kernel {version} is one kernel, of hosts and guests; choose others by --variant"
+        ),
+    })
 }
 
 /// What a distribution's kernel takes more than the lab's, in MiB.

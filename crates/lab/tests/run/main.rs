@@ -41,7 +41,7 @@ fn fault(kind: FaultKind) -> Event {
         kind,
         vm: Some("a".to_owned()),
         text: "it went wrong".to_owned(),
-        console_tail: "one\ntwo\n".to_owned(),
+        console_tail: "one\nkvm_intel: VMX not supported by CPU 0\ntwo\n".to_owned(),
     })
 }
 

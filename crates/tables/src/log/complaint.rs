@@ -3,7 +3,9 @@
 //! `kernel/watchdog.c`, `kernel/rcu/tree_stall.h`, `kernel/hung_task.c`,
 //! `kernel/time/clocksource.c`, `kernel/smp.c`, `kernel/workqueue.c`, `kernel/time/hrtimer.c`,
 //! `arch/x86/kernel/cpu/{intel,bus_lock}.c`, `drivers/thermal/intel/therm_throt.c`,
-//! `kernel/sched/{rt,deadline}.c`.
+//! `kernel/sched/{rt,deadline}.c`, `mm/{oom_kill,page_alloc}.c`, `net/sched/sch_generic.c`, and
+//! those of storage: NFS, libata, SCSI, NVMe, the block layer. Of programs that notice a stall of
+//! their own, corosync's.
 
 use std::sync::LazyLock;
 
@@ -26,6 +28,11 @@ pub(super) enum Of {
     SplitLock,
     Hot,
     RealTime,
+    Storage,
+    Memory,
+    Network,
+    Program,
+    Stack,
 }
 
 impl Of {
@@ -43,7 +50,17 @@ impl Of {
             Self::SplitLock => "split lock",
             Self::Hot => "the processor slowed itself down",
             Self::RealTime => "real-time tasks stopped",
+            Self::Storage => "storage did not answer in time",
+            Self::Memory => "memory ran out",
+            Self::Network => "a network device did not send in time",
+            Self::Program => "a program was not scheduled for long",
+            Self::Stack => "the stack of a thread",
         }
+    }
+
+    /// Whether it is about memory or a device.
+    pub fn is_of_devices(self) -> bool {
+        matches!(self, Self::Storage | Self::Memory | Self::Network)
     }
 
     /// Whether it says that a CPU, or what ran on it, made no progress.
@@ -56,6 +73,9 @@ impl Of {
                 | Self::SplitLock
                 | Self::Hot
                 | Self::RealTime
+                | Self::Storage
+                | Self::Memory
+                | Self::Stack
         )
     }
 }
@@ -72,8 +92,16 @@ pub(super) struct Complaint {
 const SECOND: u64 = 1_000_000_000;
 
 /// One of these is in every complaint; most lines of a log have none.
-static MARKS: LazyLock<[Finder<'static>; 7]> = LazyLock::new(|| {
-    let marks: [&[u8]; 7] = [
+static MARKS: LazyLock<[Finder<'static>; 15]> = LazyLock::new(|| {
+    let marks: [&[u8]; 15] = [
+        b"not responding",
+        b"resetting link",
+        b"TIME_OUT",
+        b"timeout,",
+        b"I/O error",
+        b"f memory",
+        b"timed out",
+        b"for ",
         b"lock",
         b"LOCKUP",
         b"stall",
@@ -102,7 +130,12 @@ pub(super) fn complaint(text: &str) -> Option<Complaint> {
         Of::Clocksource => (number(text, "watchdog on CPU"), None),
         Of::LateTimer => (None, nanoseconds(text, "interrupt took ")),
         Of::Hot => (number(text, "CPU"), None),
-        Of::SplitLock | Of::RealTime => (None, None),
+        Of::Memory => (None, milliseconds(text, "stalls for ")),
+        Of::Program => (
+            None,
+            milliseconds(text, "scheduled for ").or(milliseconds(text, "detected for ")),
+        ),
+        Of::SplitLock | Of::RealTime | Of::Storage | Of::Network | Of::Stack => (None, None),
     };
     Some(Complaint { of, cpu, ns })
 }
@@ -148,6 +181,24 @@ fn kind(text: &str) -> Option<Of> {
     if has("sched: RT throttling activated") || has("sched: DL replenish lagged too much") {
         return Some(Of::RealTime);
     }
+    if has("main process was not scheduled for ") || has("Process pause detected for ") {
+        return Some(Of::Program);
+    }
+    if has("Out of memory: Kill") || has("emory cgroup out of memory") || has("on stalls for ") {
+        return Some(Of::Memory);
+    }
+    if has("NETDEV WATCHDOG: ") {
+        return Some(Of::Network);
+    }
+    let storage = [
+        "not responding, ",
+        "resetting link",
+        "DID_TIME_OUT",
+        "I/O error, dev ",
+    ];
+    if storage.iter().any(|part| has(part)) || has("nvme") && has(" timeout, ") {
+        return Some(Of::Storage);
+    }
     let late = has("hrtimer: interrupt took ") || has("perf: interrupt took too long");
     (late || has("NMI handler") && has("took too long")).then_some(Of::LateTimer)
 }
@@ -167,6 +218,10 @@ fn number(text: &str, before: &str) -> Option<u32> {
 
 fn seconds(text: &str, before: &str) -> Option<u64> {
     decimal(digits(text, before)?, SECOND)
+}
+
+fn milliseconds(text: &str, before: &str) -> Option<u64> {
+    decimal(digits(text, before)?, SECOND / 1000)
 }
 
 fn nanoseconds(text: &str, before: &str) -> Option<u64> {

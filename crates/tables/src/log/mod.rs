@@ -2,7 +2,9 @@
 //! A kernel's log, of a guest or a host, from `dmesg`, the journal, syslog or a console: what it
 //! complains of, how often, how long, and in which wait the stacks behind the complaints are.
 //!
-//! Left out: complaints of devices and of memory, which are not about CPUs.
+//! A thread's stack alone, as `/proc/PID/stack` has it, is read too.
+//!
+//! Left out: complaints of devices that nothing waits for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,6 +54,9 @@ pub(crate) struct Log {
     open: Option<(Option<Of>, u64, String, Stack)>,
     lines: u64,
     of_kernel: u64,
+    /// Lines of a thread's stack, as `/proc/PID/stack` has it, and that stack.
+    of_stack: u64,
+    stack: Stack,
     guest: bool,
     host: bool,
     /// What the machine calls itself, in syslog and the journal.
@@ -146,6 +151,16 @@ impl Log {
         }
     }
 
+    /// The stack of a thread alone: where it waits, if it does not idle.
+    fn alone(&mut self) {
+        if self.stack.is_halt() {
+            return;
+        }
+        let complaints = self.by_kind.entry(Of::Stack).or_default();
+        complaints.times = 1;
+        complaints.waits.insert(self.stack.cause(true), 1);
+    }
+
     fn side(&self) -> Side {
         match (self.guest, self.host) {
             (true, _) => Side::Guest,
@@ -171,11 +186,16 @@ impl Reader for Log {
             return;
         }
         self.lines += 1;
+        if text.trim_start().starts_with("[<") && self.of_stack < STACK_LINES {
+            self.of_stack += u64::from(self.stack.line(text, line.words) == Added::Frame);
+        }
         self.of_kernel += u64::from(is_kernel(text));
         if self.machine.is_none() {
             self.machine = machine_of(text).map(str::to_owned);
         }
-        if let Some(found) = complaint(text) {
+        // Other programs' logs speak of storage and memory too.
+        let counts = |of: Of| !of.is_of_devices() || is_kernel(text);
+        if let Some(found) = complaint(text).filter(|found| counts(found.of)) {
             self.close();
             let complaints = self.by_kind.entry(found.of).or_default();
             complaints.times += 1;
@@ -218,8 +238,11 @@ impl Reader for Log {
 
     fn finish(mut self: Box<Self>) -> Option<Table> {
         self.close();
+        if self.by_kind.is_empty() && self.of_stack > 0 && self.of_stack + 1 >= self.lines {
+            self.alone();
+        }
         let like_a_log = self.lines >= LINES && self.of_kernel * 2 > self.lines;
-        if self.by_kind.is_empty() && !like_a_log {
+        if self.by_kind.is_empty() && self.of_stack == 0 && !like_a_log {
             return None;
         }
         let side = self.side();
@@ -243,6 +266,8 @@ fn found(of: Of, complaints: &Complaints, side: Side, machine: Option<&str>) -> 
         (Of::SplitLock, _) => (CauseId::SplitLocks, None, None),
         (Of::Hot, _) => (CauseId::HotProcessor, None, None),
         (Of::RealTime, _) => (CauseId::RealTimeTasks, None, None),
+        (Of::Storage, _) => (CauseId::IoPressure, None, None),
+        (Of::Memory, _) => (CauseId::MemoryPressure, None, None),
         (_, Some((wait, _))) => wait.clone(),
         (_, None) => (CauseId::NoStack, None, None),
     };
@@ -260,9 +285,7 @@ fn found(of: Of, complaints: &Complaints, side: Side, machine: Option<&str>) -> 
         .lost(0, complaints.longest_ns.unwrap_or(0))
         .severity(match of {
             Of::LateTimer => Severity::Minor,
-            Of::Clocksource | Of::HungTask | Of::SplitLock | Of::Hot | Of::RealTime => {
-                Severity::Major
-            }
+            _ if !of.is_stall() || of == Of::Network => Severity::Major,
             _ => Severity::Severe,
         })
         .sure(sure);
@@ -310,6 +333,8 @@ fn steps(mut made: Finding, of: Of, cause: CauseId, side: Side) -> Finding {
         Of::SplitLock => Some(StepId::FindSplitLocks),
         Of::Hot => Some(StepId::CoolProcessor),
         Of::RealTime => Some(StepId::FindRealTime),
+        Of::Storage => Some(StepId::LookAtStorage),
+        Of::Memory => Some(StepId::StopReclaim),
         _ => None,
     };
     made.next.extend(look.map(|id| step(id, None)));

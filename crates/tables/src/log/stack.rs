@@ -55,6 +55,14 @@ impl Stack {
         self.frames.is_empty() && !self.in_program
     }
 
+    /// Whether it is that of a vCPU that halts.
+    pub fn is_halt(&self) -> bool {
+        let halts = |(name, _): &(String, bool)| {
+            ["kvm_vcpu_block", "kvm_vcpu_halt"].contains(&name.as_str())
+        };
+        self.frames.iter().any(halts)
+    }
+
     /// Takes a line.
     pub fn line(&mut self, text: &str, words: &[&str]) -> Added {
         if words

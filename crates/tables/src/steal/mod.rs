@@ -18,6 +18,8 @@ pub(crate) use vmstat::Vmstat;
 
 /// Up to this share of idle time, in thousandths, a host is busy.
 const BUSY: u64 = 50;
+/// Of a machine whose CPUs are not counted, this many ready threads are more than it has.
+const READY: u64 = 8;
 /// From this share of all CPUs' time on, in thousandths, interrupts are a finding, and waits for
 /// I/O.
 const MUCH: u64 = 200;
@@ -137,6 +139,14 @@ impl Samples {
             table.facts.push(Fact::HostFull);
             table.findings.push(self.busy(free));
         }
+        let full = side != Side::Host && free.is_some_and(|free| free <= BUSY);
+        let enough = self.cpus.unwrap_or(READY - 1).max(1);
+        if full
+            && self.ready.mean().is_some_and(|ready| ready > enough)
+            && table.findings.is_empty()
+        {
+            table.findings.push(self.full(free.unwrap_or(0)));
+        }
         table.findings.extend(self.interrupts());
         if iowait >= MUCH {
             table.facts.push(Fact::IoWaits);
@@ -150,6 +160,13 @@ impl Samples {
             );
         }
         Some(table)
+    }
+
+    /// A machine without idle time and with more threads ready than it may have CPUs.
+    fn full(&self, free: u64) -> Finding {
+        let mut found = self.busy(free);
+        (found.id, found.cause) = (FindingId::CpuPressure, CauseId::HostFull);
+        found
     }
 
     fn busy(&self, free: u64) -> Finding {

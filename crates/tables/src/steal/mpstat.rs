@@ -3,12 +3,19 @@
 //! have as many words from the right, behind one or two of the time. `Average:` rows count, where
 //! there are any, in place of the samples. Rows of single CPUs stand for all of them where a table
 //! has no `all`, as one cut by `grep` or `-P 0,1` has none.
+//!
+//! Of the devices of `iostat -x`, how long requests took: `r_await`, `w_await`, older ones `await`.
+
+use steady_diagnose::{CauseId, Evidence, EvidenceId, Finding};
 
 use super::{Both, Sample};
+use crate::draft::{Draft, at_least_major, pressure};
 use crate::kind::Kind;
-use crate::number::percent;
-use crate::table::{Line, Reader, Table};
+use crate::number::{decimal, percent};
+use crate::table::{Fact, Line, Reader, Side, Table};
 
+/// From this mean on requests of a device are slow, in nanoseconds.
+const SLOW_NS: u64 = 200_000_000;
 /// Columns of a head.
 const COLUMNS: usize = 32;
 
@@ -24,6 +31,9 @@ pub(crate) struct Mpstat {
     cpus: Option<u64>,
     samples: Both,
     averages: Both,
+    /// Columns of devices, from their names on, and the slowest requests: their mean, and of which.
+    of_devices: Vec<String>,
+    slowest: Option<(u64, String)>,
 }
 
 impl Mpstat {
@@ -73,9 +83,48 @@ impl Mpstat {
     }
 }
 
+impl Mpstat {
+    /// Takes a row of a device.
+    fn device(&mut self, words: &[&str]) {
+        for (cell, column) in words.iter().zip(&self.of_devices) {
+            let ms = column.ends_with("await").then(|| decimal(cell, 1_000_000));
+            let Some(ns) = ms.flatten().filter(|&ns| ns >= SLOW_NS) else {
+                continue;
+            };
+            if self.slowest.as_ref().is_none_or(|(known, _)| ns > *known) {
+                self.slowest = Some((ns, format!("{} ({column})", words[0])));
+            }
+        }
+        self.rows += 1;
+    }
+
+    /// Requests that took long.
+    fn slow(&self) -> Option<Finding> {
+        let (ns, of) = self.slowest.as_ref()?;
+        let evidence = Evidence::new(EvidenceId::TableThread)
+            .named("name", of)
+            .ns("mean", *ns);
+        Some(at_least_major(
+            pressure("I/O", CauseId::IoPressure).with(evidence),
+        ))
+    }
+}
+
 impl Reader for Mpstat {
     fn line(&mut self, line: &Line<'_>) {
         let words = line.words;
+        if words
+            .first()
+            .is_some_and(|first| first.starts_with("Device"))
+        {
+            let columns = words.iter().take(COLUMNS).map(|&word| word.to_owned());
+            self.of_devices = columns.collect();
+            return;
+        }
+        let named = self.of_devices.iter().any(|name| name.ends_with("await"));
+        if named && words.len() == self.of_devices.len() && words[0] != "avg-cpu:" {
+            return self.device(words);
+        }
         let named = |name: &str| words.contains(&name);
         if named("%idle") && (named("CPU") || named("avg-cpu:")) {
             let bare = named("avg-cpu:");
@@ -104,6 +153,7 @@ impl Reader for Mpstat {
     }
 
     fn finish(self: Box<Self>) -> Option<Table> {
+        let slow = self.slow();
         let (averages, samples) = (self.averages, self.samples);
         let chosen = match averages.is_empty() {
             true => samples,
@@ -111,6 +161,14 @@ impl Reader for Mpstat {
         };
         let mut chosen = chosen.chosen();
         chosen.cpus = self.cpus;
-        chosen.table(Kind::Mpstat, self.rows, false)
+        let table = chosen.table(Kind::Mpstat, self.rows, false);
+        let devices = self.of_devices.iter().any(|name| name.ends_with("await"));
+        let bare = || devices.then(|| Table::new(Kind::Mpstat, Side::Unknown, self.rows));
+        let mut table = table.or_else(bare)?;
+        if let Some(slow) = slow {
+            table.facts.push(Fact::IoWaits);
+            table.findings.push(slow);
+        }
+        Some(table)
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Tables of whole CPUs: `mpstat`, `sar`, `iostat`, `vmstat`, `top`.
 
-use steady_diagnose::{CauseId, EvidenceId, FindingId, Severity};
+use steady_diagnose::{CauseId, EvidenceId, Finding, FindingId, Severity};
 use steady_tables::Kind;
 
 use super::{evidence, judged, name, number, only, whole};
@@ -324,4 +324,40 @@ fn rows_that_mail_broke_are_joined() {
 > 0 50
 ";
     assert_eq!(only(&judged(vmstat).1, FindingId::Steal).lost_permille, 500);
+}
+
+#[test]
+fn requests_of_a_device_that_take_long_are_waits_for_io() {
+    let head = "Device            r/s   r_await     w/s   w_await  aqu-sz  %util\n";
+    let cpus = "avg-cpu:  %user   %nice %system %iowait  %steal   %idle\n\
+                \x20          5.00    0.00    2.00    1.00    0.00   92.00\n\n";
+    for (before, ms, found) in [("", "5012.00", 1), (cpus, "5012.00", 1), (cpus, "2.00", 0)] {
+        let text = format!("{before}{head}vda  1.00  1.00  20.00  {ms}  100.00  100.00\n");
+        let (kind, findings) = judged(&text);
+        assert_eq!((kind, findings.len()), (Kind::Mpstat, found), "{text}");
+        if found > 0 {
+            let slow = only(&findings, FindingId::OtherPressure);
+            assert_eq!(slow.cause, CauseId::IoPressure);
+            let row = evidence(slow, EvidenceId::TableThread);
+            assert_eq!(
+                (name(row, "name"), number(row, "mean")),
+                ("vda (w_await)", 5_012_000_000)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_machine_without_idle_time_and_with_many_ready_threads_is_full() {
+    let head = "r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st\n";
+    for (ready, idle, found) in [(40, 0, 1), (40, 40, 0), (2, 0, 0)] {
+        let row = format!("{ready} 0 0 812345 12345 912345 0 0 0 0 3000 5000 50 10 {idle} 0 0\n");
+        let (_, findings) = judged(&format!("{head}{row}{row}"));
+        let full = |of: &&Finding| of.id == FindingId::CpuPressure;
+        assert_eq!(
+            findings.iter().filter(full).count(),
+            found,
+            "{ready} {idle}"
+        );
+    }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `virsh domstats`.
 
-use steady_diagnose::{EvidenceId, FindingId, StepId};
+use steady_diagnose::{CauseId, EvidenceId, Finding, FindingId, Severity, StepId};
 use steady_tables::Kind;
 
 use super::{evidence, judged, name, number, only};
@@ -106,4 +106,28 @@ fn a_dump_without_delay_has_wait_or_says_that_it_lacks_both() {
     let lacks = only(&findings, FindingId::NotMeasured);
     assert_eq!((lacks.vm.as_deref(), findings.len()), (Some("demo"), 1));
     assert!(lacks.next[0].name.as_deref().unwrap().contains("schedstat"));
+}
+
+#[test]
+fn a_vcpu_that_ran_for_long_without_any_wait_was_not_measured() {
+    for (time_ns, lacks) in [(115_940_000_000_u64, 1), (400_000, 0)] {
+        let text = format!("Domain: 'a'\n  vcpu.0.time={time_ns}\n  vcpu.0.delay=0\n");
+        let (_, findings) = judged(&text);
+        let of = |found: &&Finding| found.id == FindingId::NotMeasured;
+        assert_eq!(findings.iter().filter(of).count(), lacks, "{time_ns}");
+    }
+}
+
+#[test]
+fn a_domain_that_is_paused_stands_still() {
+    for (reason, cause) in [(1, CauseId::VmmHolds), (5, CauseId::IoPressure)] {
+        let text = ONE.replace(
+            "state.state=1\n",
+            &format!("state.state=3\n  state.reason={reason}\n"),
+        );
+        let (_, findings) = judged(&text);
+        let paused = only(&findings, FindingId::Asleep);
+        assert_eq!((paused.cause, paused.severity), (cause, Severity::Severe));
+        assert_eq!(paused.vm.as_deref(), Some("web 1"));
+    }
 }

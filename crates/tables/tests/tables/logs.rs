@@ -253,8 +253,67 @@ fn a_lock_up_far_down_a_log_of_days_is_found() {
     assert_eq!(found.cause, CauseId::WaitsForShootdown);
 }
 
+/// Lines of the kernel, what they show, and what to do.
+const STOPS: [(&str, CauseId, StepId); 11] = [
+    (
+        "x86/split lock detection: #AC: CPU 0/KVM/12345 took a split_lock trap at address: 0x7",
+        CauseId::SplitLocks,
+        StepId::FindSplitLocks,
+    ),
+    (
+        "x86/split lock detection: #DB: CPU 0/KVM/12345 took a bus_lock trap at address: 0x7",
+        CauseId::SplitLocks,
+        StepId::FindSplitLocks,
+    ),
+    (
+        "mce: CPU3: Core temperature is above threshold, cpu clock is throttled (total events)",
+        CauseId::HotProcessor,
+        StepId::CoolProcessor,
+    ),
+    (
+        "CPU17: Package temperature above threshold, cpu clock throttled (total events = 9)",
+        CauseId::HotProcessor,
+        StepId::CoolProcessor,
+    ),
+    (
+        "sched: RT throttling activated",
+        CauseId::RealTimeTasks,
+        StepId::FindRealTime,
+    ),
+    (
+        "nfs: server nas1 not responding, still trying",
+        CauseId::IoPressure,
+        StepId::LookAtStorage,
+    ),
+    (
+        "nvme nvme0: I/O 123 QID 4 timeout, aborting",
+        CauseId::IoPressure,
+        StepId::LookAtStorage,
+    ),
+    (
+        "ata1: hard resetting link",
+        CauseId::IoPressure,
+        StepId::LookAtStorage,
+    ),
+    (
+        "sd 0:0:0:0: [sda] tag#12 FAILED Result: hostbyte=DID_TIME_OUT driverbyte=DRIVER_OK",
+        CauseId::IoPressure,
+        StepId::LookAtStorage,
+    ),
+    (
+        "Out of memory: Killed process 4711 (qemu-system-x86) total-vm:18445676kB",
+        CauseId::MemoryPressure,
+        StepId::StopReclaim,
+    ),
+    (
+        "NETDEV WATCHDOG: eth0 (virtio_net): transmit queue 0 timed out",
+        CauseId::NoStack,
+        StepId::RecordWhile,
+    ),
+];
+
 #[test]
-fn split_locks_heat_and_real_time_tasks_are_complaints() {
+fn what_stops_tasks_is_a_complaint() {
     let boot = "\
 [    0.000000] Linux version 6.1.0-18-amd64
 [    0.600000] x86/split lock detection: #AC: crashing the kernel on kernel \
@@ -264,34 +323,7 @@ fn split_locks_heat_and_real_time_tasks_are_complaints() {
 [    2.000000] systemd[1]: Detected virtualization kvm.
 ";
     assert_eq!(judged(boot).1, []);
-    let cases = [
-        (
-            "x86/split lock detection: #AC: CPU 0/KVM/12345 took a split_lock trap at address: 0x7",
-            CauseId::SplitLocks,
-            StepId::FindSplitLocks,
-        ),
-        (
-            "x86/split lock detection: #DB: CPU 0/KVM/12345 took a bus_lock trap at address: 0x7",
-            CauseId::SplitLocks,
-            StepId::FindSplitLocks,
-        ),
-        (
-            "mce: CPU3: Core temperature is above threshold, cpu clock is throttled (total events)",
-            CauseId::HotProcessor,
-            StepId::CoolProcessor,
-        ),
-        (
-            "CPU17: Package temperature above threshold, cpu clock throttled (total events = 9)",
-            CauseId::HotProcessor,
-            StepId::CoolProcessor,
-        ),
-        (
-            "sched: RT throttling activated",
-            CauseId::RealTimeTasks,
-            StepId::FindRealTime,
-        ),
-    ];
-    for (line, cause, step) in cases {
+    for (line, cause, step) in STOPS {
         let found = complaint(&format!("{boot}[  812.334455] {line}\n"));
         assert_eq!(
             (found.cause, found.severity),
@@ -300,4 +332,40 @@ fn split_locks_heat_and_real_time_tasks_are_complaints() {
         );
         assert_eq!(found.next[0].id, step, "{line}");
     }
+}
+
+#[test]
+fn a_program_that_was_not_scheduled_complains_with_a_length() {
+    let text = "\
+Oct 24 01:36:33 node1 corosync[1234]:   [MAIN  ] Corosync main process was not scheduled for \
+12345.6789 ms (threshold is 800.0000 ms). Consider token timeout increase.
+";
+    let found = complaint(text);
+    assert_eq!(
+        (found.severity, found.lost_ns),
+        (Severity::Severe, 12_345_000_000)
+    );
+    // Programs speak of storage too, but not for the kernel.
+    let other = "Oct 24 01:36:33 a app[1]: I/O error, dev x\n".repeat(9);
+    assert!(steady_tables::read(&mut other.as_bytes(), "app").is_err());
+}
+
+#[test]
+fn the_stack_of_a_thread_is_read_as_the_kernel_gives_it() {
+    let frames = |names: &[&str]| -> String {
+        let frame = |name: &&str| format!("[<0>] {name}+0x60/0x90\n");
+        names.iter().map(frame).collect()
+    };
+    let io = [
+        "wait_on_page_bit",
+        "__lock_page_or_retry",
+        "kvm_mmu_page_fault",
+    ];
+    let lock = ["futex_wait_queue", "do_futex", "__x64_sys_futex"];
+    for (names, cause) in [(io, CauseId::WaitsForIo), (lock, CauseId::WaitsForOwner)] {
+        let found = complaint(&frames(&names));
+        assert_eq!((found.cause, found.severity), (cause, Severity::Major));
+    }
+    let halted = ["kvm_vcpu_block", "kvm_vcpu_halt", "vcpu_run"];
+    assert_eq!(judged(&frames(&halted)), (Kind::KernelLog, Vec::new()));
 }

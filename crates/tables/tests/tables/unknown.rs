@@ -37,6 +37,8 @@ fn a_known_shape_is_named() {
     let bars = b"value |------------ count\n    8 |@@@  30\n   16 |@@   20\n";
     assert!(refused(bars).contains("such as `runqlat (us)`"));
     assert!(refused(b"  PID  %usr %system\n").contains("pidstat"));
+    let headless = b"Average:       0   50.00    0.00    5.00    0.00   25.00   20.00\n";
+    assert!(refused(headless).contains("that names the columns"));
 }
 
 #[test]

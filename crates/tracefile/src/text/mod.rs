@@ -57,6 +57,10 @@ pub(crate) struct TextSource {
     waiting: Option<Found>,
     latest: u64,
     gaps: Gaps,
+    /// Whether something else stood behind the last event, and whether call chains do, which end
+    /// with an empty line.
+    interrupted: bool,
+    has_frames: bool,
 }
 
 /// A record's line.
@@ -89,6 +93,8 @@ impl TextSource {
             waiting: None,
             latest: 0,
             gaps: Gaps::default(),
+            interrupted: false,
+            has_frames: false,
         };
         source.first()?;
         Ok(source)
@@ -235,6 +241,7 @@ impl TextSource {
     fn remark(&mut self, line: std::ops::Range<usize>) {
         let text = self.lines.bytes(line.clone()).trim_ascii();
         if text.is_empty() {
+            self.interrupted |= !self.has_frames;
             return;
         }
         if let Some(comment) = text.strip_prefix(b"#") {
@@ -249,11 +256,12 @@ impl TextSource {
             let left_out = is_left_out(text);
             let line = self.lines.bytes(line);
             if left_out {
-                self.loss.gap(NO_CPU, None);
-                self.gaps.note(NO_CPU);
+                self.parted();
             } else if is_frame(line) || is_remark(text) {
+                self.has_frames |= is_frame(line);
                 self.loss.other_records = self.loss.other_records.saturating_add(1);
             } else {
+                self.interrupted = true;
                 let place = Place::Line(self.lines.number());
                 self.loss.unread_line(place, line);
             }
@@ -262,6 +270,7 @@ impl TextSource {
         let text = String::from_utf8_lossy(text).into_owned();
         if let Some(cpus) = text.strip_prefix("cpus=").and_then(|n| n.parse().ok()) {
             self.about.cpus = cpus;
+            self.another();
         } else if is_loss(text.as_bytes()) {
             let cpu = text
                 .split(['[', ' ', ':'])
@@ -276,6 +285,21 @@ impl TextSource {
             let count = text.rsplit(' ').next().and_then(|n| n.parse().ok());
             self.loss.gap(NO_CPU, count);
             self.gaps.note(NO_CPU);
+        }
+    }
+
+    /// The head of a capture: what went on between it and one before is not in the file.
+    fn another(&mut self) {
+        if self.latest > 0 {
+            self.parted();
+        }
+    }
+
+    /// Of all CPUs, what went on up to the next event is not there.
+    fn parted(&mut self) {
+        if !self.gaps.waits(NO_CPU) {
+            self.gaps.note(NO_CPU);
+            self.loss.gap(NO_CPU, None);
         }
     }
 
@@ -296,10 +320,8 @@ impl TextSource {
             {
                 self.about.cpus = cpus;
             }
-        } else if text.starts_with("tracer:") && self.latest > 0 {
-            // Another capture in the same file: what went on between them is not there.
-            self.loss.gap(NO_CPU, None);
-            self.gaps.note(NO_CPU);
+        } else if text.starts_with("tracer:") || text.starts_with("captured on") {
+            self.another();
         } else if let Some(release) = text.strip_prefix("os release :") {
             self.about.release = Some(release.trim().to_owned());
         } else if let Some(name) = text.strip_prefix("hostname :") {
@@ -325,6 +347,10 @@ impl TextSource {
         Ok(None)
     }
 }
+
+/// From this long a time between two events on, in the clock's units, what stands between their
+/// lines parts two captures.
+const PAUSE: u64 = 1_000_000_000;
 
 /// Slots for events seen last.
 const SLOTS: usize = 64;
@@ -366,13 +392,30 @@ fn is_remark(text: &[u8]) -> bool {
         || memchr::memmem::find(text, b"<stack trace>").is_some()
 }
 
-/// What people put where they left lines out of a paste: `[...]`, `…`, `[snip]`, `--- cut ---`.
+/// Words that such a line has at most.
+const LEFT_OUT_WORDS: usize = 6;
+
+/// What people put where they left lines out of a paste: `[...]`, `…`, `[snip]`, `--- cut ---`,
+/// `(many lines skipped)`.
 fn is_left_out(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text);
-    let word = text.trim_matches(|letter: char| !letter.is_alphanumeric());
-    let dots = word.is_empty() && (text.contains("...") || text.contains('…'));
-    let words = ["snip", "snipped", "cut", "omitted"];
-    dots || words.iter().any(|known| word.eq_ignore_ascii_case(known))
+    let inner = text.trim_matches(|letter: char| !letter.is_alphanumeric());
+    let dots = inner.is_empty() && (text.contains("...") || text.contains('…'));
+    let words = [
+        "snip",
+        "snipped",
+        "cut",
+        "omitted",
+        "skipped",
+        "truncated",
+        "removed",
+        "trimmed",
+        "elided",
+    ];
+    let is_known = |word: &str| words.iter().any(|known| word.eq_ignore_ascii_case(known));
+    let mut parts = inner.split(|letter: char| !letter.is_alphanumeric());
+    let short = parts.clone().count() <= LEFT_OUT_WORDS;
+    dots || short && parts.any(is_known)
 }
 
 /// The head of the function-graph tracer: `# CPU  DURATION                  FUNCTION CALLS`.
@@ -397,6 +440,12 @@ impl Source for TextSource {
         let time_ns = head.time.value;
         if time_ns < self.latest {
             self.loss.out_of_order += 1;
+        }
+        // Where something else stands between events that are far apart, the paste may be of two
+        // captures, or of parts of one.
+        let paused = self.latest > 0 && time_ns.saturating_sub(self.latest) >= PAUSE;
+        if std::mem::take(&mut self.interrupted) && paused {
+            self.parted();
         }
         self.latest = self.latest.max(time_ns);
         self.fields.get_mut().done = false;

@@ -153,7 +153,7 @@ pub fn verdict(result: &RunResult) -> ExitCode {
         let warnings = variant.repetitions.iter().flat_map(|one| &one.warnings);
         for warning in warnings.filter(|one| one.code == INCOHERENT) {
             let (name, text) = (&variant.name, &warning.text);
-            eprintln!("steady: scheme {name} is not coherent: {text}");
+            talk!("steady: scheme {name} is not coherent: {text}");
             code = ExitCode::from(5);
         }
     }

@@ -43,6 +43,15 @@ pub fn capture(arguments: &Capture) -> anyhow::Result<ExitCode> {
         signal_hook::flag::register(signal, Arc::clone(&cancel)).context("watch for signals")?;
     }
     let summary = capture::run(&options, &cancel)?;
+    if summary.totals.accesses() == 0 && summary.ending != Ending::Interrupted {
+        let output = options.output.display();
+        std::fs::remove_file(&options.output).with_context(|| format!("cannot remove {output}"))?;
+        anyhow::bail!(
+            "nothing was recorded: {}, before the point where a capture begins \
+             (--skip-instructions, --wait-marker); no trace was written",
+            summary.ending
+        );
+    }
     let bytes = std::fs::metadata(&options.output)
         .with_context(|| format!("cannot read {}", options.output.display()))?
         .len();
@@ -53,12 +62,6 @@ pub fn capture(arguments: &Capture) -> anyhow::Result<ExitCode> {
     let per_1000 = bytes * 1000 / summary.totals.accesses().max(1);
     writeln!(out, "  {bytes} bytes, {per_1000} for 1000 accesses")?;
     children(&mut out, &summary.children)?;
-    if summary.totals.accesses() == 0 {
-        writeln!(
-            out,
-            "steady: nothing was recorded; did the program reach the point where it begins?"
-        )?;
-    }
     Ok(match summary.ending {
         Ending::Interrupted => ExitCode::from(130),
         _ => ExitCode::SUCCESS,

@@ -44,7 +44,7 @@ pub fn house() -> anyhow::Result<House> {
     Ok(House::load(&root, keys)?)
 }
 
-/// The races of these claims, systems or races; of all if none is named.
+/// The races of these names, which are of races, systems or claims; all races if none is named.
 pub fn chosen(house: &House, names: &[String]) -> anyhow::Result<Vec<Claim>> {
     let races = house.races();
     if names.is_empty() {
@@ -52,10 +52,11 @@ pub fn chosen(house: &House, names: &[String]) -> anyhow::Result<Vec<Claim>> {
     }
     let mut wanted: Vec<String> = Vec::new();
     for name in names {
+        // A race goes before the system of that name: what `jobs` prints is one race.
         let system = house.systems.iter().find(|system| &system.system == name);
         match system {
+            _ if races.iter().any(|race| &race.id == name) => wanted.push(name.clone()),
             Some(system) => wanted.extend(system.claims.iter().map(|claim| claim.race().into())),
-            None if races.iter().any(|race| &race.id == name) => wanted.push(name.clone()),
             None => wanted.push(house.claim(name)?.race().to_owned()),
         }
     }
@@ -75,7 +76,7 @@ fn render() -> anyhow::Result<ExitCode> {
     for (name, text) in files {
         if read(&name).as_ref() != Some(&text) {
             write_atomic(&house.root.join(&name), text.as_bytes())?;
-            eprintln!("wrote {name}");
+            talk!("wrote {name}");
         }
     }
     Ok(told(&problems))
@@ -85,7 +86,7 @@ fn checked() -> anyhow::Result<ExitCode> {
     let house = match house() {
         Ok(house) => house,
         Err(error) if of_evidence(&error) => {
-            eprintln!("steady: {error}");
+            talk!("steady: {error}");
             return Ok(ExitCode::from(FAULT));
         }
         Err(error) => return Err(error),
@@ -93,7 +94,7 @@ fn checked() -> anyhow::Result<ExitCode> {
     let problems = check(&house);
     if problems.is_empty() {
         let records = house.records.len();
-        eprintln!(
+        talk!(
             "evidence holds: {} claims, {records} recorded",
             house.claims().count()
         );
@@ -112,7 +113,7 @@ fn of_evidence(error: &anyhow::Error) -> bool {
 
 fn told(problems: &[steady_evidence::Problem]) -> ExitCode {
     for problem in problems {
-        eprintln!("steady: {problem}");
+        talk!("steady: {problem}");
     }
     ExitCode::from(if problems.is_empty() { 0 } else { FAULT })
 }
@@ -181,7 +182,7 @@ pub fn record(house: &mut House, claim: &Claim, piece: Record) -> anyhow::Result
                         claim.command()
                     );
                 }
-                eprintln!("{}: {key} has changed; the record begins again", claim.id);
+                talk!("{}: {key} has changed; the record begins again", claim.id);
             }
             whole
         }
@@ -243,4 +244,22 @@ fn scored(arguments: &Score) -> anyhow::Result<ExitCode> {
         out.write_all(score::text(&lines, page).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_of_a_race_before_it_is_of_a_system() {
+        let house = house().unwrap();
+        let races = |name: &str| {
+            let chosen = chosen(&house, &[name.to_owned()]).unwrap();
+            chosen.into_iter().map(|race| race.id).collect::<Vec<_>>()
+        };
+        assert!(house.systems.iter().any(|system| system.system == "place"));
+        assert_eq!(races("place"), ["place"]);
+        assert_eq!(races("place-four"), ["place-shapes"]);
+        assert!(races("boost").len() > 1);
+    }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use steady_attc_paper::{Settings, numbers_alone, result};
 use steady_evidence::{Claim, House, Piece, Record, Why, todo};
 use steady_measures::RunResult;
@@ -40,6 +40,16 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
         }
         !seen
     });
+    if let (Some(path), [_, second, ..]) = (&arguments.piece, &pieces[..]) {
+        bail!(
+            "--piece {} takes one piece, and these are {}, {} seed {} among them: name one race \
+             and one --seed, as `steady evidence jobs` does",
+            path.display(),
+            pieces.len(),
+            second.claim,
+            second.seed
+        );
+    }
     let mut begun_again: Vec<String> = Vec::new();
     let show = Show::new();
     let all = pieces.len();
@@ -140,6 +150,7 @@ pub fn raced(
     let options = Options {
         variants: claim.all_variants().map(str::to_owned).collect(),
         trace: claim.trace,
+        kernel: claim.kernel.clone(),
         out: out.join(&claim.id),
         command: claim.command(),
         started: now(),

@@ -18,7 +18,7 @@ pub fn seal() -> anyhow::Result<ExitCode> {
         }
         if let Some(sealed) = Counted::sealed(&fs::read_to_string(&path)?) {
             write_atomic(&path, sealed.as_bytes())?;
-            eprintln!("sealed {}", path.display());
+            talk!("sealed {}", path.display());
         }
     }
     Ok(ExitCode::SUCCESS)

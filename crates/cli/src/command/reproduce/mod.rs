@@ -82,7 +82,7 @@ pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
     }
     let violations = ran.map_or(0, |ran| ran.violations);
     if violations > 0 {
-        eprintln!("steady: the oracle found {violations} accesses through revoked translations");
+        talk!("steady: the oracle found {violations} accesses through revoked translations");
         return Ok(ExitCode::from(5));
     }
     Ok(ExitCode::SUCCESS)

@@ -120,15 +120,9 @@ pub(crate) fn name_in_cache(package: &Package) -> Result<String, ArtifactError> 
 fn unpack(packages: &[PathBuf], work: &Path) -> Result<(), ArtifactError> {
     let tree = work.join("tree");
     fs::create_dir_all(&tree).map_err(|error| ArtifactError::io("make", &tree, error))?;
-    let unpacked = packages.iter().try_for_each(|package| {
-        let words = ["dpkg-deb", "-x"].map(OsStr::new).into_iter();
-        let words: Vec<&OsStr> = words
-            .chain([package.as_os_str(), tree.as_os_str()])
-            .collect();
-        let what = format!("unpacking {}", package.display());
-        let log = work.join("unpack.log");
-        run_step(&what, &words, work, &log, UNPACK_LIMIT, || {})
-    });
+    let unpacked = packages
+        .iter()
+        .try_for_each(|package| unpack_deb(package, &tree, work));
     let taken = unpacked.and_then(|()| take(&files_below(&tree)?, work, packages));
     fs::remove_dir_all(&tree).map_err(|error| ArtifactError::io("remove", &tree, error))?;
     taken?;
@@ -136,6 +130,15 @@ fn unpack(packages: &[PathBuf], work: &Path) -> Result<(), ArtifactError> {
         fs::remove_file(package).map_err(|error| ArtifactError::io("remove", package, error))?;
     }
     Ok(())
+}
+
+/// Unpacks a package into a folder.
+pub(super) fn unpack_deb(package: &Path, tree: &Path, work: &Path) -> Result<(), ArtifactError> {
+    let words = ["dpkg-deb", "-x"].map(OsStr::new);
+    let words = [words[0], words[1], package.as_os_str(), tree.as_os_str()];
+    let what = format!("unpacking {}", package.display());
+    let log = work.join("unpack.log");
+    run_step(&what, &words, work, &log, UNPACK_LIMIT, || {})
 }
 
 /// Takes what a host needs out of the files of packages.

@@ -436,6 +436,23 @@ fn a_program_of_guests_runs_in_those_that_it_is_for_on_any_kernel() {
 }
 
 #[test]
+fn a_kernel_of_another_version_beside_a_port_is_refused() {
+    let stock = small("", "kernel = \"stock\"");
+    let mut guest = small("", "");
+    guest.vms[1].kernel = GuestKernel::Hz100;
+    for (scenario, beside) in [
+        (small("", "[variant.shoot4u]"), None),
+        (stock, Some("the stock kernel of variant x; --kernel 7.3")),
+        (guest, Some("a guest with a kernel of its own; --kernel 7.3")),
+    ] {
+        let said = packaged::alone(&scenario, &[&scenario.variants[0]], "7.3").err();
+        let said = said.map(|error| error.to_string()).unwrap_or_default();
+        assert!(said.contains(beside.unwrap_or_default()), "{said}");
+        assert_eq!(said.is_empty(), beside.is_none(), "{said}");
+    }
+}
+
+#[test]
 fn what_a_distributions_kernel_lacks_is_refused() {
     let on = small("", "[variant.shoot4u]");
     let of_kernel = packaged::check(&on, &[&on.variants[0]]).expect_err("refused");

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! vCPUs of one VM that wait for each other while another pCPU that they may use has none of them.
+//!
+//! Fewer vCPUs would not help there: what is wrong is where they are. Left out: what strangers do
+//! when the vCPUs are parted, which [`crate::placement`] bounds.
+
+use super::{Context, MOST, step};
+use crate::build::permille;
+use crate::model::{Assumption, CauseId, Step, StepId};
+
+/// The cause of waits for siblings: that they are stacked, where most of the time in which vCPUs
+/// wait is such, and parting them gives something.
+pub fn of_siblings(context: &Context<'_>) -> CauseId {
+    match gain_ns(context) {
+        Some(_) => CauseId::Stacked,
+        None => CauseId::OwnVm,
+    }
+}
+
+/// Parts them.
+pub fn part(context: &Context<'_>, whole_ns: u64) -> Step {
+    let part = step(StepId::PartVcpus);
+    match gain_ns(context) {
+        Some(gain_ns) => part.gives(gain_ns, whole_ns, Assumption::FairShares),
+        None => part,
+    }
+}
+
+/// What they would run more if they were parted.
+fn gain_ns(context: &Context<'_>) -> Option<u64> {
+    let table = context.vm.placement.as_ref()?;
+    let short_ns = table.fold.as_ref()?.short_ns;
+    let gain_ns = u64::try_from(table.parted?.likely_ns).ok()?;
+    assert!(table.stacked_ns <= short_ns, "one of two on a pCPU waits");
+    let most = permille(table.stacked_ns, short_ns) >= MOST;
+    (most && gain_ns > 0).then_some(gain_ns)
+}
