@@ -3,7 +3,8 @@
 //!
 //! The compiled one runs about four times the instructions per second. The patches of `lab/bochs`
 //! fix what the lab needs of it. Where that fails the packaged Bochs is used and said to be. With
-//! those of `lab/bochs-tagged` besides it keeps the entries of its TLB by their tags.
+//! those of `lab/bochs-tagged` besides it keeps the entries of its TLB by their tags, with those of
+//! `lab/bochs-events` it writes what happens to translations.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -23,6 +24,22 @@ const STEP_LIMIT: Duration = Duration::from_secs(5 * 60);
 const BUILD_LIMIT: Duration = Duration::from_secs(30 * 60);
 /// Lines that a build prints, for the progress bar only.
 const BUILD_LINES: u64 = 300;
+/// The compiled ones, by what `STEADY_BOCHS` is, with the folders of their patches.
+pub(crate) const KINDS: [(&str, &[&str]); 3] = [
+    ("", &["lab/bochs"]),
+    ("tagged", &["lab/bochs", "lab/bochs-tagged"]),
+    (EVENTS, &["lab/bochs", "lab/bochs-events"]),
+];
+const EVENTS: &str = "events";
+/// Its string instructions would pass the hooks. What else `--enable-all-optimizations` turns on
+/// stays on.
+const WITHOUT_REPEATS: [&str; 4] = [
+    "--disable-repeat-speedups",
+    "--enable-fast-function-calls",
+    "--enable-handlers-chaining",
+    "--enable-trace-linking",
+];
+const ALL_OPTIMIZATIONS: &str = "--enable-all-optimizations";
 /// No debugger and no graphics; the instruction sets of the CPU models that the lab uses.
 const CONFIGURE: [&str; 14] = [
     "--enable-smp",
@@ -30,7 +47,7 @@ const CONFIGURE: [&str; 14] = [
     "--enable-x86-64",
     "--enable-vmx=2",
     "--enable-svm",
-    "--enable-all-optimizations",
+    ALL_OPTIMIZATIONS,
     "--enable-avx",
     "--enable-evex",
     "--enable-memtype",
@@ -60,36 +77,51 @@ impl Bochs {
     pub fn choice(&self) -> Option<&'static str> {
         match self.compiled {
             false => Some("packaged"),
-            true => is_asked_for("tagged").then_some("tagged"),
+            true => Some(asked_for()).filter(|kind| !kind.is_empty()),
         }
     }
 }
 
-/// The name of the compiled Bochs in the cache.
-pub(crate) fn cache_name(home: &Home) -> String {
-    name_in_cache(home, is_asked_for("tagged"))
+/// The kind of compiled Bochs that `STEADY_BOCHS` asks for; empty for the usual one.
+pub(crate) fn asked_for() -> &'static str {
+    let is_it = |&(kind, _): &(&'static str, _)| is_asked_for(kind);
+    KINDS.into_iter().find(is_it).map_or("", |(kind, _)| kind)
 }
 
-/// The name of the compiled Bochs in the cache, with patches for a tagged TLB or without.
-pub(crate) fn name_in_cache(home: &Home, tagged: bool) -> String {
+/// The name of the compiled Bochs in the cache.
+pub(crate) fn cache_name(home: &Home) -> String {
+    name_in_cache(home, asked_for())
+}
+
+/// The name of a kind of compiled Bochs in the cache.
+pub(crate) fn name_in_cache(home: &Home, kind: &str) -> String {
     let mut key = Key::default();
-    for patch in patches(home, tagged) {
+    for patch in patches(home, kind) {
         key.add("patch", &fs::read(patch).unwrap_or_default());
     }
     key.add("flags", FLAGS.as_bytes())
         .add("suite", debian::SUITE.as_bytes())
         .add_version("g++");
-    for word in CONFIGURE {
+    for word in configure(kind) {
         key.add("configure", word.as_bytes());
     }
     format!("bochs-{}", key.finish())
 }
 
-/// Our patches to Bochs, in the order of their names.
-fn patches(home: &Home, tagged: bool) -> Vec<PathBuf> {
-    let folders = ["lab/bochs", "lab/bochs-tagged"];
-    let taken = if tagged { 2 } else { 1 };
-    folders[..taken]
+/// The words of `configure` for a kind.
+fn configure(kind: &str) -> impl Iterator<Item = &'static str> {
+    let repeats = kind != EVENTS;
+    CONFIGURE
+        .into_iter()
+        .filter(move |&word| repeats || word != ALL_OPTIMIZATIONS)
+        .chain(WITHOUT_REPEATS.into_iter().filter(move |_| !repeats))
+}
+
+/// Our patches to a kind of Bochs, in the order of their names.
+fn patches(home: &Home, kind: &str) -> Vec<PathBuf> {
+    let found = KINDS.into_iter().find(|(name, _)| *name == kind);
+    let folders = found.map_or(KINDS[0].1, |(_, folders)| folders);
+    folders
         .iter()
         .flat_map(|folder| files_below(&home.project.join(folder)).unwrap_or_default())
         .collect()
@@ -114,8 +146,8 @@ fn version_of(program: &Path) -> String {
 }
 
 /// The compiled Bochs, built if it is not in the cache; the packaged one where that fails.
-/// `STEADY_BOCHS=packaged` chooses the packaged one, and `tagged` compiles one that keeps its TLB's
-/// entries by their tags, with no fallback.
+/// `STEADY_BOCHS=packaged` chooses the packaged one. `tagged` compiles one that keeps its TLB's
+/// entries by their tags, `events` one that writes what happens to translations, with no fallback.
 ///
 /// # Errors
 /// [`ArtifactError::Missing`] if there is neither, [`ArtifactError::Damaged`],
@@ -148,7 +180,7 @@ pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Bochs, ArtifactError
             })
         }
         Err(error @ (ArtifactError::Interrupted | ArtifactError::Damaged { .. })) => Err(error),
-        Err(error) if is_asked_for("tagged") => Err(error),
+        Err(error) if !asked_for().is_empty() => Err(error),
         Err(error) => match packaged() {
             Some(bochs) => {
                 watcher.say(&format!(
@@ -169,7 +201,7 @@ fn build(home: &Home, work: &Path, watcher: &dyn Watcher) -> Result<(), Artifact
     let os = OsStr::new;
     let tree = work.join("tree");
     debian::fetch(work, "bochs", &tree)?;
-    for patch in patches(home, is_asked_for("tagged")) {
+    for patch in patches(home, asked_for()) {
         let command = [
             os("patch"),
             os("--force"),
@@ -187,17 +219,18 @@ fn build(home: &Home, work: &Path, watcher: &dyn Watcher) -> Result<(), Artifact
         )?;
     }
     let flags = [format!("CXXFLAGS={FLAGS}"), format!("CFLAGS={FLAGS}")];
-    let mut configure = vec![os("env")];
-    configure.extend(
+    let words: Vec<_> = configure(asked_for()).collect();
+    let mut command = vec![os("env")];
+    command.extend(
         flags
             .iter()
             .map(OsStr::new)
             .chain([os("./configure")])
-            .chain(CONFIGURE.iter().map(OsStr::new)),
+            .chain(words.iter().map(OsStr::new)),
     );
     run_step(
         "configuring Bochs",
-        &configure,
+        &command,
         &tree,
         &work.join("configure.log"),
         STEP_LIMIT,

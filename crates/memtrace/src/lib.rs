@@ -19,6 +19,7 @@ mod error;
 mod footer;
 pub mod foreign;
 mod header;
+pub mod host;
 mod layout;
 mod reader;
 mod record;

@@ -35,7 +35,8 @@ Environment:
                  program's own, where it may be share/steady, else the tree it was built in, else
                  /usr/share/steady)
   STEADY_BOCHS   `packaged` takes the distribution's Bochs instead of the compiled one, `tagged` one
-                 that keeps the entries of its TLB over VM exits, by VPID and EPT, or ASID
+                 that keeps the entries of its TLB over VM exits, by VPID and EPT, or ASID;
+                 `events` one that writes accesses, tables and invalidations (STEADY_EVENTS)
   STEADY_QEMU    `packaged` takes the distribution's QEMU even if the patched one is built,
                  `patched` the patched one, which is built if it is not there
   LINUX_SOURCE   a Linux 6.12 tree or tarball instead of the distribution's

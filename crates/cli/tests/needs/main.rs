@@ -175,6 +175,7 @@ fn an_emulator_that_a_variable_asks_for_is_a_need_like_others() {
         ("STEADY_QEMU", "packaged", 1, "qemu-system-x86_64", "QEMU"),
         ("STEADY_QEMU", "patched", 1, "meson", "meson"),
         ("STEADY_BOCHS", "tagged", 0, "g++", "g++"),
+        ("STEADY_BOCHS", "events", 0, "g++", "g++"),
     ] {
         let mut machine = Machine::new();
         machine.variables.push((variable, value));

@@ -11,12 +11,8 @@ use crate::{bochs, qemu_system, qemu_user, selftests};
 /// The names that this tree would use. Without the kernel's source it cannot be known which kernels
 /// are wanted: then all of them are.
 pub fn is_wanted(home: &Home) -> impl Fn(&str) -> bool {
-    let mut names = vec![
-        bochs::name_in_cache(home, false),
-        bochs::name_in_cache(home, true),
-        qemu_system::cache_name(home),
-        qemu_user::cache_name(),
-    ];
+    let mut names = vec![qemu_system::cache_name(home), qemu_user::cache_name()];
+    names.extend(bochs::KINDS.map(|(kind, _)| bochs::name_in_cache(home, kind)));
     let mut add = |place: Result<PathBuf, ArtifactError>| match place {
         Ok(place) => {
             let name = place.file_name().unwrap_or_default();

@@ -107,7 +107,7 @@ pub fn bochs(home: &Home, compiled: bool) -> Vec<Need> {
         return needs;
     }
     let place = home.cache.join(bochs::cache_name(home));
-    let compiled = compiled || bochs::is_asked_for("tagged");
+    let compiled = compiled || !bochs::asked_for().is_empty();
     let slower = "packaged, about a quarter of the speed of the compiled 3.0";
     let emulator = Emulator {
         name,

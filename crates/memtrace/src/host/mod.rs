@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Traces of a whole emulated host: accesses of all processors with the frames that they reached,
+//! the tables that translate them, and what invalidates translations.
+//!
+//! `lab/bochs-events` writes them; the format, to the byte, is in `docs/formats/hosttrace.md`.
+//! [`Counts::read`] counts what happened and walks the recorded tables for each access. Left out:
+//! instruction fetches, and the values of data.
+
+mod counts;
+mod stream;
+mod walk;
+
+pub use counts::Counts;
+pub use stream::{Context, Event, HostTraceError, Stream};
+pub use walk::{Frames, Walk};
