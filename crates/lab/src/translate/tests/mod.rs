@@ -443,7 +443,10 @@ fn a_kernel_of_another_version_beside_a_port_is_refused() {
     for (scenario, beside) in [
         (small("", "[variant.shoot4u]"), None),
         (stock, Some("the stock kernel of variant x; --kernel 7.3")),
-        (guest, Some("a guest with a kernel of its own; --kernel 7.3")),
+        (
+            guest,
+            Some("a guest with a kernel of its own; --kernel 7.3"),
+        ),
     ] {
         let said = packaged::alone(&scenario, &[&scenario.variants[0]], "7.3").err();
         let said = said.map(|error| error.to_string()).unwrap_or_default();
