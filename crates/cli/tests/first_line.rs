@@ -33,7 +33,7 @@ const FIRST: [(&str, &str); 22] = [
     ),
     (
         "06-one-vm-ids-apart",
-        "vm1: vCPUs are ready and do not run; fault: the VM itself, with too many vCPUs; \
+        "vm1: vCPUs are ready and do not run; fault: the VM's own vCPUs, on too few pCPUs; \
          medium confidence.",
     ),
     (

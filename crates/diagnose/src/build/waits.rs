@@ -8,6 +8,7 @@ use steady_events::{ExitReason, Task, vcpu_number};
 use super::{Builder, hex, permille};
 use crate::analysis::OfVcpu;
 use crate::detail::{Detail, PART, Sum, device, heavier};
+use crate::findings::stays;
 use crate::machine::VcpuId;
 use crate::model::{DetailRow, Instance, RivalRow, WaitTable};
 use crate::names::{Names, Who};
@@ -260,7 +261,11 @@ impl Builder<'_> {
             _ => {
                 let (stem, number) = name.split_once('/').unwrap_or((name, ""));
                 let numbered = number.starts_with(|letter: char| letter.is_ascii_digit());
-                let name = if numbered { stem } else { name };
+                let name = match numbered {
+                    true => stem.to_owned(),
+                    false if number.is_empty() && stays(name) => format!("program {name}"),
+                    false => name.to_owned(),
+                };
                 let how = priority(prio).map_or_else(String::new, |how| format!(" ({how})"));
                 ("host-task", Some(format!("{name}{how}")))
             }

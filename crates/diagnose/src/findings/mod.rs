@@ -27,6 +27,7 @@ use crate::model::{
 };
 
 pub use other::late_ns;
+pub use steal::stays;
 
 /// From this share of lost events on, in thousandths, causes are less sure, and nothing is judged
 /// wholly.

@@ -17,6 +17,16 @@ pub fn of_siblings(context: &Context<'_>) -> CauseId {
     }
 }
 
+/// Whether the VM surely has more vCPUs than pCPUs: the machine has fewer. Where it has as many, or
+/// that is not known, pins or the scheduler may hold them together.
+pub fn are_too_many(context: &Context<'_>) -> bool {
+    let pcpus = context
+        .trace
+        .pcpus
+        .and_then(|pcpus| usize::try_from(pcpus).ok());
+    pcpus.is_some_and(|pcpus| pcpus < context.vm.vcpus.len())
+}
+
 /// Parts them.
 pub fn part(context: &Context<'_>, whole_ns: u64) -> Step {
     let part = step(StepId::PartVcpus);

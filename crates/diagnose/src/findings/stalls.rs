@@ -88,8 +88,7 @@ fn next(longest: &StallRow, cause: CauseId) -> Step {
             step(StepId::LookAtVmmJobs)
         }
         CauseId::OtherVm => step(StepId::ShareOrSplit),
-        CauseId::OwnVm => step(StepId::FewerVcpus),
-        CauseId::Stacked => step(StepId::PartVcpus),
+        CauseId::OwnVm | CauseId::Stacked => step(StepId::PartVcpus),
         CauseId::CpuMax => step(StepId::RaiseCpuMax),
         CauseId::IdleBeside => step(StepId::LookAtIdle),
         CauseId::OwnVmm => step(StepId::MoveServer).named(longest.name.as_deref()),

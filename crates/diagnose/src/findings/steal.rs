@@ -2,7 +2,7 @@
 //! Time in which vCPUs were ready and did not run, and who ran instead.
 
 use super::limits::{idle_beside, none_is_set, noted, quota};
-use super::stacked::{of_siblings, part};
+use super::stacked::{are_too_many, of_siblings, part};
 use super::{Context, MOST, available_first, check, in_losses, share, step, unanswered};
 use crate::build::permille;
 use crate::model::{
@@ -203,6 +203,9 @@ fn confidence(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64)
         CauseId::Untold => Confidence::Low,
         // A pin shows only in that the vCPU ran nowhere else.
         CauseId::Imbalance | CauseId::RealTimeTasks | CauseId::Stacked => Confidence::Medium,
+        CauseId::OwnVm if !are_too_many(context) => Confidence::Medium,
+        // Two recordings, one behind the other: what was seen in one is not of the other.
+        _ if context.trace.loss.clock_set_back > 0 => Confidence::Medium,
         // Core scheduling, or a hypervisor below the host, would look alike.
         CauseId::WakingPcpu => Confidence::Medium,
         _ if !most || more_ns > waits.waited_ns / 10 => Confidence::Medium,
@@ -241,7 +244,8 @@ fn may_be_own_vmm(waits: &WaitTable, ns: u64) -> bool {
     permille(surely_ns, waits.waited_ns) < NEARLY_ALL
 }
 
-/// Whether a thread of the kernel belongs to its pCPU, and cannot be put on another.
+/// Whether a thread of the kernel belongs to its pCPU, and cannot be put on another. Its name is
+/// without its pCPU's number, which those of programs with such a name do not have.
 pub fn stays(name: &str) -> bool {
     let name = name.split(" (").next().unwrap_or(name);
     const OF_ONE_PCPU: [&str; 9] = [
@@ -399,7 +403,14 @@ fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> V
             let share = of_note(StepId::ShareOrSplit, "priority of its vCPU threads", own);
             vec![moved(context, away, by_first, whole_ns), share]
         }
-        CauseId::OwnVm => vec![nobody(step(StepId::FewerVcpus)), step(StepId::ShareOrSplit)],
+        CauseId::OwnVm if are_too_many(context) => {
+            vec![nobody(step(StepId::FewerVcpus)), step(StepId::ShareOrSplit)]
+        }
+        CauseId::OwnVm => {
+            let pins = noted(context, |vcpu| vcpu.cpus.as_ref());
+            let part = of_note(StepId::PartVcpus, "pCPUs of its vCPUs", pins);
+            vec![part, step(StepId::FewerVcpus)]
+        }
         CauseId::Stacked => vec![part(context, whole_ns), step(StepId::ShareOrSplit)],
         CauseId::Vhost => vec![nobody(step(StepId::MoveVhost).named(name))],
         CauseId::OwnVmm => vec![nobody(step(StepId::MoveServer).named(name))],
@@ -421,7 +432,7 @@ fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> V
             }
         }
         CauseId::RealTimeTasks => vec![step(StepId::RealTimeShare)],
-        CauseId::Interrupts => vec![nobody(step(StepId::MoveInterrupts))],
+        CauseId::Interrupts => vec![step(StepId::MoveInterrupts)],
         CauseId::WakingPcpu => vec![step(StepId::ShallowIdle)],
         // The scheduler's events are there, but for those that were lost.
         _ if total([waits.unknown_ns, waits.doubted_ns]) > 0 => vec![step(StepId::LargerBuffers)],

@@ -462,6 +462,9 @@ fn a_kernel_thread_that_no_tool_moves_is_not_to_be_moved() {
         ("kworker/u8:1", false),
         ("kworker/u8:2+flush-254:0", false),
         ("stress-ng", true),
+        // QEMU's, when it migrates a guest, and a daemon: the kernel's have a pCPU's number.
+        ("migration", true),
+        ("watchdog", true),
     ] {
         let mut lines = Lines::default();
         turns(&mut lines, 10_000, vec![vec![(name, 900, 15_000)]; 30]);

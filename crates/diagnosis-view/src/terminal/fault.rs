@@ -34,7 +34,7 @@ fn of_wait(finding: &Finding) -> Option<&'static str> {
         CauseId::Untold if is_in_losses(finding) => "not known, as events were lost",
         CauseId::OtherVm => "another VM",
         CauseId::OwnVm if finding.id == FindingId::ServerWaits => "the VM's own vCPUs",
-        CauseId::OwnVm => "the VM itself, with too many vCPUs",
+        CauseId::OwnVm => "the VM's own vCPUs, on too few pCPUs",
         CauseId::Stacked => "the host's scheduler, which has its vCPUs on the same pCPUs",
         CauseId::HostTask | CauseId::Vhost => "a thread of the host",
         CauseId::OwnVmm => "its own VMM",

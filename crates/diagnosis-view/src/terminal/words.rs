@@ -137,7 +137,10 @@ fn is_unsure_limit(finding: &Finding) -> bool {
 
 fn of_wait(cause: CauseId) -> Option<&'static str> {
     Some(match cause {
-        CauseId::OwnVm => "the VM's own vCPUs ran on their pCPUs instead: it has more than pCPUs",
+        CauseId::OwnVm => {
+            "the VM's own vCPUs ran on their pCPUs instead: too few pCPUs for them, by number or \
+             by place"
+        }
         CauseId::Stacked => {
             "the VM's own vCPUs ran on their pCPUs instead, while other pCPUs that it may use had \
              none of them"
@@ -374,7 +377,10 @@ fn of_step(id: StepId) -> &'static str {
         StepId::FewerVcpus => "give the VM no more vCPUs than it has pCPUs",
         StepId::PartVcpus => "put its vCPUs on different pCPUs (steady place --apply, or pins)",
         StepId::MoveVhost => "put {} on other pCPUs (its cgroup's cpuset, or taskset)",
-        StepId::MoveInterrupts => "send interrupts to other pCPUs (/proc/irq/*/smp_affinity)",
+        StepId::MoveInterrupts => {
+            "see which they are (/proc/interrupts, /proc/softirqs), and send those of devices to \
+             other pCPUs (/proc/irq/*/smp_affinity)"
+        }
         StepId::FewerHostTimers => {
             "see what arms timers on that pCPU: a profiler, or the host's own tick (nohz_full)"
         }
