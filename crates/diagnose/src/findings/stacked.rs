@@ -4,6 +4,8 @@
 //! Fewer vCPUs would not help there: what is wrong is where they are. Left out: what strangers do
 //! when the vCPUs are parted, which [`crate::placement`] bounds.
 
+use super::limits::noted;
+use super::steal::of_note;
 use super::{Context, MOST, step};
 use crate::build::permille;
 use crate::model::{Assumption, CauseId, Step, StepId};
@@ -27,12 +29,23 @@ pub fn are_too_many(context: &Context<'_>) -> bool {
     pcpus.is_some_and(|pcpus| pcpus < context.vm.vcpus.len())
 }
 
-/// Parts them.
-pub fn part(context: &Context<'_>, whole_ns: u64) -> Step {
-    let part = step(StepId::PartVcpus);
+/// Parts them where that may help, and else has fewer of them; `ns` of the waits are for siblings.
+pub fn steps_of_siblings(context: &Context<'_>, ns: u64, whole_ns: u64) -> Vec<Step> {
+    let pins = noted(context, |vcpu| vcpu.cpus.as_ref());
+    let part = of_note(StepId::PartVcpus, "pCPUs of its vCPUs", pins);
+    let (fewer, share) = (step(StepId::FewerVcpus), step(StepId::ShareOrSplit));
     match gain_ns(context) {
-        Some(gain_ns) => part.gives(gain_ns, whole_ns, Assumption::FairShares),
-        None => part,
+        Some(gain_ns) => {
+            let part = part.gives(gain_ns, whole_ns, Assumption::FairShares);
+            vec![part, share]
+        }
+        None if are_too_many(context) => {
+            vec![
+                fewer.gives(ns, whole_ns, Assumption::NobodyTakesItsPlace),
+                share,
+            ]
+        }
+        None => vec![part, fewer],
     }
 }
 

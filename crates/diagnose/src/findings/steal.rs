@@ -2,7 +2,7 @@
 //! Time in which vCPUs were ready and did not run, and who ran instead.
 
 use super::limits::{idle_beside, none_is_set, noted, quota};
-use super::stacked::{are_too_many, of_siblings, part};
+use super::stacked::{are_too_many, of_siblings, steps_of_siblings};
 use super::{Context, MOST, available_first, check, in_losses, share, step, unanswered};
 use crate::build::permille;
 use crate::model::{
@@ -332,7 +332,7 @@ fn checks(waits: &WaitTable, cause: CauseId, ns: u64) -> Vec<Check> {
 }
 
 /// A step with its knob, if the recording noted where that stands.
-fn of_note(id: StepId, knob: &str, value: Option<String>) -> Step {
+pub fn of_note(id: StepId, knob: &str, value: Option<String>) -> Step {
     Step {
         knob: value.is_some().then(|| knob.to_owned()),
         value,
@@ -403,15 +403,7 @@ fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> V
             let share = of_note(StepId::ShareOrSplit, "priority of its vCPU threads", own);
             vec![moved(context, away, by_first, whole_ns), share]
         }
-        CauseId::OwnVm if are_too_many(context) => {
-            vec![nobody(step(StepId::FewerVcpus)), step(StepId::ShareOrSplit)]
-        }
-        CauseId::OwnVm => {
-            let pins = noted(context, |vcpu| vcpu.cpus.as_ref());
-            let part = of_note(StepId::PartVcpus, "pCPUs of its vCPUs", pins);
-            vec![part, step(StepId::FewerVcpus)]
-        }
-        CauseId::Stacked => vec![part(context, whole_ns), step(StepId::ShareOrSplit)],
+        CauseId::OwnVm | CauseId::Stacked => steps_of_siblings(context, ns, whole_ns),
         CauseId::Vhost => vec![nobody(step(StepId::MoveVhost).named(name))],
         CauseId::OwnVmm => vec![nobody(step(StepId::MoveServer).named(name))],
         CauseId::HostTask if name.is_some_and(stays) => {
