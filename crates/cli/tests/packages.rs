@@ -175,8 +175,10 @@ fn the_same_tree_packs_to_the_same_bytes_wherever_and_whoever_packs_it() {
         let program = fs::Permissions::from_mode(0o755);
         fs::set_permissions(root.join("usr/bin/steady"), program).unwrap();
         let kernels = place.path().join("kernels");
-        fs::create_dir_all(kernels.join("kernel-0123456789abcdef")).unwrap();
-        fs::write(kernels.join("kernel-0123456789abcdef/bzImage"), "image").unwrap();
+        let kernel = kernels.join("kernel-0123456789abcdef");
+        fs::create_dir_all(&kernel).unwrap();
+        fs::write(kernel.join("bzImage"), "image").unwrap();
+        fs::write(kernel.join("release"), "6.12.117\n").unwrap();
         let out = place.path().join(format!("{name}.out"));
         let script = format!("umask {umask}; packaging/pack \"$1\" \"$2\" \"$3\"");
         let output = shell(&script, &[&root, &out, &kernels]);
@@ -193,6 +195,8 @@ fn the_same_tree_packs_to_the_same_bytes_wherever_and_whoever_packs_it() {
             .current_dir(&one),
     );
     archives_are_sound(&one);
+    let bill = shell("cat \"$1\"/*.cdx.json", &[&one]);
+    assert!(text(&bill.stdout).contains("linux@6.12.117"), "the kernel");
 }
 
 #[test]
@@ -258,7 +262,7 @@ fn archives_are_sound(out: &Path) {
             .args(["-c", "SHA256SUMS"])
             .current_dir(kernel),
     );
-    assert_eq!(compared, "bzImage: OK\n");
+    assert_eq!(compared, "bzImage: OK\nrelease: OK\n");
     let listed = said(Command::new("dpkg-deb").arg("-c").arg(deb));
     assert!(
         listed.lines().all(|line| line.contains(" root/root ")),
