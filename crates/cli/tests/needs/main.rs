@@ -179,7 +179,9 @@ fn an_emulator_that_a_variable_asks_for_is_a_need_like_others() {
     ] {
         let mut machine = Machine::new();
         machine.variables.push((variable, value));
-        machine.both_refuse(&Gone::Program(program), COMMANDS[command], name);
+        let found = machine.both_refuse(&Gone::Program(program), COMMANDS[command], name);
+        let refused = format!("{variable} is `");
+        assert!(!found.contains(&refused), "{value}: {found}");
     }
     // Debian's Bochs is on few machines: it is gone from the path where it is there.
     let mut machine = Machine::new();

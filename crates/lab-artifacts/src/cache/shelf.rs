@@ -60,10 +60,11 @@ impl Entry {
     /// Whether a build of this project made it, or began it: its name ends in a key.
     #[must_use]
     pub fn is_ours(&self) -> bool {
-        let name = self.name.split('.').next().unwrap_or_default();
-        let hex = |key: &str| key.len() == 16 && key.bytes().all(|byte| byte.is_ascii_hexdigit());
-        name.rsplit_once('-')
-            .is_some_and(|(what, key)| what != "deb" && hex(key))
+        // A version, as in `kernel-7.3-KEY`, has points, too.
+        let mut names = std::iter::successors(Some(self.name.as_str()), |name| {
+            Some(name.rsplit_once('.')?.0)
+        });
+        names.any(|name| ends_in_key(name) && !name.starts_with("deb-"))
     }
 
     /// Whether it is a distribution's kernel, whose name is its release's: no build makes it again.
@@ -76,8 +77,18 @@ impl Entry {
     /// Whether a build left it: it failed, or was interrupted.
     #[must_use]
     pub fn is_left_over(&self) -> bool {
-        self.name.contains('.')
+        is_left_over(&self.name)
     }
+}
+
+/// Whether a name is that of what a build left: something follows its key.
+pub(super) fn is_left_over(name: &str) -> bool {
+    name.contains('.') && !ends_in_key(name)
+}
+
+fn ends_in_key(name: &str) -> bool {
+    let hex = |key: &str| key.len() == 16 && key.bytes().all(|byte| byte.is_ascii_hexdigit());
+    name.rsplit_once('-').is_some_and(|(_, key)| hex(key))
 }
 
 /// Everything in the cache, by name; nothing if there is no cache.
@@ -222,9 +233,12 @@ mod tests {
             in_use: false,
             name,
         };
-        for name in ["kernel-stock-", "qemu-user-", "bochs-"] {
-            assert!(of(format!("{name}{key}")).is_ours(), "{name}");
-            assert!(of(format!("{name}{key}.failed")).is_ours(), "{name}");
+        for name in ["kernel-stock-", "qemu-user-", "bochs-", "kernel-7.3-"] {
+            for (end, is_left) in [("", false), (".failed", true), (".4711", true)] {
+                let entry = of(format!("{name}{key}{end}"));
+                assert!(entry.is_ours(), "{name}{end}");
+                assert_eq!(entry.is_left_over(), is_left, "{name}{end}");
+            }
         }
         for name in ["tools", "kernel-debian-12", "deb-0123456789abcdef", "mine"] {
             let entry = of(name.to_owned());

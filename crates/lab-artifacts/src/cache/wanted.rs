@@ -3,8 +3,10 @@
 
 use std::path::PathBuf;
 
+use super::shelf::is_left_over;
 use crate::error::ArtifactError;
 use crate::home::Home;
+use crate::kernel::port::{self, PORTS};
 use crate::kernel::{self, Build, Flavor, Series};
 use crate::{bochs, qemu_system, qemu_user, selftests};
 
@@ -28,8 +30,11 @@ pub fn is_wanted(home: &Home) -> impl Fn(&str) -> bool {
     for build in builds {
         known &= add(kernel::place(home, build));
     }
+    for port in &PORTS {
+        known &= add(port::place(home, port));
+    }
     move |name: &str| {
         let of_source = name.starts_with("kernel-") || name.starts_with("selftests-");
-        names.iter().any(|wanted| wanted == name) || (of_source && !known && !name.contains('.'))
+        names.iter().any(|wanted| wanted == name) || (of_source && !known && !is_left_over(name))
     }
 }

@@ -69,14 +69,15 @@ impl Emulator<'_> {
 }
 
 /// What is wrong with a variable that chooses an emulator; empty chooses the usual one.
-fn variable(name: &str, [one, other]: [&str; 2]) -> Option<Need> {
+fn variable(name: &str, known: &[&str]) -> Option<Need> {
     let value = std::env::var_os(name)?;
-    if ["", one, other].iter().any(|known| value == *known) {
+    if value.is_empty() || known.iter().any(|known| value == *known) {
         return None;
     }
     let found = format!(
-        "is `{}`, expected `{one}` or `{other}`",
-        value.to_string_lossy()
+        "is `{}`, expected {}",
+        value.to_string_lossy(),
+        known.join(", ")
     );
     let fix = Fix::Do(format!("set {name} to one of these, or unset it"));
     let why = "it chooses the emulator";
@@ -89,7 +90,7 @@ pub fn bochs(home: &Home, compiled: bool) -> Vec<Need> {
     let (name, why) = ("Bochs", "the engine bochs runs hosts in it");
     let packaged = find_program("bochs");
     let mut needs = of(&["step", "bochs"]);
-    needs.extend(variable("STEADY_BOCHS", ["packaged", "tagged"]));
+    needs.extend(variable("STEADY_BOCHS", &["packaged", "tagged", "events"]));
     if bochs::is_asked_for("packaged") && !compiled {
         needs.push(match packaged {
             Some(path) => Need::met(name, why, format!("packaged, {}", path.display())),
@@ -129,7 +130,7 @@ pub fn bochs(home: &Home, compiled: bool) -> Vec<Need> {
 pub fn qemu(home: &Home, compiled: bool) -> Vec<Need> {
     let (name, why) = ("QEMU", "the engine qemu runs hosts in it");
     let mut needs = of(&["step", "qemu"]);
-    needs.extend(variable("STEADY_QEMU", ["packaged", "patched"]));
+    needs.extend(variable("STEADY_QEMU", &["packaged", "patched"]));
     let packaged = qemu_system::packaged_program();
     if qemu_system::asks_for_packaged() && !compiled {
         needs.push(match packaged {
