@@ -26,7 +26,7 @@ impl Input {
     /// Copies a stream into a file without a name: formats whose parts lie far apart need to be
     /// read at places, and a pipe cannot.
     pub fn spool(mut reader: impl Read, name: &str) -> io::Result<Self> {
-        let mut file = tempfile::tempfile()?;
+        let mut file = temporary()?;
         let mut buffer = vec![0; 1 << 20];
         let mut len = 0;
         loop {
@@ -62,4 +62,19 @@ impl Input {
     pub fn read_exact_at(&self, out: &mut [u8], at: u64) -> io::Result<()> {
         self.file.read_exact_at(out, at)
     }
+}
+/// A file without a name, in the folder for temporary files.
+///
+/// # Errors
+/// Those of the file system, with the folder's name and what to do.
+pub(crate) fn temporary() -> io::Result<File> {
+    tempfile::tempfile().map_err(|error| {
+        let folder = std::env::temp_dir();
+        let text = format!(
+            "no temporary file can be made in {}: {}; set TMPDIR to a folder that you may write to",
+            folder.display(),
+            error.kind()
+        );
+        io::Error::new(error.kind(), text)
+    })
 }

@@ -30,7 +30,7 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     };
     if arguments.print {
         for scenario in &scenarios {
-            print!("{}", scenario.to_toml_resolved());
+            std::io::stdout().write_all(scenario.to_toml_resolved().as_bytes())?;
         }
     }
     if arguments.check {

@@ -104,7 +104,7 @@ impl PerfettoSource {
             name: name.to_owned(),
             source,
         };
-        let copy = tempfile::tempfile().map_err(io)?;
+        let copy = crate::input::temporary().map_err(io)?;
         let mut about = About::new(Format::Perfetto);
         about.clock = Some("boot".to_owned());
         let mut reading = Reading {
