@@ -128,8 +128,17 @@ pub fn step(id: StepId) -> Option<&'static str> {
 #[must_use]
 pub fn assumption(assumption: Assumption) -> &'static str {
     match assumption {
+        Assumption::AnsweredAsByRunning => {
+            "vCPUs that do not run are answered for as soon as running ones answer"
+        }
+        Assumption::OneExitForEachIdle => "one exit is left for each idle period",
+        Assumption::FirstExitEndsRun => "the first exit of each run ends the wait",
+        Assumption::BoostEndsWait => "a boost that is followed ends the wait",
+        Assumption::NobodyTakesItsPlace => "nothing takes its place",
+        Assumption::MovesAtOnce => "they move to the idle pCPU at once",
+        Assumption::NoSuchExits => "the guest then does without these exits",
+        Assumption::FairShares => "others stay where they are and share their pCPU fairly",
         Assumption::IdleTimeIsUsed => "all idle time of the other pCPUs is used",
-        _ => "nothing takes its place",
     }
 }
 

@@ -2,8 +2,8 @@
 //! Findings in words: what can be seen, why, what was checked, what to do.
 
 use steady_diagnose::{
-    Answer, Assumption, CauseId, Check, CheckId, Confidence, Evidence, EvidenceId, Finding,
-    FindingId, Instance, Quantity, Question, Sharpener, Step, StepId, TraceDiagnosis,
+    Answer, CauseId, Check, CheckId, Confidence, Evidence, EvidenceId, Finding, FindingId,
+    Instance, Quantity, Question, Sharpener, Step, StepId, TraceDiagnosis,
 };
 use steady_report::humane;
 
@@ -344,26 +344,10 @@ pub fn step(step: &Step) -> String {
             "; by the trace it takes away {} and leaves {}, if {}",
             time(gain.removes_ns),
             time(gain.leaves_ns),
-            assumption(gain.assumes)
+            host_words::assumption(gain.assumes)
         );
     }
     text
-}
-
-fn assumption(assumption: Assumption) -> &'static str {
-    match assumption {
-        Assumption::AnsweredAsByRunning => {
-            "vCPUs that do not run are answered for as soon as running ones answer"
-        }
-        Assumption::OneExitForEachIdle => "one exit is left for each idle period",
-        Assumption::FirstExitEndsRun => "the first exit of each run ends the wait",
-        Assumption::BoostEndsWait => "a boost that is followed ends the wait",
-        Assumption::NobodyTakesItsPlace => "nothing takes its place",
-        Assumption::MovesAtOnce => "they move to the idle pCPU at once",
-        Assumption::NoSuchExits => "the guest then does without these exits",
-        Assumption::FairShares => "others stay where they are and share their pCPU fairly",
-        Assumption::IdleTimeIsUsed => host_words::assumption(assumption),
-    }
 }
 
 fn of_step(id: StepId) -> &'static str {
