@@ -9,6 +9,8 @@ const MAGIC: &[u8; 8] = b"SHTRACE1";
 const PAGES: usize = 4096;
 /// Most processors: four bits of a tag.
 const MOST_CPUS: u64 = 16;
+/// Most frames, 16 GiB: the reader has a word for each before it reads on.
+const MOST_FRAMES: u64 = 1 << 22;
 /// Most bytes that one access or write has.
 const MOST_BYTES: u64 = 4096;
 
@@ -143,8 +145,8 @@ impl<R: BufRead> Stream<R> {
             return Err(stream.damaged("1 to 16 processors", cpus));
         }
         stream.frames = stream.number()?;
-        if stream.frames == 0 || stream.frames > 1 << 28 {
-            return Err(stream.damaged("1 to 2^28 frames", stream.frames));
+        if stream.frames == 0 || stream.frames > MOST_FRAMES {
+            return Err(stream.damaged("1 to 2^22 frames", stream.frames));
         }
         for _ in 0..cpus {
             stream.cpus.push(Cpu {

@@ -64,7 +64,7 @@ impl Frames {
         }
     }
 
-    /// A write; how many entries it changed in their address or presence, 0 for a frame not known.
+    /// A write; how many entries it changed in address or low rights, 0 for a frame not known.
     pub fn write(&mut self, place: u64, bytes: &[u8]) -> u64 {
         debug_assert!(
             (place & 0xfff) + bytes.len() as u64 <= 4096,
