@@ -91,7 +91,7 @@ fn of_claim(house: &House, claim: &Claim) -> Vec<Problem> {
     {
         let known: Vec<&str> = house.keys.ports.keys().map(String::as_str).collect();
         let text = format!(
-            "there is no port to `{version}`; there are: {}",
+            "kernel `{version}` is not in linux/ports; expected one of: {}",
             known.join(", ")
         );
         problems.push(Problem::new(&place, text));

@@ -42,7 +42,7 @@ pub enum Error {
         /// What is wrong, and how to fix it.
         text: String,
     },
-    /// There is no evidence at all.
+    /// The folder of evidence is empty or not there.
     #[error(
         "no {what} `{wanted}`: {} has none; expected the evidence of a checkout or of the whole \
          package", folder.display()

@@ -57,7 +57,7 @@ impl Keys {
         })
     }
 
-    /// The key of the kernel that a claim is raced on; empty where there is no such port.
+    /// The key of the kernel that a claim is raced on; empty where `linux/ports` lacks it.
     #[must_use]
     pub fn kernel_of(&self, claim: &Claim) -> &str {
         match &claim.kernel {

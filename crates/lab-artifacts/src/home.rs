@@ -63,7 +63,7 @@ impl Home {
     /// Finds the cache alone, which needs no tree.
     ///
     /// # Errors
-    /// [`ArtifactError::Io`] if there is no current folder.
+    /// [`ArtifactError::Io`] if the current folder was removed.
     pub fn find_cache() -> Result<PathBuf, ArtifactError> {
         let root = cache_root();
         std::path::absolute(&root).map_err(|error| ArtifactError::io("find", &root, error))

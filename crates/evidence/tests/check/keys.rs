@@ -66,7 +66,7 @@ fn a_claim_of_a_port_is_old_when_the_port_or_the_series_changes_and_no_other_is(
     project.write("linux/new/shoot4u.c", "int y;\n");
     assert!(old("the series"));
     project.write(CLAIMS_FILE, &of_port.replace("\"7.3\"", "\"7.4\""));
-    let said = "claim `tail`: there is no port to `7.4`; there are: 7.3, 7.9";
+    let said = "claim `tail`: kernel `7.4` is not in linux/ports; expected one of: 7.3, 7.9";
     assert!(
         project.problems().join("\n").contains(said),
         "{:?}",
