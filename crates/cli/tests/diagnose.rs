@@ -191,6 +191,24 @@ fn a_trace_from_a_pipe_gives_what_the_file_gives() {
 }
 
 #[test]
+fn without_a_folder_for_temporary_files_that_is_said_and_not_the_trace_blamed() {
+    // What comes through a pipe is copied, since a trace is read at places.
+    let none = place().path().join("none");
+    let ended = Command::new("sh")
+        .current_dir(project())
+        .env("TMPDIR", &none)
+        .args(["-c", "cat \"$1\" | \"$0\" diagnose -"])
+        .args([env!("CARGO_BIN_EXE_steady"), STALL])
+        .output()
+        .unwrap();
+    assert!(!ended.status.success());
+    let said = text(&ended.stderr);
+    let folder = format!("no temporary file can be made in {}", none.display());
+    assert!(said.contains(&folder), "{said}");
+    assert!(said.contains("set TMPDIR to a folder"), "{said}");
+}
+
+#[test]
 fn a_reader_that_has_had_enough_is_no_error() {
     for words in [&["diagnose", STALL, "--json"][..], &["diagnose", STALL]] {
         let mut child = Command::new(env!("CARGO_BIN_EXE_steady"))

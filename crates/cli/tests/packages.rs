@@ -200,6 +200,18 @@ fn the_same_tree_packs_to_the_same_bytes_wherever_and_whoever_packs_it() {
 }
 
 #[test]
+fn a_clone_whose_path_has_a_blank_is_refused_before_anything_is_built() {
+    let place = tempfile::tempdir().unwrap();
+    let clone = place.path().join("a clone");
+    let script = "mkdir \"$1\"; cp -r packaging Makefile \"$1\"; cd \"$1\"; \
+                  packaging/build && exit 0; echo \"status $?\"; make help && exit 0; ls";
+    let ended = shell(script, &[&clone]);
+    let (out, said) = (text(&ended.stdout), text(&ended.stderr));
+    assert_eq!(out, "status 2\nMakefile\npackaging\n", "{said}");
+    assert_eq!(said.matches("blank").count(), 2, "{said}");
+}
+
+#[test]
 fn a_packing_that_is_killed_leaves_the_packages_that_were_there() {
     let place = tempfile::tempdir().unwrap();
     let root = staged(place.path(), "root", "022");

@@ -167,3 +167,17 @@ fn talk_that_cannot_be_printed_changes_no_status() {
         assert_eq!(ended.unwrap().code(), Some(status), "{scenario:?}");
     }
 }
+
+#[test]
+fn a_scenario_that_cannot_be_printed_is_an_error() {
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let ended = std::process::Command::new(env!("CARGO_BIN_EXE_steady"))
+        .args(["run", "--check", "--print"])
+        .arg(faults())
+        .stdout(full.unwrap())
+        .output();
+    let ended = ended.unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(said.contains("No space left on device"), "{said}");
+}

@@ -35,6 +35,8 @@ struct Made {
     remark: &'static str,
     /// Whether the trace shows the switch to the stranger.
     whole: bool,
+    /// How many pCPUs the trace says that the machine has.
+    machine: Option<u32>,
     /// What the notes say of where each vCPU may run, if there are notes.
     noted: [Option<&'static str>; 2],
 }
@@ -46,6 +48,7 @@ const PLAIN: Made = Made {
     third: false,
     remark: "",
     whole: true,
+    machine: None,
     noted: [None, None],
 };
 
@@ -109,7 +112,10 @@ impl Made {
             .nth(4)
             .map_or(text.len(), |(at, _)| at + 1);
         text.insert_str(at, self.remark);
-        text
+        let head = |pcpus| {
+            format!("# tracer: nop\n# entries-in-buffer/entries-written: 9/9   #P:{pcpus}\n")
+        };
+        self.machine.map_or_else(String::new, head) + &text
     }
 
     fn notes(&self) -> Option<VmNotes> {
@@ -238,6 +244,10 @@ fn siblings_on_one_pcpu_are_to_be_parted_and_are_too_many_only_where_they_are() 
         noted: [Some("0"), Some("0")],
         ..parted
     };
+    let counted = Made {
+        machine: Some(2),
+        ..crowd
+    };
     for (made, cause, step, gain) in [
         (PLAIN, CauseId::Imbalance, StepId::SpreadPins, Some(400)),
         // They share the pCPU with a stranger: a half of the 400 ms.
@@ -245,6 +255,7 @@ fn siblings_on_one_pcpu_are_to_be_parted_and_are_too_many_only_where_they_are() 
         // How many pCPUs the machine has is not in the trace, or a pin holds both on one.
         (crowd, CauseId::OwnVm, StepId::PartVcpus, None),
         (only_first, CauseId::OwnVm, StepId::PartVcpus, None),
+        (counted, CauseId::OwnVm, StepId::FewerVcpus, None),
     ] {
         let diagnosis = made.diagnosis();
         let first = &diagnosis.findings[0];

@@ -3,7 +3,7 @@
 
 use steady_diagnose::{CauseId, Confidence, Diagnosis, Finding, FindingId, Severity};
 
-use super::{BY_INTERRUPT, IDLE, Lines, the};
+use super::{BY_INTERRUPT, IDLE, Lines, comm, notes, the};
 
 const BACKUP: (&str, i32) = ("backup", 777);
 const VHOST: (&str, i32) = ("vhost-1000", 1050);
@@ -242,5 +242,37 @@ fn while_another_pcpu_loses_events_a_waiting_vcpu_may_run_there() {
         let ms = [steal.lost_ns, more_ns].map(|ns| ns.div_ceil(1_000_000));
         assert_eq!(ms, [sure_ms, doubted_ms], "{remark}");
         assert!(steal.confidence < Confidence::High);
+    }
+}
+
+#[test]
+fn vcpus_are_surely_too_many_only_where_the_machine_has_fewer_pcpus() {
+    let mut noted = notes(&[1000], Some("max 100000")).unwrap();
+    let mut second = noted.vms[0].vcpus[0].clone();
+    (second.number, second.tid) = (1, 1002);
+    noted.vms[0].vcpus.push(second);
+    for (pcpus, sure) in [(None, false), (Some(2), false), (Some(1), true)] {
+        let mut lines = Lines::default();
+        if let Some(pcpus) = pcpus {
+            let head = "# tracer: nop\n# entries-in-buffer/entries-written: 9/9   #P:";
+            lines.text = format!("{head}{pcpus}\n");
+        }
+        for round in 0..60_i32 {
+            let (me, next) = (round % 2, (round + 1) % 2);
+            let us = 1_000_000 + u64::try_from(round).unwrap() * 20_000;
+            lines.enter(us + 2, me, 0);
+            lines.exit(us + 19_990, me, 0, BY_INTERRUPT);
+            let (who, then) = (comm(me), comm(next));
+            let (who, then) = ((who.as_str(), 1001 + me), (then.as_str(), 1001 + next));
+            lines.switch(us + 20_000, 0, who, 'R', then);
+        }
+        let diagnosis = lines.diagnosis(Some(noted.clone()));
+        let steal = the(&diagnosis, FindingId::Steal);
+        assert_eq!(steal.cause, CauseId::OwnVm);
+        assert_eq!(
+            steal.confidence == Confidence::High,
+            sure,
+            "{pcpus:?}: {steal:#?}"
+        );
     }
 }

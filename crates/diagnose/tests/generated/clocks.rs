@@ -102,6 +102,7 @@ fn a_clock_that_is_set_back_makes_no_time_and_no_other_cause() {
         assert_eq!((whole.id, whole.cause), (main.id, main.cause), "{at}");
         assert!(main.lost_permille <= 1000, "{at}");
         assert!(main.confidence <= whole.confidence, "{at}: not surer");
+        assert!(main.confidence <= Confidence::Medium, "{at}: not sure");
     }
 }
 
