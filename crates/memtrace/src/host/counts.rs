@@ -34,8 +34,8 @@ pub struct Counts {
     pub instructions: u64,
     /// Frames read as tables.
     pub tables: u64,
-    /// Entries of these that a write changed in their address or in their three lowest bits. A frame
-    /// that was freed and holds data counts on.
+    /// Entries of these that a write changed in their address or in their three lowest bits. A
+    /// frame that was freed and holds data counts on.
     pub updates: u64,
     /// Events by name: from the host's start, and within the window.
     pub events: BTreeMap<String, [u64; 2]>,
