@@ -35,6 +35,9 @@ fn shell(script: &str, words: &[&Path]) -> Output {
     command
         .env("STEADY_COMMIT", COMMIT)
         .env("SOURCE_DATE_EPOCH", TIME)
+        // A `make` inside of `make test` would print which folder it enters.
+        .env_remove("MAKELEVEL")
+        .env_remove("MAKEFLAGS")
         .current_dir(project());
     command.output().unwrap()
 }
