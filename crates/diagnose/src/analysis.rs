@@ -158,6 +158,7 @@ impl Analysis {
             Kind::Migrate { tid, to } => {
                 if let Some(id) = self.machine.of_tid(tid) {
                     self.rivals.moved(id, to, event.time_ns);
+                    self.rivals.placement.pace.moves(id, to, event.time_ns);
                 }
             }
             Kind::HostIrq { begins, .. } => self.rivals.irq(event, begins),
@@ -201,6 +202,10 @@ impl Analysis {
             _ => {}
         }
         of.details.event(event, of.not_own_ns(ready_ns));
+        if let Kind::Exit { reason, .. } = event.kind {
+            let pace = &mut self.rivals.placement.pace;
+            pace.exits(id, reason.is_pause(), event.time_ns);
+        }
         if let Kind::Exit { reason, .. } = event.kind
             && reason.is_host_interrupt()
             && self.calls.notified(id)
@@ -289,6 +294,7 @@ impl Analysis {
             of.preempt.waited(wait);
         }
         let vcpu = &mut self.machine.vcpus[id];
+        self.rivals.placement.pace.runs(id, vcpu.vm, cpu, now_ns);
         let was_on = std::mem::replace(&mut vcpu.pcpu, cpu);
         vcpu.state = State::Running;
         let elsewhere = was_on != cpu && self.rivals.pcpus.of(was_on).running == Some(vcpu.tid);
@@ -313,6 +319,8 @@ impl Analysis {
             of.preempt.out(event, state, vcpu);
             self.rivals.has(id, prev.prio);
             self.rivals.stops(id, now_ns);
+            let is_ready = state == TaskState::Runnable;
+            self.rivals.placement.pace.stops(id, is_ready, now_ns);
             match state {
                 TaskState::Runnable => self.rivals.begin(id, cpu, now_ns, false),
                 TaskState::Blocked => {
@@ -346,9 +354,19 @@ impl Analysis {
         {
             self.servers.wakes(event, id, since_ns);
         }
+        let by = self.waker(event);
+        let (pace, vm) = (&mut self.rivals.placement.pace, self.machine.vcpus[id].vm);
+        pace.wakes(id, vm, by, cpu, event.time_ns);
         if matches!(vcpu.state, State::Blocked | State::Unknown) {
             self.rivals.begin(id, cpu, event.time_ns, true);
         }
+    }
+
+    /// The vCPU that woke somebody, as far as that was not an interrupt of the host on its pCPU.
+    fn waker(&self, event: &Event<'_>) -> Option<VcpuId> {
+        let id = self.machine.of_tid(event.tid)?;
+        let after = self.machine.vcpus[id].last_reason()?;
+        (!after.is_host_interrupt()).then_some(id)
     }
 
     /// Until KVM itself tells of a vCPU, threads that are named like one are taken for one. Once it

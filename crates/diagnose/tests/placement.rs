@@ -7,8 +7,8 @@ use std::fmt::Write;
 
 use steady_decode::TraceEvents;
 use steady_diagnose::{
-    CauseId, Confidence, Diagnoser, Diagnosis, NotPredicted, PlacementTable, Predicted, StepId,
-    VcpuNote, VmNote, VmNotes,
+    CauseId, Confidence, Diagnoser, Diagnosis, NotPredicted, PlacementTable, Predicted, Reach,
+    StepId, VcpuNote, VmNote, VmNotes,
 };
 
 /// Names and threads of vCPUs and of others.
@@ -189,6 +189,12 @@ fn what_parting_gives_is_what_a_hand_counts() {
             (1_000_000_000, 400_000_000)
         );
         assert_eq!(table.stacked_permille, 400);
+        // Of both vCPUs 200 of 1000 ms were waits for the other. A stranger takes up to as much.
+        let reach = table.reach.unwrap();
+        assert_eq!(reach.high_permille, 1250, "{reach:?}");
+        let least = if beside == IDLE { 1250 } else { 1000 };
+        assert!(reach.low_permille >= least, "{reach:?}");
+        assert!(reach.likely_permille > 1000, "{reach:?}");
         assert_eq!(table.wanted_permille, 2000);
         assert_eq!(
             (table.ran_ns, table.fair_ns),
@@ -214,6 +220,12 @@ fn there_is_no_gain_without_siblings_on_one_pcpu_or_with_more_of_them_than_pcpus
     }
     .table();
     assert_eq!((apart.parted, apart.stacked_ns), (of(0, 0, 0), 0));
+    let stays = Reach {
+        low_permille: 1000,
+        likely_permille: 1000,
+        high_permille: 1000,
+    };
+    assert_eq!(apart.reach, Some(stays), "a wait for a stranger stays");
     assert_eq!(
         apart.fold.unwrap().short_ns,
         400_000_000,
@@ -225,8 +237,8 @@ fn there_is_no_gain_without_siblings_on_one_pcpu_or_with_more_of_them_than_pcpus
     }
     .table();
     assert_eq!(
-        (crowd.parted, crowd.pinned),
-        (of(0, 0, 0), None),
+        (crowd.parted, crowd.reach, crowd.pinned),
+        (of(0, 0, 0), None, None),
         "three on two"
     );
     assert_eq!(crowd.why_not, None);
@@ -325,6 +337,7 @@ fn what_is_not_known_is_not_predicted() {
         let table = made.table();
         assert_eq!(table.why_not, Some(why));
         assert_eq!((table.parted, table.pinned, table.fold), (None, None, None));
+        assert_eq!(table.reach, None);
         assert_eq!((table.ran_ns, table.known_ns, table.spare), (0, 0, None));
     }
 }

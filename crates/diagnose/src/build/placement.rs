@@ -26,7 +26,8 @@ impl Builder<'_> {
             return None;
         }
         let none = OfVm::default();
-        let of = placement.vms.get(self.analysis.machine.vcpus[first].vm);
+        let vm = self.analysis.machine.vcpus[first].vm;
+        let of = placement.vms.get(vm);
         let why_not = self.why_not(ids, of);
         let of = of.filter(|_| why_not.is_none()).unwrap_or(&none);
         let waits = ids
@@ -48,12 +49,19 @@ impl Builder<'_> {
             stacked_permille: permille(of.stacked_ns, of.known_ns),
             spare: spare(of),
             parted: predicted.then(|| in_ns(of.parted)),
+            reach: (predicted && ids.len() <= may)
+                .then(|| placement.pace.parted(vm))
+                .flatten(),
             pinned: (predicted && ids.len() <= may).then(|| in_ns(of.pinned)),
-            fold: (of.short_ns > 0).then(|| FoldTable {
-                short_ns: of.short_ns,
-                short_permille: permille(of.short_ns, of.known_ns),
-                vcpus: of.short_ran_ns.div_ceil(of.short_ns).max(1),
-                locks_at_most_ns: pauses.and_then(locks_ns),
+            fold: (of.short_ns > 0).then(|| {
+                let vcpus = of.short_ran_ns.div_ceil(of.short_ns).max(1);
+                FoldTable {
+                    short_ns: of.short_ns,
+                    short_permille: permille(of.short_ns, of.known_ns),
+                    vcpus,
+                    reach: placement.pace.folded(vm, vcpus),
+                    locks_at_most_ns: pauses.and_then(locks_ns),
+                }
             }),
             calls_at_most_ns: calls.filter(|_| predicted).and_then(calls_ns),
         })

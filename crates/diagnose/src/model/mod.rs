@@ -25,7 +25,7 @@ pub use finding::{
 pub use host::{AsleepTable, HostTable, HostVm, ServerRow, StallRow};
 pub use judged::{Judged, Judgement, Question};
 pub use limit::{LimitTable, LimitedGroup};
-pub use placement::{FoldTable, NotPredicted, PlacementTable, Predicted, SpareRow};
+pub use placement::{FoldTable, NotPredicted, PlacementTable, Predicted, Reach, SpareRow};
 pub use step::{Assumption, Gain, Sharpener, Step, StepId};
 pub use vm::*;
 

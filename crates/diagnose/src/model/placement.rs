@@ -25,7 +25,10 @@ pub struct PlacementTable {
     pub spare: Option<SpareRow>,
     /// How much more it would have run with its vCPUs parted (`steady place`).
     pub parted: Option<Predicted>,
-    /// The same with a pCPU for each vCPU by pins; `None` if it has more vCPUs than pCPUs.
+    /// How far it would have come in the same time with its vCPUs parted; `None` if it has more
+    /// vCPUs than pCPUs.
+    pub reach: Option<Reach>,
+    /// How much more it would have run with a pCPU for each vCPU by pins; `None` if it has more vCPUs than pCPUs.
     pub pinned: Option<Predicted>,
     /// What fewer vCPUs would have given (`steady fold`).
     pub fold: Option<FoldTable>,
@@ -56,6 +59,17 @@ pub struct Predicted {
     pub high_ns: i64,
 }
 
+/// How far a VM would have come, in thousandths of what it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reach {
+    /// At least.
+    pub low_permille: u64,
+    /// Most likely.
+    pub likely_permille: u64,
+    /// At most.
+    pub high_permille: u64,
+}
+
 /// What fewer vCPUs would have given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoldTable {
@@ -65,6 +79,9 @@ pub struct FoldTable {
     pub short_permille: u64,
     /// How many ran then, on average, rounded up: the number to fold to.
     pub vcpus: u64,
+    /// How far the VM would have come in the same time. At least: it folds alone. Likely: all VMs
+    /// fold.
+    pub reach: Option<Reach>,
     /// What its vCPUs spun for locks of the guest's kernel and waited after that, which is the
     /// most that folding saves; `None` if the trace does not show what they spun for.
     pub locks_at_most_ns: Option<u64>,

@@ -11,6 +11,7 @@
 //! records are missing nothing is predicted (`build/placement.rs`).
 
 mod moment;
+mod pace;
 
 use crate::analysis::NO_CPU;
 use crate::machine::{Machine, VmId};
@@ -19,6 +20,7 @@ use crate::spread::add;
 
 use moment::{Moment, Seat};
 pub use moment::{Range, WHOLE};
+use pace::{ALL, Pace};
 
 /// pCPUs that are looked at.
 const MOST_PCPUS: usize = 1024;
@@ -70,6 +72,9 @@ pub struct OfVm {
     pub short_ran_ns: u64,
     /// vCPUs that wanted to run, summed over the time.
     pub wanted_ns: u64,
+    /// pCPUs that it may use, and others that wanted them, summed over the time.
+    seats_ns: u64,
+    others_ns: u64,
     /// What it got by fair shares, in nanoseconds by [`WHOLE`].
     pub fair: u128,
     /// What parting adds.
@@ -95,6 +100,8 @@ pub struct Placement {
     pub unseen: u64,
     /// Whether the host has more pCPUs or VMs than are looked at.
     pub too_large: bool,
+    /// How far VMs would have come.
+    pub pace: Pace,
     wants: Vec<Wants>,
     seats: Vec<Seat>,
     /// When VMs were looked at last, and when the event before was.
@@ -147,6 +154,7 @@ impl Placement {
     /// The trace is over.
     pub fn finish(&mut self, now_ns: u64) {
         self.pass(now_ns);
+        self.pace.finish(now_ns);
     }
 
     /// What was found holds until now.
@@ -156,6 +164,7 @@ impl Placement {
         for (vm, of) in self.vms.iter_mut().enumerate() {
             if took_ns > 0 && of.vcpus > 1 {
                 of.pass(vm, took_ns, &self.wants);
+                self.pace.shares(vm, of.share());
             }
         }
     }
@@ -261,10 +270,21 @@ impl OfVm {
         }
     }
 
+    /// What a vCPU has of a pCPU if others are spread over all, in parts of [`ALL`].
+    fn share(&self) -> u64 {
+        let (seats, others) = (u128::from(self.seats_ns), u128::from(self.others_ns));
+        let share = (seats * u128::from(ALL)).checked_div(seats + others);
+        share
+            .and_then(|share| u64::try_from(share).ok())
+            .unwrap_or(ALL)
+    }
+
     fn pass(&mut self, vm: VmId, ns: u64, wants: &[Wants]) {
         let moment = self.moment;
         add(&mut self.known_ns, ns);
         add(&mut self.wanted_ns, moment.wanted.saturating_mul(ns));
+        add(&mut self.seats_ns, moment.seats.saturating_mul(ns));
+        add(&mut self.others_ns, moment.others.saturating_mul(ns));
         self.fair += u128::from(moment.fair) * u128::from(ns);
         self.parted.add(moment.parted, ns);
         self.pinned.add(moment.pinned, ns);

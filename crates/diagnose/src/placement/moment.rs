@@ -39,6 +39,9 @@ pub struct Moment {
     pub wanted: u64,
     /// Of these, how many run.
     pub running: u64,
+    /// pCPUs that it may use, and others that want them.
+    pub seats: u64,
+    pub others: u64,
     /// Whether two are on one pCPU while another has none of them.
     pub stacked: bool,
     /// What it gets by fair shares.
@@ -69,14 +72,16 @@ impl Moment {
         let mut moment = Self {
             wanted,
             running: sum(|seat| u64::from(seat.runs)),
+            seats: u64::try_from(seats.len()).unwrap_or(u64::MAX),
+            others: sum(|seat| seat.others),
             fair: sum(|seat| share(seat.own, seat.others)),
             ..Self::default()
         };
-        let pcpus = u64::try_from(seats.len()).unwrap_or(u64::MAX);
+        let pcpus = moment.seats;
         if wanted == 0 || wanted > pcpus {
             return moment;
         }
-        let all = wanted + sum(|seat| seat.others);
+        let all = wanted + moment.others;
         // As if the others were spread so that each pCPU has as many threads.
         let spread = signed(WHOLE * wanted * pcpus / all.max(pcpus)) - signed(moment.fair);
         let (moves, gain) = part(seats);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Words for what another placement of vCPUs would have given.
 
-use steady_diagnose::{NotPredicted, PlacementTable, Predicted, TraceDiagnosis};
+use steady_diagnose::{NotPredicted, PlacementTable, Predicted, Reach, TraceDiagnosis};
 
 use super::{counted, percent, time};
 
 /// The heading above these lines.
-pub const PLACEMENT: &str = "What placement would give, by fair shares (low confidence)";
+pub const PLACEMENT: &str = "What placement would give (low confidence)";
 
-/// A gain under this part of what the VM ran, in thousandths, is not in the short text.
-const WORTH: u64 = 50;
+/// A VM that would not come so much further, in thousandths, is not in the short text.
+const WORTH: u64 = 1050;
 
 /// Of the VMs that would gain: two sentences, or of all VMs everything that is known.
 #[must_use]
@@ -24,8 +24,9 @@ pub fn placement_lines(trace: &TraceDiagnosis, all: bool) -> Vec<String> {
 }
 
 fn is_worth(table: &PlacementTable) -> bool {
-    let gain = table.parted.map_or(0, |parted| parted.likely_ns);
-    u64::try_from(gain).is_ok_and(|gain| gain > 0 && gain / WORTH >= table.ran_ns / 1000)
+    table
+        .reach
+        .is_some_and(|reach| reach.likely_permille >= WORTH)
 }
 
 fn lines(name: &str, table: &PlacementTable) -> Vec<String> {
@@ -37,10 +38,14 @@ fn lines(name: &str, table: &PlacementTable) -> Vec<String> {
         0 => format!("{name}: its vCPUs never shared a pCPU while another had none of them"),
         _ => format!(
             "{name}: two of its vCPUs shared a pCPU {} of the time while another that they may use \
-             had none of them{}. Parted (steady place), it would have run {} beside the {} that it \
-             ran",
+             had none of them{}. Parted (steady place), {}; by fair shares it would have run {} \
+             beside the {} that it ran",
             percent(table.stacked_permille),
             spare(table),
+            table.reach.map_or_else(
+                || "it has too many vCPUs".to_owned(),
+                |reach| format!("it would have come {}", far(reach))
+            ),
             difference(parted),
             time(table.ran_ns)
         ),
@@ -71,13 +76,16 @@ fn others(name: &str, table: &PlacementTable) -> String {
         None => "Pins: it has more vCPUs than pCPUs that it may use".to_owned(),
     }];
     said.extend(table.fold.as_ref().map(|fold| {
-        let saves = fold.locks_at_most_ns.map_or_else(
-            || "what that saves is not predicted: no symbols or no pause-loop exits".to_owned(),
-            |ns| format!("that saves at most the {} spent on locks", time(ns)),
+        let reach = fold.reach.map_or_else(
+            || "what that gives is not known".to_owned(),
+            |reach| format!("with all VMs folded it would have come {}", far(reach)),
         );
+        let locks = fold.locks_at_most_ns.map_or_else(String::new, |ns| {
+            format!(", with at most the {} spent on locks saved", time(ns))
+        });
         format!(
             "Fewer vCPUs (steady fold): {} ran on average while more wanted to, {} of the time; \
-             {saves}",
+             {reach}{locks}",
             counted(usize::try_from(fold.vcpus).unwrap_or(usize::MAX), "vCPU"),
             percent(fold.short_permille)
         )
@@ -92,6 +100,20 @@ fn others(name: &str, table: &PlacementTable) -> String {
         }
     });
     format!("{name}: {}", said.join(". "))
+}
+
+/// `×1.55 as far in the same time (×1.26 to ×2.98)`.
+fn far(reach: Reach) -> String {
+    let times = |permille: u64| {
+        let hundredths = (permille + 5) / 10;
+        format!("×{}.{:02}", hundredths / 100, hundredths % 100)
+    };
+    format!(
+        "{} as far in the same time ({} to {})",
+        times(reach.likely_permille),
+        times(reach.low_permille),
+        times(reach.high_permille)
+    )
 }
 
 /// `340 ms more (150 ms to 700 ms)`.
@@ -130,6 +152,11 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
+    const REACH: Option<Reach> = Some(Reach {
+        low_permille: 1044,
+        likely_permille: 1245,
+        high_permille: 2000,
+    });
 
     /// 400 ms of a second on one pCPU, beside one that ran another VM.
     fn table() -> PlacementTable {
@@ -155,11 +182,13 @@ mod tests {
                 stranger_ns: 400 * MS,
             }),
             parted: of(133, 200, 400),
+            reach: REACH,
             pinned: of(-50, -20, 10),
             fold: Some(FoldTable {
                 short_ns: 400 * MS,
                 short_permille: 400,
                 vcpus: 1,
+                reach: REACH,
                 locks_at_most_ns: None,
             }),
             calls_at_most_ns: Some(30 * MS),
@@ -173,12 +202,13 @@ mod tests {
             said[0],
             "web: two of its vCPUs shared a pCPU 40.0 % of the time while another that they may \
              use had none of them (pCPU 5 ran others for 400 ms). Parted (steady place), it would \
-             have run 200 ms more (133 ms to 400 ms) beside the 1.60 s that it ran"
+             have come ×1.25 as far in the same time (×1.04 to ×2.00); by fair shares it would have \
+             run 200 ms more (133 ms to 400 ms) beside the 1.60 s that it ran"
         );
         for part in [
             "by pins: 20.0 ms less (−50.0 ms to 10.0 ms)",
             "1 vCPU ran on average while more wanted to, 40.0 % of the time",
-            "what that saves is not predicted",
+            "with all VMs folded it would have come ×1.25 as far in the same time (×1.04 to ×2.00).",
             "at most 30.0 ms less waiting for IPIs",
         ] {
             assert!(said[1].contains(part), "{part}: {said:?}");
@@ -187,20 +217,25 @@ mod tests {
 
     #[test]
     fn what_is_not_worth_it_or_not_known_is_not_in_the_short_text() {
-        let none = Predicted {
-            low_ns: 0,
-            likely_ns: 0,
-            high_ns: 0,
-        };
-        let small = |likely_ns| PlacementTable {
-            parted: Some(Predicted { likely_ns, ..none }),
+        let reach = |likely_permille| PlacementTable {
+            reach: REACH.map(|reach| Reach {
+                likely_permille,
+                ..reach
+            }),
             ..table()
         };
-        assert!(is_worth(&table()) && is_worth(&small(80_000_000)));
-        assert!(!is_worth(&small(75_000_000)) && !is_worth(&small(0)));
+        assert!(is_worth(&table()) && is_worth(&reach(1050)));
+        assert!(!is_worth(&reach(1049)) && !is_worth(&reach(900)));
+        let crowd = PlacementTable {
+            reach: None,
+            ..table()
+        };
+        assert!(!is_worth(&crowd));
+        assert!(lines("web", &crowd)[0].contains("it has too many vCPUs;"));
         let lost = PlacementTable {
             why_not: Some(NotPredicted::EventsLost),
             parted: None,
+            reach: None,
             ..table()
         };
         assert!(!is_worth(&lost));
