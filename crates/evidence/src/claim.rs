@@ -45,7 +45,7 @@ pub struct System {
     #[serde(default)]
     pub counted: Vec<Counted>,
     /// The claims, in the order of the page.
-    #[serde(rename = "claim")]
+    #[serde(rename = "claim", default)]
     pub claims: Vec<Claim>,
 }
 

@@ -9,6 +9,8 @@
 //! Or it has a `value` for each cost, `without` and `with` what costs. Then `made` says of which
 //! kernel, emulator and files they are, and what is not today's is shown as old.
 //!
+//! Or it has a `prediction` for each row of a claim ([`crate::predicted`]), and `made` likewise.
+//!
 //! Its `seal` is the SHA-256 of all that stands behind it, without blanks at the ends.
 
 use std::collections::BTreeMap;
@@ -22,6 +24,7 @@ use steady_report::humane;
 use crate::error::Error;
 use crate::house::{House, Keys, short};
 use crate::keys;
+use crate::predicted::{self, Prediction};
 
 /// A claim of that kind, in a system's file of claims.
 #[derive(Debug, Clone, Deserialize)]
@@ -110,6 +113,8 @@ struct Rows {
     made: Option<Made>,
     #[serde(default)]
     value: Vec<Value>,
+    #[serde(default)]
+    prediction: Vec<Prediction>,
 }
 
 impl Counted {
@@ -156,9 +161,14 @@ impl Counted {
                 "`{}`: {} of {}",
                 row.says, row.right, row.all
             ))),
-            None if rows.made.is_some() == rows.value.is_empty() => Err(wrong(
-                "expected `made` where there is a `value`, and only there".to_owned(),
-            )),
+            None if rows.made.is_some()
+                == (rows.value.is_empty() && rows.prediction.is_empty()) =>
+            {
+                Err(wrong(
+                    "expected `made` where there is a `value` or a `prediction`, and only there"
+                        .to_owned(),
+                ))
+            }
             None if rows.made.is_none() && rows.row.is_empty() => {
                 Err(wrong("expected a `row` or a `value`".to_owned()))
             }
@@ -178,6 +188,10 @@ impl Counted {
         if let Some(made) = &rows.made {
             let old = made.old(&house.root, &house.keys)?;
             let shown = old.map_or_else(String::new, |key| format!(" **old: {key}**"));
+            if !rows.prediction.is_empty() {
+                let table = predicted::table(house, &rows.prediction, &shown)?;
+                return Ok(format!("{text}\n\n{table}"));
+            }
             text += "\n\n| measure | without | with | ratio |\n|---|---|---|---|\n";
             for value in &rows.value {
                 text += &value.line(&shown);

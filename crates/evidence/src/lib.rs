@@ -26,6 +26,7 @@ pub mod page;
 mod paper;
 mod pieces;
 mod plot;
+mod predicted;
 mod record;
 pub mod score;
 mod table;

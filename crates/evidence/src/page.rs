@@ -95,7 +95,9 @@ fn page(house: &House, system: &System) -> Result<(String, Option<String>), Vec<
     let entries: Vec<Entry> = all.iter().flat_map(|(_, some)| some.clone()).collect();
     let title = format!("{}: ratios", system.title);
     let picture = plot::draw(&system.system, &title, &entries);
-    results(&mut put, house, &all);
+    if !all.is_empty() {
+        results(&mut put, house, &all);
+    }
     if picture.is_some() {
         let file = format!("{}.svg", system.system);
         put(&format!("![Ratios with their intervals]({file})\n"));
