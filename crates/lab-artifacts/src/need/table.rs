@@ -2,11 +2,13 @@
 //! The rows of `setup/needs`: programs and files, and the packages that have them.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use super::{Fix, Need, State};
 use crate::process::find_program;
+use crate::said;
 
+/// The need of a path on which programs can be.
+pub(super) const PATH: &str = "PATH";
 const TABLE: &str = include_str!("../../../../setup/needs");
 /// Columns before the reason.
 const COLUMNS: usize = 4;
@@ -42,32 +44,36 @@ pub fn rows() -> impl Iterator<Item = Row> {
     })
 }
 
-/// The needs of these uses, each once, in the order of the table.
+/// The needs of these uses, each once, in the order of the table; but for those of other releases.
 #[must_use]
 pub fn of(uses: &[&str]) -> Vec<Need> {
     let used = |row: &Row| row.uses.split(',').any(|used| uses.contains(&used));
-    rows().filter(used).map(|row| row.need()).collect()
+    let here = release();
+    let is_here = |row: &Row| row.release().is_none_or(|of| here.as_deref() == Some(of));
+    let found = rows().filter(|row| used(row) && is_here(row));
+    found.map(|row| row.need()).collect()
 }
 
-/// The row of a use for this release alone, whose level is `LEVEL@N` on Debian N.
+/// The row of a use for this release alone.
 pub(super) fn of_this_release(wanted: &str) -> Option<Row> {
+    let here = release()?;
+    rows().find(|row| row.uses == wanted && row.release() == Some(&here))
+}
+
+/// The number of this release of Debian.
+fn release() -> Option<String> {
     let text = std::fs::read_to_string("/etc/os-release").ok()?;
     let mut lines = text.lines();
     let release = lines.find_map(|line| line.strip_prefix("VERSION_ID="))?;
-    let here = |row: &Row| row.level.split('@').nth(1) == Some(release.trim_matches('"'));
-    rows().find(|row| row.uses == wanted && here(row))
-}
-
-/// Whether every program and file of a use is there, whatever its version.
-pub(crate) fn able(wanted: &str) -> bool {
-    let used = |row: &Row| row.uses.split(',').any(|used| used == wanted);
-    rows().filter(used).all(|row| {
-        let name = row.what.split('@').next().unwrap_or_default();
-        find(name).is_some()
-    })
+    Some(release.trim_matches('"').to_owned())
 }
 
 impl Row {
+    /// The release of Debian that it is for alone: its level is `LEVEL@N` on Debian N.
+    fn release(&self) -> Option<&'static str> {
+        self.level.split('@').nth(1)
+    }
+
     /// What this machine has of it.
     #[must_use]
     pub fn need(&self) -> Need {
@@ -76,19 +82,69 @@ impl Row {
             let fix = Fix::Install(self.package.to_owned());
             Need::unmet(name, self.why, State::Missing, found, fix)
         };
+        let is_file = name.starts_with('/');
         let Some(path) = find(name) else {
-            return lacks("is not installed".to_owned());
+            let on_path = (!is_file).then(no_path).flatten();
+            return on_path.unwrap_or_else(|| lacks("is not installed".to_owned()));
         };
-        if !least.is_empty() {
-            let version = version_of(&path);
-            if older(&version, least) {
-                return lacks(format!(
-                    "is of version {version}; expected {least} or newer"
-                ));
-            }
+        if is_file {
+            return Need::met(name, self.why, path.display().to_string());
         }
-        Need::met(name, self.why, path.display().to_string())
+        let said = said::version(&path);
+        let need = working((name, self.why), &path, &said, self.package);
+        let version = said.map_or_else(|_| String::new(), |text| number(&text));
+        if need.lets_go_on() && !least.is_empty() && older(&version, least) {
+            return lacks(format!(
+                "is of version {version} at {}; expected {least} or newer",
+                path.display()
+            ));
+        }
+        need
     }
+}
+
+/// A program that is there, of a Debian package: it may still not work.
+pub(super) fn working(
+    (name, why): (&str, &str),
+    path: &Path,
+    said: &Result<String, String>,
+    package: &str,
+) -> Need {
+    let place = path.display();
+    let Err(said) = said else {
+        return Need::met(name, why, place.to_string());
+    };
+    let again = format!("apt-get install --reinstall {package}");
+    let fix = match ["/usr/bin", "/usr/sbin", "/bin", "/sbin"].contains(&folder_of(path)) {
+        true => Fix::AsRoot(again),
+        false => Fix::Do(format!(
+            "remove or repair {place}, or put what works before it on PATH"
+        )),
+    };
+    let found = format!("does not work: {place}: {said}");
+    Need::unmet(name, why, State::Missing, found, fix)
+}
+
+/// What is wrong with a path on which no program can be.
+fn no_path() -> Option<Need> {
+    let found = match std::env::var_os("PATH") {
+        None => "is not set".to_owned(),
+        Some(path) if path.is_empty() => "is empty".to_owned(),
+        Some(path) if std::env::split_paths(&path).any(|folder| folder.is_dir()) => return None,
+        Some(path) => format!("is {}, where no folder is", path.display()),
+    };
+    let fix = Fix::Do("set PATH, as to /usr/local/bin:/usr/bin:/bin".to_owned());
+    Some(Need::unmet(
+        PATH,
+        "programs are found by it",
+        State::Missing,
+        found,
+        fix,
+    ))
+}
+
+fn folder_of(path: &Path) -> &str {
+    path.parent().and_then(Path::to_str).unwrap_or_default()
 }
 
 /// A program on the path, or a file, of whose path one part may have a star for any letters.
@@ -119,10 +175,7 @@ fn find(what: &str) -> Option<PathBuf> {
 }
 
 /// The first number of what a program says of its version, as in `cargo 1.96.0`.
-fn version_of(program: &Path) -> String {
-    let output = Command::new(program).arg("--version").output();
-    let text = output.map(|output| output.stdout).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text).into_owned();
+fn number(text: &str) -> String {
     text.split_whitespace()
         .find(|word| word.starts_with(|first: char| first.is_ascii_digit()))
         .unwrap_or("unknown")
