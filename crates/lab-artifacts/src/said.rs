@@ -23,6 +23,9 @@ const POLL: Duration = Duration::from_millis(2);
 /// Longest output that is waited for, in bytes.
 const MOST: u64 = 1 << 20;
 
+/// What stands between what it was asked and the status that it ended with.
+const ENDS: &str = " ends with ";
+
 type Said = Result<String, String>;
 
 /// What a program says of its version.
@@ -30,8 +33,11 @@ type Said = Result<String, String>;
 /// # Errors
 /// What it did instead, in words that follow its path.
 pub(crate) fn version(program: &Path) -> Said {
-    // `openssl` knows the word alone.
-    said(program, "--version").or_else(|error| said(program, "version").map_err(|_| error))
+    said(program, "--version").or_else(|error| match error.contains(ENDS) {
+        // `openssl` knows the word alone.
+        true => said(program, "version").map_err(|_| error),
+        false => Err(error),
+    })
 }
 
 /// What a program says when it is called with one word.
@@ -57,7 +63,7 @@ fn ask(program: &Path, word: &str) -> Said {
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text).into_owned();
     if !output.status.success() {
-        return Err(format!("{word} ends with {}", output.status));
+        return Err(format!("{word}{ENDS}{}", output.status));
     }
     if text.trim().is_empty() {
         return Err(format!("{word} prints nothing"));

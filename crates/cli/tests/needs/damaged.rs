@@ -216,3 +216,24 @@ fn what_cannot_be_asked_is_not_taken_for_unwanted() {
         }
     }
 }
+
+#[test]
+fn a_limit_that_lets_nothing_start_is_refused_by_its_name() {
+    let machine = Machine::new();
+    let steady = env!("CARGO_BIN_EXE_steady");
+    for (limit, raise) in [
+        ("-n 8", "ulimit -n 1024"),
+        ("-f 1024", "ulimit -f unlimited"),
+        ("-v 1000000", "ulimit -v unlimited"),
+    ] {
+        for words in ["run $STEADY_HOME/scenarios/solo.toml", "doctor run"] {
+            let script = format!("ulimit {limit} && exec {steady} {words}");
+            let output = machine.call(&Gone::Nothing, Path::new("/bin/sh"), &["-c", &script]);
+            let said = [output.stdout, output.stderr].concat();
+            let said = String::from_utf8_lossy(&said).into_owned();
+            let fix = format!("fix: raise the limit, as by {raise}");
+            assert_eq!(output.status.code(), Some(3), "{limit}: {said}");
+            assert!(said.trim_end().ends_with(&fix), "{limit}: {said}");
+        }
+    }
+}

@@ -9,6 +9,24 @@ use crate::said;
 
 /// The need of a path on which programs can be.
 pub(super) const PATH: &str = "PATH";
+/// Limits of a process that starts others: what `/proc/PID/limits` calls them, their names here, the
+/// least that is expected, and what raises them. The images of a race are some 100 MiB, QEMU takes
+/// 1 GiB of addresses for its code alone, and a race fewer than 16 files.
+const LIMITS: [(&str, &str, u64, &str); 3] = [
+    ("Max open files", "open files", 64, "ulimit -n 1024"),
+    (
+        "Max file size",
+        "lengths of files",
+        1 << 30,
+        "ulimit -f unlimited",
+    ),
+    (
+        "Max address space",
+        "addresses",
+        4 << 30,
+        "ulimit -v unlimited",
+    ),
+];
 const TABLE: &str = include_str!("../../../../setup/needs");
 /// Columns before the reason.
 const COLUMNS: usize = 4;
@@ -51,7 +69,12 @@ pub fn of(uses: &[&str]) -> Vec<Need> {
     let here = release();
     let is_here = |row: &Row| row.release().is_none_or(|of| here.as_deref() == Some(of));
     let found = rows().filter(|row| used(row) && is_here(row));
-    found.map(|row| row.need()).collect()
+    // What is started needs files of this process.
+    let starved = uses.contains(&"step").then(starved).flatten();
+    starved
+        .into_iter()
+        .chain(found.map(|row| row.need()))
+        .collect()
 }
 
 /// The row of a use for this release alone.
@@ -114,6 +137,9 @@ pub(super) fn working(
     let Err(said) = said else {
         return Need::met(name, why, place.to_string());
     };
+    if let Some(need) = starved() {
+        return need;
+    }
     let again = format!("apt-get install --reinstall {package}");
     let fix = match ["/usr/bin", "/usr/sbin", "/bin", "/sbin"].contains(&folder_of(path)) {
         true => Fix::AsRoot(again),
@@ -123,6 +149,29 @@ pub(super) fn working(
     };
     let found = format!("does not work: {place}: {said}");
     Need::unmet(name, why, State::Missing, found, fix)
+}
+
+/// A limit on this process that is too small for it to start others.
+fn starved() -> Option<Need> {
+    let (why, fix) = ("programs are started", |how: &str| {
+        Fix::Do(format!("raise the limit, as by {how}"))
+    });
+    let unmet = |name, found: String, how| Need::unmet(name, why, State::Missing, found, fix(how));
+    let text = match std::fs::read_to_string("/proc/self/limits") {
+        Ok(text) => text,
+        // Without /proc nothing is known.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        Err(error) => {
+            let (_, name, _, how) = LIMITS[0];
+            return Some(unmet(name, format!("cannot be had: {error}"), how));
+        }
+    };
+    LIMITS.into_iter().find_map(|(line, name, least, how)| {
+        let line = text.lines().find_map(|one| one.strip_prefix(line))?;
+        let limit: u64 = line.split_whitespace().next()?.parse().ok()?;
+        let found = format!("are limited to {limit}; expected {least} or more");
+        (limit < least).then(|| unmet(name, found, how))
+    })
 }
 
 /// What is wrong with a path on which no program can be.
