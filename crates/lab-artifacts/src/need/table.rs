@@ -9,9 +9,9 @@ use crate::said;
 
 /// The need of a path on which programs can be.
 pub(super) const PATH: &str = "PATH";
-/// Limits of a process that starts others: what `/proc/PID/limits` calls them, their names here, the
-/// least that is expected, and what raises them. The images of a race are some 100 MiB, QEMU takes
-/// 1 GiB of addresses for its code alone, and a race fewer than 16 files.
+/// Limits of a process that starts others: what `/proc/PID/limits` calls them, their names here,
+/// the least that is expected, and what raises them. The images of a race are some 100 MiB, QEMU
+/// takes 1 GiB of addresses for its code alone, and a race fewer than 16 files.
 const LIMITS: [(&str, &str, u64, &str); 3] = [
     ("Max open files", "open files", 64, "ulimit -n 1024"),
     (
