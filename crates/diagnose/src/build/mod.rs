@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use steady_events::{ExitReason, Isa, RipClass};
 use steady_measures::Ratio;
 
-use crate::analysis::{Analysis, OfVcpu};
+use crate::analysis::Analysis;
 use crate::calls::Receiver;
 use crate::cause::{Cause, cause_of};
 use crate::machine::{VcpuId, Vm};
@@ -24,6 +24,7 @@ use crate::model::{
     VcpuTable, VmTable,
 };
 use crate::notes::VmNotes;
+use crate::of_vcpu::OfVcpu;
 use crate::remedies::OfRemedy;
 use crate::spread::{Spread, add, merge, total};
 use crate::symbols::Symbols;

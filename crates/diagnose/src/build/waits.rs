@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use steady_events::{ExitReason, Task, vcpu_number};
 
 use super::{Builder, hex, permille};
-use crate::analysis::OfVcpu;
 use crate::detail::{Detail, PART, Sum, device, heavier};
 use crate::findings::stays;
 use crate::machine::VcpuId;
 use crate::model::{DetailRow, Instance, RivalRow, WaitTable};
 use crate::names::{Names, Who};
 use crate::notes::VmNote;
+use crate::of_vcpu::OfVcpu;
 use crate::owner::Owner;
 use crate::spread::{add, total};
 use crate::waits::{Rival, Waits};

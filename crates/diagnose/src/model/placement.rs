@@ -28,7 +28,8 @@ pub struct PlacementTable {
     /// How far it would have come in the same time with its vCPUs parted; `None` if it has more
     /// vCPUs than pCPUs.
     pub reach: Option<Reach>,
-    /// How much more it would have run with a pCPU for each vCPU by pins; `None` if it has more vCPUs than pCPUs.
+    /// How much more it would have run with a pCPU for each vCPU by pins; `None` if it has more
+    /// vCPUs than pCPUs.
     pub pinned: Option<Predicted>,
     /// What fewer vCPUs would have given (`steady fold`).
     pub fold: Option<FoldTable>,

@@ -8,7 +8,7 @@ use super::{counted, percent, time};
 /// The heading above these lines.
 pub const PLACEMENT: &str = "What placement would give (low confidence)";
 
-/// A VM that would not come so much further, in thousandths, is not in the short text.
+/// A VM that would come less far, in thousandths of how far it came, is not in the short text.
 const WORTH: u64 = 1050;
 
 /// Of the VMs that would gain: two sentences, or of all VMs everything that is known.
@@ -202,13 +202,14 @@ mod tests {
             said[0],
             "web: two of its vCPUs shared a pCPU 40.0 % of the time while another that they may \
              use had none of them (pCPU 5 ran others for 400 ms). Parted (steady place), it would \
-             have come ×1.25 as far in the same time (×1.04 to ×2.00); by fair shares it would have \
-             run 200 ms more (133 ms to 400 ms) beside the 1.60 s that it ran"
+             have come ×1.25 as far in the same time (×1.04 to ×2.00); by fair shares it would \
+             have run 200 ms more (133 ms to 400 ms) beside the 1.60 s that it ran"
         );
         for part in [
             "by pins: 20.0 ms less (−50.0 ms to 10.0 ms)",
             "1 vCPU ran on average while more wanted to, 40.0 % of the time",
-            "with all VMs folded it would have come ×1.25 as far in the same time (×1.04 to ×2.00).",
+            "with all VMs folded it would have come ×1.25 as far in the same time (×1.04 to \
+             ×2.00).",
             "at most 30.0 ms less waiting for IPIs",
         ] {
             assert!(said[1].contains(part), "{part}: {said:?}");

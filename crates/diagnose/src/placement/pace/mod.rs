@@ -8,8 +8,8 @@
 //! of its foremost vCPU, and it goes on while all of them sleep. So the time of the trace by the
 //! clock of the VM says how much sooner it would have been where it is.
 //!
-//! A vCPU that shares its pCPU with strangers has no more than its fair share of it. It may be ahead
-//! of that by a lead, as the scheduler's lag lets it, and waits when the lead is used up.
+//! A vCPU that shares its pCPU with strangers has no more than its fair share of it. It may be
+//! ahead of that by a lead, as the scheduler's lag lets it, and waits when the lead is used up.
 //!
 //! Left out: wakers of recordings without exits, which all count as something else; what a vCPU
 //! spins without pause-loop exits; caches, weights and limits of groups.
@@ -159,7 +159,7 @@ impl Pace {
         self.reach(front, front.at_ns)
     }
 
-    /// The same with its work on so many vCPUs. At most: nobody waits. Likely: each of them has a
+    /// The same with its work on this number of vCPUs. At most: no vCPU waits. Likely: each has a
     /// pCPU, as where all VMs fold. At least: each has its share of one beside the strangers.
     #[must_use]
     pub fn folded(&self, vm: VmId, vcpus: u64) -> Option<Reach> {

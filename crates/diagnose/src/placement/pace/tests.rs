@@ -53,146 +53,74 @@ fn permilles(reach: Option<Reach>) -> [u64; 3] {
     ]
 }
 
+/// Steps from words: `50r1@0` is that vCPU 1 runs on pCPU 0 at 50 ms, `p` that it is preempted, `s`
+/// that it sleeps, `x` that it leaves a pause loop, `m` that it moves, `w` that it is woken, and
+/// `w1<0@2` that vCPU 0 wakes it.
+fn steps(words: &str) -> Vec<(u64, Step)> {
+    let step = |word: &str| {
+        let letter = word.find(char::is_alphabetic).unwrap();
+        let (at_ms, rest) = word.split_at(letter);
+        let (who, cpu) = rest[1..].split_once('@').unwrap_or((&rest[1..], "0"));
+        let (id, by) = who.split_once('<').unwrap_or((who, ""));
+        let (id, by, cpu) = (id.parse().unwrap(), by.parse().ok(), cpu.parse().unwrap());
+        let step = match &rest[..1] {
+            "r" => Run(id, cpu),
+            "p" => Preempt(id),
+            "s" => Sleep(id),
+            "x" => Exit(id, true),
+            "m" => Move(id, cpu),
+            _ => Wake(id, by, cpu),
+        };
+        (at_ms.parse().unwrap(), step)
+    };
+    words.split_whitespace().map(step).collect()
+}
+
 #[test]
 fn the_clock_of_a_vm_is_the_one_that_a_hand_counts() {
-    type Case<'a> = (&'a str, &'a [(u64, Step)], u64, u64, [u64; 3]);
-    let stacked = [
-        (0, Run(0, 0)),
-        (0, Wake(1, None, 0)),
-        (50, Preempt(0)),
-        (50, Run(1, 0)),
+    let turns = "0r0@0 0w1@0 50p0 50r1@0";
+    // vCPU 0 waits for 2, and has run 50 ms when 1, asleep since the begin, is woken; 3 runs 100.
+    let chain = "0r1@2 0s1 0r3@1 0r2@0 0w0@0 50p2 50r0@0 100w1<0@2 100r1@2 100s0 100s2 100s3";
+    let irq = chain.replace("w1<0", "w1");
+    // vCPU 0 spins from 20 to 100 ms, 1 and 2 take turns; or no two are on one pCPU.
+    let spins = "0r0@1 0r2@0 0w1@0 20x0 50p2 50r1@0 100x0";
+    let apart = "0r0@1 20x0 100x0 100s0";
+    let half = ALL / 2;
+    let cases: [(&str, u64, u64, [u64; 3]); 9] = [
+        // 50 ms of each.
+        (turns, 100, ALL, [2000; 3]),
+        // A stranger on each: a lead lasts for 6 ms, and the other 44 take 88; or all take twice.
+        (turns, 100, half, [1000, 1063, 2000]),
+        // A wait for strangers stays, and so does the time in which all sleep.
+        ("0r0@0 40p0 80r0@0", 100, half, [1000; 3]),
+        ("0r0@0 30s0 90r0@0", 100, ALL, [1000; 3]),
+        // A vCPU goes on with the sibling that woke it, or where the VM is.
+        (chain, 200, ALL, [1333; 3]),
+        (&irq, 200, ALL, [1000; 3]),
+        // A pause loop stays, half of it, or none, while siblings are stacked; else all of it.
+        (spins, 100, ALL, [1000, 1666, 2000]),
+        (apart, 100, ALL, [1000; 3]),
+        // One that moves to a pCPU of its own is not stacked from then on.
+        ("0r0@0 0w1@0 50m1@1 50r1@1 100s0", 150, ALL, [1500; 3]),
     ];
-    let alone = [(0, Run(0, 0)), (40, Preempt(0)), (80, Run(0, 0))];
-    let cases: [Case<'_>; 9] = [
-        (
-            "turns on one pCPU: 50 ms of each",
-            &stacked,
-            100,
-            ALL,
-            [2000; 3],
-        ),
-        // The lead lasts for 6 ms, and the other 44 take 88; or each takes twice as long.
-        (
-            "the same beside a stranger on each",
-            &stacked,
-            100,
-            ALL / 2,
-            [1000, 1063, 2000],
-        ),
-        (
-            "a wait for strangers stays",
-            &alone,
-            100,
-            ALL / 2,
-            [1000; 3],
-        ),
-        (
-            "so does the time in which all sleep",
-            &[(0, Run(0, 0)), (30, Sleep(0)), (90, Run(0, 0))],
-            100,
-            ALL,
-            [1000; 3],
-        ),
-        (
-            // 0 waits for 2 and has run 50 ms when it wakes 1, which then runs 100; 3 runs 100.
-            "a vCPU goes on with the sibling that woke it",
-            &[
-                (0, Run(1, 2)),
-                (0, Sleep(1)),
-                (0, Run(3, 1)),
-                (0, Run(2, 0)),
-                (0, Wake(0, None, 0)),
-                (50, Preempt(2)),
-                (50, Run(0, 0)),
-                (100, Wake(1, Some(0), 2)),
-                (100, Run(1, 2)),
-                (100, Sleep(0)),
-                (100, Sleep(2)),
-                (100, Sleep(3)),
-            ],
-            200,
-            ALL,
-            [1333; 3],
-        ),
-        (
-            "what an interrupt wakes goes on where the VM is",
-            &[
-                (0, Run(1, 2)),
-                (0, Sleep(1)),
-                (0, Run(3, 1)),
-                (0, Run(2, 0)),
-                (0, Wake(0, None, 0)),
-                (50, Preempt(2)),
-                (50, Run(0, 0)),
-                (100, Wake(1, None, 2)),
-                (100, Run(1, 2)),
-                (100, Sleep(0)),
-                (100, Sleep(2)),
-                (100, Sleep(3)),
-            ],
-            200,
-            ALL,
-            [1000; 3],
-        ),
-        (
-            // 0 spins for 80 of 100 ms, which stay, are 40, or are none; 1 and 2 take turns.
-            "a pause loop beside stacked siblings may go",
-            &[
-                (0, Run(0, 1)),
-                (0, Run(2, 0)),
-                (0, Wake(1, None, 0)),
-                (20, Exit(0, true)),
-                (50, Preempt(2)),
-                (50, Run(1, 0)),
-                (100, Exit(0, true)),
-            ],
-            100,
-            ALL,
-            [1000, 1666, 2000],
-        ),
-        (
-            "and one beside no stacked siblings stays",
-            &[
-                (0, Run(0, 1)),
-                (20, Exit(0, true)),
-                (100, Exit(0, true)),
-                (100, Sleep(0)),
-            ],
-            100,
-            ALL,
-            [1000; 3],
-        ),
-        (
-            "one that moves to a pCPU of its own is not stacked then",
-            &[
-                (0, Run(0, 0)),
-                (0, Wake(1, None, 0)),
-                (50, Move(1, 1)),
-                (50, Run(1, 1)),
-                (100, Sleep(0)),
-            ],
-            150,
-            ALL,
-            [1500; 3],
-        ),
-    ];
-    for (what, steps, end_ms, share, expected) in cases {
-        let pace = paced(steps, end_ms, share);
-        assert_eq!(permilles(pace.parted(0)), expected, "{what}");
+    for (words, end_ms, share, expected) in cases {
+        let pace = paced(&steps(words), end_ms, share);
+        assert_eq!(permilles(pace.parted(0)), expected, "{words}");
     }
+}
+
+#[test]
+fn a_wait_for_strangers_goes_in_part_while_siblings_are_stacked() {
+    // vCPUs 1 and 2 take turns; 0 waits for a stranger from 20 to 80 ms, of 100.
+    let words = "0r0@1 0r2@0 0w1@0 20p0 50p2 50r1@0 80r0@1";
+    let reach = paced(&steps(words), 100, ALL).parted(0);
+    assert_eq!(permilles(reach), [1000, 1428, 2000]);
 }
 
 #[test]
 fn work_on_fewer_vcpus_takes_its_sum() {
     // 50 ms of each of two, and 100 ms of a third: 200 ms of work, none of it under 100.
-    let steps = [
-        (0, Run(0, 0)),
-        (0, Wake(1, None, 0)),
-        (0, Run(2, 1)),
-        (50, Preempt(0)),
-        (50, Run(1, 0)),
-    ];
-    let pace = paced(&steps, 100, ALL / 2);
+    let pace = paced(&steps("0r0@0 0w1@0 0r2@1 50p0 50r1@0"), 100, ALL / 2);
     for (vcpus, expected) in [
         (1, [250, 500, 1000]),
         (2, [500, 1000, 1000]),

@@ -10,8 +10,8 @@ pub const ALL: u64 = 1024;
 /// What is assumed where a trace does not say what would be.
 #[derive(Debug, Clone, Copy)]
 pub struct Assumed {
-    /// While siblings shared a pCPU: what stays of pause loops, and of the waits of a vCPU without a
-    /// sibling beside it, in parts of [`ALL`]. A sibling may have held what it spun for, and
+    /// While siblings shared a pCPU: what stays of pause loops, and of the waits of a vCPU without
+    /// a sibling beside it, in parts of [`ALL`]. A sibling may have held what it spun for, and
     /// strangers crowd where the stacked vCPUs are not.
     pub stays: u64,
     /// How far a vCPU may be ahead of its fair share, in nanoseconds.
