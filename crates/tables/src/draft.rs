@@ -20,6 +20,7 @@ pub(crate) fn finding(id: FindingId, cause: CauseId) -> Finding {
         severity: Severity::Major,
         trace: 0,
         vm: None,
+        vcpu: None,
         lost_ns: 0,
         lost_ns_per_s: 0,
         at_most_ns: None,

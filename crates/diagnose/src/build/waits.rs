@@ -223,16 +223,16 @@ impl Builder<'_> {
     ) -> (&'static str, Option<String>) {
         let (tid, (name, prio)) = (who.tid, names.get(who));
         let machine = &self.analysis.machine;
+        let own_vm = own.first().map(|&id| machine.vcpus[id].vm);
         if let Some(id) = machine.of_tid(tid) {
-            if own.contains(&id) {
+            let vm = machine.vcpus[id].vm;
+            if own_vm == Some(vm) {
                 return ("own-vm", None);
             }
-            let vm = machine.vcpus[id].vm;
             let name = self.name_of(machine.place_of_vm(vm), machine.vms[vm].note);
             return ("vm", Some(name));
         }
         let is_vcpu = vcpu_number(name.as_bytes()).is_some();
-        let own_vm = own.first().map(|&id| machine.vcpus[id].vm);
         let is_vhost = name.starts_with("vhost-");
         let other = match machine.owner(tid, name, own_vm) {
             Owner::Vm(vm) if Some(vm) == own_vm && is_vcpu => return ("own-vm", None),
@@ -282,12 +282,28 @@ impl Builder<'_> {
         let (name, _) = self.analysis.rivals.names.get(who);
         let own_vm = own.first().map(|&id| machine.vcpus[id].vm);
         let unknown = machine.owner(who.tid, name, own_vm) == Owner::Unknown;
+        unknown && machine.of_tid(who.tid).is_none() && self.is_named_vmm(name)
+    }
+
+    /// Whether a thread is of the VMM of these vCPUs, or may be by its name.
+    pub(super) fn is_vmm(&self, tid: i32, name: &str, own: &[VcpuId]) -> bool {
+        let machine = &self.analysis.machine;
+        let own_vm = own.first().map(|&id| machine.vcpus[id].vm);
+        match machine.owner(tid, name, own_vm) {
+            Owner::Vm(vm) => Some(vm) == own_vm,
+            Owner::Unknown => self.is_named_vmm(name),
+            Owner::Noted(_) | Owner::Host => false,
+        }
+    }
+
+    /// Whether a thread is named as one of a VMM.
+    fn is_named_vmm(&self, name: &str) -> bool {
         // The kernel keeps 15 bytes of a name.
         let vms = self.notes.iter().flat_map(|notes| &notes.vms);
         let is_program = |vmm: &str| vmm.get(..15).unwrap_or(vmm) == name;
         let mut programs = vms.map(|vm| vm.vmm.as_str());
         let is_vmm = VMM_THREADS.iter().any(|begin| name.starts_with(begin));
-        unknown && machine.of_tid(who.tid).is_none() && (is_vmm || programs.any(is_program))
+        is_vmm || name == "migration" || programs.any(is_program)
     }
 
     /// Own time and rows of what exits were about, by their reason.

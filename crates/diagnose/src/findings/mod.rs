@@ -4,6 +4,7 @@
 //! A finding is data; the report says it in words. Its cause is derived from the trace where the
 //! trace shows it, and what must be so if the cause is right is checked as far as the trace goes.
 
+mod alone;
 mod boosts;
 mod held;
 mod host;
@@ -26,6 +27,7 @@ use crate::model::{
     WaitTable,
 };
 
+pub use alone::alone;
 pub use other::late_ns;
 pub use steal::stays;
 
@@ -52,9 +54,14 @@ const EXCERPT_NS: u64 = 100_000_000;
 /// Under this length it holds one or two events of a kind, in nanoseconds.
 const GLIMPSE_NS: u64 = 1_000_000;
 
-/// The findings of one trace.
+/// The findings of one trace; `alone` are those of single vCPUs.
 #[must_use]
-pub fn of(at: usize, trace: &TraceDiagnosis, knobs: &BTreeMap<String, String>) -> Vec<Finding> {
+pub fn of(
+    at: usize,
+    trace: &TraceDiagnosis,
+    knobs: &BTreeMap<String, String>,
+    alone: &[Finding],
+) -> Vec<Finding> {
     let mut findings = Vec::new();
     let contexts = trace.vms.iter().map(|vm| Context {
         at,
@@ -80,6 +87,7 @@ pub fn of(at: usize, trace: &TraceDiagnosis, knobs: &BTreeMap<String, String>) -
     // What went on while the host stood still is reported once, of the host.
     findings.retain(|finding| !is_of_silence(trace, finding));
     host::overcommitted(at, trace, &mut findings);
+    alone::add(trace, &mut findings, alone);
     let stalls: Vec<Finding> = contexts
         .filter_map(|context| stalls::longest(&context, &findings))
         .collect();
@@ -214,6 +222,7 @@ fn fresh(
         severity: severity(lost_permille),
         trace,
         vm,
+        vcpu: None,
         lost_ns,
         lost_ns_per_s: per_second(lost_ns, span_ns),
         at_most_ns: None,

@@ -125,7 +125,8 @@ fn in_loss(context: &Context<'_>, row: &StallRow) -> Finding {
 fn is_told(context: &Context<'_>, row: &StallRow, others: &[Finding]) -> bool {
     let own =
         |finding: &&Finding| finding.vm.as_ref() == Some(&context.vm.name) || finding.vm.is_none();
-    others.iter().filter(own).any(|finding| {
+    let of_it = |finding: &&Finding| finding.vcpu.is_none() || finding.vcpu == row.at.vcpu;
+    others.iter().filter(own).filter(of_it).any(|finding| {
         match (row.kind.as_str(), finding.id) {
             ("ready" | "in-loss", FindingId::Steal | FindingId::HostOvercommitted)
             | ("uninterruptible", FindingId::Uninterruptible)

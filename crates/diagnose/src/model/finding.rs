@@ -383,6 +383,9 @@ pub struct Finding {
     pub trace: usize,
     /// The VM, if it is about one.
     pub vm: Option<String>,
+    /// The vCPU, if it is about one of several: its time is the finding's whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vcpu: Option<u32>,
     /// Time lost, summed over the VM's vCPUs, in nanoseconds.
     pub lost_ns: u64,
     /// The same in each second of the trace.

@@ -49,6 +49,21 @@ pub fn symptom(finding: &Finding) -> Option<String> {
     })
 }
 
+/// What can be seen of one vCPU.
+#[must_use]
+pub fn of_one(finding: &Finding, vcpu: u32) -> String {
+    let what = match finding.id {
+        FindingId::Steal => "is ready and does not run",
+        FindingId::Asleep => "sleeps though its guest has not halted",
+        FindingId::Uninterruptible => "waits in the host's kernel (D state)",
+        _ => {
+            let of = finding.of.as_deref().unwrap_or("unknown reason");
+            return format!("exits of vCPU {vcpu} for {of} take much time");
+        }
+    };
+    format!("vCPU {vcpu} {what}")
+}
+
 /// Why more vCPUs are ready than pCPUs are there, with the numbers.
 #[must_use]
 pub fn demand(finding: &Finding) -> String {
@@ -118,6 +133,9 @@ pub fn step(id: StepId) -> Option<&'static str> {
             "see what is below the host: firmware (SMI count: turbostat, hwlat tracer), its \
              suspension, its own hypervisor"
         }
+        StepId::RaiseServerLimit => {
+            "raise cpu.max of {}'s cgroup (libvirt: emulator_quota, or iothread_quota)"
+        }
         StepId::MoveServer => "give {} a pCPU of its own (its cgroup's cpuset, or taskset)",
         StepId::RecordEntries => "record kvm_entry too, so that exits have times (steady record)",
         _ => return None,
@@ -174,6 +192,9 @@ pub fn template(id: EvidenceId) -> Option<&'static str> {
              {idle} of theirs"
         }
         EvidenceId::HostWaits => "ready and not running: {*}",
+        EvidenceId::OneVcpu => {
+            "vCPU {vcpu} of {vcpus} alone; others that lose a tenth of their time so: {more}"
+        }
         EvidenceId::OwnPriority => "the vCPUs' threads have {priority}",
         EvidenceId::QuotaUsed => {
             "cpu.max gives {quota} in each {period}, and the vCPUs ran {ran} of that"

@@ -162,6 +162,11 @@ pub fn share_words(finding: &Finding, diagnosis: &Diagnosis) -> String {
             time(span)
         )
     };
+    if let Some((vcpu, vm)) = finding.vcpu.zip(finding.vm.as_ref()) {
+        let (lost, all) = (time(finding.lost_ns), time(span));
+        let share = percent(finding.lost_permille);
+        return format!("{share} of the time of vCPU {vcpu} of {vm} ({lost} in {all})");
+    }
     let whose = finding.vm.as_ref().map_or_else(
         || {
             format!(

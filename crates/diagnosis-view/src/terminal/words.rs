@@ -16,6 +16,9 @@ pub const GLUE: char = '\u{a0}';
 #[must_use]
 pub fn symptom(finding: &Finding) -> String {
     let of = finding.of.as_deref().unwrap_or("unknown reason");
+    if let Some(vcpu) = finding.vcpu {
+        return host_words::of_one(finding, vcpu);
+    }
     match finding.id {
         FindingId::Steal if is_in_losses(finding) => "vCPUs may have been ready and not run",
         FindingId::Steal => "vCPUs are ready and do not run",
@@ -131,7 +134,10 @@ fn until_loss(finding: &Finding) -> Option<&str> {
 
 /// Whether an idle pCPU beside a ready vCPU is all that speaks for a limit.
 fn is_unsure_limit(finding: &Finding) -> bool {
-    let waits = matches!(finding.id, FindingId::Steal | FindingId::LongStall);
+    let waits = matches!(
+        finding.id,
+        FindingId::Steal | FindingId::LongStall | FindingId::ServerWaits
+    );
     waits && finding.confidence != Confidence::High && !finding.is_by_quota()
 }
 
