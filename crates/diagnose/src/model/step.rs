@@ -88,6 +88,8 @@ pub enum StepId {
     StopProtecting,
     /// Raise the limit of the VM's cgroup.
     RaiseCpuMax,
+    /// Raise the limit of a thread that serves the VM.
+    RaiseServerLimit,
     /// Widen or spread the pinning.
     SpreadPins,
     /// Keep pCPUs from deep idle states.

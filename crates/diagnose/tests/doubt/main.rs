@@ -9,6 +9,7 @@ mod alike;
 mod interrupts;
 mod more;
 mod order;
+mod parts;
 mod quota;
 mod shared;
 mod unseen;
