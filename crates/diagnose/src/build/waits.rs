@@ -14,6 +14,7 @@ use crate::model::{DetailRow, Instance, RivalRow, WaitTable};
 use crate::names::{Names, Who};
 use crate::notes::VmNote;
 use crate::owner::Owner;
+use crate::role::{Role, role_of};
 use crate::spread::{add, total};
 use crate::waits::{Rival, Waits};
 
@@ -126,7 +127,7 @@ impl Builder<'_> {
         let sum = |of: fn(&Waits) -> u64| total(ids.iter().filter_map(|&id| waits.get(id)).map(of));
         let mut lost_after: BTreeMap<_, u64> = BTreeMap::new();
         let (mut prio, mut shown_ns, mut idled_ns) = (None, 0, 0);
-        let mut unplaced_ns = 0;
+        let (mut unplaced_ns, mut real_time_ns) = (0, 0);
         for (&id, of) in ids.iter().filter_map(|id| Some((id, waits.get(*id)?))) {
             add(&mut waited_ns, of.total_ns);
             add(&mut assumed_ns, of.assumed_ns);
@@ -139,6 +140,11 @@ impl Builder<'_> {
                 add(by.entry(self.named(rival, ids)).or_default(), ns);
                 if self.is_unplaced(rival, ids) {
                     add(&mut unplaced_ns, ns);
+                }
+                if let Rival::Thread(who) = rival
+                    && is_real_time(self.analysis.rivals.names.get(who).1)
+                {
+                    add(&mut real_time_ns, ns);
                 }
             }
             for (&rival, &ns) in &of.lost_after {
@@ -172,6 +178,7 @@ impl Builder<'_> {
             unknown_ns: sum(|of| of.unknown_ns),
             doubted_ns,
             unplaced_ns,
+            real_time_ns,
             until_loss: cut_off.and_then(|((_, name), _)| name).or(beside),
             ran_ns: sum(|of| of.ran_ns),
             limit: self.limit(ids),
@@ -247,12 +254,17 @@ impl Builder<'_> {
             _ if is_vhost => return ("vhost", Some(name.to_owned())),
             _ => {}
         }
-        // A thread named like a vCPU's that the trace does not show in its guest.
-        if is_vcpu {
+        // A thread named like a vCPU's that the trace does not show in its guest, or one that QEMU
+        // emulates without KVM.
+        if is_vcpu || (name.starts_with("CPU ") && name.ends_with("/TCG")) {
             return ("vm", Some(format!("{name} ({tid})")));
         }
         let deferred = ["ksoftirqd/", "irq/", "napi/", "backlog_napi/"];
         let deferred = deferred.iter().any(|begin| name.starts_with(begin));
+        // The name of a thread for them is cut off at 15 bytes.
+        if name.starts_with("irq/") && name.contains("-vfio") {
+            return ("passed-through", Some(name.to_owned()));
+        }
         match name {
             // What cannot be named may be anything, another VM's vCPU too.
             "" | "<...>" => ("untold", Some(format!("thread {tid}"))),
@@ -266,8 +278,13 @@ impl Builder<'_> {
                     false if number.is_empty() && stays(name) => format!("program {name}"),
                     false => name.to_owned(),
                 };
+                let kind = match role_of(&name) {
+                    Role::Polls => "poller",
+                    Role::Records => "recorder",
+                    Role::Kernel(_) | Role::Unknown => "host-task",
+                };
                 let how = priority(prio).map_or_else(String::new, |how| format!(" ({how})"));
-                ("host-task", Some(format!("{name}{how}")))
+                (kind, Some(format!("{name}{how}")))
             }
         }
     }
@@ -409,6 +426,11 @@ fn rival_rows(by: BTreeMap<(&str, Option<String>), u64>, waited_ns: u64) -> Vec<
     let mut rows: Vec<RivalRow> = by.into_iter().map(row).collect();
     rows.sort_by(|a, b| b.ns.cmp(&a.ns).then(a.name.cmp(&b.name)));
     rows
+}
+
+/// Whether a priority comes before all weights.
+fn is_real_time(prio: Option<u8>) -> bool {
+    prio.is_some_and(|prio| prio < 100 || prio == Task::DEADLINE)
 }
 
 /// How a priority other than nice 0 is written.

@@ -33,7 +33,13 @@ pub struct Quota {
 pub fn quota(context: &Context<'_>, waits: &WaitTable, cause: CauseId) -> Option<Quota> {
     let others = matches!(
         cause,
-        CauseId::OtherVm | CauseId::OwnVm | CauseId::HostTask | CauseId::Vhost | CauseId::OwnVmm
+        CauseId::OtherVm
+            | CauseId::OwnVm
+            | CauseId::HostTask
+            | CauseId::Vhost
+            | CauseId::OwnVmm
+            | CauseId::Poller
+            | CauseId::Recorder
     );
     let limit = waits.limit.as_ref().filter(|_| others)?;
     let (quota_ns, period_ns) = (limit.quota_ns, limit.period_ns);

@@ -130,6 +130,12 @@ pub enum CauseId {
     Interrupts,
     /// A thread of the host ran instead.
     HostTask,
+    /// A thread ran instead that polls its pCPU on purpose.
+    Poller,
+    /// A program that records ran instead.
+    Recorder,
+    /// Interrupts of a device that is passed through to a VM came by the host.
+    PassedThrough,
     /// A limit keeps the vCPU from an idle pCPU.
     CpuMax,
     /// The pCPU was idle though the vCPU was ready, and a limit does not explain it.
@@ -345,7 +351,7 @@ pub struct Check {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Culprit {
     /// Which kind of thing: `vm`, `own-vm`, `vhost`, `interrupts`, `host-task`, `cpu-max`,
-    /// `waking-pcpu`, `untold`, `exit`.
+    /// `waking-pcpu`, `poller`, `recorder`, `passed-through`, `untold`, `exit`.
     pub kind: String,
     /// Its name: a VM's, a thread's, a device's.
     pub name: Option<String>,

@@ -82,6 +82,16 @@ pub enum StepId {
     MoveHostTask,
     /// See what gives a kernel thread of one pCPU its work: it cannot go elsewhere.
     FindKernelWork,
+    /// Keep vCPUs off the pCPU of a thread that polls on purpose.
+    LeavePoller,
+    /// Record with less work.
+    RecordLess,
+    /// Lower a real-time priority, or keep vCPUs off the pCPUs of its threads.
+    LowerRealTime,
+    /// Let the processor deliver the interrupts of a device that is passed through.
+    PostInterrupts,
+    /// Keep RCU's callbacks off the pCPU.
+    OffloadRcu,
     /// See what else keeps a pCPU idle: core scheduling, a hypervisor below the host.
     LookAtIdle,
     /// See what write-protects the guest's memory.

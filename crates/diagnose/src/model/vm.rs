@@ -62,6 +62,9 @@ pub struct WaitTable {
     /// Of `waited_ns`, by threads that are named as those of VMMs are, and of which nothing shows
     /// whose they are.
     pub unplaced_ns: u64,
+    /// Of that, by threads of a real-time priority or the deadline class.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub real_time_ns: u64,
     /// Who ran when losses cut most of that off.
     pub until_loss: Option<String>,
     /// For how long its vCPUs were seen running.

@@ -11,6 +11,7 @@ mod more;
 mod order;
 mod parts;
 mod quota;
+mod roles;
 mod shared;
 mod unseen;
 mod whose;

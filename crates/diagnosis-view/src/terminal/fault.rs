@@ -17,6 +17,7 @@ pub fn fault(finding: &Finding) -> String {
         CauseId::OtherVm if many => format!("other VMs ({who} and others)"),
         CauseId::OtherVm => format!("another VM ({who})"),
         CauseId::OwnVmm => format!("its own VMM ({who})"),
+        CauseId::Recorder => format!("the recording ({who})"),
         _ if many => format!("the host ({who} and others)"),
         _ => format!("the host ({who})"),
     }
@@ -41,6 +42,8 @@ fn of_wait(finding: &Finding) -> Option<&'static str> {
         CauseId::Interrupts | CauseId::HostInterrupts | CauseId::InterruptLoad => {
             "the host's interrupts"
         }
+        CauseId::PassedThrough => "a device that is passed through",
+        CauseId::Poller | CauseId::Recorder => "a thread of the host",
         CauseId::CpuMax | CauseId::Quota => "its limit (cpu.max)",
         CauseId::IdleBeside => "not known, its pCPU was idle",
         CauseId::Imbalance => "a pin, or the host's scheduler",

@@ -3,8 +3,8 @@
 //! VM, and storms of exits.
 
 use steady_diagnose::{
-    Assumption, CauseId, CheckId, Diagnosis, EvidenceId, Finding, FindingId, Quantity, StepId,
-    TraceDiagnosis,
+    Assumption, CauseId, CheckId, Diagnosis, EvidenceId, Finding, FindingId, Quantity, Role,
+    StepId, TraceDiagnosis, Work, role_of,
 };
 
 use super::names::{file_name, title_name};
@@ -84,12 +84,64 @@ pub fn demand(finding: &Finding) -> String {
     )
 }
 
+/// Whether threads of a real-time priority ran in most of the waits of a finding.
+#[must_use]
+pub fn is_real_time(finding: &Finding) -> bool {
+    let mut evidence = finding.evidence.iter();
+    evidence.any(|of| of.id == EvidenceId::RivalRealTime)
+}
+
+/// Why, where what ran is there for that.
+#[must_use]
+pub fn role(cause: CauseId, who: &str) -> String {
+    match cause {
+        CauseId::Poller => format!(
+            "{who} ran instead, which polls its pCPU on purpose and never sleeps, as OVS, DPDK, \
+             VPP and SPDK do"
+        ),
+        _ => format!("{who} ran instead, which records: the recording itself takes the time"),
+    }
+}
+
+/// What to do about a thread of the kernel that has much work.
+#[must_use]
+pub fn work(name: &str) -> String {
+    let Role::Kernel(work) = role_of(name) else {
+        return format!("see what gives {name} its work");
+    };
+    let what = match work {
+        Work::Power => "a limit of heat or power (turbostat, powercap)",
+        Work::Cpus => "CPUs that are stopped, moved or taken away",
+        Work::Items => "work items (the workqueue events name their functions)",
+        Work::UnboundItems => {
+            "work items (the workqueue events name their functions); \
+             /sys/devices/virtual/workqueue/cpumask keeps them off pCPUs"
+        }
+        Work::Timers => "timers of that pCPU (the timer events)",
+        Work::Rcu | Work::RcuOfOne => "RCU callbacks (rcu_nocbs= has them elsewhere)",
+        Work::Reclaim => "too little free memory (vmstat, memory.pressure)",
+        Work::Compaction => "huge pages from memory in pieces (vm.compaction_proactiveness)",
+        Work::HugePages => "/sys/kernel/mm/transparent_hugepage/khugepaged/pages_to_scan",
+        Work::SamePages => "KSM (/sys/kernel/mm/ksm/pages_to_scan and run)",
+        Work::NxPages => "kvm.nx_huge_pages_recovery_ratio",
+        Work::Raid => "a check, a rebuild or writes (/proc/mdstat, sync_speed_max)",
+    };
+    let moves = match work.stays() {
+        true => ", as taskset does not move it",
+        false => "",
+    };
+    format!("see what gives {name} its work{moves}: {what}")
+}
+
 /// Why.
 #[must_use]
 pub fn cause(cause: CauseId) -> Option<&'static str> {
     Some(match cause {
         CauseId::StoodStill => {
             "the host itself stood still: firmware, a suspended host, or a hypervisor below it"
+        }
+        CauseId::PassedThrough => {
+            "interrupts of a device that is passed through to a VM (vfio) come by the host"
         }
         CauseId::VmmHolds => {
             "the VMM kept the vCPU out of its guest: a pause, a snapshot, a migration, a lock"
@@ -133,6 +185,23 @@ pub fn step(id: StepId) -> Option<&'static str> {
             "see what is below the host: firmware (SMI count: turbostat, hwlat tracer), its \
              suspension, its own hypervisor"
         }
+        StepId::LeavePoller => {
+            "keep vCPUs off the pCPU on which {} polls (cpuset, vcpupin, isolcpus): it is meant \
+             to take all of it"
+        }
+        StepId::RecordLess => {
+            "record fewer events with {}, or keep it off these pCPUs (taskset), and judge again: \
+             without it this time is not lost"
+        }
+        StepId::LowerRealTime => {
+            "take the real-time priority from {} (chrt), or keep other vCPUs off its pCPUs: no \
+             weight (cpu.weight, nice) comes before it"
+        }
+        StepId::PostInterrupts => {
+            "let the processor post them to the vCPU (kvm_intel.enable_apicv or kvm_amd.avic, and \
+             the IOMMU), or let the device send fewer (ethtool -C in the guest)"
+        }
+        StepId::OffloadRcu => "keep RCU callbacks off that pCPU (rcu_nocbs=)",
         StepId::RaiseServerLimit => {
             "raise cpu.max of {}'s cgroup (libvirt: emulator_quota, or iothread_quota)"
         }
@@ -192,6 +261,9 @@ pub fn template(id: EvidenceId) -> Option<&'static str> {
              {idle} of theirs"
         }
         EvidenceId::HostWaits => "ready and not running: {*}",
+        EvidenceId::RivalRealTime => {
+            "threads of a real-time priority, or the deadline class, ran in {share} of the waits"
+        }
         EvidenceId::OneVcpu => {
             "vCPU {vcpu} of {vcpus} alone; others that lose a tenth of their time so: {more}"
         }

@@ -68,6 +68,8 @@ pub fn main_culprit(finding: &Finding) -> Option<(String, u64)> {
         CauseId::Vhost => "vhost",
         CauseId::HostTask => "host-task",
         CauseId::OwnVmm => "own-vmm",
+        CauseId::Poller => "poller",
+        CauseId::Recorder => "recorder",
         _ => return None,
     };
     let mut culprits = finding.culprits.iter();
@@ -88,7 +90,11 @@ pub fn cause(finding: &Finding) -> String {
         CauseId::HostTask if several => {
             return format!("several threads of the host ran instead, {who} the most");
         }
+        CauseId::OtherVm if host_words::is_real_time(finding) => {
+            return format!("{who} ran on their pCPUs instead, by a real-time priority");
+        }
         CauseId::OtherVm => return format!("{who} ran on their pCPUs instead"),
+        CauseId::Poller | CauseId::Recorder => return host_words::role(finding.cause, &who),
         CauseId::Vhost => return format!("the vhost thread {who} ran on their pCPUs instead"),
         CauseId::HostTask => return format!("{who}, a thread of the host, ran instead"),
         CauseId::CpuMax if is_unsure_limit(finding) => {
@@ -331,7 +337,11 @@ fn of_check(id: CheckId) -> &'static str {
 /// What to do, in one sentence, with what it would give.
 #[must_use]
 pub fn step(step: &Step) -> String {
-    let mut text = of_step(step.id).replace("{}", step.name.as_deref().unwrap_or("it"));
+    let name = step.name.as_deref().unwrap_or("it");
+    let mut text = match step.id {
+        StepId::FindKernelWork => host_words::work(name),
+        id => of_step(id).replace("{}", name),
+    };
     if let Some(knob) = &step.knob {
         let value = step.value.as_deref();
         let value = value.unwrap_or("its value is not in the trace");
@@ -375,10 +385,6 @@ fn of_step(id: StepId) -> &'static str {
             "see what arms timers on that pCPU: a profiler, or the host's own tick (nohz_full)"
         }
         StepId::MoveHostTask => "put {} on other pCPUs (cpuset, or taskset)",
-        StepId::FindKernelWork => {
-            "see what gives {} its work, as it cannot be moved: idle_inject a thermal or \
-             power limit, migration and cpuhp a stopped or moved CPU, kworker the workqueue events"
-        }
         StepId::LookAtIdle => {
             "see what else keeps the pCPU idle: nr_throttled in cpu.stat, core scheduling \
              (PR_SCHED_CORE), st of the host itself in top"
