@@ -114,6 +114,54 @@ impl TaskState {
     }
 }
 
+/// What an interrupt of the host is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum IrqOf {
+    /// A device of the host, by its handler.
+    Device,
+    /// A device that is passed through to a VM (`vfio-msix` and others, `drivers/vfio/pci`).
+    PassedThrough,
+    /// Timers, deferred (softirqs `TIMER` and `HRTIMER`).
+    Timers,
+    /// RCU callbacks (softirq `RCU`).
+    Rcu,
+    /// Other deferred work (softirqs), or none that is known.
+    Deferred,
+}
+
+impl IrqOf {
+    /// Of the number of a softirq (`include/linux/interrupt.h`, Linux 6.12).
+    #[must_use]
+    pub fn softirq(number: u64) -> Self {
+        match number {
+            1 | 8 => Self::Timers,
+            9 => Self::Rcu,
+            _ => Self::Deferred,
+        }
+    }
+
+    /// Of the name under which a handler was registered.
+    #[must_use]
+    pub fn handler(name: &[u8]) -> Self {
+        match name.starts_with(b"vfio-") {
+            true => Self::PassedThrough,
+            false => Self::Device,
+        }
+    }
+
+    /// In one word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Device => "device",
+            Self::PassedThrough => "passed-through",
+            Self::Timers => "timers",
+            Self::Rcu => "rcu",
+            Self::Deferred => "deferred",
+        }
+    }
+}
+
 /// What happened. Names in parentheses are the kernel's tracepoints, or probes set by
 /// `steady record` where the kernel has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -246,8 +294,8 @@ pub enum Kind<'a> {
     HostIrq {
         /// Whether it began.
         begins: bool,
-        /// Whether it is the deferred part (softirq).
-        soft: bool,
+        /// What it is for; of one that ends it is not known.
+        of: IrqOf,
     },
     /// A guest wrote another register of its local APIC (`kvm_apic`).
     ApicWrite {

@@ -339,6 +339,10 @@ impl Builder<'_> {
                 };
                 add(&mut sum.own_ns, of.own_ns);
                 add(&mut sum.host_irq_ns, of.host_irq_ns);
+                sum.irq = match of.irq {
+                    Some(irq) => Some(heavier(sum.irq, irq)),
+                    None => sum.irq,
+                };
                 add(&mut sum.again_ns, of.again_ns);
                 if of.worst.1 > sum.worst.1 {
                     (sum.worst, sum.worst_cpu, *whose) = (of.worst, of.worst_cpu, id);
@@ -375,6 +379,7 @@ impl Builder<'_> {
             own_ns: 0,
             by_vmm_ns: None,
             host_irq_ns: 0,
+            irq: None,
             again_ns: 0,
             user: None,
             worst: None,
@@ -406,6 +411,7 @@ impl Builder<'_> {
             own_ns: sum.own_ns,
             by_vmm_ns: told.then_some(sum.by_vmm_ns),
             host_irq_ns: sum.host_irq_ns,
+            irq: sum.irq.map(|(of, _)| of.word().to_owned()),
             again_ns: sum.again_ns,
             user: sum
                 .user

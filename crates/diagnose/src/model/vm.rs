@@ -129,6 +129,10 @@ pub struct DetailRow {
     /// Of their own time, in exits in which the host's own records show an interrupt.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub host_irq_ns: u64,
+    /// What most of these interrupts were for: `device`, `passed-through`, `timers`, `rcu` or
+    /// `deferred`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub irq: Option<String>,
     /// Of it, in faults at the page of the fault before.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub again_ns: u64,
