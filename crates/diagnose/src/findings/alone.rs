@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Context, held, slow, stalls, steal};
+use super::{Context, held, many, slow, stalls, steal};
 use crate::build::STALL_NS;
 use crate::model::{Evidence, EvidenceId, Finding, FindingId, Severity, TraceDiagnosis, VmTable};
 
@@ -34,6 +34,7 @@ pub fn alone(
             steal::steal(&context),
             held::asleep(&context),
             slow::uninterruptible(&context),
+            many::reasons(&context),
         ];
         let found = one.into_iter().flatten().chain(slow::exits(&context));
         all.extend(found.filter(is_felt).map(|finding| Finding {

@@ -9,6 +9,7 @@ mod boosts;
 mod held;
 mod host;
 mod limits;
+mod many;
 mod other;
 mod pauses;
 mod slow;
@@ -75,6 +76,7 @@ pub fn of(
         findings.extend(held::servers(&context));
         findings.extend(slow::uninterruptible(&context));
         findings.extend(slow::exits(&context));
+        findings.extend(many::reasons(&context));
         findings.extend(storms::storms(&context));
         findings.extend(pauses::causes(&context));
         findings.extend(pauses::runs(&context));

@@ -15,7 +15,7 @@ use crate::model::{
 use crate::spread::total;
 
 /// From this share of the time of the VM's vCPUs on, in thousandths, an exit reason is a finding.
-const SHARE: u64 = 50;
+pub const SHARE: u64 = 50;
 /// From this length on an exit that KVM answers itself is a long one, in nanoseconds: most take
 /// microseconds.
 const LONG_NS: u64 = 100_000;
@@ -40,7 +40,7 @@ pub fn exits(context: &Context<'_>) -> Vec<Finding> {
 }
 
 /// Halts, and what other findings are about: pause loops, expired timers, unknown reasons.
-fn is_apart(row: &ExitRow) -> bool {
+pub fn is_apart(row: &ExitRow) -> bool {
     let isa = Isa::from_word(&row.isa).zip(row.code);
     let reason = isa.map(|(isa, code)| ExitReason { isa, code });
     let apart =

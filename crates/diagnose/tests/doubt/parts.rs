@@ -123,6 +123,56 @@ fn of_one_vcpu_a_single_stall_and_a_finding_about_its_vm_are_said_once() {
     assert_eq!(worst, [Some(1)], "{steal:#?}");
 }
 
+#[test]
+fn exits_of_many_reasons_that_take_little_each_and_much_in_all_are_found() {
+    let names = [
+        "CPUID",
+        "MSR_READ",
+        "MSR_WRITE",
+        "CR_ACCESS",
+        "DR_ACCESS",
+        "INVLPG",
+        "WBINVD",
+        "XSETBV",
+        "RDPMC",
+        "APIC_ACCESS",
+        "VMCALL",
+        "RDTSCP",
+    ];
+    // How many reasons, how long each exit takes of 100 us, and whether it is much in all.
+    for (count, out_us, found) in [
+        (12, 55, true),
+        (12, 12, true),
+        (12, 8, false),
+        (3, 14, true),
+        (3, 9, false),
+        (1, 4, false),
+    ] {
+        let mut lines = Lines::default();
+        lines.switch(999_000, 3, ("b", 10), 'S', ("a", 9));
+        for at in 0..10_000 {
+            let us = 1_000_000 + at * 100;
+            lines.enter(us, 0, 0);
+            let name = names[usize::try_from(at).unwrap() % count];
+            lines.exit(us + 100 - out_us, 0, 0, name);
+        }
+        lines.enter(2_000_000, 0, 0);
+        let diagnosis = lines.diagnosis(None);
+        let slow = diagnosis.findings.iter();
+        let slow: Vec<_> = slow.filter(|of| of.id == FindingId::SlowExits).collect();
+        assert_eq!(
+            slow.len(),
+            usize::from(found),
+            "{count} {out_us}: {slow:#?}"
+        );
+        for slow in slow {
+            assert_eq!(slow.of.as_deref(), Some("many reasons"));
+            assert_eq!(slow.confidence, Confidence::Low);
+            assert!(slow.lost_permille.abs_diff(out_us * 10) < 3, "{slow:#?}");
+        }
+    }
+}
+
 /// The thread that serves vCPU 0 is off its pCPU for 70 of 100 ms, after it was woken or was
 /// switched out ready; `rival` runs meanwhile.
 fn served(server: (&str, i32), rival: (&str, i32), woken: bool, process: i32) -> Lines {
