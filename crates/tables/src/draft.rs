@@ -143,3 +143,12 @@ pub(crate) fn step(id: StepId, name: Option<&str>) -> Step {
         gain: None,
     }
 }
+
+/// A path as a shell takes it: systemd's names have backslashes.
+pub(crate) fn quoted(path: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-:@".contains(letter);
+    match path.chars().all(plain) {
+        true => path.to_owned(),
+        false => format!("'{}'", path.replace('\'', "'\\''")),
+    }
+}

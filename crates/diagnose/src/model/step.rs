@@ -98,6 +98,8 @@ pub enum StepId {
     StopProtecting,
     /// Raise the limit of the VM's cgroup.
     RaiseCpuMax,
+    /// Raise the limit of a group that is not a VM's.
+    RaiseGroupLimit,
     /// Raise the limit of a thread that serves the VM.
     RaiseServerLimit,
     /// Widen or spread the pinning.
@@ -122,6 +124,8 @@ pub enum StepId {
     LookAtStorage,
     /// See what in the host's kernel waits.
     LookAtStack,
+    /// See in the log what all CPUs did.
+    AllBacktraces,
     /// See why the guest does this.
     LookAtGuest,
     /// See that the guest has its PV features for IPIs and flushes.

@@ -4,6 +4,7 @@
 
 use steady_diagnose::{CauseId, Finding, FindingId};
 
+use super::table_words;
 use super::words::{is_in_losses, main_culprit};
 
 /// The party whose fault it is, most likely.
@@ -24,7 +25,9 @@ pub fn fault(finding: &Finding) -> String {
 }
 
 fn of_cause(finding: &Finding) -> &'static str {
-    of_wait(finding)
+    table_words::placed(finding)
+        .map(|(fault, _)| fault)
+        .or_else(|| of_wait(finding))
         .or_else(|| of_vmm_or_guest(finding.cause))
         .or_else(|| of_log(finding.cause))
         .unwrap_or("not shown")

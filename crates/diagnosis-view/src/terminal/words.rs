@@ -82,6 +82,9 @@ pub fn main_culprit(finding: &Finding) -> Option<(String, u64)> {
 pub fn cause(finding: &Finding) -> String {
     let (who, permille) = main_culprit(finding).unwrap_or_default();
     let several = permille < 500 && !who.is_empty();
+    if let Some((_, Some(why))) = table_words::placed(finding) {
+        return why.to_owned();
+    }
     match finding.cause {
         CauseId::TooManyVcpus => return host_words::demand(finding),
         CauseId::OtherVm if several => {

@@ -110,6 +110,9 @@ impl Log {
                 "DigitalOcean",
                 "Nutanix",
                 "Xen",
+                "VMware",
+                "VirtualBox",
+                "Parallels",
             ];
             let guest = guests.iter().any(|guest| name.contains(guest));
             self.guest |= guest;
@@ -319,6 +322,7 @@ fn found(of: Of, complaints: &Complaints, side: Side, machine: Option<&str>) -> 
             .maybe_count("cpus", (cpus > 0).then_some(cpus))
             .maybe_named("which", (cpus > 0).then_some(&which.join(", ")))
             .maybe_named("machine", machine)
+            .maybe_named("side", (side != Side::Unknown).then(|| side.word()))
             .maybe_ns("longest", complaints.longest_ns),
     );
     steps(made, of, cause, side)
@@ -339,6 +343,18 @@ fn steps(mut made: Finding, of: Of, cause: CauseId, side: Side) -> Finding {
     };
     made.next.extend(look.map(|id| step(id, None)));
     if side == Side::Host && !of.is_stall() && of != Of::Clocksource {
+        return made;
+    }
+    let of_cpus = matches!(
+        cause,
+        CauseId::WaitsForShootdown
+            | CauseId::WaitsForIpi
+            | CauseId::WaitsForLock
+            | CauseId::CpuStoodStill
+    );
+    // There is no host below that could be recorded, and what the other CPUs did is not in it.
+    if side == Side::Host && of_cpus {
+        made.next.push(step(StepId::AllBacktraces, None));
         return made;
     }
     made = made.then(StepId::RecordWhile, RECORD);
