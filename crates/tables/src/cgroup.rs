@@ -7,7 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use steady_diagnose::{CauseId, Confidence, Evidence, EvidenceId, Finding, FindingId, StepId};
+use steady_diagnose::{
+    CauseId, Confidence, Evidence, EvidenceId, Finding, FindingId, Severity, StepId,
+};
 
 use crate::draft::{Draft, MAJOR, finding, quoted, step};
 use crate::kind::{Kind, RECORD};
@@ -162,6 +164,9 @@ impl Reader for CpuStat {
                 Whose::Others => (Some("other"), step(StepId::RaiseGroupLimit, Some(last))),
             };
             throttled.of = of.map(str::to_owned);
+            if whose(name) == Whose::Others {
+                throttled.severity = Severity::Minor;
+            }
             throttled.next.push(raise);
             let look = group.map_or("cat cpu.max".to_owned(), |group| {
                 format!("cat {}/cpu.max", quoted(group))
