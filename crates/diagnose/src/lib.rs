@@ -43,6 +43,7 @@ mod silence;
 mod spread;
 mod symbols;
 pub mod timer;
+mod vmm;
 mod waits;
 
 pub use analysis::{Analysis, Effect, NO_CPU, OfVcpu};

@@ -143,7 +143,7 @@ pub struct DetailRow {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-fn is_zero(ns: &u64) -> bool {
+pub(super) fn is_zero(ns: &u64) -> bool {
     *ns == 0
 }
 
