@@ -3,7 +3,7 @@
 //!
 //! Left out: reasons with a finding of their own, and what exits to arm timers took.
 
-use super::{Context, slow, step};
+use super::{Context, MOST, below, slow, step};
 use crate::build::permille;
 use crate::model::{
     CauseId, Confidence, Culprit, Evidence, EvidenceId, ExitRow, Finding, FindingId, StepId,
@@ -27,7 +27,14 @@ pub fn reasons(context: &Context<'_>) -> Option<Finding> {
         return None;
     }
     assert!(rows.len() > 1, "one is below its bound");
-    let mut finding = context.finding(FindingId::SlowExits, lost_ns, CauseId::Handling);
+    let stopped = rows.iter().filter(|(row, _)| below::is_stopped(row));
+    let stopped_ns = total(stopped.map(|(_, ns)| *ns));
+    let scheduled = context.vm.waits.is_some();
+    let cause = match scheduled && permille(stopped_ns, lost_ns) >= MOST {
+        true => CauseId::HostStopped,
+        false => CauseId::Handling,
+    };
+    let mut finding = context.finding(FindingId::SlowExits, lost_ns, cause);
     finding.of = Some("many reasons".to_owned());
     finding.confidence = Confidence::Low;
     let first = || rows.iter().take(NAMED);
@@ -56,7 +63,10 @@ pub fn reasons(context: &Context<'_>) -> Option<Finding> {
         ""
     };
     let names = format!("{}{more}", names.join(", "));
-    finding.next = vec![step(StepId::LookAtGuest).named(Some(&names))];
+    finding.next = vec![match cause {
+        CauseId::HostStopped => step(StepId::LookBelowHost),
+        _ => step(StepId::LookAtGuest).named(Some(&names)),
+    }];
     Some(finding)
 }
 

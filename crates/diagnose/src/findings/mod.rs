@@ -5,6 +5,7 @@
 //! trace shows it, and what must be so if the cause is right is checked as far as the trace goes.
 
 mod alone;
+mod below;
 mod boosts;
 mod held;
 mod host;
@@ -88,6 +89,8 @@ pub fn of(
     }
     // What went on while the host stood still is reported once, of the host.
     findings.retain(|finding| !is_of_silence(trace, finding));
+    below::doubt(&mut findings);
+    pauses::follow(&mut findings);
     host::overcommitted(at, trace, &mut findings);
     alone::add(trace, &mut findings, alone);
     let stalls: Vec<Finding> = contexts

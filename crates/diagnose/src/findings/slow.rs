@@ -6,7 +6,7 @@
 
 use steady_events::{ExitReason, Isa};
 
-use super::{Context, MOST, check, share, step, unanswered};
+use super::{Context, MOST, below, check, share, step, unanswered};
 use crate::build::{STALL_NS, permille};
 use crate::model::{
     Assumption, CauseId, Check, CheckId, Confidence, Culprit, DetailRow, Evidence, EvidenceId,
@@ -18,7 +18,7 @@ use crate::spread::total;
 pub const SHARE: u64 = 50;
 /// From this length on an exit that KVM answers itself is a long one, in nanoseconds: most take
 /// microseconds.
-const LONG_NS: u64 = 100_000;
+pub const LONG_NS: u64 = 100_000;
 /// What exits of one reason were about: the most that are named.
 const NAMED: usize = 4;
 
@@ -232,7 +232,7 @@ pub fn is_io(name: &str) -> bool {
 /// How sure the cause is.
 fn confidence(context: &Context<'_>, row: &ExitRow, cause: CauseId) -> Confidence {
     match cause {
-        CauseId::InterruptsOrWait => Confidence::Low,
+        CauseId::InterruptsOrWait | CauseId::HostStopped => Confidence::Low,
         CauseId::KernelDevice if is_unnamed(row) => Confidence::Medium,
         // What the host served meanwhile is not recorded.
         CauseId::KernelDevice if !context.trace.saw_host_irqs && is_long(row) => Confidence::Medium,
@@ -311,6 +311,7 @@ fn cause(row: &ExitRow, by_vmm: Option<u64>, scheduled: bool) -> CauseId {
         // An I/O instruction leaves for the VMM unless KVM has the device itself.
         None if is_io(name) || of_device => CauseId::UserDevice,
         Some(_) if is_io(name) || of_device => CauseId::KernelDevice,
+        _ if scheduled && below::is_stopped(row) => CauseId::HostStopped,
         _ => CauseId::Handling,
     }
 }
@@ -417,6 +418,7 @@ fn steps(row: &ExitRow, cause: CauseId, own_ns: u64, of_timers: bool) -> Vec<Ste
         }
         CauseId::HostInterrupts if irq_of(row) == Some("rcu") => vec![step(StepId::OffloadRcu)],
         CauseId::PassedThrough => vec![step(StepId::PostInterrupts)],
+        CauseId::HostStopped => vec![step(StepId::LookBelowHost)],
         CauseId::HostInterrupts => vec![step(StepId::MoveInterrupts)],
         CauseId::OwnIpis => vec![
             without(step(StepId::DeliverByProcessor)),

@@ -182,6 +182,8 @@ pub enum CauseId {
     OwnIpis,
     /// The host's interrupts, or a wait for a pCPU: without the scheduler's events nothing tells.
     InterruptsOrWait,
+    /// KVM answers such exits at once: something below it, or not recorded, stopped the host.
+    HostStopped,
     /// KVM's handling of this reason takes the time.
     Handling,
     /// A receiver of the spinner's IPI does not run.

@@ -173,6 +173,89 @@ fn exits_of_many_reasons_that_take_little_each_and_much_in_all_are_found() {
     }
 }
 
+#[test]
+fn where_short_exits_are_long_what_is_below_the_host_stopped_it() {
+    let user = "kvm_userspace_exit: reason KVM_EXIT_IO (2)";
+    let pio = "kvm_pio: pio_write at 0x3f8 size 1 count 1 val 0x41";
+    let (stopped, handling) = (CauseId::HostStopped, CauseId::Handling);
+    // How long a CPUID, and an access to a device of the VMM, keeps the vCPU of 50 ms.
+    for (cpuid_us, io_us, cause, device) in [
+        (10_000, 10_000, Some(stopped), Confidence::Medium),
+        (3_000, 10_000, Some(stopped), Confidence::Medium),
+        (0, 10_000, None, Confidence::High),
+    ] {
+        let (mut lines, mut us) = (Lines::default(), 1_000_000);
+        lines.switch(999_000, 3, ("b", 10), 'S', ("a", 9));
+        for _ in 0..60 {
+            lines.enter(us, 0, 0);
+            lines.exit(us + 10_000, 0, 0, "IO_INSTRUCTION");
+            lines.of(us + 10_002, 0, pio);
+            lines.of(us + 10_004, 0, user);
+            us += 10_000 + io_us;
+            if cpuid_us > 0 {
+                lines.enter(us, 0, 0);
+                lines.exit(us + 10_000, 0, 0, "CPUID");
+                us += 10_000 + cpuid_us;
+            }
+        }
+        lines.enter(us, 0, 0);
+        let diagnosis = lines.diagnosis(None);
+        let of = |name: &str| {
+            let mut found = diagnosis.findings.iter();
+            found.find(|found| found.of.as_deref() == Some(name))
+        };
+        assert_eq!(of("CPUID").map(|of| of.cause), cause, "{cpuid_us}");
+        let io = of("IO_INSTRUCTION").unwrap();
+        assert_eq!(
+            (io.cause, io.confidence),
+            (CauseId::UserDevice, device),
+            "{cpuid_us}"
+        );
+    }
+    // Many short ones are the guest's.
+    let (mut lines, mut us) = (Lines::default(), 1_000_000);
+    lines.switch(999_000, 3, ("b", 10), 'S', ("a", 9));
+    for _ in 0..5_000 {
+        lines.enter(us, 0, 0);
+        lines.exit(us + 30, 0, 0, "CPUID");
+        us += 60;
+    }
+    lines.enter(us, 0, 0);
+    let diagnosis = lines.diagnosis(None);
+    assert_eq!(the(&diagnosis, FindingId::SlowExits).cause, handling);
+}
+
+#[test]
+fn who_keeps_a_vcpu_off_comes_before_another_that_spins_at_an_unknown_place() {
+    let mut lines = Lines::default();
+    let second = ("CPU 1/KVM", 1002);
+    for us in (0..60).map(|at| 1_000_000 + at * 40_000) {
+        for spin in 0..18 {
+            let us = us + spin * 2_000;
+            lines.enter(us, 0, 0);
+            lines.exit(us + 100, 0, 0, "PAUSE_INSTRUCTION");
+        }
+        lines.enter(us + 36_010, 1, 1);
+        lines.exit(us + 39_990, 1, 1, BY_INTERRUPT);
+        lines.switch(us + 39_995, 1, second, 'R', TASK);
+        lines.switch(us + 75_995, 1, TASK, 'S', second);
+    }
+    let mut sorted: Vec<&str> = lines.text.lines().collect();
+    let at = |line: &&str| line.split("d..2. ").nth(1).unwrap()[..10].to_owned();
+    sorted.sort_by_key(at);
+    lines.text = sorted.join("\n") + "\n";
+    let mut findings = lines.diagnosis(None).findings.into_iter();
+    let first = findings.next().unwrap();
+    assert_eq!(
+        (first.id, first.cause),
+        (FindingId::Steal, CauseId::HostTask)
+    );
+    let spins = findings
+        .find(|of| of.id == FindingId::PauseUnknown)
+        .unwrap();
+    assert!(spins.lost_permille > first.lost_permille, "{spins:#?}");
+}
+
 /// The thread that serves vCPU 0 is off its pCPU for 70 of 100 ms, after it was woken or was
 /// switched out ready; `rival` runs meanwhile.
 fn served(server: (&str, i32), rival: (&str, i32), woken: bool, process: i32) -> Lines {

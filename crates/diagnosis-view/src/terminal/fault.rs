@@ -52,7 +52,7 @@ fn of_wait(finding: &Finding) -> Option<&'static str> {
         CauseId::Imbalance => "a pin, or the host's scheduler",
         CauseId::WakingPcpu => "the host's idle pCPUs, which wake late",
         CauseId::TooManyVcpus | CauseId::HostFull => "the host, with too few pCPUs",
-        CauseId::StoodStill => "firmware, or what is below the host",
+        CauseId::StoodStill | CauseId::HostStopped => "firmware, or what is below the host",
         CauseId::RealTimeTasks => "real-time tasks",
         CauseId::CoreScheduling => "core scheduling",
         _ => return None,

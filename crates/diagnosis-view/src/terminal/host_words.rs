@@ -140,6 +140,10 @@ pub fn cause(cause: CauseId) -> Option<&'static str> {
         CauseId::StoodStill => {
             "the host itself stood still: firmware, a suspended host, or a hypervisor below it"
         }
+        CauseId::HostStopped => {
+            "KVM answers these in microseconds: something stopped the host in them, as firmware, a \
+             hypervisor below it, or interrupts that are not recorded"
+        }
         CauseId::PassedThrough => {
             "interrupts of a device that is passed through to a VM (vfio) come by the host"
         }
