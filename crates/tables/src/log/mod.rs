@@ -33,6 +33,8 @@ const STACKS: usize = 256;
 const CPUS_NAMED: usize = 8;
 /// Lines that a log without a complaint has at least.
 const LINES: u64 = 5;
+/// The same of one that has no other lines.
+const FEW_LINES: u64 = 3;
 
 type Wait = (CauseId, Option<String>, Option<String>);
 
@@ -244,7 +246,8 @@ impl Reader for Log {
         if self.by_kind.is_empty() && self.of_stack > 0 && self.of_stack + 1 >= self.lines {
             self.alone();
         }
-        let like_a_log = self.lines >= LINES && self.of_kernel * 2 > self.lines;
+        let whole = self.lines >= FEW_LINES && self.of_kernel == self.lines;
+        let like_a_log = whole || self.lines >= LINES && self.of_kernel * 2 > self.lines;
         if self.by_kind.is_empty() && self.of_stack == 0 && !like_a_log {
             return None;
         }

@@ -425,3 +425,20 @@ fn a_hardwares_name_says_whether_a_log_is_of_a_vcpu() {
         }
     }
 }
+
+#[test]
+fn a_short_log_without_a_complaint_is_read_and_a_disk_that_times_out_is_one() {
+    let quiet = "\
+[    0.000000] Linux version 6.1.0-18-amd64 (debian-kernel@lists.debian.org)
+[    0.500000] kvm-clock: Using msrs 4b564d01 and 4b564d00
+[    1.000000] virtio_blk virtio1: [vda] 41943040 512-byte logical blocks
+";
+    assert_eq!(judged(quiet), (Kind::KernelLog, Vec::new()));
+    for line in [
+        "[  500.1] ata1.00: exception Emask 0x0 SAct 0x0 SErr 0x0 action 0x6 frozen",
+        "[  505.1] sd 0:0:0:0: [sda] tag#3 timing out command, waited 180s",
+    ] {
+        let found = complaint(&format!("{line}\n"));
+        assert_eq!(found.cause, CauseId::IoPressure, "{line}");
+    }
+}
