@@ -64,6 +64,22 @@ pub fn of_one(finding: &Finding, vcpu: u32) -> String {
     format!("vCPU {vcpu} {what}")
 }
 
+/// How many more vCPUs lose much so, beside the one that a finding is about.
+#[must_use]
+pub fn others(finding: &Finding) -> String {
+    let mut evidence = finding.evidence.iter();
+    let one = evidence.find(|of| of.id == EvidenceId::OneVcpu);
+    match one.and_then(|of| of.value("more")) {
+        Some(Quantity::Count(more)) if *more > 0 => {
+            format!(
+                ", the worst of {} vCPUs that lose a tenth and more",
+                more + 1
+            )
+        }
+        _ => String::new(),
+    }
+}
+
 /// Why more vCPUs are ready than pCPUs are there, with the numbers.
 #[must_use]
 pub fn demand(finding: &Finding) -> String {

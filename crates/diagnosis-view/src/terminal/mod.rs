@@ -165,7 +165,8 @@ pub fn share_words(finding: &Finding, diagnosis: &Diagnosis) -> String {
     if let Some((vcpu, vm)) = finding.vcpu.zip(finding.vm.as_ref()) {
         let (lost, all) = (time(finding.lost_ns), time(span));
         let share = percent(finding.lost_permille);
-        return format!("{share} of the time of vCPU {vcpu} of {vm} ({lost} in {all})");
+        let more = host_words::others(finding);
+        return format!("{share} of the time of vCPU {vcpu} of {vm} ({lost} in {all}){more}");
     }
     let whose = finding.vm.as_ref().map_or_else(
         || {

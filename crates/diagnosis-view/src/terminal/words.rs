@@ -94,7 +94,7 @@ pub fn cause(finding: &Finding) -> String {
             return format!("several threads of the host ran instead, {who} the most");
         }
         CauseId::OtherVm if host_words::is_real_time(finding) => {
-            return format!("{who} ran on their pCPUs instead, by a real-time priority");
+            return format!("{who} ran on their pCPUs instead, at a real-time priority");
         }
         CauseId::OtherVm => return format!("{who} ran on their pCPUs instead"),
         CauseId::Poller | CauseId::Recorder => return host_words::role(finding.cause, &who),
