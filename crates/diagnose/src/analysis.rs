@@ -19,7 +19,6 @@ use crate::servers::Servers;
 use crate::silence::Silence;
 use crate::spread::{add, total};
 use crate::timer::Timer;
-use crate::vmm::Vmms;
 
 /// The CPU of events of which the trace does not tell it.
 pub const NO_CPU: u32 = u32::MAX;
@@ -69,8 +68,6 @@ pub struct Analysis {
     pub rivals: Rivals,
     /// Threads that serve VMs.
     pub servers: Servers,
-    /// For how long VMMs ran.
-    pub vmms: Vmms,
     /// When all pCPUs were silent.
     pub silence: Silence,
     /// How often the clock was set back before it was put straight.
@@ -217,7 +214,6 @@ impl Analysis {
     fn lost(&mut self, event: &Event<'_>) {
         self.gaps += 1;
         self.servers.lost();
-        self.vmms.lost();
         let vcpus = self.machine.vcpus.iter().zip(&mut self.vcpus);
         for (_, of) in vcpus.filter(|(vcpu, _)| event.gap == Gap::Any || vcpu.pcpu == event.cpu) {
             of.exits.lost();
@@ -334,7 +330,6 @@ impl Analysis {
             self.runs(id, event);
         }
         self.servers.event(event);
-        self.vmms.switch(&self.machine, prev.tid, next.tid, now_ns);
         self.rivals.is_running(cpu, next, now_ns);
     }
 

@@ -16,6 +16,7 @@ use crate::model::{
 };
 use crate::notes::VmNotes;
 use crate::symbols::{Shift, Symbols};
+use crate::vmm::Vmms;
 
 /// Why a trace cannot be diagnosed.
 #[derive(Debug, thiserror::Error)]
@@ -135,6 +136,7 @@ impl<'s> Diagnoser<'s> {
             .as_ref()
             .map(VmNotes::by_thread)
             .unwrap_or_default();
+        analysis.servers.vmms = Vmms::new(&analysis.machine.noted);
         let vms = self.notes.iter().flat_map(|notes| &notes.vms);
         analysis.machine.noted_processes = vms.map(|vm| vm.process).collect();
         analysis.rivals.placement.noted =

@@ -17,6 +17,7 @@ use steady_events::{Event, Kind, Task, TaskState};
 use crate::machine::VcpuId;
 use crate::names::{Names, Who};
 use crate::spread::add;
+use crate::vmm::Vmms;
 use crate::waits::WAKING_NS;
 
 /// Threads that serve and are followed.
@@ -73,6 +74,8 @@ pub struct Servers {
     pub names: Names,
     /// By server and vCPU, and whether its waits began with a wake-up.
     pub by: BTreeMap<(i32, VcpuId, bool), Served>,
+    /// For how long VMMs ran.
+    pub vmms: Vmms,
     /// How often a server woke a vCPU.
     pub wakes: u64,
 }
@@ -108,6 +111,7 @@ impl Servers {
                 }
             }
             Kind::Switch { prev, state, next } => {
+                self.vmms.switch(prev.tid, next.tid, event.time_ns);
                 let stuck = state == TaskState::Uninterruptible;
                 if let Some(server) = any(servers, others, prev.tid, stuck) {
                     let ready = state == TaskState::Runnable;
@@ -129,6 +133,7 @@ impl Servers {
     /// Events were lost: what servers wait for is not known.
     pub fn lost(&mut self) {
         self.others.clear();
+        self.vmms.lost();
         for server in self.servers.values_mut() {
             server.ready_since_ns = None;
             server.stuck_since_ns = None;

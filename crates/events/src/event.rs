@@ -148,19 +148,9 @@ impl IrqOf {
             false => Self::Device,
         }
     }
-
-    /// In one word.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Device => "device",
-            Self::PassedThrough => "passed-through",
-            Self::Timers => "timers",
-            Self::Rcu => "rcu",
-            Self::Deferred => "deferred",
-        }
-    }
 }
+
+const _: () = assert!(size_of::<IrqOf>() == 1, "an event stays small");
 
 /// What happened. Names in parentheses are the kernel's tracepoints, or probes set by
 /// `steady record` where the kernel has none.
@@ -426,6 +416,31 @@ mod tests {
                 "{bits:#x} is {letters}"
             );
         }
+    }
+
+    #[test]
+    fn an_interrupt_is_for_what_linux_numbers_and_names_it() {
+        // `cat /proc/softirqs` has them in the order of their numbers.
+        let numbered = [
+            "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER",
+            "RCU",
+        ];
+        for (number, name) in (0..).zip(numbered) {
+            let expected = match name {
+                "TIMER" | "HRTIMER" => IrqOf::Timers,
+                "RCU" => IrqOf::Rcu,
+                _ => IrqOf::Deferred,
+            };
+            assert_eq!(IrqOf::softirq(number), expected, "{name}");
+        }
+        assert_eq!(IrqOf::softirq(u64::MAX), IrqOf::Deferred);
+        let vfio = IrqOf::handler(b"vfio-msix[0](0000:3b:00.0)");
+        assert_eq!(vfio, IrqOf::PassedThrough);
+        assert_eq!(
+            IrqOf::handler(b"mlx5_comp0@pci:0000:3b:00.0"),
+            IrqOf::Device
+        );
+        assert_eq!(IrqOf::handler(b""), IrqOf::Device);
     }
 
     #[test]

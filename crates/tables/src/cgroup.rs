@@ -177,12 +177,12 @@ impl Reader for CpuStat {
     }
 }
 
-/// Whose tasks a cgroup has.
+/// What the tasks of a cgroup are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whose {
     /// vCPUs, or that is not known.
     Vcpus,
-    /// Threads of a VMM that are no vCPUs, as libvirt groups them.
+    /// Threads of a VMM that are not vCPUs, as libvirt groups them.
     Vmm,
     /// Not a VM's, by its name.
     Others,

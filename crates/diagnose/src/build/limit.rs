@@ -53,7 +53,7 @@ impl Builder<'_> {
 
     /// For how long a VM ran with its VMM, and with all VMs that share a group with this limit.
     fn shared(&self, own: usize, limit: &str, cgroup: Option<&str>) -> (u64, u64) {
-        let vmms = &self.analysis.vmms.ran_ns;
+        let vmms = &self.analysis.servers.vmms.ran_ns;
         let of_vmm = |note: usize| vmms.get(&note).copied().unwrap_or(0);
         let machine = &self.analysis.machine;
         let waits = &self.analysis.rivals.waits;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use steady_events::{ExitReason, Task, vcpu_number};
+use steady_events::{ExitReason, IrqOf, Task, vcpu_number};
 
 use super::{Builder, hex, permille};
 use crate::analysis::OfVcpu;
@@ -411,7 +411,7 @@ impl Builder<'_> {
             own_ns: sum.own_ns,
             by_vmm_ns: told.then_some(sum.by_vmm_ns),
             host_irq_ns: sum.host_irq_ns,
-            irq: sum.irq.map(|(of, _)| of.word().to_owned()),
+            irq: sum.irq.map(|(of, _)| irq_word(of).to_owned()),
             again_ns: sum.again_ns,
             user: sum
                 .user
@@ -432,6 +432,17 @@ fn rival_rows(by: BTreeMap<(&str, Option<String>), u64>, waited_ns: u64) -> Vec<
     let mut rows: Vec<RivalRow> = by.into_iter().map(row).collect();
     rows.sort_by(|a, b| b.ns.cmp(&a.ns).then(a.name.cmp(&b.name)));
     rows
+}
+
+/// What an interrupt of the host is for, in one word.
+fn irq_word(of: IrqOf) -> &'static str {
+    match of {
+        IrqOf::Device => "device",
+        IrqOf::PassedThrough => "passed-through",
+        IrqOf::Timers => "timers",
+        IrqOf::Rcu => "rcu",
+        IrqOf::Deferred => "deferred",
+    }
 }
 
 /// Whether a priority comes before all weights.

@@ -88,7 +88,8 @@ fn irq_of(row: &ExitRow) -> Option<&str> {
     (permille(of(most), all_ns) >= MOST).then_some(most)
 }
 
-/// The cause of exits by the host's interrupts. Whose device is passed through is not shown.
+/// The cause of exits by the host's interrupts. Which VM has a device that is passed through is not
+/// shown.
 fn of_interrupts(row: &ExitRow) -> CauseId {
     match irq_of(row) {
         Some("passed-through") => CauseId::PassedThrough,

@@ -209,7 +209,7 @@ fn confidence(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64)
         // A pin shows only in that the vCPU ran nowhere else.
         CauseId::Imbalance | CauseId::RealTimeTasks | CauseId::Stacked => Confidence::Medium,
         // It polls as it is meant to: that a vCPU shares its pCPU is the fault, and whose is not
-        // shown. Whose device it is, is not either.
+        // shown. Which VM has the device is not either.
         CauseId::Poller | CauseId::PassedThrough => Confidence::Medium,
         CauseId::OwnVm if !are_too_many(context) => Confidence::Medium,
         // Two recordings, one behind the other: what was seen in one is not of the other.
@@ -263,7 +263,7 @@ pub fn stays(name: &str) -> bool {
     matches!(role_of(name), Role::Kernel(work) if work.stays())
 }
 
-/// Whether a cause is that threads ran which are no vCPUs.
+/// Whether a cause is that threads ran which are not vCPUs.
 fn is_of_threads(cause: CauseId) -> bool {
     matches!(
         cause,

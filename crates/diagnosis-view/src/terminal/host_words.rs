@@ -231,6 +231,25 @@ pub fn step(id: StepId) -> Option<&'static str> {
     })
 }
 
+/// What a better recording would have had.
+#[must_use]
+pub fn sharpener(sharpener: Sharpener) -> &'static str {
+    match sharpener {
+        Sharpener::Switches => "sched_switch",
+        Sharpener::Wakeups => "sched_wakeup",
+        Sharpener::HostIrqs => "irq and softirq events",
+        Sharpener::UserExits => "kvm_userspace_exit",
+        Sharpener::Accesses => "kvm_pio, kvm_mmio, kvm_page_fault, kvm_msr",
+        Sharpener::Symbols => "the guest's symbols",
+        Sharpener::Probes => "the probes of `steady record`",
+        Sharpener::Ipis => "kvm_apic_accept_irq",
+        Sharpener::GuestTrace => "a trace of the guest of the same time",
+        Sharpener::HostTrace => "a trace of the host of the same time",
+        Sharpener::LostEvents => "the events that were lost",
+        Sharpener::Limits => "cpu.max of the VM's cgroup (steady record notes it)",
+    }
+}
+
 /// What an estimate rests on.
 #[must_use]
 pub fn assumption(assumption: Assumption) -> &'static str {

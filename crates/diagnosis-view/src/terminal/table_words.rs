@@ -100,7 +100,7 @@ pub fn placed(finding: &Finding) -> Option<(&'static str, Option<&'static str>)>
         (_, CauseId::Quota, Some("emulator")) => (
             "its limit (cpu.max)",
             Some(
-                "threads of the VMM that are no vCPUs used up their limit (cpu.max), and stood \
+                "threads of the VMM that are not vCPUs used up their limit (cpu.max), and stood \
                  still until the next period: devices that they serve wait, not the vCPUs",
             ),
         ),

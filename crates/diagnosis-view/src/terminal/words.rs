@@ -3,10 +3,11 @@
 
 use steady_diagnose::{
     Answer, CauseId, Check, CheckId, Confidence, Evidence, EvidenceId, Finding, FindingId,
-    Instance, Quantity, Question, Sharpener, Step, StepId, TraceDiagnosis,
+    Instance, Quantity, Question, Step, StepId, TraceDiagnosis,
 };
 use steady_report::humane;
 
+pub use super::host_words::sharpener;
 use super::{host_words, percent, table_words, time};
 
 /// A blank at which no line is broken; it is written as any other.
@@ -440,25 +441,6 @@ fn of_step(id: StepId) -> &'static str {
         other => host_words::step(other)
             .or_else(|| table_words::step(other))
             .unwrap_or("run `{}`"),
-    }
-}
-
-/// What a better recording would have had.
-#[must_use]
-pub fn sharpener(sharpener: Sharpener) -> &'static str {
-    match sharpener {
-        Sharpener::Switches => "sched_switch",
-        Sharpener::Wakeups => "sched_wakeup",
-        Sharpener::HostIrqs => "irq and softirq events",
-        Sharpener::UserExits => "kvm_userspace_exit",
-        Sharpener::Accesses => "kvm_pio, kvm_mmio, kvm_page_fault, kvm_msr",
-        Sharpener::Symbols => "the guest's symbols",
-        Sharpener::Probes => "the probes of `steady record`",
-        Sharpener::Ipis => "kvm_apic_accept_irq",
-        Sharpener::GuestTrace => "a trace of the guest of the same time",
-        Sharpener::HostTrace => "a trace of the host of the same time",
-        Sharpener::LostEvents => "the events that were lost",
-        Sharpener::Limits => "cpu.max of the VM's cgroup (steady record notes it)",
     }
 }
 

@@ -177,7 +177,7 @@ fn whose_group_is_throttled_decides_what_is_said_of_it() {
         let throttled = only(&findings, FindingId::Throttled);
         let found = (throttled.of.as_deref(), throttled.next[0].id);
         assert_eq!(found, (of, first), "{group}");
-        // What is to be run can be run.
+        // What must be run can be run.
         let look = throttled.next[1].name.as_deref().unwrap();
         assert_eq!(look.contains('\''), group.contains('\\'), "{look}");
         all += &text;

@@ -390,11 +390,7 @@ fn a_hardwares_name_says_whether_a_log_is_of_a_vcpu() {
             host,
             other_cpus,
         ),
-        (
-            "HPE ProLiant DL380 Gen10/ProLiant DL380 Gen10",
-            host,
-            other_cpus,
-        ),
+        ("LENOVO ThinkSystem SR650", host, other_cpus),
         ("Red Hat KVM/RHEL, BIOS 1.16.1-1.el9", guest, record),
         ("QEMU Standard PC (i440FX + PIIX, 1996)", guest, record),
         ("VMware, Inc. VMware Virtual Platform/440BX", guest, record),
