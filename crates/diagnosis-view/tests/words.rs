@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use steady_decode::TraceEvents;
-use steady_diagnose::{Diagnoser, VmNotes};
+use steady_diagnose::{Diagnoser, Diagnosis, VmNotes};
 use steady_diagnosis_view::terminal::{Options, text};
 
 /// The text on a trace, in one line.
@@ -22,6 +22,20 @@ fn of(name: &str) -> String {
     read.unwrap();
     let text = text(&diagnoser.finish(), Options::default());
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The diagnosis of these lines, and its text in one line.
+fn of_lines(name: &str, lines: String) -> (Diagnosis, String) {
+    let reader = std::io::Cursor::new(lines.into_bytes());
+    let mut source = steady_tracefile::open_stream(Box::new(reader), name).unwrap();
+    let mut diagnoser = Diagnoser::new();
+    let mut events = TraceEvents::new(source.as_mut());
+    let read = diagnoser.trace(name, &mut events, &mut |_, _, _| Ok(()));
+    read.unwrap();
+    let diagnosis = diagnoser.finish();
+    let said = text(&diagnosis, Options::default());
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    (diagnosis, said)
 }
 
 #[test]
@@ -42,8 +56,7 @@ fn what_ran_while_a_limit_held_is_not_a_second_culprit() {
 }
 
 /// Of 200 vCPUs, two are kept off their pCPUs for half of each 50 ms; a poller runs instead.
-#[test]
-fn one_vcpu_of_many_is_named_with_its_own_share_and_what_polls_is_not_to_be_moved() {
+fn beside_pollers() -> String {
     let mut lines = String::new();
     let rip = "rip 0xffffffff81000000";
     let exit = format!("reason EXTERNAL_INTERRUPT {rip} info1 0x0 info2 0x0 intr_info 0x0");
@@ -107,14 +120,12 @@ fn one_vcpu_of_many_is_named_with_its_own_share_and_what_polls_is_not_to_be_move
             );
         }
     }
-    let reader = std::io::Cursor::new(lines.into_bytes());
-    let mut source = steady_tracefile::open_stream(Box::new(reader), "many").unwrap();
-    let mut diagnoser = Diagnoser::new();
-    let mut events = TraceEvents::new(source.as_mut());
-    let read = diagnoser.trace("many", &mut events, &mut |_, _, _| Ok(()));
-    read.unwrap();
-    let said = text(&diagnoser.finish(), Options::default());
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    lines
+}
+
+#[test]
+fn one_vcpu_of_many_is_named_with_its_own_share_and_what_polls_is_not_to_be_moved() {
+    let (_, said) = of_lines("many", beside_pollers());
     for part in [
         "vm1: vCPU 1 is ready and does not run; fault: the host (pmd-c01/id:8); medium confidence.",
         "pmd-c01/id:8 ran instead, which polls its pCPU on purpose",
@@ -138,17 +149,8 @@ fn a_clock_of_unknown_unit_is_no_all_clear() {
         lines += &format!("{who} {in_at}: kvm_entry: vcpu 0, {rip}\n");
         lines += &format!("{who} {out_at}: kvm_exit: vcpu 0 {exit} error_code 0x00000000\n");
     }
-    let reader = std::io::Cursor::new(lines.into_bytes());
-    let mut source = steady_tracefile::open_stream(Box::new(reader), "cycles").unwrap();
-    let mut diagnoser = Diagnoser::new();
-    let mut events = TraceEvents::new(source.as_mut());
-    diagnoser
-        .trace("cycles", &mut events, &mut |_, _, _| Ok(()))
-        .unwrap();
-    let diagnosis = diagnoser.finish();
+    let (diagnosis, said) = of_lines("cycles", lines);
     assert!(!diagnosis.traces[0].clock_is_ns);
-    let said = text(&diagnosis, Options::default());
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     let first = "Not known whether a vCPU stood still for long: shares of time are below the \
                  bounds, lengths cannot be judged. cycles: its clock does not count nanoseconds";
     assert!(said.starts_with(first), "{said}");

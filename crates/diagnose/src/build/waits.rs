@@ -127,7 +127,7 @@ impl Builder<'_> {
         let sum = |of: fn(&Waits) -> u64| total(ids.iter().filter_map(|&id| waits.get(id)).map(of));
         let mut lost_after: BTreeMap<_, u64> = BTreeMap::new();
         let (mut prio, mut shown_ns, mut idled_ns) = (None, 0, 0);
-        let (mut unplaced_ns, mut real_time_ns) = (0, 0);
+        let mut unplaced_ns = 0;
         for (&id, of) in ids.iter().filter_map(|id| Some((id, waits.get(*id)?))) {
             add(&mut waited_ns, of.total_ns);
             add(&mut assumed_ns, of.assumed_ns);
@@ -140,11 +140,6 @@ impl Builder<'_> {
                 add(by.entry(self.named(rival, ids)).or_default(), ns);
                 if self.is_unplaced(rival, ids) {
                     add(&mut unplaced_ns, ns);
-                }
-                if let Rival::Thread(who) = rival
-                    && is_real_time(self.analysis.rivals.names.get(who).1)
-                {
-                    add(&mut real_time_ns, ns);
                 }
             }
             for (&rival, &ns) in &of.lost_after {
@@ -178,7 +173,7 @@ impl Builder<'_> {
             unknown_ns: sum(|of| of.unknown_ns),
             doubted_ns,
             unplaced_ns,
-            real_time_ns,
+            real_time_ns: self.real_time_ns(ids),
             until_loss: cut_off.and_then(|((_, name), _)| name).or(beside),
             ran_ns: sum(|of| of.ran_ns),
             limit: self.limit(ids),
@@ -192,6 +187,17 @@ impl Builder<'_> {
             worst: worst.first().cloned(),
             longest: worst,
         })
+    }
+
+    /// Of their waits, those by threads that come before all weights.
+    fn real_time_ns(&self, ids: &[VcpuId]) -> u64 {
+        let rivals = &self.analysis.rivals;
+        let by = ids.iter().filter_map(|&id| rivals.waits.get(id));
+        let first = |(rival, _): &(&Rival, &u64)| match rival {
+            Rival::Thread(who) => is_real_time(rivals.names.get(*who).1),
+            _ => false,
+        };
+        total(by.flat_map(|of| &of.by).filter(first).map(|(_, ns)| *ns))
     }
 
     /// Of their waits, those in which they may have run on a pCPU that lost events.

@@ -370,6 +370,21 @@ fn moved(context: &Context<'_>, step: Step, ns: u64, whole_ns: u64) -> Step {
     }
 }
 
+/// What to do about a thread of the host, of which one is to put it elsewhere.
+fn of_host_task(waits: &WaitTable, name: Option<&str>, away: Step) -> Vec<Step> {
+    let own = waits.priority.clone();
+    let weigh = of_note(StepId::WeighVms, "priority of its vCPU threads", own);
+    let work = step(StepId::FindKernelWork).named(name);
+    match name.map(role_of) {
+        Some(Role::Kernel(kind)) if kind.stays() => vec![work],
+        Some(Role::Kernel(_)) => vec![work, away],
+        // No weight comes before a real-time priority.
+        _ if is_real_time(name) => vec![away, step(StepId::LowerRealTime).named(name)],
+        _ if is_weak(waits.priority.as_deref()) => vec![weigh, away],
+        _ => vec![away, weigh],
+    }
+}
+
 fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> Vec<Step> {
     let whole_ns = waits.waited_ns;
     let nobody = |step: Step| step.gives(ns, whole_ns, Assumption::NobodyTakesItsPlace);
@@ -431,25 +446,8 @@ fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> V
         CauseId::Poller => vec![step(StepId::LeavePoller).named(name)],
         CauseId::Recorder => vec![step(StepId::RecordLess).named(name)],
         CauseId::HostTask => {
-            let away = moved(
-                context,
-                step(StepId::MoveHostTask).named(name),
-                ns,
-                whole_ns,
-            );
-            let own = waits.priority.clone();
-            let weigh = of_note(StepId::WeighVms, "priority of its vCPU threads", own);
-            let work = step(StepId::FindKernelWork).named(name);
-            match name.map(role_of) {
-                Some(Role::Kernel(kind)) if kind.stays() => vec![work],
-                Some(Role::Kernel(_)) => vec![work, away],
-                // No weight comes before a real-time priority.
-                _ if is_real_time(name) => {
-                    vec![away, step(StepId::LowerRealTime).named(name)]
-                }
-                _ if is_weak(waits.priority.as_deref()) => vec![weigh, away],
-                _ => vec![away, weigh],
-            }
+            let away = step(StepId::MoveHostTask).named(name);
+            of_host_task(waits, name, moved(context, away, ns, whole_ns))
         }
         CauseId::PassedThrough => vec![step(StepId::PostInterrupts)],
         CauseId::RealTimeTasks => vec![step(StepId::RealTimeShare)],

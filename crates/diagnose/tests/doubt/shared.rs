@@ -95,12 +95,15 @@ fn idle_times_too_short_to_be_counted_are_no_groups_limit() {
     assert_eq!(found, (CauseId::IdleBeside, Confidence::Medium));
 }
 
+/// Writes a line.
+type Writes = Box<dyn Fn(&mut Lines)>;
+
 /// The two vCPUs run for `own` ms of each 100 ms, the main thread of their VMM for `main`, and the
 /// vCPU of another VM for `other`, each on its own pCPU.
 fn with_others(own: u64, main: u64, other: u64) -> Lines {
     let mut lines = Lines::default();
     for us in (0..20).map(|period| 1_000_000 + period * 100_000) {
-        let mut all: Vec<(u64, Box<dyn Fn(&mut Lines)>)> = Vec::new();
+        let mut all: Vec<(u64, Writes)> = Vec::new();
         for (vcpu, ms) in [(0, own), (1, own), (1000, other)] {
             let cpu = u32::try_from(vcpu % 999).unwrap() + u32::from(vcpu == 1000);
             let end_us = us + ms * 1_000;

@@ -4,7 +4,7 @@
 
 use steady_diagnose::{
     Assumption, CauseId, CheckId, Diagnosis, EvidenceId, Finding, FindingId, Quantity, Role,
-    StepId, TraceDiagnosis, Work, role_of,
+    Sharpener, StepId, TraceDiagnosis, Work, role_of,
 };
 
 use super::names::{file_name, title_name};
