@@ -22,6 +22,7 @@ mod exit_code;
 mod progress;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
 
@@ -29,6 +30,8 @@ use arguments::{Arguments, Command};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    // Without it a limit on the length of files ends this process without a word.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     let outcome = match arguments.command {
         Command::Run(run) => command::run::run(&run),
         Command::Build(build) => command::build::build(&build),

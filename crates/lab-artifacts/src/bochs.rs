@@ -9,7 +9,6 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use steady_race::Watcher;
@@ -19,6 +18,7 @@ use crate::debian;
 use crate::error::ArtifactError;
 use crate::home::Home;
 use crate::process::{find_program, run_step};
+use crate::said::said;
 
 const STEP_LIMIT: Duration = Duration::from_secs(5 * 60);
 const BUILD_LIMIT: Duration = Duration::from_secs(30 * 60);
@@ -58,6 +58,8 @@ const CONFIGURE: [&str; 14] = [
     // Its alarm handler writes to the log and can meet itself there: a run would hang for ever.
     "--disable-show-ips",
 ];
+/// The word by which it says its version and ends.
+const HELP: &str = "--help";
 const FLAGS: &str = "-O2 -fomit-frame-pointer";
 
 /// A Bochs that can be run.
@@ -89,23 +91,30 @@ pub(crate) fn asked_for() -> &'static str {
 }
 
 /// The name of the compiled Bochs in the cache.
-pub(crate) fn cache_name(home: &Home) -> String {
+///
+/// # Errors
+/// As [`name_in_cache`].
+pub(crate) fn cache_name(home: &Home) -> Result<String, ArtifactError> {
     name_in_cache(home, asked_for())
 }
 
 /// The name of a kind of compiled Bochs in the cache.
-pub(crate) fn name_in_cache(home: &Home, kind: &str) -> String {
+///
+/// # Errors
+/// [`ArtifactError::Io`] if a patch cannot be read, or the compiler cannot be asked.
+pub(crate) fn name_in_cache(home: &Home, kind: &str) -> Result<String, ArtifactError> {
     let mut key = Key::default();
-    for patch in patches(home, kind) {
-        key.add("patch", &fs::read(patch).unwrap_or_default());
+    for patch in patches(home, kind)? {
+        let bytes = fs::read(&patch).map_err(|error| ArtifactError::io("read", &patch, error))?;
+        key.add("patch", &bytes);
     }
     key.add("flags", FLAGS.as_bytes())
         .add("suite", debian::SUITE.as_bytes())
-        .add_version("g++");
+        .add_version("g++")?;
     for word in configure(kind) {
         key.add("configure", word.as_bytes());
     }
-    format!("bochs-{}", key.finish())
+    Ok(format!("bochs-{}", key.finish()))
 }
 
 /// The words of `configure` for a kind.
@@ -118,13 +127,13 @@ fn configure(kind: &str) -> impl Iterator<Item = &'static str> {
 }
 
 /// Our patches to a kind of Bochs, in the order of their names.
-fn patches(home: &Home, kind: &str) -> Vec<PathBuf> {
+fn patches(home: &Home, kind: &str) -> Result<Vec<PathBuf>, ArtifactError> {
     let found = KINDS.into_iter().find(|(name, _)| *name == kind);
     let folders = found.map_or(KINDS[0].1, |(_, folders)| folders);
-    folders
+    let files = folders
         .iter()
-        .flat_map(|folder| files_below(&home.project.join(folder)).unwrap_or_default())
-        .collect()
+        .map(|folder| files_below(&home.project.join(folder)));
+    Ok(files.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 /// Whether `STEADY_BOCHS` has this value.
@@ -132,12 +141,15 @@ pub(crate) fn is_asked_for(kind: &str) -> bool {
     std::env::var_os("STEADY_BOCHS").is_some_and(|value| value == kind)
 }
 
+/// The packaged one's program, and what it says when it is asked for help.
+pub(crate) fn packaged_program() -> Option<(PathBuf, Result<String, String>)> {
+    let program = find_program("bochs")?;
+    let said = said(&program, HELP);
+    Some((program, said))
+}
+
 fn version_of(program: &Path) -> String {
-    let output = Command::new(program).arg("--help").output();
-    let text = output
-        .map(|output| [output.stdout, output.stderr].concat())
-        .unwrap_or_default();
-    let text = String::from_utf8_lossy(&text).into_owned();
+    let text = said(program, HELP).unwrap_or_default();
     let rest = text.split("Bochs x86 Emulator ").nth(1).unwrap_or_default();
     rest.split_whitespace()
         .next()
@@ -154,7 +166,9 @@ fn version_of(program: &Path) -> String {
 /// [`ArtifactError::Interrupted`].
 pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Bochs, ArtifactError> {
     let packaged = || {
-        find_program("bochs").map(|program| Bochs {
+        let (program, said) = packaged_program()?;
+        said.ok()?;
+        Some(Bochs {
             version: version_of(&program),
             program,
             compiled: false,
@@ -168,9 +182,8 @@ pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Bochs, ArtifactError
     if is_asked_for("packaged") {
         return packaged().ok_or_else(missing);
     }
-    match cached(&home.cache, &cache_name(home), |work| {
-        build(home, work, watcher)
-    }) {
+    let build = |work: &Path| build(home, work, watcher);
+    match cache_name(home).and_then(|name| cached(&home.cache, &name, build)) {
         Ok(place) => {
             let program = place.join("bochs");
             Ok(Bochs {
@@ -201,7 +214,7 @@ fn build(home: &Home, work: &Path, watcher: &dyn Watcher) -> Result<(), Artifact
     let os = OsStr::new;
     let tree = work.join("tree");
     debian::fetch(work, "bochs", &tree)?;
-    for patch in patches(home, asked_for()) {
+    for patch in patches(home, asked_for())? {
         let command = [
             os("patch"),
             os("--force"),

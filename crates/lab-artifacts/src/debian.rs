@@ -12,6 +12,7 @@ use std::time::Duration;
 use crate::error::ArtifactError;
 use crate::need::{Lacks, artifacts};
 use crate::process::run_step;
+use crate::said::output;
 
 /// The release whose source packages are compiled, but where this machine's own is asked for.
 pub const SUITE: &str = "trixie";
@@ -19,9 +20,9 @@ const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// Folder of apt's own state for a download.
 const STATE: &str = "apt";
 const STEP_LIMIT: Duration = Duration::from_secs(5 * 60);
-/// What downloads a file with apt's configuration, and its longest time, in seconds.
+/// What downloads a file with apt's configuration, and how long that may take.
 const HELPER: &str = "/usr/lib/apt/apt-helper";
-const ANSWER_LIMIT_S: &str = "20";
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
 /// Unpacks the upstream source of `package` of [`SUITE`] into the new folder `tree`, without the
 /// packaging; what was downloaded into `work` for it is removed again.
@@ -135,7 +136,9 @@ impl<'a> Apt<'a> {
         }
         let list = state.join("etc/sources.list");
         let Some(mirror) = mirror()? else {
-            return Err(ArtifactError::Lacks(Lacks(vec![artifacts::mirror()])));
+            return Err(ArtifactError::Lacks(Lacks(
+                vec![artifacts::mirror_of_apt()],
+            )));
         };
         let line = format!("{kind} [signed-by={KEYRING}] {mirror} {suite} main\n");
         fs::write(&list, line).map_err(|error| ArtifactError::io("write", &list, error))?;
@@ -194,9 +197,8 @@ impl<'a> Apt<'a> {
         command
             .args(&self.options)
             .args(["depends", "--important", package]);
-        let output = command.output();
-        let output =
-            output.map_err(|error| ArtifactError::io("start", Path::new("apt-cache"), error))?;
+        let output = output(&mut command, STEP_LIMIT)
+            .map_err(|error| ArtifactError::io("run", Path::new("apt-cache"), error))?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let names = text
             .lines()
@@ -277,15 +279,15 @@ pub fn fetch_binaries(
 /// # Errors
 /// [`ArtifactError::Io`] without apt.
 pub(crate) fn mirror() -> Result<Option<String>, ArtifactError> {
-    let output = Command::new("apt-get")
-        .args([
-            "indextargets",
-            "--format",
-            "$(ORIGIN)|$(LABEL)|$(COMPONENT)|$(REPO_URI)",
-            "Identifier: Packages",
-        ])
-        .output()
-        .map_err(|error| ArtifactError::io("start", Path::new("apt-get"), error))?;
+    let mut command = Command::new("apt-get");
+    command.args([
+        "indextargets",
+        "--format",
+        "$(ORIGIN)|$(LABEL)|$(COMPONENT)|$(REPO_URI)",
+        "Identifier: Packages",
+    ]);
+    let output = output(&mut command, ANSWER_LIMIT)
+        .map_err(|error| ArtifactError::io("run", Path::new("apt-get"), error))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let found = text
         .lines()
@@ -300,18 +302,18 @@ pub(crate) fn answers(mirror: &str) -> Result<(), String> {
     let ask = || {
         let place = tempfile::tempdir().map_err(|error| error.to_string())?;
         let release = format!("{}/dists/{SUITE}/InRelease", mirror.trim_end_matches('/'));
-        let output = Command::new("timeout")
-            .args([ANSWER_LIMIT_S, HELPER, "-o", "Acquire::Retries=0"])
-            .args(["-o", "APT::Sandbox::User=root", "download-file", &release])
+        let mut command = Command::new(HELPER);
+        command
+            .args(["-o", "Acquire::Retries=0", "-o", "APT::Sandbox::User=root"])
+            .args(["download-file", &release])
             .arg(place.path().join("InRelease"))
-            .env("LC_ALL", "C")
-            .output();
-        let output = output.map_err(|error| error.to_string())?;
+            .env("LC_ALL", "C");
+        let output = output(&mut command, ANSWER_LIMIT).map_err(|error| error.to_string())?;
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         let said = text.lines().find_map(|line| line.strip_prefix("E: "));
         match output.status.success() {
             true => Ok(()),
-            false => Err(said.map_or(format!("nothing within {ANSWER_LIMIT_S} s"), str::to_owned)),
+            false => Err(said.unwrap_or("it does not say why").to_owned()),
         }
     };
     SAID.get_or_init(ask).clone()

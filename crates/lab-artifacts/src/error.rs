@@ -14,13 +14,10 @@ use crate::need::{Fix, Lacks};
 #[derive(Debug, Error)]
 pub enum ArtifactError {
     /// The project's own files are not there.
-    #[error(
-        "the Steady tree is not at or above {}, nor share/steady beside this program; fix: {}",
-        searched.display(), crate::home::NO_TREE
-    )]
+    #[error("the Steady tree is not {searched}; fix: {}", crate::home::NO_TREE)]
     NoProject {
-        /// Where the search began.
-        searched: PathBuf,
+        /// Where it was searched, in words.
+        searched: String,
     },
     /// A file could not be read or written.
     #[error("cannot {action} {}: {error}", path.display())]

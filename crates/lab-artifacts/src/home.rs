@@ -43,19 +43,28 @@ pub struct Home {
 }
 
 impl Home {
-    /// Finds both. The project is `$STEADY_HOME`, or the first folder with `linux/config` from
-    /// the current one upwards, or from the program's own upwards, where it may be `share/steady`,
-    /// or the tree that this program was built in, or `/usr/share/steady`.
+    /// Finds both. The project is `$STEADY_HOME` if that is set, else the first folder with
+    /// `linux/config` from the current one upwards, or from the program's own upwards, where it may
+    /// be `share/steady`, or the tree that this program was built in, or `/usr/share/steady`.
     ///
     /// # Errors
     /// [`ArtifactError::NoProject`] if no such tree exists.
     pub fn find() -> Result<Self, ArtifactError> {
         let here = std::env::current_dir().unwrap_or_default();
-        let given = std::env::var_os("STEADY_HOME").map(PathBuf::from);
+        let given = variable("STEADY_HOME");
         let program = std::env::current_exe().unwrap_or_default();
-        let project = project(given, &here, &program);
+        let project = project(given.as_deref(), &here, &program);
+        let searched = || match &given {
+            Some(given) => format!("at {}, which STEADY_HOME names", given.display()),
+            None => format!(
+                "at or above {}, nor share/steady beside this program",
+                here.display()
+            ),
+        };
         Ok(Self {
-            project: project.ok_or(ArtifactError::NoProject { searched: here })?,
+            project: project.ok_or_else(|| ArtifactError::NoProject {
+                searched: searched(),
+            })?,
             cache: Self::find_cache()?,
         })
     }
@@ -86,29 +95,40 @@ pub(crate) fn package_fix(folder: &Path) -> Option<Fix> {
     })
 }
 
-/// The first of all candidates that is a tree.
-fn project(given: Option<PathBuf>, here: &Path, program: &Path) -> Option<PathBuf> {
+/// The value of a variable; an empty one is as one that is not set.
+fn variable(name: &str) -> Option<PathBuf> {
+    let value = std::env::var_os(name).filter(|value| !value.is_empty());
+    value.map(PathBuf::from)
+}
+
+/// The one that is given, else the first of all candidates that is a tree.
+fn project(given: Option<&Path>, here: &Path, program: &Path) -> Option<PathBuf> {
+    let is_tree = |path: &PathBuf| path.join(MARK).is_file();
+    if let Some(given) = given {
+        return Some(given.to_owned()).filter(is_tree);
+    }
     let beside = program
         .ancestors()
         .flat_map(|folder| [folder.to_owned(), folder.join(INSTALLED)]);
     let built = BUILT_IN.and_then(|own| Path::new(own).ancestors().nth(2));
-    given
-        .into_iter()
-        .chain(here.ancestors().map(Path::to_path_buf))
+    here.ancestors()
+        .map(Path::to_path_buf)
         .chain(beside)
         .chain(built.map(Path::to_path_buf))
         .chain([PathBuf::from(SYSTEM)])
-        .find(|path| path.join(MARK).is_file())
+        .find(is_tree)
 }
 
 fn cache_root() -> PathBuf {
-    if let Some(path) = std::env::var_os("STEADY_CACHE") {
-        return path.into();
+    if let Some(path) = variable("STEADY_CACHE") {
+        return path;
     }
-    let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let home =
-        || PathBuf::from(std::env::var_os("HOME").unwrap_or_else(|| "/root".into())).join(".cache");
-    base.unwrap_or_else(home).join("steady")
+    // Without the variable the system knows where this user is at home.
+    let home = || variable("HOME").or_else(std::env::home_dir);
+    let home = || home().unwrap_or_else(|| "/root".into()).join(".cache");
+    variable("XDG_CACHE_HOME")
+        .unwrap_or_else(home)
+        .join("steady")
 }
 
 #[cfg(test)]
@@ -130,25 +150,27 @@ mod tests {
             tree(path);
         }
         let found = |given: Option<&str>, here: &str, program: &str| {
-            project(given.map(at), &at(here), &at(program)).map(|path| {
+            project(given.map(at).as_deref(), &at(here), &at(program)).map(|path| {
                 let path = path.strip_prefix(place.path()).unwrap().to_owned();
                 path.display().to_string()
             })
         };
         let installed = "usr/bin/steady";
         for (given, here, program, expected) in [
-            (None, "nowhere", installed, "usr/share/steady"),
-            (None, "clone/crates/cli", installed, "clone"),
-            (Some("other"), "clone", installed, "other"),
-            (Some("empty"), "nowhere", installed, "usr/share/steady"),
-            (None, "nowhere", "clone/target/release/steady", "clone"),
+            (None, "nowhere", installed, Some("usr/share/steady")),
+            (None, "clone/crates/cli", installed, Some("clone")),
+            (Some("other"), "clone", installed, Some("other")),
+            // Another tree than the one that was asked for would be a surprise.
+            (Some("empty"), "clone", installed, None),
+            (
+                None,
+                "nowhere",
+                "clone/target/release/steady",
+                Some("clone"),
+            ),
         ] {
             let found = found(given, here, program);
-            assert_eq!(
-                found.as_deref(),
-                Some(expected),
-                "{given:?} {here} {program}"
-            );
+            assert_eq!(found.as_deref(), expected, "{given:?} {here} {program}");
         }
     }
 }

@@ -20,6 +20,7 @@ pub mod process;
 pub mod programs;
 pub mod qemu_system;
 pub mod qemu_user;
+mod said;
 pub mod selftests;
 
 pub use error::ArtifactError;

@@ -45,7 +45,7 @@ impl Supervised {
         // then ends by itself if this process was killed before setpriv came to that.
         let mut command = Command::new("setpriv");
         command
-            .args(["--pdeathsig", "KILL", "--", "sh", "-c"])
+            .args(["--pdeathsig", "KILL", "--", "/bin/sh", "-c"])
             .arg(r#"[ "$PPID" = "$0" ] || exit 1; exec "$@""#)
             .arg(std::process::id().to_string())
             .arg(program)

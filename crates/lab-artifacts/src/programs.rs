@@ -2,12 +2,14 @@
 //! Our own static programs that go into the images: the two inits, the VMM, what steers hosts and
 //! guests, the C workloads.
 //!
-//! A package brings them built. In a checkout cargo and make know best what is up to date, so they
-//! are asked each time. Where they cannot build, because a compiler is not there or the tree is
-//! another user's, what was built from the sources as they are now is used.
+//! A package brings them built. In a checkout they are built where a source is not as it was, or a
+//! program is not as it was made: else no compiler is called, so that none must be there. Left out:
+//! a newer compiler, which alone builds nothing again.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,7 +19,7 @@ use crate::cache::{Key, files_below};
 use crate::error::ArtifactError;
 use crate::home::{Home, PROGRAMS};
 use crate::need::artifacts::own_programs;
-use crate::need::{able, require};
+use crate::need::require;
 use crate::process::run_step;
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
@@ -64,12 +66,18 @@ pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Programs, ArtifactEr
         require(own_programs(home))?;
         return Ok(programs);
     }
-    if !(may_build(home) && able("programs")) && up_to_date(home) {
+    if up_to_date(home) {
         return Ok(places(home));
     }
     let target = home.project.join(LAB);
     let logs = home.project.join("target/lab-logs");
     std::fs::create_dir_all(&logs).map_err(|error| ArtifactError::io("make", &logs, error))?;
+    // What is built from here on is not of the sources that it names.
+    let stamp = home.project.join(STAMP);
+    if stamp.exists() {
+        std::fs::remove_file(&stamp).map_err(|error| ArtifactError::io("remove", &stamp, error))?;
+    }
+    let sources = sources(home)?;
     cargo(home, &target, &logs.join("static-programs.log"), watcher)?;
     let workloads = home.project.join(WORKLOADS);
     let folder = home.project.join("workloads");
@@ -88,12 +96,8 @@ pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<Programs, ArtifactEr
         LIMIT,
         || {},
     )?;
-    let stamp = home.project.join(STAMP);
-    let sources = sources(home)?;
-    if std::fs::read_to_string(&stamp).ok().as_ref() != Some(&sources) {
-        let written = std::fs::write(&stamp, sources);
-        written.map_err(|error| ArtifactError::io("write", &stamp, error))?;
-    }
+    let written = made(home).and_then(|made| std::fs::write(&stamp, sources + &made));
+    written.map_err(|error| ArtifactError::io("write", &stamp, error))?;
     Ok(places(home))
 }
 
@@ -134,8 +138,26 @@ pub(crate) fn may_build(home: &Home) -> bool {
 /// Whether the programs are built from the sources as they are now.
 pub(crate) fn up_to_date(home: &Home) -> bool {
     let stamp = std::fs::read_to_string(home.project.join(STAMP));
-    places(home).files().all(|path| path.is_file())
-        && stamp.is_ok_and(|stamp| sources(home).is_ok_and(|now| now == stamp))
+    let now = || Some(sources(home).ok()? + &made(home).ok()?);
+    stamp.is_ok_and(|stamp| now().is_some_and(|now| now == stamp))
+}
+
+/// The programs as they are: of each a line with its length and when it was written.
+fn made(home: &Home) -> io::Result<String> {
+    let mut lines = String::new();
+    for path in places(home).files() {
+        let found = path.metadata()?;
+        let (length, s, ns) = (found.len(), found.mtime(), found.mtime_nsec());
+        lines += &format!("\n{length} {s}.{ns:09} {}", file_name(&path));
+    }
+    Ok(lines)
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// A name for all sources of the programs: of every crate, since which of them go in is cargo's to
@@ -162,10 +184,7 @@ fn sources(home: &Home) -> Result<String, ArtifactError> {
     for path in files_below(&home.project.join("workloads"))? {
         let bytes =
             std::fs::read(&path).map_err(|error| ArtifactError::io("read", &path, error))?;
-        key.add(
-            &path.file_name().unwrap_or_default().to_string_lossy(),
-            &bytes,
-        );
+        key.add(&file_name(&path), &bytes);
     }
     Ok(key.finish())
 }
@@ -293,15 +312,24 @@ mod tests {
             "workloads/spin.c",
         ];
         sources.iter().for_each(|name| write(name, "text"));
-        write(STAMP, &super::sources(&home).unwrap());
-        for file in places(&home).files() {
-            assert!(!up_to_date(&home), "{} is not there", file.display());
-            write(
-                file.strip_prefix(place.path()).unwrap().to_str().unwrap(),
-                "program",
-            );
+        let below = |file: &Path| {
+            file.strip_prefix(place.path())
+                .unwrap()
+                .display()
+                .to_string()
+        };
+        let files: Vec<String> = places(&home).files().map(|file| below(&file)).collect();
+        files.iter().for_each(|file| write(file, "program"));
+        let stamp = || super::sources(&home).unwrap() + &made(&home).unwrap();
+        write(STAMP, &stamp());
+        for file in &files {
+            assert!(up_to_date(&home), "before {file}");
+            std::fs::remove_file(home.project.join(file)).unwrap();
+            assert!(!up_to_date(&home), "{file} is not there");
+            write(file, "other");
+            assert!(!up_to_date(&home), "{file} is another");
+            write(STAMP, &stamp());
         }
-        assert!(up_to_date(&home));
         write("crates/a/tests/test.rs", "a test");
         assert!(up_to_date(&home), "no program is built of a test");
         for name in sources {

@@ -12,7 +12,6 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use steady_race::Watcher;
@@ -21,7 +20,7 @@ use crate::cache::{Key, cached, files_below, ready, steps_done};
 use crate::error::ArtifactError;
 use crate::home::Home;
 use crate::process::{find_program, run_step};
-use crate::{debian, qemu_user};
+use crate::{debian, qemu_user, said};
 
 /// The program.
 pub(crate) const NAME: &str = "qemu-system-x86_64";
@@ -81,9 +80,7 @@ impl QemuSystem {
 
 /// QEMU's own version, such as `7.2.22`.
 fn version_of(program: &Path) -> String {
-    let output = Command::new(program).arg("--version").output();
-    let text = output.map(|output| output.stdout).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text).into_owned();
+    let text = said::version(program).unwrap_or_default();
     text.split_whitespace()
         .nth(3)
         .unwrap_or("unknown")
@@ -91,28 +88,33 @@ fn version_of(program: &Path) -> String {
 }
 
 /// Our patches, whatever version they are for, in the order of their names.
-fn patches(home: &Home) -> Vec<PathBuf> {
-    let below = |folder| files_below(&home.project.join(folder)).unwrap_or_default();
-    let files = PATCHES.into_iter().flat_map(below);
-    files
-        .filter(|file| file.extension().is_some_and(|end| end == "patch"))
-        .collect()
+fn patches(home: &Home) -> Result<Vec<PathBuf>, ArtifactError> {
+    let files = PATCHES.map(|folder| files_below(&home.project.join(folder)));
+    let mut files = files.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
+    files.retain(|file| file.extension().is_some_and(|end| end == "patch"));
+    Ok(files)
 }
 
 /// The name of the compiled one in the cache. The packaged one's version stands for the source's,
 /// which is of the same release.
-pub(crate) fn cache_name(home: &Home) -> String {
+///
+/// # Errors
+/// [`ArtifactError::Io`] if a patch cannot be read, or a program cannot be asked.
+pub(crate) fn cache_name(home: &Home) -> Result<String, ArtifactError> {
     let mut key = Key::default();
-    for patch in patches(home) {
-        key.add("patch", &fs::read(patch).unwrap_or_default());
+    for patch in patches(home)? {
+        let bytes = fs::read(&patch).map_err(|error| ArtifactError::io("read", &patch, error))?;
+        key.add("patch", &bytes);
     }
-    key.add("devices", DEVICES.as_bytes())
-        .add_version("gcc")
-        .add_version(NAME);
+    key.add("devices", DEVICES.as_bytes()).add_version("gcc")?;
+    match packaged_program() {
+        Some(_) => key.add_version(NAME)?,
+        None => key.add(NAME, b""),
+    };
     for word in CONFIGURE {
         key.add("configure", word.as_bytes());
     }
-    format!("qemu-{}", key.finish())
+    Ok(format!("qemu-{}", key.finish()))
 }
 
 /// The packaged one's program.
@@ -146,11 +148,14 @@ pub(crate) fn asks_for_patched() -> bool {
 /// [`ArtifactError::Missing`] if there is neither, [`ArtifactError::Damaged`],
 /// [`ArtifactError::Interrupted`].
 pub fn choose(home: &Home, watcher: &dyn Watcher) -> Result<QemuSystem, ArtifactError> {
-    let place = home.cache.join(cache_name(home));
     if asks_for_patched() {
         return ensure(home, watcher);
     }
-    if !asks_for_packaged() && ready(&place)? {
+    // Without a compiler there is no name, and nothing that it compiled.
+    let place = cache_name(home).map(|name| home.cache.join(name));
+    if let (false, Ok(place)) = (asks_for_packaged(), place)
+        && ready(&place)?
+    {
         return Ok(QemuSystem::of(place.join(NAME), true));
     }
     let qemu = packaged().ok_or_else(missing)?;
@@ -179,9 +184,8 @@ fn missing() -> ArtifactError {
 /// [`ArtifactError::Missing`] if there is neither, [`ArtifactError::Damaged`],
 /// [`ArtifactError::Interrupted`].
 pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<QemuSystem, ArtifactError> {
-    match cached(&home.cache, &cache_name(home), |work| {
-        build(home, work, watcher)
-    }) {
+    let build = |work: &Path| build(home, work, watcher);
+    match cache_name(home).and_then(|name| cached(&home.cache, &name, build)) {
         Ok(place) => Ok(QemuSystem::of(place.join(NAME), true)),
         Err(error @ (ArtifactError::Interrupted | ArtifactError::Damaged { .. })) => Err(error),
         Err(error) if asks_for_patched() => Err(error),
@@ -210,7 +214,7 @@ fn build(home: &Home, work: &Path, watcher: &dyn Watcher) -> Result<(), Artifact
     let devices = tree.join("configs/devices/x86_64-softmmu/steady.mak");
     fs::write(&devices, DEVICES).map_err(|error| ArtifactError::io("write", &devices, error))?;
     let os = OsStr::new;
-    let configure: Vec<&OsStr> = [os("./configure")]
+    let configure: Vec<&OsStr> = [os("./configure"), os(qemu_user::PYTHON)]
         .into_iter()
         .chain(CONFIGURE.iter().map(OsStr::new))
         .collect();
@@ -302,6 +306,7 @@ mod tests {
     fn each_version_has_the_mend_of_the_first_processors_flags() {
         let (_place, home) = tree_of("");
         let names: Vec<String> = patches(&home)
+            .unwrap()
             .iter()
             .map(|path| path.display().to_string())
             .filter(|path| path.contains("/lab/qemu/") && path.contains("/0001-"))
@@ -322,6 +327,7 @@ mod tests {
         for version in ["7.2", "10.0"] {
             let folder = format!("/linux/qemu/{version}/");
             let text: String = patches(&home)
+                .unwrap()
                 .iter()
                 .filter(|path| path.to_string_lossy().contains(&folder))
                 .map(|path| fs::read_to_string(path).unwrap())

@@ -6,7 +6,6 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use steady_race::Watcher;
@@ -16,6 +15,7 @@ use crate::debian;
 use crate::error::ArtifactError;
 use crate::home::Home;
 use crate::process::{find_program, run_step};
+use crate::said;
 
 const BUILD_LIMIT: Duration = Duration::from_secs(60 * 60);
 /// Steps of a build, for the progress bar only.
@@ -47,25 +47,26 @@ pub struct QemuUser {
     pub compiled: bool,
 }
 
-pub(crate) fn cache_name() -> String {
+/// Debian's Python, whose modules the build takes: another on the path may lack them.
+pub(crate) const PYTHON: &str = "--python=/usr/bin/python3";
+
+/// The name of the compiled one in the cache.
+///
+/// # Errors
+/// [`ArtifactError::Io`] if the compiler cannot be asked.
+pub(crate) fn cache_name() -> Result<String, ArtifactError> {
     let mut key = Key::default();
     key.add("suite", debian::SUITE.as_bytes())
         .add("unneeded", UNNEEDED.as_bytes())
-        .add_version("gcc");
+        .add_version("gcc")?;
     for word in CONFIGURE {
         key.add("configure", word.as_bytes());
     }
-    format!("qemu-user-{}", key.finish())
-}
-
-fn said_by(program: &Path, word: &str) -> String {
-    let output = Command::new(program).arg(word).output();
-    let bytes = output.map(|output| output.stdout).unwrap_or_default();
-    String::from_utf8_lossy(&bytes).into_owned()
+    Ok(format!("qemu-user-{}", key.finish()))
 }
 
 fn described(program: PathBuf, compiled: bool) -> QemuUser {
-    let version = said_by(&program, "--version");
+    let version = said::version(&program).unwrap_or_default();
     QemuUser {
         version: version.lines().next().unwrap_or_default().to_owned(),
         program,
@@ -76,7 +77,7 @@ fn described(program: PathBuf, compiled: bool) -> QemuUser {
 /// The packaged one, if it is there and loads plugins: only then does its help name the option.
 pub(crate) fn packaged() -> Option<QemuUser> {
     find_program("qemu-x86_64")
-        .filter(|program| said_by(program, "-help").contains("-plugin"))
+        .filter(|program| said::said(program, "-help").is_ok_and(|text| text.contains("-plugin")))
         .map(|program| described(program, false))
 }
 
@@ -89,7 +90,7 @@ pub fn ensure(home: &Home, watcher: &dyn Watcher) -> Result<QemuUser, ArtifactEr
     if let Some(found) = packaged() {
         return Ok(found);
     }
-    let place = cached(&home.cache, &cache_name(), |work| build(work, watcher))?;
+    let place = cached(&home.cache, &cache_name()?, |work| build(work, watcher))?;
     Ok(described(place.join("qemu-x86_64"), true))
 }
 
@@ -124,7 +125,7 @@ fn build(work: &Path, watcher: &dyn Watcher) -> Result<(), ArtifactError> {
     };
     let os = OsStr::new;
     trim(&tree)?;
-    let configure: Vec<&OsStr> = [os("./configure")]
+    let configure: Vec<&OsStr> = [os("./configure"), os(PYTHON)]
         .into_iter()
         .chain(CONFIGURE.iter().map(OsStr::new))
         .collect();

@@ -155,7 +155,7 @@ pub fn programs_key(linux: &Path, source: &Source) -> Result<String, ArtifactErr
     for remedy in remedies_with_tests(linux)? {
         key.add_parts(linux, &[&format!("{remedy}/selftests")])?;
     }
-    key.add_version("gcc").add_version("ld");
+    key.add_version("gcc")?.add_version("ld")?;
     Ok(format!("selftests-{}", key.finish()))
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use steady_agent::plan::PLAN_PATH;
 use steady_lab_artifacts::image::{scx, tree};
-use steady_lab_artifacts::kernel::{Build, Choice, Flavor, Series};
+use steady_lab_artifacts::kernel::{Build, Choice, Series};
 use steady_lab_artifacts::need::artifacts::{self, Extras};
 use steady_lab_artifacts::need::{self, Need};
 use steady_lab_artifacts::{ArtifactError, Home, programs};
@@ -95,12 +95,12 @@ fn kernel_of(options: &Options) -> Result<Choice, LabError> {
     Ok(text.parse().map_err(ArtifactError::KernelChoice)?)
 }
 
-/// What every race on an engine needs of this machine.
+/// What every race on an engine, with a kernel, needs of this machine.
 #[must_use]
-pub fn engine_needs(home: &Home, kind: EngineKind) -> Vec<Need> {
+pub fn engine_needs(home: &Home, kind: EngineKind, kernel: &Choice) -> Vec<Need> {
     let mut needs = kind.needs(home);
     needs.extend(artifacts::temporary());
-    needs.extend(artifacts::kernel(home, artifacts::patched(Flavor::Lab)));
+    needs.extend(artifacts::chosen_kernel(home, kernel));
     needs.extend(artifacts::own_programs(home));
     needs
 }

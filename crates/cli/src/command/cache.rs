@@ -7,7 +7,8 @@ use std::process::ExitCode;
 
 use steady_lab_artifacts::cache::shelf::{self, Entry};
 use steady_lab_artifacts::cache::sums;
-use steady_lab_artifacts::cache::wanted::is_wanted;
+use steady_lab_artifacts::cache::wanted::{Use, Wanted};
+use steady_lab_artifacts::need::{artifacts, require};
 use steady_lab_artifacts::{ArtifactError, Home};
 
 use crate::arguments::Cache;
@@ -18,6 +19,7 @@ const MIB: u64 = 1 << 20;
 
 /// Lists, verifies or removes.
 pub fn cache(arguments: &Cache) -> anyhow::Result<ExitCode> {
+    require(artifacts::cache().into_iter().collect())?;
     let cache = &Home::find_cache()?;
     let entries = shelf::entries(cache)?;
     match arguments {
@@ -32,11 +34,12 @@ pub fn cache(arguments: &Cache) -> anyhow::Result<ExitCode> {
                 chosen(entries, names)?
             } else {
                 let home = Home::find()?;
-                let wanted = is_wanted(&home);
-                entries
-                    .into_iter()
-                    .filter(|entry| entry.is_ours() && !wanted(&entry.name))
-                    .collect()
+                let wanted = Wanted::of(&home);
+                for trouble in wanted.troubles() {
+                    talk!("steady: {trouble}; all of these stay");
+                }
+                let goes = |entry: &Entry| entry.is_ours() && wanted.uses(&entry.name) == Use::No;
+                entries.into_iter().filter(goes).collect()
             };
             prune(cache, &goes, *dry_run)
         }
@@ -55,16 +58,21 @@ fn chosen(entries: Vec<Entry>, names: &[String]) -> anyhow::Result<Vec<Entry>> {
 
 fn list(cache: &Path, entries: &[Entry]) -> anyhow::Result<ExitCode> {
     // Without a tree nothing is of it.
-    let home = Home::find().ok();
-    let wanted = home.as_ref().map(is_wanted);
+    let wanted = Home::find().ok().map(|home| Wanted::of(&home));
+    for trouble in wanted.iter().flat_map(Wanted::troubles) {
+        talk!("steady: {trouble}");
+    }
     let mut out = std::io::stdout().lock();
     for entry in entries {
         let mut words = vec![match () {
             () if entry.is_left_over() => "left by a build",
             () if entry.is_release() => "a distribution's kernel",
             () if !entry.is_ours() => "of another program",
-            () if wanted.as_ref().is_some_and(|wanted| wanted(&entry.name)) => "of this tree",
-            () => "not of this tree",
+            () => match wanted.as_ref().map(|wanted| wanted.uses(&entry.name)) {
+                Some(Use::Yes) => "of this tree",
+                Some(Use::Unknown) => "perhaps of this tree",
+                Some(Use::No) | None => "not of this tree",
+            },
         }];
         words.extend(entry.in_use.then_some("in use"));
         words.extend((!entry.has_sums).then_some("no checksums"));

@@ -16,6 +16,8 @@ use steady_hostview::Host;
 use steady_lab::engine::{EngineKind, KINDS};
 use steady_lab::host::HostKernel;
 use steady_lab::{host, race};
+use steady_lab_artifacts::kernel::package::{Package, RELEASES};
+use steady_lab_artifacts::kernel::port::PORTS;
 use steady_lab_artifacts::kernel::{Build, Choice, Flavor, Series};
 use steady_lab_artifacts::need::artifacts::{self, Extras};
 use steady_lab_artifacts::need::{Fix, Need, State, emulators, fix_of, of, once};
@@ -114,7 +116,8 @@ pub fn doctor(arguments: &Doctor) -> anyhow::Result<ExitCode> {
 fn asked(home: &Result<Home, Need>, known: impl Iterator<Item = Known>) -> Vec<Asked> {
     // As `steady run` without an engine.
     let usual = OnceCell::new();
-    let of_every_race = |home| usual.get_or_init(|| race::engine_needs(home, KINDS[0]));
+    let kernel = Choice::default();
+    let of_every_race = |home| usual.get_or_init(|| race::engine_needs(home, KINDS[0], &kernel));
     let needs = |one: Known| match (one.needs, home) {
         (Ask::Bare(needs), _) => Asked::new(one.words, needs(), &[]),
         (_, Err(no_tree)) => Asked::new(one.words, vec![no_tree.clone()], &[]),
@@ -137,9 +140,13 @@ fn commands() -> Vec<Known> {
         let words = words.to_owned();
         all.push(Known { words, needs });
     };
-    for words in ["diagnose", "coherence compare", "cache list"] {
+    for words in ["diagnose", "coherence compare"] {
         add(words, Ask::Bare(Vec::new));
     }
+    add(
+        "cache list",
+        Ask::Bare(|| artifacts::cache().into_iter().collect()),
+    );
     for (words, needs) in RECORDING {
         add(words, Ask::Bare(needs));
     }
@@ -147,7 +154,9 @@ fn commands() -> Vec<Known> {
         let words = |command| format!("{command} --engine {}", kind.name());
         add(
             &words("run"),
-            Ask::Tree(Box::new(move |home| race::engine_needs(home, kind))),
+            Ask::Tree(Box::new(move |home| {
+                race::engine_needs(home, kind, &Choice::default())
+            })),
         );
         let kernel = HostKernel::Patched(Choice::default());
         add(
@@ -158,6 +167,16 @@ fn commands() -> Vec<Known> {
             &words("selftest"),
             Ask::Tree(Box::new(move |home| selftests(home, kind))),
         );
+    }
+    let packaged = RELEASES
+        .iter()
+        .map(|one| (one.name, Choice::Packaged(Package::Debian(one))));
+    let ported = PORTS
+        .iter()
+        .map(|port| (port.version, Choice::Ported(port)));
+    for (name, kernel) in packaged.chain(ported) {
+        let needs = move |home: &Home| race::engine_needs(home, KINDS[0], &kernel);
+        add(&format!("run --kernel {name}"), Ask::Tree(Box::new(needs)));
     }
     for (words, extras) in extras() {
         add(

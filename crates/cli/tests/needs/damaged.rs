@@ -166,10 +166,74 @@ fn doctor_and_builds_agree_where_the_cache_cannot_be_written() {
     let cache = machine.path("cache");
     fs::remove_dir(&cache).unwrap();
     fs::write(&cache, "a file").unwrap();
-    for (command, words) in [
-        ("build kernel", &["build", "kernel"][..]),
-        ("build bochs", &["build", "bochs"]),
+    for command in [4, 5] {
+        machine.both_refuse(&Gone::Nothing, COMMANDS[command], "room");
+    }
+    let error = machine.both_refuse(&Gone::Nothing, COMMANDS[14], "the cache");
+    assert!(error.contains("Not a directory"), "{error}");
+    for words in [&["prune"][..], &["prune", "--all"], &["verify"]] {
+        let output = machine.ask(&Gone::Nothing, &[&["cache"], words].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(said.contains(cache.to_str().unwrap()), "{said}");
+    }
+}
+
+#[test]
+fn what_cannot_be_asked_is_not_taken_for_unwanted() {
+    let machine = Machine::new();
+    let names = ["kernel-0123456789abcdef", "qemu-0123456789abcdef"];
+    for name in names {
+        fs::create_dir(machine.path("cache").join(name)).unwrap();
+    }
+    let prune = &["cache", "prune", "--dry-run"][..];
+    let goes = |name: &str, output: &str| {
+        let mut lines = output.lines();
+        lines.any(|line| line.starts_with(name) && line.ends_with("would go"))
+    };
+    let shell = Path::new("/bin/sh");
+    let steady = env!("CARGO_BIN_EXE_steady");
+    for files in 4..24 {
+        let script = format!("ulimit -n {files} && exec {steady} cache prune --dry-run");
+        let output = machine.call(&Gone::Nothing, shell, &["-c", &script]);
+        let [said, error] = [output.stdout, output.stderr]
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let whole = names.iter().all(|name| goes(name, &said));
+        assert!(whole || !error.is_empty(), "{files}: {said}");
+        let unknown = error.contains("cannot be known");
+        assert!(
+            output.status.success() == (whole || unknown),
+            "{files}: {error}"
+        );
+    }
+    // Without a compiler no name is known, with it all are.
+    for (gone, expected) in [(Gone::Program("gcc"), false), (Gone::Nothing, true)] {
+        let output = machine.ask(&gone, prune);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{output:?}");
+        for name in names {
+            assert_eq!(goes(name, &said), expected, "{name}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_limit_that_lets_nothing_start_is_refused_by_its_name() {
+    let machine = Machine::new();
+    let steady = env!("CARGO_BIN_EXE_steady");
+    for (limit, raise) in [
+        ("-n 8", "ulimit -n 1024"),
+        ("-f 1024", "ulimit -f unlimited"),
+        ("-v 1000000", "ulimit -v unlimited"),
     ] {
-        machine.both_refuse(&Gone::Nothing, (command, words), "room");
+        for words in ["run $STEADY_HOME/scenarios/solo.toml", "doctor run"] {
+            let script = format!("ulimit {limit} && exec {steady} {words}");
+            let output = machine.call(&Gone::Nothing, Path::new("/bin/sh"), &["-c", &script]);
+            let said = [output.stdout, output.stderr].concat();
+            let said = String::from_utf8_lossy(&said).into_owned();
+            let fix = format!("fix: raise the limit, as by {raise}");
+            assert_eq!(output.status.code(), Some(3), "{limit}: {said}");
+            assert!(said.trim_end().ends_with(&fix), "{limit}: {said}");
+        }
     }
 }

@@ -23,7 +23,7 @@ const PROJECT: [&str; 9] = [
     "workloads",
 ];
 /// Commands as `doctor` calls them, and their words.
-pub const COMMANDS: [(&str, &[&str]); 12] = [
+pub const COMMANDS: [(&str, &[&str]); 15] = [
     (
         "run --engine bochs",
         &["run", "SOLO", "--engine", "bochs", "-o", "OUT"],
@@ -51,6 +51,15 @@ pub const COMMANDS: [(&str, &[&str]); 12] = [
         &["coherence", "capture", "-o", "OUT", "--", "/bin/true"],
     ),
     ("record", &["record", "--seconds", "1", "-o", "OUT"]),
+    (
+        "run --kernel debian-13",
+        &["run", "SOLO", "--kernel", "debian-13", "-o", "OUT"],
+    ),
+    (
+        "run --kernel 7.3",
+        &["run", "SOLO", "--kernel", "7.3", "-o", "OUT"],
+    ),
+    ("cache list", &["cache", "list"]),
 ];
 
 /// A machine without anything built: a project without `target`, an empty cache, a made path.

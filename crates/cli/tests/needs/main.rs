@@ -22,7 +22,11 @@ mod machine;
 /// Every need of a command, as the machine has it, is taken away by itself.
 fn each_need_of(at: usize) {
     let (command, words) = COMMANDS[at];
-    let machine = Machine::new();
+    let mut machine = Machine::new();
+    // What is fetched is not the sources that are given.
+    if command.contains("--kernel") {
+        machine.variables.push(("LINUX_SOURCE", ""));
+    }
     let (code, whole) = machine.doctor(&Gone::Nothing, command);
     assert_eq!(
         code,
@@ -166,7 +170,9 @@ each_need!(
     doctor_and_build_programs_agree_without_each_need = 7,
     doctor_and_build_qemu_user_agree_without_each_need = 8,
     doctor_and_build_selftests_agree_without_each_need = 9,
-    doctor_and_capture_agree_without_each_need = 10
+    doctor_and_capture_agree_without_each_need = 10,
+    doctor_and_run_on_a_packaged_kernel_agree_without_each_need = 12,
+    doctor_and_run_on_a_port_agree_without_each_need = 13
 );
 
 #[test]

@@ -10,12 +10,14 @@ pub mod sums;
 pub mod wanted;
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
 use crate::error::ArtifactError;
+use crate::process::find_program;
+use crate::said;
 
 /// Collects what a build depends on.
 #[derive(Debug, Default)]
@@ -47,11 +49,17 @@ impl Key {
     }
 
     /// Adds the first line that a program prints of its version.
-    pub fn add_version(&mut self, program: &str) -> &mut Self {
-        let output = Command::new(program).arg("--version").output();
-        let text = output.map(|output| output.stdout).unwrap_or_default();
-        let line = text.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        self.add(program, line)
+    ///
+    /// # Errors
+    /// [`ArtifactError::Io`] if it cannot say: a key without it would be that of something else.
+    pub fn add_version(&mut self, program: &str) -> Result<&mut Self, ArtifactError> {
+        let path = find_program(program);
+        let path = path.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound));
+        let said = path.and_then(|path| said::version(&path).map_err(io::Error::other));
+        let said = said
+            .map_err(|error| ArtifactError::io("ask the version of", Path::new(program), error))?;
+        let line = said.lines().next().unwrap_or_default();
+        Ok(self.add(program, line.as_bytes()))
     }
 
     /// The key: 16 hexadecimal digits.
@@ -78,7 +86,8 @@ pub fn files_below(root: &Path) -> Result<Vec<PathBuf>, ArtifactError> {
         }
         let entries =
             fs::read_dir(&folder).map_err(|error| ArtifactError::io("read", &folder, error))?;
-        for entry in entries.flatten() {
+        for entry in entries {
+            let entry = entry.map_err(|error| ArtifactError::io("read", &folder, error))?;
             let path = entry.path();
             if path.is_dir() {
                 folders.push(path)
@@ -120,7 +129,7 @@ pub fn cached(
         .prefix(&format!("{name}."))
         .tempdir_in(cache)
         .map_err(|error| ArtifactError::io("make a folder in", cache, error))?;
-    shelf::hold(work.path());
+    shelf::hold(work.path())?;
     match build(work.path()).and_then(|()| sums::write(work.path())) {
         Ok(()) => {
             let made = work.keep();
@@ -130,7 +139,7 @@ pub fn cached(
                     .map_err(|error| ArtifactError::io("remove", &made, error))?,
                 result => result.map_err(|error| ArtifactError::io("rename", &made, error))?,
             }
-            shelf::hold(&place);
+            shelf::hold(&place)?;
             Ok(place)
         }
         Err(error) => {
@@ -147,7 +156,7 @@ pub fn cached(
 /// # Errors
 /// [`ArtifactError::Damaged`] if it is not, [`ArtifactError::Io`].
 pub(crate) fn ready(place: &Path) -> Result<bool, ArtifactError> {
-    if !shelf::hold(place) {
+    if !shelf::hold(place)? {
         return Ok(false);
     }
     sums::compare(place)?;

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -22,10 +23,15 @@ use crate::kernel::package::RELEASES;
 static HELD: Mutex<BTreeMap<PathBuf, File>> = Mutex::new(BTreeMap::new());
 
 /// Holds a folder until this process ends; whether it is there.
-pub(crate) fn hold(place: &Path) -> bool {
+///
+/// # Errors
+/// [`ArtifactError::Io`] if it is there and cannot be opened.
+pub(crate) fn hold(place: &Path) -> Result<bool, ArtifactError> {
     let mut held = HELD.lock().expect("no thread panics with the locks");
-    let Ok(folder) = File::open(place) else {
-        return false;
+    let folder = match File::open(place) {
+        Ok(folder) => folder,
+        Err(error) if is_absent(&error) => return Ok(false),
+        Err(error) => return Err(ArtifactError::io("open", place, error)),
     };
     // A file system without locks has none to wait for either.
     let _ = folder.lock_shared();
@@ -36,7 +42,13 @@ pub(crate) fn hold(place: &Path) -> bool {
     if there {
         held.insert(place.to_owned(), folder);
     }
-    there
+    Ok(there)
+}
+
+/// Whether an error says that there is no such file, also where a part of its path is a file.
+fn is_absent(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory)
 }
 
 /// One thing that stands in the cache.
@@ -94,14 +106,18 @@ fn ends_in_key(name: &str) -> bool {
 /// Everything in the cache, by name; nothing if there is no cache.
 ///
 /// # Errors
-/// [`ArtifactError::Io`].
+/// [`ArtifactError::Io`], also if it cannot be known what is in use.
 pub fn entries(cache: &Path) -> Result<Vec<Entry>, ArtifactError> {
-    let Ok(found) = fs::read_dir(cache) else {
-        return Ok(Vec::new());
+    let wrong = |error| ArtifactError::io("read", cache, error);
+    let found = match fs::read_dir(cache) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(wrong(error)),
     };
-    let used = used_by_processes(Path::new("/proc"), cache);
+    let used = used_by_processes(Path::new("/proc"), cache)?;
     let mut entries = Vec::new();
-    for entry in found.flatten() {
+    for entry in found {
+        let entry = entry.map_err(wrong)?;
         let place = entry.path();
         if !place.is_dir() {
             continue;
@@ -117,7 +133,7 @@ pub fn entries(cache: &Path) -> Result<Vec<Entry>, ArtifactError> {
                 .and_then(|metadata| metadata.modified())
                 .ok(),
             has_sums: place.join(SUMS).is_file(),
-            in_use: used.contains(&name) || is_locked(&place),
+            in_use: used.contains(&name) || is_locked(&place)?,
             name,
             place,
         });
@@ -134,7 +150,7 @@ pub fn remove(cache: &Path, entry: &Entry) -> Result<bool, ArtifactError> {
     let place = &entry.place;
     let folder = File::open(place).map_err(|error| ArtifactError::io("open", place, error))?;
     if folder.try_lock().is_err()
-        || used_by_processes(Path::new("/proc"), cache).contains(&entry.name)
+        || used_by_processes(Path::new("/proc"), cache)?.contains(&entry.name)
     {
         return Ok(false);
     }
@@ -145,13 +161,30 @@ pub fn remove(cache: &Path, entry: &Entry) -> Result<bool, ArtifactError> {
     Ok(true)
 }
 
-fn is_locked(place: &Path) -> bool {
-    File::open(place).is_ok_and(|folder| folder.try_lock().is_err())
+fn is_locked(place: &Path) -> Result<bool, ArtifactError> {
+    match File::open(place) {
+        Ok(folder) => Ok(folder.try_lock().is_err()),
+        Err(error) if is_absent(&error) => Ok(false),
+        Err(error) => Err(ArtifactError::io("open", place, error)),
+    }
 }
 
 /// The entries that some process runs, has open, works in or was started with; those of other
 /// users as far as this one may know.
-fn used_by_processes(proc: &Path, cache: &Path) -> Vec<String> {
+fn used_by_processes(proc: &Path, cache: &Path) -> Result<Vec<String>, ArtifactError> {
+    let wrong = |path: &Path, error| ArtifactError::io("read", path, error);
+    // A process that ended meanwhile uses nothing; one of another user cannot be asked.
+    let may_fail = |error: &io::Error| {
+        let known = [
+            nix::libc::ENOENT,
+            nix::libc::ESRCH,
+            nix::libc::EACCES,
+            nix::libc::EPERM,
+        ];
+        error
+            .raw_os_error()
+            .is_some_and(|code| known.contains(&code))
+    };
     let mut used = Vec::new();
     // The system names files by no symbolic link.
     let roots = [Some(cache.to_owned()), cache.canonicalize().ok()];
@@ -161,19 +194,41 @@ fn used_by_processes(proc: &Path, cache: &Path) -> Vec<String> {
         let number = name.to_str().and_then(|name| name.parse::<u32>().ok());
         number.is_some_and(|number| number != own)
     };
-    let processes = fs::read_dir(proc).into_iter().flatten().flatten();
-    for process in processes.filter(|entry| is_other(&entry.file_name())) {
+    let processes = fs::read_dir(proc).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let processes = processes.map_err(|error| wrong(proc, error))?;
+    if !processes
+        .iter()
+        .any(|entry| entry.file_name() == *own.to_string())
+    {
+        return Err(wrong(
+            proc,
+            io::Error::other("it does not list processes; mount it"),
+        ));
+    }
+    for process in processes
+        .iter()
+        .filter(|entry| is_other(&entry.file_name()))
+    {
         let process = process.path();
         let mut paths: Vec<PathBuf> = ["exe", "cwd"]
             .iter()
             .filter_map(|name| fs::read_link(process.join(name)).ok())
             .collect();
-        let open = fs::read_dir(process.join("fd")).into_iter().flatten();
+        let open = match fs::read_dir(process.join("fd")) {
+            Ok(open) => Some(open),
+            Err(error) if may_fail(&error) => None,
+            Err(error) => return Err(wrong(&process, error)),
+        };
         paths.extend(
-            open.flatten()
+            open.into_iter()
+                .flatten()
+                .flatten()
                 .filter_map(|entry| fs::read_link(entry.path()).ok()),
         );
-        let words = fs::read(process.join("cmdline")).unwrap_or_default();
+        let words = match fs::read(process.join("cmdline")) {
+            Err(error) if !may_fail(&error) => return Err(wrong(&process, error)),
+            words => words.unwrap_or_default(),
+        };
         let words = String::from_utf8_lossy(&words).into_owned();
         paths.extend(words.split('\0').map(PathBuf::from));
         let names = paths.iter().filter_map(|path| {
@@ -187,7 +242,7 @@ fn used_by_processes(proc: &Path, cache: &Path) -> Vec<String> {
             Some(first.as_os_str().to_string_lossy().into_owned())
         }));
     }
-    used
+    Ok(used)
 }
 
 #[cfg(test)]
@@ -253,8 +308,8 @@ mod tests {
     #[test]
     fn what_this_process_holds_stays_and_what_nobody_uses_goes() {
         let cache = cache_with(&["kernel-1", "kernel-2"]);
-        assert!(hold(&cache.path().join("kernel-1")));
-        assert!(!hold(&cache.path().join("kernel-3")));
+        assert!(hold(&cache.path().join("kernel-1")).unwrap());
+        assert!(!hold(&cache.path().join("kernel-3")).unwrap());
         for (name, goes) in [("kernel-1", false), ("kernel-2", true)] {
             let entry = named(cache.path(), name);
             assert_eq!(entry.in_use, !goes, "{name}");

@@ -1,40 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Which entries of the cache this tree would use, with the compilers and sources of now.
+//!
+//! Without the kernel's source, or a compiler, it cannot be known which kernels these are: then all
+//! may be, and what stood in the way is said.
 
 use std::path::PathBuf;
 
 use super::shelf::is_left_over;
+use super::sums::entry_name;
 use crate::error::ArtifactError;
 use crate::home::Home;
 use crate::kernel::port::{self, PORTS};
 use crate::kernel::{self, Build, Flavor, Series};
 use crate::{bochs, qemu_system, qemu_user, selftests};
 
-/// The names that this tree would use. Without the kernel's source it cannot be known which kernels
-/// are wanted: then all of them are.
-pub fn is_wanted(home: &Home) -> impl Fn(&str) -> bool {
-    let mut names = vec![qemu_system::cache_name(home), qemu_user::cache_name()];
-    names.extend(bochs::KINDS.map(|(kind, _)| bochs::name_in_cache(home, kind)));
-    let mut add = |place: Result<PathBuf, ArtifactError>| match place {
-        Ok(place) => {
-            let name = place.file_name().unwrap_or_default();
-            names.push(name.to_string_lossy().into_owned());
-            true
+/// What this tree would use of the cache.
+#[derive(Debug)]
+pub struct Wanted {
+    names: Vec<String>,
+    /// What the names of entries begin with that are not all known, and why.
+    unknown: Vec<(&'static str, ArtifactError)>,
+}
+
+/// Whether this tree would use an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// It would.
+    Yes,
+    /// It would not.
+    No,
+    /// It cannot be known.
+    Unknown,
+}
+
+impl Wanted {
+    /// What a tree would use.
+    #[must_use]
+    pub fn of(home: &Home) -> Self {
+        let mut wanted = Self {
+            names: Vec::new(),
+            unknown: Vec::new(),
+        };
+        wanted.add("qemu-", qemu_system::cache_name(home));
+        wanted.add("qemu-user-", qemu_user::cache_name());
+        for (kind, _) in bochs::KINDS {
+            wanted.add("bochs-", bochs::name_in_cache(home, kind));
         }
-        Err(_) => false,
-    };
-    let builds = [Series::Patched, Series::Stock]
-        .into_iter()
-        .flat_map(|series| Flavor::ALL.map(|flavor| Build { series, flavor }));
-    let mut known = add(selftests::place(home));
-    for build in builds {
-        known &= add(kernel::place(home, build));
+        let name = |place: Result<PathBuf, _>| Ok(entry_name(&place?));
+        wanted.add("selftests-", name(selftests::place(home)));
+        for series in [Series::Patched, Series::Stock] {
+            for flavor in Flavor::ALL {
+                wanted.add(
+                    "kernel-",
+                    name(kernel::place(home, Build { series, flavor })),
+                );
+            }
+        }
+        for port in &PORTS {
+            wanted.add("kernel-", name(port::place(home, port)));
+        }
+        wanted
     }
-    for port in &PORTS {
-        known &= add(port::place(home, port));
+
+    fn add(&mut self, kind: &'static str, name: Result<String, ArtifactError>) {
+        match name {
+            Ok(name) => self.names.push(name),
+            Err(error) if self.unknown.iter().all(|(known, _)| *known != kind) => {
+                self.unknown.push((kind, error));
+            }
+            Err(_) => {}
+        }
     }
-    move |name: &str| {
-        let of_source = name.starts_with("kernel-") || name.starts_with("selftests-");
-        names.iter().any(|wanted| wanted == name) || (of_source && !known && !is_left_over(name))
+
+    /// Whether an entry of this name would be used.
+    #[must_use]
+    pub fn uses(&self, name: &str) -> Use {
+        let mut unknown = self.unknown.iter();
+        if self.names.iter().any(|wanted| wanted == name) {
+            Use::Yes
+        } else if !is_left_over(name) && unknown.any(|(kind, _)| name.starts_with(kind)) {
+            Use::Unknown
+        } else {
+            Use::No
+        }
+    }
+
+    /// What stood in the way of knowing, a line each.
+    pub fn troubles(&self) -> impl Iterator<Item = String> {
+        self.unknown.iter().map(|(kind, error)| {
+            format!("which of {kind}* this tree uses cannot be known: {error}")
+        })
     }
 }

@@ -45,13 +45,13 @@ pub fn name_of(linux: &Path, build: Build, source: &Source) -> Result<String, Ar
             }
         }
     }
-    add_tools(&mut key);
+    add_tools(&mut key)?;
     Ok(format!("{}-{}", kind_of(build), key.finish()))
 }
 
 /// Adds what compiles and links a kernel.
-pub(super) fn add_tools(key: &mut Key) {
-    key.add_version("gcc").add_version("ld");
+pub(super) fn add_tools(key: &mut Key) -> Result<(), ArtifactError> {
+    key.add_version("gcc")?.add_version("ld").map(drop)
 }
 
 /// What the names of such kernels begin with.

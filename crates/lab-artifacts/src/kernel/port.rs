@@ -68,7 +68,7 @@ pub(crate) fn place(home: &Home, port: &Port) -> Result<PathBuf, ArtifactError> 
     key.add_parts(&linux, &APPLIED)?
         .add_parts(&linux, &MADE_OF)?
         .add_parts(&linux, &[&folder])?;
-    add_tools(&mut key);
+    add_tools(&mut key)?;
     let name = format!("kernel-{}-{}", port.version, key.finish());
     Ok(home.cache.join(name))
 }

@@ -3,9 +3,12 @@
 //! user's, which is copied and never written to.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use steady_unpack::Packing;
 
 use crate::cache::{Key, files_below};
 use crate::error::ArtifactError;
@@ -71,7 +74,7 @@ impl Source {
             });
         };
         let path = PathBuf::from(given);
-        if path.is_file() {
+        if is_tarball(&path).unwrap_or(false) {
             return Ok(Self::Tarball(path));
         }
         if path.join("Makefile").is_file() && path.join("arch/x86/kvm").is_dir() {
@@ -156,4 +159,12 @@ impl Source {
             }
         }
     }
+}
+
+/// Whether a file is an archive of tar, packed or not: by its head, or by POSIX's mark at 257.
+fn is_tarball(path: &Path) -> io::Result<bool> {
+    let mut head = Vec::new();
+    File::open(path)?.take(512).read_to_end(&mut head)?;
+    let packing = Packing::of(&head).filter(|packing| *packing != Packing::Zip);
+    Ok(packing.is_some() || head.get(257..262) == Some(b"ustar"))
 }

@@ -134,8 +134,8 @@ pub fn kernel(home: &Home, build: Build) -> Vec<Need> {
     vec![Need::unmet(&name, why, State::Missing, found, fix)]
 }
 
-/// The needs of what is built from the kernel's sources and kept in the cache. Without the sources
-/// its place is unknown: then all that its build needs is.
+/// The needs of what is built from the kernel's sources and kept in the cache. Without the sources,
+/// or a compiler, its place is unknown: then all that its build needs is.
 fn from_source(
     home: &Home,
     (name, why): (&str, &str),
@@ -144,9 +144,8 @@ fn from_source(
     entry: impl FnOnce(&Path) -> Need,
 ) -> Vec<Need> {
     let mut needs = of(&["step", "key"]);
-    let source = source();
-    let place = (source.state == State::Ok).then(place);
-    needs.push(source);
+    needs.push(source());
+    let place = needs.iter().all(Need::lets_go_on).then(place);
     match place {
         Some(Err(error)) => needs.push(broken(name, why, &error)),
         Some(Ok(place)) if place.is_dir() => needs.push(entry(&place)),
@@ -182,12 +181,16 @@ pub fn chosen_kernel(home: &Home, choice: &Choice) -> Vec<Need> {
 fn ported_kernel(home: &Home, port: &Port) -> Vec<Need> {
     let (name, why) = (port.words(), "emulated hosts and guests boot it");
     let mut needs = of(&["step", "key"]);
-    match port::place(home, port) {
-        Err(error) => needs.push(broken(&name, why, &error)),
-        Ok(place) if place.is_dir() => needs.push(kernel_entry(&name, why, &place)),
-        Ok(_) => {
-            needs.extend(of(&["kernel", "fetch"]));
-            needs.extend((!kernel::asks_for_source()).then(mirror));
+    let place = needs.iter().all(Need::lets_go_on);
+    match place.then(|| port::place(home, port)) {
+        Some(Err(error)) => needs.push(broken(&name, why, &error)),
+        Some(Ok(place)) if place.is_dir() => needs.push(kernel_entry(&name, why, &place)),
+        _ => {
+            needs.extend(of(&["kernel"]));
+            if !kernel::asks_for_source() {
+                needs.extend(of(&["fetch", "deb-file"]));
+                needs.extend(mirror());
+            }
             needs.extend(room(&home.cache, PORT_MIB));
         }
     }
@@ -207,10 +210,14 @@ fn packaged_kernel(home: &Home, package: &Package) -> Vec<Need> {
         (Err(_), _) => {}
         (Ok(place), _) if place.is_dir() => needs.push(kernel_entry(name, why, &place)),
         (Ok(_), Package::Debian(_)) => {
-            needs.push(mirror());
+            needs.extend(of(&["packages", "deb-file"]));
+            needs.extend(mirror());
             needs.extend(room(&home.cache, KERNEL_MIB));
         }
-        (Ok(_), Package::File(_)) => needs.extend(room(&home.cache, KERNEL_MIB)),
+        (Ok(_), Package::File(_)) => {
+            needs.extend(of(&["deb-file"]));
+            needs.extend(room(&home.cache, KERNEL_MIB));
+        }
     }
     needs
 }
@@ -267,7 +274,7 @@ pub(super) fn entry(name: &str, why: &str, place: &Path, wanted: &str) -> Need {
 }
 
 /// What an error says of a need, and its fix.
-fn broken(name: &str, why: &str, error: &ArtifactError) -> Need {
+pub(super) fn broken(name: &str, why: &str, error: &ArtifactError) -> Need {
     let (found, fix) = match error {
         ArtifactError::Damaged { file, what, fix } => (
             format!("is damaged: {} {what}", file.display()),
@@ -292,11 +299,18 @@ pub(super) fn to_build(name: &str, why: &str, by: &str) -> Need {
     )
 }
 
-/// A mirror that apt has lists of, and that answers now; where it cannot be asked, what that lacks.
-pub(crate) fn mirror() -> Need {
-    if let Some(need) = temporary() {
-        return need;
+/// apt, and a mirror that it has lists of and that answers now.
+pub(crate) fn mirror() -> Vec<Need> {
+    let mut needs = of(&["apt"]);
+    needs.extend(temporary());
+    if needs.iter().all(Need::lets_go_on) {
+        needs.push(mirror_of_apt());
     }
+    needs
+}
+
+/// The mirror alone.
+pub(crate) fn mirror_of_apt() -> Need {
     let (name, why) = ("a Debian mirror", "what is compiled comes from it");
     let update = Fix::AsRoot("apt-get update".to_owned());
     let (found, fix) = match debian::mirror() {
@@ -338,6 +352,24 @@ pub fn temporary() -> Option<Need> {
     let found = format!("cannot be made in {}: {said}", place.display());
     let fix = Fix::Do("set TMPDIR to a folder that you may write to".to_owned());
     Some(Need::unmet(name, why, State::Missing, found, fix))
+}
+
+/// The cache, if it is there and cannot be read.
+#[must_use]
+pub fn cache() -> Option<Need> {
+    let place = match Home::find_cache() {
+        Ok(place) => place,
+        Err(error) => return Some(broken("the cache", "what is built is kept there", &error)),
+    };
+    match std::fs::read_dir(&place) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            let found = format!("cannot be read at {}: {error}", place.display());
+            let fix = Fix::Do("set STEADY_CACHE to a folder that you may read".to_owned());
+            let why = "what is built is kept there";
+            Some(Need::unmet("the cache", why, State::Missing, found, fix))
+        }
+        _ => None,
+    }
 }
 
 /// Room for what a build writes, if there is not enough, or none that this user may write to.

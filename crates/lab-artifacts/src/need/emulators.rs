@@ -5,13 +5,14 @@
 
 use std::path::Path;
 
-use super::artifacts::{entry, mirror, own_programs, room, temporary, to_build};
-use super::table::of_this_release;
+use super::artifacts::{broken, entry, mirror, own_programs, room, temporary, to_build};
+use super::table::{PATH, of_this_release, working};
 use super::{Fix, Need, State, fix_of, of};
+use crate::error::ArtifactError;
 use crate::home::Home;
 use crate::process::find_program;
 use crate::programs::packaged;
-use crate::{bochs, qemu_system, qemu_user};
+use crate::{bochs, qemu_system, qemu_user, said};
 
 /// Room that a build may take while it goes on, in MiB: estimates, not measured.
 const EMULATOR_MIB: u64 = 1536;
@@ -23,8 +24,8 @@ struct Emulator<'a> {
     why: &'a str,
     /// What `steady build` calls it.
     built_by: &'a str,
-    /// Its place in the cache, and its program there.
-    place: &'a Path,
+    /// Its name in the cache, unless that cannot be known, and its program there.
+    entry: Result<String, ArtifactError>,
     program: &'a str,
     /// What its build needs.
     build: &'a [&'a str],
@@ -38,13 +39,21 @@ struct Emulator<'a> {
 
 impl Emulator<'_> {
     fn needs(&self, home: &Home) -> Vec<Need> {
-        if self.place.is_dir() {
-            return vec![entry(self.name, self.why, self.place, self.program)];
+        let mut build = of(self.build);
+        match &self.entry {
+            Ok(name) if home.cache.join(name).is_dir() => {
+                let place = home.cache.join(name);
+                return vec![entry(self.name, self.why, &place, self.program)];
+            }
+            // What it would be asked of is all there.
+            Err(error) if build.iter().all(Need::lets_go_on) => {
+                return vec![broken(self.name, self.why, error)];
+            }
+            _ => {}
         }
         let is_packaged = self.packaged.is_some() && self.packaged_first;
-        let mut build = of(self.build);
         // What is not compiled now fetches nothing.
-        build.extend((!is_packaged).then(mirror));
+        build.extend((!is_packaged).then(mirror).into_iter().flatten());
         build.extend(room(&home.cache, self.mib));
         let lacks: Vec<Need> = build
             .iter()
@@ -88,12 +97,12 @@ fn variable(name: &str, known: &[&str]) -> Option<Need> {
 #[must_use]
 pub fn bochs(home: &Home, compiled: bool) -> Vec<Need> {
     let (name, why) = ("Bochs", "the engine bochs runs hosts in it");
-    let packaged = find_program("bochs");
+    let packaged = bochs::packaged_program();
     let mut needs = of(&["step", "bochs"]);
     needs.extend(variable("STEADY_BOCHS", &["packaged", "tagged", "events"]));
     if bochs::is_asked_for("packaged") && !compiled {
         needs.push(match packaged {
-            Some(path) => Need::met(name, why, format!("packaged, {}", path.display())),
+            Some((path, said)) => working((name, why), &path, &said, "bochs"),
             None => {
                 let found = "is not installed, and STEADY_BOCHS=packaged asks for Debian's";
                 Need::unmet(
@@ -107,14 +116,14 @@ pub fn bochs(home: &Home, compiled: bool) -> Vec<Need> {
         });
         return needs;
     }
-    let place = home.cache.join(bochs::cache_name(home));
+    let packaged = packaged.filter(|(_, said)| said.is_ok());
     let compiled = compiled || !bochs::asked_for().is_empty();
     let slower = "packaged, about a quarter of the speed of the compiled 3.0";
     let emulator = Emulator {
         name,
         why,
         built_by: "bochs",
-        place: &place,
+        entry: bochs::cache_name(home),
         program: "bochs",
         build: &["bochs-build", "bochs-key", "fetch"],
         mib: BOCHS_MIB,
@@ -132,6 +141,22 @@ pub fn qemu(home: &Home, compiled: bool) -> Vec<Need> {
     let mut needs = of(&["step", "qemu"]);
     needs.extend(variable("STEADY_QEMU", &["packaged", "patched"]));
     let packaged = qemu_system::packaged_program();
+    if needs.iter().any(|need| need.name == PATH) {
+        return needs;
+    }
+    // The compiled one's name asks for its version.
+    let works = |path: &Path| {
+        let said = said::version(path);
+        working((name, why), path, &said, "qemu-system-x86")
+    };
+    if let Some(lack) = packaged
+        .as_deref()
+        .map(works)
+        .filter(|need| !need.lets_go_on())
+    {
+        needs.push(lack);
+        return needs;
+    }
     if qemu_system::asks_for_packaged() && !compiled {
         needs.push(match packaged {
             Some(path) => Need::met(name, why, format!("packaged, {}", path.display())),
@@ -143,9 +168,12 @@ pub fn qemu(home: &Home, compiled: bool) -> Vec<Need> {
         });
         return needs;
     }
-    let place = home.cache.join(qemu_system::cache_name(home));
+    let entry = qemu_system::cache_name(home);
     let compiled = compiled || qemu_system::asks_for_patched();
-    if !compiled && packaged.is_none() && !place.is_dir() {
+    let is_built = entry
+        .as_ref()
+        .is_ok_and(|name| home.cache.join(name).is_dir());
+    if !compiled && packaged.is_none() && !is_built {
         let found = "is neither installed nor compiled";
         let fix = Fix::Install("qemu-system-x86".into());
         needs.push(Need::unmet(name, why, State::Missing, found, fix));
@@ -156,7 +184,7 @@ pub fn qemu(home: &Home, compiled: bool) -> Vec<Need> {
         name,
         why,
         built_by: "qemu",
-        place: &place,
+        entry,
         program: qemu_system::NAME,
         build: &["qemu-build", "fetch"],
         mib: EMULATOR_MIB,
@@ -187,12 +215,11 @@ pub fn capture(home: &Home) -> Vec<Need> {
         ));
         return needs;
     }
-    let place = home.cache.join(qemu_user::cache_name());
     let emulator = Emulator {
         name,
         why,
         built_by: "qemu-user",
-        place: &place,
+        entry: qemu_user::cache_name(),
         program: "qemu-x86_64",
         build: &["qemu-user-build", "fetch"],
         mib: EMULATOR_MIB,

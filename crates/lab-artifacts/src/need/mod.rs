@@ -16,7 +16,6 @@ use serde::Serialize;
 
 use crate::error::ArtifactError;
 
-pub(crate) use table::able;
 pub use table::{Row, of, rows};
 
 /// How a need is met.

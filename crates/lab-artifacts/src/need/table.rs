@@ -2,11 +2,31 @@
 //! The rows of `setup/needs`: programs and files, and the packages that have them.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use super::{Fix, Need, State};
 use crate::process::find_program;
+use crate::said;
 
+/// The need of a path on which programs can be.
+pub(super) const PATH: &str = "PATH";
+/// Limits of a process that starts others: what `/proc/PID/limits` calls them, their names here,
+/// the least that is expected, and what raises them. The images of a race are some 100 MiB, QEMU
+/// takes 1 GiB of addresses for its code alone, and a race fewer than 16 files.
+const LIMITS: [(&str, &str, u64, &str); 3] = [
+    ("Max open files", "open files", 64, "ulimit -n 1024"),
+    (
+        "Max file size",
+        "lengths of files",
+        1 << 30,
+        "ulimit -f unlimited",
+    ),
+    (
+        "Max address space",
+        "addresses",
+        4 << 30,
+        "ulimit -v unlimited",
+    ),
+];
 const TABLE: &str = include_str!("../../../../setup/needs");
 /// Columns before the reason.
 const COLUMNS: usize = 4;
@@ -42,32 +62,41 @@ pub fn rows() -> impl Iterator<Item = Row> {
     })
 }
 
-/// The needs of these uses, each once, in the order of the table.
+/// The needs of these uses, each once, in the order of the table; but for those of other releases.
 #[must_use]
 pub fn of(uses: &[&str]) -> Vec<Need> {
     let used = |row: &Row| row.uses.split(',').any(|used| uses.contains(&used));
-    rows().filter(used).map(|row| row.need()).collect()
+    let here = release();
+    let is_here = |row: &Row| row.release().is_none_or(|of| here.as_deref() == Some(of));
+    let found = rows().filter(|row| used(row) && is_here(row));
+    // What is started needs files of this process.
+    let starved = uses.contains(&"step").then(starved).flatten();
+    starved
+        .into_iter()
+        .chain(found.map(|row| row.need()))
+        .collect()
 }
 
-/// The row of a use for this release alone, whose level is `LEVEL@N` on Debian N.
+/// The row of a use for this release alone.
 pub(super) fn of_this_release(wanted: &str) -> Option<Row> {
+    let here = release()?;
+    rows().find(|row| row.uses == wanted && row.release() == Some(&here))
+}
+
+/// The number of this release of Debian.
+fn release() -> Option<String> {
     let text = std::fs::read_to_string("/etc/os-release").ok()?;
     let mut lines = text.lines();
     let release = lines.find_map(|line| line.strip_prefix("VERSION_ID="))?;
-    let here = |row: &Row| row.level.split('@').nth(1) == Some(release.trim_matches('"'));
-    rows().find(|row| row.uses == wanted && here(row))
-}
-
-/// Whether every program and file of a use is there, whatever its version.
-pub(crate) fn able(wanted: &str) -> bool {
-    let used = |row: &Row| row.uses.split(',').any(|used| used == wanted);
-    rows().filter(used).all(|row| {
-        let name = row.what.split('@').next().unwrap_or_default();
-        find(name).is_some()
-    })
+    Some(release.trim_matches('"').to_owned())
 }
 
 impl Row {
+    /// The release of Debian that it is for alone: its level is `LEVEL@N` on Debian N.
+    fn release(&self) -> Option<&'static str> {
+        self.level.split('@').nth(1)
+    }
+
     /// What this machine has of it.
     #[must_use]
     pub fn need(&self) -> Need {
@@ -76,19 +105,95 @@ impl Row {
             let fix = Fix::Install(self.package.to_owned());
             Need::unmet(name, self.why, State::Missing, found, fix)
         };
+        let is_file = name.starts_with('/');
         let Some(path) = find(name) else {
-            return lacks("is not installed".to_owned());
+            let on_path = (!is_file).then(no_path).flatten();
+            return on_path.unwrap_or_else(|| lacks("is not installed".to_owned()));
         };
-        if !least.is_empty() {
-            let version = version_of(&path);
-            if older(&version, least) {
-                return lacks(format!(
-                    "is of version {version}; expected {least} or newer"
-                ));
-            }
+        if is_file {
+            return Need::met(name, self.why, path.display().to_string());
         }
-        Need::met(name, self.why, path.display().to_string())
+        let said = said::version(&path);
+        let need = working((name, self.why), &path, &said, self.package);
+        let version = said.map_or_else(|_| String::new(), |text| number(&text));
+        if need.lets_go_on() && !least.is_empty() && older(&version, least) {
+            return lacks(format!(
+                "is of version {version} at {}; expected {least} or newer",
+                path.display()
+            ));
+        }
+        need
     }
+}
+
+/// A program that is there, of a Debian package: it may still not work.
+pub(super) fn working(
+    (name, why): (&str, &str),
+    path: &Path,
+    said: &Result<String, String>,
+    package: &str,
+) -> Need {
+    let place = path.display();
+    let Err(said) = said else {
+        return Need::met(name, why, place.to_string());
+    };
+    if let Some(need) = starved() {
+        return need;
+    }
+    let again = format!("apt-get install --reinstall {package}");
+    let fix = match ["/usr/bin", "/usr/sbin", "/bin", "/sbin"].contains(&folder_of(path)) {
+        true => Fix::AsRoot(again),
+        false => Fix::Do(format!(
+            "remove or repair {place}, or put what works before it on PATH"
+        )),
+    };
+    let found = format!("does not work: {place}: {said}");
+    Need::unmet(name, why, State::Missing, found, fix)
+}
+
+/// A limit on this process that is too small for it to start others.
+fn starved() -> Option<Need> {
+    let (why, fix) = ("programs are started", |how: &str| {
+        Fix::Do(format!("raise the limit, as by {how}"))
+    });
+    let unmet = |name, found: String, how| Need::unmet(name, why, State::Missing, found, fix(how));
+    let text = match std::fs::read_to_string("/proc/self/limits") {
+        Ok(text) => text,
+        // Without /proc nothing is known.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        Err(error) => {
+            let (_, name, _, how) = LIMITS[0];
+            return Some(unmet(name, format!("cannot be had: {error}"), how));
+        }
+    };
+    LIMITS.into_iter().find_map(|(line, name, least, how)| {
+        let line = text.lines().find_map(|one| one.strip_prefix(line))?;
+        let limit: u64 = line.split_whitespace().next()?.parse().ok()?;
+        let found = format!("are limited to {limit}; expected {least} or more");
+        (limit < least).then(|| unmet(name, found, how))
+    })
+}
+
+/// What is wrong with a path on which no program can be.
+fn no_path() -> Option<Need> {
+    let found = match std::env::var_os("PATH") {
+        None => "is not set".to_owned(),
+        Some(path) if path.is_empty() => "is empty".to_owned(),
+        Some(path) if std::env::split_paths(&path).any(|folder| folder.is_dir()) => return None,
+        Some(path) => format!("is {}, where no folder is", path.display()),
+    };
+    let fix = Fix::Do("set PATH, as to /usr/local/bin:/usr/bin:/bin".to_owned());
+    Some(Need::unmet(
+        PATH,
+        "programs are found by it",
+        State::Missing,
+        found,
+        fix,
+    ))
+}
+
+fn folder_of(path: &Path) -> &str {
+    path.parent().and_then(Path::to_str).unwrap_or_default()
 }
 
 /// A program on the path, or a file, of whose path one part may have a star for any letters.
@@ -119,10 +224,7 @@ fn find(what: &str) -> Option<PathBuf> {
 }
 
 /// The first number of what a program says of its version, as in `cargo 1.96.0`.
-fn version_of(program: &Path) -> String {
-    let output = Command::new(program).arg("--version").output();
-    let text = output.map(|output| output.stdout).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text).into_owned();
+fn number(text: &str) -> String {
     text.split_whitespace()
         .find(|word| word.starts_with(|first: char| first.is_ascii_digit()))
         .unwrap_or("unknown")
