@@ -2,7 +2,7 @@
 //! The table: tracepoints of Linux 6.12 (`arch/x86/kvm/trace.h`, `include/trace/events/`), of older
 //! kernels where they had other names, and the probes of `steady record`.
 
-use steady_events::{ExitReason, Isa, Kind, Task, TaskState, probe, timer, user_exit};
+use steady_events::{ExitReason, IrqOf, Isa, Kind, Task, TaskState, probe, timer, user_exit};
 
 use crate::fields::{Fields, Row};
 
@@ -136,10 +136,14 @@ pub static KNOWN: &[Row] = &[
         let reason = f.u32(0).unwrap_or(user_exit::UNKNOWN);
         Some(Kind::UserExit { reason })
     }),
-    row("irq_handler_entry", &[], |_| host_irq(true, false)),
-    row("irq_handler_exit", &[], |_| host_irq(false, false)),
-    row("softirq_entry", &[], |_| host_irq(true, true)),
-    row("softirq_exit", &[], |_| host_irq(false, true)),
+    row("irq_handler_entry", &["name"], |f| {
+        host_irq(true, f.str(0).map_or(IrqOf::Device, IrqOf::handler))
+    }),
+    row("irq_handler_exit", &[], |_| host_irq(false, IrqOf::Device)),
+    row("softirq_entry", &["vec"], |f| {
+        host_irq(true, f.u64(0).map_or(IrqOf::Deferred, IrqOf::softirq))
+    }),
+    row("softirq_exit", &[], |_| host_irq(false, IrqOf::Deferred)),
     row("local_timer_entry", &[], |_| Some(Kind::HostTimer)),
     row("csd_queue_cpu", &["cpu", "csd", "func"], |f| {
         Some(Kind::CallQueued {
@@ -244,8 +248,8 @@ fn switch<'a>(f: &Fields<'_, 'a>) -> Option<Kind<'a>> {
     })
 }
 
-fn host_irq<'a>(begins: bool, soft: bool) -> Option<Kind<'a>> {
-    Some(Kind::HostIrq { begins, soft })
+fn host_irq<'a>(begins: bool, of: IrqOf) -> Option<Kind<'a>> {
+    Some(Kind::HostIrq { begins, of })
 }
 
 fn wakeup<'a>(f: &Fields<'_, 'a>) -> Option<Kind<'a>> {

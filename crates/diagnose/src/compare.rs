@@ -73,7 +73,9 @@ type Key = (FindingId, Option<String>, Option<String>);
 #[must_use]
 pub fn compare(diagnosis: &Diagnosis, before: &[usize], after: &[usize]) -> Comparison {
     let mut found: BTreeMap<Key, Vec<&Finding>> = BTreeMap::new();
-    for finding in &diagnosis.findings {
+    // What one vCPU of several loses is not a share of its VM's time.
+    let of_vms = diagnosis.findings.iter();
+    for finding in of_vms.filter(|finding| finding.vcpu.is_none()) {
         let key = (finding.id, finding.of.clone(), finding.vm.clone());
         found.entry(key).or_default().push(finding);
     }

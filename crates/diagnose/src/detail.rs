@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use steady_events::{Event, ExitReason, Isa, Kind};
+use steady_events::{Event, ExitReason, IrqOf, Isa, Kind};
 
 use crate::spread::add;
 
@@ -81,6 +81,8 @@ pub struct Sum {
     pub worst_cpu: u32,
     /// Of their own time, in exits in which the host served an interrupt by its own records.
     pub host_irq_ns: u64,
+    /// What these interrupts were for in most of that, and by how much longer than all else.
+    pub irq: Option<(IrqOf, u64)>,
     /// Of it, in faults at the page of the fault before.
     pub again_ns: u64,
 }
@@ -157,9 +159,9 @@ impl Details {
             Kind::Hypercall { nr } => Detail::Hypercall(nr),
             Kind::Mmio { address } => Detail::Device(address >> PAGE),
             Kind::PageFault { address, error } => return self.fault(address, error),
-            Kind::HostIrq { begins, .. } => {
+            Kind::HostIrq { begins, of } => {
                 if let Some(open) = &mut self.open {
-                    open.host_irq.event(begins, event.time_ns);
+                    open.host_irq.event(begins.then_some(of), event.time_ns);
                 }
                 return;
             }
@@ -253,6 +255,9 @@ impl Details {
             false => open.host_irq.ns.min(own_ns),
         };
         add(&mut sum.host_irq_ns, irq_ns);
+        if let Some((of, _)) = open.host_irq.most.filter(|_| irq_ns > 0) {
+            sum.irq = Some(heavier(sum.irq, (of, irq_ns)));
+        }
         add(&mut sum.again_ns, if open.again { own_ns } else { 0 });
         let parts_ns = sum.host_irq_ns.max(sum.again_ns);
         assert!(parts_ns <= sum.own_ns, "parts of their own time");
@@ -269,21 +274,26 @@ struct HostIrq {
     since_ns: u64,
     /// Those that ended, in nanoseconds.
     ns: u64,
+    /// What it was for that goes on, and what most of these were for.
+    of: Option<IrqOf>,
+    most: Option<(IrqOf, u64)>,
     /// One came whose end the trace does not show.
     endless: bool,
 }
 
 impl HostIrq {
-    fn event(&mut self, begins: bool, now_ns: u64) {
-        if begins {
+    fn event(&mut self, begins: Option<IrqOf>, now_ns: u64) {
+        if begins.is_some() {
             if self.depth == 0 {
-                self.since_ns = now_ns;
+                (self.since_ns, self.of) = (now_ns, begins);
             }
             self.depth = self.depth.saturating_add(1);
         } else if self.depth > 0 {
             self.depth -= 1;
             if self.depth == 0 {
-                add(&mut self.ns, now_ns.saturating_sub(self.since_ns));
+                let took_ns = now_ns.saturating_sub(self.since_ns);
+                add(&mut self.ns, took_ns);
+                self.most = self.of.map(|of| heavier(self.most, (of, took_ns)));
             }
         }
     }
@@ -301,7 +311,7 @@ impl HostIrq {
 
 /// Of two reasons with their times the one with more is left, by the difference: one that has more
 /// than half of all time is left at the end.
-pub fn heavier(known: Option<(u32, u64)>, new: (u32, u64)) -> (u32, u64) {
+pub fn heavier<T: PartialEq>(known: Option<(T, u64)>, new: (T, u64)) -> (T, u64) {
     let Some((reason, ns)) = known else {
         return new;
     };

@@ -12,10 +12,11 @@ use crate::findings;
 use crate::judged;
 use crate::missing;
 use crate::model::{
-    Diagnosis, SCHEMA, SymbolsTable, TraceDiagnosis, VERSION, VmTable, ground_word,
+    Diagnosis, Finding, SCHEMA, SymbolsTable, TraceDiagnosis, VERSION, VmTable, ground_word,
 };
 use crate::notes::VmNotes;
 use crate::symbols::{Shift, Symbols};
+use crate::vmm::Vmms;
 
 /// Why a trace cannot be diagnosed.
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +96,8 @@ pub struct Diagnoser<'s> {
     /// Knobs of the traced host and their values, if they are known.
     pub knobs: BTreeMap<String, String>,
     traces: Vec<TraceDiagnosis>,
+    /// By trace, findings about single vCPUs.
+    alone: Vec<Vec<Finding>>,
     /// All VMs, wanted or not, with their vCPUs.
     there: Vec<String>,
 }
@@ -110,6 +113,7 @@ impl<'s> Diagnoser<'s> {
             notes: None,
             knobs: BTreeMap::new(),
             traces: Vec::new(),
+            alone: Vec::new(),
             there: Vec::new(),
         }
     }
@@ -132,6 +136,7 @@ impl<'s> Diagnoser<'s> {
             .as_ref()
             .map(VmNotes::by_thread)
             .unwrap_or_default();
+        analysis.servers.vmms = Vmms::new(&analysis.machine.noted);
         let vms = self.notes.iter().flat_map(|notes| &notes.vms);
         analysis.machine.noted_processes = vms.map(|vm| vm.process).collect();
         analysis.rivals.placement.noted =
@@ -266,7 +271,7 @@ impl<'s> Diagnoser<'s> {
         }));
         let host = builder.host(&vms);
         vms.retain(|vm| self.wants(vm));
-        TraceDiagnosis {
+        let trace = TraceDiagnosis {
             name: name.to_owned(),
             format: about.format.clone(),
             release: about.release.clone(),
@@ -300,7 +305,11 @@ impl<'s> Diagnoser<'s> {
             remedies: builder.remedies(),
             counted: builder.counted(),
             table: None,
-        }
+        };
+        let alone = builder.alone().filter(|vm| self.wants(vm));
+        let alone = findings::alone(self.traces.len(), &trace, alone, &self.knobs);
+        self.alone.push(alone);
+        trace
     }
 
     fn wants(&self, vm: &VmTable) -> bool {
@@ -340,8 +349,10 @@ impl<'s> Diagnoser<'s> {
     /// The diagnosis of all traces.
     #[must_use]
     pub fn finish(self) -> Diagnosis {
-        let traces = self.traces.iter().enumerate();
-        let findings = traces.flat_map(|(at, trace)| findings::of(at, trace, &self.knobs));
+        assert_eq!(self.traces.len(), self.alone.len(), "of each trace");
+        let traces = self.traces.iter().zip(&self.alone).enumerate();
+        let findings =
+            traces.flat_map(|(at, (trace, alone))| findings::of(at, trace, &self.knobs, alone));
         let mut diagnosis = Diagnosis {
             schema: SCHEMA.to_owned(),
             version: VERSION,

@@ -30,7 +30,8 @@ impl Machine {
         if let Some(&(note, _)) = self.noted.get(&tid).filter(|_| !foreign) {
             return self.of_note(note);
         }
-        if let Some(of) = name.strip_prefix("vhost-") {
+        let of_kernel = ["vhost-", "kvm-pit/"];
+        if let Some(of) = of_kernel.iter().find_map(|kind| name.strip_prefix(kind)) {
             // The kernel names it by the thread that asked for it, and made it a thread of that
             // one's process from Linux 6.4 on.
             let by_name = of.parse().ok().and_then(|of| self.of_thread_or_process(of));

@@ -5,8 +5,10 @@
 //! A thread that wakes a sleeping vCPU serves it. What that thread waited meanwhile, ready to run
 //! or in the host's kernel (D state), is time that the vCPU lost to it.
 //!
-//! Left out: waits of one that was switched out ready (the kernel's idle workers look like that in
-//! binary traces), and what a server did while it ran.
+//! One that was switched out ready waits as one that was woken does. It may just be busy with other
+//! work, so that such waits stand apart. A pCPU that idles beside it is kept from it by a limit.
+//!
+//! Left out: what a server did while it ran.
 
 use std::collections::BTreeMap;
 
@@ -15,6 +17,8 @@ use steady_events::{Event, Kind, Task, TaskState};
 use crate::machine::VcpuId;
 use crate::names::{Names, Who};
 use crate::spread::add;
+use crate::vmm::Vmms;
+use crate::waits::WAKING_NS;
 
 /// Threads that serve and are followed.
 const MOST_SERVERS: usize = 4096;
@@ -47,12 +51,15 @@ struct Wait {
     cpu: u32,
     /// None where it waited in the host's kernel.
     rival: Option<Who>,
+    /// Whether it began with a wake-up, or in the kernel.
+    woken: bool,
 }
 
 #[derive(Debug, Default)]
 struct Server {
     comm: String,
-    ready_since_ns: Option<u64>,
+    /// And whether it was woken then.
+    ready_since_ns: Option<(u64, bool)>,
     stuck_since_ns: Option<u64>,
     waits: Vec<Wait>,
 }
@@ -65,8 +72,10 @@ pub struct Servers {
     others: BTreeMap<i32, Server>,
     /// What threads were called when they kept a server waiting.
     pub names: Names,
-    /// By server and vCPU.
-    pub by: BTreeMap<(i32, VcpuId), Served>,
+    /// By server and vCPU, and whether its waits began with a wake-up.
+    pub by: BTreeMap<(i32, VcpuId, bool), Served>,
+    /// For how long VMMs ran.
+    pub vmms: Vmms,
     /// How often a server woke a vCPU.
     pub wakes: u64,
 }
@@ -98,13 +107,15 @@ impl Servers {
             Kind::Wakeup { tid, .. } => {
                 if let Some(server) = any(servers, others, tid, true) {
                     server.freed(event);
-                    server.ready_since_ns.get_or_insert(event.time_ns);
+                    server.ready_since_ns.get_or_insert((event.time_ns, true));
                 }
             }
             Kind::Switch { prev, state, next } => {
+                self.vmms.switch(prev.tid, next.tid, event.time_ns);
                 let stuck = state == TaskState::Uninterruptible;
                 if let Some(server) = any(servers, others, prev.tid, stuck) {
-                    server.ready_since_ns = None;
+                    let ready = state == TaskState::Runnable;
+                    server.ready_since_ns = ready.then_some((event.time_ns, false));
                     server.stuck_since_ns = stuck.then_some(event.time_ns);
                 }
                 if matches!(state, TaskState::Blocked | TaskState::Dead) {
@@ -122,6 +133,7 @@ impl Servers {
     /// Events were lost: what servers wait for is not known.
     pub fn lost(&mut self) {
         self.others.clear();
+        self.vmms.lost();
         for server in self.servers.values_mut() {
             server.ready_since_ns = None;
             server.stuck_since_ns = None;
@@ -150,7 +162,7 @@ impl Servers {
             if length_ns == 0 {
                 continue;
             }
-            let served = self.by.entry((event.tid, id)).or_default();
+            let served = self.by.entry((event.tid, id, wait.woken)).or_default();
             served.times += 1;
             add(&mut served.total_ns, length_ns);
             match wait.rival {
@@ -179,24 +191,24 @@ impl Servers {
 impl Server {
     /// It runs from now on, after another thread that may have kept it waiting.
     fn turn(&mut self, event: &Event<'_>, rival: Task<'_>, names: &mut Names) {
-        let Some(begin_ns) = self.ready_since_ns.take() else {
+        let Some((begin_ns, woken)) = self.ready_since_ns.take() else {
             return;
         };
         // An idle pCPU only had to wake.
-        if rival.tid == 0 {
+        if rival.tid == 0 && event.time_ns.saturating_sub(begin_ns) < WAKING_NS {
             return;
         }
-        self.waited(event, begin_ns, Some(names.who(rival)));
+        self.waited(event, begin_ns, Some(names.who(rival)), woken);
     }
 
     /// It is woken, or runs: what no signal could end is over.
     fn freed(&mut self, event: &Event<'_>) {
         if let Some(since_ns) = self.stuck_since_ns.take() {
-            self.waited(event, since_ns, None);
+            self.waited(event, since_ns, None, true);
         }
     }
 
-    fn waited(&mut self, event: &Event<'_>, begin_ns: u64, rival: Option<Who>) {
+    fn waited(&mut self, event: &Event<'_>, begin_ns: u64, rival: Option<Who>, woken: bool) {
         if self.waits.len() >= MOST_WAITS {
             self.waits.remove(0);
         }
@@ -205,6 +217,7 @@ impl Server {
             end_ns: event.time_ns,
             cpu: event.cpu,
             rival,
+            woken,
         });
     }
 }
@@ -247,7 +260,7 @@ mod tests {
         servers.event(&event(100, 3, Kind::Wakeup { tid: 9, cpu: 1 }));
         servers.event(&switch(180, 3, TaskState::Runnable, 9));
         servers.wakes(&event(190, 9, Kind::Other), 0, 150);
-        let served = &servers.by[&(9, 0)];
+        let served = &servers.by[&(9, 0, true)];
         assert_eq!((served.total_ns, served.worst), (30, Some((150, 30, 1))));
         let by = served.by.iter().map(|(who, ns)| (who.tid, *ns));
         assert_eq!(by.collect::<Vec<_>>(), [(3, 30)]);

@@ -20,7 +20,7 @@ const MOST_STALLS: usize = 16;
 /// Ends of waits that are kept of each vCPU.
 const MOST_REFILLS: usize = 1024;
 /// A ready vCPU whose pCPU idles for longer is not waiting for the pCPU to wake.
-const WAKING_NS: u64 = 1_000_000;
+pub const WAKING_NS: u64 = 1_000_000;
 /// A limit keeps a vCPU waiting for less, in nanoseconds: two of the longest periods
 /// (`max_cfs_quota_period`, Linux 6.12), since what was used beyond the quota is taken back.
 const LONGEST_THROTTLE_NS: u64 = 2_000_000_000;

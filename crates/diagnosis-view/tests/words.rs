@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use steady_decode::TraceEvents;
-use steady_diagnose::{Diagnoser, VmNotes};
+use steady_diagnose::{Diagnoser, Diagnosis, VmNotes};
 use steady_diagnosis_view::terminal::{Options, text};
 
 /// The text on a trace, in one line.
@@ -22,6 +22,20 @@ fn of(name: &str) -> String {
     read.unwrap();
     let text = text(&diagnoser.finish(), Options::default());
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The diagnosis of these lines, and its text in one line.
+fn of_lines(name: &str, lines: String) -> (Diagnosis, String) {
+    let reader = std::io::Cursor::new(lines.into_bytes());
+    let mut source = steady_tracefile::open_stream(Box::new(reader), name).unwrap();
+    let mut diagnoser = Diagnoser::new();
+    let mut events = TraceEvents::new(source.as_mut());
+    let read = diagnoser.trace(name, &mut events, &mut |_, _, _| Ok(()));
+    read.unwrap();
+    let diagnosis = diagnoser.finish();
+    let said = text(&diagnosis, Options::default());
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    (diagnosis, said)
 }
 
 #[test]
@@ -41,6 +55,87 @@ fn what_ran_while_a_limit_held_is_not_a_second_culprit() {
     assert!(said.contains(who), "{said}");
 }
 
+/// Of 200 vCPUs, two are kept off their pCPUs for half of each 50 ms; a poller runs instead.
+fn beside_pollers() -> String {
+    let mut lines = String::new();
+    let rip = "rip 0xffffffff81000000";
+    let exit = format!("reason EXTERNAL_INTERRUPT {rip} info1 0x0 info2 0x0 intr_info 0x0");
+    let mut line = |us: u64, who: &str, cpu: u64, rest: &str| {
+        let (s, us) = (us / 1_000_000, us % 1_000_000);
+        lines += &format!("{who} [{cpu:03}] d..2. {s}.{us:06}: {rest}\n");
+    };
+    for us in (0..20).map(|at| 1_000_000 + at * 50_000) {
+        for vcpu in 0..200_u64 {
+            let who = format!("CPU {vcpu}/KVM-{}", 1001 + vcpu);
+            line(
+                us + vcpu,
+                &who,
+                vcpu,
+                &format!("kvm_entry: vcpu {vcpu}, {rip}"),
+            );
+        }
+        for vcpu in 0..2_u64 {
+            let (who, us) = (
+                format!("CPU {vcpu}/KVM-{}", 1001 + vcpu),
+                us + 24_000 + vcpu,
+            );
+            line(
+                us,
+                &who,
+                vcpu,
+                &format!("kvm_exit: vcpu {vcpu} {exit} error_code 0x0"),
+            );
+        }
+        for vcpu in 0..2_u64 {
+            let (comm, tid) = (format!("CPU {vcpu}/KVM"), 1001 + vcpu);
+            let switch = format!(
+                "sched_switch: prev_comm={comm} prev_pid={tid} prev_prio=120 prev_state=R ==> \
+                 next_comm=pmd-c0{vcpu}/id:8 next_pid=9{vcpu} next_prio=120"
+            );
+            line(us + 24_900 + vcpu, &format!("{comm}-{tid}"), vcpu, &switch);
+        }
+        for vcpu in 0..2_u64 {
+            let switch = format!(
+                "sched_switch: prev_comm=pmd-c0{vcpu}/id:8 prev_pid=9{vcpu} prev_prio=120 \
+                 prev_state=R ==> next_comm=CPU {vcpu}/KVM next_pid={} next_prio=120",
+                1001 + vcpu
+            );
+            line(
+                us + 49_000 + vcpu,
+                &format!("pmd-c0{vcpu}/id:8-9{vcpu}"),
+                vcpu,
+                &switch,
+            );
+        }
+        for vcpu in 2..200_u64 {
+            let (who, us) = (
+                format!("CPU {vcpu}/KVM-{}", 1001 + vcpu),
+                us + 49_700 + vcpu,
+            );
+            line(
+                us,
+                &who,
+                vcpu,
+                &format!("kvm_exit: vcpu {vcpu} {exit} error_code 0x0"),
+            );
+        }
+    }
+    lines
+}
+
+#[test]
+fn one_vcpu_of_many_is_named_with_its_own_share_and_what_polls_is_not_to_be_moved() {
+    let (_, said) = of_lines("many", beside_pollers());
+    for part in [
+        "vm1: vCPU 1 is ready and does not run; fault: the host (pmd-c01/id:8); medium confidence.",
+        "pmd-c01/id:8 ran instead, which polls its pCPU on purpose",
+        "of the time of vCPU 1 of vm1 (482 ms in 1.00 s), the worst of 2 vCPUs that lose a tenth",
+        "Do: keep vCPUs off the pCPU on which pmd-c01/id:8 polls",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
 /// A vCPU enters and leaves, and no finding has a share that counts. What the clock counts
 /// is not said.
 #[test]
@@ -54,17 +149,8 @@ fn a_clock_of_unknown_unit_is_no_all_clear() {
         lines += &format!("{who} {in_at}: kvm_entry: vcpu 0, {rip}\n");
         lines += &format!("{who} {out_at}: kvm_exit: vcpu 0 {exit} error_code 0x00000000\n");
     }
-    let reader = std::io::Cursor::new(lines.into_bytes());
-    let mut source = steady_tracefile::open_stream(Box::new(reader), "cycles").unwrap();
-    let mut diagnoser = Diagnoser::new();
-    let mut events = TraceEvents::new(source.as_mut());
-    diagnoser
-        .trace("cycles", &mut events, &mut |_, _, _| Ok(()))
-        .unwrap();
-    let diagnosis = diagnoser.finish();
+    let (diagnosis, said) = of_lines("cycles", lines);
     assert!(!diagnosis.traces[0].clock_is_ns);
-    let said = text(&diagnosis, Options::default());
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     let first = "Not known whether a vCPU stood still for long: shares of time are below the \
                  bounds, lengths cannot be judged. cycles: its clock does not count nanoseconds";
     assert!(said.starts_with(first), "{said}");

@@ -114,6 +114,44 @@ impl TaskState {
     }
 }
 
+/// What an interrupt of the host is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum IrqOf {
+    /// A device of the host, by its handler.
+    Device,
+    /// A device that is passed through to a VM (`vfio-msix` and others, `drivers/vfio/pci`).
+    PassedThrough,
+    /// Timers, deferred (softirqs `TIMER` and `HRTIMER`).
+    Timers,
+    /// RCU callbacks (softirq `RCU`).
+    Rcu,
+    /// Other deferred work (softirqs), or none that is known.
+    Deferred,
+}
+
+impl IrqOf {
+    /// Of the number of a softirq (`include/linux/interrupt.h`, Linux 6.12).
+    #[must_use]
+    pub fn softirq(number: u64) -> Self {
+        match number {
+            1 | 8 => Self::Timers,
+            9 => Self::Rcu,
+            _ => Self::Deferred,
+        }
+    }
+
+    /// Of the name under which a handler was registered.
+    #[must_use]
+    pub fn handler(name: &[u8]) -> Self {
+        match name.starts_with(b"vfio-") {
+            true => Self::PassedThrough,
+            false => Self::Device,
+        }
+    }
+}
+
+const _: () = assert!(size_of::<IrqOf>() == 1, "an event stays small");
+
 /// What happened. Names in parentheses are the kernel's tracepoints, or probes set by
 /// `steady record` where the kernel has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -246,8 +284,8 @@ pub enum Kind<'a> {
     HostIrq {
         /// Whether it began.
         begins: bool,
-        /// Whether it is the deferred part (softirq).
-        soft: bool,
+        /// What it is for; of one that ends it is not known.
+        of: IrqOf,
     },
     /// A guest wrote another register of its local APIC (`kvm_apic`).
     ApicWrite {
@@ -378,6 +416,31 @@ mod tests {
                 "{bits:#x} is {letters}"
             );
         }
+    }
+
+    #[test]
+    fn an_interrupt_is_for_what_linux_numbers_and_names_it() {
+        // `cat /proc/softirqs` has them in the order of their numbers.
+        let numbered = [
+            "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER",
+            "RCU",
+        ];
+        for (number, name) in (0..).zip(numbered) {
+            let expected = match name {
+                "TIMER" | "HRTIMER" => IrqOf::Timers,
+                "RCU" => IrqOf::Rcu,
+                _ => IrqOf::Deferred,
+            };
+            assert_eq!(IrqOf::softirq(number), expected, "{name}");
+        }
+        assert_eq!(IrqOf::softirq(u64::MAX), IrqOf::Deferred);
+        let vfio = IrqOf::handler(b"vfio-msix[0](0000:3b:00.0)");
+        assert_eq!(vfio, IrqOf::PassedThrough);
+        assert_eq!(
+            IrqOf::handler(b"mlx5_comp0@pci:0000:3b:00.0"),
+            IrqOf::Device
+        );
+        assert_eq!(IrqOf::handler(b""), IrqOf::Device);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub mod timer;
 pub mod user_exit;
 pub mod vector;
 
-pub use event::{Event, Gap, Kind, Task, TaskState};
+pub use event::{Event, Gap, IrqOf, Kind, Task, TaskState};
 pub use isa::{ExitReason, Isa, RipClass};
 pub use remedy::{RemedyEvent, RemedyStep};
 pub use source::{About, Cut, EventSource, Feed, Loss, ReadError};

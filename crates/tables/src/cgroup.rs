@@ -7,9 +7,11 @@
 
 use std::collections::BTreeMap;
 
-use steady_diagnose::{CauseId, Confidence, Evidence, EvidenceId, Finding, FindingId, StepId};
+use steady_diagnose::{
+    CauseId, Confidence, Evidence, EvidenceId, Finding, FindingId, Severity, StepId,
+};
 
-use crate::draft::{Draft, MAJOR, finding, step};
+use crate::draft::{Draft, MAJOR, finding, quoted, step};
 use crate::kind::{Kind, RECORD};
 use crate::number::permille;
 use crate::table::{Fact, Line, Reader, Side, Table};
@@ -130,11 +132,18 @@ impl Reader for CpuStat {
             }
         }
         table.findings.truncate(FOUND);
-        found.sort_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)).then(a.2.cmp(b.2)));
-        if !found.is_empty() {
+        // What stops vCPUs comes first.
+        let rank = |of: &(u64, u64, &str, Stat)| (whose(of.2) == Whose::Vcpus, of.0, of.1);
+        found.sort_by(|a, b| rank(b).cmp(&rank(a)).then(a.2.cmp(b.2)));
+        // Only what stops vCPUs explains that they wait.
+        let of_vcpus = found
+            .iter()
+            .filter(|(_, _, name, _)| whose(name) == Whose::Vcpus);
+        let names: Vec<&str> = of_vcpus.map(|(_, _, name, _)| *name).collect();
+        if !names.is_empty() {
             table.facts.push(Fact::Limit);
-            let names = found.iter().map(|(_, _, name, _)| (*name).to_owned());
-            table.groups = names.filter(|name| !name.is_empty()).collect();
+            let names = names.into_iter().filter(|name| !name.is_empty());
+            table.groups = names.map(str::to_owned).collect();
         }
         for (share, time_ns, name, stat) in found.into_iter().take(FOUND) {
             let group = (!name.is_empty()).then_some(name);
@@ -148,13 +157,62 @@ impl Reader for CpuStat {
                 .lost(share, time_ns)
                 .with(evidence)
                 .sure(Confidence::Medium);
-            throttled.next.push(step(StepId::RaiseCpuMax, None));
+            let last = name.rsplit('/').next().unwrap_or(name);
+            let (of, raise) = match whose(name) {
+                Whose::Vcpus => (None, step(StepId::RaiseCpuMax, None)),
+                Whose::Vmm => (Some("emulator"), step(StepId::RaiseServerLimit, Some(last))),
+                Whose::Others => (Some("other"), step(StepId::RaiseGroupLimit, Some(last))),
+            };
+            throttled.of = of.map(str::to_owned);
+            if whose(name) == Whose::Others {
+                throttled.severity = Severity::Minor;
+            }
+            throttled.next.push(raise);
             let look = group.map_or("cat cpu.max".to_owned(), |group| {
-                format!("cat {group}/cpu.max")
+                format!("cat {}/cpu.max", quoted(group))
             });
             table.findings.push(throttled.then(StepId::AskTool, &look));
         }
         Some(table)
+    }
+}
+
+/// What the tasks of a cgroup are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// vCPUs, or that is not known.
+    Vcpus,
+    /// Threads of a VMM that are not vCPUs, as libvirt groups them.
+    Vmm,
+    /// Not a VM's, by its name.
+    Others,
+}
+
+fn whose(group: &str) -> Whose {
+    let last = group.rsplit('/').next().unwrap_or(group);
+    if last == "emulator" || last.starts_with("iothread") {
+        return Whose::Vmm;
+    }
+    const VMS: [&str; 6] = [
+        "machine",
+        "qemu",
+        "kvm",
+        "libvirt",
+        "firecracker",
+        "kubevirt",
+    ];
+    const OTHERS: [&str; 6] = [
+        "system.slice",
+        "user.slice",
+        "docker",
+        "containerd",
+        "podman",
+        "lxc",
+    ];
+    let has = |names: &[&str]| names.iter().any(|name| group.contains(name));
+    match has(&OTHERS) && !has(&VMS) {
+        true => Whose::Others,
+        false => Whose::Vcpus,
     }
 }
 

@@ -147,14 +147,21 @@ impl Reader for PerfStat {
             self.elapsed_ns = decimal(seconds, 1_000_000_000);
             return;
         }
-        // With `-x,` a row is one word: the count, a unit, the event.
+        // With `-x,` or `-x ';'` a row is one word: the count, a unit, the event.
         let cells: Vec<&str>;
-        let words = match words {
-            [row, ..] if row.contains(",kvm:") || row.contains(",,kvm:") => {
-                cells = row.split(',').filter(|cell| !cell.is_empty()).collect();
+        let between = |row: &&str| {
+            let marks = [(',', ",kvm:"), (';', ";kvm:")].into_iter();
+            marks.into_iter().find(|(_, mark)| row.contains(mark))
+        };
+        let words = match words.first().and_then(between) {
+            Some((mark, _)) => {
+                cells = words[0]
+                    .split(mark)
+                    .filter(|cell| !cell.is_empty())
+                    .collect();
                 &cells[..]
             }
-            words => words,
+            None => words,
         };
         // Behind the time of `-I`, or at the begin.
         for at in 0..words.len().min(2) {
@@ -164,7 +171,8 @@ impl Reader for PerfStat {
             let Some(name) = name.strip_prefix("kvm:") else {
                 continue;
             };
-            let Some(count) = integer(count) else {
+            // Some languages have points between the thousands.
+            let Some(count) = integer(count).or_else(|| integer(&count.replace('.', ","))) else {
                 continue;
             };
             let name = name.split('/').next().unwrap_or(name);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use steady_diagnose::{Evidence, EvidenceId};
 
-use crate::draft::{Draft, not_measured};
+use crate::draft::{Draft, not_measured, quoted};
 use crate::kind::Kind;
 use crate::table::{Fact, Line, Reader, Side, Table};
 
@@ -118,6 +118,7 @@ impl Reader for CpuMax {
                 .ns("period", us(period))
         };
         let group = if name.is_empty() { "." } else { name };
+        let group = quoted(group);
         let ask = format!("cat {group}/cpu.stat; sleep 10; cat {group}/cpu.stat");
         let mut found = not_measured("whether its limit is reached", self.rows, &ask);
         found.evidence = vec![evidence(name, quota, *period)];

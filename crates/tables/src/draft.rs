@@ -20,6 +20,7 @@ pub(crate) fn finding(id: FindingId, cause: CauseId) -> Finding {
         severity: Severity::Major,
         trace: 0,
         vm: None,
+        vcpu: None,
         lost_ns: 0,
         lost_ns_per_s: 0,
         at_most_ns: None,
@@ -140,5 +141,14 @@ pub(crate) fn step(id: StepId, name: Option<&str>) -> Step {
         remedy: None,
         available: true,
         gain: None,
+    }
+}
+
+/// A path as a shell takes it: systemd's names have backslashes.
+pub(crate) fn quoted(path: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-:@".contains(letter);
+    match path.chars().all(plain) {
+        true => path.to_owned(),
+        false => format!("'{}'", path.replace('\'', "'\\''")),
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use steady_diagnose::{CauseId, Confidence, Evidence, EvidenceId, Finding, FindingId, StepId};
 
-use crate::draft::{Draft, finding, pressure};
+use crate::draft::{Draft, finding, pressure, quoted};
 use crate::kind::{Kind, RECORD};
 use crate::number::percent;
 use crate::table::{Fact, Line, Reader, Side, Table};
@@ -42,6 +42,10 @@ pub(crate) struct Pressure {
     some: bool,
     /// The worst row of each.
     worst: BTreeMap<Resource, Row>,
+    /// The cgroup of the worst row of CPUs, and the share in which all its tasks waited. Of the
+    /// whole machine the kernel has 0 for that (`kernel/sched/psi.c`).
+    group: Option<String>,
+    all: u64,
 }
 
 fn resource(text: &str) -> Option<Resource> {
@@ -65,6 +69,8 @@ impl Pressure {
             rows: 0,
             some: false,
             worst: BTreeMap::new(),
+            group: None,
+            all: 0,
         }
     }
 }
@@ -82,6 +88,23 @@ fn of_cpus(row: &Row, known: bool) -> Finding {
     }
     made.sure(Confidence::Low)
         .then(StepId::AskTool, "grep . /proc/pressure/*")
+        .then(StepId::RecordWhile, RECORD)
+}
+
+/// What a cgroup's tasks wait for is its own limit, or others: the host need not be full.
+fn of_group(row: &Row, group: Option<&str>, all: u64) -> Finding {
+    let most = row.averages.iter().copied().max().unwrap_or(0);
+    let (cause, of) = match all >= SHARE {
+        true => (CauseId::Quota, "pressure"),
+        false => (CauseId::NotShown, "a cgroup"),
+    };
+    let ask = format!("cat {}/cpu.stat", quoted(group.unwrap_or("CGROUP")));
+    finding(FindingId::CpuPressure, cause)
+        .lost(most.min(1000), 0)
+        .of(of)
+        .with(evidence(row))
+        .sure(Confidence::Low)
+        .then(StepId::AskTool, &ask)
         .then(StepId::RecordWhile, RECORD)
 }
 
@@ -132,6 +155,16 @@ impl Reader for Pressure {
         let before = line.text.split("avg10=").next().unwrap_or_default();
         let resource = resource(before).unwrap_or(self.now);
         self.some |= resource == Resource::Unknown && who == "some";
+        if resource == Resource::Cpu {
+            let path = before.split_once("/cpu.pressure").map(|(group, _)| group);
+            self.group = self
+                .group
+                .take()
+                .or(path.map(|path| path.trim().to_owned()));
+            if who == "all" {
+                self.all = self.all.max(averages.into_iter().max().unwrap_or(0));
+            }
+        }
         let row = Row {
             who,
             averages,
@@ -158,6 +191,9 @@ impl Reader for Pressure {
                 resource => *resource,
             };
             let (found, fact) = match resource {
+                Resource::Cpu if self.group.is_some() || self.all >= SHARE => {
+                    (of_group(row, self.group.as_deref(), self.all), None)
+                }
                 Resource::Cpu => (of_cpus(row, true), Some(Fact::HostFull)),
                 Resource::Unknown => (of_cpus(row, false), None),
                 Resource::Memory => (of_other(row, "memory", CauseId::MemoryPressure), None),

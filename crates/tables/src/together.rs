@@ -232,7 +232,7 @@ fn hold_trace(finding: &mut Finding, others: &Others<'_>) {
 fn hold(finding: &mut Finding, others: &Others<'_>) {
     match finding.id {
         FindingId::Steal => steal(finding, others),
-        FindingId::KernelComplaint if needs_a_vcpu(finding.cause) => {
+        FindingId::KernelComplaint if needs_a_vcpu(finding) => {
             if let Some(known) = others.has(Fact::Waits).or_else(|| others.has(Fact::Limit)) {
                 held(finding, CheckId::AnotherFileHasWaits, known);
             } else if let Some(known) = others.has(Fact::NoWaits) {
@@ -244,6 +244,8 @@ fn hold(finding: &mut Finding, others: &Others<'_>) {
                 held(finding, CheckId::AnotherFileAgrees, known);
             }
         }
+        // Of groups without vCPUs, that vCPUs wait says nothing.
+        FindingId::Throttled if finding.of.is_some() => {}
         FindingId::Throttled | FindingId::CpuPressure | FindingId::HostBusy => {
             if let Some(known) = others.has(Fact::Waits) {
                 held(finding, CheckId::AnotherFileHasWaits, known);
@@ -254,11 +256,14 @@ fn hold(finding: &mut Finding, others: &Others<'_>) {
 }
 
 /// Whether a wait in a log is one that a vCPU off its pCPU would explain.
-fn needs_a_vcpu(cause: CauseId) -> bool {
-    !matches!(
-        cause,
+fn needs_a_vcpu(finding: &Finding) -> bool {
+    let mut sides = finding.evidence.iter().filter_map(|of| of.value("side"));
+    let of_host = sides.any(|side| matches!(side, Quantity::Name(side) if side == "host"));
+    let other = matches!(
+        finding.cause,
         CauseId::WaitsForIo | CauseId::WaitsForOwner | CauseId::KvmWork
-    )
+    );
+    !of_host && !other
 }
 
 fn steal(finding: &mut Finding, others: &Others<'_>) {

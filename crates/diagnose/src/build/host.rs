@@ -106,11 +106,13 @@ impl Builder<'_> {
     /// Threads that served these vCPUs and waited meanwhile.
     pub(super) fn servers(&self, ids: &[VcpuId]) -> Vec<ServerRow> {
         let servers = &self.analysis.servers;
-        let own = servers.by.iter().filter(|((_, id), _)| ids.contains(id));
+        let own = servers.by.iter().filter(|((tid, id, woken), _)| {
+            ids.contains(id) && (*woken || self.is_vmm(*tid, servers.name(*tid), ids))
+        });
         let mut found: BTreeMap<i32, ServerRow> = BTreeMap::new();
         let mut rivals: BTreeMap<i32, BTreeMap<Who, u64>> = BTreeMap::new();
         let mut stuck: BTreeMap<i32, u64> = BTreeMap::new();
-        for (&(tid, id), served) in own {
+        for (&(tid, id, _), served) in own {
             let row = found.entry(tid).or_insert_with(|| ServerRow {
                 name: servers.name(tid).to_owned(),
                 tid,
@@ -139,7 +141,10 @@ impl Builder<'_> {
         let mut list: Vec<ServerRow> = found.into_values().collect();
         for row in &mut list {
             let by = rivals.remove(&row.tid).unwrap_or_default();
-            let named = |who: Who| self.named_thread(who, ids, &servers.names);
+            let named = |who: Who| match who.tid {
+                0 => ("cpu-max", None),
+                _ => self.named_thread(who, ids, &servers.names),
+            };
             let most = by.iter().max_by_key(|&(who, ns)| (*ns, Reverse(*who)));
             let stuck_ns = stuck.remove(&row.tid).unwrap_or(0);
             match most {

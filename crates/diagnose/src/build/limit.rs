@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::Builder;
 use crate::machine::VcpuId;
 use crate::model::{LimitTable, LimitedGroup};
-use crate::notes::VcpuNote;
+use crate::notes::{VcpuNote, VmNote};
 use crate::spread::{add, total};
 use crate::waits::Waits;
 
@@ -37,6 +37,8 @@ impl Builder<'_> {
             groups.entry((cgroup, apart)).or_default().push(waits);
         }
         let all: Vec<&Waits> = vcpus.iter().map(|of| of.1).collect();
+        let cgroup = vcpus.first().and_then(|of| of.0.cgroup.as_deref());
+        let (with_vmm_ns, with_vms_ns) = self.shared(note, text, cgroup);
         let groups = groups.into_iter();
         let row = |cgroup, of: &[&Waits]| self.group(cgroup, of, period_ns);
         Some(LimitTable {
@@ -44,7 +46,45 @@ impl Builder<'_> {
             period_ns,
             groups: groups.map(|((of, _), vcpus)| row(of, &vcpus)).collect(),
             all: row(None, &all),
+            with_vmm_ns,
+            with_vms_ns,
         })
+    }
+
+    /// For how long a VM ran with its VMM, and with all VMs that share a group with this limit.
+    fn shared(&self, own: usize, limit: &str, cgroup: Option<&str>) -> (u64, u64) {
+        let vmms = &self.analysis.servers.vmms.ran_ns;
+        let of_vmm = |note: usize| vmms.get(&note).copied().unwrap_or(0);
+        let machine = &self.analysis.machine;
+        let waits = &self.analysis.rivals.waits;
+        let ran = |note: usize| {
+            let ids = machine.vms.iter().filter(|vm| vm.note == Some(note));
+            let ids = ids.flat_map(|vm| &vm.vcpus).filter_map(|&id| waits.get(id));
+            total(ids.map(|of| of.ran_ns).chain([of_vmm(note)]))
+        };
+        let slice = |group: &str| {
+            group
+                .split('/')
+                .find(|part| !part.is_empty())
+                .map(str::to_owned)
+        };
+        let own_slice = cgroup.and_then(slice);
+        let shares = |vm: &&(usize, &VmNote)| {
+            let like = |vcpu: &VcpuNote| {
+                let same = vcpu.cgroup.as_deref().and_then(slice) == own_slice;
+                vcpu.cpu_max.as_deref() == Some(limit) && same
+            };
+            own_slice.is_some() && vm.1.vcpus.iter().any(like)
+        };
+        let vms = self
+            .notes
+            .iter()
+            .flat_map(|notes| notes.vms.iter().enumerate());
+        let vms: Vec<usize> = vms.filter(|vm| shares(&vm)).map(|(note, _)| note).collect();
+        let others = vms.len() > 1;
+        let with_vmm_ns = if of_vmm(own) > 0 { ran(own) } else { 0 };
+        let all_ns = total(vms.into_iter().map(ran));
+        (with_vmm_ns, if others { all_ns } else { 0 })
     }
 
     fn group(&self, cgroup: Option<&String>, of: &[&Waits], period_ns: u64) -> LimitedGroup {

@@ -141,28 +141,44 @@ impl Builder<'_> {
     }
 
     fn vm(&self, at: usize, vm: &Vm) -> VmTable {
-        let name = self.name_of(at + 1, vm.note);
-        let note = vm.note.and_then(|note| self.notes?.vms.get(note));
         let mut ids = vm.vcpus.clone();
         ids.sort_by_key(|&id| self.analysis.machine.vcpus[id].number);
-        let exits = self.exits(&ids);
+        self.of_vcpus(at, vm, &ids)
+    }
+
+    /// Each vCPU of VMs of several as a VM of its own: what one loses is little of a large VM.
+    pub fn alone(&self) -> impl Iterator<Item = VmTable> {
+        let vms = self.analysis.machine.vms.iter();
+        let vms = vms.filter(|vm| !vm.vcpus.is_empty()).enumerate();
+        let large = vms.filter(|(_, vm)| vm.vcpus.len() > 2);
+        large.flat_map(move |(at, vm)| {
+            let ids = vm.vcpus.iter();
+            ids.map(move |&id| self.of_vcpus(at, vm, &[id]))
+        })
+    }
+
+    /// The table of these vCPUs of a VM.
+    fn of_vcpus(&self, at: usize, vm: &Vm, ids: &[VcpuId]) -> VmTable {
+        let name = self.name_of(at + 1, vm.note);
+        let note = vm.note.and_then(|note| self.notes?.vms.get(note));
+        let exits = self.exits(ids);
         let all: u64 = exits.iter().map(|row| row.count).sum();
-        let (pauses, calls) = (self.pauses(&ids, all), self.calls(&ids));
+        let (pauses, calls) = (self.pauses(ids, all), self.calls(ids));
         VmTable {
             name,
             note: note.cloned(),
             process: note.map(|note| note.process).or(vm.process),
             vcpus: ids.iter().map(|&id| self.vcpu(id)).collect(),
-            placement: self.placement(&ids, pauses.as_ref(), calls.as_ref()),
+            placement: self.placement(ids, pauses.as_ref(), calls.as_ref()),
             pauses,
-            boosts: self.boosts(&ids),
+            boosts: self.boosts(ids),
             calls,
-            timers: self.timers(&ids, &exits),
-            preemption: self.preemption(&ids),
-            waits: self.waits(&ids),
-            asleep: self.asleep(&ids),
-            servers: self.servers(&ids),
-            stalls: self.stalls(&ids, &exits),
+            timers: self.timers(ids, &exits),
+            preemption: self.preemption(ids),
+            waits: self.waits(ids),
+            asleep: self.asleep(ids),
+            servers: self.servers(ids),
+            stalls: self.stalls(ids, &exits),
             exits,
         }
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use steady_events::{ExitReason, Task, vcpu_number};
+use steady_events::{ExitReason, IrqOf, Task, vcpu_number};
 
 use super::{Builder, hex, permille};
 use crate::detail::{Detail, PART, Sum, device, heavier};
@@ -14,6 +14,7 @@ use crate::names::{Names, Who};
 use crate::notes::VmNote;
 use crate::of_vcpu::OfVcpu;
 use crate::owner::Owner;
+use crate::role::{Role, role_of};
 use crate::spread::{add, total};
 use crate::waits::{Rival, Waits};
 
@@ -172,6 +173,7 @@ impl Builder<'_> {
             unknown_ns: sum(|of| of.unknown_ns),
             doubted_ns,
             unplaced_ns,
+            real_time_ns: self.real_time_ns(ids),
             until_loss: cut_off.and_then(|((_, name), _)| name).or(beside),
             ran_ns: sum(|of| of.ran_ns),
             limit: self.limit(ids),
@@ -185,6 +187,17 @@ impl Builder<'_> {
             worst: worst.first().cloned(),
             longest: worst,
         })
+    }
+
+    /// Of their waits, those by threads that come before all weights.
+    fn real_time_ns(&self, ids: &[VcpuId]) -> u64 {
+        let rivals = &self.analysis.rivals;
+        let by = ids.iter().filter_map(|&id| rivals.waits.get(id));
+        let first = |(rival, _): &(&Rival, &u64)| match rival {
+            Rival::Thread(who) => is_real_time(rivals.names.get(*who).1),
+            _ => false,
+        };
+        total(by.flat_map(|of| &of.by).filter(first).map(|(_, ns)| *ns))
     }
 
     /// Of their waits, those in which they may have run on a pCPU that lost events.
@@ -223,16 +236,16 @@ impl Builder<'_> {
     ) -> (&'static str, Option<String>) {
         let (tid, (name, prio)) = (who.tid, names.get(who));
         let machine = &self.analysis.machine;
+        let own_vm = own.first().map(|&id| machine.vcpus[id].vm);
         if let Some(id) = machine.of_tid(tid) {
-            if own.contains(&id) {
+            let vm = machine.vcpus[id].vm;
+            if own_vm == Some(vm) {
                 return ("own-vm", None);
             }
-            let vm = machine.vcpus[id].vm;
             let name = self.name_of(machine.place_of_vm(vm), machine.vms[vm].note);
             return ("vm", Some(name));
         }
         let is_vcpu = vcpu_number(name.as_bytes()).is_some();
-        let own_vm = own.first().map(|&id| machine.vcpus[id].vm);
         let is_vhost = name.starts_with("vhost-");
         let other = match machine.owner(tid, name, own_vm) {
             Owner::Vm(vm) if Some(vm) == own_vm && is_vcpu => return ("own-vm", None),
@@ -247,12 +260,17 @@ impl Builder<'_> {
             _ if is_vhost => return ("vhost", Some(name.to_owned())),
             _ => {}
         }
-        // A thread named like a vCPU's that the trace does not show in its guest.
-        if is_vcpu {
+        // A thread named like a vCPU's that the trace does not show in its guest, or one that QEMU
+        // emulates without KVM.
+        if is_vcpu || (name.starts_with("CPU ") && name.ends_with("/TCG")) {
             return ("vm", Some(format!("{name} ({tid})")));
         }
         let deferred = ["ksoftirqd/", "irq/", "napi/", "backlog_napi/"];
         let deferred = deferred.iter().any(|begin| name.starts_with(begin));
+        // The name of a thread for them is cut off at 15 bytes.
+        if name.starts_with("irq/") && name.contains("-vfio") {
+            return ("passed-through", Some(name.to_owned()));
+        }
         match name {
             // What cannot be named may be anything, another VM's vCPU too.
             "" | "<...>" => ("untold", Some(format!("thread {tid}"))),
@@ -266,8 +284,13 @@ impl Builder<'_> {
                     false if number.is_empty() && stays(name) => format!("program {name}"),
                     false => name.to_owned(),
                 };
+                let kind = match role_of(&name) {
+                    Role::Polls => "poller",
+                    Role::Records => "recorder",
+                    Role::Kernel(_) | Role::Unknown => "host-task",
+                };
                 let how = priority(prio).map_or_else(String::new, |how| format!(" ({how})"));
-                ("host-task", Some(format!("{name}{how}")))
+                (kind, Some(format!("{name}{how}")))
             }
         }
     }
@@ -282,12 +305,28 @@ impl Builder<'_> {
         let (name, _) = self.analysis.rivals.names.get(who);
         let own_vm = own.first().map(|&id| machine.vcpus[id].vm);
         let unknown = machine.owner(who.tid, name, own_vm) == Owner::Unknown;
+        unknown && machine.of_tid(who.tid).is_none() && self.is_named_vmm(name)
+    }
+
+    /// Whether a thread is of the VMM of these vCPUs, or may be by its name.
+    pub(super) fn is_vmm(&self, tid: i32, name: &str, own: &[VcpuId]) -> bool {
+        let machine = &self.analysis.machine;
+        let own_vm = own.first().map(|&id| machine.vcpus[id].vm);
+        match machine.owner(tid, name, own_vm) {
+            Owner::Vm(vm) => Some(vm) == own_vm,
+            Owner::Unknown => self.is_named_vmm(name),
+            Owner::Noted(_) | Owner::Host => false,
+        }
+    }
+
+    /// Whether a thread is named as one of a VMM.
+    fn is_named_vmm(&self, name: &str) -> bool {
         // The kernel keeps 15 bytes of a name.
         let vms = self.notes.iter().flat_map(|notes| &notes.vms);
         let is_program = |vmm: &str| vmm.get(..15).unwrap_or(vmm) == name;
         let mut programs = vms.map(|vm| vm.vmm.as_str());
         let is_vmm = VMM_THREADS.iter().any(|begin| name.starts_with(begin));
-        unknown && machine.of_tid(who.tid).is_none() && (is_vmm || programs.any(is_program))
+        is_vmm || name == "migration" || programs.any(is_program)
     }
 
     /// Own time and rows of what exits were about, by their reason.
@@ -306,6 +345,10 @@ impl Builder<'_> {
                 };
                 add(&mut sum.own_ns, of.own_ns);
                 add(&mut sum.host_irq_ns, of.host_irq_ns);
+                sum.irq = match of.irq {
+                    Some(irq) => Some(heavier(sum.irq, irq)),
+                    None => sum.irq,
+                };
                 add(&mut sum.again_ns, of.again_ns);
                 if of.worst.1 > sum.worst.1 {
                     (sum.worst, sum.worst_cpu, *whose) = (of.worst, of.worst_cpu, id);
@@ -342,6 +385,7 @@ impl Builder<'_> {
             own_ns: 0,
             by_vmm_ns: None,
             host_irq_ns: 0,
+            irq: None,
             again_ns: 0,
             user: None,
             worst: None,
@@ -373,6 +417,7 @@ impl Builder<'_> {
             own_ns: sum.own_ns,
             by_vmm_ns: told.then_some(sum.by_vmm_ns),
             host_irq_ns: sum.host_irq_ns,
+            irq: sum.irq.map(|(of, _)| irq_word(of).to_owned()),
             again_ns: sum.again_ns,
             user: sum
                 .user
@@ -393,6 +438,22 @@ fn rival_rows(by: BTreeMap<(&str, Option<String>), u64>, waited_ns: u64) -> Vec<
     let mut rows: Vec<RivalRow> = by.into_iter().map(row).collect();
     rows.sort_by(|a, b| b.ns.cmp(&a.ns).then(a.name.cmp(&b.name)));
     rows
+}
+
+/// What an interrupt of the host is for, in one word.
+fn irq_word(of: IrqOf) -> &'static str {
+    match of {
+        IrqOf::Device => "device",
+        IrqOf::PassedThrough => "passed-through",
+        IrqOf::Timers => "timers",
+        IrqOf::Rcu => "rcu",
+        IrqOf::Deferred => "deferred",
+    }
+}
+
+/// Whether a priority comes before all weights.
+fn is_real_time(prio: Option<u8>) -> bool {
+    prio.is_some_and(|prio| prio < 100 || prio == Task::DEADLINE)
 }
 
 /// How a priority other than nice 0 is written.

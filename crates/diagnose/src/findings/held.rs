@@ -133,6 +133,9 @@ pub fn servers(context: &Context<'_>) -> Option<Finding> {
     finding.worst = first.worst.clone();
     let away = step(StepId::MoveServer).named(Some(&first.name));
     finding.next = vec![away.gives(first.ns, lost_ns, Assumption::NobodyTakesItsPlace)];
+    if cause == CauseId::CpuMax {
+        finding.next = vec![step(StepId::RaiseServerLimit).named(Some(&first.name))];
+    }
     if cause == CauseId::KernelWait {
         finding.confidence = Confidence::Low;
         finding.next = vec![step(StepId::LookAtStack)];

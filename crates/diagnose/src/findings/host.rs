@@ -40,7 +40,10 @@ pub fn overcommitted(at: usize, trace: &TraceDiagnosis, findings: &mut Vec<Findi
             finding.cause,
             CauseId::OtherVm | CauseId::OwnVm | CauseId::Stacked
         );
-        finding.id == FindingId::Steal && cause && finding.severity >= Severity::Major
+        // One that comes first by its priority does not wait for the others.
+        let real_time = |of: &Evidence| of.id == EvidenceId::RivalRealTime;
+        let alike = cause && !finding.evidence.iter().any(real_time);
+        finding.id == FindingId::Steal && alike && finding.severity >= Severity::Major
     };
     let waiting = findings.iter().filter(|finding| each_other(finding));
     let by_others = waiting

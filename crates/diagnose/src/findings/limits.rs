@@ -33,22 +33,42 @@ pub struct Quota {
 pub fn quota(context: &Context<'_>, waits: &WaitTable, cause: CauseId) -> Option<Quota> {
     let others = matches!(
         cause,
-        CauseId::OtherVm | CauseId::OwnVm | CauseId::HostTask | CauseId::Vhost | CauseId::OwnVmm
+        CauseId::OtherVm
+            | CauseId::OwnVm
+            | CauseId::HostTask
+            | CauseId::Vhost
+            | CauseId::OwnVmm
+            | CauseId::Poller
+            | CauseId::Recorder
     );
     let limit = waits.limit.as_ref().filter(|_| others)?;
-    let (quota_ns, period_ns) = (limit.quota_ns, limit.period_ns);
-    let span_ns = u128::from(context.trace.span_ns);
-    let have_ns = span_ns * u128::from(quota_ns) / u128::from(period_ns);
-    let have_ns = u64::try_from(have_ns).ok()?;
-    let used = [have_ns, have_ns.saturating_mul(limit.all.vcpus)]
+    let have_ns = have_ns(context, limit)?;
+    let own = [have_ns, have_ns.saturating_mul(limit.all.vcpus)]
         .map(|have_ns| permille(limit.all.ran_ns, have_ns))
         .into_iter()
-        .find(|used| QUOTA_USED.contains(used))?;
+        .find(|used| QUOTA_USED.contains(used));
+    let used = own.or_else(|| shared(context, limit))?;
     Some(Quota {
-        quota_ns,
-        period_ns,
+        quota_ns: limit.quota_ns,
+        period_ns: limit.period_ns,
         used,
     })
+}
+
+/// What the quota gives in all of the trace, in nanoseconds.
+fn have_ns(context: &Context<'_>, limit: &LimitTable) -> Option<u64> {
+    let span_ns = u128::from(context.trace.span_ns);
+    let have_ns = span_ns * u128::from(limit.quota_ns) / u128::from(limit.period_ns);
+    u64::try_from(have_ns).ok()
+}
+
+/// What the vCPUs used of one quota together with other threads of their VMM, or with other VMs,
+/// in thousandths, if that is all of it.
+fn shared(context: &Context<'_>, limit: &LimitTable) -> Option<u64> {
+    let have_ns = have_ns(context, limit)?;
+    let sums = [limit.with_vmm_ns, limit.with_vms_ns].into_iter();
+    let mut used = sums.map(|ran_ns| permille(ran_ns, have_ns));
+    used.find(|used| QUOTA_USED.contains(used))
 }
 
 impl Quota {
@@ -94,9 +114,11 @@ pub fn idle_beside(context: &Context<'_>) -> (CauseId, Confidence) {
     let each = stopped.all(|group| fits(context, limit, group));
     // Shorter idle times than those that are counted may be anything's.
     let idled = limit.all.idled > 0;
-    match idled && !is_long && (each || fits(context, limit, &limit.all)) {
-        true => (CauseId::CpuMax, Confidence::High),
-        false => no_limit,
+    match idled && !is_long {
+        true if each || fits(context, limit, &limit.all) => (CauseId::CpuMax, Confidence::High),
+        // Others in the same group used what the vCPUs left.
+        true if shared(context, limit).is_some() => (CauseId::CpuMax, Confidence::Medium),
+        _ => no_limit,
     }
 }
 

@@ -4,10 +4,13 @@
 //! A finding is data; the report says it in words. Its cause is derived from the trace where the
 //! trace shows it, and what must be so if the cause is right is checked as far as the trace goes.
 
+mod alone;
+mod below;
 mod boosts;
 mod held;
 mod host;
 mod limits;
+mod many;
 mod other;
 mod pauses;
 mod slow;
@@ -26,6 +29,7 @@ use crate::model::{
     WaitTable,
 };
 
+pub use alone::alone;
 pub use other::late_ns;
 pub use steal::stays;
 
@@ -52,9 +56,14 @@ const EXCERPT_NS: u64 = 100_000_000;
 /// Under this length it holds one or two events of a kind, in nanoseconds.
 const GLIMPSE_NS: u64 = 1_000_000;
 
-/// The findings of one trace.
+/// The findings of one trace; `alone` are those of single vCPUs.
 #[must_use]
-pub fn of(at: usize, trace: &TraceDiagnosis, knobs: &BTreeMap<String, String>) -> Vec<Finding> {
+pub fn of(
+    at: usize,
+    trace: &TraceDiagnosis,
+    knobs: &BTreeMap<String, String>,
+    alone: &[Finding],
+) -> Vec<Finding> {
     let mut findings = Vec::new();
     let contexts = trace.vms.iter().map(|vm| Context {
         at,
@@ -68,6 +77,7 @@ pub fn of(at: usize, trace: &TraceDiagnosis, knobs: &BTreeMap<String, String>) -
         findings.extend(held::servers(&context));
         findings.extend(slow::uninterruptible(&context));
         findings.extend(slow::exits(&context));
+        findings.extend(many::reasons(&context));
         findings.extend(storms::storms(&context));
         findings.extend(pauses::causes(&context));
         findings.extend(pauses::runs(&context));
@@ -79,7 +89,10 @@ pub fn of(at: usize, trace: &TraceDiagnosis, knobs: &BTreeMap<String, String>) -
     }
     // What went on while the host stood still is reported once, of the host.
     findings.retain(|finding| !is_of_silence(trace, finding));
+    below::doubt(&mut findings);
+    pauses::follow(&mut findings);
     host::overcommitted(at, trace, &mut findings);
+    alone::add(trace, &mut findings, alone);
     let stalls: Vec<Finding> = contexts
         .filter_map(|context| stalls::longest(&context, &findings))
         .collect();
@@ -214,6 +227,7 @@ fn fresh(
         severity: severity(lost_permille),
         trace,
         vm,
+        vcpu: None,
         lost_ns,
         lost_ns_per_s: per_second(lost_ns, span_ns),
         at_most_ns: None,

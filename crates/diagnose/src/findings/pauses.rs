@@ -8,7 +8,7 @@ use crate::build::permille;
 use crate::cause::Cause;
 use crate::model::{
     Answer, Assumption, CauseId, CauseRow, Check, CheckId, Confidence, Evidence, EvidenceId,
-    Finding, FindingId, PauseTable, PlaceRow, Sharpener, Step, StepId,
+    Finding, FindingId, PauseTable, PlaceRow, Severity, Sharpener, Step, StepId,
 };
 
 /// Under this share of its time ready but not running, in thousandths, no vCPU of the VM can have
@@ -26,6 +26,25 @@ pub fn causes(context: &Context<'_>) -> Vec<Finding> {
     let worth = |row: &&CauseRow| context.matters(row.exits, row.took_ns());
     let rows = pauses.by_cause.iter().filter(worth);
     rows.map(|row| cause(context, pauses, row)).collect()
+}
+
+/// vCPUs that spin, nothing shows for what, while others of their VM are off their pCPUs most
+/// likely wait for those: who keeps these off comes first where that is surer.
+pub fn follow(findings: &mut [Finding]) {
+    let steal = |of: &&Finding| of.id == FindingId::Steal && of.severity == Severity::Severe;
+    let steal = findings.iter().filter(steal);
+    let steal: Vec<_> = steal.map(|of| (of.vm.clone(), of.confidence)).collect();
+    for finding in findings.iter_mut() {
+        let spins = matches!(
+            finding.id,
+            FindingId::PauseUnknown | FindingId::PauseContinuous
+        );
+        let surer =
+            |of: &(Option<String>, Confidence)| of.0 == finding.vm && of.1 > finding.confidence;
+        if spins && steal.iter().any(surer) {
+            finding.severity = finding.severity.min(Severity::Major);
+        }
+    }
 }
 
 fn cause(context: &Context<'_>, pauses: &PauseTable, row: &CauseRow) -> Finding {

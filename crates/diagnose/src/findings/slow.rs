@@ -6,7 +6,7 @@
 
 use steady_events::{ExitReason, Isa};
 
-use super::{Context, MOST, check, share, step, unanswered};
+use super::{Context, MOST, below, check, share, step, unanswered};
 use crate::build::{STALL_NS, permille};
 use crate::model::{
     Assumption, CauseId, Check, CheckId, Confidence, Culprit, DetailRow, Evidence, EvidenceId,
@@ -15,10 +15,10 @@ use crate::model::{
 use crate::spread::total;
 
 /// From this share of the time of the VM's vCPUs on, in thousandths, an exit reason is a finding.
-const SHARE: u64 = 50;
+pub const SHARE: u64 = 50;
 /// From this length on an exit that KVM answers itself is a long one, in nanoseconds: most take
 /// microseconds.
-const LONG_NS: u64 = 100_000;
+pub const LONG_NS: u64 = 100_000;
 /// What exits of one reason were about: the most that are named.
 const NAMED: usize = 4;
 
@@ -30,14 +30,17 @@ pub fn exits(context: &Context<'_>) -> Vec<Finding> {
     let all = rows.flat_map(each);
     let all = all.filter_map(|(row, found)| Some((row, found?)));
     let stalls = |row: &ExitRow, found: &Finding| {
-        found.cause == CauseId::HostInterrupts && is_one_stall(row, found.lost_ns)
+        matches!(
+            found.cause,
+            CauseId::HostInterrupts | CauseId::PassedThrough
+        ) && is_one_stall(row, found.lost_ns)
     };
     let felt = all.filter(|(row, found)| !stalls(row, found));
     felt.map(|(_, found)| found).collect()
 }
 
 /// Halts, and what other findings are about: pause loops, expired timers, unknown reasons.
-fn is_apart(row: &ExitRow) -> bool {
+pub fn is_apart(row: &ExitRow) -> bool {
     let isa = Isa::from_word(&row.isa).zip(row.code);
     let reason = isa.map(|(isa, code)| ExitReason { isa, code });
     let apart =
@@ -51,7 +54,7 @@ fn interrupted(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
     if is_interrupt(row) || permille(irq_ns, context.vcpu_ns()) < SHARE {
         return None;
     }
-    let cause = CauseId::HostInterrupts;
+    let cause = of_interrupts(row);
     let mut finding = context.finding(FindingId::SlowExits, irq_ns, cause);
     finding.of = Some(row.name.clone());
     finding.evidence.push(
@@ -64,7 +67,34 @@ fn interrupted(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
     let worst = row.about.iter().filter_map(|of| of.worst.clone());
     finding.worst = worst.max_by_key(|worst| worst.length_ns);
     finding.next = steps(row, cause, irq_ns, false);
+    if cause == CauseId::PassedThrough {
+        finding.confidence = Confidence::Medium;
+    }
     Some(finding)
+}
+
+/// What most of the interrupts' time in exits was for, if the trace shows it.
+fn irq_of(row: &ExitRow) -> Option<&str> {
+    let all_ns = total(row.about.iter().map(|of| of.host_irq_ns));
+    let kinds = row.about.iter().filter_map(|of| of.irq.as_deref());
+    let of = |kind: &str| {
+        let same = row
+            .about
+            .iter()
+            .filter(|of| of.irq.as_deref() == Some(kind));
+        total(same.map(|of| of.host_irq_ns))
+    };
+    let most = kinds.max_by_key(|kind| of(kind))?;
+    (permille(of(most), all_ns) >= MOST).then_some(most)
+}
+
+/// The cause of exits by the host's interrupts. Which VM has a device that is passed through is not
+/// shown.
+fn of_interrupts(row: &ExitRow) -> CauseId {
+    match irq_of(row) {
+        Some("passed-through") => CauseId::PassedThrough,
+        _ => CauseId::HostInterrupts,
+    }
 }
 
 fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
@@ -203,7 +233,7 @@ pub fn is_io(name: &str) -> bool {
 /// How sure the cause is.
 fn confidence(context: &Context<'_>, row: &ExitRow, cause: CauseId) -> Confidence {
     match cause {
-        CauseId::InterruptsOrWait => Confidence::Low,
+        CauseId::InterruptsOrWait | CauseId::HostStopped => Confidence::Low,
         CauseId::KernelDevice if is_unnamed(row) => Confidence::Medium,
         // What the host served meanwhile is not recorded.
         CauseId::KernelDevice if !context.trace.saw_host_irqs && is_long(row) => Confidence::Medium,
@@ -213,6 +243,7 @@ fn confidence(context: &Context<'_>, row: &ExitRow, cause: CauseId) -> Confidenc
         _ if !context.trace.saw_sleeps => Confidence::Medium,
         // That an interrupt came is shown; that it took the time is only by its own events.
         CauseId::HostInterrupts if !most(row, |of| of.host_irq_ns) => Confidence::Medium,
+        CauseId::PassedThrough => Confidence::Medium,
         // Without the interrupt's arrival at the APIC that it came by an IPI is inferred.
         CauseId::OwnIpis if context.vm.calls.is_none() => Confidence::Medium,
         // The host may have had it mapped before, and taken it away (NUMA balancing, compaction).
@@ -274,13 +305,14 @@ fn cause(row: &ExitRow, by_vmm: Option<u64>, scheduled: bool) -> CauseId {
         Some(MOST..) if is_for(row, "INTR") => CauseId::VmmHolds,
         _ if is_interrupt(row) && by_ipis(row) => CauseId::OwnIpis,
         _ if is_interrupt(row) && !scheduled => CauseId::InterruptsOrWait,
-        _ if is_interrupt(row) && !to_vmm => CauseId::HostInterrupts,
+        _ if is_interrupt(row) && !to_vmm => of_interrupts(row),
         Some(MOST..) => CauseId::UserDevice,
         _ if is_memory(name) && !of_device && most(row, protected_ns) => CauseId::WriteProtected,
         _ if is_memory(name) && !of_device => CauseId::MappingMemory,
         // An I/O instruction leaves for the VMM unless KVM has the device itself.
         None if is_io(name) || of_device => CauseId::UserDevice,
         Some(_) if is_io(name) || of_device => CauseId::KernelDevice,
+        _ if scheduled && below::is_stopped(row) => CauseId::HostStopped,
         _ => CauseId::Handling,
     }
 }
@@ -382,7 +414,12 @@ fn steps(row: &ExitRow, cause: CauseId, own_ns: u64, of_timers: bool) -> Vec<Ste
             step(StepId::LookAtVmmJobs),
         ],
         CauseId::VmmHolds => vec![step(StepId::LookAtVmmJobs), step(StepId::LookAtVmm)],
-        CauseId::HostInterrupts if of_timers => vec![step(StepId::FewerHostTimers)],
+        CauseId::HostInterrupts if of_timers || irq_of(row) == Some("timers") => {
+            vec![step(StepId::FewerHostTimers)]
+        }
+        CauseId::HostInterrupts if irq_of(row) == Some("rcu") => vec![step(StepId::OffloadRcu)],
+        CauseId::PassedThrough => vec![step(StepId::PostInterrupts)],
+        CauseId::HostStopped => vec![step(StepId::LookBelowHost)],
         CauseId::HostInterrupts => vec![step(StepId::MoveInterrupts)],
         CauseId::OwnIpis => vec![
             without(step(StepId::DeliverByProcessor)),

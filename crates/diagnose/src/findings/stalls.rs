@@ -7,12 +7,13 @@
 use super::limits::idle_beside;
 use super::slow::{is_interrupt_name, is_io, is_memory};
 use super::stacked::of_siblings;
-use super::steal::{cause_of_kind, stays, unseen};
+use super::steal::{cause_of_kind, unseen};
 use super::{Context, step};
 use crate::model::{
     CauseId, Confidence, Culprit, Evidence, EvidenceId, Finding, FindingId, Instance, Severity,
     Sharpener, StallRow, Step, StepId, TraceDiagnosis,
 };
+use crate::role::{Role, role_of};
 use crate::spread::total;
 
 /// From this length on a stall is severe, in nanoseconds.
@@ -92,9 +93,12 @@ fn next(longest: &StallRow, cause: CauseId) -> Step {
         CauseId::CpuMax => step(StepId::RaiseCpuMax),
         CauseId::IdleBeside => step(StepId::LookAtIdle),
         CauseId::OwnVmm => step(StepId::MoveServer).named(longest.name.as_deref()),
-        CauseId::HostTask if longest.name.as_deref().is_some_and(stays) => {
+        CauseId::HostTask if longest.name.as_deref().is_some_and(is_kernels) => {
             step(StepId::FindKernelWork).named(longest.name.as_deref())
         }
+        CauseId::Poller => step(StepId::LeavePoller).named(longest.name.as_deref()),
+        CauseId::Recorder => step(StepId::RecordLess).named(longest.name.as_deref()),
+        CauseId::PassedThrough => step(StepId::PostInterrupts),
         CauseId::Vhost => step(StepId::MoveVhost).named(longest.name.as_deref()),
         CauseId::HostTask => step(StepId::MoveHostTask).named(longest.name.as_deref()),
         CauseId::Interrupts => step(StepId::MoveInterrupts),
@@ -103,6 +107,11 @@ fn next(longest: &StallRow, cause: CauseId) -> Step {
         }
         _ => step(StepId::RecordScheduler),
     }
+}
+
+/// Whether a thread is one of the kernel's whose work comes from somewhere.
+fn is_kernels(name: &str) -> bool {
+    matches!(role_of(name), Role::Kernel(_))
 }
 
 /// What may have been a long wait: events were lost before it ended.
@@ -125,7 +134,8 @@ fn in_loss(context: &Context<'_>, row: &StallRow) -> Finding {
 fn is_told(context: &Context<'_>, row: &StallRow, others: &[Finding]) -> bool {
     let own =
         |finding: &&Finding| finding.vm.as_ref() == Some(&context.vm.name) || finding.vm.is_none();
-    others.iter().filter(own).any(|finding| {
+    let of_it = |finding: &&Finding| finding.vcpu.is_none() || finding.vcpu == row.at.vcpu;
+    others.iter().filter(own).filter(of_it).any(|finding| {
         match (row.kind.as_str(), finding.id) {
             ("ready" | "in-loss", FindingId::Steal | FindingId::HostOvercommitted)
             | ("uninterruptible", FindingId::Uninterruptible)
@@ -204,7 +214,9 @@ fn confidence(context: &Context<'_>, row: &StallRow, cause: CauseId) -> Confiden
         | CauseId::IdleBeside
         | CauseId::OtherVm
         | CauseId::OwnVm
-        | CauseId::Stacked => Confidence::Medium,
+        | CauseId::Stacked
+        | CauseId::Poller
+        | CauseId::PassedThrough => Confidence::Medium,
         // A limit and a neighbour that runs meanwhile look alike.
         _ if !row.shown => Confidence::Medium,
         _ => match waits {

@@ -10,6 +10,7 @@ use crate::model::{
     FindingId, PreemptTable, RivalRow, Severity, Sharpener, Step, StepId, WaitTable,
 };
 use crate::notes::VmNote;
+use crate::role::{Role, role_of};
 use crate::spread::{Spread, total};
 
 /// From this part of the waits on, in thousandths, an idle pCPU elsewhere is their cause.
@@ -128,6 +129,10 @@ fn evidence(
     if let Some(priority) = &waits.priority {
         all.push(Evidence::new(EvidenceId::OwnPriority).named("priority", priority));
     }
+    if are_real_time(waits) {
+        let share = permille(waits.real_time_ns, waits.waited_ns);
+        all.push(Evidence::new(EvidenceId::RivalRealTime).permille("share", share));
+    }
     let more_ns = total([waits.unknown_ns, waits.doubted_ns]);
     if more_ns > 0 {
         all.push(in_losses(Some(waits), more_ns));
@@ -158,6 +163,9 @@ pub fn cause_of_kind(kind: &str) -> CauseId {
         "host-task" => CauseId::HostTask,
         "own-vmm" => CauseId::OwnVmm,
         "cpu-max" => CauseId::CpuMax,
+        "poller" => CauseId::Poller,
+        "recorder" => CauseId::Recorder,
+        "passed-through" => CauseId::PassedThrough,
         "waking-pcpu" => CauseId::WakingPcpu,
         _ => CauseId::Untold,
     }
@@ -181,11 +189,8 @@ fn cause(waits: &WaitTable, groups: &[(CauseId, u64)]) -> (CauseId, u64) {
     if limit_ns > 0 && (idled || limit_ns >= most_ns) {
         return (CauseId::CpuMax, limit_ns.max(waits.idled_ns));
     }
-    let by_vcpus = matches!(
-        most,
-        CauseId::OtherVm | CauseId::OwnVm | CauseId::HostTask | CauseId::Vhost | CauseId::OwnVmm
-    );
-    if by_vcpus && permille(waits.elsewhere_idle_ns, waits.waited_ns) >= IDLE_ELSEWHERE {
+    let by_others = matches!(most, CauseId::OtherVm | CauseId::OwnVm) || is_of_threads(most);
+    if by_others && permille(waits.elsewhere_idle_ns, waits.waited_ns) >= IDLE_ELSEWHERE {
         return (CauseId::Imbalance, waits.elsewhere_idle_ns);
     }
     (most, most_ns)
@@ -196,13 +201,16 @@ fn confidence(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64)
     let most = permille(ns, waits.waited_ns) >= NEARLY_ALL;
     let assumed = permille(waits.assumed_ns, waits.waited_ns);
     let vms = matches!(cause, CauseId::OtherVm | CauseId::OwnVm);
-    let by_others = vms || matches!(cause, CauseId::HostTask | CauseId::Vhost | CauseId::OwnVmm);
+    let by_others = vms || is_of_threads(cause);
     let shown = permille(waits.shown_ns, waits.waited_ns) >= NEARLY_ALL;
     let more_ns = total([waits.unknown_ns, waits.doubted_ns]);
     match cause {
         CauseId::Untold => Confidence::Low,
         // A pin shows only in that the vCPU ran nowhere else.
         CauseId::Imbalance | CauseId::RealTimeTasks | CauseId::Stacked => Confidence::Medium,
+        // It polls as it is meant to: that a vCPU shares its pCPU is the fault, and whose is not
+        // shown. Which VM has the device is not either.
+        CauseId::Poller | CauseId::PassedThrough => Confidence::Medium,
         CauseId::OwnVm if !are_too_many(context) => Confidence::Medium,
         // Two recordings, one behind the other: what was seen in one is not of the other.
         _ if context.trace.loss.clock_set_back > 0 => Confidence::Medium,
@@ -233,6 +241,11 @@ fn is_stopped(waits: &WaitTable, cause: CauseId) -> bool {
     of_others && is_real_time(waits.priority.as_deref()) && !is_real_time(first)
 }
 
+/// Whether vCPUs give way to others by their own priority.
+fn is_weak(own: Option<&str>) -> bool {
+    own.is_some_and(|own| own.starts_with("nice ") && !own.starts_with("nice -"))
+}
+
 fn is_real_time(name: Option<&str>) -> bool {
     let is = |name: &str| name.contains("real-time priority") || name.contains("deadline class");
     name.is_some_and(is)
@@ -247,20 +260,20 @@ fn may_be_own_vmm(waits: &WaitTable, ns: u64) -> bool {
 /// Whether a thread of the kernel belongs to its pCPU, and cannot be put on another. Its name is
 /// without its pCPU's number, which those of programs with such a name do not have.
 pub fn stays(name: &str) -> bool {
-    let name = name.split(" (").next().unwrap_or(name);
-    const OF_ONE_PCPU: [&str; 9] = [
-        "ktimers",
-        "migration",
-        "idle_inject",
-        "kworker",
-        "cpuhp",
-        "watchdog",
-        "rcuc",
-        "stopper",
-        "irq_work",
-    ];
-    // Those of no pCPU go where their workqueue lets them: no tool moves them.
-    OF_ONE_PCPU.contains(&name) || name.starts_with("kworker/")
+    matches!(role_of(name), Role::Kernel(work) if work.stays())
+}
+
+/// Whether a cause is that threads ran which are not vCPUs.
+fn is_of_threads(cause: CauseId) -> bool {
+    matches!(
+        cause,
+        CauseId::HostTask | CauseId::Vhost | CauseId::OwnVmm | CauseId::Poller | CauseId::Recorder
+    )
+}
+
+/// Whether threads of a real-time priority or the deadline class ran for most of the waits.
+fn are_real_time(waits: &WaitTable) -> bool {
+    permille(waits.real_time_ns, waits.waited_ns) >= MOST
 }
 
 /// That vCPUs may have run where the trace has no records: on pCPUs that its head counts.
@@ -357,6 +370,21 @@ fn moved(context: &Context<'_>, step: Step, ns: u64, whole_ns: u64) -> Step {
     }
 }
 
+/// What to do about a thread of the host, of which one is to put it elsewhere.
+fn of_host_task(waits: &WaitTable, name: Option<&str>, away: Step) -> Vec<Step> {
+    let own = waits.priority.clone();
+    let weigh = of_note(StepId::WeighVms, "priority of its vCPU threads", own);
+    let work = step(StepId::FindKernelWork).named(name);
+    match name.map(role_of) {
+        Some(Role::Kernel(kind)) if kind.stays() => vec![work],
+        Some(Role::Kernel(_)) => vec![work, away],
+        // No weight comes before a real-time priority.
+        _ if is_real_time(name) => vec![away, step(StepId::LowerRealTime).named(name)],
+        _ if is_weak(waits.priority.as_deref()) => vec![weigh, away],
+        _ => vec![away, weigh],
+    }
+}
+
 fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> Vec<Step> {
     let whole_ns = waits.waited_ns;
     let nobody = |step: Step| step.gives(ns, whole_ns, Assumption::NobodyTakesItsPlace);
@@ -365,6 +393,8 @@ fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> V
         CauseId::HostTask => "host-task",
         CauseId::Vhost => "vhost",
         CauseId::OwnVmm => "own-vmm",
+        CauseId::Poller => "poller",
+        CauseId::Recorder => "recorder",
         _ => "",
     };
     let first = waits.by.iter().find(|row| row.kind == kind);
@@ -391,6 +421,13 @@ fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> V
             let moved = of_note(StepId::SpreadPins, "pCPUs of its vCPUs", pins);
             vec![moved.gives(ns, whole_ns, Assumption::MovesAtOnce)]
         }
+        // No weight comes before a real-time priority.
+        CauseId::OtherVm if are_real_time(waits) => {
+            vec![
+                step(StepId::LowerRealTime).named(name),
+                step(StepId::FewerVcpusOnHost),
+            ]
+        }
         // Where no pCPU is idle there is nowhere to go.
         CauseId::OtherVm if !super::host::has_room(context.trace) => {
             vec![step(StepId::FewerVcpusOnHost), step(StepId::ShareOrSplit)]
@@ -406,23 +443,13 @@ fn steps(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> V
         CauseId::OwnVm | CauseId::Stacked => steps_of_siblings(context, ns, whole_ns),
         CauseId::Vhost => vec![nobody(step(StepId::MoveVhost).named(name))],
         CauseId::OwnVmm => vec![nobody(step(StepId::MoveServer).named(name))],
-        CauseId::HostTask if name.is_some_and(stays) => {
-            vec![step(StepId::FindKernelWork).named(name)]
-        }
+        CauseId::Poller => vec![step(StepId::LeavePoller).named(name)],
+        CauseId::Recorder => vec![step(StepId::RecordLess).named(name)],
         CauseId::HostTask => {
             let away = step(StepId::MoveHostTask).named(name);
-            let own = waits.priority.clone();
-            let weigh = of_note(StepId::WeighVms, "priority of its vCPU threads", own);
-            // No weight comes before a real-time priority.
-            let weighs = !is_real_time(name);
-            let away = moved(context, away, ns, whole_ns);
-            match (weighs, super::host::has_room(context.trace)) {
-                (false, _) => vec![away],
-                (true, true) => vec![away, weigh],
-                // Where no pCPU is idle it would take another's place.
-                (true, false) => vec![away, weigh],
-            }
+            of_host_task(waits, name, moved(context, away, ns, whole_ns))
         }
+        CauseId::PassedThrough => vec![step(StepId::PostInterrupts)],
         CauseId::RealTimeTasks => vec![step(StepId::RealTimeShare)],
         CauseId::Interrupts => vec![step(StepId::MoveInterrupts)],
         CauseId::WakingPcpu => vec![step(StepId::ShallowIdle)],

@@ -99,6 +99,10 @@ pub enum EvidenceId {
     QuotaUsed,
     /// The priority of the vCPUs' threads, where it is not nice 0.
     OwnPriority,
+    /// In `share` of the waits threads of a real-time priority, or the deadline class, ran.
+    RivalRealTime,
+    /// What only `vcpu` of `vcpus` loses, and `more` others beside it.
+    OneVcpu,
     /// A thread in a table: `name`, `waits` in number, `mean`, `max`, and `at`, by its clock.
     TableThread,
     /// By a table: `who` was ready but did not run for `waited`, `ran`, `share` of the two.

@@ -130,6 +130,12 @@ pub enum CauseId {
     Interrupts,
     /// A thread of the host ran instead.
     HostTask,
+    /// A thread ran instead that polls its pCPU on purpose.
+    Poller,
+    /// A program that records ran instead.
+    Recorder,
+    /// Interrupts of a device that is passed through to a VM came by the host.
+    PassedThrough,
     /// A limit keeps the vCPU from an idle pCPU.
     CpuMax,
     /// The pCPU was idle though the vCPU was ready, and a limit does not explain it.
@@ -176,6 +182,8 @@ pub enum CauseId {
     OwnIpis,
     /// The host's interrupts, or a wait for a pCPU: without the scheduler's events nothing tells.
     InterruptsOrWait,
+    /// KVM answers such exits at once: something below it, or not recorded, stopped the host.
+    HostStopped,
     /// KVM's handling of this reason takes the time.
     Handling,
     /// A receiver of the spinner's IPI does not run.
@@ -345,7 +353,7 @@ pub struct Check {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Culprit {
     /// Which kind of thing: `vm`, `own-vm`, `vhost`, `interrupts`, `host-task`, `cpu-max`,
-    /// `waking-pcpu`, `untold`, `exit`.
+    /// `waking-pcpu`, `poller`, `recorder`, `passed-through`, `untold`, `exit`.
     pub kind: String,
     /// Its name: a VM's, a thread's, a device's.
     pub name: Option<String>,
@@ -383,6 +391,9 @@ pub struct Finding {
     pub trace: usize,
     /// The VM, if it is about one.
     pub vm: Option<String>,
+    /// The vCPU, if it is about one of several: its time is the finding's whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vcpu: Option<u32>,
     /// Time lost, summed over the VM's vCPUs, in nanoseconds.
     pub lost_ns: u64,
     /// The same in each second of the trace.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a noted limit of CPU time gave to the vCPUs of a VM, and how long they ran.
 //!
-//! Left out: other threads in the same groups, which use the same quota.
+//! Left out: threads in the same groups that are neither vCPUs nor of a VMM of the notes.
 
 use serde::{Deserialize, Serialize};
+
+use super::vm::is_zero;
 
 /// A limit of CPU time (`cpu.max`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +19,13 @@ pub struct LimitTable {
     pub groups: Vec<LimitedGroup>,
     /// All of these vCPUs: a group above theirs may have the limit.
     pub all: LimitedGroup,
+    /// For how long these and the other threads of their VMM ran; 0 if none of those did.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub with_vmm_ns: u64,
+    /// For how long all VMs ran that have this limit and a group above theirs in common, with
+    /// their VMMs; 0 if there is no other.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub with_vms_ns: u64,
 }
 
 /// vCPUs that share a quota.

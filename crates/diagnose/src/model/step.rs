@@ -82,12 +82,26 @@ pub enum StepId {
     MoveHostTask,
     /// See what gives a kernel thread of one pCPU its work: it cannot go elsewhere.
     FindKernelWork,
+    /// Keep vCPUs off the pCPU of a thread that polls on purpose.
+    LeavePoller,
+    /// Record with less work.
+    RecordLess,
+    /// Lower a real-time priority, or keep vCPUs off the pCPUs of its threads.
+    LowerRealTime,
+    /// Let the processor deliver the interrupts of a device that is passed through.
+    PostInterrupts,
+    /// Keep RCU's callbacks off the pCPU.
+    OffloadRcu,
     /// See what else keeps a pCPU idle: core scheduling, a hypervisor below the host.
     LookAtIdle,
     /// See what write-protects the guest's memory.
     StopProtecting,
     /// Raise the limit of the VM's cgroup.
     RaiseCpuMax,
+    /// Raise the limit of a group that is not a VM's.
+    RaiseGroupLimit,
+    /// Raise the limit of a thread that serves the VM.
+    RaiseServerLimit,
     /// Widen or spread the pinning.
     SpreadPins,
     /// Keep pCPUs from deep idle states.
@@ -110,6 +124,8 @@ pub enum StepId {
     LookAtStorage,
     /// See what in the host's kernel waits.
     LookAtStack,
+    /// See in the log what all CPUs did.
+    AllBacktraces,
     /// See why the guest does this.
     LookAtGuest,
     /// See that the guest has its PV features for IPIs and flushes.

@@ -62,6 +62,9 @@ pub struct WaitTable {
     /// Of `waited_ns`, by threads that are named as those of VMMs are, and of which nothing shows
     /// whose they are.
     pub unplaced_ns: u64,
+    /// Of that, by threads of a real-time priority or the deadline class.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub real_time_ns: u64,
     /// Who ran when losses cut most of that off.
     pub until_loss: Option<String>,
     /// For how long its vCPUs were seen running.
@@ -126,6 +129,10 @@ pub struct DetailRow {
     /// Of their own time, in exits in which the host's own records show an interrupt.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub host_irq_ns: u64,
+    /// What most of these interrupts were for: `device`, `passed-through`, `timers`, `rcu` or
+    /// `deferred`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub irq: Option<String>,
     /// Of it, in faults at the page of the fault before.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub again_ns: u64,
@@ -136,7 +143,7 @@ pub struct DetailRow {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-fn is_zero(ns: &u64) -> bool {
+pub(super) fn is_zero(ns: &u64) -> bool {
     *ns == 0
 }
 

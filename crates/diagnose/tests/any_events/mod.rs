@@ -2,7 +2,9 @@
 //! Events of every kind, with values that meet and values that do not.
 
 use proptest::prelude::*;
-use steady_events::{Event, ExitReason, Gap, Isa, Kind, RemedyEvent, RemedyStep, Task, TaskState};
+use steady_events::{
+    Event, ExitReason, Gap, IrqOf, Isa, Kind, RemedyEvent, RemedyStep, Task, TaskState,
+};
 
 /// Events in any order, at any times, of few CPUs and threads.
 pub fn events() -> impl Strategy<Value = Vec<Event<'static>>> {
@@ -48,7 +50,10 @@ fn remedy() -> impl Strategy<Value = Kind<'static>> {
 /// What happens inside exits, and interrupts of the host.
 fn of_exits() -> impl Strategy<Value = Kind<'static>> {
     prop_oneof![
-        (any::<bool>(), any::<bool>()).prop_map(|(begins, soft)| Kind::HostIrq { begins, soft }),
+        (any::<bool>(), 0..12_u64).prop_map(|(begins, number)| Kind::HostIrq {
+            begins,
+            of: IrqOf::softirq(number),
+        }),
         any::<u16>().prop_map(|port| Kind::Port { port }),
         any::<u64>().prop_map(|address| Kind::Mmio { address }),
         any::<(u64, u64)>().prop_map(|(address, error)| Kind::PageFault { address, error }),

@@ -64,6 +64,66 @@ fn the_hosts_interrupts_in_an_exit_are_not_the_time_of_what_the_exit_was_about()
 }
 
 #[test]
+fn what_the_hosts_interrupts_were_for_decides_what_to_do() {
+    let (irqs, device) = (CauseId::HostInterrupts, CauseId::PassedThrough);
+    let (medium, high) = (Confidence::Medium, Confidence::High);
+    let begin = |name: &str| format!("irq_handler_entry: irq=61 name={name}");
+    let soft = |of: &str| format!("softirq_entry: vec={of}]");
+    let cases = [
+        (
+            begin("mlx5_comp0@pci:0000:3b:00.0"),
+            irqs,
+            high,
+            StepId::MoveInterrupts,
+        ),
+        (
+            begin("vfio-msix[0](0000:3b:00.0)"),
+            device,
+            medium,
+            StepId::PostInterrupts,
+        ),
+        (
+            begin("vfio-msi[0](0000:3b:00.0)"),
+            device,
+            medium,
+            StepId::PostInterrupts,
+        ),
+        (
+            begin("vfio-intx(0000:3b:00.0)"),
+            device,
+            medium,
+            StepId::PostInterrupts,
+        ),
+        (soft("3 [action=NET_RX"), irqs, high, StepId::MoveInterrupts),
+        (soft("9 [action=RCU"), irqs, high, StepId::OffloadRcu),
+        (soft("1 [action=TIMER"), irqs, high, StepId::FewerHostTimers),
+        (
+            soft("8 [action=HRTIMER"),
+            irqs,
+            high,
+            StepId::FewerHostTimers,
+        ),
+    ];
+    for (begin, cause, sure, first) in cases {
+        let end = if begin.starts_with("irq") {
+            HARD.1
+        } else {
+            SOFT.1
+        };
+        for (reason, inside) in [
+            ("EXTERNAL_INTERRUPT", "kvm_fpu: load"),
+            ("MSR_WRITE", "kvm_msr: msr_write 6e0 = 0x81cba98c958c9"),
+        ] {
+            let lines = long_exits(10_000, reason, inside, Some((&begin, end, 4_900)));
+            let diagnosis = lines.diagnosis(None);
+            let slow = the(&diagnosis, FindingId::SlowExits);
+            let found = (slow.cause, slow.confidence, super::steps(slow)[0]);
+            assert_eq!(found, (cause, sure, first), "{reason} {begin}");
+        }
+    }
+}
+
+#[test]
 fn what_kvm_answers_itself_for_long_is_surely_its_own_only_beside_recorded_interrupts() {
     let pio = "kvm_pio: pio_write at 0x40 size 1 count 1 val 0x10";
     for (irq, sure) in [

@@ -94,3 +94,90 @@ fn idle_times_too_short_to_be_counted_are_no_groups_limit() {
     let found = (steal.cause, steal.confidence);
     assert_eq!(found, (CauseId::IdleBeside, Confidence::Medium));
 }
+
+/// Writes a line.
+type Writes = Box<dyn Fn(&mut Lines)>;
+
+/// The two vCPUs run for `own` ms of each 100 ms, the main thread of their VMM for `main`, and the
+/// vCPU of another VM for `other`, each on its own pCPU.
+fn with_others(own: u64, main: u64, other: u64) -> Lines {
+    let mut lines = Lines::default();
+    for us in (0..20).map(|period| 1_000_000 + period * 100_000) {
+        let mut all: Vec<(u64, Writes)> = Vec::new();
+        for (vcpu, ms) in [(0, own), (1, own), (1000, other)] {
+            let cpu = u32::try_from(vcpu % 999).unwrap() + u32::from(vcpu == 1000);
+            let end_us = us + ms * 1_000;
+            if ms == 0 {
+                continue;
+            }
+            all.push((
+                us + 4,
+                Box::new(move |lines| lines.enter(us + 4, vcpu, cpu)),
+            ));
+            all.push((
+                end_us - 2,
+                Box::new(move |lines| lines.exit(end_us - 2, vcpu, cpu, BY_INTERRUPT)),
+            ));
+            let switch = move |lines: &mut Lines, us: u64, leaves: bool| {
+                let name = comm(vcpu);
+                let me = (name.as_str(), 1001 + vcpu);
+                let (from, to) = if leaves { (me, IDLE) } else { (IDLE, me) };
+                lines.switch(us, cpu, from, 'R', to);
+            };
+            all.push((end_us, Box::new(move |lines| switch(lines, end_us, true))));
+            let next_us = us + 100_000;
+            all.push((
+                next_us,
+                Box::new(move |lines| switch(lines, next_us, false)),
+            ));
+        }
+        if main > 0 {
+            let end_us = us + main * 1_000;
+            let thread = ("qemu-system-x86", 1000);
+            all.push((
+                us + 6,
+                Box::new(move |lines| lines.switch(us + 6, 7, IDLE, 'R', thread)),
+            ));
+            all.push((
+                end_us,
+                Box::new(move |lines| lines.switch(end_us, 7, thread, 'S', IDLE)),
+            ));
+        }
+        all.sort_by_key(|(us, _)| *us);
+        all.iter().for_each(|(_, write)| write(&mut lines));
+    }
+    lines
+}
+
+#[test]
+fn a_quota_is_used_up_by_the_vmm_and_by_other_vms_of_its_group_too() {
+    let (limit, other) = (CauseId::CpuMax, CauseId::IdleBeside);
+    // How long each runs, and whether the other VM's group is in the same slice.
+    for (own, main, second, same, cause) in [
+        (30, 40, 0, true, limit),
+        (30, 20, 0, true, other),
+        (30, 0, 40, true, limit),
+        (30, 0, 40, false, other),
+        (30, 0, 20, true, other),
+        (20, 30, 30, true, limit),
+        (50, 0, 0, true, limit),
+        (30, 0, 0, true, other),
+    ] {
+        let mut noted = of_vcpus(2, "100000 100000", true).unwrap();
+        let mut beside = notes(&[], Some("100000 100000")).unwrap().vms.remove(0);
+        beside.process = 2000;
+        beside.vcpus[0].tid = 2001;
+        let slice = if same { "machine" } else { "user" };
+        beside.vcpus[0].cgroup = Some(format!("/{slice}/db/vcpu0"));
+        beside.name = Some("db".to_owned());
+        noted.vms.push(beside);
+        let diagnosis = with_others(own, main, second).diagnosis(Some(noted));
+        let web = |of: &&steady_diagnose::Finding| of.vm.as_deref() == Some("web");
+        let steal = diagnosis.findings.iter().find(web).unwrap();
+        let at = format!("{own} {main} {second} {same}");
+        assert_eq!((steal.id, steal.cause), (FindingId::Steal, cause), "{at}");
+        // That a group's other threads used the rest is a likeness.
+        let alone = own == 50;
+        assert_eq!(steal.confidence == Confidence::High, alone, "{at}");
+    }
+}

@@ -4,6 +4,7 @@
 
 use steady_diagnose::{CauseId, Finding, FindingId};
 
+use super::table_words;
 use super::words::{is_in_losses, main_culprit};
 
 /// The party whose fault it is, most likely.
@@ -17,13 +18,16 @@ pub fn fault(finding: &Finding) -> String {
         CauseId::OtherVm if many => format!("other VMs ({who} and others)"),
         CauseId::OtherVm => format!("another VM ({who})"),
         CauseId::OwnVmm => format!("its own VMM ({who})"),
+        CauseId::Recorder => format!("the recording ({who})"),
         _ if many => format!("the host ({who} and others)"),
         _ => format!("the host ({who})"),
     }
 }
 
 fn of_cause(finding: &Finding) -> &'static str {
-    of_wait(finding)
+    table_words::placed(finding)
+        .map(|(fault, _)| fault)
+        .or_else(|| of_wait(finding))
         .or_else(|| of_vmm_or_guest(finding.cause))
         .or_else(|| of_log(finding.cause))
         .unwrap_or("not shown")
@@ -41,12 +45,14 @@ fn of_wait(finding: &Finding) -> Option<&'static str> {
         CauseId::Interrupts | CauseId::HostInterrupts | CauseId::InterruptLoad => {
             "the host's interrupts"
         }
+        CauseId::PassedThrough => "a device that is passed through",
+        CauseId::Poller | CauseId::Recorder => "a thread of the host",
         CauseId::CpuMax | CauseId::Quota => "its limit (cpu.max)",
         CauseId::IdleBeside => "not known, its pCPU was idle",
         CauseId::Imbalance => "a pin, or the host's scheduler",
         CauseId::WakingPcpu => "the host's idle pCPUs, which wake late",
         CauseId::TooManyVcpus | CauseId::HostFull => "the host, with too few pCPUs",
-        CauseId::StoodStill => "firmware, or what is below the host",
+        CauseId::StoodStill | CauseId::HostStopped => "firmware, or what is below the host",
         CauseId::RealTimeTasks => "real-time tasks",
         CauseId::CoreScheduling => "core scheduling",
         _ => return None,

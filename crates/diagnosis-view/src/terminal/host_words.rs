@@ -3,8 +3,8 @@
 //! VM, and storms of exits.
 
 use steady_diagnose::{
-    Assumption, CauseId, CheckId, Diagnosis, EvidenceId, Finding, FindingId, Quantity, StepId,
-    TraceDiagnosis,
+    Assumption, CauseId, CheckId, Diagnosis, EvidenceId, Finding, FindingId, Quantity, Role,
+    Sharpener, StepId, TraceDiagnosis, Work, role_of,
 };
 
 use super::names::{file_name, title_name};
@@ -49,6 +49,37 @@ pub fn symptom(finding: &Finding) -> Option<String> {
     })
 }
 
+/// What can be seen of one vCPU.
+#[must_use]
+pub fn of_one(finding: &Finding, vcpu: u32) -> String {
+    let what = match finding.id {
+        FindingId::Steal => "is ready and does not run",
+        FindingId::Asleep => "sleeps though its guest has not halted",
+        FindingId::Uninterruptible => "waits in the host's kernel (D state)",
+        _ => {
+            let of = finding.of.as_deref().unwrap_or("unknown reason");
+            return format!("exits of vCPU {vcpu} for {of} take much time");
+        }
+    };
+    format!("vCPU {vcpu} {what}")
+}
+
+/// How many more vCPUs lose much so, beside the one that a finding is about.
+#[must_use]
+pub fn others(finding: &Finding) -> String {
+    let mut evidence = finding.evidence.iter();
+    let one = evidence.find(|of| of.id == EvidenceId::OneVcpu);
+    match one.and_then(|of| of.value("more")) {
+        Some(Quantity::Count(more)) if *more > 0 => {
+            format!(
+                ", the worst of {} vCPUs that lose a tenth and more",
+                more + 1
+            )
+        }
+        _ => String::new(),
+    }
+}
+
 /// Why more vCPUs are ready than pCPUs are there, with the numbers.
 #[must_use]
 pub fn demand(finding: &Finding) -> String {
@@ -69,12 +100,68 @@ pub fn demand(finding: &Finding) -> String {
     )
 }
 
+/// Whether threads of a real-time priority ran in most of the waits of a finding.
+#[must_use]
+pub fn is_real_time(finding: &Finding) -> bool {
+    let mut evidence = finding.evidence.iter();
+    evidence.any(|of| of.id == EvidenceId::RivalRealTime)
+}
+
+/// Why, where what ran is there for that.
+#[must_use]
+pub fn role(cause: CauseId, who: &str) -> String {
+    match cause {
+        CauseId::Poller => format!(
+            "{who} ran instead, which polls its pCPU on purpose and never sleeps, as OVS, DPDK, \
+             VPP and SPDK do"
+        ),
+        _ => format!("{who} ran instead, which records: the recording itself takes the time"),
+    }
+}
+
+/// What to do about a thread of the kernel that has much work.
+#[must_use]
+pub fn work(name: &str) -> String {
+    let Role::Kernel(work) = role_of(name) else {
+        return format!("see what gives {name} its work");
+    };
+    let what = match work {
+        Work::Power => "a limit of heat or power (turbostat, powercap)",
+        Work::Cpus => "CPUs that are stopped, moved or taken away",
+        Work::Items => "work items (the workqueue events name their functions)",
+        Work::UnboundItems => {
+            "work items (the workqueue events name their functions); \
+             /sys/devices/virtual/workqueue/cpumask keeps them off pCPUs"
+        }
+        Work::Timers => "timers of that pCPU (the timer events)",
+        Work::Rcu | Work::RcuOfOne => "RCU callbacks (rcu_nocbs= has them elsewhere)",
+        Work::Reclaim => "too little free memory (vmstat, memory.pressure)",
+        Work::Compaction => "huge pages from memory in pieces (vm.compaction_proactiveness)",
+        Work::HugePages => "/sys/kernel/mm/transparent_hugepage/khugepaged/pages_to_scan",
+        Work::SamePages => "KSM (/sys/kernel/mm/ksm/pages_to_scan and run)",
+        Work::NxPages => "kvm.nx_huge_pages_recovery_ratio",
+        Work::Raid => "a check, a rebuild or writes (/proc/mdstat, sync_speed_max)",
+    };
+    let moves = match work.stays() {
+        true => ", as taskset does not move it",
+        false => "",
+    };
+    format!("see what gives {name} its work{moves}: {what}")
+}
+
 /// Why.
 #[must_use]
 pub fn cause(cause: CauseId) -> Option<&'static str> {
     Some(match cause {
         CauseId::StoodStill => {
             "the host itself stood still: firmware, a suspended host, or a hypervisor below it"
+        }
+        CauseId::HostStopped => {
+            "KVM answers these in microseconds: something stopped the host in them, as firmware, a \
+             hypervisor below it, or interrupts that are not recorded"
+        }
+        CauseId::PassedThrough => {
+            "interrupts of a device that is passed through to a VM (vfio) come by the host"
         }
         CauseId::VmmHolds => {
             "the VMM kept the vCPU out of its guest: a pause, a snapshot, a migration, a lock"
@@ -118,10 +205,49 @@ pub fn step(id: StepId) -> Option<&'static str> {
             "see what is below the host: firmware (SMI count: turbostat, hwlat tracer), its \
              suspension, its own hypervisor"
         }
+        StepId::LeavePoller => {
+            "keep vCPUs off the pCPU on which {} polls (cpuset, vcpupin, isolcpus): it is meant \
+             to take all of it"
+        }
+        StepId::RecordLess => {
+            "record fewer events with {}, or keep it off these pCPUs (taskset), and judge again: \
+             without it this time is not lost"
+        }
+        StepId::LowerRealTime => {
+            "take the real-time priority from {} (chrt), or keep other vCPUs off its pCPUs: no \
+             weight (cpu.weight, nice) comes before it"
+        }
+        StepId::PostInterrupts => {
+            "let the processor post them to the vCPU (kvm_intel.enable_apicv or kvm_amd.avic, and \
+             the IOMMU), or let the device send fewer (ethtool -C in the guest)"
+        }
+        StepId::OffloadRcu => "keep RCU callbacks off that pCPU (rcu_nocbs=)",
+        StepId::RaiseServerLimit => {
+            "raise cpu.max of {}'s cgroup (libvirt: emulator_quota, or iothread_quota)"
+        }
         StepId::MoveServer => "give {} a pCPU of its own (its cgroup's cpuset, or taskset)",
         StepId::RecordEntries => "record kvm_entry too, so that exits have times (steady record)",
         _ => return None,
     })
+}
+
+/// What a better recording would have had.
+#[must_use]
+pub fn sharpener(sharpener: Sharpener) -> &'static str {
+    match sharpener {
+        Sharpener::Switches => "sched_switch",
+        Sharpener::Wakeups => "sched_wakeup",
+        Sharpener::HostIrqs => "irq and softirq events",
+        Sharpener::UserExits => "kvm_userspace_exit",
+        Sharpener::Accesses => "kvm_pio, kvm_mmio, kvm_page_fault, kvm_msr",
+        Sharpener::Symbols => "the guest's symbols",
+        Sharpener::Probes => "the probes of `steady record`",
+        Sharpener::Ipis => "kvm_apic_accept_irq",
+        Sharpener::GuestTrace => "a trace of the guest of the same time",
+        Sharpener::HostTrace => "a trace of the host of the same time",
+        Sharpener::LostEvents => "the events that were lost",
+        Sharpener::Limits => "cpu.max of the VM's cgroup (steady record notes it)",
+    }
 }
 
 /// What an estimate rests on.
@@ -174,6 +300,12 @@ pub fn template(id: EvidenceId) -> Option<&'static str> {
              {idle} of theirs"
         }
         EvidenceId::HostWaits => "ready and not running: {*}",
+        EvidenceId::RivalRealTime => {
+            "threads of a real-time priority, or the deadline class, ran in {share} of the waits"
+        }
+        EvidenceId::OneVcpu => {
+            "vCPU {vcpu} of {vcpus} alone; others that lose a tenth of their time so: {more}"
+        }
         EvidenceId::OwnPriority => "the vCPUs' threads have {priority}",
         EvidenceId::QuotaUsed => {
             "cpu.max gives {quota} in each {period}, and the vCPUs ran {ran} of that"

@@ -162,6 +162,12 @@ pub fn share_words(finding: &Finding, diagnosis: &Diagnosis) -> String {
             time(span)
         )
     };
+    if let Some((vcpu, vm)) = finding.vcpu.zip(finding.vm.as_ref()) {
+        let (lost, all) = (time(finding.lost_ns), time(span));
+        let share = percent(finding.lost_permille);
+        let more = host_words::others(finding);
+        return format!("{share} of the time of vCPU {vcpu} of {vm} ({lost} in {all}){more}");
+    }
     let whose = finding.vm.as_ref().map_or_else(
         || {
             format!(

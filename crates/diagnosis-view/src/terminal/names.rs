@@ -102,6 +102,7 @@ fn culprit(culprit: &Culprit, trace: Option<&TraceDiagnosis>) -> String {
         "own-vm" => "the VM's own vCPUs".to_owned(),
         "interrupts" => "interrupts and softirqs".to_owned(),
         "cpu-max" => "a limit (cpu.max)".to_owned(),
+        "passed-through" => format!("{name}, a device that is passed through"),
         "idle" => "none, their pCPU was idle".to_owned(),
         "waker" => format!("woken by {name}"),
         "waking-pcpu" => "none, the pCPU had to wake".to_owned(),

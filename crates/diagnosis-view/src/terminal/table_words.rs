@@ -21,6 +21,8 @@ pub fn symptom(finding: &Finding) -> String {
         FindingId::ThreadsWait => "threads of the host wait long for a pCPU".to_owned(),
         FindingId::Throttled => "the cgroup is throttled".to_owned(),
         FindingId::CpuPressure => match of {
+            Some("pressure") => "all runnable tasks of the cgroup wait for a CPU".to_owned(),
+            Some("a cgroup") => "runnable tasks of the cgroup wait for a CPU".to_owned(),
             Some(of) => format!("runnable tasks wait for a CPU ({of})"),
             None => "runnable tasks wait for a CPU".to_owned(),
         },
@@ -59,6 +61,62 @@ fn complaint(finding: &Finding) -> String {
         .into_iter()
         .flatten()
         .fold(of.to_owned(), |all, part| all + &part)
+}
+
+/// Of a finding whose cause says more where it is known on which side of virtualization it was
+/// written, or whose group it is: the fault, and why.
+#[must_use]
+pub fn placed(finding: &Finding) -> Option<(&'static str, Option<&'static str>)> {
+    let times = finding.evidence.iter();
+    let mut times = times.filter(|of| of.id == EvidenceId::LogTimes);
+    let side = match times.next().and_then(|of| of.value("side")) {
+        Some(Quantity::Name(side)) => Some(side.as_str()),
+        _ => None,
+    };
+    let by_cpus = matches!(
+        finding.cause,
+        CauseId::WaitsForShootdown | CauseId::WaitsForIpi | CauseId::CpuStoodStill
+    );
+    let complaint = finding.id == FindingId::KernelComplaint;
+    Some(match (side, finding.cause, finding.of.as_deref()) {
+        (Some("host"), CauseId::WaitsForShootdown | CauseId::WaitsForIpi, _) => (
+            "a CPU with its interrupts off, or firmware",
+            Some(
+                "its stack waits for other CPUs to answer an IPI: one of them had its interrupts \
+                 off, or stood in firmware (SMI)",
+            ),
+        ),
+        (Some("host"), CauseId::CpuStoodStill, _) => (
+            "a CPU with its interrupts off, or firmware",
+            Some("its stack was idle or in a program: the CPU itself stood still (SMI, NMI)"),
+        ),
+        (Some("host"), CauseId::WaitsForLock, _) => (
+            "the lock's holder",
+            Some("its stack spins for a lock, which another CPU had for long"),
+        ),
+        (Some("guest"), _, _) if by_cpus => ("a vCPU off its pCPU", None),
+        (Some("guest"), CauseId::KernelWork, _) => ("its own kernel, or a vCPU off its pCPU", None),
+        (None, CauseId::KernelWork, _) if complaint => ("the kernel that wrote it", None),
+        (_, CauseId::Quota, Some("emulator")) => (
+            "its limit (cpu.max)",
+            Some(
+                "threads of the VMM that are not vCPUs used up their limit (cpu.max), and stood \
+                 still until the next period: devices that they serve wait, not the vCPUs",
+            ),
+        ),
+        (_, CauseId::Quota, Some("other")) => (
+            "its limit (cpu.max)",
+            Some(
+                "the cgroup, which by its name is not a VM's, used up its limit (cpu.max), and its \
+                 tasks stood still until the next period",
+            ),
+        ),
+        (_, CauseId::Quota, Some("pressure")) => (
+            "its limit (cpu.max), or what runs instead",
+            Some("all tasks of the cgroup waited at once, as those of a group that is throttled"),
+        ),
+        _ => return None,
+    })
 }
 
 /// Why, where a table or a log gives a reason.
@@ -136,6 +194,11 @@ pub fn check(id: CheckId) -> Option<&'static str> {
 pub fn step(id: StepId) -> Option<&'static str> {
     Some(match id {
         StepId::RecordWhile => "run `{}` on the host while it happens, to see who ran instead",
+        StepId::AllBacktraces => {
+            "see what the other CPUs did then: kernel.softlockup_all_cpu_backtrace=1, and the \
+             firmware's log"
+        }
+        StepId::RaiseGroupLimit => "raise cpu.max of {}, if it is meant to have more",
         StepId::AskTool => "run `{}`: it shows what this table lacks",
         StepId::GuestClock => {
             "if {} is a clock (0x608, 0xb008: ACPI; 0x40: PIT; 0x70, 0x71: RTC), give the guest a \

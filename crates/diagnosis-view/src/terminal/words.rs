@@ -3,10 +3,11 @@
 
 use steady_diagnose::{
     Answer, CauseId, Check, CheckId, Confidence, Evidence, EvidenceId, Finding, FindingId,
-    Instance, Quantity, Question, Sharpener, Step, StepId, TraceDiagnosis,
+    Instance, Quantity, Question, Step, StepId, TraceDiagnosis,
 };
 use steady_report::humane;
 
+pub use super::host_words::sharpener;
 use super::{host_words, percent, table_words, time};
 
 /// A blank at which no line is broken; it is written as any other.
@@ -16,6 +17,9 @@ pub const GLUE: char = '\u{a0}';
 #[must_use]
 pub fn symptom(finding: &Finding) -> String {
     let of = finding.of.as_deref().unwrap_or("unknown reason");
+    if let Some(vcpu) = finding.vcpu {
+        return host_words::of_one(finding, vcpu);
+    }
     match finding.id {
         FindingId::Steal if is_in_losses(finding) => "vCPUs may have been ready and not run",
         FindingId::Steal => "vCPUs are ready and do not run",
@@ -65,6 +69,8 @@ pub fn main_culprit(finding: &Finding) -> Option<(String, u64)> {
         CauseId::Vhost => "vhost",
         CauseId::HostTask => "host-task",
         CauseId::OwnVmm => "own-vmm",
+        CauseId::Poller => "poller",
+        CauseId::Recorder => "recorder",
         _ => return None,
     };
     let mut culprits = finding.culprits.iter();
@@ -77,6 +83,9 @@ pub fn main_culprit(finding: &Finding) -> Option<(String, u64)> {
 pub fn cause(finding: &Finding) -> String {
     let (who, permille) = main_culprit(finding).unwrap_or_default();
     let several = permille < 500 && !who.is_empty();
+    if let Some((_, Some(why))) = table_words::placed(finding) {
+        return why.to_owned();
+    }
     match finding.cause {
         CauseId::TooManyVcpus => return host_words::demand(finding),
         CauseId::OtherVm if several => {
@@ -85,7 +94,11 @@ pub fn cause(finding: &Finding) -> String {
         CauseId::HostTask if several => {
             return format!("several threads of the host ran instead, {who} the most");
         }
+        CauseId::OtherVm if host_words::is_real_time(finding) => {
+            return format!("{who} ran on their pCPUs instead, at a real-time priority");
+        }
         CauseId::OtherVm => return format!("{who} ran on their pCPUs instead"),
+        CauseId::Poller | CauseId::Recorder => return host_words::role(finding.cause, &who),
         CauseId::Vhost => return format!("the vhost thread {who} ran on their pCPUs instead"),
         CauseId::HostTask => return format!("{who}, a thread of the host, ran instead"),
         CauseId::CpuMax if is_unsure_limit(finding) => {
@@ -131,7 +144,10 @@ fn until_loss(finding: &Finding) -> Option<&str> {
 
 /// Whether an idle pCPU beside a ready vCPU is all that speaks for a limit.
 fn is_unsure_limit(finding: &Finding) -> bool {
-    let waits = matches!(finding.id, FindingId::Steal | FindingId::LongStall);
+    let waits = matches!(
+        finding.id,
+        FindingId::Steal | FindingId::LongStall | FindingId::ServerWaits
+    );
     waits && finding.confidence != Confidence::High && !finding.is_by_quota()
 }
 
@@ -325,7 +341,11 @@ fn of_check(id: CheckId) -> &'static str {
 /// What to do, in one sentence, with what it would give.
 #[must_use]
 pub fn step(step: &Step) -> String {
-    let mut text = of_step(step.id).replace("{}", step.name.as_deref().unwrap_or("it"));
+    let name = step.name.as_deref().unwrap_or("it");
+    let mut text = match step.id {
+        StepId::FindKernelWork => host_words::work(name),
+        id => of_step(id).replace("{}", name),
+    };
     if let Some(knob) = &step.knob {
         let value = step.value.as_deref();
         let value = value.unwrap_or("its value is not in the trace");
@@ -369,10 +389,6 @@ fn of_step(id: StepId) -> &'static str {
             "see what arms timers on that pCPU: a profiler, or the host's own tick (nohz_full)"
         }
         StepId::MoveHostTask => "put {} on other pCPUs (cpuset, or taskset)",
-        StepId::FindKernelWork => {
-            "see what gives {} its work, as it cannot be moved: idle_inject a thermal or \
-             power limit, migration and cpuhp a stopped or moved CPU, kworker the workqueue events"
-        }
         StepId::LookAtIdle => {
             "see what else keeps the pCPU idle: nr_throttled in cpu.stat, core scheduling \
              (PR_SCHED_CORE), st of the host itself in top"
@@ -425,25 +441,6 @@ fn of_step(id: StepId) -> &'static str {
         other => host_words::step(other)
             .or_else(|| table_words::step(other))
             .unwrap_or("run `{}`"),
-    }
-}
-
-/// What a better recording would have had.
-#[must_use]
-pub fn sharpener(sharpener: Sharpener) -> &'static str {
-    match sharpener {
-        Sharpener::Switches => "sched_switch",
-        Sharpener::Wakeups => "sched_wakeup",
-        Sharpener::HostIrqs => "irq and softirq events",
-        Sharpener::UserExits => "kvm_userspace_exit",
-        Sharpener::Accesses => "kvm_pio, kvm_mmio, kvm_page_fault, kvm_msr",
-        Sharpener::Symbols => "the guest's symbols",
-        Sharpener::Probes => "the probes of `steady record`",
-        Sharpener::Ipis => "kvm_apic_accept_irq",
-        Sharpener::GuestTrace => "a trace of the guest of the same time",
-        Sharpener::HostTrace => "a trace of the host of the same time",
-        Sharpener::LostEvents => "the events that were lost",
-        Sharpener::Limits => "cpu.max of the VM's cgroup (steady record notes it)",
     }
 }
 

@@ -92,8 +92,10 @@ pub(super) struct Complaint {
 const SECOND: u64 = 1_000_000_000;
 
 /// One of these is in every complaint; most lines of a log have none.
-static MARKS: LazyLock<[Finder<'static>; 15]> = LazyLock::new(|| {
-    let marks: [&[u8]; 15] = [
+static MARKS: LazyLock<[Finder<'static>; 17]> = LazyLock::new(|| {
+    let marks: [&[u8]; 17] = [
+        b"exception Emask",
+        b"timing out",
         b"not responding",
         b"resetting link",
         b"TIME_OUT",
@@ -195,6 +197,8 @@ fn kind(text: &str) -> Option<Of> {
         "resetting link",
         "DID_TIME_OUT",
         "I/O error, dev ",
+        ": exception Emask ",
+        "timing out command, waited ",
     ];
     if storage.iter().any(|part| has(part)) || has("nvme") && has(" timeout, ") {
         return Some(Of::Storage);

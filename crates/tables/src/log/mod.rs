@@ -33,6 +33,8 @@ const STACKS: usize = 256;
 const CPUS_NAMED: usize = 8;
 /// Lines that a log without a complaint has at least.
 const LINES: u64 = 5;
+/// The same of one that has no other lines.
+const FEW_LINES: u64 = 3;
 
 type Wait = (CauseId, Option<String>, Option<String>);
 
@@ -110,6 +112,9 @@ impl Log {
                 "DigitalOcean",
                 "Nutanix",
                 "Xen",
+                "VMware",
+                "VirtualBox",
+                "Parallels",
             ];
             let guest = guests.iter().any(|guest| name.contains(guest));
             self.guest |= guest;
@@ -241,7 +246,8 @@ impl Reader for Log {
         if self.by_kind.is_empty() && self.of_stack > 0 && self.of_stack + 1 >= self.lines {
             self.alone();
         }
-        let like_a_log = self.lines >= LINES && self.of_kernel * 2 > self.lines;
+        let whole = self.lines >= FEW_LINES && self.of_kernel == self.lines;
+        let like_a_log = whole || self.lines >= LINES && self.of_kernel * 2 > self.lines;
         if self.by_kind.is_empty() && self.of_stack == 0 && !like_a_log {
             return None;
         }
@@ -319,6 +325,7 @@ fn found(of: Of, complaints: &Complaints, side: Side, machine: Option<&str>) -> 
             .maybe_count("cpus", (cpus > 0).then_some(cpus))
             .maybe_named("which", (cpus > 0).then_some(&which.join(", ")))
             .maybe_named("machine", machine)
+            .maybe_named("side", (side != Side::Unknown).then(|| side.word()))
             .maybe_ns("longest", complaints.longest_ns),
     );
     steps(made, of, cause, side)
@@ -339,6 +346,18 @@ fn steps(mut made: Finding, of: Of, cause: CauseId, side: Side) -> Finding {
     };
     made.next.extend(look.map(|id| step(id, None)));
     if side == Side::Host && !of.is_stall() && of != Of::Clocksource {
+        return made;
+    }
+    let of_cpus = matches!(
+        cause,
+        CauseId::WaitsForShootdown
+            | CauseId::WaitsForIpi
+            | CauseId::WaitsForLock
+            | CauseId::CpuStoodStill
+    );
+    // There is no host below that could be recorded, and what the other CPUs did is not in it.
+    if side == Side::Host && of_cpus {
+        made.next.push(step(StepId::AllBacktraces, None));
         return made;
     }
     made = made.then(StepId::RecordWhile, RECORD);

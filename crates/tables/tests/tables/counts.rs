@@ -151,3 +151,20 @@ fn cells_between_commas_are_read() {
     assert_eq!(kind, Kind::PerfStat);
     assert_eq!(first(&findings), ("kvm_exit", 1934, None));
 }
+
+#[test]
+fn perf_stat_is_read_in_other_languages_and_with_other_marks_between() {
+    for (text, times) in [
+        ("1204567;;kvm:kvm_exit;10001234567;100,00;;\n", 1_204_567),
+        ("1204567,,kvm:kvm_exit,10001234567,100.00,,\n", 1_204_567),
+        ("   1.204.567      kvm:kvm_exit\n", 1_204_567),
+        ("   1,204,567      kvm:kvm_exit\n", 1_204_567),
+        ("     204567      kvm:kvm_exit\n", 204_567),
+    ] {
+        let (kind, findings) = judged(text);
+        assert_eq!(kind, Kind::PerfStat);
+        let counted = only(&findings, FindingId::ExitCounts);
+        let row = evidence(counted, EvidenceId::TableEvents);
+        assert_eq!(number(row, "count"), times, "{text}");
+    }
+}

@@ -149,6 +149,44 @@ fn each_group_is_judged_by_itself() {
     );
 }
 
+#[test]
+fn whose_group_is_throttled_decides_what_is_said_of_it() {
+    let vm = "/sys/fs/cgroup/machine.slice/machine-qemu\\x2d1\\x2da.scope/libvirt";
+    let server = StepId::RaiseServerLimit;
+    let mut all = String::new();
+    for (group, of, first) in [
+        (format!("{vm}/emulator"), Some("emulator"), server),
+        (format!("{vm}/iothread1"), Some("emulator"), server),
+        (
+            "/sys/fs/cgroup/system.slice/docker-ab.scope".to_owned(),
+            Some("other"),
+            StepId::RaiseGroupLimit,
+        ),
+        (format!("{vm}/vcpu0"), None, StepId::RaiseCpuMax),
+        (
+            "/sys/fs/cgroup/qemu.slice/100.scope".to_owned(),
+            None,
+            StepId::RaiseCpuMax,
+        ),
+    ] {
+        let text = format!(
+            "{group}/cpu.stat:nr_periods 1000\n{group}/cpu.stat:nr_throttled 900\n\
+             {group}/cpu.stat:throttled_usec 90000000\n"
+        );
+        let (_, findings) = judged(&text);
+        let throttled = only(&findings, FindingId::Throttled);
+        let found = (throttled.of.as_deref(), throttled.next[0].id);
+        assert_eq!(found, (of, first), "{group}");
+        // What must be run can be run.
+        let look = throttled.next[1].name.as_deref().unwrap();
+        assert_eq!(look.contains('\''), group.contains('\\'), "{look}");
+        all += &text;
+    }
+    let (_, findings) = judged(&all);
+    assert_eq!(findings[0].of, None, "vCPUs first");
+    assert_eq!(findings.len(), 5);
+}
+
 /// Two readings of one group: it was throttled long ago, and not meanwhile.
 const STAT_TWICE: &str = "\
 nr_periods 1000
@@ -196,6 +234,41 @@ fn pressure_of_an_unnamed_resource_is_a_guess() {
         pressure.next[0].name.as_deref(),
         Some("grep . /proc/pressure/*")
     );
+}
+
+#[test]
+fn pressure_of_a_cgroup_is_not_the_hosts() {
+    let vm = "/sys/fs/cgroup/machine.slice/a.scope/cpu.pressure";
+    let rows = |before: &str, full: u64| {
+        format!(
+            "{before}some avg10=90.10 avg60=89.00 avg300=88.00 total=91827364\n\
+             {before}full avg10={full}.00 avg60=0.00 avg300=0.00 total=81827364\n"
+        )
+    };
+    let cases = [
+        (rows(&format!("{vm}:"), 88), CauseId::Quota, Confidence::Low),
+        (
+            rows(&format!("{vm}:"), 0),
+            CauseId::NotShown,
+            Confidence::Low,
+        ),
+        // The kernel has no such share of a whole machine's CPUs.
+        (rows("cpu:", 88), CauseId::Quota, Confidence::Low),
+        (
+            rows("/proc/pressure/cpu:", 0),
+            CauseId::HostFull,
+            Confidence::Medium,
+        ),
+    ];
+    for (text, cause, sure) in cases {
+        let (_, findings) = judged(&text);
+        let pressure = only(&findings, FindingId::CpuPressure);
+        assert_eq!(
+            (pressure.cause, pressure.confidence),
+            (cause, sure),
+            "{text}"
+        );
+    }
 }
 
 #[test]

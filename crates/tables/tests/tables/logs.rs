@@ -369,3 +369,72 @@ fn the_stack_of_a_thread_is_read_as_the_kernel_gives_it() {
     let halted = ["kvm_vcpu_block", "kvm_vcpu_halt", "vcpu_run"];
     assert_eq!(judged(&frames(&halted)), (Kind::KernelLog, Vec::new()));
 }
+
+#[test]
+fn a_hardwares_name_says_whether_a_log_is_of_a_vcpu() {
+    let (host, guest) = (Some("host"), Some("guest"));
+    let (other_cpus, record) = (StepId::AllBacktraces, StepId::RecordWhile);
+    let frames = [
+        "smp_call_function_many_cond+0x11e/0x4f0",
+        "native_queued_spin_lock_slowpath+0x1c/0x2a0",
+        "native_safe_halt+0xe/0x20",
+    ];
+    for (hardware, side, first) in [
+        (
+            "Dell Inc. PowerEdge R640/0RGP26, BIOS 2.19.1",
+            host,
+            other_cpus,
+        ),
+        (
+            "Supermicro SYS-2029U-TN24R4T/X11DPU, BIOS 3.3",
+            host,
+            other_cpus,
+        ),
+        ("LENOVO ThinkSystem SR650", host, other_cpus),
+        ("Red Hat KVM/RHEL, BIOS 1.16.1-1.el9", guest, record),
+        ("QEMU Standard PC (i440FX + PIIX, 1996)", guest, record),
+        ("VMware, Inc. VMware Virtual Platform/440BX", guest, record),
+        (
+            "Microsoft Corporation Virtual Machine/Virtual Machine",
+            guest,
+            record,
+        ),
+        ("Amazon EC2 c5.large/, BIOS 1.0", guest, record),
+        ("", None, record),
+    ] {
+        for frame in frames {
+            let mut text = format!(
+                "[ 45.678901] watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [systemd:1]\n\
+                 [ 45.678930] RIP: 0010:{frame}\n"
+            );
+            if side.is_some() {
+                text += &format!("[ 45.678940] Hardware name: {hardware}\n");
+            }
+            let found = complaint(&text);
+            let times = evidence(&found, EvidenceId::LogTimes);
+            let said = times.value("side").map(|_| name(times, "side"));
+            assert_eq!(
+                (said, found.next[0].id),
+                (side, first),
+                "{hardware} {frame}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_short_log_without_a_complaint_is_read_and_a_disk_that_times_out_is_one() {
+    let quiet = "\
+[    0.000000] Linux version 6.1.0-18-amd64 (debian-kernel@lists.debian.org)
+[    0.500000] kvm-clock: Using msrs 4b564d01 and 4b564d00
+[    1.000000] virtio_blk virtio1: [vda] 41943040 512-byte logical blocks
+";
+    assert_eq!(judged(quiet), (Kind::KernelLog, Vec::new()));
+    for line in [
+        "[  500.1] ata1.00: exception Emask 0x0 SAct 0x0 SErr 0x0 action 0x6 frozen",
+        "[  505.1] sd 0:0:0:0: [sda] tag#3 timing out command, waited 180s",
+    ] {
+        let found = complaint(&format!("{line}\n"));
+        assert_eq!(found.cause, CauseId::IoPressure, "{line}");
+    }
+}

@@ -106,3 +106,19 @@ fn one_file_may_hold_several_tables() {
     assert_eq!(of(&findings, FindingId::Steal).cause, CauseId::Quota);
     assert_eq!(findings.len(), 3);
 }
+
+/// A limit of a container, and a log of bare metal, are of no vCPU: they explain no wait of one,
+/// and no wait of one confirms them.
+#[test]
+fn what_is_not_of_a_vcpu_neither_explains_its_waits_nor_is_confirmed_by_them() {
+    let docker = "/sys/fs/cgroup/system.slice/docker-ab.scope/cpu.stat:";
+    let lines = LIMIT.lines().map(|line| format!("{docker}{line}\n"));
+    let docker: String = lines.collect();
+    let metal = "[ 5.1] Hardware name: Dell Inc. PowerEdge R640/0RGP26\n";
+    let metal = format!("{LOCKUP}{metal}");
+    let findings = together(&[("dom", DOMSTATS), ("stat", &docker), ("log", &metal)]);
+    let steal = of(&findings, FindingId::Steal);
+    assert_eq!(steal.cause, CauseId::NotShown, "{steal:#?}");
+    assert_eq!(of(&findings, FindingId::Throttled).checks, []);
+    assert_eq!(of(&findings, FindingId::KernelComplaint).checks, []);
+}
