@@ -13,7 +13,7 @@ use crate::preempt::Preempt;
 use crate::spread::total;
 use crate::timer::Timer;
 
-/// Halts told apart by place: enough for the idle loop of any kernel.
+/// Halts that are distinguished by place: enough for the idle loop of any kernel.
 const MOST_HALT_PLACES: usize = 64;
 
 /// What one vCPU did.
