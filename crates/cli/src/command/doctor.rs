@@ -329,7 +329,7 @@ fn print(all: &[Asked], lacks: &[Need]) -> anyhow::Result<()> {
         } else {
             "yes".to_owned()
         };
-        writeln!(out, "{:28} {verdict}", one.words)?;
+        writeln!(out, "{:31} {verdict}", one.words)?;
     }
     if lacks.is_empty() {
         writeln!(out, "\nnothing is missing")?;

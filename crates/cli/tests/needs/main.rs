@@ -55,7 +55,7 @@ fn each_need_of(at: usize) {
     assert!(taken >= 3, "{command}: only {taken} needs were taken away");
     if needs
         .iter()
-        .any(|need| need["found"].as_str().unwrap().contains("is not built yet"))
+        .any(|need| need["found"].as_str().unwrap().contains(" not built yet"))
     {
         machine.both_refuse(&Gone::Room, (command, words), "room");
     }

@@ -289,7 +289,10 @@ pub(super) fn broken(name: &str, why: &str, error: &ArtifactError) -> Need {
 }
 
 pub(super) fn to_build(name: &str, why: &str, by: &str) -> Need {
-    let found = "is not built yet: the first use builds it";
+    let found = match name.ends_with('s') {
+        true => "are not built yet: the first use builds them",
+        false => "is not built yet: the first use builds it",
+    };
     Need::unmet(
         name,
         why,
