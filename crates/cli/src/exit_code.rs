@@ -10,7 +10,7 @@ use steady_memtrace::TraceError;
 use steady_memtrace::capture::CaptureError;
 use steady_race::{RaceError, Trouble};
 use steady_record::RecordError;
-use steady_scenario::LoadError;
+use steady_scenario::{LoadError, UnknownVariant};
 use steady_selftest::SelftestError;
 use steady_steer::SteerError;
 
@@ -31,7 +31,7 @@ trait ExitCode: std::error::Error + Send + Sync + 'static {
 }
 
 /// The errors that know theirs; no two match one error.
-const KNOWN: [fn(&Error) -> Option<u8>; 18] = [
+const KNOWN: [fn(&Error) -> Option<u8>; 19] = [
     code_of::<ArtifactError>,
     code_of::<LabError>,
     code_of::<SelftestError>,
@@ -40,6 +40,7 @@ const KNOWN: [fn(&Error) -> Option<u8>; 18] = [
     code_of::<SteerError>,
     code_of::<Trouble>,
     code_of::<LoadError>,
+    code_of::<UnknownVariant>,
     code_of::<steady_measures::Error>,
     code_of::<steady_evidence::Error>,
     code_of::<DiagnoseError>,
@@ -75,6 +76,7 @@ macro_rules! of_input {
 
 of_input!(
     LoadError,
+    UnknownVariant,
     DiagnoseError,
     SymbolsError,
     steady_tables::ReadError,

@@ -325,6 +325,45 @@ fn a_capture_that_records_nothing_fails_and_leaves_no_trace() {
 }
 
 #[test]
+fn a_host_that_cannot_be_captured_is_refused_with_nothing_left() {
+    let place = Place::new();
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/two-vms.toml");
+    std::fs::create_dir(place.path("there.run")).unwrap();
+    for (words, code, said) in [
+        (&["--host", "none.toml"][..], 2, "no such scenario file"),
+        (
+            &["--host", shipped, "--variant", "nope"],
+            2,
+            "no variant `nope`",
+        ),
+        (
+            &["--host", shipped, "-o", "there"],
+            1,
+            "remove it, or name another trace",
+        ),
+        (&["--host", shipped, "-o", "none/x"], 1, "cannot make"),
+        (&["--host", shipped, "--", "true"], 2, "cannot be used with"),
+        (
+            &["--variant", "ipi", "--", "true"],
+            2,
+            "cannot be used with",
+        ),
+    ] {
+        let output: &[&str] = if words.contains(&"-o") {
+            &[]
+        } else {
+            &["-o", "x.sht"]
+        };
+        let ended = place.steady(&[&["coherence", "capture"], output, words].concat());
+        let refused = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(code), "{words:?}: {refused}");
+        assert!(refused.contains(said), "{words:?}: {refused}");
+    }
+    std::fs::remove_dir(place.path("there.run")).unwrap();
+    assert_eq!(std::fs::read_dir(place.path("")).unwrap().count(), 0);
+}
+
+#[test]
 fn a_script_cannot_be_captured_and_leaves_no_trace() {
     let place = Place::new();
     place.write("script", "#!/bin/sh\n");

@@ -197,6 +197,7 @@ Examples:
   steady coherence capture -o bzip.smt -- pbzip2 -p4 -kc big.tar
   steady coherence capture -o words.smt --wait-marker --max-accesses 20000000 -- ./wordcount 8 16
   steady coherence check bzip.smt && steady coherence compare bzip.smt
+  steady coherence capture --host scenarios/two-vms.toml --max-accesses 100000000 -o host.sht
 
 The program runs under a qemu-x86_64 with plugins: that of Debian 12's package qemu-user, or one
 that is built on first use. Its output stays its own; the summary goes to standard error and names
@@ -212,7 +213,7 @@ pub struct Capture {
     /// Record from the start marker that the program makes.
     #[arg(long)]
     pub wait_marker: bool,
-    /// Stop the program after this many accesses.
+    /// Stop the program after this many accesses; of a host, record as many (20,000,000).
     #[arg(long, value_name = "COUNT")]
     pub max_accesses: Option<u64>,
     /// Stop the program after this many seconds.
@@ -224,8 +225,42 @@ pub struct Capture {
     /// The plugin, if not the one in this tree, which is built when it is needed.
     #[arg(long, value_name = "FILE")]
     pub plugin: Option<PathBuf>,
+    /// Record an emulated host with its guests, of one run of this scenario in Bochs
+    /// (docs/formats/hosttrace.md). The run's result is left in TRACE.run.
+    #[arg(
+        long,
+        value_name = "SCENARIO",
+        conflicts_with_all = ["command", "skip_instructions", "wait_marker", "window", "plugin",
+                              "time_limit"]
+    )]
+    pub host: Option<PathBuf>,
+    /// The scenario's variant, if not its first.
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "host",
+        conflicts_with = "command"
+    )]
+    pub variant: Option<String>,
+    /// The run's seed, if not the scenario's.
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        requires = "host",
+        conflicts_with = "command"
+    )]
+    pub seed: Option<u64>,
+    /// Record from the first VM entry at or after this time of the host, in ticks of its clock: 200
+    /// million are a second.
+    #[arg(
+        long,
+        value_name = "TICKS",
+        requires = "host",
+        default_value_t = 1_000_000_000
+    )]
+    pub after_ticks: u64,
     /// The program and its arguments.
-    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    #[arg(last = true, required_unless_present = "host", value_name = "PROGRAM")]
     pub command: Vec<OsString>,
 }
 

@@ -2,6 +2,7 @@
 //! `steady coherence`: simulations of TLB coherence, and the traces that they run on.
 
 mod gains;
+mod host;
 mod simulate;
 mod source;
 mod sweep;
@@ -18,7 +19,10 @@ pub fn coherence(arguments: &Coherence) -> anyhow::Result<ExitCode> {
         Coherence::Run(run) => simulate::run(run),
         Coherence::Compare(compare) => simulate::compare(compare),
         Coherence::Sweep(sweep) => sweep::sweep(sweep),
-        Coherence::Capture(capture) => trace::capture(capture),
+        Coherence::Capture(capture) => match &capture.host {
+            Some(scenario) => host::capture(capture, scenario),
+            None => trace::capture(capture),
+        },
         Coherence::Convert(convert) => trace::convert(convert),
         Coherence::Machine(shown) => machine(shown),
         Coherence::Check(check) => trace::check(check),
