@@ -32,6 +32,7 @@ const THREADS: [&str; 27] = [
     "ktimers/",
     "watchdog",
     "idle_inject/",
+    "kidle_inj/",
     "jbd2/",
     "nvme",
     "qemu-",
