@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One pass over the events of a trace: every analysis, in memory bounded by the number of vCPUs.
 
-use steady_events::{Event, ExitReason, Gap, Kind, Task, TaskState};
+use steady_events::{Event, ExitReason, Gap, Kind, Task, TaskState, vcpu_number};
 
 use crate::boost::{Awaits, Boosts, Decided};
 use crate::calls::Calls;
@@ -17,6 +17,9 @@ use crate::spread::add;
 
 /// The CPU of events of which the trace does not tell it.
 pub const NO_CPU: u32 = u32::MAX;
+
+/// Of fewer switches those beside vCPUs need not be among them.
+const ENOUGH_SWITCHES: u64 = 50;
 
 /// All analyses of one trace.
 #[derive(Debug, Default)]
@@ -51,6 +54,8 @@ pub struct Analysis {
     pub span_ns: Option<(u64, u64)>,
     /// Whether KVM told of a vCPU; until then they are known by the names of their threads.
     pub told: bool,
+    /// Switches to or from a vCPU's thread, and those between two other threads.
+    pub switches: (u64, u64),
     /// Whether a wake-up itself was recorded.
     woken: bool,
 }
@@ -148,8 +153,9 @@ impl Analysis {
             let runs = |(vcpu, of): (&Vcpu, &OfVcpu)| {
                 vcpu.state == State::Running && of.details.user().is_none()
             };
-            self.silence
-                .event(event.time_ns, || vcpus.clone().any(runs));
+            self.silence.event(event.time_ns, || {
+                vcpus.clone().filter(|each| runs(*each)).count()
+            });
         } else {
             self.silence.lost(event.time_ns);
         }
@@ -271,6 +277,7 @@ impl Analysis {
 
     fn switch(&mut self, event: &Event<'_>, prev: Task<'_>, state: TaskState, next: Task<'_>) {
         let (cpu, now_ns) = (event.cpu, event.time_ns);
+        self.count_switch(prev, next);
         self.rivals.pcpus.switches(cpu);
         self.rivals.pcpus.is_now(cpu, prev);
         self.rivals.divide_on(cpu, now_ns, false);
@@ -304,6 +311,29 @@ impl Analysis {
         }
         self.servers.event(event);
         self.rivals.is_running(cpu, next, now_ns);
+    }
+
+    fn count_switch(&mut self, prev: Task<'_>, next: Task<'_>) {
+        let is_vcpu = |task: Task<'_>| {
+            self.machine.of_tid(task.tid).is_some() || vcpu_number(task.comm).is_some()
+        };
+        // Before its first record of KVM a vCPU may not be known.
+        if self.machine.vcpus.is_empty() {
+            return;
+        }
+        let (of_vcpus, beside) = &mut self.switches;
+        match is_vcpu(prev) || is_vcpu(next) {
+            true => *of_vcpus += 1,
+            false => *beside += 1,
+        }
+    }
+
+    /// Whether the trace has only switches of vCPUs, as a filter leaves them (`trace-cmd -P`): what
+    /// others do among themselves, an idle pCPU too, it then does not show.
+    #[must_use]
+    pub fn has_only_vcpus(&self) -> bool {
+        let (of_vcpus, beside) = self.switches;
+        beside == 0 && of_vcpus >= ENOUGH_SWITCHES
     }
 
     fn wakes(&mut self, event: &Event<'_>, tid: i32, cpu: u32) {

@@ -18,6 +18,9 @@ const PAGE: u64 = 12;
 /// Memory without a device is told apart by parts of 64 MiB.
 pub const PART: u64 = 26;
 
+/// All parts of memory beyond those that have a row.
+pub const REST: u64 = u64::MAX;
+
 /// What an exit was about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Detail {
@@ -237,7 +240,11 @@ impl Details {
         assert!(own_ns <= took_ns, "a part of the time from exit to entry");
         let mut key = (open.reason, open.about.unwrap_or(Detail::Untold));
         if self.by.len() >= MOST_DETAILS && !self.by.contains_key(&key) {
-            key.1 = Detail::Untold;
+            key.1 = match key.1 {
+                Detail::Memory(_) => Detail::Memory(REST),
+                Detail::Protected(_) => Detail::Protected(REST),
+                _ => Detail::Untold,
+            };
         }
         if self.by.len() >= 2 * MOST_DETAILS && !self.by.contains_key(&key) {
             return;

@@ -286,6 +286,7 @@ impl<'s> Diagnoser<'s> {
             missing: missing::rows(analysis, about.clock_is_ns, shift),
             saw_host_irqs: analysis.seen.host_irq > 0,
             saw_sleeps: analysis.seen.sleep > 0,
+            only_vcpus: analysis.has_only_vcpus(),
             judged: judged::of(analysis, loss, shift),
             symbols: self
                 .symbols

@@ -15,6 +15,9 @@ use crate::spread::add;
 
 /// pCPUs that are followed.
 const MOST_PCPUS: usize = 8192;
+/// Where no pCPU has a record for longer, the host itself may have stood still, in nanoseconds;
+/// where one has none, its records may be lost.
+pub const QUIET_NS: u64 = 100_000_000;
 /// While a thread is switched out, what the kernel traces is still that thread's for this long, in
 /// nanoseconds.
 const TAIL_NS: u64 = 100_000;
@@ -32,6 +35,8 @@ pub struct Pcpu {
     pub waiting: Vec<VcpuId>,
     /// When its first and its last record were.
     pub seen_ns: Option<(u64, u64)>,
+    /// Its last time of [`QUIET_NS`] and more without a record: up to when, and for how long.
+    pub quiet: (u64, u64),
     /// For how long it was idle, up to its last change.
     pub idle_ns: u64,
     idle_since_ns: u64,
@@ -148,6 +153,10 @@ impl Pcpus {
         let is_first = pcpu.seen_ns.is_none();
         let first_ns = pcpu.seen_ns.map_or(event.time_ns, |(first_ns, _)| first_ns);
         pcpu.seen_ns = Some((first_ns, event.time_ns));
+        let quiet_ns = event.time_ns.saturating_sub(before_ns);
+        if quiet_ns >= QUIET_NS {
+            pcpu.quiet = (event.time_ns, quiet_ns);
+        }
         let tid = match event.kind {
             Kind::Switch { prev, .. } => prev.tid,
             // Some formats show a wake-up without who made it.

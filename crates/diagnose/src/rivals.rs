@@ -14,13 +14,26 @@ use steady_events::{Event, Task};
 
 use crate::machine::{Machine, VcpuId};
 use crate::names::Names;
-use crate::pcpus::Pcpus;
+use crate::pcpus::{Pcpus, QUIET_NS};
 use crate::placement::Placement;
+use crate::role::{Role, role_of};
 use crate::spread::{add, total};
 use crate::waits::{Ended, MOST_THREADS, Open, Rival, Waits, beyond};
 
-/// Where no pCPU has a record for longer, the host itself may have stood still, in nanoseconds.
-const QUIET_NS: u64 = 100_000_000;
+/// Whether the scheduler takes a thread off its pCPU long before [`QUIET_NS`] where a vCPU of this
+/// priority is ready: a program of the fair class whose weight is not more. Threads of the kernel
+/// need not let go of theirs.
+fn is_preempted(comm: &[u8], prio: Option<u8>, own: Option<u8>) -> bool {
+    let name = String::from_utf8_lossy(comm);
+    let stem = name.split('/').next().unwrap_or(&name);
+    let of_kernel = [stem, &name].map(role_of);
+    let of_kernel = of_kernel.iter().any(|role| matches!(role, Role::Kernel(_)));
+    let fair = 100..140;
+    let both = prio.zip(own.or(Some(120)));
+    !of_kernel
+        && both
+            .is_some_and(|(prio, own)| fair.contains(&prio) && fair.contains(&own) && prio >= own)
+}
 
 /// Follows the waits of all vCPUs.
 #[derive(Debug, Default)]
@@ -182,6 +195,7 @@ impl Rivals {
             passed_over: false,
             left: None,
             quiet_ns: 0,
+            silent_ns: 0,
             assumed_ns: 0,
             elsewhere_idle_ns: 0,
             doubted_ns: 0,
@@ -290,10 +304,18 @@ impl Rivals {
             return;
         };
         let rival = self.rival_on(cpu);
+        let own = self.waits[id].prio;
         let pcpu = self.pcpus.of(cpu);
+        let (quiet_upto_ns, quiet_ns) = pcpu.quiet;
+        let is_fair = is_preempted(&pcpu.comm, pcpu.prio, own);
         let Some(open) = &mut self.waits[id].open else {
             return;
         };
+        // It is not over before this record.
+        if quiet_upto_ns == now_ns && is_fair && matches!(rival, Rival::Thread(_)) {
+            let quiet_ns = quiet_ns.min(now_ns.saturating_sub(open.upto_ns));
+            open.silent_ns = open.silent_ns.max(quiet_ns);
+        }
         let took_ns = now_ns.saturating_sub(open.upto_ns);
         let irq_ns = pcpu.irq_until(now_ns);
         let in_irq_ns = irq_ns.saturating_sub(open.irq_ns).min(took_ns);

@@ -7,7 +7,7 @@
 /// What gives a thread of the kernel its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// A limit of heat or power (`idle_inject`).
+    /// A limit of heat or power (`idle_inject`, `kidle_inj`).
     Power,
     /// CPUs that are stopped, moved or taken away, and their watchdog.
     Cpus,
@@ -65,7 +65,7 @@ pub enum Role {
 }
 
 /// How names begin, and whether that is all of them.
-const NAMES: [(&str, bool, Role); 39] = [
+const NAMES: [(&str, bool, Role); 40] = [
     // `lcore-worker-3` and `dpdk-worker3` of DPDK's EAL,
     // `vpp_wk_0` of VPP, `reactor_3` of SPDK.
     ("pmd", false, Role::Polls),
@@ -85,6 +85,8 @@ const NAMES: [(&str, bool, Role); 39] = [
     ("traced_probes", true, Role::Records),
     ("lttng-consumerd", true, Role::Records),
     ("idle_inject", true, Role::Kernel(Work::Power)),
+    // `intel_powerclamp` before Linux 4.10.
+    ("kidle_inj", true, Role::Kernel(Work::Power)),
     ("migration", true, Role::Kernel(Work::Cpus)),
     ("cpuhp", true, Role::Kernel(Work::Cpus)),
     ("stopper", true, Role::Kernel(Work::Cpus)),

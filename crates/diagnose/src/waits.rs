@@ -96,6 +96,9 @@ pub struct Open {
     pub left: Option<i32>,
     /// The longest time in which no pCPU had a record, if it is long.
     pub quiet_ns: u64,
+    /// The longest time in which its pCPU had no record, though a thread ran there that the
+    /// scheduler would have taken off it.
+    pub silent_ns: u64,
     /// What it adds to [`Waits::assumed_ns`], [`Waits::elsewhere_idle_ns`] and
     /// [`Waits::doubted_ns`].
     pub assumed_ns: u64,
@@ -138,6 +141,10 @@ pub struct Waits {
     /// the pCPU by itself, and the vCPU came next; or they are longer than any limit's. A host that
     /// recorded nothing for most of one may have stood still.
     pub shown_ns: u64,
+    /// Of all waits, those in which its pCPU had no record for so long that events may be lost, and
+    /// the longest such time.
+    pub silent_ns: u64,
+    pub longest_silent_ns: u64,
     /// Of all waits, those in which its own pCPU was idle for a millisecond and more.
     pub idled_ns: u64,
     /// How many these are.
@@ -200,6 +207,15 @@ impl Waits {
         }
     }
 
+    /// A wait ends in whose longest part its pCPU had no record.
+    fn silent(&mut self, silent_ns: u64, length_ns: u64) {
+        assert!(silent_ns <= length_ns, "a part of the wait");
+        if silent_ns > length_ns / 2 {
+            add(&mut self.silent_ns, length_ns);
+            self.longest_silent_ns = self.longest_silent_ns.max(silent_ns);
+        }
+    }
+
     pub fn close(&mut self, open: Open, names: &Names) -> Ended {
         let length_ns = open.upto_ns.saturating_sub(open.begin_ns);
         assert!(open.assumed_ns <= length_ns, "a part of the wait");
@@ -214,7 +230,8 @@ impl Waits {
         let of_most = threads.max_by_key(|(_, ns)| *ns).map(|(rival, _)| *rival);
         let left = |tid| of_most.is_some_and(|rival| rival.is_thread(tid));
         let by_itself = !open.passed_over && open.left.is_some_and(left);
-        let unseen_ns = open.quiet_ns.max(open.doubted_ns);
+        let unseen_ns = open.quiet_ns.max(open.doubted_ns).max(open.silent_ns);
+        self.silent(open.silent_ns, length_ns);
         let shown = unseen_ns <= length_ns / 2 && (by_itself || length_ns > LONGEST_THROTTLE_NS);
         assert!(
             !shown || of_most.is_some() || length_ns > LONGEST_THROTTLE_NS,

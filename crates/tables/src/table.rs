@@ -89,6 +89,7 @@ impl Table {
             missing: Vec::new(),
             saw_host_irqs: false,
             saw_sleeps: false,
+            only_vcpus: false,
             judged: Vec::new(),
             symbols: None,
             vms_by: "table".to_owned(),

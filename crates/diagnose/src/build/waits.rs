@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use steady_events::{ExitReason, IrqOf, Task, vcpu_number};
 
 use super::{Builder, hex, permille};
-use crate::detail::{Detail, PART, Sum, device, heavier};
+use crate::detail::{Detail, PART, REST, Sum, device, heavier};
 use crate::findings::stays;
 use crate::machine::VcpuId;
 use crate::model::{DetailRow, Instance, RivalRow, WaitTable};
@@ -28,7 +28,7 @@ const RIVALS_SHOWN: usize = 32;
 /// How names of threads of VMMs begin: QEMU's (main and I/O threads, workers, displays, migration,
 /// `call_rcu`, `gmain`), those of the kernel for a VM, those of other VMMs, and of programs beside
 /// them.
-const VMM_THREADS: [&str; 39] = [
+const VMM_THREADS: [&str; 46] = [
     "qemu",
     "kvm",
     "vhost-",
@@ -67,8 +67,21 @@ const VMM_THREADS: [&str; 39] = [
     "KVM ",
     "dconf worker",
     "virtiofsd",
+    "dump_thread",
+    "get_dirtyrate",
+    "touch_pages",
+    "ui-worker",
+    "virtio-",
+    "threadpool-",
+    "ioeventfd-",
     "swtpm",
 ];
+
+/// A thread whose number lies this close to a vCPU's may be of the same VMM, which has its threads
+/// made one after the other.
+const NEAR: u32 = 32;
+/// The same of a VMM's process and its vCPUs, as the name of a thread of io_uring has it.
+const NEAR_PROCESS: u32 = 64;
 
 /// Own time and rows of each reason.
 type About = BTreeMap<ExitReason, (u64, Vec<DetailRow>)>;
@@ -126,14 +139,12 @@ impl Builder<'_> {
         let (mut vcpus, mut fixed_vcpus) = (0, 0);
         let sum = |of: fn(&Waits) -> u64| total(ids.iter().filter_map(|&id| waits.get(id)).map(of));
         let mut lost_after: BTreeMap<_, u64> = BTreeMap::new();
-        let (mut prio, mut shown_ns, mut idled_ns) = (None, 0, 0);
-        let mut unplaced_ns = 0;
+        let (shown_ns, idled_ns) = (sum(|of| of.shown_ns), sum(|of| of.idled_ns));
+        let (mut prio, mut unplaced_ns) = (None, 0);
         for (&id, of) in ids.iter().filter_map(|id| Some((id, waits.get(*id)?))) {
             add(&mut waited_ns, of.total_ns);
             add(&mut assumed_ns, of.assumed_ns);
             prio = prio.max(of.prio);
-            add(&mut shown_ns, of.shown_ns);
-            add(&mut idled_ns, of.idled_ns);
             vcpus += u64::from(of.total_ns > 0);
             fixed_vcpus += u64::from(of.total_ns > 0 && of.ran_on.len() <= 1);
             for (&rival, &ns) in &of.by {
@@ -178,6 +189,8 @@ impl Builder<'_> {
             ran_ns: sum(|of| of.ran_ns),
             limit: self.limit(ids),
             shown_ns,
+            silent_ns: sum(|of| of.silent_ns),
+            longest_silent_ns: self.longest_silent_ns(ids),
             idled_ns,
             idled: sum(|of| of.idled),
             elsewhere_idle_ns: sum(|of| of.elsewhere_idle_ns),
@@ -187,6 +200,13 @@ impl Builder<'_> {
             worst: worst.first().cloned(),
             longest: worst,
         })
+    }
+
+    /// The longest time in which a pCPU of theirs had no record while they waited for a program.
+    fn longest_silent_ns(&self, ids: &[VcpuId]) -> u64 {
+        let waits = &self.analysis.rivals.waits;
+        let of_each = ids.iter().filter_map(|&id| waits.get(id));
+        of_each.map(|of| of.longest_silent_ns).max().unwrap_or(0)
     }
 
     /// Of their waits, those by threads that come before all weights.
@@ -295,8 +315,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether a thread that ran instead may be of any VM's VMM, by its name and as nothing shows
-    /// whose it is.
+    /// Whether a thread that ran instead may be of any VM's VMM, by its name or its number and as
+    /// nothing shows whose it is.
     fn is_unplaced(&self, rival: Rival, own: &[VcpuId]) -> bool {
         let Rival::Thread(who) = rival else {
             return false;
@@ -305,7 +325,24 @@ impl Builder<'_> {
         let (name, _) = self.analysis.rivals.names.get(who);
         let own_vm = own.first().map(|&id| machine.vcpus[id].vm);
         let unknown = machine.owner(who.tid, name, own_vm) == Owner::Unknown;
-        unknown && machine.of_tid(who.tid).is_none() && self.is_named_vmm(name)
+        let may_be = || self.is_named_vmm(name) || self.is_near(who.tid, name, own);
+        unknown && machine.of_tid(who.tid).is_none() && may_be()
+    }
+
+    /// Whether a thread's number, or that of the process it works for, is close to these vCPUs'.
+    fn is_near(&self, tid: i32, name: &str, own: &[VcpuId]) -> bool {
+        let mut process = ["iou-wrk-", "iou-sqp-"].iter();
+        let process = process.find_map(|begin| name.strip_prefix(begin)?.parse().ok());
+        let near = |&id: &VcpuId| {
+            let of = self.analysis.machine.vcpus[id].tid;
+            let by_process = process.is_some_and(|pid: i32| of.abs_diff(pid) <= NEAR_PROCESS);
+            by_process || (tid > 0 && of.abs_diff(tid) <= NEAR)
+        };
+        let kernels = matches!(
+            role_of(name.split('/').next().unwrap_or(name)),
+            Role::Kernel(_)
+        );
+        !kernels && own.iter().any(near)
     }
 
     /// Whether a thread is of the VMM of these vCPUs, or may be by its name.
@@ -362,7 +399,7 @@ impl Builder<'_> {
                 .map(|(about, (sum, id))| self.detail(about, &sum, id))
                 .collect();
             rows.sort_by(|a, b| b.own_ns.cmp(&a.own_ns).then(a.value.cmp(&b.value)));
-            rows.truncate(ABOUT_SHOWN);
+            fold(&mut rows);
             (reason, (own_ns, rows))
         });
         rows.collect()
@@ -402,6 +439,8 @@ impl Builder<'_> {
             Detail::Apic(register) => ("apic", Some(format!("{register:#x}"))),
             Detail::Hypercall(nr) => ("hypercall", Some(nr.to_string())),
             Detail::Device(page) => ("device", Some(format!("{:#x}", page << 12))),
+            Detail::Protected(REST) => ("protected", None),
+            Detail::Memory(REST) => ("memory", None),
             Detail::Protected(part) => ("protected", Some(format!("{:#x}", part << PART))),
             Detail::Memory(part) => ("memory", Some(format!("{:#x}", part << PART))),
         };
@@ -423,6 +462,21 @@ impl Builder<'_> {
                 .user
                 .map(|(reason, _)| super::host::user_word(Some(reason))),
             worst: (length_ns > 0).then(|| worst.on(sum.worst_cpu)),
+        }
+    }
+}
+
+/// Puts the rows beyond those that are shown into one of each kind and name, so that their sums are
+/// whole.
+fn fold(rows: &mut Vec<DetailRow>) {
+    let rest = rows.split_off(rows.len().min(ABOUT_SHOWN));
+    let shown = rows.len();
+    assert!(shown <= ABOUT_SHOWN, "the others are folded");
+    for row in rest {
+        let same = |known: &&mut DetailRow| (&known.kind, &known.name) == (&row.kind, &row.name);
+        match rows[shown..].iter_mut().find(same) {
+            Some(known) => known.join(&row),
+            None => rows.push(DetailRow { value: None, ..row }),
         }
     }
 }

@@ -123,21 +123,20 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
     let mut finding = context.finding(FindingId::SlowExits, own_ns, cause);
     finding.of = Some(row.name.clone());
     let mean_ns = own_ns.checked_div(exits).unwrap_or(0);
+    let worst = rows().filter_map(|of| of.worst.clone());
+    finding.worst = worst.max_by_key(|worst| worst.length_ns);
+    let max_ns = finding.worst.as_ref().map(|worst| worst.length_ns);
     finding.evidence.push(
         Evidence::new(EvidenceId::ExitShare)
             .named("reason", &row.name)
             .count("exits", exits)
             .ns("mean", mean_ns)
-            .ns("max", row.time_ns.max),
+            .ns("max", max_ns.unwrap_or(row.time_ns.max)),
     );
-    finding.evidence.extend(
-        rows()
-            .filter(|of| of.kind != "untold")
-            .take(NAMED)
-            .map(about),
-    );
-    let told = rows().filter(|of| of.kind != "untold").take(NAMED);
-    finding.culprits = told.map(|of| culprit(row, of, own_ns)).collect();
+    let groups = groups(row);
+    let told = || groups.iter().filter(|of| of.kind != "timer").take(NAMED);
+    finding.evidence.extend(told().map(about));
+    finding.culprits = told().map(|of| culprit(row, of, own_ns)).collect();
     finding.checks = checks(cause, by_vmm);
     finding.confidence = confidence(context, row, cause);
     if cause == CauseId::VmmSleeps {
@@ -146,8 +145,6 @@ fn one(context: &Context<'_>, row: &ExitRow) -> Option<Finding> {
             .culprits
             .extend(wakers.take(2).map(super::held::waker));
     }
-    let worst = rows().filter_map(|of| of.worst.clone());
-    finding.worst = worst.max_by_key(|worst| worst.length_ns);
     // Interrupts of a pCPU's own timer stay where they are.
     let by_timer = context.vm.timers.host_ticks.unwrap_or(0);
     let of_timers = permille(by_timer, row.count) >= MOST;
@@ -237,6 +234,8 @@ fn confidence(context: &Context<'_>, row: &ExitRow, cause: CauseId) -> Confidenc
         CauseId::KernelDevice if is_unnamed(row) => Confidence::Medium,
         // What the host served meanwhile is not recorded.
         CauseId::KernelDevice if !context.trace.saw_host_irqs && is_long(row) => Confidence::Medium,
+        // Most were short: that the few long ones are the VMM's own work is not shown.
+        CauseId::UserDevice if is_long(row) && row.time_ns.p50 < LONG_NS => Confidence::Medium,
         // Without the scheduler's events waiting for a pCPU counts as the exit's time.
         _ if context.vm.waits.is_none() => Confidence::Medium,
         // Without those of sleeping threads sleep does.
@@ -327,6 +326,29 @@ fn is_for(row: &ExitRow, user: &str) -> bool {
     permille(ns, row.own_ns) >= MOST
 }
 
+/// What exits were about, most first: of places of one kind and name their sum, where none of them
+/// has most of their time.
+fn groups(row: &ExitRow) -> Vec<DetailRow> {
+    let mut groups: Vec<DetailRow> = Vec::new();
+    let told = || row.about.iter().filter(|of| of.kind != "untold");
+    for of in told() {
+        let same = |other: &DetailRow| (&other.kind, &other.name) == (&of.kind, &of.name);
+        let all_ns = total(told().filter(|other| same(other)).map(|other| other.own_ns));
+        let has_most = told().any(|other| {
+            same(other) && other.value.is_some() && permille(other.own_ns, all_ns) >= MOST
+        });
+        match groups.iter_mut().find(|known| same(known)) {
+            Some(known) if !has_most => known.join(of),
+            _ => groups.push(of.clone()),
+        }
+    }
+    groups.sort_by_key(|of| std::cmp::Reverse(of.own_ns));
+    let all_ns = total(told().map(|of| of.own_ns));
+    let in_groups_ns = total(groups.iter().map(|of| of.own_ns));
+    assert_eq!(all_ns, in_groups_ns, "the sums are whole");
+    groups
+}
+
 fn about(of: &DetailRow) -> Evidence {
     Evidence::new(EvidenceId::ExitAbout)
         .named("kind", &of.kind)
@@ -388,7 +410,8 @@ fn instead(of: Option<&DetailRow>, name: Option<&str>) -> Step {
 }
 
 fn steps(row: &ExitRow, cause: CauseId, own_ns: u64, of_timers: bool) -> Vec<Step> {
-    let first = row.about.iter().find(|of| of.kind != "untold");
+    let groups = groups(row);
+    let first = groups.first();
     let name = first.and_then(|of| of.name.clone().or_else(|| of.value.clone()));
     let name = name.as_deref().or(Some(row.name.as_str()));
     let first_ns = first.map_or(own_ns, |of| of.own_ns);

@@ -69,9 +69,10 @@ pub fn longest(context: &Context<'_>, others: &[Finding]) -> Option<Finding> {
     }
     finding.culprits = culprit(longest).into_iter().collect();
     finding.confidence = confidence(context, longest, cause);
-    if let Some(unseen) = unseen(context).filter(|_| longest.kind == "ready") {
+    let unseen = unseen(context);
+    if longest.kind == "ready" && !unseen.is_empty() {
         finding.confidence = finding.confidence.min(Confidence::Medium);
-        finding.evidence.push(unseen);
+        finding.evidence.extend(unseen);
     }
     finding.worst = Some(longest.at.clone());
     finding.next = vec![next(longest, cause)];

@@ -66,11 +66,12 @@ pub fn steal(context: &Context<'_>) -> Option<Finding> {
         let idle = idle.filter(|culprit| culprit.kind == "cpu-max");
         idle.for_each(|culprit| "idle".clone_into(&mut culprit.kind));
     }
-    finding.checks = checks(waits, cause, ns);
+    finding.checks = checks(context, waits, cause, ns);
     finding.confidence = confidence(context, waits, cause, ns).min(limit_is_sure);
-    if let Some(unseen) = unseen(context) {
+    let unseen = unseen(context);
+    if !unseen.is_empty() {
         finding.confidence = finding.confidence.min(Confidence::Medium);
-        finding.evidence.push(unseen);
+        finding.evidence.extend(unseen);
     }
     if let Some(quota) = quota {
         finding.evidence.push(quota.evidence());
@@ -132,6 +133,10 @@ fn evidence(
     if are_real_time(waits) {
         let share = permille(waits.real_time_ns, waits.waited_ns);
         all.push(Evidence::new(EvidenceId::RivalRealTime).permille("share", share));
+    }
+    let unplaced = permille(waits.unplaced_ns, waits.waited_ns);
+    if unplaced > 0 {
+        all.push(Evidence::new(EvidenceId::MayBeOwnVmm).permille("share", unplaced));
     }
     let more_ns = total([waits.unknown_ns, waits.doubted_ns]);
     if more_ns > 0 {
@@ -276,8 +281,27 @@ fn are_real_time(waits: &WaitTable) -> bool {
     permille(waits.real_time_ns, waits.waited_ns) >= MOST
 }
 
+/// What the trace has no records of, so that who ran instead, or that a vCPU waited, is not sure.
+pub fn unseen(context: &Context<'_>) -> Vec<Evidence> {
+    let waits = context.vm.waits.as_ref();
+    let silent = |waits: &WaitTable| {
+        assert!(waits.silent_ns <= waits.waited_ns, "a part of the waits");
+        let most = waits.silent_ns > waits.waited_ns / 10;
+        let evidence = Evidence::new(EvidenceId::PcpuSilent);
+        most.then(|| {
+            evidence
+                .ns("waited", waits.silent_ns)
+                .ns("length", waits.longest_silent_ns)
+        })
+    };
+    let only_vcpus = context.trace.only_vcpus;
+    let filtered = only_vcpus.then(|| Evidence::new(EvidenceId::OnlyVcpus));
+    let all = [pcpus_unseen(context), filtered, waits.and_then(silent)];
+    all.into_iter().flatten().collect()
+}
+
 /// That vCPUs may have run where the trace has no records: on pCPUs that its head counts.
-pub fn unseen(context: &Context<'_>) -> Option<Evidence> {
+fn pcpus_unseen(context: &Context<'_>) -> Option<Evidence> {
     let pcpus = u64::from(context.trace.pcpus?);
     let seen = context.trace.host.as_ref()?.pcpus;
     let all_pinned = context.vm.note.as_ref().is_some_and(VmNote::is_pinned);
@@ -308,7 +332,10 @@ fn culprits(waits: &WaitTable) -> Vec<Culprit> {
     rows.take(CULPRITS_NAMED).map(named).collect()
 }
 
-fn checks(waits: &WaitTable, cause: CauseId, ns: u64) -> Vec<Check> {
+fn checks(context: &Context<'_>, waits: &WaitTable, cause: CauseId, ns: u64) -> Vec<Check> {
+    if context.trace.only_vcpus {
+        return vec![unanswered(CheckId::RivalRan)];
+    }
     let idle = permille(waits.elsewhere_idle_ns, waits.waited_ns);
     let own_idle = permille(ns, waits.waited_ns);
     let ran = check(

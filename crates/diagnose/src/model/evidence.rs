@@ -73,6 +73,12 @@ pub enum EvidenceId {
     InLosses,
     /// pCPUs of which the trace has no record: `seen` of `pcpus`.
     PcpusUnseen,
+    /// In `share` of the waits threads ran that may be its own VMM's.
+    MayBeOwnVmm,
+    /// Only switches of vCPUs are in the trace.
+    OnlyVcpus,
+    /// Of `waited` in waits in which a pCPU had no record for long, the longest `length`.
+    PcpuSilent,
     /// The trace lasts `length` only: what holds for it may not hold for longer.
     ShortExcerpt,
     /// One stall: `length`, after an exit for `reason`.

@@ -180,6 +180,10 @@ pub struct TraceDiagnosis {
     pub saw_host_irqs: bool,
     /// Whether switches from threads that sleep are in it, which a filter may have left out.
     pub saw_sleeps: bool,
+    /// Whether only switches of vCPUs are in it, as a filter leaves them: who ran instead is not
+    /// known then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_vcpus: bool,
     /// Which questions the trace could answer, and which not; each of [`Question::ALL`] once.
     pub judged: Vec<Judgement>,
     /// How symbols were matched, if there were any.

@@ -59,8 +59,8 @@ pub struct WaitTable {
     /// Of `waited_ns`, while other pCPUs lost events: they may have run there and come back. It is
     /// 0 where migrations are in the trace, and where the notes pin them all.
     pub doubted_ns: u64,
-    /// Of `waited_ns`, by threads that are named as those of VMMs are, and of which nothing shows
-    /// whose they are.
+    /// Of `waited_ns`, by threads with a name of VMMs' threads, or a number close to its vCPUs', of
+    /// which nothing shows whose they are.
     pub unplaced_ns: u64,
     /// Of that, by threads of a real-time priority or the deadline class.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -74,6 +74,12 @@ pub struct WaitTable {
     /// Of `waited_ns`, waits that show what they were for: who ran for most of one left the pCPU by
     /// itself, and the vCPU came next; or they are longer than any limit's.
     pub shown_ns: u64,
+    /// Of `waited_ns`, waits in which their pCPU had no record for 100 ms and more.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub silent_ns: u64,
+    /// The longest such time.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub longest_silent_ns: u64,
     /// Of `waited_ns`, waits in which their own pCPU was idle for a millisecond and more.
     pub idled_ns: u64,
     /// How many these are.
@@ -105,6 +111,34 @@ pub struct RivalRow {
     pub ns: u64,
     /// Of all waits.
     pub permille: u64,
+}
+
+impl DetailRow {
+    /// Adds exits that were about another thing of the same kind.
+    pub(crate) fn join(&mut self, other: &Self) {
+        let sum = |own: u64, more: u64| own.saturating_add(more);
+        let both = |own: Option<u64>, more: Option<u64>| Some(sum(own?, more?));
+        assert_eq!(self.kind, other.kind, "only what is alike is summed");
+        self.value = None;
+        self.exits = sum(self.exits, other.exits);
+        self.by_vmm = both(self.by_vmm, other.by_vmm);
+        // By what most of the time was for.
+        let more_ns = |of: &Self| of.by_vmm_ns.unwrap_or(0);
+        if more_ns(other) > more_ns(self) {
+            self.user.clone_from(&other.user);
+        }
+        if other.host_irq_ns > self.host_irq_ns {
+            self.irq.clone_from(&other.irq);
+        }
+        self.by_vmm_ns = both(self.by_vmm_ns, other.by_vmm_ns);
+        self.own_ns = sum(self.own_ns, other.own_ns);
+        self.host_irq_ns = sum(self.host_irq_ns, other.host_irq_ns);
+        self.again_ns = sum(self.again_ns, other.again_ns);
+        let length = |of: &Self| of.worst.as_ref().map_or(0, |worst| worst.length_ns);
+        if length(other) > length(self) {
+            self.worst.clone_from(&other.worst);
+        }
+    }
 }
 
 /// Exits of one reason that were about one thing.

@@ -8,6 +8,8 @@ use super::{BY_INTERRUPT, IDLE, Lines, exits, notes, the};
 
 const VCPU: (&str, i32) = ("CPU 0/KVM", 1001);
 const TASK: (&str, i32) = ("cc1", 900);
+/// A thread of the kernel, which need not let go of its pCPU.
+const WORK: (&str, i32) = ("kworker/0:1", 901);
 
 /// vCPU 0 runs for some microseconds, and is then kept off its pCPU by a thread that sleeps.
 fn kept_off(lines: &mut Lines, times: u64, run_us: u64, off_us: u64, by: (&str, i32)) -> u64 {
@@ -80,14 +82,14 @@ fn an_idle_pcpu_beside_a_noted_limit_is_the_limits_by_the_periods_arithmetic_alo
 fn where_a_vcpu_goes_on_elsewhere_the_thread_before_it_may_have_gone_too() {
     for (to, sure) in [(0, Confidence::High), (2, Confidence::Medium)] {
         let mut lines = Lines::default();
-        let us = kept_off(&mut lines, 60, 5_000, 500, TASK);
+        let us = kept_off(&mut lines, 60, 5_000, 500, WORK);
         lines.exit(us + 2, 0, 0, BY_INTERRUPT);
-        lines.switch(us + 4, 0, VCPU, 'R', TASK);
+        lines.switch(us + 4, 0, VCPU, 'R', WORK);
         for at in (us..us + 2_600_000).step_by(20_000) {
             lines.enter(at, 1, 1);
             lines.exit(at + 9_000, 1, 1, BY_INTERRUPT);
         }
-        let from = if to == 0 { TASK } else { IDLE };
+        let from = if to == 0 { WORK } else { IDLE };
         lines.switch(us + 2_500_000, to, from, 'S', VCPU);
         lines.enter(us + 2_500_002, 0, to);
         let diagnosis = lines.diagnosis(None);
@@ -100,9 +102,9 @@ fn where_a_vcpu_goes_on_elsewhere_the_thread_before_it_may_have_gone_too() {
 fn a_stall_in_which_no_pcpu_recorded_anything_may_be_the_hosts() {
     for (quiet, sure) in [(false, Confidence::High), (true, Confidence::Medium)] {
         let mut lines = Lines::default();
-        let us = kept_off(&mut lines, 400, 150_000, 50, TASK);
+        let us = kept_off(&mut lines, 400, 150_000, 50, WORK);
         lines.exit(us + 2, 0, 0, BY_INTERRUPT);
-        lines.switch(us + 4, 0, VCPU, 'R', TASK);
+        lines.switch(us + 4, 0, VCPU, 'R', WORK);
         let apart_us = if quiet { 390_000 } else { 9_000 };
         for at in (1_000_000..us + 400_000).step_by(9_000) {
             if at < us || (at - us) % apart_us < 9_000 {
@@ -110,7 +112,7 @@ fn a_stall_in_which_no_pcpu_recorded_anything_may_be_the_hosts() {
                 lines.switch(at + 4_000, 3, ("b", 10), 'S', ("a", 9));
             }
         }
-        lines.switch(us + 400_000, 0, TASK, 'S', VCPU);
+        lines.switch(us + 400_000, 0, WORK, 'S', VCPU);
         lines.enter(us + 400_002, 0, 0);
         let mut all: Vec<&str> = lines.text.lines().collect();
         all.sort_by_key(|line| {

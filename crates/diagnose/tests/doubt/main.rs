@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 mod alike;
+mod hidden;
 mod interrupts;
 mod more;
 mod order;
@@ -36,10 +37,14 @@ struct Lines {
     text: String,
     /// The process of a thread, where lines have one.
     process: Option<fn(i32) -> i32>,
+    /// Whether only what a filter on vCPUs' threads leaves is there.
+    filtered: bool,
+    last_us: u64,
 }
 
 impl Lines {
     fn line(&mut self, us: u64, who: (&str, i32), cpu: u32, rest: &str) {
+        self.last_us = self.last_us.max(us);
         let ((comm, tid), at) = (who, (us / 1_000_000, us % 1_000_000));
         let process = self.process.map(|of| format!(" ({:>7})", of(tid)));
         let process = process.unwrap_or_default();
@@ -89,7 +94,17 @@ impl Lines {
     }
 
     fn diagnosis(&self, notes: Option<VmNotes>) -> Diagnosis {
-        let reader = std::io::Cursor::new(self.text.clone().into_bytes());
+        let mut text = self.text.clone();
+        // Elsewhere threads run that are not vCPUs'.
+        if !self.filtered {
+            let mut beside = Self {
+                process: self.process,
+                ..Self::default()
+            };
+            beside.switch(self.last_us, 511, ("rcu_sched", 15), 'S', ("kthreadd", 2));
+            text.push_str(&beside.text);
+        }
+        let reader = std::io::Cursor::new(text.into_bytes());
         let mut source = steady_tracefile::open_stream(Box::new(reader), "lines").unwrap();
         let mut diagnoser = Diagnoser::new();
         diagnoser.notes = notes;

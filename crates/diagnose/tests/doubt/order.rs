@@ -30,6 +30,7 @@ fn nothing_is_sure_of_a_trace_that_is_not_in_the_order_of_time() {
     let of = |text: String| {
         let lines = Lines {
             text,
+            filtered: true,
             ..Lines::default()
         };
         lines.diagnosis(None)

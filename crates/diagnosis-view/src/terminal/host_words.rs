@@ -275,6 +275,19 @@ pub fn template(id: EvidenceId) -> Option<&'static str> {
         EvidenceId::PcpusUnseen => {
             "the trace has records of {seen} of {pcpus} pCPUs: a vCPU may have run on another"
         }
+        EvidenceId::MayBeOwnVmm => {
+            "in {share} of the waits threads ran that may be its own VMM's, by their names or \
+             numbers: their processes are not known"
+        }
+        EvidenceId::OnlyVcpus => {
+            "the trace shows only switches of vCPUs, so that who ran between them is not known: \
+             record all (steady record)"
+        }
+        EvidenceId::PcpuSilent => {
+            "in waits of {waited} their pCPU has no record for up to {length}, in which the \
+             scheduler gives turns to threads of the same priority: events may be lost, or the \
+             vCPU ran on a pCPU that was not recorded"
+        }
         EvidenceId::InLosses => {
             "up to {more} more lie in losses of events[, until which {until} ran]: whether the \
              vCPU waited then is not known"
