@@ -110,8 +110,8 @@ pub(super) struct Complaint {
 const SECOND: u64 = 1_000_000_000;
 
 /// One of these is in every complaint; most lines of a log have none.
-static MARKS: LazyLock<[Finder<'static>; 24]> = LazyLock::new(|| {
-    let marks: [&[u8]; 24] = [
+static MARKS: LazyLock<[Finder<'static>; 25]> = LazyLock::new(|| {
+    let marks: [&[u8]; 25] = [
         b"exception Emask",
         b"timing out",
         b"not responding",
@@ -126,6 +126,7 @@ static MARKS: LazyLock<[Finder<'static>; 24]> = LazyLock::new(|| {
         b" cared (try",
         b"hogged CPU",
         b"PM: ",
+        b"lagged",
         b"f memory",
         b"timed out",
         b"for ",
@@ -201,7 +202,8 @@ fn kind(text: &str) -> Option<Of> {
         || has("skipping watchdog check")
         || has("clocksource: Watchdog ");
     let marked = has("Marking clocksource") || has("Marking TSC unstable due to clocksource");
-    if watchdog || marked || has("Clocksource tsc unstable") {
+    let tsc = has("Clocksource tsc unstable") || has("TSC found unstable after boot");
+    if watchdog || marked || tsc {
         return Some(Of::Clocksource);
     }
     let stopped = has("took a split_lock trap") || has("took a bus_lock trap");

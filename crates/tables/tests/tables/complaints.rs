@@ -7,7 +7,7 @@ use super::logs::complaint;
 use super::{judged, only, whole};
 
 /// Lines of the kernel, what they show, and what to do.
-const STOPS: [(&str, CauseId, StepId); 21] = [
+const STOPS: [(&str, CauseId, StepId); 23] = [
     (
         "x86/split lock detection: #AC: CPU 0/KVM/12345 took a split_lock trap at address: 0x7",
         CauseId::SplitLocks,
@@ -32,6 +32,16 @@ const STOPS: [(&str, CauseId, StepId); 21] = [
         "sched: RT throttling activated",
         CauseId::RealTimeTasks,
         StepId::FindRealTime,
+    ),
+    (
+        "sched: DL replenish lagged too much",
+        CauseId::RealTimeTasks,
+        StepId::FindRealTime,
+    ),
+    (
+        "TSC found unstable after boot, most likely due to broken BIOS.",
+        CauseId::ClockDisturbed,
+        StepId::RecordWhile,
     ),
     (
         "nfs: server nas1 not responding, still trying",
