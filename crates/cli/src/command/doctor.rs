@@ -134,7 +134,7 @@ fn begins(words: &str, named: &str) -> bool {
 }
 
 /// Commands that need no tree, and what they need.
-const ANYWHERE: [(&str, fn() -> Vec<Need>); 4] = [
+const ANYWHERE: [(&str, Bare); 4] = [
     ("diagnose", Vec::new),
     ("coherence compare", Vec::new),
     ("diagnose TRACE.zst", || {
