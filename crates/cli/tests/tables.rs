@@ -410,3 +410,64 @@ fn what_was_recorded_beside_a_trace_is_used_if_something_is_wrong_in_it() {
         "{ids:?}"
     );
 }
+
+/// What is named by more than its cause: a piece of a table, and whose fault the first line says.
+const FAULTS: [(&str, &str); 10] = [
+    (
+        "[9.1] blk_update_request: I/O error, dev vda, sector 9 op 0x1:(WRITE)\n",
+        "storage answered with an error; fault: failing storage, or the path to it; medium",
+    ),
+    (
+        "[9.1] PM: suspend exit\n",
+        "fault: a suspension of the machine; medium",
+    ),
+    (
+        "[9.1] workqueue: work hogged CPU for >10000us 4 times, consider\n",
+        "for long, 10.0 ms; fault: a driver's work in the kernel that wrote it; low",
+    ),
+    (
+        "[9.1] task:a blocked on a mutex likely owned by task b:90\n",
+        "fault: the task that has the lock; medium",
+    ),
+    (
+        "[9.1] INFO: task a:412 blocked for more than 245 seconds.\n\
+         [9.1]  rpc_wait_bit_killable+0x24/0x90 [sunrpc]\n",
+        "hung task, 245 s; fault: the NFS server, or the network to it; medium",
+    ),
+    (
+        "[9.1] NMI watchdog: Watchdog detected hard LOCKUP on cpu 14\n\
+         [9.1] CPU: 14 PID: 3 Comm: CPU 2/KVM Not tainted 4.18.0-513.el8.x86_64 #1\n\
+         [9.1] RIP: 0010:native_queued_spin_lock_slowpath+0x14a/0x1d0\n",
+        "hard lockup, CPU 14; fault: the lock's holder; medium",
+    ),
+    (
+        include_str!("../../tables/tests/inputs/logs-irq.txt"),
+        "fault: a device, or its driver; medium",
+    ),
+    (
+        "Domain: 'db'\n  state.state=3\n  state.reason=5\n  vcpu.0.time=9\n  vcpu.0.delay=0\n",
+        "db: its VMM has paused it; fault: an I/O error of its disk, such as a full file system;",
+    ),
+    (
+        "Domain: 'db'\n  vcpu.0.time=9\n  vcpu.0.delay=0\n  balloon.current=4\n  \
+         balloon.maximum=9\n  balloon.swap_in=8\n",
+        "db: tasks wait for memory that its balloon took; fault: its balloon; medium",
+    ),
+    // Entries alone, as a terminal's copy or a mixed trace may leave them.
+    (
+        "# tracer: nop\n  CPU 0/KVM-1001  [000] d..2. 100.000000: kvm_entry: vcpu 0, rip 0x8\n",
+        "Not known whether anything stalled: no wait, and no time of an exit, could be judged",
+    ),
+];
+
+#[test]
+fn the_first_line_names_the_party_of_what_a_line_says() {
+    let place = tempfile::tempdir().unwrap();
+    for (content, expected) in FAULTS {
+        std::fs::write(place.path().join("t"), content).unwrap();
+        let output = steady(place.path(), &["t"], None);
+        let said = text(&output.stdout);
+        let first = &said[..said.len().min(200)];
+        assert!(first.contains(expected), "{said}{output:?}");
+    }
+}

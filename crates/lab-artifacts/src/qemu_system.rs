@@ -9,7 +9,7 @@
 //! change of the first one's flags. Where it cannot be compiled it is used all the same, and said
 //! to be.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -214,10 +214,8 @@ fn build(home: &Home, work: &Path, watcher: &dyn Watcher) -> Result<(), Artifact
     let devices = tree.join("configs/devices/x86_64-softmmu/steady.mak");
     fs::write(&devices, DEVICES).map_err(|error| ArtifactError::io("write", &devices, error))?;
     let os = OsStr::new;
-    let configure: Vec<&OsStr> = [os("./configure"), os(qemu_user::PYTHON)]
-        .into_iter()
-        .chain(CONFIGURE.iter().map(OsStr::new))
-        .collect();
+    let configure = qemu_user::configure(&CONFIGURE);
+    let configure: Vec<&OsStr> = configure.iter().map(OsString::as_os_str).collect();
     run_step(
         "configuring QEMU",
         &configure,

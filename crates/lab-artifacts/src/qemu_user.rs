@@ -3,7 +3,7 @@
 //! it has plugins (Debian 12), one compiled from the distribution's source package where it has not
 //! (Debian 13 links it statically, and a static program loads no plugin).
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -47,8 +47,19 @@ pub struct QemuUser {
     pub compiled: bool,
 }
 
-/// Debian's Python, whose modules the build takes: another on the path may lack them.
-pub(crate) const PYTHON: &str = "--python=/usr/bin/python3";
+/// How a configuration of QEMU is called: with Debian's programs first on the path, since another
+/// Python there may lack the modules that it takes. QEMU 7.2 refuses `--python` without a Meson of
+/// its own.
+pub(crate) fn configure(words: &[&str]) -> Vec<OsString> {
+    let mut path = OsString::from("PATH=/usr/bin");
+    if let Some(known) = std::env::var_os("PATH") {
+        path.push(":");
+        path.push(known);
+    }
+    let begin = ["/usr/bin/env".into(), path, "./configure".into()];
+    let words = words.iter().map(OsString::from);
+    begin.into_iter().chain(words).collect()
+}
 
 /// The name of the compiled one in the cache.
 ///
@@ -125,10 +136,8 @@ fn build(work: &Path, watcher: &dyn Watcher) -> Result<(), ArtifactError> {
     };
     let os = OsStr::new;
     trim(&tree)?;
-    let configure: Vec<&OsStr> = [os("./configure"), os(PYTHON)]
-        .into_iter()
-        .chain(CONFIGURE.iter().map(OsStr::new))
-        .collect();
+    let configure = configure(&CONFIGURE);
+    let configure: Vec<&OsStr> = configure.iter().map(OsString::as_os_str).collect();
     step("configuring QEMU", &configure, &mut || {})?;
     let ninja = [os("ninja"), os("-C"), os("build"), os("qemu-x86_64")];
     step("building qemu-x86_64", &ninja, &mut || {
@@ -140,4 +149,28 @@ fn build(work: &Path, watcher: &dyn Watcher) -> Result<(), ArtifactError> {
     fs::remove_dir_all(&tree).map_err(|error| ArtifactError::io("remove", &tree, error))?;
     watcher.done(what);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_configuration_finds_debians_python_whatever_is_first_on_the_path() {
+        let tree = tempfile::tempdir().unwrap();
+        let script = tree.path().join("configure");
+        fs::write(&script, "#!/bin/sh\ncommand -v python3\necho \"$@\"\n").unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        let words = configure(&["--one", "--other"]);
+        let output = Command::new(&words[0])
+            .args(&words[1..])
+            .current_dir(tree.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(said, "/usr/bin/python3\n--one --other\n");
+    }
 }

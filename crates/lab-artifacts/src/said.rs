@@ -34,8 +34,10 @@ type Said = Result<String, String>;
 /// What it did instead, in words that follow its path.
 pub(crate) fn version(program: &Path) -> Said {
     said(program, "--version").or_else(|error| match error.contains(ENDS) {
-        // `openssl` knows the word alone.
-        true => said(program, "version").map_err(|_| error),
+        // `openssl` knows the word alone, and `mawk` its own option.
+        true => said(program, "version")
+            .or_else(|_| said(program, "-Wversion"))
+            .map_err(|_| error),
         false => Err(error),
     })
 }

@@ -7,7 +7,7 @@ use crate::table::Line;
 const LINES: u64 = 400;
 
 /// What a line of it shows, what it is, and what to do.
-const SHAPES: [(&str, &str); 40] = [
+const SHAPES: [(&str, &str); 44] = [
     (
         "value |---",
         "a histogram without its title; put what it counts and its unit above it, such as \
@@ -98,6 +98,27 @@ const SHAPES: [(&str, &str); 40] = [
         "/proc/schedstat; `grep . /proc/PID/task/*/schedstat` has the waits of threads",
     ),
     (
+        "worlds, ",
+        "esxtop's screen; only KVM's hosts are read, where `virsh domstats --vcpu NAME` has the \
+         waits that are %RDY there",
+    ),
+    (
+        "vcpu_quota",
+        "virsh schedinfo, the limits alone; `cat cpu.stat` of the VM's group shows whether \
+         vcpu_quota is reached",
+    ),
+    (
+        "Job type:",
+        "virsh domjobinfo, a job's progress; with `Auto converge throttle` the migration holds \
+         vCPUs back on purpose: give it more bandwidth or downtime (virsh migrate-setspeed, \
+         migrate-setmaxdowntime), or end it by virsh migrate-postcopy",
+    ),
+    (
+        "%wait %CPU",
+        "pidstat, whose %wait is time ready without a pCPU; `perf sched latency` and \
+         `grep . /proc/PID/task/*/schedstat` have the same and are read",
+    ),
+    (
         "load average:",
         "the load alone; the head of `top`, with `st`, and `vmstat 1` are read",
     ),
@@ -123,7 +144,7 @@ const SHAPES: [(&str, &str); 40] = [
     ),
     (
         "Tasks: ",
-        "htop's screen, or a part of top's; the line of top with `st` is read",
+        "htop's screen, or a part of top's; the line `%Cpu(s):` of top with `st` and `id` is read",
     ),
     (
         "Function call interrupts",

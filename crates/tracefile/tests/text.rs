@@ -98,6 +98,10 @@ fn lines_whose_blanks_were_squeezed_are_read() {
         head("qemu kvm 40/42 [003] 12.000345: 1 kvm:kvm_entry: vcpu 0"),
         expected
     );
+    assert_eq!(
+        head("\tqemu kvm\t42 [003] 12.000345:\tkvm:kvm_entry: vcpu 0"),
+        expected
+    );
 }
 
 #[test]

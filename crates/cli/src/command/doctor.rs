@@ -133,6 +133,16 @@ fn begins(words: &str, named: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
+/// Commands that need no tree, and what they need.
+const ANYWHERE: [(&str, Bare); 4] = [
+    ("diagnose", Vec::new),
+    ("coherence compare", Vec::new),
+    ("diagnose TRACE.zst", || {
+        artifacts::temporary().into_iter().collect()
+    }),
+    ("cache list", || artifacts::cache().into_iter().collect()),
+];
+
 /// Every command that needs something, and some that need nothing.
 fn commands() -> Vec<Known> {
     let mut all = Vec::new();
@@ -140,14 +150,7 @@ fn commands() -> Vec<Known> {
         let words = words.to_owned();
         all.push(Known { words, needs });
     };
-    for words in ["diagnose", "coherence compare"] {
-        add(words, Ask::Bare(Vec::new));
-    }
-    add(
-        "cache list",
-        Ask::Bare(|| artifacts::cache().into_iter().collect()),
-    );
-    for (words, needs) in RECORDING {
+    for (words, needs) in ANYWHERE.into_iter().chain(RECORDING) {
         add(words, Ask::Bare(needs));
     }
     for kind in KINDS {

@@ -39,7 +39,7 @@ fn a_captured_host_is_the_same_each_time_and_all_its_accesses_agree() {
     assert_eq!(digest, &steady_measures::sha256_hex(bytes));
     assert!(counts.contains("accesses of VPID 1,"), "{counts}");
     assert!(counts.ends_with("0 do not agree\n"), "{counts}");
-    // More than the run has: what was recorded is no trace.
+    // More than the run has: nothing is left that looks like a trace.
     let (output, trace) = captured("long.sht", "100000000000");
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success() && !trace.exists(), "{said}");

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The first lines of a diagnosis: what stalls, whose fault it is, how sure that is, what to do.
 
-use steady_diagnose::{Diagnosis, Finding, FindingId, Severity};
+use steady_diagnose::{
+    Diagnosis, Finding, FindingId, Judged, Judgement, Question, Severity, TraceDiagnosis,
+};
 
 use super::fault::fault;
 use super::names::with_threads;
@@ -14,6 +16,25 @@ const UNORDERED: &str = "Not known whether anything stalled.";
 /// The same where a clock's unit is not known.
 const SHARES_BELOW: &str = "Not known whether a vCPU stood still for long: shares of time are \
                             below the bounds, lengths cannot be judged.";
+
+/// The same where no length of anything is judged in whole.
+const UNJUDGED: &str = "Not known whether anything stalled: no wait, and no time of an exit, \
+                        could be judged in whole.";
+
+/// Whether a trace shows in whole only counts, and no length of anything.
+fn is_unjudged(trace: &TraceDiagnosis) -> bool {
+    let counts = [
+        Question::Exits,
+        Question::WhoRan,
+        Question::PauseLoops,
+        Question::PauseCauses,
+        Question::Boosts,
+        Question::PreemptionMarks,
+    ];
+    let mut rows = trace.judged.iter();
+    let open = |row: &Judgement| counts.contains(&row.question) || row.judged != Judged::Yes;
+    trace.table.is_none() && rows.all(open)
+}
 
 /// The table that has a limit alone, and not what it does.
 const LIMIT: &str = "cpu.max";
@@ -41,6 +62,7 @@ pub fn answer_lines(diagnosis: &Diagnosis) -> Vec<String> {
         let traces = diagnosis.traces.iter();
         let mut lines: Vec<String> = traces.clone().flat_map(host_words::doubts).collect();
         let first = match lines.is_empty() {
+            true if traces.clone().all(is_unjudged) => UNJUDGED,
             true => BELOW,
             false if traces.clone().any(|trace| trace.loss.is_unordered()) => UNORDERED,
             false => SHARES_BELOW,

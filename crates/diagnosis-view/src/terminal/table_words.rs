@@ -78,6 +78,9 @@ pub fn placed(finding: &Finding) -> Option<(&'static str, Option<&'static str>)>
         CauseId::WaitsForShootdown | CauseId::WaitsForIpi | CauseId::CpuStoodStill
     );
     let complaint = finding.id == FindingId::KernelComplaint;
+    if let Some(said) = of_complaint(finding) {
+        return Some(said);
+    }
     Some(match (side, finding.cause, finding.of.as_deref()) {
         (Some("host"), CauseId::WaitsForShootdown | CauseId::WaitsForIpi, _) => (
             "a CPU with its interrupts off, or firmware",
@@ -114,6 +117,62 @@ pub fn placed(finding: &Finding) -> Option<(&'static str, Option<&'static str>)>
         (_, CauseId::Quota, Some("pressure")) => (
             "its limit (cpu.max), or what runs instead",
             Some("all tasks of the cgroup waited at once, as those of a group that is throttled"),
+        ),
+        _ => return None,
+    })
+}
+
+/// Of what says more by its name, or the place of its stack, than by its cause.
+fn of_complaint(finding: &Finding) -> Option<(&'static str, Option<&'static str>)> {
+    let of = finding.of.as_deref()?;
+    let stacks = finding.evidence.iter();
+    let mut stacks = stacks.filter(|of| of.id == EvidenceId::LogStack);
+    let function = stacks.next().and_then(|of| of.value("function"));
+    let nfs = |name: &str| {
+        ["rpc_", "__rpc_", "nfs"]
+            .iter()
+            .any(|of| name.starts_with(of))
+    };
+    Some(match (finding.cause, of) {
+        (CauseId::WaitsForIo, _) if matches!(function, Some(Quantity::Name(name)) if nfs(name)) => {
+            (
+                "the NFS server, or the network to it",
+                Some("its stack waits for an NFS server to answer"),
+            )
+        }
+        (CauseId::IoPressure, "storage answered with an error") => (
+            "failing storage, or the path to it",
+            Some("a disk answered that it could not read or write"),
+        ),
+        (CauseId::IoPressure, "paused") => (
+            "an I/O error of its disk, such as a full file system",
+            Some(
+                "a disk gave an error (state.reason 5), often because the host's file system or \
+                 pool is full; once that is repaired, virsh resume lets it run on",
+            ),
+        ),
+        (CauseId::MemoryPressure, "memory that its balloon took") => (
+            "its balloon",
+            Some("the guest swaps, and its balloon has memory that virsh setmem gives back"),
+        ),
+        (CauseId::InterruptLoad, "an interrupt that nothing handles is off") => (
+            "a device, or its driver",
+            Some(
+                "almost all of 100,000 interrupts had no driver that wanted them, so the kernel \
+                 switched their line off: every device on that line is slow or dead",
+            ),
+        ),
+        (CauseId::WaitsForOwner, "a task waits for a lock that another one has") => (
+            "the task that has the lock",
+            Some("the task that the line names second has a lock, and the first one waits for it"),
+        ),
+        (CauseId::HostStopped, "the machine was suspended") => (
+            "a suspension of the machine",
+            Some("it was suspended: all that it runs stood still until it woke up"),
+        ),
+        (CauseId::KernelWork, "a work item kept its CPU for long") => (
+            "a driver's work in the kernel that wrote it",
+            Some("a work item ran for long without giving its CPU to others"),
         ),
         _ => return None,
     })

@@ -207,6 +207,9 @@ pub fn capture(home: &Home) -> Vec<Need> {
         None => of(&["step", "capture"]),
     };
     needs.extend(temporary());
+    if needs.iter().any(|need| need.name == PATH) {
+        return needs;
+    }
     if let Some(qemu) = qemu_user::packaged() {
         needs.push(Need::met(
             name,
@@ -226,11 +229,11 @@ pub fn capture(home: &Home) -> Vec<Need> {
         packaged: None,
         packaged_first: false,
     };
-    let to_build = emulator.needs(home);
-    let lacks = |need: &Need| !need.lets_go_on() && matches!(need.fix, Some(Fix::Install(_)));
+    let is_built = |name: &String| home.cache.join(name).is_dir();
+    let is_built = emulator.entry.as_ref().is_ok_and(is_built);
     match of_this_release("captured") {
-        // One package is less to install than what compiles it.
-        Some(row) if find_program(row.what).is_none() && to_build.iter().any(lacks) => {
+        // Its Meson is too old to compile one.
+        Some(row) if find_program(row.what).is_none() && !is_built => {
             let fix = Fix::Install(row.package.to_owned());
             needs.push(Need::unmet(
                 name,
@@ -240,7 +243,7 @@ pub fn capture(home: &Home) -> Vec<Need> {
                 fix,
             ));
         }
-        _ => needs.extend(to_build),
+        _ => needs.extend(emulator.needs(home)),
     }
     needs
 }

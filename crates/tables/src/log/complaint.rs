@@ -3,9 +3,9 @@
 //! `kernel/watchdog.c`, `kernel/rcu/tree_stall.h`, `kernel/hung_task.c`,
 //! `kernel/time/clocksource.c`, `kernel/smp.c`, `kernel/workqueue.c`, `kernel/time/hrtimer.c`,
 //! `arch/x86/kernel/cpu/{intel,bus_lock}.c`, `drivers/thermal/intel/therm_throt.c`,
-//! `kernel/sched/{rt,deadline}.c`, `mm/{oom_kill,page_alloc}.c`, `net/sched/sch_generic.c`, and
-//! those of storage: NFS, libata, SCSI, NVMe, the block layer. Of programs that notice a stall of
-//! their own, corosync's.
+//! `kernel/sched/{rt,deadline}.c`, `mm/{oom_kill,page_alloc}.c`, `net/sched/sch_generic.c`,
+//! `kernel/irq/spurious.c`, `kernel/power/suspend.c`, and those of storage: NFS, libata, SCSI,
+//! NVMe, the block layer. Of programs that notice a stall of their own, corosync's.
 
 use std::sync::LazyLock;
 
@@ -29,8 +29,13 @@ pub(super) enum Of {
     Hot,
     RealTime,
     Storage,
+    Failed,
     Memory,
     Network,
+    Irq,
+    Hog,
+    Suspended,
+    Owned,
     Program,
     Stack,
 }
@@ -51,8 +56,13 @@ impl Of {
             Self::Hot => "the processor slowed itself down",
             Self::RealTime => "real-time tasks stopped",
             Self::Storage => "storage did not answer in time",
+            Self::Failed => "storage answered with an error",
             Self::Memory => "memory ran out",
             Self::Network => "a network device did not send in time",
+            Self::Irq => "an interrupt that nothing handles is off",
+            Self::Hog => "a work item kept its CPU for long",
+            Self::Suspended => "the machine was suspended",
+            Self::Owned => "a task waits for a lock that another one has",
             Self::Program => "a program was not scheduled for long",
             Self::Stack => "the stack of a thread",
         }
@@ -60,7 +70,10 @@ impl Of {
 
     /// Whether it is about memory or a device.
     pub fn is_of_devices(self) -> bool {
-        matches!(self, Self::Storage | Self::Memory | Self::Network)
+        matches!(
+            self,
+            Self::Storage | Self::Failed | Self::Memory | Self::Network
+        )
     }
 
     /// Whether it says that a CPU, or what ran on it, made no progress.
@@ -74,7 +87,12 @@ impl Of {
                 | Self::Hot
                 | Self::RealTime
                 | Self::Storage
+                | Self::Failed
                 | Self::Memory
+                | Self::Irq
+                | Self::Hog
+                | Self::Suspended
+                | Self::Owned
                 | Self::Stack
         )
     }
@@ -92,8 +110,8 @@ pub(super) struct Complaint {
 const SECOND: u64 = 1_000_000_000;
 
 /// One of these is in every complaint; most lines of a log have none.
-static MARKS: LazyLock<[Finder<'static>; 17]> = LazyLock::new(|| {
-    let marks: [&[u8]; 17] = [
+static MARKS: LazyLock<[Finder<'static>; 25]> = LazyLock::new(|| {
+    let marks: [&[u8]; 25] = [
         b"exception Emask",
         b"timing out",
         b"not responding",
@@ -101,6 +119,14 @@ static MARKS: LazyLock<[Finder<'static>; 17]> = LazyLock::new(|| {
         b"TIME_OUT",
         b"timeout,",
         b"I/O error",
+        b"error, dev",
+        b" reset",
+        b"abort",
+        b"timed-out",
+        b" cared (try",
+        b"hogged CPU",
+        b"PM: ",
+        b"lagged",
         b"f memory",
         b"timed out",
         b"for ",
@@ -135,9 +161,12 @@ pub(super) fn complaint(text: &str) -> Option<Complaint> {
         Of::Memory => (None, milliseconds(text, "stalls for ")),
         Of::Program => (
             None,
-            milliseconds(text, "scheduled for ").or(milliseconds(text, "detected for ")),
+            ["scheduled for ", ") for ", "detected for "]
+                .iter()
+                .find_map(|before| milliseconds(text, before)),
         ),
-        Of::SplitLock | Of::RealTime | Of::Storage | Of::Network | Of::Stack => (None, None),
+        Of::Hog => (None, microseconds(text, "hogged CPU for >")),
+        _ => (None, None),
     };
     Some(Complaint { of, cpu, ns })
 }
@@ -163,6 +192,9 @@ fn kind(text: &str) -> Option<Of> {
     if has("blocked for more than ") && has("task ") {
         return Some(Of::HungTask);
     }
+    if has("blocked on a ") && has(" likely owned by task ") {
+        return Some(Of::Owned);
+    }
     if has("workqueue lockup") {
         return Some(Of::Workqueue);
     }
@@ -170,7 +202,8 @@ fn kind(text: &str) -> Option<Of> {
         || has("skipping watchdog check")
         || has("clocksource: Watchdog ");
     let marked = has("Marking clocksource") || has("Marking TSC unstable due to clocksource");
-    if watchdog || marked || has("Clocksource tsc unstable") {
+    let tsc = has("Clocksource tsc unstable") || has("TSC found unstable after boot");
+    if watchdog || marked || tsc {
         return Some(Of::Clocksource);
     }
     let stopped = has("took a split_lock trap") || has("took a bus_lock trap");
@@ -183,28 +216,52 @@ fn kind(text: &str) -> Option<Of> {
     if has("sched: RT throttling activated") || has("sched: DL replenish lagged too much") {
         return Some(Of::RealTime);
     }
-    if has("main process was not scheduled for ") || has("Process pause detected for ") {
+    let paused = has("main process was not scheduled ") && has(" for ");
+    if paused || has("Process pause detected for ") {
         return Some(Of::Program);
     }
+    let late = has("hrtimer: interrupt took ") || has("perf: interrupt took too long");
+    if late || has("NMI handler") && has("took too long") {
+        return Some(Of::LateTimer);
+    }
+    of_device(has)
+}
+
+/// Of memory, devices and suspensions.
+fn of_device(has: impl Fn(&str) -> bool) -> Option<Of> {
     if has("Out of memory: Kill") || has("emory cgroup out of memory") || has("on stalls for ") {
         return Some(Of::Memory);
     }
     if has("NETDEV WATCHDOG: ") {
         return Some(Of::Network);
     }
+    if has("hogged CPU for >") {
+        return Some(Of::Hog);
+    }
+    if has("irq ") && has(" cared (try booting with ") {
+        return Some(Of::Irq);
+    }
+    if has("PM: suspend exit") || has("hibernation exit") || has("PM: Finishing wakeup") {
+        return Some(Of::Suspended);
+    }
+    if has("I/O error, dev ") || has("I/O error on dev ") || has("medium error, dev ") {
+        return Some(Of::Failed);
+    }
     let storage = [
         "not responding, ",
         "resetting link",
         "DID_TIME_OUT",
-        "I/O error, dev ",
+        "task abort",
+        "ABORT operation timed-out",
+        "target reset",
+        "device reset!",
+        "host reset!",
+        "controller is down; will reset",
         ": exception Emask ",
         "timing out command, waited ",
     ];
-    if storage.iter().any(|part| has(part)) || has("nvme") && has(" timeout, ") {
-        return Some(Of::Storage);
-    }
-    let late = has("hrtimer: interrupt took ") || has("perf: interrupt took too long");
-    (late || has("NMI handler") && has("took too long")).then_some(Of::LateTimer)
+    let late = storage.iter().any(|part| has(part)) || has("nvme") && has(" timeout, ");
+    late.then_some(Of::Storage)
 }
 
 /// The digits behind a text.
@@ -226,6 +283,10 @@ fn seconds(text: &str, before: &str) -> Option<u64> {
 
 fn milliseconds(text: &str, before: &str) -> Option<u64> {
     decimal(digits(text, before)?, SECOND / 1000)
+}
+
+fn microseconds(text: &str, before: &str) -> Option<u64> {
+    decimal(digits(text, before)?, SECOND / 1_000_000)
 }
 
 fn nanoseconds(text: &str, before: &str) -> Option<u64> {

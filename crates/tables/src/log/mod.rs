@@ -8,18 +8,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steady_diagnose::{
-    CauseId, Confidence, Evidence, EvidenceId, Finding, FindingId, Severity, StepId,
-};
+use steady_diagnose::CauseId;
 
-use crate::draft::{Draft, finding, step};
-use crate::kind::{Kind, RECORD};
+use crate::kind::Kind;
 use crate::table::{Fact, Line, Reader, Side, Table};
 
 mod complaint;
+mod finding;
 mod stack;
 
 use complaint::{Of, complaint};
+use finding::found;
 use stack::{Added, Stack};
 
 /// Lines behind a complaint in which its stack is looked for.
@@ -29,8 +28,6 @@ const SHOWN: usize = 140;
 /// CPUs, and kinds of stacks, that are kept of each kind of complaint.
 const CPUS: usize = 4096;
 const STACKS: usize = 256;
-/// CPUs that a finding names.
-const CPUS_NAMED: usize = 8;
 /// Lines that a log without a complaint has at least.
 const LINES: u64 = 5;
 /// The same of one that has no other lines.
@@ -93,6 +90,7 @@ fn is_kernel(text: &str) -> bool {
 
 impl Log {
     fn machine(&mut self, text: &str) {
+        self.host |= text.contains(" Comm: CPU ") && text.contains("/KVM");
         if text.contains("Hypervisor detected:") || text.contains("kvm-clock") {
             self.guest = true;
         }
@@ -150,6 +148,7 @@ impl Log {
         if stack.is_empty() {
             return;
         }
+        self.host |= stack.is_of_kvm();
         let wait = stack.cause(asleep);
         if complaints.waits.len() < STACKS || complaints.waits.contains_key(&wait) {
             *complaints.waits.entry(wait).or_default() += 1;
@@ -176,8 +175,8 @@ impl Log {
 }
 
 fn shown(text: &str) -> String {
-    let text = text.trim().trim_end_matches(':');
-    text.chars().take(SHOWN).collect()
+    let shown: String = text.trim().chars().take(SHOWN).collect();
+    shown.trim_end_matches([':', '.']).to_owned()
 }
 
 impl Reader for Log {
@@ -246,6 +245,9 @@ impl Reader for Log {
         if self.by_kind.is_empty() && self.of_stack > 0 && self.of_stack + 1 >= self.lines {
             self.alone();
         }
+        if self.by_kind.contains_key(&Of::HungTask) {
+            self.by_kind.remove(&Of::Owned);
+        }
         let whole = self.lines >= FEW_LINES && self.of_kernel == self.lines;
         let like_a_log = whole || self.lines >= LINES && self.of_kernel * 2 > self.lines;
         if self.by_kind.is_empty() && self.of_stack == 0 && !like_a_log {
@@ -263,113 +265,4 @@ impl Reader for Log {
         }
         Some(table)
     }
-}
-
-fn found(of: Of, complaints: &Complaints, side: Side, machine: Option<&str>) -> Finding {
-    let most = complaints.waits.iter().max_by_key(|(_, times)| **times);
-    let (cause, function, caller) = match (of, most) {
-        (Of::Clocksource, _) => (CauseId::ClockDisturbed, None, None),
-        (Of::SplitLock, _) => (CauseId::SplitLocks, None, None),
-        (Of::Hot, _) => (CauseId::HotProcessor, None, None),
-        (Of::RealTime, _) => (CauseId::RealTimeTasks, None, None),
-        (Of::Storage, _) => (CauseId::IoPressure, None, None),
-        (Of::Memory, _) => (CauseId::MemoryPressure, None, None),
-        (_, Some((wait, _))) => wait.clone(),
-        (_, None) => (CauseId::NoStack, None, None),
-    };
-    let known = !matches!(
-        cause,
-        CauseId::NoStack | CauseId::KernelWork | CauseId::ClockDisturbed
-    );
-    let sure = if known {
-        Confidence::Medium
-    } else {
-        Confidence::Low
-    };
-    let mut made = finding(FindingId::KernelComplaint, cause)
-        .of(of.words())
-        .lost(0, complaints.longest_ns.unwrap_or(0))
-        .severity(match of {
-            Of::LateTimer => Severity::Minor,
-            _ if !of.is_stall() || of == Of::Network => Severity::Major,
-            _ => Severity::Severe,
-        })
-        .sure(sure);
-    if let Some((number, text)) = &complaints.first {
-        made = made.with(
-            Evidence::new(EvidenceId::LogLine)
-                .number("line", *number)
-                .named("text", text),
-        );
-    }
-    if let Some(function) = &function {
-        made = made.with(
-            Evidence::new(EvidenceId::LogStack)
-                .named("function", function)
-                .maybe_named("caller", caller.as_deref()),
-        );
-    }
-    let cpus = u64::try_from(complaints.cpus.len()).unwrap_or(u64::MAX);
-    let mut which: Vec<String> = complaints
-        .cpus
-        .iter()
-        .take(CPUS_NAMED)
-        .map(u32::to_string)
-        .collect();
-    if complaints.cpus.len() > which.len() {
-        which.push("others".to_owned());
-    }
-    made = made.with(
-        Evidence::new(EvidenceId::LogTimes)
-            .count("times", complaints.times)
-            .maybe_count("cpus", (cpus > 0).then_some(cpus))
-            .maybe_named("which", (cpus > 0).then_some(&which.join(", ")))
-            .maybe_named("machine", machine)
-            .maybe_named("side", (side != Side::Unknown).then(|| side.word()))
-            .maybe_ns("longest", complaints.longest_ns),
-    );
-    steps(made, of, cause, side)
-}
-
-/// What to do: the host's trace shows whether the awaited vCPU was off its pCPU.
-fn steps(mut made: Finding, of: Of, cause: CauseId, side: Side) -> Finding {
-    if cause == CauseId::WaitsForIo {
-        made.next.push(step(StepId::LookAtStorage, None));
-    }
-    let look = match of {
-        Of::SplitLock => Some(StepId::FindSplitLocks),
-        Of::Hot => Some(StepId::CoolProcessor),
-        Of::RealTime => Some(StepId::FindRealTime),
-        Of::Storage => Some(StepId::LookAtStorage),
-        Of::Memory => Some(StepId::StopReclaim),
-        _ => None,
-    };
-    made.next.extend(look.map(|id| step(id, None)));
-    if side == Side::Host && !of.is_stall() && of != Of::Clocksource {
-        return made;
-    }
-    let of_cpus = matches!(
-        cause,
-        CauseId::WaitsForShootdown
-            | CauseId::WaitsForIpi
-            | CauseId::WaitsForLock
-            | CauseId::CpuStoodStill
-    );
-    // There is no host below that could be recorded, and what the other CPUs did is not in it.
-    if side == Side::Host && of_cpus {
-        made.next.push(step(StepId::AllBacktraces, None));
-        return made;
-    }
-    made = made.then(StepId::RecordWhile, RECORD);
-    if side == Side::Host {
-        return made;
-    }
-    match cause {
-        CauseId::WaitsForShootdown | CauseId::WaitsForIpi => {
-            made.next.push(step(StepId::PvFlush, None));
-        }
-        CauseId::WaitsForLock => made.next.push(step(StepId::PvSpinlocks, None)),
-        _ => {}
-    }
-    made
 }

@@ -63,6 +63,11 @@ impl Stack {
         self.frames.iter().any(halts)
     }
 
+    /// Whether KVM worked in it, as it does on a host alone.
+    pub fn is_of_kvm(&self) -> bool {
+        self.frames.iter().any(|(_, kvm)| *kvm)
+    }
+
     /// Takes a line.
     pub fn line(&mut self, text: &str, words: &[&str]) -> Added {
         if words
@@ -174,6 +179,13 @@ impl Stack {
     }
 }
 
+/// Whether it is one of an NFS client.
+pub(super) fn is_of_nfs(name: &str) -> bool {
+    ["rpc_", "__rpc_", "nfs"]
+        .iter()
+        .any(|begin| name.starts_with(begin))
+}
+
 fn is_flush(name: &str) -> bool {
     let parts = [
         "flush_tlb",
@@ -202,6 +214,7 @@ const WAITS: [(CauseId, &str); 6] = [
     (
         CauseId::WaitsForIo,
         "io_schedule wait_on_page_bit folio_wait_bit blk_ submit_bio_wait jbd2_ xfs_buf_ nfs_ \
+         nfs4_ rpc_ __rpc_ \
          bit_wait_io wait_on_buffer __wait_on_buffer wbt_wait rq_qos_wait blkdev_",
     ),
     (

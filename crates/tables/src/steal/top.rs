@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The head of `top`, on the screen or by `-b`: `%Cpu(s): 1.0 us, … 0.3 st`, a line for each CPU
-//! behind `1`, two of them in a line in newer versions, and `Cpu(s): 1.0%us, …` in older ones. A
-//! list of processes with a VMM's says that it is a host's.
+//! behind `1`, two of them in a line in newer versions, and `Cpu(s): 1.0%us, …` in older ones, with
+//! labels that may be translated. A list of processes with a VMM's says that it is a host's.
 
 use super::{Both, Sample};
 use crate::kind::Kind;
@@ -26,6 +26,20 @@ fn share(text: &str, label: &str) -> Option<u64> {
     })
 }
 
+/// The shares in their order, whatever a translation calls them; in all languages the last is `st`.
+const CELLS: [&str; 8] = ["us", "sy", "ni", "id", "wa", "hi", "si", "st"];
+
+/// The share with this label, or in its place in a line whose labels are translated.
+fn cell(text: &str, label: &str) -> Option<u64> {
+    let translated = || {
+        let at = CELLS.iter().position(|known| *known == label)?;
+        let whole = text.matches(',').count() + 1 == CELLS.len();
+        let cell = text.split(',').nth(at).filter(|_| whole)?;
+        percent(cell.split_whitespace().next()?)
+    };
+    share(text, label).or_else(translated)
+}
+
 /// Decimal commas would part the cells: `5,0 us,  3,0 sy`.
 fn with_points(text: &str) -> String {
     let letters: Vec<char> = text.chars().collect();
@@ -47,10 +61,10 @@ impl Top {
             };
             let sum = |a: Option<u64>, b: Option<u64>| Some(a? + b.unwrap_or(0));
             let sample = Sample {
-                steal: share(shares, "st"),
-                idle: share(shares, "id"),
-                iowait: share(shares, "wa"),
-                interrupts: sum(share(shares, "si"), share(shares, "hi")),
+                steal: cell(shares, "st"),
+                idle: cell(shares, "id"),
+                iowait: cell(shares, "wa"),
+                interrupts: sum(cell(shares, "si"), cell(shares, "hi")),
                 guest: None,
                 ready: None,
             };
@@ -66,7 +80,8 @@ impl Top {
 
 impl Reader for Top {
     fn line(&mut self, line: &Line<'_>) {
-        let text = line.text.trim();
+        // A German one has `%CPU(s):`.
+        let text = &line.text.trim().replacen("CPU", "Cpu", 1);
         let broken = std::mem::take(&mut self.broken);
         if !broken.is_empty() && !text.trim_start_matches('%').starts_with("Cpu") {
             return self.cpus(&format!("{broken} {text}"));

@@ -15,10 +15,15 @@ use crate::table::{Line, Reader, Table};
 /// From this many KiB a second on, in and out, swapping is a finding.
 const SWAPS: u64 = 1024;
 
+/// Words that a time before a row has at most, such as `Nov 20 10:11:02`.
+const BEFORE: usize = 3;
+
 /// Reads the table.
 #[derive(Debug, Default)]
 pub(crate) struct Vmstat {
     columns: Vec<String>,
+    /// Words before the first column: a time that another program put there.
+    before: usize,
     rows: u64,
     first: Option<(Sample, Swaps)>,
     samples: Samples,
@@ -97,8 +102,21 @@ impl Vmstat {
 impl Reader for Vmstat {
     fn line(&mut self, line: &Line<'_>) {
         let words = line.words;
-        if words.starts_with(&["r", "b"]) && words.contains(&"id") && words.contains(&"us") {
-            self.columns = words.iter().map(|&word| word.to_owned()).collect();
+        let heads = |at: &usize| {
+            words
+                .get(*at..)
+                .is_some_and(|of| of.starts_with(&["r", "b"]))
+        };
+        let head = (0..=BEFORE).find(heads);
+        if let Some(before) = head
+            && words.contains(&"id")
+            && words.contains(&"us")
+        {
+            self.before = before;
+            self.columns = words[before..]
+                .iter()
+                .map(|&word| word.to_owned())
+                .collect();
             return;
         }
         // The end of a head that mail broke.
@@ -109,7 +127,7 @@ impl Reader for Vmstat {
             }
             return;
         }
-        self.cells(words);
+        self.cells(words.get(self.before..).unwrap_or_default());
     }
 
     fn finish(mut self: Box<Self>) -> Option<Table> {

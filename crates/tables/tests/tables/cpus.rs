@@ -361,3 +361,29 @@ fn a_machine_without_idle_time_and_with_many_ready_threads_is_full() {
         );
     }
 }
+
+#[test]
+fn the_line_of_top_is_read_in_its_translations() {
+    for line in [
+        "%CPU(s): 41,2 us,  5,1 sy,  0,0 ni, 12,0 id,  0,3 wa,  0,0 hi,  0,4 si, 41,0 st",
+        "%CPU(s): 41,2 be,  5,1 sy,  0,0 ni, 12,0 un,  0,3 wa,  0,0 hi,  0,4 si, 41,0 st",
+        "%Cpu(s): 41,2 ut,  5,1 sy,  0,0 ni, 12,0 in,  0,3 wa,  0,0 hi,  0,4 si, 41,0 st",
+    ] {
+        let (kind, findings) = judged(&format!("{line}\n"));
+        assert_eq!(kind, Kind::Top);
+        let steal = only(&findings, FindingId::Steal);
+        assert_eq!(steal.lost_permille, 410, "{line}");
+    }
+}
+
+#[test]
+fn a_time_before_each_row_of_vmstat_is_left_out() {
+    let plain = judged(VMSTAT_GUEST);
+    for time in ["2026-11-20T10:11:02 ", "Nov 20 10:11:02 ", "1763633462 "] {
+        let text: String = VMSTAT_GUEST
+            .lines()
+            .map(|line| format!("{time}{line}\n"))
+            .collect();
+        assert_eq!(judged(&text), plain, "{time}");
+    }
+}

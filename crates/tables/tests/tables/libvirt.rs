@@ -129,5 +129,73 @@ fn a_domain_that_is_paused_stands_still() {
         let paused = only(&findings, FindingId::Asleep);
         assert_eq!((paused.cause, paused.severity), (cause, Severity::Severe));
         assert_eq!(paused.vm.as_deref(), Some("web 1"));
+        let ask = paused.next[0].name.as_deref();
+        let disks = (reason == 5).then_some("virsh domblkerror 'web 1'; df -h");
+        assert_eq!(ask, disks);
+    }
+}
+
+/// A domain whose vCPU waits for 0.1 % of its time.
+const CALM: &str = "\
+Domain: 'db'
+  vcpu.0.time=1000000000000
+  vcpu.0.delay=1000000000
+";
+
+/// Disks: requests that take long on average, and those that do not, or are too few.
+#[test]
+fn slow_requests_of_disks_are_waits_for_io() {
+    let disk = |requests: u64, time_ns: u64| {
+        format!(
+            "{CALM}  block.0.name=vda\n  block.0.rd.reqs=1000\n  block.0.rd.times=9000000000\n  \
+             block.0.wr.reqs={requests}\n  block.0.wr.times={time_ns}\n"
+        )
+    };
+    for (requests, time_ns, mean_ns) in [
+        (2000, 2_400_000_000_000, Some(1_200_000_000)),
+        (100, 10_000_000_000, Some(100_000_000)),
+        (100, 9_999_999_900, None),
+        (9, 9_000_000_000, None),
+    ] {
+        let (_, findings) = judged(&disk(requests, time_ns));
+        let found = findings.iter().map(|found| {
+            assert_eq!(
+                (found.id, found.cause),
+                (FindingId::OtherPressure, CauseId::IoPressure)
+            );
+            let row = evidence(found, EvidenceId::TableThread);
+            assert_eq!(name(row, "name"), "vda, writes");
+            number(row, "mean")
+        });
+        assert_eq!(found.collect::<Vec<_>>(), Vec::from_iter(mean_ns));
+    }
+    // Of two dumps the difference counts: 100 writes of 200 ms, and none.
+    for (requests, time_ns, found) in [(2100, 2_420_000_000_000, 1), (2000, 2_400_000_000_000, 0)] {
+        let twice = disk(2000, 2_400_000_000_000) + &disk(requests, time_ns);
+        let io = |found: &&Finding| found.cause == CauseId::IoPressure;
+        assert_eq!(judged(&twice).1.iter().filter(io).count(), found);
+    }
+}
+
+#[test]
+fn a_guest_that_swaps_is_short_of_memory_by_its_balloon_or_without_it() {
+    for (current, swapped, of) in [
+        (1_048_576, 99_122_334, Some("memory that its balloon took")),
+        (16_777_216, 99_122_334, Some("memory")),
+        (1_048_576, 262_143, None),
+        (1_048_576, 0, None),
+    ] {
+        let text = format!(
+            "{CALM}  balloon.current={current}\n  balloon.maximum=16777216\n  \
+             balloon.swap_in={swapped}\n  balloon.swap_out=91223344\n"
+        );
+        let (_, findings) = judged(&text);
+        let found = findings.iter().map(|found| {
+            assert_eq!(found.cause, CauseId::MemoryPressure);
+            let row = evidence(found, EvidenceId::TableEvents);
+            assert_eq!(number(row, "count"), swapped);
+            found.of.as_deref().unwrap()
+        });
+        assert_eq!(found.collect::<Vec<_>>(), Vec::from_iter(of));
     }
 }

@@ -7,7 +7,7 @@ use steady_tables::Kind;
 use super::{evidence, judged, name, number, only, whole};
 
 /// The only complaint of a log.
-fn complaint(text: &str) -> Finding {
+pub fn complaint(text: &str) -> Finding {
     let (kind, findings) = judged(text);
     assert_eq!(kind, Kind::KernelLog);
     only(&findings, FindingId::KernelComplaint).clone()
@@ -251,103 +251,6 @@ fn a_lock_up_far_down_a_log_of_days_is_found() {
     let found = complaint(&text);
     assert_eq!(number(evidence(&found, EvidenceId::LogLine), "line"), 3001);
     assert_eq!(found.cause, CauseId::WaitsForShootdown);
-}
-
-/// Lines of the kernel, what they show, and what to do.
-const STOPS: [(&str, CauseId, StepId); 11] = [
-    (
-        "x86/split lock detection: #AC: CPU 0/KVM/12345 took a split_lock trap at address: 0x7",
-        CauseId::SplitLocks,
-        StepId::FindSplitLocks,
-    ),
-    (
-        "x86/split lock detection: #DB: CPU 0/KVM/12345 took a bus_lock trap at address: 0x7",
-        CauseId::SplitLocks,
-        StepId::FindSplitLocks,
-    ),
-    (
-        "mce: CPU3: Core temperature is above threshold, cpu clock is throttled (total events)",
-        CauseId::HotProcessor,
-        StepId::CoolProcessor,
-    ),
-    (
-        "CPU17: Package temperature above threshold, cpu clock throttled (total events = 9)",
-        CauseId::HotProcessor,
-        StepId::CoolProcessor,
-    ),
-    (
-        "sched: RT throttling activated",
-        CauseId::RealTimeTasks,
-        StepId::FindRealTime,
-    ),
-    (
-        "nfs: server nas1 not responding, still trying",
-        CauseId::IoPressure,
-        StepId::LookAtStorage,
-    ),
-    (
-        "nvme nvme0: I/O 123 QID 4 timeout, aborting",
-        CauseId::IoPressure,
-        StepId::LookAtStorage,
-    ),
-    (
-        "ata1: hard resetting link",
-        CauseId::IoPressure,
-        StepId::LookAtStorage,
-    ),
-    (
-        "sd 0:0:0:0: [sda] tag#12 FAILED Result: hostbyte=DID_TIME_OUT driverbyte=DRIVER_OK",
-        CauseId::IoPressure,
-        StepId::LookAtStorage,
-    ),
-    (
-        "Out of memory: Killed process 4711 (qemu-system-x86) total-vm:18445676kB",
-        CauseId::MemoryPressure,
-        StepId::StopReclaim,
-    ),
-    (
-        "NETDEV WATCHDOG: eth0 (virtio_net): transmit queue 0 timed out",
-        CauseId::NoStack,
-        StepId::RecordWhile,
-    ),
-];
-
-#[test]
-fn what_stops_tasks_is_a_complaint() {
-    let boot = "\
-[    0.000000] Linux version 6.1.0-18-amd64
-[    0.600000] x86/split lock detection: #AC: crashing the kernel on kernel \
- split_locks and warning on user-space split_locks
-[    0.900000] virtio_blk virtio0: [vda] 41943040 512-byte logical blocks
-[    1.000000] random: crng init done
-[    2.000000] systemd[1]: Detected virtualization kvm.
-";
-    assert_eq!(judged(boot).1, []);
-    for (line, cause, step) in STOPS {
-        let found = complaint(&format!("{boot}[  812.334455] {line}\n"));
-        assert_eq!(
-            (found.cause, found.severity),
-            (cause, Severity::Major),
-            "{line}"
-        );
-        assert_eq!(found.next[0].id, step, "{line}");
-    }
-}
-
-#[test]
-fn a_program_that_was_not_scheduled_complains_with_a_length() {
-    let text = "\
-Oct 24 01:36:33 node1 corosync[1234]:   [MAIN  ] Corosync main process was not scheduled for \
-12345.6789 ms (threshold is 800.0000 ms). Consider token timeout increase.
-";
-    let found = complaint(text);
-    assert_eq!(
-        (found.severity, found.lost_ns),
-        (Severity::Severe, 12_345_000_000)
-    );
-    // Programs speak of storage too, but not for the kernel.
-    let other = "Oct 24 01:36:33 a app[1]: I/O error, dev x\n".repeat(9);
-    assert!(steady_tables::read(&mut other.as_bytes(), "app").is_err());
 }
 
 #[test]

@@ -7,6 +7,7 @@
 
 mod any_bytes;
 mod cases;
+mod complaints;
 mod counts;
 mod cpus;
 mod exits;

@@ -37,6 +37,21 @@ fn a_known_shape_is_named() {
     let bars = b"value |------------ count\n    8 |@@@  30\n   16 |@@   20\n";
     assert!(refused(bars).contains("such as `runqlat (us)`"));
     assert!(refused(b"  PID  %usr %system\n").contains("pidstat"));
+    for (line, said) in [
+        (
+            " 2:11:02pm up 44 days 12:11, 812 worlds, 22 VMs; CPU load average: 1.91",
+            "esxtop",
+        ),
+        ("vcpu_quota     : 20000", "virsh schedinfo"),
+        ("Job type:         Unbounded", "virsh domjobinfo"),
+        (
+            "AM   UID  TGID   TID    %usr %system  %guest   %wait    %CPU   CPU",
+            "pidstat, whose %wait",
+        ),
+    ] {
+        let text = refused(format!("{line}\n").as_bytes());
+        assert!(text.contains(said), "{text}");
+    }
     let headless = b"Average:       0   50.00    0.00    5.00    0.00   25.00   20.00\n";
     assert!(refused(headless).contains("that names the columns"));
 }

@@ -142,7 +142,7 @@ fn comm_end(line: &[u8], bracket: usize, style: Style) -> Option<usize> {
             }
             before
                 .get(start.checked_sub(1)?)
-                .filter(|b| **b == b' ')
+                .filter(|b| matches!(**b, b' ' | b'\t'))
                 .map(|_| start - 1)
         }
     }

@@ -11,10 +11,14 @@ use steady_diagnose::{
     CauseId, Confidence, Evidence, EvidenceId, Finding, FindingId, Severity, StepId,
 };
 
-use crate::draft::{Draft, MAJOR, finding, not_measured, step};
+use crate::draft::{Draft, MAJOR, finding, not_measured, quoted, step};
 use crate::kind::{Kind, RECORD};
 use crate::number::permille;
 use crate::table::{Fact, Line, Reader, Side, Table};
+
+mod resources;
+
+use resources::Resources;
 
 /// The name of a domain without one.
 const NAMELESS: &str = "a domain";
@@ -51,6 +55,8 @@ pub(crate) struct Domstats {
     domains: BTreeMap<String, (Vcpus, Option<Vcpus>)>,
     /// State of each, and the reason for it.
     states: BTreeMap<String, (u64, u64)>,
+    /// What disks and the balloon of each did.
+    resources: BTreeMap<String, Resources>,
     rows: u64,
 }
 
@@ -68,6 +74,7 @@ impl Reader for Domstats {
             let name = name.trim().trim_matches(['\'', '"']).to_owned();
             if let Some((_, last)) = self.domains.get_mut(&name) {
                 *last = Some(Vcpus::new());
+                self.resources.entry(name.clone()).or_default().again();
             } else if self.domains.len() < DOMAINS {
                 self.domains.insert(name.clone(), Default::default());
             }
@@ -91,6 +98,14 @@ impl Reader for Domstats {
                 "state.reason" => state.1 = value,
                 _ => {}
             }
+        }
+        if let Some(name) = &self.domain
+            && self.domains.contains_key(name)
+            && ["block.", "balloon."].iter().any(|of| key.starts_with(of))
+        {
+            let resources = self.resources.entry(name.clone()).or_default();
+            resources.value(key, value);
+            return;
         }
         let mut parts = key.split('.');
         let (Some("vcpu"), Some(number), Some(what), None) =
@@ -135,6 +150,13 @@ impl Reader for Domstats {
                 .findings
                 .extend(findings.into_iter().filter(|_| !again));
             table.facts.extend(facts);
+            let resources = self.resources.get(name);
+            let found = resources.into_iter().flat_map(|of| of.findings(name));
+            table.findings.extend(found);
+        }
+        let waits_for_io = |found: &Finding| found.cause == CauseId::IoPressure;
+        if table.findings.iter().any(waits_for_io) {
+            table.facts.push(Fact::IoWaits);
         }
         let states = self.states.iter().filter(|(_, state)| state.0 == PAUSED);
         table
@@ -149,16 +171,17 @@ impl Reader for Domstats {
 
 /// A domain that libvirt has as paused: all of its vCPUs stand still.
 fn paused(name: &str, by_io_error: bool) -> Finding {
+    let ask = format!("virsh domblkerror {}; df -h", quoted(name));
     let (cause, then) = match by_io_error {
-        true => (CauseId::IoPressure, StepId::LookAtStorage),
-        false => (CauseId::VmmHolds, StepId::LookAtVmmJobs),
+        true => (CauseId::IoPressure, step(StepId::AskTool, Some(&ask))),
+        false => (CauseId::VmmHolds, step(StepId::LookAtVmmJobs, None)),
     };
     let mut found = finding(FindingId::Asleep, cause)
         .vm(Some(name))
         .of("paused")
         .severity(Severity::Severe)
         .sure(Confidence::Medium);
-    found.next.push(step(then, None));
+    found.next.push(then);
     found
 }
 
