@@ -14,7 +14,7 @@ use steady_events::vcpu_number;
 use crate::pages;
 
 /// Threads of the kernel and of VMMs, by the begin of their names.
-const THREADS: [&str; 27] = [
+const THREADS: [&str; 28] = [
     "swapper",
     "kworker/",
     "ksoftirqd/",
