@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use steady_events::{Event, ExitReason, IrqOf, Isa, Kind};
 
-use crate::spread::add;
+use crate::spread::{add, heavier};
 
 /// Pairs of a reason and what it was about that one vCPU's exits are divided by.
 const MOST_DETAILS: usize = 512;
@@ -313,19 +313,6 @@ impl HostIrq {
             true => own_ns,
             false => self.ns.min(own_ns),
         }
-    }
-}
-
-/// Of two reasons with their times the one with more is left, by the difference: one that has more
-/// than half of all time is left at the end.
-pub fn heavier<T: PartialEq>(known: Option<(T, u64)>, new: (T, u64)) -> (T, u64) {
-    let Some((reason, ns)) = known else {
-        return new;
-    };
-    match new {
-        (same, more) if same == reason => (reason, ns.saturating_add(more)),
-        (_, more) if more <= ns => (reason, ns - more),
-        (other, more) => (other, more - ns),
     }
 }
 

@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod about;
 mod analysis;
 mod asleep;
 mod boost;

@@ -8,6 +8,58 @@ use std::collections::BTreeMap;
 
 use steady_events::Task;
 
+/// How names of threads of VMMs begin: QEMU's (main and I/O threads, workers, displays, migration,
+/// `call_rcu`, `gmain`), those of the kernel for a VM, those of other VMMs, and of programs beside
+/// them.
+pub const VMM_THREADS: [&str; 46] = [
+    "qemu",
+    "kvm",
+    "vhost-",
+    "CPU ",
+    "IO ",
+    "iothread",
+    "worker",
+    "vnc_worker",
+    "SPICE Worker",
+    "mon_iothread",
+    "live_migration",
+    "mig/",
+    "migration_",
+    "multifd",
+    "return path",
+    "postcopy",
+    "bg_snapshot",
+    "call_rcu",
+    "gmain",
+    "gdbus",
+    "pool-",
+    "threaded-ml",
+    "colo",
+    "TPM",
+    "_",
+    "cloud-hyperviso",
+    "vmm",
+    "http-server",
+    "firecracker",
+    "fc_",
+    "crosvm",
+    "lkvm",
+    "VBox",
+    "EMT",
+    "vmx",
+    "KVM ",
+    "dconf worker",
+    "virtiofsd",
+    "dump_thread",
+    "get_dirtyrate",
+    "touch_pages",
+    "ui-worker",
+    "virtio-",
+    "threadpool-",
+    "ioeventfd-",
+    "swtpm",
+];
+
 /// Names that are kept.
 const MOST_NAMES: usize = 65_536;
 /// Names of one thread that are kept.

@@ -109,6 +109,19 @@ impl Spread {
     }
 }
 
+/// Of two reasons with their times the one with more is left, by the difference: one that has more
+/// than half of all time is left at the end.
+pub fn heavier<T: PartialEq>(known: Option<(T, u64)>, new: (T, u64)) -> (T, u64) {
+    let Some((reason, ns)) = known else {
+        return new;
+    };
+    match new {
+        (same, more) if same == reason => (reason, ns.saturating_add(more)),
+        (_, more) if more <= ns => (reason, ns - more),
+        (other, more) => (other, more - ns),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,16 +6,17 @@ use std::collections::BTreeMap;
 use steady_events::{ExitReason, IrqOf, Task, vcpu_number};
 
 use super::{Builder, hex, permille};
-use crate::detail::{Detail, PART, REST, Sum, device, heavier};
+use crate::about::fold;
+use crate::detail::{Detail, PART, REST, Sum, device};
 use crate::findings::stays;
 use crate::machine::VcpuId;
 use crate::model::{DetailRow, Instance, RivalRow, WaitTable};
-use crate::names::{Names, Who};
+use crate::names::{Names, VMM_THREADS, Who};
 use crate::notes::VmNote;
 use crate::of_vcpu::OfVcpu;
 use crate::owner::Owner;
 use crate::role::{Role, role_of};
-use crate::spread::{add, total};
+use crate::spread::{add, heavier, total};
 use crate::waits::{Rival, Waits};
 
 /// Rows of what exits of one reason were about.
@@ -24,58 +25,6 @@ const ABOUT_SHOWN: usize = 16;
 const LONGEST_SHOWN: usize = 64;
 /// Rows of who ran instead.
 const RIVALS_SHOWN: usize = 32;
-
-/// How names of threads of VMMs begin: QEMU's (main and I/O threads, workers, displays, migration,
-/// `call_rcu`, `gmain`), those of the kernel for a VM, those of other VMMs, and of programs beside
-/// them.
-const VMM_THREADS: [&str; 46] = [
-    "qemu",
-    "kvm",
-    "vhost-",
-    "CPU ",
-    "IO ",
-    "iothread",
-    "worker",
-    "vnc_worker",
-    "SPICE Worker",
-    "mon_iothread",
-    "live_migration",
-    "mig/",
-    "migration_",
-    "multifd",
-    "return path",
-    "postcopy",
-    "bg_snapshot",
-    "call_rcu",
-    "gmain",
-    "gdbus",
-    "pool-",
-    "threaded-ml",
-    "colo",
-    "TPM",
-    "_",
-    "cloud-hyperviso",
-    "vmm",
-    "http-server",
-    "firecracker",
-    "fc_",
-    "crosvm",
-    "lkvm",
-    "VBox",
-    "EMT",
-    "vmx",
-    "KVM ",
-    "dconf worker",
-    "virtiofsd",
-    "dump_thread",
-    "get_dirtyrate",
-    "touch_pages",
-    "ui-worker",
-    "virtio-",
-    "threadpool-",
-    "ioeventfd-",
-    "swtpm",
-];
 
 /// A thread whose number lies this close to a vCPU's may be of the same VMM, which has its threads
 /// made one after the other.
@@ -399,7 +348,7 @@ impl Builder<'_> {
                 .map(|(about, (sum, id))| self.detail(about, &sum, id))
                 .collect();
             rows.sort_by(|a, b| b.own_ns.cmp(&a.own_ns).then(a.value.cmp(&b.value)));
-            fold(&mut rows);
+            fold(&mut rows, ABOUT_SHOWN);
             (reason, (own_ns, rows))
         });
         rows.collect()
@@ -462,21 +411,6 @@ impl Builder<'_> {
                 .user
                 .map(|(reason, _)| super::host::user_word(Some(reason))),
             worst: (length_ns > 0).then(|| worst.on(sum.worst_cpu)),
-        }
-    }
-}
-
-/// Puts the rows beyond those that are shown into one of each kind and name, so that their sums are
-/// whole.
-fn fold(rows: &mut Vec<DetailRow>) {
-    let rest = rows.split_off(rows.len().min(ABOUT_SHOWN));
-    let shown = rows.len();
-    assert!(shown <= ABOUT_SHOWN, "the others are folded");
-    for row in rest {
-        let same = |known: &&mut DetailRow| (&known.kind, &known.name) == (&row.kind, &row.name);
-        match rows[shown..].iter_mut().find(same) {
-            Some(known) => known.join(&row),
-            None => rows.push(DetailRow { value: None, ..row }),
         }
     }
 }

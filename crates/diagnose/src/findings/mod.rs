@@ -39,7 +39,7 @@ pub const LOSS_MATTERS: u64 = 20;
 /// Fewer events than this are no finding, unless they take a share of time that is.
 const FEW: u64 = 20;
 /// A check that asks for most of something asks for this many thousandths.
-const MOST: u64 = 500;
+pub const MOST: u64 = 500;
 
 /// What findings are made from.
 #[derive(Debug, Clone, Copy)]

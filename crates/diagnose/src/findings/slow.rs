@@ -7,6 +7,7 @@
 use steady_events::{ExitReason, Isa};
 
 use super::{Context, MOST, below, check, share, step, unanswered};
+use crate::about::groups;
 use crate::build::{STALL_NS, permille};
 use crate::model::{
     Assumption, CauseId, Check, CheckId, Confidence, Culprit, DetailRow, Evidence, EvidenceId,
@@ -324,29 +325,6 @@ fn is_for(row: &ExitRow, user: &str) -> bool {
         .filter(|of| of.user.as_deref() == Some(user));
     let ns = total(rows.map(|of| of.by_vmm_ns.unwrap_or(0)));
     permille(ns, row.own_ns) >= MOST
-}
-
-/// What exits were about, most first: of places of one kind and name their sum, where none of them
-/// has most of their time.
-fn groups(row: &ExitRow) -> Vec<DetailRow> {
-    let mut groups: Vec<DetailRow> = Vec::new();
-    let told = || row.about.iter().filter(|of| of.kind != "untold");
-    for of in told() {
-        let same = |other: &DetailRow| (&other.kind, &other.name) == (&of.kind, &of.name);
-        let all_ns = total(told().filter(|other| same(other)).map(|other| other.own_ns));
-        let has_most = told().any(|other| {
-            same(other) && other.value.is_some() && permille(other.own_ns, all_ns) >= MOST
-        });
-        match groups.iter_mut().find(|known| same(known)) {
-            Some(known) if !has_most => known.join(of),
-            _ => groups.push(of.clone()),
-        }
-    }
-    groups.sort_by_key(|of| std::cmp::Reverse(of.own_ns));
-    let all_ns = total(told().map(|of| of.own_ns));
-    let in_groups_ns = total(groups.iter().map(|of| of.own_ns));
-    assert_eq!(all_ns, in_groups_ns, "the sums are whole");
-    groups
 }
 
 fn about(of: &DetailRow) -> Evidence {

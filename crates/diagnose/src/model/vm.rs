@@ -113,34 +113,6 @@ pub struct RivalRow {
     pub permille: u64,
 }
 
-impl DetailRow {
-    /// Adds exits that were about another thing of the same kind.
-    pub(crate) fn join(&mut self, other: &Self) {
-        let sum = |own: u64, more: u64| own.saturating_add(more);
-        let both = |own: Option<u64>, more: Option<u64>| Some(sum(own?, more?));
-        assert_eq!(self.kind, other.kind, "only what is alike is summed");
-        self.value = None;
-        self.exits = sum(self.exits, other.exits);
-        self.by_vmm = both(self.by_vmm, other.by_vmm);
-        // By what most of the time was for.
-        let more_ns = |of: &Self| of.by_vmm_ns.unwrap_or(0);
-        if more_ns(other) > more_ns(self) {
-            self.user.clone_from(&other.user);
-        }
-        if other.host_irq_ns > self.host_irq_ns {
-            self.irq.clone_from(&other.irq);
-        }
-        self.by_vmm_ns = both(self.by_vmm_ns, other.by_vmm_ns);
-        self.own_ns = sum(self.own_ns, other.own_ns);
-        self.host_irq_ns = sum(self.host_irq_ns, other.host_irq_ns);
-        self.again_ns = sum(self.again_ns, other.again_ns);
-        let length = |of: &Self| of.worst.as_ref().map_or(0, |worst| worst.length_ns);
-        if length(other) > length(self) {
-            self.worst.clone_from(&other.worst);
-        }
-    }
-}
-
 /// Exits of one reason that were about one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DetailRow {
