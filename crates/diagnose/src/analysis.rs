@@ -18,9 +18,6 @@ use crate::spread::add;
 /// The CPU of events of which the trace does not tell it.
 pub const NO_CPU: u32 = u32::MAX;
 
-/// Of fewer switches those beside vCPUs need not be among them.
-const ENOUGH_SWITCHES: u64 = 50;
-
 /// All analyses of one trace.
 #[derive(Debug, Default)]
 pub struct Analysis {
@@ -333,7 +330,7 @@ impl Analysis {
     #[must_use]
     pub fn has_only_vcpus(&self) -> bool {
         let (of_vcpus, beside) = self.switches;
-        beside == 0 && of_vcpus >= ENOUGH_SWITCHES
+        beside == 0 && of_vcpus > 0
     }
 
     fn wakes(&mut self, event: &Event<'_>, tid: i32, cpu: u32) {
