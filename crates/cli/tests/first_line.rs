@@ -19,7 +19,7 @@ const FIRST: [(&str, &str); 22] = [
     (
         "03-one-4s-freeze-of-one-of-8-vcpus",
         "vm1: a vCPU was ready and did not run for 4.00 s; fault: the host (backup); \
-         high confidence.",
+         medium confidence.",
     ),
     (
         "04-one-2s-dstate",

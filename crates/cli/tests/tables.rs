@@ -277,9 +277,10 @@ fn a_trace_and_the_tables_of_its_incident_are_held_against_each_other() {
     let path = |name: &str| place.path().join(name);
     let idle = trace_with(Some(("swapper/0", 0)));
     std::fs::write(path("idle.txt"), idle).unwrap();
-    std::fs::write(path("cc1.txt"), trace_with(Some(("cc1", 900)))).unwrap();
     let switch = "          sh-7     [001] d..2. 101.199500: sched_switch: prev_comm=sh prev_pid=7 \
                   prev_prio=120 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120\n";
+    let cc1 = trace_with(Some(("cc1", 900))) + switch;
+    std::fs::write(path("cc1.txt"), cc1).unwrap();
     std::fs::write(path("quiet.txt"), trace_with(None) + switch).unwrap();
     std::fs::write(path("no-limit"), "max 100000\n").unwrap();
     for case in HELD.lines().map(|line| line.split(' ')) {
