@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context;
 use sha2::{Digest, Sha256};
 use signal_hook::consts::{SIGINT, SIGTERM};
+use steady_lab::engine::bochs;
 use steady_memtrace::host::Counts;
 use steady_scenario::Scenario;
 
@@ -92,7 +93,8 @@ fn run(
     let words = format!("{},{accesses},{}", arguments.after_ticks, trace.display());
     let seed = arguments.seed.map(|seed| format!("--seed={seed}"));
     let status = Command::new(std::env::current_exe().context("find this program")?)
-        .args(["run", "--engine", "bochs", "--repetitions", "1"])
+        .args(["run", "--engine", bochs::KIND.name()])
+        .args(["--repetitions", "1"])
         .args(["--variant", variant])
         .args(seed)
         .arg("--out")
