@@ -314,8 +314,8 @@ impl Analysis {
         let is_vcpu = |task: Task<'_>| {
             self.machine.of_tid(task.tid).is_some() || vcpu_number(task.comm).is_some()
         };
-        // Before its first record of KVM a vCPU may not be known.
-        if self.machine.vcpus.is_empty() {
+        // Before its first record of KVM a vCPU may not be known. One beside them says all.
+        if self.machine.vcpus.is_empty() || self.switches.1 > 0 {
             return;
         }
         let (of_vcpus, beside) = &mut self.switches;

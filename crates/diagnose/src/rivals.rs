@@ -307,12 +307,14 @@ impl Rivals {
         let own = self.waits[id].prio;
         let pcpu = self.pcpus.of(cpu);
         let (quiet_upto_ns, quiet_ns) = pcpu.quiet;
-        let is_fair = is_preempted(&pcpu.comm, pcpu.prio, own);
+        // It is not over before this record. Only then is the name asked about.
+        let is_quiet = quiet_upto_ns == now_ns
+            && matches!(rival, Rival::Thread(_))
+            && is_preempted(&pcpu.comm, pcpu.prio, own);
         let Some(open) = &mut self.waits[id].open else {
             return;
         };
-        // It is not over before this record.
-        if quiet_upto_ns == now_ns && is_fair && matches!(rival, Rival::Thread(_)) {
+        if is_quiet {
             let quiet_ns = quiet_ns.min(now_ns.saturating_sub(open.upto_ns));
             open.silent_ns = open.silent_ns.max(quiet_ns);
         }

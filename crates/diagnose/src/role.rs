@@ -117,6 +117,11 @@ const NAMES: [(&str, bool, Role); 40] = [
 pub fn role_of(name: &str) -> Role {
     let name = name.split(" (").next().unwrap_or(name);
     let is = |&&(text, whole, _): &&(&str, bool, Role)| {
+        // Most names begin with another letter than most rows: it is compared first, since this
+        // is asked at each switch.
+        if text.as_bytes().first() != name.as_bytes().first() {
+            return false;
+        }
         let Some(rest) = name.strip_prefix(text) else {
             return false;
         };
