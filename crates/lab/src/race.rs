@@ -65,6 +65,12 @@ impl steady_race::Engine for Lab {
         if let Choice::Ported(port) = choice {
             checked =
                 checked.and_then(|()| translate::packaged::alone(scenario, variants, port.version));
+            if !port.has_remedies {
+                let kernel = port.words();
+                checked = checked.and_then(|()| {
+                    translate::packaged::without_remedies(scenario, variants, &kernel)
+                });
+            }
         }
         checked.map_err(|error| match error {
             LabError::Beyond { what, limit, .. } => Refusal { what, limit },

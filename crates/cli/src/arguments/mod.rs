@@ -149,7 +149,8 @@ pub struct Run {
     pub budget: Option<Duration>,
     /// The kernel of hosts and guests: `lab`, `debug` (checks of locks, RCU and memory), `rt`
     /// (PREEMPT_RT), another configuration of `linux/config`; `7.3`, which fetches that source
-    /// and builds it with the remedies; `debian-12`, `debian-13`, or these with `-backports`,
+    /// and builds it with the remedies; `6.1`, likewise, with what a talk did on CFS and no remedy;
+    /// `debian-12`, `debian-13`, or these with `-backports`,
     /// which fetches the package that the release installs; or, with a `/` in it, a `.deb` of a
     /// kernel or the folder of the objects of one that you built. Exit code 5 if a kernel then
     /// complains of itself

@@ -23,7 +23,7 @@ const PROJECT: [&str; 9] = [
     "workloads",
 ];
 /// Commands as `doctor` calls them, and their words.
-pub const COMMANDS: [(&str, &[&str]); 15] = [
+pub const COMMANDS: [(&str, &[&str]); 16] = [
     (
         "run --engine bochs",
         &["run", "SOLO", "--engine", "bochs", "-o", "OUT"],
@@ -54,6 +54,10 @@ pub const COMMANDS: [(&str, &[&str]); 15] = [
     (
         "run --kernel debian-13",
         &["run", "SOLO", "--kernel", "debian-13", "-o", "OUT"],
+    ),
+    (
+        "run --kernel 6.1",
+        &["run", "SOLO", "--kernel", "6.1", "-o", "OUT"],
     ),
     (
         "run --kernel 7.3",

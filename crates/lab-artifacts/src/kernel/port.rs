@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The patched kernel of another version of Linux: what `linux/port` makes of our series, put into
-//! the source that a suite of Debian packages, in the lab's configuration.
+//! the source that a suite of Debian packages, in the lab's configuration. An older version may
+//! have no remedy, but what one is compared with.
 //!
 //! `$LINUX_SOURCE` names another tree or tarball of that version. Left out: the stock kernel beside
 //! it, and other configurations.
@@ -31,14 +32,25 @@ pub struct Port {
     package: &'static str,
     /// The suite of Debian's archive that has it.
     suite: &'static str,
+    /// Whether it has the kernel's remedies; else what one of them is compared with.
+    pub has_remedies: bool,
 }
 
 /// Those that there are.
-pub static PORTS: [Port; 1] = [Port {
-    version: "7.3",
-    package: "linux-source-7.3",
-    suite: "trixie-backports",
-}];
+pub static PORTS: [Port; 2] = [
+    Port {
+        version: "6.1",
+        package: "linux-source-6.1",
+        suite: "bookworm",
+        has_remedies: false,
+    },
+    Port {
+        version: "7.3",
+        package: "linux-source-7.3",
+        suite: "trixie-backports",
+        has_remedies: true,
+    },
+];
 
 /// What of `linux/` makes a port, beside what is applied.
 const MADE_OF: [&str; 3] = ["port", "configure", "config/lab.config"];

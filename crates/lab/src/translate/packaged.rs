@@ -10,6 +10,28 @@ use steady_scenario::{Chosen, Scenario, Variant, Vm};
 use super::{flavors, series_of};
 use crate::error::LabError;
 
+/// Refuses remedies of the kernel where `kernel`, in words, has none.
+///
+/// # Errors
+/// [`LabError::Beyond`].
+pub fn without_remedies(
+    scenario: &Scenario,
+    variants: &[&Variant],
+    kernel: &str,
+) -> Result<(), LabError> {
+    for variant in variants {
+        let of_kernel = |chosen: &&Chosen| matches!(chosen.remedy.means, Means::Kernel);
+        if let Some(chosen) = variant.remedies.iter().find(of_kernel) {
+            return Err(LabError::Beyond {
+                scenario: scenario.name.clone(),
+                what: format!("the remedy {} of variant {}", chosen.remedy, variant.name),
+                limit: format!("it is not in {kernel}; choose others by --variant"),
+            });
+        }
+    }
+    Ok(())
+}
+
 /// Refuses what a distribution's kernel does not have.
 ///
 /// # Errors
@@ -22,15 +44,8 @@ pub fn check(scenario: &Scenario, variants: &[&Variant]) -> Result<(), LabError>
             limit: limit.to_owned(),
         })
     };
+    without_remedies(scenario, variants, "a distribution's kernel")?;
     for variant in variants {
-        let of_kernel = |chosen: &&Chosen| matches!(chosen.remedy.means, Means::Kernel);
-        if let Some(chosen) = variant.remedies.iter().find(of_kernel) {
-            let what = format!("the remedy {} of variant {}", chosen.remedy, variant.name);
-            return beyond(
-                what,
-                "it is not in a distribution's kernel; choose others by --variant",
-            );
-        }
         let disks = |vm: &Vm| match vm.disk_mib {
             Some(_) => Some(format!("the disk of VM {}", vm.name)),
             None if vm.reaches.is_empty() => None,

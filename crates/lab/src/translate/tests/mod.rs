@@ -464,6 +464,9 @@ fn what_a_distributions_kernel_lacks_is_refused() {
         said.contains("shoot4u") && said.contains("--variant"),
         "{said}"
     );
+    let port = packaged::without_remedies(&on, &[&on.variants[0]], "kernel 6.1");
+    let said = port.expect_err("refused").to_string();
+    assert!(said.contains("it is not in kernel 6.1"), "{said}");
     let host = small("", "[variant.place]");
     assert!(packaged::check(&host, &[&host.variants[0]]).is_ok());
     let mut disk = small("", "");
