@@ -20,4 +20,5 @@ mod scx;
 mod selftest;
 mod shoot4u;
 mod support;
+mod talk;
 mod unit_tests;
