@@ -166,6 +166,7 @@ fn of_records(house: &House) -> Vec<Problem> {
         let Some(record) = house.record(claim) else {
             continue;
         };
+        problems.extend(conditions::changed(house, claim));
         let digest = house.scenario(claim).map(Scenario::digest);
         if digest.is_some_and(|digest| digest != record.result.scenario.digest) {
             problems.push(Problem::new(
