@@ -41,6 +41,8 @@ docs/validation/shoot4u.md | ×0.05 | ×0.04 | docs/validation/shoot4u.md: it di
 docs/validation/shoot4u.svg | ×0.05 | ×0.04 | docs/validation/shoot4u.svg
 README.md | ×0.05 | ×0.04 | README.md: it differs from its data
 CLAIMS | It has the host | It saves 40 % and has the host | `40 %` is a typed figure
+CLAIMS | It has the host | It falls to 0 and has the host | `0` is a typed figure
+PAPER | not_here = "A | not_here = "It is 3.7 here. A | `3.7` is a typed figure
 CLAIMS | title = "Shoot4U | title = "74-fold | `74-fold` is a typed figure
 CLAIMS | seeds = 8 | seeds = 8↵disclosed = ["~80% before"] | `~80%` is a typed
 CLAIMS | ple = "on",  |  | claim `tail`: the condition `ple` is missing
