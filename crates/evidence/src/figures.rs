@@ -45,7 +45,7 @@ const NUMBERS: &str = "\
 /// Units and words that make a number a figure.
 const UNITS: &str = "\
     % ‰ s sec secs second seconds min mins minute minutes h hour hours day days ns us µs ms times \
-    percent permille mille points p.p /s k/s M/s B/s kB/s MB/s GB/s KiB/s MiB/s GiB/s exits cycles \
+    percent permille points p.p /s k/s M/s B/s kB/s MB/s GB/s KiB/s MiB/s GiB/s exits cycles \
     nanoseconds microseconds milliseconds requests";
 /// Endings of a number that multiply it.
 const SCALES: [&str; 10] = ["k", "K", "M", "G", "KiB", "MiB", "GiB", "kB", "MB", "GB"];
@@ -229,7 +229,10 @@ fn is_large(text: &str) -> bool {
 fn plain(text: &str) -> String {
     // The level of an interval is method.
     let plain = without_code(text).replace("95 % interval", "interval");
-    let plain = plain.replace("per cent", "percent").replace('→', " → ");
+    let plain = plain
+        .replace("per cent", "percent")
+        .replace("per mille", "permille");
+    let plain = plain.replace('→', " → ");
     without_tags(&plain)
 }
 
@@ -327,7 +330,7 @@ takes 12 s | a wait of 1.5 seconds | falls from 326 to 35.1 | 1,648 shootdowns
 it is 1.69 of stock | nine of ten boosts ran | in one in three. | two out of three
 two thirds of the exits | three quarters go | it gains a fifth. | a tenth of the exits
 moves 300 MiB/s | 682 requests a second | 40 points | 559 VM exits | dozens of times
-a dozen times faster | 5 sec | 2 days | 12k of them | p = 0.008 | 40 ‰ | 1.2 GiB
+a dozen times faster | 5 sec | 2 days | 12k of them | p = 0.008 | 40 ‰ | 40 per mille | 1.2 GiB
 half its exits | 3½ times | (1.31 to 1.94) | 1.31–1.94 | 1.31..1.94 | a gain of +69
 moved by −40 | 1e3 of them | two and a half times";
 
