@@ -3,7 +3,7 @@
 //! when the user interrupts, when its time is over, or when this process dies.
 
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -101,6 +101,12 @@ impl Drop for Supervised {
             self.kill();
         }
     }
+}
+
+/// Lines that a file has by now; 0 where it cannot be read.
+#[must_use]
+pub fn lines_of(file: &Path) -> u64 {
+    fs::read(file).map_or(0, |bytes| bytes.split(|&byte| byte == b'\n').count() as u64)
 }
 
 /// Runs a step of a build to its end; `watch` is called often and may read the growing log.
