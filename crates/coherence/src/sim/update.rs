@@ -8,12 +8,26 @@ use crate::layout::Key;
 use crate::machine::{Fault, View};
 use crate::os::{Agent, Bit, Cause, Mapping, Migration, Remap, TablePage};
 use crate::scheme::rights::{Attempt, Effect};
+use std::sync::Arc;
 
 impl Sim {
     pub(super) fn call(&mut self, core: usize, vm: u16, call: &Call) {
         let os = &mut self.machine.os;
         if let Some(remap) = os.map_call(vm, call.start, call.len, call.prot, call.kind) {
             self.update(core, &remap);
+        }
+    }
+
+    /// A marker: of a recorded update, where there are any.
+    pub(super) fn marker(&mut self, core: usize, id: u64) {
+        let updates = Arc::clone(&self.recorded);
+        match updates.get(crate::num::ix(id)) {
+            Some(update) => {
+                if let Some(remap) = self.machine.os.recorded(update) {
+                    self.update(core, &remap);
+                }
+            }
+            None => self.mark(id),
         }
     }
 
