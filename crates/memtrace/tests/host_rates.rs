@@ -6,8 +6,9 @@
 #[path = "common/handmade.rs"]
 mod handmade;
 
-use handmade::{GONE, LEAVES, Trace};
 use steady_memtrace::host::{Actor, Change, HostTraceError, Owner, Rates};
+
+use handmade::{GONE, LEAVES, Trace};
 
 fn rates(trace: &mut Trace) -> Rates {
     Rates::read(trace.ended()).unwrap()
@@ -138,7 +139,7 @@ fn a_change_of_the_ept_is_the_host_s_and_is_told_by_invept() {
 #[test]
 fn two_processes_have_pages_of_their_own_at_one_address_and_share_what_their_roots_share() {
     let mut trace = Trace::new();
-    // Another root, 5, with tables 6, 7 and 8 for its first half, and the same table for its second.
+    // Another root, 5, has tables 6, 7 and 8 for its first half, and the same for its second.
     trace.frame(5, &[0x6003]);
     trace.frame(6, &[0x7003]);
     trace.frame(7, &[0x8003]);

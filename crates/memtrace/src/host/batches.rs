@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which changes of tables made one update, and who was told of it.
+//! Which changes of tables made one update, and which vCPUs invalidated for it.
 //!
 //! Guests do not say where an update begins and ends. The rules: changes that revoke, of one vCPU,
 //! make one update until an invalidation of one of its pages; the next change is of another update.
-//! A vCPU that invalidates a page of another one's last update, or all of its address space, was
-//! told of it: by itself, in a handler, or by the host with INVVPID. Of a change of the EPT those
-//! processors were told that executed INVEPT. `docs/formats/hosttrace.md` has the rules' limits.
+//! A vCPU that invalidates a page of another one's last update, or all of its address space, is its
+//! victim: by itself, in a handler, or by the host with INVVPID. Victims of a change of the EPT are
+//! the processors that execute INVEPT. `docs/formats/hosttrace.md` has the rules' limits.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::roles::{Change, Leaf};
 
-/// Who changes tables and executes guests: a VM's vCPU by its VPID, or a processor of the host.
+/// A VM's vCPU by its VPID, or a processor of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Actor {
     /// A processor.
@@ -42,7 +42,7 @@ pub struct Update {
     pub invalidated: bool,
     /// Who else invalidated by itself.
     pub told: BTreeSet<Actor>,
-    /// For whom the host did.
+    /// vCPUs that the host did it for.
     pub told_by_host: BTreeSet<Actor>,
 }
 
@@ -84,6 +84,7 @@ impl Batch {
     }
 
     fn whole(self) -> Update {
+        assert!(self.update.entries > 0, "something has changed");
         let mut update = self.update;
         update.pages = self.pages.into_iter().collect();
         update.pages.sort_unstable();
@@ -105,6 +106,7 @@ impl Batches {
     /// An entry that revokes was written by an actor, in the address space of a root or in the half
     /// that all spaces have; `at` is the number of the event.
     pub fn change(&mut self, leaf: &Leaf, by: Actor, at: u64, (root, kernels): (u64, bool)) {
+        assert!(leaf.change.revokes(), "only what revokes is one");
         let key = (by, leaf.ept);
         let is_over = |open: &Batch| open.closed || open.update.owner != leaf.owner;
         if self.open.get(&key).is_some_and(is_over)

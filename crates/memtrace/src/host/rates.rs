@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How often a host and its guests change their tables in a trace, and who is told of it.
+//! How often a host and its guests change their tables in a trace, and how many vCPUs invalidate.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -22,13 +22,13 @@ pub struct Updates {
     pub silent: u64,
     /// Those that only their initiator invalidated.
     pub private: u64,
-    /// Shootdowns: others were told.
+    /// Shootdowns: others invalidated.
     pub shootdowns: u64,
     /// Pages that these revoke.
     pub shot_pages: u64,
     /// Who invalidated by themselves, of all shootdowns.
     pub victims: u64,
-    /// For whom the host did.
+    /// vCPUs that the host did it for.
     pub victims_by_host: u64,
     /// Shootdowns by their number of victims of both kinds.
     pub by_victims: BTreeMap<u64, u64>,
@@ -80,6 +80,10 @@ pub struct Rates {
 impl Updates {
     fn add(&mut self, update: &Update) {
         let pages = update.entries;
+        assert!(
+            !update.told.contains(&update.by),
+            "nothing is its own victim"
+        );
         let victims = update.told.union(&update.told_by_host).count() as u64;
         self.all += 1;
         self.pages += pages;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What frames that are read as tables are for: whose, at which level, for which pages.
 //!
-//! A page has a name within its owner, the host or a VM. Each third-level table, which maps 512 GiB,
-//! gets one of 512 slots when a walk first reads it, and gives it back when the entry that leads to
-//! it goes. So processes are apart, and what they share, such as the kernel's half, is one. The name
-//! is the slot and the page's place in it, 36 bits in all. Pages of the EPT have the guest's numbers.
+//! A page has a name within its owner, the host or a VM. Each third-level table, which maps 512
+//! GiB, gets one of 512 slots when a walk first reads it, and gives it back when the entry that
+//! leads to it goes. So processes are apart, and what they share, as the kernel's half, is one. The
+//! name is the slot and the page's place in it, 36 bits in all. Pages of the EPT have the
+//! guest's numbers.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -140,6 +141,7 @@ impl Roles {
         }
         let table = frames.backing(context.eptp, child(entry), None)?;
         let slot = self.slot(owner, table, index >= 256)?;
+        debug_assert!(slot < SLOTS as u64, "a name has 36 bits");
         Some(slot << SLOT_SHIFT | linear >> 12 & WITHIN)
     }
 
@@ -241,6 +243,7 @@ impl Roles {
         let Some(&role) = self.of_frame.get(&frame) else {
             return;
         };
+        assert!(index < 512 && (1..=4).contains(&role.level), "a table's");
         let covered = 1u64 << (9 * u32::from(role.level - 1));
         let page = role.base + index as u64 * covered;
         let is_page = |entry: u64| role.level == 1 || (role.level < 4 && entry & LARGE != 0);
@@ -314,6 +317,7 @@ impl Roles {
         let Some(role) = self.of_frame.get(&table).filter(is_its).copied() else {
             return;
         };
+        assert!((1..=3).contains(&level), "an entry led to it");
         self.of_frame.remove(&table);
         *self.freed.entry((owner, ept)).or_default() += 1;
         let entries = frames.entries(table).copied().unwrap_or([0; 512]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Follows a trace of a host: whose each access is, and what it tells of tables and invalidations.
+//! Follows a trace of a host: whose each access is, its changes of tables, its invalidations.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -23,9 +23,9 @@ const ROOT: u64 = 0x000f_ffff_ffff_e000;
 /// What an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
-    /// An access: whose, by whom, the page's name.
+    /// An access: its owner, its vCPU or processor, the page's name.
     Access(u16, Actor, u64),
-    /// Of a context that has no page in known tables, or of nobody.
+    /// Of a context that has no page in known tables, or of no VM.
     Unknown,
     /// Anything else.
     Other,
@@ -188,6 +188,7 @@ impl Tracker {
             return Some(first | within);
         }
         let page = self.roles.page(&self.frames, owner, context, linear)?;
+        debug_assert_eq!(page & 0x7ff_ffff, within, "a slot's pages are in order");
         self.cpus[cpu].pages.insert(region, page & !within);
         Some(page)
     }
