@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A recorded host as a source: the accesses of its VMs, and the updates that were made in it.
 //!
-//! Each vCPU is a thread. A page has the name that the trace's tables give it, so what two processes
-//! of a guest share is one page. The tables' updates are found when the trace is opened, which reads
-//! it once; a marker in the thread of its initiator says where each is. Left out: accesses of the
-//! host itself, when which vCPU ran on which processor, the frames' numbers, 2 MiB pages, what two
-//! pages with one frame share, flushes by a guest's switches of address spaces, and updates that
-//! give rights or map what was not mapped.
+//! Each vCPU is a thread. A page has the name that the trace's tables give it, so what two
+//! processes of a guest share is one page. The tables' updates are found when the trace is opened,
+//! which reads it once; a marker in the thread of its initiator says where each is.
+//!
+//! Left out: accesses of the host itself, when which vCPU ran on which processor, the frames'
+//! numbers, 2 MiB pages, what two pages with one frame share, flushes by a guest's switches of
+//! address spaces, and updates that give rights or map what was not mapped.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek};
@@ -117,6 +118,7 @@ impl<R: BufRead + Seek> Host<R> {
                 victims: update.told.union(&update.told_by_host).count() as u64,
             });
         }
+        assert!(places.is_sorted_by_key(|place| place.at), "in their order");
         Ok(Self {
             tracker: Tracker::new(stream.cpus(), stream.frames()),
             stream,

@@ -33,7 +33,7 @@ pub struct Recorded {
     pub pages: Vec<u64>,
     /// Of these, those that stay mapped with fewer rights.
     pub fewer: Vec<u64>,
-    /// vCPUs that were told; 0 where the initiator alone invalidated.
+    /// Other vCPUs that invalidated; 0 where the initiator alone did.
     pub victims: u64,
 }
 
@@ -59,7 +59,7 @@ pub trait Source: Send {
         Vec::new()
     }
 
-    /// Updates that were recorded; where there are any, a marker's number is that of an update here.
+    /// Updates that were recorded; where there are any, a marker's number is that of one of them.
     fn updates(&self) -> Arc<[Recorded]> {
         Arc::default()
     }

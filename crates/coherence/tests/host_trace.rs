@@ -8,18 +8,19 @@ mod handmade;
 
 use std::io::Cursor;
 
-use handmade::{GONE, LEAVES, Trace};
 use steady_coherence::compare::{Outcome, compare, jobs};
 use steady_coherence::host::Host;
 use steady_coherence::os::Agent;
 use steady_coherence::record::{Record, Source};
 use steady_coherence::{Options, Registry};
 
+use handmade::{GONE, LEAVES, Trace};
+
 fn host(trace: &mut Trace) -> Host<Cursor<Vec<u8>>> {
     Host::new(Cursor::new(trace.ended().to_vec())).unwrap()
 }
 
-/// Both vCPUs use a page. One takes two pages away and tells the other, then one without telling.
+/// Both vCPUs use a page. One takes two pages away, which both invalidate, then one for itself.
 fn two_updates() -> Trace {
     let mut trace = Trace::new();
     trace.load(1, 0, 16).load(0, 0x2000, 18);

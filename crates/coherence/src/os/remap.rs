@@ -61,12 +61,12 @@ pub struct Remap {
     pub changes: Vec<Change>,
     /// Table pages freed or moved: page-walk caches and nested TLBs may hold what led to them.
     pub tables: Vec<TableChange>,
-    /// Of a recorded update: how many others were told. Software tells no more than these.
+    /// Of a recorded update: how many others invalidated. Software interrupts no more.
     pub victims: Option<u64>,
 }
 
 impl Remap {
-    /// How many others software tells, of at most this number.
+    /// How many others software interrupts, of at most this number.
     #[must_use]
     pub fn told_at_most(&self, most: usize) -> usize {
         self.victims.map_or(most, |told| most.min(ix(told)))
@@ -185,10 +185,11 @@ impl Os {
         })
     }
 
-    /// Makes an update that was recorded. A page that no access has touched is mapped before: it was
-    /// in the recorded tables. One that the host has changed gets another guest frame too. `None` for
-    /// an update without pages.
+    /// Makes an update that was recorded. A page that no access has touched is mapped before: it
+    /// was in the recorded tables. One that the host has changed gets another guest frame too.
+    /// `None` for an update without pages.
     pub fn recorded(&mut self, update: &Recorded) -> Option<Remap> {
+        assert!(update.pages.is_sorted(), "each page is met once");
         let mut changes = Vec::new();
         let mut keys: Vec<Key> = update
             .pages

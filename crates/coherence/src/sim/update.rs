@@ -2,13 +2,14 @@
 //! Updates of page tables inside a simulation: the program's calls, and migrations, at once or when
 //! their leases have ended.
 
+use std::sync::Arc;
+
 use super::Sim;
 use crate::block::Call;
 use crate::layout::Key;
 use crate::machine::{Fault, View};
 use crate::os::{Agent, Bit, Cause, Mapping, Migration, Remap, TablePage};
 use crate::scheme::rights::{Attempt, Effect};
-use std::sync::Arc;
 
 impl Sim {
     pub(super) fn call(&mut self, core: usize, vm: u16, call: &Call) {
