@@ -256,6 +256,7 @@ pub struct Capture {
         long,
         value_name = "TICKS",
         requires = "host",
+        conflicts_with = "command",
         default_value_t = 1_000_000_000
     )]
     pub after_ticks: u64,
