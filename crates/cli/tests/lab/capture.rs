@@ -27,10 +27,6 @@ fn processes_that_name(text: &str) -> Vec<Pid> {
 }
 
 /// Starts a capture of a host that has work for minutes, and waits until it records.
-#[expect(
-    clippy::zombie_processes,
-    reason = "every caller waits for what it is given"
-)]
 fn started(place: &Place) -> Child {
     let long = ONE_VM.replace("\"50\"", "\"5000000\"");
     let scenario = place.scenario(&long, "");
