@@ -8,6 +8,7 @@ use steady_lab::LabError;
 use steady_lab_artifacts::ArtifactError;
 use steady_memtrace::TraceError;
 use steady_memtrace::capture::CaptureError;
+use steady_memtrace::host::HostTraceError;
 use steady_race::{RaceError, Trouble};
 use steady_record::RecordError;
 use steady_scenario::{LoadError, UnknownVariant};
@@ -31,7 +32,7 @@ trait ExitCode: std::error::Error + Send + Sync + 'static {
 }
 
 /// The errors that know theirs; no two match one error.
-const KNOWN: [fn(&Error) -> Option<u8>; 19] = [
+const KNOWN: [fn(&Error) -> Option<u8>; 20] = [
     code_of::<ArtifactError>,
     code_of::<LabError>,
     code_of::<SelftestError>,
@@ -51,6 +52,7 @@ const KNOWN: [fn(&Error) -> Option<u8>; 19] = [
     code_of::<steady_coherence::Error>,
     code_of::<TraceError>,
     code_of::<CaptureError>,
+    code_of::<HostTraceError>,
 ];
 
 /// The exit code for an error.
@@ -177,6 +179,15 @@ impl ExitCode for TraceError {
             | Self::Unsupported { .. }
             | Self::NoAccesses { .. }
             | Self::Unwritable { .. } => INPUT,
+        }
+    }
+}
+
+impl ExitCode for HostTraceError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Io { .. } => OTHER,
+            _ => INPUT,
         }
     }
 }

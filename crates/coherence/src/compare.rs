@@ -152,11 +152,12 @@ pub fn compare<S: Source>(
     options: &Options,
     threads: usize,
 ) -> Result<Comparison, Error> {
-    let residents = source.residents();
+    let (residents, updates) = (source.residents(), source.updates());
     let mut sims = Vec::new();
     for job in jobs {
         let mut sim = Sim::new(&job.machine, job.scheme, options)?;
         sim.populate(&residents);
+        sim.expect(Arc::clone(&updates));
         sims.push(sim);
     }
     let mut decoder = Decoder::new(source, limit);

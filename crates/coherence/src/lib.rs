@@ -19,6 +19,7 @@ pub mod dram;
 mod error;
 pub mod filler;
 pub mod front;
+pub mod host;
 pub mod layout;
 pub mod lines;
 mod machine;

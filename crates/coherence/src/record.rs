@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Where records come from. What a record is, the trace format says.
 
+use std::sync::Arc;
+
 use crate::Error;
 use crate::filler::Filler;
+use crate::os::Agent;
 
 pub use steady_memtrace::{MapKind, Prot, Record, Run, Sink};
 
@@ -17,6 +20,21 @@ pub struct Resident {
     pub pages: u64,
     /// The number of first pages that are in NVM in a steady start, the rest in DRAM.
     pub cold_pages: u64,
+}
+
+/// An update that a recorded guest or host made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// The VM, from 0.
+    pub vm: u16,
+    /// Whose table changed.
+    pub agent: Agent,
+    /// Numbers of the 4 KiB pages revoked, sorted.
+    pub pages: Vec<u64>,
+    /// Of these, those that stay mapped with fewer rights.
+    pub fewer: Vec<u64>,
+    /// Other vCPUs that invalidated; 0 where the initiator alone did.
+    pub victims: u64,
 }
 
 /// A stream of records, read as blocks so that memory does not grow with its length.
@@ -40,6 +58,11 @@ pub trait Source: Send {
     fn residents(&self) -> Vec<Resident> {
         Vec::new()
     }
+
+    /// Updates that were recorded; where there are any, a marker's number is that of one of them.
+    fn updates(&self) -> Arc<[Recorded]> {
+        Arc::default()
+    }
 }
 
 impl<S: Source + ?Sized> Source for Box<S> {
@@ -53,6 +76,10 @@ impl<S: Source + ?Sized> Source for Box<S> {
 
     fn residents(&self) -> Vec<Resident> {
         (**self).residents()
+    }
+
+    fn updates(&self) -> Arc<[Recorded]> {
+        (**self).updates()
     }
 }
 

@@ -15,7 +15,7 @@ use crate::servers::Servers;
 use crate::silence::Silence;
 use crate::spread::add;
 
-/// The CPU of events of which the trace does not tell it.
+/// The CPU of events of which the trace does not name it.
 pub const NO_CPU: u32 = u32::MAX;
 
 /// All analyses of one trace.
@@ -49,7 +49,7 @@ pub struct Analysis {
     pub seen: Seen,
     /// First and last event, in nanoseconds.
     pub span_ns: Option<(u64, u64)>,
-    /// Whether KVM told of a vCPU; until then they are known by the names of their threads.
+    /// Whether KVM named a vCPU; until then they are known by the names of their threads.
     pub told: bool,
     /// Switches to or from a vCPU's thread, and those between two other threads.
     pub switches: (u64, u64),
@@ -361,7 +361,7 @@ impl Analysis {
         (!after.is_host_interrupt()).then_some(id)
     }
 
-    /// Until KVM itself tells of a vCPU, threads that are named like one are taken for one. Once it
+    /// Until KVM itself names a vCPU, threads that are named like one are taken for one. Once it
     /// does, nothing of that is kept: it knows better.
     fn by_name(&mut self, event: &Event<'_>) {
         match event.kind {

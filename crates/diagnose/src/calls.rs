@@ -147,7 +147,7 @@ impl Calls {
             };
             let sent = &mut self.sent[ipi.from];
             assert!(sent.under_way > 0, "what is taken was sent");
-            assert_ne!(ipi.from, me, "nobody waits for itself");
+            assert_ne!(ipi.from, me, "no vCPU waits for itself");
             sent.under_way -= 1;
             let delay_ns = entered_ns.saturating_sub(ipi.sent_ns);
             let at = Receiver::ALL.iter().position(|each| *each == ipi.receiver);

@@ -25,7 +25,7 @@ pub enum Change {
     Better,
     /// More is lost, by more than chance.
     Worse,
-    /// The traces do not tell it from chance.
+    /// The traces do not distinguish it from chance.
     NoDifferenceShown,
     /// So few traces could not have shown any.
     TooFewTraces,

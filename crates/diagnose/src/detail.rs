@@ -2,7 +2,7 @@
 //! What an exit was about: a port, a register, a hypercall, an address; and its own time, which is
 //! that from exit to entry without the time that its vCPU stood ready or slept uninterruptibly.
 //!
-//! KVM's events between an exit and the entry tell what it was about. The first of a kind counts.
+//! KVM's events between an exit and the entry show what it was about. The first of a kind counts.
 //! Left out: what the VMM did meanwhile, which a host's trace does not show.
 
 use std::collections::BTreeMap;
@@ -13,9 +13,9 @@ use crate::spread::{add, heavier};
 
 /// Pairs of a reason and what it was about that one vCPU's exits are divided by.
 const MOST_DETAILS: usize = 512;
-/// Guest addresses are told apart by pages.
+/// Guest addresses are distinguished by pages.
 const PAGE: u64 = 12;
-/// Memory without a device is told apart by parts of 64 MiB.
+/// Memory without a device is distinguished by parts of 64 MiB.
 pub const PART: u64 = 26;
 
 /// All parts of memory beyond those that have a row.
@@ -24,7 +24,7 @@ pub const REST: u64 = u64::MAX;
 /// What an exit was about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Detail {
-    /// Nothing tells, or there are too many to tell apart.
+    /// Nothing shows it, or there are too many to distinguish.
     Untold,
     /// This I/O port.
     Port(u16),

@@ -72,9 +72,9 @@ pub enum DiagnoseError {
 /// Which part of a trace is looked at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Slice {
-    /// From so many nanoseconds after the trace's first event.
+    /// From which time on, in nanoseconds after the trace's first event.
     pub from_ns: Option<u64>,
-    /// To so many nanoseconds after it.
+    /// To which time, in nanoseconds after it.
     pub to_ns: Option<u64>,
     /// Only these VMs, by name.
     pub vms: Vec<String>,
@@ -121,7 +121,7 @@ impl<'s> Diagnoser<'s> {
     /// Reads a source of events to its end. `watch` sees every event with what it decided.
     ///
     /// # Errors
-    /// [`DiagnoseError`]. A trace that is cut off or damaged is no error: what could be read
+    /// [`DiagnoseError`]. A trace that is cut off or damaged is not an error: what could be read
     /// counts.
     pub fn trace<S: EventSource + ?Sized>(
         &mut self,

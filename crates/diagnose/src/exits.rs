@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use steady_events::ExitReason;
 use steady_measures::Histogram;
 
-/// Reasons of one vCPU that are told apart; the ISAs have fewer.
+/// Reasons of one vCPU that are counted each; the ISAs have fewer.
 const MOST_REASONS: usize = 256;
 
 /// Where exits without a time came from, or what memory they were for.

@@ -3,8 +3,8 @@
 //!
 //! One shootdown is a series of calls that a CPU queues for others (`csd_queue_cpu`, Linux 6.4 and
 //! later) after it said that it will send the IPI (`tlb_flush`, reason 4); it is done when the last
-//! of them has run (`csd_function_exit`). A trace with probes on `native_flush_tlb_multi` tells
-//! begin and end by itself. Calls of other functions, as far as the trace tells them apart, are
+//! of them has run (`csd_function_exit`). A trace with probes on `native_flush_tlb_multi` shows
+//! begin and end by itself. Calls of other functions, as far as the trace distinguishes them, are
 //! left out.
 
 use std::collections::HashMap;
@@ -75,7 +75,7 @@ impl Shootdowns {
         match self.open.get_mut(&event.cpu) {
             Some(open) if self.probed && open.targets == 0 => {}
             Some(open) => {
-                // Without targets nobody had to be told: all other CPUs had left the memory.
+                // Without targets no CPU had to be asked: all other CPUs had left the memory.
                 self.unfinished += u64::from(open.left > 0);
                 *open = fresh;
             }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Which questions a trace could answer, from what was seen in it.
 //!
-//! A question is answered where the events that bear on it are there: what then is no finding does
-//! not hurt. An event that never came may not have been recorded, or may not have happened; only
-//! where its absence means something else is it told otherwise.
+//! A question is answered where the events that bear on it are there: what then is not a finding
+//! does not hurt. An event that never came may not have been recorded, or may not have happened;
+//! only where its absence means something else does the answer differ.
 
 use steady_events::Loss;
 
@@ -113,7 +113,7 @@ pub fn of(analysis: &Analysis, loss: &Loss, shift: Option<Shift>) -> Vec<Judgeme
     judgements.into()
 }
 
-/// Why nothing of a trace is judged wholly, if so much of it is missing.
+/// Why nothing of a trace is judged wholly, if too much of it is missing.
 fn doubt(loss: &Loss, events: u64) -> Option<String> {
     let unread = permille(loss.unread_lines, loss.unread_lines.saturating_add(events));
     let lost = permille(loss.lost_events, loss.lost_events.saturating_add(events));
@@ -128,7 +128,7 @@ fn doubt(loss: &Loss, events: u64) -> Option<String> {
 }
 
 const GUEST: &str = "the trace shows no vCPU: it is a guest's, or of a host without KVM's events";
-const PLACELESS: &str = "the trace does not tell on which CPU its events were";
+const PLACELESS: &str = "the trace does not say on which CPU its events were";
 const PLACED: &str = "record all CPUs (perf record -a), and print them (perf script -F +cpu)";
 const RECORD: &str = "record with `steady record`, which sets the probes";
 const ELSEWHERE: &str = "not judged on this architecture: its KVM has other events for it";
@@ -234,7 +234,7 @@ impl Known<'_> {
             return Answer::yes(seen.pause_exit);
         }
         Answer::no(
-            "on arm64 a spinning guest shows as `wfe`, and nothing tells it from `wfi`; on others \
+            "on arm64 a spinning guest shows as `wfe`, and looks like one at `wfi`; on others \
              it does not show",
             &["kvm:kvm_wfx_arm64"],
         )

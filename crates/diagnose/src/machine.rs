@@ -267,7 +267,7 @@ impl Machine {
         })
     }
 
-    /// Threads without a vCPU 0 beside them are no whole VM: where their numbers and ids go on
+    /// Threads without a vCPU 0 beside them are not a whole VM: where their numbers and ids go on
     /// from those of another, they are put to it. VMMs make vCPUs one after the other, with
     /// other threads between them.
     pub fn join_parts(&mut self) {

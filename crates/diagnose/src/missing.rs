@@ -43,7 +43,7 @@ pub fn rows(analysis: &Analysis, clock_is_ns: bool, shift: Option<Shift>) -> Vec
         (
             pauses && seen.boost == 0,
             "the probes of `steady record` on kvm_vcpu_yield_to",
-            "whom KVM boosts after a pause-loop exit and whether it runs: stock KVM has no \
+            "which vCPU KVM boosts after a pause-loop exit and whether it runs: stock KVM has no \
              tracepoint there",
         ),
         (
@@ -99,8 +99,8 @@ fn host_events(analysis: &Analysis) -> impl Iterator<Item = (bool, &'static str,
         (
             seen.accepted,
             "kvm_apic_accept_irq",
-            "IPIs between vCPUs: who waits for whom, and which boosts were wrong (a host that \
-             posts interrupts does not show them)",
+            "IPIs between vCPUs: which vCPU waits for which, and which boosts were wrong (a host \
+             that posts interrupts does not show them)",
         ),
         (
             seen.timer_write,

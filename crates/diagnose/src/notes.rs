@@ -25,7 +25,7 @@ pub struct VmNotes {
 /// One VM.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmNote {
-    /// What its VMM was told to call it: QEMU's `-name`, which is libvirt's domain.
+    /// The name that its VMM was given for it: QEMU's `-name`, which is libvirt's domain.
     pub name: Option<String>,
     /// Its VMM's process.
     pub process: i32,
@@ -33,7 +33,7 @@ pub struct VmNote {
     pub vmm: String,
     /// The control group of the process, as `/proc/PID/cgroup` has it.
     pub cgroup: Option<String>,
-    /// Threads of the process that are no vCPU.
+    /// Threads of the process that are not vCPUs.
     pub threads: Vec<i32>,
     /// Its vCPUs by number.
     pub vcpus: Vec<VcpuNote>,
@@ -70,7 +70,7 @@ pub struct VcpuNote {
 /// Why notes cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum NotesError {
-    /// They are no JSON of this shape.
+    /// They are not JSON of this shape.
     #[error("not the notes of `steady record`: {0}")]
     Shape(#[from] serde_json::Error),
     /// They are of another schema or version.

@@ -11,7 +11,7 @@ use steady_measures::Histogram;
 
 use crate::spread::add;
 
-/// Places of one vCPU that are told apart.
+/// Places of one vCPU that are counted each.
 pub const MOST_PLACES: usize = 4096;
 
 /// One place of the guest.

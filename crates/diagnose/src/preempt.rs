@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How often and for how long a vCPU was ready but did not run.
 //!
-//! KVM tells a guest that a vCPU is preempted only if it left its guest on a host interrupt
+//! KVM lets a guest know that a vCPU is preempted only if it left its guest on a host interrupt
 //! (`at_instruction_boundary`, `kvm_steal_time_set_preempted` in `arch/x86/kvm/x86.c`, Linux 6.12).
 //! A vCPU descheduled after any other exit looks as if it ran, so PV TLB flush sends it an IPI and
 //! waits, and PV spinlocks spin for it.
@@ -15,7 +15,7 @@ use crate::machine::Vcpu;
 use crate::spread::add;
 use crate::waits::Ended;
 
-/// Reasons told apart.
+/// Reasons that are counted each.
 const MOST_REASONS: usize = 256;
 
 /// One vCPU.

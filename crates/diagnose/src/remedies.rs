@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What remedies did in a trace, and events that are only counted.
 //!
-//! A remedy is known here by its name alone, so one that nobody knew when this was written is
+//! A remedy is known here by its name alone, so one that was not known when this was written is
 //! counted like the others.
 
 use std::collections::{BTreeMap, HashMap};
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use steady_events::{Event, Kind, RemedyEvent, RemedyStep};
 use steady_measures::Histogram;
 
-/// Remedies that are told apart; a trace of made-up systems must not fill the memory.
+/// Remedies that are counted each; a trace of made-up systems must not fill the memory.
 const MOST_REMEDIES: usize = 64;
 /// Threads whose call is followed to its end.
 const MOST_OPEN: usize = 4096;

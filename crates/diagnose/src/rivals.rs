@@ -64,7 +64,7 @@ impl Rivals {
         self.waits.get(id).map_or(0, of)
     }
 
-    /// vCPUs get new numbers: the waits of those before are nobody's.
+    /// vCPUs get new numbers: the waits of those before are of no vCPU.
     pub fn forget_waits(&mut self) {
         self.waits.clear();
         self.placement.forget();

@@ -94,7 +94,7 @@ pub fn merge(into: &mut Spread, other: &Spread) {
 }
 
 impl Spread {
-    /// The least value that `permille` of all values do not exceed, as far as buckets tell.
+    /// The least value that `permille` of all values do not exceed, as far as buckets show.
     #[must_use]
     pub fn quantile(&self, permille: u64) -> u64 {
         let wanted = (u128::from(self.count) * u128::from(permille)).div_ceil(1000);

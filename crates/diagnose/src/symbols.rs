@@ -5,7 +5,7 @@
 //! A kernel with KASLR runs at a multiple of 2 MiB above where it was linked
 //! (`CONFIG_PHYSICAL_ALIGN`, `arch/x86/boot/compressed/kaslr.c`). `/proc/kallsyms` has the
 //! addresses of the running kernel; the other two do not, and the shift is looked for: it is that
-//! which puts most of the exits into functions that wait or halt. It is told with how many it
+//! which puts most of the exits into functions that wait or halt. It is shown with how many it
 //! explains.
 
 use std::io::Read;
@@ -41,14 +41,14 @@ pub enum SymbolsError {
         /// What is wrong.
         what: String,
     },
-    /// A line is none of `System.map`.
-    #[error("{path}: line {line}: `{text}` is no symbol; expected `ffffffff81000000 T _text`")]
+    /// A line is not one of `System.map`.
+    #[error("{path}: line {line}: `{text}` is not a symbol; expected `ffffffff81000000 T _text`")]
     Line {
         /// Which.
         path: PathBuf,
         /// The first line is 1.
         line: usize,
-        /// What it is, shortened, with escapes for what is no ASCII.
+        /// What it is, shortened, with escapes for what is not ASCII.
         text: String,
     },
     /// There is no function in it.
@@ -56,7 +56,7 @@ pub enum SymbolsError {
     None {
         /// Which.
         path: PathBuf,
-        /// Why, and how to mend it.
+        /// Why, and how to fix it.
         what: String,
     },
 }
@@ -91,7 +91,7 @@ impl Symbols {
         };
         let file = std::fs::File::open(path).map_err(io)?;
         let mut data = Vec::new();
-        // Some files do not tell their size: /proc/kallsyms has one of 0, a device has no end.
+        // Some files do not have their size: /proc/kallsyms has one of 0, a device has no end.
         file.take(MOST_BYTES + 1)
             .read_to_end(&mut data)
             .map_err(io)?;
@@ -125,7 +125,7 @@ impl Symbols {
         Self { functions }
     }
 
-    /// The function that an address is in, without its `.isra.0` and the like.
+    /// The function that an address is in, without `.isra.0` and similar endings.
     #[must_use]
     pub fn name(&self, address: u64) -> Option<&str> {
         let after = self

@@ -68,7 +68,7 @@ fn one_row_brings_a_made_up_event_from_a_line_of_text_to_its_count() {
         counts.collect::<Vec<_>>(),
         [("long nap", 2), ("short nap", 1)]
     );
-    assert_eq!(trace.loss.unreadable, 1, "the torn line is told of");
+    assert_eq!(trace.loss.unreadable, 1, "the torn line is reported");
 }
 
 #[test]

@@ -145,15 +145,19 @@ impl Made {
     }
 
     fn diagnosis(&self) -> Diagnosis {
-        let reader = std::io::Cursor::new(self.text().into_bytes());
-        let mut source = steady_tracefile::open_stream(Box::new(reader), "lines").unwrap();
-        let mut diagnoser = Diagnoser::new();
-        diagnoser.notes = self.notes();
-        let mut events = TraceEvents::new(source.as_mut());
-        let read = diagnoser.trace("lines", &mut events, &mut |_, _, _| Ok(()));
-        read.unwrap();
-        diagnoser.finish()
+        diagnosed(self.text(), self.notes())
     }
+}
+
+fn diagnosed(text: String, notes: Option<VmNotes>) -> Diagnosis {
+    let reader = std::io::Cursor::new(text.into_bytes());
+    let mut source = steady_tracefile::open_stream(Box::new(reader), "lines").unwrap();
+    let mut diagnoser = Diagnoser::new();
+    diagnoser.notes = notes;
+    let mut events = TraceEvents::new(source.as_mut());
+    let read = diagnoser.trace("lines", &mut events, &mut |_, _, _| Ok(()));
+    read.unwrap();
+    diagnoser.finish()
 }
 
 fn of(low_us: i64, likely_us: i64, high_us: i64) -> Option<Predicted> {
@@ -339,5 +343,69 @@ fn what_is_not_known_is_not_predicted() {
         assert_eq!((table.parted, table.pinned, table.fold), (None, None, None));
         assert_eq!(table.reach, None);
         assert_eq!((table.ran_ns, table.known_ns, table.spare), (0, 0, None));
+    }
+}
+
+/// A trace of words, each `MS:PCPU:THREAD:EVENT`. Threads 1 and up are vCPUs of one VM, 0 is the
+/// idle thread and 9 a stranger; `e` enters a guest, `m` and `p` leave it for an MSR and from a pause loop, `r1` and
+/// `s1` switch to thread 1 from one that is ready or sleeps, `w1@2` wakes it onto pCPU 2, and
+/// `g1@2` moves it there.
+fn worded(words: &str) -> Diagnosis {
+    let thread = |number: i32| match number {
+        0 => ("swapper".to_owned(), 0),
+        9 => ("cc1".to_owned(), 1009),
+        _ => (format!("CPU {}/KVM", number - 1), 1000 + number),
+    };
+    let mut text = String::new();
+    for word in words.split_whitespace() {
+        let mut parts = word.split(':');
+        let mut number = || parts.next().unwrap().parse::<i32>().unwrap();
+        let (ms, cpu, of) = (number(), number(), number());
+        let (what, rest) = parts.next().unwrap().split_at(1);
+        let (other, to) = rest.split_once('@').unwrap_or((rest, "0"));
+        let (comm, tid) = thread(of);
+        let (name, other) = thread(other.parse().unwrap_or(0));
+        let said = match what {
+            "e" => format!("kvm_entry: vcpu {}, rip 0x1", of - 1),
+            "m" => "kvm_exit: reason MSR_WRITE rip 0x1 info 0 0".to_owned(),
+            "p" => "kvm_exit: reason PAUSE_INSTRUCTION rip 0x1 info 0 0".to_owned(),
+            "w" => format!("sched_wakeup: comm={name} pid={other} prio=120 target_cpu=00{to}"),
+            "g" => format!(
+                "sched_migrate_task: comm={name} pid={other} prio=120 orig_cpu=0 dest_cpu={to}"
+            ),
+            _ => format!(
+                "sched_switch: prev_comm={comm} prev_pid={tid} prev_prio=120 prev_state={} ==> \
+                 next_comm={name} next_pid={other} next_prio=120",
+                what.to_uppercase()
+            ),
+        };
+        let _ = writeln!(
+            text,
+            "{comm:>16}-{tid:<7} [00{cpu}] d..2. 1.{ms:03}000: {said}"
+        );
+    }
+    diagnosed(text, None)
+}
+
+#[test]
+fn how_far_a_vm_would_come_follows_switches_wake_ups_moves_and_pause_loops() {
+    // vCPU 1 waits for 3 on pCPU 0 and has run 50 ms when it wakes 2, asleep from the begin. 4 has
+    // run 100 ms then, and stops.
+    let wakes = "0:0:1:e 0:1:4:e 0:3:2:e 0:0:1:r3 0:0:3:e 10:3:2:s0 50:0:3:r1 50:0:1:e 100:0:1:m
+         100:0:1:w2@2 100:2:0:s2 100:2:2:e 100:0:1:s3 100:1:4:s0 200:2:2:m";
+    // The same where the idle thread of pCPU 2 wakes it, for an interrupt.
+    let irq = wakes.replace("100:0:1:w2@2", "100:2:0:w2@2");
+    // vCPU 2 waits for 1 on pCPU 0, moves at 50 ms and waits for a stranger until 100.
+    let moves = "0:1:0:s9 0:0:2:e 0:0:2:r1 0:0:1:e 50:0:1:m 50:0:1:g2@1 100:0:1:s0 100:1:9:s2
+         100:1:2:e 200:1:2:m";
+    // vCPU 1 spins from 20 ms on, while 2 and 3 take turns on pCPU 1.
+    let spins = "0:0:1:e 0:1:2:e 0:1:2:r3 0:1:3:e 20:0:1:p 20:0:1:e 50:1:3:r2 50:1:2:e 100:0:1:p";
+    for (words, high_permille) in [(wakes, 1333), (&irq, 1000), (moves, 1333), (spins, 2000)] {
+        let diagnosis = worded(words);
+        let table = diagnosis.traces[0].vms[0].placement.as_ref().unwrap();
+        // Where it folds without waits, too, its clocks say how far it comes.
+        let fold = table.fold.as_ref().unwrap();
+        let reach = fold.reach.unwrap();
+        assert_eq!(reach.high_permille, high_permille, "{words}: {reach:?}");
     }
 }

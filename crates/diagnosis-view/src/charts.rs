@@ -16,7 +16,7 @@ const WIDTH: i64 = 3_400;
 const CURVE: (i64, i64) = (3_400, 2_600);
 /// Exit reasons named in a chart; the rest become one part.
 const REASONS_NAMED: usize = 6;
-/// Lengths of runs that are told apart: from, to, name.
+/// Lengths of runs that are counted apart: from, to, name.
 const RUNS: [(u64, u64, &str); 4] = [
     (1, 1, "1 exit"),
     (2, 9, "2 to 9"),

@@ -122,7 +122,7 @@ impl<W: Write> Perfetto<W> {
                 };
                 let flow = self.flow();
                 let arrows = self.arrows.entry(to).or_default();
-                // An APIC holds one of each vector, so more than these are none.
+                // An APIC holds one of each vector, so there are no more.
                 if arrows.len() < 256 {
                     arrows.push(flow);
                 }

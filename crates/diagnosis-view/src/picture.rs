@@ -58,7 +58,7 @@ struct Piece {
 }
 
 impl Piece {
-    /// A VM ran for so long.
+    /// A VM ran for `ns`.
     fn ran(&mut self, vm: VmId, ns: u64) {
         self.vm = match self.vm {
             Some((most, lead)) if most == vm => Some((most, lead.saturating_add(ns))),

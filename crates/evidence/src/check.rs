@@ -6,7 +6,7 @@ use std::fs;
 
 use steady_scenario::Scenario;
 
-use crate::claim::{Claim, Row};
+use crate::claim::{Claim, Row, System};
 use crate::conditions;
 use crate::error::Problem;
 use crate::given;
@@ -14,7 +14,6 @@ use crate::house::House;
 use crate::items;
 use crate::page;
 use crate::typed;
-use crate::words;
 
 /// All records together have at most this many bytes.
 const MOST_BYTES: u64 = 8 << 20;
@@ -27,7 +26,7 @@ pub fn check(house: &House) -> Vec<Problem> {
         problems.extend(of_claim(house, claim));
     }
     for system in &house.systems {
-        problems.extend(of_words(system));
+        problems.extend(of_answer(system));
         problems.extend(of_score(house, system));
     }
     for paper in &house.papers {
@@ -126,38 +125,14 @@ pub(crate) fn of_measures(house: &House, claim: &Claim) -> Vec<Problem> {
     .collect()
 }
 
-/// Words of a system have no typed figures.
-fn of_words(system: &crate::claim::System) -> Vec<Problem> {
-    let claims = system.claims.iter();
-    let score = system.score.iter();
-    let says = score.flat_map(|score| [&score.says, &score.more]);
-    let counted = system.counted.iter();
-    let counted = counted.flat_map(|counted| [&counted.subject, &counted.conditions]);
-    let texts = [&system.title, &system.what]
-        .into_iter()
-        .chain(says)
-        .chain(counted)
-        .chain(&system.answer)
-        .chain(&system.no_help)
-        .chain(&system.limitations)
-        .chain(claims.clone().map(|claim| &claim.subject))
-        .chain(claims.clone().flat_map(|claim| &claim.disclosed))
-        .chain(claims.flat_map(|claim| claim.rows.iter().map(|row| &row.what)));
+/// The answer of a system is short.
+fn of_answer(system: &System) -> Option<Problem> {
     let file = format!("evidence/claims/{}.toml", system.system);
-    texts
-        .filter_map(|text| {
-            let figure = words::typed_figures(text).into_iter().next()?;
-            let text = format!("`{figure}` is a typed figure in `{text}`; use a placeholder");
-            Some(Problem::new(&file, text))
-        })
-        .chain(
-            (system.answer.len() > 3)
-                .then(|| Problem::new(&file, "the answer has more than three sentences")),
-        )
-        .collect()
+    let text = "the answer has more than three sentences";
+    (system.answer.len() > 3).then(|| Problem::new(file, text))
 }
 
-fn of_score(house: &House, system: &crate::claim::System) -> Option<Problem> {
+fn of_score(house: &House, system: &System) -> Option<Problem> {
     let score = system.score.as_ref()?;
     let found = house.claim(&score.claim).ok().is_some_and(|claim| {
         claim.row(&score.row).is_some() && claim.variants.contains(&score.variant)
@@ -191,6 +166,7 @@ fn of_records(house: &House) -> Vec<Problem> {
         let Some(record) = house.record(claim) else {
             continue;
         };
+        problems.extend(conditions::changed(house, claim));
         let digest = house.scenario(claim).map(Scenario::digest);
         if digest.is_some_and(|digest| digest != record.result.scenario.digest) {
             problems.push(Problem::new(

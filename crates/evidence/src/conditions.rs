@@ -8,9 +8,10 @@ use steady_measures::{Clock, Unit};
 use steady_report::humane;
 use steady_scenario::{Conditions, Part, Scenario, Variant};
 
-use crate::claim::{CONDITION_KEYS, Claim};
+use crate::claim::{CONDITION_KEYS, Claim, Row};
 use crate::error::Problem;
-use crate::house::House;
+use crate::house::{House, Keys};
+use crate::record::Record;
 
 /// KVM's pause-loop window on Intel, in cycles (`arch/x86/kvm/x86.c`, Linux 6.12).
 const WINDOW_CYCLES: u64 = 4096;
@@ -74,6 +75,34 @@ fn of_simulator(place: &str, house: &House, claim: &Claim) -> Vec<Problem> {
     };
     let keys: Vec<&str> = keys.into_iter().collect();
     stated(place, claim, &keys, "the simulator", values)
+}
+
+/// What the simulator has of a row, in one line as a record keeps it; nothing of what follows by
+/// arithmetic.
+pub(crate) fn simulated_line(keys: &Keys, row: &Row) -> String {
+    let known = keys.simulated.get(&row.measure);
+    let known = known.into_iter().flatten();
+    let words = known.map(|(key, value)| format!("{key}: {value}"));
+    words.collect::<Vec<_>>().join("; ")
+}
+
+/// The rows of a simulated claim whose record is of other conditions than the simulator has now.
+pub(crate) fn changed(house: &House, claim: &Claim) -> Vec<Problem> {
+    let record = house.record(claim).filter(|_| claim.is_simulated());
+    let rows = claim.rows.iter();
+    let pairs = rows.filter_map(|row| {
+        let key = format!("{}{}", Record::CONDITIONS, row.measure);
+        let (found, today) = (record?.key(&key), simulated_line(&house.keys, row));
+        (found != today).then(|| {
+            let text = format!(
+                "its record is of \"{found}\", and the simulator has \"{today}\"; simulate it \
+                 again: {}",
+                claim.command()
+            );
+            Problem::new(format!("claim `{}`, row `{}`", claim.id, row.id), text)
+        })
+    });
+    pairs.collect()
 }
 
 /// What is wrong with the conditions that a claim states, beside those that `source` has: the value

@@ -11,7 +11,7 @@
 //!
 //! Or it has a `prediction` for each row of a claim ([`crate::predicted`]), and `made` likewise.
 //!
-//! Its `seal` is the SHA-256 of all that stands behind it, without blanks at the ends.
+//! Its `seal` is the SHA-256 of all other lines, those of comments too.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -103,6 +103,19 @@ impl Made {
     }
 }
 
+/// How the line of a seal begins.
+const SEAL: &str = "seal = ";
+
+/// SHA-256 of a record's lines but that of its seal and empty ones, as
+/// `grep -v -e '^seal = ' -e '^$' FILE | sha256sum` has it.
+fn digest(text: &str) -> String {
+    let lines = text
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with(SEAL));
+    let lines: String = lines.flat_map(|line| [line, "\n"]).collect();
+    sha256_hex(lines.as_bytes())
+}
+
 /// A record.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -131,9 +144,9 @@ impl Counted {
     #[must_use]
     pub fn sealed(text: &str) -> Option<String> {
         let (head, tables) = text.split_at(text.find("\n[")?);
-        let digest = sha256_hex(tables.trim().as_bytes());
-        let has = head.contains("\nseal = ");
-        (!has).then(|| format!("{}\nseal = \"{digest}\"\n{tables}", head.trim_end()))
+        let has = head.lines().any(|line| line.starts_with(SEAL));
+        let digest = digest(text);
+        (!has).then(|| format!("{}\n{SEAL}\"{digest}\"\n{tables}", head.trim_end()))
     }
 
     fn load(&self, root: &Path) -> Result<Rows, Error> {
@@ -147,9 +160,7 @@ impl Counted {
         let Some(seal) = &rows.seal else {
             return Err(wrong("it has no seal: steady evidence seal".to_owned()));
         };
-        let behind = text.split_once(&format!("seal = \"{seal}\""));
-        let behind = behind.map_or("", |(_, behind)| behind.trim());
-        if &sha256_hex(behind.as_bytes()) != seal {
+        if &digest(&text) != seal {
             return Err(wrong(format!(
                 "it was changed after it was sealed; count again: {}",
                 self.command
@@ -269,8 +280,8 @@ mod tests {
                       right = 8\n";
         let sealed = Counted::sealed(record).unwrap();
         assert_eq!(Counted::sealed(&sealed), None);
-        // `printf '[[row]]\nof = "collection"\nsays = "high"\nall = 8\nright = 8' | sha256sum`
-        let seal = "222d56f3de21db2677249a8cf3e71f4fd0db33fab248f0e6a1ac847b2bc85c02";
+        // By `grep` and `sha256sum`, as `digest` says.
+        let seal = "d9a6350201901183e8693fde1ea4c69616c9c41dc392a0d2cbbfa77b5e1635a1";
         let begin = format!("# It\nseal = \"{seal}\"\n\n[[row]]");
         assert!(sealed.starts_with(&begin), "{sealed}");
         let of = |record: &str| {
@@ -281,10 +292,10 @@ mod tests {
         assert!(of(&sealed).is_ok());
         let error = |record: &str| of(record).unwrap_err().to_string();
         let changed = error(&sealed.replace("all = 8", "all = 9"));
-        assert!(
-            changed.contains("changed after it was sealed; count again: run"),
-            "{changed}"
-        );
+        for changed in [changed, error(&sealed.replace("# It", "# It is 7"))] {
+            let said = "changed after it was sealed; count again: run";
+            assert!(changed.contains(said), "{changed}");
+        }
         assert!(error(record).contains("no seal: steady evidence seal"));
     }
 

@@ -10,7 +10,7 @@ use steady_measures::names;
 use steady_scenario::{Collect, Runs, Scenario, Vm};
 
 use crate::claim::{Claim, Row};
-use crate::words::is_in;
+use crate::figures::is_in;
 
 /// What a traced run's diagnosis gives of a VM; `steady evidence run` adds them.
 pub const DIAGNOSIS: [&str; 11] = [

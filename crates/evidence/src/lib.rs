@@ -18,6 +18,7 @@ mod claim;
 mod conditions;
 mod counted;
 mod error;
+mod figures;
 mod given;
 mod house;
 mod items;

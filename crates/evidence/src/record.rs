@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use steady_measures::{Error as ResultError, Invalid, RunResult, sha256_hex, write_atomic};
 
 use crate::claim::{Claim, Row};
+use crate::conditions;
 use crate::error::Error;
 use crate::house::Keys;
 use crate::keys;
@@ -69,6 +70,8 @@ impl Record {
     pub const PROGRAMS: &'static str = "evidence.programs";
     /// The key of `config` that has the simulator's key.
     pub const SIMULATOR: &'static str = "evidence.simulator";
+    /// How the key of `config` begins that has the conditions of a simulated measure, behind it.
+    pub const CONDITIONS: &'static str = "evidence.conditions.";
 
     /// Where the record of a claim is.
     #[must_use]
@@ -158,6 +161,10 @@ impl Record {
         let mut put = |key: &str, value: &str| result.config.insert(key.to_owned(), value.into());
         if claim.is_simulated() {
             put(Self::SIMULATOR, &keys.simulator);
+            for row in &claim.rows {
+                let key = format!("{}{}", Self::CONDITIONS, row.measure);
+                put(&key, &conditions::simulated_line(keys, row));
+            }
         } else {
             put(Self::KERNEL, keys.kernel_of(claim));
             put(Self::EMULATOR, keys.emulator(&claim.engine));

@@ -1,28 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Whether documents have typed figures: results that no command makes again.
 //!
-//! Other numbers (a parameter, a promise, a number of a paper) are in
-//! `evidence/constants.toml` with the document that states it. Left out: dated notes, the
-//! changelog, `docs/formats`, which say what programs accept, and pages that are rendered.
+//! Searched are documents by hand, the words of claims, and what is said of papers' items. Other
+//! numbers (a parameter, a promise, a number of a paper) are in `evidence/constants.toml` with the
+//! file that states it. Left out: dated notes, the changelog, and pages that are rendered.
 
 use std::collections::BTreeSet;
 use std::fs;
 
 use serde::Deserialize;
 
+use crate::claim::System;
 use crate::error::Problem;
+use crate::figures::{comparisons, numbers, typed_figures};
 use crate::house::House;
 use crate::page;
-use crate::words::typed_figures;
+use crate::paper::Manifest;
 
 /// The list of constants.
 const LIST: &str = "evidence/constants.toml";
+/// The pages that say what programs accept, so that only comparisons are figures there.
+const FORMATS: &str = "docs/formats";
 /// Folders whose documents are searched, and a document.
-const SEARCHED: [&str; 5] = [
+const SEARCHED: [&str; 8] = [
     "",
     "docs",
+    FORMATS,
     "linux",
     "linux/qemu",
+    "linux/new/Documentation/scheduler",
+    "linux/new/Documentation/virt/kvm/x86",
     "docs/validation/README.md",
 ];
 /// A history.
@@ -47,7 +54,44 @@ struct Constant {
     figures: BTreeSet<String>,
 }
 
-/// Every typed figure that is not a constant, and every constant that no document states.
+/// A text that is searched.
+struct Source {
+    /// Its file, from the project's root.
+    name: String,
+    /// What is searched of it, each with its place.
+    parts: Vec<(String, String)>,
+    /// What a figure is there.
+    rule: Rule,
+}
+
+/// What a figure is ([`crate::figures`]).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    /// Of a format's page.
+    Format,
+    /// Of any other document.
+    Document,
+    /// Of a claim's words.
+    Claim,
+}
+
+impl Source {
+    /// The figures of one part, each once.
+    fn figures(&self, text: &str) -> BTreeSet<String> {
+        let (found, more) = match self.rule {
+            Rule::Format => (comparisons(text), Vec::new()),
+            Rule::Document => (typed_figures(text), Vec::new()),
+            Rule::Claim => (typed_figures(text), numbers(text)),
+        };
+        let mut found: BTreeSet<String> = found.into_iter().collect();
+        let whole = |number: &String| found.iter().any(|known| known.contains(number.as_str()));
+        let more: Vec<String> = more.into_iter().filter(|number| !whole(number)).collect();
+        found.extend(more);
+        found
+    }
+}
+
+/// Every typed figure that is not a constant, and every constant that nothing states.
 pub(crate) fn problems(house: &House) -> Vec<Problem> {
     let constants = match fs::read_to_string(house.root.join(LIST)) {
         Ok(text) => toml::from_str(&text),
@@ -58,19 +102,37 @@ pub(crate) fn problems(house: &House) -> Vec<Problem> {
         Err(error) => return vec![Problem::new(LIST, error.to_string())],
     };
     let mut found = Vec::new();
-    let documents = documents(house);
-    for name in &documents {
-        let text = fs::read_to_string(house.root.join(name)).unwrap_or_default();
+    let documents = documents(house).into_iter().map(|name| {
+        let text = fs::read_to_string(house.root.join(&name)).unwrap_or_default();
+        let parts = paragraphs(&page::by_hand(&text)).into_iter();
+        let place = |line| format!("line {line} outside markers");
+        let is_format = name.starts_with(FORMATS);
+        Source {
+            name,
+            parts: parts.map(|(line, text)| (place(line), text)).collect(),
+            rule: if is_format {
+                Rule::Format
+            } else {
+                Rule::Document
+            },
+        }
+    });
+    let sources: Vec<Source> = documents
+        .chain(house.systems.iter().map(of_claims))
+        .chain(house.papers.iter().map(of_paper))
+        .collect();
+    for source in &sources {
+        let name = &source.name;
         let of_it = constants.iter().filter(|constant| &constant.file == name);
         let mut unused: BTreeSet<&String> = of_it.flat_map(|one| &one.figures).collect();
         let known = unused.clone();
-        for (line, paragraph) in paragraphs(&page::by_hand(&text)) {
-            for figure in typed_figures(&paragraph) {
+        for (place, text) in &source.parts {
+            for figure in source.figures(text) {
                 unused.remove(&figure);
                 if !known.contains(&figure) {
                     let text = format!(
-                        "`{figure}` is typed (line {line} outside markers); record it, or where \
-                         it is a constant add it to {LIST}"
+                        "`{figure}` is a typed figure ({place}); record it, use a placeholder, or \
+                         where it is not a result add it to {LIST}"
                     );
                     found.push(Problem::new(name, text));
                 }
@@ -81,7 +143,7 @@ pub(crate) fn problems(house: &House) -> Vec<Problem> {
     }
     for constant in constants {
         let file = &constant.file;
-        if !documents.contains(file) {
+        if !sources.iter().any(|source| &source.name == file) {
             let text = format!("`{file}` is not a document that is searched");
             found.push(Problem::new(LIST, text));
         }
@@ -91,6 +153,56 @@ pub(crate) fn problems(house: &House) -> Vec<Problem> {
         }
     }
     found
+}
+
+/// The words of a system and of its claims.
+fn of_claims(system: &System) -> Source {
+    let claims = system.claims.iter();
+    let says = system
+        .score
+        .iter()
+        .flat_map(|score| [&score.says, &score.more]);
+    let counted = system.counted.iter();
+    let texts = [&system.title, &system.what]
+        .into_iter()
+        .chain(says)
+        .chain(counted.flat_map(|counted| [&counted.subject, &counted.conditions]))
+        .chain(&system.answer)
+        .chain(&system.no_help)
+        .chain(&system.limitations)
+        .chain(claims.clone().map(|claim| &claim.subject))
+        .chain(claims.clone().flat_map(|claim| &claim.disclosed))
+        .chain(claims.flat_map(|claim| claim.rows.iter().map(|row| &row.what)));
+    let parts = texts.map(|text| (format!("in `{text}`"), without_placeholders(text)));
+    Source {
+        name: format!("evidence/claims/{}.toml", system.system),
+        parts: parts.collect(),
+        rule: Rule::Claim,
+    }
+}
+
+/// What is said of a paper's items by hand.
+fn of_paper(paper: &Manifest) -> Source {
+    let items = paper.items.iter();
+    let texts = items.flat_map(|item| item.because.iter().chain(&item.not_here));
+    let parts = texts.map(|text| (format!("in `{text}`"), text.clone()));
+    Source {
+        name: format!("evidence/papers/{}.toml", paper.paper),
+        parts: parts.collect(),
+        rule: Rule::Document,
+    }
+}
+
+/// A text with a word in place of each placeholder, whose names are not figures.
+fn without_placeholders(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut parts = text.split('{');
+    out.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        out.push_str("placeholder");
+        out.push_str(part.split_once('}').map_or(part, |(_, rest)| rest));
+    }
+    out
 }
 
 /// The documents that are searched, by name.
@@ -104,7 +216,7 @@ fn documents(house: &House) -> BTreeSet<String> {
         let entries = fs::read_dir(house.root.join(place));
         for entry in entries.into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            if name.ends_with(".md") && name != LEFT_OUT {
+            if name.ends_with(".md") && name != LEFT_OUT || name.ends_with(".rst") {
                 found.insert(format!("{place}/{name}").trim_start_matches('/').to_owned());
             }
         }

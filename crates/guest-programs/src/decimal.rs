@@ -83,7 +83,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whole_part_and_fraction_come_back_exactly(whole in 0_i64..1_000_000, micro in 0_i64..1_000_000) {
+        fn whole_part_and_fraction_come_back_exactly(
+            whole in 0_i64..1_000_000,
+            micro in 0_i64..1_000_000,
+        ) {
             let text = format!("{whole}.{micro:06}");
             prop_assert_eq!(scaled(&text, 6), Some(whole * 1_000_000 + micro));
         }

@@ -173,8 +173,8 @@ mod tests {
     use super::START;
     use std::process::Command;
 
-    /// What the script makes of process 7 if `/proc` has so much of it: its state, and no command
-    /// line, as it is on the way through exec.
+    /// What the script makes of process 7 if `/proc` has its state and no command line, as it
+    /// is on the way through exec.
     fn runs(name: &str, state: Option<char>) -> bool {
         let proc = std::env::temp_dir().join(format!("steady-{name}-{}", std::process::id()));
         std::fs::create_dir_all(proc.join("7")).unwrap();

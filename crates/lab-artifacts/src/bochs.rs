@@ -17,7 +17,7 @@ use crate::cache::{Key, cached, files_below};
 use crate::debian;
 use crate::error::ArtifactError;
 use crate::home::Home;
-use crate::process::{find_program, run_step};
+use crate::process::{find_program, lines_of, run_step};
 use crate::said::said;
 
 const STEP_LIMIT: Duration = Duration::from_secs(5 * 60);
@@ -260,10 +260,7 @@ fn build(home: &Home, work: &Path, watcher: &dyn Watcher) -> Result<(), Artifact
         &log,
         BUILD_LIMIT,
         || {
-            let lines = fs::read(&log)
-                .map(|bytes| bytes.split(|&byte| byte == b'\n').count())
-                .unwrap_or(0) as u64;
-            watcher.progress(what, lines.min(BUILD_LINES - 1), BUILD_LINES);
+            watcher.progress(what, lines_of(&log).min(BUILD_LINES - 1), BUILD_LINES);
         },
     )?;
     let made = tree.join("bochs");

@@ -3,14 +3,14 @@
 //! when the user interrupts, when its time is over, or when this process dies.
 
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
 use crate::error::ArtifactError;
@@ -41,16 +41,8 @@ impl Supervised {
         let create = |path: &Path| {
             File::create(path).map_err(|error| ArtifactError::io("create", path, error))
         };
-        // setpriv makes the kernel end the child should this process be killed outright; the shell
-        // then ends by itself if this process was killed before setpriv came to that.
-        let mut command = Command::new("setpriv");
-        command
-            .args(["--pdeathsig", "KILL", "--", "/bin/sh", "-c"])
-            .arg(r#"[ "$PPID" = "$0" ] || exit 1; exec "$@""#)
-            .arg(std::process::id().to_string())
-            .arg(program)
-            .args(arguments)
-            .current_dir(directory);
+        let mut command = ending_with_us("KILL", program);
+        command.args(arguments).current_dir(directory);
         let log = create(stdout)?;
         let errors = if stderr == stdout {
             log.try_clone()
@@ -100,6 +92,34 @@ impl Drop for Supervised {
         if !matches!(self.child.try_wait(), Ok(Some(_))) {
             self.kill();
         }
+    }
+}
+
+/// Lines that a file has by now; 0 where it cannot be read.
+#[must_use]
+pub fn lines_of(file: &Path) -> u64 {
+    fs::read(file).map_or(0, |bytes| bytes.split(|&byte| byte == b'\n').count() as u64)
+}
+
+/// A command that gets this signal, such as `TERM`, should this process end before it.
+///
+/// It is `setpriv` that asks the kernel for that; the shell then ends by itself if this process was
+/// killed before setpriv came to that. Both give way to the program, which has their process id.
+#[must_use]
+pub fn ending_with_us(signal: &str, program: &Path) -> Command {
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--pdeathsig", signal, "--", "/bin/sh", "-c"])
+        .arg(r#"[ "$PPID" = "$0" ] || exit 1; exec "$@""#)
+        .arg(std::process::id().to_string())
+        .arg(program);
+    command
+}
+
+/// Asks a child to end, by SIGTERM; one that has ended is left alone.
+pub fn ask_to_end(child: &Child) {
+    if let Ok(id) = i32::try_from(child.id()) {
+        let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
     }
 }
 

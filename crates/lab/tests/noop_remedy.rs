@@ -119,7 +119,7 @@ fn a_new_entry_is_known_to_scenarios_and_to_the_lab() {
     };
     assert!(events("with").contains(&"kvm_noop".to_owned()));
     assert!(!events("without").contains(&"kvm_noop".to_owned()));
-    // Nobody else knows it: without the entry the table is an unknown key.
+    // No other code knows it: without the entry the table is an unknown key.
     let said = Scenario::parse(SCENARIO, "noop.toml")
         .unwrap_err()
         .to_string();

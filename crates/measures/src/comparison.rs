@@ -4,11 +4,13 @@
 //! Each metric is summarised over the repetitions of a variant and set against the same metric of
 //! one variant, the baseline. Results of different engines are never set against each other: their
 //! clocks measure different things.
+
+use std::collections::BTreeMap;
+
 use crate::chance::{self, Judgement, PairedRatio};
 use crate::error::Error;
 use crate::metric::{Better, Metric, Unit};
 use crate::result::{RunResult, VariantResult};
-use std::collections::BTreeMap;
 
 /// What a metric is of, and its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

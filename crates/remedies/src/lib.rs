@@ -38,7 +38,7 @@ pub enum Stall {
 /// What the program that runs a VM must do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VmmDuty {
-    /// Nothing: the guest is not told.
+    /// Nothing: the guest does not know of it.
     Nothing,
     /// Show the guest [`Remedy::feature_bit`], which a stock VMM does not know.
     ShowFeatureBit,
@@ -140,7 +140,7 @@ impl serde::Serialize for Remedy {
     }
 }
 
-/// A list of remedies, in the order in which they are told and switched.
+/// A list of remedies, in the order in which they are named and switched.
 #[derive(Debug, Clone)]
 pub struct Registry(Vec<&'static Remedy>);
 
@@ -155,8 +155,8 @@ impl Registry {
     /// The same with one more, as a test adds it.
     ///
     /// # Panics
-    /// If a remedy of that name or parameter is there already, or its default mode is none of its
-    /// modes.
+    /// If a remedy of that name or parameter is there already, or its default mode is not one of
+    /// its modes.
     #[must_use]
     pub fn with(mut self, extra: &'static Remedy) -> Self {
         let of_kernel = extra.is_of_kernel();

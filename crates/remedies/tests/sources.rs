@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! No general code names a remedy: what is to be known of one is in the table.
+//! No general code names a remedy: what others know of one is in the table.
 //!
 //! Exempt are the checker of Shoot4U with its command, the coherence simulator, its paper and its
 //! command, whose schemes have names of their own, the list of papers, comments, and tests.

@@ -62,7 +62,7 @@ fn every_remedy_is_whole() {
         assert!(remedy.mode(remedy.default_mode).is_some(), "{remedy}");
         assert!(
             remedy.mode(remedy.off).is_none(),
-            "{remedy}: off is no mode"
+            "{remedy}: off must not be a mode"
         );
         let shows = remedy.vmm == VmmDuty::ShowFeatureBit;
         assert!(!shows || remedy.feature_bit.is_some(), "{remedy}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Properties of every valid scenario, and of texts that are none.
+//! Properties of every valid scenario, and of texts that are not scenarios.
 
 mod common;
 
@@ -138,7 +138,7 @@ fn pv() -> impl Strategy<Value = Pv> {
     })
 }
 
-/// Some of `remedies`, each in any mode and for any of the VMs, where it can be told apart.
+/// Some of `remedies`, each in any mode and for any of the VMs, where names distinguish them.
 fn chosen(remedies: Vec<&'static Remedy>, vms: Vec<String>) -> impl Strategy<Value = Vec<Chosen>> {
     let count = remedies.len();
     subsequence(remedies, 0..=count).prop_flat_map(move |on| {

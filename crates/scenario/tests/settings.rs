@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Settings and copies: what a short file stands for, and what its writer is told of a slip.
+//! Settings and copies: what a short file stands for, and what its writer reads of a slip.
 
 mod common;
 

@@ -3,8 +3,8 @@
 //! `usecs : count distribution`), of bpftrace (`[256, 512) 3 |@@|` below `@usecs:`), and of
 //! SystemTap's `hist_log` (`16 |@@@@ 12` below `value |---- count`).
 //!
-//! Which of them counts waits shows in what stands before it. Time on the CPU (`cpudist`) is none,
-//! nor is the length of a queue.
+//! Which of them counts waits shows in what stands before it. Time on the CPU (`cpudist`) is not
+//! a wait, nor is the length of a queue.
 
 use steady_diagnose::{CauseId, Confidence, Evidence, EvidenceId, FindingId, StepId};
 
@@ -178,7 +178,7 @@ impl Histograms {
         self.unit_ns = unit(&low).or(self.title_ns.filter(|_| tap));
         let keys = low.split(['[', ':']).next().unwrap_or_default();
         let other = map && OTHERS.iter().any(|name| keys.contains(name));
-        // Without a unit it counts lengths, or what nobody knows here.
+        // Without a unit it counts lengths, or what is not known here.
         self.of = match self.unit_ns {
             Some(_) if !other => self.tool,
             _ => Of::Other,

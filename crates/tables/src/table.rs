@@ -5,7 +5,7 @@ use steady_diagnose::{Finding, LossTable, TraceDiagnosis};
 
 use crate::kind::Kind;
 
-/// Whose table it is.
+/// The side that a table is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Side {
     /// A host's.
@@ -27,7 +27,7 @@ impl Side {
     }
 }
 
-/// What a table says that other files of the incident may be held against.
+/// What a table says that other files of the incident may be compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fact {
     /// vCPUs were ready and did not run, as seen from the host or as steal in the guest.

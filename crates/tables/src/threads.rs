@@ -73,7 +73,7 @@ impl Threads {
         of
     }
 
-    /// What is wrong, and what other files may be held against.
+    /// What is wrong, and what other files may be compared with.
     pub fn judge(&self) -> (Vec<Finding>, Vec<Fact>) {
         let mut findings = Vec::new();
         let mut facts = Vec::new();

@@ -122,7 +122,7 @@ pub struct About {
     pub clock_is_ns: bool,
     /// The step of the time stamps in nanoseconds: 1, or 1000 where text was printed in µs.
     pub resolution_ns: u64,
-    /// False if records do not tell their CPU: [`crate::Record::cpu`] then is `u32::MAX`.
+    /// False if records do not name their CPU: [`crate::Record::cpu`] then is `u32::MAX`.
     pub has_cpus: bool,
     /// How many CPUs the recorded machine had, or how many the trace has data of.
     pub cpus: u32,

@@ -53,7 +53,7 @@ pub enum Error {
         /// The trace.
         name: String,
     },
-    /// It is none of the formats that this crate reads.
+    /// It is not of a format that this crate reads.
     #[error(
         "{name}: not a trace: {what}; expected trace-cmd's trace.dat, perf.data, a Perfetto trace, \
          or the text of ftrace's trace file, trace-cmd report, perf script or perf trace; unpack a \

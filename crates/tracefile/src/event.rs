@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Events as a trace describes them: names, numbers and where their fields are.
 
-/// How a field's bytes are to be read.
+/// How a field's bytes are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FieldKind {
@@ -83,7 +83,7 @@ impl EventDef {
     }
 }
 
-/// FNV-1a: tells the names of a text trace's fields apart. Two names that meet would give one
+/// FNV-1a: distinguishes the names of a text trace's fields. Two names that meet would give one
 /// another's value; with 64 bits that takes intent.
 pub(crate) fn hash(name: &[u8]) -> u64 {
     name.iter().fold(0xcbf2_9ce4_8422_2325, |h, &b| {

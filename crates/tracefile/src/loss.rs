@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is missing from a trace, as far as the trace tells.
+//! What is missing from a trace, as far as the trace says.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ const DAMAGE_KEPT: usize = 16;
 /// How many unread lines are shown, and how many bytes of each.
 const UNREAD_KEPT: usize = 3;
 const UNREAD_SHOWN: usize = 120;
-/// How many unknown event numbers are told apart; a damaged trace can hold 65536.
+/// How many unknown event numbers are counted each; a damaged trace can hold 65536.
 const UNKNOWN_KEPT: usize = 1024;
 
 /// What one CPU lost.
@@ -34,7 +34,7 @@ pub struct CpuLoss {
 pub struct Truncation {
     /// Where the trace ends.
     pub place: Place,
-    /// Bytes that its own description promises beyond; `None` if it does not tell.
+    /// Bytes that its own description promises beyond; `None` if it does not say.
     pub missing_bytes: Option<u64>,
 }
 
@@ -57,11 +57,11 @@ pub struct Loss {
     pub truncated: Option<Truncation>,
     /// Records of event numbers that the trace does not describe: how many by number.
     pub unknown_events: BTreeMap<u64, u64>,
-    /// Records, or lines of text, that are no tracepoint events and were passed over: how many.
+    /// Records, or lines of text, that are not tracepoint events and were passed over: how many.
     pub other_records: u64,
     /// Lines of text that should be events or remarks and could not be read: how many.
     pub unread_lines: u64,
-    /// The first of these lines, shortened, with escapes for what is no ASCII.
+    /// The first of these lines, shortened, with escapes for what is not ASCII.
     pub unread: Vec<Damage>,
     /// Records that came after one with a later time stamp.
     pub out_of_order: u64,
@@ -173,7 +173,7 @@ impl Loss {
         let told = u64::try_from(self.damage.len()).unwrap_or(u64::MAX);
         assert!(
             told <= self.damage_count,
-            "damage that is told of was counted"
+            "damage that is described was counted"
         );
     }
 

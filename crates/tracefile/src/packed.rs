@@ -12,7 +12,7 @@ use crate::loss::Loss;
 use crate::record::Record;
 use crate::source::Source;
 
-/// What the reader of packed bytes tells the trace that is made of them.
+/// What the reader of packed bytes reports to the trace that is made of them.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     /// Packed bytes read so far.
@@ -68,7 +68,7 @@ impl<D: Read> Read for Unpacked<D> {
                     && !self.progress.refused.load(Ordering::Relaxed) =>
             {
                 let what = format!("what is packed does not unpack further: {error}");
-                // Nobody else sets it.
+                // It is set here alone.
                 let _ = self.progress.fault.set(what);
                 Ok(0)
             }
@@ -77,7 +77,7 @@ impl<D: Read> Read for Unpacked<D> {
     }
 }
 
-/// A trace whose loss also tells where its packing ended before its time.
+/// A trace whose loss also says where its packing ended before its time.
 pub(crate) struct PackedSource {
     inner: Box<dyn Source>,
     progress: Arc<Progress>,

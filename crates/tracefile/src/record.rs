@@ -13,7 +13,7 @@ use crate::text::body::{self, Shape, TextField, TextValue};
 pub struct Record<'a> {
     /// When, in nanoseconds of the trace's clock (see [`crate::About::clock_is_ns`]).
     pub time_ns: u64,
-    /// On which CPU of the recorded machine; `u32::MAX` if the trace does not tell.
+    /// On which CPU of the recorded machine; `u32::MAX` if the trace does not say.
     pub cpu: u32,
     /// In which thread; 0 is a CPU's idle task.
     pub pid: i32,
@@ -96,7 +96,7 @@ impl<'a> TextBody<'a> {
 
 impl<'a> Record<'a> {
     /// A number, extended to 64 bits by its sign. In text also a printed number; `None` if the
-    /// field is absent, is no number, or lies outside the record.
+    /// field is absent, is not a number, or lies outside the record.
     #[must_use]
     pub fn u64(&self, field: FieldId) -> Option<u64> {
         match self.payload {

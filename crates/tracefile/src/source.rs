@@ -19,7 +19,7 @@ use crate::perfetto::PerfettoSource;
 use crate::record::Record;
 use crate::text::TextSource;
 
-/// How many bytes are looked at to recognise a trace: a tar archive tells itself late.
+/// How many bytes are looked at to recognise a trace: the mark of a tar archive stands far behind.
 const HEAD: usize = 512;
 /// Files of an archive that an error names.
 const NAMED: usize = 4;
@@ -32,8 +32,8 @@ pub trait Source: Send {
     /// The next record in the order of time over all CPUs; `None` at the end.
     ///
     /// # Errors
-    /// If the operating system cannot read the file. Damage in the trace is no error here: it is
-    /// stepped over and noted in [`Self::loss`].
+    /// If the operating system cannot read the file. Damage in the trace is not an error here: it
+    /// is stepped over and noted in [`Self::loss`].
     fn next(&mut self) -> Result<Option<Record<'_>>, Error>;
 
     /// What is missing from the trace; final once [`Self::next`] has given `None`.
@@ -44,7 +44,7 @@ pub trait Source: Send {
 /// bzip2, or be the one file of a zip archive; a folder may be what `perf record --threads` wrote.
 ///
 /// # Errors
-/// If the file cannot be read, is empty, is no trace, or is damaged before its first record.
+/// If the file cannot be read, is empty, is not a trace, or is damaged before its first record.
 pub fn open(path: &Path) -> Result<Box<dyn Source>, Error> {
     let name = path.display().to_string();
     let io = |source| Error::Io {
@@ -210,7 +210,7 @@ fn unpacked(
     PackedSource::open(inner(Box::new(unpacked), name), progress, name)
 }
 
-/// Opens what was packed as a whole. Packed twice it is no trace.
+/// Opens what was packed as a whole. Packed twice it is not a trace.
 fn inner(reader: Box<dyn Read + Send>, name: &str) -> Result<Box<dyn Source>, Error> {
     let (kind, reader) = begin(reader, name)?;
     match kind {
@@ -234,7 +234,7 @@ enum Kind {
     /// A packing that is not read, and what to do.
     Unread(&'static str),
     Perfetto,
-    /// Text, or nothing that is known; its lines will tell.
+    /// Text, or nothing that is known; its lines will show it.
     Text,
 }
 

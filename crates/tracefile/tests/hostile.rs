@@ -25,7 +25,7 @@ fn exercise(bytes: Vec<u8>) {
     let len = bytes.len();
     let mut source = match open_bytes(bytes) {
         Ok(source) => source,
-        Err(Error::Io { source, .. }) => panic!("damage is no error of the system's: {source}"),
+        Err(Error::Io { source, .. }) => panic!("damage is not an error of the system's: {source}"),
         Err(error) => {
             assert!(error.to_string().starts_with("trace: "), "{error}");
             return;

@@ -145,7 +145,7 @@ fn a_recording_that_was_killed_says_that_its_events_are_not_described() {
 }
 
 /// Where the records of a trace in pipe mode end, its head included: a pipe that ends there is
-/// whole as far as anybody can tell.
+/// whole as far as its bytes show.
 fn ends_of_records(pipe: &[u8]) -> Vec<usize> {
     let mut ends = vec![16];
     while let Some(&at) = ends.last().filter(|&&at| at < pipe.len()) {
@@ -181,7 +181,7 @@ fn a_trace_cut_anywhere_gives_an_error_or_a_beginning_of_its_samples() {
             let loss = source.loss();
             assert!(
                 loss.truncated.is_some() || loss.damage_count > 0 || ends.contains(&len),
-                "cut to {len}: nothing is told of what is missing"
+                "cut to {len}: nothing is said of what is missing"
             );
         }
     }

@@ -32,6 +32,8 @@ pub enum Coherence {
     Sweep(Sweep),
     /// Record the memory accesses of a real program.
     Capture(Capture),
+    /// Print how often a recorded host and its guests change page tables, and shoot TLBs down.
+    Rates(Rates),
     /// Make a trace of ours from one of DynamoRIO or ChampSim, or from text (Pin, lackey, gem5).
     Convert(Convert),
     /// Print a machine with every key: a preset, or a file on top of its preset.
@@ -256,12 +258,30 @@ pub struct Capture {
         long,
         value_name = "TICKS",
         requires = "host",
+        conflicts_with = "command",
         default_value_t = 1_000_000_000
     )]
     pub after_ticks: u64,
     /// The program and its arguments.
     #[arg(last = true, required_unless_present = "host", value_name = "PROGRAM")]
     pub command: Vec<OsString>,
+}
+
+/// `steady coherence rates`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  steady coherence rates host.sht
+  steady coherence rates host.sht --json | jq '.owners[] | {owner, updates}'
+
+What counts as an update, a shootdown and a victim: docs/formats/hosttrace.md.")]
+pub struct Rates {
+    /// A trace of `steady coherence capture --host`.
+    #[arg(value_name = "TRACE")]
+    pub trace: PathBuf,
+    /// Print the rates as JSON.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `steady coherence convert`.

@@ -4,11 +4,9 @@
 //!
 //! In Bochs, whose clock is instructions.
 
-use std::process::{Command, Stdio};
-
 use serde_json::Value;
 
-use crate::support::{Place, ends_well, steady};
+use crate::support::{self, Place, ends_well};
 
 /// A VM of two vCPUs that compute, on two pCPUs.
 const BEGIN: &str = r#"
@@ -37,27 +35,7 @@ may() {
 
 /// What a host with these pCPUs says to the script.
 fn in_host(place: &Place, pcpus: &[&str], script: &str) -> String {
-    let small = place.path("steady");
-    let strip = Command::new("strip")
-        .arg("-o")
-        .arg(&small)
-        .arg(env!("CARGO_BIN_EXE_steady"))
-        .output()
-        .unwrap();
-    ends_well(&strip);
-    let path = place.path("script");
-    std::fs::write(&path, format!("#!/bin/sh\n{BEGIN}{script}")).unwrap();
-    let add = format!("{}:/usr/bin/steady", small.display());
-    let mut command = steady();
-    command.args(["host", "--engine", "bochs", "--memory-mib", "768"]);
-    command.args(pcpus);
-    command.args(["--limit", "20m", "--add", &add, "--init"]);
-    command.arg(path).arg("-o").arg(place.path("out"));
-    let output = command.stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}\n{errors}");
-    said
+    support::in_host(place, pcpus, &format!("{BEGIN}{script}"))
 }
 
 #[test]

@@ -4,9 +4,7 @@
 //!
 //! In Bochs, which skips what a host idles.
 
-use std::process::{Command, Stdio};
-
-use crate::support::{Place, ends_well, steady};
+use crate::support::{self, Place};
 
 /// Two VMs whose vCPUs wake twice a second, and helpers.
 const BEGIN: &str = r#"
@@ -35,27 +33,8 @@ left() {
 
 /// A host of two pCPUs that runs the script; what it said.
 fn in_host(place: &Place, script: &str) -> String {
-    let small = place.path("steady");
-    let strip = Command::new("strip")
-        .arg("-o")
-        .arg(&small)
-        .arg(env!("CARGO_BIN_EXE_steady"))
-        .output()
-        .unwrap();
-    ends_well(&strip);
-    let path = place.path("script");
-    std::fs::write(&path, format!("#!/bin/sh\n{BEGIN}{script}")).unwrap();
-    let add = format!("{}:/usr/bin/steady", small.display());
-    let mut command = steady();
-    command.args(["host", "--engine", "bochs", "--memory-mib", "768"]);
-    command.args(["--limit", "20m", "--add", &add]);
-    command.args(["--add", "/usr/bin/chrt:/usr/bin/", "--init"]);
-    command.arg(path).arg("-o").arg(place.path("out"));
-    let output = command.stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}\n{errors}");
-    said
+    let chrt = ["--add", "/usr/bin/chrt:/usr/bin/"];
+    support::in_host(place, &chrt, &format!("{BEGIN}{script}"))
 }
 
 fn says(said: &str, expected: &[&str]) {

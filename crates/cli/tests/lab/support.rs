@@ -2,7 +2,7 @@
 //! Starts the `steady` command in a folder of its own.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use serde_json::Value;
@@ -167,6 +167,31 @@ pub fn ends_well(output: &Output) {
         output.status,
         String::from_utf8_lossy(&output.stderr)
     );
+}
+
+/// What an emulated host with these options of `steady host` says to the script, which has the
+/// command as `steady`.
+pub fn in_host(place: &Place, options: &[&str], script: &str) -> String {
+    let small = place.path("steady");
+    let mut strip = Command::new("strip");
+    strip
+        .arg("-o")
+        .arg(&small)
+        .arg(env!("CARGO_BIN_EXE_steady"));
+    ends_well(&strip.output().unwrap());
+    let path = place.path("script");
+    std::fs::write(&path, format!("#!/bin/sh\n{script}")).unwrap();
+    let add = format!("{}:/usr/bin/steady", small.display());
+    let mut command = steady();
+    command.args(["host", "--engine", "bochs", "--memory-mib", "768"]);
+    command.args(["--limit", "20m", "--add", &add]);
+    command.args(options).arg("--init").arg(path);
+    command.arg("-o").arg(place.path("out"));
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{errors}");
+    said
 }
 
 /// Value of a metric of the first repetition of a variant.

@@ -88,6 +88,7 @@ impl Os {
             cause: Cause::Migration,
             changes,
             tables: Vec::new(),
+            victims: None,
         })
     }
 

@@ -3,7 +3,8 @@
 
 use super::{NONE, Os, TableChange};
 use crate::layout::Key;
-use crate::record::{MapKind, Prot};
+use crate::num::ix;
+use crate::record::{MapKind, Prot, Recorded};
 
 /// The owner of the page table that changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -60,6 +61,16 @@ pub struct Remap {
     pub changes: Vec<Change>,
     /// Table pages freed or moved: page-walk caches and nested TLBs may hold what led to them.
     pub tables: Vec<TableChange>,
+    /// Of a recorded update: how many others invalidated. Software interrupts no more.
+    pub victims: Option<u64>,
+}
+
+impl Remap {
+    /// How many others software interrupts, of at most this number.
+    #[must_use]
+    pub fn told_at_most(&self, most: usize) -> usize {
+        self.victims.map_or(most, |told| most.min(ix(told)))
+    }
 }
 
 impl Os {
@@ -107,6 +118,7 @@ impl Os {
             cause: Cause::Program,
             changes,
             tables,
+            victims: None,
         })
     }
 
@@ -169,6 +181,44 @@ impl Os {
             cause: Cause::Program,
             changes,
             tables: Vec::new(),
+            victims: None,
+        })
+    }
+
+    /// Makes an update that was recorded. A page that no access has touched is mapped before: it
+    /// was in the recorded tables. One that the host has changed gets another guest frame too.
+    /// `None` for an update without pages.
+    pub fn recorded(&mut self, update: &Recorded) -> Option<Remap> {
+        assert!(update.pages.is_sorted(), "each page is met once");
+        let mut changes = Vec::new();
+        let mut keys: Vec<Key> = update
+            .pages
+            .iter()
+            .map(|&page| self.key_of(update.vm, page))
+            .collect();
+        keys.dedup();
+        for key in keys {
+            let id = self.page_of(key);
+            let fewer = update.fewer.binary_search(&key.first_vpn()).is_ok();
+            if self.page(id).block == NONE {
+                self.map(id, true);
+            }
+            changes.push(self.describe(id));
+            if fewer {
+                let page = self.page_mut(id);
+                (page.writable, page.dirty) = (false, false);
+            } else {
+                self.unmap(id);
+                self.page_mut(id).writable = true;
+            }
+        }
+        (!changes.is_empty()).then_some(Remap {
+            vm: update.vm,
+            agent: update.agent,
+            cause: Cause::Program,
+            changes,
+            tables: Vec::new(),
+            victims: Some(update.victims),
         })
     }
 

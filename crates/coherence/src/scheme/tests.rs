@@ -63,6 +63,7 @@ impl Rig {
             cause: Cause::Migration,
             changes,
             tables: Vec::new(),
+            victims: None,
         }
     }
 

@@ -29,7 +29,7 @@ use crate::layout::Key;
 use crate::machine::{Fault, Look, Machine};
 use crate::oracle::Oracle;
 use crate::os::Migration;
-use crate::record::Resident;
+use crate::record::{Recorded, Resident};
 use crate::scheme::{Scheme, Spec};
 use clocks::{Clocks, IDLE};
 use std::collections::{BTreeMap, VecDeque};
@@ -136,6 +136,8 @@ pub struct Sim {
     deferred_seen: u64,
     next_deferred: u64,
     base: Option<(Counts, BTreeMap<&'static str, u64>)>,
+    /// What markers number.
+    recorded: Arc<[Recorded]>,
 }
 
 impl Sim {
@@ -190,6 +192,7 @@ impl Sim {
             next_deferred: u64::MAX,
             base: (options.warmup == 0 && options.start_marker.is_none())
                 .then(|| (Counts::default(), BTreeMap::new())),
+            recorded: Arc::default(),
         })
     }
 
@@ -261,6 +264,11 @@ impl Sim {
                 }
             }
         }
+    }
+
+    /// Updates that markers number, by their place in this list.
+    pub fn expect(&mut self, updates: Arc<[Recorded]>) {
+        self.recorded = updates;
     }
 
     /// Takes a block and runs until it needs the next.

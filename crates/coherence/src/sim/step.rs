@@ -99,7 +99,7 @@ impl Sim {
                         1
                     }
                     Kind::Marker => {
-                        self.mark(record.vaddr);
+                        self.marker(core, record.vaddr);
                         1
                     }
                 };

@@ -2,6 +2,8 @@
 //! Updates of page tables inside a simulation: the program's calls, and migrations, at once or when
 //! their leases have ended.
 
+use std::sync::Arc;
+
 use super::Sim;
 use crate::block::Call;
 use crate::layout::Key;
@@ -14,6 +16,19 @@ impl Sim {
         let os = &mut self.machine.os;
         if let Some(remap) = os.map_call(vm, call.start, call.len, call.prot, call.kind) {
             self.update(core, &remap);
+        }
+    }
+
+    /// A marker: of a recorded update, where there are any.
+    pub(super) fn marker(&mut self, core: usize, id: u64) {
+        let updates = Arc::clone(&self.recorded);
+        match updates.get(crate::num::ix(id)) {
+            Some(update) => {
+                if let Some(remap) = self.machine.os.recorded(update) {
+                    self.update(core, &remap);
+                }
+            }
+            None => self.mark(id),
         }
     }
 

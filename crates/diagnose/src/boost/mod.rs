@@ -6,13 +6,13 @@
 //! whether that vCPU is the one that runs next. Here **next** means: at the first decision of the
 //! pCPU whose run queue it is on (another pCPU that takes it earlier counts too). A decision shows
 //! as a switch, or as the running vCPU's leaving and entering its guest: the request makes the pCPU
-//! reschedule, and it kept whom it had. A yielder that comes back and chooses again before its
-//! choice ran has failed too.
+//! reschedule, and it kept the vCPU that it had. A yielder that comes back and chooses again
+//! before its choice ran has failed too.
 //!
 //! Failures are sorted into the kinds of the Strict Boost and Debooster talk. A trace shows what
-//! was done, not what was right: whom a spinning vCPU waits for is known when it has an IPI under
-//! way, and unknown when it waits for a lock. So "overboost" and "lost opportunity" are lower
-//! bounds where locks are concerned.
+//! was done, not what was right: the vCPU that a spinning one waits for is known when it has an IPI
+//! under way, and unknown when it waits for a lock. So "overboost" and "lost opportunity" are
+//! lower bounds where locks are concerned.
 
 use steady_events::{Event, Kind};
 
@@ -85,7 +85,7 @@ pub struct Boosts {
     pub with_returns: bool,
 }
 
-/// What the IPIs say about a spinner: whether it waits for one to be taken, and by whom.
+/// What the IPIs say about a spinner: whether it waits for one to be taken, and by which vCPU.
 pub trait Awaits {
     /// Whether `from` has a call under way that `to` has not taken.
     fn awaits(&self, from: VcpuId, to: VcpuId) -> bool;

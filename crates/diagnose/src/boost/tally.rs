@@ -7,7 +7,7 @@ use steady_measures::Histogram;
 
 use crate::machine::VcpuId;
 
-/// Places whose outcomes are told apart; further ones share place 0.
+/// Places whose outcomes are counted each; further ones share place 0.
 const MOST_PLACES: usize = 1024;
 
 /// What became of one look for a vCPU to boost.
@@ -21,7 +21,7 @@ pub enum Outcome {
     /// The scheduler agreed, then ran somebody else.
     SchedulerMismatch,
     /// The scheduler refused every vCPU that KVM tried: each was running already or not ready, or
-    /// nobody else was there to run.
+    /// no other vCPU was there to run.
     Refused,
     /// KVM tried none, though a vCPU of the VM stood ready.
     LostOpportunity,
@@ -54,7 +54,7 @@ impl Outcome {
     }
 }
 
-/// Who ran in the place of a boosted vCPU.
+/// What ran in the place of a boosted vCPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Instead {
     /// The vCPU that had yielded.
@@ -65,7 +65,7 @@ pub enum Instead {
     OtherVm,
     /// Another thread of the host.
     Host,
-    /// Nobody: the pCPU went idle.
+    /// Nothing: the pCPU went idle.
     Idle,
     /// Whoever: the yielder had to choose again before its choice ran.
     Unseen,
@@ -100,7 +100,7 @@ pub struct Tally {
     /// Looks during which a vCPU stood ready that had yet to take the spinner's IPI, and another
     /// was chosen or none.
     pub passed_over: u64,
-    /// Whom KVM tried: how often, and how often that vCPU ran next.
+    /// Which vCPUs KVM tried: how often, and how often that vCPU ran next.
     pub chosen: BTreeMap<VcpuId, (u64, u64)>,
     /// Looks for a vCPU.
     pub spins: u64,

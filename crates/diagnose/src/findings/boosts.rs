@@ -84,7 +84,7 @@ pub fn boosts(context: &Context<'_>) -> Vec<Finding> {
 }
 
 /// A mismatch is the scheduler's doing where others were run in the chosen vCPU's place, and not
-/// where nobody was left to run.
+/// where no other vCPU was left to run.
 fn of_failure(boosts: &BoostTable, failure: Failure) -> Check {
     match failure {
         Failure::Mismatch => {

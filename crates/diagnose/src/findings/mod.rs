@@ -36,7 +36,7 @@ pub use steal::stays;
 /// From this share of lost events on, in thousandths, causes are less sure, and nothing is judged
 /// wholly.
 pub const LOSS_MATTERS: u64 = 20;
-/// Fewer events than this are no finding, unless they take a share of time that is.
+/// Fewer events than this are not a finding, unless they take a share of time that is.
 const FEW: u64 = 20;
 /// A check that asks for most of something asks for this many thousandths.
 pub const MOST: u64 = 500;

@@ -148,7 +148,7 @@ fn receivers(context: &Context<'_>) -> Check {
     )
 }
 
-/// Whether vCPUs of this VM were off their pCPUs while ready: if none was, nobody's holder was.
+/// Whether vCPUs of this VM were off their pCPUs while ready: if none was, no lock's holder was.
 fn others(context: &Context<'_>) -> Check {
     let Some(waits) = &context.vm.waits else {
         return unanswered(CheckId::OthersDescheduled);
@@ -237,7 +237,7 @@ pub fn runs(context: &Context<'_>) -> Option<Finding> {
     };
     let outside_ns = pauses.outside_ns.unwrap_or(0);
     let lost_ns = outside_ns.saturating_mul(pauses.in_runs_permille) / 1000;
-    // Whom the host ran instead is seen with the scheduler's events only.
+    // Which vCPU the host ran instead is seen with the scheduler's events only.
     let cause = if context.vm.preemption.is_some() {
         CauseId::WrongRunner
     } else {

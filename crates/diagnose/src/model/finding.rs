@@ -72,7 +72,7 @@ pub enum FindingId {
     BoostSchedulerMismatch,
     /// Boosts of the wrong vCPU.
     BoostOverboost,
-    /// Nobody boosted though some stood ready.
+    /// No vCPU boosted though some stood ready.
     BoostLostOpportunity,
     /// IPIs that wait for descheduled receivers.
     IpiDescheduled,
@@ -180,7 +180,7 @@ pub enum CauseId {
     HostInterrupts,
     /// Another vCPU of the VM sends IPIs, and each takes the receiver out of its guest.
     OwnIpis,
-    /// The host's interrupts, or a wait for a pCPU: without the scheduler's events nothing tells.
+    /// The host's interrupts, or a wait for a pCPU: the scheduler's events would show which.
     InterruptsOrWait,
     /// KVM answers such exits at once: something below it, or not recorded, stopped the host.
     HostStopped,
@@ -200,7 +200,7 @@ pub enum CauseId {
     UnknownPlace,
     /// The host runs others than the one that is waited for, exit after exit.
     WrongRunner,
-    /// Each exit leaves the spinner waiting; the trace does not show whom the host runs.
+    /// Each exit leaves the spinner waiting; the trace does not show which vCPU the host runs.
     LongWait,
     /// The scheduler keeps its own order.
     SchedulerOrder,
@@ -334,7 +334,7 @@ pub enum Answer {
     Held,
     /// It is not so: the cause is doubtful.
     Refuted,
-    /// This trace cannot tell.
+    /// This trace cannot answer it.
     NotAnswerable,
 }
 
@@ -349,7 +349,7 @@ pub struct Check {
     pub values: Vec<Value>,
 }
 
-/// Who is behind it.
+/// What is behind it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Culprit {
     /// Which kind of thing: `vm`, `own-vm`, `vhost`, `interrupts`, `host-task`, `cpu-max`,

@@ -21,7 +21,7 @@ pub enum Question {
     PauseLoops,
     /// In which function they spin, and so why.
     PauseCauses,
-    /// Whom KVM boosts after that, and whether it runs.
+    /// Which vCPU KVM boosts after that, and whether it runs.
     Boosts,
     /// How long IPIs between vCPUs wait for their receivers.
     IpiWaits,
@@ -36,7 +36,7 @@ pub enum Question {
 }
 
 impl Question {
-    /// All of them, in the order in which they are told.
+    /// All of them, in the order in which they are shown.
     pub const ALL: [Self; 13] = [
         Self::Exits,
         Self::ExitTimes,
@@ -64,7 +64,7 @@ impl Question {
             Self::WhoRan => "who runs while a vCPU waits",
             Self::PauseLoops => "how often guests spin until they are made to leave",
             Self::PauseCauses => "in which function guests spin",
-            Self::Boosts => "whom KVM boosts, and whether it runs",
+            Self::Boosts => "which vCPU KVM boosts, and whether it runs",
             Self::IpiWaits => "how long IPIs between vCPUs wait",
             Self::Timers => "what guests' timers cost",
             Self::HostTicks => "what the host's ticks cost",

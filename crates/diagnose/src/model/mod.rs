@@ -95,7 +95,7 @@ pub struct LossTable {
     pub lost_events: u64,
     /// Of all events, thousandths that were lost.
     pub lost_permille: u64,
-    /// Gaps of which nobody says how many events they took.
+    /// Gaps of which nothing says how many events they took.
     pub unknown_gaps: u64,
     /// How often the clock was set back; times count on from there.
     pub clock_set_back: u64,
@@ -103,7 +103,7 @@ pub struct LossTable {
     pub truncated: Option<String>,
     /// Records of events that the trace does not describe.
     pub undescribed: u64,
-    /// Records and lines that are no events, such as call chains.
+    /// Records and lines that are not events, such as call chains.
     pub other_records: u64,
     /// Lines of text that could not be read.
     pub unread_lines: u64,
@@ -188,7 +188,7 @@ pub struct TraceDiagnosis {
     pub judged: Vec<Judgement>,
     /// How symbols were matched, if there were any.
     pub symbols: Option<SymbolsTable>,
-    /// On which ground VMs were told apart: `process`, `address` or `adjacency`.
+    /// On which ground VMs were distinguished: `process`, `address` or `adjacency`.
     pub vms_by: String,
     /// How vCPUs were known: `kvm` by its events, `name` by the names of their threads.
     pub vcpus_by: String,

@@ -45,7 +45,7 @@ pub struct VmTable {
     pub placement: Option<PlacementTable>,
 }
 
-/// Who ran while the vCPUs of a VM were ready and did not run.
+/// What ran while the vCPUs of a VM were ready and did not run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitTable {
     /// Their waits, with those that went on when the trace ended.
@@ -126,7 +126,7 @@ pub struct DetailRow {
     pub name: Option<String>,
     /// How many.
     pub exits: u64,
-    /// Of these, how many went on to the VMM; `None` if nothing tells.
+    /// Of these, how many went on to the VMM; `None` if nothing says it.
     pub by_vmm: Option<u64>,
     /// Their own time: without waiting for a turn.
     pub own_ns: u64,
@@ -355,7 +355,7 @@ pub struct BoostTable {
     pub by_cause: Vec<BoostCauseRow>,
     /// Who ran instead, where the scheduler had agreed.
     pub instead: Vec<Count>,
-    /// Whom KVM tried, most first.
+    /// Which vCPUs KVM tried, most first.
     pub chosen: Vec<ChosenRow>,
     /// Looks that passed over a ready vCPU which had yet to take the spinner's IPI.
     pub passed_over: u64,
@@ -384,7 +384,7 @@ pub struct CallTable {
     pub call_ns: Option<Spread>,
     /// By where the receiver was; empty if no interrupt was recorded.
     pub by_receiver: Vec<ReceiverRow>,
-    /// PV TLB flushes that KVM did in the place of an IPI; `None` if no event tells of any.
+    /// PV TLB flushes that KVM did in the place of an IPI; `None` if no event is of any.
     pub pv_flushes: Option<u64>,
     /// Hypercalls that send IPIs; `None` if no hypercall was recorded.
     pub pv_ipis: Option<u64>,
@@ -410,7 +410,7 @@ pub struct ShootdownTable {
 /// What keeping time costs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimerTable {
-    /// Exits that arm or stop the timer; `None` if no event tells of any.
+    /// Exits that arm or stop the timer; `None` if no event is of any.
     pub arms: Option<u64>,
     /// Of these, how many stop it.
     pub stops: Option<u64>,
@@ -421,11 +421,11 @@ pub struct TimerTable {
     pub delivered: Option<u64>,
     /// Exits on the host's own ticks; `None` if no tick was recorded.
     pub host_ticks: Option<u64>,
-    /// Ticks that the host put into the guests; `None` if no source told of any.
+    /// Ticks that the host put into the guests; `None` if no source has any.
     pub ticks_injected: Option<u64>,
-    /// Ticks that the guests took; `None` if no source told of any.
+    /// Ticks that the guests took; `None` if no source has any.
     pub ticks_taken: Option<u64>,
-    /// Time outside the guest for arming and expiry; `None` if no event tells of either, or no
+    /// Time outside the guest for arming and expiry; `None` if no event is of either, or no
     /// entry was recorded.
     pub guest_timer_ns: Option<u64>,
     /// Time outside the guest for the host's ticks.

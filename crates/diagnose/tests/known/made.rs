@@ -68,7 +68,7 @@ pub enum What {
     Kicks,
     /// Idle guests.
     Idle,
-    /// Busy guests that nobody disturbs.
+    /// Busy guests that nothing disturbs.
     Busy,
     /// Exits without any event of the scheduler.
     ExitsOnly,

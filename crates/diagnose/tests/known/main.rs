@@ -215,7 +215,7 @@ fn findings_of_the_lab_lose_what_a_script_adds_up_to_the_nanosecond() {
                     let mut rows = of_vm.flat_map(|table| &table.exits);
                     let row = rows.find(|row| Some(&row.name) == finding.of.as_ref());
                     let row = row.expect("a finding has its row");
-                    // What arms a timer is told of elsewhere.
+                    // What arms a timer is reported elsewhere.
                     assert!(finding.lost_ns <= row.own_ns, "{}", entry.name);
                     let code = row.code.expect("its code is known");
                     (format!("exit-{code}"), row.own_ns)

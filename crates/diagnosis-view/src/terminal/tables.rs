@@ -8,7 +8,7 @@ use steady_report::humane;
 
 use super::{Page, known, percent, time};
 
-/// Exit reasons, places and the like that are shown of each VM.
+/// Rows of a list, such as exit reasons and places, that are shown of each VM.
 const ROWS_SHOWN: usize = 12;
 /// Exit reasons that a sentence names.
 const REASONS_NAMED: usize = 5;
@@ -77,7 +77,7 @@ fn more(out: &mut Page, rows: usize, what: &str) {
     }
 }
 
-/// What the exits of the first reasons were about, where events tell.
+/// What the exits of the first reasons were about, where events say it.
 fn about(out: &mut Page, vm: &VmTable) {
     let told = |row: &&DetailRow| row.kind != "untold" && row.own_ns > 0;
     let rows = vm.exits.iter().take(ROWS_SHOWN);
@@ -188,7 +188,7 @@ fn vcpus(out: &mut Page, vm: &VmTable) {
     }
 }
 
-/// Whom KVM chose, how soon and where they ran, and who ran in their place.
+/// Which vCPUs KVM chose, how soon and where they ran, and what ran in their place.
 #[must_use]
 pub fn boost_words(boosts: &BoostTable) -> Vec<String> {
     let mut said = Vec::new();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Are the conditions of a claim those of what it races, and does the page print them?
 
-use steady_evidence::{House, Keys, conditions_line};
+use steady_evidence::{House, Keys, Record, conditions_line};
 
 use crate::common::{CLAIMS_FILE, Project};
 
@@ -68,4 +68,38 @@ fn a_simulated_claim_states_the_conditions_that_the_simulator_has() {
         let line = conditions_line(&house, house.claims().next().unwrap());
         assert_eq!(line, "cores: 8; mode: native or virtualized (`two`)");
     }
+}
+
+#[test]
+fn a_simulated_record_of_other_conditions_than_the_simulator_s_is_found() {
+    let keys = |mode: &str| {
+        let conditions = [("cores", "8"), ("mode", mode)];
+        let conditions = conditions.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        Keys {
+            simulated: [("shootdown.latency.p99".to_owned(), conditions.into())].into(),
+            ..Keys::default()
+        }
+    };
+    let project = Project::bare();
+    project.change(CLAIMS_FILE, "\"bochs\"", "\"coherence\"");
+    let stated =
+        "ple = \"on\", pv = \"all\", placement = \"pinned\", vms = 1, vcpus = 2, pcpus = 2";
+    project.change(CLAIMS_FILE, stated, "cores = 8, mode = \"native\"");
+    let house = House::load(project.root(), keys("native")).unwrap();
+    let race = house.races().remove(0);
+    let record = Record::reduced(project.result(8), &race, &house.keys).unwrap();
+    record.save(project.root()).unwrap();
+    let problems = |mode: &str| {
+        let house = House::load(project.root(), keys(mode)).unwrap();
+        let all = steady_evidence::check(&house);
+        let all: Vec<String> = all.iter().map(ToString::to_string).collect();
+        all.join("\n")
+    };
+    let native = problems("native");
+    assert!(!native.contains("its record is of"), "{native}");
+    project.change(CLAIMS_FILE, "\"native\"", "\"virtualized\"");
+    let other = problems("virtualized");
+    let said = "row `p99`: its record is of \"cores: 8; mode: native\", and the simulator has \
+                \"cores: 8; mode: virtualized\"; simulate it again: steady evidence run tail";
+    assert!(other.contains(said), "{other}");
 }

@@ -9,6 +9,7 @@ mod keys;
 mod races;
 
 use std::fs;
+use std::path::Path;
 
 use steady_evidence::{House, Keys, Record, Simulated, todo};
 
@@ -40,6 +41,8 @@ docs/validation/shoot4u.md | ×0.05 | ×0.04 | docs/validation/shoot4u.md: it di
 docs/validation/shoot4u.svg | ×0.05 | ×0.04 | docs/validation/shoot4u.svg
 README.md | ×0.05 | ×0.04 | README.md: it differs from its data
 CLAIMS | It has the host | It saves 40 % and has the host | `40 %` is a typed figure
+CLAIMS | It has the host | It falls to 0 and has the host | `0` is a typed figure
+PAPER | not_here = "A | not_here = "It is 3.7 here. A | `3.7` is a typed figure
 CLAIMS | title = "Shoot4U | title = "74-fold | `74-fold` is a typed figure
 CLAIMS | seeds = 8 | seeds = 8↵disclosed = ["~80% before"] | `~80%` is a typed
 CLAIMS | ple = "on",  |  | claim `tail`: the condition `ple` is missing
@@ -73,7 +76,7 @@ fn a_figure_typed_into_the_readme_is_found() {
     let project = Project::new();
     let text = project.read("README.md") + "\nIt is 74 times better.\n";
     project.write("README.md", &text);
-    found(&project, &["README.md", "`74 times` is typed"]);
+    found(&project, &["README.md", "`74 times` is a typed figure"]);
 }
 
 #[test]
@@ -83,15 +86,18 @@ fn a_figure_typed_into_a_document_is_found_unless_it_is_a_constant_of_it() {
         format!("[[document]]\nfile = \"docs/X.md\"\nwhy = \"w\"\nfigures = [{figures}]\n")
     };
     for (constants, said) in [
-        (String::new(), "docs/X.md: `12 s` is typed (line 3 "),
-        (of("\"12 s\""), "docs/X.md: `35.1` is typed"),
-        (of("\"12 s\", \"35.1\""), ""),
         (
-            of("\"12 s\", \"35.1\", \"9 s\""),
+            String::new(),
+            "docs/X.md: `12 s` is a typed figure (line 3 ",
+        ),
+        (of("\"12 s\""), "docs/X.md: `326 to 35.1` is a typed figure"),
+        (of("\"12 s\", \"326\", \"326 to 35.1\""), ""),
+        (
+            of("\"12 s\", \"326\", \"326 to 35.1\", \"9 s\""),
             "`9 s` does not stand in docs/X.md",
         ),
         (
-            of("\"12 s\", \"35.1\"").replace("\"w\"", "\" \""),
+            of("\"12 s\", \"326\", \"326 to 35.1\"").replace("\"w\"", "\" \""),
             "`why` of `docs/X.md` is empty",
         ),
         (
@@ -113,6 +119,16 @@ fn a_figure_typed_into_a_document_is_found_unless_it_is_a_constant_of_it() {
             said => found(&project, &[said]),
         }
     }
+}
+
+#[test]
+fn this_project_s_own_words_have_no_typed_figures() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let keys = Keys::of_tree(&root, String::new(), Simulated::new()).unwrap();
+    let problems = steady_evidence::check(&House::load(&root, keys).unwrap());
+    let mut typed: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    typed.retain(|text| text.contains("typed figure") || text.contains("constants.toml"));
+    assert_eq!(typed, Vec::<String>::new(), "{}", typed.join("\n"));
 }
 
 #[test]

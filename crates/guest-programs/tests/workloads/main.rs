@@ -363,7 +363,7 @@ fn a_time_limit_ends_each_program_and_is_reported() {
     assert_eq!(
         values(&in_time)["timed_out"],
         0,
-        "--seconds is no time limit"
+        "--seconds does not limit time"
     );
 }
 

@@ -23,7 +23,7 @@ use crate::cache::cached;
 use crate::cache::sums::{self, entry_name};
 use crate::error::ArtifactError;
 use crate::home::{Home, KERNELS};
-use crate::process::run_step;
+use crate::process::{lines_of, run_step};
 
 pub(crate) use key::APPLIED;
 use key::stock_configs;
@@ -329,10 +329,7 @@ fn compile(
         &log,
         BUILD_LIMIT,
         || {
-            let lines = fs::read(&log)
-                .map(|bytes| bytes.split(|&byte| byte == b'\n').count())
-                .unwrap_or(0) as u64;
-            watcher.progress(what, lines.min(BUILD_LINES - 1), BUILD_LINES);
+            watcher.progress(what, lines_of(&log).min(BUILD_LINES - 1), BUILD_LINES);
         },
     )?;
     for (from, to) in MADE {

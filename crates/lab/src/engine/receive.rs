@@ -183,8 +183,8 @@ impl<'a> Receiver<'a> {
     }
 }
 
-/// The host kernel's own words if it panicked. While the emulator runs, a line without its end is
-/// none yet: the serial line is slow, and the rest of the words may still come.
+/// The host kernel's own words if it panicked. While the emulator runs, a line without its end does
+/// not count yet: the serial line is slow, and the rest of the words may still come.
 #[must_use]
 pub fn host_panic(directory: &Path, ended: bool) -> Option<String> {
     let serial = fs::read(directory.join(SERIAL)).unwrap_or_default();

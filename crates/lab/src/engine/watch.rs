@@ -63,7 +63,7 @@ pub struct Bounds<'a> {
     /// it at [`BUSY`] times as long.
     pub of_cpu_time: bool,
     /// The longest that its host may say nothing while the emulator runs or sleeps: one that a busy
-    /// machine does not let run is none that stands still, and one that sleeps for ever is. Until
+    /// machine does not let run does not stand still, and one that sleeps for ever does. Until
     /// the first word it is [`BOOT_SILENCE`] times as long.
     pub silence: Duration,
     /// Whether the user has asked to stop.

@@ -127,7 +127,7 @@ pub struct Host {
 
 impl Host {
     /// Builds what is missing and writes what is booted. `terminal` is the user's, where a shell
-    /// shall have it; without one the console goes to a file.
+    /// has it; without one the console goes to a file.
     ///
     /// # Errors
     /// [`LabError::Beyond`] for more than the engine has, [`LabError::Artifact`] for what is not

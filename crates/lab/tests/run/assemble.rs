@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Do the events of a run become the measures that they tell of?
+//! Do the events of a run become the measures that they stand for?
 
 use std::collections::BTreeMap;
 use std::fs;

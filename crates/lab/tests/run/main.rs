@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs without an emulator: what a host would send is made up, and told as an emulator tells it.
+//! Runs without an emulator: what a host would send is made up, and sent as an emulator sends it.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 

@@ -6,10 +6,18 @@
 //! [`Counts::read`] counts what happened and walks the recorded tables for each access. Left out:
 //! instruction fetches, and the values of data.
 
+mod batches;
 mod counts;
+mod rates;
+mod roles;
 mod stream;
+mod tracker;
 mod walk;
 
+pub use batches::{Actor, Update};
 pub use counts::Counts;
+pub use rates::{Owner, Rates, Updates};
+pub use roles::Change;
 pub use stream::{Context, Event, HostTraceError, Stream};
-pub use walk::{Frames, Walk};
+pub use tracker::{Tracker, What};
+pub use walk::{Frames, Step, Walk};

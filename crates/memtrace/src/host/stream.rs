@@ -34,6 +34,15 @@ pub enum HostTraceError {
         /// Bytes read so far.
         at: u64,
     },
+    /// More address spaces at once than its pages have names for.
+    #[error(
+        "owner {owner} of the trace (0: the host) has more than 512 third-level tables at once; \
+         record fewer accesses, or a scenario with fewer processes"
+    )]
+    Crowded {
+        /// The host, or a VM.
+        owner: u16,
+    },
     /// Bytes that no recorder writes.
     #[error("byte {at} of the trace: expected {expected}, found {found:#x}; record it again")]
     Damaged {

@@ -32,6 +32,19 @@ pub enum Walk {
     Mode,
 }
 
+/// An entry that a walk reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// 4 for the root, 1 for the table whose entries are all pages.
+    pub level: u8,
+    /// The host's frame of the table.
+    pub frame: u64,
+    /// Of 512.
+    pub index: usize,
+    /// What it says.
+    pub entry: u64,
+}
+
 impl Frames {
     /// For a host with this many frames.
     #[must_use]
@@ -108,6 +121,78 @@ impl Frames {
             Walk::Frame(frame) => host(frame << 12),
             other => other,
         }
+    }
+
+    /// The entries of the guest's or the host's own tables that a walk reads, root first, and the
+    /// frame of the page as these tables have it. It ends early where an entry is not present or a
+    /// table is not known; then there is no frame.
+    #[must_use]
+    pub fn path(&self, context: &Context, linear: u64) -> (Vec<Step>, Option<u64>) {
+        let mut steps = Vec::new();
+        if context.cr0_cr4 & PAGING == 0
+            || context.efer & LONG_MODE == 0
+            || context.cr0_cr4 & LA57 != 0
+        {
+            return (steps, None);
+        }
+        let frame = self.steps(
+            context.cr3,
+            linear,
+            PRESENT,
+            |frame| self.backing(context.eptp, frame, None),
+            &mut steps,
+        );
+        (steps, frame)
+    }
+
+    /// The host's frame behind a guest's; the same where there is no EPT. What the EPT's walk reads
+    /// goes to `steps`.
+    #[must_use]
+    pub fn backing(&self, eptp: u64, frame: u64, steps: Option<&mut Vec<Step>>) -> Option<u64> {
+        if eptp == 0 {
+            return Some(frame);
+        }
+        let mut unused = Vec::new();
+        let steps = steps.unwrap_or(&mut unused);
+        self.steps(eptp, frame << 12, EPT_RIGHTS, Some, steps)
+    }
+
+    fn steps(
+        &self,
+        root: u64,
+        address: u64,
+        present: u64,
+        place: impl Fn(u64) -> Option<u64>,
+        steps: &mut Vec<Step>,
+    ) -> Option<u64> {
+        let mut table = root & ADDRESS;
+        for level in (1..=4u8).rev() {
+            let frame = place(table >> 12)?;
+            let shift = 12 + 9 * u32::from(level - 1);
+            let index = usize::try_from(address >> shift & 0x1ff).unwrap_or(0);
+            let entry = self.slot(frame)?[index];
+            steps.push(Step {
+                level,
+                frame,
+                index,
+                entry,
+            });
+            if entry & present == 0 {
+                return None;
+            }
+            if level == 1 || (level < 4 && entry & LARGE != 0) {
+                let within = (1u64 << shift) - 1;
+                return Some((entry & ADDRESS & !within | address & within) >> 12);
+            }
+            table = entry & ADDRESS;
+        }
+        None
+    }
+
+    /// The 512 entries of a frame that is known.
+    #[must_use]
+    pub fn entries(&self, frame: u64) -> Option<&[u64; 512]> {
+        self.slot(frame)
     }
 
     /// Four levels from a root on; `place` says in which frame of the host a table is.

@@ -186,7 +186,7 @@ pub(super) fn sections(run: &str, result: &RunResult, comparison: &Comparison) -
             lead: "",
             charts: charts.collect(),
         };
-        // The workloads stand first; telling() lists them first.
+        // The workloads stand first, as they are listed first.
         let place = if of_workload { at } else { sections.len() };
         sections.insert(place, section);
     }

@@ -167,7 +167,7 @@ pub(crate) const REMEDY: Place = Place::of("`[variant.REMEDY]`", &["mode", "vms"
 pub(crate) const VARIANT_VM: Place = Place::of("`[variant.vm.NAME]`", &["guest_cmdline", "pv"]);
 
 /// Every table, so that a key in the wrong one gets the table where it belongs. PV features and
-/// switches are told by one of their tables.
+/// switches stand in several tables, and are named by one.
 pub(crate) const PLACES: [&Place; 13] = [
     &ROOT,
     &HOST,

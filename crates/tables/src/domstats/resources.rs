@@ -62,11 +62,18 @@ impl Resources {
     }
 
     pub fn findings(&self, domain: &str) -> Vec<Finding> {
-        let found = [self.slow_disks(), self.short_of_memory(domain)];
-        let found = found.into_iter().flatten();
-        found
-            .map(|found| found.vm(Some(domain)).sure(Confidence::Medium))
-            .collect()
+        // Swapping of one dump may be as old as the domain.
+        let swapped = match self.before.is_empty() {
+            true => Confidence::Low,
+            false => Confidence::Medium,
+        };
+        let found = [
+            (self.slow_disks(), Confidence::Medium),
+            (self.short_of_memory(domain), swapped),
+        ];
+        let sure = |(found, sure): (Option<Finding>, _)| found.map(|found| found.sure(sure));
+        let found = found.into_iter().filter_map(sure);
+        found.map(|found| found.vm(Some(domain))).collect()
     }
 
     fn slow_disks(&self) -> Option<Finding> {

@@ -101,8 +101,8 @@ impl Samples {
         worst(&mut self.worst_interrupts, sample.interrupts);
     }
 
-    /// Whose table it is: guests run on hosts alone. A guest of its own may have guests too, but
-    /// then it has steal as well.
+    /// The side that the table is of: guests run on hosts alone. A guest of its own may have
+    /// guests too, but then it has steal as well.
     fn side(&self, host: bool) -> Side {
         let steals = self.steal_that_counts().is_some();
         match (host || self.guest.max >= MAJOR, steals) {

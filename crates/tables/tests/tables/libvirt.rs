@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `virsh domstats`.
 
-use steady_diagnose::{CauseId, EvidenceId, Finding, FindingId, Severity, StepId};
+use steady_diagnose::{CauseId, Confidence, EvidenceId, Finding, FindingId, Severity, StepId};
 use steady_tables::Kind;
 
 use super::{evidence, judged, name, number, only};
@@ -197,5 +197,25 @@ fn a_guest_that_swaps_is_short_of_memory_by_its_balloon_or_without_it() {
             found.of.as_deref().unwrap()
         });
         assert_eq!(found.collect::<Vec<_>>(), Vec::from_iter(of));
+    }
+}
+
+#[test]
+fn what_a_guest_swapped_is_less_sure_where_no_two_dumps_say_when() {
+    let dump = |swapped: u64| {
+        format!(
+            "{CALM}  balloon.current=1048576\n  balloon.maximum=1048576\n  \
+             balloon.swap_in={swapped}\n  balloon.swap_out=0\n"
+        )
+    };
+    let once = dump(99_122_334);
+    for (text, sure) in [
+        (once.clone(), Some(Confidence::Low)),
+        (dump(0) + &once, Some(Confidence::Medium)),
+        (once.clone() + &once, None),
+    ] {
+        let (_, findings) = judged(&text);
+        let found = findings.iter().map(|found| found.confidence);
+        assert_eq!(found.collect::<Vec<_>>(), Vec::from_iter(sure));
     }
 }

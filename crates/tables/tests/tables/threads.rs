@@ -102,7 +102,7 @@ fn a_vmms_thread_that_waits_is_named() {
     assert_eq!(number(row, "max"), 60_000_000);
 }
 
-/// perf 6.14 with `--pre-migrations`; nobody waits long.
+/// perf 6.14 with `--pre-migrations`; no thread waits long.
 const TIMEHIST_QUIET: &str = include_str!("../inputs/threads-timehist-quiet.txt");
 
 #[test]

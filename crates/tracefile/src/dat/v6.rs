@@ -41,7 +41,7 @@ pub(super) fn read(words: &mut FileWords<'_>, mut meta: Meta) -> Result<Meta, Fa
     Ok(meta)
 }
 
-/// Options up to the one that ends them. Gives the count of CPUs if they tell it; adds the places
+/// Options up to the one that ends them. Gives the count of CPUs if they have it; adds the places
 /// of further instances.
 fn options(
     words: &mut FileWords<'_>,
@@ -88,7 +88,7 @@ fn buffer(
     let mut part = words.block(10, "the mark of the records")?;
     if part == b"options  \0" {
         let told = options(words, meta, instances)?;
-        // Those of the whole file tell what the machine had, which its head told already.
+        // Those of the whole file say what the machine had, which its head did already.
         if !name.is_empty() {
             count = told.unwrap_or(cpus).min(CPUS_MAX);
         }

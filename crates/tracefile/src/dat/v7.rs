@@ -256,7 +256,7 @@ fn buffer(
 }
 
 /// Finds the packed records of the top instance in a file whose end is missing: the section at `at`
-/// holds the CPUs' data one after the other, each from a new page on, each telling its chunks.
+/// holds the CPUs' data one after the other, each from a new page on, with a list of its chunks.
 fn recover(words: &mut FileWords<'_>, at: u64, meta: &mut Meta, packing: Packing) {
     words.at = at;
     let head = words

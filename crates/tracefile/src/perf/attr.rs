@@ -60,7 +60,7 @@ pub(super) struct SampleId {
 const SAMPLE_CPU: u64 = 1 << 7;
 
 impl Attr {
-    /// Whether its samples tell their CPU: those of single threads mostly do not.
+    /// Whether its samples name their CPU: those of single threads mostly do not.
     pub fn has_cpu(self) -> bool {
         self.sample_type & SAMPLE_CPU != 0
     }
@@ -115,7 +115,7 @@ impl Attr {
         (st & sample::ID != 0).then_some(words)
     }
 
-    /// The trailer of records that are no samples.
+    /// The trailer of records that are not samples.
     pub fn trailer(&self, body: &[u8]) -> SampleId {
         let mut id = SampleId::default();
         if !self.sample_id_all {

@@ -113,7 +113,7 @@ impl Records {
         Ok(Some(out))
     }
 
-    /// Makes `len` bytes available if there are so many.
+    /// Makes `len` bytes available if there are as many.
     fn want(&mut self, len: usize) -> io::Result<()> {
         if self.len - self.at >= len || self.ended {
             return Ok(());

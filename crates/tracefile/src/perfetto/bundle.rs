@@ -7,7 +7,7 @@ use super::table::{self, Message, SWITCH, WAKING, begin, set_number, set_text, s
 use super::wire::{Fields, Value, packed};
 use crate::event::EventDef;
 
-/// Events that are told by name, at most; a kernel has about 2500.
+/// Events that are known by name, at most; a kernel has about 2500.
 const MESSAGES_MAX: usize = 1 << 13;
 /// Fields of one of them.
 const SLOTS_MAX: usize = 128;
@@ -35,7 +35,7 @@ pub(super) struct Bundle {
     pub others: u64,
 }
 
-/// Who runs on a CPU, as its last switch said.
+/// What runs on a CPU, as its last switch said.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Running {
     pub pid: Option<i32>,
@@ -107,7 +107,7 @@ impl Messages {
         }
     }
 
-    /// The event that is told by its name, with the fields that it has at first.
+    /// The event that is known by its name, with the fields that it has at first.
     fn named(&mut self, name: &str, fields: impl Iterator<Item = table::Slot>) -> Option<usize> {
         if let Some(&at) = self.by_name.get(name) {
             return Some(at);

@@ -32,7 +32,7 @@ const PACKET_MAX: u64 = 256 << 20;
 const UNPACKED_MAX: u64 = 256 << 20;
 /// Packed packets in packed packets that are followed.
 const DEPTH_MAX: u32 = 2;
-/// CPUs that are told apart.
+/// CPUs, at most.
 const CPUS_MAX: usize = 8192;
 /// Names of threads that are kept.
 const COMMS_MAX: usize = 1 << 21;

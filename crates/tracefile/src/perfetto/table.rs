@@ -43,7 +43,7 @@ impl Slot {
 /// An event and its fields.
 #[derive(Debug, Clone)]
 pub(super) struct Message {
-    /// Its number in `FtraceEvent`; 0 for events that are told by name.
+    /// Its number in `FtraceEvent`; 0 for events that are known by name.
     pub number: u32,
     pub system: String,
     pub name: String,
@@ -134,7 +134,7 @@ fn message(number: u32, system: &str, name: &str, slots: Vec<Slot>) -> Message {
     }
 }
 
-/// The system of an event that is told by name alone.
+/// The system of an event that is known by name alone.
 pub(super) fn system_of(name: &str) -> &'static str {
     let systems = [
         ("kvm_", "kvm"),

@@ -8,7 +8,7 @@ use super::layouts;
 /// Columns that the name of a task takes, right-aligned, in all the formats.
 const COMM_WIDTH: usize = 16;
 
-/// Who wrote the line.
+/// The tool that wrote the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     /// `comm-pid [cpu] flags time: event: text`, of ftrace and `trace-cmd report`.
@@ -39,7 +39,7 @@ impl Style {
     }
 }
 
-/// The CPU of lines that tell none.
+/// The CPU of lines that name none.
 pub(super) const NO_CPU: u32 = u32::MAX;
 
 /// A line taken apart; ranges are bytes of the line.

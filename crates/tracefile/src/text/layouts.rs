@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Layouts of lines that are not the usual two: ftrace's latency layout, `perf trace`, and
-//! `perf script` told to leave columns out (`-F`).
+//! `perf script` that leaves columns out (`-F`).
 
 use std::ops::Range;
 

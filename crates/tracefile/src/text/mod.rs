@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Traces as text: ftrace's `trace` and `trace_pipe` files, `trace-cmd report`, `perf script`.
 //!
-//! Lines are read in their order; each is one record. Lines that are no events (call chains, output
-//! of tracers, remarks) are counted in [`Loss::other_records`].
+//! Lines are read in their order; each is one record. Lines that are not events (call chains,
+//! output of tracers, remarks) are counted in [`Loss::other_records`].
 
 pub(crate) mod body;
 mod head;
@@ -100,13 +100,13 @@ impl TextSource {
         Ok(source)
     }
 
-    /// Reads up to the first event, which tells the style.
+    /// Reads up to the first event, which shows the style.
     fn first(&mut self) -> Result<(), Error> {
         let mut is_trace = false;
         while let Some(line) = self.line()? {
             let text = self.lines.bytes(line.clone());
             if memchr::memchr(0, text).is_some() {
-                return Err(self.foreign("it holds NUL bytes, so it is no text"));
+                return Err(self.foreign("it holds NUL bytes, so it is not text"));
             }
             let found = Style::ALL
                 .into_iter()
@@ -237,7 +237,7 @@ impl TextSource {
         Some(Found { line, head, event })
     }
 
-    /// Takes a line that is no event.
+    /// Takes a line that is not an event.
     fn remark(&mut self, line: std::ops::Range<usize>) {
         let text = self.lines.bytes(line.clone()).trim_ascii();
         if text.is_empty() {
@@ -355,7 +355,7 @@ const PAUSE: u64 = 1_000_000_000;
 /// Slots for events seen last.
 const SLOTS: usize = 64;
 
-/// A slot for a name: any will do that tells names of KVM and of the scheduler apart mostly.
+/// A slot for a name: any will do that mostly distinguishes names of KVM and of the scheduler.
 fn slot(name: &[u8]) -> usize {
     let of = |at: usize| name.get(at).map_or(0, |&byte| usize::from(byte));
     let (length, middle) = (name.len(), name.len() / 2);
@@ -374,7 +374,7 @@ fn is_frame(line: &[u8]) -> bool {
     address || text.starts_with(b"=> ")
 }
 
-/// What tools say between events: versions, buffers, stack traces, records of perf that are no
+/// What tools say between events: versions, buffers, stack traces, records of perf that are not
 /// samples.
 fn is_remark(text: &[u8]) -> bool {
     const BEGINNINGS: [&[u8]; 8] = [

@@ -48,7 +48,7 @@ pub fn drain(source: &mut dyn Source) -> (u64, Loss) {
     (count, source.loss().clone())
 }
 
-/// A text that tells all of a binary trace: to see whether two are the same.
+/// A text with all of a binary trace: to see whether two are the same.
 pub fn digest(source: &mut dyn Source) -> Vec<String> {
     let mut lines = Vec::new();
     while let Some(r) = source.next().unwrap() {

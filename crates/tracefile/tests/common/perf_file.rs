@@ -35,7 +35,7 @@ impl Perf {
         self.record(9, &w.bytes)
     }
 
-    /// A record with the trailer that tells thread, time and CPU.
+    /// A record with the trailer that has thread, time and CPU.
     pub fn side(self, kind: u32, body: &[u8], time: u64, cpu: u32) -> Self {
         let mut w = Words::new(false);
         w.raw(body)
@@ -149,7 +149,7 @@ impl Perf {
             .fold(Self::default(), |perf, part| perf.record(81, part))
     }
 
-    /// The same in the newer form, which tells the packed size and is padded.
+    /// The same in the newer form, which has the packed size and is padded.
     pub fn compressed2(&self, part: usize) -> Self {
         let packed = zstd::stream::encode_all(self.records.as_slice(), 1).unwrap();
         packed.chunks(part).fold(Self::default(), |perf, part| {

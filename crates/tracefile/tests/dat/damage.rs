@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Damaged and cut trace.dat files: what could be read is, and the rest is told with its place.
+//! Damaged and cut trace.dat files: what could be read is, and the rest is reported with its place.
 
 use steady_tracefile::Error;
 

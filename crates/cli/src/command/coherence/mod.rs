@@ -3,6 +3,7 @@
 
 mod gains;
 mod host;
+mod rates;
 mod simulate;
 mod source;
 mod sweep;
@@ -23,6 +24,7 @@ pub fn coherence(arguments: &Coherence) -> anyhow::Result<ExitCode> {
             Some(scenario) => host::capture(capture, scenario),
             None => trace::capture(capture),
         },
+        Coherence::Rates(asked) => rates::rates(asked),
         Coherence::Convert(convert) => trace::convert(convert),
         Coherence::Machine(shown) => machine(shown),
         Coherence::Check(check) => trace::check(check),

@@ -4,11 +4,13 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use steady_coherence::captured::Captured;
 use steady_coherence::config::{MachineConfig, preset_names};
 use steady_coherence::filler::Filler;
-use steady_coherence::record::{Copies, Record, Resident, Source};
+use steady_coherence::host;
+use steady_coherence::record::{Copies, Record, Recorded, Resident, Source};
 use steady_coherence::workload::{
     CALIBRATED_RATE, Generator, GeneratorOptions, TABLE_3, Workload, find,
 };
@@ -16,6 +18,7 @@ use steady_coherence::{Error, Options, Registry};
 use steady_memtrace::{Origin, Reader, TraceError};
 use steady_race::Watcher;
 
+use super::host::sha256;
 use crate::arguments::coherence::Input as Given;
 use crate::command::shell::for_shell;
 use crate::progress::Show;
@@ -143,7 +146,48 @@ fn generated(
     })
 }
 
+/// The VMs of a recorded host.
+fn host(arguments: &Given) -> anyhow::Result<Input> {
+    let path = &arguments.source;
+    for (given, option) in [
+        (arguments.rate.is_some(), "--rate"),
+        (arguments.vms.is_some(), "--vms"),
+    ] {
+        if given {
+            return Err(Error::Config(format!(
+                "{}: a trace of a host has its own VMs and updates; leave {option} out",
+                path.display()
+            ))
+            .into());
+        }
+    }
+    let source = host::open(path)?;
+    let (vms, held) = (source.vms(), source.accesses());
+    let accesses = arguments.accesses.map_or(held, |limit| limit.min(held));
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let plural = if vms == 1 { "" } else { "s" };
+    Ok(Input {
+        name: format!("tlb-{}", plain(&name)),
+        origin: format!(
+            "Accesses of {vms} VM{plural} of a recorded host, with {} updates that were made in \
+             it.",
+            source.updates().len()
+        ),
+        accesses,
+        options: Options {
+            vms,
+            threads_per_vm: source.threads_per_vm(),
+            ..options(arguments, accesses)
+        },
+        digest: Some(sha256(path)?),
+        source: Box::new(source),
+    })
+}
+
 fn captured(arguments: &Given) -> anyhow::Result<Input> {
+    if host::is_host_trace(&arguments.source) {
+        return host(arguments);
+    }
     let path = &arguments.source;
     if arguments.rate.is_some() {
         return Err(Error::Config(format!(
@@ -258,5 +302,9 @@ impl Source for Shown<'_> {
 
     fn residents(&self) -> Vec<Resident> {
         self.source.residents()
+    }
+
+    fn updates(&self) -> Arc<[Recorded]> {
+        self.source.updates()
     }
 }

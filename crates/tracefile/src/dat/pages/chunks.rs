@@ -125,7 +125,7 @@ pub(in crate::dat) fn unpack(
 ) -> Result<Vec<u8>, String> {
     let mut out = Vec::new();
     let fault = |e: std::io::Error| format!("compressed data do not unpack: {e}");
-    // One byte more than promised tells a wrong promise from a right one.
+    // One byte more than promised shows that a promise is wrong.
     let limit = size.saturating_add(1);
     match packing {
         Packing::None => out.extend_from_slice(packed),

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Are recorded hosts counted and simulated by the command, as the format says? The trace is written
+//! by hand; the lab's tests record real ones.
+
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
+
+#[path = "../../memtrace/tests/common/handmade.rs"]
+mod handmade;
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use handmade::{GONE, LEAVES, Trace};
+use serde_json::Value;
+
+fn steady(folder: &Path, words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_steady"))
+        .current_dir(folder)
+        .env("NO_COLOR", "1")
+        .args(words)
+        .output()
+        .unwrap()
+}
+
+fn prints(folder: &Path, words: &[&str]) -> String {
+    let output = steady(folder, words);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "steady {words:?}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A folder with `host.sht`: one page goes, and both vCPUs invalidate it; each reads all others.
+fn recorded() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mut trace = Trace::new();
+    let reads = |trace: &mut Trace| {
+        for cpu in [0, 1] {
+            for page in 1..8 {
+                trace.load(cpu, page << 12, 16 + page);
+            }
+        }
+    };
+    reads(&mut trace);
+    trace.load(1, 0, 16);
+    trace.write(0, LEAVES, GONE).invlpg(0, 0).invlpg(1, 0);
+    reads(&mut trace);
+    std::fs::write(folder.path().join("host.sht"), trace.ended()).unwrap();
+    folder
+}
+
+#[test]
+fn rates_counts_the_shootdown_of_a_recorded_host() {
+    let folder = recorded();
+    let text = prints(folder.path(), &["coherence", "rates", "host.sht"]);
+    assert!(
+        text.contains("tables, level 1: 0 pages new, 1 gone"),
+        "{text}"
+    );
+    assert!(text.contains("1 shootdowns:"), "{text}");
+    assert!(text.contains("1.00 pages and 1.00 victims each"), "{text}");
+    let json = prints(folder.path(), &["coherence", "rates", "host.sht", "--json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let vm = &json["owners"][0];
+    assert_eq!(vm["owner"], "VM 1");
+    assert_eq!(vm["updates"]["shootdowns"], 1);
+    assert_eq!(vm["updates"]["victims"], 1);
+    // 30 loads, and the one by which the tables are known.
+    assert_eq!(vm["accesses"], 30);
+}
+
+#[test]
+fn compare_simulates_the_recorded_shootdown_and_no_other() {
+    let folder = recorded();
+    // Without slow memory, whose migrations would be updates of their own.
+    let machine = prints(folder.path(), &["coherence", "machine"]);
+    let machine = machine.replacen("enabled = true", "enabled = false", 1);
+    std::fs::write(folder.path().join("dram.toml"), machine).unwrap();
+    let words =
+        "coherence compare host.sht --machine dram.toml --schemes kvmtlb,ideal --check --json";
+    let json = prints(folder.path(), &words.split(' ').collect::<Vec<_>>());
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(counted(&json, "counter.pages_revoked"), [1, 1]);
+    assert_eq!(counted(&json, "counter.violations"), [0, 0]);
+}
+
+/// The values of a counter wherever it is in a result, in the order of schemes.
+fn counted(json: &Value, name: &str) -> Vec<u64> {
+    match json {
+        Value::Object(of) if of.get("name") == Some(&name.into()) => of
+            .get("value")
+            .and_then(Value::as_u64)
+            .into_iter()
+            .collect(),
+        Value::Object(of) => of.values().flat_map(|of| counted(of, name)).collect(),
+        Value::Array(of) => of.iter().flat_map(|of| counted(of, name)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn a_trace_that_is_cut_off_is_refused_in_one_line() {
+    let folder = recorded();
+    let whole = std::fs::read(folder.path().join("host.sht")).unwrap();
+    std::fs::write(folder.path().join("cut.sht"), &whole[..whole.len() - 3]).unwrap();
+    for command in ["rates", "compare"] {
+        let output = steady(folder.path(), &["coherence", command, "cut.sht"]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(
+            output.stdout.is_empty() && said.contains("cut.sht"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn only_a_capture_of_a_host_begins_after_ticks() {
+    let folder = recorded();
+    let words = "coherence capture --after-ticks 5 -o x.smt -- true";
+    let output = steady(folder.path(), &words.split(' ').collect::<Vec<_>>());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("--after-ticks"), "{said}");
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Schemes on a trace of a host that is written by hand: is each update made, where and as it was?
+
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
+
+#[path = "../../memtrace/tests/common/handmade.rs"]
+mod handmade;
+
+use std::io::Cursor;
+
+use steady_coherence::compare::{Outcome, compare, jobs};
+use steady_coherence::host::Host;
+use steady_coherence::os::Agent;
+use steady_coherence::record::{Record, Source};
+use steady_coherence::{Options, Registry};
+
+use handmade::{GONE, LEAVES, Trace};
+
+fn host(trace: &mut Trace) -> Host<Cursor<Vec<u8>>> {
+    Host::new(Cursor::new(trace.ended().to_vec())).unwrap()
+}
+
+/// Both vCPUs use a page. One takes two pages away, which both invalidate, then one for itself.
+fn two_updates() -> Trace {
+    let mut trace = Trace::new();
+    trace.load(1, 0, 16).load(0, 0x2000, 18);
+    trace.write(0, LEAVES, GONE).write(0, LEAVES + 8, GONE);
+    for cpu in [0, 1] {
+        trace.invlpg(cpu, 0).invlpg(cpu, 0x1000);
+    }
+    trace.load(1, 0x3000, 19);
+    trace.write(0, LEAVES + 16, GONE).invlpg(0, 0x2000);
+    trace.load(0, 0x3000, 19).load(1, 0x4000, 20);
+    trace
+}
+
+#[test]
+fn records_are_of_vcpus_and_a_marker_is_where_an_update_was_first_invalidated() {
+    let mut host = host(&mut two_updates());
+    assert_eq!(
+        (host.vms(), host.threads_per_vm(), host.accesses()),
+        (1, 2, 6)
+    );
+    let updates = host.updates();
+    let seen: Vec<_> = updates
+        .iter()
+        .map(|update| (update.pages.len(), update.victims, update.agent))
+        .collect();
+    assert_eq!(seen, [(2, 1, Agent::Guest), (1, 0, Agent::Guest)]);
+    let mut records = Vec::new();
+    while host.next_block(&mut records).unwrap() {}
+    let order: Vec<_> = records
+        .iter()
+        .map(|record| match *record {
+            Record::Access { thread, vaddr, .. } => (thread, Some(vaddr), None),
+            Record::Marker { thread, id } => (thread, None, Some(id)),
+            Record::Map { .. } => panic!("no calls"),
+        })
+        .collect();
+    let access = |thread, vaddr| (thread, Some(vaddr), None);
+    let update = |id| (0, None, Some(id));
+    assert_eq!(
+        order,
+        [
+            access(0, 0),
+            access(1, 0),
+            access(0, 0x2000),
+            update(0),
+            access(1, 0x3000),
+            update(1),
+            access(0, 0x3000),
+            access(1, 0x4000),
+        ]
+    );
+}
+
+fn outcomes(trace: &mut Trace, schemes: &[&str]) -> Vec<Outcome> {
+    let registry = Registry::shipped();
+    let mut machine = registry.load("preset = \"paper\"", "test").unwrap();
+    machine.core.count = 2;
+    machine.hybrid.enabled = false;
+    let schemes: Vec<_> = schemes
+        .iter()
+        .map(|name| registry.find(name).unwrap())
+        .collect();
+    let host = host(trace);
+    let options = Options {
+        check: true,
+        threads_per_vm: host.threads_per_vm(),
+        ..Options::default()
+    };
+    let accesses = host.accesses();
+    let found = compare(host, accesses, &jobs(&machine, &schemes), &options, 1).unwrap();
+    assert!(found.outcomes.iter().all(Outcome::is_sound));
+    found.outcomes
+}
+
+#[test]
+fn software_interrupts_the_recorded_victims_and_no_others() {
+    let found = outcomes(&mut two_updates(), &["kvmtlb", "ideal", "attc", "hatric"]);
+    for outcome in &found {
+        let counts = &outcome.counts;
+        assert_eq!((counts.program_updates, counts.pages_revoked), (2, 3));
+        assert_eq!(counts.accesses, 6, "{}", outcome.label);
+    }
+    let kvmtlb = &found[0].counts;
+    assert_eq!((kvmtlb.ipi_shootdowns, kvmtlb.victims), (1, 1));
+    // Table 2's costs of the shootdown, and of the update that only its initiator invalidates.
+    assert_eq!(
+        kvmtlb.initiator_cycles - found[1].counts.initiator_cycles,
+        48_000 + 10_300
+    );
+}
+
+#[test]
+fn an_update_of_the_host_s_is_the_host_s_in_the_simulator() {
+    let mut trace = Trace::new();
+    trace.record(0, 1, &[0, 0x9000, 1 << 31, 1 << 10, 0, 0]);
+    trace.write(0, 0xc000, GONE);
+    for cpu in [0, 1] {
+        trace.record(cpu, 4, &[16, 1, 0xa01e, 0]);
+    }
+    // It is mapped again, as the guest's next access finds.
+    trace.write(0, 0xc000, 0x87).load(1, 0, 16);
+    let found = outcomes(&mut trace, &["kvmtlb"]);
+    assert_eq!(
+        (
+            found[0].counts.host_migrations,
+            found[0].counts.pages_revoked
+        ),
+        (1, 1)
+    );
+}
+
+#[test]
+fn a_trace_without_a_vm_s_access_is_refused_with_what_to_do() {
+    let mut trace = b"SHTRACE1".to_vec();
+    trace.extend([1, 64, 3, 9, 1, 3, 10, 1]);
+    let said = Host::new(Cursor::new(trace)).unwrap_err().to_string();
+    assert!(
+        said.contains("no VM accessed memory; record a later window"),
+        "{said}"
+    );
+}
