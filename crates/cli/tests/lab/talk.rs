@@ -2,8 +2,8 @@
 //! Does a spinning vCPU on Linux 6.1 give way to the one that KVM chose, where CFS would refuse?
 //!
 //! Both vCPUs of a VM share a pCPU. One sleeps, then sends an IPI and spins until the other has
-//! taken it. The one that slept is far behind in virtual time, so that CFS keeps it running: it spins,
-//! exits, and spins again. Lowered, it gives way at its first exit or soon after.
+//! taken it. The one that slept is far behind in virtual time, so that CFS keeps it running: it
+//! spins, exits, and spins again. Lowered, it gives way at its first exit or soon after.
 
 use crate::support::{Place, ends_well, metric};
 
