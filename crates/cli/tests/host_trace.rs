@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Are recorded hosts counted and simulated by the command, as the format says? The trace is written
-//! by hand; the lab's tests record real ones.
+//! Are recorded hosts counted and simulated by the command, as the format says? The trace is
+//! written by hand; the lab's tests record real ones.
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
@@ -10,8 +10,9 @@ mod handmade;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use handmade::{GONE, LEAVES, Trace};
 use serde_json::Value;
+
+use handmade::{GONE, LEAVES, Trace};
 
 fn steady(folder: &Path, words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_steady"))

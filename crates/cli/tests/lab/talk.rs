@@ -32,6 +32,7 @@ switches = { ple_window_ns = 1365 }
 const SHOOTDOWNS: i64 = 60;
 
 #[test]
+#[ignore = "builds another kernel: ten minutes of a core"]
 fn a_vcpu_that_spins_gives_way_on_cfs_only_where_it_is_lowered() {
     let place = Place::beside();
     let scenario = place.scenario(VM, VARIANTS);
