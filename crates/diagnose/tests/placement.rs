@@ -347,9 +347,9 @@ fn what_is_not_known_is_not_predicted() {
 }
 
 /// A trace of words, each `MS:PCPU:THREAD:EVENT`. Threads 1 and up are vCPUs of one VM, 0 is the
-/// idle thread and 9 a stranger; `e` enters a guest, `m` and `p` leave it for an MSR and from a pause loop, `r1` and
-/// `s1` switch to thread 1 from one that is ready or sleeps, `w1@2` wakes it onto pCPU 2, and
-/// `g1@2` moves it there.
+/// idle thread and 9 a stranger; `e` enters a guest, `m` and `p` leave it for an MSR and from a
+/// pause loop, `r1` and `s1` switch to thread 1 from one that is ready or sleeps, `w1@2` wakes it
+/// onto pCPU 2, and `g1@2` moves it there.
 fn worded(words: &str) -> Diagnosis {
     let thread = |number: i32| match number {
         0 => ("swapper".to_owned(), 0),
