@@ -12,7 +12,7 @@ use assert_cmd::Command;
 const PAPERS: [(&str, usize); 5] = [
     ("shoot4u", 60),
     ("paratick", 100),
-    ("strict-boost", 34),
+    ("strict-boost", 35),
     ("ple", 39),
     ("attc", 89),
 ];
