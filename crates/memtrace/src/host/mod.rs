@@ -18,6 +18,6 @@ pub use batches::{Actor, Update};
 pub use counts::Counts;
 pub use rates::{Owner, Rates, Updates};
 pub use roles::Change;
-pub use stream::{Context, Event, HostTraceError, Stream};
+pub use stream::{Context, Event, HostTraceError, MAGIC, Stream};
 pub use tracker::{Tracker, What};
 pub use walk::{Frames, Step, Walk};

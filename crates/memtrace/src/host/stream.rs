@@ -3,8 +3,8 @@
 
 use std::io::{self, BufRead};
 
-/// What a stream begins with.
-const MAGIC: &[u8; 8] = b"SHTRACE1";
+/// What a trace of a host begins with.
+pub const MAGIC: &[u8; 8] = b"SHTRACE1";
 /// Slots of each processor's memory of the frames that its pages had.
 const PAGES: usize = 4096;
 /// Most processors: four bits of a tag.

@@ -147,9 +147,15 @@ impl Tracker {
 
     fn owner(&mut self, vpid: u64, eptp: u64) -> Option<u16> {
         let vpid = u16::try_from(vpid).ok().filter(|&vpid| vpid > 0)?;
-        let next = 1 + self.vpids.values().max().copied().unwrap_or(0);
-        let of_tables = self.owners.get(&eptp).copied();
-        let owner = *self.vpids.entry(vpid).or_insert(of_tables.unwrap_or(next));
+        let owner = match self.vpids.get(&vpid) {
+            Some(&owner) => owner,
+            None => {
+                let next = 1 + self.vpids.values().max().copied().unwrap_or(0);
+                let owner = self.owners.get(&eptp).copied().unwrap_or(next);
+                self.vpids.insert(vpid, owner);
+                owner
+            }
+        };
         self.owners.insert(eptp, owner);
         Some(owner)
     }
@@ -245,22 +251,14 @@ impl Tracker {
     }
 
     fn control(&mut self, cpu: usize, what: u64, guest: bool, kind: u64, operand: [u64; 2]) {
-        let context = match guest {
-            true => self.cpus[cpu].context,
-            false => Context::default(),
-        };
+        let context = self.cpus[cpu].context;
         match what {
             INVEPT => self.nested(cpu, (kind == 1).then_some(operand[0])),
             INVVPID => self.by_vpid(kind, operand),
-            _ if guest != self.cpus[cpu].context.guest => {
+            _ if guest != context.guest => {
                 // No access since the world changed: the context is not known.
             }
             _ => {
-                let context = if guest {
-                    context
-                } else {
-                    self.cpus[cpu].context
-                };
                 let Some((owner, actor)) = self.who(cpu, &context) else {
                     return;
                 };
@@ -295,7 +293,7 @@ impl Tracker {
         }
     }
 
-    /// An actor loses an address space, all of its owner's where there is no root.
+    /// An actor loses an address space, or all of its owner's without a root.
     fn all(&mut self, owner: u16, actor: Actor, root: Option<u64>, by_host: bool) {
         self.batches
             .tell(owner, (actor, by_host), self.events, |batch| {

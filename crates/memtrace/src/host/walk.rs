@@ -124,8 +124,8 @@ impl Frames {
     }
 
     /// The entries of the guest's or the host's own tables that a walk reads, root first, and the
-    /// frame of the page as these tables have it. It ends early where an entry is not present or a
-    /// table is not known; then there is no frame.
+    /// frame of the page as these tables have it. It ends early, without a frame, where an entry is
+    /// not present or a table is not known.
     #[must_use]
     pub fn path(&self, context: &Context, linear: u64) -> (Vec<Step>, Option<u64>) {
         let mut steps = Vec::new();

@@ -72,9 +72,19 @@ impl Trace {
 
     /// A load of eight bytes, ten instructions after the processor's last.
     pub fn load(&mut self, cpu: u8, linear: u64, frame: u64) -> &mut Self {
+        self.access(cpu, 0, linear, frame)
+    }
+
+    /// A store, likewise.
+    #[allow(dead_code, reason = "not each file of tests has stores")]
+    pub fn store(&mut self, cpu: u8, linear: u64, frame: u64) -> &mut Self {
+        self.access(cpu, 1, linear, frame)
+    }
+
+    fn access(&mut self, cpu: u8, store: u8, linear: u64, frame: u64) -> &mut Self {
         let last = std::mem::replace(&mut self.last[usize::from(cpu)], linear);
         let delta = linear.wrapping_sub(last);
-        self.bytes.push(4 | cpu << 3);
+        self.bytes.push(4 | store | cpu << 3);
         self.numbers(&[
             10 << 3 | 3,
             delta << 1 ^ (delta >> 63).wrapping_neg(),
