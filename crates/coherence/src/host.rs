@@ -9,12 +9,13 @@
 //! numbers, 2 MiB pages, what two pages with one frame share, flushes by a guest's switches of
 //! address spaces, and updates that give rights or map what was not mapped.
 
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Seek};
+use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::Path;
 use std::sync::Arc;
 
-use steady_memtrace::host::{Actor, Event, Rates, Stream, Tracker, What};
+use steady_memtrace::host::{Actor, Event, MAGIC, Owner, Rates, Stream, Tracker, What};
 
 use crate::Error;
 use crate::num::{low16, low32};
@@ -25,6 +26,8 @@ use crate::record::{Record, Recorded, Source};
 const BLOCK: u64 = 1 << 16;
 /// Most bytes that a record of an access says.
 const MOST_BYTES: u64 = 255;
+/// Most instructions before it.
+const MOST_INSTRUCTIONS: u64 = 1 << 31;
 
 /// Where an update is in a trace.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +46,7 @@ pub struct Host<R> {
     threads_per_vm: u16,
     accesses: u64,
     /// Thread of each vCPU, by VPID.
-    threads: std::collections::BTreeMap<u16, u16>,
+    threads: BTreeMap<u16, u16>,
     places: Vec<Place>,
     next: usize,
     updates: Arc<[Recorded]>,
@@ -70,7 +73,7 @@ impl<R: BufRead + Seek> Host<R> {
         let rates = Rates::read(&mut input).map_err(|error| wrong(&error))?;
         input.rewind().map_err(|error| wrong(&error))?;
         let stream = Stream::new(input).map_err(|error| wrong(&error))?;
-        let seen = |its: &&steady_memtrace::host::Owner| its.accesses[0] > 0;
+        let seen = |its: &&Owner| its.accesses[0] > 0;
         let vms: Vec<_> = rates
             .owners
             .iter()
@@ -86,7 +89,7 @@ impl<R: BufRead + Seek> Host<R> {
             .map(|(_, its)| its.vpids.len())
             .max()
             .unwrap_or(0);
-        let mut threads = std::collections::BTreeMap::new();
+        let mut threads = BTreeMap::new();
         for (vm, (_, its)) in vms.iter().enumerate() {
             for (number, &vpid) in its.vpids.iter().enumerate() {
                 threads.insert(vpid, low16((vm * per + number) as u64));
@@ -195,7 +198,7 @@ impl<R: BufRead + Send> Source for Host<R> {
                         vaddr: page << 12 | linear & 0xfff,
                         size: u8::try_from(bytes.min(MOST_BYTES)).unwrap_or(u8::MAX),
                         write,
-                        instructions: low32(instructions.min(MAX_INSTRUCTIONS)),
+                        instructions: low32(instructions.min(MOST_INSTRUCTIONS)),
                     });
                 }
                 self.made(out);
@@ -209,16 +212,10 @@ impl<R: BufRead + Send> Source for Host<R> {
     }
 }
 
-/// The most that a record of an access says.
-const MAX_INSTRUCTIONS: u64 = 1 << 31;
-
 /// Whether a file begins as a trace of a host does.
 #[must_use]
 pub fn is_host_trace(path: &Path) -> bool {
     let mut begin = [0; 8];
-    let read = File::open(path).and_then(|mut file| {
-        use std::io::Read;
-        file.read_exact(&mut begin)
-    });
-    read.is_ok() && &begin == b"SHTRACE1"
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut begin));
+    read.is_ok() && &begin == MAGIC
 }
