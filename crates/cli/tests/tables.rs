@@ -452,7 +452,7 @@ const FAULTS: [(&str, &str); 10] = [
     (
         "Domain: 'db'\n  vcpu.0.time=9\n  vcpu.0.delay=0\n  balloon.current=4\n  \
          balloon.maximum=9\n  balloon.swap_in=8\n",
-        "db: tasks wait for memory that its balloon took; fault: its balloon; medium",
+        "db: tasks wait for memory that its balloon took; fault: its balloon; low",
     ),
     // Entries alone, as a terminal's copy or a mixed trace may leave them.
     (

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use steady_lab_artifacts::cache::sums;
 
-use crate::machine::{COMMANDS, Gone, Machine};
+use crate::machine::{COMMANDS, Gone, Machine, command};
 
 /// The least of a kernel's image: a header that names three units of 16 bytes behind it.
 fn image() -> Vec<u8> {
@@ -169,7 +169,7 @@ fn doctor_and_builds_agree_where_the_cache_cannot_be_written() {
     for command in [4, 5] {
         machine.both_refuse(&Gone::Nothing, COMMANDS[command], "room");
     }
-    let error = machine.both_refuse(&Gone::Nothing, COMMANDS[14], "the cache");
+    let error = machine.both_refuse(&Gone::Nothing, command("cache list"), "the cache");
     assert!(error.contains("Not a directory"), "{error}");
     for words in [&["prune"][..], &["prune", "--all"], &["verify"]] {
         let output = machine.ask(&Gone::Nothing, &[&["cache"], words].concat());

@@ -56,15 +56,21 @@ pub const COMMANDS: [(&str, &[&str]); 16] = [
         &["run", "SOLO", "--kernel", "debian-13", "-o", "OUT"],
     ),
     (
-        "run --kernel 6.1",
-        &["run", "SOLO", "--kernel", "6.1", "-o", "OUT"],
-    ),
-    (
         "run --kernel 7.3",
         &["run", "SOLO", "--kernel", "7.3", "-o", "OUT"],
     ),
+    (
+        "run --kernel 6.1",
+        &["run", "SOLO", "--kernel", "6.1", "-o", "OUT"],
+    ),
     ("cache list", &["cache", "list"]),
 ];
+
+/// The command of this name.
+pub fn command(name: &str) -> (&'static str, &'static [&'static str]) {
+    let found = COMMANDS.iter().find(|(its, _)| *its == name);
+    *found.unwrap_or_else(|| panic!("no command {name}"))
+}
 
 /// A machine without anything built: a project without `target`, an empty cache, a made path.
 pub struct Machine {
