@@ -2,7 +2,6 @@
 # Every command installs what it lacks first (setup/install says what, and asks on a terminal); see
 # README.md for what each prints and takes.
 
-STEADY = target/release/steady
 OUT ?= out
 TRY ?= /var/tmp/steady-try
 
@@ -41,9 +40,7 @@ evaluate:
 
 # Lint comes first: it ends soonest.
 test: setup
-	@setup/tools
 	@lint/run
-	@$(STEADY) build
 	@setup/test
 
 catch: setup
