@@ -68,7 +68,8 @@ impl steady_race::Engine for Lab {
             if !port.has_remedies {
                 let kernel = port.words();
                 checked = checked.and_then(|()| {
-                    translate::packaged::without_remedies(scenario, variants, &kernel)
+                    translate::packaged::without_remedies(scenario, variants, &kernel)?;
+                    translate::packaged::without_trace(scenario, options.trace, &kernel)
                 });
             }
         }

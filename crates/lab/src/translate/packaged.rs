@@ -32,6 +32,21 @@ pub fn without_remedies(
     Ok(())
 }
 
+/// Refuses a trace where `kernel`, in words, has no probes.
+///
+/// # Errors
+/// [`LabError::Beyond`].
+pub fn without_trace(scenario: &Scenario, trace: bool, kernel: &str) -> Result<(), LabError> {
+    if !trace {
+        return Ok(());
+    }
+    Err(LabError::Beyond {
+        scenario: scenario.name.clone(),
+        what: "a trace".to_owned(),
+        limit: format!("it has kernel probes, and {kernel} has none; leave out --trace"),
+    })
+}
+
 /// Refuses what a distribution's kernel does not have.
 ///
 /// # Errors

@@ -467,6 +467,10 @@ fn what_a_distributions_kernel_lacks_is_refused() {
     let port = packaged::without_remedies(&on, &[&on.variants[0]], "kernel 6.1");
     let said = port.expect_err("refused").to_string();
     assert!(said.contains("it is not in kernel 6.1"), "{said}");
+    let traced = |trace| packaged::without_trace(&on, trace, "kernel 6.1");
+    assert!(traced(false).is_ok());
+    let said = traced(true).expect_err("refused").to_string();
+    assert!(said.contains("kernel 6.1 has none; leave out"), "{said}");
     let host = small("", "[variant.place]");
     assert!(packaged::check(&host, &[&host.variants[0]]).is_ok());
     let mut disk = small("", "");
