@@ -6,6 +6,10 @@
 //! true now, or one whose revocation has not completed. A store needs the dirty bit in the table,
 //! any access the accessed bit: a TLB that goes past a cleared bit hides the page from writeback or
 //! from aging. Of a walk it hears where walk caches led it astray.
+//!
+//! Where cores sweep at their scheduler's ticks, an update may be put off ([`Grace::Swept`]). The
+//! oracle grants that only for pages that are gone, to cores other than the initiator, up to the
+//! next tick, and no longer once the page is mapped again. No page may get the frame until then.
 
 use crate::layout::{Key, PageMap};
 use crate::mmu::TlbEntry;
@@ -46,14 +50,48 @@ impl Leaf {
     }
 }
 
+/// What an update leaves of the translation that it revoked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grace {
+    /// Nothing.
+    None,
+    /// Every core may use it before this cycle.
+    Until(u64),
+    /// Cores but the initiator may use it before this cycle, the next tick, by which each sweeps.
+    Swept {
+        /// The tick.
+        until: u64,
+        /// The initiator, which has invalidated already.
+        but: usize,
+    },
+}
+
+/// What was true before an update that is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Old {
+    leaf: Leaf,
+    /// It may be used before this cycle.
+    until: u64,
+    /// Of an update that was put off: its initiator.
+    put_off_by: Option<usize>,
+}
+
+impl Old {
+    /// Whether a core may use `used`.
+    fn allows(&self, core: usize, used: &TlbEntry, write: bool, cycle: u64) -> bool {
+        cycle < self.until
+            && self.put_off_by != Some(core)
+            && self.leaf.objects(used, write).is_none()
+    }
+}
+
 /// A mapping as the page tables have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Truth {
     leaf: Leaf,
     mapped: bool,
-    /// What was true before, and the cycle before which it may still be used: one for each update
-    /// under way.
-    grace: Vec<(Leaf, u64)>,
+    /// One for each update under way.
+    grace: Vec<Old>,
 }
 
 /// What was wrong with a use.
@@ -70,6 +108,8 @@ pub enum Wrong {
     Accessed,
     /// A walk went on in a page that is not, or not there, the table that it took it for.
     Table,
+    /// A page got a frame to which translations of another may still lead.
+    Reused,
 }
 
 /// A use of a translation that was no longer true.
@@ -95,6 +135,14 @@ pub struct Violation {
 
 impl std::fmt::Display for Violation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.wrong == Wrong::Reused {
+            return write!(
+                f,
+                "cycle {}: core {}: a frame was given out too early: VM {} page {:#x} got frame \
+                 {:#x}, to which translations of a page that is gone may lead until the next sweep",
+                self.cycle, self.core, self.vm, self.vpn, self.used_spn
+            );
+        }
         let kind = match (self.wrong, self.write) {
             (Wrong::Table, _) => "walk",
             (_, true) => "store",
@@ -127,6 +175,11 @@ const KEPT: usize = 16;
 #[derive(Debug, Clone, Default)]
 pub struct Oracle {
     truth: PageMap<Truth>,
+    /// Frames of pages that are gone by updates put off, and the cycle before which no page may
+    /// get them.
+    leaving: PageMap<u64>,
+    /// The latest tick: a core that was idle for long resumes with a clock behind it.
+    latest_tick: u64,
     /// Violations in all.
     pub violations: u64,
     /// The first of them.
@@ -146,6 +199,10 @@ impl Oracle {
             !entry.mapped || entry.leaf.spn == leaf.spn,
             "the page tables changed without an update"
         );
+        if !entry.mapped {
+            // No core may see the old memory of an address that has new memory.
+            entry.grace.retain(|old| old.put_off_by.is_none());
+        }
         // More rights, and bits set, need no update.
         (entry.leaf, entry.mapped) = (leaf, true);
     }
@@ -154,25 +211,63 @@ impl Oracle {
     /// behind sets them in what was there.
     pub fn dirtied(&mut self, key: Key) {
         if let Some(truth) = self.truth.get_mut(&key.raw()) {
-            let old = truth.grace.iter_mut().map(|(old, _)| old);
+            let old = truth.grace.iter_mut().map(|old| &mut old.leaf);
             for leaf in old.chain(truth.mapped.then_some(&mut truth.leaf)) {
                 (leaf.dirty, leaf.accessed) = (true, true);
             }
         }
     }
 
-    /// An update of `key` took effect; the old translation may be used before cycle `until`.
-    pub fn updated(&mut self, key: Key, now_maps: Option<&Mapping>, until: u64) {
+    /// An update of `key` took effect; `grace` is what it leaves of the old translation. Where the
+    /// page is still there, rights or memory have changed, and nothing may be put off.
+    pub fn updated(&mut self, key: Key, now_maps: Option<&Mapping>, grace: Grace) {
         if let Some(entry) = self.truth.get_mut(&key.raw()) {
+            let (until, put_off_by) = match grace {
+                Grace::None => (0, None),
+                Grace::Until(cycle) => (cycle, None),
+                Grace::Swept { .. } if now_maps.is_some() => (0, None),
+                Grace::Swept { until, but } => (until, Some(but)),
+            };
             // An update that ended long before this one is over on every core's clock.
-            entry.grace.retain(|&(_, end)| end + SLACK > until);
+            entry.grace.retain(|old| old.until + SLACK > until);
             if until > 0 {
-                entry.grace.push((entry.leaf, until));
+                entry.grace.push(Old {
+                    leaf: entry.leaf,
+                    until,
+                    put_off_by,
+                });
+            }
+            if put_off_by.is_some() && entry.mapped {
+                let last = self.leaving.entry(entry.leaf.spn).or_insert(0);
+                *last = until.max(*last);
             }
             entry.mapped = now_maps.is_some();
             if let Some(mapping) = now_maps {
                 entry.leaf = Leaf::of(mapping);
             }
+        }
+    }
+
+    /// Some core's tick.
+    pub fn ticked(&mut self, tick: u64) {
+        self.latest_tick = self.latest_tick.max(tick);
+    }
+
+    /// A page has got frame `spn`, by a core at `cycle`.
+    pub fn given(&mut self, core: usize, key: Key, spn: u64, cycle: u64) {
+        if let Some(until) = self.leaving.remove(&spn)
+            && cycle.max(self.latest_tick) < until
+        {
+            self.report(Violation {
+                core,
+                cycle,
+                vm: key.vm(),
+                vpn: key.first_vpn(),
+                used_spn: spn,
+                true_spn: Some(spn),
+                write: false,
+                wrong: Wrong::Reused,
+            });
         }
     }
 
@@ -185,9 +280,8 @@ impl Oracle {
             _ => Some(Wrong::Frame),
         };
         let Some(wrong) = wrong else { return };
-        let in_grace =
-            |&(leaf, until): &(Leaf, u64)| cycle < until && leaf.objects(used, write).is_none();
-        if truth.is_some_and(|truth| truth.grace.iter().any(in_grace)) {
+        let allows = |old: &Old| old.allows(core, used, write, cycle);
+        if truth.is_some_and(|truth| truth.grace.iter().any(allows)) {
             return;
         }
         let true_spn = truth

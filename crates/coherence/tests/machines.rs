@@ -129,6 +129,7 @@ fn a_machine_is_refused_only_by_the_scheme_that_cannot_run_on_it() {
         "mmu.levels = 5",
         "preset = \"zen5\"",
         "preset = \"sapphire-rapids\"",
+        "preset = \"granite-rapids\"",
     ] {
         let machine = load(text).unwrap_or_else(|error| panic!("{text}: {error}"));
         ATTC.build(&machine)
@@ -162,5 +163,29 @@ fn what_an_inclusive_l3_cannot_hold_names_the_other_kind() {
             error.contains("else `inclusion = \"non-inclusive\"`"),
             "{error}"
         );
+    }
+}
+
+#[test]
+fn each_value_of_a_machine_of_today_has_its_source_beside_it() {
+    for name in ["sapphire-rapids", "granite-rapids", "zen5"] {
+        let path = format!("{}/presets/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&path).expect("the preset is there");
+        let values = text.lines().filter(|line| {
+            !line.starts_with('#') && !line.starts_with("preset") && line.contains(" = ")
+        });
+        let mut count = 0;
+        for line in values {
+            count += 1;
+            let source = line.split_once('#').map_or("", |(_, source)| source.trim());
+            assert!(!source.is_empty(), "{name}: {line}");
+            // What is named in brackets stands at the head of the file.
+            for named in source.split('[').skip(1) {
+                let mark = named.split(']').next().expect("a first part");
+                let head = format!("[{mark}]:");
+                assert!(text.contains(&head), "{name}: {mark} is not explained");
+            }
+        }
+        assert!(count > 30, "{name} has {count} values");
     }
 }

@@ -9,7 +9,7 @@ use steady_coherence::config::{MachineConfig, Mode};
 use steady_coherence::layout::Key;
 use steady_coherence::record::Record;
 use steady_coherence::scheme::rights::{Actor, Attempt, Operation, Target};
-use steady_coherence::scheme::{self, attc, didi, site};
+use steady_coherence::scheme::{self, attc, didi, latr, site};
 use steady_coherence::sim::Sim;
 use steady_coherence::{Fault, Spec};
 
@@ -122,6 +122,14 @@ fn one_sleeps() -> Vec<Record> {
     [part(4, 9_000), part(3, 8_000), part(4, 9_000)].concat()
 }
 
+/// Updates that are put off, and no migrations of the host, which flush every TLB at each tick.
+fn lazy() -> Run {
+    Run::of(&scheme::LATR).with(|run| {
+        run.machine.hybrid.enabled = false;
+        run.machine.schemes.set(&latr::TICK, 50);
+    })
+}
+
 macro_rules! mutants {
     ($($name:ident: $fault:ident by $run:expr;)*) => {
         $(
@@ -188,6 +196,15 @@ mutants! {
     host_walks_kept_under_hatric: HostWalksKept by Run::of(&scheme::HATRIC);
     table_pointer_lost: TablePointerLost by Run::of(&scheme::ATTC);
     other_walk_line: OtherWalkLine by Run::of(&scheme::ATTC).with(|run| run.vms = 2);
+    frame_reused: FrameReused by lazy();
+    rights_put_off: RightsPutOff by lazy();
+    mapped_again_untold: MappedAgainUntold by lazy();
+    ring_overrun: RingOverrun by lazy()
+        .with(|run| {
+            // A host that moves table pages would flush what is stale.
+            run.machine.mode = Mode::Native;
+            run.machine.schemes.set(&latr::RING, 2);
+        });
 }
 
 /// Found elsewhere: the fault and the test.

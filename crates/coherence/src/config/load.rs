@@ -10,12 +10,16 @@ use super::{Allowed, MachineConfig, Parameter, Parameters, Value};
 use crate::Error;
 use crate::nearest::hint;
 
-const PRESETS: [(&str, &str); 4] = [
+const PRESETS: [(&str, &str); 5] = [
     ("paper", include_str!("../../presets/paper.toml")),
     ("server", include_str!("../../presets/server.toml")),
     (
         "sapphire-rapids",
         include_str!("../../presets/sapphire-rapids.toml"),
+    ),
+    (
+        "granite-rapids",
+        include_str!("../../presets/granite-rapids.toml"),
     ),
     ("zen5", include_str!("../../presets/zen5.toml")),
 ];

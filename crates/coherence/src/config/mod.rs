@@ -72,7 +72,8 @@ macro_rules! section {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default = "MachineConfig::without_schemes", deny_unknown_fields)]
 pub struct MachineConfig {
-    /// The preset this configuration builds on: `paper`, `server`, `sapphire-rapids` or `zen5`.
+    /// The preset this configuration builds on: `paper`, `server`, `sapphire-rapids`,
+    /// `granite-rapids` or `zen5`.
     pub preset: String,
     /// Virtualized or native.
     pub mode: Mode,

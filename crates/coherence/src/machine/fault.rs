@@ -69,11 +69,19 @@ pub enum Fault {
     TablePointerLost,
     /// A write of a walk line names another VM.
     OtherWalkLine,
+    /// Frames of an update that was put off may be used again at once.
+    FrameReused,
+    /// An update that takes rights is put off as one that frees pages.
+    RightsPutOff,
+    /// A page of an update that was put off is mapped again, and no core hears of it.
+    MappedAgainUntold,
+    /// An update that finds its core's ring full takes the place of the oldest.
+    RingOverrun,
 }
 
 impl Fault {
     /// Every fault.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 35] = [
         Self::PointerLost,
         Self::EvictSilent,
         Self::EvictUntold,
@@ -105,5 +113,9 @@ impl Fault {
         Self::HostWalksKept,
         Self::TablePointerLost,
         Self::OtherWalkLine,
+        Self::FrameReused,
+        Self::RightsPutOff,
+        Self::MappedAgainUntold,
+        Self::RingOverrun,
     ];
 }

@@ -118,12 +118,16 @@ impl Machine {
         self.mmu[core].invalidate(key);
     }
 
-    /// The mapping a walk would find, made known to the oracle.
-    pub fn resolve(&mut self, key: Key) -> Mapping {
+    /// The mapping that a walk of a core finds at cycle `now`, made known to the oracle.
+    pub fn resolve(&mut self, core: usize, key: Key, now: u64) -> Mapping {
         let before = self.os.mapped_pages();
         let mapping = self.os.resolve(key);
-        self.counts.first_touches += u64::from(self.os.mapped_pages() != before);
+        let new = self.os.mapped_pages() != before;
+        self.counts.first_touches += u64::from(new);
         if let Some(oracle) = &mut self.oracle {
+            if new {
+                oracle.given(core, key, mapping.spn, now);
+            }
             oracle.walked(&mapping);
         }
         mapping

@@ -33,6 +33,19 @@ impl<'a> Look<'a> {
         held.map(|(vm, cached)| (vm, cached.leads))
     }
 
+    /// The VM that a core runs; `None` when it is idle.
+    #[must_use]
+    pub fn runs(&self, core: usize) -> Option<u16> {
+        self.0.running[core]
+    }
+
+    /// Cores after `core` that run the VM, in turn, `core` itself left out.
+    pub fn others(&self, core: usize, vm: u16) -> impl Iterator<Item = usize> + use<'a> {
+        let running = &self.0.running;
+        let all = (1..running.len()).map(move |step| (core + step) % running.len());
+        all.filter(move |&other| running[other] == Some(vm))
+    }
+
     /// Whether table pages may move in this run; where they stay, nothing need follow them.
     #[must_use]
     pub const fn tables_move(&self) -> bool {
@@ -314,12 +327,7 @@ impl<'a> View<'a> {
             if self.skips(core) || (!running && self.has(Fault::PreemptedForgotten)) {
                 continue;
             }
-            let mmu = &mut self.m.mmu[core];
-            let held = revoked.iter().filter(|&&key| mmu.holds(key)).count() as u64;
-            let gone = mmu.invalidate_where(|key, _| key.vm() == remap.vm);
-            self.m.holders[vm].remove(core);
-            self.m.counts.true_invalidations += held;
-            self.m.counts.false_invalidations += gone.saturating_sub(held);
+            self.flush_translations(core, remap.vm, &revoked);
         }
         if self.has(Fault::FlushLeavesWalkCaches) {
             return;
@@ -330,6 +338,35 @@ impl<'a> View<'a> {
             });
         } else {
             self.flush_walks(remap.vm);
+        }
+    }
+
+    /// One core drops all translations of a VM; those not revoked needlessly.
+    fn flush_translations(&mut self, core: usize, vm: u16, revoked: &[Key]) {
+        let mmu = &mut self.m.mmu[core];
+        let held = revoked.iter().filter(|&&key| mmu.holds(key)).count() as u64;
+        let gone = mmu.invalidate_where(|key, _| key.vm() == vm);
+        self.m.holders[usize::from(vm)].remove(core);
+        self.m.counts.true_invalidations += held;
+        self.m.counts.false_invalidations += gone.saturating_sub(held);
+    }
+
+    /// One core drops the translations revoked, or all that it holds of the VM, walk caches
+    /// included, if it is to flush.
+    pub fn drop_at(&mut self, core: usize, vm: u16, revoked: &[Key], flush: bool) {
+        if self.skips(core) {
+            return;
+        }
+        if flush {
+            self.m.counts.full_flushes += 1;
+            self.flush_translations(core, vm, revoked);
+            self.drop_walks_at(std::iter::once(core), |holder, of, _| {
+                of == vm && holder != Holder::Nested
+            });
+            return;
+        }
+        for &key in revoked {
+            self.m.counts.true_invalidations += u64::from(self.m.mmu[core].invalidate(key));
         }
     }
 

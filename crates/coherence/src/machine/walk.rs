@@ -39,7 +39,7 @@ impl Machine {
 
     /// The reads of one walk, from cycle `start`; returns the mapping and the last read's cycle.
     pub fn walk_tables(&mut self, core: usize, key: Key, start: u64) -> (Mapping, u64) {
-        let mapping = self.resolve(key);
+        let mapping = self.resolve(core, key, start);
         self.nested_filled.clear();
         self.counts.walks += 1;
         if self.config.mmu.walk_cycles > 0 {

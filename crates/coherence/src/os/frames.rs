@@ -103,12 +103,31 @@ impl Pool {
     }
 
     pub(crate) fn release(&mut self, spn: u64) {
+        self.retire(spn);
+        self.give_back(spn);
+    }
+
+    /// The frame has no page from now on, and is not free yet.
+    pub(crate) fn retire(&mut self, spn: u64) {
+        let owner = self.owner_mut(spn);
+        assert!(*owner != NONE, "a frame is released once");
+        *owner = NONE;
+    }
+
+    /// A frame that was retired is free.
+    pub(crate) fn give_back(&mut self, spn: u64) {
+        assert!(*self.owner_mut(spn) == NONE, "a frame in use is not free");
+        let shift = self.shift;
+        let region = self.region(spn);
+        let slot = region.slot(spn, shift).expect("it was taken");
+        region.free.push(id32(slot));
+    }
+
+    fn owner_mut(&mut self, spn: u64) -> &mut u32 {
         let shift = self.shift;
         let region = self.region(spn);
         let slot = region.slot(spn, shift).expect("a released frame was taken");
-        assert!(region.owner[slot] != NONE, "a frame is released once");
-        region.owner[slot] = NONE;
-        region.free.push(id32(slot));
+        &mut region.owner[slot]
     }
 
     pub(crate) fn set_owner(&mut self, spn: u64, block: u32) {

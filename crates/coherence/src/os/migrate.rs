@@ -88,6 +88,7 @@ impl Os {
             cause: Cause::Migration,
             changes,
             tables: Vec::new(),
+            frees: false,
             victims: None,
         })
     }
@@ -101,7 +102,7 @@ impl Os {
         if plan.cold == NONE {
             let vm = self.block(plan.hot).vm;
             let new = self.pools[size].take_dram(plan.hot, vm);
-            self.pools[size].release(old);
+            self.drop_frame(size == 1, old);
             let fresh_gpn = (plan.agent == Agent::Guest && self.mode == Mode::Virtualized)
                 .then(|| self.fresh_gpn(plan.hot));
             let block = &mut self.blocks[plan.hot as usize];

@@ -10,6 +10,7 @@
 
 mod frames;
 mod index;
+mod limbo;
 mod migrate;
 mod remap;
 mod ring;
@@ -122,6 +123,7 @@ pub struct Os {
     free_blocks: Vec<u32>,
     index: PageIndex,
     pub(crate) pools: [Pool; 2],
+    limbo: limbo::Limbo,
     frames: tables::TableFrames,
     /// What frames say that table pages have left.
     left: PageMap<Vec<Says>>,
@@ -165,6 +167,7 @@ impl Os {
             free_blocks: Vec::new(),
             index: PageIndex::default(),
             pools: [Pool::small(), Pool::large()],
+            limbo: limbo::Limbo::default(),
             frames,
             left: PageMap::default(),
             seed,
@@ -300,20 +303,24 @@ impl Os {
         let page = &mut self.pages[id as usize];
         (page.dirty, page.accessed) = (false, true);
         let block = &mut self.blocks[at as usize];
+        let spn = block.spn;
         if block.page == id {
             match block.synonyms.pop() {
-                Some(other) => block.page = other,
+                Some(other) => {
+                    block.page = other;
+                    self.share_frame(spn);
+                }
                 None => {
                     block.page = NONE;
-                    let (large, spn) = (block.large, block.spn);
-                    let pool = &mut self.pools[usize::from(large)];
-                    pool.mapped -= 1;
-                    pool.release(spn);
+                    let large = block.large;
+                    self.pools[usize::from(large)].mapped -= 1;
                     self.free_blocks.push(at);
+                    self.drop_frame(large, spn);
                 }
             }
         } else {
             block.synonyms.retain(|&other| other != id);
+            self.share_frame(spn);
         }
     }
 

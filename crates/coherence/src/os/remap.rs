@@ -61,6 +61,9 @@ pub struct Remap {
     pub changes: Vec<Change>,
     /// Table pages freed or moved: page-walk caches and nested TLBs may hold what led to them.
     pub tables: Vec<TableChange>,
+    /// Each page is gone, with its memory, and its address has nothing new yet (`munmap`,
+    /// `MADV_DONTNEED`).
+    pub frees: bool,
     /// Of a recorded update: how many others invalidated. Software interrupts no more.
     pub victims: Option<u64>,
 }
@@ -118,6 +121,7 @@ impl Os {
             cause: Cause::Program,
             changes,
             tables,
+            frees: matches!(kind, MapKind::Munmap | MapKind::Madvise),
             victims: None,
         })
     }
@@ -181,6 +185,7 @@ impl Os {
             cause: Cause::Program,
             changes,
             tables: Vec::new(),
+            frees: false,
             victims: None,
         })
     }
@@ -218,6 +223,7 @@ impl Os {
             cause: Cause::Program,
             changes,
             tables: Vec::new(),
+            frees: update.fewer.is_empty(),
             victims: Some(update.victims),
         })
     }

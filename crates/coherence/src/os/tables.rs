@@ -153,6 +153,7 @@ impl Os {
             cause: Cause::Migration,
             changes: Vec::new(),
             tables: vec![change],
+            frees: false,
             victims: None,
         })
     }

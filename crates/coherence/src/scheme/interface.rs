@@ -41,15 +41,35 @@ pub trait Scheme: Debug + Send {
         let _ = (m, core, key);
     }
 
-    /// The cycle from which the update may take effect; `now` unless translations must first
-    /// expire.
-    fn ready_at(&mut self, remap: &Remap, now: u64) -> u64 {
-        let _ = remap;
+    /// The cycle from which an update that `core` asks for may take effect; `now` unless
+    /// translations must first expire, or be swept.
+    fn ready_at(&mut self, remap: &Remap, core: usize, now: u64) -> u64 {
+        let _ = (remap, core);
         now
     }
 
+    /// Whether other cores may keep what the update revokes up to their next sweep, where cores
+    /// sweep at all ([`Scheme::period`]). Asked once, just before [`Scheme::revoke`].
+    fn puts_off(&mut self, m: Look<'_>, remap: &Remap, core: usize, now: u64) -> bool {
+        let _ = (m, remap, core, now);
+        false
+    }
+
+    /// Cycles between two ticks of the scheduler, at each of which a core sweeps; all cores tick
+    /// together, as Linux has it by default. `None` where no core sweeps.
+    fn period(&self) -> Option<u64> {
+        None
+    }
+
+    /// A core drops what it has put off; returns its cycles.
+    fn sweep(&mut self, m: &mut View<'_>, core: usize, sweep: Sweep) -> u64 {
+        let _ = (m, core, sweep);
+        0
+    }
+
     /// Makes an update visible to every core. The page tables have changed already; afterwards no
-    /// core may use a revoked translation. Returns the initiator's cycles.
+    /// core may use a revoked translation, but for updates that are put off. Returns the
+    /// initiator's cycles.
     fn revoke(&mut self, m: &mut View<'_>, remap: &Remap, core: usize, now: u64) -> u64;
 
     /// Old translations may be used until the update's `ready_at` (they expire by themselves).
@@ -77,6 +97,15 @@ pub trait Scheme: Debug + Send {
         let _ = m;
         Ok(())
     }
+}
+
+/// When a core sweeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sweep {
+    /// At its scheduler's tick of this cycle.
+    Tick(u64),
+    /// As its thread leaves it.
+    Switch,
 }
 
 /// Where a scheme can run.

@@ -13,6 +13,7 @@ mod interface;
 pub mod invlpgb;
 pub mod ipi;
 pub mod kvmtlb;
+pub mod latr;
 pub mod pom_tlb;
 mod ranges;
 pub mod rar;
@@ -32,10 +33,11 @@ pub use didi::DIDI;
 pub use hatric::HATRIC;
 pub use ideal::IDEAL;
 pub use ideal_atlb::IDEAL_ATLB;
-pub use interface::{Runs, Scheme, Spec};
+pub use interface::{Runs, Scheme, Spec, Sweep};
 pub use invlpgb::INVLPGB;
 pub use ipi::IPI;
 pub use kvmtlb::KVMTLB;
+pub use latr::LATR;
 pub use pom_tlb::POM_TLB;
 pub use rar::RAR;
 pub use registry::Registry;
@@ -44,10 +46,11 @@ pub use site::SITE;
 pub use unitd::UNITD;
 
 /// Every scheme: software first, then hardware, then the bounds.
-static SHIPPED: [&Spec; 13] = [
+static SHIPPED: [&Spec; 14] = [
     &IPI,
     &KVMTLB,
     &SHOOT4U,
+    &LATR,
     &INVLPGB,
     &RAR,
     &UNITD,

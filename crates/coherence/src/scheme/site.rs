@@ -71,7 +71,7 @@ impl Scheme for Site {
         walk
     }
 
-    fn ready_at(&mut self, remap: &Remap, now: u64) -> u64 {
+    fn ready_at(&mut self, remap: &Remap, _core: usize, now: u64) -> u64 {
         let leases = remap.changes.iter().map(|change| change.key.raw());
         let end = leases
             .filter_map(|key| self.leased_until.get(&key).copied())

@@ -63,6 +63,7 @@ impl Rig {
             cause: Cause::Migration,
             changes,
             tables: Vec::new(),
+            frees: false,
             victims: None,
         }
     }
@@ -242,7 +243,7 @@ fn site_s_entries_serve_until_their_lease_ends_and_a_migration_waits_for_it() {
     let entry = *rig.m.mmu[0].l1_entry(Key::small(0, PAGE)).expect("loaded");
     assert!(entry.serves(false, lease - 1) && !entry.serves(false, lease));
     let remap = rig.remap(Agent::Guest, 1);
-    assert_eq!(rig.scheme.ready_at(&remap, 1_000), lease);
+    assert_eq!(rig.scheme.ready_at(&remap, 0, 1_000), lease);
     assert_eq!(
         rig.scheme
             .revoke(&mut View::of(&mut rig.m), &remap, 0, lease),
@@ -257,8 +258,8 @@ fn a_program_s_update_under_site_waits_for_a_short_lease_and_interrupts_for_a_lo
     let mut remap = rig.remap(Agent::Guest, 1);
     remap.cause = Cause::Program;
     let (late, early) = (400_000 - 16_200, 1_000);
-    assert_eq!(rig.scheme.ready_at(&remap, late), 400_000);
-    assert_eq!(rig.scheme.ready_at(&remap, early), early);
+    assert_eq!(rig.scheme.ready_at(&remap, 0, late), 400_000);
+    assert_eq!(rig.scheme.ready_at(&remap, 0, early), early);
     assert_eq!(
         rig.scheme
             .revoke(&mut View::of(&mut rig.m), &remap, 0, early),

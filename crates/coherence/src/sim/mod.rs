@@ -10,6 +10,7 @@ mod clocks;
 mod pace;
 mod step;
 mod stepper;
+mod sweep;
 #[cfg(test)]
 mod tests;
 mod translate;
@@ -30,7 +31,7 @@ use crate::machine::{Fault, Look, Machine};
 use crate::oracle::Oracle;
 use crate::os::Migration;
 use crate::record::{Recorded, Resident};
-use crate::scheme::{Scheme, Spec};
+use crate::scheme::{Scheme, Spec, Sweep};
 use clocks::{Clocks, IDLE};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -97,6 +98,8 @@ struct Core {
     slice_begun: u64,
     /// Cycle since which the core's time counts as used.
     since: u64,
+    /// The scheduler's next tick, where cores sweep.
+    next_tick: u64,
 }
 
 /// Why a core stopped.
@@ -131,6 +134,8 @@ pub struct Sim {
     serialize: bool,
     /// Translations may expire, so each use is looked at.
     expires: bool,
+    /// Cycles between two ticks of the scheduler, where cores sweep.
+    period: Option<u64>,
     lock_until: u64,
     deferred: BTreeMap<(u64, u64), Migration>,
     deferred_seen: u64,
@@ -155,8 +160,13 @@ impl Sim {
             let got = options.vms;
             return Err(Error::Config(format!("`vms` is {got}: expected 1 to 1024")));
         }
+        let scheme = spec.build(config)?;
+        let period = scheme.period();
         let mut machine = Machine::new(config, options.vms, options.seed);
         machine.oracle = options.check.then(Oracle::default);
+        if period.is_some() {
+            machine.os.hold_frames();
+        }
         let c = &config.core;
         let cores = (0..c.count)
             .map(|_| Core {
@@ -165,12 +175,13 @@ impl Sim {
                 slice_left: 0,
                 slice_begun: 0,
                 since: 0,
+                next_tick: period.unwrap_or(sweep::NEVER),
             })
             .collect();
-        let scheme = spec.build(config)?;
         Ok(Self {
             machine,
             expires: scheme.expires(),
+            period,
             scheme,
             spec,
             options: options.clone(),
@@ -391,6 +402,7 @@ impl Sim {
 
     fn take_off(&mut self, core: usize) -> usize {
         self.cores[core].front.drain();
+        self.sweep(core, Sweep::Switch);
         self.settle(core);
         self.machine.running[core] = None;
         self.clocks.set(core, IDLE);

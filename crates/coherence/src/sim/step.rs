@@ -160,9 +160,10 @@ impl Sim {
         records: &[Packed],
         limit: u64,
     ) -> (usize, Left) {
+        let due = self.due(core);
         let m = &mut self.machine;
         let front = &mut self.cores[core].front;
-        let mut pace = Pace::new(front, limit, self.next_deferred);
+        let mut pace = Pace::new(front, limit, due);
         let hit = m.caches.l1_cycles();
         let (mut done, mut instructions, mut left) = (0, 0, Left::Done);
         let mut last = Last::NONE;
@@ -223,11 +224,11 @@ impl Sim {
 
     /// One load or store the long way, dispatched at cycle `now`.
     fn access(&mut self, core: usize, vm: u16, record: &Packed, now: u64) {
-        if now >= self.next_deferred {
+        if now >= self.due(core) {
             self.cores[core]
                 .front
                 .hold(u64::from(record.instructions) + 1);
-            self.run_deferred(core, now);
+            self.run_due(core, now);
             self.cores[core].front.hold(0);
         }
         let write = record.kind == Kind::Store;

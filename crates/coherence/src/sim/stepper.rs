@@ -38,8 +38,8 @@ impl Stepper {
     /// One access by a core; returns the translation that it used.
     pub fn access(&mut self, core: usize, key: Key, write: bool) -> TlbEntry {
         let now = self.0.cores[core].front.drain();
-        if now >= self.0.next_deferred {
-            self.0.run_deferred(core, now);
+        if now >= self.0.due(core) {
+            self.0.run_due(core, now);
         }
         let (machine, scheme) = (&mut self.0.machine, self.0.scheme.as_mut());
         let (entry, cycles) = translate(machine, scheme, core, key, write, now);

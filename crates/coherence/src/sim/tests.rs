@@ -67,7 +67,7 @@ fn a_third_walk_at_once_waits_for_one_of_two_walkers() {
 #[test]
 fn a_page_moves_when_its_accesses_to_nvm_exceed_the_threshold_of_ten() {
     let (mut m, _) = machine(|_| {});
-    let frame = m.resolve(Key::small(0, 0x12345)).spn;
+    let frame = m.resolve(0, Key::small(0, 0x12345), 0).spn;
     assert!(frame >= NVM_FRAMES, "every page begins in NVM");
     let earned: Vec<bool> = (0..12).map(|_| m.os.touch_memory(frame)).collect();
     assert_eq!(earned.iter().position(|&moves| moves), Some(10));
@@ -75,7 +75,7 @@ fn a_page_moves_when_its_accesses_to_nvm_exceed_the_threshold_of_ten() {
     let plan = m.os.plan_migration(frame).unwrap();
     m.os.describe_migration(&plan).unwrap();
     m.os.apply_migration(&plan);
-    assert!(m.resolve(Key::small(0, 0x12345)).spn < NVM_FRAMES);
+    assert!(m.resolve(0, Key::small(0, 0x12345), 0).spn < NVM_FRAMES);
 }
 
 /// Pages 0 to 20, all but the last in DRAM, which has room for 95 % of 21: 19.
@@ -83,14 +83,14 @@ fn a_page_moves_when_its_accesses_to_nvm_exceed_the_threshold_of_ten() {
 fn clock_sends_away_the_first_page_not_used_since_the_hand_passed() {
     let (mut m, _) = machine(|_| {});
     let move_in = |m: &mut Machine, page: u64| {
-        let frame = m.resolve(Key::small(0, page)).spn;
+        let frame = m.resolve(0, Key::small(0, page), 0).spn;
         let plan = m.os.plan_migration(frame).unwrap();
         let remap = m.os.describe_migration(&plan).unwrap();
         m.os.apply_migration(&plan);
         remap
     };
     for page in 0..21 {
-        m.resolve(Key::small(0, page));
+        m.resolve(0, Key::small(0, page), 0);
     }
     for page in 0..19 {
         assert_eq!(move_in(&mut m, page).changes.len(), 1, "there is room");
@@ -99,7 +99,7 @@ fn clock_sends_away_the_first_page_not_used_since_the_hand_passed() {
     let first = move_in(&mut m, 19);
     assert_eq!(first.changes[1].key, Key::small(0, 0));
     // Page 1 is used again, so page 2 must leave.
-    m.resolve(Key::small(0, 1));
+    m.resolve(0, Key::small(0, 1), 0);
     let second = move_in(&mut m, 20);
     assert_eq!(second.changes[1].key, Key::small(0, 2));
 }
@@ -109,7 +109,7 @@ fn the_guest_makes_a_quarter_of_the_moves() {
     let (mut m, _) = machine(|m| m.hybrid.dram_percent = 100);
     let mut guest = 0;
     for page in 0..4_000 {
-        let frame = m.resolve(Key::small(0, page)).spn;
+        let frame = m.resolve(0, Key::small(0, page), 0).spn;
         let plan = m.os.plan_migration(frame).unwrap();
         let remap = m.os.describe_migration(&plan).unwrap();
         guest += u32::from(remap.agent == Agent::Guest);
@@ -127,12 +127,12 @@ fn no_cache_has_a_line_of_a_frame_whose_page_has_moved() {
         if let Some(fault) = fault {
             sim.plant(fault);
         }
-        let frame = sim.machine.resolve(Key::small(0, 0x12345)).spn;
+        let frame = sim.machine.resolve(0, Key::small(0, 0x12345), 0).spn;
         let line = frame << (PAGE_SHIFT - LINE_SHIFT);
         sim.machine.data(0, line, true, 0);
         assert!(sim.machine.caches.holds(line));
         sim.migrate(0, frame);
-        assert_ne!(sim.machine.resolve(Key::small(0, 0x12345)).spn, frame);
+        assert_ne!(sim.machine.resolve(0, Key::small(0, 0x12345), 0).spn, frame);
         assert_eq!(sim.machine.caches.holds(line), fault.is_some());
     }
 }

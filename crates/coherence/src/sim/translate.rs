@@ -33,11 +33,14 @@ fn translate_slowly(
     now: u64,
 ) -> (TlbEntry, u64) {
     let mut cycles = 0;
-    // At most: expired, refilled, write fault, refilled, dirty bit.
-    for _ in 0..4 {
+    // At most: gone or expired, refilled, write fault, refilled, dirty bit.
+    for _ in 0..5 {
         let (entry, added) = look_up(m, scheme, core, key, now, now + cycles);
         cycles += added;
         if entry.expires <= now {
+            m.mmu[core].invalidate(key);
+        } else if write && !(entry.writable && entry.dirty) && m.os.may_be_stale(key) {
+            // The write looks at the page tables, and there is no page any more.
             m.mmu[core].invalidate(key);
         } else if write && !entry.writable {
             m.write_fault(core, key);

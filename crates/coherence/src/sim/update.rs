@@ -8,6 +8,7 @@ use super::Sim;
 use crate::block::Call;
 use crate::layout::Key;
 use crate::machine::{Fault, View};
+use crate::oracle::Grace;
 use crate::os::{Agent, Bit, Cause, Mapping, Migration, Remap, TablePage};
 use crate::scheme::rights::{Attempt, Effect};
 
@@ -35,7 +36,7 @@ impl Sim {
     /// An update that an agent makes as soon as leases let it.
     fn update(&mut self, core: usize, remap: &Remap) {
         let now = self.cores[core].front.drain();
-        let ready = self.scheme.ready_at(remap, now);
+        let ready = self.scheme.ready_at(remap, core, now);
         self.revoke(core, remap, now, ready);
     }
 
@@ -58,7 +59,7 @@ impl Sim {
             Bit::Accessed => Fault::AgeUntold,
         };
         if self.machine.fault == Some(untold) {
-            self.tell_oracle(&remap, 0);
+            self.tell_oracle(&remap, Grace::None);
         } else {
             self.update(core, &remap);
         }
@@ -112,7 +113,7 @@ impl Sim {
         };
         let now = self.cores[core].front.drain();
         let ready = match self.machine.os.describe_migration(&plan) {
-            Some(remap) => self.scheme.ready_at(&remap, now),
+            Some(remap) => self.scheme.ready_at(&remap, core, now),
             None => now,
         };
         if ready > now {
@@ -143,19 +144,21 @@ impl Sim {
             self.machine.os.abandon_migration(plan);
             return;
         };
-        for frame in self.machine.os.apply_migration(plan) {
+        let frames = self.machine.os.apply_migration(plan);
+        for &frame in &frames {
             self.purge(frame, remap.changes[0].key.small_pages());
         }
         let now = self.cores[core].front.cycle();
+        self.tell_given(core, &remap, &frames, ready.max(now));
         self.revoke(core, &remap, now, ready.max(now));
     }
 
-    /// The page tables have changed; what was true may be used before cycle `until`.
-    fn tell_oracle(&mut self, remap: &Remap, until: u64) {
+    /// The page tables have changed; `grace` is what is left of what was true.
+    fn tell_oracle(&mut self, remap: &Remap, grace: Grace) {
         let m = &mut self.machine;
         if let Some(oracle) = &mut m.oracle {
             for change in &remap.changes {
-                oracle.updated(change.key, m.os.peek(change.key).as_ref(), until);
+                oracle.updated(change.key, m.os.peek(change.key).as_ref(), grace);
             }
         }
     }
@@ -165,8 +168,8 @@ impl Sim {
         let free = if self.serialize { self.lock_until } else { 0 };
         // The initiator waits for the lock and for leases; what is left after that is revoked.
         let begin = ready.max(now).max(free);
-        let until = if self.scheme.expires() { begin } else { 0 };
-        self.tell_oracle(remap, until);
+        let grace = self.grace(core, remap, begin);
+        self.tell_oracle(remap, grace);
         let m = &mut self.machine;
         match (remap.agent, remap.cause) {
             (Agent::Guest, Cause::Migration) => m.counts.guest_migrations += 1,

@@ -12,6 +12,7 @@ use steady_coherence::os::{Bit, TablePage};
 use steady_coherence::record::{MapKind, Memory, Prot, Record};
 use steady_coherence::scheme::atlb;
 use steady_coherence::scheme::attc::invtbl;
+use steady_coherence::scheme::latr;
 use steady_coherence::sim::Sim;
 use steady_coherence::{MachineConfig, Options, Spec};
 use steady_random::Stream;
@@ -33,6 +34,7 @@ pub fn busy_machine() -> MachineConfig {
     machine.schemes.set(&atlb::KIB, 1024);
     machine.schemes.set(&atlb::LARGE_KIB, 1024);
     machine.schemes.set(&invtbl::KIB, 1);
+    machine.schemes.set(&latr::TICK, 5);
     machine
 }
 

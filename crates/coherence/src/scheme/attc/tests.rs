@@ -55,6 +55,7 @@ fn migrate(m: &mut Machine, attc: &mut Attc, agent: Agent, keys: &[Key]) -> u64 
         cause: Cause::Migration,
         changes,
         tables: Vec::new(),
+        frees: false,
         victims: None,
     };
     attc.revoke(&mut View::of(m), &update, 0, 1_000)
