@@ -44,7 +44,7 @@ fn is_test(path: &Path) -> bool {
 fn one_file_and_one_entry_add_a_scheme_that_does_nothing() {
     let registry = with_nothing();
     let (before, after) = (Registry::shipped().all().len(), registry.all().len());
-    assert_eq!((before, after), (14, 15));
+    assert_eq!(after, before + 1);
     let spec = registry.find("nothing").expect("it was added");
     let machine = registry.load("[nothing]\nfee_cycles = 9\ncore.count = 4\n", "m.toml");
     let said = machine

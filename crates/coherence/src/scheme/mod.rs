@@ -46,7 +46,7 @@ pub use site::SITE;
 pub use unitd::UNITD;
 
 /// Every scheme: software first, then hardware, then the bounds.
-static SHIPPED: [&Spec; 14] = [
+static SHIPPED: &[&Spec] = &[
     &IPI,
     &KVMTLB,
     &SHOOT4U,
