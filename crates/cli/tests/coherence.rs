@@ -133,6 +133,8 @@ fn a_real_program_goes_through_capture_check_compare_and_report() {
         "{table}"
     );
     assert!(table.contains("· configuration "), "{table}");
+    let said = "Machine paper: virtualized, 8 cores at 4000 MHz, DRAM and NVM, 25 % of migrations";
+    assert!(table.contains(said), "{table}");
     assert!(place.path("out/tlb-words/report.html").is_file());
 
     let written = "out/tlb-words/coherence/result.json";

@@ -88,7 +88,9 @@ fn show(
     }
     let (name, origin) = of_first.context("there is a seed")?;
 
-    let mut result = run_result(&all, &name, &origin);
+    let of = arguments.input.machine.display();
+    let question = format!("Machine {of}: {}. {origin}", machine.conditions());
+    let mut result = run_result(&all, &name, &question);
     result.run.started = humantime::format_rfc3339_seconds(begun.0).to_string();
     result.run.tool = concat!("steady ", env!("CARGO_PKG_VERSION")).to_owned();
     result.run.command = own_command();
