@@ -133,6 +133,8 @@ fn a_real_program_goes_through_capture_check_compare_and_report() {
         "{table}"
     );
     assert!(table.contains("· configuration "), "{table}");
+    let said = "Machine paper: virtualized, 8 cores at 4000 MHz, DRAM and NVM, 25 % of migrations";
+    assert!(table.contains(said), "{table}");
     assert!(place.path("out/tlb-words/report.html").is_file());
 
     let written = "out/tlb-words/coherence/result.json";
@@ -295,6 +297,24 @@ fn a_machine_is_printed_with_every_key_and_can_be_given_back() {
 }
 
 #[test]
+fn help_names_every_preset_and_every_scheme() {
+    let help = Place::new().prints(&["coherence", "compare", "--help"]);
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let presets = "paper, server, sapphire-rapids, zen5, or a TOML file";
+    assert!(help.contains(presets), "{help}");
+    let (_, list) = help.split_once("There are ").unwrap();
+    let (list, _) = list.split_once(". If not given").unwrap();
+    let list = list.replace("; on native machines also ", ", ");
+    let mut listed: Vec<&str> = list.split(", ").collect();
+    listed.sort_unstable();
+    let error = Place::new().refuses(&["coherence", "compare", "dedup", "--schemes", "x"]);
+    let (_, names) = error.trim().split_once("there are: ").unwrap();
+    let mut names: Vec<&str> = names.split(", ").collect();
+    names.sort_unstable();
+    assert_eq!(listed, names);
+}
+
+#[test]
 fn a_machine_file_without_end_is_refused() {
     let said = Place::new().refuses(&["coherence", "machine", "/dev/zero"]);
     assert!(said.contains("larger than 1048576 bytes"), "{said}");
@@ -304,7 +324,9 @@ fn a_machine_file_without_end_is_refused() {
 fn a_scheme_for_native_systems_is_refused_on_a_virtualized_machine() {
     let said = Place::new().refuses(&["coherence", "run", "dedup", "--scheme", "unitd"]);
     assert!(
-        said.contains("`unitd` handles native systems only"),
+        said.contains(
+            "`unitd` handles native systems only; set `mode = \"native\"` in the machine"
+        ),
         "{said}"
     );
 }

@@ -173,6 +173,93 @@ fn a_sweep_has_every_counter_that_a_run_has_and_its_interval_is_that_of_compare(
 }
 
 #[test]
+fn seeds_that_draw_nothing_give_a_ratio_without_interval_and_verdict() {
+    let place = tempfile::tempdir().unwrap();
+    let turn = |at: usize| {
+        let unmap = if at % 50 == 0 {
+            "0 unmap 100000 4000\n"
+        } else {
+            ""
+        };
+        format!(
+            "{unmap}0 w {:x} 8 3\n1 r {:x} 8 3\n",
+            0x10_0000 + at % 4 * 4096,
+            0x10_0000
+        )
+    };
+    let text = (0..2000).map(turn).collect::<String>();
+    std::fs::write(place.path().join("t.txt"), text).unwrap();
+    prints(place.path(), &["convert", "-o", "t.smt", "t.txt"]);
+    let common = ["--seeds", "8", "--schemes", "ipi,ideal"];
+    std::fs::write(
+        place.path().join("dram.toml"),
+        "mode = \"native\"\nhybrid.enabled = false\n",
+    )
+    .unwrap();
+    let compare = ["compare", "t.smt", "--machine", "dram.toml"];
+    let shown = prints(place.path(), &[&compare[..], &common[..]].concat());
+    let line = shown.lines().last().unwrap();
+    let machine = "Machine dram.toml: native, 8 cores at 4000 MHz, DRAM alone, no migrations.";
+    assert!(shown.contains(machine), "{shown}");
+    assert!(line.starts_with("  ideal        ×"), "{shown}");
+    assert!(
+        line.ends_with("(every seed alike: one run, no interval)"),
+        "{shown}"
+    );
+    let words = [
+        "sweep",
+        "t.smt",
+        "mode=native",
+        "hybrid.enabled=false",
+        "-o",
+        "a",
+    ];
+    let table = prints(place.path(), &[&words[..], &common[..]].concat());
+    assert_eq!(table.lines().last(), Some(line));
+    let json = std::fs::read(place.path().join("a/sweep.json")).unwrap();
+    let json: Value = serde_json::from_slice(&json).unwrap();
+    let gain = &json["points"][0]["ipc_over_baseline"]["ideal"];
+    assert!(gain["ratio_ppm"].as_u64().unwrap() > 1_000_000, "{gain}");
+    assert!(
+        gain["low_ppm"].is_null() && gain["high_ppm"].is_null(),
+        "{gain}"
+    );
+    assert_eq!(gain["verdict"], "too few runs");
+}
+
+#[test]
+fn a_part_without_updates_is_named_as_such() {
+    let place = tempfile::tempdir().unwrap();
+    let machine = "mode = \"native\"\nhybrid.enabled = false\n";
+    std::fs::write(place.path().join("dram.toml"), machine).unwrap();
+    // The page goes after 20 of 100 accesses.
+    let before = "0 r 100000 8 3\n".repeat(20);
+    let after = "0 r 200000 8 3\n".repeat(80);
+    let text = format!("{before}0 unmap 100000 1000\n{after}");
+    std::fs::write(place.path().join("t.txt"), text).unwrap();
+    prints(place.path(), &["convert", "-o", "t.smt", "t.txt"]);
+    for (warmup, idle) in [("25", true), ("10", false)] {
+        let common = ["--schemes", "ipi,ideal", "--warmup", warmup];
+        let compare = ["compare", "t.smt", "--machine", "dram.toml"];
+        let (_, said, code) = steady(place.path(), &[&compare[..], &common[..]].concat());
+        assert_eq!(code, 0, "{said}");
+        let named = said.contains("no update of translations was counted, so what differs is not");
+        assert_eq!(named, idle, "{said}");
+        let keys = ["mode=native", "hybrid.enabled=false", "-o", warmup];
+        let table = prints(
+            place.path(),
+            &[&["sweep", "t.smt"], &keys[..], &common[..]].concat(),
+        );
+        let head = table.lines().next().unwrap();
+        assert_eq!(
+            head.ends_with("· no update of translations was counted"),
+            idle,
+            "{table}"
+        );
+    }
+}
+
+#[test]
 fn a_trace_runs_in_several_vms_each_with_its_own_translations() {
     let place = tempfile::tempdir().unwrap();
     // 40 pages, read twice.

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use steady_coherence::config::Mode;
+use steady_coherence::config::{Mode, preset_names};
 use steady_coherence::{Registry, Spec};
 
 /// Shown below `steady coherence --help`.
@@ -48,8 +48,8 @@ pub struct Input {
     /// A workload of the ATTC paper's Table 3, such as dedup, or a captured trace.
     #[arg(value_name = "WORKLOAD|TRACE")]
     pub source: PathBuf,
-    /// Machine: `paper`, `server` or a TOML file.
-    #[arg(long, value_name = "PRESET|FILE", default_value = "paper")]
+    /// The machine.
+    #[arg(long, value_name = "PRESET|FILE", default_value = "paper", help = machines())]
     pub machine: PathBuf,
     /// Accesses to simulate; 4,000,000 of a workload and the whole of a trace, if not given.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
@@ -88,7 +88,13 @@ pub struct Simulate {
     pub verbose: bool,
 }
 
-/// What `--scheme` takes, for its help.
+/// What `--machine` takes, for its help.
+fn machines() -> String {
+    let presets = preset_names().join(", ");
+    format!("The machine: {presets}, or a TOML file (docs/formats/machine.md)")
+}
+
+/// The names of all schemes, for helps.
 fn schemes() -> String {
     let registry = Registry::shipped();
     let named = |native: bool| {
@@ -96,10 +102,21 @@ fn schemes() -> String {
         let names = registry.all().iter().filter(fits).map(|spec| spec.name);
         names.collect::<Vec<_>>().join(", ")
     };
+    format!("{}; on native machines also {}", named(false), named(true))
+}
+
+/// What `--scheme` takes, for its help.
+fn one_scheme() -> String {
+    format!("The scheme: {}", schemes())
+}
+
+/// What `--schemes` takes, for its help.
+fn many_schemes() -> String {
     format!(
-        "The scheme: {}; on native machines also {}",
-        named(false),
-        named(true)
+        "The schemes, by commas; the first is the baseline, which the others are ratios to. There \
+         are {}. If not given: kvmtlb, shoot4u, hatric, attc and ideal, on native machines ipi, \
+         unitd, didi, hatric, attc and ideal",
+        schemes()
     )
 }
 
@@ -115,7 +132,7 @@ pub struct SimulateOne {
     #[command(flatten)]
     pub simulate: Simulate,
     /// The scheme.
-    #[arg(long, value_name = "NAME", default_value = "attc", help = schemes())]
+    #[arg(long, value_name = "NAME", default_value = "attc", help = one_scheme())]
     pub scheme: String,
 }
 
@@ -130,14 +147,14 @@ pub struct SimulateMany {
     /// What to simulate.
     #[command(flatten)]
     pub simulate: Simulate,
-    /// The schemes, by commas; kvmtlb, shoot4u, hatric, attc and ideal, if not given (on native
-    /// machines ipi, unitd, didi, hatric, attc and ideal).
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    /// The schemes.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help = many_schemes())]
     pub schemes: Vec<String>,
     /// Threads of the simulator; results do not depend on it.
     #[arg(long, value_name = "COUNT", default_value_t = 2)]
     pub threads: usize,
-    /// Seeds from --seed on. Ratios have a 95 % interval from 5 on, and a verdict from 8 on.
+    /// Seeds from --seed on. Ratios have a 95 % interval from 5 on, and a verdict from 8 on; with
+    /// three schemes or more from 10 on.
     #[arg(long, value_name = "COUNT", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: u32,
@@ -165,10 +182,11 @@ pub struct Sweep {
     /// A key of the machine file, `vms` or `rate`, with its values by commas.
     #[arg(required = true, value_name = "KEY=VALUES")]
     pub keys: Vec<String>,
-    /// The schemes, by commas; those of `compare`, if not given. The first is the baseline.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    /// The schemes.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help = many_schemes())]
     pub schemes: Vec<String>,
-    /// Seeds from --seed on. Ratios have a 95 % interval from 5 on, and a verdict from 8 on.
+    /// Seeds from --seed on. Ratios have a 95 % interval from 5 on, and a verdict from 8 on; with
+    /// three schemes or more from 10 on.
     #[arg(long, value_name = "COUNT", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: u32,
@@ -318,8 +336,8 @@ Examples:
 
 The keys are in docs/formats/machine.md.")]
 pub struct Machine {
-    /// Machine: `paper`, `server` or a TOML file.
-    #[arg(value_name = "PRESET|FILE", default_value = "paper")]
+    /// The machine.
+    #[arg(value_name = "PRESET|FILE", default_value = "paper", help = machines())]
     pub machine: PathBuf,
     /// Print it as JSON instead of TOML, in the same keys.
     #[arg(long)]

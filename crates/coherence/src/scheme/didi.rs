@@ -36,7 +36,7 @@ pub static DIDI: Spec = Spec {
     help: "shared TLB directory; native only",
     runs: Runs::Only(
         Mode::Native,
-        "handles native systems only; set `mode = \"native\"`",
+        "handles native systems only; set `mode = \"native\"` in the machine file",
     ),
     parameters: &[&INITIATOR, &ENTRIES],
     validate: |config| sets(ENTRIES.key, config.schemes.number(&ENTRIES).into(), 16),

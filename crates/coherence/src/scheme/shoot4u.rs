@@ -28,7 +28,7 @@ pub static SHOOT4U: Spec = Spec {
     help: "the host invalidates for the guest",
     runs: Runs::Only(
         Mode::Virtualized,
-        "asks a hypervisor; set `mode = \"virtualized\"`",
+        "asks a hypervisor; set `mode = \"virtualized\"` in the machine file",
     ),
     parameters: &[&INITIATOR, &VICTIM],
     validate: Spec::any_machine,

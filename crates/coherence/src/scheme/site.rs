@@ -25,7 +25,7 @@ pub static SITE: Spec = Spec {
     help: "entries that expire; native only",
     runs: Runs::Only(
         Mode::Native,
-        "handles native systems only; set `mode = \"native\"`",
+        "handles native systems only; set `mode = \"native\"` in the machine file",
     ),
     parameters: &[&LEASE],
     validate: Spec::any_machine,

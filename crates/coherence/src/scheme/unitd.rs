@@ -16,7 +16,7 @@ pub static UNITD: Spec = Spec {
     help: "tagged TLBs in the coherence protocol; native only",
     runs: Runs::Only(
         Mode::Native,
-        "handles native systems only; set `mode = \"native\"`",
+        "handles native systems only; set `mode = \"native\"` in the machine file",
     ),
     parameters: &[],
     validate: Spec::any_machine,

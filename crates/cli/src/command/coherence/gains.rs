@@ -3,13 +3,43 @@
 //! `steady_measures` over pairs of seeds. It is judged alone, since it is the answer; the many
 //! counters beside it only explain.
 
-use steady_measures::RunResult;
-use steady_measures::chance::{Judgement, judge};
+use steady_measures::chance::{Judgement, PairedRatio, Verdict, judge};
+use steady_measures::{RunResult, VariantResult};
 
 /// The measure that answers.
 const ANSWER: &str = "ipc";
 
-/// Of each scheme but the first, its IPC over the first's.
+/// What is said where seeds change nothing.
+const ALIKE: &str = "(every seed alike: one run, no interval)";
+
+/// Whether several seeds gave a scheme one value. Natively with DRAM alone a trace leaves a seed
+/// nothing to draw.
+fn alike(one: &VariantResult) -> bool {
+    let metrics = one.repetitions.iter().flat_map(|one| &one.metrics);
+    let mut values = metrics
+        .filter(|one| one.name == ANSWER)
+        .map(|one| one.value);
+    let first = values.next();
+    one.repetitions.len() > 1 && values.all(|value| Some(value) == first)
+}
+
+/// A judgement of runs that are one run: the ratio alone.
+fn of_one_run(judgement: Judgement) -> Judgement {
+    let alone = |ratio: PairedRatio| PairedRatio {
+        low_ppm: None,
+        high_ppm: None,
+        ..ratio
+    };
+    Judgement {
+        pairs: 1,
+        ratio: judgement.ratio.map(alone),
+        verdict: Verdict::TooFewRuns,
+        ..judgement
+    }
+}
+
+/// Of each scheme but the first, its IPC over the first's. Where every seed gave both schemes the
+/// same there is no interval and no verdict.
 pub fn gains(result: &RunResult) -> Vec<(&str, Option<Judgement>)> {
     let mut alone = result.clone();
     let repetitions = alone
@@ -18,14 +48,36 @@ pub fn gains(result: &RunResult) -> Vec<(&str, Option<Judgement>)> {
         .flat_map(|one| &mut one.repetitions);
     repetitions.for_each(|one| one.metrics.retain(|metric| metric.name == ANSWER));
     let judged = judge(&alone, 0).into_values().next().unwrap_or_default();
+    let base = result.variants.first().is_some_and(alike);
     let variants = result.variants.iter().enumerate().skip(1);
     variants
-        .map(|(at, one)| (one.name.as_str(), judged.get(&at).copied()))
+        .map(|(at, one)| {
+            let found = judged.get(&at).copied();
+            let one_run = base && alike(one);
+            let found = found.map(|found| if one_run { of_one_run(found) } else { found });
+            (one.name.as_str(), found)
+        })
         .collect()
+}
+
+/// What is said where no translation was revoked while it was counted.
+pub const WITHOUT_UPDATES: &str = "no update of translations was counted";
+
+/// Whether no scheme met an update after the warm-up. What differs then is not coherence, but the
+/// tables of a scheme, and which thread was when on which core.
+pub fn without_updates(result: &RunResult) -> bool {
+    let repetitions = result.variants.iter().flat_map(|one| &one.repetitions);
+    let metrics = repetitions.flat_map(|one| &one.metrics);
+    let updates = metrics.filter(|one| one.name.starts_with("updates."));
+    updates.map(|one| one.value).sum::<i64>() == 0
 }
 
 /// A line for each scheme but the first: `attc  ×2.028 (1.963 to 2.109), better`.
 pub fn lines(result: &RunResult) -> Vec<String> {
+    let several = result
+        .variants
+        .first()
+        .is_some_and(|one| one.repetitions.len() > 1);
     let line = |(scheme, judgement): (&str, Option<Judgement>)| {
         let Some((one, ratio)) = judgement.and_then(|one| Some((one, one.ratio?))) else {
             return format!("  {scheme:12} no ratio");
@@ -35,6 +87,7 @@ pub fn lines(result: &RunResult) -> Vec<String> {
                 let (low, high) = (factor(low), factor(high));
                 format!("({low} to {high}), {}", one.verdict.as_str())
             }
+            _ if one.pairs == 1 && several => ALIKE.to_owned(),
             _ => "(no interval: fewer than 5 seeds)".to_owned(),
         };
         format!("  {scheme:12} ×{} {said}", factor(ratio.ratio_ppm))

@@ -15,7 +15,7 @@ use steady_coherence::{Error, Registry, Spec};
 use steady_measures::RunResult;
 use steady_race::Watcher;
 
-use super::gains::lines;
+use super::gains::{WITHOUT_UPDATES, lines, without_updates};
 use super::source::{Shown, machine, open};
 use crate::arguments::coherence::{Input, Simulate, SimulateMany, SimulateOne};
 use crate::command::report;
@@ -88,7 +88,9 @@ fn show(
     }
     let (name, origin) = of_first.context("there is a seed")?;
 
-    let mut result = run_result(&all, &name, &origin);
+    let of = arguments.input.machine.display();
+    let question = format!("Machine {of}: {}. {origin}", machine.conditions());
+    let mut result = run_result(&all, &name, &question);
     result.run.started = humantime::format_rfc3339_seconds(begun.0).to_string();
     result.run.tool = concat!("steady ", env!("CARGO_PKG_VERSION")).to_owned();
     result.run.command = own_command();
@@ -108,6 +110,12 @@ fn show(
                 writeln!(out, "{line}")?;
             }
         }
+    }
+    if schemes.len() > 1 && without_updates(&result) {
+        talk!(
+            "steady: {WITHOUT_UPDATES}, so what differs is not coherence. Take a longer part of \
+             the program, or one that changes its mappings; --warmup sets where counting begins."
+        );
     }
     Ok(verdict(&result))
 }

@@ -8,7 +8,7 @@ use steady_measures::{Repetition, RunResult};
 
 use super::pieces::Piece;
 use crate::arguments::coherence::Sweep;
-use crate::command::coherence::gains::{gains, lines};
+use crate::command::coherence::gains::{WITHOUT_UPDATES, gains, lines, without_updates};
 
 /// Version of sweep.json: raised when a key goes or changes its meaning.
 const VERSION: u32 = 1;
@@ -167,7 +167,10 @@ pub fn shown(points: &[Point<'_>]) -> String {
             more => format!("{} seeds", more.len()),
         };
         let base = point.baseline();
-        let head = format!("{pairs} · {seeds} · instructions per cycle over {base}");
+        let mut head = format!("{pairs} · {seeds} · instructions per cycle over {base}");
+        if without_updates(&point.result) {
+            head += &format!(" · {WITHOUT_UPDATES}");
+        }
         for row in std::iter::once(head).chain(lines(&point.result)) {
             text += &row;
             text.push('\n');
