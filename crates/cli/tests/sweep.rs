@@ -176,7 +176,7 @@ fn a_sweep_has_every_counter_that_a_run_has_and_its_interval_is_that_of_compare(
 fn seeds_that_draw_nothing_give_a_ratio_without_interval_and_verdict() {
     let place = tempfile::tempdir().unwrap();
     let turn = |at: usize| {
-        let unmap = if at % 50 == 0 {
+        let unmap = if at.is_multiple_of(50) {
             "0 unmap 100000 4000\n"
         } else {
             ""

@@ -5,9 +5,10 @@
 //! System software parks the frames of an update here. It learns from the scheme whether that
 //! update was put off, and frees them at once or at a cycle. A scheme that never puts off has none.
 
+use std::collections::VecDeque;
+
 use super::Os;
 use crate::layout::{Key, PageMap};
-use std::collections::VecDeque;
 
 /// A frame and its pool.
 type Frame = (bool, u64);
@@ -61,6 +62,10 @@ impl Os {
 
     /// The frames that the update just made has freed may be used again: from cycle `from`, or now.
     pub fn settle(&mut self, from: Option<u64>) {
+        assert!(
+            self.limbo.on || from.is_none(),
+            "frames wait where cores sweep"
+        );
         for spn in std::mem::take(&mut self.limbo.shared) {
             if let Some(cycle) = from {
                 self.limbo.lost.insert(spn, cycle);

@@ -170,6 +170,7 @@ impl Latr {
         };
         state.moved = true;
         let ready = state.ready.expect("a plan has a tick");
+        assert!(ready <= now, "its tick has come");
         for other in 0..self.ticked.len() {
             // Those that run the VM drop it at that tick, which is to come on their clock. From
             // there on no core can load the page until it has moved.
@@ -214,6 +215,7 @@ impl Scheme for Latr {
             return now;
         }
         let ready = (now / self.period + 1) * self.period;
+        assert!(ready > now, "a tick is to come");
         let mut state = State::of(remap, self.flushes(remap), now);
         state.ready = Some(ready);
         state.waits = (0..self.ticked.len()).fold(CoreSet::default(), |mut all, core| {
@@ -257,6 +259,7 @@ impl Scheme for Latr {
 
     fn sweep(&mut self, m: &mut View<'_>, core: usize, sweep: Sweep) -> u64 {
         if let Sweep::Tick(at) = sweep {
+            assert!(at >= self.ticked[core], "a core's ticks come in order");
             self.ticked[core] = at;
         }
         let swept = self.rings.sweep(m, core, sweep);

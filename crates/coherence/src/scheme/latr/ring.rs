@@ -73,6 +73,7 @@ pub(super) struct Rings {
 
 impl Rings {
     pub fn new(cores: usize, most: usize) -> Self {
+        assert!(most > 0, "a ring holds a state");
         Self {
             of: (0..cores).map(|_| VecDeque::new()).collect(),
             most,
@@ -99,11 +100,13 @@ impl Rings {
             }
         }
         self.of[core].push_back(state);
+        assert!(self.of[core].len() <= self.most, "a ring has its size");
     }
 
     fn unname(named: &mut PageMap<u32>, keys: &[Key]) {
         for key in keys {
             let count = named.get_mut(&key.raw()).expect("a state names it");
+            assert!(*count > 0, "a page that is named is counted");
             *count -= 1;
             if *count == 0 {
                 named.remove(&key.raw());
