@@ -300,7 +300,7 @@ fn a_machine_is_printed_with_every_key_and_can_be_given_back() {
 fn help_names_every_preset_and_every_scheme() {
     let help = Place::new().prints(&["coherence", "compare", "--help"]);
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    let presets = "paper, server, sapphire-rapids, zen5, or a TOML file";
+    let presets = "paper, server, sapphire-rapids, granite-rapids, zen5, or a TOML file";
     assert!(help.contains(presets), "{help}");
     let (_, list) = help.split_once("There are ").unwrap();
     let (list, _) = list.split_once(". If not given").unwrap();
