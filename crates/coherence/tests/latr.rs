@@ -6,11 +6,16 @@ mod common;
 
 use steady_coherence::compare::{Outcome, compare, jobs};
 use steady_coherence::config::Mode;
+use steady_coherence::layout::Key;
 use steady_coherence::record::{MapKind, Memory, Prot, Record};
 use steady_coherence::scheme::{IDEAL, KVMTLB, LATR, latr};
+use steady_coherence::sim::Sim;
 use steady_coherence::{MachineConfig, Options, Registry, Spec};
+use steady_random::Stream;
 
-use common::{BASE, busy_machine, busy_trace, run_checked, violations};
+use common::{
+    BASE, Meddler, busy_machine, busy_trace, run_checked, run_with, violations, with_spans_unmapped,
+};
 
 /// Four threads read four pages; half-way thread 0 gives the first back. No thread reads it again.
 fn trace(kind: MapKind) -> Vec<Record> {
@@ -106,6 +111,66 @@ fn short_and_long_ticks_small_and_large_rings_are_sound_with_vcpus_that_wait() {
             assert_eq!(own["full_rings"] > 0, ring < 256, "{tick} us: {own:?}");
         }
     }
+}
+
+/// A machine of a draw: any mix of ticks, rings, locks, migrations, sizes of pages and cores.
+fn any_machine(draw: &mut Stream) -> MachineConfig {
+    let mut one_of = |choices: &[u32]| {
+        let count = u32::try_from(choices.len()).expect("a few");
+        choices[draw.below(count) as usize]
+    };
+    let mut m = busy_machine();
+    m.core.count = one_of(&[1, 2, 3, 4, 6]);
+    m.core.slice_records = one_of(&[20, 200, 5_000]);
+    m.mode = [Mode::Native, Mode::Virtualized][one_of(&[0, 1]) as usize];
+    m.mmu.large_page_percent = one_of(&[0, 0, 0, 0, 0, 0, 0, 50]);
+    m.hybrid.enabled = one_of(&[0, 1, 1]) == 1;
+    m.hybrid.threshold = one_of(&[1, 2, 5]);
+    m.hybrid.dram_percent = one_of(&[10, 50, 95]);
+    m.hybrid.guest_percent = one_of(&[0, 50, 100]);
+    m.shootdown.serialize = one_of(&[0, 0, 1]) == 1;
+    m.shootdown.victims_at_most = one_of(&[0, 0, 1, 2]);
+    m.schemes
+        .set(&latr::TICK, one_of(&[1, 2, 5, 20, 100, 1_000]));
+    m.schemes.set(&latr::RING, one_of(&[2, 3, 10, 256]));
+    m
+}
+
+#[test]
+fn no_machine_makes_a_core_use_what_it_should_have_swept_or_a_frame_come_too_early() {
+    let mut draw = Stream::new(77, 1);
+    let mut swept = 0;
+    for case in 0..80 {
+        let machine = any_machine(&mut draw);
+        let threads = u16::try_from(1 + draw.below(8)).expect("a few");
+        let vms = u16::try_from(1 + draw.below(3)).expect("a few");
+        let pages = 8 + draw.below(300);
+        let names = u64::from(draw.below(3));
+        let records = busy_trace(case, threads * vms, pages, 2_500);
+        let records = (with_spans_unmapped(records, pages, 400), 100);
+        let mut meddler = Meddler::new(case, pages, vms);
+        let prepare = |sim: &mut Sim| {
+            sim.let_tables_move();
+            for name in 1..=names {
+                let target = sim.key_of(0, BASE >> 12);
+                let alias = Key::small(0, target.first_vpn() + name);
+                if !target.is_large() {
+                    sim.alias(alias, target);
+                }
+            }
+        };
+        let odd = case % 2 == 1;
+        let sim = run_with(&machine, &LATR, records, (vms, threads), prepare, |sim| {
+            if odd {
+                meddler.turn(sim);
+            }
+        });
+        let first = sim.oracle().expect("it is on").first.first();
+        assert_eq!(violations(&sim), 0, "{case}: {first:?}, {machine:?}");
+        assert_eq!(sim.check(), Ok(()), "{case}");
+        swept += sim.own_counts()["swept"];
+    }
+    assert!(swept > 5_000, "{swept}");
 }
 
 #[test]
