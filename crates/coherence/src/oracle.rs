@@ -321,3 +321,76 @@ impl Oracle {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Grace, Oracle, Wrong};
+    use crate::layout::Key;
+    use crate::mmu::TlbEntry;
+    use crate::os::Mapping;
+
+    const KEY: Key = Key::small(0, 7);
+    const TICK: u64 = 1_000;
+
+    fn mapping(spn: u64) -> Mapping {
+        Mapping {
+            key: KEY,
+            gpn: spn,
+            spn,
+            writable: true,
+            dirty: true,
+            accessed: true,
+        }
+    }
+
+    /// What is wrong with loads from frame 5 at these cores and cycles, after the page has lost it
+    /// by an update that core 0 put off, and `then`.
+    fn after(
+        now_maps: Option<&Mapping>,
+        then: impl FnOnce(&mut Oracle),
+        loads: &[(usize, u64)],
+    ) -> Vec<Wrong> {
+        let mut oracle = Oracle::default();
+        oracle.walked(&mapping(5));
+        let grace = Grace::Swept {
+            until: TICK,
+            but: 0,
+        };
+        oracle.updated(KEY, now_maps, grace);
+        then(&mut oracle);
+        let used = TlbEntry {
+            spn: 5,
+            tag: 0,
+            expires: u64::MAX,
+            writable: true,
+            dirty: true,
+        };
+        for &(core, cycle) in loads {
+            oracle.check(core, KEY, &used, false, cycle);
+        }
+        oracle.first.iter().map(|found| found.wrong).collect()
+    }
+
+    #[test]
+    fn what_is_put_off_serves_others_before_the_tick() {
+        assert_eq!(after(None, |_| {}, &[(1, TICK - 1)]), vec![]);
+        assert_eq!(after(None, |_| {}, &[(1, TICK)]), vec![Wrong::Frame]);
+        assert_eq!(after(None, |_| {}, &[(0, 1)]), vec![Wrong::Frame]);
+    }
+
+    #[test]
+    fn nothing_is_put_off_of_a_page_that_is_there_or_there_again() {
+        let moved = mapping(6);
+        assert_eq!(after(Some(&moved), |_| {}, &[(1, 1)]), vec![Wrong::Frame]);
+        let again = |oracle: &mut Oracle| oracle.walked(&mapping(6));
+        assert_eq!(after(None, again, &[(1, 1)]), vec![Wrong::Frame]);
+    }
+
+    #[test]
+    fn a_frame_is_given_out_from_the_tick_on() {
+        let other = Key::small(1, 9);
+        let given = |at| after(None, |oracle| oracle.given(2, other, 5, at), &[]);
+        assert_eq!(given(TICK - 1), vec![Wrong::Reused]);
+        assert_eq!(given(TICK), vec![]);
+    }
+}

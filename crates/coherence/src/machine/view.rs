@@ -423,17 +423,13 @@ impl<'a> View<'a> {
     /// Interrupts the other cores that run the VM, those after the initiator first and no more than
     /// `most`; each owes `cost` cycles. Returns how many.
     pub fn interrupt(&mut self, initiator: usize, vm: u16, cost: u64, most: usize) -> u64 {
-        let mut victims = 0;
-        let cores = self.m.running.len();
-        for core in (1..cores).map(|step| (initiator + step) % cores) {
-            if self.m.running[core] == Some(vm) && victims < most as u64 {
-                self.m.owed[core] += cost;
-                self.m.counts.victim_cycles += cost;
-                self.m.network.send(core, 1);
-                victims += 1;
-            }
+        let told: Vec<usize> = self.look().others(initiator, vm).take(most).collect();
+        for &core in &told {
+            self.m.owed[core] += cost;
+            self.m.counts.victim_cycles += cost;
+            self.m.network.send(core, 1);
         }
-        self.m.counts.victims += victims;
-        victims
+        self.m.counts.victims += told.len() as u64;
+        told.len() as u64
     }
 }

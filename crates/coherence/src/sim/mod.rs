@@ -314,6 +314,10 @@ impl Sim {
         self.ended = true;
         self.run();
         while let Some(((ready, _), plan)) = self.deferred.pop_first() {
+            if self.period.is_some() {
+                // No thread is left to wait for the tick.
+                self.cores[0].front.sleep_until(ready);
+            }
             self.migrate_now(0, &plan, ready);
         }
         for core in 0..self.cores.len() {

@@ -40,7 +40,7 @@ fn translate_slowly(
         if entry.expires <= now {
             m.mmu[core].invalidate(key);
         } else if write && !(entry.writable && entry.dirty) && m.os.may_be_stale(key) {
-            // The write looks at the page tables, and there is no page any more.
+            // The write looks at the page tables, which have lost the page.
             m.mmu[core].invalidate(key);
         } else if write && !entry.writable {
             m.write_fault(core, key);

@@ -85,7 +85,7 @@ impl Rings {
         self.of[core].len() < self.most
     }
 
-    /// Appends a state to a core's ring, over the oldest where there is no room.
+    /// Appends a state to a core's ring, over the oldest where the ring is full.
     pub fn push(&mut self, core: usize, state: State) {
         if !self.has_room(core)
             && let Some(lost) = self.of[core].pop_front()

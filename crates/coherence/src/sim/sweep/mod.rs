@@ -41,6 +41,7 @@ impl Sim {
             let next = self.tick_after(now);
             self.cores[core].next_tick = next;
             let tick = next - self.period.unwrap_or(NEVER);
+            assert!(tick <= now && now < next, "a tick is before its period");
             self.sweep(core, Sweep::Tick(tick));
             self.machine.os.reclaim(tick);
             if let Some(oracle) = &mut self.machine.oracle {
@@ -68,24 +69,19 @@ impl Sim {
     /// What an update that begins at cycle `begin` leaves of the old translations. Frames that it
     /// freed are kept accordingly.
     pub(super) fn grace(&mut self, core: usize, remap: &Remap, begin: u64) -> Grace {
-        let Some(period) = self.period else {
-            return if self.expires {
-                Grace::Until(begin)
-            } else {
-                Grace::None
-            };
-        };
-        let look = Look::at(&self.machine);
-        if self.scheme.puts_off(look, remap, core, begin) {
-            let early = self.machine.fault == Some(Fault::FrameReused);
-            let kept = (!early).then_some(begin + KEPT * period);
-            self.machine.os.settle(kept);
-            return Grace::Swept {
-                until: self.tick_after(begin),
-                but: core,
-            };
+        if let Some(period) = self.period {
+            let look = Look::at(&self.machine);
+            if self.scheme.puts_off(look, remap, core, begin) {
+                let early = self.machine.fault == Some(Fault::FrameReused);
+                let kept = (!early).then_some(begin + KEPT * period);
+                self.machine.os.settle(kept);
+                return Grace::Swept {
+                    until: self.tick_after(begin),
+                    but: core,
+                };
+            }
+            self.machine.os.settle(None);
         }
-        self.machine.os.settle(None);
         if self.expires {
             Grace::Until(begin)
         } else {

@@ -70,6 +70,20 @@ fn call(sim: &mut Sim, core: usize, key: Key, kind: MapKind) {
     sim.call(core, key.vm(), &call);
 }
 
+/// Each core has a thread, which may leave it.
+fn with_threads(sim: &mut Sim) {
+    for core in 0..3 {
+        sim.cores[core].thread = Some(core);
+        sim.threads.push(Thread {
+            vm: 0,
+            state: State::Ready,
+            block: 0,
+            at: 0,
+        });
+    }
+    sim.idle = 0;
+}
+
 /// A core does nothing until a cycle.
 fn idle_until(sim: &mut Sim, core: usize, cycle: u64) {
     sim.cores[core].front.sleep_until(cycle);
@@ -241,6 +255,48 @@ fn cores_that_do_not_run_the_vm_drop_the_page_at_once_and_sweep_nothing() {
 }
 
 #[test]
+fn a_core_sweeps_as_its_thread_leaves_it_and_pays_for_it() {
+    let mut sim = sim();
+    with_threads(&mut sim);
+    access(&mut sim, 0, KEY, false);
+    access(&mut sim, 1, KEY, false);
+    call(&mut sim, 0, KEY, MapKind::Munmap);
+    sim.take_off(1);
+    assert!(!sim.machine.mmu[1].holds(KEY));
+    assert_eq!(sim.counts().victim_cycles, SWEEP);
+}
+
+/// Clocks are apart a little: what is freed at a cycle before its last tick it would have swept.
+#[test]
+fn a_core_that_has_had_the_tick_drops_the_page_at_once() {
+    let mut sim = sim();
+    access(&mut sim, 0, KEY, false);
+    idle_until(&mut sim, 1, TICK + 10);
+    access(&mut sim, 1, KEY, false);
+    call(&mut sim, 0, KEY, MapKind::Munmap);
+    assert!(!sim.machine.mmu[1].holds(KEY));
+    assert_eq!(sim.own_counts()["published"], 1, "for the third core");
+}
+
+/// The frame's other page has been freed, and that update was put off.
+#[test]
+fn a_frame_moves_only_when_no_core_has_a_translation_to_it() {
+    let mut sim = sim_with(None, |m| {
+        (m.hybrid.enabled, m.hybrid.start) = (true, Start::Nvm);
+        m.schemes.set(&latr::RING, 2);
+    });
+    let old = access(&mut sim, 0, KEY, false);
+    sim.alias(OTHER, KEY);
+    access(&mut sim, 1, KEY, false);
+    call(&mut sim, 0, KEY, MapKind::Munmap);
+    assert!(sim.machine.mmu[1].holds(KEY));
+    // The ring is full, so that the page does not wait for the tick.
+    sim.migrate(0, old);
+    assert_ne!(sim.mapping(OTHER).expect("it is there").spn, old);
+    assert!(!sim.machine.mmu[1].holds(KEY));
+}
+
+#[test]
 fn a_core_alone_puts_nothing_off() {
     let mut sim = sim();
     access(&mut sim, 0, KEY, false);
@@ -260,16 +316,7 @@ fn a_core_with_another_thread_since_a_tick_sweeps_before_its_next_access() {
     let old = access(&mut sim, 0, KEY, false);
     access(&mut sim, 1, KEY, false);
     sim.migrate(0, old);
-    for core in 0..3 {
-        sim.cores[core].thread = Some(core);
-        sim.threads.push(Thread {
-            vm: 0,
-            state: State::Ready,
-            block: 0,
-            at: 0,
-        });
-    }
-    sim.idle = 0;
+    with_threads(&mut sim);
     let thread = sim.take_off(1);
     sim.queue.push_back(thread);
     idle_until(&mut sim, 1, TICK + 5);
@@ -277,6 +324,18 @@ fn a_core_with_another_thread_since_a_tick_sweeps_before_its_next_access() {
     assert_eq!(sim.cores[1].thread, Some(1));
     assert_ne!(access(&mut sim, 1, KEY, false), old);
     assert_eq!(wrongs(&sim), vec![]);
+}
+
+#[test]
+fn a_migration_that_is_planned_at_the_end_makes_no_core_wait_for_its_tick() {
+    let mut sim = sim_with(None, |m| {
+        (m.hybrid.enabled, m.hybrid.start) = (true, Start::Nvm);
+    });
+    let old = access(&mut sim, 0, KEY, false);
+    sim.migrate(0, old);
+    sim.finish();
+    assert_eq!(sim.counts().guest_migrations, 1);
+    assert!(sim.counts().initiator_cycles < TICK / 8);
 }
 
 #[test]
