@@ -177,6 +177,35 @@ fn one_run_and_five_runs_are_too_few_whatever_they_show() {
     }
 }
 
+/// A race in which the seed draws nothing for the variants said: each run is the first again.
+fn drawn_by_none_of(variants: &[usize]) -> Vec<(String, Judgement)> {
+    let mut race = race(3, 10, 300);
+    for &at in variants {
+        let first = race.variants[at].repetitions[0].metrics.clone();
+        for repetition in &mut race.variants[at].repetitions {
+            repetition.metrics.clone_from(&first);
+        }
+    }
+    judgements(&race)
+}
+
+#[test]
+fn ten_seeds_that_draw_nothing_are_one_run() {
+    for (name, one) in drawn_by_none_of(&[0, 1]) {
+        let ratio = one.ratio.unwrap();
+        assert_eq!((one.pairs, one.verdict), (1, Verdict::TooFewRuns), "{name}");
+        assert_eq!((ratio.low_ppm, ratio.high_ppm), (None, None), "{name}");
+    }
+}
+
+#[test]
+fn seeds_that_draw_for_one_variant_are_as_many_runs_as_seeds() {
+    for (name, one) in drawn_by_none_of(&[0]) {
+        assert_eq!(one.pairs, 10, "{name}");
+        assert!(one.ratio.unwrap().low_ppm.is_some(), "{name}");
+    }
+}
+
 #[test]
 fn a_workloads_own_latency_throughput_and_time_answer_and_the_rest_explains() {
     let answers: Vec<String> = judgements(&race(1, 6, 100))

@@ -132,18 +132,24 @@ pub type Judgements = BTreeMap<(Key, Unit), BTreeMap<usize, Judgement>>;
 /// A measure's values by index of repetition, and which way is better.
 type Values = BTreeMap<(Key, Unit), (Better, BTreeMap<u32, i64>)>;
 
-/// Judges every measure of every variant against that of the variant `baseline`.
+/// Judges every measure of every variant against that of the variant `baseline`. Where neither's
+/// seeds made any measure differ, they are one run.
 ///
 /// # Panics
 /// If there is no variant of that index.
 #[must_use]
 pub fn judge(result: &RunResult, baseline: usize) -> Judgements {
-    let values: Vec<Values> = result.variants.iter().map(values_of).collect();
+    let mut values: Vec<Values> = result.variants.iter().map(values_of).collect();
+    let alike: Vec<bool> = values.iter().map(repeats).collect();
     let mut judged = Judgements::new();
-    for (at, variant) in values.iter().enumerate() {
+    for at in 0..values.len() {
         if at == baseline {
             continue;
         }
+        if alike[at] && alike[baseline] {
+            values[at].values_mut().for_each(keep_one);
+        }
+        let variant = &values[at];
         for (id, (_, found)) in variant {
             let Some((_, base)) = values[baseline].get(id) else {
                 continue;
@@ -157,6 +163,23 @@ pub fn judge(result: &RunResult, baseline: usize) -> Judgements {
     }
     settle(&mut judged, &values);
     judged
+}
+
+/// Whether the repetitions are one run: their seeds drew nothing, so that no measure differs.
+fn repeats(values: &Values) -> bool {
+    let constant = |found: &BTreeMap<u32, i64>| {
+        let mut all = found.values();
+        let first = all.next();
+        found.len() > 1 && all.all(|value| Some(value) == first)
+    };
+    !values.is_empty() && values.values().all(|(_, found)| constant(found))
+}
+
+/// Leaves the first repetition, so that pairs are one.
+fn keep_one((_, found): &mut (Better, BTreeMap<u32, i64>)) {
+    if let Some((&first, _)) = found.first_key_value() {
+        found.retain(|&index, _| index == first);
+    }
 }
 
 fn values_of(variant: &VariantResult) -> Values {

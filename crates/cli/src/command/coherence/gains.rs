@@ -3,43 +3,18 @@
 //! `steady_measures` over pairs of seeds. It is judged alone, since it is the answer; the many
 //! counters beside it only explain.
 
-use steady_measures::chance::{Judgement, PairedRatio, Verdict, judge};
-use steady_measures::{RunResult, VariantResult};
+use steady_measures::RunResult;
+use steady_measures::chance::{Judgement, judge};
 
 /// The measure that answers.
 const ANSWER: &str = "ipc";
 
-/// What is said where seeds change nothing.
+/// What is said where seeds change nothing: natively with DRAM alone a trace leaves them nothing to
+/// draw.
 const ALIKE: &str = "(every seed alike: one run, no interval)";
 
-/// Whether several seeds gave a scheme one value. Natively with DRAM alone a trace leaves a seed
-/// nothing to draw.
-fn alike(one: &VariantResult) -> bool {
-    let metrics = one.repetitions.iter().flat_map(|one| &one.metrics);
-    let mut values = metrics
-        .filter(|one| one.name == ANSWER)
-        .map(|one| one.value);
-    let first = values.next();
-    one.repetitions.len() > 1 && values.all(|value| Some(value) == first)
-}
-
-/// A judgement of runs that are one run: the ratio alone.
-fn of_one_run(judgement: Judgement) -> Judgement {
-    let alone = |ratio: PairedRatio| PairedRatio {
-        low_ppm: None,
-        high_ppm: None,
-        ..ratio
-    };
-    Judgement {
-        pairs: 1,
-        ratio: judgement.ratio.map(alone),
-        verdict: Verdict::TooFewRuns,
-        ..judgement
-    }
-}
-
 /// Of each scheme but the first, its IPC over the first's. Where every seed gave both schemes the
-/// same there is no interval and no verdict.
+/// same, no interval and no verdict is given.
 pub fn gains(result: &RunResult) -> Vec<(&str, Option<Judgement>)> {
     let mut alone = result.clone();
     let repetitions = alone
@@ -48,15 +23,9 @@ pub fn gains(result: &RunResult) -> Vec<(&str, Option<Judgement>)> {
         .flat_map(|one| &mut one.repetitions);
     repetitions.for_each(|one| one.metrics.retain(|metric| metric.name == ANSWER));
     let judged = judge(&alone, 0).into_values().next().unwrap_or_default();
-    let base = result.variants.first().is_some_and(alike);
     let variants = result.variants.iter().enumerate().skip(1);
     variants
-        .map(|(at, one)| {
-            let found = judged.get(&at).copied();
-            let one_run = base && alike(one);
-            let found = found.map(|found| if one_run { of_one_run(found) } else { found });
-            (one.name.as_str(), found)
-        })
+        .map(|(at, one)| (one.name.as_str(), judged.get(&at).copied()))
         .collect()
 }
 
