@@ -39,7 +39,7 @@ fn each_part_of_a_package_is_a_need_with_a_package_as_its_fix() {
     let lab = "./steady-lab_*.deb";
     // Without `steady-lab`, and without what would build its kernel.
     let bare = Gone::File("/usr/src/linux-source-6.12.tar.xz");
-    let error = machine.both_refuse(&bare, COMMANDS[4], "kernel");
+    let error = machine.both_refuse(&bare, command("build kernel"), "kernel");
     assert!(
         error.contains(&format!("apt-get install {lab}")) && !error.contains("linux-source"),
         "{error}"
@@ -130,7 +130,7 @@ fn a_kernel_that_is_not_as_it_was_built_is_refused_with_the_command_that_removes
         fs::write(entry.join(file), bytes).unwrap();
     }
     fs::remove_file(entry.join("SHA256SUMS")).unwrap();
-    let error = machine.both_refuse(&Gone::Nothing, COMMANDS[4], "kernel");
+    let error = machine.both_refuse(&Gone::Nothing, command("build kernel"), "kernel");
     assert!(error.contains("SHA256SUMS is missing"), "{error}");
     let output = machine.ask(&Gone::Nothing, &["cache", "prune", &name]);
     assert!(output.status.success() && !entry.exists(), "{output:?}");

@@ -5,7 +5,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
-use crate::machine::{COMMANDS, Gone, Machine};
+use crate::machine::{COMMANDS, Gone, Machine, command};
 
 #[test]
 fn a_variable_that_cannot_be_is_refused_by_both_with_what_is_wrong() {
@@ -172,7 +172,7 @@ fn without_a_tree_doctor_says_what_works_and_what_lacks_it() {
             "{said}"
         );
     }
-    machine.both_refuse(&gone, COMMANDS[1], "the Steady tree");
+    machine.both_refuse(&gone, command("run --engine qemu"), "the Steady tree");
     let output = machine.ask(&gone, &["cache", "list"]);
     assert!(output.status.success(), "{output:?}");
 }

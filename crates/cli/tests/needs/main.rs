@@ -13,7 +13,7 @@ use std::fs;
 
 use steady_lab_artifacts::need::{Row, rows};
 
-use crate::machine::{COMMANDS, Gone, Machine};
+use crate::machine::{COMMANDS, Gone, Machine, command};
 
 mod damaged;
 mod given;
@@ -196,7 +196,7 @@ fn an_emulator_that_a_variable_asks_for_is_a_need_like_others() {
         true => Gone::Program("bochs"),
         false => Gone::Nothing,
     };
-    machine.both_refuse(&gone, COMMANDS[0], "Bochs");
+    machine.both_refuse(&gone, command("run --engine bochs"), "Bochs");
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn doctor_and_record_agree_without_each_part_of_tracing() {
     let until = ["record", "--until", "vCPU waits 100 ms", "-o", "OUT"];
     let guest = ["record", "--guest", "--seconds", "1", "-o", "OUT"];
     let asked = [
-        COMMANDS[11],
+        command("record"),
         ("record --until", &until),
         ("record --guest", &guest),
     ];
