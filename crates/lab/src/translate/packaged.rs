@@ -43,7 +43,7 @@ pub fn without_trace(scenario: &Scenario, trace: bool, kernel: &str) -> Result<(
     Err(LabError::Beyond {
         scenario: scenario.name.clone(),
         what: "a trace".to_owned(),
-        limit: format!("it has kernel probes, and {kernel} has none; leave out --trace"),
+        limit: format!("it needs kernel probes, and {kernel} has none; leave out --trace"),
     })
 }
 
