@@ -7,6 +7,7 @@
 //! template's escaping, or [`crate::svg::escape`] inside a chart.
 
 mod charts;
+pub mod swept;
 mod tables;
 
 use askama::Template;

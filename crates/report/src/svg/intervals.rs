@@ -94,7 +94,7 @@ fn said(row: &Interval) -> String {
 }
 
 /// A round value of the scale as a factor: `0.005`, `1`, `200`.
-fn plain(ppm: u64) -> String {
+pub(super) fn plain(ppm: u64) -> String {
     if ppm >= MILLION {
         return (ppm / MILLION).to_string();
     }

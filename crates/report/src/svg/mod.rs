@@ -11,6 +11,7 @@ pub mod cdf;
 pub mod intervals;
 mod scale;
 pub mod stacked;
+pub mod swept;
 
 use std::fmt::Write;
 
