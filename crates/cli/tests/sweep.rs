@@ -90,7 +90,7 @@ fn one_thread_two_an_interruption_and_jobs_give_the_same_bytes() {
         .replace("\"value\": 1", "\"value\": 2");
     std::fs::write(&pieces[1], damaged).unwrap();
     assert_eq!(with("b", &["--threads", "2"]), table);
-    for name in ["sweep.csv", "sweep.json"] {
+    for name in ["sweep.csv", "sweep.json", "report.html"] {
         assert_eq!(
             read(&format!("a/{name}")),
             read(&format!("b/{name}")),
@@ -101,6 +101,50 @@ fn one_thread_two_an_interruption_and_jobs_give_the_same_bytes() {
         std::fs::metadata(&pieces[2]).unwrap().modified().unwrap(),
         untouched
     );
+}
+
+/// A chart for each value of the second key, over those of the first. The ratio of a counter is
+/// taken from the CSV by hand: the mean of the logarithms over the seeds.
+#[test]
+fn the_page_plots_the_measure_asked_for_over_the_first_key() {
+    let place = tempfile::tempdir().unwrap();
+    let plot = ["--plot", "tlb.l2_misses"];
+    prints(place.path(), &[&SWEEP[..], &["out"], &plot[..]].concat());
+    let read = |name: &str| std::fs::read_to_string(place.path().join("out").join(name)).unwrap();
+    let page = read("report.html");
+    assert!(page.contains("<h1>tlb.l2_misses over hybrid.guest_percent</h1>"));
+    for title in ["mode=virtualized", "mode=native"] {
+        assert!(page.contains(&format!("<h3>{title}</h3>")), "{title}");
+    }
+    // One for wide pages and one for phones; a row of two cells in each table.
+    assert_eq!(page.matches("<svg class=\"chart\"").count(), 2 * 2);
+    let csv = read("sweep.csv");
+    let all = rows(&csv);
+    let logs = |scheme: &str| -> f64 {
+        let wanted = all.iter().filter(|row| {
+            row["scheme"] == scheme
+                && row["mode"] == "virtualized"
+                && row["hybrid.guest_percent"] == "100"
+        });
+        let misses = wanted.map(|row| row["tlb.l2_misses"].parse::<f64>().unwrap().ln());
+        misses.sum()
+    };
+    let ratio = ((logs("attc") - logs("kvmtlb")) / 5.0).exp();
+    let cell = format!("<td>×{ratio:.2} [");
+    let cells: Vec<&str> = page.lines().filter(|line| line.contains("<td>×")).collect();
+    assert!(cells[0].contains(&cell), "{cell} in {}", cells[0]);
+}
+
+#[test]
+fn a_measure_that_no_scheme_has_is_refused_and_the_pieces_are_kept() {
+    let place = tempfile::tempdir().unwrap();
+    let words = [&SWEEP[..], &["out", "--plot", "tlb.l3_misses"]].concat();
+    let (_, said, code) = steady(place.path(), &words);
+    assert!(code != 0 && said.contains("--plot tlb.l3_misses: no scheme has that measure"));
+    assert!(said.contains("tlb.l2_misses"), "{said}");
+    let held = std::fs::read_dir(place.path().join("out")).unwrap();
+    let names: Vec<_> = held.map(|one| one.unwrap().file_name()).collect();
+    assert_eq!(names, ["pieces"]);
 }
 
 #[test]

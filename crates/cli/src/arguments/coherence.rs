@@ -193,9 +193,12 @@ pub struct Sweep {
     /// Pieces simulated at a time; one for each CPU, if not given. Results do not depend on it.
     #[arg(long, value_name = "COUNT")]
     pub threads: Option<usize>,
-    /// Folder of the pieces, sweep.csv and sweep.json.
+    /// Folder of the pieces, sweep.csv, sweep.json and report.html.
     #[arg(short, long, value_name = "FOLDER")]
     pub out: PathBuf,
+    /// The measure that report.html plots: a column of sweep.csv, as a ratio to the first scheme.
+    #[arg(long, value_name = "MEASURE", default_value = "ipc")]
+    pub plot: String,
     /// Print a command for each piece that is missing, for GNU parallel or Slurm.
     #[arg(long, conflicts_with_all = ["piece", "json", "csv"])]
     pub jobs: bool,

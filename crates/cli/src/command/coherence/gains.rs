@@ -16,12 +16,17 @@ const ALIKE: &str = "(every seed alike: one run, no interval)";
 /// Of each scheme but the first, its IPC over the first's. Where every seed gave both schemes the
 /// same, no interval and no verdict is given.
 pub fn gains(result: &RunResult) -> Vec<(&str, Option<Judgement>)> {
+    gains_of(result, ANSWER)
+}
+
+/// The same of any measure.
+pub fn gains_of<'a>(result: &'a RunResult, measure: &str) -> Vec<(&'a str, Option<Judgement>)> {
     let mut alone = result.clone();
     let repetitions = alone
         .variants
         .iter_mut()
         .flat_map(|one| &mut one.repetitions);
-    repetitions.for_each(|one| one.metrics.retain(|metric| metric.name == ANSWER));
+    repetitions.for_each(|one| one.metrics.retain(|metric| metric.name == measure));
     let judged = judge(&alone, 0).into_values().next().unwrap_or_default();
     let variants = result.variants.iter().enumerate().skip(1);
     variants

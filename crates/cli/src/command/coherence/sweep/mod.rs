@@ -3,10 +3,11 @@
 //! that are kept, so that a sweep goes on where it stopped and other machines can make its parts.
 //!
 //! A piece's file is named by the digest of all that it depends on, and written whole or not at
-//! all. The table, the CSV and the JSON follow from the pieces alone. Left out: Parquet, which the
-//! libraries in use do not write.
+//! all. The table, the CSV, the JSON and the page follow from the pieces alone. Left out: Parquet,
+//! which the libraries in use do not write.
 
 mod pieces;
+mod plot;
 mod table;
 
 use std::io::Write;
@@ -48,7 +49,12 @@ pub fn sweep(arguments: &Sweep) -> anyhow::Result<ExitCode> {
     }
     let csv = table::csv(&points);
     let json = table::json(arguments, &points)?;
-    for (name, text) in [("sweep.csv", &csv), ("sweep.json", &json)] {
+    let page = plot::page(arguments, &points)?;
+    for (name, text) in [
+        ("sweep.csv", &csv),
+        ("sweep.json", &json),
+        ("report.html", &page),
+    ] {
         write_atomic(&arguments.out.join(name), text.as_bytes())?;
     }
     let mut out = std::io::stdout().lock();

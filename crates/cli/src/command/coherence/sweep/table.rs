@@ -15,7 +15,7 @@ const VERSION: u32 = 1;
 
 /// A combination of values with the results of all its seeds.
 pub struct Point<'a> {
-    keys: &'a [(String, String)],
+    pub keys: &'a [(String, String)],
     /// A repetition for each seed.
     pub result: RunResult,
 }
@@ -59,7 +59,8 @@ impl Point<'_> {
         })
     }
 
-    fn baseline(&self) -> &str {
+    /// The first scheme.
+    pub fn baseline(&self) -> &str {
         self.result.variants.first().map_or("", |one| &one.name)
     }
 }
