@@ -140,6 +140,7 @@ type Values = BTreeMap<(Key, Unit), (Better, BTreeMap<u32, i64>)>;
 #[must_use]
 pub fn judge(result: &RunResult, baseline: usize) -> Judgements {
     let mut values: Vec<Values> = result.variants.iter().map(values_of).collect();
+    assert!(baseline < values.len(), "the baseline is a variant");
     let alike: Vec<bool> = values.iter().map(repeats).collect();
     let mut judged = Judgements::new();
     for at in 0..values.len() {
@@ -177,7 +178,8 @@ fn repeats(values: &Values) -> bool {
 
 /// Leaves the first repetition, so that pairs are one.
 fn keep_one((_, found): &mut (Better, BTreeMap<u32, i64>)) {
-    if let Some((&first, _)) = found.first_key_value() {
+    if let Some((&first, &value)) = found.first_key_value() {
+        debug_assert!(found.values().all(|&other| other == value), "equal runs");
         found.retain(|&index, _| index == first);
     }
 }
