@@ -17,12 +17,14 @@ use steady_measures::{
 use steady_scenario::{Collect, ResultFrom, Scenario, Vm, Workload};
 
 use super::symbol::{Class, Symbols};
-use super::{complaint, over_vms};
+use super::{complaint, over_vms, spans};
 use crate::engine::watch::Transcript;
 use crate::error::RunFault;
 
 /// From this share of CPU time on, others disturb a wall clock enough to say so, in percent.
 const BUSY_PERCENT: u64 = 10;
+/// The trace that a host sends, by name.
+const TRACE: &str = "trace.dat";
 
 /// What is known before the run.
 #[derive(Debug, Clone, Copy)]
@@ -97,9 +99,10 @@ pub fn repetition(
     let vms: Vec<&str> = vms.iter().map(|vm| vm.name.as_str()).collect();
     made.warnings
         .extend(complaint::warnings(context.run_directory, &vms));
-    if transcript.files.iter().any(|name| name == "trace.dat") {
-        made.artifacts
-            .push(artifact(context, "trace.dat", "trace")?);
+    if transcript.files.iter().any(|name| name == TRACE) {
+        made.artifacts.push(artifact(context, TRACE, "trace")?);
+        spans::write(context.scenario, transcript, context.run_directory, TRACE)
+            .map_err(|error| RunFault::Files(format!("cannot note when workloads ran: {error}")))?;
     }
     Ok(made)
 }
@@ -231,7 +234,7 @@ fn shootdown_costs(window: &Window, vm: &str, shootdowns: u64) -> Vec<Metric> {
 }
 
 /// Name of a workload in the results: its program, with a number if the VM runs it twice.
-fn workload_name(vm: &Vm, index: usize) -> String {
+pub(super) fn workload_name(vm: &Vm, index: usize) -> String {
     let program = vm.workloads[index].program.name();
     let earlier = vm.workloads[..index]
         .iter()

@@ -4,4 +4,5 @@
 pub mod assemble;
 pub mod complaint;
 pub mod over_vms;
+pub mod spans;
 pub mod symbol;

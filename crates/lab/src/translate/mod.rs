@@ -26,6 +26,7 @@ use crate::chance::Chance;
 use crate::engine::{Engine, EngineKind, Processor, bochs};
 use crate::error::LabError;
 use crate::kernels::Booted;
+use crate::measure::spans;
 use program::run_of;
 
 pub use program::{check_programs, host_programs, programs};
@@ -260,6 +261,8 @@ fn trace_events(variant: &Variant) -> Vec<String> {
         .chain([&probe::GROUP])
         .map(|&event| event.to_owned())
         .collect();
+    // Says when, in the trace's clock, a workload began.
+    events.push(spans::EVENT.to_owned());
     let systems = variant.remedies.iter();
     events.extend(
         systems
