@@ -15,6 +15,8 @@ use steady_scenario::{LoadError, UnknownVariant};
 use steady_selftest::SelftestError;
 use steady_steer::SteerError;
 
+use crate::command::spans::NoWorkload;
+
 /// Whatever has no line of its own.
 const OTHER: u8 = 1;
 /// The input is not what was expected.
@@ -32,7 +34,7 @@ trait ExitCode: std::error::Error + Send + Sync + 'static {
 }
 
 /// The errors that know theirs; no two match one error.
-const KNOWN: [fn(&Error) -> Option<u8>; 20] = [
+const KNOWN: [fn(&Error) -> Option<u8>; 21] = [
     code_of::<ArtifactError>,
     code_of::<LabError>,
     code_of::<SelftestError>,
@@ -53,6 +55,7 @@ const KNOWN: [fn(&Error) -> Option<u8>; 20] = [
     code_of::<TraceError>,
     code_of::<CaptureError>,
     code_of::<HostTraceError>,
+    code_of::<NoWorkload>,
 ];
 
 /// The exit code for an error.
@@ -84,7 +87,8 @@ of_input!(
     steady_tables::ReadError,
     steady_tracefile::Error,
     steady_shoot4u_check::Error,
-    steady_coherence::Error
+    steady_coherence::Error,
+    NoWorkload
 );
 
 impl ExitCode for ArtifactError {

@@ -166,6 +166,10 @@ fn what_is_no_trace_or_not_in_it_is_refused_with_what_was_expected() {
             &["diagnose", STALL, "--time", "2-3"][..],
             "the trace lasts 1348 ms",
         ),
+        (
+            &["diagnose", STALL, "--workload", "hackbench"][..],
+            "was not recorded while `hackbench` ran; its workloads: none, as",
+        ),
         (&["diagnose"][..], "required arguments"),
     ] {
         let output = steady(place.path(), words);
@@ -173,6 +177,41 @@ fn what_is_no_trace_or_not_in_it_is_refused_with_what_was_expected() {
         assert_eq!(output.status.code(), Some(2), "{words:?}: {talk}");
         assert!(talk.contains(expected), "{words:?}: {talk}");
         assert_eq!(output.stdout, b"", "{words:?}");
+    }
+}
+
+#[test]
+fn a_workload_is_looked_at_alone() {
+    let place = place();
+    let exit = |ms: u64| {
+        let (entry, exit) = (10_000 + 100 * ms, 10_050 + 100 * ms);
+        format!(
+            " CPU 0/KVM-70 [000] d..1. 7.0{entry}: kvm_entry: vcpu 0, rip 0xffffffff81000000\n \
+             CPU 0/KVM-70 [000] d..1. 7.0{exit}: kvm_exit: reason PAUSE_INSTRUCTION \
+             rip 0xffffffff81000000 info 0 0\n"
+        )
+    };
+    // The trace's clock is 300 ms ahead of the host's.
+    let timer = " <idle>-0 [000] d.h1. 7.010000: hrtimer_expire_entry: hrtimer=01 \
+                 function=tick_nohz_handler now=6710000000\n";
+    let trace: String = (0..10).map(exit).collect();
+    let noted = r#"{"schema": "steady.workloads", "version": 1, "workloads": [
+        {"vm": "first", "workload": "hackbench", "from_ns": 6710200000, "to_ns": 6710499000}]}"#;
+    std::fs::write(place.path().join("trace.txt"), format!("{timer}{trace}")).unwrap();
+    std::fs::write(place.path().join("trace.txt.workloads"), noted).unwrap();
+    for (words, exits) in [
+        (&[][..], "10 pause-loop exits"),
+        (&["--workload", "hackbench"][..], "3 pause-loop exits"),
+        (&["--workload", "first.hackbench"][..], "3 pause-loop exits"),
+    ] {
+        let words = [&["diagnose", "trace.txt", "--verbose"][..], words].concat();
+        let output = steady(place.path(), &words);
+        let said = text(&output.stdout);
+        assert!(
+            said.contains(exits),
+            "{words:?}: {said} {}",
+            text(&output.stderr)
+        );
     }
 }
 

@@ -19,7 +19,7 @@ use steady_tracefile::Source;
 
 use crate::arguments::diagnose::Diagnose;
 use crate::command::opened::{Opened, of_file, open};
-use crate::command::{colour, is_dumb, width};
+use crate::command::{colour, is_dumb, spans, width};
 
 /// Reads the traces and shows what they say.
 pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
@@ -48,7 +48,9 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
     let mut incident = Incident::default();
     let paths = [&arguments.traces, &arguments.before, &arguments.after];
     for (at, path) in paths.into_iter().flatten().enumerate() {
-        let read = match one(path, &mut diagnoser, &mut drawing, &mut pictures) {
+        let sliced = while_it_ran(path, arguments, &mut diagnoser.slice);
+        let one = sliced.and_then(|()| one(path, &mut diagnoser, &mut drawing, &mut pictures));
+        let read = match one {
             Ok(Some(_)) if !arguments.before.is_empty() => Err(not_a_trace(path)),
             Ok(Some(tables)) => {
                 incident.add(tables);
@@ -85,6 +87,16 @@ pub fn diagnose(arguments: &Diagnose) -> anyhow::Result<ExitCode> {
     let mut diagnosis = incident.beside(diagnoser.finish());
     diagnosis.comparison = compared(arguments, &diagnosis, &read_at);
     ended(arguments, &diagnosis, &pictures.unwrap_or_default(), failed)
+}
+
+/// Where a workload is asked for, leaves of this trace what is of the time when it ran.
+fn while_it_ran(trace: &Path, arguments: &Diagnose, slice: &mut Slice) -> anyhow::Result<()> {
+    let Some(name) = &arguments.workload else {
+        return Ok(());
+    };
+    let span = spans::named(trace, name)?;
+    (slice.from_ns, slice.to_ns) = (Some(span.from_ns), Some(span.to_ns));
+    Ok(())
 }
 
 /// Adds the tables that `steady record` left beside a trace, if something is wrong in them. That

@@ -18,6 +18,7 @@ pub mod run;
 pub mod selftest;
 pub mod shell;
 pub mod shoot4u;
+pub mod spans;
 pub mod steer;
 
 /// Whether standard output may be coloured.
