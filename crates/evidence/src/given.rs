@@ -12,7 +12,8 @@ use steady_scenario::{Collect, Runs, Scenario, Vm};
 use crate::claim::{Claim, Row};
 use crate::figures::is_in;
 
-/// What a traced run's diagnosis gives of a VM; `steady evidence run` adds them.
+/// What a traced run's diagnosis gives of a VM, and of its workloads where they are measured;
+/// `steady evidence run` adds them.
 pub const DIAGNOSIS: [&str; 11] = [
     "diagnosis.pause.exits",
     "diagnosis.pause.ipi_wait",
@@ -77,6 +78,10 @@ pub(crate) fn lacking(claim: &Claim, row: &Row, scenario: &Scenario) -> Option<S
     let Some(runs) = runs else {
         return Some(format!("the VM `{name}` has no workload `{workload}`"));
     };
+    if DIAGNOSIS.contains(&measure) {
+        let text = "a diagnosis is of measured workloads, in a claim with `trace = true`";
+        return (vm.background || beside.is_some() || !claim.trace).then(|| text.to_owned());
+    }
     let collects = |what| scenario.measure.collect.contains(&what);
     let in_window =
         vm.background == beside.is_some() && of_window(&claim.engine, measure, &collects);

@@ -277,7 +277,7 @@ fn a_measure_that_the_race_cannot_give_is_found_before_it_is_raced() {
         (measure("cpu_time"), "gives no measure `cpu_time`"),
         (
             measure("diagnosis.pause.exits"),
-            "gives no measure `diagnosis.pause.exits`",
+            "a diagnosis is of measured workloads, in a claim with `trace = true`",
         ),
         (of_vm("diagnosis.pause.exits"), "expected `trace = true`"),
         (of_vm("exits.total"), "has no measure `exits.total`"),
@@ -289,6 +289,16 @@ fn a_measure_that_the_race_cannot_give_is_found_before_it_is_raced() {
         project.change("scenarios/pair.toml", "host =", collect);
         found(&project, &["claim `tail`, row `p99`", said]);
     }
+}
+
+#[test]
+fn a_diagnosis_is_of_a_workload_where_the_race_is_traced() {
+    let before = "measure = \"shootdown.latency.p99\"";
+    let project = Project::bare();
+    project.change(CLAIMS_FILE, before, "measure = \"diagnosis.pause.exits\"");
+    project.change(CLAIMS_FILE, "engine = ", "trace = true\nengine = ");
+    let problems = project.problems().join("\n");
+    assert!(!problems.contains("diagnosis"), "{problems}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the diagnosis says of a traced run, as measures, so that claims can name it.
 //!
-//! Per VM: `diagnosis.pause.exits`, `diagnosis.pause.CAUSE` (share of pause-loop exits by cause),
+//! Per VM, and per workload of a measured one: `diagnosis.pause.exits`, `diagnosis.pause.CAUSE` (share of pause-loop exits by cause),
 //! `diagnosis.pause.in_runs` (share in runs of two and more), `diagnosis.pause.longest_run`, and
 //! `diagnosis.boost.ran_next` (share of decided boosts whose vCPU ran next). Left out: findings.
 
@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use steady_decode::TraceEvents;
-use steady_diagnose::{BoostTable, Cause, Diagnoser, PauseTable, Symbols, VmNotes, VmTable};
+use steady_diagnose::{BoostTable, Cause, Diagnoser, PauseTable, Slice, Symbols, VmNotes, VmTable};
 use steady_lab_artifacts::{Home, kernel};
 use steady_measures::{Better, Metric, RunResult, Unit};
+
+use crate::command::spans;
 
 /// Parts per million in a thousandth.
 const PPM_PER_PERMILLE: u64 = 1_000;
@@ -29,8 +31,21 @@ pub fn add(result: &mut RunResult, directory: &Path) -> anyhow::Result<()> {
                 .iter()
                 .find(|artifact| artifact.name == "trace");
             let trace = trace.with_context(|| format!("{} has no trace", variant.name))?;
-            let vms = diagnose(&directory.join(&trace.path), &symbols)?;
+            let path = directory.join(&trace.path);
+            let vms = diagnose(&path, &symbols, Slice::default())?;
             run.metrics.extend(vms.iter().flat_map(metrics));
+            for span in spans::of_trace(&path)? {
+                let slice = Slice {
+                    from_ns: Some(span.from_ns),
+                    to_ns: Some(span.to_ns),
+                    vms: vec![span.vm],
+                    ..Slice::default()
+                };
+                let vms = diagnose(&path, &symbols, slice)?;
+                let metrics = vms.iter().flat_map(metrics);
+                let named = metrics.map(|metric| metric.of_workload(span.workload.clone()));
+                run.metrics.extend(named);
+            }
         }
     }
     Ok(())
@@ -44,8 +59,9 @@ fn system_map(result: &RunResult) -> anyhow::Result<PathBuf> {
     Ok(kernel::folder_of(&Home::find()?, key).join("System.map"))
 }
 
-fn diagnose(path: &Path, symbols: &Symbols) -> anyhow::Result<Vec<VmTable>> {
+fn diagnose(path: &Path, symbols: &Symbols, slice: Slice) -> anyhow::Result<Vec<VmTable>> {
     let mut diagnoser = Diagnoser::new();
+    diagnoser.slice = slice;
     diagnoser.symbols = Some((symbols, "System.map".to_owned()));
     let notes = crate::command::diagnose::beside(path, ".vms");
     diagnoser.notes = std::fs::read(&notes)
