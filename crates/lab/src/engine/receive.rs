@@ -91,7 +91,7 @@ impl<'a> Receiver<'a> {
     pub fn fault(&self) -> Option<RunFault> {
         let mut events = self.transcript.events.iter();
         events.find_map(|(_, event)| match event {
-            Event::Fault(fault) => Some(inside(fault)),
+            Event::Fault(fault) => Some(inside(fault, &self.directory)),
             _ => None,
         })
     }
@@ -195,7 +195,13 @@ pub fn host_panic(directory: &Path, ended: bool) -> Option<String> {
     (ended || line.ends_with('\n')).then(|| line.trim().to_owned())
 }
 
-fn inside(fault: &Fault) -> RunFault {
+/// Whether the host killed a process for want of memory.
+fn host_lacked_memory(directory: &Path) -> bool {
+    let serial = fs::read(directory.join(SERIAL)).unwrap_or_default();
+    String::from_utf8_lossy(&serial).contains("Out of memory: Killed process")
+}
+
+fn inside(fault: &Fault, directory: &Path) -> RunFault {
     let place = fault
         .vm
         .as_ref()
@@ -219,9 +225,15 @@ fn inside(fault: &Fault) -> RunFault {
         words if words.is_empty() => String::new(),
         words => format!("\nlast words of its console:\n{words}"),
     };
+    let memory = match fault.kind {
+        FaultKind::Vmm if host_lacked_memory(directory) => {
+            "; the host ran out of memory, of which VMs' disks take too: raise memory_mib of [host]"
+        }
+        _ => "",
+    };
     RunFault::Inside {
         kind: fault.kind,
-        what: format!("{place}: {what}: {}", fault.text),
+        what: format!("{place}: {what}: {}{memory}", fault.text),
         file,
         tail,
     }

@@ -108,6 +108,21 @@ fn a_host_that_is_done_with_a_fault_has_failed_by_the_kind_it_told() {
 }
 
 #[test]
+fn a_vmm_that_the_host_killed_for_want_of_memory_is_told_with_the_way_out() {
+    let stream = frames(&[fault(FaultKind::Vmm), done()]);
+    let said = |serial: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("frames"), &stream).unwrap();
+        fs::write(folder.path().join(SERIAL), serial).unwrap();
+        fault_of(run(folder.path(), "cat", &["frames"], FREE)).to_string()
+    };
+    let killed = said("[    8.4] Out of memory: Killed process 63 (steady-vmm) total-vm:971152kB\n");
+    assert!(killed.contains("raise memory_mib of [host]"), "{killed}");
+    let other = said("[    8.4] kvm_amd: CPU 4 isn't AMD or Hygon\n");
+    assert!(!other.contains("memory_mib"), "{other}");
+}
+
+#[test]
 fn of_the_faults_only_a_triple_fault_may_be_the_emulators_loss() {
     for kind in [
         FaultKind::GuestPanic,
