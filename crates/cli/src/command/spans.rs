@@ -151,7 +151,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace.txt");
         let text = r#"{"schema": "steady.workloads", "version": 1, "workloads": [
-            {"vm": "first", "workload": "hackbench", "from_ns": 6800000000, "to_ns": 6900000000}]}"#;
+            {"vm": "first", "workload": "hackbench",
+             "from_ns": 6800000000, "to_ns": 6900000000}]}"#;
         std::fs::write(&path, trace).unwrap();
         std::fs::write(beside(&path, BEHIND), text).unwrap();
         of_trace(&path)

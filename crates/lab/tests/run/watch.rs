@@ -116,7 +116,8 @@ fn a_vmm_that_the_host_killed_for_want_of_memory_is_told_with_the_way_out() {
         fs::write(folder.path().join(SERIAL), serial).unwrap();
         fault_of(run(folder.path(), "cat", &["frames"], FREE)).to_string()
     };
-    let killed = said("[    8.4] Out of memory: Killed process 63 (steady-vmm) total-vm:971152kB\n");
+    let killed =
+        said("[    8.4] Out of memory: Killed process 63 (steady-vmm) total-vm:971152kB\n");
     assert!(killed.contains("raise memory_mib of [host]"), "{killed}");
     let other = said("[    8.4] kvm_amd: CPU 4 isn't AMD or Hygon\n");
     assert!(!other.contains("memory_mib"), "{other}");

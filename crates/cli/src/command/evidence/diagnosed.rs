@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the diagnosis says of a traced run, as measures, so that claims can name it.
 //!
-//! Per VM, and per workload of a measured one: `diagnosis.pause.exits`, `diagnosis.pause.CAUSE` (share of pause-loop exits by cause),
-//! `diagnosis.pause.in_runs` (share in runs of two and more), `diagnosis.pause.longest_run`, and
-//! `diagnosis.boost.ran_next` (share of decided boosts whose vCPU ran next). Left out: findings.
+//! Per VM, and per workload of a measured one: `diagnosis.pause.exits`, `diagnosis.pause.CAUSE`
+//! (share of pause-loop exits by cause), `diagnosis.pause.in_runs` (share in runs of two and more),
+//! `diagnosis.pause.longest_run`, and `diagnosis.boost.ran_next` (share of decided boosts whose vCPU
+//! ran next). Left out: findings.
 
 use std::path::{Path, PathBuf};
 
