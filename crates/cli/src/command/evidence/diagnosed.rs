@@ -3,8 +3,8 @@
 //!
 //! Per VM, and per workload of a measured one: `diagnosis.pause.exits`, `diagnosis.pause.CAUSE`
 //! (share of pause-loop exits by cause), `diagnosis.pause.in_runs` (share in runs of two and more),
-//! `diagnosis.pause.longest_run`, and `diagnosis.boost.ran_next` (share of decided boosts whose vCPU
-//! ran next). Left out: findings.
+//! `diagnosis.pause.longest_run`, and `diagnosis.boost.ran_next` (share of decided boosts whose
+//! vCPU ran next). Left out: findings.
 
 use std::path::{Path, PathBuf};
 
