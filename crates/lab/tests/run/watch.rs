@@ -113,8 +113,9 @@ fn a_vmm_that_the_host_killed_for_want_of_memory_is_told_with_the_way_out() {
     let said = |serial: &str| {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("frames"), &stream).unwrap();
-        fs::write(folder.path().join(SERIAL), serial).unwrap();
-        fault_of(run(folder.path(), "cat", &["frames"], FREE)).to_string()
+        fs::write(folder.path().join("words"), serial).unwrap();
+        let emulator = format!("cat words >{SERIAL}; cat frames");
+        fault_of(run(folder.path(), "sh", &["-c", &emulator], FREE)).to_string()
     };
     let killed =
         said("[    8.4] Out of memory: Killed process 63 (steady-vmm) total-vm:971152kB\n");
