@@ -168,7 +168,7 @@ fn what_is_no_trace_or_not_in_it_is_refused_with_what_was_expected() {
         ),
         (
             &["diagnose", STALL, "--workload", "hackbench"][..],
-            "was not recorded while `hackbench` ran; its workloads: none, as",
+            "was not recorded while `hackbench` ran; no workload is noted beside it",
         ),
         (&["diagnose"][..], "required arguments"),
     ] {

@@ -42,8 +42,8 @@ pub struct Diagnose {
     /// Only this part of each trace, in seconds after its begin: `2.5-4`, `-4`, `2.5-`.
     #[arg(long, value_name = "FROM-TO", value_parser = time_slice, allow_hyphen_values = true)]
     pub time: Option<(Option<u64>, Option<u64>)>,
-    /// Only while this workload ran, of traces of `steady run --trace`: `hackbench`, or
-    /// `first.hackbench` where more than one VM ran it.
+    /// Only while this workload ran, of traces of `steady run --trace`: `hackbench`, or with its VM
+    /// `first.hackbench`, where more than one VM ran it.
     #[arg(long, value_name = "NAME", conflicts_with = "time")]
     pub workload: Option<String>,
     /// Ticks in a second of the guests' kernels (their CONFIG_HZ).

@@ -7,9 +7,9 @@
 use std::fmt;
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde::Deserialize;
-use steady_lab::measure::spans::{BEHIND, EVENT};
+use steady_lab::measure::spans::{BEHIND, EVENT, SCHEMA, VERSION};
 
 use crate::command::diagnose::beside;
 
@@ -38,11 +38,14 @@ impl Span {
     }
 }
 
-/// The trace was not recorded while the workload ran.
+/// No workload has the name, or more than one has.
 #[derive(Debug)]
 pub struct NoWorkload {
     trace: String,
     wanted: String,
+    /// Full names of those that have it.
+    found: Vec<String>,
+    /// Full names of all.
     known: Vec<String>,
 }
 
@@ -51,29 +54,35 @@ impl std::error::Error for NoWorkload {}
 impl fmt::Display for NoWorkload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { trace, wanted, .. } = self;
-        write!(
-            f,
-            "{trace} was not recorded while `{wanted}` ran; its workloads: "
-        )?;
-        if self.known.is_empty() {
-            return f.write_str("none, as only `steady run --trace` notes them");
+        if !self.found.is_empty() {
+            let names = self.found.join(", ");
+            return write!(
+                f,
+                "{trace}: more than one VM ran `{wanted}`; give one of {names}"
+            );
         }
-        f.write_str(&self.known.join(", "))
+        write!(f, "{trace} was not recorded while `{wanted}` ran; ")?;
+        if self.known.is_empty() {
+            return f.write_str("no workload is noted beside it, as `steady run --trace` does");
+        }
+        write!(f, "its workloads: {}", self.known.join(", "))
     }
 }
 
 /// When a workload of this name ran, by the trace's clock.
 ///
 /// # Errors
-/// As [`of_trace`]; [`NoWorkload`] if none of this name is noted.
+/// As [`of_trace`]; [`NoWorkload`] if none or more than one of this name is noted.
 pub fn named(trace: &Path, wanted: &str) -> anyhow::Result<Span> {
-    let mut spans = of_trace(trace)?;
-    if let Some(at) = spans.iter().position(|span| span.is(wanted)) {
-        return Ok(spans.swap_remove(at));
+    let spans = of_trace(trace)?;
+    let found: Vec<&Span> = spans.iter().filter(|span| span.is(wanted)).collect();
+    if let [one] = found[..] {
+        return Ok(one.clone());
     }
     let error = NoWorkload {
         trace: trace.display().to_string(),
         wanted: wanted.to_owned(),
+        found: found.into_iter().map(Span::full_name).collect(),
         known: spans.iter().map(Span::full_name).collect(),
     };
     Err(error.into())
@@ -81,6 +90,8 @@ pub fn named(trace: &Path, wanted: &str) -> anyhow::Result<Span> {
 
 #[derive(Debug, Deserialize)]
 struct Noted {
+    schema: String,
+    version: u32,
     workloads: Vec<Span>,
 }
 
@@ -96,6 +107,14 @@ pub fn of_trace(path: &Path) -> anyhow::Result<Vec<Span>> {
         Err(error) => return Err(error).with_context(|| file.display().to_string()),
     };
     let noted: Noted = serde_json::from_slice(&text).with_context(|| file.display().to_string())?;
+    if noted.schema != SCHEMA || noted.version != VERSION {
+        let (schema, version) = (noted.schema, noted.version);
+        let file = file.display();
+        bail!(
+            "{file}: `{schema}` version {version}; expected `{SCHEMA}` version {VERSION}, as this \
+             steady writes it: race again, or use the steady that wrote it"
+        );
+    }
     let began_ns = begin_ns(path)?;
     let moved = noted.workloads.into_iter().map(|span| Span {
         from_ns: span.from_ns.saturating_sub(began_ns),
@@ -147,20 +166,22 @@ mod tests {
         function=tick_nohz_handler now=6705000000
 ";
 
-    fn noted(trace: &str) -> anyhow::Result<Vec<Span>> {
+    const NOTED: &str = r#"{"schema": "steady.workloads", "version": 1, "workloads": [
+        {"vm": "first", "workload": "hackbench", "from_ns": 6800000000, "to_ns": 6900000000}]}"#;
+
+    /// A trace and what is noted beside it, in a folder.
+    fn kept(trace: &str, noted: &str) -> (tempfile::TempDir, std::path::PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace.txt");
-        let text = r#"{"schema": "steady.workloads", "version": 1, "workloads": [
-            {"vm": "first", "workload": "hackbench",
-             "from_ns": 6800000000, "to_ns": 6900000000}]}"#;
         std::fs::write(&path, trace).unwrap();
-        std::fs::write(beside(&path, BEHIND), text).unwrap();
-        of_trace(&path)
+        std::fs::write(beside(&path, BEHIND), noted).unwrap();
+        (folder, path)
     }
 
     #[test]
     fn a_workload_is_found_in_the_clock_of_its_trace() {
-        let spans = noted(TRACE).unwrap();
+        let (_folder, path) = kept(TRACE, NOTED);
+        let spans = of_trace(&path).unwrap();
         let expected = Span {
             vm: "first".to_owned(),
             workload: "hackbench".to_owned(),
@@ -173,7 +194,33 @@ mod tests {
     #[test]
     fn a_trace_without_the_other_clock_is_refused() {
         let only = TRACE.lines().take(2).collect::<Vec<_>>().join("\n");
-        let error = noted(&only).unwrap_err().to_string();
+        let (_folder, path) = kept(&only, NOTED);
+        let error = of_trace(&path).unwrap_err().to_string();
         assert!(error.contains("hrtimer_expire_entry"), "{error}");
+    }
+
+    #[test]
+    fn notes_of_another_version_are_refused() {
+        let newer = NOTED.replace("\"version\": 1", "\"version\": 2");
+        let (_folder, path) = kept(TRACE, &newer);
+        let error = of_trace(&path).unwrap_err().to_string();
+        assert!(
+            error.contains("expected `steady.workloads` version 1"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_name_that_two_vms_have_needs_the_vms() {
+        let own = NOTED.find("        {").unwrap();
+        let second = NOTED[own..].replace("first", "second");
+        let two = NOTED.replace("}]}", "},\n") + &second;
+        let (_folder, path) = kept(TRACE, &two);
+        let error = named(&path, "hackbench").unwrap_err().to_string();
+        assert!(
+            error.ends_with("one of first.hackbench, second.hackbench"),
+            "{error}"
+        );
+        assert_eq!(named(&path, "second.hackbench").unwrap().vm, "second");
     }
 }

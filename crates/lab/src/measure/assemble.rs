@@ -101,8 +101,7 @@ pub fn repetition(
         .extend(complaint::warnings(context.run_directory, &vms));
     if transcript.files.iter().any(|name| name == TRACE) {
         made.artifacts.push(artifact(context, TRACE, "trace")?);
-        spans::write(context.scenario, transcript, context.run_directory, TRACE)
-            .map_err(|error| RunFault::Files(format!("cannot note when workloads ran: {error}")))?;
+        spans::write(context.scenario, transcript, context.run_directory, TRACE)?;
     }
     Ok(made)
 }

@@ -8,13 +8,19 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use steady_agent::event::Event;
+use steady_measures::write_atomic;
 use steady_scenario::Scenario;
 
 use super::assemble::workload_name;
 use crate::engine::watch::Transcript;
+use crate::error::RunFault;
 
 /// What is behind the trace's name in that of the file.
 pub const BEHIND: &str = ".workloads";
+/// What the file is.
+pub const SCHEMA: &str = "steady.workloads";
+/// Raised when a key goes or changes its meaning.
+pub const VERSION: u32 = 1;
 /// The tracepoint whose field `now` is the host's `CLOCK_MONOTONIC` for all but few timers
 /// (`kernel/time/hrtimer.c`, Linux 6.12).
 pub const EVENT: &str = "timer:hrtimer_expire_entry";
@@ -22,22 +28,21 @@ pub const EVENT: &str = "timer:hrtimer_expire_entry";
 /// Writes the file beside the trace of that name.
 ///
 /// # Errors
-/// If the file cannot be written.
+/// [`RunFault::Files`] if it cannot be written.
 pub fn write(
     scenario: &Scenario,
     transcript: &Transcript,
     directory: &Path,
     trace: &str,
-) -> std::io::Result<()> {
+) -> Result<(), RunFault> {
     let spans = json!({
-        "schema": "steady.workloads",
-        "version": 1,
+        "schema": SCHEMA,
+        "version": VERSION,
         "workloads": spans(scenario, transcript),
     });
-    std::fs::write(
-        directory.join(format!("{trace}{BEHIND}")),
-        format!("{spans:#}\n"),
-    )
+    let path = directory.join(format!("{trace}{BEHIND}"));
+    let text = format!("{spans:#}\n");
+    write_atomic(&path, text.as_bytes()).map_err(|error| RunFault::Files(error.to_string()))
 }
 
 fn spans(scenario: &Scenario, transcript: &Transcript) -> Vec<Value> {
