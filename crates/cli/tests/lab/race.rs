@@ -3,6 +3,8 @@
 
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
 use crate::support::{ONE_VM, Place, ends_well, metric, project, steady};
 
 #[test]
@@ -88,6 +90,31 @@ fn the_kept_trace_opens_with_trace_cmd_report() {
         text.contains("CPU 0/KVM"),
         "the vCPU threads are named as QEMU names them"
     );
+}
+
+#[test]
+fn a_trace_has_of_each_workload_the_exits_that_the_host_counted() {
+    let place = Place::beside();
+    let second = "[[vm.workload]]\nprogram = \"pingpong\"\nargs = [\"--operations\", \"200\"]\n";
+    let scenario = place.scenario(&format!("{ONE_VM}{second}"), "");
+    ends_well(&place.run(&scenario, &["--trace"]).output().unwrap());
+    let result = place.result("test", "bochs");
+    for workload in ["shootdown", "pingpong"] {
+        let trace = place.path("out/test/bochs/plain-r0/trace.dat");
+        let mut command = steady();
+        command.arg("diagnose").arg(&trace);
+        command.args(["--json", "--vm", "guest", "--workload", workload]);
+        let said = command.output().unwrap();
+        let said: Value = serde_json::from_slice(&said.stdout).unwrap();
+        let exits = said["traces"][0]["vms"][0]["exits"].as_array().unwrap();
+        let traced: i64 = exits.iter().map(|one| one["count"].as_i64().unwrap()).sum();
+        let counted = metric(&result, "plain", workload, "exits.total");
+        // The host counts from a little before the workload's begin to a little after its end.
+        assert!(
+            (traced - counted).abs() * 20 <= counted,
+            "{workload}: {traced} traced, {counted} counted"
+        );
+    }
 }
 
 #[test]
