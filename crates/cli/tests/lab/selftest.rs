@@ -32,11 +32,18 @@ fn pass(place: &Place, words: &[&str], names: &[&str]) {
 }
 
 #[test]
-fn the_remedies_own_selftests_pass_on_the_patched_kernel() {
+fn shoot4u_s_own_selftests_pass_on_the_patched_kernel() {
     let ours = [
         "shoot4u_test",
         "shoot4u_host_test",
         "shoot4u_emulation_test",
+    ];
+    pass_on_the_patched_kernel("bochs", &ours);
+}
+
+#[test]
+fn the_boost_remedies_own_selftests_pass_on_the_patched_kernel() {
+    let ours = [
         "debooster_test",
         "debooster_apart_test",
         "debooster_faults_test",
