@@ -6,6 +6,7 @@ use std::fs;
 
 use steady_scenario::Scenario;
 
+use crate::brought;
 use crate::claim::{Claim, Row, System};
 use crate::conditions;
 use crate::error::Problem;
@@ -49,7 +50,7 @@ fn unique(house: &House) -> Vec<Problem> {
         if first.is_some_and(|first| !first.same_race(claim)) {
             problems.push(Problem::new(
                 place(claim),
-                "claims of one race need the same scenario, engine, trace and seeds",
+                "claims of one race need the same scenario, programs, engine, trace and seeds",
             ));
         }
     }
@@ -100,6 +101,8 @@ fn of_claim(house: &House, claim: &Claim) -> Vec<Problem> {
     let Some(scenario) = house.scenario(claim) else {
         return problems;
     };
+    let brought = brought::problem(claim, scenario);
+    problems.extend(brought.map(|text| Problem::new(&place, text)));
     for name in claim.all_variants() {
         if !scenario.variants.iter().any(|variant| variant.name == name) {
             let text = format!("the scenario has no variant `{name}`");

@@ -114,6 +114,8 @@ pub struct Claim {
     /// The kernel that hosts and guests boot, a port of `linux/ports` by its version; absent: the
     /// lab's.
     pub kernel: Option<String>,
+    /// Whose programs the user brings to the race, where its scenario names some by a path.
+    pub brought: Option<String>,
     /// Whether each run is traced and the trace diagnosed, for rows `diagnosis.…`.
     #[serde(default)]
     pub trace: bool,
@@ -194,7 +196,8 @@ impl Claim {
         let of = |claim: &Self| {
             let place = (claim.scenario.clone(), claim.engine.clone(), claim.trace);
             let seeds = (claim.first_seed, claim.seeds);
-            (place, claim.kernel.clone(), seeds)
+            let parts = (claim.kernel.clone(), claim.brought.clone());
+            (place, parts, seeds)
         };
         of(self) == of(other)
     }
@@ -246,6 +249,11 @@ impl Claim {
     /// The command that repeats the race.
     #[must_use]
     pub fn command(&self) -> String {
-        format!("steady evidence run {}", self.race())
+        let programs = self.brought.as_ref().map(|_| " --programs FOLDER");
+        format!(
+            "steady evidence run {}{}",
+            self.race(),
+            programs.unwrap_or_default()
+        )
     }
 }

@@ -8,6 +8,7 @@ use steady_measures::{Clock, Unit};
 use steady_report::humane;
 use steady_scenario::{Conditions, Part, Scenario, Variant};
 
+use crate::brought;
 use crate::claim::{CONDITION_KEYS, Claim, Row};
 use crate::error::Problem;
 use crate::house::{House, Keys};
@@ -144,7 +145,9 @@ pub fn line(house: &House, claim: &Claim) -> String {
     let variants: Vec<&str> = claim.all_variants().collect();
     let conditions = of(house, claim, None, &variants);
     let programs = house.programs(claim);
-    let parts: Vec<&str> = [conditions.as_str()].into_iter().chain(programs).collect();
+    let brought = brought::line(house, claim);
+    let parts = [conditions.as_str()].into_iter().chain(brought.as_deref());
+    let parts: Vec<&str> = parts.chain(programs).collect();
     parts.join("; ")
 }
 

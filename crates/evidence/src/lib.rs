@@ -13,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+mod brought;
 mod check;
 mod claim;
 mod conditions;

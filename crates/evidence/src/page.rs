@@ -2,11 +2,12 @@
 //! The pages of `docs/validation/`, the README's figures and the pictures: all that is written from
 //! evidence.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use steady_measures::chance;
 
+use crate::brought;
 use crate::claim::{Claim, System};
 use crate::conditions;
 use crate::error::Problem;
@@ -184,6 +185,15 @@ fn results(put: &mut dyn FnMut(&str), house: &House, all: &[(&Claim, Vec<Entry>)
         ("Agent, VMM or workloads changed since", House::CHANGED),
     ] {
         list(title, &|claim, _| house.programs(claim) == Some(said));
+    }
+    let lines = all
+        .iter()
+        .filter_map(|(claim, _)| brought::line(house, claim));
+    for line in lines.collect::<BTreeSet<String>>() {
+        let title = format!("Programs that the user brings: {line}; in");
+        list(&title, &|claim, _| {
+            brought::line(house, claim).as_ref() == Some(&line)
+        });
     }
 }
 

@@ -202,14 +202,14 @@ impl Record {
         if let Some(key) = changed {
             return Ok((piece, Some(key)));
         }
-        let id = piece.id.clone();
+        let (id, command) = (piece.id.clone(), piece.result.run.command.clone());
         let pieces = vec![
             ("the record".to_owned(), self.result),
             ("the new runs".to_owned(), piece.result),
         ];
         let mut result = RunResult::join(pieces)?;
         // The command repeats the whole, and so once.
-        result.run.command = format!("steady evidence run {id}");
+        result.run.command = command;
         result.seal();
         Ok((Self { id, result }, None))
     }

@@ -60,6 +60,9 @@ pub struct Run {
     /// Write the piece there, sealed, and do not add it to the records.
     #[arg(long, value_name = "FILE", requires = "seed")]
     pub piece: Option<PathBuf>,
+    /// Folder of the programs that scenarios name by a path, such as `./mine`, and of their files.
+    #[arg(long, value_name = "FOLDER")]
+    pub programs: Option<PathBuf>,
     /// Folder for races under way.
     #[arg(long, value_name = "FOLDER", default_value = "out/evidence")]
     pub out: PathBuf,
@@ -135,6 +138,10 @@ pub struct Reproduce {
     /// Measure now as well, once for each claim.
     #[arg(long)]
     pub run: bool,
+    /// Folder of the programs that scenarios name by a path; races that want some are left out
+    /// without it.
+    #[arg(long, value_name = "FOLDER", requires = "run")]
+    pub programs: Option<PathBuf>,
     /// Only items with this verdict: agrees, differs, beside, open, old, not-recorded, not-here.
     #[arg(long, value_name = "VERDICT")]
     pub verdict: Option<String>,

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod brought;
 mod common;
 mod conditions;
 mod keys;

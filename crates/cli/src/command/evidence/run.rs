@@ -71,7 +71,7 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
             piece.why.as_str()
         ));
         let part = part(&house, claim, &piece);
-        let found = measured(&house, &part, &piece, &arguments.out, &show)?;
+        let found = measured(&house, &part, &piece, arguments, &show)?;
         if let Some(path) = &arguments.piece {
             found.write(path)?;
             continue;
@@ -109,13 +109,14 @@ fn measured(
     house: &House,
     claim: &Claim,
     piece: &Piece,
-    out: &Path,
+    arguments: &Run,
     show: &Show,
 ) -> anyhow::Result<Record> {
     let result = if claim.is_simulated() {
         simulated(claim, show)?
     } else {
-        raced(house, claim, piece, out, show)?
+        let programs = arguments.programs.as_deref();
+        raced(house, claim, piece, &arguments.out, programs, show)?
     };
     let record = Record::reduced(result, claim, &house.keys);
     record.map_err(|invalid| anyhow!("claim `{}`: {invalid}", claim.id))
@@ -140,9 +141,13 @@ pub fn raced(
     claim: &Claim,
     piece: &Piece,
     out: &Path,
+    programs: Option<&Path>,
     show: &Show,
 ) -> anyhow::Result<RunResult> {
     let mut scenario = Scenario::load(house.root.join(&claim.scenario))?;
+    if let Some(folder) = programs {
+        folder.clone_into(&mut scenario.folder);
+    }
     scenario.seed = piece.seed;
     scenario.repetitions = 1;
     let engine = ENGINES.find(&claim.engine)?;

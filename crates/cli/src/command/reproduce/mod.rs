@@ -50,7 +50,7 @@ pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<ExitCode> {
             let found = ran.insert(attc::run(arguments)?);
             BTreeMap::from([("attc-paper".to_owned(), found.result.clone())])
         }
-        (true, _) => measure(&house, paper)?,
+        (true, _) => measure(&house, paper, arguments.programs.as_deref())?,
     };
     if let Some(path) = &arguments.output {
         match now.values().next() {
@@ -102,7 +102,11 @@ fn wanted(word: Option<&str>) -> anyhow::Result<Option<Verdict>> {
 }
 
 /// One run of each claim that the paper's items name.
-fn measure(house: &House, paper: &Manifest) -> anyhow::Result<BTreeMap<String, RunResult>> {
+fn measure(
+    house: &House,
+    paper: &Manifest,
+    programs: Option<&Path>,
+) -> anyhow::Result<BTreeMap<String, RunResult>> {
     let show = Show::new();
     let mut found = BTreeMap::new();
     let named = paper.items.iter().filter_map(|item| item.here.as_ref());
@@ -111,12 +115,20 @@ fn measure(house: &House, paper: &Manifest) -> anyhow::Result<BTreeMap<String, R
             continue;
         }
         let claim = house.claim(&here.claim)?;
+        if let (Some(whose), None) = (&claim.brought, programs) {
+            let id = &claim.id;
+            show.say(&format!(
+                "{id} is left out: it races {whose}; see --programs"
+            ));
+            continue;
+        }
         let piece = Piece {
             claim: claim.id.clone(),
             seed: claim.first_seed,
             why: Why::Again,
         };
-        let result = raced(house, claim, &piece, Path::new("out/reproduce"), &show)?;
+        let out = Path::new("out/reproduce");
+        let result = raced(house, claim, &piece, out, programs, &show)?;
         found.insert(claim.id.clone(), result);
     }
     Ok(found)
