@@ -117,9 +117,7 @@ fn measure(
         let claim = house.claim(&here.claim)?;
         if let (Some(whose), None) = (&claim.brought, programs) {
             let id = &claim.id;
-            show.say(&format!(
-                "{id} is left out: it races {whose}; see --programs"
-            ));
+            talk!("{id} is left out: it races {whose}; see --programs");
             continue;
         }
         let piece = Piece {
