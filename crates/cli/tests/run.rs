@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use assert_cmd::Command;
+use steady_scenario::{Runs, Scenario};
 
 fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -94,6 +95,42 @@ fn every_shipped_scenario_passes_the_check() {
             }
         }
     }
+}
+
+/// The programs of a suite are in no repository; these stand in their places.
+#[test]
+fn a_suite_s_scenario_passes_the_check_where_its_programs_are_and_nowhere_else() {
+    let mut seen = 0;
+    for entry in crates().join("../scenarios/suite").read_dir().unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        seen += 1;
+        let refused = check(&[], &path);
+        let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(2), "{text}");
+        assert!(text.contains("or that of --programs"), "{text}");
+        let folder = tempfile::tempdir().unwrap();
+        let scenario = Scenario::load(&path).unwrap();
+        for workload in scenario.vms.iter().flat_map(|vm| &vm.workloads) {
+            let Runs::Brought(program) = &workload.program else {
+                continue;
+            };
+            let files = workload.files.iter();
+            let files = files.map(|file| file.split_once(':').unwrap().0);
+            for file in std::iter::once(program.path()).chain(files) {
+                let file = folder.path().join(file);
+                std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+                std::fs::write(file, "#!/bin/sh\n").unwrap();
+            }
+        }
+        said(&check(
+            &["--programs", folder.path().to_str().unwrap()],
+            &path,
+        ));
+    }
+    assert!(seen > 0);
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn files(folder: &str) -> Vec<String> {
 
 #[test]
 fn every_shipped_scenario_has_its_digest() {
-    let mut paths = [files(""), files("papers/")].concat();
+    let mut paths = [files(""), files("papers/"), files("suite/")].concat();
     paths.sort();
     let line = |path: &String| {
         let scenario = Scenario::load(scenarios().join(path));
