@@ -43,7 +43,7 @@ pub(crate) fn problem(claim: &Claim, scenario: &Scenario) -> Option<String> {
     }
 }
 
-/// Whose programs a record of a claim was raced with, each by the first digits of its digest.
+/// The user's programs that a record was raced with, each by the first digits of its digest.
 pub(crate) fn line(house: &House, claim: &Claim) -> Option<String> {
     let said = claim.brought.as_ref()?;
     let config = house.record(claim).map(|record| &record.result.config);
