@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The lab for real: emulated hosts, nested guests, and every fault that a test can provoke.
 //!
-//! These tests boot kernels. They take the machine one after another (a lock), since QEMU's clock
-//! is the wall; Bochs runs use both CPUs by themselves.
+//! These tests boot kernels. What runs in QEMU, whose clock is the wall, takes the machine alone (a
+//! lock). Tests run in the order of their names; rooms of such tests are last, where no long run in
+//! Bochs keeps them waiting with a CPU idle.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
@@ -16,9 +17,10 @@ mod place;
 mod programs;
 mod race;
 mod record;
-mod scx;
 mod selftest;
 mod shoot4u;
 mod support;
 mod talk;
+mod task_scheduler;
+mod under_qemu;
 mod unit_tests;

@@ -218,46 +218,6 @@ fn a_background_program_that_is_never_ready_is_named_with_its_line() {
 }
 
 #[test]
-fn three_redis_servers_share_a_host_in_the_short_form_of_the_example() {
-    let place = Place::new();
-    let shipped = project().join("scenarios/redis.toml");
-    let text = std::fs::read_to_string(&shipped).unwrap();
-    let short = text.replace("\"1500\"", "\"200\"");
-    assert_ne!(short, text);
-    let path = place.path("redis.toml");
-    std::fs::write(&path, short).unwrap();
-    let words = [
-        "--engine",
-        "qemu",
-        "--variant",
-        "stock",
-        "--variant",
-        "remedies",
-    ];
-    ends_well(&place.run(&path, &words).output().unwrap());
-    let result = place.result("redis", "qemu");
-    for variant in ["stock", "remedies"] {
-        let of = |vm: &str, name: &str| -> i64 {
-            let mut variants = result["variants"].as_array().unwrap().iter();
-            let found = variants.find(|found| found["name"] == variant).unwrap();
-            let metrics = found["repetitions"][0]["metrics"].as_array().unwrap();
-            let found = metrics
-                .iter()
-                .find(|metric| metric["vm"].as_str().unwrap_or("") == vm && metric["name"] == name);
-            found.unwrap_or_else(|| panic!("no {name} of {vm:?}"))["value"]
-                .as_i64()
-                .unwrap()
-        };
-        let rate = "redis.get.throughput";
-        let rates = ["store", "store-2", "store-3"].map(|vm| of(vm, rate));
-        assert_eq!(of("", &format!("{rate}.sum")), rates.iter().sum::<i64>());
-        let fairness = of("", &format!("{rate}.fairness"));
-        assert!((333_333..=1_000_000).contains(&fairness), "{fairness}");
-        assert!(of("store", "redis.get.latency.p99") >= of("store", "redis.get.latency.min"));
-    }
-}
-
-#[test]
 fn a_cache_and_a_web_server_answer_each_request_in_the_short_form_of_the_example() {
     let place = Place::beside();
     let short = ["\"1500\"", "\"100\""];

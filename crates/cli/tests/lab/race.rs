@@ -206,26 +206,6 @@ fn a_pv_feature_that_a_variant_turns_off_is_gone_from_the_guest() {
 }
 
 #[test]
-fn qemu_races_the_same_scenario_and_says_that_its_clock_is_the_wall() {
-    let place = Place::new();
-    let scenario = place.scenario(ONE_VM, "");
-    ends_well(
-        &place
-            .run(&scenario, &["--engine", "qemu"])
-            .output()
-            .unwrap(),
-    );
-    let result = place.result("test", "qemu");
-    assert_eq!(result["engine"]["clock"], "wall");
-    assert_eq!(result["config"]["host.isa"], "svm");
-    assert_eq!(
-        metric(&result, "plain", "shootdown", "shootdown.latency.count"),
-        50
-    );
-    assert!(metric(&result, "plain", "shootdown", "exits.msr") > 0);
-}
-
-#[test]
 fn a_relative_output_folder_is_relative_to_where_the_command_was_called() {
     let place = Place::beside();
     let scenario = place.scenario(ONE_VM, "");

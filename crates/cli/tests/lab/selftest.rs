@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Do the remedies keep their contracts with KVM? Their own selftests, in Bochs, which repeats a
-//! verdict; Shoot4U's stress is left to `steady selftest`. And is our QEMU fixed?
+//! verdict; Shoot4U's stress is left to `steady selftest`.
 
 use crate::support::{Place, ends_well, steady};
 
-fn pass_on_the_patched_kernel(engine: &str, names: &[&str]) {
-    let place = match engine {
-        "bochs" => Place::beside(),
-        _ => Place::new(),
-    };
-    pass(&place, &["--engine", engine], names);
+fn pass_on_the_patched_kernel(names: &[&str]) {
+    pass(&Place::beside(), &["--engine", "bochs"], names);
 }
 
 /// Their logs are in `selftest/` of the place.
-fn pass(place: &Place, words: &[&str], names: &[&str]) {
+pub fn pass(place: &Place, words: &[&str], names: &[&str]) {
     let output = steady()
         .args(["selftest", "--kernel", "patched"])
         .args(words)
@@ -38,7 +34,7 @@ fn shoot4u_s_own_selftests_pass_on_the_patched_kernel() {
         "shoot4u_host_test",
         "shoot4u_emulation_test",
     ];
-    pass_on_the_patched_kernel("bochs", &ours);
+    pass_on_the_patched_kernel(&ours);
 }
 
 #[test]
@@ -49,7 +45,7 @@ fn the_boost_remedies_own_selftests_pass_on_the_patched_kernel() {
         "debooster_faults_test",
         "strict_boost_test",
     ];
-    pass_on_the_patched_kernel("bochs", &ours);
+    pass_on_the_patched_kernel(&ours);
 }
 
 /// QEMU's AMD processor has no NRIPS, so that KVM takes every call's usual path there.
@@ -101,17 +97,6 @@ fn an_invalidation_that_is_left_out_is_seen_on_a_tlb_with_tags() {
     }
 }
 
-/// The decode behind a #GP is SVM's alone.
-#[test]
-fn a_call_between_an_exit_and_its_emulation_is_seen_in_qemu() {
-    pass_on_the_patched_kernel("qemu", &["shoot4u_emulation_test"]);
-}
-
-#[test]
-fn strict_boost_chooses_the_vcpu_that_it_says_in_qemu() {
-    pass_on_the_patched_kernel("qemu", &["strict_boost_test"]);
-}
-
 /// There interrupts are posted, and are not in the IRR while they are pending.
 #[test]
 fn strict_boost_and_debooster_hold_where_the_processor_delivers_interrupts() {
@@ -121,10 +106,4 @@ fn strict_boost_and_debooster_hold_where_the_processor_delivers_interrupts() {
         &["--engine", "bochs", "--cpu", "apicv"],
         &tests,
     );
-}
-
-/// As it is packaged it takes about one in four hundred of them twice in this test.
-#[test]
-fn our_qemu_takes_each_injected_interrupt_once() {
-    pass_on_the_patched_kernel("qemu", &["injected_once_test"]);
 }
