@@ -9,9 +9,10 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use steady_measures::{Comparison, Metric};
+use steady_measures::{Metric, RunResult};
 
 use crate::counted::Counted;
+pub use crate::row::Row;
 
 /// Version of the format that is read.
 pub const CLAIMS_SCHEMA: u32 = 1;
@@ -148,39 +149,6 @@ const fn one() -> u64 {
 /// Conditions that a race's claim must state.
 pub const CONDITION_KEYS: [&str; 6] = ["ple", "pv", "placement", "vms", "vcpus", "pcpus"];
 
-/// One measure of a claim.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Row {
-    /// Its word, unique in the claim.
-    pub id: String,
-    /// The VM; absent for the whole host.
-    pub vm: Option<String>,
-    /// The workload as results name it; absent for the VM as a whole.
-    pub workload: Option<String>,
-    /// The measure as results name it.
-    pub measure: String,
-    /// In words.
-    pub what: String,
-    /// How its numbers came to be; absent: as those of the claim.
-    pub basis: Option<Basis>,
-}
-
-impl Row {
-    /// Whether a metric is this row's.
-    #[must_use]
-    pub fn is_of(&self, metric: &Metric) -> bool {
-        (&metric.name, &metric.vm, &metric.workload) == (&self.measure, &self.vm, &self.workload)
-    }
-
-    /// Its row of a comparison.
-    pub(crate) fn of<'a>(&self, comparison: &'a Comparison) -> Option<&'a steady_measures::Row> {
-        let wanted = (&self.measure, &self.vm, &self.workload);
-        let mut rows = comparison.rows.iter();
-        rows.find(|row| (&row.key.name, &row.key.vm, &row.key.workload) == wanted)
-    }
-}
-
 impl Claim {
     /// The engine's name of simulated claims, which race no scenario.
     pub const SIMULATED: &'static str = "coherence";
@@ -211,8 +179,8 @@ impl Claim {
         }
         for row in &other.rows {
             let same = |known: &Row| {
-                (&known.vm, &known.workload, &known.measure)
-                    == (&row.vm, &row.workload, &row.measure)
+                (&known.vm, &known.workload, &known.measure, &known.mean_over)
+                    == (&row.vm, &row.workload, &row.measure, &row.mean_over)
             };
             if !self.rows.iter().any(same) {
                 self.rows.push(row.clone());
@@ -238,6 +206,15 @@ impl Claim {
         (0..count)
             .map(|at| self.first_seed.wrapping_add(at))
             .collect()
+    }
+
+    /// Adds the means that its rows are of to each run.
+    pub(crate) fn add_means(&self, result: &mut RunResult) {
+        let runs = result.variants.iter_mut();
+        for run in runs.flat_map(|variant| &mut variant.repetitions) {
+            let found: Vec<Metric> = self.rows.iter().filter_map(|row| row.mean(run)).collect();
+            run.metrics.extend(found);
+        }
     }
 
     /// The row of that word.

@@ -56,6 +56,21 @@ pub(crate) fn lacking(claim: &Claim, row: &Row, scenario: &Scenario) -> Option<S
     let Some(vm) = scenario.vms.iter().find(|vm| &vm.name == name) else {
         return Some(format!("the scenario has no VM `{name}`"));
     };
+    if !row.mean_over.is_empty() {
+        let text = "`mean_over` is in place of `workload`; expected one of both";
+        let each = |workload: &String| {
+            let one = Row {
+                workload: Some(workload.clone()),
+                mean_over: Vec::new(),
+                ..row.clone()
+            };
+            lacking(claim, &one, scenario)
+        };
+        return match row.workload {
+            Some(_) => Some(text.to_owned()),
+            None => row.mean_over.iter().find_map(each),
+        };
+    }
     let Some(workload) = &row.workload else {
         if !DIAGNOSIS.contains(&measure) {
             let known = DIAGNOSIS.join(", ");

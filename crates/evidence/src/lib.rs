@@ -30,6 +30,7 @@ mod pieces;
 mod plot;
 mod predicted;
 mod record;
+mod row;
 pub mod score;
 mod table;
 mod typed;

@@ -82,7 +82,9 @@ pub fn now(result: &RunResult, claim: &Claim, row: &Row, variant: &str) -> Optio
     if !same || result.engine.name != claim.engine {
         return None;
     }
-    let comparison = Comparison::new(result, Some(&claim.base)).ok()?;
+    let mut result = result.clone();
+    claim.add_means(&mut result);
+    let comparison = Comparison::new(&result, Some(&claim.base)).ok()?;
     let at = result.variants.iter().position(|v| v.name == variant)?;
     let found = row.of(&comparison)?;
     let cell = found.cells[at]?;

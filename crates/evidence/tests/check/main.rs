@@ -7,6 +7,7 @@ mod brought;
 mod common;
 mod conditions;
 mod keys;
+mod means;
 mod races;
 
 use std::fs;

@@ -6,6 +6,8 @@
 
 /// Fractional bits of a logarithm.
 const FRACTION_BITS: u32 = 32;
+/// The greatest mean whose parts per million fit.
+const MEAN_MAX: u64 = 10_000_000_000_000;
 /// One, in parts per million.
 const MILLION: u64 = 1_000_000;
 
@@ -41,9 +43,36 @@ pub(super) fn exp2_ppm(log: i64) -> u64 {
     low
 }
 
+/// The geometric mean of these values, to the nearest whole one up to the resolution of the
+/// logarithms; `None` of no values, where one is 0, and where the mean is above 10^13.
+#[must_use]
+pub fn geometric_mean(values: &[u64]) -> Option<u64> {
+    let logs: Option<Vec<i64>> = values.iter().map(|value| log2(*value)).collect();
+    let logs = logs.filter(|logs| !logs.is_empty())?;
+    let count = i64::try_from(logs.len()).ok()?;
+    let mean = logs.iter().sum::<i64>() / count;
+    let ppm = exp2_ppm(mean);
+    (ppm / MILLION <= MEAN_MAX).then(|| (ppm + MILLION / 2) / MILLION)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{exp2_ppm, log2};
+    use super::{exp2_ppm, geometric_mean, log2};
+
+    #[test]
+    fn a_geometric_mean_halves_where_half_of_two_is_a_quarter() {
+        assert_eq!(geometric_mean(&[1_000_000, 4_000_000]), Some(2_000_000));
+        assert_eq!(geometric_mean(&[8, 8, 8]), Some(8));
+        assert_eq!(geometric_mean(&[1, 10, 100]), Some(10));
+        assert_eq!(geometric_mean(&[7]), Some(7));
+    }
+
+    #[test]
+    fn nothing_and_what_has_nothing_in_it_have_no_geometric_mean() {
+        assert_eq!(geometric_mean(&[]), None);
+        assert_eq!(geometric_mean(&[5, 0]), None);
+        assert_eq!(geometric_mean(&[u64::MAX]), None);
+    }
 
     #[test]
     fn powers_of_two_are_exact() {

@@ -20,6 +20,8 @@ mod log;
 mod signs;
 mod unpaired;
 
+pub use log::geometric_mean;
+
 use std::collections::BTreeMap;
 
 use steady_random::Stream;
