@@ -41,7 +41,7 @@ impl Row {
         }
     }
 
-    /// The workload of its values in a comparison: that of a mean is no run's.
+    /// The workload of its values in a comparison: that of a mean is not a run's.
     pub(crate) fn compared_workload(&self) -> Option<String> {
         match self.mean_over.as_slice() {
             [] => self.workload.clone(),
