@@ -50,7 +50,7 @@ impl Row {
     }
 
     /// The metric of which it is the mean, in one run; `None` where it is of one metric, where the
-    /// run lacks one, and where one is 0.
+    /// run lacks one, where their units differ, and where one is below 1.
     pub(crate) fn mean(&self, run: &Repetition) -> Option<Metric> {
         let found = |workload: &String| {
             let named = |metric: &&Metric| {
@@ -62,10 +62,10 @@ impl Row {
         let all: Option<Vec<&Metric>> = self.mean_over.iter().map(found).collect();
         let all = all?;
         let first = all.first()?;
-        assert!(
-            all.iter().all(|metric| metric.unit == first.unit),
-            "one measure has one unit"
-        );
+        // A program of the user's may give another unit to a name.
+        if all.iter().any(|metric| metric.unit != first.unit) {
+            return None;
+        }
         let values: Option<Vec<u64>> = all
             .iter()
             .map(|metric| u64::try_from(metric.value).ok())

@@ -66,9 +66,22 @@ fn page_and_conditions_have_the_digest_of_each_program_and_the_command_its_folde
     let page = project
         .read("docs/validation/shoot4u.md")
         .replace('\n', " ");
-    assert!(page.contains(said), "{page}");
+    let listed = format!("Programs that the user brings: {said}; in: tail.");
+    assert!(page.contains(&listed), "{page}");
     let command = "steady evidence run tail --programs FOLDER";
     assert!(page.contains(command), "{page}");
+}
+
+#[test]
+fn claims_of_one_race_that_differ_in_programs_are_found() {
+    let project = recorded();
+    let claims = project.read(CLAIMS_FILE);
+    let (_, claim) = claims.split_once("[[claim]]").unwrap();
+    let other = claim
+        .replace("id = \"tail\"", "id = \"other\"\nrace = \"tail\"")
+        .replace("the suite", "another suite");
+    project.write(CLAIMS_FILE, &format!("{claims}[[claim]]{other}"));
+    found(&project, &["claim `other`", "the same scenario, programs"]);
 }
 
 /// Runs of two builds of a program are not runs of one thing.

@@ -93,3 +93,14 @@ fn a_mean_over_a_program_that_the_scenario_lacks_is_found() {
         &["row `mean`", "`third`"],
     );
 }
+
+#[test]
+fn a_row_of_one_program_that_is_a_mean_too_is_found() {
+    let project = project(BOTH);
+    let both = "workload = \"shootdown\"\nmean_over";
+    project.change(CLAIMS_FILE, "mean_over", both);
+    found(
+        &project,
+        &["row `mean`", "`mean_over` is in place of `workload`"],
+    );
+}

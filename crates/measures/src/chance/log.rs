@@ -4,6 +4,8 @@
 //! A ratio is a difference of logarithms. They are kept in units of 2^-32 (about 2.3e-10), which is
 //! finer than any count that is compared here.
 
+use super::interval::mean;
+
 /// Fractional bits of a logarithm.
 const FRACTION_BITS: u32 = 32;
 /// The greatest mean whose parts per million fit.
@@ -49,9 +51,8 @@ pub(super) fn exp2_ppm(log: i64) -> u64 {
 pub fn geometric_mean(values: &[u64]) -> Option<u64> {
     let logs: Option<Vec<i64>> = values.iter().map(|value| log2(*value)).collect();
     let logs = logs.filter(|logs| !logs.is_empty())?;
-    let count = i64::try_from(logs.len()).ok()?;
-    let mean = logs.iter().sum::<i64>() / count;
-    let ppm = exp2_ppm(mean);
+    let sum = logs.iter().copied().map(i128::from).sum();
+    let ppm = exp2_ppm(mean(sum, logs.len()));
     (ppm / MILLION <= MEAN_MAX).then(|| (ppm + MILLION / 2) / MILLION)
 }
 

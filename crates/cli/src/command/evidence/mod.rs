@@ -123,18 +123,16 @@ fn jobs(arguments: &Claims) -> anyhow::Result<ExitCode> {
     let claims = chosen(&house, &arguments.claims)?;
     let mut out = std::io::stdout().lock();
     let claims: Vec<&Claim> = claims.iter().collect();
-    let command = |id: &str| {
-        let claim = claims.iter().find(|claim| claim.id == id);
-        claim.map(|claim| claim.command()).unwrap_or_default()
-    };
     for piece in todo(&house, &claims, false) {
+        let claim = claims.iter().find(|claim| claim.id == piece.claim);
+        let claim = claim.context("a piece is of a claim")?;
         writeln!(
             out,
             "{3} --seed {1} --out out/evidence-{0}-{1} --piece {0}-{1}.json.zst   # {2}",
             piece.claim,
             piece.seed,
             piece.why.as_str(),
-            command(&piece.claim)
+            claim.command()
         )?;
     }
     Ok(ExitCode::SUCCESS)
