@@ -247,7 +247,7 @@ fn seeds_that_draw_nothing_give_a_ratio_without_interval_and_verdict() {
     assert!(shown.contains(machine), "{shown}");
     assert!(line.starts_with("  ideal        ×"), "{shown}");
     assert!(
-        line.ends_with("(every seed alike: one run, no interval)"),
+        line.ends_with("(every run alike: one run, no interval)"),
         "{shown}"
     );
     let words = [

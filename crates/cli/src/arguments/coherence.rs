@@ -86,6 +86,9 @@ pub struct Simulate {
     /// Show every measure.
     #[arg(short, long)]
     pub verbose: bool,
+    /// A key of the machine file with another value; may be given more than once.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
 }
 
 /// What `--machine` takes, for its help.
@@ -142,11 +145,15 @@ pub struct SimulateOne {
 Examples:
   steady coherence compare dedup
   steady coherence compare words.smt --check -o out
-  steady coherence compare ft --schemes kvmtlb,shoot4u,attc --machine my-machine.toml")]
+  steady coherence compare ft --schemes kvmtlb,shoot4u,attc --machine my-machine.toml
+  steady coherence compare run*.smt --set rivals.invlpgb_sync_cycles=900   # captures are runs")]
 pub struct SimulateMany {
     /// What to simulate.
     #[command(flatten)]
     pub simulate: Simulate,
+    /// More captures of the same program: each is a run, as a seed is of a workload.
+    #[arg(value_name = "TRACE", conflicts_with = "seeds")]
+    pub more: Vec<PathBuf>,
     /// The schemes.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help = many_schemes())]
     pub schemes: Vec<String>,

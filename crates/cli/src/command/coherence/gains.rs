@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What schemes gain over the first: instructions per cycle, with the interval of
-//! `steady_measures` over pairs of seeds. It is judged alone, since it is the answer; the many
+//! `steady_measures` over pairs of runs. It is judged alone, since it is the answer; the many
 //! counters beside it only explain.
 
 use steady_measures::RunResult;
@@ -9,9 +9,9 @@ use steady_measures::chance::{Judgement, judge};
 /// The measure that answers.
 const ANSWER: &str = "ipc";
 
-/// What is said where seeds change nothing: natively with DRAM alone a trace leaves them nothing to
-/// draw.
-const ALIKE: &str = "(every seed alike: one run, no interval)";
+/// What is said where runs do not differ, as where seeds change nothing: natively with DRAM alone a
+/// trace leaves them nothing to draw.
+const ALIKE: &str = "(every run alike: one run, no interval)";
 
 /// Of each scheme but the first, its IPC over the first's. Where every seed gave both schemes the
 /// same, no interval and no verdict is given.
@@ -62,7 +62,7 @@ pub fn lines(result: &RunResult) -> Vec<String> {
                 format!("({low} to {high}), {}", one.verdict.as_str())
             }
             _ if one.pairs == 1 && several => ALIKE.to_owned(),
-            _ => "(no interval: fewer than 5 seeds)".to_owned(),
+            _ => "(no interval: fewer than 5 runs)".to_owned(),
         };
         format!("  {scheme:12} ×{} {said}", factor(ratio.ratio_ppm))
     };

@@ -2,7 +2,7 @@
 //! `steady coherence run` and `steady coherence compare`.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 
@@ -16,7 +16,8 @@ use steady_measures::RunResult;
 use steady_race::Watcher;
 
 use super::gains::{WITHOUT_UPDATES, lines, without_updates};
-use super::source::{Shown, machine, open};
+use super::host::sha256;
+use super::source::{Shown, machine_text, open};
 use crate::arguments::coherence::{Input, Simulate, SimulateMany, SimulateOne};
 use crate::command::report;
 use crate::command::shell::own_command;
@@ -25,17 +26,81 @@ use crate::progress::Show;
 /// Simulates one scheme.
 pub fn run(arguments: &SimulateOne) -> anyhow::Result<ExitCode> {
     let scheme = Registry::shipped().find(&arguments.scheme)?;
-    let machine = machine(&arguments.simulate.input.machine)?;
-    show(&arguments.simulate, &machine, &[scheme], 1, 1)
+    let machine = machine_of(&arguments.simulate)?;
+    let runs = [arguments.simulate.input.clone()];
+    show(&arguments.simulate, &machine, &[scheme], 1, &runs)
 }
 
 /// Simulates several schemes on the same accesses.
 pub fn compare(arguments: &SimulateMany) -> anyhow::Result<ExitCode> {
     let named = find(&arguments.schemes)?;
-    let machine = machine(&arguments.simulate.input.machine)?;
+    let machine = machine_of(&arguments.simulate)?;
     let schemes = or_usual(named, machine.mode);
-    let (threads, seeds) = (arguments.threads, arguments.seeds);
-    show(&arguments.simulate, &machine, &schemes, threads, seeds)
+    let input = &arguments.simulate.input;
+    let runs = match arguments.more.as_slice() {
+        [] => seeded(input, arguments.seeds)?,
+        more => captures(input, more)?,
+    };
+    show(
+        &arguments.simulate,
+        &machine,
+        &schemes,
+        arguments.threads,
+        &runs,
+    )
+}
+
+/// The machine, with the values that `--set` gives.
+fn machine_of(arguments: &Simulate) -> anyhow::Result<MachineConfig> {
+    let (text, origin) = machine_text(&arguments.input.machine)?;
+    let mut keys: Vec<(String, String)> = Vec::new();
+    for word in &arguments.set {
+        let pair = word.split_once('=');
+        let (key, value) = pair
+            .filter(|(key, value)| !key.is_empty() && !value.is_empty())
+            .ok_or_else(|| {
+                Error::Config(format!(
+                    "--set {word}: expected KEY=VALUE, such as core.count=8"
+                ))
+            })?;
+        if keys.iter().any(|(known, _)| known == key) {
+            let text = format!("--set gives `{key}` twice; give it once");
+            return Err(Error::Config(text).into());
+        }
+        keys.push((key.to_owned(), value.to_owned()));
+    }
+    Ok(Registry::shipped().load_with(&text, &origin, &keys)?)
+}
+
+/// Each capture as a run. A workload has none to differ in, and one capture given twice is one run.
+fn captures(first: &Input, more: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
+    let files = std::iter::once(&first.source).chain(more);
+    let mut known: Vec<(String, &Path)> = Vec::new();
+    for file in files.clone() {
+        if !file.is_file() {
+            return Err(Error::Config(format!(
+                "{}: expected a capture, which is a file, as several are given; runs of a \
+                 workload differ by --seeds",
+                file.display()
+            ))
+            .into());
+        }
+        let digest = sha256(file)?;
+        if let Some((_, twin)) = known.iter().find(|(other, _)| *other == digest) {
+            return Err(Error::Config(format!(
+                "{} and {} are the same capture, and so one run; give it once",
+                twin.display(),
+                file.display()
+            ))
+            .into());
+        }
+        known.push((digest, file));
+    }
+    let runs = files.map(|file| Input {
+        source: file.clone(),
+        ..first.clone()
+    });
+    Ok(runs.collect())
 }
 
 /// The schemes of these names, each named once.
@@ -67,27 +132,32 @@ fn show(
     machine: &MachineConfig,
     schemes: &[&'static Spec],
     threads: usize,
-    seeds: u32,
+    runs: &[Input],
 ) -> anyhow::Result<ExitCode> {
     let begun = (SystemTime::now(), Instant::now());
     let watcher = Show::new();
     let jobs = jobs(machine, schemes);
     let (mut all, mut of_first) = (Vec::new(), None);
-    for given in seeded(&arguments.input, seeds)? {
-        let input = open(&given, machine)?;
-        let work = match seeds {
+    let differ = |given: &Input| given.source != arguments.input.source;
+    let several = runs.iter().any(differ);
+    for given in runs {
+        let input = open(given, machine)?;
+        let work = match runs.len() {
             1 => input.name.clone(),
+            _ if several => given.source.display().to_string(),
             _ => format!("{} seed {}", input.name, given.seed),
         };
         let source = Shown::new(input.source, &watcher, &work, input.accesses);
         let found = simulate(source, input.accesses, &jobs, &input.options, threads)
-            .map_err(|error| with_file(error, &given))?;
+            .map_err(|error| with_file(error, given))?;
         watcher.done(&work);
         all.push(found);
         of_first.get_or_insert((input.name, input.origin));
     }
-    let (name, origin) = of_first.context("there is a seed")?;
-
+    let (name, mut origin) = of_first.context("there is a run")?;
+    if several {
+        origin.push_str(&others(runs));
+    }
     let of = arguments.input.machine.display();
     let question = format!("Machine {of}: {}. {origin}", machine.conditions());
     let mut result = run_result(&all, &name, &question);
@@ -102,10 +172,11 @@ fn show(
         std::io::stdout().write_all(&result.to_json())?;
     } else {
         report::table(std::slice::from_ref(&result), arguments.verbose)?;
-        if seeds > 1 {
+        if runs.len() > 1 {
             let base = schemes.first().map_or("", |scheme| scheme.name);
+            let (count, of) = (runs.len(), if several { "captures" } else { "seeds" });
             let mut out = std::io::stdout().lock();
-            writeln!(out, "\nInstructions per cycle over {base}, {seeds} seeds:")?;
+            writeln!(out, "\nInstructions per cycle over {base}, {count} {of}:")?;
             for line in lines(&result) {
                 writeln!(out, "{line}")?;
             }
@@ -118,6 +189,15 @@ fn show(
         );
     }
     Ok(verdict(&result))
+}
+
+/// The captures after the first, for the report's question.
+fn others(runs: &[Input]) -> String {
+    let others = runs.iter().skip(1);
+    let names: Vec<_> = others
+        .map(|given| given.source.display().to_string())
+        .collect();
+    format!(". Other runs are {}.", names.join(", "))
 }
 
 /// What was given, under each of `seeds` seeds.
