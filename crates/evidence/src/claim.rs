@@ -179,8 +179,16 @@ impl Claim {
         }
         for row in &other.rows {
             let same = |known: &Row| {
-                (&known.vm, &known.workload, &known.measure, &known.mean_over)
-                    == (&row.vm, &row.workload, &row.measure, &row.mean_over)
+                let of = |row: &Row| {
+                    let over = (row.mean_over.clone(), row.share_of.clone());
+                    (
+                        row.vm.clone(),
+                        row.workload.clone(),
+                        row.measure.clone(),
+                        over,
+                    )
+                };
+                of(known) == of(row)
             };
             if !self.rows.iter().any(same) {
                 self.rows.push(row.clone());
@@ -208,11 +216,15 @@ impl Claim {
             .collect()
     }
 
-    /// Adds the means that its rows are of to each run.
-    pub(crate) fn add_means(&self, result: &mut RunResult) {
+    /// Adds to each run what its rows are that follow from several metrics.
+    pub(crate) fn add_derived(&self, result: &mut RunResult) {
         let runs = result.variants.iter_mut();
         for run in runs.flat_map(|variant| &mut variant.repetitions) {
-            let found: Vec<Metric> = self.rows.iter().filter_map(|row| row.mean(run)).collect();
+            let found: Vec<Metric> = self
+                .rows
+                .iter()
+                .filter_map(|row| row.derived(run))
+                .collect();
             run.metrics.extend(found);
         }
     }

@@ -47,6 +47,25 @@ const EXITS: [(&str, &str); 2] = [
 /// 6.12, `PTK` of the series).
 const INTERRUPTS: &str = "CAL HYP IWI LOC NMI PMI PTK RES SPU TLB";
 
+/// The same of a share.
+fn lacking_share(claim: &Claim, row: &Row, scenario: &Scenario) -> Option<String> {
+    if !row.mean_over.is_empty() {
+        return Some("a row is a share or a mean; expected `share_of` or `mean_over`".to_owned());
+    }
+    if !row.share_of.contains(&row.measure) {
+        let text = "`share_of` has measures of which `measure` is one; expected it among them";
+        return Some(text.to_owned());
+    }
+    row.share_of.iter().find_map(|measure| {
+        let one = Row {
+            measure: measure.clone(),
+            share_of: Vec::new(),
+            ..row.clone()
+        };
+        lacking(claim, &one, scenario)
+    })
+}
+
 /// Why a race cannot give what a row names, in words; `None` where it can.
 pub(crate) fn lacking(claim: &Claim, row: &Row, scenario: &Scenario) -> Option<String> {
     let measure = row.measure.as_str();
@@ -56,6 +75,9 @@ pub(crate) fn lacking(claim: &Claim, row: &Row, scenario: &Scenario) -> Option<S
     let Some(vm) = scenario.vms.iter().find(|vm| &vm.name == name) else {
         return Some(format!("the scenario has no VM `{name}`"));
     };
+    if !row.share_of.is_empty() {
+        return lacking_share(claim, row, scenario);
+    }
     if !row.mean_over.is_empty() {
         let text = "`mean_over` is in place of `workload`; expected one of both";
         let each = |workload: &String| {

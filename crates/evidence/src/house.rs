@@ -237,7 +237,7 @@ impl House {
             .filter(same)
             .flat_map(Claim::all_variants)
             .collect();
-        claim.add_means(&mut result);
+        claim.add_derived(&mut result);
         // A base that no claim has is a paper's.
         let variants = &mut result.variants;
         variants.retain(|one| beside.is_empty() || beside.contains(&one.name.as_str()));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rows of claims: a measure of one workload, or its geometric mean over several in each run.
+//! Rows of claims: a measure of one workload, or what follows from several measures in each run: its
+//! geometric mean over workloads, or its share of a sum.
 
 use serde::Deserialize;
 use steady_measures::chance::geometric_mean;
-use steady_measures::{Comparison, Metric, Repetition};
+use steady_measures::{Comparison, Metric, Repetition, Unit};
 
 use crate::claim::Basis;
 
@@ -20,6 +21,9 @@ pub struct Row {
     /// The workloads of whose values it is the geometric mean, in each run; in place of `workload`.
     #[serde(default)]
     pub mean_over: Vec<String>,
+    /// The measures, its own among them, of whose sum it is the share, in each run.
+    #[serde(default)]
+    pub share_of: Vec<String>,
     /// The measure as results name it.
     pub measure: String,
     /// In words.
@@ -29,52 +33,87 @@ pub struct Row {
 }
 
 impl Row {
-    /// Whether a metric is this row's, or one of those of which it is the mean.
+    /// Whether a metric is this row's, or one of those that it follows from.
     #[must_use]
     pub fn is_of(&self, metric: &Metric) -> bool {
-        let of = |workload: &Option<String>| {
-            (&metric.name, &metric.vm, &metric.workload) == (&self.measure, &self.vm, workload)
+        let names = std::slice::from_ref(&self.measure);
+        let mut names = names.iter().chain(&self.share_of);
+        let workload = metric.workload.as_ref();
+        let of_workload = match self.mean_over.as_slice() {
+            [] => workload == self.workload.as_ref(),
+            all => workload.is_some_and(|one| all.contains(one)),
         };
-        match self.mean_over.as_slice() {
-            [] => of(&self.workload),
-            all => all.iter().any(|workload| of(&Some(workload.clone()))),
-        }
+        metric.vm == self.vm && of_workload && names.any(|name| name == &metric.name)
     }
 
-    /// The workload of its values in a comparison: that of a mean is not a run's.
+    /// The workload of its values in a comparison: what follows from several is not a run's own.
     pub(crate) fn compared_workload(&self) -> Option<String> {
+        if !self.share_of.is_empty() {
+            let of = self.workload.as_deref().unwrap_or_default();
+            return Some(format!("{of} as a share of {}", self.share_of.join(" ")));
+        }
         match self.mean_over.as_slice() {
             [] => self.workload.clone(),
             all => Some(format!("mean over {}", all.join(" "))),
         }
     }
 
-    /// The metric of which it is the mean, in one run; `None` where it is of one metric, where the
-    /// run lacks one, where their units differ, and where one is below 1.
-    pub(crate) fn mean(&self, run: &Repetition) -> Option<Metric> {
-        let found = |workload: &String| {
-            let named = |metric: &&Metric| {
-                (&metric.name, &metric.vm) == (&self.measure, &self.vm)
-                    && metric.workload.as_ref() == Some(workload)
-            };
-            run.metrics.iter().find(named)
+    /// What follows from several metrics of one run; `None` where the row is of one metric, and where
+    /// the run lacks one or their units differ.
+    pub(crate) fn derived(&self, run: &Repetition) -> Option<Metric> {
+        let metric = match self.share_of.as_slice() {
+            [] => self.mean(run),
+            _ => self.share(run),
+        }?;
+        Some(Metric {
+            workload: self.compared_workload(),
+            ..metric
+        })
+    }
+
+    fn metric<'a>(
+        &self,
+        run: &'a Repetition,
+        name: &str,
+        workload: Option<&String>,
+    ) -> Option<&'a Metric> {
+        let named = |metric: &&Metric| {
+            (metric.name.as_str(), &metric.vm) == (name, &self.vm)
+                && metric.workload.as_ref() == workload
         };
+        run.metrics.iter().find(named)
+    }
+
+    /// No mean where a value is below 1.
+    fn mean(&self, run: &Repetition) -> Option<Metric> {
+        let found = |workload| self.metric(run, &self.measure, Some(workload));
         let all: Option<Vec<&Metric>> = self.mean_over.iter().map(found).collect();
         let all = all?;
-        let first = all.first()?;
-        // A program of the user's may give another unit to a name.
-        if all.iter().any(|metric| metric.unit != first.unit) {
-            return None;
-        }
+        let first = of_one_unit(&all)?;
         let values: Option<Vec<u64>> = all
             .iter()
             .map(|metric| u64::try_from(metric.value).ok())
             .collect();
         let mean = geometric_mean(&values?)?;
         Some(Metric {
-            workload: self.compared_workload(),
             value: i64::try_from(mean).ok()?,
-            ..(*first).clone()
+            ..first.clone()
+        })
+    }
+
+    /// No share of a sum that is 0.
+    fn share(&self, run: &Repetition) -> Option<Metric> {
+        let found = |name: &String| self.metric(run, name, self.workload.as_ref());
+        let all: Option<Vec<&Metric>> = self.share_of.iter().map(found).collect();
+        let all = all?;
+        of_one_unit(&all)?;
+        let sum: i128 = all.iter().map(|metric| i128::from(metric.value)).sum();
+        let own = found(&self.measure)?;
+        let ppm = (i128::from(own.value) * 1_000_000).checked_div(sum)?;
+        Some(Metric {
+            value: i64::try_from(ppm).ok()?,
+            unit: Unit::Ppm,
+            ..own.clone()
         })
     }
 
@@ -84,4 +123,11 @@ impl Row {
         let mut rows = comparison.rows.iter();
         rows.find(|row| (&row.key.name, &row.key.vm, &row.key.workload) == wanted)
     }
+}
+
+/// The first of them, if all have its unit: a program of the user's may give another to a name.
+fn of_one_unit<'a>(all: &[&'a Metric]) -> Option<&'a Metric> {
+    let first = all.first()?;
+    let same = all.iter().all(|metric| metric.unit == first.unit);
+    same.then_some(first)
 }

@@ -83,7 +83,7 @@ pub fn now(result: &RunResult, claim: &Claim, row: &Row, variant: &str) -> Optio
         return None;
     }
     let mut result = result.clone();
-    claim.add_means(&mut result);
+    claim.add_derived(&mut result);
     let comparison = Comparison::new(&result, Some(&claim.base)).ok()?;
     let at = result.variants.iter().position(|v| v.name == variant)?;
     let found = row.of(&comparison)?;

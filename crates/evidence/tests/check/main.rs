@@ -9,6 +9,7 @@ mod conditions;
 mod keys;
 mod means;
 mod races;
+mod shares;
 
 use std::fs;
 use std::path::Path;
