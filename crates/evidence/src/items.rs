@@ -6,7 +6,7 @@
 
 use crate::error::Problem;
 use crate::house::House;
-use crate::paper::{Item, Kind, Manifest, Number, PaperRatio};
+use crate::paper::{Here, Item, Kind, Manifest, Number, PaperRatio};
 use crate::verdict::{self, Verdict};
 
 /// Where in a paper an item can be; a place has at least one of these words.
@@ -86,22 +86,39 @@ fn of_item(house: &House, paper: &Manifest, item: &Item, place: &str) -> Vec<Pro
         ));
     }
     if let Some(here) = &item.here {
-        match house.claim(&here.claim) {
-            Err(error) => wrong(error.to_string()),
-            Ok(claim) => {
-                if claim.row(&here.row).is_none() {
-                    wrong(format!("claim `{}` has no row `{}`", here.claim, here.row));
-                }
-                let named = [Some(&here.variant), here.base.as_ref()];
-                for name in named.into_iter().flatten() {
-                    if !claim.all_variants().any(|variant| variant == name) {
-                        wrong(format!("claim `{}` has no variant `{name}`", here.claim));
-                    }
+        problems.extend(of_here(house, item, here).map(|text| Problem::new(place, text)));
+    }
+    problems
+}
+
+/// What is wrong with where an item is here.
+fn of_here(house: &House, item: &Item, here: &Here) -> impl Iterator<Item = String> {
+    let mut wrong = Vec::new();
+    if let Some(beyond) = &here.beyond {
+        if item.number.is_none() {
+            wrong.push("`beyond` counts rows; expected the paper's count in `number`".to_owned());
+        }
+        if matches!(beyond.millionths(), None | Some(0 | ONE)) {
+            wrong.push(format!(
+                "`beyond` is {beyond}; expected a ratio, not 0 or 1"
+            ));
+        }
+    }
+    match house.claim(&here.claim) {
+        Err(error) => wrong.push(error.to_string()),
+        Ok(claim) => {
+            if claim.row(&here.row).is_none() {
+                wrong.push(format!("claim `{}` has no row `{}`", here.claim, here.row));
+            }
+            let named = [Some(&here.variant), here.base.as_ref()];
+            for name in named.into_iter().flatten() {
+                if !claim.all_variants().any(|variant| variant == name) {
+                    wrong.push(format!("claim `{}` has no variant `{name}`", here.claim));
                 }
             }
         }
     }
-    problems
+    wrong.into_iter()
 }
 
 /// Whether a ratio is what the paper prints: two numbers of the value or of the paper's tables, a

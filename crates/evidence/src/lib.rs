@@ -33,6 +33,7 @@ mod record;
 mod row;
 pub mod score;
 mod table;
+mod tally;
 mod typed;
 pub mod verdict;
 pub mod words;
@@ -50,3 +51,4 @@ pub use paper::{
 pub use pieces::{Piece, Why, todo};
 pub use record::Record;
 pub use table::{Entry, entries, entry};
+pub use tally::Tally;

@@ -166,6 +166,15 @@ impl std::fmt::Display for Number {
 }
 
 impl Number {
+    /// A count; `None` if it is a decimal or too large.
+    #[must_use]
+    pub fn whole(&self) -> Option<i64> {
+        match self {
+            Self::Whole(count) => i64::try_from(*count).ok(),
+            Self::Decimal(_) => None,
+        }
+    }
+
     /// In millionths; `None` if it is not a decimal of at most six digits behind the point.
     #[must_use]
     pub fn millionths(&self) -> Option<u128> {
@@ -262,6 +271,9 @@ pub struct Here {
     pub variant: String,
     /// The variant to which the ratio is taken; absent: the claim's base.
     pub base: Option<String>,
+    /// A ratio: the item's `number` counts the claim's rows with the row's measure that lie beyond
+    /// it, above one of more than 1 and below one of less.
+    pub beyond: Option<Number>,
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rows of claims: a measure of one workload, or what follows from several measures in each run: its
-//! geometric mean over workloads, or its share of a sum.
+//! Rows of claims: a measure of one workload, or what follows from several in each run: a geometric
+//! mean over workloads, or a share of a sum.
 
 use serde::Deserialize;
 use steady_measures::chance::geometric_mean;
@@ -58,8 +58,8 @@ impl Row {
         }
     }
 
-    /// What follows from several metrics of one run; `None` where the row is of one metric, and where
-    /// the run lacks one or their units differ.
+    /// What follows from several metrics of one run; `None` where the row is of one metric, and
+    /// where the run lacks one or their units differ.
     pub(crate) fn derived(&self, run: &Repetition) -> Option<Metric> {
         let metric = match self.share_of.as_slice() {
             [] => self.mean(run),

@@ -6,8 +6,9 @@ use steady_measures::chance::PairedRatio;
 use steady_measures::{Cell, Unit};
 
 use crate::house::House;
-use crate::paper::{Claimed, Expect, Here, Item, Manifest, PaperRatio};
+use crate::paper::{Bound, Claimed, Expect, Here, Item, Manifest, Number, PaperRatio};
 use crate::table::{self, Entry};
+use crate::tally::{self, Tally};
 
 /// One in parts per million.
 const ONE_PPM: u64 = 1_000_000;
@@ -75,6 +76,8 @@ pub struct Set<'a> {
     pub item: &'a Item,
     /// What is recorded.
     pub entry: Option<Entry>,
+    /// How many rows of the claim, where the item counts them.
+    pub tally: Option<Tally>,
     /// What may be said.
     pub verdict: Verdict,
     /// Why, where there is something to say.
@@ -87,11 +90,14 @@ pub fn beside<'a>(house: &House, paper: &'a Manifest) -> Vec<Set<'a>> {
     let items = paper.items.iter();
     items
         .map(|item| {
-            let entry = item.here.as_ref().and_then(|here| find(house, here));
+            let here = item.here.as_ref();
+            let entry = here.and_then(|here| find(house, here));
+            let tally = here.and_then(|here| tally::tally(house, here));
             Set {
                 item,
-                verdict: of(item, entry.as_ref()),
+                verdict: of(item, entry.as_ref(), tally),
                 entry,
+                tally,
                 because: item.because.as_deref().or(item.not_here.as_deref()),
             }
         })
@@ -105,7 +111,7 @@ fn find(house: &House, here: &Here) -> Option<Entry> {
 }
 
 /// What may be said of an item by this cell.
-fn of(item: &Item, entry: Option<&Entry>) -> Verdict {
+fn of(item: &Item, entry: Option<&Entry>, tally: Option<Tally>) -> Verdict {
     if item.not_here.is_some() {
         return Verdict::NotHere;
     }
@@ -115,7 +121,31 @@ fn of(item: &Item, entry: Option<&Entry>) -> Verdict {
     if entry.old.is_some() {
         return Verdict::Old;
     }
+    let counts = item.here.as_ref().is_some_and(|here| here.beyond.is_some());
+    if counts {
+        return tally.map_or(Verdict::NotRecorded, |tally| by_count(item, tally));
+    }
     by_value(item, entry.unit, &entry.cell).unwrap_or_else(|| compared(item, &entry.cell))
+}
+
+/// The paper's count against ours: rows whose interval has the ratio in it can count or not.
+fn by_count(item: &Item, tally: Tally) -> Verdict {
+    let printed = item.number.as_ref().and_then(Number::millionths);
+    let Some(paper) = printed.and_then(|count| usize::try_from(count / 1_000_000).ok()) else {
+        return Verdict::Beside;
+    };
+    let (least, most) = match item.bound {
+        Some(Bound::AtLeast) => (paper, usize::MAX),
+        Some(Bound::AtMost) => (0, paper),
+        None => (paper, paper),
+    };
+    if tally.at_most < least || tally.surely > most {
+        return Verdict::Differs;
+    }
+    if least <= tally.surely && tally.at_most <= most {
+        return Verdict::Agrees;
+    }
+    Verdict::Open
 }
 
 /// The ends of ours are at most the paper's number divided by this away from it, where they agree.
@@ -317,6 +347,30 @@ mod tests {
             compared(&printed, &cell(1_106_000, 1_113_000, 1_114_000)),
             Differs
         );
+    }
+
+    #[test]
+    fn a_count_agrees_where_ours_is_certain_and_differs_where_it_cannot_be() {
+        use Verdict::{Agrees, Differs, Open};
+        let tally = |surely, at_most| Tally {
+            surely,
+            at_most,
+            of: 11,
+        };
+        let least = "number = 6\nbound = \"at-least\"";
+        for (text, surely, at_most, expected) in [
+            ("number = 6", 6, 6, Agrees),
+            ("number = 6", 5, 7, Open),
+            ("number = 6", 6, 7, Open),
+            ("number = 6", 1, 5, Differs),
+            ("number = 6", 7, 11, Differs),
+            (least, 7, 9, Agrees),
+            (least, 5, 9, Open),
+            (least, 1, 5, Differs),
+        ] {
+            let found = by_count(&item(text), tally(surely, at_most));
+            assert_eq!(found, expected, "{text} {surely} {at_most}");
+        }
     }
 
     #[test]

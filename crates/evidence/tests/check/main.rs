@@ -186,6 +186,28 @@ fn an_item_that_differs_needs_a_reason() {
     found(&project, &["item `one`", "`because` does not say why"]);
 }
 
+/// The one row's interval lies below 1: one row of one is beyond a ratio that it stays below.
+#[test]
+fn an_item_that_counts_programs_is_compared_with_rows() {
+    let counting = |number: &str, beyond: &str| {
+        let project = Project::new();
+        let count = format!("{number}here = {{ beyond = {beyond}, ");
+        project.change(PAPER, "expect = \"lower\"\nhere = { ", &count);
+        project.change(PAPER, "value = \"1 us\"", "value = \"1 of 1, or 0\"");
+        project.render();
+        project
+    };
+    let fine = counting("number = 1\n", "\"0.999\"");
+    assert_eq!(fine.problems(), Vec::<String>::new());
+    let differs = ["item `one`", "`because` does not say why"];
+    found(&counting("number = 0\n", "\"0.999\""), &differs);
+    found(&counting("number = 1\n", "\"0.001\""), &differs);
+    let missing = ["item `one`", "expected the paper's count in `number`"];
+    found(&counting("", "\"0.999\""), &missing);
+    let one = ["item `one`", "`beyond` is 1; expected a ratio, not 0 or 1"];
+    found(&counting("number = 1\n", "1"), &one);
+}
+
 #[test]
 fn a_page_of_more_than_120_lines_is_found() {
     let project = Project::new();

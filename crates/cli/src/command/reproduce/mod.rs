@@ -197,6 +197,11 @@ impl Page<'_> {
             }
             line.push_str("; ");
         }
+        if let Some(tally) = set.tally {
+            let beyond = item.here.as_ref().and_then(|here| here.beyond.as_ref());
+            let beyond = beyond.map(ToString::to_string).unwrap_or_default();
+            line.push_str(&format!("beyond ×{beyond}: {tally}; "));
+        }
         if let Some(now) = self.now_of(set) {
             line.push_str(&format!("now: {now}; "));
         }
@@ -225,7 +230,11 @@ impl Page<'_> {
         let item = |set: &Set<'_>| {
             let entry = set.entry.as_ref();
             let ratio = entry.and_then(|entry| entry.cell.ratio);
-            let number = entry.and_then(|entry| set.item.numbers(entry.unit == Unit::Ppm));
+            let counted = set.tally.and(set.item.number.as_ref());
+            let number = match counted.and_then(steady_evidence::Number::whole) {
+                Some(count) => Some((count, count)),
+                None => entry.and_then(|entry| set.item.numbers(entry.unit == Unit::Ppm)),
+            };
             let ended = |end: i64| (end != i64::MIN && end != i64::MAX).then_some(end);
             let open = |ppm: u64| (ppm != 0 && ppm != u64::MAX).then_some(ppm);
             let (paper, between) = match set.item.claimed() {
@@ -251,6 +260,7 @@ impl Page<'_> {
                 "runs": entry.map(steady_evidence::Entry::runs),
                 "ratio_ppm": ratio.map(|ratio| ratio.ratio_ppm),
                 "interval_ppm": ratio.map(|ratio| [ratio.low_ppm, ratio.high_ppm]),
+                "rows_beyond": set.tally.map(|one| [one.surely, one.at_most, one.of]),
                 "range": entry.map(|entry| [entry.cell.min, entry.cell.max]),
                 "now": self.now_of(set),
                 "verdict": set.verdict,
