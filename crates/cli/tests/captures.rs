@@ -103,7 +103,12 @@ fn what_is_not_a_run_of_its_own_is_refused() {
     std::fs::copy(place.path().join("a.smt"), place.path().join("twin.smt")).unwrap();
     let of = |more: &[&str]| refuses(place.path(), &[&["compare", "a.smt"], more]);
     assert!(of(&["b.smt", "twin.smt"]).contains("a.smt and twin.smt are the same capture"));
+    assert!(of(&["none.smt"]).contains("none.smt: there is no such file"));
+    std::fs::copy(place.path().join("b.smt"), place.path().join("dedup")).unwrap();
     assert!(of(&["dedup"]).contains("runs of a workload differ by --seeds"));
+    std::fs::write(place.path().join("text"), "0 w 100000 8 3\n").unwrap();
+    prints(place.path(), &[&["convert", "-o", "one.smt", "text"]]);
+    assert!(of(&["one.smt"]).contains("expected captures of one program"));
     assert!(of(&["b.smt", "--seeds", "8"]).contains("--seeds"));
 }
 
@@ -113,6 +118,9 @@ fn a_key_that_is_set_is_that_of_a_machine_file_and_a_wrong_one_is_refused() {
     capture(place.path(), "a.smt", 40);
     let file = "mode = \"native\"\nhybrid.enabled = false\n";
     std::fs::write(place.path().join("dram.toml"), file).unwrap();
+    let shown = prints(place.path(), &[&["compare", "a.smt"], &SCHEMES, &NATIVE]);
+    let machine = "Machine paper with mode=native hybrid.enabled=false: native";
+    assert!(shown.contains(machine), "{shown}");
     let with = |words: &[&str]| {
         let shown = prints(
             place.path(),

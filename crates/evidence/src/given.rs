@@ -56,6 +56,11 @@ fn lacking_share(claim: &Claim, row: &Row, scenario: &Scenario) -> Option<String
         let text = "`share_of` has measures of which `measure` is one; expected it among them";
         return Some(text.to_owned());
     }
+    let twice = |at: usize| row.share_of[..at].contains(&row.share_of[at]);
+    if row.share_of.len() < 2 || (1..row.share_of.len()).any(twice) {
+        let text = "`share_of` is a sum; expected two measures or more, each once";
+        return Some(text.to_owned());
+    }
     row.share_of.iter().find_map(|measure| {
         let one = Row {
             measure: measure.clone(),

@@ -95,8 +95,11 @@ fn of_item(house: &House, paper: &Manifest, item: &Item, place: &str) -> Vec<Pro
 fn of_here(house: &House, item: &Item, here: &Here) -> impl Iterator<Item = String> {
     let mut wrong = Vec::new();
     if let Some(beyond) = &here.beyond {
-        if item.number.is_none() {
+        if item.number.as_ref().and_then(Number::whole).is_none() {
             wrong.push("`beyond` counts rows; expected the paper's count in `number`".to_owned());
+        }
+        if item.ratio.is_some() || item.expect.is_some() {
+            wrong.push("`beyond` counts rows; expected neither `ratio` nor `expect`".to_owned());
         }
         if matches!(beyond.millionths(), None | Some(0 | ONE)) {
             wrong.push(format!(
@@ -109,6 +112,17 @@ fn of_here(house: &House, item: &Item, here: &Here) -> impl Iterator<Item = Stri
         Ok(claim) => {
             if claim.row(&here.row).is_none() {
                 wrong.push(format!("claim `{}` has no row `{}`", here.claim, here.row));
+            }
+            let counts = here.beyond.is_some();
+            if counts
+                && claim
+                    .row(&here.row)
+                    .is_some_and(|row| row.workload.is_none())
+            {
+                wrong.push("`beyond` counts workloads; expected a row of one".to_owned());
+            }
+            if counts && here.variant == *here.base.as_ref().unwrap_or(&claim.base) {
+                wrong.push("`beyond` is a ratio; the variant is its own base".to_owned());
             }
             let named = [Some(&here.variant), here.base.as_ref()];
             for name in named.into_iter().flatten() {

@@ -274,6 +274,10 @@ pub struct Here {
     /// A ratio: the item's `number` counts the claim's rows with the row's measure that lie beyond
     /// it, above one of more than 1 and below one of less.
     pub beyond: Option<Number>,
+    /// With `beyond`: programs of the paper that the claim lacks. Counts of two sets of programs
+    /// cannot agree; they differ by more than these.
+    #[serde(default)]
+    pub others: usize,
 }
 
 #[cfg(test)]

@@ -39,8 +39,8 @@ impl std::fmt::Display for Tally {
     }
 }
 
-/// Counts the rows of the claim that have the named row's measure and VM; `None` where `here` has no
-/// `beyond`, or a row is not recorded.
+/// Counts the rows of the claim that have the named row's measure and VM; `None` where `here` has
+/// no `beyond`, or one of these rows is not recorded.
 pub(crate) fn tally(house: &House, here: &Here) -> Option<Tally> {
     let beyond = here.beyond.as_ref().and_then(Number::millionths)?;
     let claim = house.claim(&here.claim).ok()?;

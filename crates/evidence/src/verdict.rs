@@ -130,19 +130,20 @@ fn of(item: &Item, entry: Option<&Entry>, tally: Option<Tally>) -> Verdict {
 
 /// The paper's count against ours: rows whose interval has the ratio in it can count or not.
 fn by_count(item: &Item, tally: Tally) -> Verdict {
-    let printed = item.number.as_ref().and_then(Number::millionths);
-    let Some(paper) = printed.and_then(|count| usize::try_from(count / 1_000_000).ok()) else {
+    let printed = item.number.as_ref().and_then(Number::whole);
+    let Some(paper) = printed.and_then(|count| usize::try_from(count).ok()) else {
         return Verdict::Beside;
     };
+    let others = item.here.as_ref().map_or(0, |here| here.others);
     let (least, most) = match item.bound {
         Some(Bound::AtLeast) => (paper, usize::MAX),
         Some(Bound::AtMost) => (0, paper),
         None => (paper, paper),
     };
-    if tally.at_most < least || tally.surely > most {
+    if tally.at_most + others < least || tally.surely > most.saturating_add(others) {
         return Verdict::Differs;
     }
-    if least <= tally.surely && tally.at_most <= most {
+    if others == 0 && least <= tally.surely && tally.at_most <= most {
         return Verdict::Agrees;
     }
     Verdict::Open
@@ -370,6 +371,12 @@ mod tests {
         ] {
             let found = by_count(&item(text), tally(surely, at_most));
             assert_eq!(found, expected, "{text} {surely} {at_most}");
+        }
+        // One of the paper's programs is not ours.
+        let text = "number = 6\nhere = { claim = \"c\", row = \"r\", variant = \"v\", others = 1 }";
+        for (count, expected) in [(4, Differs), (5, Open), (6, Open), (7, Open), (8, Differs)] {
+            let found = by_count(&item(text), tally(count, count));
+            assert_eq!(found, expected, "{count}");
         }
     }
 

@@ -204,6 +204,12 @@ fn an_item_that_counts_programs_is_compared_with_rows() {
     found(&counting("number = 1\n", "\"0.001\""), &differs);
     let missing = ["item `one`", "expected the paper's count in `number`"];
     found(&counting("", "\"0.999\""), &missing);
+    found(&counting("number = \"0.5\"\n", "\"0.999\""), &missing);
+    let both = ["item `one`", "expected neither `ratio` nor `expect`"];
+    found(
+        &counting("number = 1\nexpect = \"lower\"\n", "\"0.999\""),
+        &both,
+    );
     let one = ["item `one`", "`beyond` is 1; expected a ratio, not 0 or 1"];
     found(&counting("number = 1\n", "1"), &one);
 }

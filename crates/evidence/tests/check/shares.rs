@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Is a row the share of its measure in a sum of measures, in each run?
 
-use steady_evidence::{Record, entry};
+use steady_evidence::{Record, entry, verdict};
 use steady_measures::{Better, Metric, RunResult, Unit};
 
 use super::common::{CLAIMS_FILE, Project};
-use super::found;
+use super::{PAPER, found};
 
 const CLASSES: [&str; 2] = ["guest_time.shootdown", "guest_time.user"];
 
@@ -72,6 +72,24 @@ fn a_share_of_three_quarters_that_becomes_one_quarter_is_a_third_of_it() {
     assert_eq!(entry.runs(), 8);
 }
 
+/// Other rows are a share of this measure, and of another measure.
+#[test]
+fn a_count_of_programs_is_of_rows_of_one_measure_alone() {
+    let project = project(BOTH);
+    let text = project.read(CLAIMS_FILE);
+    let row = "[[claim.row]]\nid = \"spent\"\nvm = \"victim\"\nworkload = \"shootdown\"\n\
+               measure = \"guest_time.shootdown\"\nwhat = \"time in shootdowns\"\n";
+    project.write(CLAIMS_FILE, &format!("{text}{row}"));
+    let count = "number = 1\nhere = { beyond = \"0.9\", ";
+    project.change(PAPER, "expect = \"lower\"\nhere = { ", count);
+    project.change(PAPER, "row = \"p99\"", "row = \"spent\"");
+    recorded(&project, result(&project));
+    let house = project.house();
+    let sets = verdict::beside(&house, &house.papers[0]);
+    assert_eq!(sets[0].tally.unwrap().to_string(), "1 of 1 rows");
+    assert_eq!(sets[0].verdict, verdict::Verdict::Agrees);
+}
+
 /// A part of another unit is not a part of the sum.
 #[test]
 fn a_run_that_lacks_a_part_or_has_it_in_another_unit_has_no_share() {
@@ -106,6 +124,16 @@ fn a_share_of_a_sum_without_its_measure_is_found() {
         &project("\"guest_time.lock\", \"guest_time.user\""),
         &["row `share`", "expected it among them"],
     );
+}
+
+#[test]
+fn a_share_of_its_measure_alone_or_of_one_twice_is_found() {
+    for of in [
+        "\"guest_time.shootdown\"",
+        "\"guest_time.shootdown\", \"guest_time.shootdown\"",
+    ] {
+        found(&project(of), &["row `share`", "each once"]);
+    }
 }
 
 #[test]

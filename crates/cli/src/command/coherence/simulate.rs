@@ -11,6 +11,7 @@ use steady_coherence::compare::{compare as simulate, jobs};
 use steady_coherence::config::{MachineConfig, Mode};
 use steady_coherence::result::{INCOHERENT, run_result};
 use steady_coherence::scheme::{ATTC, DIDI, HATRIC, IDEAL, IPI, KVMTLB, SHOOT4U, UNITD};
+use steady_coherence::workload::TABLE_3;
 use steady_coherence::{Error, Registry, Spec};
 use steady_measures::RunResult;
 use steady_race::Watcher;
@@ -77,7 +78,11 @@ fn captures(first: &Input, more: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
     let files = std::iter::once(&first.source).chain(more);
     let mut known: Vec<(String, &Path)> = Vec::new();
     for file in files.clone() {
-        if !file.is_file() {
+        if !file.exists() {
+            let text = format!("{}: there is no such file", file.display());
+            return Err(Error::Config(text).into());
+        }
+        if !file.is_file() || TABLE_3.iter().any(|known| file == Path::new(known.name)) {
             return Err(Error::Config(format!(
                 "{}: expected a capture, which is a file, as several are given; runs of a \
                  workload differ by --seeds",
@@ -96,11 +101,13 @@ fn captures(first: &Input, more: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
         }
         known.push((digest, file));
     }
-    let runs = files.map(|file| Input {
+    let count = u32::try_from(known.len()).unwrap_or(u32::MAX);
+    let runs = files.zip(seeded(first, count)?);
+    let of_file = |(file, given): (&PathBuf, Input)| Input {
         source: file.clone(),
-        ..first.clone()
-    });
-    Ok(runs.collect())
+        ..given
+    };
+    Ok(runs.map(of_file).collect())
 }
 
 /// The schemes of these names, each named once.
@@ -137,7 +144,7 @@ fn show(
     let begun = (SystemTime::now(), Instant::now());
     let watcher = Show::new();
     let jobs = jobs(machine, schemes);
-    let (mut all, mut of_first) = (Vec::new(), None);
+    let (mut all, mut of_first) = (Vec::new(), None::<(String, String, String)>);
     let differ = |given: &Input| given.source != arguments.input.source;
     let several = runs.iter().any(differ);
     for given in runs {
@@ -147,18 +154,31 @@ fn show(
             _ if several => given.source.display().to_string(),
             _ => format!("{} seed {}", input.name, given.seed),
         };
+        if let Some((_, _, program)) = of_first.as_ref().filter(|first| first.2 != input.program) {
+            return Err(Error::Config(format!(
+                "{} is of {}, and {} is of {program}; expected captures of one program",
+                given.source.display(),
+                input.program,
+                arguments.input.source.display()
+            ))
+            .into());
+        }
         let source = Shown::new(input.source, &watcher, &work, input.accesses);
         let found = simulate(source, input.accesses, &jobs, &input.options, threads)
             .map_err(|error| with_file(error, given))?;
         watcher.done(&work);
         all.push(found);
-        of_first.get_or_insert((input.name, input.origin));
+        of_first.get_or_insert((input.name, input.origin, input.program));
     }
-    let (name, mut origin) = of_first.context("there is a run")?;
+    let (name, mut origin, _) = of_first.context("there is a run")?;
     if several {
         origin.push_str(&others(runs));
     }
     let of = arguments.input.machine.display();
+    let of = match arguments.set.as_slice() {
+        [] => of.to_string(),
+        keys => format!("{of} with {}", keys.join(" ")),
+    };
     let question = format!("Machine {of}: {}. {origin}", machine.conditions());
     let mut result = run_result(&all, &name, &question);
     result.run.started = humantime::format_rfc3339_seconds(begun.0).to_string();

@@ -36,6 +36,8 @@ pub struct Input {
     pub name: String,
     /// Where the records come from, in a sentence for the report.
     pub origin: String,
+    /// What is the same in every capture of one program.
+    pub program: String,
     /// Accesses to simulate.
     pub accesses: u64,
     /// Options of the simulation.
@@ -127,6 +129,7 @@ fn generated(
     Ok(Input {
         source: Box::new(generator),
         name: format!("tlb-{}", workload.name),
+        program: workload.name.to_owned(),
         origin: format!(
             "Accesses generated in place of {}'s {}: {} threads, {} MiB, {vms} {}, {rate} pages \
              swept per 10^11 instructions and MiB.",
@@ -168,6 +171,7 @@ fn host(arguments: &Given) -> anyhow::Result<Input> {
     let plural = if vms == 1 { "" } else { "s" };
     Ok(Input {
         name: format!("tlb-{}", plain(&name)),
+        program: format!("a host with {vms} VM{plural}"),
         origin: format!(
             "Accesses of {vms} VM{plural} of a recorded host, with {} updates that were made in \
              it.",
@@ -228,6 +232,7 @@ fn captured(arguments: &Given) -> anyhow::Result<Input> {
     Ok(Input {
         name: format!("tlb-{}", plain(&name)),
         origin: format!("Accesses {origin}, {threads} threads{copies}: {command}"),
+        program: format!("{threads} threads of {command}"),
         accesses,
         options: Options {
             vms,

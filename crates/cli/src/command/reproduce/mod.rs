@@ -14,7 +14,7 @@ use anyhow::bail;
 use serde_json::{Value, json};
 use steady_evidence::verdict::{self, Set, Verdict};
 use steady_evidence::words::wrapped;
-use steady_evidence::{Claim, Claimed, House, Manifest, Piece, Why, conditions_line, score};
+use steady_evidence::{Bound, Claim, Claimed, House, Manifest, Piece, Why, conditions_line, score};
 use steady_measures::{RunResult, Unit};
 
 use crate::arguments::evidence::{Paper, Reproduce};
@@ -232,7 +232,11 @@ impl Page<'_> {
             let ratio = entry.and_then(|entry| entry.cell.ratio);
             let counted = set.tally.and(set.item.number.as_ref());
             let number = match counted.and_then(steady_evidence::Number::whole) {
-                Some(count) => Some((count, count)),
+                Some(count) => Some(match set.item.bound {
+                    Some(Bound::AtLeast) => (count, i64::MAX),
+                    Some(Bound::AtMost) => (i64::MIN, count),
+                    None => (count, count),
+                }),
                 None => entry.and_then(|entry| set.item.numbers(entry.unit == Unit::Ppm)),
             };
             let ended = |end: i64| (end != i64::MIN && end != i64::MAX).then_some(end);
