@@ -72,16 +72,19 @@ fn each_capture_is_a_run_and_the_ratio_has_an_interval_over_them() {
     let common = [&NATIVE[..], &SCHEMES[..]].concat();
     let shown = prints(place.path(), &[&["compare"], &all, &common]);
     assert!(shown.contains("Instructions per cycle over ipi, 8 captures:"));
-    assert!(
-        shown.contains("Other runs are run1.smt, run2.smt"),
-        "{shown}"
-    );
+    assert!(shown.contains("Other runs: run1.smt, run2.smt"), "{shown}");
     let line = shown.lines().last().unwrap();
     let judged = line.contains(" to ") && line.ends_with("), better");
     assert!(line.starts_with("  ideal        ×") && judged, "{line}");
 
     let pooled = prints(place.path(), &[&["compare"], &all, &common, &["--json"]]);
     let pooled: Value = serde_json::from_str(&pooled).unwrap();
+    let runs = pooled["variants"][0]["repetitions"].as_array().unwrap();
+    let seeds: Vec<u64> = runs
+        .iter()
+        .map(|run| run["seed"].as_u64().unwrap())
+        .collect();
+    assert_eq!(seeds, [1, 2, 3, 4, 5, 6, 7, 8], "a seed each");
     let mut seen = Vec::new();
     for (run, name) in all.iter().enumerate() {
         let alone = prints(place.path(), &[&["compare", name], &common, &["--json"]]);
@@ -102,8 +105,9 @@ fn what_is_not_a_run_of_its_own_is_refused() {
     capture(place.path(), "b.smt", 50);
     std::fs::copy(place.path().join("a.smt"), place.path().join("twin.smt")).unwrap();
     let of = |more: &[&str]| refuses(place.path(), &[&["compare", "a.smt"], more]);
-    assert!(of(&["b.smt", "twin.smt"]).contains("a.smt and twin.smt are the same capture"));
-    assert!(of(&["none.smt"]).contains("none.smt: there is no such file"));
+    assert!(of(&["b.smt", "twin.smt"]).contains("twin.smt: it is the capture a.smt again"));
+    assert!(of(&["none.smt"]).contains("none.smt: cannot find it"));
+    // A file of this name is not what `dedup` is.
     std::fs::copy(place.path().join("b.smt"), place.path().join("dedup")).unwrap();
     assert!(of(&["dedup"]).contains("runs of a workload differ by --seeds"));
     std::fs::write(place.path().join("text"), "0 w 100000 8 3\n").unwrap();

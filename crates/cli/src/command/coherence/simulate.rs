@@ -17,7 +17,6 @@ use steady_measures::RunResult;
 use steady_race::Watcher;
 
 use super::gains::{WITHOUT_UPDATES, lines, without_updates};
-use super::host::sha256;
 use super::source::{Shown, machine_text, open};
 use crate::arguments::coherence::{Input, Simulate, SimulateMany, SimulateOne};
 use crate::command::report;
@@ -40,7 +39,7 @@ pub fn compare(arguments: &SimulateMany) -> anyhow::Result<ExitCode> {
     let input = &arguments.simulate.input;
     let runs = match arguments.more.as_slice() {
         [] => seeded(input, arguments.seeds)?,
-        more => captures(input, more)?,
+        more => captures(input, more, &machine)?,
     };
     show(
         &arguments.simulate,
@@ -73,41 +72,59 @@ fn machine_of(arguments: &Simulate) -> anyhow::Result<MachineConfig> {
     Ok(Registry::shipped().load_with(&text, &origin, &keys)?)
 }
 
-/// Each capture as a run. A workload has none to differ in, and one capture given twice is one run.
-fn captures(first: &Input, more: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
+/// Each capture as a run, under a seed of its own. All are of one program, and each once: this is
+/// found before the first is simulated.
+fn captures(
+    first: &Input,
+    more: &[PathBuf],
+    machine: &MachineConfig,
+) -> anyhow::Result<Vec<Input>> {
     let files = std::iter::once(&first.source).chain(more);
-    let mut known: Vec<(String, &Path)> = Vec::new();
-    for file in files.clone() {
-        if !file.exists() {
-            let text = format!("{}: there is no such file", file.display());
-            return Err(Error::Config(text).into());
-        }
-        if !file.is_file() || TABLE_3.iter().any(|known| file == Path::new(known.name)) {
-            return Err(Error::Config(format!(
-                "{}: expected a capture, which is a file, as several are given; runs of a \
-                 workload differ by --seeds",
-                file.display()
-            ))
-            .into());
-        }
-        let digest = sha256(file)?;
-        if let Some((_, twin)) = known.iter().find(|(other, _)| *other == digest) {
-            return Err(Error::Config(format!(
-                "{} and {} are the same capture, and so one run; give it once",
-                twin.display(),
-                file.display()
-            ))
-            .into());
-        }
-        known.push((digest, file));
-    }
-    let count = u32::try_from(known.len()).unwrap_or(u32::MAX);
-    let runs = files.zip(seeded(first, count)?);
+    let count = u32::try_from(1 + more.len()).unwrap_or(u32::MAX);
     let of_file = |(file, given): (&PathBuf, Input)| Input {
         source: file.clone(),
         ..given
     };
-    Ok(runs.map(of_file).collect())
+    let runs: Vec<Input> = files.zip(seeded(first, count)?).map(of_file).collect();
+    let mut known: Vec<(&Path, Source)> = Vec::new();
+    for given in &runs {
+        let file = given.source.as_path();
+        let wrong = |text: String| Error::Config(format!("{}: {text}", file.display()));
+        let workload = TABLE_3.iter().any(|known| file == Path::new(known.name));
+        if !workload && !file.exists() {
+            let text = "cannot find it; expected a captured trace";
+            return Err(wrong(text.to_owned()).into());
+        }
+        let input = open(given, machine)?;
+        // A workload has no digest, and no run but its seeds.
+        let Some(digest) = input.digest.clone() else {
+            let text = "expected a capture, as several are given; runs of a workload differ by \
+                        --seeds";
+            return Err(wrong(text.to_owned()).into());
+        };
+        if let Some((twin, _)) = known.iter().find(|(_, other)| other.digest == digest) {
+            let twin = twin.display();
+            return Err(wrong(format!("it is the capture {twin} again; give it once")).into());
+        }
+        if let Some((other, of)) = known.first().filter(|(_, of)| of.program != input.program) {
+            return Err(wrong(format!(
+                "it is of {}, and {} is of {}; expected captures of one program",
+                input.program,
+                other.display(),
+                of.program
+            ))
+            .into());
+        }
+        let program = input.program;
+        known.push((file, Source { digest, program }));
+    }
+    Ok(runs)
+}
+
+/// What distinguishes captures.
+struct Source {
+    digest: String,
+    program: String,
 }
 
 /// The schemes of these names, each named once.
@@ -144,9 +161,13 @@ fn show(
     let begun = (SystemTime::now(), Instant::now());
     let watcher = Show::new();
     let jobs = jobs(machine, schemes);
-    let (mut all, mut of_first) = (Vec::new(), None::<(String, String, String)>);
-    let differ = |given: &Input| given.source != arguments.input.source;
-    let several = runs.iter().any(differ);
+    let (mut all, mut of_first) = (Vec::new(), None);
+    let others: Vec<String> = runs
+        .iter()
+        .filter(|given| given.source != arguments.input.source)
+        .map(|given| given.source.display().to_string())
+        .collect();
+    let several = !others.is_empty();
     for given in runs {
         let input = open(given, machine)?;
         let work = match runs.len() {
@@ -154,25 +175,17 @@ fn show(
             _ if several => given.source.display().to_string(),
             _ => format!("{} seed {}", input.name, given.seed),
         };
-        if let Some((_, _, program)) = of_first.as_ref().filter(|first| first.2 != input.program) {
-            return Err(Error::Config(format!(
-                "{} is of {}, and {} is of {program}; expected captures of one program",
-                given.source.display(),
-                input.program,
-                arguments.input.source.display()
-            ))
-            .into());
-        }
         let source = Shown::new(input.source, &watcher, &work, input.accesses);
         let found = simulate(source, input.accesses, &jobs, &input.options, threads)
             .map_err(|error| with_file(error, given))?;
         watcher.done(&work);
         all.push(found);
-        of_first.get_or_insert((input.name, input.origin, input.program));
+        of_first.get_or_insert((input.name, input.origin));
     }
-    let (name, mut origin, _) = of_first.context("there is a run")?;
+    let (name, mut origin) = of_first.context("there is a run")?;
     if several {
-        origin.push_str(&others(runs));
+        let first = origin.trim_end_matches('.');
+        origin = format!("{first}. Other runs: {}.", others.join(", "));
     }
     let of = arguments.input.machine.display();
     let of = match arguments.set.as_slice() {
@@ -209,15 +222,6 @@ fn show(
         );
     }
     Ok(verdict(&result))
-}
-
-/// The captures after the first, for the report's question.
-fn others(runs: &[Input]) -> String {
-    let others = runs.iter().skip(1);
-    let names: Vec<_> = others
-        .map(|given| given.source.display().to_string())
-        .collect();
-    format!(". Other runs are {}.", names.join(", "))
 }
 
 /// What was given, under each of `seeds` seeds.
