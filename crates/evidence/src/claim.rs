@@ -178,19 +178,7 @@ impl Claim {
             }
         }
         for row in &other.rows {
-            let same = |known: &Row| {
-                let of = |row: &Row| {
-                    let over = (row.mean_over.clone(), row.share_of.clone());
-                    (
-                        row.vm.clone(),
-                        row.workload.clone(),
-                        row.measure.clone(),
-                        over,
-                    )
-                };
-                of(known) == of(row)
-            };
-            if !self.rows.iter().any(same) {
+            if !self.rows.iter().any(|known| known.has_values_of(row)) {
                 self.rows.push(row.clone());
             }
         }

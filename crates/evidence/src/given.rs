@@ -47,30 +47,6 @@ const EXITS: [(&str, &str); 2] = [
 /// 6.12, `PTK` of the series).
 const INTERRUPTS: &str = "CAL HYP IWI LOC NMI PMI PTK RES SPU TLB";
 
-/// The same of a share.
-fn lacking_share(claim: &Claim, row: &Row, scenario: &Scenario) -> Option<String> {
-    if !row.mean_over.is_empty() {
-        return Some("a row is a share or a mean; expected `share_of` or `mean_over`".to_owned());
-    }
-    if !row.share_of.contains(&row.measure) {
-        let text = "`share_of` has measures of which `measure` is one; expected it among them";
-        return Some(text.to_owned());
-    }
-    let twice = |at: usize| row.share_of[..at].contains(&row.share_of[at]);
-    if row.share_of.len() < 2 || (1..row.share_of.len()).any(twice) {
-        let text = "`share_of` is a sum; expected two measures or more, each once";
-        return Some(text.to_owned());
-    }
-    row.share_of.iter().find_map(|measure| {
-        let one = Row {
-            measure: measure.clone(),
-            share_of: Vec::new(),
-            ..row.clone()
-        };
-        lacking(claim, &one, scenario)
-    })
-}
-
 /// Why a race cannot give what a row names, in words; `None` where it can.
 pub(crate) fn lacking(claim: &Claim, row: &Row, scenario: &Scenario) -> Option<String> {
     let measure = row.measure.as_str();
@@ -134,6 +110,30 @@ pub(crate) fn lacking(claim: &Claim, row: &Row, scenario: &Scenario) -> Option<S
             "`{workload}` of the VM `{name}` gives no measure `{measure}`; see \
              docs/formats/result.md, and `measure.collect` in the scenario"
         )
+    })
+}
+
+/// Why a race cannot give a share, in words; `None` where it can.
+fn lacking_share(claim: &Claim, row: &Row, scenario: &Scenario) -> Option<String> {
+    if !row.mean_over.is_empty() {
+        return Some("a row is a share or a mean; expected `share_of` or `mean_over`".to_owned());
+    }
+    if !row.share_of.contains(&row.measure) {
+        let text = "`share_of` has measures of which `measure` is one; expected it among them";
+        return Some(text.to_owned());
+    }
+    let twice = |at: usize| row.share_of[..at].contains(&row.share_of[at]);
+    if row.share_of.len() < 2 || (1..row.share_of.len()).any(twice) {
+        let text = "`share_of` is a sum; expected two measures or more, each once";
+        return Some(text.to_owned());
+    }
+    row.share_of.iter().find_map(|measure| {
+        let one = Row {
+            measure: measure.clone(),
+            share_of: Vec::new(),
+            ..row.clone()
+        };
+        lacking(claim, &one, scenario)
     })
 }
 

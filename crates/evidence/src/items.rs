@@ -107,18 +107,18 @@ fn of_here(house: &House, item: &Item, here: &Here) -> impl Iterator<Item = Stri
             ));
         }
     }
+    if here.beyond.is_none() && here.others != 0 {
+        wrong.push("`others` is of a count; expected `beyond` with it".to_owned());
+    }
     match house.claim(&here.claim) {
         Err(error) => wrong.push(error.to_string()),
         Ok(claim) => {
-            if claim.row(&here.row).is_none() {
+            let counts = here.beyond.is_some();
+            let row = claim.row(&here.row);
+            if row.is_none() {
                 wrong.push(format!("claim `{}` has no row `{}`", here.claim, here.row));
             }
-            let counts = here.beyond.is_some();
-            if counts
-                && claim
-                    .row(&here.row)
-                    .is_some_and(|row| row.workload.is_none())
-            {
+            if counts && row.is_some_and(|row| row.workload.is_none()) {
                 wrong.push("`beyond` counts workloads; expected a row of one".to_owned());
             }
             if counts && here.variant == *here.base.as_ref().unwrap_or(&claim.base) {

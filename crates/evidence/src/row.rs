@@ -33,6 +33,13 @@ pub struct Row {
 }
 
 impl Row {
+    /// Whether its values are the other's, whatever both are called.
+    pub(crate) fn has_values_of(&self, other: &Self) -> bool {
+        let of_one = (&self.vm, &self.workload, &self.measure)
+            == (&other.vm, &other.workload, &other.measure);
+        of_one && (&self.mean_over, &self.share_of) == (&other.mean_over, &other.share_of)
+    }
+
     /// Whether a metric is this row's, or one of those that it follows from.
     #[must_use]
     pub fn is_of(&self, metric: &Metric) -> bool {

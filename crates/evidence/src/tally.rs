@@ -8,8 +8,9 @@
 use steady_measures::chance::PairedRatio;
 
 use crate::house::House;
-use crate::paper::{Here, Number};
+use crate::paper::{Bound, Here, Item, Number};
 use crate::table::entry;
+use crate::verdict::Verdict;
 
 /// 1 in millionths, which are parts per million of a ratio.
 const ONE: u128 = 1_000_000;
@@ -39,6 +40,31 @@ impl std::fmt::Display for Tally {
     }
 }
 
+impl Tally {
+    /// What may be said of the paper's count: rows whose interval has the ratio in it can count or
+    /// not, and a program that the claim lacks can, too.
+    pub(crate) fn judged(self, item: &Item) -> Verdict {
+        let printed = item.number.as_ref().and_then(Number::whole);
+        let Some(paper) = printed.and_then(|count| usize::try_from(count).ok()) else {
+            return Verdict::Beside;
+        };
+        let others = item.here.as_ref().map_or(0, |here| here.others);
+        let (least, most) = match item.bound {
+            Some(Bound::AtLeast) => (paper, usize::MAX),
+            Some(Bound::AtMost) => (0, paper),
+            None => (paper, paper),
+        };
+        if self.at_most.saturating_add(others) < least || self.surely > most.saturating_add(others)
+        {
+            return Verdict::Differs;
+        }
+        if others == 0 && least <= self.surely && self.at_most <= most {
+            return Verdict::Agrees;
+        }
+        Verdict::Open
+    }
+}
+
 /// Counts the rows of the claim that have the named row's measure and VM; `None` where `here` has
 /// no `beyond`, or one of these rows is not recorded.
 pub(crate) fn tally(house: &House, here: &Here) -> Option<Tally> {
@@ -46,8 +72,8 @@ pub(crate) fn tally(house: &House, here: &Here) -> Option<Tally> {
     let claim = house.claim(&here.claim).ok()?;
     let named = claim.row(&here.row)?;
     let alike = claim.rows.iter().filter(|row| {
-        let of = (&row.measure, &row.vm, row.workload.is_some());
-        of == (&named.measure, &named.vm, true) && row.share_of == named.share_of
+        let of_one = (&row.measure, &row.vm) == (&named.measure, &named.vm);
+        of_one && row.workload.is_some() && row.share_of == named.share_of
     });
     let ratios: Option<Vec<Option<PairedRatio>>> = alike
         .map(|row| entry(house, claim, row, &here.variant, here.base.as_deref()))
@@ -109,5 +135,42 @@ mod tests {
         ];
         let found = count(900_000, &rows);
         assert_eq!(found.to_string(), "1 to 2 of 3 rows");
+    }
+
+    fn item(text: &str) -> Item {
+        let all = format!(
+            "id = \"x\"\nplace = \"Table 1\"\nkind = \"table\"\nwhat = \"w\"\nvalue = \"v\"\n{text}"
+        );
+        toml::from_str(&all).expect("an item")
+    }
+
+    #[test]
+    fn a_count_agrees_where_ours_is_certain_and_differs_where_it_cannot_be() {
+        use Verdict::{Agrees, Differs, Open};
+        let tally = |surely, at_most| Tally {
+            surely,
+            at_most,
+            of: 11,
+        };
+        let least = "number = 6\nbound = \"at-least\"";
+        for (text, surely, at_most, expected) in [
+            ("number = 6", 6, 6, Agrees),
+            ("number = 6", 5, 7, Open),
+            ("number = 6", 6, 7, Open),
+            ("number = 6", 1, 5, Differs),
+            ("number = 6", 7, 11, Differs),
+            (least, 7, 9, Agrees),
+            (least, 5, 9, Open),
+            (least, 1, 5, Differs),
+        ] {
+            let found = tally(surely, at_most).judged(&item(text));
+            assert_eq!(found, expected, "{text} {surely} {at_most}");
+        }
+        // One of the paper's programs is not ours.
+        let text = "number = 6\nhere = { claim = \"c\", row = \"r\", variant = \"v\", others = 1 }";
+        for (count, expected) in [(4, Differs), (5, Open), (6, Open), (7, Open), (8, Differs)] {
+            let found = tally(count, count).judged(&item(text));
+            assert_eq!(found, expected, "{count}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use steady_measures::chance::PairedRatio;
 use steady_measures::{Cell, Unit};
 
 use crate::house::House;
-use crate::paper::{Bound, Claimed, Expect, Here, Item, Manifest, Number, PaperRatio};
+use crate::paper::{Claimed, Expect, Here, Item, Manifest, PaperRatio};
 use crate::table::{self, Entry};
 use crate::tally::{self, Tally};
 
@@ -123,30 +123,9 @@ fn of(item: &Item, entry: Option<&Entry>, tally: Option<Tally>) -> Verdict {
     }
     let counts = item.here.as_ref().is_some_and(|here| here.beyond.is_some());
     if counts {
-        return tally.map_or(Verdict::NotRecorded, |tally| by_count(item, tally));
+        return tally.map_or(Verdict::NotRecorded, |tally| tally.judged(item));
     }
     by_value(item, entry.unit, &entry.cell).unwrap_or_else(|| compared(item, &entry.cell))
-}
-
-/// The paper's count against ours: rows whose interval has the ratio in it can count or not.
-fn by_count(item: &Item, tally: Tally) -> Verdict {
-    let printed = item.number.as_ref().and_then(Number::whole);
-    let Some(paper) = printed.and_then(|count| usize::try_from(count).ok()) else {
-        return Verdict::Beside;
-    };
-    let others = item.here.as_ref().map_or(0, |here| here.others);
-    let (least, most) = match item.bound {
-        Some(Bound::AtLeast) => (paper, usize::MAX),
-        Some(Bound::AtMost) => (0, paper),
-        None => (paper, paper),
-    };
-    if tally.at_most + others < least || tally.surely > most.saturating_add(others) {
-        return Verdict::Differs;
-    }
-    if others == 0 && least <= tally.surely && tally.at_most <= most {
-        return Verdict::Agrees;
-    }
-    Verdict::Open
 }
 
 /// The ends of ours are at most the paper's number divided by this away from it, where they agree.
@@ -348,36 +327,6 @@ mod tests {
             compared(&printed, &cell(1_106_000, 1_113_000, 1_114_000)),
             Differs
         );
-    }
-
-    #[test]
-    fn a_count_agrees_where_ours_is_certain_and_differs_where_it_cannot_be() {
-        use Verdict::{Agrees, Differs, Open};
-        let tally = |surely, at_most| Tally {
-            surely,
-            at_most,
-            of: 11,
-        };
-        let least = "number = 6\nbound = \"at-least\"";
-        for (text, surely, at_most, expected) in [
-            ("number = 6", 6, 6, Agrees),
-            ("number = 6", 5, 7, Open),
-            ("number = 6", 6, 7, Open),
-            ("number = 6", 1, 5, Differs),
-            ("number = 6", 7, 11, Differs),
-            (least, 7, 9, Agrees),
-            (least, 5, 9, Open),
-            (least, 1, 5, Differs),
-        ] {
-            let found = by_count(&item(text), tally(surely, at_most));
-            assert_eq!(found, expected, "{text} {surely} {at_most}");
-        }
-        // One of the paper's programs is not ours.
-        let text = "number = 6\nhere = { claim = \"c\", row = \"r\", variant = \"v\", others = 1 }";
-        for (count, expected) in [(4, Differs), (5, Open), (6, Open), (7, Open), (8, Differs)] {
-            let found = by_count(&item(text), tally(count, count));
-            assert_eq!(found, expected, "{count}");
-        }
     }
 
     #[test]

@@ -212,6 +212,15 @@ fn an_item_that_counts_programs_is_compared_with_rows() {
     );
     let one = ["item `one`", "`beyond` is 1; expected a ratio, not 0 or 1"];
     found(&counting("number = 1\n", "1"), &one);
+    let own = counting("number = 1\n", "\"0.999\"");
+    own.change(PAPER, "variant = \"shoot4u\"", "variant = \"stock\"");
+    found(&own, &["item `one`", "the variant is its own base"]);
+    let whole = counting("number = 1\n", "\"0.999\"");
+    whole.change(CLAIMS_FILE, "workload = ", "mean_over = [\"shootdown\"] # ");
+    found(&whole, &["item `one`", "expected a row of one"]);
+    let alone = Project::new();
+    alone.change(PAPER, "here = { ", "here = { others = 1, ");
+    found(&alone, &["item `one`", "expected `beyond` with it"]);
 }
 
 #[test]

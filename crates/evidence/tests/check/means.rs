@@ -87,6 +87,29 @@ fn a_run_that_lacks_one_of_the_programs_has_no_mean() {
 }
 
 #[test]
+fn a_run_with_two_units_has_no_mean() {
+    let project = project(BOTH);
+    let house = project.house();
+    let race = house.races().remove(0);
+    let mut result = result(&project);
+    for variant in &mut result.variants {
+        let mut all = variant.repetitions[3].metrics.iter_mut();
+        let second = |metric: &&mut Metric| metric.workload.as_deref() == Some("shootdown-2");
+        all.find(second).unwrap().unit = Unit::Count;
+    }
+    result.seal();
+    let record = Record::reduced(result, &race, &house.keys).unwrap();
+    record.save(project.root()).unwrap();
+    let house = project.house();
+    let claim = house.claim("tail").unwrap();
+    let row = claim.row("mean").unwrap();
+    assert_eq!(
+        entry(&house, claim, row, "shoot4u", None).unwrap().runs(),
+        7
+    );
+}
+
+#[test]
 fn a_mean_over_a_program_that_the_scenario_lacks_is_found() {
     found(
         &project("\"shootdown\", \"third\""),

@@ -90,6 +90,26 @@ fn a_count_of_programs_is_of_rows_of_one_measure_alone() {
     assert_eq!(sets[0].verdict, verdict::Verdict::Agrees);
 }
 
+/// Both claims are of one race: a row of the measure alone keeps no other part of the sum.
+#[test]
+fn a_share_beside_another_claim_s_row_of_its_measure_has_its_parts() {
+    let project = project(BOTH);
+    let claims = project.read(CLAIMS_FILE);
+    let (head, claim) = claims.split_once("[[claim]]").unwrap();
+    let shares = "share_of = [\"guest_time.shootdown\", \"guest_time.user\"]\n";
+    let plain = claim.replace(shares, "");
+    let other = claim.replace("id = \"tail\"", "id = \"other\"\nrace = \"tail\"");
+    project.write(
+        CLAIMS_FILE,
+        &format!("{head}[[claim]]{plain}[[claim]]{other}"),
+    );
+    recorded(&project, result(&project));
+    let house = project.house();
+    let claim = house.claim("other").unwrap();
+    let row = claim.row("share").unwrap();
+    assert!(entry(&house, claim, row, "shoot4u", None).is_some());
+}
+
 /// A part of another unit is not a part of the sum.
 #[test]
 fn a_run_that_lacks_a_part_or_has_it_in_another_unit_has_no_share() {
