@@ -290,6 +290,10 @@ pub struct Capture {
         default_value_t = 1_000_000_000
     )]
     pub after_ticks: u64,
+    /// Let the host's kernel trace the run as well (TRACE.run has its trace.dat), and compare what
+    /// both saw of each vCPU; exit code 5 where they differ.
+    #[arg(long, requires = "host", conflicts_with = "command")]
+    pub trace: bool,
     /// The program and its arguments.
     #[arg(last = true, required_unless_present = "host", value_name = "PROGRAM")]
     pub command: Vec<OsString>,

@@ -2,6 +2,7 @@
 //! Whole emulated hosts are recorded: with every access true by the recorded tables, and the same
 //! bytes each time.
 
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -125,4 +126,51 @@ fn a_captured_host_is_the_same_each_time_and_all_its_accesses_agree() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success() && !trace.exists(), "{said}");
     assert!(said.contains("before all accesses were recorded"), "{said}");
+}
+
+#[test]
+#[ignore = "builds another Bochs: minutes"]
+fn what_a_capture_saw_of_each_vcpu_is_what_the_kernel_traced() {
+    let place = Place::beside();
+    let captured = |name: &str, ticks: &str| {
+        let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/two-vms.toml");
+        steady()
+            .args(["coherence", "capture", "--trace", "--variant", "shoot4u"])
+            .args(["--after-ticks", ticks, "--host"])
+            .arg(shipped)
+            .arg("-o")
+            .arg(place.path(name))
+            .output()
+            .unwrap()
+    };
+    let output = captured("both.sht", "2000000000");
+    ends_well(&output);
+    let said = String::from_utf8(output.stdout).unwrap();
+    for kind in [
+        "VM exits",
+        "VM entries",
+        "MSRs written",
+        "IPIs",
+        "interrupts",
+        "pages",
+    ] {
+        let of = |line: &&str| line.trim_start().starts_with(kind);
+        let line = said.lines().rev().find(of).unwrap();
+        let numbers: Vec<u64> = line
+            .split([' ', ':'])
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        let [recorded, traced, agree] = numbers[..] else {
+            panic!("{line}");
+        };
+        assert!(
+            recorded > 0 && recorded == traced && traced == agree,
+            "{line}"
+        );
+    }
+    // The guests start, and the kernel does not trace them yet.
+    let output = captured("early.sht", "0");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("give a later --after-ticks"), "{said}");
 }

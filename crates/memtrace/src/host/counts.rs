@@ -16,7 +16,7 @@ use super::walk::{Frames, Walk};
 /// `BX_INSTR_INVLPG` and what follows it, of Bochs's `enum BX_Instr_TLBControl`.
 const INVLPG: u64 = 15;
 const INVEPT: u64 = 16;
-const INVVPID: u64 = 17;
+pub(super) const INVVPID: u64 = 17;
 /// Mismatches that are kept, of all that are counted.
 const KEPT: usize = 10;
 
@@ -142,7 +142,7 @@ impl Counts {
 /// Drops what an event invalidates.
 fn forget(its: &mut Cpu, event: &Event) {
     match *event {
-        Event::Entry(..) | Event::Exit(_) | Event::Control(INVEPT | INVVPID, ..) => {
+        Event::Entry { .. } | Event::Exit { .. } | Event::Control(INVEPT | INVVPID, ..) => {
             its.walked.clear();
         }
         Event::Control(INVLPG, _, _, [linear, _]) => {
@@ -173,8 +173,8 @@ fn name(event: &Event) -> Option<String> {
         }
         Event::Interrupt(vector, guest) => format!("interrupt {vector:#04x}, {}", of(guest)),
         Event::Ipi(_, command) => format!("IPI {:#04x}", command & 0xff),
-        Event::Exit(reason) => format!("VM exit {}", reason & 0xffff),
-        Event::Entry(vpid, _) => format!("VM entry, VPID {vpid}"),
+        Event::Exit { reason, .. } => format!("VM exit {}", reason & 0xffff),
+        Event::Entry { vpid, .. } => format!("VM entry, VPID {vpid}"),
         _ => return None,
     })
 }

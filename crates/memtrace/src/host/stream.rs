@@ -101,10 +101,25 @@ pub enum Event {
     Interrupt(u64, bool),
     /// An interprocessor interrupt is sent: destination and command as the APIC has them.
     Ipi(u64, u64),
-    /// A VM exit: its reason.
-    Exit(u64),
-    /// A VM entry: its VPID and EPT pointer.
-    Entry(u64, u64),
+    /// A VM exit.
+    Exit {
+        /// Its reason, as VMX numbers it.
+        reason: u64,
+        /// The vCPU that exits.
+        vpid: u64,
+        /// Of an interrupt or exception its interruption information, of a hypercall its number, of
+        /// RDMSR and WRMSR the register and, in the high half, EAX; 0 of others.
+        detail: u64,
+    },
+    /// A VM entry.
+    Entry {
+        /// The vCPU that is entered.
+        vpid: u64,
+        /// Its EPT pointer.
+        eptp: u64,
+        /// What the entry injects, as VMX's interruption information.
+        interruption: u64,
+    },
     /// Accesses are recorded from here on.
     Open,
     /// The last record.
@@ -275,12 +290,20 @@ impl<R: BufRead> Stream<R> {
                 Event::Ipi(to, command)
             }
             7 => {
-                let [reason, _, _, _] = self.numbers()?;
-                Event::Exit(reason)
+                let [reason, _, vpid, detail] = self.numbers()?;
+                Event::Exit {
+                    reason,
+                    vpid,
+                    detail,
+                }
             }
             8 => {
-                let [vpid, eptp, _, _] = self.numbers()?;
-                Event::Entry(vpid, eptp)
+                let [vpid, eptp, interruption, _] = self.numbers()?;
+                Event::Entry {
+                    vpid,
+                    eptp,
+                    interruption,
+                }
             }
             9 => Event::Open,
             10 => Event::Close,

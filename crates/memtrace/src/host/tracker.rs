@@ -132,7 +132,7 @@ impl Tracker {
                 self.generation += 1;
             }
             Event::Table(place, bytes) => self.table(cpu, *place, bytes),
-            Event::Entry(vpid, eptp) => {
+            Event::Entry { vpid, eptp, .. } => {
                 self.owner(*vpid, *eptp);
             }
             Event::Open => self.window = true,

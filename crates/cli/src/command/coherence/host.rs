@@ -18,9 +18,10 @@ use sha2::{Digest, Sha256};
 use steady_lab::engine::bochs;
 use steady_lab_artifacts::need;
 use steady_lab_artifacts::process::{ask_to_end, ending_with_us, interrupted};
-use steady_memtrace::host::Counts;
+use steady_memtrace::host::{Counts, Sequences};
 use steady_scenario::Scenario;
 
+use super::matched;
 use crate::arguments::coherence::Capture;
 
 /// Accesses that are recorded if no number is given.
@@ -57,12 +58,21 @@ pub fn capture(arguments: &Capture, path: &Path) -> anyhow::Result<ExitCode> {
         Err(_) if interrupted() => return Ok(said_interrupted()),
         read => read?,
     };
+    let both = match arguments.trace {
+        true => Some((sequences(&work.trace())?, matched::traced(&work.0)?)),
+        false => None,
+    };
     std::fs::rename(work.trace(), &arguments.output)
         .with_context(|| format!("cannot write {}", arguments.output.display()))?;
-    print(&arguments.output, &counts, &digest)?;
-    Ok(ExitCode::from(match counts.mismatches {
-        0 => 0,
-        _ => FAULT,
+    let mut out = std::io::stdout().lock();
+    print(&mut out, &arguments.output, &counts, &digest)?;
+    let agree = match &both {
+        Some((captured, traced)) => matched::print(&mut out, captured, traced)?,
+        None => true,
+    };
+    Ok(ExitCode::from(match counts.mismatches == 0 && agree {
+        true => 0,
+        false => FAULT,
     }))
 }
 
@@ -137,6 +147,7 @@ fn run(
         .args(["--repetitions", "1"])
         .args(["--variant", variant])
         .args(seed)
+        .args(arguments.trace.then_some("--trace"))
         .arg("--out")
         .arg(&work.0)
         .arg("--")
@@ -196,6 +207,12 @@ fn read(trace: &Path) -> anyhow::Result<(Counts, String)> {
     Ok((counts, sha256(trace)?))
 }
 
+/// What happened to its vCPUs.
+fn sequences(trace: &Path) -> anyhow::Result<Sequences> {
+    let file = File::open(trace).map(UntilInterrupted)?;
+    Ok(Sequences::read(BufReader::with_capacity(1 << 20, file))?)
+}
+
 /// The SHA-256 of a trace, hexadecimal.
 pub fn sha256(trace: &Path) -> anyhow::Result<String> {
     let mut digest = Sha256::new();
@@ -205,8 +222,7 @@ pub fn sha256(trace: &Path) -> anyhow::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn print(output: &Path, counts: &Counts, digest: &str) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
+fn print(out: &mut impl Write, output: &Path, counts: &Counts, digest: &str) -> anyhow::Result<()> {
     let [begin, end] = counts.window;
     writeln!(out, "{}: SHA-256 {digest}", output.display())?;
     writeln!(

@@ -3,6 +3,7 @@
 
 mod gains;
 mod host;
+mod matched;
 mod rates;
 mod simulate;
 mod source;
