@@ -232,11 +232,15 @@ impl House {
     fn compare(&self, claim: &Claim, base: &str) -> Option<Compared> {
         let mut result = self.record(claim)?.result.clone();
         let same = |other: &&Claim| other.race() == claim.race() && other.base == base;
-        let beside: Vec<&str> = self
+        let mut beside: Vec<&str> = self
             .claims()
             .filter(same)
             .flat_map(Claim::all_variants)
             .collect();
+        if !beside.is_empty() {
+            // An item may ask for a variant of its claim beside another claim's base.
+            beside.extend(claim.all_variants());
+        }
         claim.add_derived(&mut result);
         // A base that no claim has is a paper's.
         let variants = &mut result.variants;

@@ -44,6 +44,11 @@ fn claims_of_one_race_have_bases_of_their_own() {
         ratio("second"),
         ("shoot4u".into(), "third".into(), 2_000_000)
     );
+    // An item of the first claim beside the second one's base, which lacks this variant.
+    let tail = house.claim("tail").unwrap();
+    let turned = steady_evidence::entry(&house, tail, &tail.rows[0], "stock", Some("shoot4u"));
+    let ratio = turned.unwrap().cell.ratio.unwrap().ratio_ppm;
+    assert_eq!((ratio + 50) / 100 * 100, 20_000_000);
 }
 
 #[test]
