@@ -7,8 +7,9 @@
 #[expect(dead_code, reason = "tables are not written here")]
 mod handmade;
 
-use handmade::Trace;
 use steady_memtrace::host::{Beside, Difference, Seen, Sequences, X2APIC_ICR, exit};
+
+use handmade::Trace;
 
 const INTERRUPT: u64 = 1;
 const VMCALL: u64 = 18;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What happened to vCPUs, in order, so that a trace of a host can be held against what another
+//! What happened to vCPUs, in order, so that a trace of a host can be compared with what another
 //! observer saw of the same run.
 //!
-//! The second observer begins and ends later. It has other names for vCPUs and no clock that ours
-//! has, too. So each of its vCPUs is one of ours: that whose VM exits and written MSRs go on longest
-//! as its own do. What lies between the first and the last VM exit that both have must be the same,
+//! The second observer begins and ends later. It has other names for vCPUs, and another clock. So
+//! each of its vCPUs is the one of ours whose VM exits and written MSRs go on longest as its own do.
+//! What lies between the first and the last VM exit that both have must be the same,
 //! in the same order. Left out: times.
 
 use std::collections::{BTreeMap, BTreeSet};

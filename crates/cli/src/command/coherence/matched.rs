@@ -253,7 +253,7 @@ mod tests {
         for line in [
             "VM exits, by reason and vector: 120 recorded, 120 traced, 120 agree",
             "MSRs written, with what: 60 recorded, 60 traced, 60 agree",
-            // An injection that KVM took back is none.
+            // An injection that KVM took back does not count.
             "interrupts injected, by vector: 59 recorded, 59 traced, 59 agree",
             "pages invalidated by INVVPID, by address: 118 recorded, 118 traced, 118 agree",
         ] {
