@@ -16,14 +16,13 @@ use steady_memtrace::host::{Beside, Seen, Sequences, exit};
 use steady_tracefile::Record;
 
 /// Tracepoints that are compared.
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 6] = [
     "kvm_entry",
     "kvm_exit",
     "kvm_msr",
     "kvm_hypercall",
     "kvm_apic_ipi",
     "kvm_inj_virq",
-    "kvm_pv_tlb_flush",
 ];
 /// `MSR_IA32_TSC_DEADLINE`, which the decoder calls by what it does.
 const TSC_DEADLINE: u64 = 0x6e0;
