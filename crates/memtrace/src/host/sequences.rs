@@ -3,9 +3,9 @@
 //! observer saw of the same run.
 //!
 //! The second observer begins and ends later. It has other names for vCPUs, and another clock. So
-//! each of its vCPUs is the one of ours whose VM exits and written MSRs go on longest as its own do.
-//! What lies between the first and the last VM exit that both have must be the same,
-//! in the same order. Left out: times.
+//! each of its vCPUs is the one of ours whose VM exits and written MSRs go on longest as its own
+//! do. What lies between the first and the last VM exit that both have must be the same, in the
+//! same order. Left out: times.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
