@@ -58,12 +58,13 @@ pub fn capture(arguments: &Capture, path: &Path) -> anyhow::Result<ExitCode> {
         Err(_) if interrupted() => return Ok(said_interrupted()),
         read => read?,
     };
-    let both = match arguments.trace {
-        true => Some((sequences(&work.trace())?, matched::traced(&work.0)?)),
-        false => None,
-    };
     std::fs::rename(work.trace(), &arguments.output)
         .with_context(|| format!("cannot write {}", arguments.output.display()))?;
+    // The trace is kept from here on, whatever the comparison finds.
+    let both = match arguments.trace {
+        true => Some((sequences(&arguments.output)?, matched::traced(&work.0)?)),
+        false => None,
+    };
     let mut out = std::io::stdout().lock();
     print(&mut out, &arguments.output, &counts, &digest)?;
     let agree = match &both {
