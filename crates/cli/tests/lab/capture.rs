@@ -146,11 +146,17 @@ fn what_a_capture_saw_of_each_vcpu_is_what_the_kernel_traced() {
     let output = captured("both.sht", "2000000000");
     ends_well(&output);
     let said = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        said.contains("since it began, of 4 vCPUs in order"),
+        "{said}"
+    );
     for kind in [
         "VM exits",
         "VM entries",
+        "MSRs read",
         "MSRs written",
         "IPIs",
+        "hypercalls",
         "interrupts",
         "pages",
     ] {
@@ -172,5 +178,12 @@ fn what_a_capture_saw_of_each_vcpu_is_what_the_kernel_traced() {
     let output = captured("early.sht", "0");
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success(), "{said}");
-    assert!(said.contains("give a later --after-ticks"), "{said}");
+    assert!(
+        said.contains("Record a later time") && said.contains("--after-ticks"),
+        "{said}"
+    );
+    assert!(
+        place.path("early.sht").is_file(),
+        "what was recorded is kept"
+    );
 }

@@ -7,7 +7,9 @@
 //! instruction fetches, and the values of data.
 
 mod batches;
+mod beside;
 mod counts;
+mod overlap;
 mod rates;
 mod roles;
 mod sequences;
@@ -16,10 +18,11 @@ mod tracker;
 mod walk;
 
 pub use batches::{Actor, Update};
+pub use beside::{Beside, Comparison, Difference, NotAligned};
 pub use counts::Counts;
 pub use rates::{Owner, Rates, Updates};
 pub use roles::Change;
-pub use sequences::{Beside, Difference, Seen, Sequences, X2APIC_ICR, exit};
+pub use sequences::{Seen, Sequences, exit, written};
 pub use stream::{Context, Event, HostTraceError, MAGIC, Stream};
 pub use tracker::{Tracker, What};
 pub use walk::{Frames, Step, Walk};

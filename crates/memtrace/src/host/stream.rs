@@ -110,6 +110,8 @@ pub enum Event {
         /// Of an interrupt or exception its interruption information, of a hypercall its number, of
         /// RDMSR and WRMSR the register and, in the high half, EAX; 0 of others.
         detail: u64,
+        /// Of WRMSR EDX; of others the exit's qualification.
+        high: u64,
     },
     /// A VM entry.
     Entry {
@@ -290,11 +292,12 @@ impl<R: BufRead> Stream<R> {
                 Event::Ipi(to, command)
             }
             7 => {
-                let [reason, _, vpid, detail] = self.numbers()?;
+                let [reason, high, vpid, detail] = self.numbers()?;
                 Event::Exit {
                     reason,
                     vpid,
                     detail,
+                    high,
                 }
             }
             8 => {

@@ -18,10 +18,11 @@ use sha2::{Digest, Sha256};
 use steady_lab::engine::bochs;
 use steady_lab_artifacts::need;
 use steady_lab_artifacts::process::{ask_to_end, ending_with_us, interrupted};
-use steady_memtrace::host::{Counts, Seen, Sequences};
-use steady_scenario::{Hypervisor, Scenario};
+use steady_memtrace::host::{Counts, Sequences};
+use steady_scenario::Scenario;
 
 use super::matched;
+use super::traced::{Traced, traced};
 use crate::arguments::coherence::Capture;
 
 /// Accesses that are recorded if no number is given.
@@ -58,19 +59,18 @@ pub fn capture(arguments: &Capture, path: &Path) -> anyhow::Result<ExitCode> {
         Err(_) if interrupted() => return Ok(said_interrupted()),
         read => read?,
     };
+    // What is wrong with the kernel's trace is said when the recorded one has its place.
+    let both = arguments.trace.then(|| both(&work));
+    if interrupted() {
+        return Ok(said_interrupted());
+    }
     std::fs::rename(work.trace(), &arguments.output)
         .with_context(|| format!("cannot write {}", arguments.output.display()))?;
-    // The trace is kept from here on, whatever the comparison finds.
-    let both = match arguments.trace {
-        true => Some((sequences(&arguments.output)?, matched::traced(&work.0)?)),
-        false => None,
-    };
     let mut out = std::io::stdout().lock();
     print(&mut out, &arguments.output, &counts, &digest)?;
-    let agree = match &both {
+    let agree = match both.transpose()? {
         Some((captured, traced)) => {
-            let compared = compared(variant.hypervisor);
-            matched::print(&mut out, captured, traced, &compared)?
+            matched::print(&mut out, &captured, &traced, &matched::compared(variant))?
         }
         None => true,
     };
@@ -78,6 +78,13 @@ pub fn capture(arguments: &Capture, path: &Path) -> anyhow::Result<ExitCode> {
         true => 0,
         false => FAULT,
     }))
+}
+
+/// What happened to the vCPUs, as recorded and as the kernel traced it.
+fn both(work: &Work) -> anyhow::Result<(Sequences, Traced)> {
+    let file = File::open(work.trace()).map(UntilInterrupted)?;
+    let captured = Sequences::read(BufReader::with_capacity(1 << 20, file))?;
+    Ok((captured, traced(&work.0)?))
 }
 
 fn said_interrupted() -> ExitCode {
@@ -209,20 +216,6 @@ fn read(trace: &Path) -> anyhow::Result<(Counts, String)> {
         "the run ended before all accesses were recorded (--max-accesses), or its trace is damaged",
     )?;
     Ok((counts, sha256(trace)?))
-}
-
-/// What is compared with the kernel's trace. Hypercalls of Hyper-V have a tracepoint of their own,
-/// which a run does not record, and what KVM invalidates for them has none.
-fn compared(hypervisor: Hypervisor) -> Vec<Seen> {
-    let untraced = [Seen::Hypercall, Seen::Invalidated];
-    let is = |seen: &Seen| hypervisor == Hypervisor::Kvm || !untraced.contains(seen);
-    Seen::ALL.into_iter().filter(is).collect()
-}
-
-/// What happened to its vCPUs.
-fn sequences(trace: &Path) -> anyhow::Result<Sequences> {
-    let file = File::open(trace).map(UntilInterrupted)?;
-    Ok(Sequences::read(BufReader::with_capacity(1 << 20, file))?)
 }
 
 /// The SHA-256 of a trace, hexadecimal.

@@ -9,6 +9,7 @@ mod simulate;
 mod source;
 mod sweep;
 mod trace;
+mod traced;
 
 use std::io::Write;
 use std::process::ExitCode;
