@@ -280,6 +280,15 @@ pub struct Here {
     pub others: usize,
 }
 
+/// An item with these further lines, for the tests of this crate.
+#[cfg(test)]
+pub(crate) fn item(text: &str) -> Item {
+    let all = format!(
+        "id = \"x\"\nplace = \"Table 1\"\nkind = \"table\"\nwhat = \"w\"\nvalue = \"v\"\n{text}"
+    );
+    toml::from_str(&all).expect("an item")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -104,6 +104,7 @@ fn count(beyond: u128, ratios: &[Option<PairedRatio>]) -> Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::paper::item;
 
     fn ratio(low: u64, high: u64) -> Option<PairedRatio> {
         Some(PairedRatio {
@@ -135,13 +136,6 @@ mod tests {
         ];
         let found = count(900_000, &rows);
         assert_eq!(found.to_string(), "1 to 2 of 3 rows");
-    }
-
-    fn item(text: &str) -> Item {
-        let all = format!(
-            "id = \"x\"\nplace = \"Table 1\"\nkind = \"table\"\nwhat = \"w\"\nvalue = \"v\"\n{text}"
-        );
-        toml::from_str(&all).expect("an item")
     }
 
     #[test]

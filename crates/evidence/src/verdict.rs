@@ -204,6 +204,7 @@ pub(crate) fn compared(item: &Item, cell: &Cell) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::paper::item;
 
     fn cell(low: u64, middle: u64, high: u64) -> Cell {
         Cell {
@@ -218,13 +219,6 @@ mod tests {
             }),
             judgement: None,
         }
-    }
-
-    fn item(text: &str) -> Item {
-        let all = format!(
-            "id = \"x\"\nplace = \"Table 1\"\nkind = \"table\"\nwhat = \"w\"\nvalue = \"v\"\n{text}"
-        );
-        toml::from_str(&all).expect("an item")
     }
 
     #[test]

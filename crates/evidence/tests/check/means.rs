@@ -63,50 +63,41 @@ fn a_mean_of_two_programs_halves_where_one_takes_a_quarter_of_its_time() {
     assert_eq!(entry.runs(), 8);
 }
 
+/// How many runs have the mean, once this result is recorded.
+fn runs_of_the_mean(project: &Project, mut result: RunResult) -> usize {
+    result.seal();
+    let house = project.house();
+    let race = house.races().remove(0);
+    let record = Record::reduced(result, &race, &house.keys).unwrap();
+    record.save(project.root()).unwrap();
+    let house = project.house();
+    let claim = house.claim("tail").unwrap();
+    let row = claim.row("mean").unwrap();
+    entry(&house, claim, row, "shoot4u", None).unwrap().runs()
+}
+
 #[test]
 fn a_run_that_lacks_one_of_the_programs_has_no_mean() {
     let project = project(BOTH);
-    let house = project.house();
-    let race = house.races().remove(0);
     let mut result = result(&project);
     for variant in &mut result.variants {
         let run = &mut variant.repetitions[3];
         let second = |metric: &Metric| metric.workload.as_deref() == Some("shootdown-2");
         run.metrics.retain(|metric| !second(metric));
     }
-    result.seal();
-    let record = Record::reduced(result, &race, &house.keys).unwrap();
-    record.save(project.root()).unwrap();
-    let house = project.house();
-    let claim = house.claim("tail").unwrap();
-    let row = claim.row("mean").unwrap();
-    assert_eq!(
-        entry(&house, claim, row, "shoot4u", None).unwrap().runs(),
-        7
-    );
+    assert_eq!(runs_of_the_mean(&project, result), 7);
 }
 
 #[test]
 fn a_run_with_two_units_has_no_mean() {
     let project = project(BOTH);
-    let house = project.house();
-    let race = house.races().remove(0);
     let mut result = result(&project);
     for variant in &mut result.variants {
         let mut all = variant.repetitions[3].metrics.iter_mut();
         let second = |metric: &&mut Metric| metric.workload.as_deref() == Some("shootdown-2");
         all.find(second).unwrap().unit = Unit::Count;
     }
-    result.seal();
-    let record = Record::reduced(result, &race, &house.keys).unwrap();
-    record.save(project.root()).unwrap();
-    let house = project.house();
-    let claim = house.claim("tail").unwrap();
-    let row = claim.row("mean").unwrap();
-    assert_eq!(
-        entry(&house, claim, row, "shoot4u", None).unwrap().runs(),
-        7
-    );
+    assert_eq!(runs_of_the_mean(&project, result), 7);
 }
 
 #[test]
