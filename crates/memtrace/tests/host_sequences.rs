@@ -285,7 +285,7 @@ fn who_has_too_little_in_common_is_not_compared() {
     let mut other = Sequences::default();
     other.saw(8, Seen::Exit, exit(EPT_VIOLATION, 0));
     assert!(rounds(0..60).beside(&other).is_err());
-    // Without anything that tells its exits apart, any place is as good as the next.
+    // Where all exits are alike, no place can be distinguished from the next.
     let mut halts = Sequences::default();
     (0..300).for_each(|_| halt(&mut halts, 3));
     let found = halts.beside(&halts.clone()).unwrap_err();

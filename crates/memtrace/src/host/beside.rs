@@ -18,6 +18,9 @@ use super::sequences::{Exit, Seen, Sequences, Vcpu};
 /// Exits and written MSRs in which a pair must agree to say when the second observer began.
 const FEWEST: usize = 100;
 
+/// By each VPID of ours, their vCPU and the first of our exits that it can have seen.
+type Pairs = BTreeMap<u64, (u64, usize)>;
+
 /// Why two observers cannot be compared.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -133,7 +136,7 @@ impl Sequences {
 
     /// The order of our first exit that the other cannot have seen, as it had ended: of all vCPUs
     /// the last that it saw came before. There is none where it only missed some.
-    fn ended(&self, theirs: &Self, pairs: &BTreeMap<u64, (u64, usize)>) -> u64 {
+    fn ended(&self, theirs: &Self, pairs: &Pairs) -> u64 {
         let (mut seen, mut next) = (0, u64::MAX);
         for (vpid, &(vcpu, from)) in pairs {
             let (ours, theirs) = (&self.vcpus[vpid].exits[from..], &theirs.vcpus[&vcpu].exits);
@@ -154,9 +157,8 @@ impl Sequences {
         }
     }
 
-    /// By each VPID of ours their vCPU and the first of our exits that it can have seen; and the
-    /// order of the first exit of ours behind their beginning.
-    fn pairs(&self, theirs: &Self) -> Result<(BTreeMap<u64, (u64, usize)>, u64), NotAligned> {
+    /// The pairs, and the order of the first exit of ours behind their beginning.
+    fn pairs(&self, theirs: &Self) -> Result<(Pairs, u64), NotAligned> {
         let mut pairs = BTreeMap::new();
         let first = self.anchor(theirs)?;
         let mut began = self.vcpus[&first.0].around(first.2);

@@ -19,9 +19,9 @@ const UNTRACED: &str = "not traced: guests' INVLPG, INVPCID and MOV to CR3; the 
 /// Differences that are shown of each kind.
 const SHOWN: usize = 4;
 
-/// What is compared of a variant's runs. Hypercalls of Hyper-V have a tracepoint of their own, which
-/// a run does not record, and what KVM invalidates for them has none. With APICv an IPI is written
-/// to the virtual APIC's page, and no exit has its vector.
+/// What is compared of a variant's runs. A run does not record the tracepoint that hypercalls of
+/// Hyper-V have, and what KVM invalidates for them has none. With APICv an IPI is written to the
+/// virtual APIC's page, and no exit has its vector.
 pub fn compared(variant: &Variant) -> Vec<Seen> {
     let kvm = variant.hypervisor == Hypervisor::Kvm;
     let is = |seen: &Seen| match seen {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a host's kernel traced of its vCPUs, from KVM's tracepoints, as another observer of the same
-//! host has it. Left out: what is compared ([`super::matched`]), and what has no tracepoint.
+//! What a host's kernel traced of its vCPUs, read from KVM's tracepoints. Left out: what of it is
+//! compared ([`super::matched`]), and what has no tracepoint.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
