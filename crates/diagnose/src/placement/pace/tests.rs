@@ -132,6 +132,32 @@ fn work_on_fewer_vcpus_takes_its_sum() {
     assert_eq!((pace.parted(1), pace.folded(1, 2)), (None, None));
 }
 
+/// For how many milliseconds any vCPU ran.
+fn ran_ms(steps: &[(u64, Step)], end_ms: u64) -> u64 {
+    let mut runs_since = [None; 3];
+    let mut ran_ms = 0;
+    let ends = (0..3).map(|id| (end_ms, Sleep(id)));
+    for (at_ms, step) in steps.iter().copied().chain(ends) {
+        match step {
+            Run(id, _) => runs_since[id] = Some(at_ms),
+            Preempt(id) | Sleep(id) => {
+                ran_ms += runs_since[id].take().map_or(0, |since_ms| at_ms - since_ms);
+            }
+            Wake(..) | Move(..) | Exit(..) => {}
+        }
+    }
+    ran_ms
+}
+
+#[test]
+fn a_vm_whose_vcpus_only_waited_for_each_other_has_no_time_to_compare() {
+    let words = "0w0@0 0w1@0";
+    assert_eq!(paced(&steps(words), 100, ALL).parted(0), None);
+    // A millisecond of running is one.
+    let ran = paced(&steps(&format!("{words} 99r0@0")), 100, ALL);
+    assert_eq!(permilles(ran.parted(0)), [100_000; 3]);
+}
+
 /// A schedule of three vCPUs, from numbers: whatever a vCPU does next, it can.
 fn schedule(numbers: &[(u64, usize, u32, bool)], own: bool) -> (Vec<(u64, Step)>, u64) {
     let (mut steps, mut at_ms) = (Vec::new(), 0);
@@ -177,8 +203,10 @@ proptest! {
             prop_assert_eq!(permilles(apart.parted(0)), [1000; 3]);
         }
         let (steps, end_ms) = schedule(&numbers, false);
-        if !steps.is_empty() {
-            let [low, likely, high] = permilles(paced(&steps, end_ms, share).parted(0));
+        let reach = paced(&steps, end_ms, share).parted(0);
+        prop_assert!(reach.is_some() || ran_ms(&steps, end_ms) == 0);
+        if reach.is_some() {
+            let [low, likely, high] = permilles(reach);
             prop_assert!(low <= likely && likely <= high);
             prop_assert!(high >= 1000, "{}", high);
         }
