@@ -281,9 +281,13 @@ fn papers(house: &House) -> String {
     for said in [
         "*Agrees*: the paper's ratio lies in our 95 % interval, whose ends are within a tenth of \
          it, or the interval shows what the paper states.",
+        "*Differs*: the paper's ratio lies outside of our interval, or the interval shows the \
+         opposite of the statement.",
         "*Beside*: the paper gives no number or statement to compare with.",
-        "*Open*: too few seeds for an interval, the paper's bound lies within it, or it has the \
-         paper's ratio and is wider.",
+        "*Open*: too few seeds for an interval, or it has the limit of a bound or of a statement \
+         within. Or it has the paper's ratio and is wider.",
+        "*Changed with results known*: until 27 November 2026 a statement was *differs* where the \
+         interval had its limit within, which decides nothing.",
     ] {
         text.push_str(&words::wrapped("- ", said));
         text.push('\n');

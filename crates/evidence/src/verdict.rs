@@ -21,12 +21,12 @@ const SAME_PPM: u32 = 30_000;
 pub enum Verdict {
     /// The paper's ratio lies in our interval, or our interval shows what the paper states.
     Agrees,
-    /// It does not.
+    /// The paper's lies outside of our interval, or our interval shows the opposite.
     Differs,
     /// Recorded, and the paper gives nothing that can be compared with it.
     Beside,
-    /// Too few seeds for an interval, an end of the paper's range lies within ours, or ours has the
-    /// paper's number and is too wide to say more.
+    /// Too few seeds for an interval, ours has an end of the paper's range or the limit of its
+    /// statement within, or it has the paper's number and is too wide to say more.
     Open,
     /// Linked to a claim that is not recorded.
     NotRecorded,
@@ -170,8 +170,12 @@ pub(crate) fn compared(item: &Item, cell: &Cell) -> Verdict {
     else {
         return Verdict::Open;
     };
-    let holds = match (wanted, item.expect) {
-        (Some(Claimed::Point(paper)), _) => {
+    let Some(wanted) = wanted else {
+        let expected = item.expect.expect("returned above");
+        return stated(expected, low, high);
+    };
+    let holds = match wanted {
+        Claimed::Point(paper) => {
             let printed = item.ratio.as_ref().and_then(PaperRatio::printed);
             let (least, most) = printed.unwrap_or((paper, paper));
             let reaches = low <= most && least <= high;
@@ -181,23 +185,33 @@ pub(crate) fn compared(item: &Item, cell: &Cell) -> Verdict {
             }
             reaches
         }
-        (Some(Claimed::Between(least, most)), _) => {
+        Claimed::Between(least, most) => {
             if high >= least && low < least || low <= most && high > most {
                 return Verdict::Open;
             }
             least <= low && high <= most
         }
-        (None, Some(Expect::Lower)) => high < ONE_PPM,
-        (None, Some(Expect::Higher)) => low > ONE_PPM,
-        (None, Some(Expect::Same)) => {
-            ONE_PPM.abs_diff(low).max(ONE_PPM.abs_diff(high)) <= u64::from(SAME_PPM)
-        }
-        (None, None) => unreachable!("returned above"),
     };
     if holds {
         Verdict::Agrees
     } else {
         Verdict::Differs
+    }
+}
+
+/// The paper's statement against our interval, which decides where it lies on one side alone.
+fn stated(expected: Expect, low: u64, high: u64) -> Verdict {
+    let same = u64::from(SAME_PPM);
+    let (least, most) = (ONE_PPM - same, ONE_PPM + same);
+    let (shown, refuted) = match expected {
+        Expect::Lower => (high < ONE_PPM, low > ONE_PPM),
+        Expect::Higher => (low > ONE_PPM, high < ONE_PPM),
+        Expect::Same => (least <= low && high <= most, high < least || low > most),
+    };
+    match (shown, refuted) {
+        (true, _) => Verdict::Agrees,
+        (_, true) => Verdict::Differs,
+        _ => Verdict::Open,
     }
 }
 
@@ -243,10 +257,8 @@ mod tests {
                 Verdict::Open,
             ),
             ("expect = \"lower\"", 500_000, 990_000, Verdict::Agrees),
-            ("expect = \"lower\"", 500_000, 1_010_000, Verdict::Differs),
             ("expect = \"higher\"", 1_010_000, 1_500_000, Verdict::Agrees),
             ("expect = \"same\"", 975_000, 1_025_000, Verdict::Agrees),
-            ("expect = \"same\"", 500_000, 2_000_000, Verdict::Differs),
         ] {
             let cell = cell(low, (low + high) / 2, high);
             assert_eq!(
@@ -254,6 +266,27 @@ mod tests {
                 expected,
                 "{text} {low} {high}"
             );
+        }
+    }
+
+    #[test]
+    fn a_statement_differs_on_the_other_side_and_is_open_where_the_interval_has_its_limit() {
+        use Verdict::{Differs, Open};
+        for (word, low, high, expected) in [
+            ("lower", 500_000, 1_010_000, Open),
+            ("lower", 500_000, 1_000_000, Open),
+            ("lower", 1_000_001, 1_010_000, Differs),
+            ("higher", 990_000, 1_010_000, Open),
+            ("higher", 990_000, 999_999, Differs),
+            ("same", 500_000, 2_000_000, Open),
+            ("same", 960_000, 980_000, Open),
+            ("same", 1_020_000, 1_040_000, Open),
+            ("same", 1_030_001, 1_040_000, Differs),
+            ("same", 900_000, 969_999, Differs),
+        ] {
+            let item = item(&format!("expect = \"{word}\""));
+            let found = compared(&item, &cell(low, low.midpoint(high), high));
+            assert_eq!(found, expected, "{word} {low} {high}");
         }
     }
 
