@@ -6,6 +6,7 @@
 
 use crate::error::Problem;
 use crate::house::House;
+use crate::order;
 use crate::paper::{Here, Item, Kind, Manifest, Number, PaperRatio};
 use crate::verdict::{self, Verdict};
 
@@ -109,6 +110,12 @@ fn of_here(house: &House, item: &Item, here: &Here) -> impl Iterator<Item = Stri
     }
     if here.beyond.is_none() && here.others != 0 {
         wrong.push("`others` is of a count; expected `beyond` with it".to_owned());
+    }
+    if let Some(than) = &here.than {
+        if here.beyond.is_some() || item.number.is_some() {
+            wrong.push("`than` is of an order; expected neither `number` nor `beyond`".to_owned());
+        }
+        wrong.extend(order::check(house, here, than));
     }
     match house.claim(&here.claim) {
         Err(error) => wrong.push(error.to_string()),

@@ -24,6 +24,7 @@ mod given;
 mod house;
 mod items;
 pub mod keys;
+mod order;
 pub mod page;
 mod paper;
 mod pieces;

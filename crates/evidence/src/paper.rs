@@ -278,6 +278,22 @@ pub struct Here {
     /// cannot agree; they differ by more than these.
     #[serde(default)]
     pub others: usize,
+    /// Another cell, where the paper states an order: what is compared is this one over that.
+    pub than: Option<Than>,
+}
+
+/// The other cell of an order; what is absent is as in the item's own.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Than {
+    /// Its claim, with that claim's base; absent: the item's, with the item's base.
+    pub claim: Option<String>,
+    /// Its row.
+    pub row: String,
+    /// Its variant.
+    pub variant: Option<String>,
+    /// The variant to which its ratio is taken.
+    pub base: Option<String>,
 }
 
 /// An item with these further lines, for the tests of this crate.

@@ -6,7 +6,8 @@ use steady_measures::chance::PairedRatio;
 use steady_measures::{Cell, Unit};
 
 use crate::house::House;
-use crate::paper::{Claimed, Expect, Here, Item, Manifest, PaperRatio};
+use crate::order;
+use crate::paper::{Claimed, Expect, Here, Item, Manifest, PaperRatio, Than};
 use crate::table::{self, Entry};
 use crate::tally::{self, Tally};
 
@@ -78,10 +79,21 @@ pub struct Set<'a> {
     pub entry: Option<Entry>,
     /// How many rows of the claim, where the item counts them.
     pub tally: Option<Tally>,
+    /// The cell over another, where the item states an order.
+    pub order: Option<PairedRatio>,
     /// What may be said.
     pub verdict: Verdict,
     /// Why, where there is something to say.
     pub because: Option<&'a str>,
+}
+
+impl Set<'_> {
+    /// The other cell of its order, and what the item's own is over that.
+    #[must_use]
+    pub fn than(&self) -> Option<(&Than, PairedRatio)> {
+        let than = self.item.here.as_ref()?.than.as_ref()?;
+        Some((than, self.order?))
+    }
 }
 
 /// Every item of a paper beside what is recorded.
@@ -93,11 +105,13 @@ pub fn beside<'a>(house: &House, paper: &'a Manifest) -> Vec<Set<'a>> {
             let here = item.here.as_ref();
             let entry = here.and_then(|here| find(house, here));
             let tally = here.and_then(|here| tally::tally(house, here));
+            let order = here.and_then(|here| order::order(house, here));
             Set {
                 item,
-                verdict: of(item, entry.as_ref(), tally),
+                verdict: of(house, item, entry.as_ref(), tally, order),
                 entry,
                 tally,
+                order,
                 because: item.because.as_deref().or(item.not_here.as_deref()),
             }
         })
@@ -111,7 +125,13 @@ fn find(house: &House, here: &Here) -> Option<Entry> {
 }
 
 /// What may be said of an item by this cell.
-fn of(item: &Item, entry: Option<&Entry>, tally: Option<Tally>) -> Verdict {
+fn of(
+    house: &House,
+    item: &Item,
+    entry: Option<&Entry>,
+    tally: Option<Tally>,
+    order: Option<PairedRatio>,
+) -> Verdict {
     if item.not_here.is_some() {
         return Verdict::NotHere;
     }
@@ -121,11 +141,23 @@ fn of(item: &Item, entry: Option<&Entry>, tally: Option<Tally>) -> Verdict {
     if entry.old.is_some() {
         return Verdict::Old;
     }
-    let counts = item.here.as_ref().is_some_and(|here| here.beyond.is_some());
+    let here = item.here.as_ref();
+    if let Some(than) = here.and_then(|here| here.than.as_ref()) {
+        let claim = than
+            .claim
+            .as_ref()
+            .and_then(|claim| house.claim(claim).ok());
+        if claim.is_some_and(|claim| house.old(claim).is_some()) {
+            return Verdict::Old;
+        }
+        let of_order = |ratio| compared(item, Some(ratio));
+        return order.map_or(Verdict::NotRecorded, of_order);
+    }
+    let counts = here.is_some_and(|here| here.beyond.is_some());
     if counts {
         return tally.map_or(Verdict::NotRecorded, |tally| tally.judged(item));
     }
-    by_value(item, entry.unit, &entry.cell).unwrap_or_else(|| compared(item, &entry.cell))
+    by_value(item, entry.unit, &entry.cell).unwrap_or_else(|| compared(item, entry.cell.ratio))
 }
 
 /// The ends of ours are at most the paper's number divided by this away from it, where they agree.
@@ -157,7 +189,7 @@ fn by_value(item: &Item, unit: Unit, cell: &Cell) -> Option<Verdict> {
 }
 
 /// The paper's ratio or statement against our interval.
-pub(crate) fn compared(item: &Item, cell: &Cell) -> Verdict {
+pub(crate) fn compared(item: &Item, ratio: Option<PairedRatio>) -> Verdict {
     let wanted = item.claimed();
     if wanted.is_none() && item.expect.is_none() {
         return Verdict::Beside;
@@ -166,7 +198,7 @@ pub(crate) fn compared(item: &Item, cell: &Cell) -> Verdict {
         low_ppm: Some(low),
         high_ppm: Some(high),
         ..
-    }) = cell.ratio
+    }) = ratio
     else {
         return Verdict::Open;
     };
@@ -262,7 +294,7 @@ mod tests {
         ] {
             let cell = cell(low, (low + high) / 2, high);
             assert_eq!(
-                compared(&item(text), &cell),
+                compared(&item(text), cell.ratio),
                 expected,
                 "{text} {low} {high}"
             );
@@ -285,7 +317,7 @@ mod tests {
             ("same", 900_000, 969_999, Differs),
         ] {
             let item = item(&format!("expect = \"{word}\""));
-            let found = compared(&item, &cell(low, low.midpoint(high), high));
+            let found = compared(&item, cell(low, low.midpoint(high), high).ratio);
             assert_eq!(found, expected, "{word} {low} {high}");
         }
     }
@@ -316,7 +348,11 @@ mod tests {
             ),
         ] {
             let item = item(&text);
-            assert_eq!(cells.map(|cell| compared(&item, &cell)), expected, "{text}");
+            assert_eq!(
+                cells.map(|cell| compared(&item, cell.ratio)),
+                expected,
+                "{text}"
+            );
         }
     }
 
@@ -347,11 +383,11 @@ mod tests {
         }
         let printed = item("ratio = { of = 112, to = 100 }");
         assert_eq!(
-            compared(&printed, &cell(1_106_000, 1_113_000, 1_119_820)),
+            compared(&printed, cell(1_106_000, 1_113_000, 1_119_820).ratio),
             Agrees
         );
         assert_eq!(
-            compared(&printed, &cell(1_106_000, 1_113_000, 1_114_000)),
+            compared(&printed, cell(1_106_000, 1_113_000, 1_114_000).ratio),
             Differs
         );
     }
@@ -364,7 +400,10 @@ mod tests {
             low_ppm: None,
             high_ppm: None,
         });
-        assert_eq!(compared(&item("expect = \"lower\""), &one), Verdict::Open);
-        assert_eq!(compared(&item(""), &one), Verdict::Beside);
+        assert_eq!(
+            compared(&item("expect = \"lower\""), one.ratio),
+            Verdict::Open
+        );
+        assert_eq!(compared(&item(""), one.ratio), Verdict::Beside);
     }
 }

@@ -16,6 +16,7 @@ use steady_evidence::verdict::{self, Set, Verdict};
 use steady_evidence::words::wrapped;
 use steady_evidence::{Bound, Claim, Claimed, House, Manifest, Piece, Why, conditions_line, score};
 use steady_measures::{RunResult, Unit};
+use steady_report::humane;
 
 use crate::arguments::evidence::{Paper, Reproduce};
 use crate::command::evidence::house;
@@ -202,6 +203,11 @@ impl Page<'_> {
             let beyond = beyond.map(ToString::to_string).unwrap_or_default();
             line.push_str(&format!("beyond ×{beyond}: {tally}; "));
         }
+        if let Some((than, order)) = set.than() {
+            let claim = than.claim.as_ref().map(|claim| format!("{claim} "));
+            let (claim, row, ratio) = (claim.unwrap_or_default(), &than.row, humane::ratio(order));
+            line.push_str(&format!("over that of {claim}{row}: {ratio}; "));
+        }
         if let Some(now) = self.now_of(set) {
             line.push_str(&format!("now: {now}; "));
         }
@@ -265,6 +271,12 @@ impl Page<'_> {
                 "ratio_ppm": ratio.map(|ratio| ratio.ratio_ppm),
                 "interval_ppm": ratio.map(|ratio| [ratio.low_ppm, ratio.high_ppm]),
                 "rows_beyond": set.tally.map(|one| [one.surely, one.at_most, one.of]),
+                "order": set.than().map(|(than, order)| json!({
+                    "claim": than.claim.as_ref().or(set.item.here.as_ref().map(|here| &here.claim)),
+                    "row": than.row,
+                    "ratio_ppm": order.ratio_ppm,
+                    "interval_ppm": [order.low_ppm, order.high_ppm],
+                })),
                 "range": entry.map(|entry| [entry.cell.min, entry.cell.max]),
                 "now": self.now_of(set),
                 "verdict": set.verdict,
