@@ -11,7 +11,7 @@ use assert_cmd::Command;
 /// The papers, and how many items each has.
 const PAPERS: [(&str, usize); 5] = [
     ("shoot4u", 60),
-    ("paratick", 100),
+    ("paratick", 102),
     ("strict-boost", 35),
     ("ple", 39),
     ("attc", 89),
