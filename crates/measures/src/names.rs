@@ -48,3 +48,5 @@ pub const SHOOTDOWN_LATENCY: &str = "shootdown.latency";
 pub const TIME: &str = "time";
 /// Operations of a workload, in `ops/ks`.
 pub const THROUGHPUT: &str = "throughput";
+/// Instructions per cycle: of a workload that is simulated, its throughput.
+pub const IPC: &str = "ipc";

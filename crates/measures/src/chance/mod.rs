@@ -83,7 +83,8 @@ impl Verdict {
 /// Which measures are judged together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
-    /// Mean and 99th percentile of a workload's latency, its throughput, or else its time.
+    /// Mean and 99th percentile of a workload's latency, its throughput, or else its time; where it
+    /// is simulated, its instructions per cycle.
     Answer,
     /// Everything else: what explains the answer.
     Explanation,
@@ -218,7 +219,7 @@ fn family_of((key, _): &(Key, Unit), values: &Values) -> Family {
     let latency = key.name.ends_with(".latency.mean") || key.name.ends_with(".latency.p99");
     let answers = !workload.contains('@')
         && (latency
-            || key.name == names::THROUGHPUT
+            || [names::THROUGHPUT, names::IPC].contains(&key.name.as_str())
             || key.name == names::TIME && !own(names::THROUGHPUT));
     if answers {
         Family::Answer
