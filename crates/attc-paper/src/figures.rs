@@ -11,7 +11,7 @@ use crate::numbers::STORAGE;
 use crate::published::VICTIMA_MPKI;
 use crate::reproduction::Figure;
 use crate::runs::WorkloadResults;
-use crate::shares::{guest_share, guest_time, hit_ratio, signed, slots, updates};
+use crate::shares::{Shootdown, guest_share, guest_time, hit_ratio, rate, signed, slots, updates};
 
 /// Every figure; `side` has what one seed shows.
 pub(crate) fn figures(seeds: &Seeds, side: &Seeds) -> Vec<Figure> {
@@ -107,17 +107,15 @@ fn counted(seeds: &Seeds) -> Vec<Figure> {
                 "per one, initiator",
                 "per victim, cycles",
             ],
-            shootdowns,
+            |w| Shootdown::of(w, "kvmtlb").columns().to_vec(),
         ),
         figure(
             "Figure 9",
             "shootdowns: guest share, rate, and how many were counted",
             &["guest share", "per 10^9 instructions", "per seed, counted"],
             |w| {
-                let counts = &w.get("kvmtlb").counts;
                 let all = updates(w, "kvmtlb");
-                let rate = all * 1_000_000_000 / counts.instructions.max(1);
-                vec![guest_share(w, "kvmtlb"), signed(rate), signed(all)]
+                vec![guest_share(w, "kvmtlb"), rate(w, "kvmtlb"), signed(all)]
             },
         ),
         figure(
@@ -191,25 +189,4 @@ pub(crate) fn storage() -> Figure {
             ("INVTBL 32 MiB", vec![0, 32 << 10, STORAGE]),
         ],
     )
-}
-
-/// Shares of shootdowns of one and of two pages and of full flushes; victims of a hundred; cycles
-/// of initiator and victim.
-fn shootdowns(w: &WorkloadResults) -> Vec<i64> {
-    let c = &w.get("kvmtlb").counts;
-    let all = updates(w, "kvmtlb").max(1);
-    let cores = u64::from(steady_coherence::config::CoreConfig::default().count);
-    let full = c.full_flushes / cores;
-    // A migration exchanges two pages as a rule, and a program's update changes one: of two pages
-    // are as many as there are pages more than updates.
-    let two = (c.pages_revoked - all).min(all);
-    let guest_two = two.saturating_sub(full);
-    vec![
-        signed(basis_points(all - full - guest_two, all)),
-        signed(basis_points(guest_two, all)),
-        signed(basis_points(full, all)),
-        signed(c.victims * 100 / c.ipi_shootdowns.max(1)),
-        signed(c.initiator_cycles / all),
-        signed(c.victim_cycles / c.victims.max(1)),
-    ]
 }

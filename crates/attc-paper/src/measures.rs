@@ -14,23 +14,46 @@ use steady_measures::{
 };
 
 use crate::headline::headline;
-use crate::numbers::{Kind, Number};
+use crate::number::{Kind, Number};
 use crate::reproduction::Reproduction;
 use crate::runs::Settings;
 
 /// Parts per million in a basis point, and in one.
-const PPM_PER_BP: i64 = 100;
+pub(crate) const PPM_PER_BP: i64 = 100;
 const ONE_PPM: i64 = 1_000_000;
+
+/// What a result says of itself.
+pub(crate) struct Head {
+    /// The word of its scenario.
+    pub name: &'static str,
+    /// What it is of.
+    pub title: &'static str,
+    /// What it asks.
+    pub question: &'static str,
+}
 
 /// The reproduction as a result of the engine `coherence`, sealed.
 #[must_use]
 pub fn result(found: &Reproduction, command: &str, started: &str) -> RunResult {
-    let settings = &found.settings;
+    let head = Head {
+        name: "attc",
+        title: "The ATTC paper's numbers on its machine",
+        question: "What does hardware TLB coherence gain over software and over its rivals?",
+    };
+    sealed(head, &found.settings, numbers(found), (command, started))
+}
+
+/// Variants as a result of the engine `coherence`, sealed; of a command and when it started.
+pub(crate) fn sealed(
+    head: Head,
+    settings: &Settings,
+    variants: Vec<VariantResult>,
+    (command, started): (&str, &str),
+) -> RunResult {
     let scenario = ScenarioInfo {
-        name: "attc".to_owned(),
-        title: "The ATTC paper's numbers on its machine".to_owned(),
-        question: "What does hardware TLB coherence gain over software and over its rivals?"
-            .to_owned(),
+        name: head.name.to_owned(),
+        title: head.title.to_owned(),
+        question: head.question.to_owned(),
         digest: digest(&(settings, MachineConfig::default())),
     };
     let engine = EngineInfo {
@@ -44,6 +67,17 @@ pub fn result(found: &Reproduction, command: &str, started: &str) -> RunResult {
         ("accesses".to_owned(), settings.accesses.to_string()),
         ("shootdowns".to_owned(), settings.shootdowns.to_string()),
     ]);
+    result.variants = variants;
+    result.run.command = command.to_owned();
+    result.run.started = started.to_owned();
+    result.run.tool = format!("steady {}", env!("CARGO_PKG_VERSION"));
+    result.seal();
+    result
+}
+
+/// The numbers as two variants: what each is compared with, and what was simulated.
+pub(crate) fn numbers(found: &Reproduction) -> Vec<VariantResult> {
+    let settings = &found.settings;
     let variant = |name: &str, title: &str, base: bool| VariantResult {
         name: name.to_owned(),
         title: title.to_owned(),
@@ -61,44 +95,44 @@ pub fn result(found: &Reproduction, command: &str, started: &str) -> RunResult {
             })
             .collect(),
     };
-    result.variants = vec![
+    vec![
         variant("base", "What each number is compared with", true),
         variant("measured", "The simulated number", false),
-    ];
-    result.run.command = command.to_owned();
-    result.run.started = started.to_owned();
-    result.run.tool = format!("steady {}", env!("CARGO_PKG_VERSION"));
-    result.seal();
-    result
+    ]
 }
 
 /// A number of one seed, of the base or as simulated.
 fn metric(number: &Number, seed: usize, base: bool) -> Option<Metric> {
-    let ppm = number.by_seed[seed].saturating_mul(PPM_PER_BP);
-    let (better, value) = match (number.kind, base) {
-        (Kind::Share, true) => return None,
-        (Kind::Share, false) => (Better::Neutral, ppm),
-        (Kind::Gain | Kind::Times, true) => (Better::Higher, ONE_PPM),
-        (Kind::Gain, false) => (Better::Higher, ONE_PPM + ppm),
-        (Kind::Times, false) => (Better::Higher, ppm),
+    let found = number.by_seed[seed];
+    let ppm = found.saturating_mul(PPM_PER_BP);
+    let (better, unit, value) = match (number.kind, base) {
+        (Kind::Share | Kind::Count, true) => return None,
+        (Kind::Share, false) => (Better::Neutral, Unit::Ppm, ppm),
+        (Kind::Count, false) => (Better::Neutral, Unit::Count, found),
+        (Kind::Order, true) => (Better::Neutral, Unit::Ppm, ONE_PPM / 2),
+        (Kind::Order, false) => (Better::Neutral, Unit::Ppm, ppm),
+        (Kind::Gain | Kind::Times, true) => (Better::Higher, Unit::Ppm, ONE_PPM),
+        (Kind::Gain, false) => (Better::Higher, Unit::Ppm, ONE_PPM + ppm),
+        (Kind::Times, false) => (Better::Higher, Unit::Ppm, ppm),
     };
-    Some(Metric::new(number.measure, Unit::Ppm, better, value))
+    Some(Metric::new(number.measure, unit, better, value))
 }
 
-/// What the simulator does, as a key: the digest of a short run of the headline's schemes on every
-/// workload. It changes with behaviour and not with words.
-///
-/// # Errors
-/// As the simulations.
-pub fn fingerprint() -> Result<String, Error> {
-    let settings = Settings {
+/// A run of all workloads so short that a command can make it.
+pub(crate) fn glance() -> Settings {
+    Settings {
         accesses: 6_000,
         warmup: 1_000,
         shootdowns: 0,
         seeds: 1,
         ..Settings::full()
-    };
-    let found = headline(&settings, &|_, _| {})?;
+    }
+}
+
+/// What the simulator does, as a key: the digest of a short run of the headline's schemes on every
+/// workload. It changes with behaviour and not with words.
+pub(crate) fn fingerprint() -> Result<String, Error> {
+    let found = headline(&glance(), &|_, _| {})?;
     Ok(digest(&found.results)[..16].to_owned())
 }
 

@@ -1,69 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The numbers of the paper as the simulator has them, each by the word of its claim's row.
 //!
-//! Each is of a machine, whose conditions its claim is compared with.
-//!
 //! Left out: what the paper has and what it means. `evidence/papers/attc.toml` holds the paper's
 //! numbers with their places, and `steady_evidence` compares.
 
 use std::collections::BTreeMap;
 
-use steady_coherence::config::{MachineConfig, Mode};
-
-use crate::closed;
-use crate::measured::{Measured, Seeds};
-use crate::reproduction::jobs;
-use crate::runs::{ACCESSES, WorkloadResults, mean};
+use crate::measured::Seeds;
+use crate::number::{self, Kind, Number, Of, Words};
+use crate::runs::mean;
 use crate::shares::{
     cost_ratio, false_per_slot, guest_share, guest_time, hit_ratio, named, removed,
 };
+use crate::{closed, jobs};
 
 /// Storage of a 32 MiB inverse table in 16 GiB (footnote 3), basis points, rounded up.
 pub(crate) const STORAGE: i64 = (32 * 10_000_i64 + 16 * 1024 - 1) / (16 * 1024);
-
-/// One number, basis points (1/100 %).
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Number {
-    /// The measure, as rows of claims name it.
-    pub measure: &'static str,
-    /// Mean over seeds.
-    pub measured: Measured,
-    /// What a closed form gives from the events counted and Table 2; none where there is none.
-    pub closed_bp: Option<i64>,
-    /// Of each seed.
-    pub by_seed: Vec<i64>,
-    /// What it is a part or a multiple of.
-    pub kind: Kind,
-}
-
-/// What a number is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// How much faster than the base.
-    Gain,
-    /// How many times the base (1x = 10,000).
-    Times,
-    /// A part of a whole.
-    Share,
-}
-
-/// How a number follows from the results of one seed.
-#[derive(Clone, Copy)]
-enum Of {
-    /// Mean gain of one label over another.
-    Gain(&'static str, &'static str),
-    /// The same of one workload.
-    One(&'static str, &'static str, &'static str),
-    /// Something else of this label's runs, and its closed form from results and accesses before
-    /// counting.
-    Other(Kind, &'static str, Simulated, Option<Closed>),
-    /// What follows by arithmetic from no run.
-    Constant(Kind, i64),
-}
-
-type Simulated = fn(&[WorkloadResults], &str) -> i64;
-type Closed = fn(&[WorkloadResults], u64) -> i64;
 
 /// Every number: of the full form, and of a claim's seeds.
 const NUMBERS: [(&str, Of); 23] = [
@@ -152,97 +104,15 @@ const NUMBERS: [(&str, Of); 23] = [
     ("footnote3-storage", Of::Constant(Kind::Share, STORAGE)),
 ];
 
-impl Of {
-    const fn kind(self) -> Kind {
-        match self {
-            Self::Gain(..) | Self::One(..) => Kind::Gain,
-            Self::Other(kind, ..) | Self::Constant(kind, _) => kind,
-        }
-    }
-
-    fn measured(self, all: &[WorkloadResults]) -> i64 {
-        match self {
-            Self::Gain(label, base) => mean(all, |w| w.gain(label, base)),
-            Self::One(workload, label, base) => named(all, workload).gain(label, base),
-            Self::Other(_, label, of, _) => of(all, label),
-            Self::Constant(_, value) => value,
-        }
-    }
-
-    fn closed(self, all: &[WorkloadResults], warmup: u64) -> Option<i64> {
-        Some(match self {
-            Self::Gain(label, base) => closed::gain(all, label, base),
-            Self::One(workload, label, base) => closed::gain_of(named(all, workload), label, base),
-            Self::Other(.., form) => form?(all, warmup),
-            Self::Constant(..) => return None,
-        })
-    }
-
-    /// The label whose machine it is of; the base's is the same.
-    const fn label(self) -> Option<&'static str> {
-        match self {
-            Self::Gain(label, _) | Self::One(_, label, _) | Self::Other(_, label, ..) => {
-                Some(label)
-            }
-            Self::Constant(..) => None,
-        }
-    }
-}
-
-/// The conditions of what is simulated on a machine, by their words.
-fn conditions(machine: &MachineConfig) -> BTreeMap<String, String> {
-    let mode = match machine.mode {
-        Mode::Native => "native",
-        Mode::Virtualized => "virtualized",
-    };
-    let (memory, moved) = match (machine.hybrid.enabled, machine.mode) {
-        (false, _) => ("DRAM", "none".to_owned()),
-        (true, Mode::Native) => ("DRAM and NVM", "by the OS".to_owned()),
-        (true, Mode::Virtualized) => {
-            let percent = machine.hybrid.guest_percent;
-            ("DRAM and NVM", format!("{percent} % by the guest"))
-        }
-    };
-    [
-        ("accesses", ACCESSES.to_owned()),
-        ("cores", machine.core.count.to_string()),
-        ("memory", memory.to_owned()),
-        ("migrations", moved),
-        ("mode", mode.to_owned()),
-    ]
-    .map(|(key, value)| (key.to_owned(), value))
-    .into()
-}
-
-/// All measures by their names, each with the conditions that it is simulated under; none of what
-/// follows by arithmetic.
-#[must_use]
-pub fn measures() -> BTreeMap<String, BTreeMap<String, String>> {
-    let jobs = jobs();
-    let of = |label: &str| jobs.iter().find(|job| job.label == label);
-    let measures = NUMBERS.iter().map(|(name, number)| {
-        let job = number.label().and_then(of);
-        let found = job.map(|job| conditions(&job.machine));
-        ((*name).to_owned(), found.unwrap_or_default())
-    });
-    measures.collect()
+/// All measures by their names, each with the conditions that it is simulated under.
+pub(crate) fn measures() -> BTreeMap<String, Words> {
+    number::measures(&NUMBERS, &jobs::stated())
 }
 
 /// The numbers that are `wanted`, of results by seed; `warmup`: accesses before counting.
 pub(crate) fn numbers(seeds: &Seeds, warmup: u64, wanted: impl Fn(&str) -> bool) -> Vec<Number> {
-    let number = |&(measure, of): &(&'static str, Of)| {
-        let by_seed: Vec<i64> = seeds.iter().map(|all| of.measured(all)).collect();
-        let closed: Option<Vec<i64>> = seeds.iter().map(|all| of.closed(all, warmup)).collect();
-        Number {
-            measure,
-            measured: Measured::of(&by_seed),
-            closed_bp: closed.map(|values| Measured::of(&values).bp),
-            by_seed,
-            kind: of.kind(),
-        }
-    };
     let wanted = NUMBERS.iter().filter(|(name, _)| wanted(name));
-    wanted.map(number).collect()
+    number::of_table(wanted, seeds, Some(warmup))
 }
 
 #[cfg(test)]
@@ -251,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_measure_has_the_conditions_of_its_jobs_machine_and_of_its_base_s() {
-        let jobs = jobs();
+        let jobs = jobs::stated();
         let machine = |label: &str| {
             let job = jobs.iter().find(|job| job.label == label);
             &job.unwrap_or_else(|| panic!("no job {label}")).machine
@@ -262,10 +132,10 @@ mod tests {
                     assert_eq!(machine(label), machine(base), "{name}");
                 }
                 Of::Other(_, label, ..) => _ = machine(label),
-                Of::Constant(..) => {}
+                Of::Over(..) | Of::Constant(..) => {}
             }
         }
-        let found = measures();
+        let found = number::measures(&NUMBERS, &jobs);
         let value = |name: &str, key: &str| found[name][key].clone();
         assert_eq!(value("fig13-over-ipis", "mode"), "native");
         assert_eq!(value("fig8-over-kvmtlb", "mode"), "virtualized");

@@ -3,18 +3,16 @@
 
 use steady_coherence::Error;
 use steady_coherence::compare::Job;
-use steady_coherence::config::{MachineConfig, Mode};
-use steady_coherence::scheme::atlb::WARM;
-use steady_coherence::scheme::{
-    ATTC, HATRIC, IDEAL, IDEAL_ATLB, IPI, KVMTLB, POM_TLB, SHOOT4U, UNITD,
-};
+use steady_coherence::config::MachineConfig;
+use steady_coherence::scheme::SHOOT4U;
 use steady_coherence::workload::Workload;
 
 use crate::measured::{Measured, Seeds};
-use crate::numbers::{Number, numbers};
+use crate::number::Number;
+use crate::numbers::numbers;
 use crate::runs::{Settings, Stream, WorkloadResults, enough, job, run_seeds, violations};
 use crate::shares::named;
-use crate::{figures, protection, published, sensitivity};
+use crate::{figures, jobs, protection, published, sensitivity};
 
 /// One figure: a line for each workload.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -109,71 +107,22 @@ pub struct Reproduction {
     pub results: Vec<Vec<WorkloadResults>>,
 }
 
-const LATENCIES: [(&str, u32); 3] = [("1000", 1_000), ("2000", 2_000), ("5000", 5_000)];
-
-fn variant(change: impl FnOnce(&mut MachineConfig)) -> MachineConfig {
-    let mut machine = MachineConfig::default();
-    change(&mut machine);
-    machine
-}
-
-/// Simulations that every seed has.
-fn main_jobs() -> Vec<Job> {
-    let paper = MachineConfig::default();
-    [&KVMTLB, &POM_TLB, &HATRIC, &ATTC, &IDEAL, &IDEAL_ATLB]
-        .map(|scheme| job(scheme, "", &paper))
-        .to_vec()
-}
-
-/// Simulations that every seed has at the base length: their numbers hang less on shootdowns, or a
-/// shootdown costs a third (native).
-fn short_jobs() -> Vec<Job> {
-    let host = variant(|m| m.hybrid.guest_percent = 0);
-    let dram = variant(|m| m.hybrid.enabled = false);
-    let cold = variant(|m| m.schemes.set(&WARM, false));
-    let mut jobs = [&HATRIC, &ATTC]
-        .map(|scheme| job(scheme, "guest-0", &host))
-        .to_vec();
-    jobs.extend([&KVMTLB, &ATTC].map(|scheme| job(scheme, "dram", &dram)));
-    jobs.push(job(&ATTC, "cold", &cold));
-    let native = variant(|m| m.mode = Mode::Native);
-    let schemes = [&IPI, &POM_TLB, &HATRIC, &ATTC, &IDEAL];
-    jobs.extend(schemes.map(|scheme| job(scheme, "native", &native)));
-    jobs
-}
-
-/// Simulations that the stated numbers are of.
-pub(crate) fn jobs() -> Vec<Job> {
-    [main_jobs(), short_jobs()].concat()
-}
-
 /// Simulations whose numbers are seen from one seed.
 fn side_jobs() -> Vec<Job> {
-    let mut jobs = Vec::new();
-    for (name, cycles) in LATENCIES {
-        let machine = variant(|m| {
-            m.schemes
-                .set(&steady_coherence::scheme::attc::HOST_UPDATE, cycles);
-            m.schemes
-                .set(&steady_coherence::scheme::attc::GUEST_UPDATE, cycles);
-        });
-        jobs.push(job(&ATTC, name, &machine));
-    }
-    jobs.push(job(&SHOOT4U, "", &MachineConfig::default()));
-    let native = variant(|m| m.mode = Mode::Native);
-    jobs.push(job(&UNITD, "native", &native));
-    let half = variant(|m| m.hybrid.guest_percent = 50);
-    jobs.extend([&HATRIC, &ATTC].map(|scheme| job(scheme, "guest-50", &half)));
-    jobs.extend(sensitivity::jobs());
-    jobs.extend(published::jobs());
-    jobs
+    let mut all = jobs::latencies();
+    all.push(job(&SHOOT4U, "", &MachineConfig::default()));
+    all.extend(jobs::unitd());
+    all.extend(jobs::guest("guest-50", 50));
+    all.extend(sensitivity::jobs());
+    all.extend(published::jobs());
+    all
 }
 
 /// Runs what the stated numbers are of, and nothing beside them: no figures.
 ///
 /// # Errors
 /// As the simulations.
-pub fn numbers_alone(
+pub(crate) fn numbers_alone(
     settings: &Settings,
     done: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Reproduction, Error> {
@@ -184,8 +133,8 @@ pub fn numbers_alone(
             jobs,
         };
         vec![
-            stream(settings.of(&workload), main_jobs()),
-            stream(settings.clone(), short_jobs()),
+            stream(settings.of(&workload), jobs::main()),
+            stream(settings.clone(), jobs::short()),
         ]
     };
     let results = run_seeds(settings, &main, done)?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the counters of runs come to: shares, ratios and counts, in basis points.
 
-use steady_coherence::config::MachineConfig;
+use steady_coherence::config::{CoreConfig, MachineConfig};
 use steady_coherence::counts::Counts;
 use steady_coherence::num::basis_points;
 
@@ -81,4 +81,61 @@ pub(crate) fn cost_ratio(all: &[WorkloadResults], label: &str) -> i64 {
         cycles.sum::<u64>() / count.max(1)
     };
     signed(basis_points(per_update("kvmtlb"), per_update(label)))
+}
+
+/// Updates in 10^9 instructions.
+pub(crate) fn rate(w: &WorkloadResults, label: &str) -> i64 {
+    let instructions = w.get(label).counts.instructions;
+    signed(updates(w, label) * 1_000_000_000 / instructions.max(1))
+}
+
+/// What a shootdown of a workload is under software; shares in basis points.
+pub(crate) struct Shootdown {
+    /// Share of those of one page.
+    pub one_page: i64,
+    /// Share of those of two pages, no full flushes.
+    pub two_pages: i64,
+    /// Share of those that flush everything.
+    pub full_flush: i64,
+    /// Victims of a hundred.
+    pub victims_of_100: i64,
+    /// Cycles of the initiator.
+    pub initiator: i64,
+    /// Cycles of a victim.
+    pub victim: i64,
+}
+
+impl Shootdown {
+    /// Of the shootdowns under a label.
+    pub(crate) fn of(w: &WorkloadResults, label: &str) -> Self {
+        let c = &w.get(label).counts;
+        let all = updates(w, label).max(1);
+        let cores = u64::from(CoreConfig::default().count);
+        let full = c.full_flushes / cores;
+        // A migration exchanges two pages as a rule, and a program's update changes one: of two
+        // pages are as many as there are pages more than updates.
+        let two = c.pages_revoked.saturating_sub(all).min(all);
+        let guest_two = two.saturating_sub(full);
+        let share = |part| signed(basis_points(part, all));
+        Self {
+            one_page: share(all.saturating_sub(full + guest_two)),
+            two_pages: share(guest_two),
+            full_flush: share(full),
+            victims_of_100: signed(c.victims * 100 / c.ipi_shootdowns.max(1)),
+            initiator: signed(c.initiator_cycles / all),
+            victim: signed(c.victim_cycles / c.victims.max(1)),
+        }
+    }
+
+    /// Its parts in the order of Figure 7's table.
+    pub(crate) const fn columns(&self) -> [i64; 6] {
+        [
+            self.one_page,
+            self.two_pages,
+            self.full_flush,
+            self.victims_of_100,
+            self.initiator,
+            self.victim,
+        ]
+    }
 }

@@ -117,8 +117,11 @@ pub(crate) fn of_measures(house: &House, claim: &Claim) -> Vec<Problem> {
     let scenario = house.scenario(claim);
     let lacking = |row: &Row| match scenario {
         Some(scenario) => given::lacking(claim, row, scenario),
-        None => (claim.is_simulated() && !house.keys.simulated.contains_key(&row.measure))
-            .then(|| format!("the simulator gives no measure `{}`", row.measure)),
+        None if !claim.is_simulated() => None,
+        None => match house.keys.simulated.get(&claim.scenario) {
+            Some(simulated) => simulated.lacking(claim, row),
+            None => Some(format!("nothing is simulated for `{}`", claim.scenario)),
+        },
     };
     let rows = claim.rows.iter();
     rows.filter_map(|row| {

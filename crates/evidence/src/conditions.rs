@@ -13,6 +13,7 @@ use crate::claim::{CONDITION_KEYS, Claim, Row};
 use crate::error::Problem;
 use crate::house::{House, Keys};
 use crate::record::Record;
+use crate::simulated::Words;
 
 /// KVM's pause-loop window on Intel, in cycles (`arch/x86/kvm/x86.c`, Linux 6.12).
 const WINDOW_CYCLES: u64 = 4096;
@@ -56,11 +57,12 @@ pub(crate) fn problems(place: &str, house: &House, claim: &Claim) -> Vec<Problem
     stated(place, claim, &CONDITION_KEYS, "the scenario", values)
 }
 
-/// A simulated claim states every condition that the simulator has of its rows.
+/// A simulated claim states every condition that the simulator has of its rows and variants.
 fn of_simulator(place: &str, house: &House, claim: &Claim) -> Vec<Problem> {
-    let known = claim.rows.iter();
-    let known = known.filter_map(|row| house.keys.simulated.get(&row.measure));
-    let each: Vec<_> = known.filter(|conditions| !conditions.is_empty()).collect();
+    let variants: Vec<&str> = claim.all_variants().collect();
+    let cells = cells(house, claim, None, &variants);
+    let each: Vec<&Words> = cells.into_iter().map(|(_, words)| words).collect();
+    let each: Vec<_> = each.into_iter().filter(|words| !words.is_empty()).collect();
     let keys: BTreeSet<&str> = each
         .iter()
         .flat_map(|one| one.keys().map(String::as_str))
@@ -78,29 +80,68 @@ fn of_simulator(place: &str, house: &House, claim: &Claim) -> Vec<Problem> {
     stated(place, claim, &keys, "the simulator", values)
 }
 
-/// What the simulator has of a row, in one line as a record keeps it; nothing of what follows by
-/// arithmetic.
-pub(crate) fn simulated_line(keys: &Keys, row: &Row) -> String {
-    let known = keys.simulated.get(&row.measure);
-    let known = known.into_iter().flatten();
-    let words = known.map(|(key, value)| format!("{key}: {value}"));
-    words.collect::<Vec<_>>().join("; ")
+/// The simulator's conditions of a claim's cells, by what they are of: rows of no workload have
+/// their own, and those of a workload have the variants'.
+fn cells<'a>(
+    house: &'a House,
+    claim: &'a Claim,
+    row: Option<&str>,
+    variants: &[&'a str],
+) -> Vec<(&'a str, &'a Words)> {
+    let Some(simulated) = house.keys.simulated.get(&claim.scenario) else {
+        return Vec::new();
+    };
+    let rows = claim.rows.iter();
+    let rows = rows.filter(|one| row.is_none_or(|id| one.id == id));
+    let (of_workloads, numbers): (Vec<&Row>, Vec<&Row>) =
+        rows.partition(|row| row.is_of_workload());
+    let numbers = numbers.into_iter().filter_map(|row| {
+        let words = simulated.numbers.get(&row.measure)?;
+        Some((row.id.as_str(), words))
+    });
+    let known = |name: &&'a str| Some((*name, simulated.variants.get(*name)?));
+    let variants = variants.iter().filter(|_| !of_workloads.is_empty());
+    numbers.chain(variants.filter_map(known)).collect()
 }
 
-/// The rows of a simulated claim whose record is of other conditions than the simulator has now.
+/// What a record keeps of the simulator's conditions: of each row of no workload by its measure, and
+/// of each variant that workloads have, in one line; nothing of what follows by arithmetic.
+pub(crate) fn simulated_lines<'a>(keys: &'a Keys, claim: &'a Claim) -> BTreeMap<&'a str, String> {
+    let Some(simulated) = keys.simulated.get(&claim.scenario) else {
+        return BTreeMap::new();
+    };
+    let numbers = claim.rows.iter().filter(|row| !row.is_of_workload());
+    let numbers = numbers.filter_map(|row| {
+        let words = simulated.numbers.get(&row.measure)?;
+        Some((row.measure.as_str(), words))
+    });
+    let variants = claim.all_variants();
+    let variants = variants.filter_map(|name| Some((name, simulated.variants.get(name)?)));
+    let line = |words: &Words| {
+        let words = words.iter().map(|(key, value)| format!("{key}: {value}"));
+        words.collect::<Vec<_>>().join("; ")
+    };
+    let all = numbers.chain(variants);
+    all.map(|(name, words)| (name, line(words))).collect()
+}
+
+/// What of a simulated claim has a record of other conditions than the simulator has now.
 pub(crate) fn changed(house: &House, claim: &Claim) -> Vec<Problem> {
-    let record = house.record(claim).filter(|_| claim.is_simulated());
-    let rows = claim.rows.iter();
-    let pairs = rows.filter_map(|row| {
-        let key = format!("{}{}", Record::CONDITIONS, row.measure);
-        let (found, today) = (record?.key(&key), simulated_line(&house.keys, row));
+    let Some(record) = house.record(claim).filter(|_| claim.is_simulated()) else {
+        return Vec::new();
+    };
+    let lines = simulated_lines(&house.keys, claim).into_iter();
+    let pairs = lines.filter_map(|(name, today)| {
+        let found = record.key(&format!("{}{name}", Record::CONDITIONS));
         (found != today).then(|| {
             let text = format!(
                 "its record is of \"{found}\", and the simulator has \"{today}\"; simulate it \
                  again: {}",
                 claim.command()
             );
-            Problem::new(format!("claim `{}`, row `{}`", claim.id, row.id), text)
+            let variant = claim.all_variants().any(|variant| variant == name);
+            let kind = if variant { "variant" } else { "measure" };
+            Problem::new(format!("claim `{}`, {kind} `{name}`", claim.id), text)
         })
     });
     pairs.collect()
@@ -155,7 +196,7 @@ pub fn line(house: &House, claim: &Claim) -> String {
 /// which they differ stands with the variants or rows that have it.
 pub(crate) fn of(house: &House, claim: &Claim, row: Option<&str>, variants: &[&str]) -> String {
     if claim.is_simulated() {
-        return simulated(house, claim, row);
+        return simulated(house, claim, row, variants);
     }
     let result = house.record(claim).map(|record| &record.result);
     let mut parts: Vec<String> = Vec::new();
@@ -176,16 +217,13 @@ pub(crate) fn of(house: &House, claim: &Claim, row: Option<&str>, variants: &[&s
 }
 
 /// The simulator's conditions of one row; of all rows, what most have without names, and what
-/// others have with theirs.
-fn simulated(house: &House, claim: &Claim, row: Option<&str>) -> String {
-    let rows = claim.rows.iter();
-    let rows = rows.filter(|one| row.is_none_or(|id| one.id == id));
+/// others have with theirs. Rows of workloads have those of these variants.
+fn simulated(house: &House, claim: &Claim, row: Option<&str>, variants: &[&str]) -> String {
     let mut by_key: BTreeMap<&str, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
-    for row in rows {
-        let known = house.keys.simulated.get(&row.measure);
-        for (key, value) in known.into_iter().flatten() {
+    for (name, words) in cells(house, claim, row, variants) {
+        for (key, value) in words {
             let of = by_key.entry(key).or_default().entry(value).or_default();
-            of.push(&row.id);
+            of.push(name);
         }
     }
     if by_key.is_empty() {
@@ -193,10 +231,10 @@ fn simulated(house: &House, claim: &Claim, row: Option<&str>) -> String {
     }
     let words = by_key.into_iter().map(|(key, values)| {
         let mut values: Vec<(&str, Vec<&str>)> = values.into_iter().collect();
-        values.sort_by_key(|(_, rows)| std::cmp::Reverse(rows.len()));
-        let named = |(at, (value, rows)): (usize, (&str, Vec<&str>))| match at {
+        values.sort_by_key(|(_, names)| std::cmp::Reverse(names.len()));
+        let named = |(at, (value, names)): (usize, (&str, Vec<&str>))| match at {
             0 => value.to_owned(),
-            _ => format!("{value} (`{}`)", rows.join("`, `")),
+            _ => format!("{value} (`{}`)", names.join("`, `")),
         };
         let values: Vec<String> = values.into_iter().enumerate().map(named).collect();
         format!("{key}: {}", values.join(" or "))

@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn what_costs_were_measured_with_is_there() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let today = Keys::of_tree(&root, String::new(), BTreeMap::new()).unwrap();
+        let today = Keys::of_tree(&root, BTreeMap::new()).unwrap();
         for id in ["place-cost", "recorder-cost"] {
             let path = root.join(format!("evidence/results/{id}.toml"));
             let rows: Rows = toml::from_str(&fs::read_to_string(path).unwrap()).unwrap();

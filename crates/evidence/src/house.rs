@@ -19,6 +19,7 @@ use crate::error::{Error, Problem};
 use crate::keys;
 use crate::paper::{Manifest, PAPER_SCHEMA};
 use crate::record::Record;
+use crate::simulated::Simulated;
 
 /// What records are compared with: the keys of today's kernel, emulators and simulator.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,28 +32,23 @@ pub struct Keys {
     pub emulators: BTreeMap<String, String>,
     /// Of the programs that run in emulated hosts and their guests, by [`keys::programs`].
     pub programs: BTreeMap<String, String>,
-    /// Of what the simulator of TLB coherence does.
-    pub simulator: String,
-    /// The measures that the simulator gives, each with its conditions by their words.
-    pub simulated: Simulated,
+    /// What the simulator of TLB coherence gives and does, by the word that claims have for it as
+    /// their scenario.
+    pub simulated: BTreeMap<String, Simulated>,
 }
 
-/// Measures by name, with conditions by their words; none of what follows by arithmetic.
-pub type Simulated = BTreeMap<String, BTreeMap<String, String>>;
-
 impl Keys {
-    /// The keys of the tree at `root`; the simulator's key and its measures are the caller's, who
-    /// can run it.
+    /// The keys of the tree at `root`; what the simulator gives, with its keys, is of the caller,
+    /// which can run it.
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn of_tree(root: &Path, simulator: String, simulated: Simulated) -> Result<Self, Error> {
+    pub fn of_tree(root: &Path, simulated: BTreeMap<String, Simulated>) -> Result<Self, Error> {
         Ok(Self {
             kernel: keys::kernel(root)?,
             ports: keys::ports(root)?,
             emulators: keys::emulators(root)?,
             programs: keys::programs(root)?,
-            simulator,
             simulated,
         })
     }
@@ -64,6 +60,13 @@ impl Keys {
             None => &self.kernel,
             Some(version) => self.ports.get(version).map_or("", String::as_str),
         }
+    }
+
+    /// The key of what is simulated for a claim; empty where its scenario is not known.
+    #[must_use]
+    pub fn simulator(&self, claim: &Claim) -> &str {
+        let found = self.simulated.get(&claim.scenario);
+        found.map_or("", |simulated| simulated.key.as_str())
     }
 
     /// The key of the emulator of an engine; empty where there is none.
@@ -277,7 +280,7 @@ impl House {
     pub fn old(&self, claim: &Claim) -> Option<String> {
         let record = self.record(claim)?;
         let (key, today) = if claim.is_simulated() {
-            (Record::SIMULATOR, self.keys.simulator.as_str())
+            (Record::SIMULATOR, self.keys.simulator(claim))
         } else {
             (Record::KERNEL, self.keys.kernel_of(claim))
         };

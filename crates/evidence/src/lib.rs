@@ -33,6 +33,7 @@ mod predicted;
 mod record;
 mod row;
 pub mod score;
+mod simulated;
 mod table;
 mod tally;
 mod typed;
@@ -45,11 +46,12 @@ pub use conditions::line as conditions_line;
 pub use counted::{Count, Counted};
 pub use error::{Error, Problem};
 pub use given::DIAGNOSIS;
-pub use house::{House, Keys, Simulated};
+pub use house::{House, Keys};
 pub use paper::{
     Bound, Claimed, Expect, Here, Item, Kind, Manifest, Number, PAPER_SCHEMA, PaperRatio,
 };
 pub use pieces::{Piece, Why, todo};
 pub use record::Record;
+pub use simulated::{Simulated, Words};
 pub use table::{Entry, entries, entry};
 pub use tally::Tally;

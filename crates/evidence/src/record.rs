@@ -160,10 +160,9 @@ impl Record {
         result.run.phases.clear();
         let mut put = |key: &str, value: &str| result.config.insert(key.to_owned(), value.into());
         if claim.is_simulated() {
-            put(Self::SIMULATOR, &keys.simulator);
-            for row in &claim.rows {
-                let key = format!("{}{}", Self::CONDITIONS, row.measure);
-                put(&key, &conditions::simulated_line(keys, row));
+            put(Self::SIMULATOR, keys.simulator(claim));
+            for (name, line) in conditions::simulated_lines(keys, claim) {
+                put(&format!("{}{name}", Self::CONDITIONS), &line);
             }
         } else {
             put(Self::KERNEL, keys.kernel_of(claim));

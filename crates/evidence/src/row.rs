@@ -53,6 +53,11 @@ impl Row {
         metric.vm == self.vm && of_workload && names.any(|name| name == &metric.name)
     }
 
+    /// Whether it is of one workload or of several.
+    pub(crate) fn is_of_workload(&self) -> bool {
+        self.workload.is_some() || !self.mean_over.is_empty()
+    }
+
     /// The workload of its values in a comparison: what follows from several is not a run's own.
     pub(crate) fn compared_workload(&self) -> Option<String> {
         if !self.share_of.is_empty() {

@@ -3,10 +3,11 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use steady_evidence::{House, Keys, Record, Simulated, page};
+use steady_evidence::{House, Keys, Record, page};
 use steady_measures::{
     Better, Clock, EngineInfo, Metric, Repetition, RunResult, ScenarioInfo, Unit, VariantResult,
 };
@@ -151,7 +152,7 @@ impl Project {
     }
 
     pub fn house(&self) -> House {
-        let keys = Keys::of_tree(self.root(), String::new(), Simulated::new()).unwrap();
+        let keys = Keys::of_tree(self.root(), BTreeMap::new()).unwrap();
         House::load(self.root(), keys).unwrap()
     }
 

@@ -11,11 +11,13 @@ mod means;
 mod orders;
 mod races;
 mod shares;
+mod simulated;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use steady_evidence::{House, Keys, Record, Simulated, todo};
+use steady_evidence::{House, Keys, Record, todo};
 
 use common::{CLAIMS_FILE, Project};
 
@@ -128,7 +130,7 @@ fn a_figure_typed_into_a_document_is_found_unless_it_is_a_constant_of_it() {
 #[test]
 fn this_project_s_own_words_have_no_typed_figures() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let keys = Keys::of_tree(&root, String::new(), Simulated::new()).unwrap();
+    let keys = Keys::of_tree(&root, BTreeMap::new()).unwrap();
     let problems = steady_evidence::check(&House::load(&root, keys).unwrap());
     let mut typed: Vec<String> = problems.iter().map(ToString::to_string).collect();
     typed.retain(|text| text.contains("typed figure") || text.contains("constants.toml"));
@@ -239,7 +241,7 @@ fn a_page_of_more_than_120_lines_is_found() {
 
 /// That a project cannot be read, for this reason.
 fn refused(project: &Project, words: &[&str]) {
-    let keys = Keys::of_tree(project.root(), String::new(), Simulated::new()).unwrap();
+    let keys = Keys::of_tree(project.root(), BTreeMap::new()).unwrap();
     let error = House::load(project.root(), keys).unwrap_err().to_string();
     for word in words {
         assert!(error.contains(word), "no {word:?} in {error}");

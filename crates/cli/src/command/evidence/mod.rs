@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use steady_diagnose::Diagnosis;
-use steady_evidence::{Claim, House, Keys, Record, check, page, score, todo};
+use steady_evidence::{Claim, House, Keys, Record, Simulated, check, page, score, todo};
 use steady_lab_artifacts::Home;
 use steady_measures::{RunResult, write_atomic};
 
@@ -39,9 +39,23 @@ pub fn evidence(arguments: &Evidence) -> anyhow::Result<ExitCode> {
 /// The evidence of the project that this command is called in.
 pub fn house() -> anyhow::Result<House> {
     let root = Home::find()?.project;
-    let simulator = steady_attc_paper::fingerprint()?;
-    let keys = Keys::of_tree(&root, simulator, steady_attc_paper::measures())?;
+    let keys = Keys::of_tree(&root, simulated()?)?;
     Ok(House::load(&root, keys)?)
+}
+
+/// What the simulator of TLB coherence gives, by the words of claims.
+fn simulated() -> anyhow::Result<BTreeMap<String, Simulated>> {
+    let all = steady_attc_paper::scenarios()?.map(|scenario| {
+        let simulated = Simulated {
+            key: scenario.key,
+            numbers: scenario.numbers,
+            measures: scenario.measures,
+            workloads: scenario.workloads,
+            variants: scenario.variants,
+        };
+        (scenario.word.to_owned(), simulated)
+    });
+    Ok(all.into())
 }
 
 /// The races of these names, which are of races, systems or claims; all races if none is named.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, anyhow, bail};
-use steady_attc_paper::{Settings, numbers_alone, result};
+use steady_attc_paper::{Settings, simulate};
 use steady_evidence::{Claim, House, Piece, Record, Why, todo};
 use steady_measures::RunResult;
 use steady_race::{Options, Watcher, race};
@@ -122,7 +122,7 @@ fn measured(
     record.map_err(|invalid| anyhow!("claim `{}`: {invalid}", claim.id))
 }
 
-/// The numbers of the paper on the simulator, all seeds at once.
+/// What the claim's word is of on the simulator, all seeds at once.
 fn simulated(claim: &Claim, show: &Show) -> anyhow::Result<RunResult> {
     let settings = Settings {
         seed: claim.first_seed,
@@ -130,9 +130,10 @@ fn simulated(claim: &Claim, show: &Show) -> anyhow::Result<RunResult> {
         ..Settings::full()
     };
     let done = |at: usize, of: usize| show.progress(&claim.id, at as u64, of as u64);
-    let found = numbers_alone(&settings, &done)?;
+    let says = (claim.command(), now());
+    let found = simulate(&claim.scenario, &settings, (&says.0, &says.1), &done)?;
     show.done(&claim.id);
-    Ok(result(&found, &claim.command(), &now()))
+    Ok(found)
 }
 
 /// One seed of the variants that the claim names, once each.

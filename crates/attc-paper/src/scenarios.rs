@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What can be simulated and recorded, by the words that claims have for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use steady_coherence::Error;
+use steady_measures::RunResult;
+
+use crate::number::Words;
+use crate::reproduction::numbers_alone;
+use crate::runs::Settings;
+use crate::{measures, numbers, workloads};
+
+/// The word of the stated numbers.
+const NUMBERS: &str = "attc";
+
+/// What one word gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scenario {
+    /// The word.
+    pub word: &'static str,
+    /// A digest that changes with what the simulator does with it.
+    pub key: String,
+    /// Measures of no workload, in the variants `base` and `measured`, each with its conditions by
+    /// their words; none of what follows by arithmetic.
+    pub numbers: BTreeMap<String, Words>,
+    /// Measures of each workload.
+    pub measures: BTreeSet<String>,
+    /// The workloads.
+    pub workloads: BTreeSet<String>,
+    /// The variants that have these, each with the conditions of its machine.
+    pub variants: BTreeMap<String, Words>,
+}
+
+/// All of them.
+///
+/// # Errors
+/// As the short simulations of their keys.
+pub fn scenarios() -> Result<[Scenario; 2], Error> {
+    Ok([
+        Scenario {
+            word: NUMBERS,
+            key: measures::fingerprint()?,
+            numbers: numbers::measures(),
+            measures: BTreeSet::new(),
+            workloads: BTreeSet::new(),
+            variants: BTreeMap::new(),
+        },
+        Scenario {
+            word: workloads::WORD,
+            key: workloads::fingerprint()?,
+            numbers: workloads::given(),
+            measures: workloads::measured(),
+            workloads: workloads::workloads(),
+            variants: workloads::variants(),
+        },
+    ])
+}
+
+/// Simulates what a word is of, all seeds at once. `done` hears how many runs of how many have
+/// finished. `command` and `started` are what the result says of itself.
+///
+/// # Errors
+/// As the simulations, and of another word.
+pub fn simulate(
+    word: &str,
+    settings: &Settings,
+    (command, started): (&str, &str),
+    done: &(dyn Fn(usize, usize) + Sync),
+) -> Result<RunResult, Error> {
+    match word {
+        NUMBERS => {
+            let found = numbers_alone(settings, done)?;
+            Ok(measures::result(&found, command, started))
+        }
+        workloads::WORD => {
+            let found = workloads::run(settings, done)?;
+            Ok(workloads::result(&found, command, started))
+        }
+        _ => Err(Error::Config(format!(
+            "nothing is simulated for `{word}`; expected `{NUMBERS}` or `{}`",
+            workloads::WORD
+        ))),
+    }
+}
