@@ -14,7 +14,7 @@ const PAPERS: [(&str, usize); 5] = [
     ("paratick", 102),
     ("strict-boost", 35),
     ("ple", 39),
-    ("attc", 89),
+    ("attc", 99),
 ];
 
 fn root() -> PathBuf {
