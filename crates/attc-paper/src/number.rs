@@ -138,8 +138,8 @@ pub(crate) fn conditions(machine: &MachineConfig) -> Words {
     .into()
 }
 
-/// All measures of a table by their names, each with the conditions that it is simulated under; none
-/// of what follows by arithmetic. What two machines do not share has both values.
+/// All measures of a table by their names, each with the conditions that it is simulated under, and
+/// no conditions of what follows by arithmetic. What two machines do not share has both values.
 pub(crate) fn measures(table: &Table, jobs: &[Job]) -> BTreeMap<String, Words> {
     let of = |label: &str| {
         let job = jobs.iter().find(|job| job.label == label);

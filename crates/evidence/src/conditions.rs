@@ -104,8 +104,8 @@ fn cells<'a>(
     numbers.chain(variants.filter_map(known)).collect()
 }
 
-/// What a record keeps of the simulator's conditions: of each row of no workload by its measure, and
-/// of each variant that workloads have, in one line; nothing of what follows by arithmetic.
+/// What a record keeps of the simulator's conditions, in one line each: of rows of no workload by
+/// their measures, and of variants that workloads have; nothing of what follows by arithmetic.
 pub(crate) fn simulated_lines<'a>(keys: &'a Keys, claim: &'a Claim) -> BTreeMap<&'a str, String> {
     let Some(simulated) = keys.simulated.get(&claim.scenario) else {
         return BTreeMap::new();

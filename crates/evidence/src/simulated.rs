@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the simulator of TLB coherence gives for a scenario's word, and whether a row can be of it.
 //!
-//! Left out: the simulator. Who can run it says what it gives.
+//! Left out: the simulator. A caller that can run it says what it gives.
 
 use std::collections::{BTreeMap, BTreeSet};
 

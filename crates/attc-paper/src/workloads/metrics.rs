@@ -11,7 +11,7 @@ use steady_measures::{Better, Metric, Repetition, RunResult, VariantResult};
 use crate::measures::{self, Head, PPM_PER_BP};
 use crate::reproduction::Reproduction;
 use crate::runs::WorkloadResults;
-use crate::shares::{Shootdown, guest_share, guest_time, hit_ratio, rate, signed, updates};
+use crate::shares::{Shootdown, guest_share, guest_time, hit_ratio, rate, updates};
 
 use super::numbers::victims;
 use super::{WORD, all};
@@ -99,7 +99,7 @@ fn metrics(w: &WorkloadResults, label: &str) -> Vec<Metric> {
             ..hits
         });
     }
-    debug_assert!(signed(counts.core_cycles) > 0, "a run takes time");
+    debug_assert!(speed > 0, "a run takes time and does something");
     found
         .into_iter()
         .map(|metric| metric.of_workload(w.workload))
@@ -108,15 +108,18 @@ fn metrics(w: &WorkloadResults, label: &str) -> Vec<Metric> {
 
 #[cfg(test)]
 mod tests {
+    use steady_coherence::workload::CALIBRATED_RATE;
+
     use crate::measures::glance;
     use crate::runs::{Settings, mean};
     use crate::{headline, workloads};
 
     use super::*;
 
+    /// Short runs with some shootdowns.
     fn settings() -> Settings {
         Settings {
-            rate: 631 * 1_000,
+            rate: CALIBRATED_RATE * 50,
             seeds: 2,
             ..glance()
         }
@@ -131,16 +134,19 @@ mod tests {
         metric.unwrap_or_else(|| panic!("{label} {of:?}")).value
     }
 
-    #[test]
-    fn the_mean_of_the_workloads_gains_is_the_stated_number_of_the_same_seed() {
-        let found = workloads::run(&settings(), &|_, _| {}).expect("it runs");
-        let result = result(&found, "x", "");
-        let stated = headline(&settings(), &|_, _| {}).expect("it runs");
-        for (name, label, base) in [
-            ("fig1-virtualized", "ideal", "kvmtlb"),
-            ("fig8-over-kvmtlb", "attc", "kvmtlb"),
-            ("fig8-over-hatric", "attc", "hatric"),
-        ] {
+    /// Numbers of the headline, and the variants that their gains are of.
+    const STATED: [(&str, &str, &str); 3] = [
+        ("fig1-virtualized", "ideal", "kvmtlb"),
+        ("fig8-over-kvmtlb", "attc", "kvmtlb"),
+        ("fig8-over-hatric", "attc", "hatric"),
+    ];
+
+    /// How far the means of gains by the measures are from stated numbers of the same seeds, at
+    /// most; basis points.
+    fn gap(found: &Reproduction, stated: &Reproduction) -> u64 {
+        let result = result(found, "x", "");
+        let mut gaps = Vec::new();
+        for (name, label, base) in STATED {
             let number = stated.numbers.iter().find(|one| one.measure == name);
             let by_seed = &number.expect("a headline number").by_seed;
             for (seed, &expected) in by_seed.iter().enumerate() {
@@ -149,16 +155,31 @@ mod tests {
                     let (one, other) = (speed(label), speed(base));
                     (one * 10_000 + other / 2) / other - 10_000
                 };
-                let of_metrics = mean(&found.results[seed], gain);
-                // Speeds are rounded to a millionth, gains to a basis point.
-                assert!(
-                    of_metrics.abs_diff(expected) <= 1,
-                    "{name}: {of_metrics} {expected}"
-                );
                 assert_ne!(expected, 0, "{name}: the runs show something");
+                gaps.push(mean(&found.results[seed], gain).abs_diff(expected));
             }
         }
-        assert_eq!(result.validate().map_err(|error| error.to_string()), Ok(()));
+        gaps.into_iter().max().expect("there are numbers")
+    }
+
+    #[test]
+    fn the_mean_of_the_workloads_gains_is_the_stated_number_of_the_same_seed() {
+        let mut found = workloads::run(&settings(), &|_, _| {}).expect("it runs");
+        let stated = headline(&settings(), &|_, _| {}).expect("it runs");
+        // Speeds are rounded to a millionth, gains to a basis point.
+        assert!(gap(&found, &stated) <= 1);
+        assert_eq!(
+            result(&found, "x", "")
+                .validate()
+                .map_err(|error| error.to_string()),
+            Ok(())
+        );
+        // A planted error of one workload in one seed shows.
+        let outcomes = &mut found.results[1][5].outcomes;
+        let kvmtlb = outcomes.iter_mut().find(|one| one.label == "kvmtlb");
+        let counts = &mut kvmtlb.expect("it ran").counts;
+        counts.core_cycles += counts.core_cycles / 50;
+        assert!(gap(&found, &stated) > 1);
     }
 
     #[test]

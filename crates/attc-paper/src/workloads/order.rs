@@ -3,8 +3,8 @@
 //!
 //! Of all pairs of workloads, the share in which the one with the higher rate gains more. A pair
 //! that ties in either counts half. Half of all pairs is what chance gives, and what a scheme has
-//! that gains nothing anywhere: a correlation of 0. All pairs are a correlation of 1, and no pair is
-//! one of -1.
+//! that gains nothing anywhere: a correlation of 0. All pairs are a correlation of 1, and 0 pairs
+//! are one of -1.
 
 use std::cmp::Ordering;
 

@@ -110,7 +110,7 @@ fn a_change_of_tests_alone_is_none_of_programs() {
     let write = |text: &str| {
         project.write("crates/steer/src/x.rs", text);
         let root = project.root();
-        let keys = Keys::of_tree(root, String::new(), std::collections::BTreeMap::new());
+        let keys = Keys::of_tree(root, std::collections::BTreeMap::new());
         keys.unwrap().programs
     };
     let with = |code: &str, test: &str| {

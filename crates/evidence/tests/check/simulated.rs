@@ -111,7 +111,10 @@ fn rows_of_a_workload_have_the_conditions_of_their_variants() {
     let project = project("cores = 8, mode = \"differs\"");
     let keys = of_workloads(VARIANTS);
     let all = problems(&project, &keys);
-    assert!(!all.contains("condition") && !all.contains("simulator"), "{all}");
+    assert!(
+        !all.contains("condition") && !all.contains("simulator"),
+        "{all}"
+    );
     let said = "cores: 8; mode: native or virtualized (`shoot4u`)";
     assert_eq!(line(&project, &keys), said);
     let alike = of_workloads([("stock", "native"), ("shoot4u", "native")]);
@@ -123,11 +126,27 @@ fn rows_of_a_workload_have_the_conditions_of_their_variants() {
 #[test]
 fn what_the_simulator_does_not_give_is_found_by_its_name() {
     for (from, to, said) in [
-        ("latency.p99", "latency.p98", "gives no measure `shootdown.latency.p98` of workloads"),
-        ("\"shootdown\"\n", "\"dedup\"\n", "the simulator has no workload `dedup`"),
-        ("[\"shoot4u\"]", "[\"third\"]", "has no variant `third` of workloads"),
+        (
+            "latency.p99",
+            "latency.p98",
+            "gives no measure `shootdown.latency.p98` of workloads",
+        ),
+        (
+            "\"shootdown\"\n",
+            "\"dedup\"\n",
+            "the simulator has no workload `dedup`",
+        ),
+        (
+            "[\"shoot4u\"]",
+            "[\"third\"]",
+            "has no variant `third` of workloads",
+        ),
         (SCENARIO, "attc", "nothing is simulated for `attc`"),
-        (OF_WORKLOAD, "", "gives no measure `shootdown.latency.p99`\n"),
+        (
+            OF_WORKLOAD,
+            "",
+            "gives no measure `shootdown.latency.p99`\n",
+        ),
     ] {
         let project = project("cores = 8, mode = \"differs\"");
         project.change(CLAIMS_FILE, from, to);
@@ -152,7 +171,10 @@ fn a_record_of_other_conditions_of_a_variant_than_the_simulator_s_is_found() {
     record.save(project.root()).unwrap();
     let now = problems(&project, &keys);
     assert!(!now.contains("its record is of"), "{now}");
-    let other = problems(&project, &of_workloads([("stock", "virtualized"), VARIANTS[1]]));
+    let other = problems(
+        &project,
+        &of_workloads([("stock", "virtualized"), VARIANTS[1]]),
+    );
     let said = "variant `stock`: its record is of \"cores: 8; mode: native\", and the simulator \
                 has \"cores: 8; mode: virtualized\"; simulate it again: steady evidence run tail";
     assert!(other.contains(said), "{other}");
