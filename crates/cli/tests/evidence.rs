@@ -7,6 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
+use steady_evidence::Record;
+use steady_measures::{Metric, Repetition};
 
 /// The papers, and how many items each has.
 const PAPERS: [(&str, usize); 5] = [
@@ -74,6 +76,56 @@ fn every_paper_is_answered_from_the_records() {
             }
         }
     }
+}
+
+/// Values of a measure without a workload, or of one workload, by seed.
+fn values(record: &Record, variant: &str, measure: &str, workload: Option<&str>) -> Vec<i64> {
+    let found = record.result.variants.iter().find(|v| v.name == variant);
+    let of = |run: &Repetition| {
+        let mut all = run.metrics.iter();
+        let named = |m: &&Metric| m.name == measure && m.workload.as_deref() == workload;
+        all.find(named).unwrap().value
+    };
+    found.unwrap().repetitions.iter().map(of).collect()
+}
+
+#[test]
+fn figures_by_workload_come_to_the_stated_numbers_of_the_same_seeds() {
+    let read = |race: &str| Record::read(&Record::path(&root(), race)).unwrap();
+    let (stated, figures) = (read("attc-paper"), read("attc-workloads"));
+    let variant = figures.result.variants.iter().find(|v| v.name == "attc");
+    let metrics = &variant.unwrap().repetitions[0].metrics;
+    let speeds = metrics.iter().filter(|metric| metric.name == "ipc");
+    let workloads: Vec<&str> = speeds.filter_map(|m| m.workload.as_deref()).collect();
+    assert_eq!(workloads.len(), 11);
+    for (number, label, base) in [
+        ("fig8-over-kvmtlb", "attc", "kvmtlb"),
+        ("fig8-pom-tlb", "pom-tlb", "kvmtlb"),
+        ("fig1-virtualized", "ideal", "kvmtlb"),
+        ("fig12-dram-only", "attc@dram", "kvmtlb@dram"),
+        ("fig13-over-ipis", "attc@native", "ipi@native"),
+    ] {
+        let each = workloads.iter().map(|workload| {
+            let speeds = |label| values(&figures, label, "ipc", Some(workload));
+            let pairs = speeds(label).into_iter().zip(speeds(base));
+            pairs
+                .map(|(one, other)| (one * 1_000_000 + other / 2) / other)
+                .collect::<Vec<i64>>()
+        });
+        let each: Vec<Vec<i64>> = each.collect();
+        let expected = values(&stated, "measured", number, None);
+        assert_eq!(expected.len(), 8, "{number}");
+        for (seed, expected) in expected.into_iter().enumerate() {
+            let mean = each.iter().map(|of| of[seed]).sum::<i64>() / 11;
+            // The stated number is of gains that are rounded to a basis point.
+            assert!(
+                mean.abs_diff(expected) <= 100,
+                "{number} {seed}: {mean} {expected}"
+            );
+        }
+    }
+    let over_hatric = values(&stated, "measured", "fig8-over-hatric", None);
+    assert_eq!(values(&figures, "measured", "fig14-25", None), over_hatric);
 }
 
 /// A text on one line: paragraphs are wrapped, in the middle of an interval too.
