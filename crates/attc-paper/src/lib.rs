@@ -16,6 +16,7 @@ mod calibrate;
 mod closed;
 mod figures;
 mod headline;
+mod inputs;
 mod jobs;
 mod measured;
 mod measures;

@@ -101,6 +101,14 @@ pub(crate) fn numbers(found: &Reproduction) -> Vec<VariantResult> {
     ]
 }
 
+/// The simulated numbers of one seed.
+pub(crate) fn metrics(found: &Reproduction, seed: usize) -> Vec<Metric> {
+    let numbers = found.numbers.iter();
+    numbers
+        .filter_map(|number| metric(number, seed, false))
+        .collect()
+}
+
 /// A number of one seed, of the base or as simulated.
 fn metric(number: &Number, seed: usize, base: bool) -> Option<Metric> {
     let found = number.by_seed[seed];

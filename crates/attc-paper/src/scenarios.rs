@@ -9,7 +9,7 @@ use steady_measures::RunResult;
 use crate::number::Words;
 use crate::reproduction::numbers_alone;
 use crate::runs::Settings;
-use crate::{measures, numbers, workloads};
+use crate::{inputs, measures, numbers, workloads};
 
 /// The word of the stated numbers.
 const NUMBERS: &str = "attc";
@@ -21,8 +21,8 @@ pub struct Scenario {
     pub word: &'static str,
     /// A digest that changes with what the simulator does with it.
     pub key: String,
-    /// Measures of no workload, in the variants `base` and `measured`, each with its conditions by
-    /// their words; none of what follows by arithmetic.
+    /// Measures of no workload, each with its conditions by their words; none of what follows by
+    /// arithmetic. Their variants are `base` and `measured`, or the changed inputs.
     pub numbers: BTreeMap<String, Words>,
     /// Measures of each workload.
     pub measures: BTreeSet<String>,
@@ -36,7 +36,7 @@ pub struct Scenario {
 ///
 /// # Errors
 /// As the short simulations of their keys.
-pub fn scenarios() -> Result<[Scenario; 2], Error> {
+pub fn scenarios() -> Result<[Scenario; 3], Error> {
     Ok([
         Scenario {
             word: NUMBERS,
@@ -53,6 +53,14 @@ pub fn scenarios() -> Result<[Scenario; 2], Error> {
             measures: workloads::measured(),
             workloads: workloads::workloads(),
             variants: workloads::variants(),
+        },
+        Scenario {
+            word: inputs::WORD,
+            key: inputs::fingerprint()?,
+            numbers: inputs::given(),
+            measures: BTreeSet::new(),
+            workloads: BTreeSet::new(),
+            variants: BTreeMap::new(),
         },
     ])
 }
@@ -77,9 +85,11 @@ pub fn simulate(
             let found = workloads::run(settings, done)?;
             Ok(workloads::result(&found, command, started))
         }
+        inputs::WORD => inputs::run(settings, (command, started), done),
         _ => Err(Error::Config(format!(
-            "nothing is simulated for `{word}`; expected `{NUMBERS}` or `{}`",
-            workloads::WORD
+            "nothing is simulated for `{word}`; expected `{NUMBERS}`, `{}` or `{}`",
+            workloads::WORD,
+            inputs::WORD
         ))),
     }
 }
