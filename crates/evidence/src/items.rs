@@ -6,6 +6,7 @@
 
 use crate::error::Problem;
 use crate::house::House;
+use crate::moved;
 use crate::order;
 use crate::paper::{Here, Item, Kind, Manifest, Number, PaperRatio};
 use crate::verdict::{self, Verdict};
@@ -26,6 +27,7 @@ pub(crate) fn check(house: &House, paper: &Manifest) -> Vec<Problem> {
         let item = set.item;
         let place = format!("evidence/papers/{}.toml, item `{}`", paper.paper, item.id);
         problems.extend(of_item(house, paper, item, &place));
+        problems.extend(moved::problems(house, &set, &place));
         if item.because.is_none() && set.verdict == Verdict::Differs {
             let text = "it differs, and `because` does not say why";
             problems.push(Problem::new(place, text));

@@ -24,6 +24,7 @@ mod given;
 mod house;
 mod items;
 pub mod keys;
+pub mod moved;
 mod order;
 pub mod page;
 mod paper;

@@ -7,6 +7,8 @@
 use serde::Deserialize;
 use steady_report::humane;
 
+use crate::moved::MovedBy;
+
 /// Version of the format that is read.
 pub const PAPER_SCHEMA: u32 = 1;
 
@@ -69,6 +71,8 @@ pub struct Item {
     pub not_here: Option<String>,
     /// Why it differs, or what is different in our set-up.
     pub because: Option<String>,
+    /// The run with one input changed that brings it nearer to the paper.
+    pub moved_by: Option<MovedBy>,
 }
 
 /// A ratio of two numbers of a paper.

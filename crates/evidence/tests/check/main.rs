@@ -8,6 +8,7 @@ mod common;
 mod conditions;
 mod keys;
 mod means;
+mod moved;
 mod orders;
 mod races;
 mod shares;

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use serde_json::{Value, json};
+use steady_evidence::moved;
 use steady_evidence::verdict::{self, Set, Verdict};
 use steady_evidence::words::wrapped;
 use steady_evidence::{Bound, Claim, Claimed, House, Manifest, Piece, Why, conditions_line, score};
@@ -218,6 +219,9 @@ impl Page<'_> {
         if let Some(because) = set.because {
             line.push_str(&format!(", because: {because}"));
         }
+        if let Some(moved) = moved::words(self.house, item) {
+            line.push_str(&format!(" {moved}."));
+        }
         put(text, "  ", &line);
     }
 
@@ -281,6 +285,7 @@ impl Page<'_> {
                 "now": self.now_of(set),
                 "verdict": set.verdict,
                 "because": set.because,
+                "moved_by": moved::words(self.house, set.item),
                 "old": entry.and_then(|entry| entry.old.as_ref()),
             })
         };

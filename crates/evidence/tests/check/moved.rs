@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Is a simulated item that differs explained by a run that brings it nearer to the paper?
+
+use std::collections::BTreeMap;
+
+use steady_evidence::{House, Keys, Record, Simulated, moved};
+use steady_measures::{Better, Metric, Repetition, RunResult, Unit, VariantResult};
+
+use super::common::{CLAIMS_FILE, Project};
+
+const PAPER: &str = "evidence/papers/shoot4u.toml";
+const WORD: &str = "simulator";
+/// A simulated claim of a gain, whose variants have one input changed.
+const CLAIM: &str = r#"
+[[claim]]
+id = "gain"
+subject = "Gain"
+basis = "measured"
+scenario = "simulator"
+engine = "coherence"
+base = "base"
+variants = ["measured"]
+seeds = 8
+conditions = {}
+[[claim.row]]
+id = "gain"
+measure = "gain"
+what = "gain"
+[[claim]]
+id = "inputs"
+race = "gain"
+subject = "Inputs"
+basis = "measured"
+scenario = "simulator"
+engine = "coherence"
+base = "measured"
+variants = ["near", "far", "still"]
+seeds = 8
+conditions = {}
+[[claim.row]]
+id = "gain"
+measure = "gain"
+what = "gain"
+"#;
+/// An item of which the paper has 1.2 times.
+const ITEM: &str = r#"
+[[item]]
+id = "three"
+place = "Figure 2"
+kind = "figure"
+what = "gain"
+value = "1.2 times"
+ratio = { of = "1.2", to = 1 }
+here = { claim = "gain", row = "gain", variant = "measured" }
+"#;
+
+fn house(project: &Project) -> House {
+    let simulated = Simulated {
+        numbers: BTreeMap::from([("gain".to_owned(), BTreeMap::new())]),
+        ..Simulated::default()
+    };
+    let known = BTreeMap::from([(WORD.to_owned(), simulated)]);
+    let keys = Keys::of_tree(project.root(), known).unwrap();
+    House::load(project.root(), keys).unwrap()
+}
+
+fn variant(name: &str, value: i64) -> VariantResult {
+    let run = |index: u32| Repetition {
+        index,
+        seed: Some(1 + u64::from(index)),
+        metrics: vec![Metric::new(
+            "gain",
+            Unit::Ppm,
+            Better::Higher,
+            value + i64::from(index % 3) * 100,
+        )],
+        ..Repetition::default()
+    };
+    VariantResult {
+        name: name.to_owned(),
+        title: name.to_owned(),
+        remedies: Vec::new(),
+        repetitions: (0..8).map(run).collect(),
+    }
+}
+
+/// A project with an item that differs: the paper has 1.2 and we have 1.5. These lines are added to
+/// the item.
+fn explained(more: &str) -> Vec<String> {
+    let project = Project::new();
+    let claims = project.read(CLAIMS_FILE);
+    project.write(CLAIMS_FILE, &format!("{claims}{CLAIM}"));
+    let paper = project.read(PAPER);
+    project.write(PAPER, &format!("{paper}{ITEM}{more}"));
+    let mut result: RunResult = project.result(8);
+    result.variants = vec![
+        variant("base", 1_000_000),
+        variant("measured", 1_500_000),
+        variant("near", 1_300_000),
+        variant("far", 1_600_000),
+        variant("still", 1_500_000),
+    ];
+    result.engine.name = "coherence".to_owned();
+    result.seal();
+    let of = house(&project);
+    let race = of
+        .races()
+        .into_iter()
+        .find(|race| race.id == "gain")
+        .unwrap();
+    let record = Record::reduced(result, &race, &of.keys).unwrap();
+    record.save(project.root()).unwrap();
+    let found = steady_evidence::check(&house(&project)).into_iter();
+    let found = found.map(|problem| problem.to_string());
+    found.filter(|text| text.contains("item `three`")).collect()
+}
+
+fn moved_by(variant: &str) -> String {
+    format!(
+        "because = \"Frames.\"\nmoved_by = {{ claim = \"inputs\", row = \"gain\", variant = \
+         \"{variant}\" }}\n"
+    )
+}
+
+#[test]
+fn a_simulated_item_that_differs_without_a_run_is_found() {
+    let found = explained("because = \"Frames are scattered.\"\n");
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("expected `moved_by`"), "{found:?}");
+    let because = format!("because = \"{}\"\n", moved::UNEXPLAINED);
+    assert_eq!(explained(&because), Vec::<String>::new());
+}
+
+#[test]
+fn a_run_that_moves_it_away_or_not_at_all_is_found() {
+    assert_eq!(explained(&moved_by("near")), Vec::<String>::new());
+    for name in ["far", "still"] {
+        let found = explained(&moved_by(name)).join("\n");
+        assert!(
+            found.contains("does not bring it nearer"),
+            "{name}: {found}"
+        );
+    }
+}
+
+#[test]
+fn a_run_that_is_not_there_is_found() {
+    for (more, said) in [
+        (moved_by("base"), "claim `inputs` has no variant `base`"),
+        (
+            moved_by("near").replace("row = \"gain\"", "row = \"loss\""),
+            "claim `inputs` has no row `loss`",
+        ),
+        (moved_by("near").replace("\"inputs\"", "\"none\""), "`none`"),
+    ] {
+        let found = explained(&more).join("\n");
+        assert!(found.contains(said), "no {said:?} in {found}");
+    }
+}
