@@ -7,6 +7,7 @@
 
 use serde::Deserialize;
 
+use crate::claim::Basis;
 use crate::error::Problem;
 use crate::house::House;
 use crate::paper::{Claimed, Expect, Item};
@@ -58,7 +59,12 @@ pub(crate) fn problems(house: &House, set: &Set<'_>, place: &str) -> Vec<Problem
     let Some(by) = &item.moved_by else {
         let here = item.here.as_ref();
         let claim = here.and_then(|here| house.claim(&here.claim).ok());
-        let simulated = claim.is_some_and(crate::Claim::is_simulated);
+        let simulated = claim.is_some_and(|claim| {
+            // What goes in is not explained by what comes out.
+            let row = here.and_then(|here| claim.row(&here.row));
+            let basis = row.and_then(|row| row.basis).unwrap_or(claim.basis);
+            claim.is_simulated() && basis != Basis::Input
+        });
         let because = item.because.as_deref().unwrap_or_default();
         let must = simulated && set.verdict == Verdict::Differs;
         return match must && !because.starts_with(UNEXPLAINED) {

@@ -87,9 +87,14 @@ fn variant(name: &str, value: i64) -> VariantResult {
 /// A project with an item that differs: the paper has 1.2 and we have 1.5. These lines are added to
 /// the item.
 fn explained(more: &str) -> Vec<String> {
+    explained_of(CLAIM, more)
+}
+
+/// The same of another claim.
+fn explained_of(claim: &str, more: &str) -> Vec<String> {
     let project = Project::new();
     let claims = project.read(CLAIMS_FILE);
-    project.write(CLAIMS_FILE, &format!("{claims}{CLAIM}"));
+    project.write(CLAIMS_FILE, &format!("{claims}{claim}"));
     let paper = project.read(PAPER);
     project.write(PAPER, &format!("{paper}{ITEM}{more}"));
     let mut result: RunResult = project.result(8);
@@ -156,4 +161,11 @@ fn a_run_that_is_not_there_is_found() {
         let found = explained(&more).join("\n");
         assert!(found.contains(said), "no {said:?} in {found}");
     }
+}
+
+#[test]
+fn what_goes_in_needs_no_explanation() {
+    let input = CLAIM.replacen("what = ", "basis = \"input\"\nwhat = ", 1);
+    let because = "because = \"An input.\"\n";
+    assert_eq!(explained_of(&input, because), Vec::<String>::new());
 }
