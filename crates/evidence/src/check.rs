@@ -7,6 +7,7 @@ use std::fs;
 use steady_scenario::Scenario;
 
 use crate::brought;
+use crate::captured;
 use crate::claim::{Claim, Row, System};
 use crate::conditions;
 use crate::error::Problem;
@@ -50,7 +51,7 @@ fn unique(house: &House) -> Vec<Problem> {
         if first.is_some_and(|first| !first.same_race(claim)) {
             problems.push(Problem::new(
                 place(claim),
-                "claims of one race need the same scenario, programs, engine, trace and seeds",
+                "claims of one race need the same scenario, programs, engine, trace, capture and seeds",
             ));
         }
     }
@@ -96,6 +97,7 @@ fn of_claim(house: &House, claim: &Claim) -> Vec<Problem> {
         );
         problems.push(Problem::new(&place, text));
     }
+    problems.extend(captured::problem(claim).map(|text| Problem::new(&place, text)));
     problems.extend(of_measures(house, claim));
     problems.extend(conditions::problems(&place, house, claim));
     let Some(scenario) = house.scenario(claim) else {

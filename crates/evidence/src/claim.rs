@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use steady_measures::{Metric, RunResult};
 
+use crate::captured::Captured;
 use crate::counted::Counted;
 pub use crate::row::Row;
 
@@ -120,6 +121,8 @@ pub struct Claim {
     /// Whether each run is traced and the trace diagnosed, for rows `diagnosis.…`.
     #[serde(default)]
     pub trace: bool,
+    /// What of each run is recorded, for rows `captured.…`; absent: nothing.
+    pub captured: Option<Captured>,
     /// The variant to which ratios refer.
     pub base: String,
     /// The other variants.
@@ -165,7 +168,7 @@ impl Claim {
             let place = (claim.scenario.clone(), claim.engine.clone(), claim.trace);
             let seeds = (claim.first_seed, claim.seeds);
             let parts = (claim.kernel.clone(), claim.brought.clone());
-            (place, parts, seeds)
+            (place, parts, seeds, claim.captured.clone())
         };
         of(self) == of(other)
     }

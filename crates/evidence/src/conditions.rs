@@ -213,6 +213,11 @@ pub(crate) fn of(house: &House, claim: &Claim, row: Option<&str>, variants: &[&s
     let config = |key: &str| result.and_then(|result| result.config.get(key));
     parts.extend(config("kernel.release").map(|release| format!("Linux {release}")));
     parts.extend(config("kernel.hz").map(|hz| format!("{hz} Hz")));
+    let captured = claim.captured.as_ref();
+    parts.extend(captured.map(|of| {
+        let millions = of.accesses / 1_000_000;
+        format!("a part of a run of {millions} million accesses, simulated on the ATTC paper's machine with DRAM alone")
+    }));
     parts.join("; ")
 }
 

@@ -13,6 +13,7 @@ use steady_measures::Comparison;
 use steady_nearest::nearest;
 use steady_scenario::Scenario;
 
+use crate::captured::Captured;
 use crate::check;
 use crate::claim::{CLAIMS_SCHEMA, Claim, System};
 use crate::error::{Error, Problem};
@@ -62,10 +63,15 @@ impl Keys {
         }
     }
 
-    /// The key of what is simulated for a claim; empty where its scenario is not known.
+    /// The key of what is simulated for a claim; empty where its scenario is not known. That of a
+    /// captured claim has the word [`Captured::SIMULATED`].
     #[must_use]
     pub fn simulator(&self, claim: &Claim) -> &str {
-        let found = self.simulated.get(&claim.scenario);
+        let word = match claim.captured {
+            None => claim.scenario.as_str(),
+            Some(_) => Captured::SIMULATED,
+        };
+        let found = self.simulated.get(word);
         found.map_or("", |simulated| simulated.key.as_str())
     }
 
@@ -73,6 +79,17 @@ impl Keys {
     #[must_use]
     pub fn emulator(&self, engine: &str) -> &str {
         self.emulators.get(engine).map_or("", String::as_str)
+    }
+
+    /// The key of the emulator that races a claim. A capture is of a build with more patches, those
+    /// of `lab/bochs-events`.
+    #[must_use]
+    pub fn emulator_of(&self, claim: &Claim) -> String {
+        let own = self.emulator(&claim.engine);
+        match claim.captured {
+            None => own.to_owned(),
+            Some(_) => format!("{own}-{}", self.emulator("bochs-events")),
+        }
     }
 }
 
@@ -279,23 +296,32 @@ impl House {
     #[must_use]
     pub fn old(&self, claim: &Claim) -> Option<String> {
         let record = self.record(claim)?;
-        let (key, today) = if claim.is_simulated() {
-            (Record::SIMULATOR, self.keys.simulator(claim))
-        } else {
-            (Record::KERNEL, self.keys.kernel_of(claim))
-        };
-        let found = record.key(key);
-        if found != today {
-            let kind = if claim.is_simulated() {
-                "simulator"
-            } else {
-                "kernel"
-            };
-            return Some(format!("{kind} {}", short(found)));
-        }
-        let emulator = record.key(Record::EMULATOR);
-        (!claim.is_simulated() && emulator != self.keys.emulator(&claim.engine))
-            .then(|| format!("emulator {}", short(emulator)))
+        let simulated = claim.is_simulated() || claim.captured.is_some();
+        let keys = [
+            (
+                Record::SIMULATOR,
+                "simulator",
+                simulated,
+                self.keys.simulator(claim).to_owned(),
+            ),
+            (
+                Record::KERNEL,
+                "kernel",
+                !claim.is_simulated(),
+                self.keys.kernel_of(claim).to_owned(),
+            ),
+            (
+                Record::EMULATOR,
+                "emulator",
+                !claim.is_simulated(),
+                self.keys.emulator_of(claim),
+            ),
+        ];
+        let mut keys = keys.into_iter().filter(|(_, _, depends, _)| *depends);
+        keys.find_map(|(key, kind, _, today)| {
+            let found = record.key(key);
+            (found != today).then(|| format!("{kind} {}", short(found)))
+        })
     }
 }
 

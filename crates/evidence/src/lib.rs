@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod brought;
+mod captured;
 mod check;
 mod claim;
 mod conditions;
@@ -41,6 +42,7 @@ mod typed;
 pub mod verdict;
 pub mod words;
 
+pub use captured::{CAPTURED, Captured};
 pub use check::check;
 pub use claim::{Basis, CLAIMS_SCHEMA, CONDITION_KEYS, Claim, Row, Score, System};
 pub use conditions::line as conditions_line;

@@ -166,8 +166,11 @@ impl Record {
             }
         } else {
             put(Self::KERNEL, keys.kernel_of(claim));
-            put(Self::EMULATOR, keys.emulator(&claim.engine));
+            put(Self::EMULATOR, &keys.emulator_of(claim));
             put(Self::PROGRAMS, &keys::line(&keys.programs));
+            if claim.captured.is_some() {
+                put(Self::SIMULATOR, keys.simulator(claim));
+            }
         }
         result.seal();
         if let Some(row) = claim.rows.iter().find(|row| !has(&result, row)) {

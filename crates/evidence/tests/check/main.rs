@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod brought;
+mod captured;
 mod common;
 mod conditions;
 mod keys;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `steady evidence`: claims, their races, and the pages that are written from both.
 
+mod captured;
 pub mod diagnosed;
 pub mod run;
 mod seal;
@@ -12,7 +13,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use steady_diagnose::Diagnosis;
-use steady_evidence::{Claim, House, Keys, Record, Simulated, check, page, score, todo};
+use steady_evidence::{Captured, Claim, House, Keys, Record, Simulated, check, page, score, todo};
 use steady_lab_artifacts::Home;
 use steady_measures::{RunResult, write_atomic};
 
@@ -55,7 +56,12 @@ fn simulated() -> anyhow::Result<BTreeMap<String, Simulated>> {
         };
         (scenario.word.to_owned(), simulated)
     });
-    Ok(all.into())
+    let of_captures = Simulated {
+        key: captured::fingerprint()?,
+        ..Simulated::default()
+    };
+    let captures = (Captured::SIMULATED.to_owned(), of_captures);
+    Ok(all.into_iter().chain([captures]).collect())
 }
 
 /// The races of these names, which are of races, systems or claims; all races if none is named.

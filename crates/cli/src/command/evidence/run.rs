@@ -13,7 +13,7 @@ use steady_measures::RunResult;
 use steady_race::{Options, Watcher, race};
 use steady_scenario::Scenario;
 
-use super::{chosen, diagnosed, house, record};
+use super::{captured, chosen, diagnosed, house, record};
 use crate::arguments::evidence::Run;
 use crate::engines::ENGINES;
 use crate::progress::Show;
@@ -114,6 +114,8 @@ fn measured(
 ) -> anyhow::Result<Record> {
     let result = if claim.is_simulated() {
         simulated(claim, show)?
+    } else if let Some(wanted) = &claim.captured {
+        captured::raced(house, claim, wanted, piece, &arguments.out, show)?
     } else {
         let programs = arguments.programs.as_deref();
         raced(house, claim, piece, &arguments.out, programs, show)?
