@@ -4,8 +4,8 @@
 //!
 //! The runs are short, so that a number is a little other than the stated one. Changes are compared
 //! with `as-is`, which is as short. `longer` alone has other accesses in number, and `half-rate`
-//! other updates; the others run over the accesses of `as-is`. Left out: whether the paper's machine
-//! or programs had such an input, which nobody knows.
+//! other updates; the others run over the accesses of `as-is`. Left out: whether the paper's
+//! machine or programs had such an input.
 
 use std::collections::BTreeMap;
 
@@ -103,6 +103,7 @@ fn run_one(
 ) -> Result<Reproduction, Error> {
     let mut settings = short(settings);
     (input.settings)(&mut settings);
+    assert!(settings.warmup < settings.accesses, "something is counted");
     let streams = |settings: &Settings, workload| {
         vec![Stream {
             settings: settings.clone(),
@@ -135,6 +136,7 @@ pub(crate) fn run(
         let of_all = |part: usize, of: usize| done(at * of + part, INPUTS.len() * of);
         variants.push(variant(input, &run_one(input, settings, &of_all)?));
     }
+    assert_eq!(variants.len(), INPUTS.len(), "each input is a variant");
     let head = Head {
         name: WORD,
         title: "The ATTC paper's numbers with one input changed",

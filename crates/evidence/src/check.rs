@@ -51,7 +51,8 @@ fn unique(house: &House) -> Vec<Problem> {
         if first.is_some_and(|first| !first.same_race(claim)) {
             problems.push(Problem::new(
                 place(claim),
-                "claims of one race need the same scenario, programs, engine, trace, capture and seeds",
+                "claims of one race need the same scenario, programs, engine, trace, capture and \
+                 seeds",
             ));
         }
     }

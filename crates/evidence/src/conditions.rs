@@ -216,7 +216,10 @@ pub(crate) fn of(house: &House, claim: &Claim, row: Option<&str>, variants: &[&s
     let captured = claim.captured.as_ref();
     parts.extend(captured.map(|of| {
         let millions = of.accesses / 1_000_000;
-        format!("a part of a run of {millions} million accesses, simulated on the ATTC paper's machine with DRAM alone")
+        format!(
+            "{millions} million accesses recorded, simulated on the ATTC paper's machine with DRAM \
+             alone"
+        )
     }));
     parts.join("; ")
 }

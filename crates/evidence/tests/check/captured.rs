@@ -58,8 +58,8 @@ fn a_row_that_a_capture_does_not_give_is_found() {
         found(&project, &["claim `tail`, row `p99`", said]);
     }
     let project = captured();
-    project.change(CLAIMS_FILE, "vm = \"victim\"", "vm = \"nobody\"");
-    found(&project, &["the scenario has no VM `nobody`"]);
+    project.change(CLAIMS_FILE, "vm = \"victim\"", "vm = \"missing\"");
+    found(&project, &["the scenario has no VM `missing`"]);
     let project = captured();
     project.change(CLAIMS_FILE, "vm = \"victim\"\n", "");
     found(&project, &["a capture gives measures of VMs"]);
