@@ -125,6 +125,9 @@ fn measures(trace: &Path, scenario: &Scenario) -> anyhow::Result<Vec<Metric>> {
         let Some(owner) = rates.owners.get(&number) else {
             continue;
         };
+        if !vm.background {
+            within_the_program(&vm.name, owner)?;
+        }
         let updates = rates.updates.iter();
         let own = updates.filter(|update| update.owner == number && !update.ept);
         let of_vm = counted(owner, own).into_iter().chain(speeds(&found));
@@ -132,6 +135,16 @@ fn measures(trace: &Path, scenario: &Scenario) -> anyhow::Result<Vec<Metric>> {
     }
     ensure!(!metrics.is_empty(), "no VM ran in the recorded part");
     Ok(metrics)
+}
+
+/// A measured VM without a shootdown was recorded before or after its program.
+fn within_the_program(name: &str, owner: &Owner) -> anyhow::Result<()> {
+    ensure!(
+        owner.updates.shootdowns > 0,
+        "the recorded part has no shootdown of the VM `{name}`, so that it lies beside its program; \
+         expected another `after_ticks`"
+    );
+    Ok(())
 }
 
 fn metric(name: &str, unit: Unit, value: u64) -> Metric {
@@ -279,6 +292,16 @@ mod tests {
         // Three updates of four, of a fifth of the time.
         assert_eq!(guest_time(&counts), 150_000);
         assert_eq!(guest_time(&Counts::default()), 0);
+    }
+
+    #[test]
+    fn a_part_beside_the_program_is_refused() {
+        let mut owner = Owner::default();
+        owner.updates.private = 9;
+        let said = within_the_program("victim", &owner).map_err(|error| error.to_string());
+        assert!(said.is_err_and(|text| text.contains("`victim`")));
+        owner.updates.shootdowns = 1;
+        assert!(within_the_program("victim", &owner).is_ok());
     }
 
     #[test]
