@@ -141,8 +141,8 @@ fn measures(trace: &Path, scenario: &Scenario) -> anyhow::Result<Vec<Metric>> {
 fn within_the_program(name: &str, owner: &Owner) -> anyhow::Result<()> {
     ensure!(
         owner.updates.shootdowns > 0,
-        "the recorded part has no shootdown of the VM `{name}`, so that it lies beside its program; \
-         expected another `after_ticks`"
+        "the recorded part has no shootdown of the VM `{name}`, so that it lies beside its \
+         program; expected another `after_ticks`"
     );
     Ok(())
 }
