@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Schemes of TLB coherence on what the VMs of a recorded host did: their speed, and what updates
+//! take under software.
+//!
+//! The machine is that of the ATTC paper with DRAM alone, so that no update is the simulator's own.
+//! The oracle checks every access.
+
+use std::path::Path;
+
+use anyhow::bail;
+use steady_coherence::compare::{self, Comparison, Job, Outcome};
+use steady_coherence::counts::Counts;
+use steady_coherence::scheme::{ATTC, HATRIC, IDEAL, INVLPGB, KVMTLB, SHOOT4U};
+use steady_coherence::workload::{CALIBRATED_RATE, Generator, GeneratorOptions, find};
+use steady_coherence::{Options, Registry, Spec, host};
+use steady_measures::{Metric, Unit};
+
+use super::{metric, share};
+
+/// The machine of every simulation.
+const MACHINE: &str = "preset = \"paper\"";
+const KEYS: [(&str, &str); 1] = [("hybrid.enabled", "false")];
+/// The baseline, and what is compared with it.
+const SCHEMES: [&Spec; 6] = [&KVMTLB, &SHOOT4U, &INVLPGB, &HATRIC, &ATTC, &IDEAL];
+/// Swept pages in the run of [`fingerprint`], in times of the calibrated rate.
+const OFTEN: u32 = 20_000;
+/// Each scheme on the machine.
+fn jobs() -> anyhow::Result<Vec<Job>> {
+    let keys = KEYS.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let machine = Registry::shipped().load_with(MACHINE, "the paper's machine", &keys)?;
+    Ok(compare::jobs(&machine, &SCHEMES))
+}
+
+/// What the simulator does with a recorded part, as a key: the digest of a short run of all schemes
+/// in which a program changes its pages often. It changes with behaviour and not with words.
+///
+/// # Errors
+/// As the simulation.
+pub fn fingerprint() -> anyhow::Result<String> {
+    let (workload, accesses) = (find("dedup")?, 20_000);
+    let options = GeneratorOptions {
+        seed: 1,
+        sweep_rate: CALIBRATED_RATE * OFTEN,
+        vms: 1,
+        accesses,
+        dram_percent: 100,
+    };
+    let source = Generator::new(workload, &options)?;
+    let options = Options {
+        threads_per_vm: workload.threads,
+        ..Options::default()
+    };
+    let found = compare::compare(source, accesses, &jobs()?, &options, 1)?;
+    Ok(compare::digest(&found.outcomes)[..16].to_owned())
+}
+
+/// Every scheme on what the VMs did.
+pub(super) fn simulated(trace: &Path) -> anyhow::Result<Comparison> {
+    let source = host::open(trace)?;
+    let accesses = source.accesses();
+    let options = Options {
+        check: true,
+        warmup: accesses / 4,
+        vms: source.vms(),
+        threads_per_vm: source.threads_per_vm(),
+        ..Options::default()
+    };
+    let found = compare::compare(source, accesses, &jobs()?, &options, 2)?;
+    for outcome in &found.outcomes {
+        if !outcome.is_sound() {
+            bail!(
+                "the scheme {} is not coherent on this trace",
+                outcome.scheme
+            );
+        }
+    }
+    Ok(found)
+}
+
+/// The time of updates under the baseline, and the speed of the others over it.
+pub(super) fn speeds(found: &Comparison) -> Vec<Metric> {
+    let [base, others @ ..] = found.outcomes.as_slice() else {
+        return Vec::new();
+    };
+    let speed = |outcome: &Outcome| {
+        let over = i128::from(outcome.gain_over(base)) + 10_000;
+        let ppm = u64::try_from(over * 100).unwrap_or(0);
+        metric(&format!("speed.{}", outcome.scheme), Unit::Ppm, ppm)
+    };
+    let time = metric("guest_time", Unit::Ppm, guest_time(&base.counts));
+    std::iter::once(time)
+        .chain(others.iter().map(speed))
+        .collect()
+}
+
+/// Share of all cycles that the guests' updates took, each as long as the mean.
+fn guest_time(counts: &Counts) -> u64 {
+    let guest = counts.guest_migrations + counts.program_updates;
+    let all = guest + counts.host_migrations;
+    let spent = counts.initiator_cycles + counts.victim_cycles;
+    share(share(spent, all, guest), counts.core_cycles, 1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_run_of_the_key_has_updates_and_repeats() {
+        let key = fingerprint().expect("it runs");
+        assert_eq!(key.len(), 16);
+        assert_eq!(fingerprint().expect("it runs"), key);
+    }
+
+    #[test]
+    fn time_in_updates_is_the_guests_part_of_what_all_took() {
+        let counts = Counts {
+            core_cycles: 1_000,
+            initiator_cycles: 150,
+            victim_cycles: 50,
+            program_updates: 2,
+            guest_migrations: 1,
+            host_migrations: 1,
+            ..Counts::default()
+        };
+        // Three updates of four, of a fifth of the time.
+        assert_eq!(guest_time(&counts), 150_000);
+        assert_eq!(guest_time(&Counts::default()), 0);
+    }
+}
