@@ -63,7 +63,7 @@ pub(crate) fn problems(house: &House, set: &Set<'_>, place: &str) -> Vec<Problem
             // What goes in is not explained by what comes out.
             let row = here.and_then(|here| claim.row(&here.row));
             let basis = row.and_then(|row| row.basis).unwrap_or(claim.basis);
-            claim.is_simulated() && basis != Basis::Input
+            (claim.is_simulated() || claim.captured.is_some()) && basis != Basis::Input
         });
         let because = item.because.as_deref().unwrap_or_default();
         let must = simulated && set.verdict == Verdict::Differs;
@@ -79,8 +79,16 @@ pub(crate) fn problems(house: &House, set: &Set<'_>, place: &str) -> Vec<Problem
         Ok(claim) => claim,
         Err(error) => return wrong(error.to_string()),
     };
-    if claim.row(&by.row).is_none() {
+    let Some(row) = claim.row(&by.row) else {
         return wrong(format!("claim `{}` has no row `{}`", by.claim, by.row));
+    };
+    let here = item.here.as_ref();
+    let own = here.and_then(|here| house.claim(&here.claim).ok()?.row(&here.row));
+    if own.is_none_or(|own| own.measure != row.measure) {
+        return wrong(format!(
+            "the row `{}` is of another measure than the item's",
+            by.row
+        ));
     }
     if !claim.variants.contains(&by.variant) {
         let (id, variant) = (&by.claim, &by.variant);
@@ -111,7 +119,9 @@ fn nearer(set: &Set<'_>, found: &Entry) -> Option<bool> {
     let (least, most) = wanted(set)?;
     let apart = |value: i64| (least - value).max(value - most).max(0);
     let before = found.base_cell.as_ref()?.median;
-    let ratio = found.cell.ratio?;
+    let Some(ratio) = found.cell.ratio else {
+        return Some(false);
+    };
     let one = u64::try_from(ONE_PPM).unwrap_or_default();
     let shown = match (ratio.low_ppm, ratio.high_ppm) {
         (Some(low), Some(high)) => low > one || high < one,

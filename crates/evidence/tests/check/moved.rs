@@ -41,6 +41,10 @@ conditions = {}
 id = "gain"
 measure = "gain"
 what = "gain"
+[[claim.row]]
+id = "other"
+measure = "other"
+what = "something else"
 "#;
 /// An item of which the paper has 1.2 times.
 const ITEM: &str = r#"
@@ -56,7 +60,7 @@ here = { claim = "gain", row = "gain", variant = "measured" }
 
 fn house(project: &Project) -> House {
     let simulated = Simulated {
-        numbers: BTreeMap::from([("gain".to_owned(), BTreeMap::new())]),
+        numbers: BTreeMap::from(["gain", "other"].map(|name| (name.to_owned(), BTreeMap::new()))),
         ..Simulated::default()
     };
     let known = BTreeMap::from([(WORD.to_owned(), simulated)]);
@@ -68,12 +72,12 @@ fn variant(name: &str, value: i64) -> VariantResult {
     let run = |index: u32| Repetition {
         index,
         seed: Some(1 + u64::from(index)),
-        metrics: vec![Metric::new(
-            "gain",
-            Unit::Ppm,
-            Better::Higher,
-            value + i64::from(index % 3) * 100,
-        )],
+        metrics: ["gain", "other"]
+            .map(|name| {
+                let value = value + i64::from(index % 3) * 100;
+                Metric::new(name, Unit::Ppm, Better::Higher, value)
+            })
+            .to_vec(),
         ..Repetition::default()
     };
     VariantResult {
@@ -157,6 +161,10 @@ fn a_run_that_is_not_there_is_found() {
             "claim `inputs` has no row `loss`",
         ),
         (moved_by("near").replace("\"inputs\"", "\"none\""), "`none`"),
+        (
+            moved_by("near").replace("row = \"gain\"", "row = \"other\""),
+            "the row `other` is of another measure",
+        ),
     ] {
         let found = explained(&more).join("\n");
         assert!(found.contains(said), "no {said:?} in {found}");
