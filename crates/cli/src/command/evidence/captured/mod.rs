@@ -114,6 +114,11 @@ fn measures(trace: &Path, scenario: &Scenario) -> anyhow::Result<Vec<Metric>> {
     for (number, vm) in (1_u16..).zip(&scenario.vms) {
         // VMs are in the order of their first entries, which is that of the scenario.
         let Some(owner) = rates.owners.get(&number) else {
+            ensure!(
+                vm.background,
+                "the VM `{}` is not in the recorded part",
+                vm.name
+            );
             continue;
         };
         if !vm.background {
