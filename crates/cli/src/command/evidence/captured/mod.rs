@@ -2,8 +2,8 @@
 //! One seed of a captured claim: a run of each variant is recorded, and TLB coherence simulated on
 //! what its VMs did. The measures are those of [`steady_evidence::CAPTURED`].
 //!
-//! A recorded trace is removed once it is measured. Left out: what the recorded run itself measured,
-//! since the emulator that records is another build.
+//! A recorded trace is removed once it is measured. Left out: what the recorded run itself
+//! measured, since the emulator that records is another build.
 
 mod schemes;
 
