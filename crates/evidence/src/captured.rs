@@ -10,6 +10,7 @@ use serde::Deserialize;
 use steady_scenario::Scenario;
 
 use crate::claim::{Claim, Row};
+use crate::house::Keys;
 
 /// What is recorded of each run.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -26,8 +27,9 @@ impl Captured {
     pub const SIMULATED: &'static str = "captured";
 }
 
-/// What a capture gives of a VM.
-pub const CAPTURED: [&str; 12] = [
+/// What a capture gives of a VM by itself. What is simulated on it is among the keys, by
+/// [`Captured::SIMULATED`].
+pub const CAPTURED: [&str; 7] = [
     "captured.instructions",
     "captured.shootdowns",
     "captured.private",
@@ -35,15 +37,16 @@ pub const CAPTURED: [&str; 12] = [
     "captured.victims",
     "captured.one_page",
     "captured.guest_time",
-    "captured.speed.shoot4u",
-    "captured.speed.invlpgb",
-    "captured.speed.hatric",
-    "captured.speed.attc",
-    "captured.speed.ideal",
 ];
 
+/// The patches that make an engine record are in a folder of `lab/` of this name.
+#[must_use]
+pub(crate) fn recorder(engine: &str) -> String {
+    format!("{engine}-events")
+}
+
 /// Why a captured race cannot give what a row names, in words; `None` where it can.
-pub(crate) fn lacking(row: &Row, scenario: &Scenario) -> Option<String> {
+pub(crate) fn lacking(keys: &Keys, row: &Row, scenario: &Scenario) -> Option<String> {
     let Some(name) = &row.vm else {
         return Some("a capture gives measures of VMs; expected `vm`".to_owned());
     };
@@ -55,21 +58,28 @@ pub(crate) fn lacking(row: &Row, scenario: &Scenario) -> Option<String> {
                     `mean_over` and `share_of`";
         return Some(text.to_owned());
     }
-    let known = CAPTURED.contains(&row.measure.as_str());
-    (!known).then(|| {
+    let simulated = keys.simulated.get(Captured::SIMULATED);
+    let simulated = simulated.into_iter().flat_map(|of| &of.measures);
+    let mut known = CAPTURED.into_iter().chain(simulated.map(String::as_str));
+    (!known.clone().any(|name| name == row.measure)).then(|| {
+        let all: Vec<&str> = known.by_ref().collect();
+        let measure = &row.measure;
         format!(
-            "a capture has no measure `{}`; it has {}",
-            row.measure,
-            CAPTURED.join(", ")
+            "a capture has no measure `{measure}`; it has {}",
+            all.join(", ")
         )
     })
 }
 
 /// What is wrong with how a claim is captured, in words.
-pub(crate) fn problem(claim: &Claim) -> Option<String> {
+pub(crate) fn problem(keys: &Keys, claim: &Claim) -> Option<String> {
     let captured = claim.captured.as_ref()?;
-    if claim.engine != "bochs" {
-        return Some("`captured`, which the engine `bochs` alone can do".to_owned());
+    let patches = recorder(&claim.engine);
+    if !keys.emulators.contains_key(&patches) {
+        let engine = &claim.engine;
+        return Some(format!(
+            "`captured`, and the engine `{engine}` cannot record: there is no lab/{patches}"
+        ));
     }
     if claim.trace {
         return Some("`captured` and `trace`; expected one of them".to_owned());

@@ -98,7 +98,7 @@ fn of_claim(house: &House, claim: &Claim) -> Vec<Problem> {
         );
         problems.push(Problem::new(&place, text));
     }
-    problems.extend(captured::problem(claim).map(|text| Problem::new(&place, text)));
+    problems.extend(captured::problem(&house.keys, claim).map(|text| Problem::new(&place, text)));
     problems.extend(of_measures(house, claim));
     problems.extend(conditions::problems(&place, house, claim));
     let Some(scenario) = house.scenario(claim) else {
@@ -119,6 +119,7 @@ fn of_claim(house: &House, claim: &Claim) -> Vec<Problem> {
 pub(crate) fn of_measures(house: &House, claim: &Claim) -> Vec<Problem> {
     let scenario = house.scenario(claim);
     let lacking = |row: &Row| match scenario {
+        Some(scenario) if claim.captured.is_some() => captured::lacking(&house.keys, row, scenario),
         Some(scenario) => given::lacking(claim, row, scenario),
         None if !claim.is_simulated() => None,
         None => match house.keys.simulated.get(&claim.scenario) {

@@ -9,7 +9,6 @@ use steady_guest_programs::find;
 use steady_measures::names;
 use steady_scenario::{Collect, Runs, Scenario, Vm};
 
-use crate::captured;
 use crate::claim::{Claim, Row};
 use crate::figures::is_in;
 
@@ -50,9 +49,6 @@ const INTERRUPTS: &str = "CAL HYP IWI LOC NMI PMI PTK RES SPU TLB";
 
 /// Why a race cannot give what a row names, in words; `None` where it can.
 pub(crate) fn lacking(claim: &Claim, row: &Row, scenario: &Scenario) -> Option<String> {
-    if claim.captured.is_some() {
-        return captured::lacking(row, scenario);
-    }
     let measure = row.measure.as_str();
     let Some(name) = &row.vm else {
         return Some("a race gives measures of VMs alone; expected `vm`".to_owned());

@@ -13,7 +13,7 @@ use steady_measures::Comparison;
 use steady_nearest::nearest;
 use steady_scenario::Scenario;
 
-use crate::captured::Captured;
+use crate::captured::{Captured, recorder};
 use crate::check;
 use crate::claim::{CLAIMS_SCHEMA, Claim, System};
 use crate::error::{Error, Problem};
@@ -81,14 +81,13 @@ impl Keys {
         self.emulators.get(engine).map_or("", String::as_str)
     }
 
-    /// The key of the emulator that races a claim. A capture is of a build with more patches, those
-    /// of `lab/bochs-events`.
+    /// The key of the emulator that races a claim. A capture is of a build with more patches.
     #[must_use]
     pub fn emulator_of(&self, claim: &Claim) -> String {
         let own = self.emulator(&claim.engine);
         match claim.captured {
             None => own.to_owned(),
-            Some(_) => format!("{own}-{}", self.emulator("bochs-events")),
+            Some(_) => format!("{own}-{}", self.emulator(&recorder(&claim.engine))),
         }
     }
 }

@@ -19,6 +19,9 @@ fn captured() -> Project {
     let project = Project::bare();
     project.change(CLAIMS_FILE, "engine = \"bochs\"", CAPTURED);
     project.change(CLAIMS_FILE, ROW, RATE);
+    let patches = project.root().join("lab/bochs-events");
+    fs::create_dir_all(&patches).unwrap();
+    fs::write(patches.join("0001.patch"), "--- b\n").unwrap();
     project
 }
 
@@ -84,7 +87,7 @@ fn what_cannot_be_captured_is_found() {
     }
     let project = captured();
     project.change(CLAIMS_FILE, "\"bochs\"", "\"qemu\"");
-    found(&project, &["the engine `bochs` alone"]);
+    found(&project, &["the engine `qemu` cannot record"]);
     let project = captured();
     project.change(CLAIMS_FILE, "accesses = 20000000", "accesses = 0");
     found(&project, &["`captured.accesses` is 0"]);

@@ -11,6 +11,8 @@ mod sweep;
 mod trace;
 mod traced;
 
+pub use simulate::or_usual;
+
 use std::io::Write;
 use std::process::ExitCode;
 

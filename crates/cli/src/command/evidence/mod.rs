@@ -58,6 +58,7 @@ fn simulated() -> anyhow::Result<BTreeMap<String, Simulated>> {
     });
     let of_captures = Simulated {
         key: captured::fingerprint()?,
+        measures: captured::simulated_measures(),
         ..Simulated::default()
     };
     let captures = (Captured::SIMULATED.to_owned(), of_captures);

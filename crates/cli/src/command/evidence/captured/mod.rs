@@ -21,7 +21,7 @@ use steady_scenario::Scenario;
 
 use crate::progress::Show;
 
-pub use schemes::fingerprint;
+pub use schemes::{fingerprint, measures as simulated_measures};
 
 /// What rates are of.
 const PER_INSTRUCTIONS: u64 = 1_000_000_000;
@@ -45,7 +45,7 @@ pub fn raced(
         show.say(&format!("recording {variant}, seed {}", piece.seed));
         let trace = folder.join(format!("{variant}-{}.sht", piece.seed));
         record(&path, variant, captured, piece.seed, &trace)?;
-        let mut result = RunResult::load(&beside(&trace).join(of_run(&scenario)))?;
+        let mut result = RunResult::load(&beside(&trace).join(of_run(&scenario, &claim.engine)))?;
         let metrics = measures(&trace, &scenario)
             .with_context(|| format!("{}, seed {}", variant, piece.seed))?;
         for run in result.variants.iter_mut().flat_map(|v| &mut v.repetitions) {
@@ -69,8 +69,8 @@ fn beside(trace: &Path) -> PathBuf {
     name.into()
 }
 
-fn of_run(scenario: &Scenario) -> PathBuf {
-    Path::new(&scenario.name).join("bochs").join("result.json")
+fn of_run(scenario: &Scenario, engine: &str) -> PathBuf {
+    Path::new(&scenario.name).join(engine).join("result.json")
 }
 
 /// Records a run; what an interrupted one left is removed first.

@@ -5,30 +5,48 @@
 //! The machine is that of the ATTC paper with DRAM alone, so that no update is the simulator's own.
 //! The oracle checks every access.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::bail;
 use steady_coherence::compare::{self, Comparison, Job, Outcome};
+use steady_coherence::config::Mode;
 use steady_coherence::counts::Counts;
-use steady_coherence::scheme::{ATTC, HATRIC, IDEAL, INVLPGB, KVMTLB, SHOOT4U};
+use steady_coherence::scheme::INVLPGB;
 use steady_coherence::workload::{CALIBRATED_RATE, Generator, GeneratorOptions, find};
 use steady_coherence::{Options, Registry, Spec, host};
 use steady_measures::{Metric, Unit};
+
+use crate::command::coherence::or_usual;
 
 use super::{metric, share};
 
 /// The machine of every simulation.
 const MACHINE: &str = "preset = \"paper\"";
 const KEYS: [(&str, &str); 1] = [("hybrid.enabled", "false")];
-/// The baseline, and what is compared with it.
-const SCHEMES: [&Spec; 6] = [&KVMTLB, &SHOOT4U, &INVLPGB, &HATRIC, &ATTC, &IDEAL];
 /// Swept pages in the run of [`fingerprint`], in times of the calibrated rate.
 const OFTEN: u32 = 20_000;
+/// The baseline, and what is compared with it: the usual schemes, and what AMD ships beside the
+/// software.
+fn schemes() -> Vec<&'static Spec> {
+    let mut all = or_usual(Vec::new(), Mode::Virtualized);
+    all.insert(2, &INVLPGB);
+    all
+}
+
+/// The measures of the simulation, by their names.
+pub fn measures() -> BTreeSet<String> {
+    let others = schemes().into_iter().skip(1);
+    others
+        .map(|scheme| format!("captured.speed.{}", scheme.name))
+        .collect()
+}
+
 /// Each scheme on the machine.
 fn jobs() -> anyhow::Result<Vec<Job>> {
     let keys = KEYS.map(|(key, value)| (key.to_owned(), value.to_owned()));
     let machine = Registry::shipped().load_with(MACHINE, "the paper's machine", &keys)?;
-    Ok(compare::jobs(&machine, &SCHEMES))
+    Ok(compare::jobs(&machine, &schemes()))
 }
 
 /// What the simulator does with a recorded part, as a key: the digest of a short run of all schemes
