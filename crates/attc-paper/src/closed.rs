@@ -62,7 +62,8 @@ fn coherence(w: &WorkloadResults, label: &str) -> u64 {
 }
 
 /// Updates of guests and of the host.
-pub(crate) const fn by_agent(counts: &Counts) -> (u64, u64) {
+#[must_use]
+pub const fn by_agent(counts: &Counts) -> (u64, u64) {
     let guest = counts.guest_migrations + counts.program_updates;
     (guest, counts.host_migrations)
 }

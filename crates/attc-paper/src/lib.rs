@@ -34,6 +34,7 @@ mod workloads;
 
 pub use beyond::{Beyond, beyond};
 pub use calibrate::{Calibration, calibrate};
+pub use closed::by_agent;
 pub use headline::headline;
 pub use measured::Measured;
 pub use measures::result;

@@ -78,7 +78,8 @@ pub(crate) fn problem(keys: &Keys, claim: &Claim) -> Option<String> {
     if !keys.emulators.contains_key(&patches) {
         let engine = &claim.engine;
         return Some(format!(
-            "`captured`, and the engine `{engine}` cannot record: there is no lab/{patches}"
+            "`captured`, and the engine `{engine}` cannot record: lab/{patches} is missing; \
+             expected an engine whose patches are there"
         ));
     }
     if claim.trace {

@@ -215,9 +215,10 @@ pub(crate) fn of(house: &House, claim: &Claim, row: Option<&str>, variants: &[&s
     parts.extend(config("kernel.hz").map(|hz| format!("{hz} Hz")));
     let captured = claim.captured.as_ref();
     parts.extend(captured.map(|of| {
-        let millions = of.accesses / 1_000_000;
+        let accesses = i64::try_from(of.accesses).unwrap_or(i64::MAX);
+        let accesses = humane::quantity(Unit::Count, accesses);
         format!(
-            "{millions} million accesses recorded, simulated on the ATTC paper's machine with DRAM \
+            "{accesses} accesses recorded, simulated on the ATTC paper's machine with DRAM \
              alone"
         )
     }));

@@ -113,8 +113,8 @@ pub(crate) fn problems(house: &House, set: &Set<'_>, place: &str) -> Vec<Problem
     }
 }
 
-/// Whether a change is shown, and brings the number nearer to the paper's; `None` where the paper
-/// has none.
+/// Whether a change moves the number, by its interval, and its median is nearer to the paper's;
+/// `None` where the paper has none.
 fn nearer(set: &Set<'_>, found: &Entry) -> Option<bool> {
     let (least, most) = wanted(set)?;
     let apart = |value: i64| (least - value).max(value - most).max(0);
@@ -123,11 +123,11 @@ fn nearer(set: &Set<'_>, found: &Entry) -> Option<bool> {
         return Some(false);
     };
     let one = u64::try_from(ONE_PPM).unwrap_or_default();
-    let shown = match (ratio.low_ppm, ratio.high_ppm) {
+    let moves = match (ratio.low_ppm, ratio.high_ppm) {
         (Some(low), Some(high)) => low > one || high < one,
         _ => false,
     };
-    Some(shown && apart(found.cell.median) < apart(before))
+    Some(moves && apart(found.cell.median) < apart(before))
 }
 
 /// What the paper has, in parts per million.

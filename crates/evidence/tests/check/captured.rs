@@ -144,6 +144,13 @@ fn conditions_say_what_was_recorded_and_simulated() {
     let project = recorded();
     let house = project.house();
     let line = steady_evidence::conditions_line(&house, house.claim("tail").unwrap());
-    assert!(line.contains("20 million accesses"), "{line}");
+    assert!(line.contains("20.0 M accesses recorded"), "{line}");
     assert!(line.contains("with DRAM alone"), "{line}");
+}
+
+#[test]
+fn an_item_of_a_capture_that_differs_without_a_run_that_moves_it_is_found() {
+    // The paper's rate falls, and the recorded one rises.
+    let words = ["item `one`", "expected `moved_by`"];
+    found(&recorded(), &words);
 }

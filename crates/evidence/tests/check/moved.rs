@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use steady_evidence::{House, Keys, Record, Simulated, moved};
 use steady_measures::{Better, Metric, Repetition, RunResult, Unit, VariantResult};
 
+use super::PAPER;
 use super::common::{CLAIMS_FILE, Project};
 
-const PAPER: &str = "evidence/papers/shoot4u.toml";
 const WORD: &str = "simulator";
 /// A simulated claim of a gain, whose variants have one input changed.
 const CLAIM: &str = r#"
@@ -34,7 +34,7 @@ basis = "measured"
 scenario = "simulator"
 engine = "coherence"
 base = "measured"
-variants = ["near", "far", "still"]
+variants = ["near", "far", "still", "noisy"]
 seeds = 8
 conditions = {}
 [[claim.row]]
@@ -69,12 +69,17 @@ fn house(project: &Project) -> House {
 }
 
 fn variant(name: &str, value: i64) -> VariantResult {
+    spread(name, value, 100)
+}
+
+/// A variant whose runs are this far apart.
+fn spread(name: &str, value: i64, step: i64) -> VariantResult {
     let run = |index: u32| Repetition {
         index,
         seed: Some(1 + u64::from(index)),
         metrics: ["gain", "other"]
             .map(|name| {
-                let value = value + i64::from(index % 3) * 100;
+                let value = value + i64::from(index % 3) * step;
                 Metric::new(name, Unit::Ppm, Better::Higher, value)
             })
             .to_vec(),
@@ -108,6 +113,8 @@ fn explained_of(claim: &str, more: &str) -> Vec<String> {
         variant("near", 1_300_000),
         variant("far", 1_600_000),
         variant("still", 1_500_000),
+        // Its median is nearer, and its runs lie on both sides.
+        spread("noisy", 900_000, 500_000),
     ];
     result.engine.name = "coherence".to_owned();
     result.seal();
@@ -143,7 +150,7 @@ fn a_simulated_item_that_differs_without_a_run_is_found() {
 #[test]
 fn a_run_that_moves_it_away_or_not_at_all_is_found() {
     assert_eq!(explained(&moved_by("near")), Vec::<String>::new());
-    for name in ["far", "still"] {
+    for name in ["far", "still", "noisy"] {
         let found = explained(&moved_by(name)).join("\n");
         assert!(
             found.contains("does not bring it nearer"),

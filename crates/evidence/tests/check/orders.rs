@@ -3,9 +3,8 @@
 
 use steady_evidence::Record;
 use steady_evidence::verdict::{self, Verdict};
-use steady_measures::{Better, Metric, Unit};
 
-use super::common::{CLAIMS_FILE, Project};
+use super::common::{CLAIMS_FILE, Project, add_guest_time};
 use super::{PAPER, found};
 
 const HERE: &str = "here = { claim = \"tail\", row = \"p99\", variant = \"shoot4u\" }";
@@ -29,23 +28,8 @@ fn project(here: &str) -> Project {
     let house = project.house();
     for race in house.races() {
         let mut result = project.result(8);
-        for variant in &mut result.variants {
-            let parts = if variant.name == "stock" {
-                [3, 1]
-            } else {
-                [1, 3]
-            };
-            for run in &mut variant.repetitions {
-                let scale = 1_000_000 + i64::from(run.index) * 10_000;
-                for (class, part) in ["shootdown", "user"].into_iter().zip(parts) {
-                    let name = format!("guest_time.{class}");
-                    let metric = Metric::new(&name, Unit::Ns, Better::Lower, part * scale);
-                    run.metrics
-                        .push(metric.in_vm("victim").of_workload("shootdown"));
-                }
-            }
-        }
-        result.seal();
+        let kinds = ["guest_time.shootdown", "guest_time.user"];
+        add_guest_time(&mut result, kinds, 10_000);
         let record = Record::reduced(result, &race, &house.keys).unwrap();
         record.save(project.root()).unwrap();
     }

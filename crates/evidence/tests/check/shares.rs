@@ -2,9 +2,9 @@
 //! Is a row the share of its measure in a sum of measures, in each run?
 
 use steady_evidence::{Record, entry, verdict};
-use steady_measures::{Better, Metric, RunResult, Unit};
+use steady_measures::{Metric, RunResult, Unit};
 
-use super::common::{CLAIMS_FILE, Project};
+use super::common::{CLAIMS_FILE, Project, add_guest_time};
 use super::{PAPER, found};
 
 const CLASSES: [&str; 2] = ["guest_time.shootdown", "guest_time.user"];
@@ -12,22 +12,7 @@ const CLASSES: [&str; 2] = ["guest_time.shootdown", "guest_time.user"];
 /// Shootdowns take three parts of four without the remedy, and one of four with it.
 fn result(project: &Project) -> RunResult {
     let mut result = project.result(8);
-    for variant in &mut result.variants {
-        let parts = if variant.name == "stock" {
-            [3, 1]
-        } else {
-            [1, 3]
-        };
-        for run in &mut variant.repetitions {
-            let scale = 1_000_000 + i64::from(run.index);
-            for (name, part) in CLASSES.into_iter().zip(parts) {
-                let metric = Metric::new(name, Unit::Ns, Better::Lower, part * scale);
-                run.metrics
-                    .push(metric.in_vm("victim").of_workload("shootdown"));
-            }
-        }
-    }
-    result.seal();
+    add_guest_time(&mut result, CLASSES, 1);
     result
 }
 

@@ -11,12 +11,12 @@ mod sweep;
 mod trace;
 mod traced;
 
-pub use simulate::or_usual;
-
 use std::io::Write;
 use std::process::ExitCode;
 
 use crate::arguments::coherence::{Coherence, Machine};
+
+pub use simulate::or_usual;
 
 /// Does what was asked.
 pub fn coherence(arguments: &Coherence) -> anyhow::Result<ExitCode> {

@@ -239,6 +239,10 @@ mod tests {
                 .find(|one| one.name == name)
                 .map(|one| one.value)
         };
+        for metric in &found {
+            let known = steady_evidence::CAPTURED.contains(&metric.name.as_str());
+            assert!(known, "{}", metric.name);
+        }
         assert_eq!(value("shootdowns"), Some(2_000));
         assert_eq!(value("private"), Some(1_000));
         assert_eq!(value("pages"), Some(250));

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::bail;
+use steady_attc_paper::by_agent;
 use steady_coherence::compare::{self, Comparison, Job, Outcome};
 use steady_coherence::config::Mode;
 use steady_coherence::counts::Counts;
@@ -26,6 +27,7 @@ const MACHINE: &str = "preset = \"paper\"";
 const KEYS: [(&str, &str); 1] = [("hybrid.enabled", "false")];
 /// Swept pages in the run of [`fingerprint`], in times of the calibrated rate.
 const OFTEN: u32 = 20_000;
+
 /// The baseline, and what is compared with it: the usual schemes, and what AMD ships beside the
 /// software.
 fn schemes() -> Vec<&'static Spec> {
@@ -55,6 +57,11 @@ fn jobs() -> anyhow::Result<Vec<Job>> {
 /// # Errors
 /// As the simulation.
 pub fn fingerprint() -> anyhow::Result<String> {
+    Ok(compare::digest(&glance()?.outcomes)[..16].to_owned())
+}
+
+/// The short run.
+fn glance() -> anyhow::Result<Comparison> {
     let (workload, accesses) = (find("dedup")?, 20_000);
     let options = GeneratorOptions {
         seed: 1,
@@ -68,8 +75,7 @@ pub fn fingerprint() -> anyhow::Result<String> {
         threads_per_vm: workload.threads,
         ..Options::default()
     };
-    let found = compare::compare(source, accesses, &jobs()?, &options, 1)?;
-    Ok(compare::digest(&found.outcomes)[..16].to_owned())
+    Ok(compare::compare(source, accesses, &jobs()?, &options, 1)?)
 }
 
 /// Every scheme on what the VMs did.
@@ -113,10 +119,13 @@ pub(super) fn speeds(found: &Comparison) -> Vec<Metric> {
 
 /// Share of all cycles that the guests' updates took, each as long as the mean.
 fn guest_time(counts: &Counts) -> u64 {
-    let guest = counts.guest_migrations + counts.program_updates;
-    let all = guest + counts.host_migrations;
+    let (guest, host) = by_agent(counts);
     let spent = counts.initiator_cycles + counts.victim_cycles;
-    share(share(spent, all, guest), counts.core_cycles, 1_000_000)
+    share(
+        share(spent, guest + host, guest),
+        counts.core_cycles,
+        1_000_000,
+    )
 }
 
 #[cfg(test)]
@@ -124,10 +133,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_run_of_the_key_has_updates_and_repeats() {
+    fn the_run_of_the_key_has_updates_under_every_scheme_and_repeats() {
+        let found = glance().expect("it runs");
+        assert_eq!(found.outcomes.len(), schemes().len());
+        for outcome in &found.outcomes {
+            let (guest, _) = by_agent(&outcome.counts);
+            assert!(guest > 0, "{} has no update", outcome.scheme);
+        }
         let key = fingerprint().expect("it runs");
         assert_eq!(key.len(), 16);
         assert_eq!(fingerprint().expect("it runs"), key);
+    }
+
+    #[test]
+    fn what_is_simulated_has_the_names_that_claims_may_name() {
+        let found = speeds(&glance().expect("it runs"));
+        let mut known = measures();
+        known.extend(steady_evidence::CAPTURED.map(str::to_owned));
+        for metric in &found {
+            assert!(known.contains(&metric.name), "{}", metric.name);
+        }
+        for name in measures() {
+            assert!(found.iter().any(|metric| metric.name == name), "{name}");
+        }
     }
 
     #[test]
