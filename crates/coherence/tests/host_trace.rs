@@ -123,6 +123,26 @@ fn software_interrupts_the_recorded_victims_and_no_others() {
 }
 
 #[test]
+fn a_victim_whose_records_have_ended_takes_the_interrupt_all_the_same() {
+    let mut trace = Trace::new();
+    trace.load(1, 0, 16).load(0, 0x2000, 18);
+    for _ in 0..LONG {
+        trace.load(0, 0x3000, 19);
+    }
+    trace.write(0, LEAVES, GONE).write(0, LEAVES + 8, GONE);
+    for cpu in [0, 1] {
+        trace.invlpg(cpu, 0).invlpg(cpu, 0x1000);
+    }
+    trace.load(0, 0x3000, 19);
+    let found = outcomes(&mut trace, &["kvmtlb", "ideal"]);
+    let [kvmtlb, ideal] = [&found[0].counts, &found[1].counts];
+    assert_eq!((kvmtlb.ipi_shootdowns, kvmtlb.victims), (1, 1));
+    assert_eq!(kvmtlb.victim_cycles, 10_300);
+    let both = (kvmtlb.initiator_cycles - ideal.initiator_cycles) + kvmtlb.victim_cycles;
+    assert_eq!(kvmtlb.core_cycles - ideal.core_cycles, both);
+}
+
+#[test]
 fn a_page_that_lost_the_right_to_write_stays_and_faults_at_the_next_store() {
     let mut trace = Trace::new();
     trace.store(0, 0x2000, 18);

@@ -420,9 +420,28 @@ impl<'a> View<'a> {
         gone
     }
 
-    /// Interrupts the other cores that run the VM, those after the initiator first and no more than
-    /// `most`; each owes `cost` cycles. Returns how many.
-    pub fn interrupt(&mut self, initiator: usize, vm: u16, cost: u64, most: usize) -> u64 {
+    /// Interrupts the other cores that run `remap`'s VM, those after the initiator first and no more
+    /// than `most`; each owes `cost` cycles. Returns how many took it.
+    ///
+    /// A recorded update has its number of victims. Those whose threads have no more records took
+    /// it too: it is counted as time that some core was used.
+    pub fn interrupt(&mut self, initiator: usize, remap: &Remap, cost: u64, most: usize) -> u64 {
+        let most = remap.told_at_most(most);
+        let on_cores = self.interrupt_cores(initiator, remap.vm, cost, most);
+        let gone = match remap.victims {
+            Some(_) => (most as u64 - on_cores).min(self.m.gone[usize::from(remap.vm)]),
+            None => 0,
+        };
+        let counts = &mut self.m.counts;
+        counts.victims += gone;
+        counts.victim_cycles += gone * cost;
+        counts.core_cycles += gone * cost;
+        on_cores + gone
+    }
+
+    /// Interrupts no more than `most` of the other cores that run the VM; each owes `cost` cycles.
+    /// Returns how many.
+    pub fn interrupt_cores(&mut self, initiator: usize, vm: u16, cost: u64, most: usize) -> u64 {
         let told: Vec<usize> = self.look().others(initiator, vm).take(most).collect();
         for &core in &told {
             self.m.owed[core] += cost;

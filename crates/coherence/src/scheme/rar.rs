@@ -84,8 +84,7 @@ impl Scheme for Rar {
             m.invalidate_each(remap);
         }
         self.requests += 1;
-        let victims = remap.told_at_most(self.ipis.victims);
-        if m.interrupt(core, remap.vm, self.victim, victims) == 0 {
+        if m.interrupt(core, remap, self.victim, self.ipis.victims) == 0 {
             return self.victim;
         }
         self.initiator

@@ -51,8 +51,7 @@ impl Costs {
         } else {
             m.invalidate_each(remap);
         }
-        let victims = remap.told_at_most(self.victims);
-        if m.interrupt(core, remap.vm, self.victim, victims) == 0 {
+        if m.interrupt(core, remap, self.victim, self.victims) == 0 {
             // No core to interrupt: the invalidation alone, as a victim does it.
             return self.victim;
         }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::Sim;
+use super::{Sim, State, Thread};
 use crate::block::Call;
 use crate::layout::Key;
 use crate::machine::{Fault, View};
@@ -190,6 +190,10 @@ impl Sim {
             0
         };
         m.preempted_wait[usize::from(remap.vm)] = wait;
+        if remap.victims.is_some() {
+            let gone = |thread: &&Thread| thread.vm == remap.vm && thread.state != State::Ready;
+            m.gone[usize::from(remap.vm)] = threads.iter().filter(gone).count() as u64;
+        }
         let mut cycles = begin - now + m.write_entries(core, remap, begin);
         let mut told = std::borrow::Cow::Borrowed(remap);
         if m.fault == Some(Fault::ColdUntold) && remap.cause == Cause::Migration {

@@ -191,7 +191,7 @@ impl Latr {
         if others == 0 {
             return 0;
         }
-        m.interrupt(core, key.vm(), self.ipis.victim, others);
+        m.interrupt_cores(core, key.vm(), self.ipis.victim, others);
         m.count_ipi_shootdown();
         self.ipis.initiator
     }
