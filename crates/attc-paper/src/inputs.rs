@@ -2,10 +2,9 @@
 //! The stated numbers with one input changed at a time: an explanation of why a number differs from
 //! the paper's names one of these runs, and this says what the change does to every other number.
 //!
-//! The runs are short, so that a number is a little other than the stated one. Changes are compared
-//! with `as-is`, which is as short. `longer` alone has other accesses in number, and `half-rate`
-//! other updates; the others run over the accesses of `as-is`. Left out: whether the paper's
-//! machine or programs had such an input.
+//! Runs are as long as those of the stated numbers, so that `as-is` has them again. `longer` alone
+//! has other accesses in number, and `half-rate` other updates; the others run over the accesses of
+//! `as-is`. Left out: whether the paper's machine or programs had such an input.
 
 use std::collections::BTreeMap;
 
@@ -68,32 +67,23 @@ const INPUTS: [Input; 5] = [
     },
     Input {
         name: "longer",
-        title: "three times as many accesses, warm-up and counted",
+        title: "twice as many accesses, warm-up and counted",
         machine: |_| {},
         settings: |s| {
-            s.accesses *= 3;
-            s.warmup *= 3;
+            s.accesses *= 2;
+            s.warmup *= 2;
         },
     },
 ];
 
-/// Half the base length, whatever shootdowns are in it.
-fn short(settings: &Settings) -> Settings {
-    Settings {
-        accesses: settings.accesses / 2,
-        warmup: settings.warmup / 2,
-        shootdowns: 0,
-        ..settings.clone()
-    }
-}
-
-/// The jobs of every stated number on machines with the changed input.
-fn changed(input: &Input) -> Vec<Job> {
+/// The jobs of every stated number on machines with the changed input: those as long as their
+/// shootdowns ask for, and those of the base length.
+fn changed(input: &Input) -> [Vec<Job>; 2] {
     let change = |mut job: Job| {
         (input.machine)(&mut job.machine);
         job
     };
-    jobs::stated().into_iter().map(change).collect()
+    [jobs::main(), jobs::short()].map(|jobs| jobs.into_iter().map(change).collect())
 }
 
 fn run_one(
@@ -101,17 +91,25 @@ fn run_one(
     settings: &Settings,
     done: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Reproduction, Error> {
-    let mut settings = short(settings);
-    (input.settings)(&mut settings);
-    assert!(settings.warmup < settings.accesses, "something is counted");
-    let streams = |settings: &Settings, workload| {
-        vec![Stream {
-            settings: settings.clone(),
-            workload,
-            jobs: changed(input),
-        }]
+    let streams = |stated: &Settings, workload| {
+        let [main, short] = changed(input);
+        let stream = |mut settings: Settings, jobs| {
+            (input.settings)(&mut settings);
+            assert!(settings.warmup < settings.accesses, "something is counted");
+            Stream {
+                settings,
+                workload,
+                jobs,
+            }
+        };
+        vec![
+            stream(stated.of(&workload), main),
+            stream(stated.clone(), short),
+        ]
     };
-    let results = run_seeds(&settings, &streams, done)?;
+    let results = run_seeds(settings, &streams, done)?;
+    let mut settings = settings.clone();
+    (input.settings)(&mut settings);
     Ok(Reproduction {
         numbers: numbers::numbers(&results, settings.warmup, |_| true),
         figures: Vec::new(),
@@ -142,8 +140,12 @@ pub(crate) fn run(
         title: "The ATTC paper's numbers with one input changed",
         question: "Which input moves which number, and what does it do to all others?",
     };
-    let short = short(settings);
-    Ok(measures::sealed(head, &short, variants, (command, started)))
+    Ok(measures::sealed(
+        head,
+        settings,
+        variants,
+        (command, started),
+    ))
 }
 
 fn variant(input: &Input, found: &Reproduction) -> VariantResult {
@@ -189,15 +191,15 @@ mod tests {
 
     #[test]
     fn every_input_changes_its_machine_or_its_settings_and_the_first_nothing() {
-        let jobs = |input: &Input| changed(input).into_iter().map(|job| job.machine);
+        let jobs = |input: &Input| changed(input).concat().into_iter().map(|job| job.machine);
         let settings = |input: &Input| {
-            let mut settings = short(&Settings::full());
+            let mut settings = Settings::full();
             (input.settings)(&mut settings);
             settings
         };
         let [as_is, others @ ..] = &INPUTS;
         assert!(jobs(as_is).eq(jobs::stated().into_iter().map(|job| job.machine)));
-        assert_eq!(settings(as_is), short(&Settings::full()));
+        assert_eq!(settings(as_is), Settings::full());
         for input in others {
             let same = jobs(input).eq(jobs(as_is)) && settings(input) == settings(as_is);
             assert!(!same, "{}", input.name);

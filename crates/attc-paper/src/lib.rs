@@ -30,6 +30,7 @@ mod runs;
 mod scenarios;
 mod sensitivity;
 mod shares;
+mod vendors;
 mod workloads;
 
 pub use beyond::{Beyond, beyond};

@@ -201,25 +201,8 @@ pub(crate) fn run_seeds(
         }
         Ok(outcomes)
     };
-    let next = AtomicUsize::new(0);
-    let finished = AtomicUsize::new(0);
-    let work = || {
-        let mut mine = Vec::new();
-        while let Some(&item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-            mine.push((item, run(item)));
-            done(finished.fetch_add(1, Ordering::Relaxed) + 1, items.len());
-        }
-        mine
-    };
-    let mut all = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..settings.threads.clamp(1, items.len()))
-            .map(|_| scope.spawn(work))
-            .collect();
-        let results = workers
-            .into_iter()
-            .flat_map(|worker| worker.join().expect("a simulation does not panic"));
-        results.collect::<Vec<_>>()
-    });
+    let all = in_parallel(settings.threads, &items, &run, done);
+    let mut all: Vec<_> = items.iter().copied().zip(all).collect();
     all.sort_by_key(|(item, _)| *item);
     let mut by_seed: Vec<Vec<WorkloadResults>> = (0..seeds).map(|_| Vec::new()).collect();
     for ((seed, at), outcomes) in all {
@@ -229,6 +212,41 @@ pub(crate) fn run_seeds(
         });
     }
     Ok(by_seed)
+}
+
+/// What `run` makes of each item, in the items' order, by this number of threads; `done` hears of
+/// each that is finished (how many, of how many).
+pub(crate) fn in_parallel<T: Copy + Sync, R: Send>(
+    threads: usize,
+    items: &[T],
+    run: &(dyn Fn(T) -> R + Sync),
+    done: &(dyn Fn(usize, usize) + Sync),
+) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let finished = AtomicUsize::new(0);
+    let work = || {
+        let mut mine = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(&item) = items.get(at) else {
+                return mine;
+            };
+            mine.push((at, run(item)));
+            done(finished.fetch_add(1, Ordering::Relaxed) + 1, items.len());
+        }
+    };
+    let mut all: Vec<(usize, R)> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads.clamp(1, items.len().max(1)))
+            .map(|_| scope.spawn(work))
+            .collect();
+        let results = workers
+            .into_iter()
+            .flat_map(|worker| worker.join().expect("a simulation does not panic"));
+        results.collect()
+    });
+    all.sort_by_key(|(at, _)| *at);
+    assert_eq!(all.len(), items.len(), "each item has its result");
+    all.into_iter().map(|(_, result)| result).collect()
 }
 
 /// Refuses results in which a workload has too few shootdowns under `label`.

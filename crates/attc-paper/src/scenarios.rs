@@ -9,7 +9,7 @@ use steady_measures::RunResult;
 use crate::number::Words;
 use crate::reproduction::numbers_alone;
 use crate::runs::Settings;
-use crate::{inputs, measures, numbers, workloads};
+use crate::{inputs, measures, numbers, vendors, workloads};
 
 /// The word of the stated numbers.
 const NUMBERS: &str = "attc";
@@ -36,7 +36,7 @@ pub struct Scenario {
 ///
 /// # Errors
 /// As the short simulations of their keys.
-pub fn scenarios() -> Result<[Scenario; 3], Error> {
+pub fn scenarios() -> Result<[Scenario; 4], Error> {
     Ok([
         Scenario {
             word: NUMBERS,
@@ -62,6 +62,14 @@ pub fn scenarios() -> Result<[Scenario; 3], Error> {
             workloads: BTreeSet::new(),
             variants: BTreeMap::new(),
         },
+        Scenario {
+            word: vendors::WORD,
+            key: vendors::fingerprint()?,
+            numbers: BTreeMap::new(),
+            measures: BTreeSet::from([workloads::SPEED.to_owned()]),
+            workloads: vendors::workloads(),
+            variants: vendors::given(),
+        },
     ])
 }
 
@@ -86,10 +94,12 @@ pub fn simulate(
             Ok(workloads::result(&found, command, started))
         }
         inputs::WORD => inputs::run(settings, (command, started), done),
+        vendors::WORD => vendors::run(settings, (command, started), done),
         _ => Err(Error::Config(format!(
-            "nothing is simulated for `{word}`; expected `{NUMBERS}`, `{}` or `{}`",
+            "nothing is simulated for `{word}`; expected `{NUMBERS}`, `{}`, `{}` or `{}`",
             workloads::WORD,
-            inputs::WORD
+            inputs::WORD,
+            vendors::WORD
         ))),
     }
 }

@@ -5,6 +5,7 @@
 //! the gain of one over the other. Counts stand with the variants that they are of: shootdowns with
 //! software's, hits with ATTC's.
 
+use steady_coherence::counts::Counts;
 use steady_measures::Unit::{Count, InstructionsPerMcycle, Ppm};
 use steady_measures::{Better, Metric, Repetition, RunResult, VariantResult};
 
@@ -16,7 +17,7 @@ use crate::shares::{Shootdown, guest_share, guest_time, hit_ratio, rate, updates
 use super::numbers::victims;
 use super::{WORD, all};
 
-const SPEED: &str = "ipc";
+pub(crate) const SPEED: &str = "ipc";
 const RATE: &str = "shootdown.rate";
 const GUEST_SHARE: &str = "shootdown.guest_share";
 const GUEST_TIME: &str = "shootdown.guest_time";
@@ -66,18 +67,19 @@ fn variant(found: &Reproduction, label: &str) -> VariantResult {
     }
 }
 
-/// The measures of one workload's run.
-fn metrics(w: &WorkloadResults, label: &str) -> Vec<Metric> {
-    let counts = &w.get(label).counts;
+/// Instructions per cycle, so that the ratio of two is the gain of one over the other.
+pub(crate) fn speed(counts: &Counts) -> Metric {
     let millions = u128::from(counts.instructions) * 1_000_000;
     let cycles = u128::from(counts.core_cycles.max(1));
     let speed = i64::try_from((millions + cycles / 2) / cycles).unwrap_or(i64::MAX);
-    let mut found = vec![Metric::new(
-        SPEED,
-        InstructionsPerMcycle,
-        Better::Higher,
-        speed,
-    )];
+    assert!(speed > 0, "a run takes time and does something");
+    Metric::new(SPEED, InstructionsPerMcycle, Better::Higher, speed)
+}
+
+/// The measures of one workload's run.
+fn metrics(w: &WorkloadResults, label: &str) -> Vec<Metric> {
+    let counts = &w.get(label).counts;
+    let mut found = vec![speed(counts)];
     let neutral = |name, unit, value| Metric::new(name, unit, Better::Neutral, value);
     let share = |name, bp: i64| neutral(name, Ppm, bp * PPM_PER_BP);
     if ["kvmtlb", "kvmtlb@dram"].contains(&label) {
@@ -99,7 +101,6 @@ fn metrics(w: &WorkloadResults, label: &str) -> Vec<Metric> {
             ..hits
         });
     }
-    debug_assert!(speed > 0, "a run takes time and does something");
     found
         .into_iter()
         .map(|metric| metric.of_workload(w.workload))

@@ -21,7 +21,7 @@ use crate::reproduction::Reproduction;
 use crate::runs::{Settings, Stream, enough, run_seeds, violations};
 use crate::{jobs, measures};
 
-pub(crate) use metrics::result;
+pub(crate) use metrics::{SPEED, result, speed};
 
 /// The word of the scenario.
 pub(crate) const WORD: &str = "attc-workloads";
