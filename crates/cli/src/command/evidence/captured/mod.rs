@@ -5,6 +5,7 @@
 //! A recorded trace is removed once it is measured. Left out: what the recorded run itself
 //! measured, since the emulator that records is another build.
 
+mod key;
 mod schemes;
 
 use std::fs::File;
@@ -21,7 +22,8 @@ use steady_scenario::Scenario;
 
 use crate::progress::Show;
 
-pub use schemes::{fingerprint, measures as simulated_measures};
+pub use key::fingerprint;
+pub use schemes::measures as simulated_measures;
 
 /// What rates are of.
 const PER_INSTRUCTIONS: u64 = 1_000_000_000;

@@ -6,6 +6,7 @@
 //! The oracle checks every access.
 
 use std::collections::BTreeSet;
+use std::io::BufRead;
 use std::path::Path;
 
 use anyhow::bail;
@@ -13,9 +14,9 @@ use steady_attc_paper::by_agent;
 use steady_coherence::compare::{self, Comparison, Job, Outcome};
 use steady_coherence::config::Mode;
 use steady_coherence::counts::Counts;
+use steady_coherence::host::{self, Host};
 use steady_coherence::scheme::INVLPGB;
-use steady_coherence::workload::{CALIBRATED_RATE, Generator, GeneratorOptions, find};
-use steady_coherence::{Options, Registry, Spec, host};
+use steady_coherence::{Options, Registry, Spec};
 use steady_measures::{Metric, Unit};
 
 use crate::command::coherence::or_usual;
@@ -25,12 +26,10 @@ use super::{metric, share};
 /// The machine of every simulation.
 const MACHINE: &str = "preset = \"paper\"";
 const KEYS: [(&str, &str); 1] = [("hybrid.enabled", "false")];
-/// Swept pages in the run of [`fingerprint`], in times of the calibrated rate.
-const OFTEN: u32 = 20_000;
 
 /// The baseline, and what is compared with it: the usual schemes, and what AMD ships beside the
 /// software.
-fn schemes() -> Vec<&'static Spec> {
+pub(super) fn schemes() -> Vec<&'static Spec> {
     let mut all = or_usual(Vec::new(), Mode::Virtualized);
     all.insert(2, &INVLPGB);
     all
@@ -45,42 +44,19 @@ pub fn measures() -> BTreeSet<String> {
 }
 
 /// Each scheme on the machine.
-fn jobs() -> anyhow::Result<Vec<Job>> {
+pub(super) fn jobs() -> anyhow::Result<Vec<Job>> {
     let keys = KEYS.map(|(key, value)| (key.to_owned(), value.to_owned()));
     let machine = Registry::shipped().load_with(MACHINE, "the paper's machine", &keys)?;
     Ok(compare::jobs(&machine, &schemes()))
 }
 
-/// What the simulator does with a recorded part, as a key: the digest of a short run of all schemes
-/// in which a program changes its pages often. It changes with behaviour and not with words.
-///
-/// # Errors
-/// As the simulation.
-pub fn fingerprint() -> anyhow::Result<String> {
-    Ok(compare::digest(&glance()?.outcomes)[..16].to_owned())
-}
-
-/// The short run.
-fn glance() -> anyhow::Result<Comparison> {
-    let (workload, accesses) = (find("dedup")?, 20_000);
-    let options = GeneratorOptions {
-        seed: 1,
-        sweep_rate: CALIBRATED_RATE * OFTEN,
-        vms: 1,
-        accesses,
-        dram_percent: 100,
-    };
-    let source = Generator::new(workload, &options)?;
-    let options = Options {
-        threads_per_vm: workload.threads,
-        ..Options::default()
-    };
-    Ok(compare::compare(source, accesses, &jobs()?, &options, 1)?)
-}
-
 /// Every scheme on what the VMs did.
 pub(super) fn simulated(trace: &Path) -> anyhow::Result<Comparison> {
-    let source = host::open(trace)?;
+    on(host::open(trace)?)
+}
+
+/// Every scheme on what the VMs of a recorded host did.
+pub(super) fn on(source: Host<impl BufRead + Send>) -> anyhow::Result<Comparison> {
     let accesses = source.accesses();
     let options = Options {
         check: true,
@@ -130,20 +106,9 @@ fn guest_time(counts: &Counts) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::command::evidence::captured::key::glance;
 
-    #[test]
-    fn the_run_of_the_key_has_updates_under_every_scheme_and_repeats() {
-        let found = glance().expect("it runs");
-        assert_eq!(found.outcomes.len(), schemes().len());
-        for outcome in &found.outcomes {
-            let (guest, _) = by_agent(&outcome.counts);
-            assert!(guest > 0, "{} has no update", outcome.scheme);
-        }
-        let key = fingerprint().expect("it runs");
-        assert_eq!(key.len(), 16);
-        assert_eq!(fingerprint().expect("it runs"), key);
-    }
+    use super::*;
 
     #[test]
     fn what_is_simulated_has_the_names_that_claims_may_name() {
