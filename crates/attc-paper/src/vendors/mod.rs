@@ -76,14 +76,22 @@ const PLACES: [Place; 7] = [
     },
     Place {
         name: "64",
-        keys: &[("core.count", "64"), ("l3.kib", "262144")],
+        keys: &[
+            ("core.count", "64"),
+            ("l3.kib", "262144"),
+            ("dram.channels", MANY),
+        ],
         vms: 4,
         workloads: ONE,
         schemes: LARGE,
     },
     Place {
         name: "128",
-        keys: &[("core.count", "128"), ("l3.kib", "524288")],
+        keys: &[
+            ("core.count", "128"),
+            ("l3.kib", "524288"),
+            ("dram.channels", MANY),
+        ],
         vms: 8,
         workloads: ONE,
         schemes: LARGE,
@@ -95,6 +103,7 @@ const PLACES: [Place; 7] = [
             ("core.count", "192"),
             ("l3.kib", "786432"),
             ("l3.ways", "12"),
+            ("dram.channels", MANY),
         ],
         vms: 12,
         workloads: ONE,
@@ -102,6 +111,8 @@ const PLACES: [Place; 7] = [
     },
 ];
 
+/// Channels to memory of machines of many cores. AMD's have 12; the model takes powers of two.
+const MANY: &str = "16";
 /// What machines of many cores compare: simulations there are long.
 const LARGE: &[&Spec] = &[&KVMTLB, &INVLPGB, &ATTC];
 
