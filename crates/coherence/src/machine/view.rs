@@ -420,8 +420,8 @@ impl<'a> View<'a> {
         gone
     }
 
-    /// Interrupts the other cores that run `remap`'s VM, those after the initiator first and no more
-    /// than `most`; each owes `cost` cycles. Returns how many took it.
+    /// Interrupts the other cores that run `remap`'s VM, those after the initiator first and no
+    /// more than `most`; each owes `cost` cycles. Returns how many took it.
     ///
     /// A recorded update has its number of victims. Those whose threads have no more records took
     /// it too: it is counted as time that some core was used.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The key of captured claims: it changes with what the simulator does, with how a recorded trace is
-//! read, and with what counts as an update or a victim in it. It does not change with words.
+//! The key of captured claims: it changes with what the simulator does, with how a recorded trace
+//! is read, and with what counts as an update or a victim in it. It does not change with words.
 //!
 //! Left out: the emulator, whose keys are those of races.
 
