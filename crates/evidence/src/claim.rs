@@ -220,6 +220,12 @@ impl Claim {
         }
     }
 
+    /// How a row's numbers came to be.
+    #[must_use]
+    pub fn basis_of(&self, row: &Row) -> Basis {
+        row.basis.unwrap_or(self.basis)
+    }
+
     /// The row of that word.
     #[must_use]
     pub fn row(&self, id: &str) -> Option<&Row> {

@@ -62,7 +62,7 @@ pub(crate) fn problems(house: &House, set: &Set<'_>, place: &str) -> Vec<Problem
         let simulated = claim.is_some_and(|claim| {
             // What goes in is not explained by what comes out.
             let row = here.and_then(|here| claim.row(&here.row));
-            let basis = row.and_then(|row| row.basis).unwrap_or(claim.basis);
+            let basis = row.map_or(claim.basis, |row| claim.basis_of(row));
             (claim.is_simulated() || claim.captured.is_some()) && basis != Basis::Input
         });
         let because = item.because.as_deref().unwrap_or_default();

@@ -111,7 +111,7 @@ pub fn entry(
         variant: variant.to_owned(),
         base: base.to_owned(),
         what: row.what.clone(),
-        basis: row.basis.unwrap_or(claim.basis),
+        basis: claim.basis_of(row),
         unit: found.unit,
         better: found.better,
         base_cell: found.cells[comparison.baseline],

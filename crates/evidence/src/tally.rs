@@ -7,6 +7,7 @@
 
 use steady_measures::chance::PairedRatio;
 
+use crate::claim::Row;
 use crate::house::House;
 use crate::paper::{Bound, Here, Item, Number};
 use crate::table::entry;
@@ -70,16 +71,27 @@ impl Tally {
 pub(crate) fn tally(house: &House, here: &Here) -> Option<Tally> {
     let beyond = here.beyond.as_ref().and_then(Number::millionths)?;
     let claim = house.claim(&here.claim).ok()?;
-    let named = claim.row(&here.row)?;
-    let alike = claim.rows.iter().filter(|row| {
-        let of_one = (&row.measure, &row.vm) == (&named.measure, &named.vm);
-        of_one && row.workload.is_some() && row.share_of == named.share_of
-    });
-    let ratios: Option<Vec<Option<PairedRatio>>> = alike
+    claim.row(&here.row)?;
+    let ratios: Option<Vec<Option<PairedRatio>>> = counted(house, here)
+        .into_iter()
         .map(|row| entry(house, claim, row, &here.variant, here.base.as_deref()))
         .map(|entry| entry.map(|entry| entry.cell.ratio))
         .collect();
     Some(count(beyond, &ratios?))
+}
+
+/// The rows that an item counts; none where it counts none.
+pub(crate) fn counted<'a>(house: &'a House, here: &Here) -> Vec<&'a Row> {
+    let claim = house.claim(&here.claim).ok();
+    let named = claim.and_then(|claim| Some((claim, claim.row(&here.row)?)));
+    let Some((claim, named)) = named.filter(|_| here.beyond.is_some()) else {
+        return Vec::new();
+    };
+    let alike = claim.rows.iter().filter(|row| {
+        let of_one = (&row.measure, &row.vm) == (&named.measure, &named.vm);
+        of_one && row.workload.is_some() && row.share_of == named.share_of
+    });
+    alike.collect()
 }
 
 fn count(beyond: u128, ratios: &[Option<PairedRatio>]) -> Tally {
