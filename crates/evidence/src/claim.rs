@@ -94,6 +94,12 @@ impl Basis {
             Self::Bound => "bound",
         }
     }
+
+    /// Whether it comes out because it went in, so that it cannot agree with a paper.
+    #[must_use]
+    pub fn shows_nothing(self) -> bool {
+        matches!(self, Self::Calibrated | Self::Input)
+    }
 }
 
 /// One claim: a race and the measures that are looked at.

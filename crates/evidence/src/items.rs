@@ -88,6 +88,9 @@ fn of_item(house: &House, paper: &Manifest, item: &Item, place: &str) -> Vec<Pro
             item.value
         ));
     }
+    if item.follows && item.because.is_none() {
+        wrong("`follows` has no `because`; expected what it follows from".to_owned());
+    }
     if let Some(here) = &item.here {
         problems.extend(of_here(house, item, here).map(|text| Problem::new(place, text)));
     }

@@ -283,11 +283,15 @@ fn papers(house: &House) -> String {
          it, or the interval shows what the paper states.",
         "*Differs*: the paper's ratio lies outside of our interval, or the interval shows the \
          opposite of the statement.",
+        "*Input*: the number went in here, follows from what did by arithmetic, or was fitted. So \
+         it cannot agree; it differs where the paper has another number.",
         "*Beside*: the paper gives no number or statement to compare with.",
         "*Open*: too few seeds for an interval, or it has the limit of a bound or of a statement \
          within. Or it has the paper's ratio and is wider.",
         "*Changed with results known*: until 27 November 2026 a statement was *differs* where the \
          interval had its limit within, which decides nothing.",
+        "*Changed with results known*: until 28 November 2026 an *input* could agree or be open as \
+         any other number.",
     ] {
         text.push_str(&words::wrapped("- ", said));
         text.push('\n');

@@ -71,6 +71,10 @@ pub struct Item {
     pub not_here: Option<String>,
     /// Why it differs, or what is different in our set-up.
     pub because: Option<String>,
+    /// Whether what is compared holds by arithmetic or by what went in, though its rows were
+    /// measured.
+    #[serde(default)]
+    pub follows: bool,
     /// The run with one input changed that brings it nearer to the paper.
     pub moved_by: Option<MovedBy>,
 }

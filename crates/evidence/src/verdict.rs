@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A paper's items beside what is recorded: agrees, differs, not here, old.
+//!
+//! What went in, or was fitted, shows nothing by coming out again. So it never agrees.
 
 use serde::Serialize;
 use steady_measures::chance::PairedRatio;
@@ -24,6 +26,8 @@ pub enum Verdict {
     Agrees,
     /// The paper's lies outside of our interval, or our interval shows the opposite.
     Differs,
+    /// What would agree or be open, of a number that went in, was fitted, or follows from that.
+    Input,
     /// Recorded, and the paper gives nothing that can be compared with it.
     Beside,
     /// Too few seeds for an interval, ours has an end of the paper's range or the limit of its
@@ -39,9 +43,10 @@ pub enum Verdict {
 
 impl Verdict {
     /// All of them, in the order of tables.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Agrees,
         Self::Differs,
+        Self::Input,
         Self::Beside,
         Self::Open,
         Self::Old,
@@ -61,6 +66,7 @@ impl Verdict {
         match self {
             Self::Agrees => "agrees",
             Self::Differs => "differs",
+            Self::Input => "input",
             Self::Beside => "beside",
             Self::Open => "open",
             Self::NotRecorded => "not recorded",
@@ -141,6 +147,40 @@ fn of(
     if entry.old.is_some() {
         return Verdict::Old;
     }
+    let found = by_runs(house, item, entry, tally, order);
+    let shows_nothing = matches!(found, Verdict::Agrees | Verdict::Open);
+    let here = item.here.as_ref();
+    let of_inputs = || item.follows || here.is_some_and(|here| went_in(house, here));
+    if shows_nothing && of_inputs() {
+        return Verdict::Input;
+    }
+    found
+}
+
+/// Whether one of the rows that an item is compared by went in or was fitted.
+fn went_in(house: &House, here: &Here) -> bool {
+    let shows_nothing = |id: &str, row: &str| {
+        let claim = house.claim(id).ok();
+        let found = claim.and_then(|claim| Some((claim, claim.row(row)?)));
+        found.is_some_and(|(claim, row)| claim.basis_of(row).shows_nothing())
+    };
+    let mut counted = tally::counted(house, here).into_iter();
+    shows_nothing(&here.claim, &here.row)
+        || counted.any(|row| shows_nothing(&here.claim, &row.id))
+        || here.than.as_ref().is_some_and(|than| {
+            let claim = than.claim.as_ref().unwrap_or(&here.claim);
+            shows_nothing(claim, &than.row)
+        })
+}
+
+/// What may be said of an item by what was recorded with today's kernel and program.
+fn by_runs(
+    house: &House,
+    item: &Item,
+    entry: &Entry,
+    tally: Option<Tally>,
+    order: Option<PairedRatio>,
+) -> Verdict {
     let here = item.here.as_ref();
     if let Some(than) = here.and_then(|here| here.than.as_ref()) {
         let claim = than

@@ -142,7 +142,8 @@ pub struct Reproduce {
     /// without it.
     #[arg(long, value_name = "FOLDER", requires = "run")]
     pub programs: Option<PathBuf>,
-    /// Only items with this verdict: agrees, differs, beside, open, old, not-recorded, not-here.
+    /// Only items with this verdict: agrees, differs, input, beside, open, old, not-recorded,
+    /// not-here.
     #[arg(long, value_name = "VERDICT")]
     pub verdict: Option<String>,
     /// Of ATTC, only the numbers that the paper claims first.

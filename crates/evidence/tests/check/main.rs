@@ -7,6 +7,7 @@ mod brought;
 mod captured;
 mod common;
 mod conditions;
+mod inputs;
 mod keys;
 mod means;
 mod moved;

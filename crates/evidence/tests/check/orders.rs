@@ -11,7 +11,7 @@ const HERE: &str = "here = { claim = \"tail\", row = \"p99\", variant = \"shoot4
 
 /// Shootdowns take three parts of four without the remedy, and one of four with it: they fall to
 /// a third, and user time rises to three times.
-fn project(here: &str) -> Project {
+pub fn project(here: &str) -> Project {
     let project = Project::bare();
     let collects = "[measure]\ncollect = [\"guest-time\"]\n[[vm]]";
     project.change("scenarios/pair.toml", "[[vm]]", collects);
@@ -37,7 +37,7 @@ fn project(here: &str) -> Project {
     project
 }
 
-fn here(claim: &str, row: &str, variant: &str, than: &str) -> String {
+pub fn here(claim: &str, row: &str, variant: &str, than: &str) -> String {
     format!(
         "here = {{ claim = \"{claim}\", row = \"{row}\", variant = \"{variant}\", \
          than = {{ {than} }} }}"
