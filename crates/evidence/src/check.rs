@@ -6,6 +6,7 @@ use std::fs;
 
 use steady_scenario::Scenario;
 
+use crate::also;
 use crate::brought;
 use crate::captured;
 use crate::claim::{Claim, Row, System};
@@ -142,13 +143,17 @@ fn of_answer(system: &System) -> Option<Problem> {
     (system.answer.len() > 3).then(|| Problem::new(file, text))
 }
 
-fn of_score(house: &House, system: &System) -> Option<Problem> {
-    let score = system.score.as_ref()?;
+fn of_score(house: &House, system: &System) -> Vec<Problem> {
+    let Some(score) = &system.score else {
+        return Vec::new();
+    };
     let found = house.claim(&score.claim).ok().is_some_and(|claim| {
         claim.row(&score.row).is_some() && claim.variants.contains(&score.variant)
     });
     let place = format!("evidence/claims/{}.toml, score", system.system);
-    (!found).then(|| Problem::new(place, "it names no cell of a claim"))
+    let lost = (!found).then(|| "it names no cell of a claim".to_owned());
+    let all = lost.into_iter().chain(also::problems(house, score));
+    all.map(|text| Problem::new(&place, text)).collect()
 }
 
 fn of_records(house: &House) -> Vec<Problem> {

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use steady_measures::{Metric, RunResult};
 
+use crate::also::Also;
 use crate::captured::Captured;
 use crate::counted::Counted;
 pub use crate::row::Row;
@@ -67,6 +68,9 @@ pub struct Score {
     pub variant: String,
     /// How to see more: a command.
     pub more: String,
+    /// Cells of other hosts that the line names, too.
+    #[serde(default)]
+    pub also: Vec<Also>,
 }
 
 /// How a claim's numbers came to be.

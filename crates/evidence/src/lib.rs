@@ -13,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+mod also;
 mod brought;
 mod captured;
 mod check;
@@ -42,6 +43,7 @@ mod typed;
 pub mod verdict;
 pub mod words;
 
+pub use also::Also;
 pub use captured::{CAPTURED, Captured};
 pub use check::check;
 pub use claim::{Basis, CLAIMS_SCHEMA, CONDITION_KEYS, Claim, Row, Score, System};

@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use steady_measures::chance;
 
+use crate::also;
 use crate::brought;
 use crate::claim::{Claim, System};
 use crate::conditions;
@@ -335,7 +336,10 @@ fn scoreboard(house: &House) -> String {
                     ),
                     None => entry.value(),
                 };
-                (ratio, shown, conditions)
+                let whole: Vec<String> = std::iter::once(ratio)
+                    .chain(also::on_page(house, score))
+                    .collect();
+                (whole.join("; "), shown, conditions)
             }
             _ => ("–".to_owned(), "not recorded".to_owned(), "–".to_owned()),
         };

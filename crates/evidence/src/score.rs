@@ -7,6 +7,7 @@ use serde::Serialize;
 use steady_measures::{Comparison, RunResult};
 use steady_report::humane;
 
+use crate::also;
 use crate::claim::{Claim, Row, System};
 use crate::house::House;
 use crate::table::{self, Entry};
@@ -24,6 +25,8 @@ pub struct Line {
     pub says: String,
     /// What is recorded: ratio, interval and verdict, or that nothing is.
     pub recorded: String,
+    /// What is recorded of other hosts that the line names, too.
+    pub also: Vec<String>,
     /// What this machine just measured; absent where it did not.
     pub measured: Option<String>,
     /// The command that shows more.
@@ -62,6 +65,7 @@ pub fn lines(house: &House, measured: &[RunResult]) -> Vec<Line> {
             title: system.title.clone(),
             says: score.says.clone(),
             recorded: recorded.unwrap_or_else(|| "not recorded".to_owned()),
+            also: also::on_screen(house, score),
             measured: found.and_then(|(claim, row)| {
                 let mut results = measured.iter();
                 results.find_map(|result| now(result, claim, row, &score.variant))
@@ -116,6 +120,10 @@ pub fn text(lines: &[Line], page: &str) -> String {
         let recorded = format!("  recorded {:<48} here ", cut(&line.recorded, 48));
         let both = fitted(&recorded, measured);
         writeln!(text, "{}", cut(both.trim_end(), SCREEN.0)).expect(INFALLIBLE);
+        if !line.also.is_empty() {
+            let also = format!("  {}", line.also.join("; "));
+            writeln!(text, "{}", cut(&also, SCREEN.0)).expect(INFALLIBLE);
+        }
         writeln!(text, "{}", cut(&format!("  more: {}", line.more), SCREEN.0)).expect(INFALLIBLE);
     }
     writeln!(text, "{rule}").expect(INFALLIBLE);
@@ -156,6 +164,7 @@ mod tests {
         let line = |measured: &str| Line {
             title: "T".to_owned(),
             says: "s".to_owned(),
+            also: Vec::new(),
             recorded: "×0.0135 [0.0110 to 0.0200], differs (old)".to_owned(),
             measured: Some(measured.to_owned()),
             more: "m".to_owned(),

@@ -158,10 +158,10 @@ pub(crate) fn problems(house: &House) -> Vec<Problem> {
 /// The words of a system and of its claims.
 fn of_claims(system: &System) -> Source {
     let claims = system.claims.iter();
-    let says = system
-        .score
-        .iter()
-        .flat_map(|score| [&score.says, &score.more]);
+    let says = system.score.iter().flat_map(|score| {
+        let also = score.also.iter().map(|also| &also.says);
+        [&score.says, &score.more].into_iter().chain(also)
+    });
     let counted = system.counted.iter();
     let texts = [&system.title, &system.what]
         .into_iter()

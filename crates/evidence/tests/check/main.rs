@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod also;
 mod answers;
 mod brought;
 mod captured;
