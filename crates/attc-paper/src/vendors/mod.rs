@@ -51,7 +51,7 @@ const PLACES: [Place; 7] = [
         workloads: BOTH,
         schemes: &[&KVMTLB, &INVLPGB, &RAR, &ATTC, &IDEAL],
     },
-    // KVM of today: its guests cannot broadcast.
+    // A host that broadcasts for guests that cannot. KVM does neither: it is `kvmtlb`.
     Place {
         name: "8-ipis",
         keys: &[("rivals.invlpgb_in_guests", "false")],
