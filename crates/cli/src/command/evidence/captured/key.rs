@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn another_victim_or_another_page_in_the_trace_is_another_key() {
+    fn another_victim_in_the_trace_is_another_key() {
         let key = |trace: &[u8]| of(Cursor::new(trace.to_vec())).expect("it runs");
         let kept = shown();
         assert_eq!(key(&kept), key(&kept));
