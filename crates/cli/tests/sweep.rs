@@ -272,6 +272,27 @@ fn seeds_that_draw_nothing_give_a_ratio_without_interval_and_verdict() {
 }
 
 #[test]
+fn a_check_in_which_no_page_is_used_again_after_an_update_says_that_it_shows_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let machine = "mode = \"native\"\nhybrid.enabled = false\n";
+    std::fs::write(place.path().join("dram.toml"), machine).unwrap();
+    let compare = "compare t.smt --machine dram.toml --warmup 0 --schemes ipi,attc";
+    let compare: Vec<&str> = compare.split(' ').collect();
+    // The thread gives up one of two pages; then it uses the other, or that page again.
+    for (then, shown) in [("5000", false), ("4000", true)] {
+        let text = format!("0 map 4000 8192 rw-\n0 r 4000 8\n0 discard 4000 4096\n0 r {then} 8\n");
+        std::fs::write(place.path().join("t.txt"), text).unwrap();
+        prints(place.path(), &["convert", "-o", "t.smt", "t.txt"]);
+        let named = "--check shows nothing of updates";
+        let (_, said, code) = steady(place.path(), &[&compare[..], &["--check"]].concat());
+        assert_eq!(code, 0, "{said}");
+        assert_eq!(said.contains(named), !shown, "{then}: {said}");
+        let (_, said, _) = steady(place.path(), &compare);
+        assert!(!said.contains(named), "{said}");
+    }
+}
+
+#[test]
 fn a_part_without_updates_is_named_as_such() {
     let place = tempfile::tempdir().unwrap();
     let machine = "mode = \"native\"\nhybrid.enabled = false\n";

@@ -49,6 +49,10 @@ pub struct Outcome {
     pub caches: CacheCounts,
     /// Violations the oracle found; `None` when it was off.
     pub violations: Option<u64>,
+    /// Accesses checked to pages that an update had changed; without any, violations could hardly
+    /// be found. No part of a result.
+    #[serde(skip)]
+    pub used_again: Option<u64>,
     /// The first of them.
     pub first_violations: Vec<Violation>,
     /// A broken invariant of the scheme, checked at the end of a checked run.
@@ -86,6 +90,7 @@ impl Outcome {
             memory: sim.memory_counts(),
             caches: sim.cache_counts(),
             violations: oracle.map(|oracle| oracle.violations),
+            used_again: oracle.map(|oracle| oracle.used_again),
             first_violations: oracle
                 .map(|oracle| oracle.first.clone())
                 .unwrap_or_default(),

@@ -90,6 +90,8 @@ impl Old {
 struct Truth {
     leaf: Leaf,
     mapped: bool,
+    /// An update has changed it, so that a translation of before would be wrong.
+    changed: bool,
     /// One for each update under way.
     grace: Vec<Old>,
 }
@@ -180,6 +182,9 @@ pub struct Oracle {
     leaving: PageMap<u64>,
     /// The latest tick: a core that was idle for long resumes with a clock behind it.
     latest_tick: u64,
+    /// Accesses to pages that an update had changed. Without any, nothing could be violated but by
+    /// a walk.
+    pub used_again: u64,
     /// Violations in all.
     pub violations: u64,
     /// The first of them.
@@ -193,6 +198,7 @@ impl Oracle {
         let entry = self.truth.entry(mapping.key.raw()).or_insert(Truth {
             leaf,
             mapped: true,
+            changed: false,
             grace: Vec::new(),
         });
         assert!(
@@ -241,7 +247,7 @@ impl Oracle {
                 let last = self.leaving.entry(entry.leaf.spn).or_insert(0);
                 *last = until.max(*last);
             }
-            entry.mapped = now_maps.is_some();
+            (entry.mapped, entry.changed) = (now_maps.is_some(), true);
             if let Some(mapping) = now_maps {
                 entry.leaf = Leaf::of(mapping);
             }
@@ -275,6 +281,7 @@ impl Oracle {
     #[inline]
     pub fn check(&mut self, core: usize, key: Key, used: &TlbEntry, write: bool, cycle: u64) {
         let truth = self.truth.get(&key.raw());
+        self.used_again += u64::from(truth.is_some_and(|truth| truth.changed));
         let wrong = match truth {
             Some(truth) if truth.mapped => truth.leaf.objects(used, write),
             _ => Some(Wrong::Frame),

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 
 use anyhow::Context;
-use steady_coherence::compare::{compare as simulate, jobs};
+use steady_coherence::compare::{Comparison, compare as simulate, jobs};
 use steady_coherence::config::{MachineConfig, Mode};
 use steady_coherence::result::{INCOHERENT, run_result};
 use steady_coherence::scheme::{ATTC, DIDI, HATRIC, IDEAL, IPI, KVMTLB, SHOOT4U, UNITD};
@@ -215,13 +215,32 @@ fn show(
             }
         }
     }
-    if schemes.len() > 1 && without_updates(&result) {
+    say_what_is_not_shown(schemes, &result, &all);
+    Ok(verdict(&result))
+}
+
+/// Says where the schemes or the check had nothing to differ in.
+fn say_what_is_not_shown(schemes: &[&Spec], result: &RunResult, all: &[Comparison]) {
+    if schemes.len() > 1 && without_updates(result) {
         talk!(
             "steady: {WITHOUT_UPDATES}, so what differs is not coherence. Take a longer part of \
              the program, or one that changes its mappings; --warmup sets where counting begins."
         );
     }
-    Ok(verdict(&result))
+    if nothing_to_violate(all) {
+        talk!(
+            "steady: --check shows nothing of updates here: no access went to a page that an \
+             update had changed. A program that is captured gets new addresses from the emulator; \
+             take a program that uses the same pages again, or a trace of a host."
+        );
+    }
+}
+
+/// Whether accesses were checked and none was to a page that an update had changed.
+fn nothing_to_violate(all: &[Comparison]) -> bool {
+    let outcomes = || all.iter().flat_map(|one| &one.outcomes);
+    let used_again = outcomes().filter_map(|one| one.used_again);
+    outcomes().any(|one| one.used_again.is_some()) && used_again.sum::<u64>() == 0
 }
 
 /// What was given, under each of `seeds` seeds.
