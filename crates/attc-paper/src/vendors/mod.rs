@@ -2,25 +2,26 @@
 //! What ATTC adds to what vendors ship, on a machine of today: AMD's INVLPGB and Intel's RAR, from
 //! 8 to 192 cores, with messages that cost.
 //!
-//! The machine is the preset `zen5`. With more cores each brings 4 MiB of one L3, which no part
-//! has. Every thread has the same number of accesses, whatever the number of cores, so that what a
-//! machine warms up is the same part of its run. Left out: what the vendors publish, which is a
-//! check of its own (`published`).
+//! Every thread has the same number of accesses, whatever the number of cores, so that what a
+//! machine warms up is the same part of its run. Left out: the machines (`places`), and what the
+//! vendors publish, which is a check of its own (`published`).
 
+mod places;
 mod published;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steady_coherence::compare::{Job, Outcome, digest};
-use steady_coherence::scheme::{ATTC, IDEAL, INVLPGB, IPI, KVMTLB, RAR};
-use steady_coherence::workload::{CALIBRATED_RATE, Workload, find};
-use steady_coherence::{Error, MachineConfig, Registry, Spec};
+use steady_coherence::compare::{Outcome, digest};
+use steady_coherence::workload::{CALIBRATED_RATE, find};
+use steady_coherence::{Error, MachineConfig};
 use steady_measures::{Repetition, RunResult, VariantResult};
 
 use crate::measures::{self, Head};
 use crate::number::{Words, conditions};
-use crate::runs::{Settings, in_parallel, job, run_jobs};
+use crate::runs::{Settings, in_parallel};
 use crate::workloads::speed;
+
+use places::{BOTH, Place, places};
 
 /// The word of the scenario.
 pub(crate) const WORD: &str = "attc-vendors";
@@ -29,133 +30,6 @@ const PER_THREAD: u64 = 640_000;
 /// Those of [`fingerprint`], where pages move this many times more often.
 const GLANCE: u64 = 400;
 const OFTEN: u32 = 20_000;
-/// The programs that change their own tables, and the one that all machines run.
-const BOTH: &[&str] = &["dedup", "wordcount"];
-const ONE: &[&str] = &["dedup"];
-
-/// A machine, what runs on it, and under which schemes.
-struct Place {
-    /// The part of a label behind `@`.
-    name: &'static str,
-    keys: &'static [(&'static str, &'static str)],
-    vms: u16,
-    workloads: &'static [&'static str],
-    schemes: &'static [&'static Spec],
-}
-
-const PLACES: [Place; 7] = [
-    Place {
-        name: "8",
-        keys: &[],
-        vms: 1,
-        workloads: BOTH,
-        schemes: &[&KVMTLB, &INVLPGB, &RAR, &ATTC, &IDEAL],
-    },
-    // A host that broadcasts for guests that cannot. KVM does neither: it is `kvmtlb`.
-    Place {
-        name: "8-ipis",
-        keys: &[("rivals.invlpgb_in_guests", "false")],
-        vms: 1,
-        workloads: BOTH,
-        schemes: &[&INVLPGB],
-    },
-    // A guess at a flush that is alone; the default is an upper bound.
-    Place {
-        name: "8-quick",
-        keys: &[("rivals.invlpgb_sync_cycles", "900")],
-        vms: 1,
-        workloads: BOTH,
-        schemes: &[&INVLPGB],
-    },
-    Place {
-        name: "native",
-        keys: &[("mode", "native")],
-        vms: 1,
-        workloads: BOTH,
-        schemes: &[&IPI, &INVLPGB, &RAR, &ATTC, &IDEAL],
-    },
-    Place {
-        name: "64",
-        keys: &[
-            ("core.count", "64"),
-            ("l3.kib", "262144"),
-            ("dram.channels", MANY),
-        ],
-        vms: 4,
-        workloads: ONE,
-        schemes: LARGE,
-    },
-    Place {
-        name: "128",
-        keys: &[
-            ("core.count", "128"),
-            ("l3.kib", "524288"),
-            ("dram.channels", MANY),
-        ],
-        vms: 8,
-        workloads: ONE,
-        schemes: LARGE,
-    },
-    Place {
-        name: "192",
-        // Sets are a power of two: 12 ways instead of 16.
-        keys: &[
-            ("core.count", "192"),
-            ("l3.kib", "786432"),
-            ("l3.ways", "12"),
-            ("dram.channels", MANY),
-        ],
-        vms: 12,
-        workloads: ONE,
-        schemes: LARGE,
-    },
-];
-
-/// Channels to memory of machines of many cores. AMD's have 12; the model takes powers of two.
-const MANY: &str = "16";
-/// What machines of many cores compare: simulations there are long.
-const LARGE: &[&Spec] = &[&KVMTLB, &INVLPGB, &ATTC];
-
-impl Place {
-    fn machine(&self) -> MachineConfig {
-        machine(self.keys)
-    }
-
-    fn jobs(&self) -> Vec<Job> {
-        let machine = self.machine();
-        let jobs = self.schemes.iter();
-        jobs.map(|scheme| job(scheme, self.name, &machine))
-            .collect()
-    }
-
-    /// One workload under one seed.
-    fn run(
-        &self,
-        workload: Workload,
-        (seed, rate): (u64, u32),
-        per_thread: u64,
-    ) -> Result<Vec<Outcome>, Error> {
-        let accesses = per_thread * u64::from(workload.threads) * u64::from(self.vms);
-        let settings = Settings {
-            seed,
-            rate,
-            accesses,
-            warmup: accesses / 4,
-            ..Settings::full()
-        };
-        run_jobs(&settings, workload, self.vms, &self.jobs())
-    }
-}
-
-/// The preset with these keys.
-fn machine(keys: &[(&str, &str)]) -> MachineConfig {
-    let keys: Vec<_> = keys
-        .iter()
-        .map(|&(key, value)| (key.to_owned(), value.to_owned()))
-        .collect();
-    let found = Registry::shipped().load_with("preset = \"zen5\"", WORD, &keys);
-    found.expect("a shipped preset with keys that it has")
-}
 
 /// What one seed of a workload gave at one place.
 struct Ran {
@@ -175,7 +49,8 @@ pub(crate) fn run(
 ) -> Result<RunResult, Error> {
     // The longest first, so that no core waits for it at the end.
     let seeds = u64::from(settings.seeds.max(1));
-    let items: Vec<_> = PLACES
+    let places = places();
+    let items: Vec<_> = places
         .iter()
         .rev()
         .flat_map(|place| place.workloads.iter().map(move |name| (place, *name)))
@@ -242,7 +117,8 @@ fn variants(settings: &Settings, all: &[Ran]) -> Vec<VariantResult> {
 
 /// The machine of each label.
 fn machines() -> BTreeMap<String, MachineConfig> {
-    let jobs = PLACES.iter().flat_map(Place::jobs).chain(published::jobs());
+    let jobs = places().into_iter().flat_map(|place| place.jobs());
+    let jobs = jobs.chain(published::jobs());
     jobs.map(|job| (job.label, job.machine)).collect()
 }
 
@@ -263,8 +139,7 @@ pub(crate) fn workloads() -> BTreeSet<String> {
 /// few cores in which pages move often.
 pub(crate) fn fingerprint() -> Result<String, Error> {
     let mut all = vec![published::run(1, published::GLANCE)?];
-    let seen = PLACES.iter().filter(|place| place.vms == 1);
-    for place in seen {
+    for place in places().iter().filter(|place| place.vms == 1) {
         for name in place.workloads {
             all.push(place.run(find(name)?, (1, CALIBRATED_RATE * OFTEN), GLANCE)?);
         }
@@ -274,16 +149,18 @@ pub(crate) fn fingerprint() -> Result<String, Error> {
 
 #[cfg(test)]
 mod tests {
+    use steady_coherence::workload::Workload;
+
     use super::*;
+
+    fn dedup() -> Workload {
+        find("dedup").expect("it is in Table 3")
+    }
 
     #[test]
     fn the_runs_of_the_key_have_updates_under_every_scheme() {
-        for place in PLACES.iter().filter(|place| place.vms == 1) {
-            let found = place.run(
-                find("dedup").expect("a workload"),
-                (1, CALIBRATED_RATE * OFTEN),
-                GLANCE,
-            );
+        for place in places().iter().filter(|place| place.vms == 1) {
+            let found = place.run(dedup(), (1, CALIBRATED_RATE * OFTEN), GLANCE);
             for outcome in found.expect("it runs") {
                 let counts = outcome.counts;
                 let updates = counts.program_updates + counts.guest_migrations;
@@ -295,18 +172,21 @@ mod tests {
     }
 
     #[test]
-    fn places_differ_in_what_their_names_say_and_in_nothing_else() {
-        let found = machines();
-        let cores = |label: &str| found[label].core.count;
-        assert_eq!(
-            ["attc@8", "attc@64", "attc@128", "attc@192", "attc@native"].map(cores),
-            [8, 64, 128, 192, 8]
-        );
-        for machine in found.values() {
-            assert_eq!(machine.network.hop_cycles, 3, "messages cost");
-        }
-        let words = given();
-        assert_eq!(words["attc@native"]["mode"], "native");
-        assert_eq!(words["invlpgb@8-ipis"], words["attc@8"]);
+    fn the_keys_of_rivals_reach_them() {
+        let update = |name: &str| {
+            let places = places();
+            let place = places.iter().find(|place| place.name == name);
+            let rate = (1, CALIBRATED_RATE * OFTEN);
+            let found = place.expect("a place").run(dedup(), rate, GLANCE);
+            let all = found.expect("it runs");
+            let own = all.iter().find(|one| one.scheme == "invlpgb");
+            let counts = own.expect("a job").counts;
+            (counts.ipi_shootdowns, counts.initiator_cycles)
+        };
+        let ((none, usual), (ipis, _), (quick_none, quick)) =
+            (update("8"), update("8-ipis"), update("8-quick"));
+        assert_eq!((none, quick_none), (0, 0), "nothing is interrupted");
+        assert!(ipis > 0, "guests send IPIs");
+        assert!(quick < usual, "the wait is shorter");
     }
 }

@@ -17,7 +17,7 @@ use steady_coherence::{Error, MachineConfig, Options};
 
 use crate::runs::job;
 
-use super::machine;
+use super::places::{Key, machine};
 
 /// The loop's name as a workload.
 pub(super) const WORKLOAD: &str = "flushes";
@@ -49,7 +49,7 @@ fn victim(initiator: u64) -> u32 {
 }
 
 pub(super) fn jobs() -> Vec<Job> {
-    let keys: [(&str, &str); 4] = [
+    let keys: [Key; 4] = [
         ("mode", "native"),
         ("core.count", "36"),
         ("l3.kib", "131072"),
