@@ -204,6 +204,7 @@ fn commands(put: &mut dyn FnMut(&str), system: &System) {
     for claim in &system.claims {
         let command = claim.command();
         match races.iter_mut().find(|(known, _)| *known == command) {
+            Some((_, subjects)) if subjects.contains(&claim.subject.as_str()) => {}
             Some((_, subjects)) => subjects.push(&claim.subject),
             None => races.push((command, vec![&claim.subject])),
         }
@@ -220,13 +221,16 @@ fn commands(put: &mut dyn FnMut(&str), system: &System) {
     put("```");
 }
 
+/// Each line once, where it came first: several claims may disclose the same.
 fn list(put: &mut dyn FnMut(&str), title: &str, lines: &[String]) {
     if lines.is_empty() {
         return;
     }
     put(&format!("## {title}\n"));
-    for line in lines {
-        put(&words::wrapped("- ", line));
+    for (at, line) in lines.iter().enumerate() {
+        if !lines[..at].contains(line) {
+            put(&words::wrapped("- ", line));
+        }
     }
     put("");
 }
