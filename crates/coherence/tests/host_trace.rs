@@ -85,9 +85,13 @@ fn records_are_of_vcpus_and_a_marker_is_where_an_update_was_first_invalidated() 
 }
 
 fn outcomes(trace: &mut Trace, schemes: &[&str]) -> Vec<Outcome> {
+    outcomes_on(2, trace, schemes)
+}
+
+fn outcomes_on(cores: u32, trace: &mut Trace, schemes: &[&str]) -> Vec<Outcome> {
     let registry = Registry::shipped();
     let mut machine = registry.load("preset = \"paper\"", "test").unwrap();
-    machine.core.count = 2;
+    machine.core.count = cores;
     machine.hybrid.enabled = false;
     let schemes: Vec<_> = schemes
         .iter()
@@ -135,6 +139,17 @@ fn a_victim_whose_records_have_ended_takes_the_interrupt_all_the_same() {
     }
     trace.load(0, 0x3000, 19);
     let found = outcomes(&mut trace, &["kvmtlb", "ideal"]);
+    let [kvmtlb, ideal] = [&found[0].counts, &found[1].counts];
+    assert_eq!((kvmtlb.ipi_shootdowns, kvmtlb.victims), (1, 1));
+    assert_eq!(kvmtlb.victim_cycles, 10_300);
+    let both = (kvmtlb.initiator_cycles - ideal.initiator_cycles) + kvmtlb.victim_cycles;
+    assert_eq!(kvmtlb.core_cycles - ideal.core_cycles, both);
+}
+
+#[test]
+fn a_victim_that_waits_for_a_core_takes_the_interrupt_all_the_same() {
+    // Both vCPUs share a core: when one updates, the other is on none.
+    let found = outcomes_on(1, &mut two_updates(), &["kvmtlb", "ideal"]);
     let [kvmtlb, ideal] = [&found[0].counts, &found[1].counts];
     assert_eq!((kvmtlb.ipi_shootdowns, kvmtlb.victims), (1, 1));
     assert_eq!(kvmtlb.victim_cycles, 10_300);

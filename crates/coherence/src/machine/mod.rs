@@ -72,8 +72,8 @@ pub(crate) struct Machine {
     pub owed: Vec<u64>,
     /// Cycles until each vCPU of a VM that is not on a core runs again; see the scheduler.
     pub preempted_wait: Vec<u64>,
-    /// For each VM: threads that have no record now, so that they are on no core and wait for none.
-    pub gone: Vec<u64>,
+    /// For each VM: threads that are on no core now, since they wait for one or have no record.
+    pub away: Vec<u64>,
     /// A planted fault.
     pub fault: Option<Fault>,
     /// Table pages may move in this run, so that a scheme must follow them.
@@ -100,7 +100,7 @@ impl Machine {
             running: vec![None; cores],
             owed: vec![0; cores],
             preempted_wait: vec![0; usize::from(vms)],
-            gone: vec![0; usize::from(vms)],
+            away: vec![0; usize::from(vms)],
             fault: None,
             tables_move: false,
             nested_filled: Vec::new(),

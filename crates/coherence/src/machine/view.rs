@@ -423,20 +423,21 @@ impl<'a> View<'a> {
     /// Interrupts the other cores that run `remap`'s VM, those after the initiator first and no
     /// more than `most`; each owes `cost` cycles. Returns how many took it.
     ///
-    /// A recorded update has its number of victims. Those whose threads have no more records took
-    /// it too: it is counted as time that some core was used.
+    /// A recorded update has its number of victims, each of which ran when it was recorded. Those
+    /// that wait for a core here, or have no more records, took it too: it is counted as time that
+    /// some core was used.
     pub fn interrupt(&mut self, initiator: usize, remap: &Remap, cost: u64, most: usize) -> u64 {
         let most = remap.told_at_most(most);
         let on_cores = self.interrupt_cores(initiator, remap.vm, cost, most);
-        let gone = match remap.victims {
-            Some(_) => (most as u64 - on_cores).min(self.m.gone[usize::from(remap.vm)]),
+        let away = match remap.victims {
+            Some(_) => (most as u64 - on_cores).min(self.m.away[usize::from(remap.vm)]),
             None => 0,
         };
         let counts = &mut self.m.counts;
-        counts.victims += gone;
-        counts.victim_cycles += gone * cost;
-        counts.core_cycles += gone * cost;
-        on_cores + gone
+        counts.victims += away;
+        counts.victim_cycles += away * cost;
+        counts.core_cycles += away * cost;
+        on_cores + away
     }
 
     /// Interrupts no more than `most` of the other cores that run the VM; each owes `cost` cycles.

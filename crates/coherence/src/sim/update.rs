@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Sim, State, Thread};
+use super::Sim;
 use crate::block::Call;
 use crate::layout::Key;
 use crate::machine::{Fault, View};
@@ -191,8 +191,9 @@ impl Sim {
         };
         m.preempted_wait[usize::from(remap.vm)] = wait;
         if remap.victims.is_some() {
-            let gone = |thread: &&Thread| thread.vm == remap.vm && thread.state != State::Ready;
-            m.gone[usize::from(remap.vm)] = threads.iter().filter(gone).count() as u64;
+            let on_a_core = m.running.iter().flatten().filter(|&&vm| vm == remap.vm);
+            let all = threads.iter().filter(|thread| thread.vm == remap.vm);
+            m.away[usize::from(remap.vm)] = (all.count() - on_a_core.count()) as u64;
         }
         let mut cycles = begin - now + m.write_entries(core, remap, begin);
         let mut told = std::borrow::Cow::Borrowed(remap);
