@@ -21,7 +21,7 @@ const OFTEN: u32 = 20_000;
 const TRACE: &[u8] = include_bytes!("key.sht.zst");
 
 /// The key: a digest of a short run in which a program changes its pages often, and of the rates
-/// and the simulation of a trace.
+/// and the simulations of a trace. On one core the victims of the trace wait for it.
 ///
 /// # Errors
 /// As the simulations.
@@ -33,9 +33,12 @@ pub fn fingerprint() -> anyhow::Result<String> {
 /// The key, with this trace.
 fn of(mut trace: impl BufRead + Seek + Send) -> anyhow::Result<String> {
     let rates = Rates::read(&mut trace)?;
-    trace.rewind()?;
-    let recorded = on(Host::new(trace)?)?;
-    let all = (glance()?.outcomes, format!("{rates:?}"), recorded.outcomes);
+    let mut simulated = Vec::new();
+    for cores in [&[][..], &[("core.count", "1")]] {
+        trace.rewind()?;
+        simulated.push(on(Host::new(&mut trace)?, cores)?.outcomes);
+    }
+    let all = (glance()?.outcomes, format!("{rates:?}"), simulated);
     Ok(compare::digest(&all)[..16].to_owned())
 }
 
@@ -54,7 +57,13 @@ pub(super) fn glance() -> anyhow::Result<Comparison> {
         threads_per_vm: workload.threads,
         ..Options::default()
     };
-    Ok(compare::compare(source, accesses, &jobs()?, &options, 1)?)
+    Ok(compare::compare(
+        source,
+        accesses,
+        &jobs(&[])?,
+        &options,
+        1,
+    )?)
 }
 
 #[cfg(test)]
@@ -129,6 +138,14 @@ mod tests {
         let mut trace = Trace::new();
         trace.write(0, LEAVES, GONE).invlpg(0, 0).invlpg(1, 0);
         assert_ne!(key(trace.ended()), private);
+    }
+
+    #[test]
+    fn on_one_core_a_victim_of_the_trace_waits_for_it() {
+        let host = Host::new(Cursor::new(shown())).expect("a trace");
+        let found = on(host, &[("core.count", "1")]).expect("it runs");
+        // One that waits, and one whose accesses have ended. Others are within the warm-up.
+        assert_eq!(found.outcomes[0].counts.victims, 2);
     }
 
     #[test]

@@ -43,20 +43,26 @@ pub fn measures() -> BTreeSet<String> {
         .collect()
 }
 
-/// Each scheme on the machine.
-pub(super) fn jobs() -> anyhow::Result<Vec<Job>> {
-    let keys = KEYS.map(|(key, value)| (key.to_owned(), value.to_owned()));
+/// Each scheme on the machine, with these keys besides.
+pub(super) fn jobs(more: &[(&str, &str)]) -> anyhow::Result<Vec<Job>> {
+    let keys = KEYS.iter().chain(more);
+    let keys: Vec<_> = keys
+        .map(|&(key, value)| (key.to_owned(), value.to_owned()))
+        .collect();
     let machine = Registry::shipped().load_with(MACHINE, "the paper's machine", &keys)?;
     Ok(compare::jobs(&machine, &schemes()))
 }
 
 /// Every scheme on what the VMs did.
 pub(super) fn simulated(trace: &Path) -> anyhow::Result<Comparison> {
-    on(host::open(trace)?)
+    on(host::open(trace)?, &[])
 }
 
-/// Every scheme on what the VMs of a recorded host did.
-pub(super) fn on(source: Host<impl BufRead + Send>) -> anyhow::Result<Comparison> {
+/// Every scheme on what the VMs of a recorded host did, with these keys of the machine besides.
+pub(super) fn on(
+    source: Host<impl BufRead + Send>,
+    more: &[(&str, &str)],
+) -> anyhow::Result<Comparison> {
     let accesses = source.accesses();
     let options = Options {
         check: true,
@@ -65,7 +71,7 @@ pub(super) fn on(source: Host<impl BufRead + Send>) -> anyhow::Result<Comparison
         threads_per_vm: source.threads_per_vm(),
         ..Options::default()
     };
-    let found = compare::compare(source, accesses, &jobs()?, &options, 2)?;
+    let found = compare::compare(source, accesses, &jobs(more)?, &options, 2)?;
     for outcome in &found.outcomes {
         if !outcome.is_sound() {
             bail!(
