@@ -252,6 +252,10 @@ pub struct Capture {
     /// Instructions a thread may run ahead of the slowest running one; 0 for no limit.
     #[arg(long, value_name = "COUNT", default_value_t = 20_000)]
     pub window: u64,
+    /// Record the addresses that the program sees under the emulator, which gives each mmap new
+    /// ones. Without this, mappings are where Linux would have placed them.
+    #[arg(long)]
+    pub emulator_addresses: bool,
     /// The plugin, if not the one in this tree, which is built when it is needed.
     #[arg(long, value_name = "FILE")]
     pub plugin: Option<PathBuf>,
@@ -261,7 +265,7 @@ pub struct Capture {
         long,
         value_name = "SCENARIO",
         conflicts_with_all = ["command", "skip_instructions", "wait_marker", "window", "plugin",
-                              "time_limit"]
+                              "time_limit", "emulator_addresses"]
     )]
     pub host: Option<PathBuf>,
     /// The scenario's variant, if not its first.

@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
+mod places;
 mod signals;
 mod steps;
 mod support;

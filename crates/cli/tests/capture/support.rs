@@ -29,6 +29,11 @@ pub fn works(command: &mut Command) -> bool {
 impl Bench {
     /// Compiles a program from its C source.
     pub fn new(source: &str) -> Self {
+        Self::linked(source, &["-pthread"])
+    }
+
+    /// The same, with these words to the compiler.
+    pub fn linked(source: &str, words: &[&str]) -> Self {
         let home = Home::find().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let plugin = home.project.join("plugins/qemu-memtrace");
@@ -40,7 +45,7 @@ impl Bench {
         };
         std::fs::write(bench.path("p.c"), source).unwrap();
         let mut cc = Command::new("cc");
-        cc.args(["-O1", "-pthread", "-o"]);
+        cc.arg("-O1").args(words).arg("-o");
         assert!(works(cc.arg(bench.path("p")).arg(bench.path("p.c"))));
         bench
     }
@@ -57,6 +62,8 @@ impl Bench {
         let plugin = self.path("libqemu-memtrace.so");
         let mut options = Options::new(command, self.path("out.smt"), plugin);
         options.qemu.clone_from(&self.qemu);
+        // What the programs say are the addresses that they see.
+        options.emulator_addresses = true;
         // What the emulator says of a program that is killed is not a failure of the test.
         options.show_output = false;
         options

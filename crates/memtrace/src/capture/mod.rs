@@ -8,6 +8,7 @@
 mod children;
 mod convert;
 mod error;
+mod places;
 mod run;
 mod setup;
 mod stream;
@@ -64,6 +65,9 @@ pub struct Options {
     /// Instructions a thread may run ahead of the slowest running one; 0 for no limit. Smaller
     /// windows interleave the threads finer and slow the capture down.
     pub window_instructions: u64,
+    /// Record where the emulator placed mappings, and not where Linux would have placed them. Only
+    /// then are addresses those that the program sees.
+    pub emulator_addresses: bool,
     /// False to discard what the program prints.
     pub show_output: bool,
 }
@@ -81,6 +85,7 @@ impl Options {
             max_accesses: None,
             time_limit: Duration::from_secs(600),
             window_instructions: 20_000,
+            emulator_addresses: false,
             show_output: true,
         }
     }

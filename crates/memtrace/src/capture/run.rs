@@ -48,7 +48,10 @@ pub fn run(options: &Options, cancel: &AtomicBool) -> Result<Summary, CaptureErr
 
     let mut session = Session {
         writer: file.writer(),
-        converter: Converter::new(header.page_size),
+        converter: match options.emulator_addresses {
+            true => Converter::new(header.page_size),
+            false => Converter::placing(header.page_size),
+        },
         recorded: options.start == Start::AtOnce,
         left: options.max_accesses.unwrap_or(u64::MAX),
     };
@@ -108,8 +111,13 @@ fn header(options: &Options, setup: &Setup) -> Header {
             .into_owned(),
         command: options.command.iter().map(text).collect(),
         recorder: format!(
-            "{}, qemu-memtrace, {start}, window {}",
-            setup.qemu_version, options.window_instructions
+            "{}, qemu-memtrace, {start}, window {}, addresses of {}",
+            setup.qemu_version,
+            options.window_instructions,
+            match options.emulator_addresses {
+                true => "the emulator",
+                false => "Linux",
+            }
         ),
         captured_unix_s: now.as_secs(),
     }

@@ -230,8 +230,8 @@ fn say_what_is_not_shown(schemes: &[&Spec], result: &RunResult, all: &[Compariso
     if nothing_to_violate(all) {
         talk!(
             "steady: --check shows nothing of updates here: no access went to a page that an \
-             update had changed. A program that is captured gets new addresses from the emulator; \
-             take a program that uses the same pages again, or a trace of a host."
+             update had changed. Take a longer part of the program, or one that uses the same \
+             pages again."
         );
     }
 }

@@ -33,6 +33,7 @@ pub fn capture(arguments: &Capture) -> anyhow::Result<ExitCode> {
     options.max_accesses = arguments.max_accesses;
     options.time_limit = Duration::from_secs(arguments.time_limit);
     options.window_instructions = arguments.window;
+    options.emulator_addresses = arguments.emulator_addresses;
     options.start = match arguments.skip_instructions {
         Some(count) => Start::AfterInstructions(count),
         None if arguments.wait_marker => Start::AtMarker,

@@ -13,7 +13,7 @@
 //! - It is native. In a guest, and for a host's updates, cores that do not run the VM drop what is
 //!   revoked at once, as in `kvmtlb`; a vCPU that leaves its core sweeps.
 //! - A page that is touched again before all have swept ends the wait by IPIs. That kernel keeps
-//!   the address of what `munmap` freed out of use; the kernels of recorded hosts do not.
+//!   the address of what `munmap` freed out of use; Linux, whose addresses traces have, does not.
 //! - An update that frees table pages is not put off.
 //!
 //! Left out: the reading of empty rings, the fault that a page meets while its migration waits (it
