@@ -13,8 +13,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def tracked(*patterns):
-    """Tracked files that match, and are there; paths from the root, sorted."""
-    command = ["git", "-C", str(ROOT), "ls-files", "-z", "--", *patterns]
+    """Files that match, tracked or new, and are there; paths from the root, sorted."""
+    which = ["--cached", "--others", "--exclude-standard"]
+    command = ["git", "-C", str(ROOT), "ls-files", "-z", *which, "--", *patterns]
     names = subprocess.run(command, check=True, capture_output=True).stdout.decode().split("\0")
     return sorted(name for name in names if name and (ROOT / name).is_file())
 

@@ -273,17 +273,19 @@ class Commits(unittest.TestCase):
 class Scripts(unittest.TestCase):
     """The checks that are shell scripts, in a small project of their own."""
 
-    def call(self, check, files):
+    def call(self, check, files, new=False):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             (root / "lint/exceptions").mkdir(parents=True)
-            (root / "lint/exceptions/shell").write_text("")
+            spdx = "# SPDX-License-Identifier: MIT\n"
+            (root / "lint/exceptions/shell").write_text(spdx)
             shutil.copy(HERE / check, root / "lint" / check)
             for name, (text, mode) in files.items():
                 (root / name).write_text(text)
                 (root / name).chmod(mode)
             subprocess.run(["git", "init", "-q", folder], check=True)
-            subprocess.run(["git", "-C", folder, "add", *files], check=True)
+            if not new:
+                subprocess.run(["git", "-C", folder, "add", *files], check=True)
             return subprocess.run([root / "lint" / check], capture_output=True, check=False)
 
     def test_shell_finds_what_shellcheck_finds(self):
@@ -291,6 +293,11 @@ class Scripts(unittest.TestCase):
         bad = self.call("shell", {"a": ("#!/bin/sh\nrm $1\n", 0o755)})
         self.assertEqual(bad.returncode, 1)
         self.assertIn(b"SC2086", bad.stderr)
+
+    def test_a_file_that_is_new_to_git_is_checked_too(self):
+        bad = {"a": ("#!/bin/sh\nrm $1\n", 0o755), "a.rs": ("fn f() {}\n", 0o644)}
+        for check in ["shell", "licences"]:
+            self.assertEqual(self.call(check, bad, new=True).returncode, 1, check)
 
     def test_shell_finds_a_script_that_cannot_be_executed(self):
         self.assertEqual(self.call("shell", {"a": ("#!/bin/sh\n:\n", 0o644)}).returncode, 1)
