@@ -156,6 +156,8 @@ fn a_sweep_has_every_counter_that_a_run_has_and_its_interval_is_that_of_compare(
         "attc.atlb_kib=1024,16384",
         "--accesses",
         "30000",
+        "--warmup",
+        "0",
         "--seeds",
         "8",
         "--schemes",
@@ -175,6 +177,8 @@ fn a_sweep_has_every_counter_that_a_run_has_and_its_interval_is_that_of_compare(
         "bodytrack",
         "--accesses",
         "30000",
+        "--warmup",
+        "0",
         "--seed",
         "2",
         "--json",
@@ -199,6 +203,8 @@ fn a_sweep_has_every_counter_that_a_run_has_and_its_interval_is_that_of_compare(
         "bodytrack",
         "--accesses",
         "30000",
+        "--warmup",
+        "0",
         "--seeds",
         "8",
         "--schemes",
@@ -321,6 +327,37 @@ fn a_part_without_updates_is_named_as_such() {
             idle,
             "{table}"
         );
+    }
+}
+
+#[test]
+fn schemes_that_met_different_updates_get_no_verdict() {
+    let place = tempfile::tempdir().unwrap();
+    let machine = "mode = \"native\"\nhybrid.enabled = false\n";
+    std::fs::write(place.path().join("dram.toml"), machine).unwrap();
+    // Under IPIs the first thread waits for its first update, while the other goes on. Its further
+    // updates are behind the end of the warm-up then.
+    let both = "0 r 100000 8 3\n1 r 100000 8 3\n";
+    let update = "0 discard 100000 4096\n0 r 100000 8 3\n";
+    let other = "1 r 200000 8 3\n".repeat(4000);
+    let text = format!("{both}{}{other}", update.repeat(4));
+    std::fs::write(place.path().join("t.txt"), text).unwrap();
+    prints(place.path(), &["convert", "-o", "t.smt", "t.txt"]);
+    for (warmup, uneven) in [("2000", true), ("0", false)] {
+        let common = ["--schemes", "ipi,ideal", "--warmup", warmup];
+        let compare = ["compare", "t.smt", "--machine", "dram.toml"];
+        let (_, said, code) = steady(place.path(), &[&compare[..], &common[..]].concat());
+        assert_eq!(code, 0, "{said}");
+        let named = "updates differ, 3 under ipi and 0 under ideal";
+        assert_eq!(said.contains(named), uneven, "{warmup}: {said}");
+        let keys = ["mode=native", "hybrid.enabled=false", "-o", warmup];
+        let sweep = ["sweep", "t.smt", "--seeds", "5", "--json"];
+        let json = prints(place.path(), &[&sweep[..], &keys, &common].concat());
+        let found: Value = serde_json::from_str(&json).unwrap();
+        let point = &found["points"][0];
+        assert_eq!(point["uneven_updates"].is_string(), uneven, "{point}");
+        let verdict = &point["ipc_over_baseline"]["ideal"]["verdict"];
+        assert_eq!(verdict.is_null(), uneven, "{verdict}");
     }
 }
 

@@ -16,7 +16,7 @@ use steady_coherence::{Error, Registry, Spec};
 use steady_measures::RunResult;
 use steady_race::Watcher;
 
-use super::gains::{WITHOUT_UPDATES, lines, without_updates};
+use super::gains::{WITHOUT_UPDATES, lines, uneven_updates, without_updates};
 use super::source::{Shown, machine_text, open};
 use crate::arguments::coherence::{Input, Simulate, SimulateMany, SimulateOne};
 use crate::command::report;
@@ -225,6 +225,12 @@ fn say_what_is_not_shown(schemes: &[&Spec], result: &RunResult, all: &[Compariso
         talk!(
             "steady: {WITHOUT_UPDATES}, so what differs is not coherence. Take a longer part of \
              the program, or one that changes its mappings; --warmup sets where counting begins."
+        );
+    }
+    if let Some(uneven) = uneven_updates(result) {
+        talk!(
+            "steady: {uneven}, so what differs is not the cost of coherence alone. Take a longer \
+             part of the program; --warmup sets where counting begins, and --warmup 0 counts all."
         );
     }
     if nothing_to_violate(all) {

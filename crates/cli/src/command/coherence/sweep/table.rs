@@ -8,7 +8,9 @@ use steady_measures::{Repetition, RunResult};
 
 use super::pieces::Piece;
 use crate::arguments::coherence::Sweep;
-use crate::command::coherence::gains::{WITHOUT_UPDATES, gains, lines, without_updates};
+use crate::command::coherence::gains::{
+    WITHOUT_UPDATES, gains, lines, uneven_updates, without_updates,
+};
 
 /// Version of sweep.json: raised when a key goes or changes its meaning.
 const VERSION: u32 = 1;
@@ -112,13 +114,13 @@ fn field(text: &str) -> String {
 
 /// Every measure, and of each combination what the schemes gain over the first.
 pub fn json(arguments: &Sweep, points: &[Point<'_>]) -> anyhow::Result<String> {
-    let gain = |one: Option<Judgement>| {
+    let gain = |one: Option<Judgement>, uneven: bool| {
         let ratio = one.and_then(|one| one.ratio);
         json!({
             "ratio_ppm": ratio.map(|ratio| ratio.ratio_ppm),
             "low_ppm": ratio.and_then(|ratio| ratio.low_ppm),
             "high_ppm": ratio.and_then(|ratio| ratio.high_ppm),
-            "verdict": one.map(|one| one.verdict.as_str()),
+            "verdict": one.filter(|_| !uneven).map(|one| one.verdict.as_str()),
         })
     };
     let row = |(scheme, one): (&str, &Repetition)| {
@@ -134,12 +136,14 @@ pub fn json(arguments: &Sweep, points: &[Point<'_>]) -> anyhow::Result<String> {
             .keys
             .iter()
             .map(|(key, value)| (key.clone(), value.clone().into()));
+        let uneven = uneven_updates(&point.result);
         let gains = gains(&point.result)
             .into_iter()
-            .map(|(name, one)| (name.to_owned(), gain(one)));
+            .map(|(name, one)| (name.to_owned(), gain(one, uneven.is_some())));
         json!({
             "keys": keys.collect::<Map<String, Value>>(),
             "baseline": point.baseline(),
+            "uneven_updates": uneven,
             "ipc_over_baseline": gains.collect::<Map<String, Value>>(),
             "rows": point.rows().map(row).collect::<Vec<_>>(),
         })
@@ -171,6 +175,9 @@ pub fn shown(points: &[Point<'_>]) -> String {
         let mut head = format!("{pairs} · {seeds} · instructions per cycle over {base}");
         if without_updates(&point.result) {
             head += &format!(" · {WITHOUT_UPDATES}");
+        }
+        if let Some(uneven) = uneven_updates(&point.result) {
+            head += &format!(" · {uneven}");
         }
         for row in std::iter::once(head).chain(lines(&point.result)) {
             text += &row;
