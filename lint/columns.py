@@ -23,7 +23,7 @@ def long_lines(name, text):
 
 def sources():
     """Source files of ours: by their ending, or by the first line of a script."""
-    named = offenders.tracked("*.rs", "*.c", "*.h", "*.sh", "*.py", "*.S")
+    named = offenders.sources("*.rs", "*.c", "*.h", "*.sh", "*.py", "*.S")
     return named + offenders.documents() + offenders.scripts()
 
 

@@ -70,7 +70,7 @@ def doubles(names):
 
 
 def all_files():
-    names = offenders.tracked("*.rs")
+    names = offenders.sources("*.rs")
     found = {}
     for name in names:
         count = len(departures(name, offenders.text_of(name)))
@@ -87,7 +87,7 @@ if __name__ == "__main__":
         for name in sys.argv[1:]:
             for number, what in departures(name, offenders.text_of(name)):
                 print(f"{name}:{number}: {what}")
-        for name in set(doubles(offenders.tracked("*.rs"))) & set(sys.argv[1:]):
+        for name in set(doubles(offenders.sources("*.rs"))) & set(sys.argv[1:]):
             print(f"{name}: stands beside a folder of its name")
     else:
         offenders.main("dialect", rule, "departures", all_files())

@@ -63,7 +63,7 @@ def page(name):
 
 
 if __name__ == "__main__":
-    complaints = [text for name in offenders.tracked("*.md") for text in broken(name, page)]
+    complaints = [text for name in offenders.sources("*.md") for text in broken(name, page)]
     for complaint in complaints:
         print(f"lint: {complaint}", file=sys.stderr)
     sys.exit(1 if complaints else 0)

@@ -12,12 +12,17 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-def tracked(*patterns):
-    """Files that match, tracked or new, and are there; paths from the root, sorted."""
-    which = ["--cached", "--others", "--exclude-standard"]
-    command = ["git", "-C", str(ROOT), "ls-files", "-z", *which, "--", *patterns]
+def tracked(*patterns, new=()):
+    """Tracked files that match, and are there; paths from the root, sorted."""
+    command = ["git", "-C", str(ROOT), "ls-files", "-z", *new, "--", *patterns]
     names = subprocess.run(command, check=True, capture_output=True).stdout.decode().split("\0")
     return sorted(name for name in names if name and (ROOT / name).is_file())
+
+
+def sources(*patterns):
+    """The same with files that are new to git. Patterns name kinds of source: what else lies in a
+    checkout, such as a trace, is of no concern."""
+    return tracked(*patterns, new=["--cached", "--others", "--exclude-standard"])
 
 
 def text_of(name):
@@ -31,7 +36,7 @@ def text_of(name):
 def documents():
     """Markdown and rst that people write: pages that a command writes are left out."""
     written = "<!-- Written by `steady"
-    names = tracked("*.md", "*.rst")
+    names = sources("*.md", "*.rst")
     return [name for name in names if written not in text_of(name)[:400]]
 
 

@@ -120,7 +120,7 @@ def places(name, text, listed):
 def sources():
     """Files with prose of ours; the word list and the lists of exceptions name words on purpose."""
     endings = ("md", "rst", "rs", "c", "h", "S", "py", "sh", "toml", "html")
-    named = offenders.tracked(*(f"*.{ending}" for ending in endings), "*Makefile", "linux/*.patch")
+    named = offenders.sources(*(f"*.{ending}" for ending in endings), "*Makefile", "linux/*.patch")
     names = sorted(set(named) | set(offenders.scripts()))
     quoting = ("lint/words.py", "lint/words.toml", "lint/selftest.py")
     return [name for name in names if name not in quoting]
