@@ -56,6 +56,14 @@ fn rows(csv: &str) -> Vec<BTreeMap<&str, &str>> {
         .collect()
 }
 
+/// Writes a trace, `t.smt`, and a machine without hypervisor or NVM, `dram.toml`.
+fn natively(folder: &Path, text: &str) {
+    let machine = "mode = \"native\"\nhybrid.enabled = false\n";
+    std::fs::write(folder.join("dram.toml"), machine).unwrap();
+    std::fs::write(folder.join("t.txt"), text).unwrap();
+    prints(folder, &["convert", "-o", "t.smt", "t.txt"]);
+}
+
 #[test]
 fn one_thread_two_an_interruption_and_jobs_give_the_same_bytes() {
     let place = tempfile::tempdir().unwrap();
@@ -280,15 +288,12 @@ fn seeds_that_draw_nothing_give_a_ratio_without_interval_and_verdict() {
 #[test]
 fn a_check_in_which_no_page_is_used_again_after_an_update_says_that_it_shows_nothing() {
     let place = tempfile::tempdir().unwrap();
-    let machine = "mode = \"native\"\nhybrid.enabled = false\n";
-    std::fs::write(place.path().join("dram.toml"), machine).unwrap();
     let compare = "compare t.smt --machine dram.toml --warmup 0 --schemes ipi,attc";
     let compare: Vec<&str> = compare.split(' ').collect();
     // The thread gives up one of two pages; then it uses the other, or that page again.
     for (then, shown) in [("5000", false), ("4000", true)] {
         let text = format!("0 map 4000 8192 rw-\n0 r 4000 8\n0 discard 4000 4096\n0 r {then} 8\n");
-        std::fs::write(place.path().join("t.txt"), text).unwrap();
-        prints(place.path(), &["convert", "-o", "t.smt", "t.txt"]);
+        natively(place.path(), &text);
         let named = "--check shows nothing of updates";
         let (_, said, code) = steady(place.path(), &[&compare[..], &["--check"]].concat());
         assert_eq!(code, 0, "{said}");
@@ -301,14 +306,11 @@ fn a_check_in_which_no_page_is_used_again_after_an_update_says_that_it_shows_not
 #[test]
 fn a_part_without_updates_is_named_as_such() {
     let place = tempfile::tempdir().unwrap();
-    let machine = "mode = \"native\"\nhybrid.enabled = false\n";
-    std::fs::write(place.path().join("dram.toml"), machine).unwrap();
     // The page goes after 20 of 100 accesses.
     let before = "0 r 100000 8 3\n".repeat(20);
     let after = "0 r 200000 8 3\n".repeat(80);
     let text = format!("{before}0 unmap 100000 1000\n{after}");
-    std::fs::write(place.path().join("t.txt"), text).unwrap();
-    prints(place.path(), &["convert", "-o", "t.smt", "t.txt"]);
+    natively(place.path(), &text);
     for (warmup, idle) in [("25", true), ("10", false)] {
         let common = ["--schemes", "ipi,ideal", "--warmup", warmup];
         let compare = ["compare", "t.smt", "--machine", "dram.toml"];
@@ -333,16 +335,13 @@ fn a_part_without_updates_is_named_as_such() {
 #[test]
 fn schemes_that_met_different_updates_get_no_verdict() {
     let place = tempfile::tempdir().unwrap();
-    let machine = "mode = \"native\"\nhybrid.enabled = false\n";
-    std::fs::write(place.path().join("dram.toml"), machine).unwrap();
     // Under IPIs the first thread waits for its first update, while the other goes on. Its further
     // updates are behind the end of the warm-up then.
     let both = "0 r 100000 8 3\n1 r 100000 8 3\n";
     let update = "0 discard 100000 4096\n0 r 100000 8 3\n";
     let other = "1 r 200000 8 3\n".repeat(4000);
     let text = format!("{both}{}{other}", update.repeat(4));
-    std::fs::write(place.path().join("t.txt"), text).unwrap();
-    prints(place.path(), &["convert", "-o", "t.smt", "t.txt"]);
+    natively(place.path(), &text);
     for (warmup, uneven) in [("2000", true), ("0", false)] {
         let common = ["--schemes", "ipi,ideal", "--warmup", warmup];
         let compare = ["compare", "t.smt", "--machine", "dram.toml"];
