@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Where Linux would have placed what the emulator placed. QEMU gives each `mmap` addresses behind
 //! the last ones; Linux gives the highest gap that fits, so that what `munmap` freed comes back at
-//! once (`vm_unmapped_area`, mm/mmap.c). A TLB sees the difference.
+//! once (`vm_unmapped_area`; compared with Linux 6.18). A TLB sees the difference.
 //!
 //! Addresses that the program chose (`MAP_FIXED`), the image, the stack and `brk` stay. Left out:
-//! addresses of which a program without `MAP_FIXED` asks to be near, the alignment of large
-//! mappings, and what other libraries than the program's own the kernel would have mapped.
+//! hints without `MAP_FIXED`, `MAP_32BIT`, and the alignment of large mappings.
 
 use std::collections::BTreeMap;
 
