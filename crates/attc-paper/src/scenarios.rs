@@ -36,8 +36,8 @@ pub struct Scenario {
 ///
 /// # Errors
 /// As the short simulations of their keys.
-pub fn scenarios() -> Result<[Scenario; 4], Error> {
-    Ok([
+pub fn scenarios() -> Result<Vec<Scenario>, Error> {
+    let mut all = vec![
         Scenario {
             word: NUMBERS,
             key: measures::fingerprint()?,
@@ -62,15 +62,18 @@ pub fn scenarios() -> Result<[Scenario; 4], Error> {
             workloads: BTreeSet::new(),
             variants: BTreeMap::new(),
         },
-        Scenario {
-            word: vendors::WORD,
-            key: vendors::fingerprint()?,
+    ];
+    for form in &vendors::FORMS {
+        all.push(Scenario {
+            word: form.word,
+            key: form.fingerprint()?,
             numbers: BTreeMap::new(),
             measures: BTreeSet::from([workloads::SPEED.to_owned()]),
-            workloads: vendors::workloads(),
-            variants: vendors::given(),
-        },
-    ])
+            workloads: form.workloads(),
+            variants: form.given(),
+        });
+    }
+    Ok(all)
 }
 
 /// Simulates what a word is of, all seeds at once. `done` hears how many runs of how many have
@@ -94,12 +97,19 @@ pub fn simulate(
             Ok(workloads::result(&found, command, started))
         }
         inputs::WORD => inputs::run(settings, (command, started), done),
-        vendors::WORD => vendors::run(settings, (command, started), done),
-        _ => Err(Error::Config(format!(
-            "nothing is simulated for `{word}`; expected `{NUMBERS}`, `{}`, `{}` or `{}`",
-            workloads::WORD,
-            inputs::WORD,
-            vendors::WORD
-        ))),
+        _ => {
+            if let Some(form) = vendors::FORMS.iter().find(|form| form.word == word) {
+                return form.run(settings, (command, started), done);
+            }
+            let forms = vendors::FORMS.iter().map(|form| form.word);
+            let words: Vec<_> = [NUMBERS, workloads::WORD, inputs::WORD]
+                .into_iter()
+                .chain(forms)
+                .collect();
+            Err(Error::Config(format!(
+                "nothing is simulated for `{word}`; expected one of {}",
+                words.join(", ")
+            )))
+        }
     }
 }

@@ -2,9 +2,12 @@
 //! What ATTC adds to what vendors ship, on a machine of today: AMD's INVLPGB and Intel's RAR, from
 //! 8 to 192 cores, with messages that cost.
 //!
-//! Every thread has the same number of accesses, whatever the number of cores, so that what a
-//! machine warms up is the same part of its run. Left out: the machines (`places`), and what the
-//! vendors publish, which is a check of its own (`published`).
+//! In two forms. The short one has all machines: every thread has the same number of accesses,
+//! whatever the number of cores, so that what a machine warms up is the same part of its run. The
+//! warm one has 8 cores alone, and counts once the working set has been through the caches.
+//!
+//! Left out: the machines (`places`), and what the vendors publish, which is a check of its own
+//! (`published`).
 
 mod places;
 mod published;
@@ -21,15 +24,51 @@ use crate::number::{Words, conditions};
 use crate::runs::{Settings, in_parallel};
 use crate::workloads::speed;
 
-use places::{BOTH, Place, places};
+use places::{Length, Place};
 
-/// The word of the scenario.
-pub(crate) const WORD: &str = "attc-vendors";
-/// Accesses of each thread; the first quarter warms up.
-const PER_THREAD: u64 = 640_000;
-/// Those of [`fingerprint`], where pages move this many times more often.
-const GLANCE: u64 = 400;
+/// Both forms.
+pub(crate) static FORMS: [Form; 2] = [
+    Form {
+        word: "attc-vendors",
+        title: "ATTC beside what vendors ship",
+        question: "What does ATTC add to INVLPGB and RAR, from 8 to 192 cores?",
+        length: Length {
+            accesses: 640_000,
+            warmup: 160_000,
+        },
+        places: places::all,
+        flushes: true,
+    },
+    Form {
+        word: "attc-vendors-warm",
+        title: "ATTC beside what vendors ship, with warm caches",
+        question: "What does ATTC add to INVLPGB and RAR where caches are warm?",
+        length: Length {
+            accesses: 25_600_000,
+            warmup: 20_480_000,
+        },
+        places: places::warm,
+        flushes: false,
+    },
+];
+/// Accesses of each thread in the runs of a key, where pages move this many times more often.
+const GLANCE: Length = Length {
+    accesses: 400,
+    warmup: 100,
+};
 const OFTEN: u32 = 20_000;
+
+/// What is simulated under one word.
+pub(crate) struct Form {
+    /// The word of the scenario.
+    pub word: &'static str,
+    title: &'static str,
+    question: &'static str,
+    length: Length,
+    places: fn() -> Vec<Place>,
+    /// Whether the loop of flushes is a part of it.
+    flushes: bool,
+}
 
 /// What one seed of a workload gave at one place.
 struct Ran {
@@ -38,113 +77,120 @@ struct Ran {
     outcomes: Vec<Outcome>,
 }
 
-/// Runs everything, and seals it. `done` hears how many runs of how many have finished.
-///
-/// # Errors
-/// As the simulations.
-pub(crate) fn run(
-    settings: &Settings,
-    says: (&str, &str),
-    done: &(dyn Fn(usize, usize) + Sync),
-) -> Result<RunResult, Error> {
-    // The longest first, so that no core waits for it at the end.
-    let seeds = u64::from(settings.seeds.max(1));
-    let places = places();
-    let items: Vec<_> = places
-        .iter()
-        .rev()
-        .flat_map(|place| place.workloads.iter().map(move |name| (place, *name)))
-        .flat_map(|(place, name)| (0..seeds).map(move |at| (place, name, settings.seed + at)))
-        .collect();
-    let one = |(place, workload, seed): (&Place, &'static str, u64)| {
-        let outcomes = place.run(find(workload)?, (seed, CALIBRATED_RATE), PER_THREAD)?;
-        Ok(Ran {
-            seed,
-            workload,
-            outcomes,
-        })
-    };
-    let all = in_parallel(settings.threads, &items, &one, done);
-    let mut all = all.into_iter().collect::<Result<Vec<Ran>, Error>>()?;
-    for seed in (0..seeds).map(|at| settings.seed + at) {
-        all.push(Ran {
-            seed,
-            workload: published::WORKLOAD,
-            outcomes: published::run(seed, published::LOOPS)?,
-        });
-    }
-    let head = Head {
-        name: WORD,
-        title: "ATTC beside what vendors ship",
-        question: "What does ATTC add to INVLPGB and RAR, from 8 to 192 cores?",
-    };
-    Ok(measures::sealed(
-        head,
-        settings,
-        variants(settings, &all),
-        says,
-    ))
-}
-
-/// A variant for each label, with the speed of every workload that it ran.
-fn variants(settings: &Settings, all: &[Ran]) -> Vec<VariantResult> {
-    let of = |label: &str, seed: u64| {
-        let ran = all.iter().filter(|ran| ran.seed == seed);
-        ran.flat_map(|ran| {
-            let outcomes = ran.outcomes.iter().filter(|one| one.label == label);
-            outcomes.map(|one| speed(&one.counts).of_workload(ran.workload))
-        })
-        .collect()
-    };
-    let variant = |(label, machine): (String, MachineConfig)| VariantResult {
-        title: format!("{label}, {} cores", machine.core.count),
-        remedies: Vec::new(),
-        repetitions: (0..settings.seeds.max(1))
-            .map(|index| {
-                let seed = settings.seed + u64::from(index);
-                Repetition {
-                    index,
-                    seed: Some(seed),
-                    metrics: of(&label, seed),
-                    ..Repetition::default()
-                }
+impl Form {
+    /// Runs everything, and seals it. `done` hears how many runs of how many have finished.
+    ///
+    /// # Errors
+    /// As the simulations.
+    pub fn run(
+        &self,
+        settings: &Settings,
+        says: (&str, &str),
+        done: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<RunResult, Error> {
+        // The longest first, so that no core waits for it at the end.
+        let seeds = u64::from(settings.seeds.max(1));
+        let places = (self.places)();
+        let items: Vec<_> = places
+            .iter()
+            .rev()
+            .flat_map(|place| place.workloads.iter().map(move |name| (place, *name)))
+            .flat_map(|(place, name)| (0..seeds).map(move |at| (place, name, settings.seed + at)))
+            .collect();
+        let one = |(place, workload, seed): (&Place, &'static str, u64)| {
+            let outcomes = place.run(find(workload)?, (seed, CALIBRATED_RATE), self.length)?;
+            Ok(Ran {
+                seed,
+                workload,
+                outcomes,
             })
-            .collect(),
-        name: label,
-    };
-    machines().into_iter().map(variant).collect()
-}
-
-/// The machine of each label.
-fn machines() -> BTreeMap<String, MachineConfig> {
-    let jobs = places().into_iter().flat_map(|place| place.jobs());
-    let jobs = jobs.chain(published::jobs());
-    jobs.map(|job| (job.label, job.machine)).collect()
-}
-
-/// The variants that workloads are measured in, each with the conditions of its machine.
-pub(crate) fn given() -> BTreeMap<String, Words> {
-    let all = machines().into_iter();
-    all.map(|(label, machine)| (label, conditions(&machine)))
-        .collect()
-}
-
-/// The workloads: those of Table 3, and the loop of flushes.
-pub(crate) fn workloads() -> BTreeSet<String> {
-    let names = BOTH.iter().chain([&published::WORKLOAD]);
-    names.map(|name| (*name).to_owned()).collect()
-}
-
-/// What the simulator does with all of this, as a key: the machines, and short runs on those of
-/// few cores in which pages move often.
-pub(crate) fn fingerprint() -> Result<String, Error> {
-    let mut all = vec![published::run(1, published::GLANCE)?];
-    for place in places().iter().filter(|place| place.vms == 1) {
-        for name in place.workloads {
-            all.push(place.run(find(name)?, (1, CALIBRATED_RATE * OFTEN), GLANCE)?);
+        };
+        let all = in_parallel(settings.threads, &items, &one, done);
+        let mut all = all.into_iter().collect::<Result<Vec<Ran>, Error>>()?;
+        for seed in (0..seeds).map(|at| settings.seed + at) {
+            if self.flushes {
+                all.push(Ran {
+                    seed,
+                    workload: published::WORKLOAD,
+                    outcomes: published::run(seed, published::LOOPS)?,
+                });
+            }
         }
+        let head = Head {
+            name: self.word,
+            title: self.title,
+            question: self.question,
+        };
+        let variants = self.variants(settings, &all);
+        Ok(measures::sealed(head, settings, variants, says))
     }
-    Ok(digest(&(machines(), PER_THREAD, all))[..16].to_owned())
+
+    /// A variant for each label, with the speed of every workload that it ran.
+    fn variants(&self, settings: &Settings, all: &[Ran]) -> Vec<VariantResult> {
+        let of = |label: &str, seed: u64| {
+            let ran = all.iter().filter(|ran| ran.seed == seed);
+            ran.flat_map(|ran| {
+                let outcomes = ran.outcomes.iter().filter(|one| one.label == label);
+                outcomes.map(|one| speed(&one.counts).of_workload(ran.workload))
+            })
+            .collect()
+        };
+        let variant = |(label, machine): (String, MachineConfig)| VariantResult {
+            title: format!("{label}, {} cores", machine.core.count),
+            remedies: Vec::new(),
+            repetitions: (0..settings.seeds.max(1))
+                .map(|index| {
+                    let seed = settings.seed + u64::from(index);
+                    Repetition {
+                        index,
+                        seed: Some(seed),
+                        metrics: of(&label, seed),
+                        ..Repetition::default()
+                    }
+                })
+                .collect(),
+            name: label,
+        };
+        self.machines().into_iter().map(variant).collect()
+    }
+
+    /// The machine of each label.
+    fn machines(&self) -> BTreeMap<String, MachineConfig> {
+        let jobs = (self.places)().into_iter().flat_map(|place| place.jobs());
+        let flushes = self.flushes.then(published::jobs).unwrap_or_default();
+        let jobs = jobs.chain(flushes);
+        jobs.map(|job| (job.label, job.machine)).collect()
+    }
+
+    /// The variants that workloads are measured in, each with the conditions of its machine.
+    pub fn given(&self) -> BTreeMap<String, Words> {
+        let all = self.machines().into_iter();
+        all.map(|(label, machine)| (label, conditions(&machine)))
+            .collect()
+    }
+
+    /// The workloads: those of Table 3, and the loop of flushes.
+    pub fn workloads(&self) -> BTreeSet<String> {
+        let places = (self.places)();
+        let names = places.iter().flat_map(|place| place.workloads);
+        let names = names.chain(self.flushes.then_some(&published::WORKLOAD));
+        names.map(|name| (*name).to_owned()).collect()
+    }
+
+    /// What the simulator does with all of this, as a key: the machines, and short runs on those of
+    /// few cores in which pages move often.
+    pub fn fingerprint(&self) -> Result<String, Error> {
+        let mut all = Vec::new();
+        if self.flushes {
+            all.push(published::run(1, published::GLANCE)?);
+        }
+        for place in (self.places)().iter().filter(|place| place.vms == 1) {
+            for name in place.workloads {
+                all.push(place.run(find(name)?, (1, CALIBRATED_RATE * OFTEN), GLANCE)?);
+            }
+        }
+        Ok(digest(&(self.machines(), self.length.accesses, all))[..16].to_owned())
+    }
 }
 
 #[cfg(test)]
@@ -159,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_runs_of_the_key_have_updates_under_every_scheme() {
-        for place in places().iter().filter(|place| place.vms == 1) {
+        for place in places::all().iter().filter(|place| place.vms == 1) {
             let found = place.run(dedup(), (1, CALIBRATED_RATE * OFTEN), GLANCE);
             for outcome in found.expect("it runs") {
                 let counts = outcome.counts;
@@ -167,14 +213,35 @@ mod tests {
                 assert!(updates > 0, "{}", outcome.label);
             }
         }
-        let key = fingerprint().expect("it runs");
-        assert_eq!(fingerprint().expect("it runs"), key);
+        for form in &FORMS {
+            let key = form.fingerprint().expect("it runs");
+            assert_eq!(form.fingerprint().expect("it runs"), key);
+        }
+    }
+
+    #[test]
+    fn the_warm_form_counts_after_more_accesses_than_its_working_set_has_lines() {
+        let [short, warm] = &FORMS;
+        let workload = dedup();
+        let kib = u64::from(workload.footprint_mib) << 10;
+        let lines = kib * u64::from(workload.pattern.working_set_percent) / 100 * 16;
+        // Eight words of a line follow each other where a thread streams.
+        let streamed = |form: &Form| {
+            let accesses = form.length.warmup * u64::from(workload.threads);
+            accesses * u64::from(workload.pattern.stream_per_1000) / 1000 / 8
+        };
+        assert!(streamed(warm) > lines && streamed(short) < lines);
+        let (of_warm, of_short) = (warm.given(), short.given());
+        for (label, conditions) in &of_warm {
+            assert_eq!(conditions["cores"], "8");
+            assert_eq!(of_short.get(label), Some(conditions), "{label}");
+        }
     }
 
     #[test]
     fn the_keys_of_rivals_reach_them() {
         let update = |name: &str| {
-            let places = places();
+            let places = places::all();
             let place = places.iter().find(|place| place.name == name);
             let rate = (1, CALIBRATED_RATE * OFTEN);
             let found = place.expect("a place").run(dedup(), rate, GLANCE);

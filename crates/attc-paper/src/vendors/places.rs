@@ -10,10 +10,8 @@ use steady_coherence::{Error, MachineConfig, Registry, Spec};
 
 use crate::runs::{Settings, job, run_jobs};
 
-use super::WORD;
-
 /// The programs that change their own tables, and the one that all machines run.
-pub(super) const BOTH: &[&str] = &["dedup", "wordcount"];
+const BOTH: &[&str] = &["dedup", "wordcount"];
 const ONE: &[&str] = &["dedup"];
 
 /// A key of the machine, and its value.
@@ -36,8 +34,27 @@ pub(super) struct Place {
     schemes: Vec<&'static Spec>,
 }
 
+/// How many accesses each thread makes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Length {
+    /// Warm-up included.
+    pub accesses: u64,
+    /// Before counting.
+    pub warmup: u64,
+}
+
+/// Those of few cores, with the one program.
+pub(super) fn warm() -> Vec<Place> {
+    let mut few = all();
+    few.retain(|place| place.vms == 1);
+    for place in &mut few {
+        place.workloads = ONE;
+    }
+    few
+}
+
 /// All of them, the fastest to simulate first.
-pub(super) fn places() -> Vec<Place> {
+pub(super) fn all() -> Vec<Place> {
     let software: [&Spec; 4] = [&KVMTLB, &INVLPGB, &ATTC, &IDEAL];
     let small = |name, keys: &[Key], schemes: &[&'static Spec]| Place {
         name,
@@ -91,7 +108,7 @@ impl Place {
             .collect()
     }
 
-    /// One workload under a seed and a rate of pages swept; the first quarter warms up.
+    /// One workload under a seed and a rate of pages swept.
     ///
     /// # Errors
     /// As the simulations.
@@ -99,14 +116,15 @@ impl Place {
         &self,
         workload: Workload,
         (seed, rate): (u64, u32),
-        per_thread: u64,
+        length: Length,
     ) -> Result<Vec<Outcome>, Error> {
-        let accesses = per_thread * u64::from(workload.threads) * u64::from(self.vms);
+        let threads = u64::from(workload.threads) * u64::from(self.vms);
+        assert!(length.warmup < length.accesses, "something is counted");
         let settings = Settings {
             seed,
             rate,
-            accesses,
-            warmup: accesses / 4,
+            accesses: length.accesses * threads,
+            warmup: length.warmup * threads,
             ..Settings::full()
         };
         run_jobs(&settings, workload, self.vms, &self.jobs())
@@ -119,7 +137,7 @@ pub(super) fn machine(keys: &[Key]) -> MachineConfig {
         .iter()
         .map(|&(key, value)| (key.to_owned(), value.to_owned()))
         .collect();
-    let found = Registry::shipped().load_with("preset = \"zen5\"", WORD, &keys);
+    let found = Registry::shipped().load_with("preset = \"zen5\"", "attc-vendors", &keys);
     found.expect("a shipped preset with keys that it has")
 }
 
@@ -130,7 +148,7 @@ mod tests {
     #[test]
     fn a_place_differs_from_the_preset_in_the_keys_that_it_names_alone() {
         let preset = machine(&[]);
-        for place in &places() {
+        for place in &all() {
             let found = machine(&place.keys);
             assert_eq!(found.network.hop_cycles, 3, "{}: messages cost", place.name);
             assert_eq!(found == preset, place.keys.is_empty(), "{}", place.name);

@@ -46,7 +46,7 @@ pub fn house() -> anyhow::Result<House> {
 
 /// What the simulator of TLB coherence gives, by the words of claims.
 fn simulated() -> anyhow::Result<BTreeMap<String, Simulated>> {
-    let all = steady_attc_paper::scenarios()?.map(|scenario| {
+    let all = steady_attc_paper::scenarios()?.into_iter().map(|scenario| {
         let simulated = Simulated {
             key: scenario.key,
             numbers: scenario.numbers,
@@ -62,7 +62,7 @@ fn simulated() -> anyhow::Result<BTreeMap<String, Simulated>> {
         ..Simulated::default()
     };
     let captures = (Captured::SIMULATED.to_owned(), of_captures);
-    Ok(all.into_iter().chain([captures]).collect())
+    Ok(all.chain([captures]).collect())
 }
 
 /// The races of these names, which are of races, systems or claims; all races if none is named.
