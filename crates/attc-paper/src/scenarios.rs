@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use steady_coherence::Error;
 use steady_measures::RunResult;
 
+use crate::inputs::figures;
 use crate::number::Words;
 use crate::reproduction::numbers_alone;
 use crate::runs::Settings;
@@ -62,6 +63,14 @@ pub fn scenarios() -> Result<Vec<Scenario>, Error> {
             workloads: BTreeSet::new(),
             variants: BTreeMap::new(),
         },
+        Scenario {
+            word: figures::WORD,
+            key: figures::fingerprint()?,
+            numbers: figures::given(),
+            measures: BTreeSet::new(),
+            workloads: BTreeSet::new(),
+            variants: BTreeMap::new(),
+        },
     ];
     for form in &vendors::FORMS {
         all.push(Scenario {
@@ -97,12 +106,13 @@ pub fn simulate(
             Ok(workloads::result(&found, command, started))
         }
         inputs::WORD => inputs::run(settings, (command, started), done),
+        figures::WORD => figures::run(settings, (command, started), done),
         _ => {
             if let Some(form) = vendors::FORMS.iter().find(|form| form.word == word) {
                 return form.run(settings, (command, started), done);
             }
             let forms = vendors::FORMS.iter().map(|form| form.word);
-            let words: Vec<_> = [NUMBERS, workloads::WORD, inputs::WORD]
+            let words: Vec<_> = [NUMBERS, workloads::WORD, inputs::WORD, figures::WORD]
                 .into_iter()
                 .chain(forms)
                 .collect();

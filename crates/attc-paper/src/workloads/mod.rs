@@ -18,14 +18,15 @@ use steady_coherence::workload::{CALIBRATED_RATE, TABLE_3, Workload};
 
 use crate::number::{self, Words, conditions};
 use crate::reproduction::Reproduction;
-use crate::runs::{Settings, Stream, enough, run_seeds, violations};
+use crate::runs::{Settings, Stream, Streams, WorkloadResults, enough, run_seeds, violations};
 use crate::{jobs, measures};
 
 pub(crate) use metrics::{SPEED, result, speed};
+pub(crate) use numbers::NUMBERS;
 
 /// The word of the scenario.
 pub(crate) const WORD: &str = "attc-workloads";
-/// Swept pages in the short runs of [`fingerprint`], in times of the calibrated rate: some pages
+/// Swept pages in the short runs of [`glance`], in times of the calibrated rate: some pages
 /// move even there.
 const OFTEN: u32 = 20_000;
 /// The workloads of those runs: one with migrations alone, and both with updates by the program.
@@ -51,7 +52,8 @@ fn short() -> Vec<Job> {
     all
 }
 
-fn all() -> Vec<Job> {
+/// All of them.
+pub(crate) fn all() -> Vec<Job> {
     [long(), short()].concat()
 }
 
@@ -79,7 +81,7 @@ pub(crate) fn run(
     enough(settings, &results, "kvmtlb")?;
     Ok(Reproduction {
         settings: settings.clone(),
-        numbers: number::of_table(numbers::NUMBERS, &results, None),
+        numbers: number::of_table(NUMBERS, &results, None),
         figures: Vec::new(),
         violations: violations(&results),
         results,
@@ -88,7 +90,7 @@ pub(crate) fn run(
 
 /// The numbers that no workload alone has, each with its conditions.
 pub(crate) fn given() -> BTreeMap<String, Words> {
-    number::measures(numbers::NUMBERS, &all())
+    number::measures(NUMBERS, &all())
 }
 
 /// The variants that workloads are measured in, each with the conditions of its machine.
@@ -108,9 +110,13 @@ pub(crate) fn workloads() -> BTreeSet<String> {
     TABLE_3.map(|workload| workload.name.to_owned()).into()
 }
 
-/// What the simulator does with all of these machines and schemes, as a key: the digest of short
-/// runs in which pages move far more often than in the measured ones.
+/// What the simulator does with all of these machines and schemes, as a key.
 pub(crate) fn fingerprint() -> Result<String, Error> {
+    Ok(digest(&glance(&streams)?)[..16].to_owned())
+}
+
+/// Short runs of some workloads, in which pages move far more often than in the measured ones.
+pub(crate) fn glance(streams: Streams<'_>) -> Result<Vec<Vec<WorkloadResults>>, Error> {
     let settings = Settings {
         rate: CALIBRATED_RATE * OFTEN,
         ..measures::glance()
@@ -123,8 +129,7 @@ pub(crate) fn fingerprint() -> Result<String, Error> {
             Vec::new()
         }
     };
-    let found = run_seeds(&settings, &of_seen, &|_, _| {})?;
-    Ok(digest(&found)[..16].to_owned())
+    run_seeds(&settings, &of_seen, &|_, _| {})
 }
 
 #[cfg(test)]

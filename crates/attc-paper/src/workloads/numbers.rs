@@ -13,7 +13,7 @@ const OVER: i64 = 9_900;
 const FERRET: &str = "ferret";
 
 /// What is recorded beside the measures of each workload.
-pub(super) const NUMBERS: &Table = &[
+pub(crate) const NUMBERS: &Table = &[
     ("fig10-1000", Of::Gain("attc@1000", "kvmtlb")),
     ("fig10-2000", Of::Gain("attc@2000", "kvmtlb")),
     ("fig10-5000", Of::Gain("attc@5000", "kvmtlb")),

@@ -4,7 +4,10 @@
 //!
 //! Runs are as long as those of the stated numbers, so that `as-is` has them again. `longer` alone
 //! has other accesses in number, and `half-rate` other updates; the others run over the accesses of
-//! `as-is`. Left out: whether the paper's machine or programs had such an input.
+//! `as-is`. Left out: whether the paper's machine or programs had such an input; numbers of
+//! figures, orders and counts are in [`figures`].
+
+pub(crate) mod figures;
 
 use std::collections::BTreeMap;
 
