@@ -7,7 +7,6 @@
 
 use serde::Deserialize;
 
-use crate::claim::Basis;
 use crate::error::Problem;
 use crate::house::House;
 use crate::paper::{Claimed, Expect, Item};
@@ -59,12 +58,7 @@ pub(crate) fn problems(house: &House, set: &Set<'_>, place: &str) -> Vec<Problem
     let Some(by) = &item.moved_by else {
         let here = item.here.as_ref();
         let claim = here.and_then(|here| house.claim(&here.claim).ok());
-        let simulated = claim.is_some_and(|claim| {
-            // What goes in is not explained by what comes out.
-            let row = here.and_then(|here| claim.row(&here.row));
-            let basis = row.map_or(claim.basis, |row| claim.basis_of(row));
-            (claim.is_simulated() || claim.captured.is_some()) && basis != Basis::Input
-        });
+        let simulated = claim.is_some_and(|claim| claim.is_simulated() || claim.captured.is_some());
         let because = item.because.as_deref().unwrap_or_default();
         let must = simulated && set.verdict == Verdict::Differs;
         return match must && !because.starts_with(UNEXPLAINED) {
