@@ -98,7 +98,7 @@ fn one_thread_two_an_interruption_and_jobs_give_the_same_bytes() {
         .replace("\"value\": 1", "\"value\": 2");
     std::fs::write(&pieces[1], damaged).unwrap();
     assert_eq!(with("b", &["--threads", "2"]), table);
-    for name in ["sweep.csv", "sweep.json", "report.html"] {
+    for name in ["sweep.csv", "sweep.parquet", "sweep.json", "report.html"] {
         assert_eq!(
             read(&format!("a/{name}")),
             read(&format!("b/{name}")),

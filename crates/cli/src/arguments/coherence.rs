@@ -180,8 +180,8 @@ Examples:
 A piece is one combination under one seed. Each is kept in FOLDER/pieces when it is done, under a
 name that follows from all it depends on, this program's length and time of change included. A
 sweep that was stopped goes on there, and a piece that a job made is taken. FOLDER/sweep.csv and
-sweep.json have every counter of every scheme; their bytes depend neither on --threads nor on what
-was there before.")]
+sweep.json have every counter of every scheme, and sweep.parquet has the CSV with types, for
+DuckDB. Their bytes depend neither on --threads nor on what was there before.")]
 pub struct Sweep {
     /// What to simulate.
     #[command(flatten)]
@@ -200,7 +200,7 @@ pub struct Sweep {
     /// Pieces simulated at a time; one for each CPU, if not given. Results do not depend on it.
     #[arg(long, value_name = "COUNT")]
     pub threads: Option<usize>,
-    /// Folder of the pieces, sweep.csv, sweep.json and report.html.
+    /// Folder of the pieces, sweep.csv, sweep.parquet, sweep.json and report.html.
     #[arg(short, long, value_name = "FOLDER")]
     pub out: PathBuf,
     /// The measure that report.html plots: a column of sweep.csv, as a ratio to the first scheme.

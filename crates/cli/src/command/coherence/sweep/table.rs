@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a sweep found: CSV with every counter of every scheme, the same as JSON with intervals, and
-//! a table of what each scheme gains. Intervals are those of `steady_measures`, by pairs of seeds.
+//! What a sweep found: JSON with every counter of every scheme and intervals, and a table of what
+//! each scheme gains. Intervals are those of `steady_measures`, by pairs of seeds.
 
 use serde_json::{Map, Value, json};
 use steady_measures::chance::Judgement;
@@ -49,7 +49,7 @@ pub fn points(all: &[Piece], found: Vec<RunResult>) -> Vec<Point<'_>> {
 
 impl Point<'_> {
     /// Scheme and repetition, by seed.
-    fn rows(&self) -> impl Iterator<Item = (&str, &Repetition)> {
+    pub fn rows(&self) -> impl Iterator<Item = (&str, &Repetition)> {
         let seeds = self
             .result
             .variants
@@ -67,49 +67,9 @@ impl Point<'_> {
     }
 }
 
-/// One line for each scheme of each piece. A measure that a scheme does not have is empty.
-pub fn csv(points: &[Point<'_>]) -> String {
-    let mut columns: Vec<&str> = Vec::new();
-    let mut place = std::collections::BTreeMap::new();
-    let all = points.iter().flat_map(Point::rows);
-    for metric in all.flat_map(|(_, one)| &one.metrics) {
-        place.entry(metric.name.as_str()).or_insert_with(|| {
-            columns.push(&metric.name);
-            columns.len() - 1
-        });
-    }
-    let keys = points.first().map_or(&[][..], |point| point.keys);
-    let names = keys.iter().map(|(key, _)| key.as_str());
-    let head = names
-        .chain(["seed", "scheme"])
-        .chain(columns.iter().copied());
-    let mut text = head.map(field).collect::<Vec<_>>().join(",") + "\n";
-    for point in points {
-        for (scheme, one) in point.rows() {
-            let mut measures = vec![String::new(); columns.len()];
-            for metric in &one.metrics {
-                measures[place[metric.name.as_str()]] = metric.value.to_string();
-            }
-            let values = point.keys.iter().map(|(_, value)| field(value));
-            let row = values
-                .chain([seed(one).to_string(), field(scheme)])
-                .chain(measures);
-            text += &(row.collect::<Vec<_>>().join(",") + "\n");
-        }
-    }
-    text
-}
-
-fn seed(one: &Repetition) -> u64 {
+/// The seed of a piece.
+pub fn seed(one: &Repetition) -> u64 {
     one.seed.expect("a piece has a seed")
-}
-
-/// A field as RFC 4180 has it.
-fn field(text: &str) -> String {
-    if text.contains(['"', ',', '\n', '\r']) {
-        return format!("\"{}\"", text.replace('"', "\"\""));
-    }
-    text.to_owned()
 }
 
 /// Every measure, and of each combination what the schemes gain over the first.
@@ -185,15 +145,4 @@ pub fn shown(points: &[Point<'_>]) -> String {
         }
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::field;
-
-    #[test]
-    fn fields_with_commas_and_quotes_are_quoted() {
-        assert_eq!(field("native"), "native");
-        assert_eq!(field("a,\"b\""), "\"a,\"\"b\"\"\"");
-    }
 }
