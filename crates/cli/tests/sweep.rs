@@ -349,6 +349,18 @@ fn schemes_that_met_different_updates_get_no_verdict() {
         assert_eq!(code, 0, "{said}");
         let named = "updates differ, 3 under ipi and 0 under ideal";
         assert_eq!(said.contains(named), uneven, "{warmup}: {said}");
+        // What is kept says so as well, with nothing but the result.
+        prints(
+            place.path(),
+            &[&compare[..], &common[..], &["-o", "kept"]].concat(),
+        );
+        let kept = place.path().join("kept/tlb-t/coherence/result.json");
+        let report = Command::new(env!("CARGO_BIN_EXE_steady"))
+            .args(["report", kept.to_str().unwrap()])
+            .output()
+            .unwrap();
+        let report = String::from_utf8(report.stdout).unwrap();
+        assert_eq!(report.contains(named), uneven, "{warmup}: {report}");
         let keys = ["mode=native", "hybrid.enabled=false", "-o", warmup];
         let sweep = ["sweep", "t.smt", "--seeds", "5", "--json"];
         let json = prints(place.path(), &[&sweep[..], &keys, &common].concat());

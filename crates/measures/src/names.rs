@@ -44,6 +44,8 @@ pub const GUEST_TIME_PREFIX: &str = "guest_time.";
 pub const GUEST_TIME_CLASSES: [&str; 5] = ["shootdown", "lock", "other", "user", "idle"];
 /// A TLB shootdown seen from its initiator: a distribution, in ns.
 pub const SHOOTDOWN_LATENCY: &str = "shootdown.latency";
+/// Before the updates of translations that a scheme of TLB coherence met, by their cause.
+pub const UPDATES_PREFIX: &str = "updates.";
 /// Time of a workload's process from start to end, in ns.
 pub const TIME: &str = "time";
 /// Operations of a workload, in `ops/ks`.

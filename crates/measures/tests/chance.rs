@@ -249,3 +249,38 @@ fn a_measure_that_is_0_in_some_runs_is_judged_without_a_ratio() {
     assert_eq!((one.ratio, one.verdict), (None, Verdict::Worse));
     assert!(one.higher && one.pairs == 8);
 }
+
+/// Ten runs, in which `b` is 30 % faster by far more than chance; `updates` are those of its runs.
+fn with_updates(updates: i64) -> RunResult {
+    let mut result = race(9, 10, 70);
+    for (variant, count) in result.variants.iter_mut().zip([100, updates]) {
+        for run in &mut variant.repetitions {
+            let metric = Metric::new("updates.program", Unit::Count, Better::Neutral, count);
+            run.metrics.push(metric);
+        }
+    }
+    result
+}
+
+#[test]
+fn variants_that_met_a_quarter_fewer_updates_get_no_verdict() {
+    for (updates, even) in [(100, true), (75, true), (74, false), (134, false)] {
+        let found = judgements(&with_updates(updates));
+        let time = found.iter().find(|(name, _)| name == "hackbench time");
+        assert_eq!(time.unwrap().1.verdict.is_shown(), even, "{updates}");
+        let shown = found.iter().any(|(_, one)| one.verdict.is_shown());
+        assert_eq!(shown, even, "{updates}");
+    }
+}
+
+#[test]
+fn updates_of_a_program_in_a_vm_are_a_measure_as_others_are() {
+    let mut result = with_updates(10);
+    let variants = result.variants.iter_mut();
+    for run in variants.flat_map(|one| &mut one.repetitions) {
+        let updates = run.metrics.last_mut().unwrap();
+        *updates = updates.clone().in_vm("victim").of_workload("hackbench");
+    }
+    let found = judgements(&result);
+    assert!(found.iter().any(|(_, one)| one.verdict == Verdict::Better));
+}

@@ -5,7 +5,7 @@
 //! A sentence has the numbers of the tables and no others: medians as values, and the one ratio
 //! with its interval, written by the same functions.
 
-use steady_measures::chance::{FEWEST_RUNS, Family, Judgement};
+use steady_measures::chance::{self, FEWEST_RUNS, Family, Judgement};
 use steady_measures::{Cell, Comparison, Row, RunResult, names};
 
 use crate::svg::intervals::Interval;
@@ -82,6 +82,14 @@ pub(crate) fn conditions(result: &RunResult) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Why no difference has a verdict, whatever the runs show; `None` where that is not so.
+pub(crate) fn no_verdict(result: &RunResult) -> Option<String> {
+    let uneven = chance::uneven_updates(result)?;
+    Some(format!(
+        "{uneven}, so what differs is not the cost of coherence alone: no ratio has a verdict"
+    ))
 }
 
 /// The comparisons of the sentences that have an interval, for the picture.

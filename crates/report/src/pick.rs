@@ -225,7 +225,10 @@ pub(crate) fn judged(cell: Cell) -> Option<bool> {
     match cell.judgement?.verdict {
         Verdict::Better => Some(true),
         Verdict::Worse => Some(false),
-        Verdict::Differs | Verdict::NoDifferenceShown | Verdict::TooFewRuns => None,
+        Verdict::Differs
+        | Verdict::NoDifferenceShown
+        | Verdict::TooFewRuns
+        | Verdict::UnevenUpdates => None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use steady_measures::{Better, Comparison, Error, RunResult};
 
-use crate::{humane, pick};
+use crate::{answer, humane, pick};
 
 const INFALLIBLE: &str = "writing to a String cannot fail";
 /// The columns of [`csv`].
@@ -84,6 +84,9 @@ pub fn markdown(results: &[RunResult]) -> Result<String, Error> {
             cell(&engine.version)
         )
         .expect(INFALLIBLE);
+        if let Some(reason) = answer::no_verdict(result) {
+            writeln!(text, "Warning: {}.\n", cell(&reason)).expect(INFALLIBLE);
+        }
         writeln!(text, "| measure | {} |", names.join(" | ")).expect(INFALLIBLE);
         writeln!(text, "|---|{}", "---|".repeat(names.len())).expect(INFALLIBLE);
         for group in pick::few(&comparison) {

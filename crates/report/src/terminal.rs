@@ -298,6 +298,12 @@ impl Page<'_> {
     }
 
     fn warnings(&self, text: &mut String) {
+        if let Some(reason) = answer::no_verdict(self.result) {
+            let note = format!("warning: {}", clean(&reason));
+            for row in wrapped(&note, " ", self.options.width) {
+                line(text, &self.paint(Tone::Bad, &row));
+            }
+        }
         if let Some(partial) = &self.result.partial {
             let note = format!("warning: this race did not end: {}", clean(partial));
             for row in wrapped(&note, " ", self.options.width) {

@@ -18,6 +18,7 @@ mod family;
 mod interval;
 mod log;
 mod signs;
+mod uneven;
 mod unpaired;
 
 pub use log::geometric_mean;
@@ -32,6 +33,7 @@ use crate::names;
 use crate::result::{RunResult, VariantResult};
 
 pub use family::threshold_ppm;
+pub use uneven::{Uneven, uneven_updates, without_updates};
 pub use unpaired::{least_unpaired_ppm, unpaired_ppm};
 
 /// Parts per million in one.
@@ -58,6 +60,8 @@ pub enum Verdict {
     NoDifferenceShown,
     /// No outcome of so few runs could have shown a difference here.
     TooFewRuns,
+    /// The variants met other numbers of updates ([`uneven_updates`]).
+    UnevenUpdates,
 }
 
 impl Verdict {
@@ -70,6 +74,7 @@ impl Verdict {
             Self::Differs => "differs",
             Self::NoDifferenceShown => "no difference shown",
             Self::TooFewRuns => "too few runs",
+            Self::UnevenUpdates => "no verdict, as updates differ",
         }
     }
 
@@ -136,7 +141,8 @@ pub type Judgements = BTreeMap<(Key, Unit), BTreeMap<usize, Judgement>>;
 type Values = BTreeMap<(Key, Unit), (Better, BTreeMap<u32, i64>)>;
 
 /// Judges every measure of every variant against that of the variant `baseline`. Where neither's
-/// seeds made any measure differ, they are one run.
+/// seeds made any measure differ, they are one run. Where variants met other numbers of updates,
+/// no measure has a verdict.
 ///
 /// # Panics
 /// If there is no variant of that index.
@@ -166,6 +172,10 @@ pub fn judge(result: &RunResult, baseline: usize) -> Judgements {
         }
     }
     settle(&mut judged, &values);
+    if uneven_updates(result).is_some() {
+        let all = judged.values_mut().flat_map(BTreeMap::values_mut);
+        all.for_each(|one| one.verdict = Verdict::UnevenUpdates);
+    }
     judged
 }
 

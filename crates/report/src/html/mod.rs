@@ -187,6 +187,7 @@ fn warnings(result: &RunResult) -> Vec<String> {
     let mut found: Vec<String> = partial
         .map(|partial| format!("this race did not end: {partial}"))
         .collect();
+    found.extend(answer::no_verdict(result));
     for variant in &result.variants {
         for repetition in &variant.repetitions {
             for warning in &repetition.warnings {

@@ -4,7 +4,7 @@
 //! counters beside it only explain.
 
 use steady_measures::RunResult;
-use steady_measures::chance::{Judgement, judge};
+use steady_measures::chance::{Judgement, Verdict, judge, uneven_updates};
 
 /// The measure that answers.
 const ANSWER: &str = "ipc";
@@ -14,7 +14,7 @@ const ANSWER: &str = "ipc";
 const ALIKE: &str = "(every run alike: one run, no interval)";
 
 /// Of each scheme but the first, its IPC over the first's. Where every seed gave both schemes the
-/// same, no interval and no verdict is given.
+/// same, no interval and no verdict is given, and no verdict where schemes met other updates.
 pub fn gains(result: &RunResult) -> Vec<(&str, Option<Judgement>)> {
     gains_of(result, ANSWER)
 }
@@ -28,55 +28,28 @@ pub fn gains_of<'a>(result: &'a RunResult, measure: &str) -> Vec<(&'a str, Optio
         .flat_map(|one| &mut one.repetitions);
     repetitions.for_each(|one| one.metrics.retain(|metric| metric.name == measure));
     let judged = judge(&alone, 0).into_values().next().unwrap_or_default();
+    // The measure stands alone now: what it is judged by is in the result.
+    let uneven = uneven_updates(result).map(|_| Verdict::UnevenUpdates);
+    let of = |at: usize| {
+        let one = judged.get(&at)?;
+        let verdict = uneven.unwrap_or(one.verdict);
+        Some(Judgement { verdict, ..*one })
+    };
     let variants = result.variants.iter().enumerate().skip(1);
     variants
-        .map(|(at, one)| (one.name.as_str(), judged.get(&at).copied()))
+        .map(|(at, one)| (one.name.as_str(), of(at)))
         .collect()
 }
 
 /// What is said where no translation was revoked while it was counted.
 pub const WITHOUT_UPDATES: &str = "no update of translations was counted";
 
-/// Updates of translations that each scheme met after the warm-up, in all its runs.
-fn updates(result: &RunResult) -> Vec<(&str, i64)> {
-    let of = |one: &steady_measures::VariantResult| {
-        let metrics = one.repetitions.iter().flat_map(|run| &run.metrics);
-        let updates = metrics.filter(|metric| metric.name.starts_with("updates."));
-        updates.map(|metric| metric.value).sum()
-    };
-    let variants = result.variants.iter();
-    variants.map(|one| (one.name.as_str(), of(one))).collect()
-}
-
-/// Whether no scheme met an update after the warm-up. What differs then is not coherence, but the
-/// tables of a scheme, and which thread was when on which core.
-pub fn without_updates(result: &RunResult) -> bool {
-    updates(result).iter().all(|&(_, count)| count == 0)
-}
-
-/// The schemes that met most and fewest updates, where one met a quarter fewer. The warm-up ends at
-/// a number of accesses, and under each scheme other threads are further then. Few updates, or
-/// those of one moment, can all lie on one side of its end.
-pub fn uneven_updates(result: &RunResult) -> Option<String> {
-    let all = updates(result);
-    let (most, least) = (
-        all.iter().rev().max_by_key(|one| one.1)?,
-        all.iter().min_by_key(|one| one.1)?,
-    );
-    (least.1 * 4 < most.1 * 3).then(|| {
-        let ((many, most), (few, least)) = (most, least);
-        format!("updates differ, {most} under {many} and {least} under {few}")
-    })
-}
-
-/// A line for each scheme but the first: `attc  ×2.028 (1.963 to 2.109), better`. There is no
-/// verdict where schemes met other updates.
+/// A line for each scheme but the first: `attc  ×2.028 (1.963 to 2.109), better`.
 pub fn lines(result: &RunResult) -> Vec<String> {
     let several = result
         .variants
         .first()
         .is_some_and(|one| one.repetitions.len() > 1);
-    let uneven = uneven_updates(result).is_some();
     let line = |(scheme, judgement): (&str, Option<Judgement>)| {
         let Some((one, ratio)) = judgement.and_then(|one| Some((one, one.ratio?))) else {
             return format!("  {scheme:12} no ratio");
@@ -84,11 +57,7 @@ pub fn lines(result: &RunResult) -> Vec<String> {
         let said = match (ratio.low_ppm, ratio.high_ppm) {
             (Some(low), Some(high)) => {
                 let (low, high) = (factor(low), factor(high));
-                let verdict = match uneven {
-                    true => "no verdict, as updates differ",
-                    false => one.verdict.as_str(),
-                };
-                format!("({low} to {high}), {verdict}")
+                format!("({low} to {high}), {}", one.verdict.as_str())
             }
             _ if one.pairs == 1 && several => ALIKE.to_owned(),
             _ => "(no interval: fewer than 5 runs)".to_owned(),

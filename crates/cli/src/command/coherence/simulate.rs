@@ -14,9 +14,10 @@ use steady_coherence::scheme::{ATTC, DIDI, HATRIC, IDEAL, IPI, KVMTLB, SHOOT4U, 
 use steady_coherence::workload::TABLE_3;
 use steady_coherence::{Error, Registry, Spec};
 use steady_measures::RunResult;
+use steady_measures::chance::{uneven_updates, without_updates};
 use steady_race::Watcher;
 
-use super::gains::{WITHOUT_UPDATES, lines, uneven_updates, without_updates};
+use super::gains::{WITHOUT_UPDATES, lines};
 use super::source::{Shown, machine_text, open};
 use crate::arguments::coherence::{Input, Simulate, SimulateMany, SimulateOne};
 use crate::command::report;

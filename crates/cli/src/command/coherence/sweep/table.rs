@@ -3,14 +3,12 @@
 //! each scheme gains. Intervals are those of `steady_measures`, by pairs of seeds.
 
 use serde_json::{Map, Value, json};
-use steady_measures::chance::Judgement;
+use steady_measures::chance::{Judgement, Verdict, uneven_updates, without_updates};
 use steady_measures::{Repetition, RunResult};
 
 use super::pieces::Piece;
 use crate::arguments::coherence::Sweep;
-use crate::command::coherence::gains::{
-    WITHOUT_UPDATES, gains, lines, uneven_updates, without_updates,
-};
+use crate::command::coherence::gains::{WITHOUT_UPDATES, gains, lines};
 
 /// Version of sweep.json: raised when a key goes or changes its meaning.
 const VERSION: u32 = 1;
@@ -74,13 +72,15 @@ pub fn seed(one: &Repetition) -> u64 {
 
 /// Every measure, and of each combination what the schemes gain over the first.
 pub fn json(arguments: &Sweep, points: &[Point<'_>]) -> anyhow::Result<String> {
-    let gain = |one: Option<Judgement>, uneven: bool| {
+    let gain = |one: Option<Judgement>| {
         let ratio = one.and_then(|one| one.ratio);
+        let verdict = one.map(|one| one.verdict);
+        let verdict = verdict.filter(|one| *one != Verdict::UnevenUpdates);
         json!({
             "ratio_ppm": ratio.map(|ratio| ratio.ratio_ppm),
             "low_ppm": ratio.and_then(|ratio| ratio.low_ppm),
             "high_ppm": ratio.and_then(|ratio| ratio.high_ppm),
-            "verdict": one.filter(|_| !uneven).map(|one| one.verdict.as_str()),
+            "verdict": verdict.map(Verdict::as_str),
         })
     };
     let row = |(scheme, one): (&str, &Repetition)| {
@@ -96,10 +96,10 @@ pub fn json(arguments: &Sweep, points: &[Point<'_>]) -> anyhow::Result<String> {
             .keys
             .iter()
             .map(|(key, value)| (key.clone(), value.clone().into()));
-        let uneven = uneven_updates(&point.result);
+        let uneven = uneven_updates(&point.result).map(|one| one.to_string());
         let gains = gains(&point.result)
             .into_iter()
-            .map(|(name, one)| (name.to_owned(), gain(one, uneven.is_some())));
+            .map(|(name, one)| (name.to_owned(), gain(one)));
         json!({
             "keys": keys.collect::<Map<String, Value>>(),
             "baseline": point.baseline(),
