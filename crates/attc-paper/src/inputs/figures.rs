@@ -16,7 +16,7 @@ use crate::measures::{self, Head};
 use crate::number::{self, Kind, Of, Table, Words};
 use crate::reproduction::Reproduction;
 use crate::runs::{Settings, Stream, run_seeds, violations};
-use crate::shares::{guest_time, hit_ratio, named};
+use crate::shares::{guest_share, guest_time, hit_ratio, named};
 use crate::workloads;
 
 use super::{INPUTS, Input, variant};
@@ -26,11 +26,12 @@ pub(crate) const WORD: &str = "attc-inputs-figures";
 /// What nothing is changed in, then the inputs that explanations name.
 const NAMED: [&str; 3] = ["as-is", "frames", "longer"];
 
-/// Figures by workload, each of the workload that its item has.
+/// Items that are figures by workload, under their own names: each of the workload that stands
+/// there.
 const BY_WORKLOAD: &Table = &[
-    ("fig1-dedup", Of::One("dedup", "ideal", "kvmtlb")),
+    ("fig1-workloads", Of::One("dedup", "ideal", "kvmtlb")),
     (
-        "fig1-dedup-native",
+        "fig1-workloads-native",
         Of::One("dedup", "ideal@native", "ipi@native"),
     ),
     (
@@ -42,7 +43,25 @@ const BY_WORKLOAD: &Table = &[
             None,
         ),
     ),
-    ("fig8-dedup", Of::One("dedup", "attc", "kvmtlb")),
+    ("fig8-workloads", Of::One("dedup", "attc", "kvmtlb")),
+    (
+        "fig9-types",
+        Of::Other(
+            Kind::Share,
+            "kvmtlb",
+            |all, label| guest_share(named(all, "dedup"), label),
+            None,
+        ),
+    ),
+    (
+        "fig11-blackscholes",
+        Of::Other(
+            Kind::Share,
+            "attc",
+            |all, label| hit_ratio(named(all, "blackscholes"), label),
+            None,
+        ),
+    ),
     (
         "fig11-blackscholes-empty",
         Of::Other(
@@ -53,7 +72,7 @@ const BY_WORKLOAD: &Table = &[
         ),
     ),
     (
-        "fig11-dedup",
+        "fig11-workloads",
         Of::Other(
             Kind::Share,
             "attc",
@@ -61,10 +80,16 @@ const BY_WORKLOAD: &Table = &[
             None,
         ),
     ),
-    ("fig12-dedup", Of::One("dedup", "attc@dram", "kvmtlb@dram")),
-    ("fig13-dedup", Of::One("dedup", "attc@native", "ipi@native")),
     (
-        "fig14-dedup",
+        "fig12-workloads",
+        Of::One("dedup", "attc@dram", "kvmtlb@dram"),
+    ),
+    (
+        "fig13-workloads",
+        Of::One("dedup", "attc@native", "ipi@native"),
+    ),
+    (
+        "fig14-workloads",
         Of::One("dedup", "attc@guest-50", "hatric@guest-50"),
     ),
 ];

@@ -2,9 +2,10 @@
 //! What ATTC adds to what vendors ship, on a machine of today: AMD's INVLPGB and Intel's RAR, from
 //! 8 to 192 cores, with messages that cost.
 //!
-//! In two forms. The short one has all machines: every thread has the same number of accesses,
-//! whatever the number of cores, so that what a machine warms up is the same part of its run. The
-//! warm one has 8 cores alone, and counts once the working set has been through the caches.
+//! In two lengths. Short runs are of all machines: every thread has the same number of accesses,
+//! whatever the number of cores, so that what a machine warms up is the same part of its run. Warm
+//! ones have 8 cores alone, and count once the working set has been through the caches. ATTC's
+//! table begins with the program's pages in it; of each length some runs begin without.
 //!
 //! Left out: the machines (`places`), and what the vendors publish, which is a check of its own
 //! (`published`).
@@ -26,16 +27,23 @@ use crate::workloads::speed;
 
 use places::{Length, Place};
 
-/// Both forms.
-pub(crate) static FORMS: [Form; 2] = [
+/// Short runs: caches are cold for longer than their warm-up.
+const SHORT: Length = Length {
+    accesses: 640_000,
+    warmup: 160_000,
+};
+/// Runs that count with warm caches.
+const WARM: Length = Length {
+    accesses: 25_600_000,
+    warmup: 20_480_000,
+};
+/// All forms.
+pub(crate) static FORMS: [Form; 4] = [
     Form {
         word: "attc-vendors",
         title: "ATTC beside what vendors ship",
         question: "What does ATTC add to INVLPGB and RAR, from 8 to 192 cores?",
-        length: Length {
-            accesses: 640_000,
-            warmup: 160_000,
-        },
+        length: SHORT,
         places: places::all,
         flushes: true,
     },
@@ -43,11 +51,24 @@ pub(crate) static FORMS: [Form; 2] = [
         word: "attc-vendors-warm",
         title: "ATTC beside what vendors ship, with warm caches",
         question: "What does ATTC add to INVLPGB and RAR where caches are warm?",
-        length: Length {
-            accesses: 25_600_000,
-            warmup: 20_480_000,
-        },
+        length: WARM,
         places: places::warm,
+        flushes: false,
+    },
+    Form {
+        word: "attc-vendors-empty",
+        title: "ATTC beside INVLPGB, with nothing in its table",
+        question: "What does ATTC add to INVLPGB where its table begins empty?",
+        length: SHORT,
+        places: places::empty,
+        flushes: false,
+    },
+    Form {
+        word: "attc-vendors-warm-empty",
+        title: "ATTC beside INVLPGB, with warm caches and nothing in its table at the beginning",
+        question: "What does ATTC add to INVLPGB where its table begins empty and caches are warm?",
+        length: WARM,
+        places: places::warm_empty,
         flushes: false,
     },
 ];
@@ -195,6 +216,7 @@ impl Form {
 
 #[cfg(test)]
 mod tests {
+    use steady_coherence::scheme::atlb::WARM as WARM_TABLE;
     use steady_coherence::workload::Workload;
 
     use super::*;
@@ -221,7 +243,7 @@ mod tests {
 
     #[test]
     fn the_warm_form_counts_after_more_accesses_than_its_working_set_has_lines() {
-        let [short, warm] = &FORMS;
+        let [short, warm, ..] = &FORMS;
         let workload = dedup();
         let kib = u64::from(workload.footprint_mib) << 10;
         let lines = kib * u64::from(workload.pattern.working_set_percent) / 100 * 16;
@@ -235,6 +257,19 @@ mod tests {
         for (label, conditions) in &of_warm {
             assert_eq!(conditions["cores"], "8");
             assert_eq!(of_short.get(label), Some(conditions), "{label}");
+        }
+    }
+
+    #[test]
+    fn a_table_that_begins_empty_is_the_one_change_to_machines_of_the_same_name() {
+        for (full, empty) in [(0, 2), (1, 3)] {
+            let full = FORMS[full].machines();
+            for (label, machine) in FORMS[empty].machines() {
+                assert!(!machine.schemes.flag(&WARM_TABLE), "{label}");
+                let mut same = machine;
+                same.schemes.set(&WARM_TABLE, true);
+                assert_eq!(Some(&same), full.get(&label), "{label}");
+            }
         }
     }
 

@@ -43,6 +43,34 @@ pub(super) struct Length {
     pub warmup: u64,
 }
 
+/// A table that runs begin without, where others begin with the program's pages in it.
+const EMPTY: Key = ("attc.warm", "false");
+const COMPARED: [&Spec; 2] = [&INVLPGB, &ATTC];
+
+/// Both tiers and native on few cores, and the larger machines: ATTC's table begins empty.
+pub(super) fn empty() -> Vec<Place> {
+    let mut all = all();
+    all.retain(|place| place.vms > 1 || ["8", "native"].contains(&place.name));
+    begin_empty(all)
+}
+
+/// Those on few cores alone.
+pub(super) fn warm_empty() -> Vec<Place> {
+    let mut few = empty();
+    few.retain(|place| place.vms == 1);
+    few
+}
+
+/// The one program, ATTC beside INVLPGB, and nothing in ATTC's table.
+fn begin_empty(mut places: Vec<Place>) -> Vec<Place> {
+    for place in &mut places {
+        place.keys.push(EMPTY);
+        place.workloads = ONE;
+        place.schemes = COMPARED.to_vec();
+    }
+    places
+}
+
 /// Those of few cores, with the one program.
 pub(super) fn warm() -> Vec<Place> {
     let mut few = all();
