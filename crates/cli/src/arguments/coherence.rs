@@ -160,8 +160,8 @@ pub struct SimulateMany {
     /// Threads of the simulator; results do not depend on it.
     #[arg(long, value_name = "COUNT", default_value_t = 2)]
     pub threads: usize,
-    /// Seeds from --seed on. Ratios have a 95 % interval from 5 on, and a verdict from 8 on; with
-    /// three schemes or more from 10 on.
+    /// Seeds from --seed on. Ratios have a 95 % interval from 5 on, and a verdict from 8 on; where
+    /// some of several schemes do not differ, from 10 on.
     #[arg(long, value_name = "COUNT", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: u32,
@@ -192,8 +192,8 @@ pub struct Sweep {
     /// The schemes.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help = many_schemes())]
     pub schemes: Vec<String>,
-    /// Seeds from --seed on. Ratios have a 95 % interval from 5 on, and a verdict from 8 on; with
-    /// three schemes or more from 10 on.
+    /// Seeds from --seed on. Ratios have a 95 % interval from 5 on, and a verdict from 8 on; where
+    /// some of several schemes do not differ, from 10 on.
     #[arg(long, value_name = "COUNT", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: u32,
