@@ -107,12 +107,15 @@ pub(crate) fn problems(house: &House, set: &Set<'_>, place: &str) -> Vec<Problem
     }
 }
 
-/// Whether a change moves the number, by its interval, and its median is nearer to the paper's;
-/// `None` where the paper has none.
+/// Whether a change moves the number, by its interval, and its median is nearer to the paper's, on
+/// the side where it was or at it; `None` where the paper has none.
 fn nearer(set: &Set<'_>, found: &Entry) -> Option<bool> {
     let (least, most) = wanted(set)?;
     let apart = |value: i64| (least - value).max(value - most).max(0);
     let before = found.base_cell.as_ref()?.median;
+    let after = found.cell.median;
+    // An input that takes a number past the paper's explains too much.
+    let past = (before > most && after < least) || (before < least && after > most);
     let Some(ratio) = found.cell.ratio else {
         return Some(false);
     };
@@ -121,7 +124,7 @@ fn nearer(set: &Set<'_>, found: &Entry) -> Option<bool> {
         (Some(low), Some(high)) => low > one || high < one,
         _ => false,
     };
-    Some(moves && apart(found.cell.median) < apart(before))
+    Some(moves && !past && apart(after) < apart(before))
 }
 
 /// What the paper has, in parts per million.
