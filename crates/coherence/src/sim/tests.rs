@@ -5,7 +5,7 @@ use super::{Options, Sim};
 use crate::config::{MachineConfig, Mode, Start};
 use crate::layout::{Key, LINE_SHIFT, NVM_FRAMES, PAGE_SHIFT};
 use crate::machine::{Fault, Machine};
-use crate::os::Agent;
+use crate::os::{Agent, TablePage};
 use crate::scheme::{IDEAL, Scheme};
 
 fn machine(change: impl FnOnce(&mut MachineConfig)) -> (Machine, Box<dyn Scheme>) {
@@ -133,6 +133,25 @@ fn no_cache_has_a_line_of_a_frame_whose_page_has_moved() {
         assert!(sim.machine.caches.holds(line));
         sim.migrate(0, frame);
         assert_ne!(sim.machine.resolve(0, Key::small(0, 0x12345), 0).spn, frame);
+        assert_eq!(sim.machine.caches.holds(line), fault.is_some());
+    }
+}
+
+#[test]
+fn no_cache_has_a_line_of_a_frame_that_a_table_page_has_left() {
+    for fault in [None, Some(Fault::FrameNotPurged)] {
+        let config = MachineConfig::default();
+        let mut sim = Sim::new(&config, &IDEAL, &Options::default()).expect("a possible machine");
+        sim.let_tables_move();
+        if let Some(fault) = fault {
+            sim.plant(fault);
+        }
+        translate(&mut sim.machine, sim.scheme.as_mut(), 0x12345);
+        let key = Key::small(0, 0x12345);
+        let (path, depth) = sim.machine.os.guest_path(key);
+        let line = path[depth - 1].address >> LINE_SHIFT;
+        assert!(sim.machine.caches.holds(line), "the walk has read it");
+        assert!(sim.move_table(0, TablePage::Guest, key, depth - 1));
         assert_eq!(sim.machine.caches.holds(line), fault.is_some());
     }
 }
