@@ -217,6 +217,10 @@ const ELSEWHERE: &[(Fault, &str)] = &[
         Fault::FrameNotPurged,
         "no_cache_has_a_line_of_a_frame_whose_page_has_moved",
     ),
+    (
+        Fault::FlushSparesWalkCaches,
+        "the_walk_after_a_flush_begins_at_the_roots",
+    ),
 ];
 
 /// Nothing can find these, for a reason.

@@ -61,6 +61,8 @@ pub enum Fault {
     WalkCachesKept,
     /// A flush of a VM leaves its walk caches.
     FlushLeavesWalkCaches,
+    /// A flush of a VM leaves its walk caches where no table page has changed.
+    FlushSparesWalkCaches,
     /// Nested TLBs hear of no change of a table page.
     NestedKept,
     /// The nested table's walk caches hear of no change of a table page.
@@ -81,7 +83,7 @@ pub enum Fault {
 
 impl Fault {
     /// Every fault.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::PointerLost,
         Self::EvictSilent,
         Self::EvictUntold,
@@ -109,6 +111,7 @@ impl Fault {
         Self::FrameNotPurged,
         Self::WalkCachesKept,
         Self::FlushLeavesWalkCaches,
+        Self::FlushSparesWalkCaches,
         Self::NestedKept,
         Self::HostWalksKept,
         Self::TablePointerLost,

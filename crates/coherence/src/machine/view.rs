@@ -333,9 +333,7 @@ impl<'a> View<'a> {
             return;
         }
         if remap.tables.is_empty() {
-            self.drop_walks_at(holders.iter(), |holder, of, _| {
-                of == remap.vm && holder != Holder::Nested
-            });
+            self.flush_walk_caches(holders.iter(), remap.vm);
         } else {
             self.flush_walks(remap.vm);
         }
@@ -360,13 +358,19 @@ impl<'a> View<'a> {
         if flush {
             self.m.counts.full_flushes += 1;
             self.flush_translations(core, vm, revoked);
-            self.drop_walks_at(std::iter::once(core), |holder, of, _| {
-                of == vm && holder != Holder::Nested
-            });
+            self.flush_walk_caches(std::iter::once(core), vm);
             return;
         }
         for &key in revoked {
             self.m.counts.true_invalidations += u64::from(self.m.mmu[core].invalidate(key));
+        }
+    }
+
+    /// Cores drop what their walk caches hold of a VM, as a flush does although no table page has
+    /// changed. Nested TLBs keep what they hold.
+    fn flush_walk_caches(&mut self, cores: impl Iterator<Item = usize>, vm: u16) {
+        if !self.has(Fault::FlushSparesWalkCaches) {
+            self.drop_walks_at(cores, |holder, of, _| of == vm && holder != Holder::Nested);
         }
     }
 

@@ -4,8 +4,8 @@
 use super::{Options, Sim};
 use crate::config::{MachineConfig, Mode, Start};
 use crate::layout::{Key, LINE_SHIFT, NVM_FRAMES, PAGE_SHIFT};
-use crate::machine::{Fault, Machine};
-use crate::os::{Agent, TablePage};
+use crate::machine::{Fault, Machine, View};
+use crate::os::{Agent, Cause, Remap, TablePage};
 use crate::scheme::{IDEAL, Scheme};
 
 fn machine(change: impl FnOnce(&mut MachineConfig)) -> (Machine, Box<dyn Scheme>) {
@@ -153,5 +153,38 @@ fn no_cache_has_a_line_of_a_frame_that_a_table_page_has_left() {
         assert!(sim.machine.caches.holds(line), "the walk has read it");
         assert!(sim.move_table(0, TablePage::Guest, key, depth - 1));
         assert_eq!(sim.machine.caches.holds(line), fault.is_some());
+    }
+}
+
+/// The nested TLB is left, so that behind the guest's four entries is one nested walk, the page's.
+#[test]
+fn the_walk_after_a_flush_begins_at_the_roots() {
+    type Flush = fn(&mut View<'_>);
+    let flushes: [Flush; 2] = [
+        |view| {
+            view.flush_vm(&Remap {
+                vm: 0,
+                agent: Agent::Host,
+                cause: Cause::Migration,
+                changes: Vec::new(),
+                tables: Vec::new(),
+                frees: false,
+                victims: None,
+            });
+        },
+        |view| view.drop_at(0, 0, &[], true),
+    ];
+    for (mode, all, leaves) in [(Mode::Native, 4, 1), (Mode::Virtualized, 4 + 4, 2)] {
+        for flush in flushes {
+            for (fault, reads) in [(None, all), (Some(Fault::FlushSparesWalkCaches), leaves)] {
+                let (mut m, mut scheme) = machine(|config| config.mode = mode);
+                m.fault = fault;
+                translate(&mut m, scheme.as_mut(), 0x12345);
+                let before = m.counts.walk_reads;
+                flush(&mut View::of(&mut m));
+                translate(&mut m, scheme.as_mut(), 0x12345);
+                assert_eq!(m.counts.walk_reads - before, reads, "{mode:?} {fault:?}");
+            }
+        }
     }
 }
