@@ -23,6 +23,8 @@ struct Run {
     threads: u16,
     vms: u16,
     names: u64,
+    /// No agent moves a table page.
+    tables_stay: bool,
     /// Instead of the busy trace, and then nothing happens between its blocks.
     records: Option<Vec<Record>>,
 }
@@ -43,6 +45,7 @@ impl Run {
             threads: 4,
             vms: 1,
             names: 0,
+            tables_stay: false,
             records: None,
         }
     }
@@ -55,6 +58,7 @@ impl Run {
     /// Whether the oracle or an invariant objects.
     fn objects(&self, fault: Option<Fault>) -> bool {
         let mut meddler = Meddler::new(5, self.pages, self.vms);
+        meddler.moves = !self.tables_stay;
         let records = self.records.clone().unwrap_or_else(|| {
             with_spans_unmapped(
                 busy_trace(3, self.threads, self.pages, 12_000),
@@ -130,6 +134,16 @@ fn lazy() -> Run {
     })
 }
 
+/// Table pages change only as they are freed, several at once: one that is freed alone would come
+/// back in its frame. No host and no long range flushes everything, which would hide what is stale.
+fn freed(spec: &'static Spec) -> Run {
+    Run::of(spec).with(|run| {
+        run.machine.hybrid.enabled = false;
+        run.machine.shootdown.flush_ceiling_pages = 4_096;
+        (run.pages, run.tables_stay) = (1_500, true);
+    })
+}
+
 macro_rules! mutants {
     ($($name:ident: $fault:ident by $run:expr;)*) => {
         $(
@@ -189,6 +203,11 @@ mutants! {
     walk_caches_kept: WalkCachesKept by Run::of(&scheme::KVMTLB);
     walk_caches_kept_under_attc: WalkCachesKept by Run::of(&scheme::ATTC);
     walk_caches_kept_under_hatric: WalkCachesKept by Run::of(&scheme::HATRIC);
+    freed_tables_kept: FreedTablesKept by freed(&scheme::KVMTLB);
+    freed_tables_kept_under_attc: FreedTablesKept by freed(&scheme::ATTC);
+    freed_tables_kept_under_unitd: FreedTablesKept by freed(&scheme::UNITD);
+    freed_tables_kept_under_didi: FreedTablesKept by freed(&scheme::DIDI);
+    freed_tables_kept_by_an_ideal: FreedTablesKept by freed(&scheme::IDEAL);
     flush_leaves_walk_caches: FlushLeavesWalkCaches by Run::of(&scheme::KVMTLB);
     nested_kept: NestedKept by Run::of(&scheme::ATTC);
     nested_kept_under_hatric: NestedKept by Run::of(&scheme::HATRIC);

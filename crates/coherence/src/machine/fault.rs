@@ -59,6 +59,8 @@ pub enum Fault {
     FrameNotPurged,
     /// Walk caches and nested TLBs hear of no change of a table page.
     WalkCachesKept,
+    /// Walk caches and nested TLBs hear of no table page that goes with the span that it maps.
+    FreedTablesKept,
     /// A flush of a VM leaves its walk caches.
     FlushLeavesWalkCaches,
     /// A flush of a VM leaves its walk caches where no table page has changed.
@@ -83,7 +85,7 @@ pub enum Fault {
 
 impl Fault {
     /// Every fault.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::PointerLost,
         Self::EvictSilent,
         Self::EvictUntold,
@@ -110,6 +112,7 @@ impl Fault {
         Self::LeaseLost,
         Self::FrameNotPurged,
         Self::WalkCachesKept,
+        Self::FreedTablesKept,
         Self::FlushLeavesWalkCaches,
         Self::FlushSparesWalkCaches,
         Self::NestedKept,

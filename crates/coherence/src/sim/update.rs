@@ -200,6 +200,9 @@ impl Sim {
         if m.fault == Some(Fault::ColdUntold) && remap.cause == Cause::Migration {
             told.to_mut().changes.truncate(1);
         }
+        if m.fault == Some(Fault::FreedTablesKept) && remap.cause == Cause::Program {
+            told.to_mut().tables.clear();
+        }
         m.network.begin();
         cycles += self.scheme.revoke(&mut View::of(m), &told, core, begin);
         cycles += m.network.wait(core);

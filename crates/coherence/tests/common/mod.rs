@@ -149,6 +149,8 @@ pub struct Meddler {
     draws: Stream,
     pages: u32,
     vms: u16,
+    /// Table pages move.
+    pub moves: bool,
     /// Table pages moved.
     pub moved: u64,
     /// Bits cleared.
@@ -162,6 +164,7 @@ impl Meddler {
             draws,
             pages,
             vms,
+            moves: true,
             moved: 0,
             cleared: 0,
         }
@@ -179,6 +182,9 @@ impl Meddler {
                 let keys: Vec<Key> = (0..8).map(|_| self.page(sim, vm)).collect();
                 self.cleared += sim.clear(0, bit, &keys);
             }
+        }
+        if !self.moves {
+            return;
         }
         let vm = u16::try_from(self.draws.below(self.vms.into())).expect("a VM");
         for which in [TablePage::Guest, TablePage::Behind, TablePage::Host] {
