@@ -4,8 +4,6 @@
 //! A gain of 35 % is a ratio of 1.35: the variant `measured` has 1,350,000 ppm where `base` has
 //! 1,000,000, and each seed is a repetition. A share of a whole, such as a miss ratio, has no base.
 
-use std::collections::BTreeMap;
-
 use steady_coherence::Error;
 use steady_coherence::compare::digest;
 use steady_coherence::config::MachineConfig;
@@ -30,6 +28,8 @@ pub(crate) struct Head {
     pub title: &'static str,
     /// What it asks.
     pub question: &'static str,
+    /// How long its runs are, in words of its own; absent: as the settings have it.
+    pub length: Option<[(&'static str, u64); 2]>,
 }
 
 /// The reproduction as a result of the engine `coherence`, sealed.
@@ -39,6 +39,7 @@ pub fn result(found: &Reproduction, command: &str, started: &str) -> RunResult {
         name: "attc",
         title: "The ATTC paper's numbers on its machine",
         question: "What does hardware TLB coherence gain over software and over its rivals?",
+        length: None,
     };
     sealed(head, &found.settings, numbers(found), (command, started))
 }
@@ -63,10 +64,14 @@ pub(crate) fn sealed(
         description: "Trace-driven simulation of TLBs, page walks and coherence".to_owned(),
     };
     let mut result = RunResult::new(scenario, engine, settings.seed);
-    result.config = BTreeMap::from([
-        ("accesses".to_owned(), settings.accesses.to_string()),
-        ("shootdowns".to_owned(), settings.shootdowns.to_string()),
-    ]);
+    let of_settings = [
+        ("accesses", settings.accesses),
+        ("shootdowns", settings.shootdowns.into()),
+    ];
+    let length = head.length.unwrap_or(of_settings);
+    result.config = length
+        .map(|(key, value)| (key.to_owned(), value.to_string()))
+        .into();
     result.variants = variants;
     result.run.command = command.to_owned();
     result.run.started = started.to_owned();

@@ -97,8 +97,8 @@ pub(crate) fn problems(house: &House, set: &Set<'_>, place: &str) -> Vec<Problem
     match nearer(set, &found) {
         Some(true) => Vec::new(),
         Some(false) => wrong(format!(
-            "`{}` does not bring it nearer to the paper: from {} to {}; expected another run, or \
-             `because = \"{UNEXPLAINED} …\"`",
+            "`{}` does not bring it nearer to the paper, or takes it past: from {} to {}; \
+             expected another run, or `because = \"{UNEXPLAINED} …\"`",
             by.variant,
             found.base_value(),
             found.value()

@@ -157,6 +157,7 @@ pub(crate) fn run(
         name: WORD,
         title: "Figures, orders and counts of the ATTC paper with one input changed",
         question: "What do the inputs that explanations name do to the numbers of figures?",
+        length: None,
     };
     Ok(measures::sealed(head, settings, variants, says))
 }

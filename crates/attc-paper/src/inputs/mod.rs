@@ -142,6 +142,7 @@ pub(crate) fn run(
         name: WORD,
         title: "The ATTC paper's numbers with one input changed",
         question: "Which input moves which number, and what does it do to all others?",
+        length: None,
     };
     Ok(measures::sealed(
         head,

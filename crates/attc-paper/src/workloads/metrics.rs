@@ -42,6 +42,7 @@ pub(crate) fn result(found: &Reproduction, command: &str, started: &str) -> RunR
         name: WORD,
         title: "The ATTC paper's figures by workload",
         question: "How far do schemes and machines of the paper come with each of its programs?",
+        length: None,
     };
     let mut variants = measures::numbers(found);
     let labels = all().into_iter().map(|job| job.label);
