@@ -5,6 +5,7 @@
 //! nothing that looks finished. What is there is compared with its checksums ([`sums`]) and held
 //! until this process ends, so that it is not removed meanwhile ([`shelf`]).
 
+pub mod program;
 pub mod shelf;
 pub mod sums;
 pub mod wanted;

@@ -6,6 +6,7 @@
 
 use std::path::PathBuf;
 
+use super::program::{self, SIMULATIONS};
 use super::shelf::is_left_over;
 use super::sums::entry_name;
 use crate::error::ArtifactError;
@@ -59,6 +60,7 @@ impl Wanted {
         for port in &PORTS {
             wanted.add("kernel-", name(port::place(home, port)));
         }
+        wanted.add(SIMULATIONS, program::name_in_cache(SIMULATIONS));
         wanted
     }
 
