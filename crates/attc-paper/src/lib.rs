@@ -43,4 +43,4 @@ pub use number::{Kind, Number};
 pub use protection::{Protection, Tried, protection};
 pub use reproduction::{Figure, Reproduction, reproduce};
 pub use runs::{Settings, WorkloadResults};
-pub use scenarios::{Scenario, scenarios, simulate};
+pub use scenarios::{Scenario, keys, scenarios, simulate};

@@ -20,8 +20,6 @@ const NUMBERS: &str = "attc";
 pub struct Scenario {
     /// The word.
     pub word: &'static str,
-    /// A digest that changes with what the simulator does with it.
-    pub key: String,
     /// Measures of no workload, each with its conditions by their words; none of what follows by
     /// arithmetic. Their variants are `base` and `measured`, or the changed inputs.
     pub numbers: BTreeMap<String, Words>,
@@ -34,55 +32,56 @@ pub struct Scenario {
 }
 
 /// All of them.
+#[must_use]
+pub fn scenarios() -> Vec<Scenario> {
+    let inputs = |word, numbers| Scenario {
+        word,
+        numbers,
+        measures: BTreeSet::new(),
+        workloads: BTreeSet::new(),
+        variants: BTreeMap::new(),
+    };
+    let by_workload = Scenario {
+        word: workloads::WORD,
+        numbers: workloads::given(),
+        measures: workloads::measured(),
+        workloads: workloads::workloads(),
+        variants: workloads::variants(),
+    };
+    let vendors = vendors::FORMS.iter().map(|form| Scenario {
+        word: form.word,
+        numbers: BTreeMap::new(),
+        measures: BTreeSet::from([workloads::SPEED.to_owned()]),
+        workloads: form.workloads(),
+        variants: form.given(),
+    });
+    [
+        inputs(NUMBERS, numbers::measures()),
+        by_workload,
+        inputs(inputs::WORD, inputs::given()),
+        inputs(figures::WORD, figures::given()),
+    ]
+    .into_iter()
+    .chain(vendors)
+    .collect()
+}
+
+/// For each word a digest that changes with what the simulator does with it: of short simulations,
+/// which take some 10 seconds of a CPU in all.
 ///
 /// # Errors
-/// As the short simulations of their keys.
-pub fn scenarios() -> Result<Vec<Scenario>, Error> {
-    let mut all = vec![
-        Scenario {
-            word: NUMBERS,
-            key: measures::fingerprint()?,
-            numbers: numbers::measures(),
-            measures: BTreeSet::new(),
-            workloads: BTreeSet::new(),
-            variants: BTreeMap::new(),
-        },
-        Scenario {
-            word: workloads::WORD,
-            key: workloads::fingerprint()?,
-            numbers: workloads::given(),
-            measures: workloads::measured(),
-            workloads: workloads::workloads(),
-            variants: workloads::variants(),
-        },
-        Scenario {
-            word: inputs::WORD,
-            key: inputs::fingerprint()?,
-            numbers: inputs::given(),
-            measures: BTreeSet::new(),
-            workloads: BTreeSet::new(),
-            variants: BTreeMap::new(),
-        },
-        Scenario {
-            word: figures::WORD,
-            key: figures::fingerprint()?,
-            numbers: figures::given(),
-            measures: BTreeSet::new(),
-            workloads: BTreeSet::new(),
-            variants: BTreeMap::new(),
-        },
-    ];
+/// As those simulations.
+pub fn keys() -> Result<BTreeMap<&'static str, String>, Error> {
+    let mut keys = BTreeMap::from([
+        (NUMBERS, measures::fingerprint()?),
+        (workloads::WORD, workloads::fingerprint()?),
+        (inputs::WORD, inputs::fingerprint()?),
+        (figures::WORD, figures::fingerprint()?),
+    ]);
     for form in &vendors::FORMS {
-        all.push(Scenario {
-            word: form.word,
-            key: form.fingerprint()?,
-            numbers: BTreeMap::new(),
-            measures: BTreeSet::from([workloads::SPEED.to_owned()]),
-            workloads: form.workloads(),
-            variants: form.given(),
-        });
+        keys.insert(form.word, form.fingerprint()?);
     }
-    Ok(all)
+    Ok(keys)
 }
 
 /// Simulates what a word is of, all seeds at once. `done` hears how many runs of how many have

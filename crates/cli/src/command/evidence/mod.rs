@@ -5,6 +5,7 @@ mod captured;
 pub mod diagnosed;
 pub mod run;
 mod seal;
+mod simulated;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -13,7 +14,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use steady_diagnose::Diagnosis;
-use steady_evidence::{Captured, Claim, House, Keys, Record, Simulated, check, page, score, todo};
+use steady_evidence::{Claim, House, Keys, Record, check, page, score, todo};
 use steady_lab_artifacts::Home;
 use steady_measures::{RunResult, write_atomic};
 
@@ -39,30 +40,9 @@ pub fn evidence(arguments: &Evidence) -> anyhow::Result<ExitCode> {
 
 /// The evidence of the project that this command is called in.
 pub fn house() -> anyhow::Result<House> {
-    let root = Home::find()?.project;
-    let keys = Keys::of_tree(&root, simulated()?)?;
-    Ok(House::load(&root, keys)?)
-}
-
-/// What the simulator of TLB coherence gives, by the words of claims.
-fn simulated() -> anyhow::Result<BTreeMap<String, Simulated>> {
-    let all = steady_attc_paper::scenarios()?.into_iter().map(|scenario| {
-        let simulated = Simulated {
-            key: scenario.key,
-            numbers: scenario.numbers,
-            measures: scenario.measures,
-            workloads: scenario.workloads,
-            variants: scenario.variants,
-        };
-        (scenario.word.to_owned(), simulated)
-    });
-    let of_captures = Simulated {
-        key: captured::fingerprint()?,
-        measures: captured::simulated_measures(),
-        ..Simulated::default()
-    };
-    let captures = (Captured::SIMULATED.to_owned(), of_captures);
-    Ok(all.chain([captures]).collect())
+    let home = Home::find()?;
+    let keys = Keys::of_tree(&home.project, simulated::all(&home.cache)?)?;
+    Ok(House::load(&home.project, keys)?)
 }
 
 /// The races of these names, which are of races, systems or claims; all races if none is named.
