@@ -369,6 +369,8 @@ fn schemes_that_met_different_updates_get_no_verdict() {
         assert_eq!(point["uneven_updates"].is_string(), uneven, "{point}");
         let verdict = &point["ipc_over_baseline"]["ideal"]["verdict"];
         assert_eq!(verdict.is_null(), uneven, "{verdict}");
+        let page = std::fs::read_to_string(place.path().join(warmup).join("report.html")).unwrap();
+        assert_eq!(page.contains(named), uneven, "{warmup}: {page}");
     }
 }
 

@@ -38,6 +38,8 @@ pub struct Panel {
     pub rest: String,
     /// A line for each variant but the baseline.
     pub lines: Vec<Line>,
+    /// Why a value's ratios are not of what was asked, a sentence each.
+    pub notes: Vec<String>,
 }
 
 #[derive(Template)]
@@ -50,6 +52,7 @@ struct Page<'a> {
 
 struct Drawn<'a> {
     rest: &'a str,
+    notes: &'a [String],
     pictures: Option<(String, String)>,
     rows: Vec<(String, &'a str, Vec<&'a str>)>,
 }
@@ -71,6 +74,7 @@ impl<'a> Drawn<'a> {
         };
         Self {
             rest: &panel.rest,
+            notes: &panel.notes,
             pictures: draw("w", WIDE).zip(draw("n", NARROW)),
             rows: panel.lines.iter().map(row).collect(),
         }

@@ -230,8 +230,8 @@ fn say_what_is_not_shown(schemes: &[&Spec], result: &RunResult, all: &[Compariso
     }
     if let Some(uneven) = uneven_updates(result) {
         talk!(
-            "steady: {uneven}, so what differs is not the cost of coherence alone. Take a longer \
-             part of the program; --warmup sets where counting begins, and --warmup 0 counts all."
+            "steady: {uneven}. Take a longer part of the program; --warmup sets where counting \
+             begins, and --warmup 0 counts all."
         );
     }
     if nothing_to_violate(all) {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use steady_coherence::Error;
 use steady_measures::Better;
-use steady_measures::chance::Judgement;
+use steady_measures::chance::{Judgement, uneven_updates};
 use steady_report::html::swept::{self, Panel, Sweep as Words};
 use steady_report::humane;
 use steady_report::svg::swept::{Dot, Line};
@@ -41,6 +41,7 @@ pub fn page(arguments: &Sweep, points: &[Point<'_>]) -> Result<String, Error> {
         Panel {
             rest: words(wanted),
             lines: lines(&row, measure),
+            notes: row.iter().filter_map(|point| note(point, across)).collect(),
         }
     };
     let source = arguments.input.source.to_string_lossy();
@@ -94,6 +95,13 @@ fn lines(points: &[&Point<'_>], measure: &str) -> Vec<Line> {
             .collect(),
     };
     (0..schemes.len()).map(line).collect()
+}
+
+/// Why a point's ratios have no verdict, if updates differ there.
+fn note(point: &Point<'_>, across: usize) -> Option<String> {
+    let uneven = uneven_updates(&point.result)?;
+    let at = words(&[&point.keys[across]]);
+    Some(format!("{at}: {uneven}; no ratio has a verdict."))
 }
 
 fn dot(one: Judgement) -> Option<Dot> {
