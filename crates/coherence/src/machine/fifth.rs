@@ -3,9 +3,11 @@
 //!
 //! Addresses of programs have 48 bits here, as Linux gives them to a program that does not ask for
 //! more, so each table has one fifth-level entry. A walk that begins at the root reads it first,
-//! unless a walk cache has it: one entry for each VM and dimension, dropped as the others are. Left
-//! out: the nested walk for a guest's fifth-level page, which every such walk uses and the nested
-//! TLB is taken to hold.
+//! unless a walk cache has it: one entry for each VM and dimension. It is dropped where a message
+//! drops all walk caches of a VM.
+//!
+//! Left out: that a flush by software drops it, so that the next walk reads a line more. And the
+//! nested walk for a guest's fifth-level page: the nested TLB is taken to hold that.
 
 use crate::config::MachineConfig;
 use crate::mmu::Dimension;
