@@ -256,10 +256,7 @@ const ELSEWHERE: &[(Fault, &str)] = &[
 fn every_fault_is_killed() {
     let named = |list: &[(Fault, &str)], fault| list.iter().any(|&(known, _)| known == fault);
     for fault in Fault::ALL {
-        let places = [
-            KILLED.contains(&fault),
-            named(ELSEWHERE, fault),
-        ];
+        let places = [KILLED.contains(&fault), named(ELSEWHERE, fault)];
         let listed = places.iter().filter(|&&listed| listed).count();
         assert_eq!(listed, 1, "{fault:?} is listed {listed} times");
     }
@@ -287,5 +284,8 @@ fn a_frame_s_pointers_go_with_the_update_that_follows_them() {
         sim.measured().0.false_invalidations
     };
     let (few, more) = (needless(None), needless(Some(Fault::PointersKept)));
-    assert!(few * 3 < more * 2, "{few} translations, with the fault {more}");
+    assert!(
+        few * 3 < more * 2,
+        "{few} translations, with the fault {more}"
+    );
 }

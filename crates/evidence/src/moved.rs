@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Explanations of simulated items: a run with one input changed that brings the number nearer to
-//! the paper's. A simulated item that differs names one, or says that it is unexplained.
+//! the paper's. A simulated item that differs names one, or says that it is unexplained. It cannot
+//! choose: it names one if there is one, and what else brings it as near is said beside.
 //!
 //! Left out: whether the paper's set-up had that input. The run's page says what the input does to
 //! every other number.
+
+use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
 use crate::error::Problem;
 use crate::house::House;
 use crate::paper::{Claimed, Expect, Item};
+use crate::row::Row;
 use crate::table::{self, Entry};
 use crate::verdict::{Set, Verdict};
 
 /// How the text of an item begins that no run explains.
 pub const UNEXPLAINED: &str = "Unexplained.";
+/// A run that goes less of the way to the paper's number than this explains nothing.
+const LEAST_SHARE_PERCENT: i64 = 25;
 /// One in parts per million.
 const ONE_PPM: i64 = 1_000_000;
 
@@ -38,17 +44,57 @@ pub fn entry(house: &House, item: &Item) -> Option<Entry> {
     table::entry(house, claim, claim.row(&by.row)?, &by.variant, None)
 }
 
-/// It in words: from what to what.
+/// It in words: from what to what; and which other inputs would explain it as well.
 #[must_use]
-pub fn words(house: &House, item: &Item) -> Option<String> {
-    let (by, found) = (item.moved_by.as_ref()?, entry(house, item)?);
-    Some(format!(
+pub fn words(house: &House, set: &Set<'_>) -> Option<String> {
+    let (by, found) = (set.item.moved_by.as_ref()?, entry(house, set.item)?);
+    let mut text = format!(
         "`{}` of {} moves it from {} to {}",
         by.variant,
         by.claim,
         found.base_value(),
         found.value()
-    ))
+    );
+    for (other, found) in explaining(house, set) {
+        if other.variant != by.variant {
+            text += &format!(", `{}` to {}", other.variant, found.value());
+        }
+    }
+    Some(text)
+}
+
+/// Every run with one input changed that explains an item, of the claims that any item names.
+fn explaining(house: &House, set: &Set<'_>) -> Vec<(MovedBy, Entry)> {
+    let items = house.papers.iter().flat_map(|paper| &paper.items);
+    let claims = items.filter_map(|item| Some(item.moved_by.as_ref()?.claim.as_str()));
+    let mut found = Vec::new();
+    for id in claims.collect::<BTreeSet<_>>() {
+        let Ok(claim) = house.claim(id) else { continue };
+        for row in claim.rows.iter().filter(|row| is_of(house, set.item, row)) {
+            for variant in &claim.variants {
+                let entry = table::entry(house, claim, row, variant, None);
+                let entry = entry.filter(|entry| nearer(set, entry) == Some(true));
+                let by = MovedBy {
+                    claim: id.to_owned(),
+                    row: row.id.clone(),
+                    variant: variant.clone(),
+                };
+                found.extend(entry.map(|entry| (by, entry)));
+            }
+        }
+    }
+    found
+}
+
+/// Whether a row is of an item's measure. A measure by workload has another name with inputs
+/// changed, which is that of the item.
+fn is_of(house: &House, item: &Item, row: &Row) -> bool {
+    let here = item.here.as_ref();
+    let own = here.and_then(|here| house.claim(&here.claim).ok()?.row(&here.row));
+    own.is_some_and(|own| match own.workload {
+        None => own.measure == row.measure,
+        Some(_) => item.id == row.measure,
+    })
 }
 
 /// What is wrong with how an item is explained.
@@ -61,12 +107,30 @@ pub(crate) fn problems(house: &House, set: &Set<'_>, place: &str) -> Vec<Problem
         let simulated = claim.is_some_and(|claim| claim.is_simulated() || claim.captured.is_some());
         let because = item.because.as_deref().unwrap_or_default();
         let must = simulated && set.verdict == Verdict::Differs;
-        return match must && !because.starts_with(UNEXPLAINED) {
-            true => wrong(format!(
+        if !must {
+            return Vec::new();
+        }
+        if let Some((by, found)) = explaining(house, set).first() {
+            let (
+                MovedBy {
+                    claim,
+                    row,
+                    variant,
+                },
+                base,
+            ) = (by, found.base_value());
+            return wrong(format!(
+                "`{variant}` of `{claim}`, row `{row}`, brings it nearer to the paper, from {base} \
+                 to {}; expected `moved_by` with it",
+                found.value()
+            ));
+        }
+        return match because.starts_with(UNEXPLAINED) {
+            false => wrong(format!(
                 "it is simulated and differs; expected `moved_by` with a run that brings it nearer \
                  to the paper, or `because = \"{UNEXPLAINED} …\"`"
             )),
-            false => Vec::new(),
+            true => Vec::new(),
         };
     };
     let claim = match house.claim(&by.claim) {
@@ -76,9 +140,7 @@ pub(crate) fn problems(house: &House, set: &Set<'_>, place: &str) -> Vec<Problem
     let Some(row) = claim.row(&by.row) else {
         return wrong(format!("claim `{}` has no row `{}`", by.claim, by.row));
     };
-    let here = item.here.as_ref();
-    let own = here.and_then(|here| house.claim(&here.claim).ok()?.row(&here.row));
-    if own.is_none_or(|own| own.measure != row.measure) {
+    if !is_of(house, item, row) {
         return wrong(format!(
             "the row `{}` is of another measure than the item's",
             by.row
@@ -97,8 +159,8 @@ pub(crate) fn problems(house: &House, set: &Set<'_>, place: &str) -> Vec<Problem
     match nearer(set, &found) {
         Some(true) => Vec::new(),
         Some(false) => wrong(format!(
-            "`{}` does not bring it nearer to the paper, or takes it past: from {} to {}; \
-             expected another run, or `because = \"{UNEXPLAINED} …\"`",
+            "`{}` does not bring it a quarter of the way to the paper, or takes it past: from {} \
+             to {}; expected another run, or `because = \"{UNEXPLAINED} …\"`",
             by.variant,
             found.base_value(),
             found.value()
@@ -107,8 +169,9 @@ pub(crate) fn problems(house: &House, set: &Set<'_>, place: &str) -> Vec<Problem
     }
 }
 
-/// Whether a change moves the number, by its interval, and its median is nearer to the paper's, on
-/// the side where it was or at it; `None` where the paper has none.
+/// Whether a change moves the number, by its interval, and its median goes at least
+/// [`LEAST_SHARE_PERCENT`] of the way to the paper's and not past it; `None` where the paper has
+/// none.
 fn nearer(set: &Set<'_>, found: &Entry) -> Option<bool> {
     let (least, most) = wanted(set)?;
     let apart = |value: i64| (least - value).max(value - most).max(0);
@@ -124,7 +187,9 @@ fn nearer(set: &Set<'_>, found: &Entry) -> Option<bool> {
         (Some(low), Some(high)) => low > one || high < one,
         _ => false,
     };
-    Some(moves && !past && apart(after) < apart(before))
+    let left = i128::from(apart(after)) * 100;
+    let near = left <= i128::from(apart(before)) * i128::from(100 - LEAST_SHARE_PERCENT);
+    Some(moves && !past && near && apart(after) < apart(before))
 }
 
 /// What the paper has, in parts per million.

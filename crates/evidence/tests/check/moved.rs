@@ -34,7 +34,7 @@ basis = "measured"
 scenario = "simulator"
 engine = "coherence"
 base = "measured"
-variants = ["near", "far", "still", "noisy", "past"]
+variants = ["near", "far", "still", "noisy", "past", "little"]
 seeds = 8
 conditions = {}
 [[claim.row]]
@@ -113,6 +113,8 @@ fn explained_of(claim: &str, more: &str) -> Vec<String> {
         variant("near", 1_300_000),
         variant("far", 1_600_000),
         variant("still", 1_500_000),
+        // Nearer, by a sixth of the way.
+        variant("little", 1_450_000),
         // Nearer to 1.2, and on its other side.
         variant("past", 1_100_000),
         // Its median is nearer, and its runs lie on both sides.
@@ -150,12 +152,21 @@ fn a_simulated_item_that_differs_without_a_run_is_found() {
 }
 
 #[test]
+fn an_item_that_is_said_to_be_unexplained_and_is_not_is_found() {
+    let other = ITEM.replace("\"three\"", "\"four\"");
+    let because = format!("because = \"{}\"\n{other}", moved::UNEXPLAINED);
+    let found = explained(&format!("{because}{}", moved_by("near")));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("`near` of `inputs`"), "{found:?}");
+}
+
+#[test]
 fn a_run_that_moves_it_away_past_the_paper_or_not_at_all_is_found() {
     assert_eq!(explained(&moved_by("near")), Vec::<String>::new());
-    for name in ["far", "still", "noisy", "past"] {
+    for name in ["far", "still", "noisy", "past", "little"] {
         let found = explained(&moved_by(name)).join("\n");
         assert!(
-            found.contains("does not bring it nearer"),
+            found.contains("does not bring it a quarter"),
             "{name}: {found}"
         );
     }

@@ -219,7 +219,7 @@ impl Page<'_> {
         if let Some(because) = set.because {
             line.push_str(&format!(", because: {because}"));
         }
-        if let Some(moved) = moved::words(self.house, item) {
+        if let Some(moved) = moved::words(self.house, set) {
             line.push_str(&format!(" {moved}."));
         }
         put(text, "  ", &line);
@@ -285,7 +285,7 @@ impl Page<'_> {
                 "now": self.now_of(set),
                 "verdict": set.verdict,
                 "because": set.because,
-                "moved_by": moved::words(self.house, set.item),
+                "moved_by": moved::words(self.house, set),
                 "old": entry.and_then(|entry| entry.old.as_ref()),
             })
         };
