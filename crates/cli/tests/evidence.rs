@@ -148,7 +148,7 @@ fn a_changed_input_is_shown_for_every_item_that_is_simulated() {
     for item in &house.paper("attc").unwrap().items {
         let Some(here) = &item.here else { continue };
         let claim = house.claim(&here.claim).unwrap();
-        // What a recorded guest did has no such inputs.
+        // Recorded guests were not simulated with a changed input, which the page says.
         if claim.captured.is_some() || item.id == ARITHMETIC {
             continue;
         }
