@@ -1,34 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Do races measure what they say, and does Bochs repeat them to the byte?
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{ONE_VM, Place, ends_well, metric, project, steady};
+use crate::support::{ONE_VM, Place, ends_well, metric, steady};
 
 #[test]
 fn sharing_pcpus_makes_the_mean_or_the_tail_of_ipi_shootdowns_ten_times_longer() {
     let place = Place::beside();
-    for name in ["solo", "two-vms"] {
-        let scenario = project().join(format!("scenarios/{name}.toml"));
-        ends_well(
-            &place
-                .run(&scenario, &["--variant", "ipi", "--engine", "bochs"])
-                .output()
-                .unwrap(),
-        );
-    }
-    let latency = |scenario, point: &str| {
-        let result = place.result(scenario, "bochs");
-        metric(
-            &result,
-            "ipi",
-            "shootdown",
-            &format!("shootdown.latency.{point}"),
-        )
+    let solo = place.raced("scenarios/solo.toml", &["ipi"]);
+    let latency = |result, point: &str| {
+        let name = format!("shootdown.latency.{point}");
+        metric(result, "ipi", "shootdown", &name)
     };
-    let longer = |point| latency("two-vms", point) / latency("solo", point).max(1);
+    let longer = |point| latency(place.two_vms(), point) / latency(&solo, point).max(1);
     assert!(
         longer("mean") >= 10 || longer("p99") >= 10,
         "mean ×{}, p99 ×{}",
@@ -40,30 +27,15 @@ fn sharing_pcpus_makes_the_mean_or_the_tail_of_ipi_shootdowns_ten_times_longer()
 #[test]
 fn the_same_scenario_twice_in_bochs_gives_the_same_measures_to_the_byte() {
     let place = Place::beside();
-    let scenario = project().join("scenarios/two-vms.toml");
-    let start = |out: &str| {
-        let words = ["--variant", "ipi", "--engine", "bochs", "-o"];
-        let mut command = steady();
-        command
-            .arg("run")
-            .arg(&scenario)
-            .args(words)
-            .arg(place.path(out))
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped());
-        command.spawn().unwrap()
+    // Alone, where the other is raced beside a second variant: what else a machine does changes no
+    // digit.
+    let again = place.raced("scenarios/two-vms.toml", &["ipi"]);
+    let measures = |result: &Value| {
+        let variants = result["variants"].as_array().unwrap();
+        let ipi = variants.iter().find(|one| one["name"] == "ipi").unwrap();
+        serde_json::to_string(ipi).unwrap()
     };
-    // Beside each other, which also shows that a busy machine does not change a digit.
-    let (first, second) = (start("a"), start("b"));
-    ends_well(&first.wait_with_output().unwrap());
-    ends_well(&second.wait_with_output().unwrap());
-    let measures = |out: &str| {
-        let text =
-            std::fs::read_to_string(place.path(out).join("two-vms/bochs/result.json")).unwrap();
-        let from = text.find("\"variants\"").unwrap();
-        text[from..text.find("\"run\"").unwrap()].to_owned()
-    };
-    assert_eq!(measures("a"), measures("b"));
+    assert_eq!(measures(place.two_vms()), measures(&again));
 }
 
 #[test]

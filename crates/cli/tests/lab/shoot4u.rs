@@ -81,8 +81,8 @@ fn a_guest_that_is_told_of_dedicated_pcpus_interrupts_and_asks_no_host() {
 #[test]
 fn beside_another_vm_a_shootdown_takes_a_twentieth_of_its_time_with_ipis() {
     let place = Place::beside();
-    let result = place.raced("scenarios/two-vms.toml", &["ipi", "shoot4u"]);
-    let mean_ns = |variant| metric(&result, variant, "shootdown", "shootdown.latency.mean");
+    let result = place.two_vms();
+    let mean_ns = |variant| metric(result, variant, "shootdown", "shootdown.latency.mean");
     let (ipi_ns, deferred_ns) = (mean_ns("ipi"), mean_ns("shoot4u"));
     assert!(
         ipi_ns >= 20 * deferred_ns,

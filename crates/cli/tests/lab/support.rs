@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use serde_json::Value;
 
@@ -106,6 +106,13 @@ impl Place {
         ends_well(&self.run(&path, &words).output().unwrap());
         let name = path.file_stem().unwrap().to_str().unwrap();
         self.result(name, "bochs")
+    }
+
+    /// The result of one run of `two-vms` with plain IPIs and with Shoot4U, which is raced once for
+    /// all tests that ask: in Bochs it is the same each time.
+    pub fn two_vms(&self) -> &'static Value {
+        static RACED: OnceLock<Value> = OnceLock::new();
+        RACED.get_or_init(|| self.raced("scenarios/two-vms.toml", &["ipi", "shoot4u"]))
     }
 
     /// The same with one text of the scenario replaced by another wherever it is.
