@@ -11,6 +11,9 @@
  */
 #include "strict_boost.h"
 
+/* How often a look may be cut off: where time is the wall's, the host's load can do it. */
+#define TRIES 10
+
 struct situation {
 	const char *name;
 	enum leaving leaving;
@@ -231,11 +234,15 @@ static void test_gives_way(void)
 	set_parameter(DEBOOSTER, "off");
 }
 
-/* One that gave way while it spun is passed over by another's look, and chosen by the next. */
-static void test_two_spin(void)
+/*
+ * Returns whether the second spinner, which has the pCPU after the first gave way, looked twice for
+ * holders of a lock before its share ended.
+ */
+static bool two_spin(void)
 {
+	static const char spins[] = " 0 lock spins;";
 	struct choice choice = {};
-	const char *passed_over;
+	const char *look, *next;
 
 	set_parameter(PARAMETER, "on");
 	set_parameter(DEBOOSTER, "on");
@@ -246,13 +253,25 @@ static void test_two_spin(void)
 	sync_global_to_guest(vm, second_spins);
 	look_until_agreed(FIXED);
 	read_events("kvm_strict_boost_judged", look_at_judged, &choice);
-	passed_over = strstr(choice.judged, " 0 lock spins;");
-	TEST_ASSERT(passed_over && strstr(passed_over, " 0 lock chosen;"), "judged:%s",
-		    choice.judged);
+	look = strstr(choice.judged, " 0 lock ");
+	TEST_ASSERT(!look || strstr(look, spins) == look, "judged:%s", choice.judged);
+	next = look ? strstr(look + strlen(spins), " 0 lock ") : NULL;
+	TEST_ASSERT(!next || strstr(next, " 0 lock chosen;") == next, "judged:%s", choice.judged);
 	stop(FIXED);
 	free_vm(FIXED + 1);
 	second_spins = false;
 	set_parameter(DEBOOSTER, "off");
+	return next;
+}
+
+/* One that gave way while it spun is passed over by another's look, and chosen by the next. */
+static void test_two_spin(void)
+{
+	bool seen = false;
+
+	for (int i = 0; i < TRIES && !seen; i++)
+		seen = two_spin();
+	TEST_ASSERT(seen, "the second spinner never looked twice");
 }
 
 /* A VM whose APICs are the VMM's shows no interrupt that waits, and has its holders found. */
