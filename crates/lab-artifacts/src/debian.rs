@@ -274,11 +274,16 @@ pub fn fetch_binaries(
     packages_in(work)
 }
 
-/// The mirror of Debian's main archive that this machine's apt has lists of.
+/// The mirror of Debian's main archive that this machine's apt has lists of, asked once a process:
+/// apt reads all its lists for it.
 ///
 /// # Errors
 /// [`ArtifactError::Io`] without apt.
 pub(crate) fn mirror() -> Result<Option<String>, ArtifactError> {
+    static FOUND: OnceLock<Option<String>> = OnceLock::new();
+    if let Some(found) = FOUND.get() {
+        return Ok(found.clone());
+    }
     let mut command = Command::new("apt-get");
     command.args([
         "indextargets",
@@ -292,7 +297,7 @@ pub(crate) fn mirror() -> Result<Option<String>, ArtifactError> {
     let found = text
         .lines()
         .find_map(|line| line.strip_prefix("Debian|Debian|main|"));
-    Ok(found.map(str::to_owned))
+    Ok(FOUND.get_or_init(|| found.map(str::to_owned)).clone())
 }
 
 /// Whether a mirror of Debian's archive answers, asked once a process and through apt, which knows
