@@ -4,7 +4,8 @@
 //!
 //! `steady evidence run` captures (`steady coherence capture --host`) and adds the measures. A
 //! capture is a run of another build of the emulator, so that a claim of one has these measures
-//! and no others.
+//! and no others. A claim may be of one recorded variant: its own variants are then inputs of the
+//! simulation that are changed, or its schemes, on the same recording.
 
 use serde::Deserialize;
 use steady_scenario::Scenario;
@@ -20,11 +21,51 @@ pub struct Captured {
     pub after_ticks: u64,
     /// Accesses recorded, of all processors.
     pub accesses: u64,
+    /// The scenario's variant that is recorded, where the claim's variants are inputs or schemes of
+    /// the simulation; absent: each of the claim's variants is recorded.
+    pub of: Option<String>,
 }
 
 impl Captured {
     /// The word that the simulator's key of captured claims has among the keys.
     pub const SIMULATED: &'static str = "captured";
+    /// The same where [`Captured::of`] is set. Its variants are the inputs that can be changed, each
+    /// with how, in words.
+    pub const CHANGED: &'static str = "captured-changed";
+    /// The measure of a scheme as a variant: its speed over the baseline's.
+    pub const SPEED: &'static str = "captured.speed";
+
+    /// The word among the keys.
+    #[must_use]
+    pub(crate) fn word(&self) -> &'static str {
+        match self.of {
+            None => Self::SIMULATED,
+            Some(_) => Self::CHANGED,
+        }
+    }
+}
+
+/// Whether a claim's variant is a scheme of the simulation.
+fn is_scheme(keys: &Keys, name: &str) -> bool {
+    let simulated = keys.simulated.get(Captured::SIMULATED);
+    simulated.is_some_and(|of| of.measures.contains(&format!("{}.{name}", Captured::SPEED)))
+}
+
+/// The scenario's variants that a claim races or records.
+pub(crate) fn recorded(claim: &Claim) -> Vec<&str> {
+    let of = claim.captured.as_ref().and_then(|of| of.of.as_deref());
+    of.map_or_else(|| claim.all_variants().collect(), |one| vec![one])
+}
+
+/// How the inputs are changed that are variants of a claim, in words.
+pub(crate) fn changes<'a>(keys: &'a Keys, variants: &[&'a str]) -> Vec<String> {
+    let known = keys.simulated.get(Captured::CHANGED);
+    let words = |name: &&'a str| {
+        let words = known?.variants.get(*name)?;
+        let words: Vec<&str> = words.values().map(String::as_str).collect();
+        (!words.is_empty()).then(|| format!("{} (`{name}`)", words.join(", ")))
+    };
+    variants.iter().filter_map(words).collect()
 }
 
 /// What a capture gives of a VM by itself. What is simulated on it is among the keys, by
@@ -46,7 +87,12 @@ pub(crate) fn recorder(engine: &str) -> String {
 }
 
 /// Why a captured race cannot give what a row names, in words; `None` where it can.
-pub(crate) fn lacking(keys: &Keys, row: &Row, scenario: &Scenario) -> Option<String> {
+pub(crate) fn lacking(
+    keys: &Keys,
+    claim: &Claim,
+    row: &Row,
+    scenario: &Scenario,
+) -> Option<String> {
     let Some(name) = &row.vm else {
         return Some("a capture gives measures of VMs; expected `vm`".to_owned());
     };
@@ -57,6 +103,12 @@ pub(crate) fn lacking(keys: &Keys, row: &Row, scenario: &Scenario) -> Option<Str
         let text = "a capture is of a part of a run; expected a row of a VM, without `workload`, \
                     `mean_over` and `share_of`";
         return Some(text.to_owned());
+    }
+    if claim.all_variants().all(|name| is_scheme(keys, name)) {
+        let (measure, speed) = (&row.measure, Captured::SPEED);
+        return (measure != speed).then(|| {
+            format!("a scheme as a variant has no measure `{measure}`; it has {speed} alone")
+        });
     }
     let simulated = keys.simulated.get(Captured::SIMULATED);
     let simulated = simulated.into_iter().flat_map(|of| &of.measures);
@@ -88,5 +140,22 @@ pub(crate) fn problem(keys: &Keys, claim: &Claim) -> Option<String> {
     if claim.kernel.is_some() || claim.brought.is_some() {
         return Some("`captured` takes the lab's kernel and programs alone".to_owned());
     }
-    (captured.accesses == 0).then(|| "`captured.accesses` is 0; expected some".to_owned())
+    if captured.accesses == 0 {
+        return Some("`captured.accesses` is 0; expected some".to_owned());
+    }
+    captured.of.as_ref()?;
+    let inputs = keys.simulated.get(Captured::CHANGED);
+    let is_input = |name: &str| inputs.is_some_and(|of| of.variants.contains_key(name));
+    let all: Vec<&str> = claim.all_variants().collect();
+    let fits =
+        all.iter().all(|name| is_input(name)) || all.iter().all(|name| is_scheme(keys, name));
+    (!fits).then(|| {
+        let inputs = inputs.into_iter().flat_map(|of| of.variants.keys());
+        let inputs: Vec<&str> = inputs.map(String::as_str).collect();
+        format!(
+            "`captured.of`, and its variants are {}; expected schemes of the simulation, or of: {}",
+            all.join(", "),
+            inputs.join(", ")
+        )
+    })
 }

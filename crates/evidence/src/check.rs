@@ -107,7 +107,7 @@ fn of_claim(house: &House, claim: &Claim) -> Vec<Problem> {
     };
     let brought = brought::problem(claim, scenario);
     problems.extend(brought.map(|text| Problem::new(&place, text)));
-    for name in claim.all_variants() {
+    for name in captured::recorded(claim) {
         if !scenario.variants.iter().any(|variant| variant.name == name) {
             let text = format!("the scenario has no variant `{name}`");
             problems.push(Problem::new(&place, text));
@@ -120,7 +120,9 @@ fn of_claim(house: &House, claim: &Claim) -> Vec<Problem> {
 pub(crate) fn of_measures(house: &House, claim: &Claim) -> Vec<Problem> {
     let scenario = house.scenario(claim);
     let lacking = |row: &Row| match scenario {
-        Some(scenario) if claim.captured.is_some() => captured::lacking(&house.keys, row, scenario),
+        Some(scenario) if claim.captured.is_some() => {
+            captured::lacking(&house.keys, claim, row, scenario)
+        }
         Some(scenario) => given::lacking(claim, row, scenario),
         None if !claim.is_simulated() => None,
         None => match house.keys.simulated.get(&claim.scenario) {

@@ -9,6 +9,7 @@ use steady_report::humane;
 use steady_scenario::{Conditions, Part, Scenario, Variant};
 
 use crate::brought;
+use crate::captured;
 use crate::claim::{CONDITION_KEYS, Claim, Row};
 use crate::error::Problem;
 use crate::house::{House, Keys};
@@ -36,7 +37,7 @@ fn said(conditions: &Conditions, key: &str) -> Option<toml::Value> {
 
 /// The conditions of each variant of a claim, the base first.
 fn of_variants(claim: &Claim, scenario: &Scenario) -> Vec<Conditions> {
-    let named = claim.all_variants();
+    let named = captured::recorded(claim).into_iter();
     named
         .filter_map(|name| scenario.variants.iter().find(|v| v.name == name))
         .map(|variant| Conditions::of(scenario, variant))
@@ -203,7 +204,10 @@ pub(crate) fn of(house: &House, claim: &Claim, row: Option<&str>, variants: &[&s
     if let Some(scenario) = house.scenario(claim) {
         let clock = result.map(|result| result.engine.clock);
         let raced = scenario.variants.iter();
-        let named = raced.filter(|variant| variants.contains(&variant.name.as_str()));
+        let recorded = captured::recorded(claim);
+        let of_one = claim.captured.as_ref().is_some_and(|of| of.of.is_some());
+        let names = if of_one { &recorded } else { variants };
+        let named = raced.filter(|variant| names.contains(&variant.name.as_str()));
         let each: Vec<(&str, Vec<Part>)> = named
             .map(|variant| (variant.name.as_str(), parts_of(scenario, variant, clock)))
             .collect();
@@ -213,15 +217,19 @@ pub(crate) fn of(house: &House, claim: &Claim, row: Option<&str>, variants: &[&s
     let config = |key: &str| result.and_then(|result| result.config.get(key));
     parts.extend(config("kernel.release").map(|release| format!("Linux {release}")));
     parts.extend(config("kernel.hz").map(|hz| format!("{hz} Hz")));
-    let captured = claim.captured.as_ref();
-    parts.extend(captured.map(|of| {
+    if let Some(of) = &claim.captured {
         let accesses = i64::try_from(of.accesses).unwrap_or(i64::MAX);
         let accesses = humane::quantity(Unit::Count, accesses);
-        format!(
-            "{accesses} accesses recorded, simulated on the ATTC paper's machine with DRAM \
+        let recorded = of.of.as_ref();
+        let of_one = recorded.map_or_else(String::new, |of| format!(" of `{of}`"));
+        parts.push(format!(
+            "{accesses} accesses{of_one} recorded, simulated on the ATTC paper's machine with DRAM \
              alone"
-        )
-    }));
+        ));
+        if recorded.is_some() {
+            parts.extend(captured::changes(&house.keys, variants));
+        }
+    }
     parts.join("; ")
 }
 

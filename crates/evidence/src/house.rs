@@ -13,7 +13,7 @@ use steady_measures::Comparison;
 use steady_nearest::nearest;
 use steady_scenario::Scenario;
 
-use crate::captured::{Captured, recorder};
+use crate::captured::recorder;
 use crate::check;
 use crate::claim::{CLAIMS_SCHEMA, Claim, System};
 use crate::error::{Error, Problem};
@@ -64,13 +64,12 @@ impl Keys {
     }
 
     /// The key of what is simulated for a claim; empty where its scenario is not known. That of a
-    /// captured claim has the word [`Captured::SIMULATED`].
+    /// captured claim has the word [`SIMULATED`](crate::Captured::SIMULATED) or
+    /// [`CHANGED`](crate::Captured::CHANGED).
     #[must_use]
     pub fn simulator(&self, claim: &Claim) -> &str {
-        let word = match claim.captured {
-            None => claim.scenario.as_str(),
-            Some(_) => Captured::SIMULATED,
-        };
+        let captured = claim.captured.as_ref();
+        let word = captured.map_or(claim.scenario.as_str(), |of| of.word());
         let found = self.simulated.get(word);
         found.map_or("", |simulated| simulated.key.as_str())
     }

@@ -66,7 +66,13 @@ pub fn words(house: &House, set: &Set<'_>) -> Option<String> {
 /// Every run with one input changed that explains an item, of the claims that any item names.
 fn explaining(house: &House, set: &Set<'_>) -> Vec<(MovedBy, Entry)> {
     let items = house.papers.iter().flat_map(|paper| &paper.items);
-    let claims = items.filter_map(|item| Some(item.moved_by.as_ref()?.claim.as_str()));
+    let named = items.filter_map(|item| Some(item.moved_by.as_ref()?.claim.as_str()));
+    // What is simulated again on a recording is looked at, whether an item names it or not.
+    let on_recordings = house.claims().filter(|claim| {
+        let captured = claim.captured.as_ref();
+        captured.is_some_and(|of| of.of.is_some())
+    });
+    let claims = named.chain(on_recordings.map(|claim| claim.id.as_str()));
     let mut found = Vec::new();
     for id in claims.collect::<BTreeSet<_>>() {
         let Ok(claim) = house.claim(id) else { continue };

@@ -15,6 +15,7 @@ mod means;
 mod moved;
 mod orders;
 mod races;
+mod recordings;
 mod shares;
 mod simulated;
 

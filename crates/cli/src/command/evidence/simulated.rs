@@ -38,6 +38,15 @@ fn given() -> impl Iterator<Item = (String, Simulated)> {
         measures: captured::simulated_measures(),
         ..Simulated::default()
     };
+    let inputs = captured::INPUTS.iter().map(|input| {
+        let how = Some(input.how).filter(|how| !how.is_empty());
+        let words = how.map(|how| ("changed".to_owned(), how.to_owned()));
+        (input.name.to_owned(), words.into_iter().collect())
+    });
+    let of_changed = Simulated {
+        variants: inputs.collect(),
+        ..Simulated::default()
+    };
     let all = steady_attc_paper::scenarios().into_iter().map(|scenario| {
         let simulated = Simulated {
             numbers: scenario.numbers,
@@ -48,13 +57,21 @@ fn given() -> impl Iterator<Item = (String, Simulated)> {
         };
         (scenario.word.to_owned(), simulated)
     });
-    all.chain([(Captured::SIMULATED.to_owned(), of_captures)])
+    all.chain([
+        (Captured::SIMULATED.to_owned(), of_captures),
+        (Captured::CHANGED.to_owned(), of_changed),
+    ])
 }
 
 /// The key of each word, simulated.
 fn keys() -> anyhow::Result<BTreeMap<String, String>> {
     let all = steady_attc_paper::keys()?.into_iter();
     let mut keys: BTreeMap<_, _> = all.map(|(word, key)| (word.to_owned(), key)).collect();
-    keys.insert(Captured::SIMULATED.to_owned(), captured::fingerprint()?);
+    let key = captured::fingerprint()?;
+    keys.insert(
+        Captured::CHANGED.to_owned(),
+        captured::changed_fingerprint(&key)?,
+    );
+    keys.insert(Captured::SIMULATED.to_owned(), key);
     Ok(keys)
 }

@@ -13,6 +13,7 @@ use steady_coherence::host::Host;
 use steady_coherence::workload::{CALIBRATED_RATE, Generator, GeneratorOptions, find};
 use steady_memtrace::host::Rates;
 
+use super::changed::INPUTS;
 use super::schemes::{jobs, on};
 
 /// Swept pages in the short run, in times of the calibrated rate.
@@ -38,12 +39,26 @@ fn of(mut trace: impl BufRead + Seek + Send) -> anyhow::Result<String> {
         trace.rewind()?;
         simulated.push(on(Host::new(&mut trace)?, cores)?.outcomes);
     }
-    let all = (glance()?.outcomes, format!("{rates:?}"), simulated);
+    let all = (glance(&[])?.outcomes, format!("{rates:?}"), simulated);
     Ok(compare::digest(&all)[..16].to_owned())
 }
 
-/// The short run.
-pub(super) fn glance() -> anyhow::Result<Comparison> {
+/// The key where inputs are changed: it changes with the other one, and with what a changed input
+/// does.
+///
+/// # Errors
+/// As the simulations.
+pub fn changed_fingerprint(as_is: &str) -> anyhow::Result<String> {
+    let runs = INPUTS.iter().map(|input| {
+        let found = glance(input.keys)?.outcomes;
+        Ok((input.name, input.times, found))
+    });
+    let runs: Vec<_> = runs.collect::<anyhow::Result<_>>()?;
+    Ok(compare::digest(&(as_is, runs))[..16].to_owned())
+}
+
+/// The short run, with these keys of the machine besides.
+pub(super) fn glance(more: &[(&str, &str)]) -> anyhow::Result<Comparison> {
     let (workload, accesses) = (find("dedup")?, 20_000);
     let options = GeneratorOptions {
         seed: 1,
@@ -60,7 +75,7 @@ pub(super) fn glance() -> anyhow::Result<Comparison> {
     Ok(compare::compare(
         source,
         accesses,
-        &jobs(&[])?,
+        &jobs(more)?,
         &options,
         1,
     )?)
@@ -141,6 +156,15 @@ mod tests {
     }
 
     #[test]
+    fn an_input_that_is_changed_changes_what_is_simulated() {
+        let of = |keys: &[(&str, &str)]| compare::digest(&glance(keys).expect("it runs").outcomes);
+        let mut seen: Vec<_> = INPUTS.iter().map(|one| (of(one.keys), one.times)).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), INPUTS.len());
+    }
+
+    #[test]
     fn on_one_core_a_victim_of_the_trace_waits_for_it() {
         let host = Host::new(Cursor::new(shown())).expect("a trace");
         let found = on(host, &[("core.count", "1")]).expect("it runs");
@@ -150,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_short_run_has_updates_under_every_scheme() {
-        let found = glance().expect("it runs");
+        let found = glance(&[]).expect("it runs");
         assert_eq!(found.outcomes.len(), schemes().len());
         for outcome in &found.outcomes {
             let (guest, _) = by_agent(&outcome.counts);

@@ -2,31 +2,46 @@
 //! One seed of a captured claim: a run of each variant is recorded, and TLB coherence simulated on
 //! what its VMs did. The measures are those of [`steady_evidence::CAPTURED`].
 //!
+//! Variants are the scenario's, or [inputs and schemes](changed) of the simulation on one of them.
 //! A recorded trace is removed once it is measured. Left out: what the recorded run itself
 //! measured, since the emulator that records is another build.
 
+mod changed;
+mod counted;
 mod key;
 mod schemes;
 
-use std::fs::File;
-use std::io::BufReader;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use steady_evidence::{Captured, Claim, House, Piece};
 use steady_lab_artifacts::process::ending_with_us;
-use steady_measures::{Better, Metric, RunResult, Unit};
-use steady_memtrace::host::{Owner, Rates, Update};
+use steady_measures::{Metric, RunResult};
 use steady_race::Watcher;
 use steady_scenario::Scenario;
 
 use crate::progress::Show;
 
-pub use key::fingerprint;
+use changed::{Input, inputs_of, speed};
+use counted::measures;
+
+pub use changed::INPUTS;
+pub use key::{changed_fingerprint, fingerprint};
 pub use schemes::measures as simulated_measures;
 
-/// What rates are of.
-const PER_INSTRUCTIONS: u64 = 1_000_000_000;
+/// One seed of a claim: what is recorded of it, and where.
+struct Runs<'a> {
+    claim: &'a Claim,
+    captured: &'a Captured,
+    seed: u64,
+    /// The scenario, and its file.
+    scenario: Scenario,
+    path: PathBuf,
+    /// Where traces are until they are measured.
+    folder: PathBuf,
+    show: &'a Show,
+}
 
 /// Records and simulates one seed of the variants that the claim names.
 pub fn raced(
@@ -38,30 +53,122 @@ pub fn raced(
     show: &Show,
 ) -> anyhow::Result<RunResult> {
     let path = house.root.join(&claim.scenario);
-    let scenario = Scenario::load(&path)?;
     let folder = out.join(&claim.id);
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("cannot make {}", folder.display()))?;
-    let mut pieces = Vec::new();
-    for variant in claim.all_variants() {
-        show.say(&format!("recording {variant}, seed {}", piece.seed));
-        let trace = folder.join(format!("{variant}-{}.sht", piece.seed));
-        record(&path, variant, captured, piece.seed, &trace)?;
-        let mut result = RunResult::load(&beside(&trace).join(of_run(&scenario, &claim.engine)))?;
-        let metrics = measures(&trace, &scenario)
-            .with_context(|| format!("{}, seed {}", variant, piece.seed))?;
-        for run in result.variants.iter_mut().flat_map(|v| &mut v.repetitions) {
-            run.metrics.clone_from(&metrics);
-            run.distributions.clear();
-            run.artifacts.clear();
+    let runs = Runs {
+        claim,
+        captured,
+        seed: piece.seed,
+        scenario: Scenario::load(&path)?,
+        path,
+        folder,
+        show,
+    };
+    let pieces = match &captured.of {
+        None => runs.of_scenario()?,
+        Some(of) => runs.of_simulation(of)?,
+    };
+    Ok(RunResult::join(pieces)?)
+}
+
+impl Runs<'_> {
+    /// Each variant of the scenario recorded.
+    fn of_scenario(&self) -> anyhow::Result<Vec<(String, RunResult)>> {
+        let mut pieces = Vec::new();
+        for variant in self.claim.all_variants() {
+            self.recorded(variant, 1, |trace, mut result| {
+                let found = schemes::simulated(trace, &[])?;
+                put(&mut result, &measures(trace, &self.scenario, &found)?);
+                pieces.push((variant.to_owned(), result));
+                Ok(())
+            })?;
         }
-        result.run.command = claim.command();
-        result.seal();
-        pieces.push((variant.to_owned(), result));
+        Ok(pieces)
+    }
+
+    /// One variant of the scenario recorded, for inputs and schemes of the simulation.
+    fn of_simulation(&self, of: &str) -> anyhow::Result<Vec<(String, RunResult)>> {
+        let names: Vec<&str> = self.claim.all_variants().collect();
+        let wanted = inputs_of(&names)?;
+        let mut by_length: BTreeMap<u64, Vec<&Input>> = BTreeMap::new();
+        for input in INPUTS.iter().filter(|one| wanted.contains_key(one.name)) {
+            by_length.entry(input.times).or_default().push(input);
+        }
+        let mut pieces = Vec::new();
+        for (times, inputs) in by_length {
+            self.recorded(of, times, |trace, result| {
+                for input in inputs {
+                    let found = schemes::simulated(trace, input.keys)?;
+                    for &name in &wanted[input.name] {
+                        let metrics = match name == input.name {
+                            true => measures(trace, &self.scenario, &found)?,
+                            false => of_measured(&self.scenario, &speed(&found, name)?),
+                        };
+                        let mut result = named(result.clone(), name, input);
+                        put(&mut result, &metrics);
+                        pieces.push((name.to_owned(), result));
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        Ok(pieces)
+    }
+
+    /// Records a variant, of `times` as many accesses as the claim says, and measures it.
+    fn recorded(
+        &self,
+        variant: &str,
+        times: u64,
+        measure: impl FnOnce(&Path, RunResult) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let seed = self.seed;
+        self.show.say(&format!("recording {variant}, seed {seed}"));
+        let trace = self.folder.join(format!("{variant}-{seed}.sht"));
+        let part = Captured {
+            accesses: self.captured.accesses.saturating_mul(times),
+            ..self.captured.clone()
+        };
+        record(&self.path, variant, &part, seed, &trace)?;
+        let at = of_run(&self.scenario, &self.claim.engine);
+        let mut result = RunResult::load(&beside(&trace).join(at))?;
+        result.run.command = self.claim.command();
+        measure(&trace, result).with_context(|| format!("{variant}, seed {seed}"))?;
         std::fs::remove_file(&trace)?;
         std::fs::remove_dir_all(beside(&trace))?;
+        Ok(())
     }
-    Ok(RunResult::join(pieces)?)
+}
+
+/// A recorded run as that of a variant of the simulation.
+fn named(mut result: RunResult, name: &str, input: &Input) -> RunResult {
+    assert_eq!(result.variants.len(), 1, "one variant is recorded");
+    let variant = &mut result.variants[0];
+    variant.title = match name == input.name {
+        true if input.how.is_empty() => "every input as stated".to_owned(),
+        true => input.how.to_owned(),
+        false => format!("the scheme {name}"),
+    };
+    name.clone_into(&mut variant.name);
+    result
+}
+
+/// A metric in each VM that is measured.
+fn of_measured(scenario: &Scenario, metric: &Metric) -> Vec<Metric> {
+    let vms = scenario.vms.iter().filter(|vm| !vm.background);
+    vms.map(|vm| metric.clone().in_vm(vm.name.clone()))
+        .collect()
+}
+
+/// Puts the metrics in the place of those of the recorded run.
+fn put(result: &mut RunResult, metrics: &[Metric]) {
+    for run in result.variants.iter_mut().flat_map(|v| &mut v.repetitions) {
+        run.metrics = metrics.to_vec();
+        run.distributions.clear();
+        run.artifacts.clear();
+    }
+    result.seal();
 }
 
 /// Where a recorded run leaves its result.
@@ -105,150 +212,4 @@ fn record(
         "the capture of {variant} failed: {status}"
     );
     Ok(())
-}
-
-/// What a trace gives of each VM of its scenario.
-fn measures(trace: &Path, scenario: &Scenario) -> anyhow::Result<Vec<Metric>> {
-    let file = File::open(trace).with_context(|| trace.display().to_string())?;
-    let rates = Rates::read(BufReader::with_capacity(1 << 20, file))?;
-    let found = schemes::simulated(trace)?;
-    let mut metrics = Vec::new();
-    for (number, vm) in (1_u16..).zip(&scenario.vms) {
-        // VMs are in the order of their first entries, which is that of the scenario.
-        let Some(owner) = rates.owners.get(&number) else {
-            ensure!(
-                vm.background,
-                "the VM `{}` is not in the recorded part",
-                vm.name
-            );
-            continue;
-        };
-        if !vm.background {
-            within_the_program(&vm.name, owner)?;
-        }
-        let updates = rates.updates.iter();
-        let own = updates.filter(|update| update.owner == number && !update.ept);
-        let of_vm = counted(owner, own)
-            .into_iter()
-            .chain(schemes::speeds(&found));
-        metrics.extend(of_vm.map(|metric| metric.in_vm(vm.name.clone())));
-    }
-    ensure!(!metrics.is_empty(), "no VM ran in the recorded part");
-    Ok(metrics)
-}
-
-/// A measured VM without a shootdown was recorded before or after its program.
-fn within_the_program(name: &str, owner: &Owner) -> anyhow::Result<()> {
-    ensure!(
-        owner.updates.shootdowns > 0,
-        "the recorded part has no shootdown of the VM `{name}`, so that it lies beside its \
-         program; expected another `after_ticks`"
-    );
-    Ok(())
-}
-
-fn metric(name: &str, unit: Unit, value: u64) -> Metric {
-    let value = i64::try_from(value).unwrap_or(i64::MAX);
-    Metric::new(format!("captured.{name}"), unit, Better::Neutral, value)
-}
-
-/// `part` of `whole`, times `of`, halves up; 0 of nothing.
-fn share(part: u64, whole: u64, of: u64) -> u64 {
-    let whole = u128::from(whole).max(1);
-    let rounded = (u128::from(part) * u128::from(of) + whole / 2) / whole;
-    u64::try_from(rounded).unwrap_or(u64::MAX)
-}
-
-/// How often a VM changed its own tables, and what for.
-fn counted<'a>(owner: &Owner, updates: impl Iterator<Item = &'a Update>) -> Vec<Metric> {
-    let its = &owner.updates;
-    let one_page = updates.filter(|update| shoots_down(update) && update.entries == 1);
-    let one_page = one_page.count() as u64;
-    let victims = its.victims + its.victims_by_host;
-    let rate = |count| share(count, owner.instructions, PER_INSTRUCTIONS);
-    let each = |count| share(count, its.shootdowns, 100);
-    let mut found = vec![
-        metric("instructions", Unit::Instructions, owner.instructions),
-        metric("shootdowns", Unit::Count, rate(its.shootdowns)),
-        metric("private", Unit::Count, rate(its.private)),
-    ];
-    if its.shootdowns > 0 {
-        found.push(metric("pages", Unit::Count, each(its.shot_pages)));
-        found.push(metric("victims", Unit::Count, each(victims)));
-        let share = share(one_page, its.shootdowns, 1_000_000);
-        found.push(metric("one_page", Unit::Ppm, share));
-    }
-    found
-}
-
-/// Whether others invalidated.
-fn shoots_down(update: &Update) -> bool {
-    !update.told.is_empty() || !update.told_by_host.is_empty()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use steady_memtrace::host::{Actor, Updates};
-
-    use super::*;
-
-    #[test]
-    fn a_part_beside_the_program_is_refused() {
-        let mut owner = Owner::default();
-        owner.updates.private = 9;
-        let said = within_the_program("victim", &owner).map_err(|error| error.to_string());
-        assert!(said.is_err_and(|text| text.contains("`victim`")));
-        owner.updates.shootdowns = 1;
-        assert!(within_the_program("victim", &owner).is_ok());
-    }
-
-    #[test]
-    fn rates_are_of_a_thousand_million_instructions_and_pages_and_victims_of_a_hundred() {
-        let updates = Updates {
-            shootdowns: 4,
-            shot_pages: 10,
-            victims: 11,
-            victims_by_host: 1,
-            private: 2,
-            ..Updates::default()
-        };
-        let owner = Owner {
-            instructions: 2_000_000,
-            updates,
-            ..Owner::default()
-        };
-        let update = |entries, victims: u16| Update {
-            at: 0,
-            owner: 1,
-            ept: false,
-            by: Actor::Vcpu(0),
-            pages: Vec::new(),
-            entries,
-            fewer: Vec::new(),
-            invalidated: true,
-            told: (1..=victims).map(Actor::Vcpu).collect(),
-            told_by_host: BTreeSet::new(),
-        };
-        // A private one of one page is not a shootdown.
-        let all = [update(1, 3), update(1, 0), update(9, 1)];
-        let found = counted(&owner, all.iter());
-        let value = |name: &str| {
-            let name = format!("captured.{name}");
-            found
-                .iter()
-                .find(|one| one.name == name)
-                .map(|one| one.value)
-        };
-        for metric in &found {
-            let known = steady_evidence::CAPTURED.contains(&metric.name.as_str());
-            assert!(known, "{}", metric.name);
-        }
-        assert_eq!(value("shootdowns"), Some(2_000));
-        assert_eq!(value("private"), Some(1_000));
-        assert_eq!(value("pages"), Some(250));
-        assert_eq!(value("victims"), Some(300));
-        assert_eq!(value("one_page"), Some(250_000));
-    }
 }

@@ -21,7 +21,7 @@ use steady_measures::{Metric, Unit};
 
 use crate::command::coherence::or_usual;
 
-use super::{metric, share};
+use super::counted::{metric, share};
 
 /// The machine of every simulation.
 const MACHINE: &str = "preset = \"paper\"";
@@ -53,9 +53,9 @@ pub(super) fn jobs(more: &[(&str, &str)]) -> anyhow::Result<Vec<Job>> {
     Ok(compare::jobs(&machine, &schemes()))
 }
 
-/// Every scheme on what the VMs did.
-pub(super) fn simulated(trace: &Path) -> anyhow::Result<Comparison> {
-    on(host::open(trace)?, &[])
+/// Every scheme on what the VMs did, with these keys of the machine besides.
+pub(super) fn simulated(trace: &Path, more: &[(&str, &str)]) -> anyhow::Result<Comparison> {
+    on(host::open(trace)?, more)
 }
 
 /// Every scheme on what the VMs of a recorded host did, with these keys of the machine besides.
@@ -89,14 +89,19 @@ pub(super) fn speeds(found: &Comparison) -> Vec<Metric> {
         return Vec::new();
     };
     let speed = |outcome: &Outcome| {
-        let over = i128::from(outcome.gain_over(base)) + 10_000;
-        let ppm = u64::try_from(over * 100).unwrap_or(0);
-        metric(&format!("speed.{}", outcome.scheme), Unit::Ppm, ppm)
+        let name = format!("speed.{}", outcome.scheme);
+        metric(&name, Unit::Ppm, ppm_over(outcome, base))
     };
     let time = metric("guest_time", Unit::Ppm, guest_time(&base.counts));
     std::iter::once(time)
         .chain(others.iter().map(speed))
         .collect()
+}
+
+/// The speed of one over another, in parts per million.
+pub(super) fn ppm_over(one: &Outcome, base: &Outcome) -> u64 {
+    let over = i128::from(one.gain_over(base)) + 10_000;
+    u64::try_from(over * 100).unwrap_or(0)
 }
 
 /// Share of all cycles that the guests' updates took, each as long as the mean.
@@ -118,7 +123,7 @@ mod tests {
 
     #[test]
     fn what_is_simulated_has_the_names_that_claims_may_name() {
-        let found = speeds(&glance().expect("it runs"));
+        let found = speeds(&glance(&[]).expect("it runs"));
         let mut known = measures();
         known.extend(steady_evidence::CAPTURED.map(str::to_owned));
         for metric in &found {
