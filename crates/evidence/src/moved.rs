@@ -9,6 +9,7 @@
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
+use steady_measures::Unit;
 
 use crate::error::Problem;
 use crate::house::House;
@@ -180,7 +181,10 @@ pub(crate) fn problems(house: &House, set: &Set<'_>, place: &str) -> Vec<Problem
 /// none.
 fn nearer(set: &Set<'_>, found: &Entry) -> Option<bool> {
     let (least, most) = wanted(set)?;
-    let apart = |value: i64| (least - value).max(value - most).max(0);
+    let apart = |value: i64| {
+        let (below, above) = (least.saturating_sub(value), value.saturating_sub(most));
+        below.max(above).max(0)
+    };
     let before = found.base_cell.as_ref()?.median;
     let after = found.cell.median;
     // An input that takes a number past the paper's explains too much.
@@ -198,11 +202,12 @@ fn nearer(set: &Set<'_>, found: &Entry) -> Option<bool> {
     Some(moves && !past && near && apart(after) < apart(before))
 }
 
-/// What the paper has, in parts per million.
+/// What the paper has, in parts per million, or in units for what is counted.
 fn wanted(set: &Set<'_>) -> Option<(i64, i64)> {
     let item = set.item;
     let signed = |ppm: u64| i64::try_from(ppm).unwrap_or(i64::MAX);
-    match (item.claimed(), item.numbers(true), item.expect) {
+    let share = set.entry.as_ref()?.unit == Unit::Ppm;
+    match (item.claimed(), item.numbers(share), item.expect) {
         (Some(Claimed::Point(ppm)), ..) => Some((signed(ppm), signed(ppm))),
         (Some(Claimed::Between(least, most)), ..) => Some((signed(least), signed(most))),
         (None, Some(range), _) => Some(range),

@@ -78,7 +78,7 @@ fn recorded_once([base, other]: [&str; 2], row: &str) -> Project {
 fn problems(project: &Project, place: &str) -> Vec<String> {
     let found = steady_evidence::check(&house(project));
     let found = found.iter().map(ToString::to_string);
-    found.filter(|text| text.contains(place)).collect()
+    found.filter(|text| text.starts_with(place)).collect()
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn a_run_on_a_recording_explains_an_item_that_names_none() {
         let race = house.races().remove(0);
         let record = Record::reduced(result, &race, &house.keys).unwrap();
         record.save(project.root()).unwrap();
-        problems(&project, "item `three`")
+        problems(&project, &format!("{PAPER}, item `three`"))
     };
     assert_eq!(record(1_000), Vec::<String>::new());
     let found = record(500);
