@@ -322,9 +322,10 @@ fn a_trace_says_what_its_exits_and_entries_were_of() {
     ];
     for (reason, detail) in details.into_iter().chain(sent) {
         trace.record(0, 7, &[reason, 3, 1, detail]);
-        // INVVPID of one address of VPID 1, and of all of it, which is not compared.
+        // INVVPID of one address of VPID 1, of all of it, and of all VPIDs, which is not compared.
         trace.record(0, 4, &[17, 0, 1, 0x5000]);
         trace.record(0, 4, &[17, 1, 1, 0]);
+        trace.record(0, 4, &[17, 2, 0, 0]);
         // An external interrupt, or one of INT.
         let of_int = if reason == VMCALL { 4 << 8 } else { 0 };
         trace.record(0, 8, &[1, 0xa01e, TIMER | of_int, 0]);
@@ -344,6 +345,7 @@ fn a_trace_says_what_its_exits_and_entries_were_of() {
             _ => {}
         }
         other.saw(7, Seen::Invalidated, 0x5000_u16);
+        other.saw(7, Seen::Flushed, 0_u8);
         other.saw(7, Seen::Injected, 0xec_u8);
         other.saw(7, Seen::Entry, 0_u8);
     }

@@ -16,6 +16,8 @@ const RDMSR: u64 = 31;
 const WRMSR: u64 = 32;
 /// The type of INVVPID that names an address.
 const OF_AN_ADDRESS: u64 = 0;
+/// The type of INVVPID that names a vCPU alone.
+const OF_A_VCPU: u64 = 1;
 /// Registers that send interprocessor interrupts: `ICR` and `SELF_IPI` of the x2APIC, and Hyper-V's
 /// (`arch/x86/include/asm/apicdef.h` and `hyperv-tlfs.h`, Linux 6.12).
 const SENDING: [u64; 3] = [0x830, 0x83f, 0x4000_0071];
@@ -47,11 +49,13 @@ pub enum Seen {
     Injected,
     /// The host invalidates one of the vCPU's pages by INVVPID: its address.
     Invalidated,
+    /// The host invalidates all of the vCPU's pages by INVVPID: no value.
+    Flushed,
 }
 
 impl Seen {
     /// All, in the order in which they are shown.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Exit,
         Self::Entry,
         Self::MsrRead,
@@ -60,6 +64,7 @@ impl Seen {
         Self::Hypercall,
         Self::Injected,
         Self::Invalidated,
+        Self::Flushed,
     ];
 }
 
@@ -135,6 +140,9 @@ impl Sequences {
                 } => all.left(vpid, reason, detail, high),
                 Event::Control(INVVPID, false, OF_AN_ADDRESS, [vpid, address]) => {
                     all.saw(vpid & 0xffff, Seen::Invalidated, address);
+                }
+                Event::Control(INVVPID, false, OF_A_VCPU, [vpid, _]) => {
+                    all.saw(vpid & 0xffff, Seen::Flushed, 0_u8);
                 }
                 _ => {}
             }

@@ -15,7 +15,7 @@ use super::traced::Traced;
 
 /// What is recorded and no tracepoint names.
 const UNTRACED: &str = "not traced: guests' INVLPG, INVPCID and MOV to CR3; the host's INVLPG, \
-                        INVPCID, INVEPT, INVVPID of whole vCPUs, and IPIs";
+                        INVPCID and INVEPT, and its IPIs as they are sent";
 /// Differences that are shown of each kind.
 const SHOWN: usize = 4;
 
@@ -25,7 +25,7 @@ const SHOWN: usize = 4;
 pub fn compared(variant: &Variant) -> Vec<Seen> {
     let kvm = variant.hypervisor == Hypervisor::Kvm;
     let is = |seen: &Seen| match seen {
-        Seen::Hypercall | Seen::Invalidated => kvm,
+        Seen::Hypercall | Seen::Invalidated | Seen::Flushed => kvm,
         Seen::Ipi => !variant.switches.apicv,
         _ => true,
     };
@@ -94,6 +94,7 @@ fn print_kind(out: &mut impl Write, kind: &Beside) -> std::io::Result<()> {
         Seen::Hypercall => "hypercalls, by number",
         Seen::Injected => "interrupts injected, by vector",
         Seen::Invalidated => "pages invalidated by INVVPID, by address",
+        Seen::Flushed => "vCPUs invalidated whole by INVVPID",
     };
     writeln!(
         out,
@@ -137,6 +138,8 @@ mod tests {
                 (at + 2) << 12
             ),
             format!("kvm_inj_virq: {injected}"),
+            "kvm_pv_tlb_flush: vcpu 0 need_flush_tlb false".to_owned(),
+            "kvm_pv_tlb_flush: vcpu 0 need_flush_tlb true".to_owned(),
             "kvm_inj_virq: IRQ 0xec".to_owned(),
             "kvm_entry: vcpu 0, rip 0x1".to_owned(),
         ];
@@ -154,6 +157,7 @@ mod tests {
             all.saw(1, Seen::Exit, exit(1, 0x8000_00ec));
             all.saw(1, Seen::Invalidated, at << 12);
             all.saw(1, Seen::Invalidated, (at + 1) << 12);
+            all.saw(1, Seen::Flushed, 0_u8);
             all.saw(1, Seen::Injected, 0xec_u8);
             all.saw(1, Seen::Entry, 1_u32);
         }
@@ -185,6 +189,7 @@ mod tests {
             // An injection that KVM took back does not count.
             "interrupts injected, by vector: 59 recorded, 59 traced, 59 agree",
             "pages invalidated by INVVPID, by address: 118 recorded, 118 traced, 118 agree",
+            "vCPUs invalidated whole by INVVPID: 59 recorded, 59 traced, 59 agree",
         ] {
             assert!(shown.contains(line), "{line} in {shown}");
         }
@@ -197,6 +202,16 @@ mod tests {
         let (agree, shown) = shown(60, &text).unwrap();
         assert!(!agree);
         let line = "VPID 1: number 19 is 0xa000 as recorded, and 0xb000 as traced";
+        assert!(shown.contains(line), "{shown}");
+    }
+
+    #[test]
+    fn a_vcpu_that_the_kernel_did_not_invalidate_is_shown() {
+        let text: String = (1..=80).map(|at| round(at, "IRQ 0xfd")).collect();
+        let text = text.replacen("need_flush_tlb true", "need_flush_tlb false", 30);
+        let (agree, shown) = shown(60, &text).unwrap();
+        assert!(!agree);
+        let line = "vCPUs invalidated whole by INVVPID: 59 recorded";
         assert!(shown.contains(line), "{shown}");
     }
 
@@ -238,7 +253,7 @@ mod tests {
             all.filter(|seen| !left.contains(seen)).collect()
         };
         assert_eq!(of("kvm-pv"), without(&[Seen::Ipi]));
-        let all = [Seen::Ipi, Seen::Hypercall, Seen::Invalidated];
+        let all = [Seen::Ipi, Seen::Hypercall, Seen::Invalidated, Seen::Flushed];
         assert_eq!(of("hv-flush"), without(&all));
     }
 }

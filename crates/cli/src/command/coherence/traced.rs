@@ -13,13 +13,14 @@ use steady_memtrace::host::{Seen, Sequences, exit, written};
 use steady_tracefile::Record;
 
 /// Tracepoints that are read; those of remedies come besides.
-const NAMES: [&str; 6] = [
+const NAMES: [&str; 7] = [
     "kvm_entry",
     "kvm_exit",
     "kvm_msr",
     "kvm_hypercall",
     "kvm_apic_ipi",
     "kvm_inj_virq",
+    "kvm_pv_tlb_flush",
 ];
 /// What a kernel traced.
 pub struct Traced {
@@ -64,14 +65,24 @@ pub fn traced(run: &Path) -> anyhow::Result<Traced> {
             }
             Kind::IpiSent { vector } => of.saw(vcpu, Seen::Ipi, vector),
             Kind::Hypercall { nr } => of.saw(vcpu, Seen::Hypercall, nr),
+            Kind::PvTlbFlush { needed } => {
+                // Without need it says that a vCPU was marked as preempted, and nothing is flushed.
+                if needed {
+                    of.saw(vcpu, Seen::Flushed, 0_u8);
+                }
+            }
             Kind::Injected { vector } => {
                 injected.insert(vcpu, vector);
             }
-            _ => {
-                for page in pages(&record) {
-                    of.saw(vcpu, Seen::Invalidated, page);
+            _ => match range(&record) {
+                Some((_, u64::MAX)) => of.saw(vcpu, Seen::Flushed, 0_u8),
+                Some((start, end)) => {
+                    for page in (start..end).step_by(4096) {
+                        of.saw(vcpu, Seen::Invalidated, page);
+                    }
                 }
-            }
+                None => {}
+            },
         }
     }
     let lost = source.loss().cpus.values();
@@ -82,17 +93,13 @@ pub fn traced(run: &Path) -> anyhow::Result<Traced> {
     })
 }
 
-/// The pages that a remedy's tracepoint `kvm_<remedy>_invalidate` says were invalidated for this
-/// vCPU, each by itself; none of a range that is everything.
-fn pages(record: &Record) -> impl Iterator<Item = u64> + use<> {
+/// What a remedy's tracepoint `kvm_<remedy>_invalidate` says was invalidated for this vCPU: pages
+/// each by itself, or everything where the end is the last number.
+fn range(record: &Record) -> Option<(u64, u64)> {
     let is_it = record.event.name.starts_with("kvm_") && record.event.name.ends_with("_invalidate");
     let number = |name| record.u64(record.event.field(name)?);
-    let range = match is_it {
-        true => number("start").zip(number("end")),
-        false => None,
-    };
-    let (start, end) = range.filter(|(_, end)| *end != u64::MAX).unwrap_or((0, 0));
-    (start..end).step_by(4096)
+    let found = || number("start").zip(number("end"));
+    is_it.then(found).flatten()
 }
 
 /// The one `trace.dat` below a folder.
