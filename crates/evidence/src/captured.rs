@@ -29,8 +29,8 @@ pub struct Captured {
 impl Captured {
     /// The word that the simulator's key of captured claims has among the keys.
     pub const SIMULATED: &'static str = "captured";
-    /// The same where [`Captured::of`] is set. Its variants are the inputs that can be changed, each
-    /// with how, in words.
+    /// The same where [`Captured::of`] is set. Its variants are the inputs that can be changed,
+    /// each with how, in words.
     pub const CHANGED: &'static str = "captured-changed";
     /// The measure of a scheme as a variant: its speed over the baseline's.
     pub const SPEED: &'static str = "captured.speed";
