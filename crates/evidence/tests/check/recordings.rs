@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use steady_evidence::{Captured, House, Keys, Record, Simulated, moved};
+use steady_evidence::{Captured, House, Keys, Record, Simulated};
 use steady_measures::{Better, Metric, Unit};
 
 use super::PAPER;
@@ -161,5 +161,4 @@ fn a_run_on_a_recording_explains_an_item_that_names_none() {
     let found = record(500);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].contains("`far` of `tail`"), "{found:?}");
-    assert!(ITEM.contains(moved::UNEXPLAINED));
 }

@@ -216,6 +216,16 @@ mod tests {
     }
 
     #[test]
+    fn a_remedy_that_invalidates_everything_is_beside_a_whole_vcpu() {
+        let text: String = (1..=80).map(|at| round(at, "IRQ 0xfd")).collect();
+        let everything = format!("kvm_some_invalidate: start=0 end={}", u64::MAX);
+        let text = text.replace("kvm_pv_tlb_flush: vcpu 0 need_flush_tlb true", &everything);
+        let (agree, shown) = shown(60, &text).unwrap();
+        let line = "vCPUs invalidated whole by INVVPID: 59 recorded, 59 traced, 59 agree";
+        assert!(agree && shown.contains(line), "{shown}");
+    }
+
+    #[test]
     fn too_few_exits_in_common_are_not_an_agreement() {
         let text: String = (1..=80).map(|at| round(at, "IRQ 0xfd")).collect();
         let error = format!("{:#}", shown(20, &text).unwrap_err());
