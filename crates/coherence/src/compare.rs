@@ -158,11 +158,13 @@ pub fn compare<S: Source>(
     threads: usize,
 ) -> Result<Comparison, Error> {
     let (residents, updates) = (source.residents(), source.updates());
+    let processors = source.processors();
     let mut sims = Vec::new();
     for job in jobs {
         let mut sim = Sim::new(&job.machine, job.scheme, options)?;
         sim.populate(&residents);
         sim.expect(Arc::clone(&updates));
+        sim.pin(&processors);
         sims.push(sim);
     }
     let mut decoder = Decoder::new(source, limit);

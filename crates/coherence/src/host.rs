@@ -5,6 +5,8 @@
 //! processes of a guest share is one page. The tables' updates are found when the trace is opened,
 //! which reads it once; a marker in the thread of its initiator says where each is.
 //!
+//! A vCPU that was on one processor alone stays there.
+//!
 //! Left out: accesses of the host itself, when which vCPU ran on which processor, the frames'
 //! numbers, 2 MiB pages, what two pages with one frame share, flushes by a guest's switches of
 //! address spaces, and updates that give rights or map what was not mapped.
@@ -47,6 +49,8 @@ pub struct Host<R> {
     accesses: u64,
     /// Thread of each vCPU, by VPID.
     threads: BTreeMap<u16, u16>,
+    /// The processor that each thread was alone on.
+    processors: Vec<Option<u16>>,
     places: Vec<Place>,
     next: usize,
     updates: Arc<[Recorded]>,
@@ -95,6 +99,7 @@ impl<R: BufRead + Seek> Host<R> {
                 threads.insert(vpid, low16((vm * per + number) as u64));
             }
         }
+        let processors = alone_on(&rates, &threads, vms.len() * per);
         let (mut places, mut updates) = (Vec::new(), Vec::new());
         for update in &rates.updates {
             let Some(vm) = vms.iter().position(|(owner, _)| **owner == update.owner) else {
@@ -129,11 +134,25 @@ impl<R: BufRead + Seek> Host<R> {
             threads_per_vm: low16(per as u64),
             accesses: vms.iter().map(|(_, its)| its.accesses[0]).sum(),
             threads,
+            processors,
             places,
             next: 0,
             updates: updates.into(),
         })
     }
+}
+
+/// The processor that each of `count` threads was alone on.
+fn alone_on(rates: &Rates, threads: &BTreeMap<u16, u16>, count: usize) -> Vec<Option<u16>> {
+    let mut processors = vec![None; count];
+    for (vpid, &thread) in threads {
+        let mut ran = rates.ran.get(vpid).into_iter().flatten();
+        processors[usize::from(thread)] = match (ran.next(), ran.next()) {
+            (Some(&one), None) => Some(low16(one as u64)),
+            _ => None,
+        };
+    }
+    processors
 }
 
 impl<R> Host<R> {
@@ -209,6 +228,10 @@ impl<R: BufRead + Send> Source for Host<R> {
 
     fn updates(&self) -> Arc<[Recorded]> {
         Arc::clone(&self.updates)
+    }
+
+    fn processors(&self) -> Vec<Option<u16>> {
+        self.processors.clone()
     }
 }
 

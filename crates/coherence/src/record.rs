@@ -63,6 +63,12 @@ pub trait Source: Send {
     fn updates(&self) -> Arc<[Recorded]> {
         Arc::default()
     }
+
+    /// The processor that each thread was alone on when it was recorded, from the first thread on;
+    /// absent for one that was on several, and empty where it is not known.
+    fn processors(&self) -> Vec<Option<u16>> {
+        Vec::new()
+    }
 }
 
 impl<S: Source + ?Sized> Source for Box<S> {
@@ -80,6 +86,10 @@ impl<S: Source + ?Sized> Source for Box<S> {
 
     fn updates(&self) -> Arc<[Recorded]> {
         (**self).updates()
+    }
+
+    fn processors(&self) -> Vec<Option<u16>> {
+        (**self).processors()
     }
 }
 

@@ -180,9 +180,11 @@ mutants! {
         .with(|run| run.machine.mmu.large_page_percent = 100);
     vm_id_ignored: VmIdIgnored by Run::of(&scheme::ATTC).with(|run| run.vms = 2);
     vm_id_ignored_by_pom_tlb: VmIdIgnored by Run::of(&scheme::POM_TLB).with(|run| run.vms = 2);
+    vm_id_ignored_by_invlpgb_with_an_atlb: VmIdIgnored by Run::of(&scheme::INVLPGB_ATLB).with(|run| run.vms = 2);
     vm_id_ignored_by_an_ideal: VmIdIgnored by Run::of(&scheme::IDEAL_ATLB).with(|run| run.vms = 2);
     atlb_dirty: AtlbDirty by Run::of(&scheme::ATTC);
     atlb_dirty_in_pom_tlb: AtlbDirty by Run::of(&scheme::POM_TLB);
+    atlb_dirty_with_invlpgb: AtlbDirty by Run::of(&scheme::INVLPGB_ATLB);
     rights_kept: RightsKept by Run::of(&scheme::ATTC);
     stamp_kept: StampKept by Run::of(&scheme::ATTC)
         .with(|run| run.machine.schemes.set(&attc::FLUSH_CEILING, 8));
@@ -193,6 +195,8 @@ mutants! {
             run.machine.shootdown.flush_ceiling_pages = 4_096;
         });
     preempted_forgotten: PreemptedForgotten by Run::of(&scheme::KVMTLB).with(|run| {
+        // Short turns, so that VMs take cores from each other.
+        run.machine.core.slice_records = 10;
         (run.vms, run.threads) = (2, 12);
     });
     last_untold: LastUntold by Run::of(&scheme::KVMTLB);

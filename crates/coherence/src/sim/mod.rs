@@ -2,7 +2,7 @@
 //! One simulation: threads on cores, records through the machine, updates through the scheme.
 //!
 //! Each core has its own clock; the one that is furthest behind runs next, up to `lead_cycles`
-//! beyond the second. Where threads outnumber cores they take turns in one queue. A simulation is
+//! beyond the second. Where threads outnumber cores they take [turns](self::turns). A simulation is
 //! fed decoded blocks and runs as far as they go, so memory does not grow with the trace: a thread
 //! that has no record in [`WINDOW`] blocks is taken for blocked and leaves its core.
 
@@ -14,6 +14,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 mod translate;
+mod turns;
 mod update;
 
 pub use stepper::Stepper;
@@ -32,9 +33,10 @@ use crate::oracle::Oracle;
 use crate::os::Migration;
 use crate::record::{Recorded, Resident};
 use crate::scheme::{Scheme, Spec, Sweep};
-use clocks::{Clocks, IDLE};
+use clocks::Clocks;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use turns::Home;
 
 /// Blocks kept for threads that lag.
 pub const WINDOW: usize = 64;
@@ -82,6 +84,7 @@ enum State {
 struct Thread {
     vm: u16,
     state: State,
+    home: Home,
     /// Block number and index of the next record.
     block: u64,
     at: usize,
@@ -123,6 +126,8 @@ pub struct Sim {
     /// Cores without a thread.
     idle: usize,
     threads: Vec<Thread>,
+    /// The core that a thread stays on, from the first thread on.
+    pins: Vec<Option<usize>>,
     queue: VecDeque<usize>,
     blocks: VecDeque<Arc<Block>>,
     first_block: u64,
@@ -189,6 +194,7 @@ impl Sim {
             clocks: Clocks::new(c.count as usize),
             idle: c.count as usize,
             threads: Vec::new(),
+            pins: Vec::new(),
             queue: VecDeque::new(),
             blocks: VecDeque::new(),
             first_block: 0,
@@ -293,6 +299,7 @@ impl Sim {
             self.threads.push(Thread {
                 vm,
                 state: State::Parked,
+                home: self.home(at),
                 block: number,
                 at: 0,
             });
@@ -340,7 +347,7 @@ impl Sim {
                 Stop::SliceOver => {
                     let cycle = self.cores[core].front.cycle();
                     self.slice_cycles = cycle - self.cores[core].slice_begun;
-                    if self.queue.is_empty() {
+                    if !self.is_awaited(core) {
                         self.cores[core].slice_left = self.slice_records;
                         self.cores[core].slice_begun = cycle;
                     } else {
@@ -374,47 +381,6 @@ impl Sim {
         while self.first_block < needed && self.blocks.pop_front().is_some() {
             self.first_block += 1;
         }
-    }
-
-    /// Puts waiting threads on idle cores.
-    fn schedule(&mut self) {
-        if self.queue.is_empty() || self.idle == 0 {
-            return;
-        }
-        let now = match self.clocks.lowest() {
-            IDLE => 0,
-            now => now,
-        };
-        for at in 0..self.cores.len() {
-            if self.cores[at].thread.is_some() {
-                continue;
-            }
-            let Some(thread) = self.queue.pop_front() else {
-                break;
-            };
-            let core = &mut self.cores[at];
-            core.front.sleep_until(now);
-            core.since = core.front.cycle();
-            core.slice_left = self.slice_records;
-            core.slice_begun = core.since;
-            core.thread = Some(thread);
-            self.clocks.set(at, core.since);
-            self.idle -= 1;
-            self.machine.running[at] = Some(self.threads[thread].vm);
-        }
-    }
-
-    fn take_off(&mut self, core: usize) -> usize {
-        self.cores[core].front.drain();
-        self.sweep(core, Sweep::Switch);
-        self.settle(core);
-        self.machine.running[core] = None;
-        self.clocks.set(core, IDLE);
-        self.idle += 1;
-        self.cores[core]
-            .thread
-            .take()
-            .expect("a thread was running")
     }
 
     /// Counts the core's time up to now.

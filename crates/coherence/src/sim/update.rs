@@ -170,6 +170,8 @@ impl Sim {
         let begin = ready.max(now).max(free);
         let grace = self.grace(core, remap, begin);
         self.tell_oracle(remap, grace);
+        // A waiting vCPU runs after those before it have had their slices.
+        let rounds = self.turns_before(remap.vm);
         let m = &mut self.machine;
         match (remap.agent, remap.cause) {
             (Agent::Guest, Cause::Migration) => m.counts.guest_migrations += 1,
@@ -177,13 +179,6 @@ impl Sim {
             (Agent::Guest, Cause::Program) => m.counts.program_updates += 1,
         }
         m.counts.pages_revoked += remap.changes.len() as u64;
-        // A waiting vCPU runs after those before it in the queue have had their slices.
-        let threads = &self.threads;
-        let waiting = self
-            .queue
-            .iter()
-            .rposition(|&at| threads[at].vm == remap.vm);
-        let rounds = waiting.map_or(0, |place| (place / self.cores.len()) as u64 + 1);
         let wait = if self.options.vms > 1 {
             rounds * self.slice_cycles
         } else {
@@ -192,7 +187,7 @@ impl Sim {
         m.preempted_wait[usize::from(remap.vm)] = wait;
         if remap.victims.is_some() {
             let on_a_core = m.running.iter().flatten().filter(|&&vm| vm == remap.vm);
-            let all = threads.iter().filter(|thread| thread.vm == remap.vm);
+            let all = self.threads.iter().filter(|thread| thread.vm == remap.vm);
             m.away[usize::from(remap.vm)] = (all.count() - on_a_core.count()) as u64;
         }
         let mut cycles = begin - now + m.write_entries(core, remap, begin);

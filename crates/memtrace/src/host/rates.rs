@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How often a host and its guests change their tables in a trace, and how many vCPUs invalidate.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 
-use super::batches::Update;
+use super::batches::{Actor, Update};
 use super::roles::Change;
 use super::stream::{Event, HostTraceError, Stream};
 use super::tracker::{Tracker, What};
@@ -71,6 +71,8 @@ pub struct Rates {
     pub ticks: u64,
     /// By owner: 0 the host, others VMs in the order of their first entry.
     pub owners: BTreeMap<u16, Owner>,
+    /// Processors on which each vCPU accessed memory, by VPID.
+    pub ran: BTreeMap<u16, BTreeSet<usize>>,
     /// Accesses of contexts that are not followed.
     pub unknown: u64,
     /// All updates, by when they were.
@@ -129,13 +131,16 @@ impl Rates {
                         instructions,
                         ..
                     },
-                    What::Access(owner, _, page),
+                    What::Access(owner, by, page),
                 ) => {
                     let its = rates.owners.entry(owner).or_default();
                     its.accesses[0] += 1;
                     its.accesses[1] += u64::from(write);
                     its.instructions += instructions;
                     its.pages += u64::from(seen.insert((owner, page)));
+                    if let Actor::Vcpu(vpid) = by {
+                        rates.ran.entry(vpid).or_default().insert(cpu);
+                    }
                 }
                 (Event::Access { .. }, _) => rates.unknown += 1,
                 (Event::Open, _) => rates.ticks = stream.clock(),

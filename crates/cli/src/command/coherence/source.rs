@@ -312,4 +312,8 @@ impl Source for Shown<'_> {
     fn updates(&self) -> Arc<[Recorded]> {
         self.source.updates()
     }
+
+    fn processors(&self) -> Vec<Option<u16>> {
+        self.source.processors()
+    }
 }

@@ -2,7 +2,7 @@
 //! What `latr` leaves of a freed page, and for how long, by the clock: at 4 GHz a tick of 20 us is
 //! 80,000 cycles. Three cores run VM 0 unless a test says otherwise.
 
-use super::super::{Options, Sim, State, Thread, translate};
+use super::super::{Home, Options, Sim, State, Thread, translate};
 use crate::block::Call;
 use crate::config::{MachineConfig, Mode, Start};
 use crate::layout::Key;
@@ -77,6 +77,7 @@ fn with_threads(sim: &mut Sim) {
         sim.threads.push(Thread {
             vm: 0,
             state: State::Ready,
+            home: Home::Last(core),
             block: 0,
             at: 0,
         });
