@@ -11,6 +11,7 @@ pub mod ideal;
 pub mod ideal_atlb;
 mod interface;
 pub mod invlpgb;
+pub mod invlpgb_atlb;
 pub mod ipi;
 pub mod kvmtlb;
 pub mod latr;
@@ -35,6 +36,7 @@ pub use ideal::IDEAL;
 pub use ideal_atlb::IDEAL_ATLB;
 pub use interface::{Runs, Scheme, Spec, Sweep};
 pub use invlpgb::INVLPGB;
+pub use invlpgb_atlb::INVLPGB_ATLB;
 pub use ipi::IPI;
 pub use kvmtlb::KVMTLB;
 pub use latr::LATR;
@@ -59,6 +61,7 @@ static SHIPPED: &[&Spec] = &[
     &SITE,
     &ATTC,
     &POM_TLB,
+    &INVLPGB_ATLB,
     &IDEAL,
     &IDEAL_ATLB,
 ];

@@ -67,13 +67,8 @@ impl Scheme for PomTlb {
     }
 
     fn revoke(&mut self, m: &mut View<'_>, remap: &Remap, core: usize, _now: u64) -> u64 {
-        if remap.agent == Agent::Host && !self.precise {
-            self.atlb.remove_where(|key| key.vm() == remap.vm);
-        } else {
-            for change in &remap.changes {
-                self.atlb.remove(change.key);
-            }
-        }
+        self.atlb
+            .revoke(remap, remap.agent == Agent::Host && !self.precise);
         self.costs.shoot_down(m, remap, core)
     }
 }

@@ -162,8 +162,29 @@ fn pom_tlb_costs_what_kvmtlb_costs_and_its_atlb_forgets_the_page() {
 }
 
 #[test]
+fn invlpgb_with_an_atlb_costs_what_invlpgb_costs_and_its_atlb_forgets_what_the_update_names() {
+    for agent in [Agent::Guest, Agent::Host] {
+        let cost = Rig::with(&INVLPGB, 2, |_| {}).update(agent, 1);
+        for (precise, walks) in [(true, 1), (false, 1 + u64::from(agent == Agent::Host))] {
+            let mut rig = Rig::with(&INVLPGB_ATLB, 2, |config| {
+                config.schemes.set(&pom_tlb::PRECISE, precise);
+            });
+            assert_eq!(rig.update(agent, 1), cost, "{agent:?}");
+            assert_eq!((rig.held(PAGE), rig.m.counts.victims), (0, 0));
+            for page in [PAGE, PAGE + 1] {
+                rig.m.mmu[0].invalidate(Key::small(0, page));
+            }
+            let before = rig.m.counts.walks;
+            rig.load(0, PAGE);
+            rig.load(0, PAGE + 1);
+            assert_eq!(rig.m.counts.walks - before, walks, "{agent:?} {precise}");
+        }
+    }
+}
+
+#[test]
 fn an_atlb_learns_the_dirty_bit_and_serves_a_store_after_a_refill_as_it_is() {
-    for kind in [&POM_TLB, &ATTC, &IDEAL_ATLB] {
+    for kind in [&POM_TLB, &INVLPGB_ATLB, &ATTC, &IDEAL_ATLB] {
         let mut rig = Rig::new(kind, |_| {});
         let key = Key::small(0, PAGE);
         let store = |rig: &mut Rig, core| {
