@@ -5,7 +5,7 @@
 //! `steady evidence run` captures (`steady coherence capture --host`) and adds the measures. A
 //! capture is a run of another build of the emulator, so that a claim of one has these measures
 //! and no others. A claim may be of one recorded variant: its own variants are then inputs of the
-//! simulation that are changed, or its schemes, on the same recording.
+//! simulation that are changed, or its schemes (`NAME`, or `NAME@INPUT`), on the same recording.
 
 use serde::Deserialize;
 use steady_scenario::Scenario;
@@ -45,10 +45,22 @@ impl Captured {
     }
 }
 
-/// Whether a claim's variant is a scheme of the simulation.
+/// Whether a claim's variant is a scheme of the simulation: `NAME`, or `NAME@INPUT` where an input
+/// is changed besides.
 fn is_scheme(keys: &Keys, name: &str) -> bool {
+    let (name, input) = match name.split_once('@') {
+        None => (name, None),
+        Some((name, input)) => (name, Some(input)),
+    };
     let simulated = keys.simulated.get(Captured::SIMULATED);
     simulated.is_some_and(|of| of.measures.contains(&format!("{}.{name}", Captured::SPEED)))
+        && input.is_none_or(|input| is_input(keys, input))
+}
+
+/// Whether it is an input of the simulation that can be changed.
+fn is_input(keys: &Keys, name: &str) -> bool {
+    let inputs = keys.simulated.get(Captured::CHANGED);
+    inputs.is_some_and(|of| of.variants.contains_key(name))
 }
 
 /// The scenario's variants that a claim races or records.
@@ -61,7 +73,8 @@ pub(crate) fn recorded(claim: &Claim) -> Vec<&str> {
 pub(crate) fn changes<'a>(keys: &'a Keys, variants: &[&'a str]) -> Vec<String> {
     let known = keys.simulated.get(Captured::CHANGED);
     let words = |name: &&'a str| {
-        let words = known?.variants.get(*name)?;
+        let input = name.split_once('@').map_or(*name, |(_, input)| input);
+        let words = known?.variants.get(input)?;
         let words: Vec<&str> = words.values().map(String::as_str).collect();
         (!words.is_empty()).then(|| format!("{} (`{name}`)", words.join(", ")))
     };
@@ -144,12 +157,11 @@ pub(crate) fn problem(keys: &Keys, claim: &Claim) -> Option<String> {
         return Some("`captured.accesses` is 0; expected some".to_owned());
     }
     captured.of.as_ref()?;
-    let inputs = keys.simulated.get(Captured::CHANGED);
-    let is_input = |name: &str| inputs.is_some_and(|of| of.variants.contains_key(name));
     let all: Vec<&str> = claim.all_variants().collect();
     let fits =
-        all.iter().all(|name| is_input(name)) || all.iter().all(|name| is_scheme(keys, name));
+        all.iter().all(|name| is_input(keys, name)) || all.iter().all(|name| is_scheme(keys, name));
     (!fits).then(|| {
+        let inputs = keys.simulated.get(Captured::CHANGED);
         let inputs = inputs.into_iter().flat_map(|of| of.variants.keys());
         let inputs: Vec<&str> = inputs.map(String::as_str).collect();
         format!(

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use steady_coherence::compare::Comparison;
 use steady_evidence::Captured;
 use steady_measures::{Better, Metric, Unit};
@@ -23,6 +23,8 @@ pub struct Input {
     pub name: &'static str,
     /// How it is changed, in words; empty for what is not.
     pub how: &'static str,
+    /// The machine, where it is another.
+    pub preset: Option<&'static str>,
     /// Keys of the machine.
     pub keys: &'static [(&'static str, &'static str)],
     /// Accesses recorded, in times of the claim's.
@@ -30,51 +32,70 @@ pub struct Input {
 }
 
 /// Nothing changed, then each change that an explanation of a simulated number names.
-pub const INPUTS: [Input; 3] = [
+pub const INPUTS: [Input; 4] = [
     Input {
         name: AS_IS,
         how: "",
+        preset: None,
         keys: &[],
         times: 1,
     },
     Input {
         name: "frames",
         how: "neighbours of a guest have neighbouring frames",
+        preset: None,
         keys: &[("mmu.scattered_frames_percent", "0")],
         times: 1,
     },
     Input {
         name: "longer",
         how: "twice as many accesses",
+        preset: None,
         keys: &[],
         times: 2,
     },
+    Input {
+        name: "zen5",
+        how: "on a Zen 5, where messages cost",
+        preset: Some("zen5"),
+        keys: &[],
+        times: 1,
+    },
 ];
 
-/// The inputs that must be simulated for these variants: a scheme needs the one that is as stated.
+/// A scheme as a variant, and the input that it is simulated with.
+fn scheme_of(name: &str) -> (&str, &str) {
+    name.split_once('@').unwrap_or((name, AS_IS))
+}
+
+/// The inputs that must be simulated for these variants: a scheme `NAME@INPUT` needs that one,
+/// `NAME` the one that is as stated.
 ///
 /// # Errors
 /// If a variant is neither an input nor a scheme.
 pub fn inputs_of<'a>(variants: &[&'a str]) -> anyhow::Result<BTreeMap<&'static str, Vec<&'a str>>> {
     let mut wanted: BTreeMap<_, Vec<&str>> = BTreeMap::new();
     for &name in variants {
-        let input = INPUTS.iter().find(|input| input.name == name);
-        let is_scheme = schemes().iter().any(|scheme| scheme.name == name);
-        ensure!(
-            input.is_some() || is_scheme,
-            "`{name}` is neither an input nor a scheme of the simulation"
-        );
-        let of = input.map_or(AS_IS, |input| input.name);
-        wanted.entry(of).or_default().push(name);
+        let is_input = |name: &str| INPUTS.iter().find(|input| input.name == name);
+        let of_scheme = || {
+            let (scheme, input) = scheme_of(name);
+            let known = schemes().iter().any(|known| known.name == scheme);
+            is_input(input).filter(|_| known)
+        };
+        let input = is_input(name).or_else(of_scheme).with_context(|| {
+            format!("`{name}` is neither an input nor a scheme of the simulation")
+        })?;
+        wanted.entry(input.name).or_default().push(name);
     }
     Ok(wanted)
 }
 
-/// The speed of a scheme over the baseline's.
+/// The speed of a variant's scheme over the baseline's, on the same machine.
 ///
 /// # Errors
 /// If it was not simulated.
-pub fn speed(found: &Comparison, scheme: &str) -> anyhow::Result<Metric> {
+pub fn speed(found: &Comparison, variant: &str) -> anyhow::Result<Metric> {
+    let (scheme, _) = scheme_of(variant);
     let base = found.outcomes.first().context("a baseline is simulated")?;
     let own = found.outcomes.iter().find(|one| one.scheme == scheme);
     let own = own.with_context(|| format!("`{scheme}` was not simulated"))?;
@@ -89,17 +110,23 @@ mod tests {
 
     #[test]
     fn a_scheme_needs_the_inputs_as_stated_and_an_unknown_variant_is_refused() {
-        let found = inputs_of(&["longer", "attc", "as-is"]).expect("all are known");
+        let found = inputs_of(&["longer", "attc", "as-is", "attc@zen5"]).expect("all are known");
         let names: Vec<_> = found.into_iter().collect();
-        let wanted = [("as-is", vec!["attc", "as-is"]), ("longer", vec!["longer"])];
+        let wanted = [
+            ("as-is", vec!["attc", "as-is"]),
+            ("longer", vec!["longer"]),
+            ("zen5", vec!["attc@zen5"]),
+        ];
         assert_eq!(names, wanted);
-        let said = inputs_of(&["half-rate"]).map_err(|error| error.to_string());
-        assert!(said.is_err_and(|text| text.contains("`half-rate`")));
+        for unknown in ["half-rate", "attc@half-rate", "half-rate@zen5"] {
+            let said = inputs_of(&[unknown]).map_err(|error| error.to_string());
+            assert!(said.is_err_and(|text| text.contains(unknown)));
+        }
     }
 
     #[test]
     fn the_speed_of_the_baseline_is_one() {
-        let found = glance(&[]).expect("it runs");
+        let found = glance(&INPUTS[0]).expect("it runs");
         let speed_of = |scheme| speed(&found, scheme).map(|metric| metric.value);
         let base = found.outcomes[0].scheme;
         assert_eq!(speed_of(base).expect("it is there"), 1_000_000);

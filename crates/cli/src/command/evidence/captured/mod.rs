@@ -78,7 +78,7 @@ impl Runs<'_> {
         let mut pieces = Vec::new();
         for variant in self.claim.all_variants() {
             self.recorded(variant, 1, |trace, mut result| {
-                let found = schemes::simulated(trace, &[])?;
+                let found = schemes::simulated(trace, &INPUTS[0])?;
                 put(&mut result, &measures(trace, &self.scenario, &found)?);
                 pieces.push((variant.to_owned(), result));
                 Ok(())
@@ -99,7 +99,7 @@ impl Runs<'_> {
         for (times, inputs) in by_length {
             self.recorded(of, times, |trace, result| {
                 for input in inputs {
-                    let found = schemes::simulated(trace, input.keys)?;
+                    let found = schemes::simulated(trace, input)?;
                     for &name in &wanted[input.name] {
                         let metrics = match name == input.name {
                             true => measures(trace, &self.scenario, &found)?,
@@ -148,7 +148,8 @@ fn named(mut result: RunResult, name: &str, input: &Input) -> RunResult {
     variant.title = match name == input.name {
         true if input.how.is_empty() => "every input as stated".to_owned(),
         true => input.how.to_owned(),
-        false => format!("the scheme {name}"),
+        false if input.how.is_empty() => format!("the scheme {name}"),
+        false => format!("the scheme {name}, {}", input.how),
     };
     name.clone_into(&mut variant.name);
     result

@@ -2,11 +2,11 @@
 //! Schemes of TLB coherence on what the VMs of a recorded host did: their speed, and what updates
 //! take under software.
 //!
-//! The machine is that of the ATTC paper with DRAM alone, so that no update is the simulator's own.
+//! The machine is that of the ATTC paper, or an input's, with DRAM alone, so that no update is the
+//! simulator's own.
 //! The oracle checks every access.
 
 use std::collections::BTreeSet;
-use std::io::BufRead;
 use std::path::Path;
 
 use anyhow::bail;
@@ -15,16 +15,18 @@ use steady_coherence::compare::{self, Comparison, Job, Outcome};
 use steady_coherence::config::Mode;
 use steady_coherence::counts::Counts;
 use steady_coherence::host::{self, Host};
-use steady_coherence::scheme::INVLPGB;
+use steady_coherence::record::Source;
+use steady_coherence::scheme::{INVLPGB, INVLPGB_ATLB};
 use steady_coherence::{Options, Registry, Spec};
 use steady_measures::{Metric, Unit};
 
 use crate::command::coherence::or_usual;
 
+use super::changed::Input;
 use super::counted::{metric, share};
 
-/// The machine of every simulation.
-const MACHINE: &str = "preset = \"paper\"";
+/// The machine of a simulation, if its input has no other.
+const PRESET: &str = "paper";
 const KEYS: [(&str, &str); 1] = [("hybrid.enabled", "false")];
 
 /// The baseline, and what is compared with it: the usual schemes, and what AMD ships beside the
@@ -32,6 +34,7 @@ const KEYS: [(&str, &str); 1] = [("hybrid.enabled", "false")];
 pub(super) fn schemes() -> Vec<&'static Spec> {
     let mut all = or_usual(Vec::new(), Mode::Virtualized);
     all.insert(2, &INVLPGB);
+    all.insert(3, &INVLPGB_ATLB);
     all
 }
 
@@ -43,44 +46,57 @@ pub fn measures() -> BTreeSet<String> {
         .collect()
 }
 
-/// Each scheme on the machine, with these keys besides.
-pub(super) fn jobs(more: &[(&str, &str)]) -> anyhow::Result<Vec<Job>> {
-    let keys = KEYS.iter().chain(more);
+/// Each scheme on the machine of an input, with these keys besides.
+pub(super) fn jobs(input: &Input, more: &[(&str, &str)]) -> anyhow::Result<Vec<Job>> {
+    let keys = KEYS.iter().chain(input.keys).chain(more);
     let keys: Vec<_> = keys
         .map(|&(key, value)| (key.to_owned(), value.to_owned()))
         .collect();
-    let machine = Registry::shipped().load_with(MACHINE, "the paper's machine", &keys)?;
+    let preset = input.preset.unwrap_or(PRESET);
+    let machine = format!("preset = \"{preset}\"");
+    let machine = Registry::shipped().load_with(&machine, preset, &keys)?;
     Ok(compare::jobs(&machine, &schemes()))
 }
 
-/// Every scheme on what the VMs did, with these keys of the machine besides.
-pub(super) fn simulated(trace: &Path, more: &[(&str, &str)]) -> anyhow::Result<Comparison> {
-    on(host::open(trace)?, more)
+/// Every scheme on what the VMs did, with an input changed.
+pub(super) fn simulated(trace: &Path, input: &Input) -> anyhow::Result<Comparison> {
+    let host = host::open(trace)?;
+    let how = How::of(&host);
+    how.on(host, &jobs(input, &[])?)
 }
 
-/// Every scheme on what the VMs of a recorded host did, with these keys of the machine besides.
-pub(super) fn on(
-    source: Host<impl BufRead + Send>,
-    more: &[(&str, &str)],
-) -> anyhow::Result<Comparison> {
-    let accesses = source.accesses();
-    let options = Options {
-        check: true,
-        warmup: accesses / 4,
-        vms: source.vms(),
-        threads_per_vm: source.threads_per_vm(),
-        ..Options::default()
-    };
-    let found = compare::compare(source, accesses, &jobs(more)?, &options, 2)?;
-    for outcome in &found.outcomes {
-        if !outcome.is_sound() {
-            bail!(
-                "the scheme {} is not coherent on this trace",
-                outcome.scheme
-            );
-        }
+/// How what the VMs of a recorded host did is simulated.
+pub(super) struct How {
+    accesses: u64,
+    options: Options,
+}
+
+impl How {
+    pub fn of<R>(host: &Host<R>) -> Self {
+        let accesses = host.accesses();
+        let options = Options {
+            check: true,
+            warmup: accesses / 4,
+            vms: host.vms(),
+            threads_per_vm: host.threads_per_vm(),
+            ..Options::default()
+        };
+        Self { accesses, options }
     }
-    Ok(found)
+
+    /// Each job on what was recorded.
+    pub fn on(&self, source: impl Source, jobs: &[Job]) -> anyhow::Result<Comparison> {
+        let found = compare::compare(source, self.accesses, jobs, &self.options, 2)?;
+        for outcome in &found.outcomes {
+            if !outcome.is_sound() {
+                bail!(
+                    "the scheme {} is not coherent on this trace",
+                    outcome.scheme
+                );
+            }
+        }
+        Ok(found)
+    }
 }
 
 /// The time of updates under the baseline, and the speed of the others over it.
@@ -117,13 +133,14 @@ fn guest_time(counts: &Counts) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use crate::command::evidence::captured::changed::INPUTS;
     use crate::command::evidence::captured::key::glance;
 
     use super::*;
 
     #[test]
     fn what_is_simulated_has_the_names_that_claims_may_name() {
-        let found = speeds(&glance(&[]).expect("it runs"));
+        let found = speeds(&glance(&INPUTS[0]).expect("it runs"));
         let mut known = measures();
         known.extend(steady_evidence::CAPTURED.map(str::to_owned));
         for metric in &found {
