@@ -17,7 +17,7 @@ use steady_coherence::workload::{CALIBRATED_RATE, Generator, GeneratorOptions, f
 use steady_memtrace::host::Rates;
 
 use super::changed::{INPUTS, Input};
-use super::schemes::{How, jobs};
+use super::schemes::{How, jobs, schemes};
 
 /// Swept pages in the short run, in times of the calibrated rate.
 const OFTEN: u32 = 20_000;
@@ -97,7 +97,7 @@ fn on_trace(trace: impl BufRead + Seek + Send, way: &Way) -> anyhow::Result<Comp
         way: *way,
         left: VecDeque::new(),
     };
-    how.on(source, &jobs(&INPUTS[0], way.keys)?)
+    how.on(source, &jobs(&INPUTS[0], &schemes(), way.keys)?)
 }
 
 /// A recorded host of which some records are read at a time.
@@ -164,7 +164,7 @@ pub(super) fn glance(input: &Input) -> anyhow::Result<Comparison> {
     Ok(compare::compare(
         source,
         accesses,
-        &jobs(input, &[])?,
+        &jobs(input, &schemes(), &[])?,
         &options,
         1,
     )?)
@@ -178,7 +178,6 @@ mod handmade;
 mod tests {
     use steady_attc_paper::by_agent;
 
-    use super::super::schemes::schemes;
     use super::handmade::{GONE, LEAVES, Trace};
     use super::*;
 

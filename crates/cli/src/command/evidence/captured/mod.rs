@@ -23,7 +23,7 @@ use steady_scenario::Scenario;
 
 use crate::progress::Show;
 
-use changed::{Input, inputs_of, speed};
+use changed::{Input, inputs_of, needed, speed};
 use counted::measures;
 
 pub use changed::INPUTS;
@@ -78,7 +78,7 @@ impl Runs<'_> {
         let mut pieces = Vec::new();
         for variant in self.claim.all_variants() {
             self.recorded(variant, 1, |trace, mut result| {
-                let found = schemes::simulated(trace, &INPUTS[0])?;
+                let found = schemes::simulated(trace, &INPUTS[0], &schemes::schemes())?;
                 put(&mut result, &measures(trace, &self.scenario, &found)?);
                 pieces.push((variant.to_owned(), result));
                 Ok(())
@@ -99,8 +99,9 @@ impl Runs<'_> {
         for (times, inputs) in by_length {
             self.recorded(of, times, |trace, result| {
                 for input in inputs {
-                    let found = schemes::simulated(trace, input)?;
-                    for &name in &wanted[input.name] {
+                    let variants = &wanted[input.name];
+                    let found = schemes::simulated(trace, input, &needed(input, variants))?;
+                    for &name in variants {
                         let metrics = match name == input.name {
                             true => measures(trace, &self.scenario, &found)?,
                             false => of_measured(&self.scenario, &speed(&found, name)?),

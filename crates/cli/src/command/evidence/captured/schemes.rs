@@ -46,8 +46,12 @@ pub fn measures() -> BTreeSet<String> {
         .collect()
 }
 
-/// Each scheme on the machine of an input, with these keys besides.
-pub(super) fn jobs(input: &Input, more: &[(&str, &str)]) -> anyhow::Result<Vec<Job>> {
+/// Schemes on the machine of an input, with these keys besides.
+pub(super) fn jobs(
+    input: &Input,
+    schemes: &[&'static Spec],
+    more: &[(&str, &str)],
+) -> anyhow::Result<Vec<Job>> {
     let keys = KEYS.iter().chain(input.keys).chain(more);
     let keys: Vec<_> = keys
         .map(|&(key, value)| (key.to_owned(), value.to_owned()))
@@ -55,14 +59,18 @@ pub(super) fn jobs(input: &Input, more: &[(&str, &str)]) -> anyhow::Result<Vec<J
     let preset = input.preset.unwrap_or(PRESET);
     let machine = format!("preset = \"{preset}\"");
     let machine = Registry::shipped().load_with(&machine, preset, &keys)?;
-    Ok(compare::jobs(&machine, &schemes()))
+    Ok(compare::jobs(&machine, schemes))
 }
 
-/// Every scheme on what the VMs did, with an input changed.
-pub(super) fn simulated(trace: &Path, input: &Input) -> anyhow::Result<Comparison> {
+/// Schemes on what the VMs did, with an input changed.
+pub(super) fn simulated(
+    trace: &Path,
+    input: &Input,
+    schemes: &[&'static Spec],
+) -> anyhow::Result<Comparison> {
     let host = host::open(trace)?;
     let how = How::of(&host);
-    how.on(host, &jobs(input, &[])?)
+    how.on(host, &jobs(input, schemes, &[])?)
 }
 
 /// How what the VMs of a recorded host did is simulated.
