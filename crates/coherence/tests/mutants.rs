@@ -180,7 +180,8 @@ mutants! {
         .with(|run| run.machine.mmu.large_page_percent = 100);
     vm_id_ignored: VmIdIgnored by Run::of(&scheme::ATTC).with(|run| run.vms = 2);
     vm_id_ignored_by_pom_tlb: VmIdIgnored by Run::of(&scheme::POM_TLB).with(|run| run.vms = 2);
-    vm_id_ignored_by_invlpgb_with_an_atlb: VmIdIgnored by Run::of(&scheme::INVLPGB_ATLB).with(|run| run.vms = 2);
+    vm_id_ignored_with_invlpgb: VmIdIgnored by
+        Run::of(&scheme::INVLPGB_ATLB).with(|run| run.vms = 2);
     vm_id_ignored_by_an_ideal: VmIdIgnored by Run::of(&scheme::IDEAL_ATLB).with(|run| run.vms = 2);
     atlb_dirty: AtlbDirty by Run::of(&scheme::ATTC);
     atlb_dirty_in_pom_tlb: AtlbDirty by Run::of(&scheme::POM_TLB);

@@ -2,7 +2,7 @@
 //! `invlpgb-atlb`: INVLPGB on a machine that has ATTC's addressable TLB, so that the distance from
 //! it to ATTC is that of their coherence alone.
 //!
-//! Nobody proposes it. Entries of the table go with an update at no cost, as POM-TLB's do.
+//! No paper proposes it. Entries of the table go with an update at no cost, as POM-TLB's do.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::os::{Agent, Mapping, Remap};
 /// Broadcast invalidation, with an ATLB.
 pub static INVLPGB_ATLB: Spec = Spec {
     name: "invlpgb-atlb",
-    help: "INVLPGB on a machine with ATTC's addressable TLB, proposed by nobody",
+    help: "INVLPGB on a machine with ATTC's addressable TLB, to compare",
     runs: Runs::Anywhere,
     parameters: &[
         &atlb::KIB,

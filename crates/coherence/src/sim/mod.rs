@@ -20,6 +20,12 @@ mod update;
 pub use stepper::Stepper;
 pub(crate) use translate::translate;
 
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use clocks::Clocks;
+use turns::Home;
+
 use crate::Error;
 use crate::block::Block;
 use crate::cache::CacheCounts;
@@ -33,10 +39,6 @@ use crate::oracle::Oracle;
 use crate::os::Migration;
 use crate::record::{Recorded, Resident};
 use crate::scheme::{Scheme, Spec, Sweep};
-use clocks::Clocks;
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
-use turns::Home;
 
 /// Blocks kept for threads that lag.
 pub const WINDOW: usize = 64;

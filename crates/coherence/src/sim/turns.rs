@@ -68,7 +68,7 @@ impl Sim {
         self.queue.retain(|thread| !chosen.contains(thread));
     }
 
-    /// Who leaves the queue: the first, as many as cores are idle.
+    /// Threads that leave the queue: the first, as many as cores are idle.
     fn chosen(&self) -> Vec<usize> {
         let mut chosen: Vec<usize> = Vec::new();
         for &thread in &self.queue {
@@ -269,7 +269,7 @@ mod tests {
         assert!(sim.machine.running[1].is_some());
         sim.finish();
         assert_eq!(sim.counts().accesses, 2 * EACH as u64);
-        assert_eq!(sim.cores[0].front.cycle(), 0, "nobody ran there");
+        assert_eq!(sim.cores[0].front.cycle(), 0, "no thread ran there");
     }
 
     #[test]
