@@ -157,6 +157,40 @@ fn a_victim_that_waits_for_a_core_takes_the_interrupt_all_the_same() {
     assert_eq!(kvmtlb.core_cycles - ideal.core_cycles, both);
 }
 
+/// A third vCPU, which runs on both processors.
+fn with_one_that_moves(trace: &mut Trace) {
+    for cpu in [0, 1] {
+        trace.record(cpu, 8, &[3, 0xa01e, 0, 0]);
+        trace.record(cpu, 1, &[1, 0x1000, 1 << 31, 1 << 10, 3, 0xa01e]);
+        trace.load(cpu, 0x5000, 21);
+    }
+}
+
+#[test]
+fn a_vcpu_that_was_on_one_processor_alone_has_it_and_one_that_moved_has_none() {
+    let mut trace = two_updates();
+    with_one_that_moves(&mut trace);
+    assert_eq!(host(&mut trace).processors(), [Some(0), Some(1), None]);
+    // As the command line reads it.
+    let boxed: Box<dyn Source> = Box::new(host(&mut two_updates()));
+    assert_eq!(boxed.processors(), [Some(0), Some(1)]);
+}
+
+#[test]
+fn vcpus_of_one_processor_share_its_core_while_another_is_idle() {
+    let mut trace = Trace::new();
+    trace.load(0, 0x2000, 18);
+    trace.record(0, 8, &[2, 0xa01e, 0, 0]);
+    trace.record(0, 1, &[1, 0x1000, 1 << 31, 1 << 10, 2, 0xa01e]);
+    trace.load(0, 0x2000, 18);
+    let walks = |cores, trace: &mut Trace| outcomes_on(cores, trace, &["ideal"])[0].counts.walks;
+    // The second finds the first one's translation on their core.
+    assert_eq!(walks(2, &mut trace), walks(1, &mut trace));
+    let mut apart = Trace::new();
+    apart.load(0, 0x2000, 18).load(1, 0x2000, 18);
+    assert!(walks(2, &mut apart) > walks(1, &mut apart));
+}
+
 #[test]
 fn a_page_that_lost_the_right_to_write_stays_and_faults_at_the_next_store() {
     let mut trace = Trace::new();

@@ -62,6 +62,9 @@ impl Sim {
             now => now,
         };
         let chosen = self.chosen();
+        if chosen.is_empty() {
+            return;
+        }
         for (thread, core) in self.placed(&chosen) {
             self.put_on(core, thread, now);
         }
@@ -270,6 +273,26 @@ mod tests {
         sim.finish();
         assert_eq!(sim.counts().accesses, 2 * EACH as u64);
         assert_eq!(sim.cores[0].front.cycle(), 0, "no thread ran there");
+    }
+
+    #[test]
+    fn a_pinned_thread_has_its_core_before_one_that_was_there_last() {
+        let mut sim = sim(2, |_| {});
+        sim.pin(&[None, None, Some(0)]);
+        sim.feed(block(&[0, 1]));
+        for _ in 0..=WINDOW {
+            sim.feed(block(&[1]));
+        }
+        assert_eq!(sim.threads[0].home, Home::Last(0));
+        assert_eq!(sim.threads[0].state, State::Parked);
+        sim.feed(block(&[0, 2]));
+        sim.finish();
+        let homes: Vec<_> = sim.threads.iter().map(|thread| thread.home).collect();
+        assert_eq!(homes[2], Home::Pinned(0));
+        assert_eq!(
+            sim.counts().accesses,
+            (2 + WINDOW as u64 + 1 + 2) * EACH as u64
+        );
     }
 
     #[test]
