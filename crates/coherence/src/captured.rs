@@ -50,4 +50,9 @@ impl<R: Read + Send> Source for Captured<R> {
         let more = self.reader.next_into(block);
         more.map_err(|e| Error::Source(e.to_string()))
     }
+
+    /// The emulator has no processors of the host's.
+    fn processors(&self) -> Option<Vec<Option<u16>>> {
+        Some(Vec::new())
+    }
 }

@@ -164,7 +164,9 @@ pub fn compare<S: Source>(
         let mut sim = Sim::new(&job.machine, job.scheme, options)?;
         sim.populate(&residents);
         sim.expect(Arc::clone(&updates));
-        sim.pin(&processors);
+        if let Some(processors) = &processors {
+            sim.keep_cores(processors);
+        }
         sims.push(sim);
     }
     let mut decoder = Decoder::new(source, limit);

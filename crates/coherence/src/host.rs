@@ -230,8 +230,8 @@ impl<R: BufRead + Send> Source for Host<R> {
         Arc::clone(&self.updates)
     }
 
-    fn processors(&self) -> Vec<Option<u16>> {
-        self.processors.clone()
+    fn processors(&self) -> Option<Vec<Option<u16>>> {
+        Some(self.processors.clone())
     }
 }
 

@@ -64,10 +64,10 @@ pub trait Source: Send {
         Arc::default()
     }
 
-    /// The processor that each thread was alone on when it was recorded, from the first thread on;
-    /// absent for one that was on several, and empty where it is not known.
-    fn processors(&self) -> Vec<Option<u16>> {
-        Vec::new()
+    /// Of a recording, the processor that each thread was alone on, from the first thread on: absent
+    /// for one that was on several, empty where it is not known. `None` where nothing was recorded.
+    fn processors(&self) -> Option<Vec<Option<u16>>> {
+        None
     }
 }
 
@@ -88,7 +88,7 @@ impl<S: Source + ?Sized> Source for Box<S> {
         (**self).updates()
     }
 
-    fn processors(&self) -> Vec<Option<u16>> {
+    fn processors(&self) -> Option<Vec<Option<u16>>> {
         (**self).processors()
     }
 }
@@ -177,6 +177,11 @@ impl<S: Source> Source for Copies<S> {
             .flat_map(|vm| own.iter().map(move |resident| Resident { vm, ..*resident }));
         copies.collect()
     }
+
+    /// Copies are on no processor, but their threads were recorded.
+    fn processors(&self) -> Option<Vec<Option<u16>>> {
+        self.source.processors().map(|_| Vec::new())
+    }
 }
 
 #[cfg(test)]
@@ -201,5 +206,29 @@ mod tests {
         let many = Copies::new(Memory::new(Vec::new(), 1), 700, 100).map(|_| ());
         let said = many.expect_err("70000 threads are too many").to_string();
         assert!(said.contains("expected 1 to 93 VMs"), "{said}");
+    }
+
+    /// A source of recorded threads, on a processor each.
+    struct Recorded(Memory);
+
+    impl Source for Recorded {
+        fn next_block(&mut self, out: &mut Vec<Record>) -> Result<bool, crate::Error> {
+            self.0.next_block(out)
+        }
+
+        fn processors(&self) -> Option<Vec<Option<u16>>> {
+            Some(vec![Some(0)])
+        }
+    }
+
+    #[test]
+    fn copies_of_recorded_threads_have_cores_of_their_own_and_of_others_have_none() {
+        let empty = || Memory::new(Vec::new(), 1);
+        let recorded: Box<dyn Source> = Box::new(Recorded(empty()));
+        assert_eq!(recorded.processors(), Some(vec![Some(0)]));
+        let copies = Copies::new(recorded, 1, 2).expect("few VMs");
+        assert_eq!(copies.processors(), Some(Vec::new()));
+        let copies = Copies::new(empty(), 1, 2).expect("few VMs");
+        assert_eq!(copies.processors(), None);
     }
 }

@@ -196,8 +196,6 @@ mutants! {
             run.machine.shootdown.flush_ceiling_pages = 4_096;
         });
     preempted_forgotten: PreemptedForgotten by Run::of(&scheme::KVMTLB).with(|run| {
-        // Short turns, so that VMs take cores from each other.
-        run.machine.core.slice_records = 10;
         (run.vms, run.threads) = (2, 12);
     });
     last_untold: LastUntold by Run::of(&scheme::KVMTLB);

@@ -104,6 +104,7 @@ fn a_captured_trace_gives_its_records_to_the_simulator() {
     writer.finish().unwrap();
     let jobs = jobs(&MachineConfig::default(), &[&scheme::IDEAL]);
     let source = steady_coherence::captured::open(&path).unwrap();
+    assert_eq!(source.processors(), Some(Vec::new()), "it is recorded");
     let all = compare(source, u64::MAX, &jobs, &Options::default(), 1).unwrap();
     let counts = &all.outcomes[0].counts;
     assert_eq!((counts.accesses, counts.instructions), (1, 5));

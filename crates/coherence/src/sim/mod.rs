@@ -128,6 +128,8 @@ pub struct Sim {
     /// Cores without a thread.
     idle: usize,
     threads: Vec<Thread>,
+    /// Threads go back to the cores that they had.
+    cores_kept: bool,
     /// The core that a thread stays on, from the first thread on.
     pins: Vec<Option<usize>>,
     queue: VecDeque<usize>,
@@ -196,6 +198,7 @@ impl Sim {
             clocks: Clocks::new(c.count as usize),
             idle: c.count as usize,
             threads: Vec::new(),
+            cores_kept: false,
             pins: Vec::new(),
             queue: VecDeque::new(),
             blocks: VecDeque::new(),

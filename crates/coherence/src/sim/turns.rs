@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Threads and cores: who runs next, and where.
 //!
-//! Threads wait in one queue and run in its order. One goes back to the core that it had if that is
-//! idle, since its translations and lines are there. A vCPU that a recording has on one processor
-//! alone stays on that core, and waits for it while others are idle.
+//! Threads wait in one queue and run in its order. A recorded one goes back to the core that it had
+//! if that is idle, since its translations and lines are there. A vCPU that a recording has on one
+//! processor alone stays on that core, and waits for it while others are idle.
 //!
-//! Left out: priorities and balancing.
+//! Left out: priorities and balancing. A generated thread waits only where its records are not yet
+//! made, and then takes the lowest idle core: recorded results are of that.
 
 use super::clocks::IDLE;
 use super::{Sim, Sweep};
@@ -13,7 +14,7 @@ use super::{Sim, Sweep};
 /// Where a thread runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Home {
-    /// Nowhere yet.
+    /// On no core yet, or on whichever is idle.
     None,
     /// On this core the last time.
     Last(usize),
@@ -32,14 +33,15 @@ impl Home {
 }
 
 impl Sim {
-    /// The core that each thread stays on, from the first thread on; of a machine with fewer cores
-    /// the remainder. Threads without one run anywhere.
+    /// Threads go back to cores that they had. From the first thread on, the core that each stays
+    /// on; of a machine with fewer cores the remainder. Threads without one run anywhere.
     ///
     /// # Panics
     /// If a block has been fed.
-    pub fn pin(&mut self, cores: &[Option<u16>]) {
+    pub fn keep_cores(&mut self, cores: &[Option<u16>]) {
         assert!(self.threads.is_empty(), "threads run already");
         let count = self.cores.len();
+        self.cores_kept = true;
         self.pins = cores
             .iter()
             .map(|core| core.map(|core| usize::from(core) % count))
@@ -131,7 +133,8 @@ impl Sim {
         let thread = &mut self.threads[thread];
         match &mut thread.home {
             Home::Pinned(own) => assert_eq!(*own, core, "it stays on its core"),
-            home => *home = Home::Last(core),
+            home if self.cores_kept => *home = Home::Last(core),
+            Home::None | Home::Last(_) => {}
         }
         self.machine.running[core] = Some(thread.vm);
     }
@@ -218,23 +221,34 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_waited_finds_its_translations_on_its_core() {
-        let mut sim = sim(4, |_| {});
-        sim.feed(block(&[0, 1, 2]));
-        for _ in 0..=WINDOW {
-            sim.feed(block(&[2]));
+    fn a_recorded_thread_that_waited_finds_its_translations_on_its_core() {
+        for (kept, walks) in [(true, 3), (false, 5)] {
+            let mut sim = sim(4, |_| {});
+            if kept {
+                sim.keep_cores(&[]);
+            }
+            sim.feed(block(&[0, 1, 2]));
+            for _ in 0..=WINDOW {
+                sim.feed(block(&[2]));
+            }
+            assert_eq!(sim.threads[1].state, State::Parked);
+            sim.feed(block(&[1, 2]));
+            sim.finish();
+            assert_eq!(
+                sim.counts().walks,
+                walks,
+                "a page each, on each core that has it"
+            );
+            let homes: Vec<_> = sim.threads.iter().map(|thread| thread.home).collect();
+            let own = [0, 1, 2].map(Home::Last);
+            assert_eq!(homes, if kept { own } else { [Home::None; 3] });
         }
-        assert_eq!(sim.threads[1].state, State::Parked);
-        sim.feed(block(&[1, 2]));
-        sim.finish();
-        assert_eq!(sim.counts().walks, 3, "a page each");
-        let homes: Vec<_> = sim.threads.iter().map(|thread| thread.home).collect();
-        assert_eq!(homes, [0, 1, 2].map(Home::Last));
     }
 
     #[test]
     fn a_thread_whose_core_is_taken_has_another() {
         let mut sim = sim(2, |_| {});
+        sim.keep_cores(&[]);
         sim.feed(block(&[0, 1]));
         // The second waits, a third takes its core, and the second comes back.
         for _ in 0..=WINDOW {
@@ -257,7 +271,7 @@ mod tests {
     fn threads_that_share_a_core_take_turns_in_their_order() {
         for pins in [&[][..], &[Some(0); 3]] {
             let mut sim = sim(1, |config| config.core.slice_records = 4);
-            sim.pin(pins);
+            sim.keep_cores(pins);
             sim.feed(block(&[0, 1, 2]));
             assert_eq!(sim.counts().accesses, 3 * EACH as u64);
         }
@@ -266,7 +280,7 @@ mod tests {
     #[test]
     fn a_pinned_thread_waits_for_its_core_while_another_is_idle() {
         let mut sim = sim(2, |config| config.core.slice_records = 4);
-        sim.pin(&[Some(1), Some(3)]);
+        sim.keep_cores(&[Some(1), Some(3)]);
         sim.feed(block(&[0, 1]));
         assert_eq!(sim.machine.running[0], None);
         assert!(sim.machine.running[1].is_some());
@@ -278,7 +292,7 @@ mod tests {
     #[test]
     fn a_pinned_thread_has_its_core_before_one_that_was_there_last() {
         let mut sim = sim(2, |_| {});
-        sim.pin(&[None, None, Some(0)]);
+        sim.keep_cores(&[None, None, Some(0)]);
         sim.feed(block(&[0, 1]));
         for _ in 0..=WINDOW {
             sim.feed(block(&[1]));
@@ -298,7 +312,7 @@ mod tests {
     #[test]
     fn a_vm_waits_for_the_turns_before_it_on_the_core_that_it_needs() {
         let mut sim = sim(2, |_| {});
-        sim.pin(&[Some(0), Some(0), Some(0), Some(1)]);
+        sim.keep_cores(&[Some(0), Some(0), Some(0), Some(1)]);
         sim.feed(block(&[0, 1, 2, 3]));
         assert_eq!(sim.queue, [1, 2]);
         assert_eq!(sim.turns_before(0), 2);

@@ -313,7 +313,7 @@ impl Source for Shown<'_> {
         self.source.updates()
     }
 
-    fn processors(&self) -> Vec<Option<u16>> {
+    fn processors(&self) -> Option<Vec<Option<u16>>> {
         self.source.processors()
     }
 }

@@ -124,10 +124,10 @@ impl<R: BufRead + Seek + Send> Source for Slow<R> {
         self.host.updates()
     }
 
-    fn processors(&self) -> Vec<Option<u16>> {
+    fn processors(&self) -> Option<Vec<Option<u16>>> {
         match self.way.pinned {
             true => self.host.processors(),
-            false => Vec::new(),
+            false => Some(Vec::new()),
         }
     }
 }
