@@ -64,8 +64,9 @@ pub trait Source: Send {
         Arc::default()
     }
 
-    /// Of a recording, the processor that each thread was alone on, from the first thread on: absent
-    /// for one that was on several, empty where it is not known. `None` where nothing was recorded.
+    /// Of a recording, the processor that each thread was alone on, from the first thread on:
+    /// absent for one that was on several, empty where it is not known. `None` where nothing was
+    /// recorded.
     fn processors(&self) -> Option<Vec<Option<u16>>> {
         None
     }

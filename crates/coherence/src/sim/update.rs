@@ -171,7 +171,10 @@ impl Sim {
         let grace = self.grace(core, remap, begin);
         self.tell_oracle(remap, grace);
         // A waiting vCPU runs after those before it have had their slices.
-        let rounds = self.turns_before(remap.vm);
+        let wait = match self.options.vms {
+            1 => 0,
+            _ => self.turns_before(remap.vm) * self.slice_cycles,
+        };
         let m = &mut self.machine;
         match (remap.agent, remap.cause) {
             (Agent::Guest, Cause::Migration) => m.counts.guest_migrations += 1,
@@ -179,11 +182,6 @@ impl Sim {
             (Agent::Guest, Cause::Program) => m.counts.program_updates += 1,
         }
         m.counts.pages_revoked += remap.changes.len() as u64;
-        let wait = if self.options.vms > 1 {
-            rounds * self.slice_cycles
-        } else {
-            0
-        };
         m.preempted_wait[usize::from(remap.vm)] = wait;
         if remap.victims.is_some() {
             let on_a_core = m.running.iter().flatten().filter(|&&vm| vm == remap.vm);
