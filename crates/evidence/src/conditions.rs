@@ -223,8 +223,8 @@ pub(crate) fn of(house: &House, claim: &Claim, row: Option<&str>, variants: &[&s
         let recorded = of.of.as_ref();
         let of_one = recorded.map_or_else(String::new, |of| format!(" of `{of}`"));
         parts.push(format!(
-            "{accesses} accesses{of_one} recorded, simulated on the ATTC paper's machine with DRAM \
-             alone"
+            "{accesses} accesses{of_one} recorded, simulated with DRAM alone, on the ATTC paper's \
+             machine if no other is named"
         ));
         if recorded.is_some() {
             parts.extend(captured::changes(&house.keys, variants));

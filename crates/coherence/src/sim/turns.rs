@@ -280,7 +280,9 @@ mod tests {
     #[test]
     fn a_pinned_thread_waits_for_its_core_while_another_is_idle() {
         let mut sim = sim(2, |config| config.core.slice_records = 4);
-        sim.keep_cores(&[Some(1), Some(3)]);
+        sim.keep_cores(&[Some(1), Some(3), Some(2)]);
+        let homes = [0, 1, 2].map(|thread| sim.home(thread));
+        assert_eq!(homes, [1, 1, 0].map(Home::Pinned), "the remainder");
         sim.feed(block(&[0, 1]));
         assert_eq!(sim.machine.running[0], None);
         assert!(sim.machine.running[1].is_some());
