@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The addressable TLB in DRAM, cached as lines: shared by ATTC, POM-TLB,
-//! `invlpgb-atlb` and `ideal-atlb`.
+//! The addressable TLB in DRAM, cached as lines: shared by ATTC and the schemes over it.
 //!
 //! A set is one 64-byte line of four entries; Equation 1 of the paper gives its address. An L2 TLB
 //! miss reads the line through the L2 cache; a walk inserts into it, off the critical path. A
@@ -12,7 +11,7 @@ use crate::layout::{ATLB_BASE, Key, LARGE_ATLB_BASE, LINE_SHIFT};
 use crate::machine::{Fault, Lookup, View, Walk};
 use crate::mmu::TlbEntry;
 use crate::num::{ix, low16};
-use crate::os::{Mapping, Remap};
+use crate::os::Mapping;
 use crate::table::Table;
 
 /// Size of the ATLB.
@@ -307,17 +306,6 @@ impl Atlb {
         let table = &mut self.tables[usize::from(key.is_large())];
         if let Some(slot) = table.peek(set, key.raw()) {
             table.remove(slot);
-        }
-    }
-
-    /// Drops what an update revokes, or all of its VM where its pages are not known.
-    pub fn revoke(&mut self, remap: &Remap, unknown: bool) {
-        if unknown {
-            self.remove_where(|key| key.vm() == remap.vm);
-        } else {
-            for change in &remap.changes {
-                self.remove(change.key);
-            }
         }
     }
 

@@ -25,20 +25,15 @@ impl Scheme for Ideal {
         for change in &remap.changes {
             m.invalidate(change.key);
         }
-        drop_changed(m, remap);
+        // Of walk caches and nested TLBs the entries that have changed or whose page has moved.
+        if !remap.tables.is_empty() {
+            m.drop_walks(|_, _, held| {
+                let changed = |table: &TableChange| {
+                    table.entry == held.entry || table.left == held.entry >> PAGE_SHIFT
+                };
+                remap.tables.iter().any(changed)
+            });
+        }
         0
-    }
-}
-
-/// Drops what walk caches and nested TLBs hold of the entries that have changed or whose page has
-/// moved, and no other.
-pub(super) fn drop_changed(m: &mut View<'_>, remap: &Remap) {
-    if !remap.tables.is_empty() {
-        m.drop_walks(|_, _, held| {
-            let changed = |table: &TableChange| {
-                table.entry == held.entry || table.left == held.entry >> PAGE_SHIFT
-            };
-            remap.tables.iter().any(changed)
-        });
     }
 }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use super::ranges::ranges;
 use super::{Runs, Scheme, Spec, software};
-use crate::config::{Allowed, LONGEST_UPDATE, MachineConfig, Mode, Parameter, Value};
+use crate::config::{Allowed, LONGEST_UPDATE, Mode, Parameter, Value};
 use crate::machine::View;
 use crate::os::{Agent, Remap};
 
@@ -59,25 +59,9 @@ pub static INVLPGB: Spec = Spec {
     runs: Runs::Anywhere,
     parameters: &[&ISSUE, &SYNC, &PAGES, &IN_GUESTS],
     validate: Spec::any_machine,
-    make: |config| Box::new(Invlpgb::new(config)),
-};
-
-/// The broadcasts, and what they cost.
-#[derive(Debug)]
-pub(super) struct Invlpgb {
-    issue: u64,
-    sync: u64,
-    pages: u64,
-    guests: bool,
-    ipis: software::Costs,
-    broadcasts: u64,
-    syncs: u64,
-}
-
-impl Invlpgb {
-    pub fn new(config: &MachineConfig) -> Self {
+    make: |config| {
         let number = |parameter| u64::from(config.schemes.number(parameter));
-        Self {
+        Box::new(Invlpgb {
             issue: number(&ISSUE),
             sync: number(&SYNC),
             pages: number(&PAGES),
@@ -85,8 +69,19 @@ impl Invlpgb {
             ipis: software::Costs::of_ipis(config),
             broadcasts: 0,
             syncs: 0,
-        }
-    }
+        })
+    },
+};
+
+#[derive(Debug)]
+struct Invlpgb {
+    issue: u64,
+    sync: u64,
+    pages: u64,
+    guests: bool,
+    ipis: software::Costs,
+    broadcasts: u64,
+    syncs: u64,
 }
 
 impl Scheme for Invlpgb {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The coherence schemes: a file each, and this list. `docs/ARCHITECTURE.md` says how to add one.
 //!
-//! `atlb`, `software` and `tagged` are what several schemes are made of.
+//! `atlb`, `over_atlb`, `software` and `tagged` are what several schemes are made of.
 
 pub mod atlb;
 pub mod attc;
@@ -15,6 +15,7 @@ pub mod invlpgb_atlb;
 pub mod ipi;
 pub mod kvmtlb;
 pub mod latr;
+mod over_atlb;
 pub mod pom_tlb;
 mod ranges;
 pub mod rar;

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_share_a_core_take_turns_in_their_order() {
+    fn threads_that_share_a_core_all_have_their_turns() {
         for pins in [&[][..], &[Some(0); 3]] {
             let mut sim = sim(1, |config| config.core.slice_records = 4);
             sim.keep_cores(pins);
