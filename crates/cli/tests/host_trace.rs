@@ -84,6 +84,36 @@ fn compare_simulates_the_recorded_shootdown_and_no_other() {
     assert_eq!(counted(&json, "counter.violations"), [0, 0]);
 }
 
+#[test]
+fn compare_leaves_vcpus_of_one_processor_on_its_core() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut trace = Trace::new();
+    trace.load(0, 0x2000, 18);
+    // The second vCPU enters on the first one's processor.
+    trace.record(0, 8, &[2, 0xa01e, 0, 0]);
+    trace.record(0, 1, &[1, 0x1000, 1 << 31, 1 << 10, 2, 0xa01e]);
+    trace.load(0, 0x2000, 18);
+    std::fs::write(folder.path().join("host.sht"), trace.ended()).unwrap();
+    let walks = |cores: &str| {
+        let cores = format!("core.count={cores}");
+        let words = [
+            "--schemes",
+            "ideal",
+            "--warmup",
+            "0",
+            "--json",
+            "--set",
+            &cores,
+        ];
+        let words = [&["coherence", "compare", "host.sht"][..], &words].concat();
+        let json: Value = serde_json::from_str(&prints(folder.path(), &words)).unwrap();
+        counted(&json, "tlb.walks")
+    };
+    // One walk for the page, as where there is no other core.
+    assert_eq!(walks("2"), walks("1"));
+    assert_eq!(walks("1").len(), 1);
+}
+
 /// The values of a counter wherever it is in a result, in the order of schemes.
 fn counted(json: &Value, name: &str) -> Vec<u64> {
     match json {

@@ -7,6 +7,8 @@
 //! and no others. A claim may be of one recorded variant: its own variants are then inputs of the
 //! simulation that are changed, or its schemes (`NAME`, or `NAME@INPUT`), on the same recording.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use steady_scenario::Scenario;
 
@@ -70,15 +72,28 @@ pub(crate) fn recorded(claim: &Claim) -> Vec<&str> {
 }
 
 /// How the inputs are changed that are variants of a claim, in words.
-pub(crate) fn changes<'a>(keys: &'a Keys, variants: &[&'a str]) -> Vec<String> {
+pub(crate) fn changes(keys: &Keys, variants: &[&str]) -> Vec<String> {
     let known = keys.simulated.get(Captured::CHANGED);
-    let words = |name: &&'a str| {
-        let input = name.split_once('@').map_or(*name, |(_, input)| input);
-        let words = known?.variants.get(input)?;
-        let words: Vec<&str> = words.values().map(String::as_str).collect();
-        (!words.is_empty()).then(|| format!("{} (`{name}`)", words.join(", ")))
-    };
-    variants.iter().filter_map(words).collect()
+    let mut found: Vec<(String, Vec<&str>)> = Vec::new();
+    for &name in variants {
+        let input = name.split_once('@').map_or(name, |(_, input)| input);
+        let words = known.and_then(|known| known.variants.get(input));
+        let words: Vec<&str> = words
+            .into_iter()
+            .flat_map(BTreeMap::values)
+            .map(String::as_str)
+            .collect();
+        let words = words.join(", ");
+        if words.is_empty() {
+            continue;
+        }
+        match found.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, names)) => names.push(name),
+            None => found.push((words, vec![name])),
+        }
+    }
+    let line = |(words, names): (String, Vec<&str>)| format!("{words} (`{}`)", names.join("`, `"));
+    found.into_iter().map(line).collect()
 }
 
 /// What a capture gives of a VM by itself. What is simulated on it is among the keys, by

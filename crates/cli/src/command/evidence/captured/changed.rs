@@ -32,7 +32,8 @@ pub struct Input {
     pub times: u64,
 }
 
-/// Nothing changed, then each change that an explanation of a simulated number names.
+/// Nothing changed, each change that an explanation of a simulated number names, and machines of
+/// today, on which schemes are compared.
 pub const INPUTS: [Input; 5] = [
     Input {
         name: AS_IS,
