@@ -2,8 +2,8 @@
 //! A scheme on a machine that has ATTC's addressable TLB: the table serves misses, what an update
 //! revokes leaves it at no cost, and the scheme does all else.
 //!
-//! Left out: hooks of the scheme but its updates and counts. Those that stand over a table here have
-//! no others.
+//! Left out: hooks of the scheme but its updates and counts. The schemes that stand over a table
+//! here have no others.
 
 use std::collections::BTreeMap;
 
