@@ -34,7 +34,7 @@ pub struct Input {
 
 /// Nothing changed, each change that an explanation of a simulated number names, and machines of
 /// today, on which schemes are compared.
-pub const INPUTS: [Input; 5] = [
+pub const INPUTS: [Input; 6] = [
     Input {
         name: AS_IS,
         how: "",
@@ -68,6 +68,16 @@ pub const INPUTS: [Input; 5] = [
         how: "on a Zen 5, where a broadcast waits no longer than a guess at a lone one has it",
         preset: Some("zen5"),
         keys: &[("rivals.invlpgb_sync_cycles", "900")],
+        times: 1,
+    },
+    Input {
+        name: "zen5-equal",
+        how: "on a Zen 5, where a broadcast waits for its messages' way alone, as ATTC does",
+        preset: Some("zen5"),
+        keys: &[
+            ("rivals.invlpgb_issue_cycles", "0"),
+            ("rivals.invlpgb_sync_cycles", "0"),
+        ],
         times: 1,
     },
 ];
