@@ -7,9 +7,9 @@
 //! that probability passes the rule for many measures ([`family`]) and the interval leaves out 1.
 //! The measures that answer ([`Family::Answer`]) are few and judged among themselves, so that
 //! the hundreds that explain do not bury them. They get 4 of the 5 % of error that a race may
-//! have; what explains gets the last one, and all 5 where an answer was shown (the fallback rule
-//! of Wiens 2003: error that was not used is passed on). So a race of equal variants shows
-//! nothing in 95 of 100.
+//! have; what explains gets the last one, and all 5 where an answer was shown or there is none (the
+//! fallback rule of Wiens 2003: error that was not used is passed on, and no measures use none). So
+//! a race of equal variants shows nothing in 95 of 100.
 //!
 //! All of it is integer arithmetic with seeded draws: the same result gives the same verdicts.
 //! Left out: differences between engines, which are never compared.
@@ -312,7 +312,7 @@ fn settle(judged: &mut Judgements, values: &[Values]) {
             one.verdict = verdict(one, threshold, *better);
         }
         let any = all.iter().any(|(_, _, one)| one.verdict.is_shown());
-        level_ppm = if any {
+        level_ppm = if any || all.is_empty() {
             LEVEL_PPM
         } else {
             LEVEL_PPM - ANSWER_PPM
