@@ -166,14 +166,30 @@ pub fn fails_with(code: i32, output: &Output) -> String {
     said
 }
 
-/// Asserts that a command ended well.
+/// Asserts that a command ended well. If not, the ends of its hosts' consoles are shown, which the
+/// test's folder takes away.
 pub fn ends_well(output: &Output) {
-    assert!(
-        output.status.success(),
-        "{}: {}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let said = String::from_utf8_lossy(&output.stderr);
+    let success = output.status.success();
+    assert!(success, "{}: {said}{}", output.status, consoles(&said));
+}
+
+/// The ends of the consoles in the folder of logs that an error names, and of a first try's.
+fn consoles(said: &str) -> String {
+    const LINES: usize = 80;
+    let mut text = String::new();
+    let folders = said.lines().filter_map(|line| line.strip_prefix("logs: "));
+    for folder in folders.flat_map(|folder| [format!("{folder}.lost"), folder.to_owned()]) {
+        let path = Path::new(&folder).join("serial.log");
+        let Ok(bytes) = std::fs::read(&path) else {
+            continue;
+        };
+        let console = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = console.lines().collect();
+        let end = &lines[lines.len().saturating_sub(LINES)..];
+        text += &format!("\n{}:\n{}\n", path.display(), end.join("\n"));
+    }
+    text
 }
 
 /// What an emulated host with these options of `steady host` says to the script, which has the
