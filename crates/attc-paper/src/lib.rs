@@ -41,6 +41,7 @@ pub use measured::Measured;
 pub use measures::result;
 pub use number::{Kind, Number};
 pub use protection::{Protection, Tried, protection};
+pub use published::VICTIMA_WALK;
 pub use reproduction::{Figure, Reproduction, reproduce};
 pub use runs::{Settings, WorkloadResults};
 pub use scenarios::{Scenario, keys, scenarios, simulate};

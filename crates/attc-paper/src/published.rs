@@ -20,7 +20,7 @@ use crate::sensitivity::{gain_in, share};
 use crate::shares::{named, signed};
 
 /// Mean cycles of a walk, virtualized and native (Victima; read in a summary).
-pub(crate) const VICTIMA_WALK: (u32, u32) = (275, 137);
+pub const VICTIMA_WALK: (u32, u32) = (275, 137);
 /// L2 TLB misses per 1000 instructions, same source.
 pub(crate) const VICTIMA_MPKI: i64 = 39;
 /// Figure 2: dedup's time in guest shootdowns, per cent.

@@ -34,7 +34,7 @@ pub struct Input {
 
 /// Nothing changed, each change that an explanation of a simulated number names, and machines of
 /// today, on which schemes are compared.
-pub const INPUTS: [Input; 6] = [
+pub const INPUTS: [Input; 7] = [
     Input {
         name: AS_IS,
         how: "",
@@ -47,6 +47,13 @@ pub const INPUTS: [Input; 6] = [
         how: "neighbours of a guest have neighbouring frames",
         preset: None,
         keys: &[("mmu.scattered_frames_percent", "0")],
+        times: 1,
+    },
+    Input {
+        name: "walks",
+        how: "walks as long as Victima's authors publish",
+        preset: None,
+        keys: &[("mmu.walk_cycles", "275")],
         times: 1,
     },
     Input {
@@ -159,6 +166,14 @@ mod tests {
             let said = inputs_of(&[unknown]).map_err(|error| error.to_string());
             assert!(said.is_err_and(|text| text.contains(unknown)));
         }
+    }
+
+    #[test]
+    fn walks_are_those_of_the_generated_numbers() {
+        let published = steady_attc_paper::VICTIMA_WALK.0.to_string();
+        let walks = INPUTS.iter().find(|input| input.name == "walks");
+        let keys = walks.expect("it is there").keys;
+        assert_eq!(keys, [("mmu.walk_cycles", published.as_str())]);
     }
 
     #[test]
