@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Explanations of simulated items: a run with one input changed that brings the number nearer to
-//! the paper's. A simulated item that differs names one, or says that it is unexplained. It cannot
-//! choose: it names one if there is one, and what else brings it as near is said beside.
+//! the paper's. A simulated item that differs, or is open and not what the paper has, names one, or
+//! says that it is unexplained. It cannot choose: it names one if there is one, and what else brings
+//! it as near is said beside.
 //!
 //! Left out: whether the paper's set-up had that input. The run's page says what the input does to
 //! every other number.
@@ -16,10 +17,12 @@ use crate::house::House;
 use crate::paper::{Claimed, Expect, Item};
 use crate::row::Row;
 use crate::table::{self, Entry};
-use crate::verdict::{Set, Verdict};
+use crate::verdict::{SAME_PPM, Set, Verdict};
 
 /// How the text of an item begins that no run explains.
 pub const UNEXPLAINED: &str = "Unexplained.";
+/// The base of claims whose variants have one input changed each.
+const AS_IS: &str = "as-is";
 /// A run that goes less of the way to the paper's number than this explains nothing.
 const LEAST_SHARE_PERCENT: i64 = 25;
 /// One in parts per million.
@@ -64,16 +67,17 @@ pub fn words(house: &House, set: &Set<'_>) -> Option<String> {
     Some(text)
 }
 
-/// Every run with one input changed that explains an item, of the claims that any item names.
+/// Every run with one input changed that explains an item: of the claims that any item names, and
+/// of those whose base has every input as stated.
 fn explaining(house: &House, set: &Set<'_>) -> Vec<(MovedBy, Entry)> {
     let items = house.papers.iter().flat_map(|paper| &paper.items);
     let named = items.filter_map(|item| Some(item.moved_by.as_ref()?.claim.as_str()));
-    // What is simulated again on a recording is looked at, whether an item names it or not.
-    let on_recordings = house.claims().filter(|claim| {
-        let captured = claim.captured.as_ref();
-        captured.is_some_and(|of| of.of.is_some())
+    // What is simulated again is looked at, whether an item names it or not.
+    let again = house.claims().filter(|claim| {
+        let recorded = claim.captured.as_ref().is_some_and(|of| of.of.is_some());
+        recorded || claim.base == AS_IS
     });
-    let claims = named.chain(on_recordings.map(|claim| claim.id.as_str()));
+    let claims = named.chain(again.map(|claim| claim.id.as_str()));
     let mut found = Vec::new();
     for id in claims.collect::<BTreeSet<_>>() {
         let Ok(claim) = house.claim(id) else { continue };
@@ -109,36 +113,7 @@ pub(crate) fn problems(house: &House, set: &Set<'_>, place: &str) -> Vec<Problem
     let wrong = |text: String| vec![Problem::new(place, text)];
     let item = set.item;
     let Some(by) = &item.moved_by else {
-        let here = item.here.as_ref();
-        let claim = here.and_then(|here| house.claim(&here.claim).ok());
-        let simulated = claim.is_some_and(|claim| claim.is_simulated() || claim.captured.is_some());
-        let because = item.because.as_deref().unwrap_or_default();
-        let must = simulated && set.verdict == Verdict::Differs;
-        if !must {
-            return Vec::new();
-        }
-        if let Some((by, found)) = explaining(house, set).first() {
-            let (
-                MovedBy {
-                    claim,
-                    row,
-                    variant,
-                },
-                base,
-            ) = (by, found.base_value());
-            return wrong(format!(
-                "`{variant}` of `{claim}`, row `{row}`, brings it nearer to the paper, from {base} \
-                 to {}; expected `moved_by` with it",
-                found.value()
-            ));
-        }
-        return match because.starts_with(UNEXPLAINED) {
-            false => wrong(format!(
-                "it is simulated and differs; expected `moved_by` with a run that brings it nearer \
-                 to the paper, or `because = \"{UNEXPLAINED} …\"`"
-            )),
-            true => Vec::new(),
-        };
+        return lacks(house, set).map_or_else(Vec::new, wrong);
     };
     let claim = match house.claim(&by.claim) {
         Ok(claim) => claim,
@@ -176,15 +151,44 @@ pub(crate) fn problems(house: &House, set: &Set<'_>, place: &str) -> Vec<Problem
     }
 }
 
+/// What an item lacks that names no run; `None` where it needs none.
+fn lacks(house: &House, set: &Set<'_>) -> Option<String> {
+    let item = set.item;
+    let here = item.here.as_ref();
+    let claim = here.and_then(|here| house.claim(&here.claim).ok())?;
+    let misses = match set.verdict {
+        Verdict::Differs => true,
+        Verdict::Open => is_apart(set),
+        _ => false,
+    };
+    if !misses || !(claim.is_simulated() || claim.captured.is_some()) {
+        return None;
+    }
+    if let Some((by, found)) = explaining(house, set).first() {
+        return Some(format!(
+            "`{}` of `{}`, row `{}`, brings it nearer to the paper, from {} to {}; expected \
+             `moved_by` with it",
+            by.variant,
+            by.claim,
+            by.row,
+            found.base_value(),
+            found.value()
+        ));
+    }
+    let because = item.because.as_deref().unwrap_or_default();
+    let text = format!(
+        "it is simulated and not what the paper has; expected `moved_by` with a run that brings it \
+         nearer to the paper, or `because = \"{UNEXPLAINED} …\"`"
+    );
+    (!because.starts_with(UNEXPLAINED)).then_some(text)
+}
+
 /// Whether a change moves the number, by its interval, and its median goes at least
 /// [`LEAST_SHARE_PERCENT`] of the way to the paper's and not past it; `None` where the paper has
 /// none.
 fn nearer(set: &Set<'_>, found: &Entry) -> Option<bool> {
     let (least, most) = wanted(set)?;
-    let apart = |value: i64| {
-        let (below, above) = (least.saturating_sub(value), value.saturating_sub(most));
-        below.max(above).max(0)
-    };
+    let apart = |value: i64| apart(value, (least, most));
     let before = found.base_cell.as_ref()?.median;
     let after = found.cell.median;
     // An input that takes a number past the paper's explains too much.
@@ -202,6 +206,27 @@ fn nearer(set: &Set<'_>, found: &Entry) -> Option<bool> {
     Some(moves && !past && near && apart(after) < apart(before))
 }
 
+/// How far a value is from a range; 0 in it.
+fn apart(value: i64, (least, most): (i64, i64)) -> i64 {
+    let (below, above) = (least.saturating_sub(value), value.saturating_sub(most));
+    below.max(above).max(0)
+}
+
+/// Whether what is recorded of an item is not what the paper has. What is counted over rows is not
+/// asked: no run moves it.
+fn is_apart(set: &Set<'_>) -> bool {
+    let Some(entry) = set.entry.as_ref().filter(|_| set.tally.is_none()) else {
+        return false;
+    };
+    let own = entry.cell.ratio.filter(|_| set.item.number.is_none());
+    let ratio = set.order.or(own).map(|ratio| ratio.ratio_ppm);
+    let recorded = ratio.map_or(Some(entry.cell.median), |ppm| i64::try_from(ppm).ok());
+    let range = wanted(set);
+    recorded
+        .zip(range)
+        .is_some_and(|(value, range)| apart(value, range) > 0)
+}
+
 /// What the paper has, in parts per million, or in units for what is counted.
 fn wanted(set: &Set<'_>) -> Option<(i64, i64)> {
     let item = set.item;
@@ -212,10 +237,14 @@ fn wanted(set: &Set<'_>) -> Option<(i64, i64)> {
         (Some(Claimed::Between(least, most)), ..) => Some((signed(least), signed(most))),
         (None, Some(range), _) => Some(range),
         (None, None, Some(Expect::Same)) => {
-            // A share that has no base is how far apart two are.
+            // What is the same to the verdict is what a run must come near to. A share that has no
+            // base is how far apart two are.
             let has_ratio = set.entry.as_ref()?.cell.ratio.is_some();
-            let same = if has_ratio { ONE_PPM } else { 0 };
-            Some((same, same))
+            let band = i64::from(SAME_PPM);
+            Some(match has_ratio {
+                true => (ONE_PPM - band, ONE_PPM + band),
+                false => (0, band),
+            })
         }
         _ => None,
     }

@@ -16,7 +16,7 @@ use crate::tally::{self, Tally};
 /// One in parts per million.
 const ONE_PPM: u64 = 1_000_000;
 /// An interval within this of 1, on both sides, shows that nothing differs that matters.
-const SAME_PPM: u32 = 30_000;
+pub(crate) const SAME_PPM: u32 = 30_000;
 
 /// What may be said of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -19,7 +19,7 @@ basis = "measured"
 scenario = "simulator"
 engine = "coherence"
 base = "base"
-variants = ["measured"]
+variants = ["measured", "noisy"]
 seeds = 8
 conditions = {}
 [[claim.row]]
@@ -34,7 +34,7 @@ basis = "measured"
 scenario = "simulator"
 engine = "coherence"
 base = "measured"
-variants = ["near", "far", "still", "noisy", "past", "little"]
+variants = ["near", "far", "still", "noisy", "past", "little", "edge"]
 seeds = 8
 conditions = {}
 [[claim.row]]
@@ -96,25 +96,28 @@ fn spread(name: &str, value: i64, step: i64) -> VariantResult {
 /// A project with an item that differs: the paper has 1.2 and we have 1.5. These lines are added to
 /// the item.
 fn explained(more: &str) -> Vec<String> {
-    explained_of(CLAIM, more)
+    explained_of(CLAIM, ITEM, more)
 }
 
-/// The same of another claim.
-fn explained_of(claim: &str, more: &str) -> Vec<String> {
+/// The same of another claim and item.
+fn explained_of(claim: &str, item: &str, more: &str) -> Vec<String> {
     let project = Project::new();
     let claims = project.read(CLAIMS_FILE);
     project.write(CLAIMS_FILE, &format!("{claims}{claim}"));
     let paper = project.read(PAPER);
-    project.write(PAPER, &format!("{paper}{ITEM}{more}"));
+    project.write(PAPER, &format!("{paper}{item}{more}"));
     let mut result: RunResult = project.result(8);
     result.variants = vec![
         variant("base", 1_000_000),
         variant("measured", 1_500_000),
+        variant("as-is", 1_500_000),
         variant("near", 1_300_000),
         variant("far", 1_600_000),
         variant("still", 1_500_000),
         // Nearer, by a sixth of the way.
         variant("little", 1_450_000),
+        // A quarter of the way to what is called the same, and less of that to 1.
+        variant("edge", 1_380_000),
         // Nearer to 1.2, and on its other side.
         variant("past", 1_100_000),
         // Its median is nearer, and its runs lie on both sides.
@@ -194,8 +197,46 @@ fn a_run_that_is_not_there_is_found() {
 #[test]
 fn an_input_that_differs_is_explained_by_a_run_as_others_are_or_said_to_be_unexplained() {
     let input = CLAIM.replacen("what = ", "basis = \"input\"\nwhat = ", 1);
-    let found = explained_of(&input, "because = \"An input.\"\n");
+    let found = explained_of(&input, ITEM, "because = \"An input.\"\n");
     assert_eq!(found.len(), 1, "{found:?}");
     let because = format!("because = \"{} An input.\"\n", moved::UNEXPLAINED);
-    assert_eq!(explained_of(&input, &because), Vec::<String>::new());
+    assert_eq!(explained_of(&input, ITEM, &because), Vec::<String>::new());
+}
+
+#[test]
+fn the_way_to_what_is_the_same_ends_where_a_verdict_calls_it_so() {
+    let same = ITEM
+        .replace("1.2 times", "similar")
+        .replace("ratio = { of = \"1.2\", to = 1 }", "expect = \"same\"");
+    let of = |variant| explained_of(CLAIM, &same, &moved_by(variant));
+    assert_eq!(of("edge"), Vec::<String>::new());
+    let found = of("little").join("\n");
+    assert!(found.contains("does not bring it a quarter"), "{found}");
+}
+
+#[test]
+fn an_open_item_whose_number_the_paper_excludes_needs_a_run() {
+    // Its runs lie on both sides of the paper's limits, and their mean between these.
+    let at_most = |limit: &str| {
+        let item = ITEM.replace("1.2", limit);
+        let item = item.replace("variant = \"measured\"", "variant = \"noisy\"");
+        format!("{item}bound = \"at-most\"\n")
+    };
+    let because = "because = \"Frames are scattered.\"\n";
+    let found = explained_of(CLAIM, &at_most("1.2"), because);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("expected `moved_by`"), "{found:?}");
+    assert_eq!(
+        explained_of(CLAIM, &at_most("1.4"), because),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn a_run_beside_every_input_as_stated_is_looked_at_though_no_item_names_it() {
+    let because = format!("because = \"{}\"\n", moved::UNEXPLAINED);
+    let stated = CLAIM.replace("base = \"measured\"", "base = \"as-is\"");
+    let found = explained_of(&stated, ITEM, &because);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("`near` of `inputs`"), "{found:?}");
 }
