@@ -81,6 +81,26 @@ pub struct Machine {
     pub variables: Vec<(&'static str, &'static str)>,
 }
 
+/// Has apt keep in this folder what it makes of its lists. An image of a container has it make that
+/// for each call, which was nine tenths of these tests' time.
+fn keep_what_apt_reads(folder: &Path) {
+    let parts = folder.join("apt.conf.d");
+    fs::create_dir(&parts).unwrap();
+    let real = Path::new("/etc/apt/apt.conf.d").read_dir();
+    for entry in real.into_iter().flatten().flatten() {
+        symlink(entry.path(), parts.join(entry.file_name())).unwrap();
+    }
+    let kept = |name: &str| folder.join(name).display().to_string();
+    let caches = format!(
+        "Dir::Cache::pkgcache \"{}\";\nDir::Cache::srcpkgcache \"{}\";\n",
+        kept("pkgcache.bin"),
+        kept("srcpkgcache.bin")
+    );
+    fs::write(parts.join("zz-kept"), caches).unwrap();
+    let config = format!("Dir::Etc::Parts \"{}\";\n", parts.display());
+    fs::write(folder.join("apt.conf"), config).unwrap();
+}
+
 /// What is taken away.
 pub enum Gone<'a> {
     Nothing,
@@ -128,6 +148,7 @@ impl Machine {
                 programs.entry(name).or_insert_with(|| entry.path());
             }
         }
+        keep_what_apt_reads(folder.path());
         let machine = Self {
             folder,
             programs,
@@ -207,6 +228,7 @@ impl Machine {
             .env("STEADY_HOME", self.path("project"))
             .env("STEADY_CACHE", self.path("cache"))
             .env("LINUX_SOURCE", self.path("tree"))
+            .env("APT_CONFIG", self.path("apt.conf"))
             .env_remove("STEADY_QEMU")
             .env_remove("STEADY_BOCHS")
             .envs(self.variables.iter().copied())
