@@ -129,11 +129,50 @@ fn counted(json: &Value, name: &str) -> Vec<u64> {
 }
 
 #[test]
+fn check_walks_each_access_of_a_host_again() {
+    let folder = recorded();
+    let text = prints(folder.path(), &["coherence", "check", "host.sht"]);
+    assert!(
+        text.contains("walked again: 30 agree, 0 are stale"),
+        "{text}"
+    );
+    let json = prints(folder.path(), &["coherence", "check", "host.sht", "--json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["schema"], "steady.traces");
+    let host = &json["hosts"][0];
+    assert_eq!(
+        (&host["agreed"], &host["mismatches"]),
+        (&30.into(), &0.into())
+    );
+    assert!(text.contains(host["sha256"].as_str().unwrap()), "{text}");
+}
+
+#[test]
+fn an_access_that_the_tables_do_not_explain_fails_the_check() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut trace = Trace::new();
+    trace.load(0, 0x1000, 17).load(0, 0x2000, 99);
+    std::fs::write(folder.path().join("host.sht"), trace.ended()).unwrap();
+    for words in [
+        &["coherence", "check", "host.sht"][..],
+        &["coherence", "check", "host.sht", "--json"],
+    ] {
+        let output = steady(folder.path(), words);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(5), "{text}");
+        assert!(
+            text.contains("0x2000: recorded frame 0x63, walk Frame(12)"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn a_trace_that_is_cut_off_is_refused_in_one_line() {
     let folder = recorded();
     let whole = std::fs::read(folder.path().join("host.sht")).unwrap();
     std::fs::write(folder.path().join("cut.sht"), &whole[..whole.len() - 3]).unwrap();
-    for command in ["rates", "compare"] {
+    for command in ["rates", "compare", "check"] {
         let output = steady(folder.path(), &["coherence", command, "cut.sht"]);
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{said}");

@@ -367,9 +367,12 @@ pub struct Machine {
 #[command(after_help = "\
 Examples:
   steady coherence check bzip.smt
-  steady coherence check *.smt --json | jq '.traces[].digest'")]
+  steady coherence check host.sht                 # of capture --host: walks each access again
+  steady coherence check *.smt --json | jq '.traces[].digest'
+
+The exit code is 5 if an access of a host does not agree with the host's recorded tables.")]
 pub struct Check {
-    /// Traces.
+    /// Traces of programs or of hosts.
     #[arg(required = true, value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
     /// Print what they hold as JSON (docs/formats/memtrace.md).

@@ -7,7 +7,7 @@
 //! what the host's trace points counted. Left out: simulating it.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Write};
+use std::io::{BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode, ExitStatus, Stdio};
@@ -23,12 +23,11 @@ use steady_scenario::Scenario;
 
 use super::matched;
 use super::traced::{Traced, traced};
+use super::walked::{FAULT, print};
 use crate::arguments::coherence::Capture;
 
 /// Accesses that are recorded if no number is given.
 const ACCESSES: u64 = 20_000_000;
-/// Exit code where an access does not agree with the tables.
-const FAULT: u8 = 5;
 /// How long a run may take to end its emulators and itself.
 const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(20);
@@ -206,7 +205,7 @@ impl Read for UntilInterrupted {
     }
 }
 
-/// Reads the trace to its end; its counts, and its SHA-256.
+/// Reads the trace of a run to its end; its counts, and its SHA-256.
 fn read(trace: &Path) -> anyhow::Result<(Counts, String)> {
     let file = File::open(trace).map(UntilInterrupted).context(
         "nothing was recorded: no guest was entered at or after the time where a capture begins \
@@ -225,44 +224,4 @@ pub fn sha256(trace: &Path) -> anyhow::Result<String> {
     std::io::copy(&mut file, &mut digest).context("read the trace")?;
     let bytes = digest.finalize();
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-fn print(out: &mut impl Write, output: &Path, counts: &Counts, digest: &str) -> anyhow::Result<()> {
-    let [begin, end] = counts.window;
-    writeln!(out, "{}: SHA-256 {digest}", output.display())?;
-    writeln!(
-        out,
-        "  {} processors, {} ticks, {} instructions between accesses",
-        counts.cpus,
-        end.saturating_sub(begin),
-        counts.instructions
-    )?;
-    for (vpid, [all, stores]) in &counts.accesses {
-        let whose = match vpid {
-            0 => "of the host".to_owned(),
-            vpid => format!("of VPID {vpid}"),
-        };
-        writeln!(out, "  {all} accesses {whose}, {stores} of them stores")?;
-    }
-    writeln!(
-        out,
-        "  {} frames read as tables, {} of their entries changed",
-        counts.tables, counts.updates
-    )?;
-    for (name, [all, within]) in &counts.events {
-        writeln!(
-            out,
-            "  {name}: {within} in the window, {all} from the start"
-        )?;
-    }
-    writeln!(
-        out,
-        "  walked again: {} agree, {} are stale, {} are in modes that are not walked, {} do not \
-         agree",
-        counts.agreed, counts.stale, counts.not_walked, counts.mismatches
-    )?;
-    for mismatch in &counts.first_mismatches {
-        writeln!(out, "    {mismatch}")?;
-    }
-    Ok(())
 }

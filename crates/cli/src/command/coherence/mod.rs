@@ -10,6 +10,7 @@ mod source;
 mod sweep;
 mod trace;
 mod traced;
+mod walked;
 
 use std::io::Write;
 use std::process::ExitCode;

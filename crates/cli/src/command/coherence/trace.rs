@@ -11,11 +11,13 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
+use steady_coherence::host::is_host_trace;
 use steady_lab_artifacts::need::{self, emulators};
 use steady_lab_artifacts::{ArtifactError, Home, PROGRAMS, qemu_user};
 use steady_memtrace::capture::{self, Children, Ending, Options, Start};
 use steady_memtrace::{Digest, Report, Totals};
 
+use super::walked::{FAULT, Walked};
 use crate::arguments::coherence::{Capture, Check, Convert};
 use crate::command::shell::for_shell;
 use crate::progress::Show;
@@ -93,39 +95,61 @@ pub fn convert(arguments: &Convert) -> anyhow::Result<ExitCode> {
         arguments.output.clone(),
         steady_memtrace::check(&arguments.output)?,
     )];
-    tell(&written, "converted", arguments.json)
+    match arguments.json {
+        true => document(&written, &[])?,
+        false => tell(&written, "converted")?,
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
-/// Verifies traces; stops at the first that is not sound.
+/// Verifies traces; stops at the first that is not sound. A trace of a host is sound if each access
+/// agrees with its tables; exit code 5 where one does not.
 pub fn check(arguments: &Check) -> anyhow::Result<ExitCode> {
-    let mut sound = Vec::new();
+    let (mut sound, mut hosts) = (Vec::new(), Vec::new());
+    let mut code = ExitCode::SUCCESS;
     for path in &arguments.traces {
+        if is_host_trace(path) {
+            let walked = Walked::read(path)?;
+            if !arguments.json {
+                walked.print(&mut std::io::stdout().lock())?;
+            }
+            let agrees = walked.agrees();
+            hosts.push(walked);
+            if agrees {
+                continue;
+            }
+            code = ExitCode::from(FAULT);
+            break;
+        }
         let report = (path.clone(), steady_memtrace::check(path)?);
         if arguments.json {
             sound.push(report);
         } else {
             // One after the other: checking a long trace takes its time.
-            tell(&[report], "sound", false)?;
+            tell(&[report], "sound")?;
         }
     }
     if arguments.json {
-        tell(&sound, "sound", true)?;
+        document(&sound, &hosts)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
+}
+
+/// Prints what was found of some traces as JSON.
+fn document(traces: &[(PathBuf, Report)], hosts: &[Walked]) -> anyhow::Result<()> {
+    let traces = traces.iter().map(|(path, report)| described(path, report));
+    let traces: Vec<Value> = traces.collect();
+    let mut document = json!({"schema": "steady.traces", "version": 1, "traces": traces});
+    if !hosts.is_empty() {
+        document["hosts"] = hosts.iter().map(Walked::json).collect();
+    }
+    let text = serde_json::to_string_pretty(&document)?;
+    Ok(writeln!(std::io::stdout().lock(), "{text}")?)
 }
 
 /// Prints what was found of some traces.
-fn tell(traces: &[(PathBuf, Report)], verdict: &str, json: bool) -> anyhow::Result<ExitCode> {
+fn tell(traces: &[(PathBuf, Report)], verdict: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    if json {
-        let traces: Vec<Value> = traces
-            .iter()
-            .map(|(path, report)| described(path, report))
-            .collect();
-        let document = json!({"schema": "steady.traces", "version": 1, "traces": traces});
-        writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
-        return Ok(ExitCode::SUCCESS);
-    }
     for (path, report) in traces {
         writeln!(out, "{}: {verdict}", path.display())?;
         totals(&mut out, &report.totals, report.digest)?;
@@ -135,7 +159,7 @@ fn tell(traces: &[(PathBuf, Report)], verdict: &str, json: bool) -> anyhow::Resu
             writeln!(out, "  command: {}", for_shell(&report.header.command))?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn described(path: &Path, report: &Report) -> Value {
