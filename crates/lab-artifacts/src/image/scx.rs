@@ -112,6 +112,8 @@ fn compile(path: &str, from: &Path, scratch: &Path) -> Result<PathBuf, ArtifactE
     let name = place(path).replace('/', "-");
     let object = scratch.join(name);
     let words = ["clang", "-O2", "-g", "-Wall", "-target", "bpf", "-c"].map(OsStr::new);
+    // It runs in the folder of its log, and a scenario's folder is often relative.
+    let from = std::path::absolute(from).map_err(|error| ArtifactError::io("find", from, error))?;
     let files = [from.as_os_str(), OsStr::new("-o"), object.as_os_str()];
     let words: Vec<&OsStr> = words.into_iter().chain(files).collect();
     let log = scratch.join("clang.log");
@@ -153,6 +155,17 @@ mod tests {
             said.contains("three.bpf.o") && said.contains("scenario's"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn a_source_in_a_relative_folder_is_compiled() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("good.bpf.c"), "int x = 1;\n").unwrap();
+        let here = std::env::current_dir().unwrap();
+        let up: PathBuf = here.components().skip(1).map(|_| "..").collect();
+        let relative = up.join(folder.path().strip_prefix("/").unwrap());
+        let found = gather(&["good.bpf.c"], &relative, folder.path()).unwrap();
+        assert!(found.objects[0].from.is_file(), "{:?}", found.objects[0]);
     }
 
     #[test]
