@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Explanations of simulated items: a run with one input changed that brings the number nearer to
 //! the paper's. A simulated item that differs, or is open and not what the paper has, names one, or
-//! says that it is unexplained. It cannot choose: it names one if there is one, and what else brings
-//! it as near is said beside.
+//! says that it is unexplained. It cannot choose: it names one if there is one, and what else
+//! brings it as near is said beside.
 //!
 //! Left out: whether the paper's set-up had that input. The run's page says what the input does to
 //! every other number.
