@@ -168,6 +168,29 @@ fn an_access_that_the_tables_do_not_explain_fails_the_check() {
 }
 
 #[test]
+fn a_host_of_which_nothing_was_walked_fails_the_check() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut trace = Trace::new().ended().to_vec();
+    // CR0 of both vCPUs, without its bit for paging.
+    let paging = [0x80, 0x80, 0x80, 0x80, 0x08];
+    let places: Vec<usize> = (0..trace.len() - 5)
+        .filter(|&at| trace[at..].starts_with(&paging))
+        .collect();
+    assert_eq!(places.len(), 2);
+    for at in places {
+        trace[at + 4] = 0;
+    }
+    std::fs::write(folder.path().join("host.sht"), trace).unwrap();
+    let output = steady(folder.path(), &["coherence", "check", "host.sht"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("walked again: 0 agree, 0 are stale"),
+        "{text}"
+    );
+    assert_eq!(output.status.code(), Some(5), "{text}");
+}
+
+#[test]
 fn a_trace_that_is_cut_off_is_refused_in_one_line() {
     let folder = recorded();
     let whole = std::fs::read(folder.path().join("host.sht")).unwrap();

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use steady_measures::Unit;
 
+use crate::claim::Claim;
 use crate::error::Problem;
 use crate::house::House;
 use crate::paper::{Claimed, Expect, Item};
@@ -67,34 +68,39 @@ pub fn words(house: &House, set: &Set<'_>) -> Option<String> {
     Some(text)
 }
 
-/// Every run with one input changed that explains an item: of the claims that any item names, and
-/// of those whose base has every input as stated.
+/// Every run with one input changed that explains an item.
 fn explaining(house: &House, set: &Set<'_>) -> Vec<(MovedBy, Entry)> {
-    let items = house.papers.iter().flat_map(|paper| &paper.items);
-    let named = items.filter_map(|item| Some(item.moved_by.as_ref()?.claim.as_str()));
-    // What is simulated again is looked at, whether an item names it or not.
-    let again = house.claims().filter(|claim| {
-        let recorded = claim.captured.as_ref().is_some_and(|of| of.of.is_some());
-        recorded || claim.base == AS_IS
-    });
-    let claims = named.chain(again.map(|claim| claim.id.as_str()));
     let mut found = Vec::new();
-    for id in claims.collect::<BTreeSet<_>>() {
-        let Ok(claim) = house.claim(id) else { continue };
-        for row in claim.rows.iter().filter(|row| is_of(house, set.item, row)) {
-            for variant in &claim.variants {
-                let entry = table::entry(house, claim, row, variant, None);
-                let entry = entry.filter(|entry| nearer(set, entry) == Some(true));
-                let by = MovedBy {
-                    claim: id.to_owned(),
-                    row: row.id.clone(),
-                    variant: variant.clone(),
-                };
-                found.extend(entry.map(|entry| (by, entry)));
-            }
+    for (claim, row) in looked_at(house, set.item) {
+        for variant in &claim.variants {
+            let entry = table::entry(house, claim, row, variant, None);
+            let entry = entry.filter(|entry| nearer(set, entry) == Some(true));
+            let by = MovedBy {
+                claim: claim.id.clone(),
+                row: row.id.clone(),
+                variant: variant.clone(),
+            };
+            found.extend(entry.map(|entry| (by, entry)));
         }
     }
     found
+}
+
+/// The rows with one input changed that have an item's measure: of the claims that any item names,
+/// and of those whose base has every input as stated, in the order of the claims' names.
+fn looked_at<'a>(house: &'a House, item: &Item) -> Vec<(&'a Claim, &'a Row)> {
+    let items = house.papers.iter().flat_map(|paper| &paper.items);
+    let named = items.filter_map(|item| Some(item.moved_by.as_ref()?.claim.as_str()));
+    let again = house.claims().filter(|claim| claim.base == AS_IS);
+    let claims = named.chain(again.map(|claim| claim.id.as_str()));
+    let claims = claims.collect::<BTreeSet<_>>().into_iter();
+    let rows = claims
+        .filter_map(|id| house.claim(id).ok())
+        .flat_map(|claim| {
+            let of_item = claim.rows.iter().filter(|row| is_of(house, item, row));
+            of_item.map(move |row| (claim, row))
+        });
+    rows.collect()
 }
 
 /// Whether a row is of an item's measure. A measure by workload has another name with inputs
@@ -176,11 +182,18 @@ fn lacks(house: &House, set: &Set<'_>) -> Option<String> {
         ));
     }
     let because = item.because.as_deref().unwrap_or_default();
-    let text = format!(
-        "it is simulated and not what the paper has; expected `moved_by` with a run that brings it \
-         nearer to the paper, or `because = \"{UNEXPLAINED} …\"`"
-    );
-    (!because.starts_with(UNEXPLAINED)).then_some(text)
+    if !because.starts_with(UNEXPLAINED) {
+        return Some(format!(
+            "it is simulated and not what the paper has; expected `moved_by` with a run that \
+             brings it nearer to the paper, or `because = \"{UNEXPLAINED} …\"`"
+        ));
+    }
+    looked_at(house, item).is_empty().then(|| {
+        format!(
+            "it is said to be unexplained, and no claim with the base `{AS_IS}` has its measure; \
+             expected a row with inputs changed"
+        )
+    })
 }
 
 /// Whether a change moves the number, by its interval, and its median goes at least

@@ -370,7 +370,8 @@ Examples:
   steady coherence check host.sht                 # of capture --host: walks each access again
   steady coherence check *.smt --json | jq '.traces[].digest'
 
-The exit code is 5 if an access of a host does not agree with the host's recorded tables.")]
+The exit code is 5 if an access of a host does not agree with the host's recorded tables, or none
+could be walked.")]
 pub struct Check {
     /// Traces of programs or of hosts.
     #[arg(required = true, value_name = "TRACE")]

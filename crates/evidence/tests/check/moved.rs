@@ -45,6 +45,21 @@ what = "gain"
 id = "other"
 measure = "other"
 what = "something else"
+[[claim]]
+id = "stated"
+race = "gain"
+subject = "Stated"
+basis = "measured"
+scenario = "simulator"
+engine = "coherence"
+base = "as-is"
+variants = ["still"]
+seeds = 8
+conditions = {}
+[[claim.row]]
+id = "gain"
+measure = "gain"
+what = "gain"
 "#;
 /// An item of which the paper has 1.2 times.
 const ITEM: &str = r#"
@@ -230,6 +245,15 @@ fn an_open_item_whose_number_the_paper_excludes_needs_a_run() {
         explained_of(CLAIM, &at_most("1.4"), because),
         Vec::<String>::new()
     );
+}
+
+#[test]
+fn an_item_that_no_run_was_looked_at_for_is_not_unexplained() {
+    let because = format!("because = \"{}\"\n", moved::UNEXPLAINED);
+    let unstated = CLAIM.replace("base = \"as-is\"", "base = \"base\"");
+    let found = explained_of(&unstated, ITEM, &because);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("no claim with the base"), "{found:?}");
 }
 
 #[test]

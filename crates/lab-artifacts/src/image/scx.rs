@@ -110,10 +110,13 @@ fn wrong(path: &str, what: String) -> ArtifactError {
 /// Compiles a source. Its types are in its BTF, which libbpf compares with the kernel's.
 fn compile(path: &str, from: &Path, scratch: &Path) -> Result<PathBuf, ArtifactError> {
     let name = place(path).replace('/', "-");
-    let object = scratch.join(name);
+    let absolute = |path: &Path| {
+        std::path::absolute(path).map_err(|error| ArtifactError::io("find", path, error))
+    };
+    let object = absolute(scratch)?.join(name);
     let words = ["clang", "-O2", "-g", "-Wall", "-target", "bpf", "-c"].map(OsStr::new);
     // It runs in the folder of its log, and a scenario's folder is often relative.
-    let from = std::path::absolute(from).map_err(|error| ArtifactError::io("find", from, error))?;
+    let from = absolute(from)?;
     let files = [from.as_os_str(), OsStr::new("-o"), object.as_os_str()];
     let words: Vec<&OsStr> = words.into_iter().chain(files).collect();
     let log = scratch.join("clang.log");

@@ -6,10 +6,12 @@
 //! probability that chance alone makes them differ as much ([`signs`]). A difference is shown where
 //! that probability passes the rule for many measures ([`family`]) and the interval leaves out 1.
 //! The measures that answer ([`Family::Answer`]) are few and judged among themselves, so that
-//! the hundreds that explain do not bury them. They get 4 of the 5 % of error that a race may
-//! have; what explains gets the last one, and all 5 where an answer was shown or there is none (the
-//! fallback rule of Wiens 2003: error that was not used is passed on, and no measures use none). So
-//! a race of equal variants shows nothing in 95 of 100.
+//! the hundreds that explain do not bury them. They get 4 of the 5 % of error that a comparison
+//! with one baseline may have; what explains gets the last one, and all 5 where an answer was shown
+//! or no variant has a measure that answers (the fallback rule of Wiens 2003: error that was not
+//! used is passed on, and no measures use none). So equal variants beside a baseline show nothing
+//! in 95 of 100. Where variants of a race are compared with several, each comparison has its own
+//! error.
 //!
 //! All of it is integer arithmetic with seeded draws: the same result gives the same verdicts.
 //! Left out: differences between engines, which are never compared.
@@ -38,7 +40,8 @@ pub use unpaired::{least_unpaired_ppm, unpaired_ppm};
 
 /// Parts per million in one.
 const MILLION: u64 = 1_000_000;
-/// Error that a race may have, in parts per million: the chance to show anything where nothing is.
+/// Error that a comparison with one baseline may have, in parts per million: the chance to show
+/// anything where nothing is.
 const LEVEL_PPM: u64 = 50_000;
 /// The part of it that the answers get.
 const ANSWER_PPM: u64 = 40_000;
@@ -171,7 +174,8 @@ pub fn judge(result: &RunResult, baseline: usize) -> Judgements {
             judged.entry(id.clone()).or_default().insert(at, judgement);
         }
     }
-    settle(&mut judged, &values);
+    let answers = |of: &Values| of.keys().any(|id| family_of(id, of) == Family::Answer);
+    settle(&mut judged, &values, values.iter().any(answers));
     if uneven_updates(result).is_some() {
         let all = judged.values_mut().flat_map(BTreeMap::values_mut);
         all.for_each(|one| one.verdict = Verdict::UnevenUpdates);
@@ -295,8 +299,8 @@ fn log_ratio(&(value, base): &(i64, i64)) -> Option<i64> {
     Some(log(value)? - log(base)?)
 }
 
-/// The verdicts, family by family.
-fn settle(judged: &mut Judgements, values: &[Values]) {
+/// The verdicts, family by family; whether any variant has a measure that answers.
+fn settle(judged: &mut Judgements, values: &[Values], answers: bool) {
     let mut level_ppm = ANSWER_PPM;
     for family in [Family::Answer, Family::Explanation] {
         let mut all: Vec<(&(Key, Unit), usize, &mut Judgement)> = judged
@@ -312,7 +316,7 @@ fn settle(judged: &mut Judgements, values: &[Values]) {
             one.verdict = verdict(one, threshold, *better);
         }
         let any = all.iter().any(|(_, _, one)| one.verdict.is_shown());
-        level_ppm = if any || all.is_empty() {
+        level_ppm = if any || !answers {
             LEVEL_PPM
         } else {
             LEVEL_PPM - ANSWER_PPM

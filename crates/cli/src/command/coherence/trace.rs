@@ -102,13 +102,14 @@ pub fn convert(arguments: &Convert) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Verifies traces; stops at the first that is not sound. A trace of a host is sound if each access
-/// agrees with its tables; exit code 5 where one does not.
+/// Verifies traces; stops at the first that is not sound. A trace of a host is sound if accesses
+/// were walked and each of these agrees with its tables; else the exit code is 5.
 pub fn check(arguments: &Check) -> anyhow::Result<ExitCode> {
     let (mut sound, mut hosts) = (Vec::new(), Vec::new());
     let mut code = ExitCode::SUCCESS;
     for path in &arguments.traces {
-        if is_host_trace(path) {
+        // A pipe is read once: it is a program's trace.
+        if path.is_file() && is_host_trace(path) {
             let walked = Walked::read(path)?;
             if !arguments.json {
                 walked.print(&mut std::io::stdout().lock())?;

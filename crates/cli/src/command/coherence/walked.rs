@@ -27,7 +27,7 @@ impl Walked {
     /// Reads a trace and walks its accesses through its tables.
     ///
     /// # Errors
-    /// If it is cut off or damaged, or was written to meanwhile.
+    /// If it is cut off or damaged.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
         let counts = Counts::read(BufReader::with_capacity(1 << 20, file))
@@ -68,9 +68,10 @@ impl Walked {
         })
     }
 
-    /// Whether every access that was walked agrees.
+    /// Whether some access was walked, and every one that was agrees.
     pub fn agrees(&self) -> bool {
-        self.counts.mismatches == 0
+        let counts = &self.counts;
+        counts.mismatches == 0 && counts.agreed + counts.stale > 0
     }
 }
 

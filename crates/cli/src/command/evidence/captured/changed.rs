@@ -79,7 +79,7 @@ pub const INPUTS: [Input; 7] = [
     },
     Input {
         name: "zen5-equal",
-        how: "on a Zen 5, where a broadcast waits for its messages' way alone, as ATTC does",
+        how: "on a Zen 5, where a broadcast costs its messages' way and nothing else",
         preset: Some("zen5"),
         keys: &[
             ("rivals.invlpgb_issue_cycles", "0"),
