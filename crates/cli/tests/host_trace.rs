@@ -109,7 +109,7 @@ fn compare_leaves_vcpus_of_one_processor_on_its_core() {
         let json: Value = serde_json::from_str(&prints(folder.path(), &words)).unwrap();
         counted(&json, "tlb.walks")
     };
-    // One walk for the page, as where there is no other core.
+    // One walk for the page, as on a machine of one core.
     assert_eq!(walks("2"), walks("1"));
     assert_eq!(walks("1").len(), 1);
 }
@@ -188,6 +188,24 @@ fn a_host_of_which_nothing_was_walked_fails_the_check() {
         "{text}"
     );
     assert_eq!(output.status.code(), Some(5), "{text}");
+}
+
+#[test]
+fn a_programs_trace_is_checked_from_a_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("x.txt"), "0 r 0x1000 8\n").unwrap();
+    prints(
+        folder.path(),
+        &["coherence", "convert", "x.txt", "-o", "x.smt"],
+    );
+    let script = "cat x.smt | \"$0\" coherence check /dev/stdin";
+    let output = Command::new("sh")
+        .current_dir(folder.path())
+        .args(["-c", script, env!("CARGO_BIN_EXE_steady")])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("/dev/stdin: sound"), "{text} {output:?}");
 }
 
 #[test]

@@ -82,7 +82,7 @@ pub struct Machine {
 }
 
 /// Has apt keep in this folder what it makes of its lists. An image of a container has it make that
-/// for each call, which was nine tenths of these tests' time.
+/// for each call, which would be most of these tests' time.
 fn keep_what_apt_reads(folder: &Path) {
     let parts = folder.join("apt.conf.d");
     fs::create_dir(&parts).unwrap();

@@ -167,7 +167,11 @@ mod tests {
         let here = std::env::current_dir().unwrap();
         let up: PathBuf = here.components().skip(1).map(|_| "..").collect();
         let relative = up.join(folder.path().strip_prefix("/").unwrap());
-        let found = gather(&["good.bpf.c"], &relative, folder.path()).unwrap();
+        // Deeper than the current folder: from there the path leads elsewhere.
+        let down: PathBuf = here.components().map(|_| "deeper").collect();
+        let scratch = folder.path().join(down);
+        fs::create_dir_all(&scratch).unwrap();
+        let found = gather(&["good.bpf.c"], &relative, &scratch).unwrap();
         assert!(found.objects[0].from.is_file(), "{:?}", found.objects[0]);
     }
 

@@ -18,12 +18,12 @@ use sha2::{Digest, Sha256};
 use steady_lab::engine::bochs;
 use steady_lab_artifacts::need;
 use steady_lab_artifacts::process::{ask_to_end, ending_with_us, interrupted};
-use steady_memtrace::host::{Counts, Sequences};
+use steady_memtrace::host::Sequences;
 use steady_scenario::Scenario;
 
 use super::matched;
 use super::traced::{Traced, traced};
-use super::walked::{FAULT, print};
+use super::walked::{FAULT, Walked};
 use crate::arguments::coherence::Capture;
 
 /// Accesses that are recorded if no number is given.
@@ -54,7 +54,7 @@ pub fn capture(arguments: &Capture, path: &Path) -> anyhow::Result<ExitCode> {
         Some(code) => return Ok(ExitCode::from(u8::try_from(code).unwrap_or(1))),
         None => anyhow::bail!("the run of the scenario was ended from outside: {ended}"),
     }
-    let (counts, digest) = match read(&work.trace()) {
+    let walked = match read(&work.trace()) {
         Err(_) if interrupted() => return Ok(said_interrupted()),
         read => read?,
     };
@@ -66,14 +66,14 @@ pub fn capture(arguments: &Capture, path: &Path) -> anyhow::Result<ExitCode> {
     std::fs::rename(work.trace(), &arguments.output)
         .with_context(|| format!("cannot write {}", arguments.output.display()))?;
     let mut out = std::io::stdout().lock();
-    print(&mut out, &arguments.output, &counts, &digest)?;
+    walked.print(&mut out, &arguments.output)?;
     let agree = match both.transpose()? {
         Some((captured, traced)) => {
             matched::print(&mut out, &captured, &traced, &matched::compared(variant))?
         }
         None => true,
     };
-    Ok(ExitCode::from(match counts.mismatches == 0 && agree {
+    Ok(ExitCode::from(match walked.agrees() && agree {
         true => 0,
         false => FAULT,
     }))
@@ -205,16 +205,15 @@ impl Read for UntilInterrupted {
     }
 }
 
-/// Reads the trace of a run to its end; its counts, and its SHA-256.
-fn read(trace: &Path) -> anyhow::Result<(Counts, String)> {
+/// Reads the trace of a run to its end.
+fn read(trace: &Path) -> anyhow::Result<Walked> {
     let file = File::open(trace).map(UntilInterrupted).context(
         "nothing was recorded: no guest was entered at or after the time where a capture begins \
          (--after-ticks)",
     )?;
-    let counts = Counts::read(BufReader::with_capacity(1 << 20, file)).context(
+    Walked::of(file, trace).context(
         "the run ended before all accesses were recorded (--max-accesses), or its trace is damaged",
-    )?;
-    Ok((counts, sha256(trace)?))
+    )
 }
 
 /// The SHA-256 of a trace, hexadecimal.

@@ -96,7 +96,7 @@ pub fn convert(arguments: &Convert) -> anyhow::Result<ExitCode> {
         steady_memtrace::check(&arguments.output)?,
     )];
     match arguments.json {
-        true => document(&written, &[])?,
+        true => document(&written, Vec::new())?,
         false => tell(&written, "converted")?,
     }
     Ok(ExitCode::SUCCESS)
@@ -112,10 +112,10 @@ pub fn check(arguments: &Check) -> anyhow::Result<ExitCode> {
         if path.is_file() && is_host_trace(path) {
             let walked = Walked::read(path)?;
             if !arguments.json {
-                walked.print(&mut std::io::stdout().lock())?;
+                walked.print(&mut std::io::stdout().lock(), path)?;
             }
             let agrees = walked.agrees();
-            hosts.push(walked);
+            hosts.push(walked.json(path));
             if agrees {
                 continue;
             }
@@ -131,18 +131,18 @@ pub fn check(arguments: &Check) -> anyhow::Result<ExitCode> {
         }
     }
     if arguments.json {
-        document(&sound, &hosts)?;
+        document(&sound, hosts)?;
     }
     Ok(code)
 }
 
 /// Prints what was found of some traces as JSON.
-fn document(traces: &[(PathBuf, Report)], hosts: &[Walked]) -> anyhow::Result<()> {
+fn document(traces: &[(PathBuf, Report)], hosts: Vec<Value>) -> anyhow::Result<()> {
     let traces = traces.iter().map(|(path, report)| described(path, report));
     let traces: Vec<Value> = traces.collect();
     let mut document = json!({"schema": "steady.traces", "version": 1, "traces": traces});
     if !hosts.is_empty() {
-        document["hosts"] = hosts.iter().map(Walked::json).collect();
+        document["hosts"] = hosts.into();
     }
     let text = serde_json::to_string_pretty(&document)?;
     Ok(writeln!(std::io::stdout().lock(), "{text}")?)

@@ -3,8 +3,8 @@
 //! JSON: for `steady coherence capture --host`, which wrote it, and for `steady coherence check`.
 
 use std::fs::File;
-use std::io::{BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::io::{BufReader, Read, Write};
+use std::path::Path;
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -15,10 +15,9 @@ use super::host::sha256;
 /// Exit code where an access does not agree with the tables.
 pub const FAULT: u8 = 5;
 
-/// A trace of a host whose accesses were walked again.
+/// What was found of a trace of a host whose accesses were walked again.
 #[derive(Debug)]
 pub struct Walked {
-    path: PathBuf,
     sha256: String,
     counts: Counts,
 }
@@ -27,31 +26,72 @@ impl Walked {
     /// Reads a trace and walks its accesses through its tables.
     ///
     /// # Errors
-    /// If it is cut off or damaged.
+    /// If it cannot be read, or is cut off or damaged.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let counts = Counts::read(BufReader::with_capacity(1 << 20, file))
-            .with_context(|| path.display().to_string())?;
-        Ok(Self {
-            path: path.to_owned(),
-            sha256: sha256(path)?,
-            counts,
-        })
+        Self::of(file, path).with_context(|| path.display().to_string())
     }
 
-    /// What `steady coherence capture --host` prints of it.
+    /// The same of a file that is open.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn of(file: impl Read, path: &Path) -> anyhow::Result<Self> {
+        let counts = Counts::read(BufReader::with_capacity(1 << 20, file))?;
+        let sha256 = sha256(path)?;
+        Ok(Self { sha256, counts })
+    }
+
+    /// It in words.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn print(&self, out: &mut impl Write) -> anyhow::Result<()> {
-        print(out, &self.path, &self.counts, &self.sha256)
+    pub fn print(&self, out: &mut impl Write, path: &Path) -> anyhow::Result<()> {
+        let counts = &self.counts;
+        let [begin, end] = counts.window;
+        writeln!(out, "{}: SHA-256 {}", path.display(), self.sha256)?;
+        writeln!(
+            out,
+            "  {} processors, {} ticks, {} instructions between accesses",
+            counts.cpus,
+            end.saturating_sub(begin),
+            counts.instructions
+        )?;
+        for (vpid, [all, stores]) in &counts.accesses {
+            let whose = match vpid {
+                0 => "of the host".to_owned(),
+                vpid => format!("of VPID {vpid}"),
+            };
+            writeln!(out, "  {all} accesses {whose}, {stores} of them stores")?;
+        }
+        writeln!(
+            out,
+            "  {} frames read as tables, {} of their entries changed",
+            counts.tables, counts.updates
+        )?;
+        for (name, [all, within]) in &counts.events {
+            writeln!(
+                out,
+                "  {name}: {within} in the window, {all} from the start"
+            )?;
+        }
+        writeln!(
+            out,
+            "  walked again: {} agree, {} are stale, {} are in modes that are not walked, {} do \
+             not agree",
+            counts.agreed, counts.stale, counts.not_walked, counts.mismatches
+        )?;
+        for mismatch in &counts.first_mismatches {
+            writeln!(out, "    {mismatch}")?;
+        }
+        Ok(())
     }
 
-    /// The same in the keys of docs/formats/memtrace.md.
-    pub fn json(&self) -> Value {
+    /// It in the keys of docs/formats/memtrace.md.
+    pub fn json(&self, path: &Path) -> Value {
         let counts = &self.counts;
         json!({
-            "path": self.path.display().to_string(),
+            "path": path.display().to_string(),
             "sha256": self.sha256,
             "cpus": counts.cpus,
             "window": counts.window,
@@ -73,50 +113,4 @@ impl Walked {
         let counts = &self.counts;
         counts.mismatches == 0 && counts.agreed + counts.stale > 0
     }
-}
-
-/// What was found of a trace.
-pub fn print(
-    out: &mut impl Write,
-    output: &Path,
-    counts: &Counts,
-    digest: &str,
-) -> anyhow::Result<()> {
-    let [begin, end] = counts.window;
-    writeln!(out, "{}: SHA-256 {digest}", output.display())?;
-    writeln!(
-        out,
-        "  {} processors, {} ticks, {} instructions between accesses",
-        counts.cpus,
-        end.saturating_sub(begin),
-        counts.instructions
-    )?;
-    for (vpid, [all, stores]) in &counts.accesses {
-        let whose = match vpid {
-            0 => "of the host".to_owned(),
-            vpid => format!("of VPID {vpid}"),
-        };
-        writeln!(out, "  {all} accesses {whose}, {stores} of them stores")?;
-    }
-    writeln!(
-        out,
-        "  {} frames read as tables, {} of their entries changed",
-        counts.tables, counts.updates
-    )?;
-    for (name, [all, within]) in &counts.events {
-        writeln!(
-            out,
-            "  {name}: {within} in the window, {all} from the start"
-        )?;
-    }
-    writeln!(
-        out,
-        "  walked again: {} agree, {} are stale, {} are in modes that are not walked, {} do not \
-         agree",
-        counts.agreed, counts.stale, counts.not_walked, counts.mismatches
-    )?;
-    for mismatch in &counts.first_mismatches {
-        writeln!(out, "    {mismatch}")?;
-    }
-    Ok(())
 }
