@@ -112,6 +112,20 @@ static void declaring_guest_code(struct shared *s)
 	GUEST_SYNC(0);
 }
 
+/* In each run: declares what it is given, and is there for a tick that comes soon. */
+static void choosing_guest_code(struct shared *s)
+{
+	x2apic_enable();
+	for (;;) {
+		wrmsr(MSR_KVM_PARATICK, s->value);
+		asm volatile("sti");
+		for (u32 i = 0; i < 5000; i++)
+			cpu_relax();
+		asm volatile("cli");
+		GUEST_SYNC(0);
+	}
+}
+
 static void start_timer(struct shared *s, u32 how, u64 period)
 {
 	x2apic_enable();
@@ -242,6 +256,11 @@ static void test_feature_bit(void)
 	TEST_ASSERT(_vcpu_set_msr(vcpu, MSR_KVM_PARATICK, DECLARE(4 * MS)) != 1,
 		    "a vCPU without the feature was made to have ticks");
 	kvm_vm_free(vm);
+
+	make_vm(reading_guest_code, false);
+	run();
+	TEST_ASSERT_EQ(shared->vector, GP_VECTOR);
+	kvm_vm_free(vm);
 }
 
 static void test_values(void)
@@ -312,6 +331,15 @@ static void test_reading(void)
 	TEST_ASSERT_EQ(shared->value, 0);
 	TEST_ASSERT_EQ(vcpu_get_msr(vcpu, MSR_KVM_PARATICK), DECLARE(SHORTEST / 2));
 	TEST_ASSERT(_vcpu_set_msr(vcpu, MSR_KVM_PARATICK, ~0ull) != 1, "nonsense was restored");
+	kvm_vm_free(vm);
+}
+
+/* A mode that is not one is refused, and the mode stays. */
+static void test_modes(void)
+{
+	TEST_ASSERT(!try_parameter(PARAMETER, "always"), "a mode that is not one is let pass");
+	make_vm(writing_guest_code, true);
+	TEST_ASSERT_EQ(written(DECLARE(4 * MS)), 0);
 	kvm_vm_free(vm);
 }
 
@@ -407,6 +435,70 @@ static void test_declaring_in_a_loop(void)
 	kvm_vm_free(vm);
 }
 
+/* A guest that knows the host's clock chooses periods of which a multiple comes at once. */
+static void test_choosing_periods(void)
+{
+	u64 start, length, soon;
+
+	make_vm(choosing_guest_code, true);
+	start = now();
+	for (u32 round = 0; round < 200; round++) {
+		soon = now() + MS / 20;
+		shared->value = DECLARE(soon / (soon / (2 * SHORTEST)));
+		run();
+	}
+	length = now() - start;
+	pr_info("%lu ticks in %lu ns\n", shared->ticks, length);
+	TEST_ASSERT(length < 150 * SHORTEST, "too slow to see more ticks than the limit allows");
+	TEST_ASSERT(shared->ticks <= length / SHORTEST + 1, "more ticks than the limit allows");
+	kvm_vm_free(vm);
+}
+
+/* The timer for a tick of an odd period is not left when the next period needs none. */
+static void test_another_period(void)
+{
+	make_vm(choosing_guest_code, true);
+	shared->value = DECLARE(LONG_PERIOD / 4 + 1);
+	run();
+	shared->value = DECLARE(4 * MS);
+	for (u64 start = now(); now() < start + LONG_PERIOD / 2;)
+		run();
+	TEST_ASSERT(shared->ticks >= 40, "%lu ticks", shared->ticks);
+	TEST_ASSERT_EQ(stat("paratick_filled"), 0);
+	kvm_vm_free(vm);
+}
+
+/* A timer is programmed once for a tick, however often the guest is entered before. */
+static void test_one_timer_a_tick(void)
+{
+	int timers;
+
+	make_vm(once_interrupted_guest_code, true);
+	shared->value = DECLARE(LONG_PERIOD + 1);
+	run();
+	TEST_ASSERT(record_events("kvm_paratick/kvm_paratick_fill"), "no trace of timers");
+	for (u32 round = 0; round < 100; round++)
+		run();
+	set_parameter(TRACING "events/kvm_paratick/kvm_paratick_fill/enable", "0");
+	timers = read_events("kvm_paratick_fill", NULL, NULL);
+	pr_info("%d timers in 100 runs\n", timers);
+	/* One for each pCPU that it came to, and each tick. */
+	TEST_ASSERT(timers <= 20, "a timer for each entry");
+	kvm_vm_free(vm);
+}
+
+/* A VM that ends takes its timers with it, as the next have its memory. */
+static void test_ending(void)
+{
+	for (u32 round = 0; round < 20; round++) {
+		make_vm(choosing_guest_code, true);
+		shared->value = DECLARE(LONG_PERIOD / 4 + 1);
+		run();
+		kvm_vm_free(vm);
+	}
+	usleep(LONG_PERIOD / 4 / 1000);
+}
+
 static void test_timer_counts(void)
 {
 	set_mode("host-ticks");
@@ -476,12 +568,17 @@ int main(void)
 		{ "the feature bit", test_feature_bit },
 		{ "values", test_values },
 		{ "reading", test_reading },
+		{ "modes", test_modes },
 		{ "off", test_off },
 		{ "limits of the shortest period", test_limits },
 		{ "halting in the guest", test_halting_in_the_guest },
 		{ "reset", test_reset },
 		{ "rates", test_rates },
 		{ "declaring in a loop", test_declaring_in_a_loop },
+		{ "choosing periods", test_choosing_periods },
+		{ "another period", test_another_period },
+		{ "one timer a tick", test_one_timer_a_tick },
+		{ "ending", test_ending },
 		{ "a timer counts as a tick", test_timer_counts },
 		{ "a timer just before a tick", test_timer_just_before },
 		{ "none for the time asleep", test_sleep },
