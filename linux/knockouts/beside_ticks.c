@@ -2,10 +2,11 @@
 /*
  * A guest's program for linux/knockout: timers that fire shortly before each tick of the host.
  *
- *   beside_ticks busy|idle FIRST_US LAST_US TICKS
+ *   beside_ticks busy|waking|idle FIRST_US LAST_US TICKS
  *
  * On each CPU a timer fires before each of TICKS ticks, at first FIRST_US before, at last LAST_US.
- * busy: a thread computes there meanwhile, and the timer wakes another; idle: it wakes nobody.
+ * busy: a thread computes there meanwhile, and the timer wakes another. waking: that thread wakes
+ * up 2 ms before a tick, and computes until 0.5 ms behind it. idle: the timer wakes nobody.
  * Ticks are due where CLOCK_MONOTONIC_COARSE moves on, which a computing CPU sees.
  * Prints how many ticks of the host had their work done on all CPUs, per cent of those that were
  * due, and the CPU time that was counted, per cent of what passed.
@@ -97,6 +98,21 @@ static void *compute(void *cpu)
 	return NULL;
 }
 
+static void *wake_and_compute(void *cpu)
+{
+	int64_t tick = begin();
+
+	bind_to((long)cpu);
+	for (; !stopped; tick += TICK_NS) {
+		struct timespec time = at(tick - TICK_NS / 2);
+
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
+		while (now_ns(CLOCK_MONOTONIC) < tick + TICK_NS / 8)
+			;
+	}
+	return NULL;
+}
+
 static void *woken(void *cpu)
 {
 	int64_t start = begin();
@@ -156,11 +172,12 @@ int main(int argc, char **argv)
 	pthread_t thread[2 * CPUS];
 	int64_t handled, counted, start;
 	int threads = 0;
-	bool is_busy;
+	bool is_idle, is_waking;
 
 	if (argc != 5)
 		return 2;
-	is_busy = !strcmp(argv[1], "busy");
+	is_idle = !strcmp(argv[1], "idle");
+	is_waking = !strcmp(argv[1], "waking");
 	first_ns = atoll(argv[2]) * 1000;
 	last_ns = atoll(argv[3]) * 1000;
 	ticks = atoll(argv[4]);
@@ -168,13 +185,14 @@ int main(int argc, char **argv)
 	/* Timers are to fire when they are due. Threads take this over. */
 	prctl(PR_SET_TIMERSLACK, 1);
 	calibrate();
-	for (long cpu = 0; is_busy && cpu < CPUS; cpu++)
-		pthread_create(&thread[threads++], NULL, compute, (void *)cpu);
+	for (long cpu = 0; !is_idle && cpu < CPUS; cpu++)
+		pthread_create(&thread[threads++], NULL, is_waking ? wake_and_compute : compute,
+			       (void *)cpu);
 	handled = sum("/proc/timer_list", "virtual_ticks", 1);
 	counted = sum("/proc/stat", "cpu ", 3);
 	start = now_ns(CLOCK_MONOTONIC);
 	for (long cpu = 0; cpu < CPUS; cpu++)
-		pthread_create(&thread[threads++], NULL, is_busy ? woken : unheard, (void *)cpu);
+		pthread_create(&thread[threads++], NULL, is_idle ? unheard : woken, (void *)cpu);
 	for (int i = threads; i-- > threads - CPUS;)
 		pthread_join(thread[i], NULL);
 	start = now_ns(CLOCK_MONOTONIC) - start;

@@ -29,6 +29,9 @@
 #define MS 1000000ul
 #define SHORTEST MS
 
+/* No host has its own tick so often. */
+#define ODD_PERIOD 3100000ul
+
 /* The local timer counts nanoseconds: 1 GHz, divided by 1. */
 #define DIVIDE_BY_1 0xb
 #define TIMER_PERIOD (10 * MS)
@@ -124,6 +127,15 @@ static void choosing_guest_code(struct shared *s)
 		asm volatile("cli");
 		GUEST_SYNC(0);
 	}
+}
+
+/* Declares, and is entered again and again, but takes no interrupt. */
+static void deaf_guest_code(struct shared *s)
+{
+	x2apic_enable();
+	wrmsr(MSR_KVM_PARATICK, s->value);
+	for (;;)
+		GUEST_SYNC(0);
 }
 
 static void start_timer(struct shared *s, u32 how, u64 period)
@@ -406,6 +418,8 @@ static void test_rate(const char *mode, u64 period, u64 count)
 	TEST_ASSERT(length >= (count - 1) * period, "too many ticks");
 	TEST_ASSERT(stat("paratick_injected") >= count, "ticks from elsewhere");
 	TEST_ASSERT(strcmp(mode, "host-ticks") || !stat("paratick_filled"), "a timer was armed");
+	TEST_ASSERT(period != ODD_PERIOD || stat("paratick_filled") >= count / 4,
+		    "the host's own ticks alone");
 	kvm_vm_free(vm);
 	set_mode("filled");
 }
@@ -414,7 +428,7 @@ static void test_rates(void)
 {
 	test_rate("filled", 10 * MS, 20);
 	test_rate("filled", 4 * MS, 50);
-	test_rate("filled", 3333333, 50);
+	test_rate("filled", ODD_PERIOD, 50);
 	test_rate("filled", MS, 100);
 	test_rate("host-ticks", 4 * MS, 50);
 	test_rate("host-ticks", MS, 20);
@@ -487,16 +501,19 @@ static void test_one_timer_a_tick(void)
 	kvm_vm_free(vm);
 }
 
-/* A VM that ends takes its timers with it, as the next have its memory. */
+/* A VM that ends takes its timers with it: the next one, which has its memory, gets none. */
 static void test_ending(void)
 {
-	for (u32 round = 0; round < 20; round++) {
+	for (u32 round = 0; round < 5; round++) {
 		make_vm(choosing_guest_code, true);
-		shared->value = DECLARE(LONG_PERIOD / 4 + 1);
+		shared->value = DECLARE(LONG_PERIOD / 8 + 1);
 		run();
 		kvm_vm_free(vm);
+		make_vm(choosing_guest_code, true);
+		usleep(LONG_PERIOD / 4 / 1000);
+		TEST_ASSERT_EQ(stat("paratick_filled"), 0);
+		kvm_vm_free(vm);
 	}
-	usleep(LONG_PERIOD / 4 / 1000);
 }
 
 static void test_timer_counts(void)
@@ -545,6 +562,20 @@ static void test_timer_just_before(void)
 	test_timer_before(3 * taken_from, false);
 }
 
+/* While one tick is pending the next ones are not counted as given. */
+static void test_pending(void)
+{
+	make_vm(deaf_guest_code, true);
+	shared->value = DECLARE(4 * MS);
+	for (u64 start = now(); now() < start + 60 * MS;)
+		run();
+	pr_info("%lu ticks, %lu suppressed\n", stat("paratick_injected"),
+		stat("paratick_suppressed"));
+	TEST_ASSERT_EQ(stat("paratick_injected"), 1);
+	TEST_ASSERT(stat("paratick_suppressed") >= 3, "no ticks are due");
+	kvm_vm_free(vm);
+}
+
 /* None of the ticks that are due while a vCPU sleeps. */
 static void test_sleep(void)
 {
@@ -556,6 +587,13 @@ static void test_sleep(void)
 		stat("paratick_taken"));
 	TEST_ASSERT(shared->ticks + stat("paratick_taken") <= shared->until / 2,
 		    "ticks for the time asleep");
+	kvm_vm_free(vm);
+
+	/* Nor has one any that sleeps and has declared nothing. */
+	make_vm(sleeping_guest_code, true);
+	shared->until = 5;
+	run();
+	TEST_ASSERT_EQ(shared->ticks + stat("paratick_taken") + stat("paratick_injected"), 0);
 	kvm_vm_free(vm);
 }
 
@@ -581,6 +619,7 @@ int main(void)
 		{ "ending", test_ending },
 		{ "a timer counts as a tick", test_timer_counts },
 		{ "a timer just before a tick", test_timer_just_before },
+		{ "one is pending", test_pending },
 		{ "none for the time asleep", test_sleep },
 	};
 
