@@ -88,13 +88,18 @@ pub fn ratio(ratio: PairedRatio) -> String {
 }
 
 /// A factor in parts per million, with three digits and four decimals at most: `0.0135`,
-/// `0.59`, `12.4`, `181`, `<0.0001`.
+/// `0.59`, `12.4`, `181`, `<0.0001`. One near 1 has three decimals, so that an interval which
+/// leaves 1 out does not seem to end there: `0.997`, `1.003`.
 #[must_use]
 pub fn factor(ppm: u64) -> String {
     match ppm {
         0 => "0".to_owned(),
         1..50 => "<0.0001".to_owned(),
         50..99_950 => format!("0.{:04}", rounded(ppm, 100, 1)),
+        995_000..999_500 | 1_000_500..1_005_000 => {
+            let thousandths = rounded(ppm, 1_000, 1);
+            format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000)
+        }
         _ if ppm < 999_500_000 => digits(ppm, 1_000_000),
         _ => grouped(u64::try_from(rounded(ppm, 1_000_000, 1)).unwrap_or(u64::MAX)),
     }
@@ -219,7 +224,15 @@ mod tests {
             (99_949, "0.0999"),
             (99_950, "0.10"),
             (585_900, "0.59"),
+            (994_999, "0.99"),
+            (995_000, "0.995"),
+            (999_499, "0.999"),
+            (999_500, "1.00"),
             (1_000_000, "1.00"),
+            (1_000_499, "1.00"),
+            (1_000_500, "1.001"),
+            (1_004_999, "1.005"),
+            (1_005_000, "1.01"),
             (9_996_000, "10.0"),
             (12_360_000, "12.4"),
             (180_500_000, "181"),
