@@ -83,19 +83,28 @@ static bool go_on(void)
 	return waited;
 }
 
-/* Maps the page that the target writes to, and revokes what it was mapped to before. */
-static s64 map_to(vm_paddr_t gpa)
+/* Maps the page that the target writes to. */
+static void map_only(vm_paddr_t gpa)
 {
 	u64 *pte = vm_get_page_table_entry(vm, MMIO_GPA);
 
 	*pte = (*pte & ~PHYSICAL_PAGE_MASK) | gpa;
+}
+
+/* The same, and revokes what it was mapped to before. */
+static s64 map_to(vm_paddr_t gpa)
+{
+	map_only(gpa);
 	good_record();
 	record->start = MMIO_GPA;
 	record->end = MMIO_GPA + getpagesize();
 	return call();
 }
 
-/* The address of a page fault is not used when its translation was revoked since. */
+/*
+ * The address of a page fault is not used when its translation was revoked since, and is used, as
+ * KVM ever did, when nothing was.
+ */
 static void test_mmio(void)
 {
 	bool waited;
@@ -115,6 +124,15 @@ static void test_mmio(void)
 	TEST_ASSERT_EQ(left, 0);
 	TEST_ASSERT_KVM_EXIT_REASON(target, KVM_EXIT_MMIO);
 	TEST_ASSERT(target->run->mmio.phys_addr == NEW_GPA, "the write went to %#llx, revoked",
+		    target->run->mmio.phys_addr);
+
+	run_to_sync(target);
+	run_to("wait-exit");
+	map_only(MMIO_GPA);
+	waited = go_on();
+	TEST_ASSERT(waited, "nothing waited behind the exit");
+	TEST_ASSERT_KVM_EXIT_REASON(target, KVM_EXIT_MMIO);
+	TEST_ASSERT(target->run->mmio.phys_addr == NEW_GPA, "the page tables were walked for %#llx",
 		    target->run->mmio.phys_addr);
 	kvm_vm_free(vm);
 }

@@ -41,7 +41,7 @@
 
 /* What a calling vCPU reads its next hypercall from; in memory of the guest. */
 struct request {
-	u64 a0, a1, a2, a3;
+	u64 nr, a0, a1, a2, a3;
 	s64 ret;
 };
 
@@ -49,8 +49,8 @@ struct request {
 static inline void caller_guest_code(struct request *request)
 {
 	for (;;) {
-		request->ret = kvm_hypercall(KVM_HC_SHOOT4U, request->a0, request->a1,
-					     request->a2, request->a3);
+		request->ret = kvm_hypercall(request->nr, request->a0, request->a1, request->a2,
+					     request->a3);
 		GUEST_SYNC(0);
 	}
 }

@@ -78,7 +78,7 @@ static void test_mmio_in_a_flood(void)
 static void test_interrupts_off(void)
 {
 	pthread_t spinning;
-	u64 alive, fast;
+	u64 alive, fast, ipis;
 
 	make_vm(syncing_guest_code, spinning_guest_code);
 	alive = vm_vaddr_alloc_page(vm);
@@ -104,8 +104,22 @@ static void test_interrupts_off(void)
 		usleep(1000);
 	TEST_ASSERT(try_parameter(SHOOT4U_FAST_US, "0"), "writing to " SHOOT4U_FAST_US);
 	EXPECT(record->first = 128; record->targets[0] = BIT_ULL(OTHER_ID - 128), 0);
-	TEST_ASSERT(try_parameter(SHOOT4U_FAST_US, "100"), "writing to " SHOOT4U_FAST_US);
 	TEST_ASSERT_EQ(vcpu_stat(caller, "shoot4u_fast"), fast + 1);
+	/* A call with an id that no vCPU has takes it too, and leaves the id. */
+	good_record();
+	record->first = 128;
+	record->targets[0] = BIT_ULL(OTHER_ID - 128) | BIT_ULL(63);
+	TEST_ASSERT_EQ(call(), 1);
+	TEST_ASSERT_EQ(record->targets[0], BIT_ULL(63));
+	TEST_ASSERT(try_parameter(SHOOT4U_FAST_US, "100"), "writing to " SHOOT4U_FAST_US);
+
+	/* A vCPU that was interrupted for one call is left alone by the next, for another. */
+	ipis = vcpu_stat(caller, "shoot4u_ipis");
+	while (vcpu_stat(caller, "shoot4u_ipis") == ipis)
+		EXPECT(record->first = 128; record->targets[0] = BIT_ULL(OTHER_ID - 128), 0);
+	ipis = vcpu_stat(caller, "shoot4u_ipis");
+	EXPECT(, 0);
+	TEST_ASSERT_EQ(vcpu_stat(caller, "shoot4u_ipis"), ipis);
 	unpin();
 	stop_thread(spinning);
 	kvm_vm_free(vm);
@@ -219,9 +233,131 @@ static void test_moved_without_entry(void)
 	unpin();
 }
 
+#define WHOLE "0x0-0xffffffffffffffff"
+#define X86_FEATURE_FLUSHBYASID KVM_X86_CPU_FEATURE(0x8000000A, 0, EDX, 6)
+
+/*
+ * Runs the target, before whose entry VMX invalidates this range as many times. SVM flushes all
+ * that the target has, by a new ASID or at VMRUN.
+ */
+static void expect_invalidated(const char *what, const char *range, int times)
+{
+	char text[64];
+	int all, same;
+
+	TEST_ASSERT(try_events(), "clearing the trace");
+	run_to_sync(target);
+	if (!host_cpu_is_intel) {
+		all = count_events("kvm_shoot4u_flush: ", "vcpu 65 ");
+		TEST_ASSERT(all || !times, "%s: nothing was flushed", what);
+		return;
+	}
+	snprintf(text, sizeof(text), " range %s\n", range);
+	all = count_events("kvm_shoot4u_invalidate: ", "vcpu 65 ");
+	same = count_events("kvm_shoot4u_invalidate: ", text);
+	TEST_ASSERT(all == times && same == times, "%s: %d invalidations, %d of %s; expected %d",
+		    what, all, same, range, times);
+}
+
+/* Calls that many times, and says what the target's next entry must find invalidated. */
+#define INVALIDATES(change, calls, range, times)		\
+do {								\
+	for (int n = 0; n < (calls); n++)			\
+		EXPECT(change, 0);				\
+	expect_invalidated(#change, range, times);		\
+} while (0)
+
+/* Without VPIDs VMX keeps no entries over an exit, and invalidates none. */
+static bool has_tags(void)
+{
+	FILE *file = fopen("/sys/module/kvm_intel/parameters/vpid", "r");
+	bool has = !file || fgetc(file) == 'Y';
+
+	if (file)
+		fclose(file);
+	return has;
+}
+
+/* What is invalidated for a call: its range, or all where that is cheaper or necessary. */
+static void test_invalidated(void)
+{
+	if (!has_tags() || !try_events()) {
+		pr_info("  needs tracefs, and on VMX VPIDs\n");
+		return;
+	}
+	make_vm(syncing_guest_code, syncing_guest_code);
+	pin(pthread_self(), 0);
+	run_to_sync(target);
+	INVALIDATES(, 1, "0x7000-0x8000", 1);
+	expect_invalidated("no call", WHOLE, 0);
+	INVALIDATES(record->end = record->start + 33 * PAGE_SIZE, 1, "0x7000-0x28000", 1);
+	INVALIDATES(record->end = record->start + 34 * PAGE_SIZE, 1, WHOLE, 1);
+	INVALIDATES(record->start = 0; record->end = KVM_SHOOT4U_WHOLE, 1, WHOLE, 1);
+	INVALIDATES(record->flags = KVM_SHOOT4U_FREED_TABLES, 1, WHOLE, 1);
+	INVALIDATES(record->stride_shift = 21; record->start = 0; record->end = 1ull << 21, 1,
+		    WHOLE, 1);
+	INVALIDATES(record->stride_shift = 30; record->start = 0; record->end = 1ull << 30, 1,
+		    WHOLE, 1);
+	INVALIDATES(record->start = 1ull << 63; record->end = record->start + PAGE_SIZE, 1,
+		    WHOLE, 1);
+	/* The last page below the hole, whose end is not canonical. */
+	INVALIDATES(record->start = 0x7ffffffff000; record->end = 0x800000000000, 1,
+		    "0x7ffffffff000-0x800000000000", 1);
+
+	/* As many ranges as the queue holds, one more, and a range before and behind the whole. */
+	INVALIDATES(, 16, "0x7000-0x8000", 16);
+	INVALIDATES(, 17, WHOLE, 1);
+	EXPECT(, 0);
+	EXPECT(record->start = 0; record->end = KVM_SHOOT4U_WHOLE, 0);
+	INVALIDATES(, 1, WHOLE, 1);
+	expect_invalidated("no call", WHOLE, 0);
+	kvm_vm_free(vm);
+	try_parameter(TRACING "events/kvm_shoot4u/enable", "0");
+	unpin();
+}
+
+/* What KVM flushes itself is in the trace too: on another pCPU, and on SVM for each call. */
+static void test_flushes(void)
+{
+	u32 eax, asids, ecx, edx;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2 || !try_events()) {
+		pr_info("  needs two CPUs and tracefs\n");
+		return;
+	}
+	make_vm(syncing_guest_code, syncing_guest_code);
+	pin(pthread_self(), 0);
+	run_to_sync(target);
+	EXPECT(, 0);
+	run_to_sync(target);
+	pin(pthread_self(), 1);
+	TEST_ASSERT(try_events(), "clearing the trace");
+	run_to_sync(target);
+	TEST_ASSERT(count_events("vcpu 65 ", host_cpu_is_intel ? "pcpu 1 kind all" :
+								 "pcpu 1 kind new-asid"),
+		    "no flush for another pCPU");
+	if (!host_cpu_is_intel) {
+		/* By the ASID each time; or all of them at once, where they are used up. */
+		__cpuid(0x8000000A, 0, &eax, &asids, &ecx, &edx);
+		if (this_cpu_has(X86_FEATURE_FLUSHBYASID))
+			asids = 1;
+		TEST_ASSERT(try_events(), "clearing the trace");
+		for (u32 n = 0; n <= asids; n++) {
+			EXPECT(, 0);
+			run_to_sync(target);
+		}
+		TEST_ASSERT(count_events("kvm_shoot4u_flush: ", "kind vmrun"), "no VMRUN flushed");
+	}
+	kvm_vm_free(vm);
+	try_parameter(TRACING "events/kvm_shoot4u/enable", "0");
+	unpin();
+}
+
 int main(int argc, char *argv[])
 {
 	static const struct shoot4u_test tests[] = {
+		{ "what is invalidated", test_invalidated },
+		{ "flushes of KVM", test_flushes },
 		{ "MMIO in a flood of calls", test_mmio_in_a_flood },
 		{ "interrupts off", test_interrupts_off },
 		{ "many targets", test_many_targets },

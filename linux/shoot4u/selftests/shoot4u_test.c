@@ -293,6 +293,120 @@ static void test_reset(void)
 	kvm_vm_free(vm);
 }
 
+/* The caller serves itself before it is back, and nothing is deferred. */
+static void test_caller_alone(void)
+{
+	u64 served, deferred;
+
+	make_vm(syncing_guest_code, syncing_guest_code);
+	EXPECT(, 0);
+	served = vcpu_stat(caller, "shoot4u_served");
+	deferred = vcpu_stat(caller, "shoot4u_deferred");
+	EXPECT(record->first = 0; record->targets[0] = BIT_ULL(CALLER_ID), 0);
+	TEST_ASSERT_EQ(vcpu_stat(caller, "shoot4u_served"), served + 1);
+	TEST_ASSERT_EQ(vcpu_stat(caller, "shoot4u_deferred"), deferred);
+	kvm_vm_free(vm);
+}
+
+static void set_apic_id(struct kvm_vcpu *vcpu, u32 id)
+{
+	struct kvm_lapic_state lapic;
+
+	vcpu_ioctl(vcpu, KVM_GET_LAPIC, &lapic);
+	*(u32 *)(lapic.regs + APIC_ID) = id << 24;
+	vcpu_ioctl(vcpu, KVM_SET_LAPIC, &lapic);
+}
+
+/* Where two vCPUs share an APIC id, no vCPU can be named, of those two or others. */
+static void test_shared_apic_id(void)
+{
+	make_vm(syncing_guest_code, syncing_guest_code);
+	run_to_sync(target);
+	EXPECT(, 0);
+	set_apic_id(other, CALLER_ID);
+	EXPECT(, -KVM_EOPNOTSUPP);
+	EXPECT(record->words = 64; request->a1 = RECORD_BYTES(64), -KVM_EOPNOTSUPP);
+	set_apic_id(other, OTHER_ID);
+	EXPECT(, 0);
+	kvm_vm_free(vm);
+}
+
+/* A hypercall of another number is not one of ours, whatever its arguments are. */
+static void test_other_number(void)
+{
+	u64 calls, refused;
+
+	make_vm(syncing_guest_code, syncing_guest_code);
+	EXPECT(, 0);
+	calls = vcpu_stat(caller, "shoot4u_calls");
+	refused = vcpu_stat(caller, "shoot4u_refused");
+	good_record();
+	request->nr |= BIT_ULL(32);
+	TEST_ASSERT_EQ(call(), -KVM_ENOSYS);
+	TEST_ASSERT_EQ(vcpu_stat(caller, "shoot4u_calls"), calls);
+	TEST_ASSERT_EQ(vcpu_stat(caller, "shoot4u_refused"), refused);
+	kvm_vm_free(vm);
+}
+
+#define VMCALL "\x0f\x01\xc1"
+#define VMMCALL "\x0f\x01\xd9"
+#define CPUID "\x0f\xa2"
+#define NOP 0x90
+
+/* Runs one instruction in the guest, which must stop right behind it; what it left in RAX. */
+static u64 step(struct kvm_vcpu *vcpu, const char *instruction)
+{
+	struct kvm_guest_debug debug = {
+		.control = KVM_GUESTDBG_ENABLE | KVM_GUESTDBG_SINGLESTEP,
+	};
+	/* What a guest may read it may run. */
+	u64 code = request_gva + sizeof(*request);
+	struct kvm_regs regs;
+
+	memset(request + 1, NOP, 16);
+	memcpy(request + 1, instruction, strlen(instruction));
+	vcpu_regs_get(vcpu, &regs);
+	regs.rip = code;
+	regs.rax = KVM_HC_SHOOT4U;
+	regs.rbx = record_gpa;
+	regs.rcx = RECORD_BYTES(1);
+	regs.rdx = 0;
+	regs.rsi = 0;
+	vcpu_regs_set(vcpu, &regs);
+	vcpu_guest_debug_set(vcpu, &debug);
+	vcpu_run(vcpu);
+	TEST_ASSERT_KVM_EXIT_REASON(vcpu, KVM_EXIT_DEBUG);
+	TEST_ASSERT_EQ(vcpu->run->debug.arch.pc, code + strlen(instruction));
+	vcpu_regs_get(vcpu, &regs);
+	return regs.rax;
+}
+
+/* A VMM that steps through a guest stops behind the call, and a vCPU that stopped is served. */
+static void test_single_steps(void)
+{
+	u64 calls;
+
+	/* Bochs, whose SVM has NRIPS, takes the trap of a step that exits in the host. */
+	if (this_cpu_has(X86_FEATURE_SVM) && this_cpu_has(X86_FEATURE_NRIPS)) {
+		pr_info("  needs VMX, or SVM without NRIPS\n");
+		return;
+	}
+	make_vm(syncing_guest_code, syncing_guest_code);
+	EXPECT(, 0);
+	/* KVM may skip an instruction by its emulator, which holds nothing then. */
+	run_to_sync(target);
+	vcpu_run_complete_io(target);
+	step(target, CPUID);
+	EXPECT(, 0);
+
+	calls = vcpu_stat(caller, "shoot4u_calls");
+	good_record();
+	vcpu_run_complete_io(caller);
+	TEST_ASSERT_EQ(step(caller, host_cpu_is_amd ? VMMCALL : VMCALL), 0);
+	TEST_ASSERT_EQ(vcpu_stat(caller, "shoot4u_calls"), calls + 1);
+	kvm_vm_free(vm);
+}
+
 int main(int argc, char *argv[])
 {
 	static const struct shoot4u_test tests[] = {
@@ -305,6 +419,10 @@ int main(int argc, char *argv[])
 		{ "an emulating target", test_emulating },
 		{ "no vCPU is waited for", test_nobody_is_waited_for },
 		{ "reset", test_reset },
+		{ "the caller alone", test_caller_alone },
+		{ "a shared APIC id", test_shared_apic_id },
+		{ "another number", test_other_number },
+		{ "single steps", test_single_steps },
 	};
 
 	return run_tests(tests, ARRAY_SIZE(tests), argc > 1 ? argv[1] : NULL);

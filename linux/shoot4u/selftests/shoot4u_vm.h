@@ -92,7 +92,9 @@ static inline void good_record(void)
 	record->words = 1;
 	record->first = 64;
 	record->targets[0] = BIT_ULL(TARGET_ID - 64);
-	*request = (struct request){ .a0 = record_gpa, .a1 = RECORD_BYTES(1), .ret = 12345 };
+	*request = (struct request){
+		.nr = KVM_HC_SHOOT4U, .a0 = record_gpa, .a1 = RECORD_BYTES(1), .ret = 12345
+	};
 }
 
 static inline s64 call(void)
