@@ -40,6 +40,13 @@ PARAMETER = """
 int knockout;
 EXPORT_SYMBOL_GPL(knockout);
 core_param(knockout, knockout, int, 0644);
+
+static int __init knockout_early(char *number)
+{
+	return kstrtoint(number, 0, &knockout);
+}
+/* Guests find their host before ordinary parameters are read. */
+early_param("knockout", knockout_early);
 """
 
 
