@@ -140,7 +140,7 @@ static inline void group(const char *name, const char *weight, const struct runn
 /* What the trace has. Of the yields those that the scheduler agreed to. */
 struct traced {
 	u64 slice, most;	/* the base slice, and the most that a target was ahead, in ns */
-	int yields, early, moves;	/* moves: to the second pCPU */
+	int yields, early, moves;	/* moves: to whichever pCPU */
 };
 
 static inline void require_debooster(void)
@@ -170,30 +170,28 @@ static inline void look_at_yield(const char *text, void *data)
 	traced->most = max(traced->most, debt);
 }
 
-static inline void look_at_move(const char *text, void *data)
+static inline u64 base_slice_ns(void)
 {
-	struct traced *traced = data;
-	int to;
+	FILE *file;
+	u64 slice;
 
-	TEST_ASSERT(sscanf(text, " pid %*d from cpu %*d for pid %*d from cpu %d", &to) == 1,
-		    "an event: %s", text);
-	traced->moves += to == 1;
+	mount("debugfs", "/sys/kernel/debug", "debugfs", 0, NULL);
+	file = fopen(BASE_SLICE, "r");
+	TEST_ASSERT(file && fscanf(file, "%lu", &slice) == 1, "reading " BASE_SLICE);
+	fclose(file);
+	return slice;
 }
 
 /* What has been recorded since watch(); leaves Debooster on. */
 static inline struct traced watched(void)
 {
 	struct traced traced = {};
-	FILE *slice;
 
 	set_parameter(TRACING "tracing_on", "0");
-	mount("debugfs", "/sys/kernel/debug", "debugfs", 0, NULL);
-	slice = fopen(BASE_SLICE, "r");
-	TEST_ASSERT(slice && fscanf(slice, "%lu", &traced.slice) == 1, "reading " BASE_SLICE);
-	fclose(slice);
+	traced.slice = base_slice_ns();
 	traced.yields = read_events("kvm_debooster_yield", look_at_yield, &traced);
 	traced.early = read_events("kvm_debooster_early", NULL, NULL);
-	read_events("kvm_debooster_apart", look_at_move, &traced);
+	traced.moves = read_events("kvm_debooster_apart", NULL, NULL);
 	return traced;
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Two vCPUs of a guest are on one pCPU, and two of another on a second. One yields to the other
- * without end: Debooster has to separate the two, which without it stay together, and the guest
- * must not gain by it. Then where Debooster must not move a vCPU, and what it does while a pCPU
- * goes and comes back.
+ * Where Debooster moves a vCPU to, where it must not move one, how far and how often it looks for a
+ * place, and what becomes of debts. Then two vCPUs of a guest are on one pCPU, and two of another
+ * on a second. One yields to the other without end: Debooster has to separate the two, which
+ * without it stay together, and the guest must not gain by it. At last, what Debooster does while a
+ * pCPU goes and comes back.
  */
-#include "debooster_places.h"
+#include "debooster_debts.h"
 
 /* Windows at whose end the two may be together: they are parted at a yield, and not before. */
 #define MOST_TOGETHER 1
@@ -13,20 +14,20 @@
 #define LEAST_TOGETHER 2
 #define ONLINE "/sys/devices/system/cpu/cpu1/online"
 
-static struct runner pair[2];
+static struct runner free_pair[2];
 
 /* Has two vCPUs run, beginning on one pCPU, each free to run on both. */
 static void start_free_pair(int pcpu, void *first, void *second)
 {
 	struct kvm_vm *vm = vm_create(2);
 
-	pair[0].vcpu = vm_vcpu_add(vm, YIELDER_ID, first);
-	pair[1].vcpu = vm_vcpu_add(vm, BOOSTED_ID, second);
+	free_pair[0].vcpu = vm_vcpu_add(vm, YIELDER_ID, first);
+	free_pair[1].vcpu = vm_vcpu_add(vm, BOOSTED_ID, second);
 	for (int i = 0; i < 2; i++)
-		start_on(&pair[i], pcpu, vcpu_thread);
+		start_on(&free_pair[i], pcpu, vcpu_thread);
 	usleep(SETTLE_US);
 	for (int i = 0; i < 2; i++)
-		pin(pair[i].thread, 0, 1);
+		pin(free_pair[i].thread, 0, 1);
 }
 
 static pid_t start_other(void)
@@ -40,23 +41,6 @@ static pid_t start_other(void)
 	start_free_pair(1, counter_guest_code, counter_guest_code);
 	for (;;)
 		pause();
-}
-
-/* The pCPU on which a thread runs, or ran last. */
-static int place(const struct runner *runner)
-{
-	char path[64], stat[1024], *field;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", runner->tid);
-	file = fopen(path, "r");
-	TEST_ASSERT(file && fgets(stat, sizeof(stat), file), "reading %s", path);
-	fclose(file);
-	/* Behind the name, which ends with the last bracket, comes field 3; field 39 is it. */
-	field = strrchr(stat, ')') + 1;
-	for (int i = 3; i < 39; i++)
-		field = strchr(field + 1, ' ');
-	return atoi(field);
 }
 
 static void process_times(pid_t other, u64 *ns)
@@ -79,7 +63,7 @@ static int windows_together(const char *mode, pid_t other)
 	for (int i = 0; i < WINDOWS; i++) {
 		usleep(WINDOW_MS * 1000);
 		process_times(other, to);
-		together += place(&pair[0]) == place(&pair[1]);
+		together += place(free_pair[0].tid) == place(free_pair[1].tid);
 		most = max(most, percent(to[0] - from[0], to[1] - from[1]));
 		memcpy(from, to, sizeof(from));
 	}
@@ -119,18 +103,78 @@ static void must_be_put_apart(void)
 		TEST_ASSERT(!traced.moves, "%d moves to a pCPU that is gone", traced.moves);
 	}
 	end(other);
-	stop(&pair[0]);
-	stop(&pair[1]);
+	stop(&free_pair[0]);
+	stop(&free_pair[1]);
 }
 
-int main(int argc, char *argv[])
+/* The base slice as this test has found it. */
+static u64 slice;
+
+static void restore_slice(void)
 {
-	require_debooster();
+	set_base_slice(slice);
+}
+
+static void must_be_exchanged(void)
+{
+	TEST_ASSERT(!check_exchange(), "not exchanged for one of its weight");
+}
+
+static void must_stay_within_limits(void)
+{
 	TEST_ASSERT(!check_allowed(), "not moved where it may be");
 	TEST_ASSERT(!check_poller(), "put behind a real-time task");
 	TEST_ASSERT(!check_weight(), "put on a pCPU with more weight");
+	TEST_ASSERT(!check_fuller(), "put where more tasks are");
+	TEST_ASSERT(!check_heavier(), "another put on a pCPU with more weight");
 	TEST_ASSERT(!check_sibling(), "put beside another vCPU of its guest");
-	must_be_put_apart();
+}
+
+static void must_not_search_long(void)
+{
+	TEST_ASSERT(!check_long_queues(), "long queues are searched to their ends");
+}
+
+static void must_settle(void)
+{
+	TEST_ASSERT(!check_settled(), "searched or filled too often, or never again");
+}
+
+static void must_pay_debts(void)
+{
+	TEST_ASSERT(!check_debt(), "a debt was left behind");
+}
+
+static const struct {
+	const char *name;
+	void (*test)(void);
+} parts[] = {
+	{ "exchange", must_be_exchanged },
+	{ "limits", must_stay_within_limits },
+	{ "queues", must_not_search_long },
+	{ "settled", must_settle },
+	{ "debts", must_pay_debts },
+};
+
+/* Does all, or only the part that is named. */
+int main(int argc, char *argv[])
+{
+	require_debooster();
+	slice = base_slice_ns();
+	atexit(restore_slice);
+	hasten(true);
+	set_base_slice(TINY_SLICE_NS);
+	for (int i = 0; i < ARRAY_SIZE(parts); i++) {
+		if (argc == 1 || !strcmp(argv[1], parts[i].name))
+			parts[i].test();
+	}
+	if (pair.vm)
+		stop_pair();
+	forget_debts();
+	restore_slice();
+	hasten(false);
+	if (argc == 1)
+		must_be_put_apart();
 	set_parameter(PARAMETER, "off");
 	return 0;
 }
