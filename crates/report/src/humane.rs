@@ -77,29 +77,40 @@ pub fn exact(unit: Unit, value: i64) -> String {
 
 /// The one ratio of a comparison with its 95 % interval where there is one:
 /// `×0.0135 [0.0067 to 0.059]`, `×1.05`. Rounding keeps the order, so that what lies inside an
-/// interval is printed inside it.
+/// interval is printed inside it. One that leaves 1 out has a decimal more near 1, where it would
+/// seem to end: `×0.98 [0.97 to 0.997]`.
 #[must_use]
 pub fn ratio(ratio: PairedRatio) -> String {
-    let middle = format!("×{}", factor(ratio.ratio_ppm));
     match (ratio.low_ppm, ratio.high_ppm) {
-        (Some(low), Some(high)) => format!("{middle} [{} to {}]", factor(low), factor(high)),
-        _ => middle,
+        (Some(low), Some(high)) => {
+            let leaves_one_out = low > 1_000_000 || high < 1_000_000;
+            let number = if leaves_one_out { beside_one } else { factor };
+            let middle = number(ratio.ratio_ppm);
+            format!("×{middle} [{} to {}]", number(low), number(high))
+        }
+        _ => format!("×{}", factor(ratio.ratio_ppm)),
+    }
+}
+
+/// As [`factor`], but with three decimals where it would print 1.
+fn beside_one(ppm: u64) -> String {
+    match ppm {
+        995_000..999_500 | 1_000_500..1_005_000 => {
+            let thousandths = rounded(ppm, 1_000, 1);
+            format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000)
+        }
+        _ => factor(ppm),
     }
 }
 
 /// A factor in parts per million, with three digits and four decimals at most: `0.0135`,
-/// `0.59`, `12.4`, `181`, `<0.0001`. One near 1 has three decimals, so that an interval which
-/// leaves 1 out does not seem to end there: `0.997`, `1.003`.
+/// `0.59`, `12.4`, `181`, `<0.0001`.
 #[must_use]
 pub fn factor(ppm: u64) -> String {
     match ppm {
         0 => "0".to_owned(),
         1..50 => "<0.0001".to_owned(),
         50..99_950 => format!("0.{:04}", rounded(ppm, 100, 1)),
-        995_000..999_500 | 1_000_500..1_005_000 => {
-            let thousandths = rounded(ppm, 1_000, 1);
-            format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000)
-        }
         _ if ppm < 999_500_000 => digits(ppm, 1_000_000),
         _ => grouped(u64::try_from(rounded(ppm, 1_000_000, 1)).unwrap_or(u64::MAX)),
     }
@@ -224,15 +235,7 @@ mod tests {
             (99_949, "0.0999"),
             (99_950, "0.10"),
             (585_900, "0.59"),
-            (994_999, "0.99"),
-            (995_000, "0.995"),
-            (999_499, "0.999"),
-            (999_500, "1.00"),
             (1_000_000, "1.00"),
-            (1_000_499, "1.00"),
-            (1_000_500, "1.001"),
-            (1_004_999, "1.005"),
-            (1_005_000, "1.01"),
             (9_996_000, "10.0"),
             (12_360_000, "12.4"),
             (180_500_000, "181"),
@@ -243,16 +246,42 @@ mod tests {
         }
     }
 
+    fn of(low_ppm: u64, ratio_ppm: u64, high_ppm: u64) -> PairedRatio {
+        PairedRatio {
+            ratio_ppm,
+            low_ppm: Some(low_ppm),
+            high_ppm: Some(high_ppm),
+        }
+    }
+
+    #[test]
+    fn an_interval_that_leaves_1_out_is_not_printed_with_1_as_its_end() {
+        let cases = [
+            ((970_000, 983_000, 996_600), "×0.98 [0.97 to 0.997]"),
+            ((994_999, 995_000, 999_499), "×0.995 [0.99 to 0.999]"),
+            ((1_000_500, 1_004_999, 1_005_000), "×1.005 [1.001 to 1.01]"),
+            ((970_000, 996_000, 1_004_000), "×1.00 [0.97 to 1.00]"),
+            ((999_000, 1_000_000, 1_000_000), "×1.00 [1.00 to 1.00]"),
+        ];
+        for ((low, middle, high), expected) in cases {
+            assert_eq!(ratio(of(low, middle, high)), expected);
+        }
+    }
+
     proptest! {
         #[test]
-        fn a_printed_ratio_lies_inside_its_printed_interval(mut ends in any::<[u32; 3]>()) {
+        fn a_printed_ratio_lies_inside_its_printed_interval(
+            mut ends in prop_oneof![any::<[u32; 3]>(), proptest::array::uniform3(990_000_u32..1_010_000)],
+        ) {
             ends.sort_unstable();
-            let number = |ppm: u32| -> f64 {
-                let text = factor(ppm.into());
-                text.replace("<0.0001", "0.00005").replace(',', "").parse().expect("a number")
-            };
-            let [low, middle, high] = ends.map(number);
-            prop_assert!(low <= middle && middle <= high, "{ends:?}");
+            let [low, middle, high] = ends.map(u64::from);
+            let text = ratio(of(low, middle, high)).replace("<0.0001", "0.00005").replace(',', "");
+            let numbers: Vec<f64> = text
+                .split(|mark: char| !mark.is_ascii_digit() && mark != '.')
+                .filter(|part| !part.is_empty())
+                .map(|part| part.parse().expect("a number"))
+                .collect();
+            prop_assert!(numbers[1] <= numbers[0] && numbers[0] <= numbers[2], "{text}");
         }
     }
 
