@@ -193,6 +193,7 @@ fn rounded(value: u64, divisor: u64, scale: u64) -> u128 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::array::uniform3;
     use proptest::prelude::*;
 
     use super::*;
@@ -271,7 +272,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_printed_ratio_lies_inside_its_printed_interval(
-            mut ends in prop_oneof![any::<[u32; 3]>(), proptest::array::uniform3(990_000_u32..1_010_000)],
+            mut ends in prop_oneof![any::<[u32; 3]>(), uniform3(990_000_u32..1_010_000)],
         ) {
             ends.sort_unstable();
             let [low, middle, high] = ends.map(u64::from);
