@@ -6,18 +6,16 @@
  *
  * On each CPU a timer fires before each of TICKS ticks, at first FIRST_US before, at last LAST_US.
  * busy: a thread computes there meanwhile, and the timer wakes another. waking: that thread wakes
- * up 2 ms before a tick, and computes until 0.5 ms behind it. idle: the timer wakes nobody.
+ * up 2 ms before a tick, and computes until 0.5 ms behind it. idle: the timer wakes no thread.
  * Ticks are due where CLOCK_MONOTONIC_COARSE moves on, which a computing CPU sees.
  * Prints how many ticks of the host had their work done on all CPUs, per cent of those that were
  * due, and the CPU time that was counted, per cent of what passed.
  */
 #define _GNU_SOURCE
-#include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,22 +24,22 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TICK_NS INT64_C(4000000)
+#define TICK_NS 4000000LL
 #define CPUS 2
 #define CALIBRATION 25
 
-static int64_t phase_ns, first_ns, last_ns, ticks;
+static long long phase_ns, first_ns, last_ns, ticks;
 static atomic_bool stopped;
 
-static int64_t now_ns(clockid_t clock)
+static long long now_ns(clockid_t clock)
 {
 	struct timespec time;
 
 	clock_gettime(clock, &time);
-	return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+	return time.tv_sec * 1000000000LL + time.tv_nsec;
 }
 
-static struct timespec at(int64_t ns)
+static struct timespec at(long long ns)
 {
 	return (struct timespec){ ns / 1000000000, ns % 1000000000 };
 }
@@ -59,7 +57,7 @@ static void bind_to(long cpu)
 /* Where in a period a tick is due: the earliest of some that came. */
 static void calibrate(void)
 {
-	int64_t reference = 0, least = TICK_NS, before, off;
+	long long reference = 0, least = TICK_NS, before, off;
 
 	for (int i = 0; i < CALIBRATION; i++) {
 		before = now_ns(CLOCK_MONOTONIC_COARSE);
@@ -77,15 +75,15 @@ static void calibrate(void)
 	phase_ns = (reference + least) % TICK_NS;
 }
 
-static int64_t fires_at(int64_t start, int64_t index)
+static long long fires_at(long long start, long long index)
 {
 	return start + index * TICK_NS - first_ns - (last_ns - first_ns) * index / ticks;
 }
 
 /* The first tick that is due 20 ms from now or later. */
-static int64_t begin(void)
+static long long begin(void)
 {
-	int64_t now = now_ns(CLOCK_MONOTONIC) + 5 * TICK_NS;
+	long long now = now_ns(CLOCK_MONOTONIC) + 5 * TICK_NS;
 
 	return now - now % TICK_NS + phase_ns;
 }
@@ -100,7 +98,7 @@ static void *compute(void *cpu)
 
 static void *wake_and_compute(void *cpu)
 {
-	int64_t tick = begin();
+	long long tick = begin();
 
 	bind_to((long)cpu);
 	for (; !stopped; tick += TICK_NS) {
@@ -115,10 +113,10 @@ static void *wake_and_compute(void *cpu)
 
 static void *woken(void *cpu)
 {
-	int64_t start = begin();
+	long long start = begin();
 
 	bind_to((long)cpu);
-	for (int64_t index = 0; index < ticks; index++) {
+	for (long long index = 0; index < ticks; index++) {
 		struct timespec time = at(fires_at(start, index));
 
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
@@ -126,32 +124,32 @@ static void *woken(void *cpu)
 	return NULL;
 }
 
-/* Timers that nobody waits for: as many as there are ticks, each on this CPU. */
+/* Timers that no thread waits for: as many as there are ticks, each on this CPU. */
 static void *unheard(void *cpu)
 {
-	int64_t start = begin();
+	long long start = begin();
 	struct timespec time = at(start + ticks * TICK_NS);
 	int file[ticks];
 
 	bind_to((long)cpu);
-	for (int64_t index = 0; index < ticks; index++) {
+	for (long long index = 0; index < ticks; index++) {
 		struct itimerspec set = { .it_value = at(fires_at(start, index)) };
 
 		file[index] = timerfd_create(CLOCK_MONOTONIC, 0);
 		timerfd_settime(file[index], TFD_TIMER_ABSTIME, &set, NULL);
 	}
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
-	for (int64_t index = 0; index < ticks; index++)
+	for (long long index = 0; index < ticks; index++)
 		close(file[index]);
 	return NULL;
 }
 
 /* The sum of the first numbers behind a word at the beginning of lines of a file. */
-static int64_t sum(const char *path, const char *word, int count)
+static long long sum(const char *path, const char *word, int count)
 {
 	FILE *file = fopen(path, "r");
 	char line[4096], *next;
-	int64_t all = 0;
+	long long all = 0;
 
 	while (file && fgets(line, sizeof(line), file)) {
 		next = line + strspn(line, " .");
@@ -170,7 +168,7 @@ static int64_t sum(const char *path, const char *word, int count)
 int main(int argc, char **argv)
 {
 	pthread_t thread[2 * CPUS];
-	int64_t handled, counted, start;
+	long long handled, counted, start;
 	int threads = 0;
 	bool is_idle, is_waking;
 
@@ -199,8 +197,8 @@ int main(int argc, char **argv)
 	handled = sum("/proc/timer_list", "virtual_ticks", 1) - handled;
 	counted = sum("/proc/stat", "cpu ", 3) - counted;
 	stopped = true;
-	printf("handled %" PRId64 " counted %" PRId64 "\n",
+	printf("handled %lld counted %lld\n",
 	       handled * 100 * TICK_NS / start / CPUS,
-	       counted * 100 * INT64_C(10000000) / start / CPUS);
+	       counted * 100 * 10000000LL / start / CPUS);
 	return 0;
 }

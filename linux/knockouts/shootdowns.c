@@ -35,6 +35,11 @@ static bool is_asleep;
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static sigjmp_buf refused;
 
+static void write_to(char *place)
+{
+	__atomic_store_n(place, 1, __ATOMIC_RELAXED);
+}
+
 static void bind_to(long cpu)
 {
 	cpu_set_t set;
@@ -54,7 +59,7 @@ static bool can_write(char *place)
 {
 	if (sigsetjmp(refused, 1))
 		return false;
-	*(volatile char *)place = 1;
+	write_to(place);
 	return true;
 }
 
@@ -67,7 +72,7 @@ static void set_writable(char *place, size_t size, bool is_writable)
 /* Revokes writes, and gives them back. */
 static void revoke_writes(char *place, size_t size)
 {
-	*(volatile char *)place = 1;
+	write_to(place);
 	set_writable(place, size, false);
 	if (can_write(place)) {
 		printf("FAILED: a write landed where it may not\n");
@@ -80,7 +85,7 @@ static void *user(void *cpu)
 {
 	bind_to((long)cpu);
 	for (size_t at = 0; at < 3 * LARGE; at += LARGE)
-		*(volatile char *)(memory + at) = 1;
+		write_to(memory + at);
 	ready++;
 	if (is_asleep) {
 		pthread_mutex_lock(&gate);
@@ -108,7 +113,8 @@ static void take_turns(long count)
 {
 	pthread_t thread;
 
-	memory[0] = memory[PAGE] = 1;
+	write_to(memory);
+	write_to(memory + PAGE);
 	pthread_create(&thread, NULL, second, (void *)count);
 	for (long round = 0; round < count; round++) {
 		set_writable(memory, PAGE, round % 2);
@@ -127,7 +133,8 @@ static void unmap(void)
 	if (mmap(place, 2 * LARGE, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != place)
 		exit(4);
-	place[0] = place[LARGE] = 1;
+	write_to(place);
+	write_to(place + LARGE);
 	munmap(place, 2 * LARGE);
 }
 

@@ -292,7 +292,7 @@ static inline int check_fuller(void)
 {
 	pid_t others[] = { start_task(1, 1, -5, false), start_task(1, 1, -5, false) };
 
-	return moves_beside("in exchange for nobody", others, 2);
+	return moves_beside("in exchange for nothing", others, 2);
 }
 
 /*
@@ -325,8 +325,8 @@ static inline int check_exchange(void)
 }
 
 /*
- * Who would come in exchange would come to a pCPU with half as much weight again as its own. Once
- * the load balancer has moved one, the boosted vCPU may go without an exchange.
+ * A task that would come in exchange would come to a pCPU with half as much weight again as its
+ * own. Once the load balancer has moved one, the boosted vCPU may go without an exchange.
  */
 static inline int check_heavier(void)
 {

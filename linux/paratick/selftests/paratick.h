@@ -31,7 +31,7 @@
 #define MS 1000000ul
 #define SHORTEST MS
 
-/* No host has its own tick so often. */
+/* No host has its own tick in such a period. */
 #define ODD_PERIOD 3100000ul
 
 /* The local timer counts nanoseconds: 1 GHz, divided by 1. */
