@@ -187,27 +187,6 @@ static inline void set_mode(const char *mode)
 	set_parameter(PARAMETER, mode);
 }
 
-static inline void make_vm(void *code, bool aware)
-{
-	vm_vaddr_t page;
-
-	vm = vm_create(1);
-	if (halting)
-		vm_enable_cap(vm, KVM_CAP_X86_DISABLE_EXITS, KVM_X86_DISABLE_EXITS_HLT);
-	vcpu = vm_vcpu_add(vm, 0, code);
-	if (aware)
-		vcpu_set_cpuid_feature(vcpu, X86_FEATURE_KVM_PARATICK);
-	else
-		vcpu_clear_cpuid_feature(vcpu, X86_FEATURE_KVM_PARATICK);
-	vm_install_exception_handler(vm, TICK_VECTOR, tick_handler);
-	vm_install_exception_handler(vm, TIMER_VECTOR, timer_handler);
-	page = vm_vaddr_alloc_page(vm);
-	shared = addr_gva2hva(vm, page);
-	guest_shared = (struct shared *)page;
-	sync_global_to_guest(vm, guest_shared);
-	vcpu_args_set(vcpu, 1, page);
-}
-
 static inline void run(void)
 {
 	struct ucall uc;
