@@ -64,7 +64,7 @@ static inline void wait_for_turn(const struct runner *first, const struct runner
 
 /*
  * How long the boosted vCPU runs from when it may run on both pCPUs; it has to be moved at once.
- * Shows nothing where this thread was kept from looking for so long that the debt may be paid.
+ * Shows nothing where this thread came to look so late that the debt may be paid.
  */
 static inline u64 ran_once_free(void)
 {

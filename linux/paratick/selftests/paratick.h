@@ -38,7 +38,7 @@
 #define DIVIDE_BY_1 0xb
 #define TIMER_PERIOD (10 * MS)
 
-/* So long that a host need not be quick: a timer's interrupt is taken from 30 ms before a tick. */
+/* Long enough for a slow host: a timer's interrupt is taken from 30 ms before a tick. */
 #define LONG_PERIOD (960 * MS)
 
 /* What the guest and the test exchange; in memory of the guest. */
