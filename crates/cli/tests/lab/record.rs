@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Does the flight recorder catch a stall ten minutes after its start, is the culprit named, and is
+//! Does the flight recorder catch a stall minutes after its start, is the culprit named, and is
 //! nothing left on however it ends?
 //!
 //! In Bochs, which skips what a host idles.
@@ -31,6 +31,36 @@ left() {
 }
 "#;
 
+/// A program of real-time priority takes a pCPU from a vCPU for five seconds.
+const STALL: &str = r#"
+cat > /tmp/nightly-backup <<'E'
+#!/bin/sh
+until [ -e /tmp/go ]; do sleep 1; done
+while :; do :; done
+E
+chmod +x /tmp/nightly-backup
+# Nothing but its own end gives the pCPU to others.
+echo -1 > /proc/sys/kernel/sched_rt_runtime_us
+for cpu in /sys/kernel/debug/sched/fair_server/cpu*; do echo 0 > $cpu/runtime; done
+taskset 2 chrt -f 50 /tmp/nightly-backup &
+hog=$!
+steady record --until 'vCPU waits 200 ms' --keep 2 --buffer-kib 512 -o /tmp/in 2> /tmp/said &
+recorder=$!
+sleep SECONDS
+: > /tmp/go
+sleep 5
+kill -9 $hog
+sleep 3
+kill -INT $recorder
+wait $recorder
+echo "recorder: $?"
+cat /tmp/said
+left ended
+steady diagnose /tmp/in/incident-*.zip
+echo "diagnosed: $?"
+cat /proc/uptime
+"#;
+
 /// A host of two pCPUs that runs the script; what it said.
 fn in_host(place: &Place, script: &str) -> String {
     let chrt = ["--add", "/usr/bin/chrt:/usr/bin/"];
@@ -44,39 +74,20 @@ fn says(said: &str, expected: &[&str]) {
 }
 
 #[test]
+fn a_stall_after_two_minutes_is_caught_with_its_culprit_named() {
+    stall_is_caught_after("120");
+}
+
+#[test]
+#[ignore = "the same after longer: minutes"]
 fn a_stall_after_ten_minutes_is_caught_with_its_culprit_named() {
+    stall_is_caught_after("600");
+}
+
+fn stall_is_caught_after(seconds: &str) {
     let place = Place::beside();
-    let said = in_host(
-        &place,
-        r#"
-cat > /tmp/nightly-backup <<'E'
-#!/bin/sh
-until [ -e /tmp/go ]; do sleep 1; done
-while :; do :; done
-E
-chmod +x /tmp/nightly-backup
-# Nothing but its own end gives the pCPU to others.
-echo -1 > /proc/sys/kernel/sched_rt_runtime_us
-for cpu in /sys/kernel/debug/sched/fair_server/cpu*; do echo 0 > $cpu/runtime; done
-taskset 2 chrt -f 50 /tmp/nightly-backup &
-hog=$!
-steady record --until 'vCPU waits 200 ms' --keep 2 --buffer-kib 1024 -o /tmp/in 2> /tmp/said &
-recorder=$!
-sleep 600
-: > /tmp/go
-sleep 5
-kill -9 $hog
-sleep 3
-kill -INT $recorder
-wait $recorder
-echo "recorder: $?"
-cat /tmp/said
-left ended
-steady diagnose /tmp/in/incident-*.zip
-echo "diagnosed: $?"
-cat /proc/uptime
-"#,
-    );
+    let script = STALL.replace("SECONDS", seconds);
+    let said = in_host(&place, &script);
     let expected = [
         "recorder: 0\n",
         "vCPU 1 of web (thread ",
@@ -89,7 +100,9 @@ cat /proc/uptime
     let (diagnosis, uptime) = after.split_once("diagnosed: 0\n").unwrap();
     let lines: Vec<&str> = diagnosis.split_whitespace().collect();
     let diagnosis = lines.join(" ");
-    let (what, fault) = diagnosis.split_once("; fault: ").unwrap();
+    let (what, fault) = diagnosis
+        .split_once("; fault: ")
+        .unwrap_or_else(|| panic!("{said}"));
     assert!(what.contains("web"), "{said}");
     // The vCPU could have gone to the other pCPU, which was idle; who had its own is named.
     assert!(
@@ -103,7 +116,7 @@ cat /proc/uptime
     assert!((3.0..=6.0).contains(&length), "{said}");
     assert!(place.contains(", vCPU 1 (thread "), "{said}");
     let up: f64 = uptime.split_whitespace().next().unwrap().parse().unwrap();
-    assert!(up >= 600.0, "{up} s: {said}");
+    assert!(up >= seconds.parse().unwrap(), "{up} s: {said}");
 }
 
 #[test]
