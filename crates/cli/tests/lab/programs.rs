@@ -221,7 +221,7 @@ fn a_background_program_that_is_never_ready_is_named_with_its_line() {
 fn a_cache_and_a_web_server_answer_each_request_in_the_short_form_of_the_example() {
     let place = Place::beside();
     let short = ["\"1500\"", "\"100\""];
-    let result = place.raced_with("scenarios/servers.toml", short, &["stock"]);
+    let result = place.raced_with("scenarios/servers.toml", short, &["stock"], "1");
     for (program, operations) in [("memcached", 2 * 500), ("nginx", 100)] {
         let of = |name: &str| metric(&result, "stock", program, name);
         assert_eq!(of(&format!("{program}.operations")), operations);

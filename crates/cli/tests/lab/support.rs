@@ -93,17 +93,16 @@ impl Place {
 
     /// The result of one run of each of these variants of a scenario that ships, in Bochs.
     pub fn raced(&self, scenario: &str, variants: &[&str]) -> Value {
-        self.raced_often(scenario, variants, "1")
+        self.raced_at(&project().join(scenario), variants, "1")
     }
 
     /// The result of that number of seeds of each of these variants.
-    pub fn raced_often(&self, scenario: &str, variants: &[&str], seeds: &str) -> Value {
-        let path = project().join(scenario);
+    fn raced_at(&self, path: &Path, variants: &[&str], seeds: &str) -> Value {
         let mut words = vec!["--repetitions", seeds];
         for variant in variants {
             words.extend(["--variant", variant]);
         }
-        ends_well(&self.run(&path, &words).output().unwrap());
+        ends_well(&self.run(path, &words).output().unwrap());
         let name = path.file_stem().unwrap().to_str().unwrap();
         self.result(name, "bochs")
     }
@@ -116,13 +115,19 @@ impl Place {
     }
 
     /// The same with one text of the scenario replaced by another wherever it is.
-    pub fn raced_with(&self, scenario: &str, [from, to]: [&str; 2], variants: &[&str]) -> Value {
+    pub fn raced_with(
+        &self,
+        scenario: &str,
+        [from, to]: [&str; 2],
+        variants: &[&str],
+        seeds: &str,
+    ) -> Value {
         let shipped = project().join(scenario);
         let text = std::fs::read_to_string(&shipped).unwrap();
         assert!(text.contains(from), "{scenario} has no {from}");
         let path = self.path(shipped.file_name().unwrap().to_str().unwrap());
         std::fs::write(&path, text.replace(from, to)).unwrap();
-        self.raced(path.to_str().unwrap(), variants)
+        self.raced_at(&path, variants, seeds)
     }
 
     /// The value at `out/<scenario>/<engine>/result.json`.
