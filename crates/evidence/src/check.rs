@@ -16,6 +16,7 @@ use crate::given;
 use crate::house::House;
 use crate::items;
 use crate::page;
+use crate::parts;
 use crate::typed;
 
 /// All records together have at most this many bytes.
@@ -161,6 +162,7 @@ fn of_score(house: &House, system: &System) -> Vec<Problem> {
 fn of_records(house: &House) -> Vec<Problem> {
     let folder = house.root.join("evidence/results");
     let mut problems = Vec::new();
+    problems.extend(parts::check(&house.kernels, &house.keys));
     let mut bytes = 0;
     for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use steady_guest_programs::find;
 use steady_measures::Comparison;
 use steady_nearest::nearest;
-use steady_scenario::Scenario;
+use steady_scenario::{Scenario, Variant};
 
 use crate::captured::recorder;
 use crate::check;
@@ -19,6 +19,7 @@ use crate::claim::{CLAIMS_SCHEMA, Claim, System};
 use crate::error::{Error, Problem};
 use crate::keys;
 use crate::paper::{Manifest, PAPER_SCHEMA};
+use crate::parts::{self, Parts};
 use crate::record::Record;
 use crate::simulated::Simulated;
 
@@ -27,6 +28,8 @@ use crate::simulated::Simulated;
 pub struct Keys {
     /// Of the kernel series in the tree.
     pub kernel: String,
+    /// Of the parts of that, by [`parts::of_tree`].
+    pub parts: Parts,
     /// Of each port of it, by the version of Linux that it is to.
     pub ports: BTreeMap<String, String>,
     /// Of each emulator's patches in the tree, by the engine's name.
@@ -47,6 +50,7 @@ impl Keys {
     pub fn of_tree(root: &Path, simulated: BTreeMap<String, Simulated>) -> Result<Self, Error> {
         Ok(Self {
             kernel: keys::kernel(root)?,
+            parts: parts::of_tree(root)?,
             ports: keys::ports(root)?,
             emulators: keys::emulators(root)?,
             programs: keys::programs(root)?,
@@ -106,6 +110,8 @@ pub struct House {
     pub records: Vec<Record>,
     /// The scenarios that claims name, by their paths in claims.
     scenarios: BTreeMap<String, Scenario>,
+    /// The parts of the kernels that records are of, by the kernels' keys.
+    pub(crate) kernels: BTreeMap<String, Parts>,
     /// What is wrong with those that cannot be read.
     pub(crate) unread: Vec<Problem>,
     /// Comparisons that were made, by claim and base.
@@ -149,6 +155,7 @@ impl House {
             papers,
             records: Vec::new(),
             scenarios: BTreeMap::new(),
+            kernels: parts::of_records(root)?,
             unread: Vec::new(),
             compared: RefCell::default(),
         };
@@ -289,6 +296,37 @@ impl House {
         (!all_same).then_some(Self::CHANGED)
     }
 
+    /// The remedies in which the kernel changed since a claim was recorded, where nothing else of
+    /// it did, and the claim has them off; empty for today's kernel and for one that makes it old.
+    #[must_use]
+    pub fn kernel_changed(&self, claim: &Claim) -> Vec<&'static str> {
+        let found = self.record(claim).map(|record| record.key(Record::KERNEL));
+        let found = found.filter(|found| claim.kernel.is_none() && *found != self.keys.kernel);
+        let Some(then) = found.and_then(|found| self.kernels.get(found)) else {
+            return Vec::new();
+        };
+        let differ = parts::differ_in(then, &self.keys.parts);
+        let off = |name: &&str| self.has_off(claim, name);
+        differ
+            .filter(|names| names.iter().all(off))
+            .unwrap_or_default()
+    }
+
+    /// Whether no variant that a claim races has the remedy on.
+    fn has_off(&self, claim: &Claim, remedy: &str) -> bool {
+        let recorded = claim.captured.as_ref().and_then(|of| of.of.as_deref());
+        let raced: Vec<&str> = match recorded {
+            Some(variant) => vec![variant],
+            None => claim.all_variants().collect(),
+        };
+        let has = |variant: &Variant| variant.remedies.iter().any(|on| on.remedy.name == remedy);
+        self.scenario(claim).is_some_and(|scenario| {
+            let found = |name: &&str| scenario.variants.iter().find(|one| one.name == **name);
+            let off = |name: &&str| found(name).is_some_and(|variant| !has(variant));
+            raced.iter().all(off)
+        })
+    }
+
     /// Whether what was recorded of a claim is of another kernel, emulator or simulator than
     /// today's; the key that it is of.
     #[must_use]
@@ -318,7 +356,9 @@ impl House {
         let mut keys = keys.into_iter().filter(|(_, _, depends, _)| *depends);
         keys.find_map(|(key, kind, _, today)| {
             let found = record.key(key);
-            (found != today).then(|| format!("{kind} {}", short(found)))
+            let same =
+                found == today || key == Record::KERNEL && !self.kernel_changed(claim).is_empty();
+            (!same).then(|| format!("{kind} {}", short(found)))
         })
     }
 }

@@ -68,15 +68,24 @@ pub fn ports(root: &Path) -> Result<BTreeMap<String, String>, Error> {
     Ok(keys)
 }
 
+/// The files that the kernel series below `root` is made of.
+pub(crate) fn of_kernel(root: &Path) -> Result<Vec<PathBuf>, Error> {
+    made_of(root, &[])
+}
+
 /// The key of the kernel series and of these parts of `linux/`.
 fn of_linux(root: &Path, more: &[&str]) -> Result<String, Error> {
+    digest(&root.join("linux"), made_of(root, more)?)
+}
+
+fn made_of(root: &Path, more: &[&str]) -> Result<Vec<PathBuf>, Error> {
     let linux = root.join("linux");
     let mut files = Vec::new();
     for part in KERNEL.iter().chain(more) {
         below(&linux.join(part), &mut files)?;
     }
     files.retain(|path| !path.starts_with(linux.join(LEFT_OUT)));
-    digest(&linux, files)
+    Ok(files)
 }
 
 /// The keys of the programs of emulated hosts and guests below `root`: of [`OF_MACHINES`], of
@@ -172,7 +181,7 @@ fn below(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Error> {
 }
 
 /// 16 hexadecimal digits of names and contents, in the order of names.
-fn digest(root: &Path, mut files: Vec<PathBuf>) -> Result<String, Error> {
+pub(crate) fn digest(root: &Path, mut files: Vec<PathBuf>) -> Result<String, Error> {
     files.sort();
     let mut all = Sha256::new();
     for path in files {

@@ -30,6 +30,7 @@ pub mod moved;
 mod order;
 pub mod page;
 mod paper;
+pub mod parts;
 mod pieces;
 mod plot;
 mod predicted;

@@ -13,6 +13,7 @@ use crate::claim::{Claim, System};
 use crate::conditions;
 use crate::error::Problem;
 use crate::house::House;
+use crate::parts;
 use crate::plot;
 use crate::score::scored;
 use crate::table::{self, Entry};
@@ -186,6 +187,12 @@ fn results(put: &mut dyn FnMut(&str), house: &House, all: &[(&Claim, Vec<Entry>)
         ("Agent, VMM or workloads changed since", House::CHANGED),
     ] {
         list(title, &|claim, _| house.programs(claim) == Some(said));
+    }
+    for remedy in parts::APART {
+        let title = format!("Kernel changed since in what {remedy} brings, which is off here");
+        list(&title, &|claim, _| {
+            house.kernel_changed(claim).contains(&remedy)
+        });
     }
     let lines = all
         .iter()

@@ -14,6 +14,7 @@ mod keys;
 mod means;
 mod moved;
 mod orders;
+mod parts;
 mod races;
 mod recordings;
 mod shares;

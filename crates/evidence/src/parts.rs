@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Parts of the kernel series: remedies of which nothing runs while they are off, and the rest.
+//!
+//! A record of another kernel than today's is not old where the two differ in such remedies alone,
+//! and its variants have them off. `evidence/kernels.toml` has the parts of kernels that records
+//! are of. Ports to other versions have no parts.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::error::{Error, Problem};
+use crate::house::Keys;
+use crate::keys;
+
+/// Schema of the table of kernels.
+const SCHEMA: u32 = 1;
+/// The table of kernels, below the project's root.
+pub(crate) const TABLE: &str = "evidence/kernels.toml";
+/// Remedies of which nothing runs while they are off. Guests of Paratick declare what they want
+/// only where it is offered; else static branches and a period of 0 leave its code out.
+pub(crate) const APART: [&str; 1] = ["paratick"];
+/// All else.
+const REST: &str = "rest";
+
+/// The key of each part, by its name.
+pub type Parts = BTreeMap<String, String>;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    schema: u32,
+    #[serde(default)]
+    kernel: Vec<Entry>,
+}
+
+/// A kernel that records are of.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    /// Its key, as records have it.
+    key: String,
+    parts: Parts,
+}
+
+/// The parts of the kernel series below `root`.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn of_tree(root: &Path) -> Result<Parts, Error> {
+    let linux = root.join("linux");
+    let files = keys::of_kernel(root)?;
+    let mut owners: BTreeMap<PathBuf, &str> = BTreeMap::new();
+    for hook in files
+        .iter()
+        .filter(|path| path.starts_with(linux.join("hooks")))
+    {
+        let Some(part) = part_of(hook) else {
+            continue;
+        };
+        let text = fs::read_to_string(hook).map_err(|error| Error::file("read", hook, error))?;
+        owners.insert(hook.clone(), part);
+        let head = text.lines().take_while(|line| *line != "---");
+        for new in head.filter_map(|line| line.strip_prefix("New: ")) {
+            owners.insert(linux.join("new").join(new), part);
+        }
+    }
+    let mut of_parts: BTreeMap<&str, Vec<PathBuf>> = BTreeMap::new();
+    for file in files {
+        let part = owners.get(&file).copied().unwrap_or(REST);
+        of_parts.entry(part).or_default().push(file);
+    }
+    let keys = of_parts.into_iter().map(|(part, files)| {
+        let key = keys::digest(&linux, files)?;
+        Ok((part.to_owned(), key))
+    });
+    keys.collect()
+}
+
+/// The part that a hook is of, by its name: `0101-paratick-tick.patch`.
+fn part_of(hook: &Path) -> Option<&'static str> {
+    let name = hook.file_name()?.to_str()?;
+    let (_, name) = name.split_once('-')?;
+    let is_of = |part: &&str| {
+        let rest = name.strip_prefix(*part);
+        rest.is_some_and(|rest| rest.starts_with('-'))
+    };
+    APART.into_iter().find(is_of)
+}
+
+/// The parts of the kernels in the table below `root`, by their keys; empty without one.
+///
+/// # Errors
+/// [`Error::File`] and [`Error::Syntax`].
+pub(crate) fn of_records(root: &Path) -> Result<BTreeMap<String, Parts>, Error> {
+    let path = root.join(TABLE);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) => return Err(Error::file("read", &path, error)),
+    };
+    let wrong = |text: String| Error::Syntax {
+        path: path.clone(),
+        text,
+    };
+    let table: Table = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    if table.schema != SCHEMA {
+        let text = format!("schema is {}, expected {SCHEMA}", table.schema);
+        return Err(wrong(text));
+    }
+    let entries = table.kernel.into_iter().map(|one| (one.key, one.parts));
+    Ok(entries.collect())
+}
+
+/// The remedies in which two kernels differ, where that is all; `None` where it is not.
+pub(crate) fn differ_in(one: &Parts, other: &Parts) -> Option<Vec<&'static str>> {
+    let differs = |part: &str| one.get(part) != other.get(part);
+    let names = one.keys().chain(other.keys());
+    let mut known = names.filter(|name| differs(name));
+    let remedies = APART.into_iter().filter(|name| differs(name)).collect();
+    known
+        .all(|name| APART.contains(&name.as_str()))
+        .then_some(remedies)
+}
+
+/// What is wrong with the entry of today's kernel, if there is one.
+pub(crate) fn check(kernels: &BTreeMap<String, Parts>, today: &Keys) -> Option<Problem> {
+    let parts = kernels.get(&today.kernel)?;
+    (parts != &today.parts).then(|| {
+        Problem::new(
+            TABLE.to_owned(),
+            format!(
+                "kernel `{}` is today's, and its parts are {:?}; expected {:?}",
+                today.kernel, parts, today.parts
+            ),
+        )
+    })
+}
