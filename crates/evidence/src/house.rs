@@ -30,6 +30,8 @@ pub struct Keys {
     pub kernel: String,
     /// Of the parts of that, by [`parts::of_tree`].
     pub parts: Parts,
+    /// Of the parts of each port, by [`parts::of_ports`].
+    pub port_parts: BTreeMap<String, Parts>,
     /// Of each port of it, by the version of Linux that it is to.
     pub ports: BTreeMap<String, String>,
     /// Of each emulator's patches in the tree, by the engine's name.
@@ -51,6 +53,7 @@ impl Keys {
         Ok(Self {
             kernel: keys::kernel(root)?,
             parts: parts::of_tree(root)?,
+            port_parts: parts::of_ports(root)?,
             ports: keys::ports(root)?,
             emulators: keys::emulators(root)?,
             programs: keys::programs(root)?,
@@ -64,6 +67,14 @@ impl Keys {
         match &claim.kernel {
             None => &self.kernel,
             Some(version) => self.ports.get(version).map_or("", String::as_str),
+        }
+    }
+
+    /// The parts of the kernel that a claim is raced on; `None` where `linux/ports` lacks it.
+    fn parts_of(&self, claim: &Claim) -> Option<&Parts> {
+        match &claim.kernel {
+            None => Some(&self.parts),
+            Some(version) => self.port_parts.get(version),
         }
     }
 
@@ -301,15 +312,14 @@ impl House {
     #[must_use]
     pub fn kernel_changed(&self, claim: &Claim) -> Vec<&'static str> {
         let found = self.record(claim).map(|record| record.key(Record::KERNEL));
-        let found = found.filter(|found| claim.kernel.is_none() && *found != self.keys.kernel);
-        let Some(then) = found.and_then(|found| self.kernels.get(found)) else {
+        let found = found.filter(|found| *found != self.keys.kernel_of(claim));
+        let then = found.and_then(|found| self.kernels.get(found));
+        let (Some(then), Some(now)) = (then, self.keys.parts_of(claim)) else {
             return Vec::new();
         };
-        let differ = parts::differ_in(then, &self.keys.parts);
         let off = |name: &&str| self.has_off(claim, name);
-        differ
-            .filter(|names| names.iter().all(off))
-            .unwrap_or_default()
+        let differ = parts::differ_in(then, now).filter(|names| names.iter().all(off));
+        differ.unwrap_or_default()
     }
 
     /// Whether no variant that a claim races has the remedy on.

@@ -5,7 +5,7 @@
 //! A kernel's documents are left out of its key, since nothing is compiled from them. The
 //! distribution's source and the compilers are left out as well: a result names its release.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -51,26 +51,28 @@ pub fn kernel(root: &Path) -> Result<String, Error> {
 /// # Errors
 /// [`Error::File`].
 pub fn ports(root: &Path) -> Result<BTreeMap<String, String>, Error> {
+    let of = |version: String| {
+        let key = of_linux(root, &more_of_port(&version).each_ref().map(String::as_str))?;
+        Ok((version, key))
+    };
+    versions(root)?.into_iter().map(of).collect()
+}
+
+/// The versions of Linux that the series below `root` is ported to.
+pub(crate) fn versions(root: &Path) -> Result<BTreeSet<String>, Error> {
     let folder = root.join("linux").join(PORTS);
     let mut files = Vec::new();
     below(&folder, &mut files)?;
-    let mut keys = BTreeMap::new();
-    for file in files {
-        let of_folder = file.strip_prefix(&folder).ok();
-        let Some(version) = of_folder.and_then(|rest| rest.iter().next()?.to_str()) else {
-            continue;
-        };
-        if !keys.contains_key(version) {
-            let key = of_linux(root, &[PORT, &format!("{PORTS}/{version}")])?;
-            keys.insert(version.to_owned(), key);
-        }
-    }
-    Ok(keys)
+    let version = |file: PathBuf| {
+        let first = file.strip_prefix(&folder).ok()?.iter().next()?;
+        first.to_str().map(str::to_owned)
+    };
+    Ok(files.into_iter().filter_map(version).collect())
 }
 
-/// The files that the kernel series below `root` is made of.
-pub(crate) fn of_kernel(root: &Path) -> Result<Vec<PathBuf>, Error> {
-    made_of(root, &[])
+/// What of `linux/` makes a port to a version, beside the series.
+pub(crate) fn more_of_port(version: &str) -> [String; 2] {
+    [PORT.to_owned(), format!("{PORTS}/{version}")]
 }
 
 /// The key of the kernel series and of these parts of `linux/`.
@@ -78,7 +80,8 @@ fn of_linux(root: &Path, more: &[&str]) -> Result<String, Error> {
     digest(&root.join("linux"), made_of(root, more)?)
 }
 
-fn made_of(root: &Path, more: &[&str]) -> Result<Vec<PathBuf>, Error> {
+/// The files of the kernel series below `root`, and of these parts of `linux/`.
+pub(crate) fn made_of(root: &Path, more: &[&str]) -> Result<Vec<PathBuf>, Error> {
     let linux = root.join("linux");
     let mut files = Vec::new();
     for part in KERNEL.iter().chain(more) {

@@ -172,13 +172,23 @@ fn results(put: &mut dyn FnMut(&str), house: &House, all: &[(&Claim, Vec<Entry>)
         }
     }
     put("");
+    let said = said_of_records(house, all);
+    if !said.is_empty() {
+        put(&words::wrapped("", &said.join(" ")));
+        put("");
+    }
+}
+
+/// What must be said of some records of a page: a sentence each, with the claims that it is of.
+fn said_of_records(house: &House, all: &[(&Claim, Vec<Entry>)]) -> Vec<String> {
+    let mut said = Vec::new();
     let mut list = |title: &str, of: &dyn Fn(&Claim, &[Entry]) -> bool| {
         let claims = all.iter().filter(|(claim, entries)| of(claim, entries));
         let ids: Vec<&str> = claims.map(|(claim, _)| claim.id.as_str()).collect();
-        if !ids.is_empty() {
-            let text = format!("{title}: {}.", ids.join(", "));
-            put(&words::wrapped("", &text));
-            put("");
+        match ids.len() {
+            0 => {}
+            count if count == all.len() && count > 2 => said.push(format!("{title}: all.")),
+            _ => said.push(format!("{title}: {}.", ids.join(", "))),
         }
     };
     list("Not recorded", &|_, entries| entries.is_empty());
@@ -203,6 +213,7 @@ fn results(put: &mut dyn FnMut(&str), house: &House, all: &[(&Claim, Vec<Entry>)
             brought::line(house, claim).as_ref() == Some(&line)
         });
     }
+    said
 }
 
 fn commands(put: &mut dyn FnMut(&str), system: &System) {

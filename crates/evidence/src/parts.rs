@@ -3,7 +3,7 @@
 //!
 //! A record of another kernel than today's is not old where the two differ in such remedies alone,
 //! and its variants have them off. `evidence/kernels.toml` has the parts of kernels that records
-//! are of. Ports to other versions have no parts.
+//! are of, also of ports to other versions.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -50,13 +50,30 @@ struct Entry {
 /// # Errors
 /// [`Error::File`].
 pub fn of_tree(root: &Path) -> Result<Parts, Error> {
+    of_files(root, keys::made_of(root, &[])?)
+}
+
+/// The same of each port, by the version of Linux that it is to.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn of_ports(root: &Path) -> Result<BTreeMap<String, Parts>, Error> {
+    let of = |version: String| {
+        let more = keys::more_of_port(&version);
+        let files = keys::made_of(root, &more.each_ref().map(String::as_str))?;
+        Ok((version, of_files(root, files)?))
+    };
+    keys::versions(root)?.into_iter().map(of).collect()
+}
+
+fn of_files(root: &Path, files: Vec<PathBuf>) -> Result<Parts, Error> {
     let linux = root.join("linux");
-    let files = keys::of_kernel(root)?;
     let mut owners: BTreeMap<PathBuf, &str> = BTreeMap::new();
-    for hook in files
-        .iter()
-        .filter(|path| path.starts_with(linux.join("hooks")))
-    {
+    let in_hooks = |path: &&PathBuf| {
+        path.parent()
+            .is_some_and(|folder| folder.ends_with("hooks"))
+    };
+    for hook in files.iter().filter(in_hooks) {
         let Some(part) = part_of(hook) else {
             continue;
         };
@@ -125,16 +142,21 @@ pub(crate) fn differ_in(one: &Parts, other: &Parts) -> Option<Vec<&'static str>>
         .then_some(remedies)
 }
 
-/// What is wrong with the entry of today's kernel, if there is one.
-pub(crate) fn check(kernels: &BTreeMap<String, Parts>, today: &Keys) -> Option<Problem> {
-    let parts = kernels.get(&today.kernel)?;
-    (parts != &today.parts).then(|| {
-        Problem::new(
+/// What is wrong with the entries of today's kernels.
+pub(crate) fn check(kernels: &BTreeMap<String, Parts>, today: &Keys) -> Vec<Problem> {
+    let ports = today.ports.iter().filter_map(|(version, key)| {
+        let parts = today.port_parts.get(version)?;
+        Some((key, parts))
+    });
+    let all = std::iter::once((&today.kernel, &today.parts)).chain(ports);
+    let wrong = all.filter_map(|(key, expected)| {
+        let parts = kernels.get(key).filter(|parts| *parts != expected)?;
+        Some(Problem::new(
             TABLE.to_owned(),
             format!(
-                "kernel `{}` is today's, and its parts are {:?}; expected {:?}",
-                today.kernel, parts, today.parts
+                "kernel `{key}` is today's, and its parts are {parts:?}; expected {expected:?}"
             ),
-        )
-    })
+        ))
+    });
+    wrong.collect()
 }
