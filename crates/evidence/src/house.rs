@@ -308,32 +308,30 @@ impl House {
     }
 
     /// The remedies in which the kernel changed since a claim was recorded, where nothing else of
-    /// it did, and the claim has them off; empty for today's kernel and for one that makes it old.
+    /// it did, and these variants have them off; empty for today's kernel and for one that makes
+    /// them old.
     #[must_use]
-    pub fn kernel_changed(&self, claim: &Claim) -> Vec<&'static str> {
+    pub fn kernel_changed(&self, claim: &Claim, variants: &[&str]) -> Vec<&'static str> {
         let found = self.record(claim).map(|record| record.key(Record::KERNEL));
         let found = found.filter(|found| *found != self.keys.kernel_of(claim));
         let then = found.and_then(|found| self.kernels.get(found));
         let (Some(then), Some(now)) = (then, self.keys.parts_of(claim)) else {
             return Vec::new();
         };
-        let off = |name: &&str| self.has_off(claim, name);
+        let recorded = claim.captured.as_ref().and_then(|of| of.of.as_deref());
+        let raced = recorded.as_ref().map_or(variants, std::slice::from_ref);
+        let off = |name: &&str| self.have_off(claim, raced, name);
         let differ = parts::differ_in(then, now).filter(|names| names.iter().all(off));
         differ.unwrap_or_default()
     }
 
-    /// Whether no variant that a claim races has the remedy on.
-    fn has_off(&self, claim: &Claim, remedy: &str) -> bool {
-        let recorded = claim.captured.as_ref().and_then(|of| of.of.as_deref());
-        let raced: Vec<&str> = match recorded {
-            Some(variant) => vec![variant],
-            None => claim.all_variants().collect(),
-        };
+    /// Whether none of these variants of a claim's scenario has the remedy on.
+    fn have_off(&self, claim: &Claim, variants: &[&str], remedy: &str) -> bool {
         let has = |variant: &Variant| variant.remedies.iter().any(|on| on.remedy.name == remedy);
         self.scenario(claim).is_some_and(|scenario| {
-            let found = |name: &&str| scenario.variants.iter().find(|one| one.name == **name);
+            let found = |name: &str| scenario.variants.iter().find(|one| one.name == name);
             let off = |name: &&str| found(name).is_some_and(|variant| !has(variant));
-            raced.iter().all(off)
+            variants.iter().all(off)
         })
     }
 
@@ -341,6 +339,13 @@ impl House {
     /// today's; the key that it is of.
     #[must_use]
     pub fn old(&self, claim: &Claim) -> Option<String> {
+        let variants: Vec<&str> = claim.all_variants().collect();
+        self.old_of(claim, &variants)
+    }
+
+    /// The same of some of the claim's variants: the kernel may have changed in what they have off.
+    #[must_use]
+    pub fn old_of(&self, claim: &Claim, variants: &[&str]) -> Option<String> {
         let record = self.record(claim)?;
         let simulated = claim.is_simulated() || claim.captured.is_some();
         let keys = [
@@ -366,8 +371,8 @@ impl House {
         let mut keys = keys.into_iter().filter(|(_, _, depends, _)| *depends);
         keys.find_map(|(key, kind, _, today)| {
             let found = record.key(key);
-            let same =
-                found == today || key == Record::KERNEL && !self.kernel_changed(claim).is_empty();
+            let off = || !self.kernel_changed(claim, variants).is_empty();
+            let same = found == today || key == Record::KERNEL && off();
             (!same).then(|| format!("{kind} {}", short(found)))
         })
     }

@@ -200,8 +200,11 @@ fn said_of_records(house: &House, all: &[(&Claim, Vec<Entry>)]) -> Vec<String> {
     }
     for remedy in parts::APART {
         let title = format!("Kernel changed since in what {remedy} brings, which is off here");
-        list(&title, &|claim, _| {
-            house.kernel_changed(claim).contains(&remedy)
+        list(&title, &|claim, entries| {
+            entries.iter().any(|entry| {
+                let both = [entry.base.as_str(), &entry.variant];
+                house.kernel_changed(claim, &both).contains(&remedy)
+            })
         });
     }
     let lines = all
@@ -388,7 +391,7 @@ fn matrix(house: &House, id: &str) -> Result<String, String> {
         write!(text, " `{variant}` |").expect(INFALLIBLE);
     }
     text.push_str(&format!("\n|---|{}\n", "---|".repeat(shown.len())));
-    let mut old = None;
+    let mut old: Vec<(String, String)> = Vec::new();
     for row in &claim.rows {
         let cells: Vec<Option<Entry>> = shown
             .iter()
@@ -407,7 +410,11 @@ fn matrix(house: &House, id: &str) -> Result<String, String> {
                 _ => "",
             };
             write!(text, " {mark}{}{mark} |", entry.ratio()).expect(INFALLIBLE);
-            old = old.or(entry.old);
+            if let Some(key) = entry.old
+                && !old.iter().any(|(variant, _)| *variant == entry.variant)
+            {
+                old.push((entry.variant, key));
+            }
         }
         text.push('\n');
     }
@@ -417,7 +424,13 @@ fn matrix(house: &House, id: &str) -> Result<String, String> {
     let runs = house
         .record(claim)
         .map_or(0, |record| record.seeds(claim).len());
-    let old = old.map_or_else(String::new, |key| format!(" **Old: {key}.**"));
+    let old = old.first().map_or_else(String::new, |(_, key)| {
+        let names = old.iter().map(|(variant, _)| format!("`{variant}`"));
+        format!(
+            " **Old: {key} ({}).**",
+            names.collect::<Vec<_>>().join(", ")
+        )
+    });
     writeln!(
         text,
         "\n{runs} runs of each. **Bold**: shown to be better; ***bold italic***: shown to be \

@@ -116,7 +116,7 @@ pub fn entry(
         better: found.better,
         base_cell: found.cells[comparison.baseline],
         cell: found.cells[at]?,
-        old: house.old(claim),
+        old: house.old_of(claim, &[base, variant]),
     })
 }
 

@@ -61,13 +61,14 @@ fn one(house: &House, inside: &str) -> Result<String, String> {
             let Some(entry) = table::entry(house, claim, row, variant, None) else {
                 return Ok("(not recorded)".to_owned());
             };
-            let old = match &entry.old {
-                Some(key) => format!(" (old: {key})"),
-                None => String::new(),
-            };
+            // The table has the key.
+            let is_old = entry.old.is_some();
             Ok(match *what {
-                "value" => entry.value() + &old,
-                _ => format!("{} ({}){old}", entry.ratio(), entry.shown()),
+                "value" => entry.value() + if is_old { " (old)" } else { "" },
+                _ => {
+                    let old = if is_old { "; old" } else { "" };
+                    format!("{} ({}{old})", entry.ratio(), entry.shown())
+                }
             })
         }
         _ => Err(format!(

@@ -5,7 +5,7 @@ use std::fs;
 
 use steady_evidence::{Keys, parts};
 
-use crate::common::{Project, SCENARIO};
+use crate::common::{CLAIMS_FILE, Project, SCENARIO};
 
 const HOOK: &str = "linux/hooks/0101-paratick-tick.patch";
 const BROUGHT: &str = "linux/new/tick-virtual.c";
@@ -13,7 +13,10 @@ const SAID: &str = "Kernel changed since in what paratick brings, which is off h
 
 /// A recorded project whose kernel has Paratick, with the table of that kernel.
 fn project(scenario: &str) -> Project {
-    let project = Project::bare();
+    recorded(Project::bare(), scenario)
+}
+
+fn recorded(project: Project, scenario: &str) -> Project {
     fs::create_dir_all(project.root().join("linux/hooks")).unwrap();
     project.write(HOOK, "Subject: ticks\nNew: tick-virtual.c\n---\n--- a/a\n");
     project.write(BROUGHT, "int tick;\n");
@@ -97,6 +100,29 @@ fn a_claim_that_has_the_remedy_on_is_old_by_its_change() {
             "{page}"
         );
     }
+}
+
+#[test]
+fn of_one_claim_only_the_variants_that_have_it_on_are_old() {
+    let third = "shoot4u = {} }, { name = \"third\", paratick = {} }]";
+    let project = Project::bare();
+    project.change(
+        CLAIMS_FILE,
+        "variants = [\"shoot4u\"]",
+        "variants = [\"shoot4u\", \"third\"]",
+    );
+    let project = recorded(project, &SCENARIO.replace("shoot4u = {} }]", third));
+    let page = changed(&project, BROUGHT);
+    let row = |variant: &str| {
+        let mut rows = page.lines().filter(|line| line.starts_with("| Shootdowns"));
+        let variant = format!(" `{variant}` |");
+        rows.find(|line| line.contains(&variant))
+            .unwrap()
+            .to_owned()
+    };
+    assert!(!row("shoot4u").contains("old: "), "{page}");
+    assert!(row("third").contains("old: kernel "), "{page}");
+    assert!(page.contains(SAID), "{page}");
 }
 
 #[test]
