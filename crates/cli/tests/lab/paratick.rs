@@ -2,7 +2,7 @@
 //! Paratick in the real kernel: is a guest's timer left alone, and has the guest its ticks all the
 //! same, also when its host thinks again?
 
-use crate::support::{Place, metric, metrics};
+use crate::support::{Place, ends_well, metric, metrics};
 
 #[test]
 fn a_program_that_blocks_leaves_its_timer_alone_and_has_its_ticks() {
@@ -130,5 +130,40 @@ fn idle_time_that_others_leave_comes_to_who_is_bound_to_no_cpu() {
     assert!(
         remedied * 100 >= stock * 95,
         "{remedied} steps against {stock}"
+    );
+}
+
+/// Two vCPUs that compute, beside two of another VM: each has its pCPU half of the time. With one
+/// period's CPU time a tick the guest counted two fifths of what it counts with its own ticks.
+const SHARED: &str = r#"
+[[vm]]
+name = "guest"
+vcpus = 2
+memory_mib = 96
+pin = [0, 1]
+[[vm.workload]]
+program = "ticks"
+args = ["--milliseconds", "1500", "--busy-us", "100000", "--sleep-us", "0"]
+[[vm]]
+name = "beside"
+vcpus = 2
+memory_mib = 96
+pin = [0, 1]
+background = true
+[[vm.workload]]
+program = "spin"
+"#;
+
+#[test]
+fn a_guest_that_shares_its_pcpus_counts_the_cpu_time_that_its_programs_have() {
+    let place = Place::beside();
+    let scenario = place.scenario(SHARED, "[[variant]]\nname = \"paratick\"\n[variant.paratick]");
+    ends_well(&place.run(&scenario, &[]).output().unwrap());
+    let result = place.result("test", "bochs");
+    let counted = |variant| metric(&result, variant, "ticks", "guest.cpu.user");
+    let (stock, remedied) = (counted("plain"), counted("paratick"));
+    assert!(
+        (stock - remedied).abs() * 10 <= stock,
+        "{remedied} hundredths of a second of {stock}"
     );
 }

@@ -29,13 +29,21 @@ void tick_virtual_interrupt(void);
 void tick_virtual_start(void);
 void tick_virtual_stop(void);
 bool __tick_virtual_unticked(void);
+unsigned long __tick_virtual_periods(void);
 
 /* Whether this CPU has its ticks from the hypervisor, and may have none in idle. */
 static inline bool tick_virtual_unticked(void)
 {
 	return static_branch_unlikely(&tick_virtual_key) && __tick_virtual_unticked();
 }
+
+/* Of how many periods the CPU time is accounted with the tick whose work this CPU does. */
+static inline unsigned long tick_virtual_periods(void)
+{
+	return static_branch_unlikely(&tick_virtual_key) ? __tick_virtual_periods() : 1;
+}
 #else
+static inline unsigned long tick_virtual_periods(void) { return 1; }
 static inline void tick_virtual_start(void) { }
 static inline void tick_virtual_stop(void) { }
 #endif

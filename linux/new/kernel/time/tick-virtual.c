@@ -15,6 +15,9 @@
  * The hypervisor takes an interrupt of the CPU's own timer for a tick if one is due. Therefore any
  * timer interrupt does the work of a tick that is due here, whatever timer it is for.
  *
+ * A CPU that was descheduled gets one tick, however many were due, and accounts the CPU time of all
+ * those periods with it. What was stolen of them is subtracted as ever.
+ *
  * CPUs that run without ticks (nohz_full) keep to their own timer. Without nohz or without
  * high-resolution timers there are none.
  */
@@ -48,6 +51,13 @@
 /* A jiffy begins less than this after a tick of the hypervisor is due: see tick_sched_align(). */
 #define TICK_VIRTUAL_LEAD	(TICK_NSEC / 32)
 
+/*
+ * With a tick the CPU time of no more periods is accounted. The CPU may have been frozen: the host
+ * does not report that as stolen. One that is descheduled for longer loses what it ran since its
+ * last tick, which is little of that time.
+ */
+#define TICK_VIRTUAL_PERIODS	(HZ / 4)
+
 /* The last two bits of @virtual_retained of a CPU that keeps its tick in idle time and again. */
 #define TICK_VIRTUAL_OFTEN	3
 
@@ -77,6 +87,11 @@ bool __tick_virtual_unticked(void)
 	return tick_get_tick_sched(smp_processor_id())->flags & TS_FLAG_VIRTUAL;
 }
 
+unsigned long __tick_virtual_periods(void)
+{
+	return tick_get_tick_sched(smp_processor_id())->virtual_passed + 1;
+}
+
 /* When the next jiffy begins, for which a tick is programmed. No clock is read. */
 static ktime_t tick_virtual_jiffy(void)
 {
@@ -87,9 +102,10 @@ static ktime_t tick_virtual_jiffy(void)
 
 /*
  * The work of a tick that was @due, unless that was done a moment ago. The jiffy that it begins is
- * to have begun: see tick_sched_align().
+ * to have begun: see tick_sched_align(). @passed more were due since the last, and have no tick. In
+ * idle they are accounted as time that was slept.
  */
-static void tick_virtual_work(struct tick_sched *ts, ktime_t now, ktime_t due)
+static void tick_virtual_work(struct tick_sched *ts, ktime_t now, ktime_t due, u64 passed)
 {
 	if (ktime_sub(now, ts->virtual_last) < TICK_VIRTUAL_SLACK) {
 		ts->virtual_early++;
@@ -99,21 +115,25 @@ static void tick_virtual_work(struct tick_sched *ts, ktime_t now, ktime_t due)
 		ts->virtual_last = now;
 		ts->virtual_ticks++;
 	}
+	if (!(ts->flags & TS_FLAG_INIDLE))
+		ts->virtual_passed = min_t(u64, passed, TICK_VIRTUAL_PERIODS - 1);
 	tick_sched_work(ts, max(now, ktime_add_ns(due, TICK_VIRTUAL_LEAD)), true);
+	ts->virtual_passed = 0;
 }
 
 /*
- * The CPU slept until @now, and is owed no tick of that time. The hypervisor's are due at multiples
- * of the period, too.
+ * Ticks that were due until @now are not any more: the CPU slept, or one does for all. Returns how
+ * many. The hypervisor's are due at multiples of the period, too.
  */
-static void tick_virtual_slept(struct tick_sched *ts, ktime_t now)
+static u64 tick_virtual_skip(struct tick_sched *ts, ktime_t now)
 {
-	s64 passed;
+	u64 passed;
 
 	if (ts->virtual_next > now)
-		return;
-	passed = ktime_divns(ktime_sub(now, ts->virtual_next), TICK_NSEC);
-	ts->virtual_next = ktime_add_ns(ts->virtual_next, TICK_NSEC * (passed + 1));
+		return 0;
+	passed = ktime_divns(ktime_sub(now, ts->virtual_next), TICK_NSEC) + 1;
+	ts->virtual_next = ktime_add_ns(ts->virtual_next, TICK_NSEC * passed);
+	return passed;
 }
 
 /*
@@ -125,37 +145,40 @@ void __tick_virtual_timer_interrupt(ktime_t now)
 {
 	struct tick_sched *ts = tick_get_tick_sched(smp_processor_id());
 	ktime_t due;
+	u64 passed;
 
 	if (!(ts->flags & TS_FLAG_VIRTUAL))
 		return;
 	if (ts->flags & TS_FLAG_INIDLE)
-		tick_virtual_slept(ts, now);
+		tick_virtual_skip(ts, now);
 	due = ts->virtual_next;
 	if (now < ktime_sub_ns(due, TICK_VIRTUAL_EARLY))
 		return;
 	ts->virtual_next = ktime_add_ns(due, TICK_NSEC);
-	tick_virtual_slept(ts, now);
+	passed = tick_virtual_skip(ts, now);
 	/* As in the ordinary tick: outside of an interrupt there is nothing to account to. */
 	if (tick_virtual_runs(ts) && get_irq_regs())
-		tick_virtual_work(ts, now, due);
+		tick_virtual_work(ts, now, due, passed);
 }
 
 /*
  * The hypervisor's ticks are due at multiples of the period by its clock. Those that were least
  * late show best when that is; late ones, as after the CPU was descheduled, move it by 1/64 of
  * their lateness. Clocks that drift apart by 500 ppm, the most that NTP does, are followed so 1/32
- * of a period behind.
+ * of a period behind. Returns how many more were due since the last.
  */
-static void tick_virtual_expect(struct tick_sched *ts, ktime_t now)
+static u64 tick_virtual_expect(struct tick_sched *ts, ktime_t now)
 {
 	s64 late = ktime_sub(now, ts->virtual_next);
+	u64 passed = 0;
 	u32 within;
 
 	if (late > 0) {
-		div_u64_rem(late, TICK_NSEC, &within);
+		passed = div_u64_rem(late, TICK_NSEC, &within);
 		now = ktime_sub_ns(now, within - within / 64);
 	}
 	ts->virtual_next = ktime_add_ns(now, TICK_NSEC);
+	return passed;
 }
 
 /* The hypervisor's tick, on its vector. */
@@ -163,6 +186,7 @@ void tick_virtual_interrupt(void)
 {
 	struct tick_sched *ts = tick_get_tick_sched(smp_processor_id());
 	ktime_t now, due;
+	u64 passed;
 
 	/* One that was under way when they were withdrawn. */
 	if (!(ts->flags & TS_FLAG_VIRTUAL))
@@ -170,7 +194,7 @@ void tick_virtual_interrupt(void)
 
 	now = ktime_get();
 	ts->virtual_seen++;
-	tick_virtual_expect(ts, now);
+	passed = tick_virtual_expect(ts, now);
 	due = ktime_sub_ns(ts->virtual_next, TICK_NSEC);
 	if (!tick_virtual_runs(ts)) {
 		ts->virtual_idle++;
@@ -179,7 +203,7 @@ void tick_virtual_interrupt(void)
 			return;
 	}
 	tick_sched_align(due);
-	tick_virtual_work(ts, now, due);
+	tick_virtual_work(ts, now, due, passed);
 }
 
 /*
@@ -284,7 +308,7 @@ void tick_virtual_wake(struct tick_sched *ts)
 	ktime_t now = ktime_get();
 
 	ts->next_tick = 0;
-	tick_virtual_slept(ts, now);
+	tick_virtual_skip(ts, now);
 	tick_virtual_arm(ts, ktime_add_ns(now, TICK_VIRTUAL_WATCH));
 }
 
