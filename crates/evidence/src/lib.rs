@@ -26,6 +26,7 @@ mod given;
 mod house;
 mod items;
 pub mod keys;
+mod matrix;
 pub mod moved;
 mod order;
 pub mod page;

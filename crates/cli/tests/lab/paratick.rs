@@ -157,7 +157,10 @@ program = "spin"
 #[test]
 fn a_guest_that_shares_its_pcpus_counts_the_cpu_time_that_its_programs_have() {
     let place = Place::beside();
-    let scenario = place.scenario(SHARED, "[[variant]]\nname = \"paratick\"\n[variant.paratick]");
+    let scenario = place.scenario(
+        SHARED,
+        "[[variant]]\nname = \"paratick\"\n[variant.paratick]",
+    );
     ends_well(&place.run(&scenario, &[]).output().unwrap());
     let result = place.result("test", "bochs");
     let counted = |variant| metric(&result, variant, "ticks", "guest.cpu.user");
