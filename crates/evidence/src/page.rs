@@ -197,7 +197,7 @@ fn said_of_records(house: &House, all: &[(&Claim, Vec<Entry>)]) -> Vec<String> {
     ] {
         list(title, &|claim, _| house.programs(claim) == Some(said));
     }
-    for remedy in parts::APART {
+    for remedy in parts::apart() {
         let title = format!("Kernel changed since in what {remedy} brings, which is off here");
         list(&title, &|claim, entries| {
             entries.iter().any(|entry| {

@@ -10,6 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use steady_remedies::Registry;
 
 use crate::error::{Error, Problem};
 use crate::house::Keys;
@@ -19,9 +20,6 @@ use crate::keys;
 const SCHEMA: u32 = 1;
 /// The table of kernels, below the project's root.
 pub(crate) const TABLE: &str = "evidence/kernels.toml";
-/// Remedies of which nothing runs while they are off. Guests of Paratick declare what they want
-/// only where it is offered; else static branches and a period of 0 leave its code out.
-pub(crate) const APART: [&str; 1] = ["paratick"];
 /// All else.
 const REST: &str = "rest";
 
@@ -96,7 +94,14 @@ fn of_files(root: &Path, files: Vec<PathBuf>) -> Result<Parts, Error> {
     keys.collect()
 }
 
-/// The part that a hook is of, by its name: `0101-paratick-tick.patch`.
+/// The remedies of which nothing runs while they are off.
+pub(crate) fn apart() -> Vec<&'static str> {
+    let registry = Registry::default();
+    let still = registry.shipped().filter(|remedy| remedy.is_still_when_off);
+    still.map(|remedy| remedy.name).collect()
+}
+
+/// The part that a hook is of, by its name: `NUMBER-REMEDY-WHAT.patch`.
 fn part_of(hook: &Path) -> Option<&'static str> {
     let name = hook.file_name()?.to_str()?;
     let (_, name) = name.split_once('-')?;
@@ -104,7 +109,7 @@ fn part_of(hook: &Path) -> Option<&'static str> {
         let rest = name.strip_prefix(*part);
         rest.is_some_and(|rest| rest.starts_with('-'))
     };
-    APART.into_iter().find(is_of)
+    apart().into_iter().find(is_of)
 }
 
 /// The parts of the kernels in the table below `root`, by their keys; empty without one.
@@ -136,9 +141,11 @@ pub(crate) fn differ_in(one: &Parts, other: &Parts) -> Option<Vec<&'static str>>
     let differs = |part: &str| one.get(part) != other.get(part);
     let names = one.keys().chain(other.keys());
     let mut known = names.filter(|name| differs(name));
-    let remedies = APART.into_iter().filter(|name| differs(name)).collect();
+    let apart = apart();
+    let remedies = apart.iter().copied().filter(|name| differs(name));
+    let remedies = remedies.collect();
     known
-        .all(|name| APART.contains(&name.as_str()))
+        .all(|name| apart.contains(&name.as_str()))
         .then_some(remedies)
 }
 

@@ -30,6 +30,7 @@ static NOOP: Remedy = Remedy {
     guest_off: None,
     vmm: VmmDuty::Nothing,
     shipped: true,
+    is_still_when_off: false,
     folder: "noop-remedy",
     answers: &[],
 };

@@ -85,6 +85,9 @@ pub struct Remedy {
     pub vmm: VmmDuty,
     /// Whether this kernel series has it.
     pub shipped: bool,
+    /// Whether none of its code runs while it is off, in hosts and guests: a race that has it off
+    /// is the same whatever it brings.
+    pub is_still_when_off: bool,
     /// Its folder in `linux/`.
     pub folder: &'static str,
     /// What it is the answer to.

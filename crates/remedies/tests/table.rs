@@ -143,6 +143,7 @@ fn a_registry_takes_one_more_and_keeps_the_order() {
         guest_off: None,
         vmm: VmmDuty::Nothing,
         shipped: true,
+        is_still_when_off: false,
         folder: "noop",
         answers: &[],
     };
