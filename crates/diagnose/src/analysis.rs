@@ -5,6 +5,7 @@ use steady_events::{Event, ExitReason, Gap, Kind, Task, TaskState, vcpu_number};
 
 use crate::boost::{Awaits, Boosts, Decided};
 use crate::calls::Calls;
+use crate::clock::STEP_NS;
 use crate::guest::Shootdowns;
 use crate::machine::{Machine, State, Vcpu, VcpuId};
 use crate::of_vcpu::OfVcpu;
@@ -55,6 +56,10 @@ pub struct Analysis {
     pub switches: (u64, u64),
     /// Whether a wake-up itself was recorded.
     woken: bool,
+    /// Whether one of a vCPU by another thread was, and a switch from an idle task: no filter on
+    /// threads hides what these do.
+    woken_by_others: bool,
+    left_idle: bool,
 }
 
 /// What an event decided, for those who draw it.
@@ -103,13 +108,18 @@ impl Analysis {
         if event.gap != Gap::None {
             self.lost(event);
         }
-        if let Some((before_ns, is_first)) = self.rivals.pcpus.proves(event) {
+        let proved = self.rivals.pcpus.proves(event);
+        self.rivals.begins(event);
+        if let Some((before_ns, is_first)) = proved {
             if let (Some(id), true) = (vcpu, is_first || event.gap != Gap::None) {
                 self.rivals.met(id, event.cpu);
             }
             self.arrives(event, vcpu, before_ns);
         } else if let Some(id) = vcpu.filter(|_| is_new) {
             self.runs(id, event);
+        }
+        if let Some(id) = vcpu {
+            self.rivals.is_vcpu(id, event);
         }
         // Who ran on a pCPU cannot be said where the trace does not show which it was.
         let boost = if event.cpu == NO_CPU {
@@ -122,12 +132,7 @@ impl Analysis {
         match event.kind {
             Kind::Switch { prev, state, next } => self.switch(event, prev, state, next),
             Kind::Wakeup { tid, cpu } => self.wakes(event, tid, cpu),
-            Kind::Migrate { tid, to } => {
-                if let Some(id) = self.machine.of_tid(tid) {
-                    self.rivals.moved(id, to, event.time_ns);
-                    self.rivals.placement.pace.moves(id, to, event.time_ns);
-                }
-            }
+            Kind::Migrate { tid, to } => self.moves(event, tid, to),
             Kind::HostIrq { begins, .. } => self.rivals.irq(event, begins),
             _ => {}
         }
@@ -138,6 +143,13 @@ impl Analysis {
         }
         self.machine.apply(event, vcpu);
         Effect { vcpu, boost }
+    }
+
+    fn moves(&mut self, event: &Event<'_>, tid: i32, to: u32) {
+        if let Some(id) = self.machine.of_tid(tid) {
+            self.rivals.moved(id, to, event.time_ns);
+            self.rivals.placement.pace.moves(id, to, event.time_ns);
+        }
     }
 
     /// How long no pCPU had a record before this one.
@@ -187,6 +199,15 @@ impl Analysis {
     fn lost(&mut self, event: &Event<'_>) {
         self.gaps += 1;
         self.servers.lost();
+        // What a pCPU lost before its first record is of before the begin, where that is not known
+        // otherwise.
+        let is_first = match event.gap {
+            Gap::Any => self.seen.all == 1,
+            _ => self.rivals.pcpus.of(event.cpu).seen_ns.is_none(),
+        };
+        if !is_first || self.rivals.before.whole {
+            self.rivals.before.is_over();
+        }
         let vcpus = self.machine.vcpus.iter().zip(&mut self.vcpus);
         for (_, of) in vcpus.filter(|(vcpu, _)| event.gap == Gap::Any || vcpu.pcpu == event.cpu) {
             of.exits.lost();
@@ -239,6 +260,14 @@ impl Analysis {
                 }
             }
         }
+        self.rivals.before.leaves(cpu);
+        if was.is_some() {
+            let is_named = vcpu_number(task.comm).is_some();
+            self.rivals.comes(cpu, task.tid, before_ns, is_named);
+        } else {
+            // It may have run there all the time.
+            self.rivals.before.names(task.tid);
+        }
         self.rivals.divide_on(cpu, now_ns, true);
         let arrived = match event.kind {
             Kind::Switch { .. } => self.machine.of_tid(task.tid),
@@ -278,6 +307,11 @@ impl Analysis {
         self.rivals.pcpus.switches(cpu);
         self.rivals.pcpus.is_now(cpu, prev);
         self.rivals.divide_on(cpu, now_ns, false);
+        self.left_idle |= prev.tid == 0;
+        self.rivals.before.names(prev.tid);
+        self.rivals.before.leaves(cpu);
+        let is_named = vcpu_number(next.comm).is_some();
+        self.rivals.comes(cpu, next.tid, now_ns, is_named);
         if state != TaskState::Runnable && prev.tid != 0 {
             let next_vcpu = self.machine.of_tid(next.tid);
             self.rivals.leaves(cpu, prev.tid, next.tid, next_vcpu);
@@ -346,6 +380,7 @@ impl Analysis {
         {
             self.servers.wakes(event, id, since_ns);
         }
+        self.woken_by_others |= self.machine.of_tid(event.tid).is_none();
         let by = self.waker(event);
         let (pace, vm) = (&mut self.rivals.placement.pace, self.machine.vcpus[id].vm);
         pace.wakes(id, vm, by, cpu, event.time_ns);
@@ -394,10 +429,21 @@ impl Analysis {
     fn note(&mut self, event: &Event<'_>) {
         let (first, last) = self.span_ns.unwrap_or((event.time_ns, event.time_ns));
         self.span_ns = Some((first.min(event.time_ns), last.max(event.time_ns)));
+        if event.time_ns.saturating_add(STEP_NS) < last {
+            self.rivals.before.is_over();
+        }
         self.seen.count(event);
         if let Kind::Remedy(_) | Kind::Counted { .. } = event.kind {
             self.remedies.event(event);
         }
+    }
+
+    /// Whether the trace has all wake-ups of vCPUs and all switches, but for lost ones: those that
+    /// a filter on threads would hide are there.
+    fn shows_wakeups(&self) -> bool {
+        let (_, beside) = self.switches;
+        let of_vcpus = self.woken_by_others || (self.rivals.before.whole && self.seen.wakeup > 0);
+        of_vcpus && self.left_idle && beside > 0 && self.seen.placeless == 0
     }
 
     /// The trace is over.
@@ -406,7 +452,8 @@ impl Analysis {
         self.boosts.finish();
         self.shootdowns.finish();
         let end_ns = self.span_ns.map_or(0, |(_, last_ns)| last_ns);
-        for (id, wait) in self.rivals.finish(end_ns) {
+        let shows_wakeups = self.shows_wakeups();
+        for (id, wait) in self.rivals.finish(end_ns, shows_wakeups) {
             self.vcpus[id].preempt.waited(&wait);
         }
         for (id, (vcpu, thread)) in self.vcpus.iter_mut().zip(&self.machine.vcpus).enumerate() {

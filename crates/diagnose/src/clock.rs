@@ -10,7 +10,7 @@ use steady_events::{Event, Gap};
 use crate::analysis::NO_CPU;
 
 /// Records go back by less where pCPUs' clocks differ or their records are merged, in nanoseconds.
-const STEP_NS: u64 = 1_000_000;
+pub const STEP_NS: u64 = 1_000_000;
 /// pCPUs whose clocks are followed.
 const MOST_PCPUS: usize = 8192;
 

@@ -12,7 +12,8 @@ use crate::findings;
 use crate::judged;
 use crate::missing;
 use crate::model::{
-    Diagnosis, Finding, SCHEMA, SymbolsTable, TraceDiagnosis, VERSION, VmTable, ground_word,
+    Diagnosis, Finding, SCHEMA, SymbolsTable, TraceDiagnosis, Unfound, VERSION, VmTable,
+    ground_word,
 };
 use crate::notes::VmNotes;
 use crate::symbols::{Shift, Symbols};
@@ -82,6 +83,35 @@ pub struct Slice {
     pub vcpus: Vec<u32>,
 }
 
+/// The wait for which a recording was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sought {
+    /// The wait in words.
+    pub wait: String,
+    /// The vCPU's thread.
+    pub tid: i32,
+    /// How long it waited at least, in nanoseconds.
+    pub length_ns: u64,
+}
+
+impl Sought {
+    /// The same where no wait in these tables is half as long, or may be.
+    fn unfound(&self, vms: &[VmTable]) -> Option<Unfound> {
+        let waits = vms.iter().flat_map(|vm| &vm.waits);
+        let waits = waits.flat_map(|waits| &waits.longest);
+        let rows = vms.iter().flat_map(|vm| &vm.stalls);
+        let lost = rows.filter(|row| row.kind == "in-loss").map(|row| &row.at);
+        let own = waits.chain(lost).filter(|at| at.tid == Some(self.tid));
+        let found_ns = own.map(|at| at.length_ns).max().unwrap_or(0);
+        (found_ns < self.length_ns / 2).then(|| Unfound {
+            wait: self.wait.clone(),
+            tid: self.tid,
+            length_ns: self.length_ns,
+            found_ns,
+        })
+    }
+}
+
 /// Collects what traces say.
 #[derive(Debug)]
 pub struct Diagnoser<'s> {
@@ -93,6 +123,11 @@ pub struct Diagnoser<'s> {
     pub tick_hz: u64,
     /// What the recording of the next trace noted of its VMs.
     pub notes: Option<VmNotes>,
+    /// Whether all pCPUs' records begin with the next trace's first: what came before was cut off
+    /// all of them, and not off each when its ring was full.
+    pub whole: bool,
+    /// The wait for which the next trace was written.
+    pub sought: Option<Sought>,
     /// Knobs of the traced host and their values, if they are known.
     pub knobs: BTreeMap<String, String>,
     traces: Vec<TraceDiagnosis>,
@@ -111,6 +146,8 @@ impl<'s> Diagnoser<'s> {
             slice: Slice::default(),
             tick_hz: 250,
             notes: None,
+            whole: false,
+            sought: None,
             knobs: BTreeMap::new(),
             traces: Vec::new(),
             alone: Vec::new(),
@@ -137,6 +174,7 @@ impl<'s> Diagnoser<'s> {
             .map(VmNotes::by_thread)
             .unwrap_or_default();
         analysis.servers.vmms = Vmms::new(&analysis.machine.noted);
+        analysis.rivals.before.whole = self.whole;
         let vms = self.notes.iter().flat_map(|notes| &notes.vms);
         analysis.machine.noted_processes = vms.map(|vm| vm.process).collect();
         analysis.rivals.placement.noted =
@@ -270,6 +308,10 @@ impl<'s> Diagnoser<'s> {
             format!("{} of {name} with vCPUs {numbers}", vm.name)
         }));
         let host = builder.host(&vms);
+        // A part of the trace need not have it.
+        let whole = self.slice.from_ns.is_none() && self.slice.to_ns.is_none();
+        let sought = self.sought.as_ref().filter(|_| whole);
+        let unfound = sought.and_then(|sought| sought.unfound(&vms));
         vms.retain(|vm| self.wants(vm));
         let trace = TraceDiagnosis {
             name: name.to_owned(),
@@ -287,6 +329,7 @@ impl<'s> Diagnoser<'s> {
             saw_host_irqs: analysis.seen.host_irq > 0,
             saw_sleeps: analysis.seen.sleep > 0,
             only_vcpus: analysis.has_only_vcpus(),
+            unfound,
             judged: judged::of(analysis, loss, shift),
             symbols: self
                 .symbols

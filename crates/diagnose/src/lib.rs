@@ -13,6 +13,7 @@
 mod about;
 mod analysis;
 mod asleep;
+mod before;
 mod boost;
 mod build;
 mod calls;
@@ -54,7 +55,7 @@ pub use calls::Receiver;
 pub use cause::{Cause, cause_of};
 pub use compare::{Change, Compared, Comparison, compare};
 pub use detail::{Detail, device};
-pub use diagnoser::{DiagnoseError, Diagnoser, Slice};
+pub use diagnoser::{DiagnoseError, Diagnoser, Slice, Sought};
 pub use machine::{Ground, Machine, State, Vcpu, VcpuId, VmId};
 pub use model::*;
 pub use names::Who;

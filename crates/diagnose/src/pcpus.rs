@@ -87,6 +87,8 @@ pub struct Pcpus {
     idle_since_ns: u64,
     idle_total_ns: u64,
     changed: Vec<u32>,
+    /// The latest first record of any.
+    pub begun_ns: Option<u64>,
 }
 
 impl Pcpus {
@@ -153,6 +155,10 @@ impl Pcpus {
         let is_first = pcpu.seen_ns.is_none();
         let first_ns = pcpu.seen_ns.map_or(event.time_ns, |(first_ns, _)| first_ns);
         pcpu.seen_ns = Some((first_ns, event.time_ns));
+        if is_first {
+            self.begun_ns = self.begun_ns.max(Some(event.time_ns));
+        }
+        let pcpu = self.of(event.cpu);
         let quiet_ns = event.time_ns.saturating_sub(before_ns);
         if quiet_ns >= QUIET_NS {
             pcpu.quiet = (event.time_ns, quiet_ns);

@@ -105,6 +105,10 @@ impl Preempt {
             return;
         }
         self.descheduled_ns.record(wait.length_ns);
+        // The mark is that of another wait.
+        if wait.from_begin {
+            return;
+        }
         if std::mem::take(&mut self.is_unmarked) {
             assert!(self.unmarked > 0, "it was counted when it was switched out");
             add(&mut self.unmarked_ns, wait.length_ns);

@@ -12,6 +12,7 @@
 
 use steady_events::{Event, Task};
 
+use crate::before::Before;
 use crate::machine::{Machine, VcpuId};
 use crate::names::Names;
 use crate::pcpus::{Pcpus, QUIET_NS};
@@ -35,6 +36,74 @@ fn is_preempted(comm: &[u8], prio: Option<u8>, own: Option<u8>) -> bool {
             .is_some_and(|(prio, own)| fair.contains(&prio) && fair.contains(&own) && prio >= own)
 }
 
+/// What a pCPU runs.
+fn rival_on(pcpus: &mut Pcpus, names: &mut Names, cpu: u32) -> Rival {
+    let pcpu = pcpus.of(cpu);
+    match pcpu.running {
+        None => Rival::Unknown,
+        // Which of the two it is shows when the wait is over.
+        Some(0) => Rival::Limit,
+        Some(tid) => Rival::Thread(names.who(Task {
+            tid,
+            comm: &pcpu.comm,
+            prio: pcpu.prio,
+        })),
+    }
+}
+
+/// Divides a wait up to now, of a thread of this priority, by what its pCPU ran since the last
+/// time.
+pub fn divide(
+    open: &mut Open,
+    own: Option<u8>,
+    (pcpus, names): (&mut Pcpus, &mut Names),
+    now_ns: u64,
+    assumed: bool,
+) {
+    let host_idle_ns = pcpus.idle_until(now_ns);
+    let rival = rival_on(pcpus, names, open.cpu);
+    let pcpu = pcpus.of(open.cpu);
+    let (quiet_upto_ns, quiet_ns) = pcpu.quiet;
+    // It is not over before this record. Only then is the name asked about.
+    let is_quiet = quiet_upto_ns == now_ns
+        && matches!(rival, Rival::Thread(_))
+        && is_preempted(&pcpu.comm, pcpu.prio, own);
+    if is_quiet {
+        let quiet_ns = quiet_ns.min(now_ns.saturating_sub(open.upto_ns));
+        open.silent_ns = open.silent_ns.max(quiet_ns);
+    }
+    let took_ns = now_ns.saturating_sub(open.upto_ns);
+    let irq_ns = pcpu.irq_until(now_ns);
+    let in_irq_ns = irq_ns.saturating_sub(open.irq_ns).min(took_ns);
+    let idle_ns = host_idle_ns.saturating_sub(open.idle_ns).min(took_ns);
+    (open.irq_ns, open.idle_ns) = (irq_ns, host_idle_ns);
+    open.upto_ns = open.upto_ns.max(now_ns);
+    if rival != Rival::Limit {
+        add(&mut open.elsewhere_idle_ns, idle_ns);
+    }
+    if assumed {
+        add(&mut open.assumed_ns, took_ns - in_irq_ns);
+    }
+    for (rival, ns) in [(rival, took_ns - in_irq_ns), (Rival::Interrupts, in_irq_ns)] {
+        if ns == 0 {
+            continue;
+        }
+        let known = open.by.iter().position(|(known, _)| *known == rival);
+        match known {
+            None if open.by.len() < MOST_THREADS => open.by.push((rival, ns)),
+            None => {
+                let known = open.by.iter().map(|(known, _)| *known);
+                let rival = beyond(names, rival, known);
+                match open.by.iter_mut().find(|(known, _)| *known == rival) {
+                    Some((_, sum)) => add(sum, ns),
+                    None => open.by.push((rival, ns)),
+                }
+            }
+            Some(at) => add(&mut open.by[at].1, ns),
+        }
+    }
+}
+
 /// Follows the waits of all vCPUs.
 #[derive(Debug, Default)]
 pub struct Rivals {
@@ -46,6 +115,8 @@ pub struct Rivals {
     pub placement: Placement,
     /// What threads were called when they ran in a vCPU's place.
     pub names: Names,
+    /// Waits that began before the trace did.
+    pub before: Before,
     settled_ns: u64,
 }
 
@@ -83,15 +154,24 @@ impl Rivals {
                 .iter_mut()
                 .filter_map(|waits| waits.open.as_mut());
             open.for_each(|open| open.quiet_ns = open.quiet_ns.max(quiet_ns));
+            self.before.is_quiet(quiet_ns);
         }
         self.placement.settle(&mut self.pcpus, machine, now_ns);
     }
 
-    /// The trace is over: waits that go on count up to here. Gives them.
-    pub fn finish(&mut self, now_ns: u64) -> Vec<(VcpuId, Ended)> {
+    /// The trace is over: waits that go on count up to here, and those that began before it, if it
+    /// `shows_wakeups`. Gives them.
+    pub fn finish(&mut self, now_ns: u64, shows_wakeups: bool) -> Vec<(VcpuId, Ended)> {
         let ids = 0..self.waits.len();
-        let ended = ids.filter_map(|id| Some((id, self.end(id, now_ns, true)?)));
-        let ended: Vec<(VcpuId, Ended)> = ended.collect();
+        let ended = ids.clone();
+        let ended = ended.filter_map(|id| Some((id, self.end(id, now_ns, true)?)));
+        let mut ended: Vec<(VcpuId, Ended)> = ended.collect();
+        let begun_ns = self.pcpus.begun_ns;
+        ended.extend(ids.filter_map(|id| {
+            let open = self.waits[id].from_begin.take()?;
+            let is_one = shows_wakeups && self.before.is_known(&open, begun_ns);
+            is_one.then(|| (id, self.waits[id].close(open, &self.names)))
+        }));
         for waits in &mut self.waits {
             waits.known(now_ns);
             waits.stops(now_ns);
@@ -183,24 +263,36 @@ impl Rivals {
         let pcpu = self.pcpus.changes(cpu);
         pcpu.waiting.push(id);
         let irq_ns = pcpu.irq_until(now_ns);
-        let waits = &mut self.waits[id];
-        waits.open = Some(Open {
-            begin_ns: now_ns,
-            cpu,
+        self.waits[id].open = Some(Open {
             woken,
-            upto_ns: now_ns,
-            irq_ns,
-            idle_ns,
-            by: Vec::new(),
-            passed_over: false,
-            left: None,
-            quiet_ns: 0,
-            silent_ns: 0,
-            assumed_ns: 0,
-            elsewhere_idle_ns: 0,
-            doubted_ns: 0,
-            doubted_upto_ns: now_ns,
+            ..Open::new(cpu, now_ns, irq_ns, idle_ns)
         });
+    }
+
+    /// A record, which may be where all of the trace begins. Its pCPU is known to have it.
+    #[inline]
+    pub fn begins(&mut self, event: &Event<'_>) {
+        self.before.event(event, &self.pcpus);
+    }
+
+    /// A thread comes to run on a pCPU, and is named for the first time: it may have waited for
+    /// that since the trace's begin, up to `until_ns`. `is_named` says that it is named like a
+    /// vCPU.
+    pub fn comes(&mut self, cpu: u32, tid: i32, until_ns: u64, is_named: bool) {
+        let (pcpus, names) = (&mut self.pcpus, &mut self.names);
+        if self.before.names(tid) && tid > 0 {
+            self.before.divide(cpu, until_ns, pcpus, names);
+            self.before.comes(cpu, tid, is_named);
+        }
+    }
+
+    /// The thread of the event is this vCPU's: it waited since the trace's begin, if it came first
+    /// on this turn.
+    #[inline]
+    pub fn is_vcpu(&mut self, id: VcpuId, event: &Event<'_>) {
+        if let Some(open) = self.before.of_vcpu(event) {
+            self.waits[id].from_begin.get_or_insert(open);
+        }
     }
 
     /// Divides what waits on a pCPU, before another thread runs there. `assumed` says that no
@@ -210,6 +302,8 @@ impl Rivals {
             let id = self.pcpus.of(cpu).waiting[at];
             self.divide(id, now_ns, assumed);
         }
+        let (pcpus, names) = (&mut self.pcpus, &mut self.names);
+        self.before.divide(cpu, now_ns, pcpus, names);
     }
 
     /// A pCPU runs a thread from now on.
@@ -220,7 +314,7 @@ impl Rivals {
     /// Of a pCPU nothing is known since its last record: waits on its queue end there. Gives them.
     pub fn lost(&mut self, cpu: u32, now_ns: u64) -> Vec<(VcpuId, Option<Ended>)> {
         let since_ns = self.pcpus.last_ns(cpu, now_ns);
-        let rival = self.rival_on(cpu);
+        let rival = rival_on(&mut self.pcpus, &mut self.names, cpu);
         let waiting = std::mem::take(&mut self.pcpus.of(cpu).waiting);
         let cut = waiting.into_iter().map(|id| {
             let begin_ns = self.waits[id].open.as_ref().map(|open| open.begin_ns);
@@ -282,71 +376,18 @@ impl Rivals {
         self.pcpus.irq(event.cpu, begins, event.time_ns);
     }
 
-    /// What a pCPU runs.
-    fn rival_on(&mut self, cpu: u32) -> Rival {
-        let pcpu = self.pcpus.of(cpu);
-        match pcpu.running {
-            None => Rival::Unknown,
-            // Which of the two it is shows when the wait is over.
-            Some(0) => Rival::Limit,
-            Some(tid) => Rival::Thread(self.names.who(Task {
-                tid,
-                comm: &pcpu.comm,
-                prio: pcpu.prio,
-            })),
-        }
-    }
-
     /// Divides a wait up to now by what its pCPU ran since the last time.
     fn divide(&mut self, id: VcpuId, now_ns: u64, assumed: bool) {
-        let host_idle_ns = self.pcpus.idle_until(now_ns);
-        let Some(cpu) = self.waits[id].open.as_ref().map(|open| open.cpu) else {
-            return;
-        };
-        let rival = self.rival_on(cpu);
-        let own = self.waits[id].prio;
-        let pcpu = self.pcpus.of(cpu);
-        let (quiet_upto_ns, quiet_ns) = pcpu.quiet;
-        // It is not over before this record. Only then is the name asked about.
-        let is_quiet = quiet_upto_ns == now_ns
-            && matches!(rival, Rival::Thread(_))
-            && is_preempted(&pcpu.comm, pcpu.prio, own);
-        let Some(open) = &mut self.waits[id].open else {
-            return;
-        };
-        if is_quiet {
-            let quiet_ns = quiet_ns.min(now_ns.saturating_sub(open.upto_ns));
-            open.silent_ns = open.silent_ns.max(quiet_ns);
-        }
-        let took_ns = now_ns.saturating_sub(open.upto_ns);
-        let irq_ns = pcpu.irq_until(now_ns);
-        let in_irq_ns = irq_ns.saturating_sub(open.irq_ns).min(took_ns);
-        let idle_ns = host_idle_ns.saturating_sub(open.idle_ns).min(took_ns);
-        (open.irq_ns, open.idle_ns) = (irq_ns, host_idle_ns);
-        open.upto_ns = open.upto_ns.max(now_ns);
-        if rival != Rival::Limit {
-            add(&mut open.elsewhere_idle_ns, idle_ns);
-        }
-        if assumed {
-            add(&mut open.assumed_ns, took_ns - in_irq_ns);
-        }
-        for (rival, ns) in [(rival, took_ns - in_irq_ns), (Rival::Interrupts, in_irq_ns)] {
-            if ns == 0 {
-                continue;
-            }
-            let known = open.by.iter().position(|(known, _)| *known == rival);
-            match known {
-                None if open.by.len() < MOST_THREADS => open.by.push((rival, ns)),
-                None => {
-                    let known = open.by.iter().map(|(known, _)| *known);
-                    let rival = beyond(&self.names, rival, known);
-                    match open.by.iter_mut().find(|(known, _)| *known == rival) {
-                        Some((_, sum)) => add(sum, ns),
-                        None => open.by.push((rival, ns)),
-                    }
-                }
-                Some(at) => add(&mut open.by[at].1, ns),
-            }
+        let waits = &mut self.waits[id];
+        let own = waits.prio;
+        if let Some(open) = &mut waits.open {
+            divide(
+                open,
+                own,
+                (&mut self.pcpus, &mut self.names),
+                now_ns,
+                assumed,
+            );
         }
     }
 

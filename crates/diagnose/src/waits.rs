@@ -64,6 +64,8 @@ pub struct Stall {
     /// Whether that one ran for two thirds of it and more, and shows to be what it waited for, as
     /// in [`Waits::shown_ns`].
     pub shown: bool,
+    /// Whether it began before the trace did: it was longer.
+    pub from_begin: bool,
 }
 
 /// A wait that is over.
@@ -77,14 +79,18 @@ pub struct Ended {
     pub cpu: u32,
     /// Whether it began with a wake-up.
     pub woken: bool,
+    /// Whether it began before the trace did: how is not known.
+    pub from_begin: bool,
 }
 
 /// A wait that goes on.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Open {
     pub begin_ns: u64,
     pub cpu: u32,
     pub woken: bool,
+    /// Whether it began before the trace did.
+    pub from_begin: bool,
     /// Up to when it is divided, and the pCPU's and the host's clocks then.
     pub upto_ns: u64,
     pub irq_ns: u64,
@@ -119,7 +125,8 @@ pub struct Waits {
     pub woken_ns: u64,
     /// By who ran.
     pub by: BTreeMap<Rival, u64>,
-    /// Of that, by threads that no record shows up to the wait's end: others may have followed.
+    /// Of that, by threads that no record shows up to the wait's end: others may have followed. And
+    /// waits whose begin no record shows.
     pub assumed_ns: u64,
     /// In losses, after it was seen waiting: it may have gone on waiting.
     pub unknown_ns: u64,
@@ -152,6 +159,8 @@ pub struct Waits {
     /// When the first of these ended, and for how long it had been seen running then.
     pub refills: Vec<(u64, u64)>,
     pub open: Option<Open>,
+    /// The wait that began before the trace did, if it shows to be one when the trace is over.
+    pub from_begin: Option<Open>,
     pub unknown_since_ns: Option<u64>,
     /// Since when a loss hides what it does, and on which pCPU it was then.
     pub lost_since: Option<(u64, u32, Rival)>,
@@ -177,6 +186,30 @@ pub fn beyond(names: &Names, rival: Rival, mut known: impl Iterator<Item = Rival
     same.unwrap_or(Rival::Others)
 }
 
+impl Open {
+    /// A wait that begins, with the clocks of its pCPU's interrupts and of the host's idle time.
+    pub fn new(cpu: u32, now_ns: u64, irq_ns: u64, idle_ns: u64) -> Self {
+        Self {
+            begin_ns: now_ns,
+            cpu,
+            woken: false,
+            from_begin: false,
+            upto_ns: now_ns,
+            irq_ns,
+            idle_ns,
+            by: Vec::new(),
+            passed_over: false,
+            left: None,
+            quiet_ns: 0,
+            silent_ns: 0,
+            assumed_ns: 0,
+            elsewhere_idle_ns: 0,
+            doubted_ns: 0,
+            doubted_upto_ns: now_ns,
+        }
+    }
+}
+
 impl Waits {
     /// A record shows what it does.
     pub fn known(&mut self, now_ns: u64) {
@@ -199,10 +232,11 @@ impl Waits {
     }
 
     /// A wait in which its pCPU was idle ends.
-    fn idled(&mut self, end_ns: u64, length_ns: u64) {
+    fn idled(&mut self, end_ns: u64, length_ns: u64, from_begin: bool) {
         add(&mut self.idled_ns, length_ns);
         self.idled += 1;
-        if self.refills.len() < MOST_REFILLS {
+        // What began before the trace is only known when it is over.
+        if self.refills.len() < MOST_REFILLS && !from_begin {
             self.refills.push((end_ns, self.ran_ns));
         }
     }
@@ -223,10 +257,8 @@ impl Waits {
         add(&mut self.elsewhere_idle_ns, open.elsewhere_idle_ns);
         add(&mut self.doubted_ns, open.doubted_ns.min(length_ns));
         let mut most = (Rival::Unknown, 0);
-        let threads = open
-            .by
-            .iter()
-            .filter(|(of, _)| matches!(of, Rival::Thread(_)));
+        let threads = open.by.iter();
+        let threads = threads.filter(|(of, _)| matches!(of, Rival::Thread(_)));
         let of_most = threads.max_by_key(|(_, ns)| *ns).map(|(rival, _)| *rival);
         let left = |tid| of_most.is_some_and(|rival| rival.is_thread(tid));
         let by_itself = !open.passed_over && open.left.is_some_and(left);
@@ -246,7 +278,7 @@ impl Waits {
                 most = (rival, ns);
             }
             if rival == Rival::Limit && ns >= WAKING_NS {
-                self.idled(open.upto_ns, length_ns);
+                self.idled(open.upto_ns, length_ns, open.from_begin);
             }
             let known = self.by.contains_key(&rival);
             let into = if known || self.by.len() < MOST_THREADS {
@@ -271,6 +303,7 @@ impl Waits {
             cpu: open.cpu,
             rival: most.0,
             shown: shown && most.1 >= length_ns / 3 * 2,
+            from_begin: open.from_begin,
         };
         let at = self
             .worst
@@ -285,6 +318,7 @@ impl Waits {
             length_ns,
             cpu: open.cpu,
             woken: open.woken,
+            from_begin: open.from_begin,
         }
     }
 }

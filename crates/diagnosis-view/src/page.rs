@@ -161,10 +161,7 @@ fn item(number: usize, finding: &Finding, all: &Diagnosis) -> Item {
         why: words::cause(finding),
         who: culprits(finding, trace),
         checks: words::checks(finding),
-        worst: finding
-            .worst
-            .as_ref()
-            .map(|worst| words::worst(worst, trace).replace(words::GLUE, " ")),
+        worst: words::worst(finding, trace).map(|worst| worst.replace(words::GLUE, " ")),
         show: finding
             .worst
             .as_ref()

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use steady_decode::TraceEvents;
-use steady_diagnose::{Diagnoser, Diagnosis, VmNotes};
+use steady_diagnose::{Diagnoser, Diagnosis, Sought, VmNotes};
 use steady_diagnosis_view::terminal::{Options, text};
 
 /// The text on a trace, in one line.
@@ -155,4 +155,103 @@ fn a_clock_of_unknown_unit_is_no_all_clear() {
                  bounds, lengths cannot be judged. cycles: its clock does not count nanoseconds";
     assert!(said.starts_with(first), "{said}");
     assert!(!said.contains("Nothing above"), "{said}");
+}
+
+/// The text on a vCPU that leaves its pCPU to another thread for `off_ms` milliseconds, in each of
+/// five seconds; the trace was written for a wait of this thread and length.
+fn written_for(tid: i32, ms: u64, off_ms: u64) -> String {
+    let (vcpu, other) = (("CPU 0/KVM", 1001), ("backup", 777));
+    let mut lines = String::new();
+    let mut line = |second: u64, us: u64, (comm, tid): (&str, i32), rest: &str| {
+        lines += &format!("{comm}-{tid} [000] d..2. {second}.{us:06}: {rest}\n");
+    };
+    let switch = |(prev, from): (&str, i32), state: char, (next, to): (&str, i32)| {
+        format!(
+            "sched_switch: prev_comm={prev} prev_pid={from} prev_prio=120 prev_state={state} ==> \
+             next_comm={next} next_pid={to} next_prio=120"
+        )
+    };
+    for second in 1..6 {
+        let off_us = 999_999 - off_ms * 1_000;
+        line(second, 1, vcpu, "kvm_entry: vcpu 0, rip 0x1");
+        line(second, off_us, vcpu, &switch(vcpu, 'R', other));
+        line(second, 999_999, other, &switch(other, 'S', vcpu));
+    }
+    let reader = std::io::Cursor::new(lines.into_bytes());
+    let mut source = steady_tracefile::open_stream(Box::new(reader), "lines").unwrap();
+    let mut diagnoser = Diagnoser::new();
+    diagnoser.sought = Some(Sought {
+        wait: format!("vCPU 1 of web (thread {tid}) waited {ms} ms or more"),
+        tid,
+        length_ns: ms * 1_000_000,
+    });
+    let mut events = TraceEvents::new(source.as_mut());
+    let read = diagnoser.trace("lines", &mut events, &mut |_, _, _| Ok(()));
+    read.unwrap();
+    let said = text(&diagnoser.finish(), Options::default());
+    said.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_trace_without_the_wait_that_it_was_written_for_says_so() {
+    let line = |tid: i32, ms: u64| {
+        format!(
+            "Not shown: vCPU 1 of web (thread {tid}) waited {ms} ms or more. The record where that \
+             wait began is not in the trace, which is 5.00 s long. Do: record with a larger ring \
+             (--buffer-kib)."
+        )
+    };
+    for (tid, ms, said_so) in [(66, 3720, true), (1001, 3720, true), (1001, 150, false)] {
+        let said = written_for(tid, ms, 100);
+        assert_eq!(said.contains(&line(tid, ms)), said_so, "{said}");
+        assert_eq!(said.contains("Not shown"), said_so, "{said}");
+        assert!(said.starts_with("vm1: vCPUs are ready"), "{said}");
+    }
+    // Without a finding it comes first, and nothing is all clear.
+    let said = written_for(66, 3720, 1);
+    assert!(said.starts_with("The stall is not shown."), "{said}");
+    assert!(said.contains(&line(66, 3720)), "{said}");
+}
+
+/// A vCPU comes to run after two seconds, in which nothing wakes it and another thread runs.
+#[test]
+fn the_length_of_a_wait_that_began_before_the_trace_is_the_least() {
+    let mut lines = String::new();
+    let mut line = |us: u64, who: &str, cpu: u32, rest: &str| {
+        let (s, us) = (us / 1_000_000, us % 1_000_000);
+        lines += &format!("{who} [{cpu:03}] d..2. {s}.{us:06}: {rest}\n");
+    };
+    let switch = |from: &str, state: char, to: &str| {
+        let [prev, next] = [("prev", from), ("next", to)].map(|(which, task)| {
+            let (comm, tid) = task.rsplit_once('-').unwrap();
+            format!("{which}_comm={comm} {which}_pid={tid} {which}_prio=120")
+        });
+        format!("sched_switch: {prev} prev_state={state} ==> {next}")
+    };
+    let (idle, vcpu) = ("swapper/0-0", "CPU 0/KVM-1001");
+    let (hog, stuck) = ("kworker/1:1-77", "CPU 1/KVM-1002");
+    let wake = "sched_wakeup: comm=CPU 0/KVM pid=1001 prio=120 target_cpu=000";
+    line(1_000_000, hog, 1, "local_timer_entry: vector=236");
+    for us in (1_000_000..3_000_000).step_by(100_000) {
+        line(us, idle, 0, wake);
+        line(us + 10, idle, 0, &switch(idle, 'R', vcpu));
+        line(us + 20, vcpu, 0, "kvm_entry: vcpu 0, rip 0x1");
+        line(us + 99_000, vcpu, 0, &switch(vcpu, 'S', "rcu_sched-15"));
+        line(
+            us + 99_010,
+            "rcu_sched-15",
+            0,
+            &switch("rcu_sched-15", 'S', "kthreadd-2"),
+        );
+        line(
+            us + 99_020,
+            "kthreadd-2",
+            0,
+            &switch("kthreadd-2", 'S', idle),
+        );
+    }
+    line(3_000_000, hog, 1, &switch(hog, 'S', stuck));
+    line(3_000_010, stuck, 1, "kvm_entry: vcpu 1, rip 0x1");
+    let (_, said) = of_lines("lines", lines);
+    assert!(said.contains("worst: 2.00 s or more at 0.000 s"), "{said}");
 }

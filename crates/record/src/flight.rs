@@ -178,6 +178,16 @@ fn told(wait: &Wait) -> String {
     )
 }
 
+/// The thread of the wait that an incident says it was written for, and how long that was at least,
+/// in nanoseconds.
+#[must_use]
+pub fn waited(trigger: &str) -> Option<(i32, u64)> {
+    let (_, of) = trigger.rsplit_once(" (thread ")?;
+    let (tid, length) = of.split_once(") waited ")?;
+    let ms: u64 = length.strip_suffix(" ms or more")?.parse().ok()?;
+    Some((tid.parse().ok()?, ms.checked_mul(1_000_000)?))
+}
+
 fn chain(error: &dyn std::error::Error) -> String {
     let mut said = error.to_string();
     let mut source = error.source();
@@ -186,4 +196,24 @@ fn chain(error: &dyn std::error::Error) -> String {
         source = inner.source();
     }
     said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wait_of_an_incident_is_read_back_from_its_words() {
+        let wait = Wait {
+            vm: "web (thread 7) waited 9 ms or more".to_owned(),
+            vcpu: 1,
+            tid: 66,
+            at_least_ns: 3_720_999_999,
+            ended: true,
+        };
+        assert_eq!(waited(&told(&wait)), Some((66, 3_720_000_000)));
+        for other in ["", "t", "vCPU 1 of web (thread x) waited 3 ms or more"] {
+            assert_eq!(waited(other), None, "{other}");
+        }
+    }
 }

@@ -31,6 +31,7 @@ mod watch;
 pub use condition::Condition;
 pub use error::RecordError;
 pub use estimate::{Estimate, PROBED};
+pub use flight::waited;
 pub use gather::knobs;
 pub use incident::{About, Incident, SCHEMA};
 pub use instance::{Events, Instance, Sink};

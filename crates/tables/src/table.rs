@@ -90,6 +90,7 @@ impl Table {
             saw_host_irqs: false,
             saw_sleeps: false,
             only_vcpus: false,
+            unfound: None,
             judged: Vec::new(),
             symbols: None,
             vms_by: "table".to_owned(),

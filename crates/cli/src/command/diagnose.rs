@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use steady_decode::TraceEvents;
 use steady_diagnose::{
-    Analysis, DiagnoseError, Diagnoser, Diagnosis, Effect, Slice, Symbols, VmNotes,
+    Analysis, DiagnoseError, Diagnoser, Diagnosis, Effect, Slice, Sought, Symbols, VmNotes,
 };
 use steady_diagnosis_view::{Perfetto, Picture, PictureTable, csv, page, terminal};
 use steady_events::Event;
@@ -219,10 +219,19 @@ fn one(
         Opened::Tables(tables) => return Ok(Some(tables)),
     };
     let is_incident = with.is_some();
+    // What was overwritten in one ring is cut off the others.
+    diagnoser.whole = is_incident;
+    diagnoser.sought = None;
     diagnoser.notes = match with {
         Some(with) => {
-            if let Some(trigger) = with.about.trigger {
-                talk!("steady: {name}: written because {trigger}");
+            if let Some(wait) = with.about.trigger {
+                talk!("steady: {name}: written because {wait}");
+                let waited = steady_record::waited(&wait);
+                diagnoser.sought = waited.map(|(tid, length_ns)| Sought {
+                    wait,
+                    tid,
+                    length_ns,
+                });
             }
             diagnoser.knobs = with.about.knobs;
             Some(with.notes)

@@ -37,8 +37,9 @@ pub(super) fn user_word(reason: Option<u32>) -> String {
     }
 }
 
-/// What ran in a stall: its kind, its name, and whether that shows to be what the stall was for.
-type Meanwhile = (Option<String>, Option<String>, bool);
+/// What ran in a stall: its kind, its name, whether that shows to be what the stall was for, and
+/// whether it began before the trace did.
+type Meanwhile = (Option<String>, Option<String>, [bool; 2]);
 
 impl Builder<'_> {
     /// What the vCPUs wanted and what the pCPUs had.
@@ -184,6 +185,7 @@ impl Builder<'_> {
                 name: of.name.clone().or_else(|| of.value.clone()),
                 after: Some(row.name.clone()),
                 shown: false,
+                from_begin: false,
             });
         }
         found.extend(ids.iter().filter_map(|&id| self.cut_off(id)));
@@ -211,44 +213,47 @@ impl Builder<'_> {
             name: row.name.or(row.value),
             after: Some(self.reason(of.reason)),
             shown: false,
+            from_begin: false,
         })
     }
 
     fn stalls_of(&self, id: VcpuId, ids: &[VcpuId], found: &mut Vec<StallRow>) {
         let of = self.of(id);
-        let mut push = |kind: &str, at: Instance, (culprit, name, shown): Meanwhile| {
-            if at.length_ns < STALL_NS {
-                return;
-            }
-            found.push(StallRow {
-                kind: kind.to_owned(),
-                at,
-                culprit,
-                name,
-                after: None,
-                shown,
-            });
-        };
+        let mut push =
+            |kind: &str, at: Instance, (culprit, name, [shown, from_begin]): Meanwhile| {
+                if at.length_ns < STALL_NS {
+                    return;
+                }
+                found.push(StallRow {
+                    kind: kind.to_owned(),
+                    at,
+                    culprit,
+                    name,
+                    after: None,
+                    shown,
+                    from_begin,
+                });
+            };
         let waits = self.analysis.rivals.waits.get(id);
         for stall in waits.into_iter().flat_map(|waits| &waits.worst) {
             let at = self.instance(stall.begin_ns, stall.length_ns, Some(id));
             let (kind, name) = self.named(stall.rival, ids);
-            let who = (Some(kind.to_owned()), name, stall.shown);
+            let who = (Some(kind.to_owned()), name, [stall.shown, stall.from_begin]);
             push("ready", at.on(stall.cpu), who);
         }
         if let Some((begin_ns, length_ns, cpu)) = waits.and_then(|waits| waits.worst_lost) {
             let at = self.instance(begin_ns, length_ns, Some(id));
-            push("in-loss", at.on(cpu), (None, None, false));
+            push("in-loss", at.on(cpu), (None, None, [false; 2]));
         }
         if let Some((begin_ns, length_ns, cpu)) = of.asleep.worst {
             let at = self.instance(begin_ns, length_ns, Some(id));
             let waker = of.asleep.wakers.iter().max_by_key(|waker| waker.ns);
             let name = waker.map(|waker| format!("{} ({})", waker.comm, waker.tid));
-            push("asleep", at.on(cpu), (None, name, false));
+            push("asleep", at.on(cpu), (None, name, [false; 2]));
         }
         if let Some((begin_ns, length_ns, cpu)) = of.preempt.worst_uninterruptible {
             let at = self.instance(begin_ns, length_ns, Some(id));
-            push("uninterruptible", at.on(cpu), (None, None, false));
+            push("uninterruptible", at.on(cpu), (None, None, [false; 2]));
             let after = of.preempt.worst_stuck_after;
             if let Some(row) = found.last_mut().filter(|row| row.kind == "uninterruptible") {
                 row.after = after.map(|reason: ExitReason| self.reason(reason));

@@ -84,8 +84,7 @@ impl Builder<'_> {
         }
         let waits = &self.analysis.rivals.waits;
         let (mut by, mut worst) = (BTreeMap::new(), Vec::new());
-        let (mut waited_ns, mut assumed_ns) = (0, 0);
-        let (mut vcpus, mut fixed_vcpus) = (0, 0);
+        let [mut waited_ns, mut assumed_ns, mut vcpus, mut fixed_vcpus] = [0; 4];
         let sum = |of: fn(&Waits) -> u64| total(ids.iter().filter_map(|&id| waits.get(id)).map(of));
         let mut lost_after: BTreeMap<_, u64> = BTreeMap::new();
         let (shown_ns, idled_ns) = (sum(|of| of.shown_ns), sum(|of| of.idled_ns));
@@ -134,6 +133,7 @@ impl Builder<'_> {
             doubted_ns,
             unplaced_ns,
             real_time_ns: self.real_time_ns(ids),
+            from_begin_ns: self.longest_from_begin_ns(ids),
             until_loss: cut_off.and_then(|((_, name), _)| name).or(beside),
             ran_ns: sum(|of| of.ran_ns),
             limit: self.limit(ids),
@@ -149,6 +149,14 @@ impl Builder<'_> {
             worst: worst.first().cloned(),
             longest: worst,
         })
+    }
+
+    /// The longest of their waits that began before the trace did.
+    fn longest_from_begin_ns(&self, ids: &[VcpuId]) -> u64 {
+        let waits = &self.analysis.rivals.waits;
+        let all = ids.iter().filter_map(|&id| waits.get(id));
+        let all = all.flat_map(|of| &of.worst).filter(|of| of.from_begin);
+        all.map(|of| of.length_ns).max().unwrap_or(0)
     }
 
     /// The longest time in which a pCPU of theirs had no record while they waited for a program.

@@ -296,7 +296,8 @@ pub fn unseen(context: &Context<'_>) -> Vec<Evidence> {
     };
     let only_vcpus = context.trace.only_vcpus;
     let filtered = only_vcpus.then(|| Evidence::new(EvidenceId::OnlyVcpus));
-    let all = [pcpus_unseen(context), filtered, waits.and_then(silent)];
+    let silent = waits.and_then(silent);
+    let all = [pcpus_unseen(context), filtered, silent, from_begin(waits)];
     all.into_iter().flatten().collect()
 }
 
@@ -309,6 +310,13 @@ fn pcpus_unseen(context: &Context<'_>) -> Option<Evidence> {
         .count("seen", seen)
         .count("pcpus", pcpus);
     (seen < pcpus && !all_pinned).then_some(evidence)
+}
+
+/// That a wait which matters began before the trace did. That it was one is inferred.
+fn from_begin(waits: Option<&WaitTable>) -> Option<Evidence> {
+    let length_ns = waits?.from_begin_ns;
+    (length_ns > waits?.waited_ns / 10)
+        .then(|| Evidence::new(EvidenceId::FromBegin).ns("length", length_ns))
 }
 
 /// The limit as a culprit of all waits.

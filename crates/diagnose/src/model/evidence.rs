@@ -69,6 +69,8 @@ pub enum EvidenceId {
     ShootdownTime,
     /// `share` of events that were lost: every number is too low.
     EventsLost,
+    /// A wait began before the trace did: `length` is the least that it was.
+    FromBegin,
     /// What lies in losses: up to `more`, which is not in the number.
     InLosses,
     /// pCPUs of which the trace has no record: `seen` of `pcpus`.

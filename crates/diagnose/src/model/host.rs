@@ -58,6 +58,9 @@ pub struct StallRow {
     /// Of a `ready` one, whether who ran shows to be what it waited for, as in
     /// [`WaitTable::shown_ns`](super::WaitTable::shown_ns).
     pub shown: bool,
+    /// Whether it began before the trace did, so that it was longer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_begin: bool,
 }
 
 /// Sleep of a VM's vCPU threads outside halts.

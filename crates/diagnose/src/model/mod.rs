@@ -127,6 +127,19 @@ pub struct LossTable {
     pub open_exits: u64,
 }
 
+/// The wait for which a recording was written, where none of its vCPU is found that is as long.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unfound {
+    /// What was waited for, in words.
+    pub wait: String,
+    /// The vCPU's thread.
+    pub tid: i32,
+    /// How long it waited at least.
+    pub length_ns: u64,
+    /// Its longest wait that is found.
+    pub found_ns: u64,
+}
+
 /// Something that the trace does not have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
@@ -184,6 +197,9 @@ pub struct TraceDiagnosis {
     /// known then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_vcpus: bool,
+    /// The wait for which it was written, if that is not found in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfound: Option<Unfound>,
     /// Which questions the trace could answer, and which not; each of [`Question::ALL`] once.
     pub judged: Vec<Judgement>,
     /// How symbols were matched, if there were any.

@@ -52,7 +52,8 @@ pub struct WaitTable {
     pub waited_ns: u64,
     /// What their pCPUs did meanwhile, most first.
     pub by: Vec<RivalRow>,
-    /// Of that, by threads that no record shows running up to the ends of the waits.
+    /// Of that, by threads that no record shows running up to the ends of the waits, or in waits
+    /// that began before the trace did.
     pub assumed_ns: u64,
     /// In losses of events, after they were seen waiting: not in `waited_ns`.
     pub unknown_ns: u64,
@@ -67,6 +68,9 @@ pub struct WaitTable {
     pub real_time_ns: u64,
     /// Who ran when losses cut most of that off.
     pub until_loss: Option<String>,
+    /// The longest of them that began before the trace did, and was longer.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub from_begin_ns: u64,
     /// For how long its vCPUs were seen running.
     pub ran_ns: u64,
     /// What the limit of CPU time gave them, if the notes have one for all that have a limit.

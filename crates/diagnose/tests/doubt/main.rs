@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 mod alike;
+mod before;
 mod hidden;
 mod interrupts;
 mod more;
@@ -94,6 +95,12 @@ impl Lines {
     }
 
     fn diagnosis(&self, notes: Option<VmNotes>) -> Diagnosis {
+        let mut diagnoser = Diagnoser::new();
+        diagnoser.notes = notes;
+        self.diagnosed(diagnoser)
+    }
+
+    fn diagnosed(&self, mut diagnoser: Diagnoser<'_>) -> Diagnosis {
         let mut text = self.text.clone();
         // Elsewhere threads run that are not vCPUs'.
         if !self.filtered {
@@ -106,8 +113,6 @@ impl Lines {
         }
         let reader = std::io::Cursor::new(text.into_bytes());
         let mut source = steady_tracefile::open_stream(Box::new(reader), "lines").unwrap();
-        let mut diagnoser = Diagnoser::new();
-        diagnoser.notes = notes;
         let mut events = TraceEvents::new(source.as_mut());
         let read = diagnoser.trace("lines", &mut events, &mut |_, _, _| Ok(()));
         read.unwrap();

@@ -7,7 +7,9 @@ use steady_diagnose::{
 
 use super::fault::fault;
 use super::names::with_threads;
-use super::{evidence_words, host_words, judged_lines, place, share_words, table_words, words};
+use super::{
+    evidence_words, host_words, judged_lines, place, share_words, table_words, time, words,
+};
 
 /// The first line where nothing is found.
 const BELOW: &str = "Nothing above the bounds (1 % of a VM's time, 5 % for an exit reason).";
@@ -20,6 +22,20 @@ const SHARES_BELOW: &str = "Not known whether a vCPU stood still for long: share
 /// The same where no length of anything is judged in whole.
 const UNJUDGED: &str = "Not known whether anything stalled: no wait, and no time of an exit, \
                         could be judged in whole.";
+
+/// The same where a trace was written for a wait that it does not show.
+const NOT_SHOWN: &str = "The stall is not shown.";
+
+/// That a trace does not show the wait for which it was written, and what to do.
+fn unfound(trace: &TraceDiagnosis) -> Option<String> {
+    let unfound = trace.unfound.as_ref()?;
+    Some(format!(
+        "Not shown: {}. The record where that wait began is not in the trace, which is {} long. \
+         Do: record with a larger ring (--buffer-kib).",
+        unfound.wait,
+        time(trace.span_ns)
+    ))
+}
 
 /// Whether a trace shows in whole only counts, and no length of anything.
 fn is_unjudged(trace: &TraceDiagnosis) -> bool {
@@ -62,12 +78,14 @@ pub fn answer_lines(diagnosis: &Diagnosis) -> Vec<String> {
         let traces = diagnosis.traces.iter();
         let mut lines: Vec<String> = traces.clone().flat_map(host_words::doubts).collect();
         let first = match lines.is_empty() {
+            true if traces.clone().any(|trace| trace.unfound.is_some()) => NOT_SHOWN,
             true if traces.clone().all(is_unjudged) => UNJUDGED,
             true => BELOW,
             false if traces.clone().any(|trace| trace.loss.is_unordered()) => UNORDERED,
             false => SHARES_BELOW,
         };
         lines.insert(0, first.to_owned());
+        lines.extend(diagnosis.traces.iter().filter_map(unfound));
         let judged = |trace| judged_lines(trace).into_iter().next();
         lines.extend(diagnosis.traces.iter().filter_map(judged));
         return lines;
@@ -108,6 +126,7 @@ pub fn answer_lines(diagnosis: &Diagnosis) -> Vec<String> {
     );
     let of = diagnosis.traces.get(finding.trace);
     lines.extend(of.into_iter().flat_map(host_words::doubts));
+    lines.extend(diagnosis.traces.iter().filter_map(unfound));
     assert!(lines.len() > 1, "what stalls, and why");
     lines
 }

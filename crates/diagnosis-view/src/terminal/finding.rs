@@ -39,8 +39,8 @@ pub fn one(
     for (answer, checks) in words::checks(finding) {
         out.line(&format!("   {answer}: "), &checks);
     }
-    if let Some(worst) = &finding.worst {
-        out.line("   worst: ", &words::worst(worst, trace));
+    if let Some(worst) = words::worst(finding, trace) {
+        out.line("   worst: ", &worst);
     }
     let steps = match options.verbose {
         true => finding.next.len(),

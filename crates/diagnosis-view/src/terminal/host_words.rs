@@ -10,11 +10,22 @@ use steady_diagnose::{
 use super::names::{file_name, title_name};
 use super::time;
 
+/// How long it was where it was worst; of a wait that began before the trace, at least.
+#[must_use]
+pub fn length(finding: &Finding) -> String {
+    let length_ns = finding.worst.as_ref().map_or(0, |worst| worst.length_ns);
+    let mut evidence = finding.evidence.iter();
+    let longer = evidence.any(|of| {
+        of.id == EvidenceId::FromBegin && of.value("length") == Some(&Quantity::Ns(length_ns))
+    });
+    time(length_ns) + if longer { " or more" } else { "" }
+}
+
 /// What can be seen.
 #[must_use]
 pub fn symptom(finding: &Finding) -> Option<String> {
     let of = finding.of.as_deref().unwrap_or_default();
-    let length = time(finding.worst.as_ref().map_or(0, |worst| worst.length_ns));
+    let length = length(finding);
     Some(match finding.id {
         FindingId::HostOvercommitted => "vCPUs are ready and do not run".to_owned(),
         FindingId::HostStoodStill => {
@@ -287,6 +298,10 @@ pub fn template(id: EvidenceId) -> Option<&'static str> {
             "in waits of {waited} their pCPU has no record for up to {length}, in which the \
              scheduler gives turns to threads of the same priority: events may be lost, or the \
              vCPU ran on a pCPU that was not recorded"
+        }
+        EvidenceId::FromBegin => {
+            "a wait began before the trace did: it took {length} or more, as the vCPU came to run \
+             then and no record wakes it before"
         }
         EvidenceId::InLosses => {
             "up to {more} more lie in losses of events[, until which {until} ran]: whether the \

@@ -447,8 +447,10 @@ fn of_step(id: StepId) -> &'static str {
 /// Where it was worst: after the trace's begin, by the trace's own clock, and the option that shows
 /// it.
 #[must_use]
-pub fn worst(worst: &Instance, trace: Option<&TraceDiagnosis>) -> String {
-    let mut text = format!("{} at {}", time(worst.length_ns), seconds(worst.begin_ns));
+pub fn worst(finding: &Finding, trace: Option<&TraceDiagnosis>) -> Option<String> {
+    let worst = finding.worst.as_ref()?;
+    let (length, begin) = (host_words::length(finding), seconds(worst.begin_ns));
+    let mut text = format!("{length} at {begin}");
     // Of a clock that was set back the times are not those of the trace any more.
     if let Some(trace) = trace.filter(|trace| trace.zero_ns > 0 && trace.loss.clock_set_back == 0) {
         let own = trace.zero_ns.saturating_add(worst.begin_ns);
@@ -464,7 +466,7 @@ pub fn worst(worst: &Instance, trace: Option<&TraceDiagnosis>) -> String {
         text += &format!(", pCPU {pcpu}");
     }
     // An option and its value stay on one line, to be copied.
-    format!("{text}: --time{GLUE}{}", time_option(worst))
+    Some(format!("{text}: --time{GLUE}{}", time_option(worst)))
 }
 
 /// The value of `--time` that has the instance and a tenth of its length around it.
