@@ -196,8 +196,8 @@ fn written_for(tid: i32, ms: u64, off_ms: u64) -> String {
 fn a_trace_without_the_wait_that_it_was_written_for_says_so() {
     let line = |tid: i32, ms: u64| {
         format!(
-            "Not shown: vCPU 1 of web (thread {tid}) waited {ms} ms or more. The record where that \
-             wait began is not in the trace, which is 5.00 s long. Do: record with a larger ring \
+            "Not shown: vCPU 1 of web (thread {tid}) waited {ms} ms or more. The trace, which is \
+             5.00 s long, does not show where that wait began. Do: record with a larger ring \
              (--buffer-kib)."
         )
     };

@@ -72,7 +72,7 @@ impl Recorder<'_> {
                     found += 1;
                     say(&said);
                 }
-                Err(error) => say(&format!("{}: {}", told(&wait), chain(&error))),
+                Err(error) => say(&format!("{wait}: {}", chain(&error))),
             }
             quiet_until = Instant::now() + PAUSE;
             self.ring.record(true)?;
@@ -144,7 +144,7 @@ impl Recorder<'_> {
         // It packs to less; only then is known how much less.
         let mut gone = shelf.make_room(pages.len().clamp(1, shelf.most))?;
         let path = shelf.place(unix_s());
-        let size = self.write(&path, &mut pages, before, Some(told(wait)))?;
+        let size = self.write(&path, &mut pages, before, Some(wait))?;
         gone.extend(shelf.make_room(0)?);
         if gone.contains(&path) {
             return Err(RecordError::Damaged {
@@ -160,32 +160,11 @@ impl Recorder<'_> {
             count => format!("; {count} older removed"),
         };
         Ok(format!(
-            "{}: {} ({} KiB){gone}",
-            told(wait),
+            "{wait}: {} ({} KiB){gone}",
             path.display(),
             size / 1024
         ))
     }
-}
-
-fn told(wait: &Wait) -> String {
-    format!(
-        "vCPU {} of {} (thread {}) waited {} ms or more",
-        wait.vcpu,
-        wait.vm,
-        wait.tid,
-        wait.at_least_ns / 1_000_000
-    )
-}
-
-/// The thread of the wait that an incident says it was written for, and how long that was at least,
-/// in nanoseconds.
-#[must_use]
-pub fn waited(trigger: &str) -> Option<(i32, u64)> {
-    let (_, of) = trigger.rsplit_once(" (thread ")?;
-    let (tid, length) = of.split_once(") waited ")?;
-    let ms: u64 = length.strip_suffix(" ms or more")?.parse().ok()?;
-    Some((tid.parse().ok()?, ms.checked_mul(1_000_000)?))
 }
 
 fn chain(error: &dyn std::error::Error) -> String {
@@ -196,24 +175,4 @@ fn chain(error: &dyn std::error::Error) -> String {
         source = inner.source();
     }
     said
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_wait_of_an_incident_is_read_back_from_its_words() {
-        let wait = Wait {
-            vm: "web (thread 7) waited 9 ms or more".to_owned(),
-            vcpu: 1,
-            tid: 66,
-            at_least_ns: 3_720_999_999,
-            ended: true,
-        };
-        assert_eq!(waited(&told(&wait)), Some((66, 3_720_000_000)));
-        for other in ["", "t", "vCPU 1 of web (thread x) waited 3 ms or more"] {
-            assert_eq!(waited(other), None, "{other}");
-        }
-    }
 }

@@ -12,11 +12,12 @@ use steady_hostview::Host;
 
 use crate::dat::{self, CpuPages, Head};
 use crate::error::RecordError;
-use crate::incident::{self, About, Parts, SCHEMA};
+use crate::incident::{self, About, Parts, SCHEMA, Waited};
 use crate::instance::Instance;
 use crate::pages;
 use crate::redact::{Fields, Redactor};
 use crate::tables;
+use crate::watch::Wait;
 
 /// Knobs of the scheduler, below `/proc/sys` and `/sys`.
 const KNOBS: [&str; 8] = [
@@ -107,7 +108,7 @@ pub(crate) struct Beside<'a> {
     /// Tables from before.
     pub before: &'a str,
     pub host: &'a Host,
-    pub trigger: Option<String>,
+    pub wait: Option<&'a Wait>,
     pub left_out: &'a [String],
 }
 
@@ -146,10 +147,11 @@ pub(crate) fn write(
         kernel: release,
         cpus: u32::try_from(pages.cpus.len()).unwrap_or(u32::MAX),
         unix_s: unix_s(),
-        trigger: beside
-            .trigger
-            .as_deref()
-            .map(|trigger| redactor.known(trigger)),
+        trigger: beside.wait.map(|wait| redactor.known(&wait.to_string())),
+        waited: beside.wait.map(|wait| Waited {
+            tid: wait.tid,
+            at_least_ns: wait.at_least_ns,
+        }),
         redacted: redactor.is_on(),
         knobs: knobs(),
         left_out: beside.left_out.to_vec(),

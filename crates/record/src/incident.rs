@@ -48,12 +48,24 @@ pub struct About {
     pub unix_s: u64,
     /// The wait that it was written for; `None` if it was not waited for one.
     pub trigger: Option<String>,
+    /// Whose wait that was, and how long; files of before have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited: Option<Waited>,
     /// Whether names were replaced.
     pub redacted: bool,
     /// Parameters of the host's KVM modules and of its scheduler, by their names.
     pub knobs: BTreeMap<String, String>,
     /// What this kernel does not have, and was not recorded.
     pub left_out: Vec<String>,
+}
+
+/// The wait of a vCPU that a file was written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waited {
+    /// The vCPU's thread.
+    pub tid: i32,
+    /// How long at least, in nanoseconds.
+    pub at_least_ns: u64,
 }
 
 /// The parts beside the trace.
@@ -251,6 +263,7 @@ mod tests {
             cpus: 2,
             unix_s: 0,
             trigger: Some("t".to_owned()),
+            waited: None,
             redacted: false,
             knobs: BTreeMap::new(),
             left_out: Vec::new(),

@@ -19,7 +19,7 @@ use crate::redact::Redactor;
 use crate::shelf::free;
 use crate::tables;
 use crate::vms::vms;
-use crate::watch::Watch;
+use crate::watch::{Wait, Watch};
 
 /// How often the rings are read, and how long a stop is waited for at most.
 const READ: Duration = Duration::from_millis(100);
@@ -159,13 +159,13 @@ impl<'a> Recorder<'a> {
         out: &Path,
         pages: &mut Pages,
         before: &str,
-        trigger: Option<String>,
+        wait: Option<&Wait>,
     ) -> Result<u64, RecordError> {
         let beside = Beside {
             notes: &self.notes,
             before,
             host: &self.options.host,
-            trigger,
+            wait,
             left_out: &self.left_out,
         };
         write(out, &self.ring, pages, &beside, &mut self.redactor)

@@ -14,6 +14,7 @@
 //! a pCPU without ticks (`nohz_full`) they do so for a running thread too, so such are left out.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,17 @@ pub struct Wait {
     pub at_least_ns: u64,
     /// Whether it has ended.
     pub ended: bool,
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = self.at_least_ns / 1_000_000;
+        let (vcpu, vm, tid) = (self.vcpu, &self.vm, self.tid);
+        write!(
+            f,
+            "vCPU {vcpu} of {vm} (thread {tid}) waited {ms} ms or more"
+        )
+    }
 }
 
 /// What `schedstat` says.

@@ -226,11 +226,10 @@ fn one(
         Some(with) => {
             if let Some(wait) = with.about.trigger {
                 talk!("steady: {name}: written because {wait}");
-                let waited = steady_record::waited(&wait);
-                diagnoser.sought = waited.map(|(tid, length_ns)| Sought {
+                diagnoser.sought = with.about.waited.map(|waited| Sought {
                     wait,
-                    tid,
-                    length_ns,
+                    tid: waited.tid,
+                    length_ns: waited.at_least_ns,
                 });
             }
             diagnoser.knobs = with.about.knobs;

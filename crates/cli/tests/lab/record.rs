@@ -44,20 +44,31 @@ echo -1 > /proc/sys/kernel/sched_rt_runtime_us
 for cpu in /sys/kernel/debug/sched/fair_server/cpu*; do echo 0 > $cpu/runtime; done
 taskset 2 chrt -f 50 /tmp/nightly-backup &
 hog=$!
-steady record --until 'vCPU waits 200 ms' --keep 2 --buffer-kib 512 -o /tmp/in 2> /tmp/said &
+record() {
+	steady record --until 'vCPU waits 200 ms' --keep 2 --buffer-kib $1 -o /tmp/$1 2> /tmp/said$1 &
+}
+record 512
 recorder=$!
+# Has less than five seconds.
+record 128
+small=$!
 sleep SECONDS
 : > /tmp/go
 sleep 5
 kill -9 $hog
 sleep 3
-kill -INT $recorder
+kill -INT $recorder $small
 wait $recorder
 echo "recorder: $?"
-cat /tmp/said
+wait $small
+echo "small: $?"
+cat /tmp/said*
 left ended
-steady diagnose /tmp/in/incident-*.zip
-echo "diagnosed: $?"
+for kib in 512 128; do
+	echo "of $kib KiB:"
+	steady diagnose /tmp/$kib/incident-*.zip
+	echo "diagnosed: $?"
+done
 cat /proc/uptime
 "#;
 
@@ -90,15 +101,26 @@ fn stall_is_caught_after(seconds: &str) {
     let said = in_host(&place, &script);
     let expected = [
         "recorder: 0\n",
+        "small: 0\n",
         "vCPU 1 of web (thread ",
         "steady: 1 incidents",
         "ended: 0 instances, 0 probes\n",
         "diagnosed: 0\n",
     ];
     says(&said, &expected);
-    let (_, after) = said.split_once("ended: 0").unwrap();
-    let (diagnosis, uptime) = after.split_once("diagnosed: 0\n").unwrap();
-    let lines: Vec<&str> = diagnosis.split_whitespace().collect();
+    let (_, after) = said.split_once("of 512 KiB:").unwrap();
+    let (whole, after) = after.split_once("of 128 KiB:").unwrap();
+    let (cut, uptime) = after.split_once("diagnosed: 0\n").unwrap();
+    is_named(whole, " s at ");
+    // The wait began before what the small ring has.
+    is_named(cut, " s or more at ");
+    let up: f64 = uptime.split_whitespace().next().unwrap().parse().unwrap();
+    assert!(up >= seconds.parse().unwrap(), "{up} s: {said}");
+}
+
+/// That a diagnosis has the stall first, with its culprit; `behind` its length is this.
+fn is_named(said: &str, behind: &str) {
+    let lines: Vec<&str> = said.split_whitespace().collect();
     let diagnosis = lines.join(" ");
     let (what, fault) = diagnosis
         .split_once("; fault: ")
@@ -110,13 +132,13 @@ fn stall_is_caught_after(seconds: &str) {
         "{said}"
     );
     let (_, worst) = fault.split_once("worst: ").unwrap();
-    let (length, place) = worst.split_once(" s at ").unwrap();
+    let (length, place) = worst
+        .split_once(behind)
+        .unwrap_or_else(|| panic!("no `{behind}`: {said}"));
     let length: f64 = length.parse().unwrap();
     // The program has the pCPU for five seconds, in which the vCPU wakes once.
     assert!((3.0..=6.0).contains(&length), "{said}");
     assert!(place.contains(", vCPU 1 (thread "), "{said}");
-    let up: f64 = uptime.split_whitespace().next().unwrap().parse().unwrap();
-    assert!(up >= seconds.parse().unwrap(), "{up} s: {said}");
 }
 
 #[test]

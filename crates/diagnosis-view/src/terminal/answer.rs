@@ -30,8 +30,8 @@ const NOT_SHOWN: &str = "The stall is not shown.";
 fn unfound(trace: &TraceDiagnosis) -> Option<String> {
     let unfound = trace.unfound.as_ref()?;
     Some(format!(
-        "Not shown: {}. The record where that wait began is not in the trace, which is {} long. \
-         Do: record with a larger ring (--buffer-kib).",
+        "Not shown: {}. The trace, which is {} long, does not show where that wait began. Do: \
+         record with a larger ring (--buffer-kib).",
         unfound.wait,
         time(trace.span_ns)
     ))
