@@ -45,7 +45,8 @@ for cpu in /sys/kernel/debug/sched/fair_server/cpu*; do echo 0 > $cpu/runtime; d
 taskset 2 chrt -f 50 /tmp/nightly-backup &
 hog=$!
 record() {
-	steady record --until 'vCPU waits 200 ms' --keep 2 --buffer-kib $1 -o /tmp/$1 2> /tmp/said$1 &
+	steady record --until 'vCPU waits 200 ms' --keep 2 --buffer-kib $1 \
+		-o /tmp/$1 2> /tmp/said$1 &
 }
 record 512
 recorder=$!
