@@ -43,6 +43,7 @@ static inline unsigned long tick_virtual_periods(void)
 	return static_branch_unlikely(&tick_virtual_key) ? __tick_virtual_periods() : 1;
 }
 #else
+static inline bool tick_virtual_unticked(void) { return false; }
 static inline unsigned long tick_virtual_periods(void) { return 1; }
 static inline void tick_virtual_start(void) { }
 static inline void tick_virtual_stop(void) { }
