@@ -6,6 +6,9 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+/// Why what is written to a `String` is not checked.
+pub(crate) const INFALLIBLE: &str = "writing to a String cannot fail";
+
 /// Why evidence could not be read, recorded or rendered.
 #[derive(Debug, Error)]
 #[non_exhaustive]

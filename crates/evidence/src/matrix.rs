@@ -6,17 +6,16 @@ use std::fmt::Write;
 use steady_measures::chance;
 
 use crate::conditions;
+use crate::error::INFALLIBLE;
 use crate::house::House;
 use crate::plot;
 use crate::table::{self, Entry};
-
-const INFALLIBLE: &str = "writing to a String cannot fail";
 
 /// A claim as a table of its rows and variants, each cell a ratio that is bold where a difference
 /// is shown; its conditions stand below.
 ///
 /// # Errors
-/// If there is no such claim.
+/// If the claim is not known.
 pub(crate) fn matrix(house: &House, id: &str) -> Result<String, String> {
     let claim = house.claim(id).map_err(|error| error.to_string())?;
     let mut text = format!("| ratio to `{}` |", claim.base);

@@ -9,7 +9,7 @@ use crate::also;
 use crate::brought;
 use crate::claim::{Claim, System};
 use crate::conditions;
-use crate::error::Problem;
+use crate::error::{INFALLIBLE, Problem};
 use crate::house::House;
 use crate::matrix::matrix;
 use crate::parts;
@@ -30,7 +30,6 @@ pub(crate) const MARKED: [(&str, &[&str]); 2] = [
     ("README.md", &["scoreboard", "matrix "]),
     ("docs/validation/README.md", &["scoreboard"]),
 ];
-const INFALLIBLE: &str = "writing to a String cannot fail";
 
 /// Every file that is rendered: its path from the root, and its bytes. A document with markers is
 /// given as it is now by `read`.

@@ -9,12 +9,12 @@ use steady_report::humane;
 
 use crate::also;
 use crate::claim::{Claim, Row, System};
+use crate::error::INFALLIBLE;
 use crate::house::House;
 use crate::table::{self, Entry};
 
 /// Columns and rows of the screen that the scoreboard fits.
 pub const SCREEN: (usize, usize) = (100, 24);
-const INFALLIBLE: &str = "writing to a String cannot fail";
 
 /// One system's lines.
 #[derive(Debug, Clone, Serialize)]
