@@ -2,7 +2,7 @@
 //! Paratick in the real kernel: is a guest's timer left alone, and has the guest its ticks all the
 //! same, also when its host thinks again?
 
-use crate::support::{Place, ends_well, metric, metrics};
+use crate::support::{ONE_VM, Place, ends_well, metric, metrics};
 
 #[test]
 fn a_program_that_blocks_leaves_its_timer_alone_and_has_its_ticks() {
@@ -133,40 +133,47 @@ fn idle_time_that_others_leave_comes_to_who_is_bound_to_no_cpu() {
     );
 }
 
-/// Two vCPUs that compute, beside two of another VM: each has its pCPU half of the time. With one
-/// period's CPU time a tick the guest counted two fifths of what it counts with its own ticks.
-const SHARED: &str = r#"
-[[vm]]
-name = "guest"
-vcpus = 2
-memory_mib = 96
-pin = [0, 1]
-[[vm.workload]]
-program = "ticks"
-args = ["--milliseconds", "1500", "--busy-us", "100000", "--sleep-us", "0"]
-[[vm]]
-name = "beside"
-vcpus = 2
-memory_mib = 96
-pin = [0, 1]
-background = true
-[[vm.workload]]
-program = "spin"
-"#;
+/// A VM of two vCPUs that compute, or one that does while the other waits for grace periods, beside
+/// two of another VM. Each has its pCPU half of the time.
+fn shared() -> String {
+    let args = |args: &str| {
+        let words = args.split(' ').map(|word| format!("\"{word}\""));
+        words.collect::<Vec<_>>().join(", ")
+    };
+    let computes = "--milliseconds 1500 --busy-us 100000 --sleep-us 0";
+    let guest = ONE_VM
+        .replace("shootdown", "ticks")
+        .replace(&args("--targets 1 --operations 50"), &args(computes));
+    let (beside, _) = ONE_VM.split_once("[[vm.workload]]").unwrap();
+    let waits = args(&format!("{computes} --threads 1 --grace 1"));
+    format!(
+        "{guest}[[vm.workload]]\nprogram = \"ticks\"\nargs = [{waits}]\n{}background = true\n\
+         [[vm.workload]]\nprogram = \"spin\"\n",
+        beside.replace("guest", "beside")
+    )
+}
 
+/// Its vCPUs have one tick a turn. With one period's CPU time a tick the guest counted two fifths of
+/// what it counts with its own ticks. Grace periods took a third more, where one tick noticed them
+/// and another was the quiescent state.
 #[test]
-fn a_guest_that_shares_its_pcpus_counts_the_cpu_time_that_its_programs_have() {
+fn a_guest_that_shares_its_pcpus_counts_its_cpu_time_and_has_its_grace_periods_in_time() {
     let place = Place::beside();
-    let scenario = place.scenario(
-        SHARED,
-        "[[variant]]\nname = \"paratick\"\n[variant.paratick]",
-    );
+    let variant = "[[variant]]\nname = \"paratick\"\n[variant.paratick]";
+    let scenario = place.scenario(&shared(), variant);
     ends_well(&place.run(&scenario, &[]).output().unwrap());
     let result = place.result("test", "bochs");
-    let counted = |variant| metric(&result, variant, "ticks", "guest.cpu.user");
-    let (stock, remedied) = (counted("plain"), counted("paratick"));
+    let both = |workload, measure| {
+        ["plain", "paratick"].map(|variant| metric(&result, variant, workload, measure))
+    };
+    let [stock, remedied] = both("ticks", "guest.cpu.user");
     assert!(
         (stock - remedied).abs() * 10 <= stock,
         "{remedied} hundredths of a second of {stock}"
+    );
+    let [stock, remedied] = both("ticks-2", "ticks.grace.p50");
+    assert!(
+        remedied * 100 <= stock * 102,
+        "a grace period takes {remedied} ns, with own ticks {stock}"
     );
 }
