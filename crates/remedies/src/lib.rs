@@ -85,8 +85,9 @@ pub struct Remedy {
     pub vmm: VmmDuty,
     /// Whether this kernel series has it.
     pub shipped: bool,
-    /// Whether none of its code runs while it is off, in hosts and guests: a race that has it off
-    /// is the same whatever it brings.
+    /// Whether none of its code runs while it is off, in hosts and guests, but for jumps over it. A
+    /// race that has it off is of the same mechanisms whatever it brings. Its runs are not the same
+    /// to the byte: instructions lie elsewhere, and few are more.
     pub is_still_when_off: bool,
     /// Its folder in `linux/`.
     pub folder: &'static str,

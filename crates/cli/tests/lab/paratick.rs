@@ -153,8 +153,8 @@ fn shared() -> String {
     )
 }
 
-/// Its vCPUs have one tick a turn. With one period's CPU time a tick the guest counted two fifths of
-/// what it counts with its own ticks. Grace periods took a third more, where one tick noticed them
+/// Its vCPUs have one tick a turn. With one period's CPU time a tick the guest counted two fifths
+/// of what it counts with its own ticks. Grace periods took a third more: one tick noticed them,
 /// and another was the quiescent state.
 #[test]
 fn a_guest_that_shares_its_pcpus_counts_its_cpu_time_and_has_its_grace_periods_in_time() {
