@@ -45,6 +45,7 @@ static struct kvm_vm *vm;
 static struct kvm_vcpu *vcpus[VCPUS];
 static pthread_t threads[VCPUS];
 static int stats[VCPUS];
+static bool ended[VCPUS];
 static bool second_spins;
 
 static inline void handler(struct ex_regs *regs)
@@ -208,7 +209,10 @@ static inline void nothing(int signal)
 {
 }
 
-/* One vCPU until it is asked to leave, or has been woken and has taken what woke it. */
+/*
+ * One vCPU until it is asked to leave, or has been woken and has taken what woke it. The thread
+ * stays until then, so that the time for which it ran can be read.
+ */
 static inline void *candidate_thread(void *argument)
 {
 	static const struct sched_param none;
@@ -218,6 +222,9 @@ static inline void *candidate_thread(void *argument)
 	TEST_ASSERT(!sched_setscheduler(0, SCHED_OTHER, &none), "SCHED_OTHER");
 	left = __vcpu_run(vcpu);
 	TEST_ASSERT(!left || errno == EINTR, "vCPU %u: KVM_RUN: %s", vcpu->id, strerror(errno));
+	WRITE_ONCE(ended[vcpu->id], true);
+	while (!READ_ONCE(vcpu->run->immediate_exit))
+		usleep(2000);
 	return NULL;
 }
 
@@ -265,6 +272,7 @@ static inline void wait_for(u32 index, enum leaving leaving, u64 ran_ns)
 /* Has a thread run a candidate, until it is where it has to be. */
 static inline void go_on(u32 index, enum leaving leaving)
 {
+	ended[index] = false;
 	TEST_ASSERT(!pthread_create(&threads[index], NULL, candidate_thread, vcpus[index]),
 		    "pthread_create");
 	wait_for(index, leaving, 0);
