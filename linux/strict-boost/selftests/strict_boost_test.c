@@ -204,7 +204,7 @@ static bool agreed_to_all(u32 questions)
 /*
  * A look ends with the first that the scheduler agrees to, and the next begins behind it, unless
  * Debooster lets the spinner keep its pCPU: then it has both. Debooster refuses one that is too far
- * ahead of its queue, and nobody asks for one that runs.
+ * ahead of its queue, and one that runs is not asked for.
  */
 static void test_agreed(bool keeps)
 {
