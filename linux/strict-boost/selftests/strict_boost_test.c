@@ -73,41 +73,9 @@ static void look_at_answer(const char *text, void *data)
 	choice->agreed += answer > 0;
 }
 
-/* Has a pCPU until it is cancelled. */
-static pthread_t poller;
-static bool polls;
-
-static void *polling_thread(void *argument)
-{
-	pin(pthread_self(), OTHER_PCPU);
-	WRITE_ONCE(polls, true);
-	for (;;)
-		pthread_testcancel();
-	return NULL;
-}
-
-static void start_poller(void)
-{
-	TEST_ASSERT(!pthread_create(&poller, NULL, polling_thread, NULL), "pthread_create");
-	for (int step = 0; step < STEPS && !READ_ONCE(polls); step++)
-		usleep(2000);
-	TEST_ASSERT(READ_ONCE(polls), "the other pCPU is not taken");
-}
-
-static void stop_poller(void)
-{
-	if (!polls)
-		return;
-	pthread_cancel(poller);
-	TEST_ASSERT(!pthread_join(poller, NULL), "pthread_join");
-	polls = false;
-}
-
 /*
  * Has the spinner say that it spins, a number of times. Nothing may sleep before, or the candidates
- * run: to clear the trace and to read it takes a grace period of RCU. On PREEMPT_RT none ends while
- * the poller has its pCPU, as it is of the real-time class: so it is stopped before the trace is
- * read, and has to be started after it was cleared.
+ * run: to clear the trace and to read it takes a grace period of RCU.
  */
 static struct choice look(int times)
 {
@@ -115,7 +83,6 @@ static struct choice look(int times)
 
 	while (times--)
 		run_to_sync(SPINNER);
-	stop_poller();
 	TEST_ASSERT_EQ((u64)read_events("kvm_strict_boost_look", NULL, NULL),
 		       stat_of(SPINNER, "strict_boost_looks"));
 	read_events("kvm_strict_boost_judged", look_at_judged, &choice);
@@ -148,17 +115,37 @@ static void test_situation(const struct situation *situation, bool on)
 	free_vm(FIXED);
 }
 
+/* Has a pCPU until it is cancelled. */
+static void *polling_thread(void *argument)
+{
+	pin(pthread_self(), OTHER_PCPU);
+	WRITE_ONCE(*(bool *)argument, true);
+	for (;;)
+		pthread_testcancel();
+	return NULL;
+}
+
+static void start_poller(pthread_t *poller, bool *polls)
+{
+	TEST_ASSERT(!pthread_create(poller, NULL, polling_thread, polls), "pthread_create");
+	for (int step = 0; step < STEPS && !READ_ONCE(*polls); step++)
+		usleep(2000);
+	TEST_ASSERT(*polls, "the other pCPU is not taken");
+}
+
 /* One that waits for another pCPU is asked for first, though its number is higher. */
 static void test_places(void)
 {
 	struct choice choice;
+	bool polls = false;
+	pthread_t poller;
 
 	set_parameter(PARAMETER, "on");
 	make_vm(FIXED + 1);
 	start(CANDIDATE, IN_KERNEL);
 	start_elsewhere(FIXED);
+	start_poller(&poller, &polls);
 	record_events("kvm_strict_boost");
-	start_poller();
 	for (int i = 0; i < 2; i++)
 		run_to_sync(SENDER);
 	choice = look(1);
@@ -167,6 +154,8 @@ static void test_places(void)
 	TEST_ASSERT(choice.asked[0] == FIXED && choice.asked[1] == CANDIDATE,
 		    "asked for %u and %u; judged:%s", choice.asked[0], choice.asked[1],
 		    choice.judged);
+	pthread_cancel(poller);
+	TEST_ASSERT(!pthread_join(poller, NULL), "pthread_join");
 	stop(CANDIDATE);
 	stop(FIXED);
 	free_vm(FIXED + 1);
@@ -180,12 +169,14 @@ static bool agreed_to_all(u32 questions)
 {
 	static const struct sched_param none, first = { .sched_priority = 1 };
 	struct choice choice;
+	bool polls = false;
+	pthread_t poller;
 
 	make_vm(FIXED + 2);
 	start_elsewhere(FIXED);
 	start_elsewhere(FIXED + 1);
+	start_poller(&poller, &polls);
 	record_events("kvm_strict_boost");
-	start_poller();
 	for (int i = 0; i < 3; i++)
 		run_to_sync(SENDER);
 	TEST_ASSERT(!sched_setscheduler(0, SCHED_OTHER, &none), "SCHED_OTHER");
@@ -202,6 +193,8 @@ static bool agreed_to_all(u32 questions)
 		TEST_ASSERT_EQ(stat_of(SPINNER, "strict_boost_ipi_looks"), 2);
 		TEST_ASSERT_EQ(stat_of(SPINNER, "strict_boost_nobody"), 0);
 	}
+	pthread_cancel(poller);
+	TEST_ASSERT(!pthread_join(poller, NULL), "pthread_join");
 	for (u32 i = FIXED; i < FIXED + 2; i++)
 		stop(i);
 	free_vm(FIXED + 2);
