@@ -13,6 +13,8 @@
 
 /* How often a try may be cut off or refused: where time is the wall's, the host's load does it. */
 #define TRIES 10
+/* By how much a try is later in the turns of candidates than the last. */
+#define PHASE_US 700
 
 struct situation {
 	const char *name;
@@ -73,9 +75,40 @@ static void look_at_answer(const char *text, void *data)
 	choice->agreed += answer > 0;
 }
 
+static pthread_t poller;
+static bool polls;
+
+/* Has a pCPU until it is cancelled. It is of the class of who starts it: candidates wait for it. */
+static void *polling_thread(void *unused)
+{
+	pin(pthread_self(), OTHER_PCPU);
+	WRITE_ONCE(polls, true);
+	for (;;)
+		pthread_testcancel();
+	return NULL;
+}
+
+static void start_poller(void)
+{
+	TEST_ASSERT(!pthread_create(&poller, NULL, polling_thread, NULL), "pthread_create");
+	for (int step = 0; step < STEPS && !READ_ONCE(polls); step++)
+		usleep(2000);
+	TEST_ASSERT(READ_ONCE(polls), "the other pCPU is not taken");
+}
+
+static void stop_poller(void)
+{
+	if (!polls)
+		return;
+	TEST_ASSERT(!pthread_cancel(poller), "pthread_cancel");
+	TEST_ASSERT(!pthread_join(poller, NULL), "pthread_join");
+	polls = false;
+}
+
 /*
  * Has the spinner say that it spins, a number of times. Nothing may sleep before, or the candidates
- * run: to clear the trace and to read it takes a grace period of RCU.
+ * run: to clear the trace and to read it takes a grace period of RCU. On PREEMPT_RT none ends while
+ * a poller has its pCPU. So that is started after the trace was cleared, and stopped here.
  */
 static struct choice look(int times)
 {
@@ -83,6 +116,7 @@ static struct choice look(int times)
 
 	while (times--)
 		run_to_sync(SPINNER);
+	stop_poller();
 	TEST_ASSERT_EQ((u64)read_events("kvm_strict_boost_look", NULL, NULL),
 		       stat_of(SPINNER, "strict_boost_looks"));
 	read_events("kvm_strict_boost_judged", look_at_judged, &choice);
@@ -115,37 +149,17 @@ static void test_situation(const struct situation *situation, bool on)
 	free_vm(FIXED);
 }
 
-/* Has a pCPU until it is cancelled. */
-static void *polling_thread(void *argument)
-{
-	pin(pthread_self(), OTHER_PCPU);
-	WRITE_ONCE(*(bool *)argument, true);
-	for (;;)
-		pthread_testcancel();
-	return NULL;
-}
-
-static void start_poller(pthread_t *poller, bool *polls)
-{
-	TEST_ASSERT(!pthread_create(poller, NULL, polling_thread, polls), "pthread_create");
-	for (int step = 0; step < STEPS && !READ_ONCE(*polls); step++)
-		usleep(2000);
-	TEST_ASSERT(*polls, "the other pCPU is not taken");
-}
-
 /* One that waits for another pCPU is asked for first, though its number is higher. */
 static void test_places(void)
 {
 	struct choice choice;
-	bool polls = false;
-	pthread_t poller;
 
 	set_parameter(PARAMETER, "on");
 	make_vm(FIXED + 1);
 	start(CANDIDATE, IN_KERNEL);
 	start_elsewhere(FIXED);
-	start_poller(&poller, &polls);
 	record_events("kvm_strict_boost");
+	start_poller();
 	for (int i = 0; i < 2; i++)
 		run_to_sync(SENDER);
 	choice = look(1);
@@ -154,8 +168,6 @@ static void test_places(void)
 	TEST_ASSERT(choice.asked[0] == FIXED && choice.asked[1] == CANDIDATE,
 		    "asked for %u and %u; judged:%s", choice.asked[0], choice.asked[1],
 		    choice.judged);
-	pthread_cancel(poller);
-	TEST_ASSERT(!pthread_join(poller, NULL), "pthread_join");
 	stop(CANDIDATE);
 	stop(FIXED);
 	free_vm(FIXED + 1);
@@ -163,20 +175,22 @@ static void test_places(void)
 
 /*
  * Has a spinner look twice while two wait for the other pCPU, and ask for @at_once of them in each.
- * Returns false if the scheduler refused one: then the look went on to others.
+ * Until then they have the pCPU in turns, and how far one is ahead depends on when in a turn they
+ * are stopped: @phase_us later. Returns false if the scheduler refused one: then the look went on
+ * to others.
  */
-static bool agreed_to_all(u32 at_once)
+static bool agreed_to_all(u32 at_once, u32 phase_us)
 {
 	static const struct sched_param none, first = { .sched_priority = 1 };
 	struct choice choice;
-	bool polls = false, refused;
-	pthread_t poller;
+	bool refused;
 
 	make_vm(FIXED + 2);
 	start_elsewhere(FIXED);
 	start_elsewhere(FIXED + 1);
-	start_poller(&poller, &polls);
 	record_events("kvm_strict_boost");
+	usleep(phase_us);
+	start_poller();
 	for (int i = 0; i < 3; i++)
 		run_to_sync(SENDER);
 	TEST_ASSERT(!sched_setscheduler(0, SCHED_OTHER, &none), "SCHED_OTHER");
@@ -197,8 +211,6 @@ static bool agreed_to_all(u32 at_once)
 		TEST_ASSERT_EQ(stat_of(SPINNER, "strict_boost_ipi_looks"), 2);
 		TEST_ASSERT_EQ(stat_of(SPINNER, "strict_boost_nobody"), 0);
 	}
-	pthread_cancel(poller);
-	TEST_ASSERT(!pthread_join(poller, NULL), "pthread_join");
 	for (u32 i = FIXED; i < FIXED + 2; i++)
 		stop(i);
 	free_vm(FIXED + 2);
@@ -217,7 +229,7 @@ static void test_agreed(bool keeps)
 	set_parameter(PARAMETER, "on");
 	TEST_ASSERT(try_parameter(DEBOOSTER, keeps ? "on" : "off") || !keeps, DEBOOSTER);
 	for (int i = 0; i < (keeps ? TRIES : 1) && !agreed; i++)
-		agreed = agreed_to_all(keeps ? 2 : 1);
+		agreed = agreed_to_all(keeps ? 2 : 1, i * PHASE_US);
 	TEST_ASSERT(agreed, "%s: one was refused in each try", keeps ? "on" : "off");
 	try_parameter(DEBOOSTER, "off");
 }
