@@ -150,6 +150,7 @@ pub struct Run {
     /// The kernel of hosts and guests: `lab`, `debug` (checks of locks, RCU and memory), `rt`
     /// (PREEMPT_RT), another configuration of `linux/config`; `7.3`, which fetches that source
     /// and builds it with the remedies; `6.1`, likewise, with what a talk did on CFS and no remedy;
+    /// `6.12-proposal`, which is the lab's with what a list proposed for directed yields;
     /// `debian-12`, `debian-13`, or these with `-backports`,
     /// which fetches the package that the release installs; or, with a `/` in it, a `.deb` of a
     /// kernel or the folder of the objects of one that you built. Exit code 5 if a kernel then

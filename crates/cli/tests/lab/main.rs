@@ -15,6 +15,7 @@ mod interrupt;
 mod paratick;
 mod place;
 mod programs;
+mod proposal;
 mod race;
 mod record;
 mod selftest;

@@ -237,7 +237,10 @@ mod tests {
         let file = Package::File("./linux-image.deb".into());
         assert_eq!("./linux-image.deb".parse(), Ok(Choice::Packaged(file)));
         let error = "debian-9".parse::<Choice>().expect_err("refused");
-        assert!(error.contains("debian-13-backports, 6.1, 7.3"), "{error}");
+        assert!(
+            error.contains("debian-13-backports, 6.1, 6.12-proposal, 7.3"),
+            "{error}"
+        );
         for port in &PORTS {
             assert_eq!(port.version.parse(), Ok(Choice::Ported(port)));
         }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The patched kernel of another version of Linux: what `linux/port` makes of our series, put into
 //! the source that a suite of Debian packages, in the lab's configuration. An older version may
-//! have no remedy, but what one is compared with.
+//! have no remedy, but what one is compared with. So may the lab's own version: a rival that would
+//! change the kernel that races measure has a kernel of its own.
 //!
 //! `$LINUX_SOURCE` names another tree or tarball of that version. Left out: the stock kernel beside
 //! it, and other configurations.
@@ -28,26 +29,28 @@ use crate::process::run_step;
 pub struct Port {
     /// Its version, which is its folder in `linux/ports` and its name in commands.
     pub version: &'static str,
-    /// Debian's package of its source.
-    package: &'static str,
-    /// The suite of Debian's archive that has it.
-    suite: &'static str,
+    /// Debian's package of its source, and the suite of the archive that has it; `None`: the
+    /// source that the lab's own kernel is built from.
+    package: Option<(&'static str, &'static str)>,
     /// Whether it has the kernel's remedies; else what one of them is compared with.
     pub has_remedies: bool,
 }
 
 /// Those that there are.
-pub static PORTS: [Port; 2] = [
+pub static PORTS: [Port; 3] = [
     Port {
         version: "6.1",
-        package: "linux-source-6.1",
-        suite: "bookworm",
+        package: Some(("linux-source-6.1", "bookworm")),
         has_remedies: false,
     },
     Port {
+        version: "6.12-proposal",
+        package: None,
+        has_remedies: true,
+    },
+    Port {
         version: "7.3",
-        package: "linux-source-7.3",
-        suite: "trixie-backports",
+        package: Some(("linux-source-7.3", "trixie-backports")),
         has_remedies: true,
     },
 ];
@@ -61,6 +64,11 @@ impl Port {
     pub fn words(&self) -> String {
         format!("kernel {}", self.version)
     }
+
+    /// Debian's package of its source and that one's suite, if the source must be fetched.
+    pub(crate) fn to_fetch(&self) -> Option<(&'static str, &'static str)> {
+        self.package.filter(|_| !asks_for_source())
+    }
 }
 
 /// Where the kernel of a port is in the cache once it is built. Debian's source is named by its
@@ -71,10 +79,11 @@ impl Port {
 pub(crate) fn place(home: &Home, port: &Port) -> Result<PathBuf, ArtifactError> {
     let linux = home.project.join("linux");
     let mut key = Key::default();
-    if asks_for_source() {
-        Source::find()?.add_to(&mut key)?;
-    } else {
-        key.add("package", port.package.as_bytes());
+    match port.to_fetch() {
+        Some((package, _)) => {
+            key.add("package", package.as_bytes());
+        }
+        None => Source::find()?.add_to(&mut key)?,
     }
     let folder = format!("ports/{}", port.version);
     key.add_parts(&linux, &APPLIED)?
@@ -104,11 +113,12 @@ fn build(
     watcher: &dyn Watcher,
 ) -> Result<(), ArtifactError> {
     let log = work.join("build.log");
-    let source = if asks_for_source() {
-        Source::find()?
-    } else {
-        watcher.say(&format!("fetching {}", port.package));
-        Source::Tarball(fetch(port, work)?)
+    let source = match port.to_fetch() {
+        None => Source::find()?,
+        Some((package, suite)) => {
+            watcher.say(&format!("fetching {package}"));
+            Source::Tarball(fetch(package, suite, port.version, work)?)
+        }
     };
     let made = work.join("port");
     let script = home.project.join("linux/port");
@@ -138,21 +148,18 @@ fn build(
 const UNPACKED: &str = "package";
 
 /// The tarball of a port's source, fetched from Debian's archive.
-fn fetch(port: &Port, work: &Path) -> Result<PathBuf, ArtifactError> {
-    let package = debian::fetch_binary(work, port.package, port.suite)?;
+fn fetch(name: &str, suite: &str, version: &str, work: &Path) -> Result<PathBuf, ArtifactError> {
+    let package = debian::fetch_binary(work, name, suite)?;
     let folder = work.join(UNPACKED);
     unpack_deb(&package, &folder, work)?;
     fs::remove_file(&package).map_err(|error| ArtifactError::io("remove", &package, error))?;
-    let wanted = format!("{}.tar.xz", port.package);
+    let wanted = format!("{name}.tar.xz");
     let found = files_below(&folder)?
         .into_iter()
         .find(|path| path.file_name() == Some(OsStr::new(&wanted)));
     found.ok_or_else(|| ArtifactError::KernelSource {
         what: format!("{} has no {wanted}", package.display()),
-        fix: format!(
-            "set LINUX_SOURCE to a tree or tarball of Linux {}",
-            port.version
-        ),
+        fix: format!("set LINUX_SOURCE to a tree or tarball of Linux {version}"),
         given: false,
     })
 }

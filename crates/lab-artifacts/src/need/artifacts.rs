@@ -181,13 +181,16 @@ pub fn chosen_kernel(home: &Home, choice: &Choice) -> Vec<Need> {
 fn ported_kernel(home: &Home, port: &Port) -> Vec<Need> {
     let (name, why) = (port.words(), "emulated hosts and guests boot it");
     let mut needs = of(&["step", "key"]);
+    if port.to_fetch().is_none() {
+        needs.push(source());
+    }
     let place = needs.iter().all(Need::lets_go_on);
     match place.then(|| port::place(home, port)) {
         Some(Err(error)) => needs.push(broken(&name, why, &error)),
         Some(Ok(place)) if place.is_dir() => needs.push(kernel_entry(&name, why, &place)),
         _ => {
             needs.extend(of(&["kernel"]));
-            if !kernel::asks_for_source() {
+            if port.to_fetch().is_some() {
                 needs.extend(of(&["fetch", "deb-file"]));
                 needs.extend(mirror());
             }

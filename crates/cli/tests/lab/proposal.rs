@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Does a spinning vCPU give way to the receiver of its IPI, where a proposal credits that one, and
+//! where EEVDF would refuse?
+//!
+//! Both vCPUs of a VM share a pCPU. One sleeps, then sends an IPI and spins until the other has
+//! taken it. The other has used up its share, so that EEVDF drops the request: the first spins,
+//! exits, and spins again. Credited, the other runs at the first exit or soon after.
+
+use crate::support::{Place, ends_well, metric};
+
+const VM: &str = r#"
+[[vm]]
+name = "guest"
+vcpus = 2
+memory_mib = 96
+pin = [0, 0]
+pv = { tlb_flush = false, ipi = false, sched_yield = false, unhalt = false }
+[[vm.workload]]
+program = "shootdown"
+args = ["--targets", "1", "--operations", "60", "--sleep-us", "6000"]
+"#;
+
+/// Both halves in the variant that `Place::scenario` begins, then the choice alone, and neither.
+const VARIANTS: &str = r#"
+host_cmdline = "steady.late=kvm.proposal=1 steady.late=sched.proposal=1"
+switches = { ple_window_ns = 1365 }
+[[variant]]
+name = "chosen"
+host_cmdline = "steady.late=kvm.proposal=1"
+switches = { ple_window_ns = 1365 }
+[[variant]]
+name = "credited"
+host_cmdline = "steady.late=sched.proposal=1"
+switches = { ple_window_ns = 1365 }
+[[variant]]
+name = "neither"
+switches = { ple_window_ns = 1365 }
+"#;
+
+#[test]
+#[ignore = "builds another kernel: ten minutes of a core"]
+fn a_vcpu_that_spins_gives_way_where_a_proposal_chooses_and_credits_the_receiver() {
+    let place = Place::beside();
+    let scenario = place.scenario(VM, VARIANTS);
+    let kernel = ["--kernel", "6.12-proposal"];
+    ends_well(&place.run(&scenario, &kernel).output().unwrap());
+    let result = place.result("test", "bochs");
+    let exits = |variant| metric(&result, variant, "shootdown", "exits.PAUSE_INSTRUCTION");
+    let [both, chosen, credited, neither] = ["plain", "chosen", "credited", "neither"].map(exits);
+    let said = format!("{both} both, {chosen} chosen, {credited} credited, {neither} neither");
+    assert!(both * 3 < chosen * 2, "the credit: {said}");
+    assert!(chosen * 2 < credited.min(neither), "the choice: {said}");
+}
