@@ -17,7 +17,7 @@ use std::time::{Instant, SystemTime};
 use anyhow::Context;
 use steady_lab::measure::complaint::KERNEL_COMPLAINED;
 use steady_lab::{Lab, engine};
-use steady_race::{Options, Watcher, race};
+use steady_race::{Options, Watcher, for_shell, race};
 use steady_report::terminal;
 use steady_scenario::Scenario;
 
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
         variants: variants.to_vec(),
         kernel: Some(kernel.clone()),
         out: PathBuf::from(out),
-        command: words.join(" "),
+        command: for_shell(&words),
         tool: concat!("steady-first-race ", env!("CARGO_PKG_VERSION")).to_owned(),
         started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         ..Options::default()

@@ -23,6 +23,7 @@ mod race;
 mod result;
 mod schedule;
 mod seed;
+mod shell;
 mod until;
 pub mod watcher;
 
@@ -34,5 +35,6 @@ pub use options::Options;
 pub use place::{FileError, NEED_MIB, NoRoom, check_room, replace};
 pub use race::{Race, race, race_on};
 pub use seed::seed_of;
+pub use shell::{for_shell, quoted};
 pub use until::Until;
 pub use watcher::{Silent, Watcher};

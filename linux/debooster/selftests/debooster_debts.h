@@ -60,6 +60,11 @@ static inline bool set_hrtick(bool on)
 	return strstr(features, " HRTICK ");
 }
 
+static inline void restore_hrtick(void)
+{
+	set_hrtick(true);
+}
+
 /* Waits until these have had a turn, and wait again. */
 static inline void wait_for_turn(const struct runner *first, const struct runner *second)
 {
@@ -102,6 +107,9 @@ static inline int check_debt(void)
 	bool hrtick = set_hrtick(false);
 	u64 ran;
 
+	/* Also where an assertion ends the test. */
+	if (hrtick)
+		atexit(restore_hrtick);
 	forget_debts();
 	need_pair_with(steady_guest_code);
 	usleep(SETTLE_US / 2);

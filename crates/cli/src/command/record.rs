@@ -13,10 +13,10 @@ use anyhow::Context;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use steady_events::probe::GROUP;
 use steady_hostview::Host;
+use steady_race::for_shell;
 use steady_record::{Condition, Options, PROBED, Plan, Recorder, Shelf, fits, ready};
 
 use crate::arguments::record::{Record, Tool};
-use crate::command::shell::for_shell;
 
 /// Where tracefs is.
 pub const TRACING: &str = "/sys/kernel/tracing";

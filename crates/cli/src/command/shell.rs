@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Command lines as a shell takes them, so that what is printed or recorded can be run again.
+//! What a result records of this process: its command line, so that it can be run again, and the
+//! program.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Words with blanks between them, each quoted where a POSIX shell would change it.
-pub fn for_shell(words: &[String]) -> String {
-    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-    words.join(" ")
-}
+use steady_race::quoted;
 
 /// Variables that change what is run, beside those of emulators, which engines name.
 const VARIABLES: [&str; 2] = ["LINUX_SOURCE", "STEADY_HOME"];
@@ -48,14 +45,6 @@ pub fn own_name(project: &Path) -> String {
     }
 }
 
-fn quoted(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:,=+%@".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,17 +55,5 @@ mod tests {
         let named = concat!("steady ", env!("STEADY_VERSION"));
         assert_eq!(own_name(installed.path()), named);
         assert!(named.ends_with(')'), "{named}");
-    }
-
-    #[test]
-    fn a_shell_gives_the_words_back() {
-        let words = [
-            "-o", "a b", "it's", "", "$HOME *", "a\nb", "\\", "--x=1,2", "µ",
-        ];
-        let words = words.map(str::to_owned);
-        let script = format!("printf '%s\\0' {}", for_shell(&words));
-        let said = Command::new("sh").args(["-c", &script]).output();
-        let said = String::from_utf8(said.expect("sh runs").stdout).expect("UTF-8");
-        assert_eq!(said, words.map(|word| word + "\0").concat());
     }
 }

@@ -17,10 +17,10 @@ use steady_coherence::workload::{
 use steady_coherence::{Error, Options, Registry};
 use steady_memtrace::{Origin, Reader, TraceError};
 use steady_race::Watcher;
+use steady_race::for_shell;
 
 use super::host::sha256;
 use crate::arguments::coherence::Input as Given;
-use crate::command::shell::for_shell;
 use crate::progress::Show;
 
 /// Accesses of a workload that none are given for.

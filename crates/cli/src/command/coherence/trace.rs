@@ -16,10 +16,10 @@ use steady_lab_artifacts::need::{self, emulators};
 use steady_lab_artifacts::{ArtifactError, Home, PROGRAMS, qemu_user};
 use steady_memtrace::capture::{self, Children, Ending, Options, Start};
 use steady_memtrace::{Digest, Report, Totals};
+use steady_race::for_shell;
 
 use super::walked::{FAULT, Walked};
 use crate::arguments::coherence::{Capture, Check, Convert};
-use crate::command::shell::for_shell;
 use crate::progress::Show;
 
 /// Records a program; exit code 130 if that was interrupted, with what was recorded kept.

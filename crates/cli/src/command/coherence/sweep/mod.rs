@@ -19,10 +19,10 @@ use anyhow::Context;
 use steady_coherence::Error;
 use steady_measures::{RunResult, write_atomic};
 use steady_race::Watcher;
+use steady_race::for_shell;
 
 use crate::arguments::coherence::Sweep;
 use crate::command::coherence::simulate::verdict;
-use crate::command::shell::for_shell;
 use crate::progress::Show;
 use pieces::{Piece, pieces};
 
