@@ -171,7 +171,8 @@ fn of_window(engine: &str, measure: &str, collects: &dyn Fn(Collect) -> bool) ->
         names::HALTS
         | names::HYPERCALLS
         | names::DIRECTED_YIELDS_ATTEMPTED
-        | names::DIRECTED_YIELDS_SUCCESSFUL => collects(Collect::KvmStats),
+        | names::DIRECTED_YIELDS_SUCCESSFUL
+        | names::TLB_FLUSHES => collects(Collect::KvmStats),
         "guest_samples" => collects(Collect::GuestTime),
         _ => {
             let exits = EXITS.iter().find(|(of, _)| *of == engine);

@@ -27,6 +27,8 @@ pub const HYPERCALLS: &str = "stat.hypercalls";
 pub const DIRECTED_YIELDS_ATTEMPTED: &str = "stat.directed_yield_attempted";
 /// Directed yields that the host scheduler accepted.
 pub const DIRECTED_YIELDS_SUCCESSFUL: &str = "stat.directed_yield_successful";
+/// TLBs of vCPUs that were flushed as a whole, for the guest or for KVM.
+pub const TLB_FLUSHES: &str = "stat.tlb_flush";
 /// Interrupts from one pCPU of the host to another, whoever caused them.
 pub const HOST_IPIS: &str = "host.ipis";
 /// The same, for 1000 shootdowns of the workload.

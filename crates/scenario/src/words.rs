@@ -183,7 +183,7 @@ words! {
     Exits = "exits",
     /// CPU time for each VM.
     CpuTime = "cpu-time",
-    /// KVM's own statistics: halts, pause-loop exits, directed yields, hypercalls.
+    /// KVM's own statistics: halts, directed yields, hypercalls, flushed TLBs.
     KvmStats = "kvm-stats",
     /// Guest kernel time by class: shootdown, lock, other, user.
     GuestTime = "guest-time",

@@ -151,10 +151,10 @@ pub struct Run {
     /// (PREEMPT_RT), another configuration of `linux/config`; `7.3`, which fetches that source
     /// and builds it with the remedies; `6.1`, likewise, with what a talk did on CFS and no remedy;
     /// `6.12-proposal`, which is the lab's with what a list proposed for directed yields;
-    /// `debian-12`, `debian-13`, or these with `-backports`,
-    /// which fetches the package that the release installs; or, with a `/` in it, a `.deb` of a
-    /// kernel or the folder of the objects of one that you built. Exit code 5 if a kernel then
-    /// complains of itself
+    /// `6.12-ranges`, which is the lab's with ranges in PV TLB flush; `debian-12`, `debian-13`, or
+    /// these with `-backports`, which fetches the package that the release installs; or, with a `/`
+    /// in it, a `.deb` of a kernel or the folder of the objects of one that you built. Exit code 5
+    /// if a kernel then complains of itself
     #[arg(long, value_name = "KERNEL")]
     pub kernel: Option<String>,
     /// Folder of the programs that a scenario names by a path, such as `./mine`, and of their

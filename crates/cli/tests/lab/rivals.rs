@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Do the rivals of the boost remedies that have a kernel of their own have their effect: does a
-//! spinning vCPU give way, where the scheduler would refuse?
+//! Do the rivals that have a kernel of their own have their effect?
 //!
+//! Those of the boost remedies: does a spinning vCPU give way, where the scheduler would refuse?
 //! Both vCPUs of a VM share a pCPU. One sleeps, then sends an IPI and spins until the other has
 //! taken it. The one that slept is far behind in virtual time, so that CFS and EEVDF keep it
 //! running: it spins, exits, and spins again. Where it is lowered, or the other is credited, it
 //! gives way at its first exit or soon after.
+//!
+//! That of Shoot4U, ranges in PV TLB flush: are fewer TLBs flushed as a whole, and is nothing left
+//! that was revoked? Twice as many vCPUs as pCPUs write through mappings that are taken away.
 
-use crate::support::{Place, ends_well, metric};
+use crate::support::{Place, ends_well, fails_with, metric};
 
 const VM: &str = r#"
 [[vm]]
@@ -78,4 +81,53 @@ fn a_vcpu_that_spins_gives_way_where_a_proposal_chooses_and_credits_the_receiver
     let said = format!("{both} both, {chosen} chosen, {credited} credited, {neither} neither");
     assert!(both * 3 < chosen * 2, "the credit: {said}");
     assert!(chosen * 2 < credited.min(neither), "the choice: {said}");
+}
+
+/// The pages alone in the variant that `Place::scenario` begins, everything, and nothing.
+const RANGES: &str = r#"
+host_cmdline = "steady.late=kvm.pv_flush_ranges=1"
+[[variant]]
+name = "whole"
+[[variant]]
+name = "nothing"
+host_cmdline = "steady.late=kvm.pv_flush_ranges=2"
+[measure]
+collect = ["kvm-stats"]
+"#;
+
+const WRITERS: &str = r#"
+[[vm]]
+name = "guest"
+vcpus = 4
+memory_mib = 96
+pin = [0, 1, 0, 1]
+[[vm.workload]]
+program = "shootdown"
+args = ["--targets", "3", "--operations", "100", "--sleep-us", "300", "--time-limit-ms", "2000"]
+[[vm.workload]]
+program = "staleness"
+args = ["--operations", "400", "--revokers", "3", "--seed", "2", "--time-limit-ms", "4000"]
+"#;
+
+#[test]
+#[ignore = "builds another kernel: ten minutes of a core"]
+fn noted_ranges_spare_whole_flushes_and_the_rival_leaves_no_revoked_translation() {
+    let place = Place::beside();
+    let scenario = place.scenario(WRITERS, RANGES);
+    // In a Bochs that keeps a guest's entries by their tags over exits.
+    let run = |variants: &[&str]| {
+        let words = [&["--kernel", "6.12-ranges"], variants].concat();
+        let mut command = place.run(&scenario, &words);
+        command.env("STEADY_BOCHS", "tagged").output().unwrap()
+    };
+    ends_well(&run(&["--variant", "plain", "--variant", "whole"]));
+    let result = place.result("test", "bochs");
+    let [ranges, whole] =
+        ["plain", "whole"].map(|variant| metric(&result, variant, "shootdown", "stat.tlb_flush"));
+    assert!(
+        ranges * 2 < whole,
+        "{ranges} whole flushes, {whole} without ranges"
+    );
+    let said = fails_with(5, &run(&["--variant", "nothing"]));
+    assert!(said.contains("landed in the old page"), "{said}");
 }

@@ -23,7 +23,7 @@ const PROJECT: [&str; 9] = [
     "workloads",
 ];
 /// Commands as `doctor` calls them, and their words.
-pub const COMMANDS: [(&str, &[&str]); 17] = [
+pub const COMMANDS: [(&str, &[&str]); 18] = [
     (
         "run --engine bochs",
         &["run", "SOLO", "--engine", "bochs", "-o", "OUT"],
@@ -58,6 +58,10 @@ pub const COMMANDS: [(&str, &[&str]); 17] = [
     (
         "run --kernel 7.3",
         &["run", "SOLO", "--kernel", "7.3", "-o", "OUT"],
+    ),
+    (
+        "run --kernel 6.12-ranges",
+        &["run", "SOLO", "--kernel", "6.12-ranges", "-o", "OUT"],
     ),
     (
         "run --kernel 6.12-proposal",

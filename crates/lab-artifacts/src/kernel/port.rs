@@ -37,7 +37,7 @@ pub struct Port {
 }
 
 /// Those that there are.
-pub static PORTS: [Port; 3] = [
+pub static PORTS: [Port; 4] = [
     Port {
         version: "6.1",
         package: Some(("linux-source-6.1", "bookworm")),
@@ -45,6 +45,11 @@ pub static PORTS: [Port; 3] = [
     },
     Port {
         version: "6.12-proposal",
+        package: None,
+        has_remedies: true,
+    },
+    Port {
+        version: "6.12-ranges",
         package: None,
         has_remedies: true,
     },

@@ -376,6 +376,7 @@ fn of_vm(context: Context<'_>, isa: Isa, counted: &VmWindow, length_ns: u64) -> 
             names::HYPERCALLS,
             names::DIRECTED_YIELDS_ATTEMPTED,
             names::DIRECTED_YIELDS_SUCCESSFUL,
+            names::TLB_FLUSHES,
         ];
         for (stat, &value) in &counted.stats {
             let name = format!("{}{stat}", names::STAT_PREFIX);
