@@ -338,15 +338,17 @@ fn scoreboard_picture(house: &House) -> Option<String> {
 /// The scoreboard as a table of Markdown.
 fn scoreboard(house: &House) -> String {
     let mut text = String::from(
-        "| system | what is claimed | recorded ratio [95 %] | shown | on which host |\n\
+        "| system | what is claimed | recorded ratio [95 %] | first ratio shown | on which host |\n\
          |---|---|---|---|---|\n",
     );
     for system in &house.systems {
         let Some(score) = &system.score else {
             continue;
         };
+        let mut better = "";
         let (ratio, shown, conditions) = match scored(house, system) {
             Some((claim, _, Some(entry))) => {
+                better = plot::arrow(&entry);
                 let both = [entry.base.as_str(), &entry.variant];
                 let conditions = conditions::of(house, claim, Some(&entry.row), &both);
                 let shown = format!("{}, {} runs", entry.shown_and_old(), entry.runs());
@@ -368,7 +370,7 @@ fn scoreboard(house: &House) -> String {
         };
         writeln!(
             text,
-            "| [{}]({FOLDER}/{}.md) | {} | {ratio} | {shown} | {conditions} |",
+            "| [{}]({FOLDER}/{}.md) | {} {better} | {ratio} | {shown} | {conditions} |",
             system.title, system.system, score.says
         )
         .expect(INFALLIBLE);
