@@ -155,7 +155,15 @@ fn of_score(house: &House, system: &System) -> Vec<Problem> {
     });
     let place = format!("evidence/claims/{}.toml, score", system.system);
     let lost = (!found).then(|| "it names no cell of a claim".to_owned());
-    let all = lost.into_iter().chain(also::problems(house, score));
+    let counted = score.counted.as_ref().filter(|wanted| {
+        let mut all = system.counted.iter();
+        !all.any(|counted| counted.id == wanted.id)
+    });
+    let counted = counted.map(|wanted| format!("nothing counted is called `{}`", wanted.id));
+    let all = lost
+        .into_iter()
+        .chain(counted)
+        .chain(also::problems(house, score));
     all.map(|text| Problem::new(&place, text)).collect()
 }
 

@@ -71,6 +71,18 @@ pub struct Score {
     /// Cells of other hosts that the line names, too.
     #[serde(default)]
     pub also: Vec<Also>,
+    /// What is counted of the system, and named besides.
+    pub counted: Option<ScoreCounted>,
+}
+
+/// What a line of the scoreboard says of what is counted.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScoreCounted {
+    /// What is counted, in words without numbers.
+    pub says: String,
+    /// Word of the counted claim, of the same system.
+    pub id: String,
 }
 
 /// How a claim's numbers came to be.

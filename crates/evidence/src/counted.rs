@@ -222,6 +222,17 @@ impl Counted {
     }
 }
 
+impl Counted {
+    /// How often each thing that is said is right, in one line: what has no finding is left out.
+    pub(crate) fn line(&self, house: &House) -> Result<String, Error> {
+        let rows = self.load(&house.root)?;
+        let of = |row: &Count| format!("{} {} of {}", row.says, row.right, row.all);
+        let said = |row: &&Count| row.of == Self::WHOLE && row.says != "none";
+        let parts: Vec<String> = rows.row.iter().filter(said).map(of).collect();
+        Ok(parts.join(", "))
+    }
+}
+
 impl Value {
     /// Its line of a table.
     fn line(&self, shown: &str) -> String {

@@ -48,7 +48,7 @@ pub mod words;
 pub use also::Also;
 pub use captured::{CAPTURED, Captured};
 pub use check::check;
-pub use claim::{Basis, CLAIMS_SCHEMA, CONDITION_KEYS, Claim, Row, Score, System};
+pub use claim::{Basis, CLAIMS_SCHEMA, CONDITION_KEYS, Claim, Row, Score, ScoreCounted, System};
 pub use conditions::line as conditions_line;
 pub use counted::{Count, Counted};
 pub use error::{Error, Problem};

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use crate::also;
 use crate::brought;
-use crate::claim::{Claim, System};
+use crate::claim::{Claim, Score, System};
 use crate::conditions;
 use crate::error::{INFALLIBLE, Problem};
 use crate::house::House;
@@ -335,6 +335,16 @@ fn scoreboard_picture(house: &House) -> Option<String> {
     plot::draw("scoreboard", "What each system gives", &entries)
 }
 
+/// What a line of the scoreboard says of what is counted; nothing if its record cannot be read,
+/// which the check finds.
+fn counted_line(house: &House, system: &System, score: &Score) -> Option<String> {
+    let wanted = score.counted.as_ref()?;
+    let mut all = system.counted.iter();
+    let counted = all.find(|counted| counted.id == wanted.id)?;
+    let line = counted.line(house).ok()?;
+    Some(format!("{}: {line}", wanted.says))
+}
+
 /// The scoreboard as a table of Markdown.
 fn scoreboard(house: &House) -> String {
     let mut text = String::from(
@@ -345,10 +355,13 @@ fn scoreboard(house: &House) -> String {
         let Some(score) = &system.score else {
             continue;
         };
-        let mut better = "";
+        let mut better = String::new();
         let (ratio, shown, conditions) = match scored(house, system) {
             Some((claim, _, Some(entry))) => {
-                better = plot::arrow(&entry);
+                better = match plot::arrow(&entry) {
+                    "" => String::new(),
+                    arrow => format!(" {arrow}"),
+                };
                 let both = [entry.base.as_str(), &entry.variant];
                 let conditions = conditions::of(house, claim, Some(&entry.row), &both);
                 let shown = format!("{}, {} runs", entry.shown_and_old(), entry.runs());
@@ -363,6 +376,7 @@ fn scoreboard(house: &House) -> String {
                 };
                 let whole: Vec<String> = std::iter::once(ratio)
                     .chain(also::on_page(house, score))
+                    .chain(counted_line(house, system, score))
                     .collect();
                 (whole.join("; "), shown, conditions)
             }
@@ -370,7 +384,7 @@ fn scoreboard(house: &House) -> String {
         };
         writeln!(
             text,
-            "| [{}]({FOLDER}/{}.md) | {} {better} | {ratio} | {shown} | {conditions} |",
+            "| [{}]({FOLDER}/{}.md) | {}{better} | {ratio} | {shown} | {conditions} |",
             system.title, system.system, score.says
         )
         .expect(INFALLIBLE);

@@ -160,7 +160,11 @@ fn of_claims(system: &System) -> Source {
     let claims = system.claims.iter();
     let says = system.score.iter().flat_map(|score| {
         let also = score.also.iter().map(|also| &also.says);
-        [&score.says, &score.more].into_iter().chain(also)
+        let counted = score.counted.iter().map(|counted| &counted.says);
+        [&score.says, &score.more]
+            .into_iter()
+            .chain(also)
+            .chain(counted)
     });
     let counted = system.counted.iter();
     let texts = [&system.title, &system.what]
