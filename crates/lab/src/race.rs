@@ -341,6 +341,10 @@ impl Prepared for Hosts<'_> {
         self.engine.environment().into_iter().collect()
     }
 
+    fn more_tries(&self) -> u32 {
+        self.engine.more_tries()
+    }
+
     fn run(&self, job: &Job<'_>, step: &dyn Fn(&str)) -> Result<Outcome, steady_race::Failed> {
         self.measured(job, step)
             .map_err(|failed| of_race(job, failed))

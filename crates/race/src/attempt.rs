@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One run of one variant, and the second try where an engine may have lost the first.
+//! One run of one variant, and further tries where an engine may have lost the first.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub(crate) struct Common<'a> {
 }
 
 impl Common<'_> {
-    /// Runs repetition `index` of a variant, and once more if it was lost and the engine says that
+    /// Runs repetition `index` of a variant, and again if it was lost and the engine says that
     /// this may be its own doing.
     pub fn attempt(&self, variant: &Variant, index: u32, seed: u64) -> Result<Outcome, Reason> {
         let name = format!("{}-r{index}", variant.name);
@@ -46,36 +46,46 @@ impl Common<'_> {
             wall_limit: self.wall_limit,
             stop: &|| self.machine.interrupted(),
         };
-        let mut ended = self.engine.run(&job, &step);
-        let mut retried = None;
-        if let (
-            Err(Failed::Run(Fault {
-                lost: Some(lost), ..
-            })),
-            Some(why),
-        ) = (&ended, self.info.retries_lost)
-        {
-            let lost = *lost;
-            replace(&directory, &self.work.join(format!("{name}.lost")))?;
+        let mut retried = Vec::new();
+        let ended = loop {
+            let ended = self.engine.run(&job, &step);
+            let (Some(lost), Some(why)) = (lost(&ended), self.info.retries_lost) else {
+                break ended;
+            };
+            if retried.len() >= self.engine.more_tries() as usize {
+                break ended;
+            }
+            let aside = match retried.len() {
+                0 => format!("{name}.lost"),
+                before => format!("{name}.lost-{}", before + 1),
+            };
+            replace(&directory, &self.work.join(&aside))?;
             make(&directory)?;
             let again = format!("{} r{index}: {lost}; once more", variant.name);
             self.watcher.say(&again);
-            retried = Some(format!(
-                "{lost} in the first try, whose logs are in {name}.lost; {why}"
-            ));
-            ended = self.engine.run(&job, &step);
-        }
+            let which = TRIES[retried.len().min(TRIES.len() - 1)];
+            let text = format!("{lost} in the {which} try, whose logs are in {aside}; {why}");
+            retried.push(Warning {
+                code: "retried".to_owned(),
+                text,
+            });
+        };
         let mut outcome = ended.map_err(|failed| reason(variant, directory.clone(), failed))?;
         outcome.repetition.index = index;
         outcome.repetition.seed = Some(seed);
-        outcome
-            .repetition
-            .warnings
-            .extend(retried.map(|text| Warning {
-                code: "retried".to_owned(),
-                text,
-            }));
+        outcome.repetition.warnings.extend(retried);
         Ok(outcome)
+    }
+}
+
+/// How a warning calls a try.
+const TRIES: [&str; 4] = ["first", "second", "third", "next"];
+
+/// What was lost, if the run ended by that.
+fn lost(ended: &Result<Outcome, Failed>) -> Option<&'static str> {
+    match ended {
+        Err(Failed::Run(Fault { lost, .. })) => *lost,
+        _ => None,
     }
 }
 

@@ -78,6 +78,11 @@ pub trait Prepared: Sync {
         Vec::new()
     }
 
+    /// How often a lost run is tried again, where the engine says that this may be its own doing.
+    fn more_tries(&self) -> u32 {
+        1
+    }
+
     /// Runs one job and reports its steps to `step`, one short line each.
     ///
     /// # Errors

@@ -51,6 +51,34 @@ fn a_run_that_is_lost_twice_is_a_failed_one() {
 }
 
 #[test]
+fn a_run_is_tried_as_often_as_its_engine_says_with_a_warning_for_each_that_was_lost() {
+    let place = Place::new();
+    let mut mock = Mock::new(|_, job| {
+        if is(job, "b-r0") && !job.directory.with_extension("lost-3").exists() {
+            return Err(fault("VM guest: triple fault", LOST));
+        }
+        Ok(())
+    });
+    mock.more_tries = 3;
+    let race = place.race(&mock).unwrap();
+    assert_eq!(mock.runs(), 7);
+    let warnings = &race.result.variants[1].repetitions[0].warnings;
+    let said = |warning: &steady_measures::Warning| warning.text.clone();
+    let said: Vec<String> = warnings.iter().map(said).collect();
+    let each = [("first", "lost"), ("second", "lost-2"), ("third", "lost-3")];
+    assert_eq!(
+        said,
+        each.map(|(which, folder)| format!(
+            "a guest triple-faulted in the {which} try, whose logs are in b-r0.{folder}; as mocks \
+             do"
+        ))
+    );
+    mock.play = |_, _| Err(fault("VM guest: triple fault", LOST));
+    assert_eq!(Place::new().fails(&mock).exit_code(), 5);
+    assert_eq!(mock.runs(), 7 + 4);
+}
+
+#[test]
 fn an_engine_that_does_not_lose_runs_has_none_tried_again() {
     let mut mock = Mock::new(|_, _| Err(fault("VM guest: triple fault", LOST)));
     mock.retries_lost = None;

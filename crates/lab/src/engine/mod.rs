@@ -147,6 +147,11 @@ pub trait Emulator: Debug + Send + Sync {
     /// is chosen anyhow.
     fn environment(&self) -> Option<String>;
 
+    /// How often a run that was lost is tried again, where the engine's kind has that.
+    fn more_tries(&self) -> u32 {
+        1
+    }
+
     /// Words that every host of it needs on its kernel's command line.
     fn host_words(&self) -> String;
 
@@ -193,6 +198,12 @@ impl Engine {
     #[must_use]
     pub fn host_words(&self) -> String {
         self.emulator.host_words()
+    }
+
+    /// As [`Emulator::more_tries`].
+    #[must_use]
+    pub fn more_tries(&self) -> u32 {
+        self.emulator.more_tries()
     }
 
     /// As [`Emulator::calibrate`].

@@ -26,6 +26,7 @@ pub struct Mock {
     /// The value of the only measure, `time`.
     pub value: fn(&Job<'_>) -> u64,
     pub retries_lost: Option<&'static str>,
+    pub more_tries: u32,
     pub refuses: bool,
     pub beside: usize,
     pub machine: MockMachine,
@@ -66,6 +67,7 @@ impl Mock {
             play,
             value: |job| job.seed * 10,
             retries_lost: Some("as mocks do"),
+            more_tries: 1,
             refuses: false,
             beside: 1,
             machine: MockMachine::default(),
@@ -125,6 +127,10 @@ impl Prepared for Ready<'_> {
 
     fn config(&self) -> BTreeMap<String, String> {
         BTreeMap::from([("mock".to_owned(), "yes".to_owned())])
+    }
+
+    fn more_tries(&self) -> u32 {
+        self.0.more_tries
     }
 
     fn run(&self, job: &Job<'_>, step: &dyn Fn(&str)) -> Result<Outcome, Failed> {
