@@ -67,7 +67,7 @@ pub(crate) fn matrix(house: &House, id: &str) -> Result<String, String> {
     writeln!(
         text,
         "\n{runs} runs of each. **Bold**: shown to be better; ***bold italic***: shown to be \
-         worse; else no\ndifference is shown, as where the test over all rows does not agree.{old}"
+         worse. Else no\ndifference is shown, as where the test over all rows does not agree.{old}"
     )
     .expect(INFALLIBLE);
     Ok(text)
