@@ -138,6 +138,10 @@ impl EngineKind {
     }
 }
 
+/// How often a lost run is tried again where none of it is ours but the programs: the emulator or
+/// the kernels are a distribution's.
+pub(crate) const MOST_TRIES: u32 = 3;
+
 /// A program that emulates hosts.
 pub trait Emulator: Debug + Send + Sync {
     /// Its version.

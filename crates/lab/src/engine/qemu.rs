@@ -17,7 +17,7 @@ use steady_measures::Clock;
 use steady_race::Watcher;
 
 use crate::engine::{
-    Boot, EMULATOR_LOG, EMULATOR_OUT, Emulator, EngineKind, SERIAL, STREAM, Start,
+    Boot, EMULATOR_LOG, EMULATOR_OUT, Emulator, EngineKind, MOST_TRIES, SERIAL, STREAM, Start,
 };
 use crate::error::LabError;
 
@@ -70,7 +70,7 @@ impl Emulator for Qemu {
     /// The packaged one was seen to lose a guest twice in a row.
     fn more_tries(&self) -> u32 {
         if self.program.made() == "packaged" {
-            3
+            MOST_TRIES
         } else {
             1
         }
