@@ -238,7 +238,7 @@ mod tests {
         assert_eq!("./linux-image.deb".parse(), Ok(Choice::Packaged(file)));
         let error = "debian-9".parse::<Choice>().expect_err("refused");
         assert!(
-            error.contains("debian-13-backports, 6.1, 6.12-proposal, 7.3"),
+            error.contains("debian-13-backports, 6.1, 6.12-proposal, 6.12-ranges, 7.3"),
             "{error}"
         );
         for port in &PORTS {
