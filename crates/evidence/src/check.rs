@@ -157,9 +157,16 @@ fn of_score(house: &House, system: &System) -> Vec<Problem> {
     let lost = (!found).then(|| "it names no cell of a claim".to_owned());
     let counted = score.counted.as_ref().filter(|wanted| {
         let mut all = system.counted.iter();
-        !all.any(|counted| counted.id == wanted.id)
+        !all.any(|counted| {
+            counted.id == wanted.id && counted.line(house).is_ok_and(|line| !line.is_empty())
+        })
     });
-    let counted = counted.map(|wanted| format!("nothing counted is called `{}`", wanted.id));
+    let counted = counted.map(|wanted| {
+        format!(
+            "nothing counted that is right or not is called `{}`",
+            wanted.id
+        )
+    });
     let all = lost
         .into_iter()
         .chain(counted)

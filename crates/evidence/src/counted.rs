@@ -223,11 +223,11 @@ impl Counted {
 }
 
 impl Counted {
-    /// How often each thing that is said is right, in one line: what has no finding is left out.
+    /// How often each thing that is said is right, in one line.
     pub(crate) fn line(&self, house: &House) -> Result<String, Error> {
         let rows = self.load(&house.root)?;
         let of = |row: &Count| format!("{} {} of {}", row.says, row.right, row.all);
-        let said = |row: &&Count| row.of == Self::WHOLE && row.says != "none";
+        let said = |row: &&Count| row.of == Self::WHOLE;
         let parts: Vec<String> = rows.row.iter().filter(said).map(of).collect();
         Ok(parts.join(", "))
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use steady_agent::plan::PLAN_PATH;
 use steady_lab_artifacts::image::{scx, tree};
+use steady_lab_artifacts::kernel::package::Package;
 use steady_lab_artifacts::kernel::{Build, Choice, Series};
 use steady_lab_artifacts::need::artifacts::{self, Extras};
 use steady_lab_artifacts::need::{self, Need};
@@ -188,6 +189,8 @@ struct Hosts<'a> {
     config: BTreeMap<String, String>,
     /// Whether all boot a distribution's kernel.
     packaged: bool,
+    /// Whether that is one of a release, by its name.
+    is_release: bool,
 }
 
 impl<'a> Hosts<'a> {
@@ -253,6 +256,7 @@ impl<'a> Hosts<'a> {
             kernels,
             config,
             packaged,
+            is_release: matches!(choice, Choice::Packaged(Package::Debian(_))),
         })
     }
 
@@ -341,9 +345,9 @@ impl Prepared for Hosts<'_> {
         self.engine.environment().into_iter().collect()
     }
 
-    /// A distribution's kernel is not what is tried here, so that its losses hide no fault of ours.
+    /// The kernel of a release is not what is tried here. One that a user names may be ours.
     fn more_tries(&self) -> u32 {
-        if self.packaged {
+        if self.is_release {
             MOST_TRIES
         } else {
             self.engine.more_tries()

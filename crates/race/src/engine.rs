@@ -26,7 +26,7 @@ pub struct Info {
     pub description: &'static str,
     /// What its nanoseconds are made of.
     pub clock: Clock,
-    /// Why a run that was lost ([`Fault::lost`]) is tried once more, as a half sentence for the
+    /// Why a run that was lost ([`Fault::lost`]) is tried again, as a half sentence for the
     /// warning; `None`: a lost run is a failed one.
     pub retries_lost: Option<&'static str>,
 }

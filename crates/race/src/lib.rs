@@ -4,7 +4,7 @@
 //! [`race`] does what is the same for every engine: it asks the engine whether it can
 //! ([`Engine::check`]), lets it build what is missing ([`Engine::prepare`]), gives each repetition
 //! its seed ([`seed_of`]), runs as many beside each other as the engine allows, tries a lost run
-//! once more, shows a [`Watcher`] how far it has come, and puts the sealed result in its place
+//! again, shows a [`Watcher`] how far it has come, and puts the sealed result in its place
 //! whole or not at all. An engine is a room of its own behind [`Engine`], and one [`Entry`] of the
 //! [`Engines`] that a command offers.
 //!

@@ -138,8 +138,8 @@ impl EngineKind {
     }
 }
 
-/// How often a lost run is tried again where none of it is ours but the programs: the emulator or
-/// the kernels are a distribution's.
+/// How often a lost run is tried again where the emulator is known to lose some, or the kernels are
+/// of a release. A fault that comes now and then may then pass as a warning.
 pub(crate) const MOST_TRIES: u32 = 3;
 
 /// A program that emulates hosts.
