@@ -155,18 +155,11 @@ fn of_score(house: &House, system: &System) -> Vec<Problem> {
     });
     let place = format!("evidence/claims/{}.toml, score", system.system);
     let lost = (!found).then(|| "it names no cell of a claim".to_owned());
-    let counted = score.counted.as_ref().filter(|wanted| {
-        let mut all = system.counted.iter();
-        !all.any(|counted| {
-            counted.id == wanted.id && counted.line(house).is_ok_and(|line| !line.is_empty())
-        })
-    });
-    let counted = counted.map(|wanted| {
-        format!(
-            "nothing counted that is right or not is called `{}`",
-            wanted.id
-        )
-    });
+    let unsaid = |_: &String| system.counted_line(house).is_none();
+    let wanted = score.counted.as_ref().map(|counted| &counted.id);
+    let counted = wanted
+        .filter(|id| unsaid(id))
+        .map(|id| format!("nothing counted that is right or not is called `{id}`"));
     let all = lost
         .into_iter()
         .chain(counted)

@@ -14,6 +14,7 @@ use steady_measures::{Metric, RunResult};
 use crate::also::Also;
 use crate::captured::Captured;
 use crate::counted::Counted;
+use crate::house::House;
 pub use crate::row::Row;
 
 /// Version of the format that is read.
@@ -83,6 +84,15 @@ pub struct ScoreCounted {
     pub says: String,
     /// Word of the counted claim, of the same system.
     pub id: String,
+}
+
+impl System {
+    /// What its line of the scoreboard says of what is counted; none if nothing can be said.
+    pub(crate) fn counted_line(&self, house: &House) -> Option<String> {
+        let wanted = self.score.as_ref()?.counted.as_ref()?;
+        let counted = self.counted.iter().find(|one| one.id == wanted.id)?;
+        Some(format!("{}: {}", wanted.says, counted.line(house)?))
+    }
 }
 
 /// How a claim's numbers came to be.

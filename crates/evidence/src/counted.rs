@@ -220,16 +220,15 @@ impl Counted {
         }
         Ok(text)
     }
-}
 
-impl Counted {
-    /// How often each thing that is said is right, in one line.
-    pub(crate) fn line(&self, house: &House) -> Result<String, Error> {
-        let rows = self.load(&house.root)?;
+    /// How often each thing that is said is right, in one line; none if nothing of it is, or if the
+    /// record cannot be read.
+    pub(crate) fn line(&self, house: &House) -> Option<String> {
+        let rows = self.load(&house.root).ok()?;
         let of = |row: &Count| format!("{} {} of {}", row.says, row.right, row.all);
         let said = |row: &&Count| row.of == Self::WHOLE;
         let parts: Vec<String> = rows.row.iter().filter(said).map(of).collect();
-        Ok(parts.join(", "))
+        (!parts.is_empty()).then(|| parts.join(", "))
     }
 }
 

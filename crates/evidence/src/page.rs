@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use crate::also;
 use crate::brought;
-use crate::claim::{Claim, Score, System};
+use crate::claim::{Claim, System};
 use crate::conditions;
 use crate::error::{INFALLIBLE, Problem};
 use crate::house::House;
@@ -335,16 +335,6 @@ fn scoreboard_picture(house: &House) -> Option<String> {
     plot::draw("scoreboard", "What each system gives", &entries)
 }
 
-/// What a line of the scoreboard says of what is counted; nothing if its record cannot be read,
-/// which the check finds.
-fn counted_line(house: &House, system: &System, score: &Score) -> Option<String> {
-    let wanted = score.counted.as_ref()?;
-    let mut all = system.counted.iter();
-    let counted = all.find(|counted| counted.id == wanted.id)?;
-    let line = counted.line(house).ok()?;
-    Some(format!("{}: {line}", wanted.says))
-}
-
 /// The scoreboard as a table of Markdown.
 fn scoreboard(house: &House) -> String {
     let mut text = String::from(
@@ -376,7 +366,7 @@ fn scoreboard(house: &House) -> String {
                 };
                 let whole: Vec<String> = std::iter::once(ratio)
                     .chain(also::on_page(house, score))
-                    .chain(counted_line(house, system, score))
+                    .chain(system.counted_line(house))
                     .collect();
                 (whole.join("; "), shown, conditions)
             }

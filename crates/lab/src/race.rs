@@ -180,6 +180,11 @@ fn is_packaged(choice: &Choice) -> bool {
     matches!(choice, Choice::Packaged(_))
 }
 
+/// Whether it is the kernel of a release, by its name. One that a user names may be ours.
+fn is_release(choice: &Choice) -> bool {
+    matches!(choice, Choice::Packaged(Package::Debian(_)))
+}
+
 /// Everything that the runs of one race share.
 struct Hosts<'a> {
     scenario: &'a Scenario,
@@ -256,7 +261,7 @@ impl<'a> Hosts<'a> {
             kernels,
             config,
             packaged,
-            is_release: matches!(choice, Choice::Packaged(Package::Debian(_))),
+            is_release: is_release(&choice),
         })
     }
 
@@ -345,7 +350,7 @@ impl Prepared for Hosts<'_> {
         self.engine.environment().into_iter().collect()
     }
 
-    /// The kernel of a release is not what is tried here. One that a user names may be ours.
+    /// The kernel of a release is not what is tried here, so that no fault of ours hides in it.
     fn more_tries(&self) -> u32 {
         if self.is_release {
             MOST_TRIES
@@ -374,5 +379,23 @@ fn of_race(job: &Job<'_>, failed: Failed) -> steady_race::Failed {
             steady_race::Failed::Run(RunFault::Files(text).into())
         }
         Failed::Lab(error) => steady_race::Failed::Around(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_of_a_release_is_one_and_a_package_that_a_user_names_is_not() {
+        let names = [
+            "debian-12",
+            "debian-13-backports",
+            "./image.deb",
+            "7.3",
+            "lab",
+        ];
+        let is_one = names.map(|name| is_release(&name.parse().expect("a kernel")));
+        assert_eq!(is_one, [true, true, false, false, false]);
     }
 }

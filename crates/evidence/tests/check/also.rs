@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Does a line of the scoreboard name the hosts on which its claim does not hold?
 
-use steady_evidence::{Record, score};
+use steady_evidence::{Counted, Record, score};
 use steady_measures::RunResult;
 use steady_scenario::Scenario;
 
@@ -96,6 +96,50 @@ fn a_host_that_is_not_there_or_has_a_figure_is_found() {
         project.change(CLAIMS_FILE, "[[claim]]", &NAMED.replace(from, to));
         found(&project, &[said]);
     }
+}
+
+const COUNTED: &str = "[score.counted]\nsays = \"named rightly\"\nid = \"named\"\n[[counted]]\n\
+                       id = \"named\"\nsubject = \"s\"\nconditions = \"c\"\ncommand = \"c\"\n\
+                       [[claim]]";
+const ROWS: &str = "# Counts\n\n[[row]]\nof = \"collection\"\nsays = \"high\"\nall = 9\nright = 7\n\
+                    [[row]]\nof = \"slice\"\nsays = \"high\"\nall = 2\nright = 2\n";
+
+fn counts(project: &Project, rows: &str) {
+    let sealed = Counted::sealed(rows).expect("it has a table and no seal");
+    project.write("evidence/results/named.toml", &sealed);
+}
+
+#[test]
+fn what_is_counted_of_a_system_stands_in_its_line_on_pages() {
+    let project = project(20);
+    counts(&project, ROWS);
+    project.change(CLAIMS_FILE, "[[claim]]", COUNTED);
+    project.render();
+    assert_eq!(project.problems(), Vec::<String>::new());
+    for page in ["README.md", "docs/validation/README.md"] {
+        let said = project.read(page);
+        assert!(
+            said.contains("; named rightly: high 7 of 9 | better"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_line_that_names_what_is_not_counted_is_found() {
+    let said = "score: nothing counted that is right or not is called";
+    let other = project(20);
+    counts(&other, ROWS);
+    other.change(
+        CLAIMS_FILE,
+        "[[claim]]",
+        &COUNTED.replacen("named\"\n[[", "x\"\n[[", 1),
+    );
+    found(&other, &[said]);
+    let part = project(20);
+    counts(&part, &ROWS.replace("collection", "slice"));
+    part.change(CLAIMS_FILE, "[[claim]]", COUNTED);
+    found(&part, &[said]);
 }
 
 /// Another number of vCPUs is another question.

@@ -192,3 +192,25 @@ fn prepare(program: &Path, boot: &Boot<'_>) -> Result<Start, LabError> {
         scratch: vec![initrd],
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_packaged_one_has_more_than_one_further_try() {
+        let tries = |compiled| {
+            let program = QemuSystem {
+                program: "qemu".into(),
+                version: "1".to_owned(),
+                compiled,
+            };
+            let qemu = Qemu {
+                program,
+                tsc_khz: 0,
+            };
+            qemu.more_tries()
+        };
+        assert_eq!([true, false].map(tries), [1, MOST_TRIES]);
+    }
+}
