@@ -96,6 +96,7 @@ fn each_wrong_call_is_told_with_what_was_expected() {
         (vec!["--module", "x", "out"], "there is no option --module"),
         (vec!["--modules"], "--modules wants a value"),
         (vec!["--jobs", "0", "out"], "expected a number from 1 on"),
+        (vec!["--port", "7.0", "out"], "there is no port to 7.0"),
         (vec!["--jobs", "many", "out"], "expected a number from 1 on"),
         (
             vec!["--config", "gone", "out"],
@@ -228,4 +229,35 @@ fn a_configuration_that_cannot_have_the_remedies_is_refused_by_their_names() {
     assert!(said.contains("these lines did not take"), "{said}");
     assert!(said.contains("CONFIG_KVM_SHOOT4U=y"), "{said}");
     assert!(!said.contains("CONFIG_SCHED_DEBOOSTER=y"), "{said}");
+}
+
+#[test]
+fn a_port_is_for_a_configuration_and_sources_of_its_own_kernel() {
+    let place = tempfile::tempdir().unwrap();
+    let refuses = |name: &str, given: &Path| {
+        let words = [Path::new("--port"), Path::new(name)];
+        configured(place.path(), given, &words).expect_err("it was accepted")
+    };
+    let given = place.path().join("given");
+    fs::write(&given, HEAD).unwrap();
+    let said = refuses("7.3", &given);
+    assert!(said.contains("6.12.1; the remedies are for 7.3"), "{said}");
+    let said = refuses("6.12-ranges", &given);
+    assert!(said.contains("is for races in the lab alone"), "{said}");
+    // The packaged sources, if there are any of 7.3, are not asked for.
+    fs::write(&given, HEAD.replace("6.12.1", "7.3.4")).unwrap();
+    let older = place.path().join("older");
+    fs::create_dir(&older).unwrap();
+    fs::write(older.join("Makefile"), "VERSION = 6\nPATCHLEVEL = 12\n").unwrap();
+    let output = Command::new(real_linux().join("deb"))
+        .args(["--port", "7.3", "--config-only", "--config"])
+        .args([&given, &place.path().join("out")])
+        .env("LINUX_SOURCE", &older)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("is Linux 6.12; these hooks are for 7.3"),
+        "{said}"
+    );
 }
