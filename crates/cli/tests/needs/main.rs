@@ -150,6 +150,13 @@ fn doctor_and_the_packing_of_a_kernel_agree_without_each_need() {
         assert_eq!(output.status.code(), Some(3), "{row:?}: {error}");
         let fix = said["fix"].as_str().unwrap();
         assert!(error.trim_end().ends_with(fix), "{fix}: {error}");
+        // A port has other sources, and the same programs.
+        if row.uses.split(',').any(|one| one == "deb") {
+            let output = machine.call(&gone, &script, &["--port", "7.3", "OUT"]);
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(3), "{row:?}: {error}");
+            assert!(error.trim_end().ends_with(fix), "{fix}: {error}");
+        }
         taken += 1;
     }
     assert!(taken > 15, "only {taken} rows");

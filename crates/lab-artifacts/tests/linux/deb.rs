@@ -247,15 +247,28 @@ fn a_port_is_for_a_configuration_and_sources_of_its_own_kernel() {
     let older = place.path().join("older");
     fs::create_dir(&older).unwrap();
     fs::write(older.join("Makefile"), "VERSION = 6\nPATCHLEVEL = 12\n").unwrap();
-    let output = Command::new(real_linux().join("deb"))
-        .args(["--port", "7.3", "--config-only", "--config"])
-        .args([&given, &place.path().join("out")])
-        .env("LINUX_SOURCE", &older)
-        .output()
-        .unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        said.contains("is Linux 6.12; these hooks are for 7.3"),
-        "{said}"
+    let asked = |source: &Path, words: &[&Path]| {
+        let output = Command::new(real_linux().join("deb"))
+            .args(["--port", "7.3", "--config-only"])
+            .args(words)
+            .arg(place.path().join("out"))
+            .env("LINUX_SOURCE", source)
+            .output()
+            .unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let with: [&Path; 2] = [Path::new("--config"), &given];
+    let said = asked(&older, &with);
+    let other = format!(
+        "linux/deb: {} is Linux 6.12; these hooks are for 7.3",
+        older.display()
     );
+    assert!(said.contains(&other), "{said}");
+    let gone = place.path().join("gone");
+    let said = asked(&gone, &with);
+    assert!(said.contains("apt-get install linux-source-7.3"), "{said}");
+    // It lacks the configuration, too, on machines that have none of 7.3.
+    let said = asked(&gone, &[]);
+    assert!(said.contains("apt-get install linux-"), "{said}");
+    assert!(said.contains("-7.3, or"), "{said}");
 }
