@@ -272,3 +272,25 @@ fn a_port_is_for_a_configuration_and_sources_of_its_own_kernel() {
     assert!(said.contains("apt-get install linux-"), "{said}");
     assert!(said.contains("-7.3, or"), "{said}");
 }
+
+#[test]
+fn all_that_a_port_lacks_is_named_at_once() {
+    let place = tempfile::tempdir().unwrap();
+    let output = Command::new(real_linux().join("deb"))
+        .args(["--port", "7.3", "--modules"])
+        // With all of it there, this ends the call.
+        .arg(place.path().join("no-such-list"))
+        .arg(place.path().join("out"))
+        .env_remove("LINUX_SOURCE")
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let there = |path: &str| Path::new(path).exists();
+    let configured = there("/usr/src/linux-config-7.3/config.amd64_none_amd64.xz");
+    assert_ne!(configured, said.contains("linux-config-7.3"), "{said}");
+    let sourced = there("/usr/src/linux-source-7.3.tar.xz");
+    assert_ne!(sourced, said.contains("linux-source-7.3"), "{said}");
+    if !(configured && sourced) {
+        assert_eq!(output.status.code(), Some(3), "{said}");
+    }
+}
