@@ -72,23 +72,37 @@ pub enum ArtifactError {
     KernelChoice(String),
     /// The folder that should hold a built kernel does not.
     #[error(
-        "no built kernel: {} is not there; expected the folder that `make O=FOLDER bzImage` filled",
+        "no built kernel: {} is not there; expected the folder that `make O=FOLDER bzImage` \
+         filled, one of a kernel's packages, or one with vmlinuz, config and modules",
         missing.display()
     )]
     GivenKernel {
         /// The file that is not there.
         missing: PathBuf,
     },
+    /// The folder of a built kernel has no KVM.
+    #[error(
+        "{} has no {what}; expected CONFIG_KVM and CONFIG_KVM_INTEL or CONFIG_KVM_AMD, built in or \
+         as modules that `make O=FOLDER modules` made",
+        folder.display()
+    )]
+    GivenWithoutKvm {
+        /// The folder.
+        folder: PathBuf,
+        /// What it lacks.
+        what: String,
+    },
     /// A package that should hold a kernel does not.
     #[error(
-        "{} has no {what}: expected a package `linux-image-RELEASE` with the modules of KVM and \
-         those that they depend on",
+        "{} {what}: expected a package `linux-image-RELEASE` of amd64 with the modules of KVM and \
+         those that they depend on, a folder of the packages that one kernel is split into, or a \
+         folder with their files",
         package.display()
     )]
     NotAKernel {
-        /// The package.
+        /// The package, or the folder.
         package: PathBuf,
-        /// What it lacks.
+        /// What is wrong with it.
         what: String,
     },
     /// The kernel sources are not usable.
@@ -136,6 +150,7 @@ impl ArtifactError {
     pub fn why(&self) -> Why {
         match self {
             Self::GivenKernel { .. }
+            | Self::GivenWithoutKvm { .. }
             | Self::NoEntry(_)
             | Self::NotAKernel { .. }
             | Self::KernelChoice(_)

@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use super::package::{Package, RELEASES};
+use super::package::{self, Package, RELEASES};
 use super::port::{PORTS, Port};
 
 /// With our files and hooks, or without.
@@ -160,13 +160,16 @@ impl FromStr for Choice {
     type Err = String;
 
     /// A flavor, a release or a port by its name; anything with a `/` is a package, if it ends in
-    /// `.deb`, or a folder.
+    /// `.deb`, or a folder: of packages, of their files, or of a kernel's objects.
     fn from_str(text: &str) -> Result<Self, String> {
         if text.contains('/') {
             let path = PathBuf::from(text);
-            return Ok(match text.ends_with(".deb") {
-                true => Self::Packaged(Package::File(path)),
-                false => Self::Given(path),
+            return Ok(if text.ends_with(".deb") {
+                Self::Packaged(Package::File(path))
+            } else if package::is_folder_of(&path) {
+                Self::Packaged(Package::Folder(path))
+            } else {
+                Self::Given(path)
             });
         }
         if let Some(release) = RELEASES.iter().find(|release| release.name == text) {
@@ -200,7 +203,9 @@ impl fmt::Display for Choice {
             Self::Built(flavor) => out.write_str(flavor.name()),
             Self::Packaged(Package::Debian(release)) => out.write_str(release.name),
             Self::Ported(port) => out.write_str(port.version),
-            Self::Given(path) | Self::Packaged(Package::File(path)) => path.display().fmt(out),
+            Self::Given(path) | Self::Packaged(Package::File(path) | Package::Folder(path)) => {
+                path.display().fmt(out)
+            }
         }
     }
 }

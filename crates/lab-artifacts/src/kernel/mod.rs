@@ -193,14 +193,36 @@ pub fn place(home: &Home, what: Build) -> Result<PathBuf, ArtifactError> {
     Ok(home.cache.join(name))
 }
 
-/// The kernel whose objects are in `folder`, built by the user's own `make O=folder bzImage`.
+/// The kernel whose objects are in `folder`, built by the user's own `make O=folder`: with KVM in
+/// the image, or as modules beside it.
 ///
 /// # Errors
-/// [`ArtifactError::GivenKernel`] if the folder is not one of a built kernel,
+/// [`ArtifactError::GivenKernel`] if the folder is not one of a built kernel with KVM,
 /// [`ArtifactError::Io`].
 pub fn given(folder: &Path) -> Result<Kernel, ArtifactError> {
-    from_files(MADE.map(|(made, _)| folder.join(made)))?
-        .map_err(|missing| ArtifactError::GivenKernel { missing })
+    let folder =
+        &std::path::absolute(folder).map_err(|error| ArtifactError::io("find", folder, error))?;
+    let lacks = |missing: PathBuf| ArtifactError::GivenKernel { missing };
+    let mut kernel = from_files(MADE.map(|(made, _)| folder.join(made)))?.map_err(lacks)?;
+    let files = modules_of(folder);
+    let modules = package::modules::of_host(&files)?;
+    let config = fs::read_to_string(&kernel.config)
+        .map_err(|error| ArtifactError::io("read", &kernel.config, error))?;
+    if let Some(what) = package::modules::lacking(&config, &modules, &files) {
+        let folder = folder.clone();
+        return Err(ArtifactError::GivenWithoutKvm { folder, what });
+    }
+    kernel.modules = modules.into_iter().map(|module| module.path).collect();
+    Ok(kernel)
+}
+
+/// The modules that a build has made, by its list of them.
+fn modules_of(objects: &Path) -> Vec<PathBuf> {
+    let list = fs::read_to_string(objects.join("modules.order")).unwrap_or_default();
+    let paths = list
+        .lines()
+        .map(|line| objects.join(line).with_extension("ko"));
+    paths.filter(|path| path.is_file()).collect()
 }
 
 /// Where a built kernel's files are below its objects, and their names in the cache.

@@ -217,7 +217,7 @@ fn packaged_kernel(home: &Home, package: &Package) -> Vec<Need> {
             needs.extend(mirror());
             needs.extend(room(&home.cache, KERNEL_MIB));
         }
-        (Ok(_), Package::File(_)) => {
+        (Ok(_), Package::File(_) | Package::Folder(_)) => {
             needs.extend(of(&["deb-file"]));
             needs.extend(room(&home.cache, KERNEL_MIB));
         }

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The kernel of a distribution's package: its image, its configuration, and the modules that a
-//! host of KVM needs, in the order in which they are loaded.
+//! The kernel of a distribution's package, or of a folder of packages or of their files: its image,
+//! its configuration, and the modules that a host of KVM needs, in the order in which they are
+//! loaded.
 //!
 //! Left out: modules for guests' disks. Such a kernel has no `VIRTIO_MMIO_CMDLINE_DEVICES`, so that
 //! a guest with it finds none. Its `System.map` is a stub, so that no address has a name.
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use steady_race::Watcher;
-use steady_unpack::Packing;
 
+use self::contents::{Contents, MODULES, file_name};
 use super::{Kernel, at};
 use crate::cache::{Key, cached, files_below};
 use crate::debian;
@@ -22,12 +21,10 @@ use crate::error::ArtifactError;
 use crate::home::Home;
 use crate::process::run_step;
 
-const UNPACK_LIMIT: Duration = Duration::from_secs(5 * 60);
-/// What a host of KVM needs; with them those that they depend on.
-const WANTED: [&str; 2] = ["kvm_intel", "kvm_amd"];
-/// Folder of the modules, beside the image.
-const MODULES: &str = "modules";
+mod contents;
+pub(super) mod modules;
 
+const UNPACK_LIMIT: Duration = Duration::from_secs(5 * 60);
 /// A package of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Package {
@@ -35,6 +32,8 @@ pub enum Package {
     Debian(&'static Release),
     /// A `.deb` of the user's.
     File(PathBuf),
+    /// A folder of the user's: of the packages that make up one kernel, or of their files.
+    Folder(PathBuf),
 }
 
 /// A release of Debian with a kernel.
@@ -76,6 +75,35 @@ const PARTS: [&str; 4] = [
     "linux-base-",
 ];
 
+/// Where the files of an unpacked kernel are, below its folder; `*` is one release.
+const PLACES: [&str; 4] = ["", "boot", "lib/modules/*", "usr/lib/modules/*"];
+
+/// Whether a folder has packages, or the files of an unpacked one.
+pub(super) fn is_folder_of(folder: &Path) -> bool {
+    PLACES.iter().any(|place| {
+        let (above, each) = match place.strip_suffix("/*") {
+            Some(above) => (folder.join(above), true),
+            None => (folder.join(place), false),
+        };
+        let inside = if each { entries(&above) } else { vec![above] };
+        let mut files = inside.iter().flat_map(|folder| entries(folder));
+        files.any(|path| is_image(&path) || (place.is_empty() && is_package(&path)))
+    })
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+fn is_image(path: &Path) -> bool {
+    file_name(path).starts_with("vmlinuz") && path.is_file()
+}
+
+fn is_package(path: &Path) -> bool {
+    path.extension() == Some(OsStr::new("deb"))
+}
+
 /// The kernel of a package, fetched and unpacked if it is not in the cache.
 ///
 /// # Errors
@@ -87,15 +115,19 @@ pub fn ensure(
     watcher: &dyn Watcher,
 ) -> Result<Kernel, ArtifactError> {
     let name = name_in_cache(package)?;
-    let place = cached(&home.cache, &name, |work| {
-        let files = match package {
-            Package::Debian(release) => {
-                watcher.say(&format!("fetching the kernel of {}", release.name));
-                debian::fetch_binaries(work, META, release.suite, &PARTS)?
+    let place = cached(&home.cache, &name, |work| match package {
+        Package::Debian(release) => {
+            watcher.say(&format!("fetching the kernel of {}", release.name));
+            let files = debian::fetch_binaries(work, META, release.suite, &PARTS)?;
+            unpack(&files, work)
+        }
+        Package::File(path) => unpack(&[whole_path(path)?], work),
+        Package::Folder(path) => match packages_in(path)? {
+            packages if packages.is_empty() => {
+                Contents::find(&files_of(path)?, path)?.put_into(work)
             }
-            Package::File(path) => vec![path.clone()],
-        };
-        unpack(&files, work)
+            packages => unpack(&packages, work),
+        },
     })?;
     let mut kernel = at(&place)?;
     kernel.modules = files_below(&place.join(MODULES))?;
@@ -105,15 +137,66 @@ pub fn ensure(
 /// The name of a package's kernel in the cache.
 ///
 /// # Errors
-/// [`ArtifactError::Io`] if the package cannot be read.
+/// [`ArtifactError::NotAKernel`] if the package cannot be read, or has no kernel.
 pub(crate) fn name_in_cache(package: &Package) -> Result<String, ArtifactError> {
-    Ok(match package {
-        Package::Debian(release) => format!("kernel-{}", release.name),
-        Package::File(path) => {
-            let bytes = fs::read(path).map_err(|error| ArtifactError::io("read", path, error))?;
-            format!("kernel-deb-{}", Key::default().add("deb", &bytes).finish())
+    let mut key = Key::default();
+    // Another one for what is asked of packages otherwise.
+    key.add("recipe", b"2");
+    let packages = match package {
+        Package::Debian(release) => return Ok(format!("kernel-{}", release.name)),
+        Package::File(path) => vec![path.clone()],
+        Package::Folder(path) => packages_in(path)?,
+    };
+    for path in &packages {
+        let bytes =
+            fs::read(path).map_err(|error| wrong(path, &format!("cannot be read: {error}")))?;
+        if !bytes.starts_with(b"!<arch>\n") {
+            return Err(wrong(path, "is not a Debian package"));
         }
-    })
+        key.add("deb", &bytes);
+    }
+    if let (Package::Folder(path), true) = (package, packages.is_empty()) {
+        Contents::find(&files_of(path)?, path)?.add_to(&mut key)?;
+    }
+    Ok(format!("kernel-deb-{}", key.finish()))
+}
+
+/// The packages of a folder, by name.
+fn packages_in(folder: &Path) -> Result<Vec<PathBuf>, ArtifactError> {
+    let mut packages = entries(&whole_path(folder)?);
+    packages.retain(|path| is_package(path));
+    packages.sort();
+    Ok(packages)
+}
+
+/// All files of a folder of the user's, without those behind links to other folders, as that to a
+/// kernel's headers.
+fn files_of(folder: &Path) -> Result<Vec<PathBuf>, ArtifactError> {
+    let mut files = Vec::new();
+    let mut folders = vec![whole_path(folder)?];
+    while let Some(folder) = folders.pop() {
+        for path in entries(&folder) {
+            if path.is_file() {
+                files.push(path);
+            } else if !path.is_symlink() {
+                folders.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// A path that is the same in every folder: tools run in another one.
+fn whole_path(path: &Path) -> Result<PathBuf, ArtifactError> {
+    std::path::absolute(path).map_err(|error| ArtifactError::io("find", path, error))
+}
+
+fn wrong(package: &Path, what: &str) -> ArtifactError {
+    ArtifactError::NotAKernel {
+        package: package.to_owned(),
+        what: what.to_owned(),
+    }
 }
 
 /// Takes the kernel out of packages; what else they have is removed, also where it is not one.
@@ -123,7 +206,8 @@ fn unpack(packages: &[PathBuf], work: &Path) -> Result<(), ArtifactError> {
     let unpacked = packages
         .iter()
         .try_for_each(|package| unpack_deb(package, &tree, work));
-    let taken = unpacked.and_then(|()| take(&files_below(&tree)?, work, packages));
+    let first = packages.first().cloned().unwrap_or_default();
+    let taken = unpacked.and_then(|()| Contents::find(&files_of(&tree)?, &first)?.put_into(work));
     fs::remove_dir_all(&tree).map_err(|error| ArtifactError::io("remove", &tree, error))?;
     taken?;
     for package in packages.iter().filter(|package| package.starts_with(work)) {
@@ -139,149 +223,6 @@ pub(super) fn unpack_deb(package: &Path, tree: &Path, work: &Path) -> Result<(),
     let what = format!("unpacking {}", package.display());
     let log = work.join("unpack.log");
     run_step(&what, &words, work, &log, UNPACK_LIMIT, || {})
-}
-
-/// Takes what a host needs out of the files of packages.
-fn take(files: &[PathBuf], work: &Path, packages: &[PathBuf]) -> Result<(), ArtifactError> {
-    let lacks = |what: &str| ArtifactError::NotAKernel {
-        package: packages.first().cloned().unwrap_or_default(),
-        what: what.to_owned(),
-    };
-    let mut images = files.iter().map(PathBuf::as_path);
-    let image = images.find(|path| file_name(path).starts_with("vmlinuz"));
-    let image = image.ok_or_else(|| lacks("vmlinuz"))?;
-    let (config, release) = config(files).ok_or_else(|| lacks("config"))?;
-    if !is_whole(image).map_err(|error| ArtifactError::io("read", image, error))? {
-        return Err(lacks("whole vmlinuz"));
-    }
-    copy(image, &work.join("bzImage"))?;
-    copy(config, &work.join("config"))?;
-    write(&work.join("release"), release.as_bytes())?;
-    // The package's own has no addresses.
-    write(&work.join("System.map"), b"ffffffff81000000 T _text\n")?;
-    let modules = modules(files)?;
-    let kvm = modules.iter().any(|(name, _)| name == "kvm");
-    let built_in = fs::read_to_string(config).is_ok_and(|text| text.contains("CONFIG_KVM=y"));
-    if !kvm && !built_in {
-        return Err(lacks("kvm.ko"));
-    }
-    if let Some(lost) = lost(&modules) {
-        return Err(lacks(&format!("{lost}.ko")));
-    }
-    for (at, (name, bytes)) in modules.iter().enumerate() {
-        write(&work.join(format!("{MODULES}/{at:02}-{name}.ko")), bytes)?;
-    }
-    Ok(())
-}
-
-/// The configuration and the release that it is of: `boot/config-RELEASE`, or
-/// `lib/modules/RELEASE/config` in packages of Linux 7 and later.
-fn config(files: &[PathBuf]) -> Option<(&PathBuf, String)> {
-    files.iter().find_map(|path| {
-        let (name, folder) = (file_name(path), path.parent()?);
-        let by_folder = (name == "config" && file_name(folder.parent()?) == "modules")
-            .then(|| file_name(folder));
-        let release = name.strip_prefix("config-").or(by_folder)?;
-        Some((path, release.to_owned()))
-    })
-}
-
-/// The wanted modules among the files, each behind those that it depends on.
-fn modules(files: &[PathBuf]) -> Result<Vec<(String, Vec<u8>)>, ArtifactError> {
-    let there: BTreeMap<String, &PathBuf> = files
-        .iter()
-        .filter_map(|path| {
-            let (name, _) = file_name(path).split_once(".ko")?;
-            Some((name.replace('-', "_"), path))
-        })
-        .collect();
-    let mut loaded = Vec::new();
-    for wanted in WANTED {
-        load(wanted, &there, &mut loaded)?;
-    }
-    Ok(loaded)
-}
-
-fn load(
-    name: &str,
-    there: &BTreeMap<String, &PathBuf>,
-    loaded: &mut Vec<(String, Vec<u8>)>,
-) -> Result<(), ArtifactError> {
-    let Some(path) = there.get(name) else {
-        return Ok(());
-    };
-    if loaded.iter().any(|(known, _)| known == name) {
-        return Ok(());
-    }
-    let bytes = unpacked(path)?;
-    for needs in depends(&bytes) {
-        load(&needs, there, loaded)?;
-    }
-    loaded.push((name.to_owned(), bytes));
-    Ok(())
-}
-
-/// Whether a kernel's image has all that its header says (Documentation/arch/x86/boot.rst:
-/// `setup_sects` at 0x1f1, `syssize` in units of 16 bytes at 0x1f4, `HdrS` at 0x202).
-fn is_whole(image: &Path) -> io::Result<bool> {
-    let mut file = File::open(image)?;
-    let length = file.metadata()?.len();
-    let mut head = Vec::new();
-    file.by_ref().take(0x206).read_to_end(&mut head)?;
-    if head.get(0x202..) != Some(b"HdrS") {
-        return Ok(false);
-    }
-    let size = u32::from_le_bytes([head[0x1f4], head[0x1f5], head[0x1f6], head[0x1f7]]);
-    Ok(length >= (u64::from(head[0x1f1]) + 1) * 512 + u64::from(size) * 16)
-}
-
-/// The first module that one depends on and that is not among them.
-fn lost(modules: &[(String, Vec<u8>)]) -> Option<String> {
-    let is_lost = |name: &String| modules.iter().all(|(there, _)| there != name);
-    let mut needed = modules.iter().flat_map(|(_, bytes)| depends(bytes));
-    needed.find(is_lost)
-}
-
-fn unpacked(path: &Path) -> Result<Vec<u8>, ArtifactError> {
-    let wrong = |error| ArtifactError::io("read", path, error);
-    let packed = fs::read(path).map_err(wrong)?;
-    let Some(packing) = Packing::of(&packed) else {
-        return Ok(packed);
-    };
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(wrong)?;
-    let mut reader = packing.decoder(file).map_err(wrong)?;
-    reader.read_to_end(&mut bytes).map_err(wrong)?;
-    Ok(bytes)
-}
-
-/// What a module says that it depends on, in its `.modinfo`: `depends=kvm,ccp` and a zero.
-fn depends(module: &[u8]) -> Vec<String> {
-    const KEY: &[u8] = b"\0depends=";
-    let at = module.windows(KEY.len()).position(|bytes| bytes == KEY);
-    let Some(rest) = at.map(|at| &module[at + KEY.len()..]) else {
-        return Vec::new();
-    };
-    let end = rest.iter().position(|&byte| byte == 0).unwrap_or(0);
-    let names = String::from_utf8_lossy(&rest[..end]);
-    let names = names.split(',').filter(|name| !name.is_empty());
-    names.map(|name| name.replace('-', "_")).collect()
-}
-
-fn file_name(path: &Path) -> &str {
-    path.file_name().and_then(OsStr::to_str).unwrap_or_default()
-}
-
-fn copy(from: &Path, to: &Path) -> Result<(), ArtifactError> {
-    fs::copy(from, to)
-        .map(drop)
-        .map_err(|error| ArtifactError::io("copy", from, error))
-}
-
-fn write(path: &Path, bytes: &[u8]) -> Result<(), ArtifactError> {
-    let folder = path.parent().expect("a file of a folder");
-    fs::create_dir_all(folder).map_err(|error| ArtifactError::io("make", folder, error))?;
-    fs::write(path, bytes).map_err(|error| ArtifactError::io("write", path, error))
 }
 
 #[cfg(test)]
