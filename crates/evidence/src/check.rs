@@ -234,7 +234,9 @@ fn of_pages(house: &House) -> Vec<Problem> {
             let text = "it differs from its data; write it again: steady evidence render";
             problems.push(Problem::new(name, text));
         }
-        if name.ends_with(".md") && text.lines().count() > page::MOST_LINES {
+        // The guide is a text with tables in it, and no page.
+        let is_page = name.ends_with(".md") && name != page::GUIDE;
+        if is_page && text.lines().count() > page::MOST_LINES {
             let text = format!("it has more than {} lines", page::MOST_LINES);
             problems.push(Problem::new(name, text));
         }

@@ -23,11 +23,14 @@ use crate::words;
 pub const MOST_LINES: usize = 120;
 /// Where pages are.
 pub const FOLDER: &str = "docs/validation";
+/// What an operator follows, with what its step gives.
+pub(crate) const GUIDE: &str = "docs/GUIDE.md";
 /// How a marked part begins.
 pub(crate) const BEGIN: &str = "<!-- evidence: ";
 /// Documents with marked parts, and those that each must have.
-pub(crate) const MARKED: [(&str, &[&str]); 2] = [
+pub(crate) const MARKED: [(&str, &[&str]); 3] = [
     ("README.md", &["scoreboard", "matrix "]),
+    (GUIDE, &["matrix "]),
     ("docs/validation/README.md", &["scoreboard"]),
 ];
 

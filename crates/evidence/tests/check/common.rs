@@ -85,6 +85,13 @@ value = "a photograph"
 not_here = "A photograph shows nothing that can be measured."
 "#;
 
+pub const GUIDE: &str = "\
+# Guide
+
+<!-- evidence: matrix tail -->
+<!-- evidence: end -->
+";
+
 pub const README: &str = "\
 # Steady
 
@@ -127,6 +134,8 @@ impl Project {
         project.write("evidence/papers/shoot4u.toml", PAPER);
         project.write("README.md", README);
         project.write("docs/validation/README.md", INDEX);
+        let long = "A line.\n".repeat(200);
+        project.write("docs/GUIDE.md", &(GUIDE.to_owned() + &long));
         project.write("linux/new/shoot4u.c", "int x;\n");
         project.write("lab/bochs/0001.patch", "--- a\n");
         project

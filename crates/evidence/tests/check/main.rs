@@ -356,6 +356,7 @@ fn a_document_without_its_marked_parts_is_found() {
     for (file, part) in [
         ("README.md", "scoreboard"),
         ("README.md", "matrix tail"),
+        ("docs/GUIDE.md", "matrix tail"),
         ("docs/validation/README.md", "scoreboard"),
     ] {
         let project = Project::new();
