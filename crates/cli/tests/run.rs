@@ -218,3 +218,32 @@ fn a_scenario_that_cannot_be_printed_is_an_error() {
     let said = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert!(said.contains("No space left on device"), "{said}");
 }
+
+#[test]
+fn a_kernel_that_cannot_be_raced_on_is_refused_by_the_check() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("junk.deb"), "junk").unwrap();
+    std::fs::create_dir(path("empty")).unwrap();
+    for (kernel, expected) in [
+        (
+            "bogus".to_owned(),
+            "there is no kernel `bogus`; expected lab,",
+        ),
+        (path("gone.deb"), "gone.deb cannot be read: No such file"),
+        (
+            path("junk.deb"),
+            "junk.deb is not a Debian package: expected",
+        ),
+        (
+            path("empty"),
+            "empty/arch/x86/boot/bzImage is not there; expected",
+        ),
+    ] {
+        let output = check(&["--kernel", &kernel], &faults());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains(expected), "{said}");
+        assert_eq!(output.status.code(), Some(2), "{said}");
+    }
+    said(&check(&["--kernel", "debian-12"], &faults()));
+}

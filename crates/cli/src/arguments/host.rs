@@ -31,7 +31,8 @@ pub struct Host {
     #[arg(long, value_parser = EngineName, default_value = ENGINES.0[0].name)]
     pub engine: &'static Entry,
     /// The kernel: `lab`, `debug`, `rt` or another configuration of `linux/config`; the stock ones
-    /// `stock`, `stock-debug` and so on; or the folder of a kernel's objects.
+    /// `stock`, `stock-debug` and so on; or a kernel's `.deb`, or the folder of its packages, of
+    /// their files or of its objects, with a `/` in it.
     #[arg(long, value_name = "KERNEL", default_value = "lab")]
     pub kernel: HostKernel,
     /// Physical CPUs.

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use steady_lab::measure::complaint::KERNEL_COMPLAINED;
 use steady_lab::translate;
-use steady_lab_artifacts::Home;
+use steady_lab_artifacts::{ArtifactError, Home, kernel};
 use steady_measures::RunResult;
 use steady_race::{Options, Until, Watcher, race};
 use steady_scenario::{LoadError, Noted, Scenario};
@@ -72,6 +72,10 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
 /// the engines that were named.
 fn checked(arguments: &Run, scenario: &Scenario) -> anyhow::Result<()> {
     translate::check_programs(scenario)?;
+    if let Some(text) = &arguments.kernel {
+        let choice = text.parse().map_err(ArtifactError::KernelChoice)?;
+        kernel::look_at(&choice)?;
+    }
     let variants = scenario.select(&arguments.variant)?;
     for engine in &arguments.engine {
         let engine = (engine.make)()?;

@@ -28,12 +28,14 @@ use crate::process::{lines_of, run_step};
 pub(crate) use key::APPLIED;
 use key::stock_configs;
 
+mod chosen;
 mod flavor;
 mod key;
 pub mod package;
 pub mod port;
 mod source;
 
+pub use chosen::look_at;
 pub use flavor::{Build, Choice, Flavor, Series};
 pub use key::name_of;
 pub use source::Source;
