@@ -6,9 +6,9 @@
  * one (yield_to(), kernel/sched/syscalls.c) is followed by that one, whoever's turn it is. Left
  * out: weights and limits, which a host of real VMs needs.
  *
- * The queues are maps, as the kernel makes queues of its own only for programs that may sleep, which
- * Debian 12's bpftool cannot load. What is declared here is the part of the kernel's types that is
- * used; libbpf finds the rest by their names.
+ * The queues are maps: the kernel makes queues of its own only for programs that may sleep, and
+ * Debian 12's bpftool cannot load such. What is declared here is the part of the kernel's types
+ * that is used; libbpf finds the rest by their names.
  */
 #define SEC(name) __attribute__((section(name), used))
 #define KFUNC __attribute__((section(".ksyms")))
@@ -98,7 +98,7 @@ struct {
 		    &qf },
 };
 
-/* Whose the queues are. What finds none shares the root's, which is the first. */
+/* The group of each queue. One without a queue shares the first, the root's. */
 static volatile u64 groups[MAX_GROUPS];
 static volatile u32 turn, stamps;
 /* Of each CPU: who yielded there last, and to which task. */
@@ -187,8 +187,8 @@ int fifo_yield(u64 *arguments)
 }
 
 /*
- * Lets a task run that waits in a queue, with that stamp unless it is 0: on this CPU, or on the next
- * that it may run on. The kernel ignores one that does not wait any more.
+ * Lets a task run that waits in a queue, with that stamp unless it is 0: on this CPU, or on the
+ * next that it may run on. The kernel ignores one that does not wait any more.
  */
 static _Bool run(u32 pid, u32 stamp, u32 cpu)
 {

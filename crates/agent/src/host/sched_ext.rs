@@ -102,7 +102,7 @@ impl Seen {
     }
 }
 
-/// Loads `object` and sees to it that it schedules the host.
+/// Loads `object` and checks that it schedules the host.
 pub fn load(out: &Out, object: &str) -> Result<Loaded, Failure> {
     let folder = PathBuf::from(FOLDER);
     let bytes = fs::read(object).doing(|| format!("read {object}"))?;
@@ -178,6 +178,7 @@ impl Loaded {
             std::thread::sleep(Duration::from_millis(10));
             now = Seen::of(&self.folder);
         }
+        assert!(!self.seen.state.is_empty(), "a scheduler was loaded");
         let change = now.first_change(&self.seen);
         let (name, here, there) = change.unwrap_or(("state", "enabled", "enabled without a break"));
         format!(

@@ -37,14 +37,14 @@ fn a_scheduler_of_its_own_hosts_two_vms_beside_the_kernels() {
 
 /// Races with a scheduler of `scx/` in place of the shipped one, which must be an error; gives the
 /// place, and what was said.
-fn fails_with(name: &str) -> (Place, String) {
+fn fails_with(file: &str) -> (Place, String) {
     let place = Place::new();
-    let (scenario, file) = (place.path("scx.toml"), format!("{name}.bpf.c"));
+    let scenario = place.path("scx.toml");
     let text = std::fs::read_to_string(project("scenarios/scx.toml")).unwrap();
-    let text = text.replace("scx/fifo.bpf.c", &file);
+    let text = text.replace("scx/fifo.bpf.c", file);
     std::fs::write(&scenario, text).unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/scx");
-    std::fs::copy(source.join(&file), place.path(&file)).unwrap();
+    std::fs::copy(source.join(file), place.path(file)).unwrap();
     let words = [&KERNEL[..], &["--variant", "fifo"]].concat();
     let output = place.run(&scenario, &words).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -60,7 +60,7 @@ fn says(said: &str, parts: &[&str]) {
 
 #[test]
 fn one_that_lets_a_task_wait_is_ended_by_the_kernel_and_reported() {
-    let (_place, said) = fails_with("forgets");
+    let (_place, said) = fails_with("forgets.bpf.c");
     says(
         &said,
         &["the BPF scheduler forgets ended", "runnable task stall"],
@@ -69,7 +69,7 @@ fn one_that_lets_a_task_wait_is_ended_by_the_kernel_and_reported() {
 
 #[test]
 fn one_that_ends_by_an_error_of_its_own_is_reported_with_its_words() {
-    let (place, said) = fails_with("errs");
+    let (place, said) = fails_with("errs.bpf.c");
     let ended = "the BPF scheduler errs ended before the VMs had stopped";
     says(&said, &[ended, "it has had enough"]);
     let serial = place.path("out/scx/qemu.failed/fifo-r0/serial.log");
@@ -78,7 +78,7 @@ fn one_that_ends_by_an_error_of_its_own_is_reported_with_its_words() {
 
 #[test]
 fn one_that_the_verifier_refuses_is_reported_with_the_verifiers_words() {
-    let (place, said) = fails_with("strays");
+    let (place, said) = fails_with("strays.bpf.c");
     let refused = "/scx/strays.bpf.o does not schedule the host: bpftool ended";
     says(&said, &[refused, "expected 0", "scx.log"]);
     let log = place.path("out/scx/qemu.failed/fifo-r0/scx.log");
@@ -88,7 +88,7 @@ fn one_that_the_verifier_refuses_is_reported_with_the_verifiers_words() {
 
 #[test]
 fn one_that_is_loaded_and_schedules_nothing_is_not_taken_for_a_scheduler() {
-    let (_place, said) = fails_with("reno");
+    let (_place, said) = fails_with("reno.bpf.c");
     let refused = "/scx/reno.bpf.o does not schedule the host";
     says(&said, &[refused, "state is `disabled`, expected `enabled`"]);
 }
