@@ -86,6 +86,10 @@ pub struct HostPlan {
     /// Left out of the JSON where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<WorkloadPlan>,
+    /// The object of a BPF scheduler, as a path in the host, that is loaded before the first VM
+    /// starts and must schedule the host to the end. Left out of the JSON where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bpf: Option<String>,
     /// Knobs of the scheduler, turned when the VMs are up. Left out of the JSON where none is.
     #[serde(default, skip_serializing_if = "Scheduler::is_untouched")]
     pub scheduler: Scheduler,

@@ -20,7 +20,8 @@ use steady_agent::plan::WorkloadPlan;
 use crate::system::{self, Doing, Failure};
 
 const STDOUT: &str = "/run/workload.out";
-const STDERR: &str = "/run/workload.err";
+/// Where a program writes its errors to.
+pub const STDERR: &str = "/run/workload.err";
 /// Longest output that travels to the host, in bytes.
 const STDOUT_LIMIT: usize = 1 << 20;
 const STDERR_LIMIT: usize = 4 << 10;

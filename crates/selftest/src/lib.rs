@@ -246,6 +246,7 @@ fn plan(tests: &[Selftest], arguments: &[String], seed: u64) -> HostPlan {
         vmm: Vmm::Steady,
         vms: Vec::new(),
         programs: tests.iter().map(program).collect(),
+        bpf: None,
         scheduler: Scheduler::default(),
         collect: Collect {
             exits: false,

@@ -4,7 +4,8 @@
 //!
 //! Order: all guests up; background workloads and the host's own load started; the measured VMs
 //! run their workloads one after another (VMs beside each other), each in a window of the host's
-//! counters; all stopped. Programs of the host itself, if the plan has any, come first.
+//! counters; all stopped. Programs of the host itself, if the plan has any, come first, then a BPF
+//! scheduler, if it has one.
 //! The first fault ends the run: everything is killed and the consoles are sent.
 
 mod alive;
@@ -21,6 +22,7 @@ mod notes;
 mod out;
 mod programs;
 mod race;
+mod sched_ext;
 mod scheduler;
 mod trace;
 mod vm;
@@ -40,6 +42,7 @@ use crate::system::{self, Doing, Failure};
 use irqs_off::IrqsOff;
 use out::Out;
 use race::{Race, expect, prepare_workload};
+use sched_ext::Loaded;
 use vm::Vm;
 
 /// Exits by a host timer tick, as a filter on `kvm_exit`. VMX: basic reason 1 (Intel SDM volume 3,
@@ -122,10 +125,30 @@ fn run_plan(out: &Out, vms: &mut Vec<Vm>) -> Result<(), Box<Fault>> {
     let plan = prepare(out).map_err(host_fault)?;
     let deadline_ns = system::now_ns() + plan.time_limit_ms * 1_000_000;
     programs::run(out, &plan.programs).map_err(host_fault)?;
-    link::prepare(&plan).map_err(host_fault)?;
+    let Some(object) = &plan.bpf else {
+        return run_vms(out, &plan, deadline_ns, None, vms);
+    };
+    let scheduler = sched_ext::load(out, object).map_err(host_fault)?;
+    let scheduler = Arc::new(scheduler);
+    let ended = run_vms(out, &plan, deadline_ns, Some(&scheduler), vms);
+    // Other faults may follow from its end.
+    scheduler
+        .fault()
+        .map_or(ended, |failure| Err(host_fault(failure)))
+}
+
+fn run_vms(
+    out: &Out,
+    plan: &HostPlan,
+    deadline_ns: u64,
+    scheduler: Option<&Arc<Loaded>>,
+    vms: &mut Vec<Vm>,
+) -> Result<(), Box<Fault>> {
+    link::prepare(plan).map_err(host_fault)?;
     for vm in &plan.vms {
         wait_us(vm.start_delay_us);
-        vms.push(Vm::start(plan.vmm, vm, deadline_ns).map_err(|failure| vmm_fault(vm, failure))?);
+        let started = Vm::start(plan.vmm, vm, scheduler.cloned(), deadline_ns);
+        vms.push(started.map_err(|failure| vmm_fault(vm, failure))?);
     }
     let mut threads = BTreeMap::new();
     for vm in vms.iter_mut() {
@@ -155,7 +178,7 @@ fn run_plan(out: &Out, vms: &mut Vec<Vm>) -> Result<(), Box<Fault>> {
     let irqs_off = IrqsOff::start(plan.trace.is_some()).map_err(host_fault)?;
     let race = Race {
         out,
-        plan: &plan,
+        plan,
         threads: &threads,
         irqs_off: &irqs_off,
         deadline_ns,

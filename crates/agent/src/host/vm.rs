@@ -6,6 +6,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -16,7 +17,8 @@ use steady_agent::plan::{VmPlan, Vmm};
 
 use super::cgroup;
 use super::counters::Threads;
-use super::vmm;
+use super::sched_ext::Loaded;
+use super::{host_fault, vmm};
 use crate::system::{self, Doing, Failure};
 
 /// How often a wait looks whether its time is over.
@@ -42,6 +44,8 @@ pub struct Vm {
     buffer: Vec<u8>,
     gap_limit_ns: u64,
     files: Files,
+    /// The BPF scheduler of the host.
+    scheduler: Option<Arc<Loaded>>,
 }
 
 /// The files of one VM.
@@ -74,7 +78,12 @@ impl Files {
 
 impl Vm {
     /// Starts the VMM and connects to its guest's channel.
-    pub fn start(vmm: Vmm, plan: &VmPlan, deadline_ns: u64) -> Result<Self, Failure> {
+    pub fn start(
+        vmm: Vmm,
+        plan: &VmPlan,
+        scheduler: Option<Arc<Loaded>>,
+        deadline_ns: u64,
+    ) -> Result<Self, Failure> {
         let files = Files::of(&plan.name);
         if let Some(size_mib) = plan.disk_mib {
             make_disk(&files, size_mib)?;
@@ -102,6 +111,7 @@ impl Vm {
             buffer: Vec::new(),
             gap_limit_ns: GAP_LIMIT_NS,
             files,
+            scheduler,
         })
     }
 
@@ -129,7 +139,7 @@ impl Vm {
     }
 
     /// The guest's next word, or a fault when it does not begin by `deadline_ns`, pauses for too
-    /// long, has no end, or the VM ends.
+    /// long, has no end, or the VM or the host's BPF scheduler ends.
     pub fn hear(
         &mut self,
         mut deadline_ns: u64,
@@ -170,7 +180,11 @@ impl Vm {
                     if matches!(
                         error.kind(),
                         ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
-                    ) => {}
+                    ) =>
+                {
+                    let ended = self.scheduler.as_deref().and_then(Loaded::fault);
+                    ended.map_or(Ok(()), |failure| Err(host_fault(failure)))?;
+                }
                 Err(error) => return Err(self.gone(&format!("its channel: {error}"))),
             }
             late = system::now_ns() > deadline_ns;
@@ -356,6 +370,7 @@ mod tests {
             stream,
             buffer: Vec::new(),
             gap_limit_ns: GAP_LIMIT_NS,
+            scheduler: None,
         };
         (vm, guest)
     }
@@ -402,6 +417,33 @@ mod tests {
             begun.elapsed() < Duration::from_secs(60),
             "pieces are searched once"
         );
+    }
+
+    #[test]
+    fn a_wait_ends_soon_after_the_hosts_scheduler_has() {
+        let folder = std::env::temp_dir().join(format!("steady-hear-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let state = folder.join("state");
+        fs::write(&state, "enabled").unwrap();
+        let Some(loaded) = Loaded::shown_in(&folder) else {
+            return eprintln!("this user may not read the kernel's log");
+        };
+        let (mut vm, _guest) = vm();
+        vm.scheduler = Some(Arc::new(loaded));
+        let writer = std::thread::spawn(move || {
+            std::thread::sleep(POLL / 2);
+            fs::write(&state, "disabled").unwrap();
+        });
+        let limit_ns = 100_000_000_000;
+        let deadline_ns = system::now_ns() + limit_ns;
+        let heard = vm.hear(deadline_ns, "a word");
+        vm.kill();
+        writer.join().unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        let fault = heard.unwrap_err();
+        assert_eq!(fault.kind, FaultKind::Host);
+        assert!(fault.text.contains("BPF scheduler"), "{}", fault.text);
+        assert!(system::now_ns() < deadline_ns, "long before the limit");
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! Without the kernel's source, or a compiler, it cannot be known which kernels these are: then all
 //! may be, and what stood in the way is said.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use super::program::{self, SIMULATIONS};
 use super::shelf::is_left_over;
@@ -51,10 +52,17 @@ impl Wanted {
         wanted.add("selftests-", name(selftests::place(home)));
         for series in [Series::Patched, Series::Stock] {
             for flavor in Flavor::ALL {
-                wanted.add(
-                    "kernel-",
-                    name(kernel::place(home, Build { series, flavor })),
-                );
+                let kind = match (series, flavor) {
+                    (Series::Patched, Flavor::Bpf) => "kernel-bpf-",
+                    (Series::Stock, Flavor::Bpf) => "kernel-stock-bpf-",
+                    _ => "kernel-",
+                };
+                // Few machines have what such kernels need to be named.
+                if flavor == Flavor::Bpf && !has(&home.cache, kind) {
+                    continue;
+                }
+                let place = kernel::place(home, Build { series, flavor });
+                wanted.add(kind, name(place));
             }
         }
         for port in &PORTS {
@@ -93,4 +101,11 @@ impl Wanted {
             format!("which of {kind}* this tree uses cannot be known: {error}")
         })
     }
+}
+
+/// Whether the cache has an entry whose name begins so.
+fn has(cache: &Path, kind: &str) -> bool {
+    let entries = fs::read_dir(cache).into_iter().flatten().flatten();
+    let mut names = entries.map(|entry| entry.file_name());
+    names.any(|name| name.to_string_lossy().starts_with(kind))
 }

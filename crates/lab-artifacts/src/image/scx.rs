@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! BPF schedulers for hosts with `sched_ext`: their objects, compiled where a source was given, and
-//! what loads one and watches it in the host.
+//! BPF schedulers for hosts with `sched_ext`: their objects, compiled where a source was given.
+//! The host's init loads one with bpftool and watches it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -16,11 +16,6 @@ use crate::process::run_step;
 
 /// Where a host has them.
 const FOLDER: &str = "scx";
-/// The scripts of a host with such a scheduler: names and texts.
-pub(super) const SCRIPTS: [(&str, &str); 2] = [
-    ("scx/load.sh", include_str!("scx/load.sh")),
-    ("scx/watch.sh", include_str!("scx/watch.sh")),
-];
 /// How long the compiler may take.
 const CLANG_LIMIT: Duration = Duration::from_secs(60);
 /// How many lines of a compiler are shown.
@@ -35,19 +30,10 @@ pub struct Schedulers {
     pub digests: BTreeMap<String, String>,
 }
 
-/// The command that loads the scheduler `path` before the first VM starts.
+/// Path in the host of the object of the scheduler `path`, which the host's init loads.
 #[must_use]
-pub fn load(path: &str) -> Vec<String> {
-    let object = format!("/{}", place(path));
-    ["/usr/bin/sh", "/scx/load.sh", &object]
-        .map(str::to_owned)
-        .to_vec()
-}
-
-/// The command that runs as long as a BPF scheduler schedules the host.
-#[must_use]
-pub fn watch() -> Vec<String> {
-    ["/usr/bin/sh", "/scx/watch.sh"].map(str::to_owned).to_vec()
+pub fn object(path: &str) -> String {
+    format!("/{}", place(path))
 }
 
 /// Whether the file `path` must be compiled.
@@ -150,7 +136,7 @@ mod tests {
         assert_eq!(places, ["scx/one.bpf.o", "scx/two.bpf.o"]);
         assert_eq!(found.objects[0].from, folder.path().join("one.bpf.o"));
         assert_eq!(found.digests.len(), 2);
-        assert_eq!(load("x/one.bpf.c")[2], "/scx/one.bpf.o");
+        assert_eq!(object("x/one.bpf.c"), "/scx/one.bpf.o");
         let said = gather(&["one.bpf.o", "a/one.bpf.o"]).unwrap_err();
         assert!(said.to_string().contains("have one name"), "{said}");
         let said = gather(&["three.bpf.o"]).unwrap_err().to_string();

@@ -12,7 +12,6 @@ use steady_guest_programs::{OWN_DIRECTORY, Program, image};
 
 use crate::error::ArtifactError;
 use crate::image::cpio::Archive;
-use crate::image::scx;
 use crate::kernel::{Flavor, Kernel};
 use crate::programs::Programs;
 
@@ -123,7 +122,7 @@ pub fn host(
     }
     let mut archive = Archive::default();
     if !needs.schedulers.is_empty() {
-        add_schedulers(&mut files, &mut archive, &needs.schedulers)?;
+        add_schedulers(&mut files, &needs.schedulers)?;
     }
     let mut bytes = pack(&files, &programs.agent)?;
     archive.file("lab/guest.cpio", 0o644, guest);
@@ -131,21 +130,12 @@ pub fn host(
     Ok(bytes)
 }
 
-/// BPF schedulers, with what loads and watches them.
-fn add_schedulers(
-    files: &mut Files,
-    archive: &mut Archive,
-    schedulers: &[Added],
-) -> Result<(), ArtifactError> {
+/// BPF schedulers, with what loads them.
+fn add_schedulers(files: &mut Files, schedulers: &[Added]) -> Result<(), ArtifactError> {
     let bpftool = Path::new("/usr/sbin/bpftool");
     add_program(files, "bpf", bpftool, Some("bpftool"))?;
-    files.insert("usr/bin/busybox".into(), BUSYBOX.into());
     for object in schedulers {
         files.insert(object.to.clone(), object.from.clone());
-    }
-    archive.link("usr/bin/sh", "busybox");
-    for (path, text) in scx::SCRIPTS {
-        archive.file(path, 0o755, text.as_bytes());
     }
     Ok(())
 }

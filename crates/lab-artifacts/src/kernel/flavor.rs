@@ -37,11 +37,13 @@ pub enum Flavor {
     /// The lab's with what distributions have for CPUs that idle or stop: `NO_HZ_FULL`, halt
     /// polling in the guest, suspend, kexec.
     Power,
+    /// The lab's with `sched_ext`, and with BTF, by which the kernel verifies a BPF scheduler.
+    Bpf,
 }
 
 impl Flavor {
     /// Every one.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Lab,
         Self::Debug,
         Self::Rt,
@@ -49,6 +51,7 @@ impl Flavor {
         Self::Hz300,
         Self::Hz1000,
         Self::Power,
+        Self::Bpf,
     ];
 
     /// Its name in commands and reports.
@@ -62,6 +65,7 @@ impl Flavor {
             Self::Hz300 => "hz-300",
             Self::Hz1000 => "hz-1000",
             Self::Power => "power",
+            Self::Bpf => "bpf",
         }
     }
 
@@ -100,6 +104,7 @@ impl Build {
             (Series::Stock, Flavor::Hz300) => "stock-hz-300",
             (Series::Stock, Flavor::Hz1000) => "stock-hz-1000",
             (Series::Stock, Flavor::Power) => "stock-power",
+            (Series::Stock, Flavor::Bpf) => "stock-bpf",
             (Series::Patched, Flavor::Lab) => "patched",
             (Series::Patched, Flavor::Debug) => "patched-debug",
             (Series::Patched, Flavor::Rt) => "patched-rt",
@@ -107,6 +112,7 @@ impl Build {
             (Series::Patched, Flavor::Hz300) => "patched-hz-300",
             (Series::Patched, Flavor::Hz1000) => "patched-hz-1000",
             (Series::Patched, Flavor::Power) => "patched-power",
+            (Series::Patched, Flavor::Bpf) => "patched-bpf",
         }
     }
 

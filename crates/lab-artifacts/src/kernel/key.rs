@@ -46,6 +46,10 @@ pub fn name_of(linux: &Path, build: Build, source: &Source) -> Result<String, Ar
         }
     }
     add_tools(&mut key)?;
+    if build.flavor == Flavor::Bpf {
+        // It makes the types that are in the image.
+        key.add_version("pahole")?;
+    }
     Ok(format!("{}-{}", kind_of(build), key.finish()))
 }
 

@@ -122,7 +122,11 @@ pub fn kernel(home: &Home, build: Build) -> Vec<Need> {
     }
     let place = || kernel::place(home, build);
     let entry = |place: &Path| kernel_entry(&name, why, place);
-    let needs = from_source(home, (&name, why), "kernel", place, entry);
+    let keyed: &[&str] = match build.flavor {
+        Flavor::Bpf => &["step", "key", "key-bpf"],
+        _ => &["step", "key"],
+    };
+    let needs = from_source(home, (&name, why), (keyed, "kernel"), place, entry);
     let lacks = |need: &Need| !need.lets_go_on() && matches!(need.fix, Some(Fix::Install(_)));
     let is_packaged = programs::packaged(home).is_some() && build == patched(Flavor::Lab);
     if !is_packaged || kernel::asks_for_source() || !needs.iter().any(lacks) {
@@ -135,15 +139,15 @@ pub fn kernel(home: &Home, build: Build) -> Vec<Need> {
 }
 
 /// The needs of what is built from the kernel's sources and kept in the cache. Without the sources,
-/// or a compiler, its place is unknown: then all that its build needs is.
+/// or what its name has the version of, its place is unknown: then all that its build needs is.
 fn from_source(
     home: &Home,
     (name, why): (&str, &str),
-    built_by: &str,
+    (keyed, built_by): (&[&str], &str),
     place: impl FnOnce() -> Result<PathBuf, ArtifactError>,
     entry: impl FnOnce(&Path) -> Need,
 ) -> Vec<Need> {
-    let mut needs = of(&["step", "key"]);
+    let mut needs = of(keyed);
     needs.push(source());
     let place = needs.iter().all(Need::lets_go_on).then(place);
     match place {
@@ -265,7 +269,8 @@ pub fn selftests(home: &Home) -> Vec<Need> {
     let (name, why) = ("KVM selftests", "they are run on emulated hosts");
     let entry = |place: &Path| entry(name, why, place, "programs");
     let place = || selftests::place(home);
-    from_source(home, (name, why), "selftests", place, entry)
+    let by = (&["step", "key"][..], "selftests");
+    from_source(home, (name, why), by, place, entry)
 }
 
 /// An entry of the cache that is there, whose file `wanted` is used.

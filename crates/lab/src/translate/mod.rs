@@ -230,8 +230,9 @@ pub fn plan(
             scenario::Vmm::Qemu => Vmm::Qemu,
         },
         vms,
-        programs: scx::load(variant).into_iter().collect(),
+        programs: Vec::new(),
         beside: beside(scenario, variant, chance)?,
+        bpf: scx::object(variant),
         scheduler: scheduler(variant),
         collect: Collect {
             exits: collects(scenario::Collect::Exits),
@@ -356,7 +357,6 @@ fn beside(
     workloads
         .map(|(at, each)| run_of(each, scenario.host.pcpus, chance.program_seed("", at), 0))
         .chain(steer::of_host(variant).into_iter().map(Ok))
-        .chain(scx::watch(variant).map(Ok))
         .collect()
 }
 

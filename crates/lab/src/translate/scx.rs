@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! BPF schedulers of hosts: which a scenario has, and what a host runs for one.
+//! BPF schedulers of hosts: which a scenario has, and what a host loads for a variant.
 
-use steady_agent::plan::WorkloadPlan;
 use steady_lab_artifacts::image::scx;
 use steady_lab_artifacts::kernel::Kernel;
 use steady_scenario::{Scenario, Variant};
 
 use crate::error::LabError;
-
-/// Its name in messages and logs.
-const NAME: &str = "the BPF scheduler";
 
 /// The files of a scenario's BPF schedulers, each once.
 #[must_use]
@@ -39,29 +35,13 @@ pub fn check(scenario: &Scenario, variants: &[&Variant], kernel: &Kernel) -> Res
         scenario: scenario.name.clone(),
         what: format!("the BPF scheduler of variant {}", variant.name),
         limit: format!(
-            "Linux {} is without CONFIG_SCHED_CLASS_EXT; use --kernel debian-13-backports",
+            "Linux {} is without CONFIG_SCHED_CLASS_EXT; use --kernel bpf or debian-13-backports",
             kernel.release
         ),
     })
 }
 
-/// What loads the variant's scheduler before the first VM starts.
-pub(super) fn load(variant: &Variant) -> Option<WorkloadPlan> {
-    let path = variant.scheduler.bpf.as_deref()?;
-    Some(plan(scx::load(path)))
-}
-
-/// What ends if the variant's scheduler ends: that is a fault of the run.
-pub(super) fn watch(variant: &Variant) -> Option<WorkloadPlan> {
-    variant.scheduler.bpf.as_ref().map(|_| plan(scx::watch()))
-}
-
-fn plan(argv: Vec<String>) -> WorkloadPlan {
-    WorkloadPlan {
-        program: NAME.to_owned(),
-        argv,
-        // The kernel verifies a program for seconds where the host is emulated.
-        time_limit_ms: 60_000,
-        ..WorkloadPlan::default()
-    }
+/// The object of the variant's scheduler, in the host that loads it.
+pub(super) fn object(variant: &Variant) -> Option<String> {
+    variant.scheduler.bpf.as_deref().map(scx::object)
 }

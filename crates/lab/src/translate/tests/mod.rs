@@ -138,14 +138,14 @@ fn knobs_of_the_scheduler_are_in_the_plan_of_their_variant_alone() {
 }
 
 #[test]
-fn a_bpf_scheduler_is_loaded_before_the_vms_and_watched_beside_them() {
+fn a_bpf_scheduler_is_what_its_variants_host_loads() {
     let scenario = small("", "[variant.scheduler]\nbpf = \"x/mine.bpf.c\"");
     assert_eq!(scx::paths(&scenario), ["x/mine.bpf.c"]);
     let made = plan(&scenario, &scenario.variants[0], 1, false).expect("a plan");
-    let argv = |plans: &[WorkloadPlan]| plans.iter().map(|one| one.argv.join(" ")).collect();
-    let (load, watch): (Vec<String>, Vec<String>) = (argv(&made.programs), argv(&made.beside));
-    assert_eq!(load, ["/usr/bin/sh /scx/load.sh /scx/mine.bpf.o"]);
-    assert_eq!(watch, ["/usr/bin/sh /scx/watch.sh"]);
+    assert_eq!(made.bpf.as_deref(), Some("/scx/mine.bpf.o"));
+    let without = small("", "");
+    let made = plan(&without, &without.variants[0], 1, false).expect("a plan");
+    assert_eq!(made.bpf, None);
 }
 
 #[test]

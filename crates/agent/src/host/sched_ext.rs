@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A BPF scheduler of the host: bpftool loads it before the first VM starts, and it must schedule
+//! the host until all VMs have stopped. What counts is the kernel's own state in
+//! `/sys/kernel/sched_ext` (`kernel/sched/ext.c`), read after the load, while a guest is waited
+//! for, and at the end. A scheduler that the kernel has ended cannot come back: what is enabled
+//! later has another `enable_seq`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use steady_agent::plan::WorkloadPlan;
+
+use super::kernel_log::KernelLog;
+use super::out::Out;
+use crate::program::{Running, STDERR};
+use crate::system::{self, Doing, Failure};
+
+const FOLDER: &str = "/sys/kernel/sched_ext";
+const BPFTOOL: &str = "/usr/sbin/bpftool";
+/// What the lab calls the words of bpftool and the verifier.
+const LOG: &str = "scx.log";
+/// The kernel verifies a program for seconds where the host is emulated.
+const LOAD_LIMIT_MS: u64 = 60_000;
+/// How long the kernel may take to end a scheduler, after which it says why.
+const END_LIMIT: Duration = Duration::from_secs(5);
+/// Most bytes of words that an error repeats.
+const SAID_LIMIT: usize = 700;
+
+/// A scheduler that was loaded.
+#[derive(Debug)]
+pub struct Loaded {
+    folder: PathBuf,
+    seen: Seen,
+    log: Mutex<KernelLog>,
+    /// Why it has ended, once that was seen.
+    why: OnceLock<String>,
+}
+
+/// What the kernel shows of its BPF scheduler; empty where a file is not there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Seen {
+    state: String,
+    /// The name that the scheduler gives itself.
+    ops: String,
+    /// Grows with each scheduler that is enabled.
+    enable_seq: String,
+    /// Tasks that asked for a BPF scheduler and were not taken.
+    nr_rejected: String,
+    /// Whether it schedules all tasks, not only those of `SCHED_EXT`.
+    switch_all: String,
+}
+
+impl Seen {
+    fn of(folder: &Path) -> Self {
+        let read = |name: &str| system::read_trimmed(folder.join(name));
+        Self {
+            state: read("state"),
+            ops: read("root/ops"),
+            enable_seq: read("enable_seq"),
+            nr_rejected: read("nr_rejected"),
+            switch_all: read("switch_all"),
+        }
+    }
+
+    /// The first file that is not as in `other`: its name, what it has here and there.
+    fn first_change<'a>(&'a self, other: &'a Self) -> Option<(&'static str, &'a str, &'a str)> {
+        let pairs = [
+            ("state", &self.state, &other.state),
+            ("root/ops", &self.ops, &other.ops),
+            ("enable_seq", &self.enable_seq, &other.enable_seq),
+            ("nr_rejected", &self.nr_rejected, &other.nr_rejected),
+            ("switch_all", &self.switch_all, &other.switch_all),
+        ];
+        let changed = pairs.into_iter().find(|(_, here, there)| here != there);
+        changed.map(|(name, here, there)| (name, here.as_str(), there.as_str()))
+    }
+
+    /// What shows that the scheduler of `object` has not been enabled since `before`, in words.
+    fn lacks(&self, before: &Self, object: &[u8]) -> Option<String> {
+        let is = |name: &str, expected: &str, found: &str| {
+            Some(format!("{FOLDER}/{name} is `{found}`, expected {expected}"))
+        };
+        let named = || {
+            let name = [self.ops.as_bytes(), b"\0"].concat();
+            object.windows(name.len()).any(|part| part == name)
+        };
+        if self.state != "enabled" {
+            return is("state", "`enabled`", &self.state);
+        }
+        if self.enable_seq == before.enable_seq {
+            return is("enable_seq", "another than before", &self.enable_seq);
+        }
+        if self.ops.is_empty() || !named() {
+            return is("root/ops", "the name that the object has", &self.ops);
+        }
+        if self.switch_all != "1" {
+            return is("switch_all", "`1`, for all tasks", &self.switch_all);
+        }
+        None
+    }
+}
+
+/// Loads `object` and checks that it schedules the host.
+pub fn load(out: &Out, object: &str) -> Result<Loaded, Failure> {
+    let folder = PathBuf::from(FOLDER);
+    let bytes = fs::read(object).doing(|| format!("read {object}"))?;
+    let log = KernelLog::open()?;
+    let before = Seen::of(&folder);
+    let mut running = Running::prepare(
+        WorkloadPlan {
+            program: "bpftool".to_owned(),
+            argv: [BPFTOOL, "struct_ops", "register", object]
+                .map(str::to_owned)
+                .to_vec(),
+            folder: Some("/".to_owned()),
+            time_limit_ms: LOAD_LIMIT_MS,
+            ..WorkloadPlan::default()
+        },
+        false,
+    )?;
+    running.start()?;
+    running.wait()?;
+    if fs::metadata(STDERR).is_ok_and(|metadata| metadata.len() > 0) {
+        out.file(LOG, STDERR.as_ref())?;
+    }
+    let output = running.into_output()?;
+    let seen = Seen::of(&folder);
+    let lacks = match output.exit_code {
+        Some(0) => seen.lacks(&before, &bytes),
+        Some(code) => Some(format!("bpftool ended with exit code {code}, expected 0")),
+        None => Some(format!("bpftool did not end in {LOAD_LIMIT_MS} ms")),
+    };
+    let loaded = Loaded {
+        folder,
+        seen,
+        log: Mutex::new(log),
+        why: OnceLock::new(),
+    };
+    let Some(lacks) = lacks else {
+        return Ok(loaded);
+    };
+    let said = [output.stdout.trim(), output.stderr.trim()].join("\n");
+    Err(Failure::new(format!(
+        "the BPF scheduler {object} does not schedule the host: {lacks}; bpftool said: {}; the \
+         kernel said: {}; correct it by the verifier's words, which are in {LOG} of the run",
+        or_nothing(system::tail(said.trim(), SAID_LIMIT)),
+        loaded.kernel_said(),
+    )))
+}
+
+impl Loaded {
+    /// As if what `folder` shows had been loaded; `None` where the kernel's log may not be read.
+    #[cfg(test)]
+    pub fn shown_in(folder: &Path) -> Option<Self> {
+        Some(Self {
+            folder: folder.to_owned(),
+            seen: Seen::of(folder),
+            log: Mutex::new(KernelLog::open().ok()?),
+            why: OnceLock::new(),
+        })
+    }
+
+    /// Why it does not schedule the host any more; `None` if it does.
+    pub fn fault(&self) -> Option<Failure> {
+        if self.why.get().is_none() && Seen::of(&self.folder) == self.seen {
+            return None;
+        }
+        Some(Failure::new(self.why.get_or_init(|| self.find_why())))
+    }
+
+    fn find_why(&self) -> String {
+        // The kernel says why before it has ended it.
+        let begun = Instant::now();
+        let mut now = Seen::of(&self.folder);
+        while now.state == "disabling" && begun.elapsed() < END_LIMIT {
+            std::thread::sleep(Duration::from_millis(10));
+            now = Seen::of(&self.folder);
+        }
+        assert!(!self.seen.state.is_empty(), "a scheduler was loaded");
+        let change = now.first_change(&self.seen);
+        let (name, here, there) = change.unwrap_or(("state", "enabled", "enabled without a break"));
+        format!(
+            "the BPF scheduler {} ended before the VMs had stopped: {FOLDER}/{name} is `{here}`, \
+             expected `{there}`; the kernel said: {}",
+            self.seen.ops,
+            self.kernel_said()
+        )
+    }
+
+    /// What the kernel has said of BPF schedulers since before the load.
+    fn kernel_said(&self) -> String {
+        let mut log = self.log.lock().expect("no thread panics with the log");
+        let lines = log.warnings().unwrap_or_default();
+        let of_it = lines.iter().filter(|line| line.starts_with("sched_ext: "));
+        let of_it: Vec<&str> = of_it.map(String::as_str).collect();
+        or_nothing(system::tail(&of_it.join("; "), SAID_LIMIT)).to_owned()
+    }
+}
+
+fn or_nothing(said: &str) -> &str {
+    if said.is_empty() { "nothing" } else { said }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OBJECT: &[u8] = b"\x7fELF fifo\0\0";
+
+    fn enabled() -> Seen {
+        Seen {
+            state: "enabled".to_owned(),
+            ops: "fifo".to_owned(),
+            enable_seq: "1".to_owned(),
+            nr_rejected: "0".to_owned(),
+            switch_all: "1".to_owned(),
+        }
+    }
+
+    fn disabled() -> Seen {
+        Seen {
+            state: "disabled".to_owned(),
+            ops: String::new(),
+            enable_seq: "0".to_owned(),
+            ..enabled()
+        }
+    }
+
+    #[test]
+    fn a_load_is_proved_by_each_thing_that_the_kernel_shows() {
+        let lacks = |change: &dyn Fn(&mut Seen)| {
+            let mut seen = enabled();
+            change(&mut seen);
+            seen.lacks(&disabled(), OBJECT)
+        };
+        assert_eq!(lacks(&|_| {}), None);
+        let said = lacks(&|seen| *seen = disabled()).unwrap();
+        assert!(said.contains("state is `disabled`, expected `enabled`"));
+        for (name, said) in [
+            ("enable_seq", lacks(&|seen| seen.enable_seq = "0".into())),
+            ("root/ops", lacks(&|seen| seen.ops = "other".into())),
+            ("root/ops", lacks(&|seen| seen.ops = "fif".into())),
+            ("root/ops", lacks(&|seen| seen.ops.clear())),
+            ("switch_all", lacks(&|seen| seen.switch_all = "0".into())),
+        ] {
+            assert!(said.is_some_and(|said| said.contains(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn each_change_of_what_was_loaded_is_seen() {
+        assert_eq!(enabled().first_change(&enabled()), None);
+        let changes: [(&str, fn(&mut Seen)); 4] = [
+            ("state", |seen| seen.state = "disabling".into()),
+            ("root/ops", |seen| seen.ops = "other".into()),
+            ("enable_seq", |seen| seen.enable_seq = "2".into()),
+            ("nr_rejected", |seen| seen.nr_rejected = "1".into()),
+        ];
+        for (name, change) in changes {
+            let mut now = enabled();
+            change(&mut now);
+            let found = now.first_change(&enabled()).map(|(name, ..)| name);
+            assert_eq!(found, Some(name));
+        }
+    }
+
+    #[test]
+    fn an_end_is_seen_at_the_next_look_and_is_not_forgotten() {
+        let folder = std::env::temp_dir().join(format!("steady-scx-{}", std::process::id()));
+        fs::create_dir_all(folder.join("root")).unwrap();
+        let write = |name: &str, text: &str| fs::write(folder.join(name), text).unwrap();
+        for (name, text) in [("state", "enabled\n"), ("root/ops", "fifo\n")] {
+            write(name, text);
+        }
+        let Some(loaded) = Loaded::shown_in(&folder) else {
+            return eprintln!("this user may not read the kernel's log");
+        };
+        assert!(loaded.fault().is_none());
+        write("state", "disabled\n");
+        let said = loaded.fault().unwrap().to_string();
+        assert!(said.contains("scheduler fifo ended"), "{said}");
+        assert!(said.contains("is `disabled`"), "{said}");
+        write("state", "enabled\n");
+        assert_eq!(loaded.fault().unwrap().to_string(), said);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
