@@ -3,11 +3,10 @@
 //! port of the series.
 
 use steady_agent::plan::HostPlan;
-use steady_lab_artifacts::kernel::Series;
 use steady_remedies::Means;
-use steady_scenario::{Chosen, Scenario, Variant, Vm};
+use steady_scenario::{Chosen, Kernel, Scenario, Variant, Vm};
 
-use super::{flavors, series_of};
+use super::flavors;
 use crate::error::LabError;
 
 /// Refuses remedies of the kernel where `kernel`, in words, has none.
@@ -74,12 +73,13 @@ pub fn check(scenario: &Scenario, variants: &[&Variant]) -> Result<(), LabError>
     Ok(())
 }
 
-/// Refuses what would boot a kernel of another version beside that of a port.
+/// Refuses what would boot a kernel of another version beside that of a port, which the user wrote
+/// as `written`: in its own hosts' guests, and by `--kernel` as the stock kernel.
 ///
 /// # Errors
 /// [`LabError::Beyond`].
-pub fn alone(scenario: &Scenario, variants: &[&Variant], version: &str) -> Result<(), LabError> {
-    let stock = |variant: &&&Variant| series_of(variant) == Series::Stock;
+pub fn alone(scenario: &Scenario, variants: &[&Variant], written: &str) -> Result<(), LabError> {
+    let stock = |variant: &&&Variant| variant.kernel == Kernel::Stock;
     let what = match variants.iter().find(stock) {
         Some(variant) => format!("the stock kernel of variant {}", variant.name),
         None if flavors(scenario, variants).is_empty() => return Ok(()),
@@ -88,9 +88,7 @@ pub fn alone(scenario: &Scenario, variants: &[&Variant], version: &str) -> Resul
     Err(LabError::Beyond {
         scenario: scenario.name.clone(),
         what,
-        limit: format!(
-            "--kernel {version} is one kernel, of hosts and guests; choose others by --variant"
-        ),
+        limit: format!("{written} is one kernel, of hosts and guests; choose others by --variant"),
     })
 }
 

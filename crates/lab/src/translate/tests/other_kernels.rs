@@ -17,7 +17,7 @@ fn a_kernel_of_another_version_beside_a_port_is_refused() {
             Some("a guest with a kernel of its own; --kernel 7.3"),
         ),
     ] {
-        let said = packaged::alone(&scenario, &[&scenario.variants[0]], "7.3").err();
+        let said = packaged::alone(&scenario, &[&scenario.variants[0]], "--kernel 7.3").err();
         let said = said.map(|error| error.to_string()).unwrap_or_default();
         assert!(said.contains(beside.unwrap_or_default()), "{said}");
         assert_eq!(said.is_empty(), beside.is_none(), "{said}");
