@@ -163,6 +163,36 @@ fn checking_for_an_engine_refuses_what_a_run_on_it_would() {
 }
 
 #[test]
+fn checking_refuses_a_variants_kernel_that_is_not_known_or_not_there() {
+    let shipped = std::fs::read_to_string(crates().join("../scenarios/two-kernels.toml")).unwrap();
+    let debian = "kernel = \"debian-12\"";
+    assert!(shipped.contains(debian));
+    let folder = tempfile::tempdir().unwrap();
+    let made = folder.path().join("two-kernels.toml");
+    std::fs::write(folder.path().join("mine.deb"), "").unwrap();
+    for (kernel, words) in [
+        ("./mine.deb", [""; 2]),
+        (
+            "debian-11",
+            ["no kernel `debian-11`", "debian-13-backports"],
+        ),
+        ("./yours.deb", ["no package", "yours.deb"]),
+        (
+            "./objects",
+            ["no built kernel", "objects/arch/x86/boot/bzImage"],
+        ),
+    ] {
+        let written = format!("kernel = \"{kernel}\"");
+        std::fs::write(&made, shipped.replace(debian, &written)).unwrap();
+        let output = check(&[], &made);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let status = if words[0].is_empty() { 0 } else { 2 };
+        assert_eq!(output.status.code(), Some(status), "{text}");
+        assert!(words.iter().all(|word| text.contains(word)), "{text}");
+    }
+}
+
+#[test]
 fn printing_needs_checking() {
     let mut command = Command::cargo_bin("steady").unwrap();
     let output = command

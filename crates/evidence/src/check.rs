@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use steady_scenario::Scenario;
+use steady_scenario::{Kernel, Scenario, Variant};
 
 use crate::also;
 use crate::brought;
@@ -106,6 +106,7 @@ fn of_claim(house: &House, claim: &Claim) -> Vec<Problem> {
     let Some(scenario) = house.scenario(claim) else {
         return problems;
     };
+    problems.extend(of_kernels(claim, scenario).map(|text| Problem::new(&place, text)));
     let brought = brought::problem(claim, scenario);
     problems.extend(brought.map(|text| Problem::new(&place, text)));
     for name in captured::recorded(claim) {
@@ -115,6 +116,18 @@ fn of_claim(house: &House, claim: &Claim) -> Vec<Problem> {
         }
     }
     problems
+}
+
+/// The variant of a claim that names a kernel. A record is of one kernel, by whose key it is old.
+fn of_kernels(claim: &Claim, scenario: &Scenario) -> Option<String> {
+    let raced = |variant: &&Variant| claim.all_variants().any(|name| name == variant.name);
+    let mut variants = scenario.variants.iter().filter(raced);
+    let named = variants.find(|variant| matches!(variant.kernel, Kernel::Named(_)))?;
+    let (name, kernel) = (&named.name, &named.kernel);
+    Some(format!(
+        "variant `{name}` names the kernel {kernel}; expected \"patched\" or \"stock\", with a \
+         port as the claim's own `kernel`"
+    ))
 }
 
 /// The rows of a claim whose measure its race cannot give.

@@ -2,9 +2,8 @@
 //! The kernels that the variants of a race boot, each with the host's archive and symbols.
 //!
 //! Most races need one, the patched kernel. A variant may choose the stock one, to show what the
-//! patched one costs when everything is off.
+//! patched one costs when everything is off, or name another.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -18,10 +17,13 @@ use steady_race::Watcher;
 
 use crate::error::LabError;
 use crate::measure::symbol::Symbols;
+use crate::wanted::KernelId;
 
 /// A kernel with all that a host boots of it but the plan.
 #[derive(Debug)]
 pub struct Booted {
+    /// What was asked for.
+    pub choice: Choice,
     /// The kernel.
     pub kernel: Kernel,
     /// Its symbols.
@@ -42,6 +44,7 @@ impl Booted {
     /// # Errors
     /// [`LabError::Artifact`] for what is not installed, [`LabError::Artifact`].
     pub fn new(
+        choice: Choice,
         kernel: Kernel,
         others: BTreeMap<Flavor, Kernel>,
         ours: &Programs,
@@ -56,6 +59,7 @@ impl Booted {
         };
         let others = others.into_iter().map(with_symbols);
         Ok(Self {
+            choice,
             checks_itself: kernel.checks_itself()?,
             has_remedies: kernel.has_remedies()?,
             others: others.collect::<Result<_, LabError>>()?,
@@ -77,20 +81,17 @@ impl Booted {
     }
 
     /// What the measures depend on of this kernel, for the result's configuration. The patched
-    /// kernel's keys begin with `kernel.`; the stock one's say so.
+    /// kernel's keys begin with `kernel.`; those of others have the kernel's name behind that.
     ///
     /// # Errors
     /// [`LabError::Artifact`].
-    pub fn config(&self, series: Series) -> Result<BTreeMap<String, String>, LabError> {
+    pub fn config(&self, id: &KernelId) -> Result<BTreeMap<String, String>, LabError> {
         let digest = |path: &Path| {
             fs::read(path)
                 .map(|bytes| sha256_hex(&bytes))
                 .map_err(|error| LabError::io("read", path, error))
         };
-        let (kernel, image) = match series {
-            Series::Patched => ("kernel", "image_sha256"),
-            Series::Stock => ("kernel.stock", "image.stock_sha256"),
-        };
+        let (kernel, image) = id.keys();
         let mut config = BTreeMap::from([
             (format!("{kernel}.release"), self.kernel.release.clone()),
             (format!("{kernel}.key"), key_of(&self.kernel.image)),
@@ -102,7 +103,7 @@ impl Booted {
                 format!("{kernel}.config_sha256"),
                 digest(&self.kernel.config)?,
             ),
-            (image.to_owned(), sha256_hex(&self.archive)),
+            (image, sha256_hex(&self.archive)),
         ]);
         let text = fs::read_to_string(&self.kernel.config);
         let text = text.map_err(|error| LabError::io("read", &self.kernel.config, error))?;
@@ -137,34 +138,26 @@ pub fn ensure_others(
     flavors.iter().map(built).collect()
 }
 
-/// The kernels of these series, built if they are not in the cache; where the user gives one, it is
-/// the patched one. A distribution's is both.
+/// The kernel that is chosen for a series, built if it is not in the cache; one that the user gives
+/// is the patched one, a distribution's is both.
 ///
 /// # Errors
 /// What a build can fail with.
 pub fn ensure(
     home: &Home,
     choice: &Choice,
-    series: impl IntoIterator<Item = Series>,
+    series: Series,
     watcher: &dyn Watcher,
-) -> Result<BTreeMap<Series, Kernel>, LabError> {
-    let mut kernels = BTreeMap::new();
-    for series in series {
-        if let Entry::Vacant(place) = kernels.entry(series) {
-            place.insert(match (choice, series) {
-                (Choice::Given(folder), Series::Patched) => kernel::given(folder)?,
-                (Choice::Packaged(package), _) => kernel::package::ensure(home, package, watcher)?,
-                (Choice::Ported(port), Series::Patched) => {
-                    kernel::port::ensure(home, port, watcher)?
-                }
-                _ => {
-                    let flavor = choice.flavor();
-                    kernel::ensure(home, Build { series, flavor }, watcher)?
-                }
-            });
+) -> Result<Kernel, LabError> {
+    Ok(match (choice, series) {
+        (Choice::Given(folder), Series::Patched) => kernel::given(folder)?,
+        (Choice::Packaged(package), _) => kernel::package::ensure(home, package, watcher)?,
+        (Choice::Ported(port), Series::Patched) => kernel::port::ensure(home, port, watcher)?,
+        _ => {
+            let flavor = choice.flavor();
+            kernel::ensure(home, Build { series, flavor }, watcher)?
         }
-    }
-    Ok(kernels)
+    })
 }
 
 /// The folder that a kernel's image is in: its key, where it is in the cache.
@@ -185,6 +178,7 @@ mod tests {
         };
         let system_map = file("System.map", "ffffffff81000000 T _text\n");
         Booted {
+            choice: Choice::default(),
             symbols: Symbols::load(&system_map).expect("symbols"),
             kernel: Kernel {
                 image: file("bzImage", "image"),
@@ -203,7 +197,9 @@ mod tests {
     #[test]
     fn the_patched_kernels_keys_are_those_of_results_before_there_was_another() {
         let folder = tempfile::tempdir().expect("a folder");
-        let config = booted(folder.path()).config(Series::Patched).expect("read");
+        let config = booted(folder.path())
+            .config(&KernelId::Series(Series::Patched))
+            .expect("read");
         let keys: Vec<&str> = config.keys().map(String::as_str).collect();
         assert_eq!(
             keys,
@@ -224,9 +220,43 @@ mod tests {
     fn the_stock_kernels_keys_stand_beside_the_patched_ones() {
         let folder = tempfile::tempdir().expect("a folder");
         let booted = booted(folder.path());
-        let mut both = booted.config(Series::Patched).expect("read");
-        both.extend(booted.config(Series::Stock).expect("read"));
+        let mut both = booted
+            .config(&KernelId::Series(Series::Patched))
+            .expect("read");
+        both.extend(
+            booted
+                .config(&KernelId::Series(Series::Stock))
+                .expect("read"),
+        );
         assert_eq!(both.len(), 12, "{both:?}");
         assert_eq!(both["kernel.stock.release"], "6.12.63");
+    }
+    #[test]
+    fn a_named_kernels_keys_have_its_name_and_leave_the_others_as_they_are() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let booted = booted(folder.path());
+        let of_series = [Series::Patched, Series::Stock].map(KernelId::Series);
+        let mut all = BTreeMap::new();
+        for id in &of_series {
+            all.extend(booted.config(id).expect("read"));
+        }
+        let before = all.clone();
+        let named = KernelId::Named("debian-12".to_owned());
+        let config = booted.config(&named).expect("read");
+        let keys: Vec<&str> = config.keys().map(String::as_str).collect();
+        assert_eq!(
+            keys,
+            [
+                "image.debian-12_sha256",
+                "kernel.debian-12.config_sha256",
+                "kernel.debian-12.hz",
+                "kernel.debian-12.image_sha256",
+                "kernel.debian-12.key",
+                "kernel.debian-12.release"
+            ]
+        );
+        all.extend(config.clone());
+        assert_eq!(all.len(), before.len() + keys.len());
+        assert!(before.iter().all(|(key, value)| all[key] == *value));
     }
 }

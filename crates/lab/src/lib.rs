@@ -19,6 +19,7 @@ mod kernels;
 pub mod measure;
 pub mod race;
 pub mod translate;
+pub mod wanted;
 
 pub use error::{LabError, RunFault};
 pub use race::Lab;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The lab's engines, as races know engines: real kernels on a host that QEMU or Bochs emulates.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use steady_agent::plan::PLAN_PATH;
 use steady_lab_artifacts::image::{scx, tree};
-use steady_lab_artifacts::kernel::package::Package;
-use steady_lab_artifacts::kernel::{Build, Choice, Series};
+use steady_lab_artifacts::kernel::{Choice, Kernel};
 use steady_lab_artifacts::need::artifacts::{self, Extras};
 use steady_lab_artifacts::need::{self, Need};
 use steady_lab_artifacts::{ArtifactError, Home, programs};
@@ -20,6 +19,7 @@ use crate::error::{LabError, RunFault};
 use crate::kernels::{self, Booted};
 use crate::measure::assemble;
 use crate::translate;
+use crate::wanted::{self, KernelId, Wanted};
 
 /// An engine of the lab, before anything of it is built.
 #[derive(Debug)]
@@ -55,27 +55,14 @@ impl steady_race::Engine for Lab {
         variants: &[&Variant],
         options: &Options,
     ) -> Result<(), Refusal> {
-        let choice = kernel_of(options).map_err(|error| Refusal {
-            what: error.to_string(),
-            limit: "each host boots one kernel".to_owned(),
-        })?;
-        let mut checked = translate::check(scenario, self.kind, variants);
-        if is_packaged(&choice) {
-            checked = checked.and_then(|()| translate::packaged::check(scenario, variants));
-        }
-        if let Choice::Ported(port) = choice {
-            checked =
-                checked.and_then(|()| translate::packaged::alone(scenario, variants, port.version));
-            if !port.has_remedies {
-                let kernel = port.words();
-                checked = checked.and_then(|()| {
-                    translate::packaged::without_remedies(scenario, variants, &kernel)?;
-                    translate::packaged::without_trace(scenario, options.trace, &kernel)
-                });
-            }
-        }
+        let checked = translate::check(scenario, self.kind, variants)
+            .and_then(|()| wanted::check(scenario, variants, options));
         checked.map_err(|error| match error {
             LabError::Beyond { what, limit, .. } => Refusal { what, limit },
+            LabError::Artifact(ArtifactError::KernelChoice(what)) => Refusal {
+                what,
+                limit: "each host boots one kernel".to_owned(),
+            },
             other => Refusal {
                 what: other.to_string(),
                 limit: format!("the engine {} cannot run it", self.kind.name()),
@@ -95,14 +82,6 @@ impl steady_race::Engine for Lab {
     }
 }
 
-/// Which kernel the user wants.
-fn kernel_of(options: &Options) -> Result<Choice, LabError> {
-    let Some(text) = &options.kernel else {
-        return Ok(Choice::default());
-    };
-    Ok(text.parse().map_err(ArtifactError::KernelChoice)?)
-}
-
 /// What every race on an engine, with a kernel, needs of this machine.
 #[must_use]
 pub fn engine_needs(home: &Home, kind: EngineKind, kernel: &Choice) -> Vec<Need> {
@@ -117,39 +96,17 @@ pub fn engine_needs(home: &Home, kind: EngineKind, kernel: &Choice) -> Vec<Need>
 fn needs(
     lab: &Lab,
     scenario: &Scenario,
-    variants: &[&Variant],
-    options: &Options,
+    kernels: &[Wanted<'_>],
+    trace: bool,
 ) -> Result<Vec<Need>, LabError> {
     let home = &lab.home;
-    let choice = kernel_of(options)?;
     let mut needs = lab.kind.needs(home);
     needs.extend(artifacts::temporary());
     assert!(!needs.is_empty(), "an emulator is a need");
-    assert!(!variants.is_empty(), "a race has variants");
-    let flavors = translate::flavors(scenario, variants);
-    let series: BTreeSet<Series> = variants
-        .iter()
-        .map(|one| translate::series_of(one))
-        .collect();
-    for series in series {
-        needs.extend(match (&choice, series) {
-            (Choice::Given(_), Series::Patched) => Vec::new(),
-            (Choice::Packaged(_), _) | (Choice::Ported(_), Series::Patched) => {
-                artifacts::chosen_kernel(home, &choice)
-            }
-            _ => artifacts::kernel(
-                home,
-                Build {
-                    series,
-                    flavor: choice.flavor(),
-                },
-            ),
-        });
-        let others = flavors.iter().map(|&flavor| Build { series, flavor });
-        needs.extend(others.flat_map(|build| artifacts::kernel(home, build)));
-    }
+    assert!(!kernels.is_empty(), "a race boots kernels");
+    needs.extend(kernels.iter().flat_map(|wanted| wanted.needs(home)));
     needs.extend(artifacts::own_programs(home));
-    let host = translate::host_needs(scenario, options.trace)?;
+    let host = translate::host_needs(scenario, trace)?;
     let mut programs = translate::programs(scenario)?;
     programs.extend(host.programs);
     let bpf = translate::scx::paths(scenario);
@@ -165,37 +122,13 @@ fn needs(
     Ok(needs)
 }
 
-/// The host's memory, in MiB: larger kernels of host and guests do not shrink what is left.
-fn memory_mib(scenario: &Scenario, packaged: bool) -> u32 {
-    let machines = u32::try_from(scenario.vms.len()).unwrap_or(u32::MAX) + 1;
-    let more = if packaged {
-        machines * translate::packaged::LARGER_MIB
-    } else {
-        0
-    };
-    scenario.host.memory_mib + more
-}
-
-fn is_packaged(choice: &Choice) -> bool {
-    matches!(choice, Choice::Packaged(_))
-}
-
-/// Whether it is the kernel of a release, by its name. One that a user names may be ours.
-fn is_release(choice: &Choice) -> bool {
-    matches!(choice, Choice::Packaged(Package::Debian(_)))
-}
-
 /// Everything that the runs of one race share.
 struct Hosts<'a> {
     scenario: &'a Scenario,
     options: &'a Options,
     engine: Engine,
-    kernels: BTreeMap<Series, Booted>,
+    kernels: BTreeMap<KernelId, Booted>,
     config: BTreeMap<String, String>,
-    /// Whether all boot a distribution's kernel.
-    packaged: bool,
-    /// Whether that is one of a release, by its name.
-    is_release: bool,
 }
 
 impl<'a> Hosts<'a> {
@@ -213,12 +146,17 @@ impl<'a> Hosts<'a> {
             // Arguments that a program does not take are refused before minutes of building.
             translate::plan(scenario, variant, scenario.seed, options.trace)?;
         }
-        need::require(needs(lab, scenario, variants, options)?)?;
+        let all = wanted::kernels(scenario, variants, options)?;
+        need::require(needs(lab, scenario, &all, options.trace)?)?;
         let mut engine = lab.kind.find(home, watcher)?;
-        let series = variants.iter().map(|variant| translate::series_of(variant));
-        let choice = kernel_of(options)?;
-        let found = kernels::ensure(home, &choice, series, watcher)?;
-        let flavors = translate::flavors(scenario, variants);
+        let found: Result<Vec<Kernel>, LabError> = all
+            .iter()
+            .map(|one| kernels::ensure(home, &one.choice, one.id.series(), watcher))
+            .collect();
+        let found = found?;
+        for (one, kernel) in all.iter().zip(&found) {
+            one.check_remedies(scenario, kernel)?;
+        }
         let ours = programs::ensure(home, watcher)?;
         engine.calibrate(&ours.agent)?;
         let steer = translate::steer::in_guests(scenario);
@@ -230,28 +168,24 @@ impl<'a> Hosts<'a> {
         let bpf = scx::gather(&bpf, &scenario.folder, scratch.path())?;
         needs.schedulers = bpf.objects;
         let host = &scenario.host;
-        let packaged = is_packaged(&choice);
-        let memory_mib = memory_mib(scenario, packaged);
         let mut config = BTreeMap::from([
             ("vmm".to_owned(), host.vmm.name().to_owned()),
             ("pcpus".to_owned(), host.pcpus.to_string()),
-            ("memory_mib".to_owned(), memory_mib.to_string()),
             ("trace".to_owned(), options.trace.to_string()),
         ]);
+        config.extend(wanted::config(scenario, &all));
         config.extend(brought.config);
         let digests = bpf.digests.into_iter();
         config.extend(digests.map(|(name, digest)| (format!("scheduler.{name}"), digest)));
-        if choice != Choice::default() {
-            config.insert("kernel.choice".to_owned(), choice.to_string());
-        }
         let mut kernels = BTreeMap::new();
-        for (series, kernel) in found {
-            translate::scx::check(scenario, variants, &kernel)?;
-            let others = kernels::ensure_others(home, series, &flavors, watcher)?;
-            let booted = Booted::new(kernel, others, &ours, &guest, &needs)?;
+        for (one, kernel) in all.into_iter().zip(found) {
+            translate::scx::check(scenario, &one.variants, &kernel)?;
+            let series = one.id.series();
+            let others = kernels::ensure_others(home, series, &one.flavors, watcher)?;
+            let booted = Booted::new(one.choice, kernel, others, &ours, &guest, &needs)?;
             translate::check_memory(scenario, guest.len(), booted.archive.len())?;
-            config.extend(booted.config(series)?);
-            kernels.insert(series, booted);
+            config.extend(booted.config(&one.id)?);
+            kernels.insert(one.id, booted);
         }
         assert!(!kernels.is_empty(), "each variant boots a kernel");
         Ok(Self {
@@ -260,9 +194,14 @@ impl<'a> Hosts<'a> {
             engine,
             kernels,
             config,
-            packaged,
-            is_release: is_release(&choice),
         })
+    }
+
+    /// The kernel of a variant's host.
+    fn booted(&self, variant: &Variant) -> &Booted {
+        let id = KernelId::of(variant);
+        let found = self.kernels.get(&id);
+        found.expect("each variant's kernel is there")
     }
 
     fn emulate(
@@ -275,7 +214,7 @@ impl<'a> Hosts<'a> {
         if booted.checks_itself {
             translate::for_kernel_that_checks(&mut plan);
         }
-        if self.packaged {
+        if wanted::is_packaged(&booted.choice) {
             translate::packaged::enlarge(&mut plan);
         }
         let json = serde_json::to_vec(&plan).expect("a plan is plain data");
@@ -292,7 +231,7 @@ impl<'a> Hosts<'a> {
                 false => Processor::Usual,
             },
             constant_tsc: booted.kernel.is_preempt_rt()?,
-            memory_mib: memory_mib(self.scenario, self.packaged),
+            memory_mib: wanted::memory_mib(self.scenario, &booted.choice),
             directory: job.directory,
             terminal: None,
         };
@@ -314,7 +253,7 @@ impl<'a> Hosts<'a> {
     }
 
     fn measured(&self, job: &Job<'_>, step: &dyn Fn(&str)) -> Result<Outcome, Failed> {
-        let booted = &self.kernels[&translate::series_of(job.variant)];
+        let booted = self.booted(job.variant);
         let transcript = self.emulate(job, booted, step)?;
         let of_vm = |vm: &Vm| (vm.name.clone(), booted.symbols_of(translate::flavor_of(vm)));
         let symbols = self.scenario.vms_of(job.variant).map(of_vm).collect();
@@ -351,8 +290,8 @@ impl Prepared for Hosts<'_> {
     }
 
     /// The kernel of a release is not what is tried here, so that no fault of ours hides in it.
-    fn more_tries(&self) -> u32 {
-        if self.is_release {
+    fn more_tries(&self, variant: &Variant) -> u32 {
+        if wanted::is_release(&self.booted(variant).choice) {
             MOST_TRIES
         } else {
             self.engine.more_tries()
@@ -379,23 +318,5 @@ fn of_race(job: &Job<'_>, failed: Failed) -> steady_race::Failed {
             steady_race::Failed::Run(RunFault::Files(text).into())
         }
         Failed::Lab(error) => steady_race::Failed::Around(error.into()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_kernel_of_a_release_is_one_and_a_package_that_a_user_names_is_not() {
-        let names = [
-            "debian-12",
-            "debian-13-backports",
-            "./image.deb",
-            "7.3",
-            "lab",
-        ];
-        let is_one = names.map(|name| is_release(&name.parse().expect("a kernel")));
-        assert_eq!(is_one, [true, true, false, false, false]);
     }
 }

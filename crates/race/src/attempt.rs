@@ -52,7 +52,7 @@ impl Common<'_> {
             let (Some(lost), Some(why)) = (lost(&ended), self.info.retries_lost) else {
                 break ended;
             };
-            if retried.len() >= self.engine.more_tries() as usize {
+            if retried.len() >= self.engine.more_tries(variant) as usize {
                 break ended;
             }
             let aside = match retried.len() {

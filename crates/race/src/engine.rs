@@ -78,8 +78,9 @@ pub trait Prepared: Sync {
         Vec::new()
     }
 
-    /// How often a lost run is tried again, where the engine says that this may be its own doing.
-    fn more_tries(&self) -> u32 {
+    /// How often a lost run of a variant is tried again, where the engine says that this may be
+    /// its own doing.
+    fn more_tries(&self, _variant: &Variant) -> u32 {
         1
     }
 

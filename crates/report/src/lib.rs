@@ -14,6 +14,7 @@
 mod answer;
 pub mod html;
 pub mod humane;
+mod kernel;
 mod pick;
 pub mod plain;
 pub mod svg;

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use steady_measures::{Better, Cell, Comparison, Error, Row, RunResult};
 
-use crate::{answer, humane, pick};
+use crate::{answer, humane, kernel, pick};
 
 /// How the table is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +96,12 @@ impl Page<'_> {
             clean(&engine.version)
         )];
         let config = |key: &str| self.result.config.get(key).map(|value| clean(value));
-        facts.extend(config("kernel.release").map(|release| format!("Linux {release}")));
+        let releases = kernel::releases(&self.result.config);
+        facts.extend(
+            releases
+                .iter()
+                .map(|release| format!("Linux {}", clean(release))),
+        );
         facts.extend(config("vmm").map(|vmm| format!("VMM {vmm}")));
         facts.extend(config("pcpus").map(|pcpus| match pcpus.as_str() {
             "1" => "1 pCPU".to_owned(),

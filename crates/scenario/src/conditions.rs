@@ -2,15 +2,16 @@
 //! Under which conditions a variant is raced: what a reader must know before believing a figure.
 //!
 //! They follow from the scenario alone, so that a document cannot state others than were raced.
-//! Left out: the kernel and the emulator, which a result names.
+//! Left out: the release of the kernel, and the emulator, which a result names.
 
 use std::fmt;
 
 use steady_remedies::Means;
 
+use crate::kernel::Kernel;
 use crate::model::{Scenario, Vm};
 use crate::variant::{Chosen, Variant};
-use crate::words::{Cgroup, Hypervisor, Kernel, PvFeature, Word};
+use crate::words::{Cgroup, Hypervisor, PvFeature, Word};
 
 /// Which of KVM's paravirtual features the measured guests are offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,8 +96,8 @@ pub struct Conditions {
     pub halt_poll_ns: Option<u32>,
     /// Knobs of the host's scheduler that are turned, in words.
     pub scheduler: Vec<String>,
-    /// Whether the kernel is the distribution's, without the remedies built in.
-    pub stock: bool,
+    /// The kernel as the variant names it.
+    pub kernel: Kernel,
 }
 
 impl Conditions {
@@ -130,7 +131,7 @@ impl Conditions {
             apicv: variant.switches.apicv,
             halt_poll_ns: variant.switches.halt_poll_ns,
             scheduler: variant.scheduler.words(),
-            stock: variant.kernel == Kernel::Stock,
+            kernel: variant.kernel.clone(),
         }
     }
 }
@@ -213,7 +214,6 @@ impl Conditions {
             true => "the scheduler's own knobs".to_owned(),
             false => format!("scheduler: {}", self.scheduler.join(", ")),
         };
-        let kernel = if self.stock { "stock" } else { "patched" };
         [
             said(self.machines()),
             said(self.placed()),
@@ -223,7 +223,10 @@ impl Conditions {
             said(if self.apicv { "APICv on" } else { "APICv off" }.to_owned()),
             unless(self.halt_poll_ns.is_none(), polling),
             unless(self.scheduler.is_empty(), knobs),
-            unless(!self.stock, format!("{kernel} kernel")),
+            unless(
+                self.kernel == Kernel::Patched,
+                format!("{} kernel", self.kernel),
+            ),
         ]
     }
 
@@ -351,6 +354,19 @@ bpf = "x/mine.bpf.o"
             "1 VM of 2 vCPUs on 2 pCPUs; pinned; a group per vCPU; PV features but ipi; PLE off; \
              APICv off"
         );
+    }
+
+    #[test]
+    fn the_kernel_is_said_where_it_is_not_the_patched_one() {
+        for (kernel, end) in [
+            ("patched", "; APICv off"),
+            ("stock", "; stock kernel"),
+            ("debian-12", "; debian-12 kernel"),
+        ] {
+            let of_both = format!("name = \"both\"\nkernel = \"{kernel}\"");
+            let line = said(&TEXT.replace("name = \"both\"", &of_both), 0);
+            assert!(line.ends_with(end), "{line}");
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@
 
 mod conditions;
 mod diagnostic;
+mod kernel;
 mod limits;
 mod load;
 mod model;
@@ -36,6 +37,7 @@ mod words;
 
 pub use conditions::{Conditions, Part, Placement, PvOffered};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use kernel::Kernel;
 pub use limits::{HOST_RESERVE_MIB, MAX_FILE_BYTES, SCHEMA};
 pub use load::{LoadError, Noted};
 pub use model::{Host, Measure, Pv, Scenario, Switches, UnknownVariant, Vm, Workload};
@@ -44,6 +46,6 @@ pub use runs::{Brought, Runs};
 pub use scheduler::Scheduler;
 pub use variant::{Chosen, Variant, VmChange};
 pub use words::{
-    Cgroup, Collect, Dedicated, GuestKernel, Hypervisor, Kernel, PvFeature, ResultFrom, VcpuPolicy,
-    Vmm, Word,
+    Cgroup, Collect, Dedicated, GuestKernel, Hypervisor, PvFeature, ResultFrom, VcpuPolicy, Vmm,
+    Word,
 };

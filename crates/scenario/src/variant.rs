@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 use steady_remedies::{Mode, Remedy};
 
+use crate::kernel::Kernel;
 use crate::model::{Pv, Switches, Vm};
 use crate::scheduler::Scheduler;
-use crate::words::{Hypervisor, Kernel, PvFeature, Word};
+use crate::words::{Hypervisor, PvFeature, Word};
 
 /// A named set of remedies and switches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -8,6 +8,8 @@ use std::fmt;
 pub trait Word: Copy + Eq + Ord + fmt::Debug + 'static {
     /// What one word of the set is called in messages.
     const WHAT: &'static str;
+    /// Where another set of such words stands, for messages; mostly empty.
+    const BESIDE: &'static str;
     /// Every word, in the order in which they are listed and stored.
     const ALL: &'static [Self];
     /// The word's spelling.
@@ -19,7 +21,10 @@ pub trait Word: Copy + Eq + Ord + fmt::Debug + 'static {
 }
 
 macro_rules! words {
-    ($(#[$doc:meta])* $set:ident, $what:literal;
+    ($(#[$doc:meta])* $set:ident, $what:literal; $($rest:tt)+) => {
+        words! { $(#[$doc])* $set, $what, ""; $($rest)+ }
+    };
+    ($(#[$doc:meta])* $set:ident, $what:literal, $beside:literal;
      $($(#[$word_doc:meta])* $word:ident = $name:literal,)+) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,6 +32,7 @@ macro_rules! words {
 
         impl Word for $set {
             const WHAT: &'static str = $what;
+            const BESIDE: &'static str = $beside;
             const ALL: &'static [Self] = &[$(Self::$word,)+];
             fn name(self) -> &'static str {
                 match self { $(Self::$word => $name,)+ }
@@ -48,17 +54,8 @@ macro_rules! words {
 }
 
 words! {
-    /// The kernel of the emulated host and of its guests.
-    Kernel, "kernel";
-    /// The distribution's, with this project's files and hooks.
-    Patched = "patched",
-    /// The distribution's as it is: no remedy is in it.
-    Stock = "stock",
-}
-
-words! {
     /// The configuration of the kernel that one VM's guest boots.
-    GuestKernel, "kernel of a guest";
+    GuestKernel, "kernel of a guest", "`kernel` of a variant names others, for host and guests";
     /// The kernel of its host.
     Host = "host",
     /// Ticks at 100 Hz.

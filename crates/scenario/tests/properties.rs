@@ -189,6 +189,11 @@ fn scheduler() -> impl Strategy<Value = Scheduler> {
         )
 }
 
+fn kernel() -> impl Strategy<Value = Kernel> {
+    let named = "[a-z]{0,9}[0-9.-]{1,9}|[a-zA-Z.]{0,9}/[ -~]{0,9}".prop_map(Kernel::Named);
+    prop_oneof![select(&Kernel::ALWAYS[..]), named]
+}
+
 fn variant(name: String, vms: Vec<String>) -> impl Strategy<Value = Variant> {
     let switches = (
         any::<[bool; 2]>(),
@@ -201,7 +206,7 @@ fn variant(name: String, vms: Vec<String>) -> impl Strategy<Value = Variant> {
     let words = (of(line(20)), cmdline(), cmdline());
     (
         words,
-        (select(Kernel::ALL), select(Hypervisor::ALL)),
+        (kernel(), select(Hypervisor::ALL)),
         remedies,
         pv(),
         switches,

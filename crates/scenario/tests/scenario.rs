@@ -155,6 +155,7 @@ fn digest_changes_with_every_other_value() {
         ("shoot4u", "host_cmdline = \"x\"\nshoot4u"),
         ("shoot4u = { mode = \"eager\" }\n", ""),
         ("shoot4u = { mode = \"eager\" }", "kernel = \"stock\""),
+        ("shoot4u = { mode = \"eager\" }", "kernel = \"7.3\""),
         ("mode = \"eager\"", "mode = \"deferred\""),
         ("mode = \"eager\"", "vms = [\"victim\"]"),
         ("pin = [0, 1]", "pin = [0, 1]\npv.eoi = false"),

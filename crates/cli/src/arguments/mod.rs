@@ -147,14 +147,15 @@ pub struct Run {
     /// or `10m`.
     #[arg(long, value_name = "TIME", requires = "until", value_parser = humantime::parse_duration)]
     pub budget: Option<Duration>,
-    /// The kernel of hosts and guests: `lab`, `debug` (checks of locks, RCU and memory), `rt`
-    /// (PREEMPT_RT), another configuration of `linux/config`; `7.3`, which fetches that source
-    /// and builds it with the remedies; `6.1`, likewise, with what a talk did on CFS and no remedy;
-    /// `6.12-proposal`, which is the lab's with what a list proposed for directed yields;
-    /// `6.12-ranges`, which is the lab's with ranges in PV TLB flush; `debian-12`, `debian-13`, or
-    /// these with `-backports`, which fetches the package that the release installs; or, with a `/`
-    /// in it, a `.deb` of a kernel, or the folder of its packages, of their files, or of the
-    /// objects of one that you built. Exit code 5 if a kernel then complains of itself
+    /// The kernel of hosts and guests, of the variants that name none: `lab`, `debug` (checks of
+    /// locks, RCU and memory), `rt` (PREEMPT_RT), another configuration of `linux/config`; `7.3`,
+    /// which fetches that source and builds it with the remedies; `6.1`, likewise, with what a talk
+    /// did on CFS and no remedy; `6.12-proposal`, which is the lab's with what a list proposed for
+    /// directed yields; `6.12-ranges`, which is the lab's with ranges in PV TLB flush; `debian-12`,
+    /// `debian-13`, or these with `-backports`, which fetches the package that the release
+    /// installs; or, with a `/` in it, a `.deb` of a kernel, or the folder of its packages, of their
+    /// files, or of the objects of one that you built. Exit code 5 if such a kernel, or one that a
+    /// variant names, complains of itself
     #[arg(long, value_name = "KERNEL")]
     pub kernel: Option<String>,
     /// Folder of the programs that a scenario names by a path, such as `./mine`, and of their

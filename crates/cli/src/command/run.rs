@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use steady_lab::measure::complaint::KERNEL_COMPLAINED;
-use steady_lab::translate;
+use steady_lab::{translate, wanted};
 use steady_lab_artifacts::{ArtifactError, Home, kernel};
 use steady_measures::RunResult;
 use steady_race::{Options, Until, Watcher, race};
-use steady_scenario::{LoadError, Noted, Scenario};
+use steady_scenario::{Kernel, LoadError, Noted, Scenario};
 
 use crate::arguments::Run;
 use crate::command::shell::{own_command, own_name};
@@ -38,6 +38,7 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     }
     let show = Show::verbose(arguments.verbose);
     let mut results = Vec::new();
+    let mut complained = None;
     for scenario in &scenarios {
         for engine in arguments.engines() {
             let engine = (engine.make)()?;
@@ -50,6 +51,9 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
                 raced.directory.join("result.json").display(),
                 page.display()
             ));
+            let chosen =
+                |variant: &str| arguments.kernel.is_some() || names_a_kernel(scenario, variant);
+            complained = complained.or_else(|| complaint(&raced.result, chosen));
             results.push(raced.result);
         }
     }
@@ -59,13 +63,19 @@ pub fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
         report::table(&results, arguments.verbose)?;
     }
     // Another kernel than the lab's is run to see whether it is sound.
-    match results.iter().find_map(complaint) {
-        Some(complaint) if arguments.kernel.is_some() => {
+    Ok(match complained {
+        Some(complaint) => {
             talk!("steady: a kernel complained of itself: {complaint}");
-            Ok(ExitCode::from(FAULT))
+            ExitCode::from(FAULT)
         }
-        _ => Ok(ExitCode::SUCCESS),
-    }
+        None => ExitCode::SUCCESS,
+    })
+}
+
+/// Whether a variant boots a kernel that it names, and so another than the lab's.
+fn names_a_kernel(scenario: &Scenario, variant: &str) -> bool {
+    let found = scenario.variant(variant);
+    found.is_ok_and(|variant| matches!(variant.kernel, Kernel::Named(_)))
 }
 
 /// Refuses what the run would refuse before it builds anything; what an engine cannot give, only of
@@ -77,6 +87,7 @@ fn checked(arguments: &Run, scenario: &Scenario) -> anyhow::Result<()> {
         kernel::look_at(&choice)?;
     }
     let variants = scenario.select(&arguments.variant)?;
+    wanted::check(scenario, &variants, &options(arguments))?;
     for engine in &arguments.engine {
         let engine = (engine.make)()?;
         engine.check(scenario, &variants, &options(arguments))?;
@@ -84,13 +95,14 @@ fn checked(arguments: &Run, scenario: &Scenario) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the first kernel said that complained of itself.
-fn complaint(result: &RunResult) -> Option<&str> {
+/// What the first kernel said that complained of itself, of the variants whose kernel was `chosen`.
+fn complaint(result: &RunResult, chosen: impl Fn(&str) -> bool) -> Option<String> {
     let variants = result.variants.iter();
+    let variants = variants.filter(|variant| chosen(&variant.name));
     let repetitions = variants.flat_map(|variant| &variant.repetitions);
     let mut warnings = repetitions.flat_map(|repetition| &repetition.warnings);
     let first = warnings.find(|warning| warning.code == KERNEL_COMPLAINED)?;
-    Some(&first.text)
+    Some(first.text.clone())
 }
 
 /// Loads all scenarios, so that each one's errors are shown, not only the first's.

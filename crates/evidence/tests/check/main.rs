@@ -61,6 +61,7 @@ CLAIMS | seeds = 8 | seeds = 8↵disclosed = ["~80% before"] | `~80%` is a typed
 CLAIMS | ple = "on",  |  | claim `tail`: the condition `ple` is missing
 CLAIMS | "pinned" | "scheduler" | `placement` is stated as "scheduler"
 CLAIMS | more = " | more = "74 % at  | `74 %` is a typed figure
+scenarios/pair.toml | shoot4u = {} | kernel = "debian-12" | names the kernel debian-12
 CLAIMS | seeds = 8 | seeds = 8↵show = ["shoot5u"] | `show` has `shoot5u`
 CLAIMS | [score] | counted = [{id="k",subject="7 %",conditions="c",command="c"}]↵[score] | `7 %` is
 PAPER | row = "p99" | row = "p999" | `one`: claim `tail` has no row `p999`

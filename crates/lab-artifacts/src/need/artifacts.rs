@@ -206,16 +206,20 @@ fn ported_kernel(home: &Home, port: &Port) -> Vec<Need> {
 
 /// The needs of a distribution's kernel.
 fn packaged_kernel(home: &Home, package: &Package) -> Vec<Need> {
-    let (name, why) = (
-        "the kernel's package",
-        "emulated hosts and guests boot its kernel",
-    );
+    let why = "emulated hosts and guests boot its kernel";
+    // A race may need those of several.
+    let name = match package {
+        Package::Debian(release) => format!("the kernel's package of {}", release.name),
+        Package::File(path) | Package::Folder(path) => {
+            format!("the kernel's package {}", path.display())
+        }
+    };
     let mut needs = of(&["step"]);
     let place = package::name_in_cache(package).map(|name| home.cache.join(name));
     match (place, package) {
         // A file that cannot be read is what the user asked for, not what the machine lacks.
         (Err(_), _) => {}
-        (Ok(place), _) if place.is_dir() => needs.push(kernel_entry(name, why, &place)),
+        (Ok(place), _) if place.is_dir() => needs.push(kernel_entry(&name, why, &place)),
         (Ok(_), Package::Debian(_)) => {
             needs.extend(of(&["packages", "deb-file"]));
             needs.extend(mirror());

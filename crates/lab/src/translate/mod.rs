@@ -15,7 +15,7 @@ use steady_agent::plan::{
 };
 use steady_events::probe;
 use steady_lab_artifacts::image::tree::{self, HostNeeds};
-use steady_lab_artifacts::kernel::{Flavor, Series};
+use steady_lab_artifacts::kernel::Flavor;
 use steady_remedies::{Registry, Remedy, VmmDuty};
 use steady_scenario::{
     self as scenario, Chosen, Dedicated, GuestKernel, Hypervisor, Kernel, Scenario, Variant, Vm,
@@ -113,15 +113,6 @@ fn refusal(chosen: &Chosen, vmm: scenario::Vmm) -> Option<String> {
         return Some("QEMU does not know its feature bit; use vmm = \"steady\"".to_owned());
     }
     None
-}
-
-/// The kernel that a variant runs on.
-#[must_use]
-pub fn series_of(variant: &Variant) -> Series {
-    match variant.kernel {
-        Kernel::Stock => Series::Stock,
-        Kernel::Patched => Series::Patched,
-    }
 }
 
 /// The configuration of the kernel that the guest boots, where it is not its host's kernel.
@@ -420,7 +411,7 @@ pub fn variant_words(variant: &Variant, registry: Option<&Registry>) -> Vec<Stri
     if let Some(poll_ns) = variant.switches.halt_poll_ns {
         words.push(format!("kvm.halt_poll_ns={poll_ns}"));
     }
-    if let (Kernel::Patched, Some(registry)) = (variant.kernel, registry) {
+    if let Some(registry) = registry.filter(|_| variant.kernel != Kernel::Stock) {
         let remedies = registry.shipped();
         words.extend(remedies.map(|remedy| remedy_word(variant, remedy)));
     }

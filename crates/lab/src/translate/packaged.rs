@@ -3,11 +3,10 @@
 //! port of the series.
 
 use steady_agent::plan::HostPlan;
-use steady_lab_artifacts::kernel::Series;
 use steady_remedies::Means;
-use steady_scenario::{Chosen, Scenario, Variant, Vm};
+use steady_scenario::{Chosen, Kernel, Scenario, Variant, Vm};
 
-use super::{flavors, series_of};
+use super::flavors;
 use crate::error::LabError;
 
 /// Refuses remedies of the kernel where `kernel`, in words, has none.
@@ -47,11 +46,11 @@ pub fn without_trace(scenario: &Scenario, trace: bool, kernel: &str) -> Result<(
     })
 }
 
-/// Refuses what a distribution's kernel does not have.
+/// Refuses disks of guests, for which a distribution's kernel has no driver here.
 ///
 /// # Errors
 /// [`LabError::Beyond`].
-pub fn check(scenario: &Scenario, variants: &[&Variant]) -> Result<(), LabError> {
+pub fn without_disks(scenario: &Scenario, variants: &[&Variant]) -> Result<(), LabError> {
     let beyond = |what: String, limit: &str| {
         Err(LabError::Beyond {
             scenario: scenario.name.clone(),
@@ -59,7 +58,6 @@ pub fn check(scenario: &Scenario, variants: &[&Variant]) -> Result<(), LabError>
             limit: limit.to_owned(),
         })
     };
-    without_remedies(scenario, variants, "a distribution's kernel")?;
     for variant in variants {
         let disks = |vm: &Vm| match vm.disk_mib {
             Some(_) => Some(format!("the disk of VM {}", vm.name)),
@@ -74,12 +72,13 @@ pub fn check(scenario: &Scenario, variants: &[&Variant]) -> Result<(), LabError>
     Ok(())
 }
 
-/// Refuses what would boot a kernel of another version beside that of a port.
+/// Refuses what would boot a kernel of another version beside that of a port, which the user wrote
+/// as `written`: in its own hosts' guests, and by `--kernel` as the stock kernel.
 ///
 /// # Errors
 /// [`LabError::Beyond`].
-pub fn alone(scenario: &Scenario, variants: &[&Variant], version: &str) -> Result<(), LabError> {
-    let stock = |variant: &&&Variant| series_of(variant) == Series::Stock;
+pub fn alone(scenario: &Scenario, variants: &[&Variant], written: &str) -> Result<(), LabError> {
+    let stock = |variant: &&&Variant| variant.kernel == Kernel::Stock;
     let what = match variants.iter().find(stock) {
         Some(variant) => format!("the stock kernel of variant {}", variant.name),
         None if flavors(scenario, variants).is_empty() => return Ok(()),
@@ -88,9 +87,7 @@ pub fn alone(scenario: &Scenario, variants: &[&Variant], version: &str) -> Resul
     Err(LabError::Beyond {
         scenario: scenario.name.clone(),
         what,
-        limit: format!(
-            "--kernel {version} is one kernel, of hosts and guests; choose others by --variant"
-        ),
+        limit: format!("{written} is one kernel, of hosts and guests; choose others by --variant"),
     })
 }
 

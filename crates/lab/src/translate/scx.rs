@@ -19,7 +19,7 @@ pub fn paths(scenario: &Scenario) -> Vec<&str> {
     paths
 }
 
-/// Refuses a kernel that cannot have the BPF scheduler of a variant.
+/// Refuses a kernel that cannot have the BPF scheduler of a variant that boots it.
 ///
 /// # Errors
 /// [`LabError::Beyond`]; [`LabError::Artifact`] if its configuration cannot be read.
@@ -35,7 +35,8 @@ pub fn check(scenario: &Scenario, variants: &[&Variant], kernel: &Kernel) -> Res
         scenario: scenario.name.clone(),
         what: format!("the BPF scheduler of variant {}", variant.name),
         limit: format!(
-            "Linux {} is without CONFIG_SCHED_CLASS_EXT; use --kernel bpf or debian-13-backports",
+            "Linux {} is without CONFIG_SCHED_CLASS_EXT; use bpf or debian-13-backports, by --kernel \
+             or `kernel` of the variant",
             kernel.release
         ),
     })

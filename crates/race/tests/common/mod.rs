@@ -129,8 +129,11 @@ impl Prepared for Ready<'_> {
         BTreeMap::from([("mock".to_owned(), "yes".to_owned())])
     }
 
-    fn more_tries(&self) -> u32 {
-        self.0.more_tries
+    fn more_tries(&self, variant: &Variant) -> u32 {
+        match variant.name.as_str() {
+            "b" => self.0.more_tries,
+            _ => 1,
+        }
     }
 
     fn run(&self, job: &Job<'_>, step: &dyn Fn(&str)) -> Result<Outcome, Failed> {

@@ -13,7 +13,7 @@ mod tables;
 use askama::Template;
 use steady_measures::{Comparison, Error, RunResult, VariantResult};
 
-use crate::{answer, humane, pick};
+use crate::{answer, humane, kernel, pick};
 use charts::{Latency, Section};
 use tables::{Group, Measures};
 
@@ -153,11 +153,11 @@ fn facts(result: &RunResult) -> Vec<(String, String)> {
         ),
         ("Clock".to_owned(), humane::clock(engine.clock)),
     ];
-    let known = [
-        ("kernel.release", "Kernel"),
-        ("vmm", "VMM"),
-        ("pcpus", "pCPUs"),
-    ];
+    let releases = kernel::releases(&result.config);
+    if !releases.is_empty() {
+        facts.push(("Kernel".to_owned(), releases.join(", ")));
+    }
+    let known = [("vmm", "VMM"), ("pcpus", "pCPUs")];
     for (key, words) in known {
         if let Some(value) = result.config.get(key) {
             facts.push((words.to_owned(), value.clone()));

@@ -7,8 +7,9 @@ use super::keys;
 use super::names::Names;
 use super::table::Reader;
 use super::value::{Placed, Problems};
+use crate::kernel::Kernel;
 use crate::variant::Chosen;
-use crate::words::{Hypervisor, Kernel, Word};
+use crate::words::Hypervisor;
 
 /// The remedies that are on, in the registry's order, and what is left of the host's command line.
 pub(super) type Read = Option<(Vec<Chosen>, String)>;
@@ -94,14 +95,15 @@ fn setting<'w>(word: &'w str, registry: &Registry) -> Option<(&'static Remedy, &
     Some((remedy, value))
 }
 
-/// The stock kernel has none of the remedies that a kernel carries out.
+/// The stock kernel has none of the remedies that a kernel carries out. What one that is named has,
+/// the engine knows.
 pub(super) fn check_kernel(kernel: &Placed<Kernel>, on: &[Chosen], problems: &Problems) {
-    if *kernel.get_ref() == Kernel::Patched {
+    if *kernel.get_ref() != Kernel::Stock {
         return;
     }
     for chosen in on.iter().filter(|on| on.remedy.is_of_kernel()) {
         let remedy = chosen.remedy;
-        let message = format!("the {} kernel does not have {remedy}", Kernel::Stock.name());
+        let message = format!("the {} kernel does not have {remedy}", Kernel::Stock);
         let label = format!("expected \"patched\", or no `[variant.{remedy}]`");
         problems.add(kernel.span(), message, label);
     }

@@ -132,12 +132,8 @@ impl<'a> Reader<'a> {
     }
 
     pub fn word<W: Word>(&self, key: &'static str) -> Field<W> {
-        self.named(
-            key,
-            W::WHAT,
-            W::from_name,
-            W::ALL.iter().map(|word| word.name()),
-        )
+        let names = W::ALL.iter().map(|word| word.name());
+        self.named_beside(key, [W::WHAT, W::BESIDE], W::from_name, names)
     }
 
     /// A string that names one of a closed set of things.
@@ -148,10 +144,21 @@ impl<'a> Reader<'a> {
         find: impl FnOnce(&str) -> Option<T>,
         names: impl Iterator<Item = &'static str> + Clone,
     ) -> Field<T> {
+        self.named_beside(key, [what, ""], find, names)
+    }
+
+    /// The same; `beside` says where other such things are named, and may be empty.
+    fn named_beside<T>(
+        &self,
+        key: &'static str,
+        [what, beside]: [&str; 2],
+        find: impl FnOnce(&str) -> Option<T>,
+        names: impl Iterator<Item = &'static str> + Clone,
+    ) -> Field<T> {
         let expected = format!("one of {}", quoted_list(names.clone()));
         self.field(key, expected.clone(), |value| {
             let name = self.plain_string(&format!("`{key}`"), value, &expected)?;
-            self.known(what, name, value.span(), find, names)
+            self.known([what, beside], name, value.span(), find, names)
         })
     }
 
@@ -169,7 +176,7 @@ impl<'a> Reader<'a> {
             for (i, value) in list.iter().enumerate() {
                 let place = format!("`{key}[{i}]`");
                 let name = self.plain_string(&place, value, &format!("one of {any}"));
-                let known = |name| self.known(what, name, value.span(), &find, names.clone());
+                let known = |name| self.known([what, ""], name, value.span(), &find, names.clone());
                 let one = name.and_then(known);
                 if one.is_some() && found.contains(&one) {
                     let message = format!("{what} `{}` is listed twice", name.unwrap_or_default());
@@ -381,7 +388,7 @@ impl<'a> Reader<'a> {
     /// Looks a name up, and reports an unknown one with the nearest.
     fn known<T>(
         &self,
-        what: &str,
+        [what, beside]: [&str; 2],
         name: &str,
         span: Span,
         find: impl FnOnce(&str) -> Option<T>,
@@ -395,8 +402,12 @@ impl<'a> Reader<'a> {
                 None => format!("not a {what}"),
             };
             let message = format!("unknown {what} `{}`", quoted(name));
-            self.problems
-                .push(span, message, label, Some(format!("known: {list}")));
+            let beside = match beside {
+                "" => String::new(),
+                beside => format!("; {beside}"),
+            };
+            let note = format!("known: {list}{beside}");
+            self.problems.push(span, message, label, Some(note));
         }
         found
     }

@@ -9,10 +9,22 @@ use super::names::Names;
 use super::setting::Settings;
 use super::switches::Written;
 use super::table::Reader;
-use super::value::{Placed, Problems, Span};
-use super::{CMDLINE, NAME, TITLE, check_unique, keys, pv, remedy, scheduler, switches};
+use super::value::{Placed, Problems, Span, Text};
+use super::{CMDLINE, NAME, TITLE, check_unique, is_line, keys, pv, remedy, scheduler, switches};
+use crate::kernel::Kernel;
 use crate::variant::{Variant, VmChange};
-use crate::words::{Hypervisor, Kernel};
+use crate::words::Hypervisor;
+
+/// Which names there are is the engine's to say.
+const KERNEL: Text = Text {
+    expected: "\"patched\", \"stock\", the name of a kernel such as \"debian-12\", or a path \
+               with a `/`",
+    most_chars: 4096,
+    holds: |text| {
+        let of_name = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-.".contains(&b);
+        is_line(text) && (text.contains('/') || text.bytes().all(of_name))
+    },
+};
 
 /// A variant as it is written, before it is crossed with settings.
 #[derive(Debug)]
@@ -70,6 +82,14 @@ fn listed(table: &Reader<'_>, settings: &Settings) -> Option<Option<Vec<String>>
     listed.as_ref().is_none_or(known).then_some(listed)
 }
 
+/// The kernel of host and guests.
+fn kernel(table: &Reader<'_>) -> Option<Placed<Kernel>> {
+    let default = Kernel::Patched.name().to_owned();
+    let written = table.or(table.string("kernel", &KERNEL), default)?;
+    let kernel = Kernel::of(written.get_ref());
+    Some(Placed::new(written.span(), kernel))
+}
+
 /// Reads a variant; its name also by itself, for the check across variants.
 fn variant(
     table: &Reader<'_>,
@@ -79,7 +99,7 @@ fn variant(
 ) -> VariantRead {
     let name = table.need(table.string("name", &NAME));
     let title = Reader::optional(table.string("title", &TITLE));
-    let kernel = table.or(table.word("kernel"), Kernel::Patched);
+    let kernel = kernel(table);
     let hypervisor = table.or(table.word("hypervisor"), Hypervisor::Kvm);
     let without = table.or(vms.listed(table, "without"), Vec::new());
     if let Some(without) = &without {

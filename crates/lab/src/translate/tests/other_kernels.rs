@@ -17,7 +17,7 @@ fn a_kernel_of_another_version_beside_a_port_is_refused() {
             Some("a guest with a kernel of its own; --kernel 7.3"),
         ),
     ] {
-        let said = packaged::alone(&scenario, &[&scenario.variants[0]], "7.3").err();
+        let said = packaged::alone(&scenario, &[&scenario.variants[0]], "--kernel 7.3").err();
         let said = said.map(|error| error.to_string()).unwrap_or_default();
         assert!(said.contains(beside.unwrap_or_default()), "{said}");
         assert_eq!(said.is_empty(), beside.is_none(), "{said}");
@@ -27,7 +27,8 @@ fn a_kernel_of_another_version_beside_a_port_is_refused() {
 #[test]
 fn what_a_distributions_kernel_lacks_is_refused() {
     let on = small("", "[variant.shoot4u]");
-    let of_kernel = packaged::check(&on, &[&on.variants[0]]).expect_err("refused");
+    let of_kernel = packaged::without_remedies(&on, &[&on.variants[0]], "a distribution's kernel");
+    let of_kernel = of_kernel.expect_err("refused");
     let said = of_kernel.to_string();
     assert!(
         said.contains("shoot4u") && said.contains("--variant"),
@@ -41,13 +42,14 @@ fn what_a_distributions_kernel_lacks_is_refused() {
     let said = traced(true).expect_err("refused").to_string();
     assert!(said.contains("kernel 6.1 has none; leave out"), "{said}");
     let host = small("", "[variant.place]");
-    assert!(packaged::check(&host, &[&host.variants[0]]).is_ok());
+    assert!(packaged::without_remedies(&host, &[&host.variants[0]], "it").is_ok());
+    assert!(packaged::without_disks(&host, &[&host.variants[0]]).is_ok());
     let mut disk = small("", "");
     disk.vms[0].disk_mib = Some(16);
-    let said = packaged::check(&disk, &[&disk.variants[0]]).expect_err("refused");
+    let said = packaged::without_disks(&disk, &[&disk.variants[0]]).expect_err("refused");
     assert!(said.to_string().contains("disk of VM"), "{said}");
     let channel = channel::joined(&["b"]);
-    let said = packaged::check(&channel, &[&channel.variants[0]]).expect_err("refused");
+    let said = packaged::without_disks(&channel, &[&channel.variants[0]]).expect_err("refused");
     assert!(
         said.to_string().contains("the channel's disks of VM a"),
         "{said}"
