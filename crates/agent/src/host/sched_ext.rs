@@ -252,7 +252,8 @@ mod tests {
     #[test]
     fn each_change_of_what_was_loaded_is_seen() {
         assert_eq!(enabled().first_change(&enabled()), None);
-        let changes: [(&str, fn(&mut Seen)); 4] = [
+        type Change = fn(&mut Seen);
+        let changes: [(&str, Change); 4] = [
             ("state", |seen| seen.state = "disabling".into()),
             ("root/ops", |seen| seen.ops = "other".into()),
             ("enable_seq", |seen| seen.enable_seq = "2".into()),

@@ -153,9 +153,9 @@ pub struct Run {
     /// did on CFS and no remedy; `6.12-proposal`, which is the lab's with what a list proposed for
     /// directed yields; `6.12-ranges`, which is the lab's with ranges in PV TLB flush; `debian-12`,
     /// `debian-13`, or these with `-backports`, which fetches the package that the release
-    /// installs; or, with a `/` in it, a `.deb` of a kernel, or the folder of its packages, of their
-    /// files, or of the objects of one that you built. Exit code 5 if such a kernel, or one that a
-    /// variant names, complains of itself
+    /// installs; or, with a `/` in it, a `.deb` of a kernel, or the folder of its packages, of
+    /// their files, or of the objects of one that you built. Exit code 5 if such a kernel, or one
+    /// that a variant names, complains of itself
     #[arg(long, value_name = "KERNEL")]
     pub kernel: Option<String>,
     /// Folder of the programs that a scenario names by a path, such as `./mine`, and of their

@@ -35,8 +35,8 @@ pub fn check(scenario: &Scenario, variants: &[&Variant], kernel: &Kernel) -> Res
         scenario: scenario.name.clone(),
         what: format!("the BPF scheduler of variant {}", variant.name),
         limit: format!(
-            "Linux {} is without CONFIG_SCHED_CLASS_EXT; use bpf or debian-13-backports, by --kernel \
-             or `kernel` of the variant",
+            "Linux {} is without CONFIG_SCHED_CLASS_EXT; use bpf or debian-13-backports, by \
+             --kernel or `kernel` of the variant",
             kernel.release
         ),
     })
