@@ -19,8 +19,9 @@ const KERNEL: [&str; 6] = ["apply", "lib.sh", "configure", "config", "hooks", "n
 const PORT: &str = "port";
 /// Folder of `linux/` with what differs by version.
 const PORTS: &str = "ports";
-/// What of them nothing is compiled from.
-const LEFT_OUT: &str = "new/Documentation";
+/// What of them no kernel of a claim is compiled from: documents, and the configuration of a kernel
+/// that claims cannot name.
+const LEFT_OUT: [&str; 2] = ["new/Documentation", "config/bpf.config"];
 /// The sources of what runs in every emulated host and guest: both inits, the VMM, and what all
 /// workloads are linked with.
 const MACHINES: [&str; 4] = [
@@ -87,7 +88,11 @@ pub(crate) fn made_of(root: &Path, more: &[&str]) -> Result<Vec<PathBuf>, Error>
     for part in KERNEL.iter().chain(more) {
         below(&linux.join(part), &mut files)?;
     }
-    files.retain(|path| !path.starts_with(linux.join(LEFT_OUT)));
+    files.retain(|path| {
+        LEFT_OUT
+            .iter()
+            .all(|part| !path.starts_with(linux.join(part)))
+    });
     Ok(files)
 }
 
