@@ -101,7 +101,7 @@ fn a_kernel_without_sched_ext_is_refused_before_it_boots() {
     let output = place.run(&scenario, &words).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success(), "{said}");
-    let expected = "CONFIG_SCHED_CLASS_EXT; use --kernel bpf";
+    let expected = "CONFIG_SCHED_CLASS_EXT; use bpf or debian-13-backports";
     assert!(said.contains(expected), "{said}");
     let run = place.path("out/scx/qemu/fifo-r0");
     assert!(!run.exists(), "nothing has booted");
