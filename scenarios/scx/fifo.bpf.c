@@ -3,8 +3,8 @@
  * A scheduler for sched_ext: a queue for each control group at the top, such as a VM's, first in,
  * first out. The queues have turns, in each of which one task runs for 4 ms. A task that finds an
  * idle CPU when it wakes goes there, as the kernel does it by itself. A vCPU that yields to another
- * one (yield_to(), kernel/sched/syscalls.c) is followed by that one, whoever's turn it is. Left
- * out: weights and limits, which a host of real VMs needs.
+ * one (yield_to(), kernel/sched/syscalls.c) is followed by that one, also in the turn of another
+ * queue. Left out: weights and limits, which a host of real VMs needs.
  *
  * The queues are maps: the kernel makes queues of its own only for programs that may sleep, and
  * Debian 12's bpftool cannot load such. What is declared here is the part of the kernel's types
@@ -162,8 +162,11 @@ int fifo_enqueue(u64 *arguments)
 	struct task_struct *p = (struct task_struct *)arguments[0];
 	u32 at = queue_of(p);
 	void *queue = lookup(&queues, &at);
-	struct place place = { .pid = p->pid, .stamp = ++stamps | 1 };
+	struct place place = { .pid = p->pid, .stamp = ++stamps };
 
+	/* 0 stands for a task that waits in no queue. */
+	if (!place.stamp)
+		place.stamp = ++stamps;
 	p->scx.dsq_vtime = place.stamp;
 	if (!queue || push(queue, &place, 0))
 		insert(p, GLOBAL, arguments[1]);

@@ -59,8 +59,8 @@ impl steady_race::Engine for Lab {
             .and_then(|()| wanted::check(scenario, variants, options));
         checked.map_err(|error| match error {
             LabError::Beyond { what, limit, .. } => Refusal { what, limit },
-            LabError::Artifact(ArtifactError::KernelChoice(what)) => Refusal {
-                what,
+            LabError::Artifact(error) => Refusal {
+                what: error.to_string(),
                 limit: "each host boots one kernel".to_owned(),
             },
             other => Refusal {

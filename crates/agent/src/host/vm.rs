@@ -425,9 +425,7 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         let state = folder.join("state");
         fs::write(&state, "enabled").unwrap();
-        let Some(loaded) = Loaded::shown_in(&folder) else {
-            return eprintln!("this user may not read the kernel's log");
-        };
+        let loaded = Loaded::shown_in(&folder);
         let (mut vm, _guest) = vm();
         vm.scheduler = Some(Arc::new(loaded));
         let writer = std::thread::spawn(move || {

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use steady_lab::measure::complaint::KERNEL_COMPLAINED;
 use steady_lab::{translate, wanted};
-use steady_lab_artifacts::{ArtifactError, Home, kernel};
+use steady_lab_artifacts::Home;
 use steady_measures::RunResult;
 use steady_race::{Options, Until, Watcher, race};
 use steady_scenario::{Kernel, LoadError, Noted, Scenario};
@@ -82,10 +82,6 @@ fn names_a_kernel(scenario: &Scenario, variant: &str) -> bool {
 /// the engines that were named.
 fn checked(arguments: &Run, scenario: &Scenario) -> anyhow::Result<()> {
     translate::check_programs(scenario)?;
-    if let Some(text) = &arguments.kernel {
-        let choice = text.parse().map_err(ArtifactError::KernelChoice)?;
-        kernel::look_at(&choice)?;
-    }
     let variants = scenario.select(&arguments.variant)?;
     wanted::check(scenario, &variants, &options(arguments))?;
     for engine in &arguments.engine {

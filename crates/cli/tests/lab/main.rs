@@ -23,4 +23,5 @@ mod shoot4u;
 mod support;
 mod task_scheduler;
 mod under_qemu;
+mod under_qemu_kernels;
 mod unit_tests;

@@ -141,7 +141,6 @@ fn named(scenario: &Scenario, variant: &Variant, name: &str) -> Result<Choice, L
         let always = Kernel::ALWAYS.map(|kernel| kernel.to_string()).join(", ");
         beyond(format!("{known}; or of every race: {always}"))
     })?;
-    kernel::look_at(&choice).map_err(|error| beyond(error.to_string()))?;
     Ok(choice)
 }
 
@@ -163,6 +162,7 @@ impl Wanted<'_> {
     fn check(&self, scenario: &Scenario, trace: bool) -> Result<(), LabError> {
         let variants = &self.variants;
         assert!(!variants.is_empty(), "a kernel of a race has variants");
+        kernel::look_at(&self.choice).map_err(|error| self.refused(scenario, error))?;
         match &self.choice {
             Choice::Packaged(package) => {
                 packaged::without_disks(scenario, variants)?;
@@ -189,6 +189,18 @@ impl Wanted<'_> {
                 }
             }
             Choice::Given(_) | Choice::Built(_) => Ok(()),
+        }
+    }
+
+    /// What is said of files that are not a kernel: which variant asks for them, where it names it.
+    fn refused(&self, scenario: &Scenario, error: ArtifactError) -> LabError {
+        match &self.id {
+            KernelId::Series(_) => error.into(),
+            KernelId::Named(_) => LabError::Beyond {
+                scenario: scenario.name.clone(),
+                what: format!("the kernel of variant {}", self.variants[0].name),
+                limit: error.to_string(),
+            },
         }
     }
 

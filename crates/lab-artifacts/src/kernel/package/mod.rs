@@ -175,7 +175,9 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>, ArtifactError> {
     let mut files = Vec::new();
     let mut folders = vec![whole_path(folder)?];
     while let Some(folder) = folders.pop() {
-        for path in entries(&folder) {
+        let inside = fs::read_dir(&folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let inside = inside.map_err(|error| ArtifactError::io("read", &folder, error))?;
+        for path in inside.iter().map(fs::DirEntry::path) {
             if path.is_file() {
                 files.push(path);
             } else if !path.is_symlink() {
