@@ -6,16 +6,19 @@
 //! later has another `enable_seq`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use steady_agent::plan::WorkloadPlan;
 
+use self::seen::Seen;
 use super::kernel_log::KernelLog;
 use super::out::Out;
 use crate::program::{Running, STDERR};
 use crate::system::{self, Doing, Failure};
+
+mod seen;
 
 const FOLDER: &str = "/sys/kernel/sched_ext";
 const BPFTOOL: &str = "/usr/sbin/bpftool";
@@ -37,70 +40,6 @@ pub struct Loaded {
     log: Option<Mutex<KernelLog>>,
     /// Why it has ended, once that was seen.
     why: OnceLock<String>,
-}
-
-/// What the kernel shows of its BPF scheduler; empty where a file is not there.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Seen {
-    state: String,
-    /// The name that the scheduler gives itself.
-    ops: String,
-    /// Grows with each scheduler that is enabled.
-    enable_seq: String,
-    /// Tasks that asked for a BPF scheduler and were not taken.
-    nr_rejected: String,
-    /// Whether it schedules all tasks, not only those of `SCHED_EXT`.
-    switch_all: String,
-}
-
-impl Seen {
-    fn of(folder: &Path) -> Self {
-        let read = |name: &str| system::read_trimmed(folder.join(name));
-        Self {
-            state: read("state"),
-            ops: read("root/ops"),
-            enable_seq: read("enable_seq"),
-            nr_rejected: read("nr_rejected"),
-            switch_all: read("switch_all"),
-        }
-    }
-
-    /// The first file that is not as in `other`: its name, what it has here and there.
-    fn first_change<'a>(&'a self, other: &'a Self) -> Option<(&'static str, &'a str, &'a str)> {
-        let pairs = [
-            ("state", &self.state, &other.state),
-            ("root/ops", &self.ops, &other.ops),
-            ("enable_seq", &self.enable_seq, &other.enable_seq),
-            ("nr_rejected", &self.nr_rejected, &other.nr_rejected),
-            ("switch_all", &self.switch_all, &other.switch_all),
-        ];
-        let changed = pairs.into_iter().find(|(_, here, there)| here != there);
-        changed.map(|(name, here, there)| (name, here.as_str(), there.as_str()))
-    }
-
-    /// What shows that the scheduler of `object` has not been enabled since `before`, in words.
-    fn lacks(&self, before: &Self, object: &[u8]) -> Option<String> {
-        let is = |name: &str, expected: &str, found: &str| {
-            Some(format!("{FOLDER}/{name} is `{found}`, expected {expected}"))
-        };
-        let named = || {
-            let name = [self.ops.as_bytes(), b"\0"].concat();
-            object.windows(name.len()).any(|part| part == name)
-        };
-        if self.state != "enabled" {
-            return is("state", "`enabled`", &self.state);
-        }
-        if self.enable_seq == before.enable_seq {
-            return is("enable_seq", "another than before", &self.enable_seq);
-        }
-        if self.ops.is_empty() || !named() {
-            return is("root/ops", "the name that the object has", &self.ops);
-        }
-        if self.switch_all != "1" {
-            return is("switch_all", "`1`, for all tasks", &self.switch_all);
-        }
-        None
-    }
 }
 
 /// Loads `object` and checks that it schedules the host.
@@ -142,6 +81,9 @@ pub fn load(out: &Out, object: &str) -> Result<Loaded, Failure> {
     let Some(lacks) = lacks else {
         return Ok(loaded);
     };
+    if loaded.seen.was_enabled_and_is_not(&before) {
+        return Err(ended(&name_of(object), &lacks, &loaded.kernel_said()));
+    }
     let said = [output.stdout.trim(), output.stderr.trim()].join("\n");
     Err(Failure::new(format!(
         "the BPF scheduler {object} does not schedule the host: {lacks}; bpftool said: {}; the \
@@ -154,7 +96,7 @@ pub fn load(out: &Out, object: &str) -> Result<Loaded, Failure> {
 impl Loaded {
     /// As if what `folder` shows had been loaded.
     #[cfg(test)]
-    pub fn shown_in(folder: &Path) -> Self {
+    pub fn shown_in(folder: &std::path::Path) -> Self {
         Self {
             folder: folder.to_owned(),
             seen: Seen::of(folder),
@@ -182,12 +124,8 @@ impl Loaded {
         assert!(!self.seen.state.is_empty(), "a scheduler was loaded");
         let change = now.first_change(&self.seen);
         let (name, here, there) = change.unwrap_or(("state", "enabled", "enabled without a break"));
-        format!(
-            "the BPF scheduler {} ended before the VMs had stopped: {FOLDER}/{name} is `{here}`, \
-             expected `{there}`; the kernel said: {}",
-            self.seen.ops,
-            self.kernel_said()
-        )
+        let what = format!("{FOLDER}/{name} is `{here}`, expected `{there}`");
+        ended(&self.seen.ops, &what, &self.kernel_said()).to_string()
     }
 
     /// What the kernel has said of BPF schedulers since before the load.
@@ -202,6 +140,20 @@ impl Loaded {
     }
 }
 
+/// The failure of a scheduler that was enabled and is not any more.
+fn ended(name: &str, what: &str, kernel_said: &str) -> Failure {
+    Failure::new(format!(
+        "the BPF scheduler {name} ended before the VMs had stopped: {what}; the kernel said: \
+         {kernel_said}"
+    ))
+}
+
+/// What the scheduler of `/scx/NAME.bpf.o` is called where the kernel does not say it any more.
+fn name_of(object: &str) -> String {
+    let file = object.rsplit('/').next().unwrap_or(object);
+    file.trim_end_matches(".bpf.o").to_owned()
+}
+
 fn or_nothing(said: &str) -> &str {
     if said.is_empty() { "nothing" } else { said }
 }
@@ -210,64 +162,9 @@ fn or_nothing(said: &str) -> &str {
 mod tests {
     use super::*;
 
-    const OBJECT: &[u8] = b"\x7fELF fifo\0\0";
-
-    fn enabled() -> Seen {
-        Seen {
-            state: "enabled".to_owned(),
-            ops: "fifo".to_owned(),
-            enable_seq: "1".to_owned(),
-            nr_rejected: "0".to_owned(),
-            switch_all: "1".to_owned(),
-        }
-    }
-
-    fn disabled() -> Seen {
-        Seen {
-            state: "disabled".to_owned(),
-            ops: String::new(),
-            enable_seq: "0".to_owned(),
-            ..enabled()
-        }
-    }
-
     #[test]
-    fn a_load_is_proved_by_each_thing_that_the_kernel_shows() {
-        let lacks = |change: &dyn Fn(&mut Seen)| {
-            let mut seen = enabled();
-            change(&mut seen);
-            seen.lacks(&disabled(), OBJECT)
-        };
-        assert_eq!(lacks(&|_| {}), None);
-        let said = lacks(&|seen| *seen = disabled()).unwrap();
-        assert!(said.contains("state is `disabled`, expected `enabled`"));
-        for (name, said) in [
-            ("enable_seq", lacks(&|seen| seen.enable_seq = "0".into())),
-            ("root/ops", lacks(&|seen| seen.ops = "other".into())),
-            ("root/ops", lacks(&|seen| seen.ops = "fif".into())),
-            ("root/ops", lacks(&|seen| seen.ops.clear())),
-            ("switch_all", lacks(&|seen| seen.switch_all = "0".into())),
-        ] {
-            assert!(said.is_some_and(|said| said.contains(name)), "{name}");
-        }
-    }
-
-    #[test]
-    fn each_change_of_what_was_loaded_is_seen() {
-        assert_eq!(enabled().first_change(&enabled()), None);
-        type Change = fn(&mut Seen);
-        let changes: [(&str, Change); 4] = [
-            ("state", |seen| seen.state = "disabling".into()),
-            ("root/ops", |seen| seen.ops = "other".into()),
-            ("enable_seq", |seen| seen.enable_seq = "2".into()),
-            ("nr_rejected", |seen| seen.nr_rejected = "1".into()),
-        ];
-        for (name, change) in changes {
-            let mut now = enabled();
-            change(&mut now);
-            let found = now.first_change(&enabled()).map(|(name, ..)| name);
-            assert_eq!(found, Some(name));
-        }
+    fn a_scheduler_is_called_as_its_file() {
+        assert_eq!(name_of("/scx/forgets.bpf.o"), "forgets");
     }
 
     #[test]
