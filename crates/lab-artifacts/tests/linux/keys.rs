@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use steady_lab_artifacts::kernel::{Build, Flavor, Series, Source, name_of};
 use steady_lab_artifacts::selftests::programs_key;
@@ -99,21 +100,32 @@ fn a_byte_of_any_new_file_hook_or_configuration_changes_the_kernels_key() {
     }
 }
 
+/// Every flavor but, on a machine without pahole, that of BPF: pahole's version is part of its key,
+/// and no need of the tests.
+fn flavors_with_a_key() -> Vec<Flavor> {
+    let pahole = Command::new("pahole").arg("--version").output().is_ok();
+    let has_a_key = |flavor: &Flavor| pahole || *flavor != Flavor::Bpf;
+    Flavor::ALL.into_iter().filter(has_a_key).collect()
+}
+
 #[test]
 fn an_edit_to_a_configuration_changes_the_kernels_that_are_built_with_it_and_no_others() {
     let copy = Copy::new();
+    let flavors = flavors_with_a_key();
     for series in [Series::Patched, Series::Stock] {
-        let key = |flavor| copy.key_of(series, flavor);
-        let before = Flavor::ALL.map(key);
-        assert_eq!(BTreeSet::from(before.clone()).len(), Flavor::ALL.len());
+        let keys = || -> Vec<String> {
+            let key = |flavor: &Flavor| copy.key_of(series, *flavor);
+            flavors.iter().map(key).collect()
+        };
+        let before = keys();
+        assert_eq!(before.iter().collect::<BTreeSet<_>>().len(), flavors.len());
         let debug = fs::read(copy.linux().join("config/debug.config")).unwrap();
         copy.write("config/debug.config", &[&debug[..], b"#"].concat());
-        let after = Flavor::ALL.map(key);
-        let same: Vec<bool> = (0..before.len())
-            .map(|at| before[at] == after[at])
-            .collect();
-        let expected = Flavor::ALL.map(|flavor| flavor != Flavor::Debug);
-        assert_eq!(same, expected, "{series:?}");
+        let after = keys();
+        for ((flavor, before), after) in flavors.iter().zip(&before).zip(&after) {
+            let other = *flavor == Flavor::Debug;
+            assert_eq!(before != after, other, "{series:?}, {flavor:?}");
+        }
         copy.write("config/debug.config", &debug);
     }
 }
