@@ -8,7 +8,7 @@ mod bench;
 mod deb;
 mod format_patch;
 mod keys;
-mod lag;
 mod lists;
+mod parts;
 mod port;
 mod series;

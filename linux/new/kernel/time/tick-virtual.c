@@ -31,6 +31,7 @@
 
 #include "tick-internal.h"
 #include "tick-virtual.h"
+#include "tick-virtual-due.h"
 
 /*
  * How often a CPU looks whether ticks came since it looked last. One that lost them finds out at
@@ -64,6 +65,9 @@
 DEFINE_STATIC_KEY_FALSE(tick_virtual_key);
 
 static const struct tick_virtual_source *tick_virtual_source __ro_after_init;
+
+/* Changed by the CPU whose duty jiffies are. */
+static struct tick_virtual_due tick_virtual_due;
 
 /* Makes the tick's timer fire at @expires or sooner. */
 static void tick_virtual_arm(struct tick_sched *ts, ktime_t expires)
@@ -162,23 +166,22 @@ void __tick_virtual_timer_interrupt(ktime_t now)
 }
 
 /*
- * The hypervisor's ticks are due at multiples of the period by its clock. Those that were least
- * late show best when that is; late ones, as after the CPU was descheduled, move it by 1/64 of
- * their lateness. Clocks that drift apart by 500 ppm, the most that NTP does, are followed so 1/32
- * of a period behind. Returns how many more were due since the last.
+ * Returns when the tick was due that came @now, and in @passed how many more were due since the
+ * last. One CPU looks for all, whose duty jiffies are: others may have few ticks, or late ones. The
+ * tick may be of a period that was skipped, for a timer's interrupt that came first.
  */
-static u64 tick_virtual_expect(struct tick_sched *ts, ktime_t now)
+static ktime_t tick_virtual_expect(struct tick_sched *ts, ktime_t now, u64 *passed)
 {
-	s64 late = ktime_sub(now, ts->virtual_next);
-	u64 passed = 0;
-	u32 within;
+	s32 late = tick_virtual_late(READ_ONCE(tick_virtual_due.at), now);
+	ktime_t due = ktime_sub_ns(now, max(late, 0)), next = ts->virtual_next;
 
-	if (late > 0) {
-		passed = div_u64_rem(late, TICK_NSEC, &within);
-		now = ktime_sub_ns(now, within - within / 64);
-	}
-	ts->virtual_next = ktime_add_ns(now, TICK_NSEC);
-	return passed;
+	if (READ_ONCE(tick_do_timer_cpu) == smp_processor_id() &&
+	    tick_virtual_look(&tick_virtual_due, late))
+		tick_sched_align(tick_virtual_due.at);
+
+	ts->virtual_next = ktime_add_ns(due, TICK_NSEC);
+	*passed = due > next ? ktime_divns(ktime_sub(due, next) + TICK_NSEC / 2, TICK_NSEC) : 0;
+	return due;
 }
 
 /* The hypervisor's tick, on its vector. */
@@ -194,15 +197,13 @@ void tick_virtual_interrupt(void)
 
 	now = ktime_get();
 	ts->virtual_seen++;
-	passed = tick_virtual_expect(ts, now);
-	due = ktime_sub_ns(ts->virtual_next, TICK_NSEC);
+	due = tick_virtual_expect(ts, now, &passed);
 	if (!tick_virtual_runs(ts)) {
 		ts->virtual_idle++;
 		/* It woke up: what for comes next, and entering the interrupt updated jiffies. */
 		if (ts->flags & TS_FLAG_STOPPED)
 			return;
 	}
-	tick_sched_align(due);
 	tick_virtual_work(ts, now, due, passed);
 }
 
