@@ -97,7 +97,7 @@ impl Place {
     }
 
     /// The result of that number of seeds of each of these variants.
-    fn raced_at(&self, path: &Path, variants: &[&str], seeds: &str) -> Value {
+    pub fn raced_at(&self, path: &Path, variants: &[&str], seeds: &str) -> Value {
         let mut words = vec!["--repetitions", seeds];
         for variant in variants {
             words.extend(["--variant", variant]);
