@@ -97,7 +97,7 @@ impl Place {
     }
 
     /// The result of that number of seeds of each of these variants.
-    pub fn raced_at(&self, path: &Path, variants: &[&str], seeds: &str) -> Value {
+    fn raced_at(&self, path: &Path, variants: &[&str], seeds: &str) -> Value {
         let mut words = vec!["--repetitions", seeds];
         for variant in variants {
             words.extend(["--variant", variant]);
@@ -118,15 +118,30 @@ impl Place {
     pub fn raced_with(
         &self,
         scenario: &str,
-        [from, to]: [&str; 2],
+        replaced: [&str; 2],
+        variants: &[&str],
+        seeds: &str,
+    ) -> Value {
+        let replaced = [replaced.map(str::to_owned)];
+        self.raced_with_all(scenario, &replaced, variants, seeds)
+    }
+
+    /// The same with several texts replaced.
+    pub fn raced_with_all(
+        &self,
+        scenario: &str,
+        replaced: &[[String; 2]],
         variants: &[&str],
         seeds: &str,
     ) -> Value {
         let shipped = project().join(scenario);
-        let text = std::fs::read_to_string(&shipped).unwrap();
-        assert!(text.contains(from), "{scenario} has no {from}");
+        let mut text = std::fs::read_to_string(&shipped).unwrap();
+        for [from, to] in replaced {
+            assert!(text.contains(from), "{scenario} has no {from}");
+            text = text.replace(from, to);
+        }
         let path = self.path(shipped.file_name().unwrap().to_str().unwrap());
-        std::fs::write(&path, text.replace(from, to)).unwrap();
+        std::fs::write(&path, text).unwrap();
         self.raced_at(&path, variants, seeds)
     }
 
