@@ -10,6 +10,7 @@ use crate::error::INFALLIBLE;
 use crate::house::House;
 use crate::plot;
 use crate::table::{self, Entry};
+use crate::words;
 
 /// A claim as a table of its rows and variants, each cell a ratio that is bold where a difference
 /// is shown; its conditions stand below.
@@ -64,11 +65,10 @@ pub(crate) fn matrix(house: &House, id: &str) -> Result<String, String> {
             names.collect::<Vec<_>>().join(", ")
         )
     });
-    writeln!(
-        text,
-        "\n{runs} runs of each. **Bold**: shown to be better; ***bold italic***: shown to be \
-         worse. Else no\ndifference is shown, as where the test over all rows does not agree.{old}"
-    )
-    .expect(INFALLIBLE);
+    let legend = format!(
+        "{runs} runs of each. **Bold**: shown better; ***bold italic***: shown worse. Else no \
+         difference is shown, as where the test over all rows disagrees.{old}"
+    );
+    writeln!(text, "\n{}", words::wrapped("", &legend)).expect(INFALLIBLE);
     Ok(text)
 }
