@@ -60,8 +60,8 @@ impl steady_race::Engine for Lab {
         checked.map_err(|error| match error {
             LabError::Beyond { what, limit, .. } => Refusal { what, limit },
             LabError::Artifact(error) => Refusal {
-                what: error.to_string(),
-                limit: "each host boots one kernel".to_owned(),
+                what: "the kernel that `--kernel` names".to_owned(),
+                limit: error.to_string(),
             },
             other => Refusal {
                 what: other.to_string(),
